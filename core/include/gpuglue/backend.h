@@ -1,0 +1,248 @@
+/* backend.h: the contract between gpuglue's core and a backend plugin, and its author's manual.
+ *
+ * A plugin is a shared library gpuglue_<name>.so that links libc only and exports one symbol,
+ * gg_backend_query. The core passes it what it may use of ours (struct gg_host_api) and gets a
+ * descriptor with a table of operations back. backends/host/ is the folder to copy.
+ *
+ * The core checks every argument before it calls an operation: pointers are not NULL, objects belong
+ * to the device, sizes are not 0, ranges are inside their memory, flags are known to the core. It may
+ * call any operation on the same object from several threads; a vendor that forbids it needs a lock
+ * inside that object, in the order kernel, stream, event pool, never held while waiting.
+ *
+ * An operation returns GG_OK, GG_NOT_READY where its comment says so, or what host->fail returned.
+ * Output parameters are written on success only. Operations never print, never call back into the
+ * core but through struct gg_host_api, and never raise a signal.
+ *
+ * Structs that cross the boundary begin with their size. Flag bits and enum values that a backend
+ * does not know answer GG_ERR_UNSUPPORTED. */
+#ifndef GPUGLUE_BACKEND_H
+#define GPUGLUE_BACKEND_H
+
+#include "gpuglue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GG_BACKEND_MAGIC 0x42474747u /* "GGGB" */
+#define GG_BACKEND_ABI_MAJOR 1       /* must be equal on both sides */
+#define GG_BACKEND_ABI_MINOR 0       /* rows appended since */
+
+/* The backend completes these; the core only passes the pointers on. */
+struct gg_device_impl;
+struct gg_stream_impl;
+struct gg_event_impl;
+
+enum gg_need { GG_REQUIRED, GG_OPTIONAL };
+
+/* ---- what a plugin may use of the core --------------------------------------------------------- */
+
+/* One symbol to be looked up: stored at (char *)target + offset, NULL where optional and absent. */
+struct gg_symbol {
+    const char *name;
+    size_t offset;
+    enum gg_need need;
+};
+
+/* What to look for. Names are SONAMEs, newest first, ended by NULL. */
+struct gg_library_spec {
+    uint32_t struct_size;
+    uint32_t flags;               /* enum gg_library_flag */
+    const char *const *names;     /* "libcuda.so.1" */
+    const char *variable;         /* "GPUGLUE_CUDA_LIBRARY": absolute path, final; NULL: none */
+    const char *stem;             /* "libcuda": a mapped file so named is taken; NULL: do not look */
+    const char *const *directories; /* absolute, tried after the bare names; "$VAR/lib" is expanded,
+                                       '*' matches within the last parts, highest version first */
+};
+enum gg_library_flag {
+    GG_LIBRARY_HANDED_IN = 1, /* also in the directories of gg_add_library_directory, before the names */
+    GG_LIBRARY_ONLY_MAPPED = 2 /* open nothing new: only a copy that the process already has */
+};
+
+/* A library that was found. The texts live as long as the process; it is never closed. */
+struct gg_library {
+    uint32_t struct_size;
+    int32_t already_loaded;
+    void *handle;         /* of dlopen */
+    const char *path;     /* the true path */
+    const char *found_by; /* "environment", "already loaded", "search directory", "soname", "directory" */
+};
+
+/* Where a probe writes what it found. Texts are copied by the core when the probe returns; strings
+ * are truncated, never overrun. The core has filled struct_size, and zeroed the rest. */
+struct gg_probe_result {
+    uint32_t struct_size;
+    gg_probe_status status;
+    int32_t device_count;     /* -1 where it is not known */
+    int32_t vendor_code;      /* the driver's answer, if it is the reason */
+    char reason[512];         /* what is wrong and what to do about it; "" when available */
+    char library_path[512];
+    char library_version[32];
+    char found_by[32];
+    struct gg_probe_log *log; /* the core's; for library_open and note */
+};
+
+struct gg_vendor_error {
+    int64_t code;
+    const char *name; /* "CUDA_ERROR_OUT_OF_MEMORY"; NULL: not known */
+    const char *text; /* "out of memory"; NULL: not known */
+};
+
+struct gg_host_api {
+    uint32_t struct_size;
+    uint32_t core_abi; /* gg_abi() */
+    /* One line at an enum gg_log_level. */
+    void (*log)(int32_t level, const char *backend, const char *format, ...);
+    /* Record what went wrong for this thread and return @p status. The core adds backend, operation,
+     * device and library. @p error is NULL where no driver spoke. */
+    gg_status (*fail)(gg_status status, const struct gg_vendor_error *error, const char *format, ...);
+    /* secure_getenv: NULL in a set-user-id process. */
+    const char *(*get_env)(const char *name);
+    /* The search, one for all vendors: variable, already mapped, handed-in directories, bare names,
+     * directories. Every path tried is noted in @p log. GG_PROBE_AVAILABLE when found, else
+     * LIBRARY_NOT_FOUND or LIBRARY_LOAD_FAILED with a reason of at most @p reason_size bytes. */
+    gg_probe_status (*library_open)(const struct gg_library_spec *spec, struct gg_probe_log *log,
+                                    struct gg_library *out, char *reason, size_t reason_size);
+    /* Fill @p target from a list. SYMBOL_MISSING (naming it and the file) when a required one is not
+     * there; GG_PROBE_AVAILABLE otherwise. */
+    gg_probe_status (*library_resolve)(const struct gg_library *library,
+                                       const struct gg_symbol *symbols, size_t count, void *target,
+                                       char *reason, size_t reason_size);
+    /* A further fact for the report: another runtime, a mask that is set, a missing device node. */
+    void (*note)(struct gg_probe_log *log, const char *format, ...);
+};
+
+/* ---- the table of operations ----------------------------------------------------------------- */
+
+enum gg_copy_kind { GG_COPY_H2D = 1, GG_COPY_D2H = 2, GG_COPY_D2D = 3 };
+
+/* The slots stand in the order of ops.def, which also says which are required. */
+struct gg_backend_ops {
+    uint32_t struct_size; /* sizeof as compiled into the plugin; a shorter table reads as NULL */
+    uint32_t reserved;
+
+    /* -- backend -- */
+
+    /* Find the vendor's library and, at GG_ACTIVE, initialise it and count devices. Called again to
+     * go from passive to active; never twice at once. At GG_PASSIVE call nothing that initialises: a
+     * library so found is GG_PROBE_NOT_PROBED. Always returns with result->status set. */
+    void (*probe)(enum gg_probe_level level, struct gg_probe_result *result);
+
+    /* -- device: @p ordinal is below the count of an active probe that was GG_PROBE_AVAILABLE -- */
+
+    /* Name, arch, PCI, UUID, total memory, flags; the core finds the NUMA node. No context is made. */
+    gg_status (*device_info)(int32_t ordinal, struct gg_device_info *info);
+    /* A number; GG_ERR_UNSUPPORTED for one that the device does not know. No context is made. */
+    gg_status (*device_attribute)(int32_t ordinal, gg_attribute attribute, int64_t *value);
+    /* Make the device ready for the rest (retain its primary context, say). Once per ordinal. */
+    gg_status (*device_open)(int32_t ordinal, struct gg_device_impl **out);
+    /* Undo device_open at shutdown: everything of it was destroyed and all work is done. */
+    void (*device_close)(struct gg_device_impl *device);
+    gg_status (*device_memory_info)(struct gg_device_impl *device, uint64_t *free, uint64_t *total);
+    /* Wait without limit for all work of the device. The core has waited for its own streams. */
+    gg_status (*device_synchronize)(struct gg_device_impl *device);
+    /* Record @p event behind all work of the device so far, also of streams that are not ours. */
+    gg_status (*device_record)(struct gg_device_impl *device, struct gg_event_impl *event);
+    gg_status (*device_native)(struct gg_device_impl *device, uint64_t handles[4]);
+    /* Make the device current for the calling thread in the vendor's sense and say in *saved what was
+     * (any value that device_leave understands, NULL too). For users' code and with-blocks only:
+     * operations below switch and restore by themselves, on success and on error. */
+    gg_status (*device_enter)(struct gg_device_impl *device, void **saved);
+    /* Make current exactly what *saved says; @p saved may come from another device. */
+    void (*device_leave)(void *saved);
+    /* The ordinal whose context (the one that device_open uses) is current in this thread, or -1.
+     * Fast, initialises nothing, and is called at every question for the current device. */
+    int32_t (*device_current)(void);
+    /* Exchange the calling thread's stream capture mode: relaxed != 0 asks for the mode in which
+     * queries, allocs and frees leave other people's captures alone; *mode takes the previous one, and
+     * is given back by the same call with relaxed = 0. The core wraps its own housekeeping in it. */
+    gg_status (*capture_mode)(struct gg_device_impl *device, int32_t relaxed, int32_t *mode);
+
+    /* -- memory -- */
+
+    /* GG_MEMORY_DEVICE or GG_MEMORY_PINNED, nbytes > 0, aligned to 256 or more; the device reads and
+     * writes pinned memory at the same address. GG_ERR_OUT_OF_MEMORY where it is that. */
+    gg_status (*mem_alloc)(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
+                           void **out);
+    /* The memory is idle. May wait for the device. */
+    gg_status (*mem_free)(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+    /* GG_MEMORY_HOST, and success, for a pointer that the driver does not know. */
+    gg_status (*pointer_info)(struct gg_device_impl *device, const void *pointer,
+                              struct gg_pointer_info *info);
+
+    /* -- copy: stream-ordered, nbytes > 0, ranges valid and apart, returns when queued. Host memory of
+     *    a copy with pageable != 0 is not page-locked: the vendor may make the call wait, and the core
+     *    waits for the stream before it lets the memory go. -- */
+    gg_status (*copy)(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
+                      enum gg_copy_kind kind, int32_t pageable);
+    /* @p count copies of the pattern of 1, 2 or 4 bytes; @p dst is aligned to the pattern's size. */
+    gg_status (*fill)(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
+                      uint32_t pattern_size, size_t count);
+
+    /* -- stream -- */
+
+    /* The device's default stream, owned by the device; the same pointer at each call. With
+     * GG_DEVICE_SHARED_DEFAULT it is the vendor's own (the legacy null stream). */
+    gg_status (*stream_default)(struct gg_device_impl *device, struct gg_stream_impl **out);
+    gg_status (*stream_create)(struct gg_device_impl *device, uint32_t flags, int32_t priority,
+                               struct gg_stream_impl **out);
+    /* The stream is idle. For a borrowed one only what stream_borrow made is freed. */
+    void (*stream_destroy)(struct gg_stream_impl *stream);
+    /* Wrap a native handle; *flags gets GG_STREAM_NONBLOCKING unless it is known to be ordered with the
+     * default stream. *is_default != 0 when the handle is the device's default stream. */
+    gg_status (*stream_borrow)(struct gg_device_impl *device, uint64_t native, uint32_t *flags,
+                               int32_t *is_default, struct gg_stream_impl **out);
+    gg_status (*stream_native)(struct gg_stream_impl *stream, uint64_t handles[4]);
+    /* GG_OK or GG_NOT_READY. */
+    gg_status (*stream_query)(struct gg_stream_impl *stream);
+    /* Wait for all that is queued now; GG_NOT_READY when @p timeout_ns has passed. */
+    gg_status (*stream_wait)(struct gg_stream_impl *stream, uint64_t timeout_ns);
+    /* On the device; what the event recorded last by now. The event may be of another device. */
+    gg_status (*stream_wait_event)(struct gg_stream_impl *stream, struct gg_event_impl *event);
+    /* Whether the stream is being captured into a graph. */
+    gg_status (*stream_capturing)(struct gg_stream_impl *stream, int32_t *capturing);
+    gg_status (*stream_priority_range)(struct gg_device_impl *device, int32_t *least,
+                                       int32_t *greatest);
+    gg_status (*stream_host_func)(struct gg_stream_impl *stream, void (*function)(void *),
+                                  void *argument);
+
+    /* -- event: enum gg_event_flag. Recorded any number of times, each moving it. Query, wait and
+     *    elapsed are called on recorded events only. -- */
+    gg_status (*event_create)(struct gg_device_impl *device, uint32_t flags,
+                              struct gg_event_impl **out);
+    void (*event_destroy)(struct gg_event_impl *event); /* what it recorded last is done */
+    gg_status (*event_borrow)(struct gg_device_impl *device, uint64_t native,
+                              struct gg_event_impl **out);
+    gg_status (*event_native)(struct gg_event_impl *event, uint64_t handles[4]);
+    gg_status (*event_record)(struct gg_event_impl *event, struct gg_stream_impl *stream);
+    gg_status (*event_query)(struct gg_event_impl *event);                      /* or GG_NOT_READY */
+    gg_status (*event_wait)(struct gg_event_impl *event, uint64_t timeout_ns); /* or GG_NOT_READY */
+    /* Milliseconds; GG_NOT_READY when either is not done. Both were made with GG_EVENT_TIMING. */
+    gg_status (*event_elapsed)(struct gg_event_impl *start, struct gg_event_impl *stop,
+                               double *milliseconds);
+};
+
+/* ---- the descriptor --------------------------------------------------------------------------- */
+
+struct gg_backend_desc {
+    uint32_t magic;       /* GG_BACKEND_MAGIC */
+    uint32_t struct_size; /* sizeof as compiled into the plugin */
+    uint16_t abi_major, abi_minor;
+    int32_t priority;    /* in "auto": cuda 300, hip 200, ze 100; negative: only as a last resort */
+    const char *name;    /* "cuda": [a-z][a-z0-9_]{0,14}, also the suffix of the file's name */
+    const char *version; /* of the plugin */
+    const struct gg_backend_ops *ops;
+};
+
+/** The only exported symbol of a plugin. @p core_abi is gg_abi(); @p host lives as long as the
+ *  process. Returns 0 and the descriptor (static), or nonzero where it cannot serve that core.
+ *  Must not open libraries, start threads or call a vendor. */
+typedef int gg_backend_query_fn(uint32_t core_abi, const struct gg_host_api *host,
+                                const struct gg_backend_desc **out);
+GG_API int gg_backend_query(uint32_t core_abi, const struct gg_host_api *host,
+                            const struct gg_backend_desc **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,449 @@
+/* gpuglue.h: one C interface to the GPUs of several vendors.
+ *
+ * A process asks which backends there are (gg_reports), takes a device (gg_device_find), and then
+ * makes streams and events, allocates memory, copies and waits. Nothing here names a vendor.
+ *
+ * Every call that can fail returns a gg_status, 0 for success. Output parameters stand last and are
+ * written on success only. What went wrong is in gg_last_error, per thread.
+ *
+ * Handles are reference counted: `create`, `alloc`, `borrow` and `wrap` give one reference to the
+ * caller, `retain` adds one, `release` gives one back (NULL is allowed) and never waits: what the
+ * device still uses goes on a list and is destroyed later. The caller of any other function holds a
+ * reference for the duration of the call. Devices live as long as the process.
+ *
+ * Unless a function says otherwise it may be called from any thread at any time. */
+#ifndef GPUGLUE_H
+#define GPUGLUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define GG_API __attribute__((visibility("default")))
+#else
+#define GG_API
+#endif
+
+#define GG_VERSION "0.1.0"
+#define GG_ABI_MAJOR 1 /* of this header; gg_abi() tells the library's */
+#define GG_ABI_MINOR 0
+
+#define STATUS(name, number, message) GG_##name = number,
+typedef enum gg_status {
+#include "status.def"
+} gg_status;
+#undef STATUS
+
+#define PROBE(name, number, word) GG_PROBE_##name = number,
+typedef enum gg_probe_status {
+#include "probe.def"
+} gg_probe_status;
+#undef PROBE
+
+#define OP(slot, need) GG_OP_##slot,
+typedef enum gg_op {
+#include "ops.def"
+    GG_OP_COUNT
+} gg_op;
+#undef OP
+
+typedef struct gg_device gg_device;
+typedef struct gg_stream gg_stream;
+typedef struct gg_event gg_event;
+typedef struct gg_memory gg_memory;
+typedef struct gg_scope gg_scope;
+
+#define GG_FOREVER UINT64_MAX /* a time limit, in nanoseconds, that never passes */
+
+/* ---- versions and errors ------------------------------------------------------------------- */
+
+/** ABI of the library that is loaded: major in the upper 16 bits, minor in the lower. */
+GG_API uint32_t gg_abi(void);
+
+/** Version of the library that is loaded, such as "0.1.0". Static. */
+GG_API const char *gg_version(void);
+
+/** Path of the file that this libgpuglue was loaded from. Static; NULL where the loader can't say. */
+GG_API const char *gg_library_path(void);
+
+/** "ERR_OUT_OF_MEMORY" and "out of memory" for a status. Static; never NULL. */
+GG_API const char *gg_status_name(gg_status status);
+GG_API const char *gg_status_message(gg_status status);
+
+/** The word for a probe status, such as "no-device". Static; never NULL. */
+GG_API const char *gg_probe_status_name(gg_probe_status status);
+
+/** The name of an operation, such as "mem_alloc". Static; never NULL. */
+GG_API const char *gg_op_name(gg_op op);
+
+/** What the last failed call on this thread has to say. Texts are empty where there is nothing. */
+struct gg_error {
+    uint32_t struct_size; /* in: sizeof(struct gg_error) of the caller */
+    gg_status status;
+    int32_t device;          /* ordinal, or -1 */
+    int64_t vendor_code;     /* the driver's own number; 0 where no driver was involved */
+    char backend[16];        /* "cuda" */
+    char op[32];             /* "mem_alloc" */
+    char vendor_name[64];    /* "CUDA_ERROR_OUT_OF_MEMORY" */
+    char vendor_text[128];   /* the driver's sentence */
+    char library_path[256];  /* the vendor library that answered */
+    char library_version[32];
+    char message[768]; /* one sentence with all of it: what was given, expected, what to do */
+};
+
+/** Copy this thread's error record. It is valid until the thread's next failing call; releases and
+ *  gpuglue's own queries never touch it. */
+GG_API void gg_last_error(struct gg_error *error);
+
+/* ---- log and trace --------------------------------------------------------------------------- */
+
+enum gg_log_level { GG_LOG_ERROR, GG_LOG_WARN, GG_LOG_INFO, GG_LOG_DEBUG, GG_LOG_TRACE };
+
+/** Send log lines to @p sink instead of stderr (NULL: stderr again). The level comes from
+ *  GPUGLUE_LOG=error|warn|info|debug|trace[:absolute path], default warn. The sink may be called
+ *  from any thread and must not call gpuglue. */
+GG_API void gg_set_log_sink(void (*sink)(int32_t level, const char *line, void *user), void *user);
+
+/** What a tracer is told before and after each device operation. */
+struct gg_trace {
+    uint32_t struct_size;
+    gg_op op;
+    const char *backend;
+    int32_t device;
+    gg_status status; /* after the call; GG_OK before it */
+    const void *stream;
+    uint64_t bytes;
+};
+struct gg_tracer {
+    uint32_t struct_size;
+    void *user;
+    void (*pre)(void *user, const struct gg_trace *trace);  /* either may be NULL */
+    void (*post)(void *user, const struct gg_trace *trace);
+};
+
+/** Install a tracer (NULL: none). @p tracer must stay valid while it is installed and until calls
+ *  that had begun are over. Costs one load per operation when there is none. */
+GG_API gg_status gg_set_tracer(const struct gg_tracer *tracer);
+
+/* ---- backends -------------------------------------------------------------------------------- */
+
+enum gg_probe_level {
+    GG_PASSIVE, /* finds files and opens libraries; initialises no driver, so a fork stays safe */
+    GG_ACTIVE   /* initialises the driver and counts devices */
+};
+
+struct gg_tried {
+    const char *path;    /* as it was tried */
+    const char *outcome; /* "opened", or why not, in the loader's words */
+};
+
+struct gg_report {
+    const char *name;
+    gg_probe_status status;
+    int32_t device_count; /* -1: not known at this level */
+    int32_t priority;     /* higher first in "auto" */
+    const char *reason;   /* a sentence that a user can act on; "" when available */
+    const char *plugin_path, *plugin_version;
+    const char *library_path, *library_version; /* the vendor's; "" where none is needed or found */
+    const char *found_by;                       /* "environment", "already loaded", "soname", … */
+    size_t tried_count;
+    const struct gg_tried *tried;
+    size_t note_count;
+    const char *const *notes; /* further facts: other runtimes, masks that are set, two copies */
+};
+
+struct gg_reports {
+    size_t count;
+    const struct gg_report *report; /* sorted by priority, then name */
+};
+
+/** Look for every backend and say what was found.
+ *  Ownership  free the result with gg_reports_free.
+ *  Notes      results of an active probe are kept and also answer later passive ones. Backends that
+ *             GPUGLUE_BACKEND excludes are reported as disabled and are not probed. */
+GG_API gg_status gg_probe(enum gg_probe_level level, struct gg_reports **out);
+GG_API void gg_reports_free(struct gg_reports *reports);
+
+/** The default backend: GPUGLUE_BACKEND or the choice of gg_use_backend, decided once.
+ *  @p note is NULL, or a sentence to pass on to the user: "auto" found no GPU and fell to host.
+ *  Errors  GG_ERR_UNAVAILABLE, with every reason in the message. */
+GG_API gg_status gg_default_backend(const char **name, const char **note);
+
+/** Choose the default backend; beats GPUGLUE_BACKEND. @p selection is `auto`, `name[,name…]`
+ *  (tried in order, nothing else is) or `^name[,name…]` (auto without those). */
+GG_API gg_status gg_use_backend(const char *selection);
+
+/** Add a plugin file by absolute path. It is opened when backends are next looked for. */
+GG_API gg_status gg_register_plugin(const char *path);
+
+/** Add an absolute directory in which vendor libraries are looked for before the bare names. */
+GG_API gg_status gg_add_library_directory(const char *directory);
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+enum gg_device_flag {
+    GG_DEVICE_SHARED_DEFAULT = 1, /* the default stream is the vendor's own, which every library uses */
+    GG_DEVICE_INTEGRATED = 2,
+    GG_DEVICE_HAS_UUID = 4
+};
+
+struct gg_device_info {
+    uint32_t struct_size;
+    uint32_t flags;
+    char name[128];
+    char arch[32];       /* "sm_90", "gfx942", … */
+    char pci_bus_id[32]; /* "0000:65:00.0"; "" where there is none */
+    uint8_t uuid[16];
+    int32_t numa_node;   /* -1: not known */
+    uint32_t reserved;
+    uint64_t total_memory; /* bytes */
+};
+
+/* Numbers of a device; what a backend does not know is GG_ERR_UNSUPPORTED. */
+#define GG_ATTRIBUTES(X)                                                                           \
+    X(WARP_SIZE, "warp_size")                                                                      \
+    X(MULTIPROCESSORS, "multiprocessors")                                                          \
+    X(MAX_THREADS_PER_BLOCK, "max_threads_per_block")                                              \
+    X(MAX_BLOCK_X, "max_block_x")                                                                  \
+    X(MAX_BLOCK_Y, "max_block_y")                                                                  \
+    X(MAX_BLOCK_Z, "max_block_z")                                                                  \
+    X(MAX_GRID_X, "max_grid_x")                                                                    \
+    X(MAX_GRID_Y, "max_grid_y")                                                                    \
+    X(MAX_GRID_Z, "max_grid_z")                                                                    \
+    X(SHARED_MEMORY_PER_BLOCK, "shared_memory_per_block")                                          \
+    X(CLOCK_KHZ, "clock_khz")                                                                      \
+    X(COMPUTE_MAJOR, "compute_major")                                                              \
+    X(COMPUTE_MINOR, "compute_minor")                                                              \
+    X(ASYNC_ENGINES, "async_engines")                                                              \
+    X(MANAGED_MEMORY, "managed_memory")                                                            \
+    X(CONCURRENT_KERNELS, "concurrent_kernels")
+#define GG_ATTRIBUTE_ENUM(name, word) GG_ATTR_##name,
+typedef enum gg_attribute { GG_ATTRIBUTES(GG_ATTRIBUTE_ENUM) GG_ATTR_COUNT } gg_attribute;
+#undef GG_ATTRIBUTE_ENUM
+
+/** How many devices @p backend has (NULL: the default backend). Initialises it. */
+GG_API gg_status gg_device_count(const char *backend, int32_t *count);
+
+/** Device @p ordinal of @p backend (NULL: the default backend): the vendor's own ordinal under its
+ *  visibility variable. Creates no context yet. */
+GG_API gg_status gg_device_get(const char *backend, int32_t ordinal, gg_device **out);
+
+/** Device by name: "cuda:1", "1" (of the default backend), "cuda" (its device 0),
+ *  "pci:0000:65:00.0" or "uuid:<32 hex digits, dashes allowed>". */
+GG_API gg_status gg_device_find(const char *name, gg_device **out);
+
+GG_API const char *gg_device_backend(const gg_device *device); /* "cuda"; static */
+GG_API int32_t gg_device_ordinal(const gg_device *device);
+
+/** Name, architecture, UUID, … Set info->struct_size first. Needs no context. */
+GG_API gg_status gg_device_info(gg_device *device, struct gg_device_info *info);
+GG_API gg_status gg_device_attribute(gg_device *device, gg_attribute attribute, int64_t *value);
+GG_API const char *gg_attribute_name(gg_attribute attribute);
+
+/** Free and total bytes of device memory now, after giving back what was released and is idle. */
+GG_API gg_status gg_device_memory_info(gg_device *device, uint64_t *free, uint64_t *total);
+
+/** Wait for all work of the device, also that of streams gpuglue does not know. */
+GG_API gg_status gg_device_synchronize(gg_device *device);
+
+/** Whether the device can do @p op: from the table, the driver and the device. */
+GG_API int gg_device_supports(gg_device *device, gg_op op);
+
+/** Native handles of the device. Per backend: cuda CUdevice, CUcontext; hip the ordinal; host 0. */
+GG_API gg_status gg_device_native(gg_device *device, uint64_t handles[4]);
+
+/** The current device of this thread, asked anew at each call: innermost gg_enter, then
+ *  gg_device_use, then GPUGLUE_DEVICE, then the device that is current in the vendor's sense, then
+ *  device 0 of the default backend. */
+GG_API gg_status gg_current_device(gg_device **out);
+
+/** The current stream of this thread on @p device: the innermost stream entered on it, or its default
+ *  stream. Borrowed: valid while it is entered, the default stream for ever. */
+GG_API gg_status gg_current_stream(gg_device *device, gg_stream **out);
+
+/** Make @p device this thread's, in gpuglue's and in the vendor's sense, until the next call. */
+GG_API gg_status gg_device_use(gg_device *device);
+
+/** Enter a device, and a stream of it unless @p stream is NULL, until gg_leave on the same thread,
+ *  which restores exactly what was current before. The scope holds references. Scopes may be left
+ *  out of order (generators do). */
+GG_API gg_status gg_enter(gg_device *device, gg_stream *stream, gg_scope **out);
+GG_API gg_status gg_leave(gg_scope *scope);
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+enum gg_stream_flag { GG_STREAM_NONBLOCKING = 1 }; /* not ordered with the legacy default stream */
+
+/** Create a stream. @p priority is in the vendor's sense (lower is more urgent) and is clamped. */
+GG_API gg_status gg_stream_create(gg_device *device, uint32_t flags, int32_t priority,
+                                  gg_stream **out);
+
+/** Wrap a native stream that someone else owns. It is never destroyed. On cuda and hip 0 and 1 mean
+ *  the legacy default stream; on cuda 2 is the per-thread one. @p release(@p owner) is called once
+ *  when gpuglue is done with it; without an owner (release NULL) the caller keeps the stream alive
+ *  only until each call returns, and gpuglue records an event at each use. */
+GG_API gg_status gg_stream_borrow(gg_device *device, uint64_t native, void (*release)(void *owner),
+                                  void *owner, gg_stream **out);
+
+/** The device's default stream. Borrowed, lives as long as the process. */
+GG_API gg_status gg_device_default_stream(gg_device *device, gg_stream **out);
+
+GG_API void gg_stream_retain(gg_stream *stream);
+GG_API void gg_stream_release(gg_stream *stream);
+GG_API gg_device *gg_stream_device(const gg_stream *stream);
+GG_API gg_status gg_stream_native(gg_stream *stream, uint64_t handles[4]);
+
+/** GG_OK when all work of the stream is done, GG_NOT_READY while it is not. */
+GG_API gg_status gg_stream_query(gg_stream *stream);
+
+/** Wait at most @p timeout_ns; GG_NOT_READY when the time has passed. 0 is a query. */
+GG_API gg_status gg_stream_wait(gg_stream *stream, uint64_t timeout_ns);
+
+/** Later work of @p stream waits for what @p event recorded last, or for all that @p other has now,
+ *  on the device. An event that was never recorded is a no-op. */
+GG_API gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event);
+GG_API gg_status gg_stream_wait_stream(gg_stream *stream, gg_stream *other);
+
+/** Queue a host function. It runs in order, on a thread of the driver's, and must call neither
+ *  gpuglue nor the driver. */
+GG_API gg_status gg_stream_host_func(gg_stream *stream, void (*function)(void *), void *argument);
+
+/** Least and greatest urgency, such as 0 and -5. */
+GG_API gg_status gg_stream_priority_range(gg_device *device, int32_t *least, int32_t *greatest);
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+enum gg_event_flag {
+    GG_EVENT_TIMING = 1,  /* gg_event_elapsed may be asked */
+    GG_EVENT_BLOCKING = 2 /* a wait sleeps at once instead of spinning first */
+};
+
+GG_API gg_status gg_event_create(gg_device *device, uint32_t flags, gg_event **out);
+
+/** Wrap a native event that someone else owns (see gg_stream_borrow). */
+GG_API gg_status gg_event_borrow(gg_device *device, uint64_t native, void (*release)(void *owner),
+                                 void *owner, gg_event **out);
+GG_API void gg_event_retain(gg_event *event);
+GG_API void gg_event_release(gg_event *event);
+GG_API gg_device *gg_event_device(const gg_event *event);
+GG_API gg_status gg_event_native(gg_event *event, uint64_t handles[4]);
+
+/** Mark the point that @p stream (of the event's device) has reached. Recording again moves it. */
+GG_API gg_status gg_event_record(gg_event *event, gg_stream *stream);
+
+/** An event that was never recorded is done. */
+GG_API gg_status gg_event_query(gg_event *event);
+GG_API gg_status gg_event_wait(gg_event *event, uint64_t timeout_ns);
+
+/** Milliseconds from @p start to @p stop. GG_NOT_READY when either is not done.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: not recorded, not made for timing, or of two devices. */
+GG_API gg_status gg_event_elapsed(gg_event *start, gg_event *stop, double *milliseconds);
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+enum gg_memory_kind {
+    GG_MEMORY_HOST,   /* ordinary (pageable) host memory; only as an answer */
+    GG_MEMORY_DEVICE, /* on the device */
+    GG_MEMORY_PINNED, /* page-locked host memory that the device reaches */
+    GG_MEMORY_MANAGED /* moved by the driver */
+};
+
+/** Allocate @p nbytes of device or pinned memory, aligned to at least 256. 0 bytes give a block with
+ *  a NULL pointer. @p stream (NULL: the current one) is where the memory will first be used.
+ *  Errors  GG_ERR_OUT_OF_MEMORY, with the sizes; what was released and idle was given back first. */
+GG_API gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
+                                 gg_stream *stream, gg_memory **out);
+
+/** Wrap memory that someone else owns. @p release(@p owner) is called once, from any thread, when
+ *  the last reference and the queued work are gone; NULL: nothing to call. */
+GG_API gg_status gg_memory_wrap(gg_device *device, enum gg_memory_kind kind, void *pointer,
+                                size_t nbytes, void (*release)(void *owner), void *owner,
+                                gg_memory **out);
+GG_API void gg_memory_retain(gg_memory *memory);
+GG_API void gg_memory_release(gg_memory *memory);
+GG_API void *gg_memory_pointer(const gg_memory *memory);
+GG_API size_t gg_memory_size(const gg_memory *memory);
+GG_API enum gg_memory_kind gg_memory_kind_of(const gg_memory *memory);
+GG_API gg_device *gg_memory_device(const gg_memory *memory);
+
+/** Announce work on @p memory that gpuglue did not submit: all that @p stream has now. */
+GG_API gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream);
+
+/** Memory that was used while a stream was captured into a graph is neither reused nor freed, since
+ *  the graph may run again. Say that no such graph will. */
+GG_API void gg_memory_release_captured(gg_memory *memory);
+
+/** What a pointer points at. GG_MEMORY_HOST for memory that no driver knows. */
+struct gg_pointer_info {
+    uint32_t struct_size;
+    enum gg_memory_kind kind;
+    int32_t device; /* ordinal, or -1 */
+    uint32_t reserved;
+    void *base; /* of the allocation; NULL where the driver does not say */
+    size_t size;
+};
+
+/** What gpuglue keeps of a device's memory. */
+struct gg_memory_stats {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t blocks, bytes;                 /* given out and not released */
+    uint64_t retired_blocks, retired_bytes; /* released, not yet given back to the driver */
+};
+GG_API gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stats);
+
+/** Give back to the driver what was released and is idle. Waits for nothing of the user's. */
+GG_API gg_status gg_device_trim(gg_device *device);
+
+/* ---- copies and fills ------------------------------------------------------------------------ */
+
+/* One end of a copy: @p memory (device or pinned), or ordinary host memory at @p host. */
+struct gg_end {
+    gg_memory *memory; /* NULL: host memory */
+    void *host;        /* the block's first byte, where memory is NULL */
+    size_t offset;     /* bytes into either */
+    void (*release)(void *owner); /* called once when the copy needs the end no more; may be NULL */
+    void *owner;
+};
+
+enum gg_copy_flag {
+    GG_COPY_ASYNC = 1,        /* may return before the host side is finished (page-locked ends only) */
+    GG_COPY_REQUIRE_ASYNC = 2 /* refuse (GG_ERR_UNSUPPORTED) where the call would have to wait */
+};
+
+/** Copy @p nbytes from @p src to @p dst.
+ *  Stream     NULL: the current stream of the device, made to wait first for unfinished gpuglue work
+ *             on either end. Given: nothing is inserted. Device to device runs on the source's.
+ *  Returns    when the host side is finished (source read, destination written), or with
+ *             GG_COPY_ASYNC when queued. Up to 64 KiB from pageable memory is queued in any case:
+ *             its bytes were copied into pinned memory of ours.
+ *  Ownership  each end's release is called exactly once, also on failure; both memories are kept
+ *             until the work has run.
+ *  Errors     GG_ERR_INVALID_ARGUMENT (past an end, overlapping), GG_ERR_UNSUPPORTED,
+ *             GG_ERR_INTERRUPTED (the wait hook said so; queued work goes on). */
+GG_API gg_status gg_copy(const struct gg_end *dst, const struct gg_end *src, size_t nbytes,
+                         gg_stream *stream, uint32_t flags);
+
+/** Write @p count copies of the @p pattern_size bytes (1 to 65536) at @p pattern, from @p offset on.
+ *  The pattern is read before the call returns. Stream as for gg_copy. */
+GG_API gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t pattern_size,
+                         size_t count, gg_stream *stream);
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/** While gpuglue waits it calls @p hook about every 50 ms, on the waiting thread and with no lock
+ *  held; nonzero ends the wait with GG_ERR_INTERRUPTED. NULL: none. */
+GG_API void gg_set_wait_hook(int (*hook)(void));
+
+/** Refuse new work, wait at most @p timeout_ns for copies to the host, destroy all that is idle, and
+ *  then make no vendor call any more: later releases are no-ops. Idempotent. */
+GG_API void gg_shutdown(uint64_t timeout_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

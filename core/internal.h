@@ -1,0 +1,261 @@
+/* internal.h: what the files of core/ share. Nothing here is seen by plugins or users. */
+#ifndef GPUGLUE_INTERNAL_H
+#define GPUGLUE_INTERNAL_H
+
+#include <gpuglue/backend.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define GGI_NAME_SIZE 16         /* of a backend, with its NUL */
+#define GGI_SLICE_NS 50000000ull /* a wait looks for an interrupt this often */
+#define GGI_SLOT_SIZE 65536u     /* of the pinned ring */
+
+/* ---- backends: registry.c (plugins), probe.c (reports), select.c (the default) --------------------- */
+
+struct gg_backend {
+    char name[GGI_NAME_SIZE];
+    int32_t priority;
+    struct gg_backend_ops ops; /* zero-extended copy of the plugin's table */
+    char *plugin_path;         /* NULL: linked into the core */
+    char *plugin_version;
+    char *library_path, *library_version; /* once probed; never NULL */
+
+    pthread_mutex_t lock;   /* probing and opening */
+    _Atomic(int) opened;    /* 1: devices and device_count may be read */
+    uint32_t generation;    /* ggi_generation when it was initialised; see life.c */
+    int32_t device_count;
+    struct gg_device *devices; /* device_count of them, immortal */
+    struct ggi_record *record; /* what the last probe found; probe.c */
+    struct gg_backend *next;
+};
+
+/* The backend called @p name, its plugin loaded. GG_ERR_UNAVAILABLE with the paths tried. */
+gg_status ggi_backend_find(const char *name, struct gg_backend **out);
+/* Initialise it (an active probe, once) so that its devices may be read. GG_ERR_FORKED in a child. */
+gg_status ggi_backend_open(struct gg_backend *backend);
+/* The default backend, opened. */
+gg_status ggi_backend_default(struct gg_backend **out);
+/* The default backend if it has been decided, else NULL; decides nothing. */
+struct gg_backend *ggi_backend_decided(void);
+/* Every backend that was opened: start with NULL, ends with NULL. */
+struct gg_backend *ggi_backend_next_open(struct gg_backend *after);
+
+const struct gg_host_api *ggi_host_api(void);              /* host_api.c */
+const struct gg_backend_desc *ggi_host_backend(const struct gg_host_api *host); /* backends/host */
+
+/* ---- errors, log, trace ------------------------------------------------------------------------ */
+
+/* Record an error of the core itself and return @p status. */
+gg_status ggi_fail(gg_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+gg_status ggi_host_fail(gg_status status, const struct gg_vendor_error *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A failed operation: add backend, device and operation to what the backend recorded. */
+gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status);
+/* While quiet, failures of this thread leave its error record alone (releases, own queries). */
+void ggi_quiet(int delta);
+
+void ggi_log(int32_t level, const char *backend, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool ggi_log_on(int32_t level);
+
+extern _Atomic(const struct gg_tracer *) ggi_tracer;
+void ggi_trace_pre(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes);
+gg_status ggi_trace_post(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes,
+                         gg_status status);
+
+/* Around each call of the table: one load when no tracer is installed and all goes well. */
+static inline void ggi_begin(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes)
+{
+    if (atomic_load_explicit(&ggi_tracer, memory_order_acquire))
+        ggi_trace_pre(device, op, stream, bytes);
+}
+static inline gg_status ggi_end(struct gg_device *device, gg_op op, const void *stream,
+                                uint64_t bytes, gg_status status)
+{
+    if (atomic_load_explicit(&ggi_tracer, memory_order_acquire))
+        ggi_trace_post(device, op, stream, bytes, status);
+    return status <= GG_NOT_READY ? status : ggi_op_failed(device, op, status);
+}
+
+/* ---- the life of the process: life.c --------------------------------------------------------------- */
+
+/* Raised by one in a forked child: what was made under another generation is inert. */
+extern _Atomic(uint32_t) ggi_generation;
+extern _Atomic(int) ggi_down; /* gg_shutdown has begun */
+void ggi_watch_forks(void);   /* once, before the first backend is initialised */
+/* A lock that a forked child finds free. Static locks only. */
+void ggi_reset_in_child(pthread_mutex_t *lock);
+gg_status ggi_refuse(struct gg_device *device); /* the error for a device that ggi_usable refuses */
+
+/* ---- device -------------------------------------------------------------------------------------- */
+
+struct gg_device {
+    struct gg_backend *backend;
+    struct gg_backend_ops *ops;
+    int32_t ordinal;
+    uint32_t generation;
+    uint32_t flags; /* enum gg_device_flag */
+    _Atomic(struct gg_device_impl *) impl; /* NULL until the first call that needs it */
+    struct gg_stream *default_stream;      /* set before impl */
+    pthread_mutex_t lock;                  /* opening, the list of streams, spare events */
+    struct gg_stream *streams;             /* all that are alive; under lock */
+    struct gg_event_impl *spare[2][16];    /* idle native events, without and with timing */
+    int spares[2];
+    _Atomic(struct ggi_retired *) retired; /* pushed by releases, taken by a drain */
+    struct ggi_retired *pending;           /* under drain_lock */
+    pthread_mutex_t drain_lock;
+    _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
+    struct ggi_ring *ring; /* pinned slots for small copies; made on first need */
+    struct gg_error *first_loss; /* where a sticky error was first seen */
+};
+
+/* Fork and shutdown test, the first thing every public call does: no lock, no call. */
+static inline bool ggi_usable(const struct gg_device *device)
+{
+    return device->generation == atomic_load_explicit(&ggi_generation, memory_order_relaxed) &&
+           !atomic_load_explicit(&ggi_down, memory_order_relaxed);
+}
+/* Usable and opened: afterwards device->impl is there. */
+gg_status ggi_device_ready(struct gg_device *device);
+gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend, int32_t ordinal);
+/* Housekeeping of our own between these leaves stream captures and the error record alone. */
+struct ggi_own {
+    int32_t mode;
+    bool relaxed;
+};
+void ggi_own_begin(struct gg_device *device, struct ggi_own *own);
+void ggi_own_end(struct gg_device *device, struct ggi_own *own);
+
+/* ---- retired objects: retire.c --------------------------------------------------------------------- */
+
+/* Embedded in whatever is destroyed late. */
+struct ggi_retired {
+    struct ggi_retired *next;
+    /* Whether the device is done with it; never waits. */
+    bool (*idle)(struct ggi_retired *self);
+    /* Destroy it. vendor is false after shutdown and in a forked child: free host memory only. */
+    void (*destroy)(struct ggi_retired *self, bool vendor);
+};
+void ggi_retire(struct gg_device *device, struct ggi_retired *item);
+/* Destroy what is idle. Call with no lock held and, in Python, without the GIL. One load if empty. */
+void ggi_drain(struct gg_device *device);
+
+/* ---- stream ---------------------------------------------------------------------------------------- */
+
+/* Work on a stream is counted: after each submission `submitted` is raised, and the new value is that
+ * work's ticket. All tickets up to `completed` are known to be done. */
+struct gg_stream {
+    struct ggi_retired retired;
+    _Atomic(int64_t) refs;
+    struct gg_device *device;
+    struct gg_stream_impl *impl;
+    uint64_t serial; /* never reused, unlike native handles */
+    uint32_t flags;
+    bool is_default, borrowed;
+    void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
+    void *owner;
+    _Atomic(uint64_t) submitted, completed;
+    pthread_mutex_t lock;            /* marker, fence, keeps */
+    struct gg_event_impl *marker;    /* polled to raise completed */
+    uint64_t marker_ticket;          /* 0: not recorded, or done */
+    struct gg_event_impl *fence;     /* others wait on it */
+    _Atomic(struct ggi_keep *) keeps; /* owners to be released, each at its ticket */
+    struct gg_stream *next, *previous; /* in device->streams */
+};
+
+/* Something to be released when the stream has passed a ticket. */
+struct ggi_keep {
+    struct ggi_keep *next;
+    uint64_t ticket;
+    void (*release)(void *owner);
+    void *owner;
+};
+
+gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
+                         gg_stream **out);
+/* Count work that was just submitted and return its ticket. */
+uint64_t ggi_stream_submitted(gg_stream *stream);
+/* Whether all work up to @p ticket is done, without waiting; `look` asks the driver if need be. */
+bool ggi_stream_passed(gg_stream *stream, uint64_t ticket, bool look);
+/* Make @p stream wait on the device for @p other up to @p ticket, if anything has to be done. */
+gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket);
+/* Wait for all work with the hook looked at; GG_ERR_INTERRUPTED when it says so. */
+gg_status ggi_stream_finish(gg_stream *stream);
+bool ggi_stream_capturing(gg_stream *stream);
+gg_status ggi_stream_keep(gg_stream *stream, uint64_t ticket, void (*release)(void *), void *owner);
+void ggi_stream_release_keeps(gg_stream *stream, bool all);
+
+/* ---- memory ---------------------------------------------------------------------------------------- */
+
+struct ggi_use {
+    gg_stream *stream; /* a reference */
+    uint64_t ticket;
+};
+
+struct gg_memory {
+    struct ggi_retired retired;
+    _Atomic(int64_t) refs;
+    struct gg_device *device;
+    enum gg_memory_kind kind;
+    _Atomic(int) captured;
+    void *pointer;
+    size_t nbytes;
+    void (*release)(void *owner); /* of wrapped memory */
+    void *owner;
+    bool wrapped;
+    pthread_mutex_t lock; /* the uses */
+    uint32_t use_count, use_room;
+    struct ggi_use few[3];
+    struct ggi_use *uses; /* few, or allocated */
+};
+
+/* Note that @p stream uses the memory up to @p ticket. */
+gg_status ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket);
+/* Make @p stream wait on the device for the unfinished uses on other streams. */
+gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream);
+/* The pinned memory of ours that holds [pointer, pointer + nbytes), with a reference, or NULL. */
+gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset);
+gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offset, size_t nbytes);
+
+/* ---- the pinned ring: ring.c ----------------------------------------------------------------------- */
+
+struct ggi_slot {
+    void *data; /* GGI_SLOT_SIZE bytes of pinned memory */
+    gg_stream *stream;
+    uint64_t ticket;
+    bool taken;
+};
+/* A free slot, taken; waits (with the hook) when all are in use. */
+gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
+/* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
+void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream, uint64_t ticket);
+void ggi_ring_destroy(struct gg_device *device, bool vendor);
+
+/* ---- this thread: current.c ------------------------------------------------------------------------ */
+
+struct gg_scope {
+    struct gg_scope *outer;
+    gg_device *device;
+    gg_stream *stream; /* or NULL */
+    void *saved;       /* of ops->device_enter */
+    struct ggi_thread *thread;
+};
+
+struct ggi_thread {
+    struct gg_scope *scope; /* innermost */
+    gg_device *used;        /* gg_device_use */
+    int quiet;
+    struct gg_error error;
+};
+/* This thread's record; never NULL (a shared one where memory ran out). */
+struct ggi_thread *ggi_thread(void);
+/* The stream that an operation without one runs on; *complete is set where it must also have finished
+ * on the device when the call returns (a default stream that no other library shares). */
+gg_status ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete);
+
+int ggi_interrupted(void); /* asks the wait hook */
+uint64_t ggi_now_ns(void); /* monotonic */
+
+#endif
