@@ -1,0 +1,147 @@
+# make demo         what gpuglue finds on this machine, and round trips through it
+# make test         everything that runs without a GPU, and what runs on the one that is there
+# make test-full    the same with all the random tests
+# make wheel        dist/gpuglue-….whl, checked
+# make bench        the driver alone against gpuglue
+# make fmt, lint    clang-format; the limits on length
+# make carry        dist/carry: all that a machine without network needs
+# make clean
+#
+# The first run sets up: system packages and .venv (scripts/setup.sh); PYTHON=… chooses the interpreter.
+# Without network, copy this tree with dist/carry and run
+#     make test WHEEL=… WHEELHOUSE=… TESTS=… PYTHON=python3 RUNS="host cuda-sim cuda"
+#     make demo WHEEL=… WHEELHOUSE=… PYTHON=python3
+# (see scripts/carried.sh): nothing is built or installed then.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: help demo test test-full wheel bench fmt lint carry clean
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+ifdef WHEEL
+PYTHON ?= python3
+RUNS ?= host cuda-sim cuda
+export PYTHON WHEEL WHEELHOUSE TESTS RUNS
+test demo bench:
+	scripts/carried.sh $@
+else
+
+export PYTHONNOUSERSITE := 1
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+STEP := scripts/step.sh
+
+# ---- set-up ---------------------------------------------------------------------------------------
+.venv/ready-build: scripts/setup.sh scripts/requirements-build.txt
+	scripts/setup.sh build && touch $@
+.venv/ready-test: scripts/requirements-test.txt scripts/requirements-run.txt .venv/ready-build
+	scripts/setup.sh test && touch $@
+
+# ---- builds: plain (gcc), clang (compiled only), asan, tsan ------------------------------------------
+SANITIZE := -Doptimization=1 -Dc_args=-fno-sanitize-recover=all
+options-asan := -Db_sanitize=address,undefined $(SANITIZE)
+options-tsan := -Db_sanitize=thread $(SANITIZE)
+compilers-clang := CC=clang CXX=clang++
+NVIDIA_INCLUDE = $$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/cu13/include)
+
+# `meson install` puts the package into root/site, where the Python tests of sanitized builds find it.
+build/%/build.ninja: Makefile meson.options .venv/ready-test
+	$(compilers-$*) meson setup --reconfigure --werror -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) $(options-$*) \
+	    --prefix=$(CURDIR)/build/$*/root -Dpython.platlibdir=site -Dpython.purelibdir=site build/$* && touch $@
+
+BUILDS := $(addprefix build-,plain clang asan tsan)
+.PHONY: $(BUILDS)
+$(BUILDS): build-%: build/%/build.ninja
+	$(STEP) "build: $*" meson compile -C build/$*
+
+# ---- runs: a backend by name; simulated ones with the library they load -----------------------------
+SIM = $(CURDIR)/build/$(1)/tests/sim
+run-host = GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host
+run-cuda-sim = GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda GPUGLUE_CUDA_LIBRARY=$(SIM)/libcuda.so.1
+PYTHON_RUNS := host cuda-sim
+# The real device, where /dev has one.
+run-cuda = GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda
+PYTHON_RUNS += $(if $(wildcard /dev/nvidia0),cuda)
+
+# Forks of a process with threads are tested. Python itself is not instrumented, so it loads the
+# sanitizer first, and its leaks are not ours.
+export ASAN_OPTIONS := detect_leaks=1:strict_string_checks=1
+export UBSAN_OPTIONS := halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS := halt_on_error=1:die_after_fork=0:ignore_noninstrumented_modules=1
+preload = LD_PRELOAD="$$(gcc -print-file-name=$(1)) $$(gcc -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc
+python-asan = $(call preload,libasan.so) ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0
+python-tsan = $(call preload,libtsan.so)
+PYTEST := python -m pytest -q -p no:cacheprovider
+
+# ---- the wheel, and an environment that holds nothing but it -------------------------------------------
+wheel: .venv/ready-build
+	rm -rf dist/*.whl build/wheel-raw
+	python -m build --wheel --no-isolation --outdir build/wheel-raw -Cbuild-dir=build/wheel -Csetup-args=-Dwerror=false .
+	python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
+
+.PHONY: run-environment
+run-environment: wheel
+	test -x .venv-run/bin/python || python -m venv .venv-run
+	.venv-run/bin/python -m pip install -q --disable-pip-version-check -r scripts/requirements-run.txt
+	.venv-run/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
+
+# ---- tests: each a line, run through scripts/step.sh ------------------------------------------------------
+C_TESTS := c-plain c-asan c-tsan
+INSTALLS := install-asan install-tsan
+PY_PLAIN := $(PYTHON_RUNS:%=py-%)
+PY_ASAN := py-asan-host py-asan-cuda-sim
+PY_TSAN := py-tsan-host py-tsan-cuda-sim
+OTHERS := test-wheel test-sim-clients test-examples lint-step
+ALL_TESTS := build-clang $(C_TESTS) $(PY_PLAIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN)
+.PHONY: $(ALL_TESTS) $(INSTALLS)
+
+$(C_TESTS): c-%: build-%
+	$(STEP) "C tests: $*" meson test -C build/$* --no-rebuild --timeout-multiplier 3 --print-errorlogs
+$(INSTALLS): install-%: build-%
+	meson install -C build/$* --no-rebuild --quiet
+$(PY_PLAIN): py-%: run-environment build-plain
+	$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(PYTEST)
+$(PY_ASAN): py-asan-%: install-asan
+	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=build/asan/root/site $(PYTEST)
+$(PY_TSAN): py-tsan-%: install-tsan
+	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=build/tsan/root/site $(PYTEST)
+test-wheel: wheel
+	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
+test-sim-clients: build-plain
+	$(STEP) "NVIDIA's own Python clients on cuda-sim" env LD_LIBRARY_PATH=$(call SIM,plain) $(PYTEST) tests/sim/clients
+test-examples: run-environment build-plain
+	$(STEP) "examples on host" env $(run-host) .venv-run/bin/python examples/roundtrip.py
+	$(STEP) "examples on cuda-sim" env $(call run-cuda-sim,plain) .venv-run/bin/python examples/roundtrip.py
+lint-step:
+	$(STEP) "lint" $(MAKE) --no-print-directory lint
+
+# Goes on after a failure, so that one run tells all.
+test: .venv/ready-test
+	@rm -f build/summary.txt
+	@$(MAKE) --no-print-directory -k $(ALL_TESTS); status=$$?; \
+	    printf '\n== summary\n'; cat build/summary.txt; exit $$status
+test-full: export GPUGLUE_TEST_FULL = 1
+test-full: test
+
+# ---- the rest ------------------------------------------------------------------------------------------
+demo: run-environment
+	.venv-run/bin/python -m gpuglue
+	.venv-run/bin/python examples/demo.py
+
+bench: run-environment
+	$(MAKE) -C bench PYTHON=$(CURDIR)/.venv-run/bin/python
+
+C_FILES = $(shell git ls-files '*.c' '*.h' '*.cpp')
+fmt: .venv/ready-test
+	clang-format -i $(C_FILES)
+lint: .venv/ready-test
+	python scripts/check_lengths.py
+	clang-format --dry-run --Werror $(C_FILES)
+
+carry: wheel build-plain .venv/ready-test
+	scripts/carry.sh
+
+clean:
+	rm -rf build dist .venv-run
+endif

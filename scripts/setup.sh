@@ -1,0 +1,61 @@
+#!/bin/bash
+# Make this machine ready:  setup.sh build|test
+# Installs missing system packages (apt, as root only) and fills .venv from requirements-$1.txt.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+purpose=$1
+say() { echo "setup: $*"; }
+
+compiles() { # LANGUAGE HEADER: is there a compiler, and does it find the header?
+    echo "#include <$2>" | "${3:-cc}" -x "$1" -fsyntax-only - 2>/dev/null
+}
+
+suitable() { # a Python of 3.11 or newer that can make environments and has its headers
+    "$1" -c 'import sys, os, venv, ensurepip, sysconfig
+assert sys.version_info >= (3, 11)
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null
+}
+
+find_python() { # 3.11 first: the wheel's tag comes from the Python that builds it
+    local name
+    for name in ${PYTHON:-} python3.11 python3 python3.{12..19}; do
+        if suitable "$name"; then
+            command -v "$name"
+            return 0
+        fi
+    done
+    return 1
+}
+
+missing=()
+compiles c stdlib.h || missing+=(gcc libc6-dev)
+command -v pkg-config >/dev/null || missing+=(pkg-config)
+find_python >/dev/null || missing+=(python3 python3-dev python3-venv)
+if [ "$purpose" = test ]; then
+    compiles c++ cstdlib c++ || missing+=(g++)
+    printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' |
+        cc -x c -fsyntax-only - 2>/dev/null || missing+=(libcmocka-dev)
+    compiles c stdlib.h clang || missing+=(clang)
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        say "these packages are missing; install them, then run make again:"
+        say "    sudo apt-get install ${missing[*]}"
+        exit 1
+    fi
+    say "installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    # The second form is for images whose clock or mirror is behind the archive's Release file.
+    apt-get update -qq || apt-get update -qq -o Acquire::Check-Valid-Until=false ||
+        say "apt-get update failed; trying with the lists that are here"
+    apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+
+if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
+    python=$(find_python)
+    say "making .venv with $("$python" -V) ($python)"
+    "$python" -m venv --clear .venv
+fi
+say "installing scripts/requirements-$purpose.txt into .venv"
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -r "scripts/requirements-$purpose.txt"
