@@ -1,0 +1,63 @@
+/* copy.c: copies and fills, done by the stream's worker when their turn comes. */
+#include "host.h"
+
+#include <string.h>
+
+static void run_copy(const struct host_command *command)
+{
+    memcpy(command->dst, command->src, command->size);
+}
+
+/* Pageable memory is read or written late too: a core that lets it go early shows at once. */
+gg_status host_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
+                    enum gg_copy_kind kind, int32_t pageable)
+{
+    const struct host_command work = {.run = run_copy, .dst = dst, .src = src, .size = nbytes};
+    gg_status status = GG_OK;
+    (void)pageable;
+    if (kind != GG_COPY_D2H)
+        status = host_check_device_range(stream->device, dst, nbytes);
+    if (!status && kind != GG_COPY_H2D)
+        status = host_check_device_range(stream->device, src, nbytes);
+    return status ? status : host_submit(stream, &work);
+}
+
+/* ---- fill ---- */
+
+static void run_fill_1(const struct host_command *command)
+{
+    memset(command->dst, (int)command->pattern, command->size);
+}
+
+static void run_fill_2(const struct host_command *command)
+{
+    uint16_t *to = command->dst;
+    for (size_t i = 0; i < command->size; i++)
+        to[i] = (uint16_t)command->pattern;
+}
+
+static void run_fill_4(const struct host_command *command)
+{
+    uint32_t *to = command->dst;
+    for (size_t i = 0; i < command->size; i++)
+        to[i] = command->pattern;
+}
+
+gg_status host_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
+                    uint32_t pattern_size, size_t count)
+{
+    struct host_command work = {.dst = dst, .pattern = pattern, .size = count};
+    gg_status status = host_check_device_range(stream->device, dst, count * pattern_size);
+    if (status)
+        return status;
+    if (pattern_size == 1)
+        work.run = run_fill_1;
+    else if (pattern_size == 2)
+        work.run = run_fill_2;
+    else if (pattern_size == 4)
+        work.run = run_fill_4;
+    else
+        return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "a pattern of %u bytes",
+                              (unsigned)pattern_size);
+    return host_submit(stream, &work);
+}
