@@ -11,6 +11,7 @@
 #define GGI_NAME_SIZE 16         /* of a backend, with its NUL */
 #define GGI_SLICE_NS 50000000ull /* a wait looks for an interrupt this often */
 #define GGI_SLOT_SIZE 65536u     /* of the pinned ring */
+#define GGI_SPARES 16            /* idle native events kept per device and kind */
 
 /* ---- backends: registry.c (plugins), probe.c (reports), select.c (the default) --------------------- */
 
@@ -23,8 +24,10 @@ struct gg_backend {
     char *library_path, *library_version; /* once probed; never NULL */
 
     pthread_mutex_t lock;   /* probing and opening */
+    uint32_t lock_generation; /* in which the lock was made; registry.c */
+    bool begun;             /* an active probe was begun, perhaps by a thread that a fork left behind */
     _Atomic(int) opened;    /* 1: devices and device_count may be read */
-    uint32_t generation;    /* ggi_generation when it was initialised; see life.c */
+    _Atomic(uint32_t) generation; /* ggi_generation when it was initialised; see life.c */
     int32_t device_count;
     struct gg_device *devices; /* device_count of them, immortal */
     struct ggi_record *record; /* what the last probe found; probe.c */
@@ -62,8 +65,8 @@ bool ggi_log_on(int32_t level);
 
 extern _Atomic(const struct gg_tracer *) ggi_tracer;
 void ggi_trace_pre(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes);
-gg_status ggi_trace_post(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes,
-                         gg_status status);
+void ggi_trace_post(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes,
+                    gg_status status);
 
 /* Around each call of the table: one load when no tracer is installed and all goes well. */
 static inline void ggi_begin(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes)
@@ -88,6 +91,8 @@ void ggi_watch_forks(void);   /* once, before the first backend is initialised *
 /* A lock that a forked child finds free. Static locks only. */
 void ggi_reset_in_child(pthread_mutex_t *lock);
 gg_status ggi_refuse(struct gg_device *device); /* the error for a device that ggi_usable refuses */
+/* A child may use what the parent only counted: see GG_DEVICE_LAZY. True when it was so. */
+bool ggi_backend_adopt(struct gg_backend *backend);
 
 /* ---- device -------------------------------------------------------------------------------------- */
 
@@ -99,16 +104,19 @@ struct gg_device {
     uint32_t flags; /* enum gg_device_flag */
     _Atomic(struct gg_device_impl *) impl; /* NULL until the first call that needs it */
     struct gg_stream *default_stream;      /* set before impl */
-    pthread_mutex_t lock;                  /* opening, the list of streams, spare events */
+    pthread_mutex_t lock;                  /* opening, the list of streams */
     struct gg_stream *streams;             /* all that are alive; under lock */
-    struct gg_event_impl *spare[2][16];    /* idle native events, without and with timing */
-    int spares[2];
+    pthread_mutex_t spare_lock;
+    struct gg_event_impl *spare[2][GGI_SPARES]; /* idle native events, without and with timing */
+    int spares[2];                              /* under spare_lock, never held in a vendor call */
     _Atomic(struct ggi_retired *) retired; /* pushed by releases, taken by a drain */
     struct ggi_retired *pending;           /* under drain_lock */
+    _Atomic(int) waiting;                  /* pending is not empty */
     pthread_mutex_t drain_lock;
+    _Atomic(int64_t) keeps; /* owners that streams of this device still keep */
     _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
     struct ggi_ring *ring; /* pinned slots for small copies; made on first need */
-    struct gg_error *first_loss; /* where a sticky error was first seen */
+    struct gg_error lost; /* where a sticky error was first seen; under spare_lock */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
@@ -117,9 +125,14 @@ static inline bool ggi_usable(const struct gg_device *device)
     return device->generation == atomic_load_explicit(&ggi_generation, memory_order_relaxed) &&
            !atomic_load_explicit(&ggi_down, memory_order_relaxed);
 }
-/* Usable and opened: afterwards device->impl is there. */
+static inline gg_status ggi_check(struct gg_device *device)
+{
+    return ggi_usable(device) ? GG_OK : ggi_refuse(device);
+}
+/* Checked and opened: afterwards device->impl is there. */
 gg_status ggi_device_ready(struct gg_device *device);
 gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend, int32_t ordinal);
+gg_status ggi_unsupported(struct gg_device *device, gg_op op);
 /* Housekeeping of our own between these leaves stream captures and the error record alone. */
 struct ggi_own {
     int32_t mode;
@@ -133,14 +146,17 @@ void ggi_own_end(struct gg_device *device, struct ggi_own *own);
 /* Embedded in whatever is destroyed late. */
 struct ggi_retired {
     struct ggi_retired *next;
+    bool is_memory;
     /* Whether the device is done with it; never waits. */
     bool (*idle)(struct ggi_retired *self);
     /* Destroy it. vendor is false after shutdown and in a forked child: free host memory only. */
     void (*destroy)(struct ggi_retired *self, bool vendor);
 };
 void ggi_retire(struct gg_device *device, struct ggi_retired *item);
-/* Destroy what is idle. Call with no lock held and, in Python, without the GIL. One load if empty. */
-void ggi_drain(struct gg_device *device);
+/* Destroy what is idle. Call with no lock held and, in Python, without the GIL. One load if empty.
+ * A driver's free may wait for the whole device, so memory goes only while our streams are idle, or
+ * where @p force says that waiting is the lesser evil (out of memory, shutdown). */
+void ggi_drain(struct gg_device *device, bool force);
 
 /* ---- stream ---------------------------------------------------------------------------------------- */
 
@@ -157,7 +173,8 @@ struct gg_stream {
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
     _Atomic(uint64_t) submitted, completed;
-    pthread_mutex_t lock;            /* marker, fence, keeps */
+    _Atomic(uint64_t) to_host; /* ticket of the last copy to the host: what shutdown waits for */
+    pthread_mutex_t lock;            /* marker, fence */
     struct gg_event_impl *marker;    /* polled to raise completed */
     uint64_t marker_ticket;          /* 0: not recorded, or done */
     struct gg_event_impl *fence;     /* others wait on it */
@@ -175,17 +192,46 @@ struct ggi_keep {
 
 gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
                          gg_stream **out);
+/* The newest stream of the device, and by `next` all others. What is reached stays in the list while
+ * drain_lock is held: streams are added at the head, and only a drain takes them out. */
+gg_stream *ggi_streams_of(struct gg_device *device);
 /* Count work that was just submitted and return its ticket. */
 uint64_t ggi_stream_submitted(gg_stream *stream);
 /* Whether all work up to @p ticket is done, without waiting; `look` asks the driver if need be. */
 bool ggi_stream_passed(gg_stream *stream, uint64_t ticket, bool look);
-/* Make @p stream wait on the device for @p other up to @p ticket, if anything has to be done. */
+/* All up to @p ticket is done: somebody saw it. Lets go of what was kept for it. */
+void ggi_stream_advance(gg_stream *stream, uint64_t ticket);
+/* Make @p stream wait on the device for all that @p other has now. */
+gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other);
+/* The same up to @p ticket, if anything has to be done. */
 gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket);
-/* Wait for all work with the hook looked at; GG_ERR_INTERRUPTED when it says so. */
-gg_status ggi_stream_finish(gg_stream *stream);
+/* Record the marker now unless one is on its way, so that a later look is cheap. */
+void ggi_stream_mark(gg_stream *stream);
+/* Wait for all work. With @p hook the wait can end in GG_ERR_INTERRUPTED. */
+gg_status ggi_stream_finish(gg_stream *stream, bool hook);
 bool ggi_stream_capturing(gg_stream *stream);
+/* Destroy the events that belong to it, not the stream. */
+void ggi_stream_strip(gg_stream *stream);
 gg_status ggi_stream_keep(gg_stream *stream, uint64_t ticket, void (*release)(void *), void *owner);
 void ggi_stream_release_keeps(gg_stream *stream, bool all);
+
+/* ---- event ----------------------------------------------------------------------------------------- */
+
+struct gg_event {
+    struct ggi_retired retired;
+    _Atomic(int64_t) refs;
+    struct gg_device *device;
+    struct gg_event_impl *impl;
+    uint32_t flags;
+    _Atomic(uint32_t) recorded; /* how often; 0: never */
+    _Atomic(uint32_t) done;     /* the count at which it was last seen done */
+    void (*release)(void *owner);
+    void *owner;
+    bool borrowed;
+};
+/* A native event without (or with) timing: a spare one or a new one; and its way back when idle. */
+gg_status ggi_event_take(struct gg_device *device, bool timing, struct gg_event_impl **out);
+void ggi_event_give(struct gg_device *device, bool timing, struct gg_event_impl *impl);
 
 /* ---- memory ---------------------------------------------------------------------------------------- */
 
@@ -198,7 +244,7 @@ struct gg_memory {
     struct ggi_retired retired;
     _Atomic(int64_t) refs;
     struct gg_device *device;
-    enum gg_memory_kind kind;
+    enum gg_memory_kind kind; /* as allocated */
     _Atomic(int) captured;
     void *pointer;
     size_t nbytes;
@@ -211,10 +257,17 @@ struct gg_memory {
     struct ggi_use *uses; /* few, or allocated */
 };
 
-/* Note that @p stream uses the memory up to @p ticket. */
-gg_status ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket);
+/* Note that @p stream uses the memory up to @p ticket. Waits for the stream if memory for the note ran
+ * out, so it cannot fail. */
+void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket);
 /* Make @p stream wait on the device for the unfinished uses on other streams. */
 gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream);
+/* Forget the uses that are over, asking the driver about all streams (look) or only about those of
+ * other devices; whether none is left. */
+bool ggi_memory_prune(gg_memory *memory, bool look);
+/* pinned.c: where pinned memory lies. */
+gg_status ggi_pinned_add(gg_memory *memory);
+void ggi_pinned_remove(gg_memory *memory);
 /* The pinned memory of ours that holds [pointer, pointer + nbytes), with a reference, or NULL. */
 gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset);
 gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offset, size_t nbytes);
@@ -227,11 +280,13 @@ struct ggi_slot {
     uint64_t ticket;
     bool taken;
 };
+struct ggi_ring *ggi_ring_new(void); /* an empty one; NULL without memory */
 /* A free slot, taken; waits (with the hook) when all are in use. */
 gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
 /* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream, uint64_t ticket);
-void ggi_ring_destroy(struct gg_device *device, bool vendor);
+/* At shutdown, when all is idle; keeps the ring if a thread is still in it. */
+void ggi_ring_destroy(struct gg_device *device);
 
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 
@@ -253,7 +308,10 @@ struct ggi_thread {
 struct ggi_thread *ggi_thread(void);
 /* The stream that an operation without one runs on; *complete is set where it must also have finished
  * on the device when the call returns (a default stream that no other library shares). */
-gg_status ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete);
+void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete);
+
+/* For an operation of @p device: *stream is checked if given, else becomes the implicit one. */
+gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete);
 
 int ggi_interrupted(void); /* asks the wait hook */
 uint64_t ggi_now_ns(void); /* monotonic */

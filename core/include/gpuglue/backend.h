@@ -189,7 +189,8 @@ struct gg_backend_ops {
     /* The stream is idle. For a borrowed one only what stream_borrow made is freed. */
     void (*stream_destroy)(struct gg_stream_impl *stream);
     /* Wrap a native handle; *flags gets GG_STREAM_NONBLOCKING unless it is known to be ordered with the
-     * default stream. *is_default != 0 when the handle is the device's default stream. */
+     * default stream. For the device's default stream set *is_default and *out to what stream_default
+     * gives. */
     gg_status (*stream_borrow)(struct gg_device_impl *device, uint64_t native, uint32_t *flags,
                                int32_t *is_default, struct gg_stream_impl **out);
     gg_status (*stream_native)(struct gg_stream_impl *stream, uint64_t handles[4]);
@@ -220,6 +221,10 @@ struct gg_backend_ops {
     /* Milliseconds; GG_NOT_READY when either is not done. Both were made with GG_EVENT_TIMING. */
     gg_status (*event_elapsed)(struct gg_event_impl *start, struct gg_event_impl *stop,
                                double *milliseconds);
+
+    /* Whether an optional slot that the table has works with this driver on this device (0 or 1).
+     * NULL: what the table has works. */
+    int32_t (*device_supports)(struct gg_device_impl *device, gg_op op);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

@@ -11,6 +11,8 @@
  * device still uses goes on a list and is destroyed later. The caller of any other function holds a
  * reference for the duration of the call. Devices live as long as the process.
  *
+ * A `release` callback that is handed in may be called from any thread and must not call gpuglue.
+ *
  * Unless a function says otherwise it may be called from any thread at any time. */
 #ifndef GPUGLUE_H
 #define GPUGLUE_H
@@ -188,7 +190,8 @@ GG_API gg_status gg_add_library_directory(const char *directory);
 enum gg_device_flag {
     GG_DEVICE_SHARED_DEFAULT = 1, /* the default stream is the vendor's own, which every library uses */
     GG_DEVICE_INTEGRATED = 2,
-    GG_DEVICE_HAS_UUID = 4
+    GG_DEVICE_HAS_UUID = 4,
+    GG_DEVICE_LAZY = 8 /* counting it initialised nothing: a fork before its first use is harmless */
 };
 
 struct gg_device_info {

@@ -1,0 +1,255 @@
+/* current.c: this thread's record, its current device and stream, and the scopes that change them. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local struct ggi_thread *mine;
+static struct ggi_thread orphan; /* shared by threads for which there was no memory */
+static pthread_key_t at_exit_key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+/* Scopes may outlive their thread (a generator does): they then belong to nobody. */
+static void thread_gone(void *pointer)
+{
+    struct ggi_thread *thread = pointer;
+    for (struct gg_scope *scope = thread->scope; scope; scope = scope->outer)
+        scope->thread = NULL;
+    mine = NULL;
+    free(thread);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&at_exit_key, thread_gone);
+}
+
+struct ggi_thread *ggi_thread(void)
+{
+    if (mine)
+        return mine;
+    pthread_once(&key_once, make_key);
+    struct ggi_thread *thread = calloc(1, sizeof *thread);
+    if (!thread)
+        return &orphan;
+    pthread_setspecific(at_exit_key, thread);
+    mine = thread;
+    return thread;
+}
+
+/* ---- the current device ---- */
+
+/* A GPUGLUE_DEVICE with a backend's name that GPUGLUE_BACKEND rules out is a contradiction. */
+static gg_status check_agreement(const char *text, const char *colon)
+{
+    const char *chosen = ggi_host_api()->get_env("GPUGLUE_BACKEND");
+    struct gg_backend *backend;
+    size_t length = colon ? (size_t)(colon - text) : strlen(text);
+    if (!chosen || !chosen[0] || !strcmp(chosen, "auto"))
+        return GG_OK;
+    gg_status status = ggi_backend_default(&backend);
+    if (status)
+        return status;
+    if (strlen(backend->name) == length && !strncmp(backend->name, text, length))
+        return GG_OK;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "GPUGLUE_DEVICE=%s names another backend than GPUGLUE_BACKEND=%s gives (\"%s\"): "
+                    "change one of them, or write the ordinal alone",
+                    text, chosen, backend->name);
+}
+
+/* The device that GPUGLUE_DEVICE names; NULL in *out where it is not set. */
+static gg_status device_of_environment(gg_device **out)
+{
+    const char *text = ggi_host_api()->get_env("GPUGLUE_DEVICE");
+    gg_status status;
+    *out = NULL;
+    if (!text || !text[0])
+        return GG_OK;
+    if (text[0] < '0' || text[0] > '9') {
+        status = check_agreement(text, strchr(text, ':'));
+        if (status)
+            return status;
+    }
+    return gg_device_find(text, out);
+}
+
+/* What the environment says is read once for each default backend, since gg_use_backend may change
+ * that; afterwards it costs two loads. */
+static struct {
+    pthread_mutex_t lock;
+    _Atomic(struct gg_backend *) backend;
+    _Atomic(gg_device *) device;
+} environment = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static gg_status read_environment(struct gg_backend *backend)
+{
+    gg_device *device;
+    gg_status status = device_of_environment(&device);
+    if (status)
+        return status;
+    pthread_mutex_lock(&environment.lock);
+    atomic_store(&environment.device, device);
+    atomic_store(&environment.backend, backend);
+    pthread_mutex_unlock(&environment.lock);
+    return GG_OK;
+}
+
+static gg_status ask_vendor(struct gg_backend *backend, gg_device **out)
+{
+    int32_t ordinal = backend->ops.device_current ? backend->ops.device_current() : -1;
+    if (ordinal < 0 || ordinal >= backend->device_count)
+        ordinal = 0;
+    if (!backend->device_count)
+        return ggi_fail(GG_ERR_NO_SUCH_DEVICE, "backend \"%s\" has no device", backend->name);
+    *out = &backend->devices[ordinal];
+    return GG_OK;
+}
+
+static gg_status default_device(gg_device **out)
+{
+    struct gg_backend *backend = ggi_backend_decided();
+    gg_status status;
+    if (!backend) {
+        status = ggi_backend_default(&backend);
+        if (status)
+            return status;
+    }
+    if (atomic_load(&environment.backend) != backend) {
+        status = read_environment(backend);
+        if (status)
+            return status;
+    }
+    gg_device *device = atomic_load(&environment.device);
+    if (!device)
+        return ask_vendor(backend, out);
+    *out = device;
+    return GG_OK;
+}
+
+gg_status gg_current_device(gg_device **out)
+{
+    struct ggi_thread *thread = mine;
+    gg_status status;
+    gg_device *device = NULL;
+    if (thread && thread->scope)
+        device = thread->scope->device;
+    else if (thread && thread->used)
+        device = thread->used;
+    if (!device) {
+        status = default_device(&device);
+        if (status)
+            return status;
+    }
+    status = ggi_check(device);
+    if (status)
+        return status;
+    *out = device;
+    return GG_OK;
+}
+
+gg_status gg_device_use(gg_device *device)
+{
+    void *saved;
+    gg_status status = ggi_device_ready(device);
+    if (status)
+        return status;
+    ggi_begin(device, GG_OP_device_enter, NULL, 0);
+    status = device->ops->device_enter(atomic_load(&device->impl), &saved);
+    status = ggi_end(device, GG_OP_device_enter, NULL, 0, status);
+    if (status)
+        return status;
+    ggi_thread()->used = device;
+    return GG_OK;
+}
+
+/* ---- scopes ---- */
+
+gg_status gg_enter(gg_device *device, gg_stream *stream, gg_scope **out)
+{
+    gg_status status = ggi_device_ready(device);
+    if (status)
+        return status;
+    if (stream && stream->device != device)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "the stream belongs to %s:%d, not to %s:%d",
+                        stream->device->backend->name, (int)stream->device->ordinal,
+                        device->backend->name, (int)device->ordinal);
+    gg_scope *scope = calloc(1, sizeof *scope);
+    if (!scope)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a scope");
+    status = device->ops->device_enter(atomic_load(&device->impl), &scope->saved);
+    status = ggi_end(device, GG_OP_device_enter, stream, 0, status);
+    if (status) {
+        free(scope);
+        return status;
+    }
+    if (stream)
+        gg_stream_retain(stream);
+    scope->device = device;
+    scope->stream = stream;
+    scope->thread = ggi_thread();
+    scope->outer = scope->thread->scope;
+    scope->thread->scope = scope;
+    *out = scope;
+    return GG_OK;
+}
+
+/* Left out of order: the next scope inside it on the same backend will restore in its place. */
+static struct gg_scope *heir_of(struct gg_scope *scope, struct gg_scope ***link)
+{
+    struct gg_scope *heir = NULL, **at = &scope->thread->scope;
+    while (*at && *at != scope) {
+        if ((*at)->device->backend == scope->device->backend)
+            heir = *at;
+        at = &(*at)->outer;
+    }
+    *link = at;
+    return heir;
+}
+
+gg_status gg_leave(gg_scope *scope)
+{
+    struct gg_scope **link, *heir;
+    gg_device *device = scope->device;
+    if (scope->thread && scope->thread != mine)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "a device or stream is left on another thread than it was entered on");
+    if (scope->thread) {
+        heir = heir_of(scope, &link);
+        *link = scope->outer;
+        if (heir)
+            heir->saved = scope->saved;
+        else if (ggi_usable(device))
+            device->ops->device_leave(scope->saved);
+    }
+    gg_stream_release(scope->stream);
+    free(scope);
+    return GG_OK;
+}
+
+/* ---- the current stream ---- */
+
+static gg_stream *entered_stream(const gg_device *device)
+{
+    struct gg_scope *scope = mine ? mine->scope : NULL;
+    for (; scope; scope = scope->outer)
+        if (scope->stream && scope->device == device)
+            return scope->stream;
+    return NULL;
+}
+
+void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete)
+{
+    gg_stream *stream = entered_stream(device);
+    *complete = !stream && !(device->flags & GG_DEVICE_SHARED_DEFAULT);
+    *out = stream ? stream : device->default_stream;
+}
+
+gg_status gg_current_stream(gg_device *device, gg_stream **out)
+{
+    bool complete;
+    gg_status status = ggi_device_ready(device);
+    if (!status)
+        ggi_implicit_stream(device, out, &complete);
+    return status;
+}

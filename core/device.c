@@ -1,0 +1,239 @@
+/* device.c: devices: opening them on first need, what they are, waiting for all their work. */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend, int32_t ordinal)
+{
+    struct gg_device_info info = {.struct_size = sizeof info};
+    memset(device, 0, sizeof *device);
+    device->backend = backend;
+    device->ops = &backend->ops;
+    device->ordinal = ordinal;
+    device->generation = atomic_load(&ggi_generation);
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->spare_lock, NULL);
+    pthread_mutex_init(&device->drain_lock, NULL);
+    gg_status status = backend->ops.device_info(ordinal, &info);
+    if (status)
+        return ggi_op_failed(device, GG_OP_device_info, status);
+    device->flags = info.flags;
+    return GG_OK;
+}
+
+/* With device->lock held. */
+static gg_status open_device(struct gg_device *device)
+{
+    struct gg_device_impl *impl;
+    struct gg_stream_impl *stream;
+    ggi_begin(device, GG_OP_device_open, NULL, 0);
+    gg_status status = device->ops->device_open(device->ordinal, &impl);
+    status = ggi_end(device, GG_OP_device_open, NULL, 0, status);
+    if (status)
+        return status;
+    status = device->ops->stream_default(impl, &stream);
+    status = ggi_end(device, GG_OP_stream_default, NULL, 0, status);
+    if (!status && !device->ring && !(device->ring = ggi_ring_new()))
+        status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a device");
+    if (!status)
+        status = ggi_stream_new(device, stream, 0, &device->default_stream);
+    if (status) {
+        device->ops->device_close(impl);
+        return status;
+    }
+    device->default_stream->is_default = true;
+    device->streams = device->default_stream;
+    atomic_store_explicit(&device->impl, impl, memory_order_release);
+    return GG_OK;
+}
+
+gg_status ggi_device_ready(struct gg_device *device)
+{
+    gg_status status = ggi_check(device);
+    if (status || atomic_load_explicit(&device->impl, memory_order_acquire))
+        return status;
+    pthread_mutex_lock(&device->lock);
+    if (!atomic_load(&device->impl))
+        status = open_device(device);
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+void ggi_own_begin(struct gg_device *device, struct ggi_own *own)
+{
+    own->relaxed = false;
+    ggi_quiet(1);
+    if (device->ops->capture_mode)
+        own->relaxed = !device->ops->capture_mode(atomic_load(&device->impl), 1, &own->mode);
+}
+
+void ggi_own_end(struct gg_device *device, struct ggi_own *own)
+{
+    if (own->relaxed)
+        device->ops->capture_mode(atomic_load(&device->impl), 0, &own->mode);
+    ggi_quiet(-1);
+}
+
+const char *gg_device_backend(const gg_device *device)
+{
+    return device->backend->name;
+}
+
+int32_t gg_device_ordinal(const gg_device *device)
+{
+    return device->ordinal;
+}
+
+/* Every vendor's PCI address leads to the same file. -1 where it says nothing. */
+static int32_t numa_node_of(const char *pci_bus_id)
+{
+    char path[96];
+    int node = -1;
+    if (!pci_bus_id[0])
+        return -1;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci_bus_id);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    if (fscanf(file, "%d", &node) != 1)
+        node = -1;
+    fclose(file);
+    return node;
+}
+
+gg_status gg_device_info(gg_device *device, struct gg_device_info *info)
+{
+    struct gg_device_info full = {.struct_size = sizeof full, .numa_node = -1};
+    gg_status status = ggi_check(device);
+    if (status)
+        return status;
+    if (info->struct_size < sizeof info->struct_size || info->struct_size > sizeof full)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_device_info: struct_size is %u, expected 4 to %u: set it to "
+                        "sizeof(struct gg_device_info)",
+                        (unsigned)info->struct_size, (unsigned)sizeof full);
+    status = device->ops->device_info(device->ordinal, &full);
+    status = ggi_end(device, GG_OP_device_info, NULL, 0, status);
+    if (status)
+        return status;
+    full.numa_node = numa_node_of(full.pci_bus_id);
+    full.struct_size = info->struct_size;
+    memcpy(info, &full, info->struct_size);
+    return GG_OK;
+}
+
+gg_status gg_device_attribute(gg_device *device, gg_attribute attribute, int64_t *value)
+{
+    gg_status status = ggi_check(device);
+    if (status)
+        return status;
+    if (attribute < 0 || attribute >= GG_ATTR_COUNT)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "attribute %d is unknown; there are 0 to %d",
+                        (int)attribute, GG_ATTR_COUNT - 1);
+    if (!device->ops->device_attribute)
+        return ggi_unsupported(device, GG_OP_device_attribute);
+    status = device->ops->device_attribute(device->ordinal, attribute, value);
+    return ggi_end(device, GG_OP_device_attribute, NULL, 0, status);
+}
+
+gg_status gg_device_memory_info(gg_device *device, uint64_t *free, uint64_t *total)
+{
+    gg_status status = ggi_device_ready(device);
+    if (status)
+        return status;
+    if (!device->ops->device_memory_info)
+        return ggi_unsupported(device, GG_OP_device_memory_info);
+    ggi_drain(device, false);
+    ggi_begin(device, GG_OP_device_memory_info, NULL, 0);
+    status = device->ops->device_memory_info(atomic_load(&device->impl), free, total);
+    return ggi_end(device, GG_OP_device_memory_info, NULL, 0, status);
+}
+
+/* A table slot, whatever its type. */
+static bool has_slot(const struct gg_backend_ops *ops, gg_op op)
+{
+    void (*slot)(void);
+    memcpy(&slot, (const char *)&ops->probe + (size_t)op * sizeof slot, sizeof slot);
+    return slot;
+}
+
+int gg_device_supports(gg_device *device, gg_op op)
+{
+    if (op < 0 || op >= GG_OP_COUNT || !has_slot(device->ops, op) || ggi_device_ready(device))
+        return 0;
+    return !device->ops->device_supports ||
+           device->ops->device_supports(atomic_load(&device->impl), op);
+}
+
+gg_status ggi_unsupported(struct gg_device *device, gg_op op)
+{
+    return ggi_fail(GG_ERR_UNSUPPORTED, "%s: %s is not supported on device %d",
+                    device->backend->name, gg_op_name(op), (int)device->ordinal);
+}
+
+gg_status gg_device_native(gg_device *device, uint64_t handles[4])
+{
+    gg_status status = ggi_device_ready(device);
+    if (status)
+        return status;
+    if (!device->ops->device_native)
+        return ggi_unsupported(device, GG_OP_device_native);
+    status = device->ops->device_native(atomic_load(&device->impl), handles);
+    return ggi_end(device, GG_OP_device_native, NULL, 0, status);
+}
+
+gg_status gg_device_default_stream(gg_device *device, gg_stream **out)
+{
+    gg_status status = ggi_device_ready(device);
+    if (!status)
+        *out = device->default_stream;
+    return status;
+}
+
+/* ---- waiting for the whole device ---- */
+
+/* An event behind everything, also what we did not submit, can be waited for with the hook. */
+static gg_status wait_by_event(struct gg_device *device)
+{
+    gg_event *event;
+    gg_status status = gg_event_create(device, 0, &event);
+    if (status)
+        return status;
+    status = device->ops->device_record(atomic_load(&device->impl), event->impl);
+    status = ggi_end(device, GG_OP_device_record, NULL, 0, status);
+    if (!status) {
+        atomic_fetch_add(&event->recorded, 1);
+        status = gg_event_wait(event, GG_FOREVER);
+    }
+    gg_event_release(event);
+    return status;
+}
+
+/* drain_lock keeps the list of streams from shrinking; a drain that finds it taken does not wait. */
+static gg_status wait_by_streams(struct gg_device *device)
+{
+    gg_status status = GG_OK;
+    pthread_mutex_lock(&device->drain_lock);
+    for (gg_stream *stream = ggi_streams_of(device); stream && !status; stream = stream->next)
+        status = ggi_stream_finish(stream, true);
+    pthread_mutex_unlock(&device->drain_lock);
+    if (status)
+        return status;
+    ggi_begin(device, GG_OP_device_synchronize, NULL, 0);
+    status = device->ops->device_synchronize(atomic_load(&device->impl));
+    return ggi_end(device, GG_OP_device_synchronize, NULL, 0, status);
+}
+
+gg_status gg_device_synchronize(gg_device *device)
+{
+    gg_status status = ggi_device_ready(device);
+    if (status)
+        return status;
+    status = gg_device_supports(device, GG_OP_device_record) ? wait_by_event(device)
+                                                             : wait_by_streams(device);
+    if (!status)
+        ggi_drain(device, false);
+    return status;
+}

@@ -1,0 +1,101 @@
+/* pinned.c: where pinned memory lies, so that a host pointer can be recognised. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    pthread_mutex_t lock;
+    gg_memory **block; /* sorted by address */
+    size_t count, room;
+    _Atomic(size_t) hint; /* count, readable without the lock */
+} pinned = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t pinned_once = PTHREAD_ONCE_INIT;
+
+static void survive_forks(void)
+{
+    ggi_reset_in_child(&pinned.lock);
+}
+
+/* With the lock held: how many blocks begin at or below @p address. */
+static size_t blocks_up_to(uintptr_t address)
+{
+    size_t low = 0, high = pinned.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((uintptr_t)pinned.block[middle]->pointer <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool grow_pinned(void)
+{
+    size_t room = pinned.room ? pinned.room * 2 : 64;
+    gg_memory **block = realloc(pinned.block, room * sizeof *block);
+    if (!block)
+        return false;
+    pinned.block = block;
+    pinned.room = room;
+    return true;
+}
+
+gg_status ggi_pinned_add(gg_memory *memory)
+{
+    pthread_once(&pinned_once, survive_forks);
+    pthread_mutex_lock(&pinned.lock);
+    bool fits = pinned.count < pinned.room || grow_pinned();
+    if (fits) {
+        size_t at = blocks_up_to((uintptr_t)memory->pointer);
+        memmove(pinned.block + at + 1, pinned.block + at, (pinned.count - at) * sizeof *pinned.block);
+        pinned.block[at] = memory;
+        atomic_store(&pinned.hint, ++pinned.count);
+    }
+    pthread_mutex_unlock(&pinned.lock);
+    return fits ? GG_OK : ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to note a pinned block");
+}
+
+void ggi_pinned_remove(gg_memory *memory)
+{
+    pthread_mutex_lock(&pinned.lock);
+    size_t at = blocks_up_to((uintptr_t)memory->pointer);
+    while (at > 0 && pinned.block[at - 1] != memory)
+        at--;
+    if (at > 0) {
+        memmove(pinned.block + at - 1, pinned.block + at, (pinned.count - at) * sizeof *pinned.block);
+        atomic_store(&pinned.hint, --pinned.count);
+    }
+    pthread_mutex_unlock(&pinned.lock);
+}
+
+/* A reference, unless the last one is gone already. */
+static bool try_retain(gg_memory *memory)
+{
+    int64_t refs = atomic_load(&memory->refs);
+    while (refs > 0)
+        if (atomic_compare_exchange_weak(&memory->refs, &refs, refs + 1))
+            return true;
+    return false;
+}
+
+gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
+{
+    gg_memory *found = NULL;
+    if (!atomic_load_explicit(&pinned.hint, memory_order_acquire))
+        return NULL;
+    pthread_mutex_lock(&pinned.lock);
+    size_t at = blocks_up_to((uintptr_t)pointer);
+    if (at > 0) {
+        gg_memory *memory = pinned.block[at - 1];
+        size_t inside = (uintptr_t)pointer - (uintptr_t)memory->pointer;
+        if (inside < memory->nbytes && nbytes <= memory->nbytes - inside && try_retain(memory)) {
+            found = memory;
+            *offset = inside;
+        }
+    }
+    pthread_mutex_unlock(&pinned.lock);
+    return found;
+}

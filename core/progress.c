@@ -1,0 +1,222 @@
+/* progress.c: how far a stream has come, as core sees it: tickets, the events that tell, the order
+ * between two streams, and what is let go when a ticket has passed. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+void ggi_stream_advance(gg_stream *stream, uint64_t ticket)
+{
+    uint64_t known = atomic_load_explicit(&stream->completed, memory_order_relaxed);
+    while (known < ticket &&
+           !atomic_compare_exchange_weak_explicit(&stream->completed, &known, ticket,
+                                                  memory_order_acq_rel, memory_order_relaxed)) {
+    }
+    if (atomic_load_explicit(&stream->keeps, memory_order_relaxed))
+        ggi_stream_release_keeps(stream, false);
+}
+
+bool ggi_stream_capturing(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    int32_t capturing = 0;
+    if (!device->ops->stream_capturing)
+        return false;
+    ggi_quiet(1);
+    gg_status status = device->ops->stream_capturing(stream->impl, &capturing);
+    ggi_quiet(-1);
+    return status == GG_ERR_UNSUPPORTED ? stream->is_default : status || capturing;
+}
+
+/* ---- the marker: an event that is recorded behind the work and polled ---- */
+
+/* With stream->lock held. All work counted so far stands before the marker. */
+static void record_marker(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    uint64_t ticket = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    if (!stream->marker && ggi_event_take(device, false, &stream->marker))
+        return;
+    if (!device->ops->event_record(stream->marker, stream->impl))
+        stream->marker_ticket = ticket;
+}
+
+/* With stream->lock held. */
+static void poll_marker(gg_stream *stream)
+{
+    if (!stream->marker_ticket || stream->device->ops->event_query(stream->marker))
+        return;
+    ggi_stream_advance(stream, stream->marker_ticket);
+    stream->marker_ticket = 0;
+}
+
+static bool ownerless(const gg_stream *stream)
+{
+    return stream->borrowed && !stream->release;
+}
+
+/* With stream->lock held: ask the driver, and leave a marker behind where work is under way. The
+ * native handle of a stream without an owner may be gone, so there only its marker is asked. */
+static void look_at(gg_stream *stream)
+{
+    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    poll_marker(stream);
+    if (ownerless(stream) || stream->marker_ticket ||
+        atomic_load_explicit(&stream->completed, memory_order_acquire) >= before)
+        return;
+    if (ggi_stream_capturing(stream))
+        return;
+    gg_status status = stream->device->ops->stream_query(stream->impl);
+    if (!status)
+        ggi_stream_advance(stream, before);
+    else if (status == GG_NOT_READY)
+        record_marker(stream);
+}
+
+bool ggi_stream_passed(gg_stream *stream, uint64_t ticket, bool look)
+{
+    struct ggi_own own;
+    if (atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket)
+        return true;
+    if (!look)
+        return false;
+    ggi_own_begin(stream->device, &own);
+    pthread_mutex_lock(&stream->lock);
+    look_at(stream);
+    pthread_mutex_unlock(&stream->lock);
+    ggi_own_end(stream->device, &own);
+    return atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket;
+}
+
+void ggi_stream_mark(gg_stream *stream)
+{
+    struct ggi_own own;
+    ggi_own_begin(stream->device, &own);
+    pthread_mutex_lock(&stream->lock);
+    poll_marker(stream);
+    if (!stream->marker_ticket)
+        record_marker(stream);
+    pthread_mutex_unlock(&stream->lock);
+    ggi_own_end(stream->device, &own);
+}
+
+uint64_t ggi_stream_submitted(gg_stream *stream)
+{
+    uint64_t ticket = atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_acq_rel) + 1;
+    struct ggi_own own;
+    if (!ownerless(stream) || ggi_stream_capturing(stream))
+        return ticket;
+    ggi_own_begin(stream->device, &own);
+    pthread_mutex_lock(&stream->lock);
+    poll_marker(stream);
+    record_marker(stream);
+    pthread_mutex_unlock(&stream->lock);
+    ggi_own_end(stream->device, &own);
+    return ticket;
+}
+
+void ggi_stream_strip(gg_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    if (stream->marker)
+        ggi_event_give(stream->device, false, stream->marker);
+    if (stream->fence)
+        ggi_event_give(stream->device, false, stream->fence);
+    stream->marker = stream->fence = NULL;
+    stream->marker_ticket = 0;
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* ---- order between two streams ---- */
+
+/* With other->lock held: an event that stands behind all work counted on @p other. */
+static gg_status event_behind(gg_stream *other, struct gg_event_impl **out)
+{
+    struct gg_device *device = other->device;
+    gg_status status = GG_OK;
+    if (ownerless(other) && other->marker) {
+        *out = other->marker;
+        return GG_OK;
+    }
+    if (!other->fence)
+        status = ggi_event_take(device, false, &other->fence);
+    if (!status)
+        status = device->ops->event_record(other->fence, other->impl);
+    if (!status)
+        *out = other->fence;
+    return ggi_end(device, GG_OP_event_record, other, 0, status);
+}
+
+gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other)
+{
+    struct gg_device *device = stream->device;
+    struct gg_event_impl *event = NULL;
+    pthread_mutex_lock(&other->lock);
+    gg_status status = event_behind(other, &event);
+    if (!status) {
+        ggi_begin(device, GG_OP_stream_wait_event, stream, 0);
+        status = device->ops->stream_wait_event(stream->impl, event);
+        status = ggi_end(device, GG_OP_stream_wait_event, stream, 0, status);
+    }
+    pthread_mutex_unlock(&other->lock);
+    if (!status)
+        ggi_stream_submitted(stream);
+    return status;
+}
+
+/* The vendor's default stream and blocking streams wait for each other by themselves. */
+static bool ordered_anyway(const gg_stream *stream, const gg_stream *other)
+{
+    return stream->device == other->device &&
+           (stream->device->flags & GG_DEVICE_SHARED_DEFAULT) &&
+           ((stream->is_default && !(other->flags & GG_STREAM_NONBLOCKING)) ||
+            (other->is_default && !(stream->flags & GG_STREAM_NONBLOCKING)));
+}
+
+gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket)
+{
+    if (stream == other || ggi_stream_passed(other, ticket, false))
+        return GG_OK;
+    bool capturing = !stream->is_default && ggi_stream_capturing(stream);
+    if (!capturing && ordered_anyway(stream, other))
+        return GG_OK;
+    if (capturing && !ggi_stream_passed(other, ticket, true))
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "stream is capturing: it would have to wait for work that another stream has "
+                        "not finished; synchronize that stream before the capture begins");
+    return capturing ? GG_OK : ggi_stream_fence(stream, other);
+}
+
+/* ---- what is let go when a ticket has passed ---- */
+
+gg_status ggi_stream_keep(gg_stream *stream, uint64_t ticket, void (*release)(void *), void *owner)
+{
+    struct ggi_keep *keep = malloc(sizeof *keep);
+    if (!keep)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to keep a copy's owner");
+    *keep = (struct ggi_keep){.ticket = ticket, .release = release, .owner = owner};
+    atomic_fetch_add(&stream->device->keeps, 1);
+    keep->next = atomic_load(&stream->keeps);
+    while (!atomic_compare_exchange_weak(&stream->keeps, &keep->next, keep)) {
+    }
+    return GG_OK;
+}
+
+/* Takes the whole list, lets go of what has passed and puts the rest back, so that no lock is held
+ * while an owner is released. */
+void ggi_stream_release_keeps(gg_stream *stream, bool all)
+{
+    uint64_t passed = atomic_load_explicit(&stream->completed, memory_order_acquire);
+    struct ggi_keep *keep = atomic_exchange(&stream->keeps, NULL), *next;
+    for (; keep; keep = next) {
+        next = keep->next;
+        if (all || keep->ticket <= passed) {
+            keep->release(keep->owner);
+            free(keep);
+            atomic_fetch_sub(&stream->device->keeps, 1);
+            continue;
+        }
+        keep->next = atomic_load(&stream->keeps);
+        while (!atomic_compare_exchange_weak(&stream->keeps, &keep->next, keep)) {
+        }
+    }
+}

@@ -1,0 +1,85 @@
+/* retire.c: what was released waits here until the device is done with it. Releasing is one push and
+ * never a driver call; calls that may wait anyway come by and destroy what has become idle. */
+#include "internal.h"
+
+void ggi_retire(struct gg_device *device, struct ggi_retired *item)
+{
+    if (device->generation != atomic_load(&ggi_generation) || atomic_load(&ggi_down) == 2) {
+        item->destroy(item, false);
+        return;
+    }
+    item->next = atomic_load_explicit(&device->retired, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&device->retired, &item->next, item,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+/* With drain_lock held: whether there is anything new. */
+static bool collect(struct gg_device *device)
+{
+    struct ggi_retired *item = atomic_exchange(&device->retired, NULL), *next;
+    bool any = item;
+    for (; item; item = next) {
+        next = item->next;
+        item->next = device->pending;
+        device->pending = item;
+    }
+    return any;
+}
+
+/* Ask once for each stream with work, so that the items need not ask again. */
+static bool look_at_streams(struct gg_device *device)
+{
+    bool idle = true;
+    for (gg_stream *stream = ggi_streams_of(device); stream; stream = stream->next)
+        if (!ggi_stream_passed(stream, atomic_load(&stream->submitted), true))
+            idle = false;
+    return idle;
+}
+
+/* Destroys what is idle and leaves the rest pending. */
+static void sweep(struct gg_device *device, bool free_memory)
+{
+    struct ggi_retired *item = device->pending, *next;
+    device->pending = NULL;
+    for (; item; item = next) {
+        next = item->next;
+        if ((free_memory || !item->is_memory) && item->idle(item)) {
+            item->destroy(item, true);
+            continue;
+        }
+        item->next = device->pending;
+        device->pending = item;
+    }
+}
+
+static bool anything(struct gg_device *device)
+{
+    return atomic_load_explicit(&device->retired, memory_order_relaxed) ||
+           atomic_load_explicit(&device->waiting, memory_order_relaxed) ||
+           atomic_load_explicit(&device->keeps, memory_order_relaxed);
+}
+
+void ggi_drain(struct gg_device *device, bool force)
+{
+    struct ggi_own own;
+    if (!anything(device) || pthread_mutex_trylock(&device->drain_lock))
+        return;
+    ggi_own_begin(device, &own);
+    bool idle = look_at_streams(device);
+    do {
+        collect(device);
+        sweep(device, idle || force);
+    } while (atomic_load(&device->retired)); /* destroying memory lets go of streams */
+    atomic_store(&device->waiting, device->pending != NULL);
+    ggi_own_end(device, &own);
+    pthread_mutex_unlock(&device->drain_lock);
+}
+
+gg_status gg_device_trim(gg_device *device)
+{
+    gg_status status = ggi_device_ready(device);
+    if (!status)
+        ggi_drain(device, false);
+    return status;
+}

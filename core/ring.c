@@ -1,0 +1,152 @@
+/* ring.c: a few pinned slots per device through which small copies of pageable memory go, so that the
+ * caller's memory is free again after one memcpy. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+#define SLOTS 32u
+#define MARK_EVERY 16u /* a marker so often keeps the question whether a slot is free cheap */
+
+struct ggi_ring {
+    pthread_mutex_t lock;
+    char *memory; /* SLOTS * GGI_SLOT_SIZE, pinned; NULL until the first use */
+    unsigned next;
+    struct ggi_slot slot[SLOTS];
+};
+
+struct ggi_ring *ggi_ring_new(void)
+{
+    struct ggi_ring *ring = calloc(1, sizeof *ring);
+    if (ring)
+        pthread_mutex_init(&ring->lock, NULL);
+    return ring;
+}
+
+/* With the lock held. */
+static gg_status fill_ring(struct gg_device *device, struct ggi_ring *ring)
+{
+    void *memory;
+    struct ggi_own own;
+    ggi_own_begin(device, &own);
+    gg_status status = device->ops->mem_alloc(atomic_load(&device->impl), GG_MEMORY_PINNED,
+                                              (size_t)SLOTS * GGI_SLOT_SIZE, &memory);
+    ggi_own_end(device, &own);
+    if (status)
+        return ggi_fail(status, "%s:%d: no %u bytes of pinned memory for small copies (%s)",
+                        device->backend->name, (int)device->ordinal, SLOTS * GGI_SLOT_SIZE,
+                        gg_status_message(status));
+    ring->memory = memory;
+    for (unsigned i = 0; i < SLOTS; i++)
+        ring->slot[i].data = ring->memory + (size_t)i * GGI_SLOT_SIZE;
+    return GG_OK;
+}
+
+/* With the lock held: the next slot in turn whose copy is over. */
+static struct ggi_slot *free_slot(struct ggi_ring *ring, bool look)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
+        if (slot->taken)
+            continue;
+        if (!slot->stream || ggi_stream_passed(slot->stream, slot->ticket, look)) {
+            ring->next = (ring->next + i + 1) % SLOTS;
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+/* With the lock held: the stream of a slot in flight, with a reference, or NULL. */
+static gg_stream *busy_stream(struct ggi_ring *ring)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
+        if (!slot->taken && slot->stream && !ggi_stream_capturing(slot->stream)) {
+            gg_stream_retain(slot->stream);
+            return slot->stream;
+        }
+    }
+    return NULL;
+}
+
+/* All slots are in flight: wait for the oldest, without the lock. */
+static gg_status wait_for_slot(struct ggi_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    gg_stream *stream = busy_stream(ring);
+    pthread_mutex_unlock(&ring->lock);
+    if (!stream)
+        return ggi_interrupted() ? ggi_fail(GG_ERR_INTERRUPTED, "a copy was interrupted") : GG_OK;
+    gg_status status = ggi_stream_finish(stream, true);
+    gg_stream_release(stream);
+    return status;
+}
+
+gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out)
+{
+    struct ggi_ring *ring = device->ring;
+    gg_status status = GG_OK;
+    for (;;) {
+        struct ggi_slot *slot = NULL;
+        pthread_mutex_lock(&ring->lock);
+        if (!ring->memory)
+            status = fill_ring(device, ring);
+        if (!status)
+            slot = free_slot(ring, false);
+        if (!status && !slot)
+            slot = free_slot(ring, true);
+        gg_stream *passed = slot ? slot->stream : NULL;
+        if (slot) {
+            slot->taken = true;
+            slot->stream = NULL;
+        }
+        pthread_mutex_unlock(&ring->lock);
+        gg_stream_release(passed);
+        if (status || slot) {
+            *out = slot;
+            return status;
+        }
+        status = wait_for_slot(ring);
+        if (status)
+            return status;
+    }
+}
+
+void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
+                   uint64_t ticket)
+{
+    struct ggi_ring *ring = device->ring;
+    bool mark = ticket && (size_t)(slot - ring->slot) % MARK_EVERY == 0;
+    if (ticket)
+        gg_stream_retain(stream);
+    pthread_mutex_lock(&ring->lock);
+    slot->stream = ticket ? stream : NULL;
+    slot->ticket = ticket;
+    slot->taken = false;
+    pthread_mutex_unlock(&ring->lock);
+    if (mark)
+        ggi_stream_mark(stream);
+}
+
+static bool any_taken(const struct ggi_ring *ring)
+{
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (ring->slot[i].taken)
+            return true;
+    return false;
+}
+
+void ggi_ring_destroy(struct gg_device *device)
+{
+    struct ggi_ring *ring = device->ring;
+    pthread_mutex_lock(&ring->lock);
+    if (ring->memory && !any_taken(ring)) {
+        for (unsigned i = 0; i < SLOTS; i++) {
+            gg_stream_release(ring->slot[i].stream);
+            ring->slot[i].stream = NULL;
+        }
+        device->ops->mem_free(atomic_load(&device->impl), GG_MEMORY_PINNED, ring->memory);
+        ring->memory = NULL;
+    }
+    pthread_mutex_unlock(&ring->lock);
+}

@@ -1,0 +1,297 @@
+/* stream.c: streams as the user sees them: made, borrowed, asked, waited for, given back. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+/* ---- making them ---- */
+
+static _Atomic(uint64_t) last_serial;
+
+static bool stream_idle(struct ggi_retired *self)
+{
+    gg_stream *stream = (gg_stream *)self;
+    return ggi_stream_passed(stream, atomic_load(&stream->submitted), true);
+}
+
+static void unlink_stream(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    pthread_mutex_lock(&device->lock);
+    if (stream->previous)
+        stream->previous->next = stream->next;
+    else
+        device->streams = stream->next;
+    if (stream->next)
+        stream->next->previous = stream->previous;
+    pthread_mutex_unlock(&device->lock);
+}
+
+/* Called by a drain, or without a vendor in a forked child and after shutdown. */
+static void stream_destroy(struct ggi_retired *self, bool vendor)
+{
+    gg_stream *stream = (gg_stream *)self;
+    struct gg_device *device = stream->device;
+    if (vendor) {
+        unlink_stream(stream);
+        ggi_stream_strip(stream);
+        ggi_stream_release_keeps(stream, true);
+        device->ops->stream_destroy(stream->impl);
+        if (stream->release)
+            stream->release(stream->owner);
+        pthread_mutex_destroy(&stream->lock);
+    }
+    free(stream);
+}
+
+gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
+                         gg_stream **out)
+{
+    gg_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a stream");
+    stream->retired.idle = stream_idle;
+    stream->retired.destroy = stream_destroy;
+    atomic_init(&stream->refs, 1);
+    stream->device = device;
+    stream->impl = impl;
+    stream->serial = atomic_fetch_add(&last_serial, 1) + 1;
+    stream->flags = flags;
+    pthread_mutex_init(&stream->lock, NULL);
+    *out = stream;
+    return GG_OK;
+}
+
+gg_stream *ggi_streams_of(struct gg_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    gg_stream *first = device->streams;
+    pthread_mutex_unlock(&device->lock);
+    return first;
+}
+
+static void link_stream(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    pthread_mutex_lock(&device->lock);
+    stream->next = device->streams;
+    device->streams->previous = stream; /* the default stream is always there */
+    device->streams = stream;
+    pthread_mutex_unlock(&device->lock);
+}
+
+static gg_status adopt(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
+                       gg_stream **out)
+{
+    gg_status status = ggi_stream_new(device, impl, flags, out);
+    if (status)
+        device->ops->stream_destroy(impl);
+    else
+        link_stream(*out);
+    return status;
+}
+
+static int32_t clamp_priority(struct gg_device *device, int32_t priority)
+{
+    int32_t least = 0, greatest = 0;
+    if (!device->ops->stream_priority_range ||
+        device->ops->stream_priority_range(atomic_load(&device->impl), &least, &greatest))
+        return 0;
+    return priority > least ? least : priority < greatest ? greatest : priority;
+}
+
+gg_status gg_stream_create(gg_device *device, uint32_t flags, int32_t priority, gg_stream **out)
+{
+    struct gg_stream_impl *impl;
+    gg_status status = ggi_device_ready(device);
+    if (status)
+        return status;
+    if (flags & ~(uint32_t)GG_STREAM_NONBLOCKING)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "stream flags 0x%x hold an unknown bit",
+                        (unsigned)flags);
+    ggi_drain(device, false);
+    if (priority)
+        priority = clamp_priority(device, priority);
+    ggi_begin(device, GG_OP_stream_create, NULL, 0);
+    status = device->ops->stream_create(atomic_load(&device->impl), flags, priority, &impl);
+    status = ggi_end(device, GG_OP_stream_create, NULL, 0, status);
+    return status ? status : adopt(device, impl, flags, out);
+}
+
+gg_status gg_stream_borrow(gg_device *device, uint64_t native, void (*release)(void *), void *owner,
+                           gg_stream **out)
+{
+    struct gg_stream_impl *impl = NULL;
+    uint32_t flags = GG_STREAM_NONBLOCKING;
+    int32_t is_default = 0;
+    gg_status status = ggi_device_ready(device);
+    if (status)
+        return status;
+    if (!device->ops->stream_borrow)
+        return ggi_unsupported(device, GG_OP_stream_borrow);
+    status = device->ops->stream_borrow(atomic_load(&device->impl), native, &flags, &is_default,
+                                        &impl);
+    status = ggi_end(device, GG_OP_stream_borrow, NULL, 0, status);
+    if (!status && is_default) {
+        *out = device->default_stream;
+        gg_stream_retain(*out);
+        if (release)
+            release(owner);
+        return GG_OK;
+    }
+    if (!status)
+        status = adopt(device, impl, flags, out);
+    if (status)
+        return status;
+    (*out)->borrowed = true;
+    (*out)->release = release;
+    (*out)->owner = owner;
+    return GG_OK;
+}
+
+void gg_stream_retain(gg_stream *stream)
+{
+    atomic_fetch_add_explicit(&stream->refs, 1, memory_order_relaxed);
+}
+
+void gg_stream_release(gg_stream *stream)
+{
+    if (stream && atomic_fetch_sub(&stream->refs, 1) == 1)
+        ggi_retire(stream->device, &stream->retired);
+}
+
+gg_device *gg_stream_device(const gg_stream *stream)
+{
+    return stream->device;
+}
+
+gg_status gg_stream_native(gg_stream *stream, uint64_t handles[4])
+{
+    struct gg_device *device = stream->device;
+    gg_status status = ggi_check(device);
+    if (status)
+        return status;
+    if (!device->ops->stream_native)
+        return ggi_unsupported(device, GG_OP_stream_native);
+    status = device->ops->stream_native(stream->impl, handles);
+    return ggi_end(device, GG_OP_stream_native, stream, 0, status);
+}
+
+gg_status gg_stream_priority_range(gg_device *device, int32_t *least, int32_t *greatest)
+{
+    gg_status status = ggi_device_ready(device);
+    if (status)
+        return status;
+    if (!device->ops->stream_priority_range)
+        return ggi_unsupported(device, GG_OP_stream_priority_range);
+    status = device->ops->stream_priority_range(atomic_load(&device->impl), least, greatest);
+    return ggi_end(device, GG_OP_stream_priority_range, NULL, 0, status);
+}
+
+/* ---- asking and waiting ---- */
+
+gg_status gg_stream_query(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    gg_status status = ggi_check(device);
+    if (status)
+        return status;
+    ggi_begin(device, GG_OP_stream_query, stream, 0);
+    status = device->ops->stream_query(stream->impl);
+    status = ggi_end(device, GG_OP_stream_query, stream, 0, status);
+    if (!status)
+        ggi_stream_advance(stream, before);
+    return status;
+}
+
+/* One slice; what it saw finished is noted. */
+static gg_status wait_slice(gg_stream *stream, uint64_t timeout_ns)
+{
+    struct gg_device *device = stream->device;
+    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    gg_status status = ggi_check(device);
+    if (status)
+        return status;
+    ggi_begin(device, GG_OP_stream_wait, stream, 0);
+    status = device->ops->stream_wait(stream->impl, timeout_ns);
+    status = ggi_end(device, GG_OP_stream_wait, stream, 0, status);
+    if (!status)
+        ggi_stream_advance(stream, before);
+    return status;
+}
+
+static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hook)
+{
+    uint64_t start = 0;
+    gg_status status = wait_slice(stream, timeout_ns < GGI_SLICE_NS ? timeout_ns : GGI_SLICE_NS);
+    while (status == GG_NOT_READY && timeout_ns > GGI_SLICE_NS) {
+        uint64_t now = ggi_now_ns();
+        if (!start)
+            start = now - GGI_SLICE_NS;
+        if (hook && ggi_interrupted())
+            return ggi_fail(GG_ERR_INTERRUPTED, "the wait was interrupted; the queued work goes on");
+        if (now - start >= timeout_ns)
+            return GG_NOT_READY;
+        status = wait_slice(stream, GGI_SLICE_NS);
+    }
+    return status;
+}
+
+gg_status ggi_stream_finish(gg_stream *stream, bool hook)
+{
+    return wait_in_slices(stream, GG_FOREVER, hook);
+}
+
+gg_status gg_stream_wait(gg_stream *stream, uint64_t timeout_ns)
+{
+    gg_status status = wait_in_slices(stream, timeout_ns, true);
+    if (!status)
+        ggi_drain(stream->device, false);
+    return status;
+}
+
+gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event)
+{
+    struct gg_device *device = stream->device;
+    gg_status status = ggi_check(device);
+    if (status)
+        return status;
+    if (event->device->backend != device->backend)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "a stream of \"%s\" cannot wait for an event of \"%s\"",
+                        device->backend->name, event->device->backend->name);
+    if (!atomic_load(&event->recorded))
+        return GG_OK;
+    ggi_begin(device, GG_OP_stream_wait_event, stream, 0);
+    status = device->ops->stream_wait_event(stream->impl, event->impl);
+    status = ggi_end(device, GG_OP_stream_wait_event, stream, 0, status);
+    ggi_stream_submitted(stream);
+    return status;
+}
+
+gg_status gg_stream_wait_stream(gg_stream *stream, gg_stream *other)
+{
+    gg_status status = ggi_check(stream->device);
+    if (status)
+        return status;
+    if (other->device->backend != stream->device->backend)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "a stream of \"%s\" cannot wait for one of \"%s\"",
+                        stream->device->backend->name, other->device->backend->name);
+    if (stream == other)
+        return GG_OK;
+    return ggi_stream_fence(stream, other);
+}
+
+gg_status gg_stream_host_func(gg_stream *stream, void (*function)(void *), void *argument)
+{
+    struct gg_device *device = stream->device;
+    gg_status status = ggi_check(device);
+    if (status)
+        return status;
+    if (!device->ops->stream_host_func)
+        return ggi_unsupported(device, GG_OP_stream_host_func);
+    ggi_begin(device, GG_OP_stream_host_func, stream, 0);
+    status = device->ops->stream_host_func(stream->impl, function, argument);
+    status = ggi_end(device, GG_OP_stream_host_func, stream, 0, status);
+    ggi_stream_submitted(stream);
+    return status;
+}
