@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=$1
+PATH=${PATH//$PWD\/.venv\/bin:/} # .venv is made by a Python from outside it
 say() { echo "setup: $*"; }
 
 compiles() { # LANGUAGE HEADER: is there a compiler, and does it find the header?

@@ -1,0 +1,211 @@
+"""Prove that a wheel runs where its name says.
+
+    check_wheel.py WHEEL                print what it holds and needs; 1 if anything is wrong
+    check_wheel.py --retag DIR WHEEL    then copy it to DIR under the platform tag that its symbols allow
+"""
+
+import argparse
+import io
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path, PurePosixPath
+
+from elftools.elf.elffile import ELFFile
+
+SIZE_LIMIT = 1_000_000
+GLIBC_POLICIES = [(2, 17), (2, 28)]  # manylinux: the last is the newest glibc that we accept
+LIBC = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+# Weak references that the compiler's start files make; nobody has to define them.
+STARTUP = {"__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize"}
+EXTENSION = "gpuglue/_core.abi3.so"
+CORE = "gpuglue/_lib/libgpuglue.so"
+EXPORTS = {EXTENSION: r"PyInit__core", CORE: r"gg_\w+"}
+PLUGIN_EXPORTS = r"gg_backend_query"
+REQUIRED = [
+    EXTENSION,
+    CORE,
+    "gpuglue/_lib/gpuglue_cuda.so",
+    "gpuglue/_lib/pkgconfig/gpuglue.pc",
+    "gpuglue/include/gpuglue/gpuglue.h",
+    "gpuglue/include/gpuglue/backend.h",
+    "gpuglue/__init__.py",
+    "gpuglue/__main__.py",
+    "gpuglue/_core.pyi",
+    "gpuglue/py.typed",
+]
+
+
+def stable_abi():
+    lines = Path(__file__).with_name("stable_abi_3_11.txt").read_text().splitlines()
+    return {line for line in lines if not line.startswith("#")}
+
+
+class Binary:
+    """What the dynamic section of a shared library says."""
+
+    def __init__(self, name, data):
+        self.name = name
+        elf = ELFFile(io.BytesIO(data))
+        self.machine = elf.get_machine_arch()
+        dynamic = elf.get_section_by_name(".dynamic")
+        tags = [(tag.entry.d_tag, tag) for tag in dynamic.iter_tags()]
+        self.numbers = {key: tag.entry.d_val for key, tag in tags}
+        self.needed = [tag.needed for key, tag in tags if key == "DT_NEEDED"]
+        self.runpath = [p for key, tag in tags if key == "DT_RUNPATH" for p in tag.runpath.split(":")]
+        self.rpath = [tag.rpath for key, tag in tags if key == "DT_RPATH"]
+        self.stack = [s.header.p_flags for s in elf.iter_segments() if s.header.p_type == "PT_GNU_STACK"]
+        needs = elf.get_section_by_name(".gnu.version_r")
+        self.versions = {aux.name for _, auxes in needs.iter_versions() for aux in auxes} if needs else set()
+        self.imports, self.exports = self.symbols(elf)
+
+    @staticmethod
+    def symbols(elf):
+        """Undefined names that carry no version, and defined ones that others can see."""
+        versions = elf.get_section_by_name(".gnu.version")
+        imports, exports = set(), set()
+        for index, symbol in enumerate(elf.get_section_by_name(".dynsym").iter_symbols()):
+            if symbol["st_shndx"] != "SHN_UNDEF":
+                exports.add(symbol.name)
+            elif symbol.name and not (versions and isinstance(versions.get_symbol(index)["ndx"], int)):
+                imports.add(symbol.name)
+        return imports - STARTUP, exports
+
+
+def glibc(versions):
+    """The newest glibc among symbol versions."""
+    found = [re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", v) for v in versions]
+    return max(((int(m[1]), int(m[2])) for m in found if m), default=(2, 0))
+
+
+def link_problems(binary):
+    allowed = LIBC | {"libgpuglue.so"} if binary.name == EXTENSION else LIBC
+    for library in binary.needed:
+        if library not in allowed:
+            yield f"links {library}; a wheel links libc only and opens the rest at run time"
+    for version in sorted(binary.versions):
+        if not version.startswith("GLIBC_"):
+            yield f"needs symbol version {version}, which is not glibc's"
+    if glibc(binary.versions) > GLIBC_POLICIES[-1]:
+        newest = sorted(v for v in binary.versions if glibc({v}) > GLIBC_POLICIES[-1])
+        yield f"needs {', '.join(newest)}; name the functions in core/glibc_compat.h or avoid them"
+    for path in binary.runpath:
+        if not path.startswith("$ORIGIN"):
+            yield f"has {path!r} in its RUNPATH, which must begin with $ORIGIN"
+    if binary.rpath:
+        yield f"has an RPATH {binary.rpath}; RUNPATH is wanted"
+    if binary.name == EXTENSION and binary.runpath != ["$ORIGIN/_lib"]:
+        yield f"has the RUNPATH {binary.runpath}, not $ORIGIN/_lib: it would not find libgpuglue"
+
+
+def symbol_problems(binary, stable):
+    for name in sorted(binary.imports):
+        if binary.name == EXTENSION and name.startswith("gg_"):
+            continue
+        if binary.name == EXTENSION and name.startswith(("Py", "_Py")):
+            if name not in stable:
+                yield f"imports {name}, which is not in the stable ABI of Python 3.11"
+            continue
+        yield f"imports {name}, which no library that it links defines"
+    pattern = EXPORTS.get(binary.name, PLUGIN_EXPORTS)
+    for name in sorted(binary.exports):
+        if not re.fullmatch(pattern, name):
+            yield f"exports {name}; only {pattern} may be seen"
+
+
+def start_problems(binary):
+    # gcc's own start file has one entry in each; any more is code that runs on load or on exit.
+    for kind in ("INIT", "FINI"):
+        if binary.numbers.get(f"DT_{kind}_ARRAYSZ", 0) > 8:
+            yield f"has a {'constructor' if kind == 'INIT' else 'destructor'}"
+    if "DT_TEXTREL" in binary.numbers:
+        yield "has text relocations"
+    if any(flags & 1 for flags in binary.stack):
+        yield "wants an executable stack"
+
+
+def archive_problems(path, archive):
+    size = path.stat().st_size
+    if size > SIZE_LIMIT:
+        yield f"{size} bytes, the limit is {SIZE_LIMIT}"
+    names = set(archive.namelist())
+    for name in REQUIRED:
+        if name not in names:
+            yield f"{name} is missing"
+    for info in archive.infolist():
+        if stat.S_ISLNK(info.external_attr >> 16):
+            yield f"{info.filename} is a symbolic link"
+    if not any(re.fullmatch(r"[^/]+\.dist-info/licenses/LICENSE", name) for name in names):
+        yield "the licence is missing"
+    top = {PurePosixPath(name).parts[0] for name in names}
+    if any(not part.startswith("gpuglue") or part.endswith(".libs") for part in top):
+        yield f"holds more than the package: {sorted(top)}"
+
+
+def metadata_problems(archive):
+    text = {Path(n).name: archive.read(n).decode() for n in archive.namelist() if ".dist-info/" in n}
+    for line in ("License-Expression: Apache-2.0", "Requires-Python: >=3.11", "Requires-Dist: numpy>=1.24"):
+        if line not in text.get("METADATA", "").splitlines():
+            yield f"METADATA has no line {line!r}"
+    if not re.search(r"^Tag: cp311-abi3-", text.get("WHEEL", ""), re.M):
+        yield "is not tagged cp311-abi3: build it with Python 3.11"
+
+
+def binaries(archive):
+    for name in archive.namelist():
+        data = archive.read(name)
+        if data[:4] == b"\x7fELF":
+            yield Binary(name, data)
+
+
+def check(path):
+    """Return (problems, platform tag, binaries)."""
+    stable = stable_abi()
+    with zipfile.ZipFile(path) as archive:
+        found = list(binaries(archive))
+        problems = list(archive_problems(Path(path), archive)) + list(metadata_problems(archive))
+    for binary in found:
+        for part in (link_problems(binary), symbol_problems(binary, stable), start_problems(binary)):
+            problems += [f"{binary.name} {problem}" for problem in part]
+    return problems, platform_tag(found), found
+
+
+def platform_tag(found):
+    need = max((glibc(b.versions) for b in found), default=(2, 0))
+    major, minor = next((policy for policy in GLIBC_POLICIES if policy >= need), need)
+    machine = {"x64": "x86_64", "AArch64": "aarch64"}.get(found[0].machine if found else "", "unknown")
+    return f"manylinux_{major}_{minor}_{machine}"
+
+
+def retag(path, tag, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = Path(shutil.copy(path, folder))
+    command = [sys.executable, "-m", "wheel", "tags", "--platform-tag", tag, "--remove", str(copy)]
+    name = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
+    print(folder / name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--retag", type=Path, metavar="DIR")
+    parser.add_argument("wheel", type=Path)
+    arguments = parser.parse_args()
+    problems, tag, found = check(arguments.wheel)
+    print(f"{arguments.wheel.name}: {arguments.wheel.stat().st_size} bytes, its symbols allow {tag}")
+    for binary in found:
+        newest = ".".join(map(str, glibc(binary.versions)))
+        print(f"  {binary.name}: glibc {newest}, links {' '.join(binary.needed)}, RUNPATH {binary.runpath}")
+    for problem in problems:
+        print(f"  wrong: {problem}")
+    if problems:
+        return 1
+    if arguments.retag:
+        retag(arguments.wheel, tag, arguments.retag)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

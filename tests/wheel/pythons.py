@@ -1,0 +1,54 @@
+"""The Pythons of this machine, and clean environments made with them."""
+
+import glob
+import os
+import subprocess
+import sys
+
+MINORS = (11, 12, 13, 14)
+
+
+def version(path):
+    question = "import sys, venv; print(*sys.version_info[:2])"
+    try:
+        answer = subprocess.run([path, "-c", question], capture_output=True, text=True, timeout=30)
+    except OSError:
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def find():
+    """{"3.11": path, …}: from PATH, or from pyenv's folders where PATH has only its shims."""
+    root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    found = {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable}
+    for minor in MINORS:
+        candidates = [f"python3.{minor}", *sorted(glob.glob(f"{root}/versions/3.{minor}.*/bin/python3"))]
+        for path in candidates:
+            if version(path) == f"3 {minor}":
+                found.setdefault(f"3.{minor}", path)
+    return found
+
+
+class Environment:
+    """A virtual environment without pip; ours installs into it."""
+
+    def __init__(self, folder, python):
+        self.folder = folder
+        self.python = str(folder / "bin" / "python")
+        subprocess.run([python, "-m", "venv", "--clear", "--without-pip", str(folder)], check=True)
+
+    def install(self, *arguments):
+        command = [sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet"]
+        # The build tools of the environment that runs the tests, for an editable install.
+        path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+        subprocess.run([*command, "--disable-pip-version-check", *map(str, arguments)], check=True,
+                       env={**os.environ, "PATH": path})
+
+    def run(self, code, **variables):
+        """Run code in the environment's folder, away from the sources; its output."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUGLUE_", "PYTHON", "LD_"))}
+        kept["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+        done = subprocess.run([self.python, "-c", code], cwd=self.folder, env={**kept, **variables},
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()

@@ -1,0 +1,123 @@
+"""The wheel is what its name says, and the checker sees what would make it something else."""
+
+import re
+import stat
+import subprocess
+import zipfile
+
+import pytest
+
+import check_wheel
+
+
+def test_the_wheel_has_no_problem(wheel):
+    problems, _, _ = check_wheel.check(wheel)
+    assert problems == []
+
+
+def test_the_file_name_is_the_tag_that_the_symbols_allow(wheel):
+    _, tag, _ = check_wheel.check(wheel)
+    assert re.fullmatch(rf"gpuglue-[\d.]+-cp311-abi3-{tag}\.whl", wheel.name)
+
+
+def test_core_and_plugins_lie_in_one_folder(wheel):
+    _, _, found = check_wheel.check(wheel)
+    libraries = {b.name for b in found} - {check_wheel.EXTENSION}
+    assert {name.rpartition("/")[0] for name in libraries} == {"gpuglue/_lib"}
+
+
+# Each row: what is compiled, how it is linked, and what the checker must say of it as a plugin.
+QUERY = "int gg_backend_query(void); int gg_backend_query(void) { return 0; }\n"
+BAD_PLUGINS = {
+    "links the vendor's library": (QUERY, ["-Wl,--no-as-needed", "-L.", "-l:libcuda.so.1"], "links libcuda.so.1"),
+    "needs a newer glibc": (
+        QUERY + "#include <dlfcn.h>\nvoid *gg_backend_query2(void);\n"
+        "static void *open_it(void) { return dlopen(0, 1); }\nvoid *(*volatile keep)(void) = open_it;\n",
+        [], "needs GLIBC_2.34"),
+    "leaves a symbol open": (QUERY + "extern int cuInit(int); int f(void); int f(void) { return cuInit(0); }\n",
+                             [], "imports cuInit"),
+    "uses Python": (QUERY + "extern int Py_IsInitialized(void); int f(void);\nint f(void) { return Py_IsInitialized(); }\n",
+                    [], "imports Py_IsInitialized"),
+    "exports more than its entry": (QUERY + "int helper(void); int helper(void) { return 1; }\n", [], "exports helper"),
+    "runs code when it is loaded": (QUERY + "__attribute__((constructor)) static void at_load(void) {}\n",
+                                    [], "has a constructor"),
+    "runs code at exit": (QUERY + "__attribute__((destructor)) static void at_exit_(void) {}\n", [], "has a destructor"),
+    "searches a fixed folder": (QUERY, ["-Wl,-rpath,/usr/local/lib"], "has '/usr/local/lib' in its RUNPATH"),
+    "wants an executable stack": (QUERY, ["-Wl,-z,execstack"], "wants an executable stack"),
+}
+
+
+def compile_library(folder, name, source, arguments=()):
+    (folder / "source.c").write_text(source)
+    command = ["gcc", "-shared", "-fPIC", "-o", name, "source.c", *arguments]
+    subprocess.run(command, cwd=folder, check=True)
+    return (folder / name).read_bytes()
+
+
+def changed(wheel, folder, replace=None, links=()):
+    """A copy of the wheel with other contents for some names, and symbolic links."""
+    copy = folder / wheel.name
+    replace = dict(replace or {})
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(copy, "w", zipfile.ZIP_DEFLATED) as new:
+        for info in old.infolist():
+            data = replace.pop(info.filename, old.read(info))
+            if data is not None:
+                new.writestr(info, data)
+        for name, data in replace.items():
+            new.writestr(name, data)
+        for name in links:
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (stat.S_IFLNK | 0o777) << 16
+            new.writestr(info, "target")
+    return copy
+
+
+def problems_of(wheel):
+    return "\n".join(check_wheel.check(wheel)[0])
+
+
+@pytest.mark.parametrize("name", BAD_PLUGINS)
+def test_the_checker_refuses_a_plugin_that(name, wheel, tmp_path):
+    source, arguments, expected = BAD_PLUGINS[name]
+    compile_library(tmp_path, "libcuda.so.1", "int cuInit(int f); int cuInit(int f) { return f; }\n",
+                    ["-Wl,-soname,libcuda.so.1"])
+    plugin = compile_library(tmp_path, "plugin.so", source, arguments)
+    bad = changed(wheel, tmp_path, {"gpuglue/_lib/gpuglue_bad.so": plugin})
+    assert f"gpuglue/_lib/gpuglue_bad.so {expected}" in problems_of(bad)
+
+
+def test_the_checker_refuses_an_extension_outside_the_stable_abi(wheel, tmp_path):
+    source = "extern char *PyUnicode_AsUTF8(void *); char *PyInit__core(void);\n"
+    source += "char *PyInit__core(void) { return PyUnicode_AsUTF8(0); }\n"
+    data = compile_library(tmp_path, "_core.so", source)
+    bad = changed(wheel, tmp_path, {check_wheel.EXTENSION: data})
+    assert "imports PyUnicode_AsUTF8, which is not in the stable ABI" in problems_of(bad)
+    assert "it would not find libgpuglue" in problems_of(bad)
+
+
+def test_the_checker_refuses_a_symbolic_link(wheel, tmp_path):
+    bad = changed(wheel, tmp_path, links=["gpuglue/_lib/libgpuglue.so.0"])
+    assert "gpuglue/_lib/libgpuglue.so.0 is a symbolic link" in problems_of(bad)
+
+
+def test_the_checker_refuses_a_missing_file(wheel, tmp_path):
+    bad = changed(wheel, tmp_path, {"gpuglue/py.typed": None})
+    assert "gpuglue/py.typed is missing" in problems_of(bad)
+
+
+def test_the_checker_refuses_a_large_wheel(wheel, tmp_path):
+    import random
+
+    bad = changed(wheel, tmp_path, {"gpuglue/large": random.Random(1).randbytes(1_000_000)})
+    assert "the limit is 1000000" in problems_of(bad)
+
+
+def test_a_newer_glibc_gives_a_newer_tag():
+    class Needs:
+        machine = "x64"
+
+        def __init__(self, *versions):
+            self.versions = set(versions)
+
+    assert check_wheel.platform_tag([Needs("GLIBC_2.2.5"), Needs("GLIBC_2.14")]) == "manylinux_2_17_x86_64"
+    assert check_wheel.platform_tag([Needs("GLIBC_2.2.5"), Needs("GLIBC_2.27")]) == "manylinux_2_28_x86_64"
