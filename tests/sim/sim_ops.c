@@ -1,0 +1,169 @@
+/* What each kind of command does to memory when it runs, in a worker and without the lock. */
+#include "sim_engine.h"
+
+#include <string.h>
+#include <time.h>
+
+size_t sim_region_span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
+{
+    return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+/* The engine's own address for a client's range, or NULL where there is no memory any more. */
+static char *resolve(uint64_t address, size_t size, bool tracked)
+{
+    char *found = NULL;
+    pthread_mutex_lock(&sim.lock);
+    if (tracked || sim_memory_reserved(address)) {
+        const struct sim_alloc *alloc = sim_memory_range(address, size);
+        if (alloc)
+            found = sim_memory_alias(alloc, address);
+    } else {
+        found = (char *)(uintptr_t)address;
+    }
+    pthread_mutex_unlock(&sim.lock);
+    return found;
+}
+
+static int run_copy(const struct sim_work *work)
+{
+    const struct sim_region *region = &work->copy;
+    size_t width = region->width, height = region->height, depth = region->depth;
+    char *dst = resolve(region->dst,
+                        sim_region_span(width, height, depth, region->dst_pitch, region->dst_slice),
+                        work->dst_tracked);
+    char *src = resolve(region->src,
+                        sim_region_span(width, height, depth, region->src_pitch, region->src_slice),
+                        work->src_tracked);
+    if (!dst || !src)
+        return SIM_ILLEGAL_ADDRESS;
+    for (size_t z = 0; z < depth; z++)
+        for (size_t y = 0; y < height; y++)
+            memmove(dst + z * region->dst_slice + y * region->dst_pitch,
+                    src + z * region->src_slice + y * region->src_pitch, width);
+    return SIM_OK;
+}
+
+static void fill_row(char *row, const struct sim_fill *fill)
+{
+    uint16_t half = (uint16_t)fill->value;
+    if (fill->element == 1) {
+        memset(row, (int)(fill->value & 0xff), fill->width);
+        return;
+    }
+    for (size_t i = 0; i < fill->width; i++) {
+        if (fill->element == 2)
+            memcpy(row + i * 2, &half, sizeof half);
+        else
+            memcpy(row + i * 4, &fill->value, sizeof fill->value);
+    }
+}
+
+static int run_fill(const struct sim_work *work)
+{
+    const struct sim_fill *fill = &work->fill;
+    size_t bytes = fill->width * fill->element;
+    char *dst = resolve(fill->dst, sim_region_span(bytes, fill->height, 1, fill->pitch, 0),
+                        work->dst_tracked);
+    if (!dst)
+        return SIM_ILLEGAL_ADDRESS;
+    for (size_t y = 0; y < fill->height; y++)
+        fill_row(dst + y * fill->pitch, fill);
+    return SIM_OK;
+}
+
+static uint64_t load(const char *address, unsigned bytes)
+{
+    if (bytes == 4)
+        return __atomic_load_n((const uint32_t *)(const void *)address, __ATOMIC_ACQUIRE);
+    return __atomic_load_n((const uint64_t *)(const void *)address, __ATOMIC_ACQUIRE);
+}
+
+static bool holds(const struct sim_word *word, uint64_t found)
+{
+    switch (word->compare) {
+    case SIM_GREATER_EQUAL:
+        return word->bytes == 4 ? (int32_t)((uint32_t)found - (uint32_t)word->value) >= 0
+                                : (int64_t)(found - word->value) >= 0;
+    case SIM_EQUAL:
+        return found == word->value;
+    case SIM_ANY_BIT:
+        return (found & word->value) != 0;
+    case SIM_NOR:
+        return (uint32_t) ~(found | word->value) != 0;
+    }
+    return true;
+}
+
+static int run_word(const struct sim_work *work)
+{
+    const struct sim_word *word = &work->word;
+    char *address = resolve(word->address, word->bytes, work->dst_tracked);
+    if (!address)
+        return SIM_ILLEGAL_ADDRESS;
+    if (work->kind == SIM_WAIT)
+        return holds(word, load(address, word->bytes)) ? SIM_OK : SIM_NOT_READY;
+    if (word->bytes == 4)
+        __atomic_store_n((uint32_t *)(void *)address, (uint32_t)word->value, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n((uint64_t *)(void *)address, word->value, __ATOMIC_RELEASE);
+    return SIM_OK;
+}
+
+static int run_host(const struct sim_work *work)
+{
+    sim_in_host_function = true;
+    work->host.run(work->host.data);
+    sim_in_host_function = false;
+    return SIM_OK;
+}
+
+static int run_free(const struct sim_work *work)
+{
+    struct sim_alloc *alloc;
+    pthread_mutex_lock(&sim.lock);
+    alloc = sim_memory_find(work->free.address);
+    if (alloc && alloc->serial == work->free.serial)
+        sim_memory_release(alloc);
+    pthread_mutex_unlock(&sim.lock);
+    return SIM_OK;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int run_mark(struct sim_command *command)
+{
+    command->time_ns = now_ns();
+    return SIM_OK;
+}
+
+int sim_run(struct sim_command *command)
+{
+    static const char *const names[] = {"@mark",  "@copy", "@fill", "@host",
+                                        "@write", "@wait", "@free"};
+    const struct sim_work *work = &command->work;
+    int fault = sim_fault(names[work->kind]);
+    if (fault)
+        return fault;
+    switch (work->kind) {
+    case SIM_MARK:
+        return run_mark(command);
+    case SIM_COPY:
+        return run_copy(work);
+    case SIM_FILL:
+        return run_fill(work);
+    case SIM_HOST:
+        return run_host(work);
+    case SIM_WRITE:
+    case SIM_WAIT:
+        return run_word(work);
+    case SIM_FREE:
+        return run_free(work);
+    }
+    return SIM_OK;
+}

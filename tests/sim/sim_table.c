@@ -1,0 +1,89 @@
+/* Handle tables: slots are never unmapped, so a stale or invented handle is found, not followed. */
+#include "sim_engine.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+static const size_t table_bytes = (size_t)64 << 20; /* reserved, not used */
+
+struct sim_table sim_contexts = {.kind = "context", .stride = sizeof(struct sim_context)};
+struct sim_table sim_queues = {.kind = "stream", .stride = sizeof(struct sim_queue)};
+struct sim_table sim_events = {.kind = "event", .stride = sizeof(struct sim_event)};
+struct sim_table sim_pools = {.kind = "pool", .stride = sizeof(struct sim_pool)};
+struct sim_table sim_graphs = {.kind = "graph", .stride = sizeof(struct sim_graph)};
+struct sim_table sim_execs = {.kind = "exec", .stride = sizeof(struct sim_graph)};
+
+static bool table_map(struct sim_table *table)
+{
+    void *base = mmap(NULL, table_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return false;
+    table->base = base;
+    table->capacity = table_bytes / table->stride;
+    return true;
+}
+
+void *sim_table_take(struct sim_table *table)
+{
+    struct sim_slot *slot = table->free;
+    if (!table->base && !table_map(table))
+        return NULL;
+    if (slot) {
+        table->free = slot->next_free;
+    } else {
+        if (table->used == table->capacity)
+            return NULL;
+        slot = (struct sim_slot *)(void *)(table->base + table->used * table->stride);
+        table->used++;
+    }
+    memset(slot, 0, table->stride);
+    slot->alive = true;
+    table->alive++;
+    return slot;
+}
+
+void *sim_table_find(struct sim_table *table, const void *handle)
+{
+    uintptr_t base = (uintptr_t)table->base, address = (uintptr_t)handle;
+    struct sim_slot *slot;
+    if (!base || address < base || address >= base + table->used * table->stride)
+        return NULL;
+    if ((address - base) % table->stride)
+        return NULL;
+    slot = (struct sim_slot *)(void *)(table->base + (address - base));
+    return slot->alive ? slot : NULL;
+}
+
+void *sim_table_next(struct sim_table *table, const void *previous)
+{
+    size_t index = 0;
+    if (previous)
+        index = (size_t)((const char *)previous - table->base) / table->stride + 1;
+    for (; index < table->used; index++) {
+        struct sim_slot *slot = (struct sim_slot *)(void *)(table->base + index * table->stride);
+        if (slot->alive)
+            return slot;
+    }
+    return NULL;
+}
+
+void sim_table_drop(struct sim_table *table, void *object)
+{
+    struct sim_slot *slot = object;
+    slot->alive = false;
+    slot->next_free = table->free;
+    table->free = slot;
+    table->alive--;
+}
+
+size_t sim_table_unattempted(const struct sim_table *table)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < table->used; index++) {
+        const struct sim_slot *slot =
+            (const struct sim_slot *)(const void *)(table->base + index * table->stride);
+        count += slot->alive && !slot->internal && !slot->attempted;
+    }
+    return count;
+}

@@ -1,0 +1,156 @@
+/* The threads that run commands: one keeper from init on, and as many workers as block at once. */
+#include "sim_engine.h"
+
+#include <signal.h>
+#include <time.h>
+
+_Thread_local bool sim_in_host_function;
+
+enum { TICK_NS = 1000000, PATIENCE_TICKS = 20, STACK_BYTES = 1 << 20 };
+
+static pthread_cond_t work_ready = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t keeper_wake = PTHREAD_COND_INITIALIZER;
+static struct sim_command *first, *last; /* may run now */
+static struct sim_command *polled;       /* wait for a value in memory */
+static int ready_count, idle_count;
+
+static void *worker(void *unused);
+
+/* Vendors' threads take none of the client's signals, and neither do ours. */
+static bool start_thread(void *(*body)(void *))
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    int failed;
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&thread, &attributes, body, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return !failed;
+}
+
+void sim_worker_ready(struct sim_command *command)
+{
+    command->chain = NULL;
+    if (last)
+        last->chain = command;
+    else
+        first = command;
+    last = command;
+    ready_count++;
+    sim_worker_wake();
+}
+
+void sim_worker_wake(void)
+{
+    pthread_cond_signal(&keeper_wake);
+    if (!ready_count || sim.hold)
+        return;
+    pthread_cond_broadcast(&work_ready);
+    for (int missing = ready_count - idle_count; missing > 0; missing--) {
+        if (!start_thread(worker))
+            return;
+        idle_count++; /* on its behalf, until it has taken its first command */
+    }
+}
+
+static struct sim_command *take(void)
+{
+    struct sim_command *command = first;
+    first = command->chain;
+    if (!first)
+        last = NULL;
+    command->chain = NULL;
+    ready_count--;
+    return command;
+}
+
+static void run_one(struct sim_command *command)
+{
+    int status = SIM_OK;
+    command->state = SIM_RUNNING;
+    if (!command->context->lost || command->work.kind == SIM_FREE) {
+        pthread_mutex_unlock(&sim.lock);
+        status = sim_run(command);
+        pthread_mutex_lock(&sim.lock);
+    }
+    if (status == SIM_NOT_READY) {
+        command->chain = polled;
+        polled = command;
+        return;
+    }
+    if (status)
+        sim_context_lose(command->context, status);
+    sim_command_finish(command);
+}
+
+static void *worker(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&sim.lock);
+    for (;;) {
+        while (!first || sim.hold)
+            pthread_cond_wait(&work_ready, &sim.lock);
+        idle_count--;
+        run_one(take());
+        idle_count++;
+    }
+    return NULL;
+}
+
+static void retry_polled(void)
+{
+    struct sim_command *list = polled;
+    polled = NULL;
+    while (list) {
+        struct sim_command *command = list;
+        list = command->chain;
+        command->state = SIM_RELEASED;
+        sim_worker_ready(command);
+    }
+}
+
+static void tick(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += TICK_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&keeper_wake, &sim.lock, &until);
+}
+
+/* Held work may not be held for ever: a client may watch its effect in memory and never ask. */
+static void *keeper(void *unused)
+{
+    uint64_t seen = 0;
+    int quiet = 0;
+    (void)unused;
+    pthread_mutex_lock(&sim.lock);
+    for (;;) {
+        while (!sim_oldest)
+            pthread_cond_wait(&keeper_wake, &sim.lock);
+        tick();
+        if (polled)
+            retry_polled();
+        quiet = seen == sim.serial ? quiet + 1 : 0;
+        seen = sim.serial;
+        if (quiet < PATIENCE_TICKS || sim.hold)
+            continue;
+        for (struct sim_command *command = sim_oldest; command; command = command->next)
+            sim_command_demand(command);
+    }
+    return NULL;
+}
+
+int sim_worker_start(void)
+{
+    return start_thread(keeper) ? SIM_OK : SIM_NO_MEMORY;
+}
