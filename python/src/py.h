@@ -18,7 +18,7 @@
 /* Everything that lives as long as the module. */
 struct py_state {
     PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type;
-    PyTypeObject *attributes_type, *backend_info_type;
+    PyTypeObject *backend_info_type, *memory_info_type;
     /* exceptions; errors.c */
     PyObject *error, *out_of_memory, *invalid_argument, *backend_unavailable, *unsupported,
         *device_error, *device_lost, *fork_error;
@@ -26,6 +26,11 @@ struct py_state {
     /* the one Python object of each gg_device; device.c */
     struct py_device **devices;
     Py_ssize_t device_count;
+    struct py_scope *scopes; /* with-blocks that are open, of all threads; current.c */
+    bool prepared;           /* plugins and directories of this environment were handed to the core */
+    bool settled;            /* a current device was asked for before: drivers are initialised */
+    bool used;               /* Device.use() was called: some thread's device is no default */
+    bool warned;             /* NoDeviceWarning was given, or there is no reason for it */
 };
 
 static inline struct py_state *py_state_of(PyObject *self) /* of one of our (final) types */
@@ -37,11 +42,13 @@ static inline struct py_state *py_state_of(PyObject *self) /* of one of our (fin
 struct py_device {
     PyObject_HEAD
     gg_device *device; /* immortal */
+    bool opened;       /* its context is there, so that calls no longer take long */
     PyObject *weakrefs;
 };
 struct py_stream {
     PyObject_HEAD
     gg_stream *stream;
+    const void *identity; /* the stream's address, for the hash; not to be followed */
     PyObject *weakrefs;
 };
 struct py_event {
@@ -54,7 +61,9 @@ struct py_event {
 struct py_buffer {
     PyObject_HEAD
     gg_memory *memory;
-    PyObject *stream; /* the Stream it was allocated for, or NULL */
+    gg_memory *exposed; /* a reference for those who took the bare address; memory.c */
+    PyObject *stream;   /* the Stream it was allocated for, or NULL */
+    bool touched;       /* work may be pending on it */
     PyObject *weakrefs;
 };
 #define PY_MAX_DIMS 64
@@ -66,9 +75,12 @@ struct py_array {
     PyObject *base;     /* the Buffer or array it views, or NULL */
     Py_ssize_t itemsize;
     Py_ssize_t size;    /* elements */
+    size_t nbytes;      /* of the elements */
     int ndim;
-    Py_ssize_t *shape;  /* ndim, then ndim strides in bytes; NULL for 0-d */
-    Py_ssize_t *strides;
+    bool c, f;           /* contiguous in C order, in Fortran order */
+    Py_ssize_t *shape;   /* ndim, then ndim strides in bytes; in few, or allocated */
+    Py_ssize_t *strides; /* shape + ndim */
+    Py_ssize_t few[8];
     PyObject *weakrefs;
 };
 
@@ -79,29 +91,58 @@ int py_errors_add(PyObject *module, struct py_state *state);
 PyObject *py_raise(struct py_state *state, gg_status status);
 /* InvalidArgumentError (a ValueError) with a message of ours. Always returns NULL. */
 PyObject *py_invalid(struct py_state *state, const char *format, ...);
+/* InvalidArgumentError "Stream is closed". Always returns NULL. */
+PyObject *py_closed(struct py_state *state, const char *type);
+
+/* 0 for GG_OK, else py_raise and -1. */
+int py_check(struct py_state *state, gg_status status);
 
 /* ---- device.c, stream.c, event.c, current.c, registry.c ---------------------------------------------- */
 int py_device_add(PyObject *module, struct py_state *state);
 int py_stream_add(PyObject *module, struct py_state *state);
 int py_event_add(PyObject *module, struct py_state *state);
+int py_timer_add(PyObject *module, struct py_state *state);
 int py_current_add(PyObject *module, struct py_state *state);  /* current_device, with-blocks */
 int py_registry_add(PyObject *module, struct py_state *state); /* backends(), use_backend(), … */
+int py_reports_add(PyObject *module, struct py_state *state);  /* BackendInfo */
+/* Hand plugins and directories of this Python environment to the core, once. Before anything that
+ * looks for backends. -1 with an exception. */
+int py_prepare(struct py_state *state);
+/* What the core found, as a tuple of BackendInfo. */
+PyObject *py_reports(struct py_state *state, enum gg_probe_level level);
+PyObject *py_reports_wrap(struct py_state *state, const struct gg_reports *reports);
+PyObject *py_text(const char *bytes); /* a str; '' for NULL */
+/* gg_current_device, with all that the first call needs. -1 with an exception. */
+int py_device_current(struct py_state *state, gg_device **out);
+/* Wait for all of a device; None. */
+PyObject *py_device_synchronize(struct py_state *state, gg_device *device);
+/* Open the device's context without the GIL if this was not done: 0.1 s and more. -1 with an exception. */
+int py_device_open(struct py_state *state, gg_device *device);
 /* The Python object of a device (new reference). */
 PyObject *py_device_wrap(struct py_state *state, gg_device *device);
 /* device= argument: None or NULL → the current device; Device, int or "cuda:0". Borrowed by nature
  * (devices are immortal). Returns -1 with an exception. Emits NoDeviceWarning when auto fell to host. */
 int py_device_arg(struct py_state *state, PyObject *object, gg_device **out);
+/* Device by "pci" or "uuid"; the rank among the processes of this node (-1 with an exception). */
+int py_device_by_address(struct py_state *state, const char *kind, PyObject *object, gg_device **out);
+long py_local_rank(struct py_state *state);
 /* stream= argument: None or NULL → *out = NULL; a Stream (open) or anything Stream.borrow takes on
  * @p device. *out is a new reference, to be released by gg_stream_release. -1 with an exception. */
 int py_stream_arg(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out);
+/* Stream.borrow: *out is a new reference; device NULL: the object's own, else the current one. */
+int py_stream_borrow(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out);
+/* Record @p event (NULL: a new one) on @p stream; the event as a new reference. */
+PyObject *py_event_record(struct py_state *state, PyObject *event, gg_stream *stream);
 /* A Python Stream for a core stream; takes over the reference. */
 PyObject *py_stream_wrap(struct py_state *state, gg_stream *stream);
-/* Enter / leave for `with device:` and `with stream:`: a per-object stack is not needed, each thread
- * keeps its scopes; current.c. */
+/* Enter / leave for `with device:` and `with stream:`; the innermost one of this thread is left. */
 PyObject *py_scope_enter(struct py_state *state, PyObject *self, gg_device *device, gg_stream *stream);
 PyObject *py_scope_exit(struct py_state *state, PyObject *self);
+bool py_scope_open(const struct py_state *state); /* whether this thread is inside one */
 /* Run at most once after the default backend was decided: the warning if auto fell to host. */
 int py_warn_no_device(struct py_state *state);
+/* The core's wait hook: signals, on the main thread. */
+int py_interrupted(void);
 
 /* ---- owners.c: Python objects kept by the core --------------------------------------------------------- */
 /* A release callback for the core: gives back one reference to @p owner, from any thread, with or
@@ -110,6 +151,9 @@ int py_warn_no_device(struct py_state *state);
 void py_owner_release(void *owner);
 /* With the GIL held: drop what is on the list. Cheap when empty; called by allocs and copies. */
 void py_owners_drain(void);
+/* From now on owners are leaked: the interpreter is about to end. */
+void py_owners_stop(void);
+bool py_stopping(void);
 
 /* ---- memory.c, copy.c, array.c ----------------------------------------------------------------------- */
 int py_memory_add(PyObject *module, struct py_state *state); /* Buffer, alloc, alloc_pinned, … */
@@ -124,5 +168,18 @@ PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes ov
 int py_parse(const char *function, const char *const *names, Py_ssize_t count, Py_ssize_t positional,
              Py_ssize_t required, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
              PyObject **values);
+/* An attribute that may be missing: 1 and a new reference, 0, or -1 with another exception. */
+int py_optional_attribute(PyObject *object, const char *name, PyObject **out);
+/* An integer (anything with __index__) as 64 bits without sign. -1 with an InvalidArgumentError. */
+int py_uint64(struct py_state *state, PyObject *object, const char *what, uint64_t *out);
+/* What ctypes takes for a pointer whatever the argtypes: a ctypes.c_void_p. */
+PyObject *py_as_parameter(uint64_t pointer);
+
+/* ---- module.c ------------------------------------------------------------------------------------------ */
+/* Make a heap type, keep it in *out and export it. */
+int py_type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out);
+/* ISO C has no cast from a function to void *; the slots of types and modules need one. */
+#define PY_SLOT(function) ((void *)(uintptr_t)(function))
+#define PY_METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
 #endif

@@ -1,0 +1,158 @@
+/* stream_borrow.c: from other libraries' stream objects to a handle and a device. */
+#include "py.h"
+
+/* A foreign stream, in parts. */
+struct foreign {
+    uint64_t handle;
+    bool number;  /* a bare int: nobody to keep alive, and of any backend */
+    long ordinal; /* of its device, or -1 */
+};
+
+static int is_cuda_like(const char *backend)
+{
+    return !strcmp(backend, "cuda") || !strcmp(backend, "hip");
+}
+
+/* What __cuda_stream__ answers: (version, handle), from a method or, with old producers, an attribute.
+ * 1 found, 0 not there, -1 exception. */
+static int protocol_handle(struct py_state *state, PyObject *object, uint64_t *handle)
+{
+    PyObject *answer, *method;
+    int version, found = py_optional_attribute(object, "__cuda_stream__", &method);
+    if (found < 1)
+        return found;
+    answer = PyCallable_Check(method) ? PyObject_CallNoArgs(method) : Py_NewRef(method);
+    Py_DECREF(method);
+    if (!answer)
+        return -1;
+    PyObject *pair = PySequence_Tuple(answer), *value;
+    Py_DECREF(answer);
+    if (!pair)
+        return -1;
+    found = -1;
+    if (!PyArg_ParseTuple(pair, "iO:__cuda_stream__", &version, &value))
+        goto drop_pair;
+    if (version != 0)
+        py_invalid(state, "__cuda_stream__ of %.200R is of version %d, expected 0", object, version);
+    else if (!py_uint64(state, value, "stream handle", handle))
+        found = 1;
+drop_pair:
+    Py_DECREF(pair);
+    return found;
+}
+
+/* An attribute that is an integer: 1 found, 0 not there or of another type, -1 exception. */
+static int integer_attribute(struct py_state *state, PyObject *object, const char *name,
+                             uint64_t *out)
+{
+    PyObject *value;
+    int found = py_optional_attribute(object, name, &value);
+    if (found < 1)
+        return found;
+    found = 0;
+    if (PyIndex_Check(value))
+        found = py_uint64(state, value, name, out) ? -1 : 1;
+    Py_DECREF(value);
+    return found;
+}
+
+/* numba keeps a ctypes pointer, whose value is None for the default stream. */
+static int numba_handle(struct py_state *state, PyObject *object, uint64_t *handle)
+{
+    PyObject *pointer, *value;
+    int found = py_optional_attribute(object, "handle", &pointer);
+    if (found < 1)
+        return found;
+    found = py_optional_attribute(pointer, "value", &value);
+    Py_DECREF(pointer);
+    if (found < 1)
+        return found;
+    if (value == Py_None)
+        *handle = 0;
+    else if (py_uint64(state, value, "stream handle", handle))
+        found = -1;
+    Py_DECREF(value);
+    return found;
+}
+
+static int foreign_handle(struct py_state *state, PyObject *object, uint64_t *handle)
+{
+    int found = protocol_handle(state, object, handle);
+    if (!found)
+        found = integer_attribute(state, object, "cuda_stream", handle); /* torch */
+    if (!found)
+        found = integer_attribute(state, object, "ptr", handle); /* CuPy */
+    return found ? found : numba_handle(state, object, handle);
+}
+
+/* Its device's ordinal: CuPy has device_id, torch device.index, cuda.core device.device_id. */
+static int foreign_ordinal(struct py_state *state, PyObject *object, long *ordinal)
+{
+    uint64_t value = 0;
+    PyObject *device;
+    int found = integer_attribute(state, object, "device_id", &value);
+    if (!found) {
+        found = py_optional_attribute(object, "device", &device);
+        if (found == 1) {
+            found = integer_attribute(state, device, "index", &value);
+            if (!found)
+                found = integer_attribute(state, device, "device_id", &value);
+            Py_DECREF(device);
+        }
+    }
+    *ordinal = found == 1 && value <= INT32_MAX ? (long)value : -1;
+    if (found < 0 && PyErr_ExceptionMatches(state->invalid_argument)) {
+        PyErr_Clear(); /* CuPy says -1 where it does not know */
+        found = 0;
+    }
+    return found < 0 ? -1 : 0;
+}
+
+static int look_at(struct py_state *state, PyObject *object, struct foreign *out)
+{
+    *out = (struct foreign){.number = PyIndex_Check(object), .ordinal = -1};
+    if (out->number)
+        return py_uint64(state, object, "stream handle", &out->handle);
+    int found = foreign_handle(state, object, &out->handle);
+    if (!found)
+        PyErr_Format(PyExc_TypeError,
+                     "stream must be a Stream, an object with __cuda_stream__, a stream of torch, "
+                     "CuPy or numba, or a native handle, not %.200R",
+                     object);
+    return found < 1 ? -1 : foreign_ordinal(state, object, &out->ordinal);
+}
+
+/* The device of a foreign stream that names an ordinal only: of the current device's backend if CUDA's
+ * streams exist there, else of CUDA. */
+static int foreign_device(struct py_state *state, const struct foreign *foreign, gg_device **out)
+{
+    if (py_device_current(state, out))
+        return -1;
+    if (foreign->ordinal < 0)
+        return 0;
+    const char *backend = gg_device_backend(*out);
+    return py_check(state, gg_device_get(is_cuda_like(backend) ? backend : "cuda",
+                                         (int32_t)foreign->ordinal, out));
+}
+
+int py_stream_borrow(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out)
+{
+    struct foreign foreign;
+    if (Py_IS_TYPE(object, state->stream_type))
+        return py_stream_arg(state, object, device, out);
+    if (look_at(state, object, &foreign) || (!device && foreign_device(state, &foreign, &device)) ||
+        py_device_open(state, device))
+        return -1;
+    if (!foreign.number && !is_cuda_like(gg_device_backend(device))) {
+        PyErr_Format(state->unsupported, "%.200R is a stream of CUDA or HIP, not of %s:%d", object,
+                     gg_device_backend(device), (int)gg_device_ordinal(device));
+        return -1;
+    }
+    if (foreign.number)
+        return py_check(state, gg_stream_borrow(device, foreign.handle, NULL, NULL, out));
+    Py_INCREF(object);
+    gg_status status = gg_stream_borrow(device, foreign.handle, py_owner_release, object, out);
+    if (status)
+        Py_DECREF(object);
+    return py_check(state, status);
+}
