@@ -146,7 +146,7 @@ void ggi_own_end(struct gg_device *device, struct ggi_own *own);
 /* Embedded in whatever is destroyed late. */
 struct ggi_retired {
     struct ggi_retired *next;
-    bool is_memory;
+    bool may_wait; /* destroying it may wait for the whole device */
     /* Whether the device is done with it; never waits. */
     bool (*idle)(struct ggi_retired *self);
     /* Destroy it. vendor is false after shutdown and in a forked child: free host memory only. */
@@ -154,8 +154,8 @@ struct ggi_retired {
 };
 void ggi_retire(struct gg_device *device, struct ggi_retired *item);
 /* Destroy what is idle. Call with no lock held and, in Python, without the GIL. One load if empty.
- * A driver's free may wait for the whole device, so memory goes only while our streams are idle, or
- * where @p force says that waiting is the lesser evil (out of memory, shutdown). */
+ * A driver's free may wait for the whole device, so such memory goes only while our streams are idle,
+ * or where @p force says that waiting is the lesser evil (out of memory, shutdown). */
 void ggi_drain(struct gg_device *device, bool force);
 
 /* ---- stream ---------------------------------------------------------------------------------------- */

@@ -53,7 +53,8 @@ static gg_memory *new_memory(gg_device *device, enum gg_memory_kind kind, void *
         return NULL;
     memory->retired.idle = memory_idle;
     memory->retired.destroy = memory_destroy;
-    memory->retired.is_memory = true;
+    memory->retired.may_wait =
+        kind == GG_MEMORY_PINNED || !(device->flags & GG_DEVICE_FREE_NEVER_WAITS);
     atomic_init(&memory->refs, 1);
     memory->device = device;
     memory->kind = kind;
@@ -184,6 +185,7 @@ gg_status gg_memory_wrap(gg_device *device, enum gg_memory_kind kind, void *poin
     if (!memory)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a memory handle");
     memory->wrapped = true;
+    memory->retired.may_wait = false;
     memory->release = release;
     memory->owner = owner;
     *out = memory;

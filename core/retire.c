@@ -38,13 +38,13 @@ static bool look_at_streams(struct gg_device *device)
 }
 
 /* Destroys what is idle and leaves the rest pending. */
-static void sweep(struct gg_device *device, bool free_memory)
+static void sweep(struct gg_device *device, bool wait)
 {
     struct ggi_retired *item = device->pending, *next;
     device->pending = NULL;
     for (; item; item = next) {
         next = item->next;
-        if ((free_memory || !item->is_memory) && item->idle(item)) {
+        if ((wait || !item->may_wait) && item->idle(item)) {
             item->destroy(item, true);
             continue;
         }

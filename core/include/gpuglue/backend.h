@@ -164,7 +164,8 @@ struct gg_backend_ops {
      * writes pinned memory at the same address. GG_ERR_OUT_OF_MEMORY where it is that. */
     gg_status (*mem_alloc)(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                            void **out);
-    /* The memory is idle. May wait for the device. */
+    /* The memory is idle. May wait for the device; with GG_DEVICE_FREE_NEVER_WAITS only for pinned
+     * memory. */
     gg_status (*mem_free)(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
     /* GG_MEMORY_HOST, and success, for a pointer that the driver does not know. */
     gg_status (*pointer_info)(struct gg_device_impl *device, const void *pointer,

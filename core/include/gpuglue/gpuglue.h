@@ -191,7 +191,8 @@ enum gg_device_flag {
     GG_DEVICE_SHARED_DEFAULT = 1, /* the default stream is the vendor's own, which every library uses */
     GG_DEVICE_INTEGRATED = 2,
     GG_DEVICE_HAS_UUID = 4,
-    GG_DEVICE_LAZY = 8 /* counting it initialised nothing: a fork before its first use is harmless */
+    GG_DEVICE_LAZY = 8, /* counting it initialised nothing: a fork before its first use is harmless */
+    GG_DEVICE_FREE_NEVER_WAITS = 16 /* freeing device memory does not wait for the device */
 };
 
 struct gg_device_info {
