@@ -1,0 +1,38 @@
+/* ends.h: the two ends of a copy, whatever Python object each is. */
+#ifndef GPUGLUE_ENDS_H
+#define GPUGLUE_ENDS_H
+
+#include "py.h"
+
+enum py_end_kind {
+    PY_END_ARRAY, /* a GPUArray */
+    PY_END_BLOCK, /* a Buffer: bytes */
+    PY_END_HOST,  /* an ndarray */
+    PY_END_RAW    /* another object with the buffer protocol */
+};
+
+struct py_end {
+    enum py_end_kind kind;
+    struct gg_end end; /* as gg_copy wants it; memory with a reference of ours, no owner */
+    PyObject *keep;    /* a reference to what holds host memory: the ndarray, a memoryview; else NULL */
+    PyObject *dtype;   /* borrowed; NULL for bytes */
+    const Py_ssize_t *shape;
+    int ndim;
+    size_t nbytes;
+    bool c, f; /* contiguous in C order, in Fortran order */
+};
+
+/* Look at an object as the source or destination of a copy; closes itself on failure. */
+int py_end_open(struct py_state *state, struct py_end *end, PyObject *object, bool destination);
+void py_end_array(struct py_end *end, struct py_array *array);
+void py_end_host(struct py_end *end, PyObject *array); /* an ndarray */
+void py_end_close(struct py_end *end);
+
+/* Whether the two fit, and how many bytes are to be copied. */
+int py_ends_match(struct py_state *state, struct py_end *dst, struct py_end *src, size_t *nbytes);
+
+/* Copy. @p flags are gg_copy_flag. */
+int py_transfer(struct py_state *state, struct py_end *dst, struct py_end *src, size_t nbytes,
+                gg_stream *stream, uint32_t flags);
+
+#endif

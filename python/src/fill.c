@@ -1,0 +1,158 @@
+/* fill.c: patterns for gg_fill. */
+#include "fill.h"
+#include "ends.h"
+#include "memory.h"
+#include "numpy_bridge.h"
+
+#define LONGEST_PATTERN 65536 /* of gg_fill */
+
+static int fill(struct py_state *state, gg_memory *memory, size_t offset, const void *pattern,
+                size_t size, size_t count, gg_stream *stream)
+{
+    gg_status status;
+    if (!size || !count)
+        return 0;
+    Py_BEGIN_ALLOW_THREADS status = gg_fill(memory, offset, pattern, size, count, stream);
+    Py_END_ALLOW_THREADS if (status) py_raise(state, status);
+    return status ? -1 : 0;
+}
+
+int py_fill_zero(struct py_state *state, struct py_array *array, gg_stream *stream)
+{
+    return fill(state, array->memory, array->offset, "", 1, array->nbytes, stream);
+}
+
+/* Elements that are too long for a pattern are laid out on the host. */
+static int fill_by_copy(struct py_state *state, struct py_array *array, PyObject *element,
+                        gg_stream *stream)
+{
+    struct py_end dst, src;
+    PyObject *full = numpy_empty(array->dtype, array->ndim, array->shape, !array->c);
+    int failed;
+    if (!full)
+        return -1;
+    if (PyObject_SetItem(full, Py_Ellipsis, element)) {
+        Py_DECREF(full);
+        return -1;
+    }
+    py_end_array(&dst, array);
+    py_end_host(&src, full);
+    failed = py_transfer(state, &dst, &src, array->nbytes, stream, 0);
+    py_end_close(&src);
+    py_end_close(&dst);
+    Py_DECREF(full);
+    return failed;
+}
+
+int py_fill_element(struct py_state *state, struct py_array *array, PyObject *element,
+                    gg_stream *stream)
+{
+    struct numpy_view view;
+    numpy_look(element, &view);
+    if (view.nbytes > LONGEST_PATTERN)
+        return fill_by_copy(state, array, element, stream);
+    return fill(state, array->memory, array->offset, view.data, view.nbytes, (size_t)array->size,
+                stream);
+}
+
+int py_fill_array(struct py_state *state, PyObject *object, PyObject *value, PyObject *stream_object)
+{
+    struct py_array *array = (struct py_array *)object;
+    gg_stream *stream = NULL;
+    PyObject *element = numpy_element(array->dtype, value);
+    int failed;
+    if (!element)
+        return -1;
+    failed = py_stream_arg(state, stream_object, gg_memory_device(array->memory), &stream);
+    if (!failed)
+        failed = py_fill_element(state, array, element, stream);
+    gg_stream_release(stream);
+    Py_DECREF(element);
+    return failed;
+}
+
+/* ---- a Buffer: bytes ------------------------------------------------------------------------- */
+
+struct pattern {
+    Py_buffer view; /* view.obj NULL: the one byte below */
+    unsigned char byte;
+    const void *data;
+    size_t size;
+};
+
+static int open_byte(struct py_state *state, struct pattern *pattern, PyObject *value)
+{
+    Py_ssize_t number = PyNumber_AsSsize_t(value, NULL);
+    if (number == -1 && PyErr_Occurred())
+        return -1;
+    if (number < 0 || number > 255) {
+        py_invalid(state,
+                   "a Buffer is filled with a byte from 0 to 255, got %R; for wider values pass "
+                   "the bytes, such as numpy.float32(1.5)",
+                   value);
+        return -1;
+    }
+    pattern->view.obj = NULL;
+    pattern->byte = (unsigned char)number;
+    pattern->data = &pattern->byte;
+    pattern->size = 1;
+    return 0;
+}
+
+static int open_pattern(struct py_state *state, struct pattern *pattern, PyObject *value)
+{
+    if (PyLong_Check(value))
+        return open_byte(state, pattern, value);
+    if (!PyObject_CheckBuffer(value)) {
+        PyErr_Format(PyExc_TypeError,
+                     "a Buffer is filled with an int from 0 to 255 or with bytes, got %R",
+                     Py_TYPE(value));
+        return -1;
+    }
+    if (PyObject_GetBuffer(value, &pattern->view, PyBUF_SIMPLE))
+        return -1;
+    pattern->data = pattern->view.buf;
+    pattern->size = (size_t)pattern->view.len;
+    return 0;
+}
+
+static int check_pattern(struct py_state *state, size_t size, size_t nbytes)
+{
+    if (size && size <= LONGEST_PATTERN && nbytes % size == 0)
+        return 0;
+    py_invalid(state,
+               "a pattern of %zu bytes does not fit a Buffer of %zu: its size must divide the "
+               "Buffer's and be from 1 to %d",
+               size, nbytes, LONGEST_PATTERN);
+    return -1;
+}
+
+static int fill_block(struct py_state *state, gg_memory *memory, const struct pattern *pattern,
+                      PyObject *stream_object)
+{
+    const size_t nbytes = gg_memory_size(memory);
+    gg_stream *stream = NULL;
+    int failed;
+    if (check_pattern(state, pattern->size, nbytes) ||
+        py_stream_arg(state, stream_object, gg_memory_device(memory), &stream))
+        return -1;
+    failed = fill(state, memory, 0, pattern->data, pattern->size, nbytes / pattern->size, stream);
+    gg_stream_release(stream);
+    return failed;
+}
+
+int py_fill_buffer(struct py_state *state, PyObject *buffer, PyObject *value, PyObject *stream)
+{
+    struct pattern pattern;
+    gg_memory *memory = py_buffer_memory(buffer);
+    int failed;
+    if (!memory || open_pattern(state, &pattern, value))
+        return -1;
+    py_buffer_touch(buffer);
+    gg_memory_retain(memory); /* the Buffer may be closed meanwhile */
+    failed = fill_block(state, memory, &pattern, stream);
+    gg_memory_release(memory);
+    if (pattern.view.obj)
+        PyBuffer_Release(&pattern.view);
+    return failed;
+}

@@ -1,0 +1,255 @@
+/* memory.c: Buffer, a block of device or page-locked memory, and what makes one. */
+#include "memory.h"
+#include "layout.h"
+#include "numpy_bridge.h"
+#include "place.h"
+
+#include <structmember.h>
+
+static struct py_buffer *as_buffer(PyObject *self)
+{
+    return (struct py_buffer *)self;
+}
+
+gg_memory *py_buffer_memory(PyObject *self)
+{
+    gg_memory *memory = as_buffer(self)->memory;
+    if (!memory)
+        py_closed(py_state_of(self), "Buffer");
+    return memory;
+}
+
+void py_buffer_touch(PyObject *self)
+{
+    as_buffer(self)->touched = true;
+}
+
+PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory)
+{
+    struct py_buffer *buffer = PyObject_New(struct py_buffer, state->buffer_type);
+    if (!buffer) {
+        gg_memory_release(memory);
+        return NULL;
+    }
+    buffer->memory = memory;
+    buffer->exposed = NULL;
+    buffer->stream = NULL;
+    buffer->touched = false;
+    buffer->weakrefs = NULL;
+    return (PyObject *)buffer;
+}
+
+static void buffer_dealloc(PyObject *self)
+{
+    struct py_buffer *buffer = as_buffer(self);
+    PyTypeObject *type = Py_TYPE(self);
+    if (buffer->weakrefs)
+        PyObject_ClearWeakRefs(self);
+    gg_memory_release(buffer->memory);
+    gg_memory_release(buffer->exposed);
+    Py_XDECREF(buffer->stream);
+    PyObject_Free(self);
+    Py_DECREF(type); /* instances of a heap type own a reference to it */
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+static PyObject *buffer_ptr(PyObject *self, void *closure)
+{
+    gg_memory *memory = py_buffer_memory(self);
+    (void)closure;
+    return memory ? PyLong_FromVoidPtr(gg_memory_pointer(memory)) : NULL;
+}
+
+static PyObject *buffer_as_parameter(PyObject *self, void *closure)
+{
+    gg_memory *memory = py_buffer_memory(self);
+    (void)closure;
+    return memory ? py_as_parameter((uintptr_t)gg_memory_pointer(memory)) : NULL;
+}
+
+static PyObject *buffer_nbytes(PyObject *self, void *closure)
+{
+    gg_memory *memory = py_buffer_memory(self);
+    (void)closure;
+    return memory ? PyLong_FromSize_t(gg_memory_size(memory)) : NULL;
+}
+
+static PyObject *buffer_device(PyObject *self, void *closure)
+{
+    gg_memory *memory = py_buffer_memory(self);
+    (void)closure;
+    return memory ? py_device_wrap(py_state_of(self), gg_memory_device(memory)) : NULL;
+}
+
+static PyObject *buffer_stream(PyObject *self, void *closure)
+{
+    PyObject *stream = as_buffer(self)->stream;
+    (void)closure;
+    return Py_NewRef(stream ? stream : Py_None);
+}
+
+static const char *kind_name(const gg_memory *memory)
+{
+    switch (gg_memory_kind_of(memory)) {
+    case GG_MEMORY_HOST:
+        return "host";
+    case GG_MEMORY_DEVICE:
+        return "device";
+    case GG_MEMORY_PINNED:
+        return "pinned";
+    case GG_MEMORY_MANAGED:
+        return "managed";
+    }
+    return "unknown";
+}
+
+static PyObject *buffer_kind(PyObject *self, void *closure)
+{
+    gg_memory *memory = py_buffer_memory(self);
+    (void)closure;
+    return memory ? PyUnicode_FromString(kind_name(memory)) : NULL;
+}
+
+static PyObject *buffer_repr(PyObject *self)
+{
+    gg_memory *memory = as_buffer(self)->memory;
+    gg_device *device;
+    if (!memory)
+        return PyUnicode_FromString("<gpuglue.Buffer closed>");
+    device = gg_memory_device(memory);
+    return PyUnicode_FromFormat("<gpuglue.Buffer %zu bytes %s %s:%d ptr=%p>",
+                                gg_memory_size(memory), kind_name(memory), gg_device_backend(device),
+                                (int)gg_device_ordinal(device), gg_memory_pointer(memory));
+}
+
+/* ---- methods --------------------------------------------------------------------------------- */
+
+static PyObject *buffer_close(PyObject *self, PyObject *unused)
+{
+    struct py_buffer *buffer = as_buffer(self);
+    gg_memory *memory = buffer->memory;
+    (void)unused;
+    buffer->memory = NULL;
+    gg_memory_release(memory); /* exports and queued work hold references of their own */
+    Py_RETURN_NONE;
+}
+
+static PyObject *buffer_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return py_buffer_memory(self) ? Py_NewRef(self) : NULL;
+}
+
+static PyObject *buffer_exit(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)args;
+    (void)nargs;
+    return buffer_close(self, NULL);
+}
+
+PyObject *py_record_use(struct py_state *state, gg_memory *memory, PyObject *object)
+{
+    gg_stream *stream = NULL;
+    gg_status status;
+    if (object == Py_None)
+        return PyErr_Format(PyExc_TypeError, "record_use needs a stream, got None");
+    if (py_stream_arg(state, object, gg_memory_device(memory), &stream))
+        return NULL;
+    gg_memory_retain(memory); /* a Buffer may be closed meanwhile */
+    Py_BEGIN_ALLOW_THREADS status = gg_memory_record_use(memory, stream);
+    Py_END_ALLOW_THREADS if (status) py_raise(state, status);
+    gg_memory_release(memory);
+    gg_stream_release(stream);
+    return status ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *buffer_record_use(PyObject *self, PyObject *stream)
+{
+    gg_memory *memory = py_buffer_memory(self);
+    if (!memory)
+        return NULL;
+    py_buffer_touch(self);
+    return py_record_use(py_state_of(self), memory, stream);
+}
+
+static PyObject *buffer_release_captured(PyObject *self, PyObject *unused)
+{
+    gg_memory *memory = py_buffer_memory(self);
+    (void)unused;
+    if (!memory)
+        return NULL;
+    gg_memory_release_captured(memory);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(
+    buffer_doc,
+    "A block of device or page-locked memory; made by alloc() and alloc_pinned().\n\n"
+    "ctypes takes it as a pointer. Page-locked memory is also open to the host through the\n"
+    "buffer protocol: numpy.asarray(buffer), memoryview(buffer). close(), or leaving a with\n"
+    "block, makes it unusable; the memory itself goes back when the last view of it and the\n"
+    "queued work are gone.");
+
+static PyMethodDef buffer_methods[] = {
+    {"close", buffer_close,
+     METH_NOARGS, "close($self)\n--\n\nGive the memory back as soon as nothing uses it. Never waits; idempotent."},
+    {"record_use", buffer_record_use, METH_O,
+     "record_use($self, stream)\n--\n\n"
+     "Announce work on this memory that gpuglue did not submit: all that stream has now."},
+    {"release_captured", buffer_release_captured, METH_NOARGS,
+     "release_captured($self)\n--\n\n"
+     "Say that no captured graph that used this memory will run again, so that it may be freed."},
+    {"__enter__", buffer_enter, METH_NOARGS, "__enter__($self)\n--\n\nThe buffer itself."},
+    {"__exit__", PY_METHOD(buffer_exit), METH_FASTCALL, "__exit__($self, *args)\n--\n\nclose()."},
+    {"__array__", PY_METHOD(py_buffer_array), METH_FASTCALL | METH_KEYWORDS,
+     "__array__($self, dtype=None, copy=None)\n--\n\n"
+     "Page-locked memory as an array of bytes; TypeError for device memory."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef buffer_attributes[] = {
+    {"ptr", buffer_ptr, NULL, "Address of the first byte; 0 where there are none.", NULL},
+    {"_as_parameter_", buffer_as_parameter, NULL, "The address as ctypes wants it.", NULL},
+    {"nbytes", buffer_nbytes, NULL, "Size in bytes.", NULL},
+    {"device", buffer_device, NULL, "The Device it belongs to.", NULL},
+    {"stream", buffer_stream, NULL, "The Stream it was allocated for, or None.", NULL},
+    {"kind", buffer_kind, NULL, "'device', 'pinned' or 'managed'.", NULL},
+    {"__array_interface__", py_buffer_interface, NULL,
+     "NumPy's description of page-locked memory; AttributeError for device memory.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef buffer_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct py_buffer, weakrefs), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot buffer_slots[] = {
+    {Py_tp_doc, (void *)(uintptr_t)buffer_doc},
+    {Py_tp_dealloc, PY_SLOT(buffer_dealloc)},
+    {Py_tp_repr, PY_SLOT(buffer_repr)},
+    {Py_tp_methods, buffer_methods},
+    {Py_tp_getset, buffer_attributes},
+    {Py_tp_members, buffer_members},
+    {Py_bf_getbuffer, PY_SLOT(py_buffer_export)},
+    {Py_bf_releasebuffer, PY_SLOT(py_buffer_unexport)},
+    {0, NULL},
+};
+
+static PyType_Spec buffer_spec = {
+    .name = "gpuglue.Buffer",
+    .basicsize = sizeof(struct py_buffer),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = buffer_slots,
+};
+
+int py_memory_add(PyObject *module, struct py_state *state)
+{
+    if (py_type_add(module, &buffer_spec, &state->buffer_type))
+        return -1;
+    /* NumPy's operators would otherwise compute silently over the buffer protocol. */
+    if (PyObject_SetAttrString((PyObject *)state->buffer_type, "__array_ufunc__", Py_None))
+        return -1;
+    return PyModule_AddFunctions(module, py_alloc_functions);
+}

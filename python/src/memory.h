@@ -1,0 +1,21 @@
+/* memory.h: what the files about Buffer share. */
+#ifndef GPUGLUE_PY_MEMORY_H
+#define GPUGLUE_PY_MEMORY_H
+
+#include "py.h"
+
+/* memory.c */
+gg_memory *py_buffer_memory(PyObject *self); /* borrowed; NULL with an exception when closed */
+void py_buffer_touch(PyObject *self);        /* work may be pending on it from now on */
+PyObject *py_record_use(struct py_state *state, gg_memory *memory, PyObject *stream);
+
+/* memory_export.c: page-locked memory as host memory */
+int py_buffer_export(PyObject *self, Py_buffer *view, int flags);
+void py_buffer_unexport(PyObject *self, Py_buffer *view);
+PyObject *py_buffer_interface(PyObject *self, void *closure);
+PyObject *py_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
+/* alloc.c */
+extern PyMethodDef py_alloc_functions[];
+
+#endif

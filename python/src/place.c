@@ -1,0 +1,40 @@
+/* place.c: device= and stream= arguments, and allocation there. */
+#include "place.h"
+
+/* The device of an open Stream object, or NULL for anything else. */
+static gg_device *device_of(struct py_state *state, PyObject *stream)
+{
+    if (!stream || !PyObject_TypeCheck(stream, state->stream_type))
+        return NULL;
+    gg_stream *handle = ((struct py_stream *)stream)->stream;
+    return handle ? gg_stream_device(handle) : NULL;
+}
+
+int py_place_open(struct py_state *state, PyObject *device, PyObject *stream, struct py_place *place)
+{
+    place->stream = NULL;
+    place->device = !device || device == Py_None ? device_of(state, stream) : NULL;
+    if (!place->device && py_device_arg(state, device, &place->device))
+        return -1;
+    if (stream && stream != Py_None)
+        return py_stream_arg(state, stream, place->device, &place->stream);
+    return 0;
+}
+
+void py_place_close(struct py_place *place)
+{
+    gg_stream_release(place->stream);
+    place->stream = NULL;
+}
+
+gg_memory *py_place_alloc(struct py_state *state, const struct py_place *place,
+                          enum gg_memory_kind kind, size_t nbytes)
+{
+    gg_memory *memory = NULL;
+    gg_status status;
+    py_owners_drain(); /* what nobody wants any more should not make this allocation fail */
+    Py_BEGIN_ALLOW_THREADS status =
+        gg_memory_alloc(place->device, kind, nbytes, place->stream, &memory);
+    Py_END_ALLOW_THREADS if (status) py_raise(state, status);
+    return status ? NULL : memory;
+}
