@@ -1,0 +1,352 @@
+/* library.c: the search for a vendor's library: variable, already mapped, directories handed in, bare
+ * names, directories. Everything that was tried is noted. */
+#include "library.h"
+#include "backends.h"
+#include "dynlib.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COPIES 8
+
+struct search {
+    const struct gg_library_spec *spec;
+    struct gg_probe_log *log;
+    struct gg_library found, stub; /* a stub is taken only where there is nothing else */
+    char why[512];                 /* the first file that is there and broken */
+};
+
+/* ---- directories of gg_add_library_directory: only ever added to, read without a lock ---- */
+
+struct directory {
+    const char *path;
+    _Atomic(struct directory *) next;
+};
+static _Atomic(struct directory *) handed_in;
+
+gg_status gg_add_library_directory(const char *path)
+{
+    _Atomic(struct directory *) *at = &handed_in;
+    struct directory *none = NULL;
+    if (!path || path[0] != '/' || strlen(path) >= PATH_MAX)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "add_library_directory: \"%.300s\" is not an absolute path",
+                        path ? path : "NULL");
+    struct directory *added = calloc(1, sizeof *added);
+    if (!added)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "add_library_directory: no memory for a path");
+    added->path = ggi_keep(path);
+    while (!atomic_compare_exchange_strong(at, &none, added)) {
+        if (none->path == added->path) { /* kept texts are equal when they are the same */
+            free(added);
+            return GG_OK;
+        }
+        at = &none->next;
+        none = NULL;
+    }
+    return GG_OK;
+}
+
+/* ---- one attempt ---- */
+
+static bool is_stub(const char *path)
+{
+    return strstr(path, "/stubs/") ||
+           (strlen(path) >= 6 && !strcmp(path + strlen(path) - 6, "/stubs"));
+}
+
+/* True when the search is over. */
+static bool take(struct search *search, void *handle, const char *found_by, bool mapped)
+{
+    char path[PATH_MAX];
+    struct gg_library library = {.struct_size = sizeof library, .already_loaded = mapped};
+    ggi_dynlib_path(handle, path);
+    library.handle = handle;
+    library.path = ggi_keep(path);
+    library.found_by = found_by;
+    if (!is_stub(path) || search->spec->flags & GG_LIBRARY_ONLY_MAPPED) {
+        search->found = library;
+        return true;
+    }
+    if (!search->stub.handle) {
+        search->stub = library;
+        ggi_note(search->log, "%s is a stub for linking, not a driver: it was passed over", path);
+    }
+    return false;
+}
+
+static bool attempt(struct search *search, const char *path, enum ggi_dynlib_mode mode,
+                    const char *found_by)
+{
+    char error[1024], first[sizeof search->why];
+    struct ggi_text why;
+    void *handle = ggi_dynlib_open(path, mode, error, sizeof error);
+    if (handle) {
+        ggi_tried(search->log, path, "opened");
+        ggi_log(GG_LOG_DEBUG, NULL, "%s: opened (%s)", path, found_by);
+        return take(search, handle, found_by, mode == GGI_DYNLIB_MAPPED);
+    }
+    ggi_tried(search->log, path, error);
+    ggi_log(GG_LOG_DEBUG, NULL, "%s: %s", path, error);
+    ggi_text_begin(&why, first, sizeof first);
+    if (ggi_dynlib_explain(path, error, &why) && !search->why[0])
+        memcpy(search->why, first, sizeof first);
+    return false;
+}
+
+/* ---- the steps ---- */
+
+static bool is_mapped(struct search *search, const char *name)
+{
+    char error[1024];
+    void *handle = ggi_dynlib_open(name, GGI_DYNLIB_MAPPED, error, sizeof error);
+    if (!handle)
+        return false;
+    ggi_tried(search->log, name, "already loaded");
+    return take(search, handle, "already loaded", true);
+}
+
+/* A library that the process has wins: it is the one that other code uses. By name first, which also
+ * finds a renamed file; then by file, which also finds a changed name. */
+static bool search_mapped(struct search *search)
+{
+    char *paths[COPIES];
+    bool found = false;
+    for (const char *const *name = search->spec->names; *name; name++)
+        if (is_mapped(search, *name))
+            return true;
+    size_t count = search->spec->stem ? ggi_dynlib_mapped(search->spec->stem, paths, COPIES) : 0;
+    for (size_t i = 0; i < count; i++) {
+        found = found || is_mapped(search, paths[i]);
+        free(paths[i]);
+    }
+    return found;
+}
+
+static bool search_directory(struct search *search, const char *directory, const char *found_by)
+{
+    if (is_stub(directory)) {
+        ggi_tried(search->log, directory, "skipped: stubs are for linking");
+        return false;
+    }
+    for (const char *const *name = search->spec->names; *name; name++) {
+        char path[PATH_MAX];
+        struct ggi_text text;
+        ggi_text_begin(&text, path, sizeof path);
+        ggi_text_add(&text, "%s/%s", directory, *name);
+        if (attempt(search, path, GGI_DYNLIB_VENDOR, found_by))
+            return true;
+    }
+    return false;
+}
+
+static bool search_handed_in(struct search *search)
+{
+    if (!(search->spec->flags & GG_LIBRARY_HANDED_IN))
+        return false;
+    for (struct directory *d = atomic_load(&handed_in); d; d = atomic_load(&d->next))
+        if (search_directory(search, d->path, "search directory"))
+            return true;
+    return false;
+}
+
+static bool search_names(struct search *search)
+{
+    for (const char *const *name = search->spec->names; *name; name++)
+        if (attempt(search, *name, GGI_DYNLIB_VENDOR, "soname"))
+            return true;
+    return false;
+}
+
+/* "$VAR/lib" with the variable's value; false where it is unset or not absolute. In a pattern the
+ * value's own special characters are quoted. */
+static bool expand(const char *text, bool pattern, char path[PATH_MAX])
+{
+    char variable[64];
+    struct ggi_text out;
+    const char *value = "";
+    ggi_text_begin(&out, path, PATH_MAX);
+    if (*text == '$') {
+        size_t length = strcspn(++text, "/");
+        if (length >= sizeof variable)
+            return false;
+        memcpy(variable, text, length);
+        variable[length] = 0;
+        text += length;
+        value = ggi_host_api()->get_env(variable);
+        if (!value || *value != '/')
+            return false;
+    }
+    for (; *value; value++)
+        ggi_text_add(&out, "%s%c", pattern && strchr("*?[\\", *value) ? "\\" : "", *value);
+    ggi_text_add(&out, "%s", text);
+    return path[0] == '/' && out.used < PATH_MAX;
+}
+
+static int newest_first(const void *left, const void *right)
+{
+    return strverscmp(*(char *const *)right, *(char *const *)left);
+}
+
+static bool search_pattern(struct search *search, const char *pattern)
+{
+    glob_t matches = {0};
+    bool found = false;
+    if (!glob(pattern, GLOB_NOSORT, NULL, &matches)) {
+        qsort(matches.gl_pathv, matches.gl_pathc, sizeof *matches.gl_pathv, newest_first);
+        for (size_t i = 0; i < matches.gl_pathc && !found; i++)
+            found = search_directory(search, matches.gl_pathv[i], "directory");
+    } else {
+        ggi_tried(search->log, pattern, "no such directory");
+    }
+    globfree(&matches);
+    return found;
+}
+
+static bool search_directories(struct search *search)
+{
+    const char *const *at = search->spec->directories;
+    for (; at && *at; at++) {
+        char path[PATH_MAX];
+        bool pattern = strchr(*at, '*') != NULL;
+        if (!expand(*at, pattern, path))
+            continue;
+        if (pattern ? search_pattern(search, path) : search_directory(search, path, "directory"))
+            return true;
+    }
+    return false;
+}
+
+static bool run(struct search *search)
+{
+    if (search_mapped(search))
+        return true;
+    if (search->spec->flags & GG_LIBRARY_ONLY_MAPPED)
+        return false;
+    if (search_handed_in(search) || search_names(search) || search_directories(search))
+        return true;
+    search->found = search->stub;
+    return search->found.handle != NULL;
+}
+
+/* ---- the end ---- */
+
+/* Two copies have two states: what one of them made is unknown to the other. */
+static void note_copies(struct search *search)
+{
+    char *paths[COPIES], real[PATH_MAX];
+    const char *stem = search->spec->stem;
+    size_t count = stem ? ggi_dynlib_mapped(stem, paths, COPIES) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *path = realpath(paths[i], real) ? real : paths[i];
+        if (strcmp(path, search->found.path) != 0)
+            ggi_note(
+                search->log,
+                "two copies of %s are loaded in this process: %s is used here, other code uses "
+                "%s; what one of them made the other may not know",
+                stem, search->found.path, path);
+        free(paths[i]);
+    }
+}
+
+static gg_probe_status say_absent(const struct search *search, struct ggi_text *reason)
+{
+    const struct gg_library_spec *spec = search->spec;
+    if (search->why[0]) {
+        ggi_text_add(reason, "%s", search->why);
+        return GG_PROBE_LIBRARY_LOAD_FAILED;
+    }
+    for (const char *const *name = spec->names; *name; name++)
+        ggi_text_add(reason, "%s%s", name == spec->names ? "" : " or ", *name);
+    if (spec->flags & GG_LIBRARY_ONLY_MAPPED) {
+        ggi_text_add(reason, " is not loaded in this process");
+        return GG_PROBE_LIBRARY_NOT_FOUND;
+    }
+    ggi_text_add(reason, " was not found: install the vendor's driver");
+    if (spec->variable)
+        ggi_text_add(reason, ", or set %s to the library's absolute path", spec->variable);
+    return GG_PROBE_LIBRARY_NOT_FOUND;
+}
+
+/* What the user named is the answer, also when it is no good. */
+static gg_probe_status open_named(struct search *search, const char *value, struct ggi_text *reason)
+{
+    const char *variable = search->spec->variable;
+    bool mapped_only = search->spec->flags & GG_LIBRARY_ONLY_MAPPED;
+    char error[1024];
+    ggi_text_add(reason, "%s=%s: ", variable, value);
+    if (value[0] != '/') {
+        ggi_tried(search->log, value, "not an absolute path");
+        ggi_text_add(reason, "give the absolute path of the library");
+        return GG_PROBE_LIBRARY_NOT_FOUND;
+    }
+    void *handle = ggi_dynlib_open(value, GGI_DYNLIB_MAPPED, error, sizeof error);
+    bool mapped = handle != NULL;
+    if (!handle && !mapped_only)
+        handle = ggi_dynlib_open(value, GGI_DYNLIB_VENDOR, error, sizeof error);
+    ggi_tried(search->log, value, handle ? "opened" : error);
+    if (handle) {
+        if (!take(search, handle, "environment", mapped))
+            search->found = search->stub;
+        return GG_PROBE_AVAILABLE;
+    }
+    bool broken = ggi_dynlib_explain(value, error, reason);
+    ggi_text_add(reason, "; nothing else was tried: correct or unset %s", variable);
+    return broken && !mapped_only ? GG_PROBE_LIBRARY_LOAD_FAILED : GG_PROBE_LIBRARY_NOT_FOUND;
+}
+
+/* As much as the plugin's struct has room for. */
+static void give(struct gg_library *found, struct gg_library *out)
+{
+    size_t size = sizeof *found;
+    if (out->struct_size && out->struct_size < size)
+        size = out->struct_size;
+    memcpy(out, found, size);
+    out->struct_size = (uint32_t)size;
+}
+
+gg_probe_status ggi_library_open(const struct gg_library_spec *spec, struct gg_probe_log *log,
+                                 struct gg_library *out, char *reason, size_t reason_size)
+{
+    struct search search = {.spec = spec, .log = log};
+    struct ggi_text text;
+    gg_probe_status status = GG_PROBE_AVAILABLE;
+    const char *value = spec->variable ? ggi_host_api()->get_env(spec->variable) : NULL;
+    ggi_text_begin(&text, reason, reason_size);
+    if (value && *value)
+        status = open_named(&search, value, &text);
+    else if (!run(&search))
+        status = say_absent(&search, &text);
+    if (status != GG_PROBE_AVAILABLE)
+        return status;
+    ggi_text_begin(&text, reason, reason_size);
+    note_copies(&search);
+    give(&search.found, out);
+    return GG_PROBE_AVAILABLE;
+}
+
+gg_probe_status ggi_library_resolve(const struct gg_library *library,
+                                    const struct gg_symbol *symbols, size_t count, void *target,
+                                    char *reason, size_t reason_size)
+{
+    const char *missing = NULL;
+    size_t more = 0;
+    struct ggi_text text;
+    for (size_t i = 0; i < count; i++) {
+        void *symbol = ggi_dynlib_symbol(library->handle, symbols[i].name);
+        memcpy((char *)target + symbols[i].offset, &symbol, sizeof symbol);
+        if (symbol || symbols[i].need == GG_OPTIONAL)
+            continue;
+        more += missing != NULL;
+        missing = missing ? missing : symbols[i].name;
+    }
+    if (!missing)
+        return GG_PROBE_AVAILABLE;
+    ggi_text_begin(&text, reason, reason_size);
+    ggi_text_add(&text, "%s lacks the function %s", library->path, missing);
+    if (more)
+        ggi_text_add(&text, " and %zu more", more);
+    ggi_text_add(&text, ", which gpuglue needs: the driver is too old, or this is another library");
+    return GG_PROBE_SYMBOL_MISSING;
+}
