@@ -1,0 +1,193 @@
+/* cuda_probe.c: why NVIDIA's driver does not serve, in words that a user can act on, and what else of
+ * CUDA is there. */
+#include "cuda_probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"};
+
+static const struct verdict {
+    int code;
+    gg_probe_status status;
+    const char *sentence;
+} verdicts[] = {
+    {CUDA_ERROR_STUB_LIBRARY, GG_PROBE_DRIVER_STUB,
+     "this libcuda is the toolkit's stub and not the driver: take the folder `stubs` out of "
+     "LD_LIBRARY_PATH and of ldconfig's folders, or set GPUGLUE_CUDA_LIBRARY to the driver's "
+     "libcuda.so.1"},
+    {CUDA_ERROR_NO_DEVICE, GG_PROBE_NO_DEVICE,
+     "the driver sees no device: check that `nvidia-smi -L` lists one here (in a container: that "
+     "it "
+     "was started with the GPU)"},
+    {CUDA_ERROR_INVALID_DEVICE, GG_PROBE_NO_DEVICE,
+     "the driver sees no device that it can use: check that `nvidia-smi -L` lists one here"},
+    {CUDA_ERROR_UNKNOWN, GG_PROBE_INIT_FAILED,
+     "the driver could not start; most often the kernel module nvidia_uvm is not loaded: run "
+     "`modprobe nvidia_uvm`, or start the container anew after it was; otherwise see `dmesg`"},
+    {CUDA_ERROR_SYSTEM_NOT_READY, GG_PROBE_INIT_FAILED,
+     "the system is not ready: on machines with NVSwitch start the fabric manager (`systemctl "
+     "start "
+     "nvidia-fabricmanager`) of the driver's own version, and wait until it is done"},
+    {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, GG_PROBE_INIT_FAILED,
+     "libcuda and the kernel module are of different driver versions: reboot or reload the module "
+     "after a driver update; in a container, libcuda must come from the host, not from the image"},
+    {CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, GG_PROBE_INIT_FAILED,
+     "this libcuda is of the forward compatibility package (cuda-compat), which this kind of GPU "
+     "does "
+     "not allow: take its folder out of LD_LIBRARY_PATH, or update the driver"},
+    {CUDA_ERROR_NOT_INITIALIZED, GG_PROBE_FORKED,
+     "the driver was initialised before this process was forked and cannot be used in the child: "
+     "start worker processes with the method 'spawn' instead of fork"},
+    {CUDA_ERROR_OUT_OF_MEMORY, GG_PROBE_INIT_FAILED,
+     "the driver ran out of memory while it started: see which processes fill this machine or its "
+     "GPU"},
+    {CUDA_ERROR_OPERATING_SYSTEM, GG_PROBE_INIT_FAILED,
+     "the operating system refused a call of the driver: see `dmesg`, and the limits of the "
+     "container"},
+};
+
+static const struct verdict *find_verdict(int code)
+{
+    static const struct verdict other = {0, GG_PROBE_INIT_FAILED, "the driver could not start"};
+    const int wanted = code ? code : CUDA_ERROR_NO_DEVICE;
+    for (size_t i = 0; i < sizeof verdicts / sizeof verdicts[0]; i++)
+        if (verdicts[i].code == wanted)
+            return &verdicts[i];
+    return &other;
+}
+
+/* A device node that is there and may not be used; the driver itself only says that it failed. */
+static const char *refused_node(void)
+{
+    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
+        if (access(nodes[i], R_OK | W_OK) && (errno == EACCES || errno == EPERM))
+            return nodes[i];
+    return NULL;
+}
+
+static void append_mask(const char *variable, char *reason, size_t size)
+{
+    const char *value = twin_host->get_env(variable);
+    const size_t used = strlen(reason);
+    if (value)
+        snprintf(reason + used, size - used,
+                 "; %s is set to \"%s\": unset it, or name a device that exists", variable, value);
+}
+
+void cuda_explain(int code, struct gg_probe_result *result)
+{
+    const struct verdict *verdict = find_verdict(code);
+    const char *name = twin_code_name(code), *node = NULL;
+    result->status = verdict->status;
+    result->vendor_code = code;
+    if (verdict->status == GG_PROBE_NO_DEVICE || verdict->status == GG_PROBE_INIT_FAILED)
+        node = refused_node();
+    if (node) {
+        result->status = GG_PROBE_PERMISSION_DENIED;
+        snprintf(
+            result->reason, sizeof result->reason,
+            "%s exists and may not be read and written by this user (the driver answered %d): ask "
+            "for membership of the node's group, see `ls -l %s`",
+            node, code, node);
+        return;
+    }
+    if (code)
+        snprintf(result->reason, sizeof result->reason, "%s (the driver answered %d, %s)",
+                 verdict->sentence, code, name ? name : "a code that is not known here");
+    else
+        snprintf(result->reason, sizeof result->reason, "%s (it counted 0)", verdict->sentence);
+    if (verdict->status == GG_PROBE_NO_DEVICE)
+        append_mask("CUDA_VISIBLE_DEVICES", result->reason, sizeof result->reason);
+}
+
+/* ---- notes -------------------------------------------------------------------------------------- */
+
+static void note_mask(const char *variable, struct gg_probe_log *log)
+{
+    const char *value = twin_host->get_env(variable);
+    if (value)
+        twin_host->note(log, "%s is set to \"%s\"", variable, value);
+}
+
+/* Hints only: WSL and Jetson have none of these nodes and work. */
+static void note_nodes(const struct gg_probe_result *result)
+{
+    const bool control = access(nodes[0], F_OK) == 0;
+    if (!control && access("/dev/dxg", F_OK))
+        twin_host->note(result->log,
+                        "there is no %s: the NVIDIA kernel module is not loaded, or this "
+                        "is a container that was started without the GPU",
+                        nodes[0]);
+    if (control && access(nodes[2], F_OK))
+        twin_host->note(result->log,
+                        "there is no %s: the kernel module nvidia_uvm is not loaded "
+                        "(`modprobe nvidia_uvm`)",
+                        nodes[2]);
+    if (control && result->status == GG_PROBE_LIBRARY_NOT_FOUND)
+        twin_host->note(result->log,
+                        "%s is there although libcuda is not: a container needs the driver "
+                        "capability `compute` (NVIDIA_DRIVER_CAPABILITIES=compute,utility)",
+                        nodes[0]);
+    note_mask("NVIDIA_VISIBLE_DEVICES", result->log);
+    note_mask("NVIDIA_DRIVER_CAPABILITIES", result->log);
+}
+
+static void note_runtime_version(const struct gg_library *library, int driver,
+                                 struct gg_probe_log *log)
+{
+    struct {
+        int (*version)(int *version);
+    } runtime = {NULL};
+    const struct gg_symbol symbol = {"cudaRuntimeGetVersion", 0, GG_OPTIONAL};
+    char reason[128], text[32];
+    int version = 0;
+    if (twin_host->library_resolve(library, &symbol, 1, &runtime, reason, sizeof reason) !=
+            GG_PROBE_AVAILABLE ||
+        !runtime.version || runtime.version(&version)) {
+        twin_host->note(log, "CUDA runtime of unknown version: %s", library->path);
+        return;
+    }
+    twin.version_text(version, text, sizeof text);
+    twin_host->note(log, "CUDA runtime %s (%s): %s", text, library->found_by, library->path);
+    /* Within a major version a runtime works with older drivers too. */
+    if (library->already_loaded && driver && version / 1000 > driver / 1000)
+        twin_host->note(
+            log,
+            "warning: that runtime is in use in this process and needs a driver of CUDA "
+            "%d or newer; the driver has %d.%d: libraries that use it will fail with error 35",
+            version / 1000, driver / 1000, driver % 1000 / 10);
+}
+
+/* The runtime is only reported: gpuglue never calls it for work. A passive look opens nothing for it. */
+static void note_runtime(enum gg_probe_level level, int driver, struct gg_probe_log *log)
+{
+    static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
+                                        NULL};
+    static const char *const directories[] = {"$CONDA_PREFIX/lib", "$CUDA_HOME/lib64",
+                                              "$CUDA_PATH/lib64", "/usr/local/cuda/lib64", NULL};
+    const struct gg_library_spec spec = {.struct_size = sizeof spec,
+                                         .flags = level == GG_ACTIVE ? GG_LIBRARY_HANDED_IN
+                                                                     : GG_LIBRARY_ONLY_MAPPED,
+                                         .names = names,
+                                         .stem = "libcudart",
+                                         .directories = directories};
+    struct gg_library library = {.struct_size = sizeof library};
+    char reason[512];
+    if (twin_host->library_open(&spec, log, &library, reason, sizeof reason) != GG_PROBE_AVAILABLE)
+        return;
+    if (level == GG_ACTIVE)
+        note_runtime_version(&library, driver, log);
+    else
+        twin_host->note(log, "CUDA runtime (%s): %s", library.found_by, library.path);
+}
+
+void cuda_remark(enum gg_probe_level level, int version, const struct gg_probe_result *result)
+{
+    note_mask("CUDA_VISIBLE_DEVICES", result->log);
+    if (result->status != GG_PROBE_AVAILABLE && result->status != GG_PROBE_NOT_PROBED)
+        note_nodes(result);
+    note_runtime(level, version, result->log);
+}

@@ -1,0 +1,233 @@
+/* driver.h: what the files of this folder share, and what a vendor tells them (struct twin).
+ *
+ * Two vendors' drivers are mirror images: one body runs both, over a table of functions filled from
+ * driver.def. A plugin is this folder and one file that defines `twin`. */
+#ifndef GPUGLUE_TWIN_DRIVER_H
+#define GPUGLUE_TWIN_DRIVER_H
+
+#include <gpuglue/backend.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define TWIN_FENCES 16 /* spare events that a device keeps for waits */
+
+/* Device addresses are 64-bit integers for one vendor and pointers for the other. Every 64-bit calling
+ * convention passes the two alike, which lets one table serve both. */
+_Static_assert(sizeof(void *) == sizeof(unsigned long long), "64-bit only");
+_Static_assert(sizeof(size_t) == sizeof(unsigned long long), "64-bit only");
+
+/* ---- the driver's functions -------------------------------------------------------------------- */
+
+struct twin_driver {
+#define FN(slot, parameters, cuda, hip, need, context) int(*slot) parameters;
+#include "driver.def"
+#undef FN
+};
+
+enum twin_context { TWIN_ANYWHERE, TWIN_STREAM, TWIN_DEVICE };
+
+/* The context column: TWIN_AT_copy_h2d and so on. */
+enum twin_row {
+#define FN(slot, parameters, cuda, hip, need, context) TWIN_AT_##slot = context,
+#include "driver.def"
+#undef FN
+};
+
+/* ---- what a vendor says ------------------------------------------------------------------------ */
+
+struct twin_error {
+    int code;
+    gg_status status;
+    const char *name, *text;
+};
+
+/* Everything in which the two differ: numbers, and functions where the prototypes do. Functions that
+ * return int return the driver's code. */
+struct twin {
+    const char *name; /* of the plugin */
+    struct gg_library_spec library;
+    const struct gg_symbol *symbols; /* driver.def, in the vendor's column */
+    size_t symbol_count;
+    const struct gg_symbol *own_symbols; /* of the functions below */
+    size_t own_symbol_count;
+    void *own;
+
+    const struct twin_error *errors; /* codes with a meaning; all others are GG_ERR_DEVICE */
+    size_t error_count;
+    int invalid_value, not_ready, not_supported;
+    const int *attributes; /* by gg_attribute; negative: the vendor has none */
+    int integrated;        /* the attribute */
+    unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
+    int capture_relaxed;
+    int version_min;
+    /* Handles that name no stream object. 0 and 1 mean the default stream to everyone. */
+    uintptr_t default_stream, per_thread_stream; /* per_thread_stream 0: there is none */
+
+    void (*version_text)(int version, char *out, size_t size);
+    /* Status and reason for a code of init or device_count. */
+    void (*explain)(int code, struct gg_probe_result *result);
+    /* Notes beside the verdict: masks, device nodes, other runtimes. */
+    void (*remark)(enum gg_probe_level level, int version, const struct gg_probe_result *result);
+
+    int (*device_arch)(int device, char *out, size_t size);
+    int (*device_uuid)(int device, uint8_t uuid[16], bool *known);
+    /* The vendor's handles of an open device. */
+    void (*device_native)(int device, void *context, uint64_t handles[4]);
+    /* What is current in a thread is one pointer-sized value; NULL where there is nothing. */
+    int (*context_retain)(int device, void **out);
+    int (*context_release)(int device);
+    int (*context_get)(void **current);
+    int (*context_set)(void *context);
+    /* The ordinal whose shared context @p context, the current one, is although nobody here retained
+     * it; or -1. */
+    int32_t (*context_ordinal)(void *context);
+    /* Record behind all work of a context. */
+    int (*context_record)(void *context, void *event);
+    int (*pointer_info)(const void *pointer, struct gg_pointer_info *info);
+    /* Whether an optional operation made of these functions has what it needs. */
+    bool (*supports)(gg_op op);
+};
+
+extern const struct twin twin; /* the plugin's own file defines it */
+
+/* ---- what the body keeps ------------------------------------------------------------------------ */
+
+struct gg_stream_impl {
+    void *native;
+    struct gg_device_impl *device;
+    struct gg_device_impl *enters; /* device, where the handle is a special one; else NULL */
+    bool owned;
+};
+
+struct gg_event_impl {
+    void *native;
+    struct gg_device_impl *device;
+    bool owned, blocking;
+};
+
+struct gg_device_impl {
+    void *context;
+    int device; /* the driver's handle */
+    int32_t ordinal;
+    struct gg_stream_impl default_stream;
+    pthread_mutex_t lock; /* fences */
+    void *fences[TWIN_FENCES];
+    int fence_count;
+};
+
+extern const struct gg_host_api *twin_host; /* set by gg_backend_query */
+extern const struct gg_backend_ops twin_ops;
+extern struct twin_driver twin_driver; /* filled by the first probe that finds the library */
+/* By ordinal, the contexts of open devices; there are twin_device_count. */
+extern _Atomic(void *) *twin_contexts;
+extern int twin_device_count;
+
+/* ---- status: driver.c ---------------------------------------------------------------------------- */
+
+/* GG_NOT_READY, or record what the driver said, and return the status for it. @p format: the figures. */
+gg_status twin_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* GG_ERR_UNSUPPORTED for an optional function that this driver does not have. */
+gg_status twin_missing(size_t slot);
+gg_status twin_no_memory(size_t nbytes, const char *what);
+/* Whether the driver is gone already, as at the end of a process: nothing is left to destroy. */
+bool twin_is_gone(int code);
+const char *twin_code_name(int code); /* of our own table: needs no driver; NULL: not known */
+/* A call that nobody can be told the failure of. */
+void twin_forget(int code, const char *what);
+
+/* ---- contexts: device.c -------------------------------------------------------------------------- */
+
+struct twin_guard {
+    void *saved;
+    bool switched;
+};
+
+int twin_switch(const struct gg_device_impl *device, struct twin_guard *guard);
+void twin_switch_back(const struct twin_guard *guard);
+
+/* Make current what a row needs (its column of driver.def, TWIN_AT_…). @p stream may be NULL for rows
+ * that take none. Returns the driver's code; twin_leave is called in any case. */
+static inline int twin_enter(struct twin_guard *guard, enum twin_row row,
+                             const struct gg_device_impl *device,
+                             const struct gg_stream_impl *stream)
+{
+    guard->switched = false;
+    if ((int)row == TWIN_ANYWHERE || ((int)row == TWIN_STREAM && !stream->enters))
+        return 0;
+    return twin_switch(device, guard);
+}
+
+static inline void twin_leave(const struct twin_guard *guard)
+{
+    if (guard->switched)
+        twin_switch_back(guard);
+}
+
+/* ---- waits: wait.c ------------------------------------------------------------------------------- */
+
+/* Ask @p query about @p object until it is done, fails, or @p timeout_ns have passed: a code. */
+int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns);
+/* The same for all that the device's default stream has now: its own query is slow, an event's not. */
+int twin_poll_default(struct gg_device_impl *device, uint64_t timeout_ns);
+void twin_fences_destroy(struct gg_device_impl *device);
+
+/* ---- the table's functions ---------------------------------------------------------------------- */
+
+void twin_probe(enum gg_probe_level level, struct gg_probe_result *result);
+
+gg_status twin_device_info(int32_t ordinal, struct gg_device_info *info);
+gg_status twin_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value);
+gg_status twin_device_open(int32_t ordinal, struct gg_device_impl **out);
+void twin_device_close(struct gg_device_impl *device);
+gg_status twin_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total);
+gg_status twin_device_synchronize(struct gg_device_impl *device);
+gg_status twin_device_record(struct gg_device_impl *device, struct gg_event_impl *event);
+int32_t twin_device_supports(struct gg_device_impl *device, gg_op op);
+gg_status twin_device_native(struct gg_device_impl *device, uint64_t handles[4]);
+gg_status twin_device_enter(struct gg_device_impl *device, void **saved);
+void twin_device_leave(void *saved);
+int32_t twin_device_current(void);
+gg_status twin_capture_mode(struct gg_device_impl *device, int32_t relaxed, int32_t *mode);
+
+gg_status twin_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
+                         void **out);
+gg_status twin_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+gg_status twin_pointer_info(struct gg_device_impl *device, const void *pointer,
+                            struct gg_pointer_info *info);
+
+gg_status twin_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
+                    enum gg_copy_kind kind, int32_t pageable);
+gg_status twin_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
+                    uint32_t pattern_size, size_t count);
+
+gg_status twin_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
+gg_status twin_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,
+                             struct gg_stream_impl **out);
+void twin_stream_destroy(struct gg_stream_impl *stream);
+gg_status twin_stream_borrow(struct gg_device_impl *device, uint64_t native, uint32_t *flags,
+                             int32_t *is_default, struct gg_stream_impl **out);
+gg_status twin_stream_native(struct gg_stream_impl *stream, uint64_t handles[4]);
+gg_status twin_stream_query(struct gg_stream_impl *stream);
+gg_status twin_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns);
+gg_status twin_stream_wait_event(struct gg_stream_impl *stream, struct gg_event_impl *event);
+gg_status twin_stream_capturing(struct gg_stream_impl *stream, int32_t *capturing);
+gg_status twin_stream_priority_range(struct gg_device_impl *device, int32_t *least,
+                                     int32_t *greatest);
+gg_status twin_stream_host_func(struct gg_stream_impl *stream, void (*function)(void *),
+                                void *argument);
+
+gg_status twin_event_create(struct gg_device_impl *device, uint32_t flags,
+                            struct gg_event_impl **out);
+void twin_event_destroy(struct gg_event_impl *event);
+gg_status twin_event_borrow(struct gg_device_impl *device, uint64_t native,
+                            struct gg_event_impl **out);
+gg_status twin_event_native(struct gg_event_impl *event, uint64_t handles[4]);
+gg_status twin_event_record(struct gg_event_impl *event, struct gg_stream_impl *stream);
+gg_status twin_event_query(struct gg_event_impl *event);
+gg_status twin_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
+gg_status twin_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
+                             double *milliseconds);
+
+#endif
