@@ -22,7 +22,7 @@ help:
 
 ifdef WHEEL
 PYTHON ?= python3
-RUNS ?= host cuda-sim cuda
+RUNS ?= host cuda-sim $(if $(wildcard /dev/nvidia0),cuda)
 export PYTHON WHEEL WHEELHOUSE TESTS RUNS
 test demo bench:
 	scripts/carried.sh $@
@@ -47,7 +47,7 @@ NVIDIA_INCLUDE = $$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/cu13/
 
 # `meson install` puts the package into root/site, where the Python tests of sanitized builds find it.
 build/%/build.ninja: Makefile meson.options .venv/ready-test
-	$(compilers-$*) meson setup --reconfigure --werror -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) $(options-$*) \
+	$(STEP) "configure: $*" env $(compilers-$*) meson setup --reconfigure --werror -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) $(options-$*) \
 	    --prefix=$(CURDIR)/build/$*/root -Dpython.platlibdir=site -Dpython.purelibdir=site build/$* && touch $@
 
 BUILDS := $(addprefix build-,plain clang asan tsan)
@@ -72,13 +72,15 @@ export TSAN_OPTIONS := halt_on_error=1:die_after_fork=0:ignore_noninstrumented_m
 preload = LD_PRELOAD="$$(gcc -print-file-name=$(1)) $$(gcc -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc
 python-asan = $(call preload,libasan.so) ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0
 python-tsan = $(call preload,libtsan.so)
+# TSan needs its place in the address space, which a kernel with much randomisation does not leave free.
+fixed-tsan = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 PYTEST := python -m pytest -q -p no:cacheprovider
 
 # ---- the wheel, and an environment that holds nothing but it -------------------------------------------
 wheel: .venv/ready-build
 	rm -rf dist/*.whl build/wheel-raw
-	python -m build --wheel --no-isolation --outdir build/wheel-raw -Cbuild-dir=build/wheel .
-	python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
+	$(STEP) "build the wheel" python -m build --wheel --no-isolation --outdir build/wheel-raw -Cbuild-dir=build/wheel .
+	$(STEP) "check and tag the wheel" python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
 
 .PHONY: run-environment
 run-environment: wheel
@@ -97,15 +99,15 @@ ALL_TESTS := build-clang $(C_TESTS) $(PY_PLAIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN)
 .PHONY: $(ALL_TESTS) $(INSTALLS)
 
 $(C_TESTS): c-%: build-%
-	$(STEP) "C tests: $*" meson test -C build/$* --no-rebuild --timeout-multiplier 3 --print-errorlogs
+	$(STEP) "C tests: $*" $(fixed-$*) meson test -C build/$* --no-rebuild --timeout-multiplier 3 --print-errorlogs
 $(INSTALLS): install-%: build-%
-	meson install -C build/$* --no-rebuild --quiet
+	$(STEP) "install: $*" meson install -C build/$* --no-rebuild --quiet
 $(PY_PLAIN): py-%: run-environment build-plain
 	$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(PYTEST)
 $(PY_ASAN): py-asan-%: install-asan
-	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=build/asan/root/site $(PYTEST)
+	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST)
 $(PY_TSAN): py-tsan-%: install-tsan
-	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=build/tsan/root/site $(PYTEST)
+	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST)
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sim-clients: build-plain
