@@ -1,0 +1,343 @@
+/* conformance.c: what the suites share: the choice of the backend, the fixture, scenarios. */
+#include "conformance.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Compiled in, so that a suite is its own file and this one. */
+#include "../support/gate.c"
+
+static const char *backend;
+
+const char *backend_name(void)
+{
+    return backend;
+}
+
+/* ---- the choice of the backend ---- */
+
+static void leave_without(const char *reason)
+{
+    const char *required = getenv("GPUGLUE_REQUIRE");
+    bool must = required && strcmp(required, backend) == 0;
+    fprintf(stderr, "%s: %s: %s\n", must ? "failed" : "skipped", backend, reason);
+    exit(must ? 1 : 77);
+}
+
+static void check_report(const struct gg_reports *reports)
+{
+    for (size_t i = 0; i < reports->count; i++) {
+        const struct gg_report *report = &reports->report[i];
+        if (strcmp(report->name, backend) != 0)
+            continue;
+        if (report->status != GG_PROBE_AVAILABLE)
+            leave_without(report->reason);
+        return;
+    }
+    leave_without("there is no such backend");
+}
+
+/* Only the backend that is asked for is probed: others would slow the test down. */
+void select_backend(int argc, char **argv)
+{
+    struct gg_reports *reports;
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s BACKEND\n", argv[0]);
+        exit(2);
+    }
+    backend = argv[1];
+    setenv("GPUGLUE_BACKEND", backend, 1);
+    if (gg_probe(GG_ACTIVE, &reports))
+        leave_without(last_error().message);
+    check_report(reports);
+    gg_reports_free(reports);
+}
+
+void need(struct fixture *f, gg_op op)
+{
+    if (!gg_device_supports(f->device, op))
+        skip();
+}
+
+gg_device *other_device(struct fixture *f)
+{
+    int32_t count = 0;
+    gg_device *device = NULL;
+    assert_int_equal(gg_device_count(backend, &count), GG_OK);
+    if (count > 1)
+        assert_int_equal(gg_device_get(backend, 1, &device), GG_OK);
+    else if (gg_device_get("host", 0, &device) || device == f->device)
+        skip();
+    return device;
+}
+
+/* ---- the fixture ---- */
+
+static int make_fixture(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    if (!f || gg_device_get(backend, 0, &f->device) ||
+        gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &f->stream) ||
+        gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &f->second)) {
+        fprintf(stderr, "no fixture: %s\n", last_error().message);
+        free(f);
+        return -1;
+    }
+    *state = f;
+    return 0;
+}
+
+static void give_back_objects(struct fixture *f)
+{
+    for (size_t i = 0; i < f->memory_count; i++)
+        gg_memory_release(f->memories[i]);
+    for (size_t i = 0; i < f->event_count; i++)
+        gg_event_release(f->events[i]);
+    for (size_t i = 0; i < f->stream_count; i++)
+        gg_stream_release(f->streams[i]);
+    gg_stream_release(f->stream);
+    gg_stream_release(f->second);
+}
+
+/* A failed test may have left anything: the gates first, so that the device comes to rest. */
+static int end_fixture(void **state)
+{
+    struct fixture *f = *state;
+    gg_status status;
+    gg_set_tracer(NULL);
+    gg_set_wait_hook(NULL);
+    for (size_t i = 0; i < f->gate_count; i++)
+        gate_open(f->gates[i]);
+    give_back_objects(f);
+    status = gg_device_synchronize(f->device);
+    if (!status)
+        status = gg_device_trim(f->device);
+    for (size_t i = 0; i < f->gate_count; i++)
+        gate_free(f->gates[i]);
+    free(f);
+    return status ? -1 : 0;
+}
+
+int run_suite(int argc, char **argv, const char *name, struct CMUnitTest *tests, size_t count)
+{
+    int failures;
+    select_backend(argc, argv);
+    for (size_t i = 0; i < count; i++) {
+        tests[i].setup_func = make_fixture;
+        tests[i].teardown_func = end_fixture;
+    }
+    failures = _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+    gg_shutdown(2000000000u);
+    return failures;
+}
+
+/* ---- scenarios ---- */
+
+int run_scenario(int argc, char **argv, const struct scenario *scenarios, size_t count)
+{
+    if (argc < 3)
+        return -1;
+    backend = argv[1];
+    setenv("GPUGLUE_BACKEND", backend, 0);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(scenarios[i].name, argv[2]) == 0)
+            return scenarios[i].run();
+    return 2;
+}
+
+static void become_scenario(const char *name, const char *variable, const char *value, int output)
+{
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    if (variable)
+        setenv(variable, value, 1);
+    execl("/proc/self/exe", "scenario", backend, name, (char *)NULL);
+    _exit(127);
+}
+
+static void read_all(int from, char *output, size_t size)
+{
+    char rest[256];
+    size_t length = 0;
+    ssize_t got = 1;
+    while (got > 0 || (got < 0 && errno == EINTR)) {
+        bool room = length + 1 < size;
+        got = read(from, room ? output + length : rest, room ? size - 1 - length : sizeof rest);
+        if (got > 0 && room)
+            length += (size_t)got;
+    }
+    output[length] = '\0';
+}
+
+int start_scenario(const char *name, const char *variable, const char *value, char *output,
+                   size_t size)
+{
+    int ends[2], result = 0;
+    pid_t child;
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        become_scenario(name, variable, value, ends[1]);
+    close(ends[1]);
+    read_all(ends[0], output, size);
+    close(ends[0]);
+    while (waitpid(child, &result, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(result) ? WEXITSTATUS(result) : 128 + WTERMSIG(result);
+}
+
+void assert_scenario_is_silent(const char *name)
+{
+    char output[4096];
+    int result = start_scenario(name, NULL, NULL, output, sizeof output);
+    if (result || output[0])
+        print_message("%s: exit %d: %s\n", name, result, output);
+    assert_int_equal(result, 0);
+    assert_string_equal(output, "");
+}
+
+/* ---- making things ---- */
+
+static gg_memory *keep_memory(struct fixture *f, gg_memory *memory)
+{
+    assert_true(f->memory_count < OWNED_ROOM);
+    return f->memories[f->memory_count++] = memory;
+}
+
+gg_memory *new_memory(struct fixture *f, size_t nbytes)
+{
+    gg_memory *memory = NULL;
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, nbytes, NULL, &memory), GG_OK);
+    return keep_memory(f, memory);
+}
+
+gg_memory *new_memory_with(struct fixture *f, const void *bytes, size_t nbytes)
+{
+    gg_memory *memory = new_memory(f, nbytes);
+    assert_int_equal(copy(at(memory, 0), host_at(bytes), nbytes, f->stream, 0), GG_OK);
+    finish(f->stream);
+    return memory;
+}
+
+gg_memory *new_pinned(struct fixture *f, size_t nbytes, unsigned char value)
+{
+    gg_memory *memory = NULL;
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_PINNED, nbytes, NULL, &memory), GG_OK);
+    memset(gg_memory_pointer(memory), value, nbytes);
+    return keep_memory(f, memory);
+}
+
+gg_stream *new_stream(struct fixture *f)
+{
+    gg_stream *stream = NULL;
+    assert_true(f->stream_count < OWNED_ROOM);
+    assert_int_equal(gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &stream), GG_OK);
+    return f->streams[f->stream_count++] = stream;
+}
+
+gg_event *new_event(struct fixture *f, uint32_t flags)
+{
+    gg_event *event = NULL;
+    assert_true(f->event_count < OWNED_ROOM);
+    assert_int_equal(gg_event_create(f->device, flags, &event), GG_OK);
+    return f->events[f->event_count++] = event;
+}
+
+void *hold(struct fixture *f, gg_stream *stream)
+{
+    void *gate;
+    need(f, GG_OP_stream_host_func);
+    assert_true(f->gate_count < OWNED_ROOM);
+    gate = gate_new();
+    assert_non_null(gate);
+    f->gates[f->gate_count++] = gate;
+    assert_int_equal(gg_stream_host_func(stream, gate_wait, gate), GG_OK);
+    return gate;
+}
+
+/* ---- copying ---- */
+
+struct gg_end at(gg_memory *memory, size_t offset)
+{
+    return (struct gg_end){.memory = memory, .offset = offset};
+}
+
+struct gg_end host_at(const void *host)
+{
+    return (struct gg_end){.host = (void *)(uintptr_t)host}; /* read only where it is a source */
+}
+
+gg_status copy(struct gg_end dst, struct gg_end src, size_t nbytes, gg_stream *stream,
+               uint32_t flags)
+{
+    return gg_copy(&dst, &src, nbytes, stream, flags);
+}
+
+void read_back(struct fixture *f, gg_memory *memory, void *to, size_t nbytes)
+{
+    assert_int_equal(copy(host_at(to), at(memory, 0), nbytes, f->stream, 0), GG_OK);
+    finish(f->stream);
+}
+
+void assert_filled(struct fixture *f, gg_memory *memory, size_t nbytes, unsigned char value)
+{
+    unsigned char *bytes = calloc(1, nbytes);
+    size_t right = 0;
+    gg_status status;
+    (void)f;
+    assert_non_null(bytes);
+    status = copy(host_at(bytes), at(memory, 0), nbytes, NULL, 0);
+    while (right < nbytes && bytes[right] == value)
+        right++;
+    free(bytes);
+    assert_int_equal(status, GG_OK);
+    assert_int_equal(right, nbytes);
+}
+
+gg_status fill_bytes(gg_memory *memory, unsigned char value, gg_stream *stream)
+{
+    return gg_fill(memory, 0, &value, 1, gg_memory_size(memory), stream);
+}
+
+void count_release(void *owner)
+{
+    atomic_fetch_add((atomic_int *)owner, 1);
+}
+
+/* ---- waiting and errors ---- */
+
+void finish(gg_stream *stream)
+{
+    assert_int_equal(gg_stream_wait(stream, GG_FOREVER), GG_OK);
+}
+
+bool busy(gg_stream *stream)
+{
+    gg_status status = gg_stream_query(stream);
+    assert_true(status == GG_OK || status == GG_NOT_READY);
+    return status == GG_NOT_READY;
+}
+
+struct gg_error last_error(void)
+{
+    struct gg_error error = {.struct_size = sizeof error};
+    gg_last_error(&error);
+    return error;
+}
+
+void assert_message_has(const char *part)
+{
+    struct gg_error error = last_error();
+    if (!strstr(error.message, part))
+        fail_msg("\"%s\" is not in \"%s\"", part, error.message);
+}
+
+void assert_fails(gg_status status)
+{
+    assert_true(status > GG_NOT_READY);
+}
