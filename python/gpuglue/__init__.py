@@ -1,0 +1,53 @@
+"""gpuglue: one package to drive NVIDIA, AMD and Intel GPUs, or none.
+
+Importing it loads no vendor library and no NumPy; ``python -m gpuglue`` shows what there is.
+"""
+
+import atexit as _atexit
+import os as _os
+
+
+def _own_library(runpath):
+    """Where this package's libgpuglue is: what the loader would take without LD_LIBRARY_PATH."""
+    origin = _os.path.dirname(_os.path.realpath(_core.__file__))
+    for folder in filter(None, runpath.split(":")):
+        path = _os.path.join(folder.replace("$ORIGIN", origin), "libgpuglue.so")
+        if _os.path.exists(path):
+            return _os.path.normpath(path)
+    return None  # a system's package: wherever the loader finds it
+
+
+def _check_library():
+    """Another package's libgpuglue on LD_LIBRARY_PATH would be loaded instead of ours."""
+    loaded, version, runpath, wanted = _core._library()
+    own = _own_library(runpath)
+    if own and loaded and not _os.path.samefile(own, loaded):
+        raise ImportError(f"gpuglue needs its own {own}, but the loader took {loaded}: {_advice}")
+    if version != wanted:
+        raise ImportError(f"gpuglue {wanted} was built for another version than {loaded} ({version})")
+
+
+def _foreign_libraries():
+    folders = filter(None, _os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+    paths = (_os.path.join(folder, "libgpuglue.so") for folder in folders)
+    return [path for path in paths if _os.path.exists(path)]
+
+
+_advice = "take that folder off LD_LIBRARY_PATH"
+
+try:
+    from . import _core
+except ImportError as _error:
+    _foreign = _foreign_libraries()
+    if not _foreign:
+        raise
+    raise ImportError(
+        f"gpuglue's compiled half in {_os.path.dirname(__file__)} needs its own libgpuglue, but the "
+        f"loader took {_foreign[0]}: {_advice} ({_error})"
+    ) from _error
+
+_check_library()
+_atexit.register(_core._shutdown)
+
+from ._core import *  # noqa: E402,F403
+from ._core import __version__  # noqa: E402,F401
