@@ -113,8 +113,9 @@ static PyObject *pinned_function(PyObject *module, const char *name, PyObject *c
                 ? NULL
                 : py_pinned_array(state, device, &layout, &memory);
     if (array && zero && layout.nbytes) {
-        Py_BEGIN_ALLOW_THREADS memset(gg_memory_pointer(memory), 0, layout.nbytes);
-        Py_END_ALLOW_THREADS
+        PyThreadState *thread = PyEval_SaveThread();
+        memset(gg_memory_pointer(memory), 0, layout.nbytes);
+        PyEval_RestoreThread(thread);
     }
     py_layout_close(&layout);
     return array;

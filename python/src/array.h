@@ -23,8 +23,8 @@ extern PyMethodDef py_array_functions[];
 /* array_like.c: the _like functions */
 extern PyMethodDef py_like_functions[];
 /* What full() and full_like() do: a new array of one value. dtype NULL: that of the value. */
-PyObject *py_array_full(struct py_state *state, struct py_layout *layout, const struct py_place *place,
-                        PyObject *value);
+PyObject *py_array_full(struct py_state *state, struct py_layout *layout,
+                        const struct py_place *place, PyObject *value);
 PyObject *py_array_zeros(struct py_state *state, const struct py_layout *layout,
                          const struct py_place *place);
 

@@ -10,7 +10,8 @@ static int read_index(PyObject *object, Py_ssize_t size, Py_ssize_t *out)
     if (index == -1 && PyErr_Occurred())
         return -1;
     if (index < -size || index >= size) {
-        PyErr_Format(PyExc_IndexError, "index %R is out of bounds for a length of %zd", object, size);
+        PyErr_Format(PyExc_IndexError, "index %R is out of bounds for a length of %zd", object,
+                     size);
         return -1;
     }
     *out = index < 0 ? index + size : index;

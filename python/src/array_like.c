@@ -31,8 +31,8 @@ static int adapt(struct py_state *state, struct py_layout *layout, PyObject *dty
     shape = py_sizes(layout->shape, layout->ndim);
     letters = PyUnicode_FromString(letter == 'F' || (letter != 'C' && layout->fortran) ? "F" : "C");
     failed = !shape || !letters ||
-             py_layout_open(state, &wanted, shape, dtype && dtype != Py_None ? dtype : layout->dtype,
-                            letters);
+             py_layout_open(state, &wanted, shape,
+                            dtype && dtype != Py_None ? dtype : layout->dtype, letters);
     Py_XDECREF(shape);
     Py_XDECREF(letters);
     if (failed)
@@ -43,8 +43,8 @@ static int adapt(struct py_state *state, struct py_layout *layout, PyObject *dty
 }
 
 /* Without device= and stream= the new array lives where its model does. */
-static int open_place(struct py_state *state, PyObject *prototype, PyObject *device, PyObject *stream,
-                      struct py_place *place)
+static int open_place(struct py_state *state, PyObject *prototype, PyObject *device,
+                      PyObject *stream, struct py_place *place)
 {
     const bool given = (device && device != Py_None) || (stream && stream != Py_None);
     if (given || !PyObject_TypeCheck(prototype, state->array_type))
@@ -56,8 +56,8 @@ static int open_place(struct py_state *state, PyObject *prototype, PyObject *dev
 
 enum content { UNINITIALISED, ZEROS, VALUE };
 
-static PyObject *make(struct py_state *state, struct py_layout *layout, const struct py_place *place,
-                      enum content content, PyObject *value)
+static PyObject *make(struct py_state *state, struct py_layout *layout,
+                      const struct py_place *place, enum content content, PyObject *value)
 {
     switch (content) {
     case UNINITIALISED:
@@ -139,9 +139,11 @@ PyMethodDef py_like_functions[] = {
      "empty_like(a, dtype=None, order='K', device=None, stream=None)\n--\n\n"
      "An uninitialised GPUArray with the shape, dtype, order and device of a."},
     {"zeros_like", PY_METHOD(zeros_like), METH_FASTCALL | METH_KEYWORDS,
-     "zeros_like(a, dtype=None, order='K', device=None, stream=None)\n--\n\nZeros in the likeness of a."},
+     "zeros_like(a, dtype=None, order='K', device=None, stream=None)\n--\n\nZeros in the likeness "
+     "of a."},
     {"ones_like", PY_METHOD(ones_like), METH_FASTCALL | METH_KEYWORDS,
-     "ones_like(a, dtype=None, order='K', device=None, stream=None)\n--\n\nOnes in the likeness of a."},
+     "ones_like(a, dtype=None, order='K', device=None, stream=None)\n--\n\nOnes in the likeness of "
+     "a."},
     {"full_like", PY_METHOD(full_like), METH_FASTCALL | METH_KEYWORDS,
      "full_like(a, fill_value, dtype=None, order='K', device=None, stream=None)\n--\n\n"
      "One value in the likeness of a."},

@@ -52,8 +52,8 @@ static int refuse_device_data(struct py_state *state, PyObject *data)
     return -1;
 }
 
-static PyObject *from_data(struct py_state *state, PyObject *data, PyObject *dtype_object, char order,
-                           const struct py_place *place)
+static PyObject *from_data(struct py_state *state, PyObject *data, PyObject *dtype_object,
+                           char order, const struct py_place *place)
 {
     PyObject *dtype = NULL, *host;
     if (refuse_device_data(state, data) || numpy_load() ||
@@ -108,8 +108,8 @@ PyObject *py_array_zeros(struct py_state *state, const struct py_layout *layout,
     return array;
 }
 
-PyObject *py_array_full(struct py_state *state, struct py_layout *layout, const struct py_place *place,
-                        PyObject *value)
+PyObject *py_array_full(struct py_state *state, struct py_layout *layout,
+                        const struct py_place *place, PyObject *value)
 {
     PyObject *element = numpy_element(layout->dtype, value), *array;
     if (!element)
@@ -134,8 +134,8 @@ static PyObject *make_ones(struct py_state *state, struct py_layout *layout,
 
 enum content { UNINITIALISED, ZEROS, ONES };
 
-static PyObject *make(struct py_state *state, struct py_layout *layout, const struct py_place *place,
-                      enum content content)
+static PyObject *make(struct py_state *state, struct py_layout *layout,
+                      const struct py_place *place, enum content content)
 {
     switch (content) {
     case UNINITIALISED:
@@ -204,7 +204,8 @@ static int value_dtype(PyObject *value, PyObject **out)
 
 static PyObject *full(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    static const char *const names[] = {"shape", "fill_value", "dtype", "order", "device", "stream"};
+    static const char *const names[] = {"shape", "fill_value", "dtype",
+                                        "order", "device",     "stream"};
     struct py_state *state = PyModule_GetState(module);
     struct py_layout layout;
     struct py_place place;
@@ -254,10 +255,11 @@ static int refuse_what_is_neither(PyObject *object)
 {
     if (PyObject_CheckBuffer(object) || PyObject_HasAttrString(object, "__array_interface__"))
         return 0;
-    PyErr_Format(PyExc_TypeError,
-                 "GPUArray takes a shape (an int, or a tuple or list of ints) or data with the buffer "
-                 "protocol, got %R",
-                 Py_TYPE(object));
+    PyErr_Format(
+        PyExc_TypeError,
+        "GPUArray takes a shape (an int, or a tuple or list of ints) or data with the buffer "
+        "protocol, got %R",
+        Py_TYPE(object));
     return -1;
 }
 
@@ -283,13 +285,15 @@ PyObject *py_array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 PyMethodDef py_array_functions[] = {
     {"to_gpu", PY_METHOD(to_gpu), METH_FASTCALL | METH_KEYWORDS,
      "to_gpu(a, device=None, stream=None)\n--\n\n"
-     "Copy a NumPy array, or what numpy.asarray makes one of, to a new GPUArray; C and Fortran order\n"
+     "Copy a NumPy array, or what numpy.asarray makes one of, to a new GPUArray; C and Fortran "
+     "order\n"
      "are kept. a may be changed as soon as this returns."},
     {"empty", PY_METHOD(empty), METH_FASTCALL | METH_KEYWORDS,
      "empty(shape, dtype=float64, order='C', device=None, stream=None)\n--\n\n"
      "A new, uninitialised GPUArray."},
     {"zeros", PY_METHOD(zeros), METH_FASTCALL | METH_KEYWORDS,
-     "zeros(shape, dtype=float64, order='C', device=None, stream=None)\n--\n\nA GPUArray of zeros."},
+     "zeros(shape, dtype=float64, order='C', device=None, stream=None)\n--\n\nA GPUArray of "
+     "zeros."},
     {"ones", PY_METHOD(ones), METH_FASTCALL | METH_KEYWORDS,
      "ones(shape, dtype=float64, order='C', device=None, stream=None)\n--\n\nA GPUArray of ones."},
     {"full", PY_METHOD(full), METH_FASTCALL | METH_KEYWORDS,

@@ -14,8 +14,8 @@ enum py_end_kind {
 struct py_end {
     enum py_end_kind kind;
     struct gg_end end; /* as gg_copy wants it; memory with a reference of ours, no owner */
-    PyObject *keep;    /* a reference to what holds host memory: the ndarray, a memoryview; else NULL */
-    PyObject *dtype;   /* borrowed; NULL for bytes */
+    PyObject *keep; /* a reference to what holds host memory: the ndarray, a memoryview; else NULL */
+    PyObject *dtype; /* borrowed; NULL for bytes */
     const Py_ssize_t *shape;
     int ndim;
     size_t nbytes;

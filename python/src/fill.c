@@ -12,9 +12,10 @@ static int fill(struct py_state *state, gg_memory *memory, size_t offset, const 
     gg_status status;
     if (!size || !count)
         return 0;
-    Py_BEGIN_ALLOW_THREADS status = gg_fill(memory, offset, pattern, size, count, stream);
-    Py_END_ALLOW_THREADS if (status) py_raise(state, status);
-    return status ? -1 : 0;
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_fill(memory, offset, pattern, size, count, stream);
+    PyEval_RestoreThread(thread);
+    return py_check(state, status);
 }
 
 int py_fill_zero(struct py_state *state, struct py_array *array, gg_stream *stream)

@@ -17,8 +17,8 @@ struct py_layout {
 char py_order(PyObject *object, char usual);
 
 /* Fill a layout from the arguments of empty() and its kin. Close it afterwards, if 0 was returned. */
-int py_layout_open(struct py_state *state, struct py_layout *layout, PyObject *shape, PyObject *dtype,
-                   PyObject *order);
+int py_layout_open(struct py_state *state, struct py_layout *layout, PyObject *shape,
+                   PyObject *dtype, PyObject *order);
 /* The layout of an existing ndarray, contiguous in C or Fortran order. */
 void py_layout_of(struct py_layout *layout, PyObject *array);
 void py_layout_close(struct py_layout *layout);

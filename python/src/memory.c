@@ -157,8 +157,10 @@ PyObject *py_record_use(struct py_state *state, gg_memory *memory, PyObject *obj
     if (py_stream_arg(state, object, gg_memory_device(memory), &stream))
         return NULL;
     gg_memory_retain(memory); /* a Buffer may be closed meanwhile */
-    Py_BEGIN_ALLOW_THREADS status = gg_memory_record_use(memory, stream);
-    Py_END_ALLOW_THREADS if (status) py_raise(state, status);
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_memory_record_use(memory, stream);
+    PyEval_RestoreThread(thread);
+    py_check(state, status);
     gg_memory_release(memory);
     gg_stream_release(stream);
     return status ? NULL : Py_NewRef(Py_None);

@@ -13,7 +13,8 @@ PyObject *py_record_use(struct py_state *state, gg_memory *memory, PyObject *str
 int py_buffer_export(PyObject *self, Py_buffer *view, int flags);
 void py_buffer_unexport(PyObject *self, Py_buffer *view);
 PyObject *py_buffer_interface(PyObject *self, void *closure);
-PyObject *py_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+PyObject *py_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                          PyObject *kwnames);
 
 /* alloc.c */
 extern PyMethodDef py_alloc_functions[];

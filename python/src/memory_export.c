@@ -22,9 +22,10 @@ static int settle(PyObject *self, gg_memory *memory)
         buffer->touched = true; /* whoever has the address may use it from now on */
         return 0;
     }
-    Py_BEGIN_ALLOW_THREADS status = gg_copy(&dst, &src, 1, NULL, 0);
-    Py_END_ALLOW_THREADS if (status) py_raise(py_state_of(self), status);
-    return status ? -1 : 0;
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_copy(&dst, &src, 1, NULL, 0);
+    PyEval_RestoreThread(thread);
+    return py_check(py_state_of(self), status);
 }
 
 /* The memory, with a reference, once the host may look at it; NULL with an exception of @p type. */

@@ -33,8 +33,8 @@ gg_memory *py_place_alloc(struct py_state *state, const struct py_place *place,
     gg_memory *memory = NULL;
     gg_status status;
     py_owners_drain(); /* what nobody wants any more should not make this allocation fail */
-    Py_BEGIN_ALLOW_THREADS status =
-        gg_memory_alloc(place->device, kind, nbytes, place->stream, &memory);
-    Py_END_ALLOW_THREADS if (status) py_raise(state, status);
-    return status ? NULL : memory;
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_memory_alloc(place->device, kind, nbytes, place->stream, &memory);
+    PyEval_RestoreThread(thread);
+    return py_check(state, status) ? NULL : memory;
 }

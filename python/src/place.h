@@ -10,7 +10,8 @@ struct py_place {
 };
 
 /* device= and stream= together: without a device a Stream brings its own. -1 with an exception. */
-int py_place_open(struct py_state *state, PyObject *device, PyObject *stream, struct py_place *place);
+int py_place_open(struct py_state *state, PyObject *device, PyObject *stream,
+                  struct py_place *place);
 void py_place_close(struct py_place *place);
 
 /* Allocate with the GIL released; NULL with an exception. */

@@ -23,9 +23,10 @@ static int transfer_direct(struct py_state *state, struct py_end *dst, struct py
         give_owner(dst);
         give_owner(src);
     }
-    Py_BEGIN_ALLOW_THREADS status = gg_copy(&dst->end, &src->end, nbytes, stream, flags);
-    Py_END_ALLOW_THREADS if (status) py_raise(state, status);
-    return status ? -1 : 0;
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_copy(&dst->end, &src->end, nbytes, stream, flags);
+    PyEval_RestoreThread(thread);
+    return py_check(state, status);
 }
 
 static int refuse_wait(struct py_state *state, uint32_t flags)
