@@ -43,7 +43,8 @@ SANITIZE := -Doptimization=1 -Dc_args=-fno-sanitize-recover=all
 options-asan := -Db_sanitize=address,undefined $(SANITIZE)
 options-tsan := -Db_sanitize=thread $(SANITIZE)
 compilers-clang := CC=clang CXX=clang++
-NVIDIA_INCLUDE = $$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/cu13/include)
+# cuda.h of CUDA 13 and of CUDA 12.
+NVIDIA_INCLUDE = $$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/{cu13,cuda_runtime}/include | tr ' ' :)
 
 # `meson install` puts the package into root/site, where the Python tests of sanitized builds find it.
 build/%/build.ninja: Makefile meson.options .venv/ready-test
@@ -56,7 +57,7 @@ $(BUILDS): build-%: build/%/build.ninja
 	$(STEP) "build: $*" meson compile -C build/$*
 
 # ---- runs: a backend by name; simulated ones with the library they load -----------------------------
-SIM = $(CURDIR)/build/$(1)/tests/sim
+SIM = $(CURDIR)/build/$(1)/tests/sim/cuda
 run-host = GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host
 run-cuda-sim = GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda GPUGLUE_CUDA_LIBRARY=$(SIM)/libcuda.so.1
 PYTHON_RUNS := host cuda-sim
