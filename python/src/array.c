@@ -1,5 +1,6 @@
 /* array.c: GPUArray, a typed and shaped piece of device memory: the type and its making. */
 #include "array.h"
+#include "memory.h"
 #include "numpy_bridge.h"
 
 #include <structmember.h>
@@ -117,12 +118,13 @@ static PyObject *describe(const struct py_array *array)
 {
     gg_device *device = gg_memory_device(array->memory);
     PyObject *shape = py_sizes(array->shape, array->ndim), *text;
+    char address[PY_ADDRESS_SIZE];
     if (!shape)
         return NULL;
-    text = PyUnicode_FromFormat("<gpuglue.GPUArray shape=%R dtype=%S %s:%d ptr=%p>", shape,
+    py_address(address, gg_memory_pointer(array->memory), array->offset);
+    text = PyUnicode_FromFormat("<gpuglue.GPUArray shape=%R dtype=%S %s:%d ptr=%s>", shape,
                                 array->dtype, gg_device_backend(device),
-                                (int)gg_device_ordinal(device),
-                                (char *)gg_memory_pointer(array->memory) + array->offset);
+                                (int)gg_device_ordinal(device), address);
     Py_DECREF(shape);
     return text;
 }

@@ -4,6 +4,7 @@
 #include "numpy_bridge.h"
 #include "place.h"
 
+#include <stdio.h>
 #include <structmember.h>
 
 static struct py_buffer *as_buffer(PyObject *self)
@@ -111,16 +112,24 @@ static PyObject *buffer_kind(PyObject *self, void *closure)
     return memory ? PyUnicode_FromString(kind_name(memory)) : NULL;
 }
 
+/* PyUnicode_FromFormat writes no 64-bit hexadecimals before 3.12, and %p as "(nil)" for 0. */
+void py_address(char text[PY_ADDRESS_SIZE], const void *pointer, size_t offset)
+{
+    snprintf(text, PY_ADDRESS_SIZE, "0x%zx", pointer ? (size_t)(uintptr_t)pointer + offset : 0);
+}
+
 static PyObject *buffer_repr(PyObject *self)
 {
     gg_memory *memory = as_buffer(self)->memory;
     gg_device *device;
+    char address[PY_ADDRESS_SIZE];
     if (!memory)
         return PyUnicode_FromString("<gpuglue.Buffer closed>");
     device = gg_memory_device(memory);
-    return PyUnicode_FromFormat("<gpuglue.Buffer %zu bytes %s %s:%d ptr=%p>",
-                                gg_memory_size(memory), kind_name(memory), gg_device_backend(device),
-                                (int)gg_device_ordinal(device), gg_memory_pointer(memory));
+    py_address(address, gg_memory_pointer(memory), 0);
+    return PyUnicode_FromFormat("<gpuglue.Buffer %zu bytes %s %s:%d ptr=%s>",
+                                gg_memory_size(memory), kind_name(memory),
+                                gg_device_backend(device), (int)gg_device_ordinal(device), address);
 }
 
 /* ---- methods --------------------------------------------------------------------------------- */

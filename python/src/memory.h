@@ -9,6 +9,9 @@ gg_memory *py_buffer_memory(PyObject *self); /* borrowed; NULL with an exception
 void py_buffer_touch(PyObject *self);        /* work may be pending on it from now on */
 PyObject *py_record_use(struct py_state *state, gg_memory *memory, PyObject *stream);
 
+#define PY_ADDRESS_SIZE 20
+void py_address(char text[PY_ADDRESS_SIZE], const void *pointer, size_t offset); /* "0x7f00" */
+
 /* memory_export.c: page-locked memory as host memory */
 int py_buffer_export(PyObject *self, Py_buffer *view, int flags);
 void py_buffer_unexport(PyObject *self, Py_buffer *view);
