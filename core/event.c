@@ -100,7 +100,7 @@ static gg_status native_event(gg_device *device, uint32_t flags, struct gg_event
 
 gg_status gg_event_create(gg_device *device, uint32_t flags, gg_event **out)
 {
-    gg_event *event;
+    gg_event *event = NULL;
     gg_status status = ggi_device_ready(device);
     if (status)
         return status;
@@ -122,7 +122,7 @@ gg_status gg_event_create(gg_device *device, uint32_t flags, gg_event **out)
 gg_status gg_event_borrow(gg_device *device, uint64_t native, void (*release)(void *), void *owner,
                           gg_event **out)
 {
-    gg_event *event;
+    gg_event *event = NULL;
     gg_status status = ggi_device_ready(device);
     if (status)
         return status;
