@@ -1,0 +1,7 @@
+/* nothing.c: a library that is no plugin; the vendors' libraries of the search tests. */
+int fixture_identity(void);
+
+int fixture_identity(void)
+{
+    return FIXTURE_IDENTITY;
+}

@@ -1,0 +1,423 @@
+/* test_registry.c: where plugins are found, and what is refused. */
+#include "inside.h"
+
+static const struct gg_report *registered(const char *name)
+{
+    char file[64];
+    snprintf(file, sizeof file, "gpuglue_%s.so", name);
+    CHECK(gg_register_plugin(fixture(file)) == GG_OK);
+    return report_of(GG_ACTIVE, name);
+}
+
+static void plugin_path(const char *value)
+{
+    setenv("GPUGLUE_PLUGIN_PATH", value, 1);
+}
+
+/* The refusal of an entry of the variable. */
+static const char *refusal(const char *value)
+{
+    plugin_path(value);
+    return report_of(GG_PASSIVE, "GPUGLUE_PLUGIN_PATH")->reason;
+}
+
+/* ---- what a plugin says of itself ---- */
+
+static void good(void)
+{
+    const struct gg_report *report = registered("good");
+    CHECK(report->status == GG_PROBE_AVAILABLE);
+    CHECK(report->device_count == 2);
+    CHECK(report->priority == 50);
+    CHECK_SAME(report->plugin_path, fixture("gpuglue_good.so"));
+    CHECK_SAME(report->plugin_version, "1.2.3");
+    CHECK_SAME(report->reason, "");
+}
+static void a_good_plugin_is_used(void **state)
+{
+    (void)state;
+    in_child(good);
+}
+
+static void other_major(void)
+{
+    const struct gg_report *report = registered("other_major");
+    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK_HAS(report->reason, fixture("gpuglue_other_major.so"));
+    CHECK_HAS(report->reason, "ABI 2.0, this gpuglue has 1.0");
+}
+static void another_abi_major_is_refused_naming_both(void **state)
+{
+    (void)state;
+    in_child(other_major);
+}
+
+static void wrong_magic(void)
+{
+    const struct gg_report *report = registered("wrong_magic");
+    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK_HAS(report->reason, "magic 0x12345678 where 0x42474747");
+}
+static void a_wrong_magic_is_refused(void **state)
+{
+    (void)state;
+    in_child(wrong_magic);
+}
+
+static void missing_op(void)
+{
+    const struct gg_report *report = registered("missing_op");
+    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK_HAS(report->reason, "lacks the operation mem_alloc");
+}
+static void a_missing_mandatory_operation_is_named(void **state)
+{
+    (void)state;
+    in_child(missing_op);
+}
+
+static void older(void)
+{
+    struct gg_backend *backend;
+    CHECK(registered("older")->status == GG_PROBE_AVAILABLE);
+    CHECK(ggi_backend_find("older", &backend) == GG_OK);
+    CHECK(backend->ops.event_wait != NULL);
+    CHECK(backend->ops.event_elapsed == NULL); /* it has one, but behind the end of its table */
+    CHECK(backend->ops.struct_size == sizeof backend->ops);
+}
+static void a_shorter_table_reads_as_null_at_its_end(void **state)
+{
+    (void)state;
+    in_child(older);
+}
+
+static void newer(void)
+{
+    struct gg_backend *backend;
+    CHECK(registered("newer")->status == GG_PROBE_AVAILABLE);
+    CHECK(ggi_backend_find("newer", &backend) == GG_OK);
+    CHECK(backend->ops.struct_size == sizeof backend->ops);
+    CHECK(backend->ops.event_elapsed != NULL);
+}
+static void a_longer_table_is_cut(void **state)
+{
+    (void)state;
+    in_child(newer);
+}
+
+static void no_query(void)
+{
+    const struct gg_report *report = registered("no_query");
+    CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
+    CHECK_HAS(report->reason, "no symbol gg_backend_query");
+}
+static void a_library_without_the_symbol_is_no_plugin(void **state)
+{
+    (void)state;
+    in_child(no_query);
+}
+
+static void borrowed(void)
+{
+    const struct gg_report *report = registered("borrowed");
+    CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
+    CHECK_HAS(report->reason, "not its own");
+}
+static void the_symbol_of_a_dependency_does_not_count(void **state)
+{
+    (void)state;
+    in_child(borrowed);
+}
+
+static void refuses(void)
+{
+    const struct gg_report *report = registered("refuses");
+    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK_HAS(report->reason, "its answer: 7");
+}
+static void a_plugin_may_refuse_the_core(void **state)
+{
+    (void)state;
+    in_child(refuses);
+}
+
+static void misnamed(void)
+{
+    const struct gg_report *report = registered("misnamed");
+    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK_HAS(report->reason, "\"another\"");
+    CHECK_HAS(report->reason, "\"misnamed\"");
+}
+static void a_name_other_than_the_files_is_refused(void **state)
+{
+    (void)state;
+    in_child(misnamed);
+}
+
+static void text_file(void)
+{
+    CHECK(gg_register_plugin(write_file(inside("gpuglue_text.so"), "not a library at all\n", 21)) ==
+          0);
+    const struct gg_report *report = report_of(GG_PASSIVE, "text");
+    CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
+    CHECK_HAS(report->reason, "is not a library");
+}
+static void a_text_file_is_reported_as_such(void **state)
+{
+    (void)state;
+    in_child(text_file);
+}
+
+static void absent(void)
+{
+    CHECK(gg_register_plugin(inside("gpuglue_absent.so")) == GG_OK);
+    const struct gg_report *report = report_of(GG_PASSIVE, "absent");
+    CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
+    CHECK_HAS(report->reason, "there is no /tmp/");
+}
+static void a_registered_file_that_is_gone_is_reported(void **state)
+{
+    (void)state;
+    in_child(absent);
+}
+
+static void neighbours(void)
+{
+    plugin_path(fixtures);
+    const struct gg_reports *all = reports(GG_ACTIVE);
+    CHECK(report_in(all, "good")->status == GG_PROBE_AVAILABLE);
+    CHECK(report_in(all, "host")->status == GG_PROBE_AVAILABLE);
+    CHECK(report_in(all, "wrong_magic")->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK(report_in(all, "refuses")->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK(report_in(all, "no_query")->status == GG_PROBE_PLUGIN_LOAD_FAILED);
+}
+static void broken_plugins_do_not_disturb_the_others(void **state)
+{
+    (void)state;
+    in_child(neighbours);
+}
+
+/* ---- registering ---- */
+
+static void bad_paths(void)
+{
+    char longest[PATH_MAX + 20];
+    memset(longest, '/', sizeof longest);
+    strcpy(longest + PATH_MAX, "/gpuglue_a.so");
+    CHECK(gg_register_plugin(NULL) == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_register_plugin("") == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_register_plugin("gpuglue_good.so") == GG_ERR_INVALID_ARGUMENT);
+    CHECK_HAS(error_message(), "\"gpuglue_good.so\" is not the absolute path");
+    CHECK(gg_register_plugin("../gpuglue_good.so") == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_register_plugin(longest) == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_register_plugin("/tmp/libgood.so") == GG_ERR_INVALID_ARGUMENT);
+    CHECK_HAS(error_message(), "gpuglue_<name>.so");
+    CHECK(gg_register_plugin("/tmp/gpuglue_.so") == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_register_plugin("/tmp/gpuglue_Good.so") == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_register_plugin("/tmp/gpuglue_9a.so") == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_register_plugin("/tmp/gpuglue_sixteen_letters_.so") == GG_ERR_INVALID_ARGUMENT);
+}
+static void registering_takes_absolute_paths_of_plugins_only(void **state)
+{
+    (void)state;
+    in_child(bad_paths);
+}
+
+static void registered_late(void)
+{
+    CHECK(report_in(reports(GG_PASSIVE), "good") == NULL);
+    CHECK(registered("good")->status == GG_PROBE_AVAILABLE);
+}
+static void a_plugin_may_be_registered_after_a_look(void **state)
+{
+    (void)state;
+    in_child(registered_late);
+}
+
+static char log_lines[8192];
+static void keep_line(int32_t level, const char *line, void *user)
+{
+    size_t used = strlen(log_lines);
+    (void)level;
+    (void)user;
+    snprintf(log_lines + used, sizeof log_lines - used, "%s\n", line);
+}
+
+static void duplicate(void)
+{
+    const char *first = copy_fixture("gpuglue_good.so", inside("gpuglue_good.so"));
+    gg_set_log_sink(keep_line, NULL);
+    plugin_path(fixtures);
+    CHECK(gg_register_plugin(first) == GG_OK);
+    CHECK_SAME(report_of(GG_PASSIVE, "good")->plugin_path, first);
+    CHECK_HAS(log_lines, first);
+    CHECK_HAS(log_lines, fixture("gpuglue_good.so"));
+    CHECK_HAS(log_lines, "warn: good: ");
+}
+static void the_first_found_wins_and_the_log_names_both(void **state)
+{
+    (void)state;
+    in_child(duplicate);
+}
+
+static void twice(void)
+{
+    gg_set_log_sink(keep_line, NULL);
+    CHECK(gg_register_plugin(fixture("gpuglue_good.so")) == GG_OK);
+    CHECK(gg_register_plugin(fixture("gpuglue_good.so")) == GG_OK);
+    CHECK(report_of(GG_PASSIVE, "good")->status == GG_PROBE_NOT_PROBED);
+    CHECK_SAME(log_lines, "");
+}
+static void the_same_file_twice_is_no_duplicate(void **state)
+{
+    (void)state;
+    in_child(twice);
+}
+
+/* ---- GPUGLUE_PLUGIN_PATH ---- */
+
+static void by_file(void)
+{
+    plugin_path(fixture("gpuglue_good.so"));
+    const struct gg_reports *all = reports(GG_PASSIVE);
+    CHECK(report_in(all, "good") != NULL);
+    CHECK(report_in(all, "older") == NULL);
+}
+static void an_entry_may_be_a_file(void **state)
+{
+    (void)state;
+    in_child(by_file);
+}
+
+static void relative(void)
+{
+    CHECK(chdir(fixtures) == 0);
+    CHECK_HAS(refusal("."), "entry 1 of GPUGLUE_PLUGIN_PATH, \".\", was refused: it is relative");
+    CHECK(report_in(reports(GG_PASSIVE), "good") == NULL);
+}
+static void a_relative_entry_is_refused(void **state)
+{
+    (void)state;
+    in_child(relative);
+}
+
+static void empty(void)
+{
+    char value[PATH_MAX + 2];
+    CHECK(chdir(folder) == 0);
+    copy_fixture("gpuglue_last.so", inside("gpuglue_last.so"));
+    snprintf(value, sizeof value, "%s:", fixtures);
+    CHECK_HAS(refusal(value), "entry 2 of GPUGLUE_PLUGIN_PATH, \"\", was refused: it is empty");
+    CHECK(report_in(reports(GG_PASSIVE), "good") != NULL);
+}
+static void an_empty_entry_is_refused_and_the_others_hold(void **state)
+{
+    (void)state;
+    in_child(empty);
+}
+
+static void nowhere(void)
+{
+    plugin_path("/nowhere/at/all");
+    const struct gg_report *report = report_of(GG_PASSIVE, "GPUGLUE_PLUGIN_PATH");
+    CHECK(report->status == GG_PROBE_PLUGIN_NOT_FOUND);
+    CHECK_HAS(report->reason, "/nowhere/at/all");
+}
+static void an_entry_that_does_not_exist_is_reported(void **state)
+{
+    (void)state;
+    in_child(nowhere);
+}
+
+static void open_folder(void)
+{
+    const char *path = make_folder("open", 0777);
+    copy_fixture("gpuglue_good.so", joined(path, "gpuglue_good.so"));
+    const char *reason = refusal(path);
+    CHECK_HAS(reason, "writable by others (mode 0777)");
+    CHECK_HAS(reason, path);
+    CHECK(report_in(reports(GG_PASSIVE), "good") == NULL);
+}
+static void a_directory_that_others_can_write_is_refused_naming_the_mode(void **state)
+{
+    (void)state;
+    in_child(open_folder);
+}
+
+static void open_file(void)
+{
+    const char *path = copy_fixture("gpuglue_good.so", inside("gpuglue_good.so"));
+    CHECK(chmod(path, 0757) == 0);
+    plugin_path(folder);
+    const struct gg_report *report = report_of(GG_PASSIVE, "good");
+    CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
+    CHECK_HAS(report->reason, "writable by others (mode 0757)");
+}
+static void a_file_that_others_can_write_is_refused_naming_the_mode(void **state)
+{
+    (void)state;
+    in_child(open_file);
+}
+
+static void open_parent(void)
+{
+    const char *path = make_folder("open", 01777);
+    const char *file = copy_fixture("gpuglue_good.so", joined(path, "gpuglue_good.so"));
+    CHECK(gg_register_plugin(file) == GG_OK);
+    CHECK_HAS(report_of(GG_PASSIVE, "good")->reason, "mode 1777");
+}
+static void a_registered_file_in_a_writable_directory_is_refused(void **state)
+{
+    (void)state;
+    in_child(open_parent);
+}
+
+/* ---- not there ---- */
+
+static void missing(void)
+{
+    struct gg_backend *backend;
+    plugin_path(folder);
+    CHECK(ggi_backend_find("nobody", &backend) == GG_ERR_UNAVAILABLE);
+    CHECK_HAS(error_message(), "nobody: plugin-not-found");
+    CHECK_HAS(error_message(), folder);
+    CHECK_HAS(error_message(), "there are backends host");
+}
+static void a_name_without_a_plugin_tells_the_paths_and_the_names(void **state)
+{
+    (void)state;
+    in_child(missing);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_plugin_is_used),
+        cmocka_unit_test(another_abi_major_is_refused_naming_both),
+        cmocka_unit_test(a_wrong_magic_is_refused),
+        cmocka_unit_test(a_missing_mandatory_operation_is_named),
+        cmocka_unit_test(a_shorter_table_reads_as_null_at_its_end),
+        cmocka_unit_test(a_longer_table_is_cut),
+        cmocka_unit_test(a_library_without_the_symbol_is_no_plugin),
+        cmocka_unit_test(the_symbol_of_a_dependency_does_not_count),
+        cmocka_unit_test(a_plugin_may_refuse_the_core),
+        cmocka_unit_test(a_name_other_than_the_files_is_refused),
+        cmocka_unit_test(a_text_file_is_reported_as_such),
+        cmocka_unit_test(a_registered_file_that_is_gone_is_reported),
+        cmocka_unit_test(broken_plugins_do_not_disturb_the_others),
+        cmocka_unit_test(registering_takes_absolute_paths_of_plugins_only),
+        cmocka_unit_test(a_plugin_may_be_registered_after_a_look),
+        cmocka_unit_test(the_first_found_wins_and_the_log_names_both),
+        cmocka_unit_test(the_same_file_twice_is_no_duplicate),
+        cmocka_unit_test(an_entry_may_be_a_file),
+        cmocka_unit_test(a_relative_entry_is_refused),
+        cmocka_unit_test(an_empty_entry_is_refused_and_the_others_hold),
+        cmocka_unit_test(an_entry_that_does_not_exist_is_reported),
+        cmocka_unit_test(a_directory_that_others_can_write_is_refused_naming_the_mode),
+        cmocka_unit_test(a_file_that_others_can_write_is_refused_naming_the_mode),
+        cmocka_unit_test(a_registered_file_in_a_writable_directory_is_refused),
+        cmocka_unit_test(a_name_without_a_plugin_tells_the_paths_and_the_names),
+    };
+    prepare(argc, argv);
+    return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
+}
