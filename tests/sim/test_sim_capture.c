@@ -1,0 +1,155 @@
+/* Stream capture: what is written down, what spoils it, and graphs. */
+#include "test_sim_driver.h"
+
+static CUstream capturing(CUstreamCaptureMode mode)
+{
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    assert_int_equal(cu.cuStreamBeginCapture_v2(stream, mode), CUDA_SUCCESS);
+    return stream;
+}
+
+static void captured_work_runs_when_its_graph_is_launched(void **state)
+{
+    CUstream stream = new_stream(0), fork = new_stream(0);
+    CUevent event;
+    CUgraph graph;
+    CUgraphExec exec;
+    int value = 1;
+    CUdeviceptr memory = new_memory(sizeof value);
+    (void)state;
+    assert_int_equal(cu.cuMemcpyHtoD_v2(memory, &value, sizeof value), CUDA_SUCCESS);
+    assert_int_equal(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+    assert_int_equal(cu.cuEventRecord(event, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamWaitEvent(fork, event, 0), CUDA_SUCCESS); /* joins the capture */
+    assert_int_equal(cu.cuMemsetD32Async(memory, 2, 1, fork), CUDA_SUCCESS);
+    assert_int_equal(cu.cuEventRecord(event, fork), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamWaitEvent(stream, event, 0), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemcpyDtoH_v2(&value, memory, sizeof value), CUDA_SUCCESS);
+    assert_int_equal(value, 1);
+    assert_int_equal(cu.cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    assert_int_equal(cu.cuGraphDestroy(graph), CUDA_SUCCESS);
+    assert_int_equal(cu.cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemcpyDtoH_v2(&value, memory, sizeof value), CUDA_SUCCESS);
+    assert_int_equal(value, 2);
+    assert_int_equal(cu.cuGraphExecDestroy(exec), CUDA_SUCCESS);
+}
+
+static void assert_spoiled(CUstream stream)
+{
+    CUgraph graph = (CUgraph)7;
+    CUstreamCaptureStatus status;
+    assert_int_equal(cu.cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    assert_int_equal(cu.cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    assert_ptr_equal(graph, (CUgraph)7);
+    assert_int_equal(cu.cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+static void careless_calls_spoil_a_global_capture(void **state)
+{
+    const CUstreamCaptureMode global = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const CUresult refused = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    CUstream other = new_stream(CU_STREAM_NON_BLOCKING), stream;
+    CUdeviceptr memory = new_memory(64), fresh;
+    CUevent event;
+    void *pinned;
+    (void)state;
+    cu.cuEventCreate(&event, 0);
+    stream = capturing(global);
+    assert_int_equal(cu.cuEventQuery(event), refused);
+    assert_spoiled(stream);
+    stream = capturing(global);
+    assert_int_equal(cu.cuStreamSynchronize(other), refused);
+    assert_spoiled(stream);
+    stream = capturing(global);
+    assert_int_equal(cu.cuMemAlloc_v2(&fresh, 64), refused);
+    assert_spoiled(stream);
+    stream = capturing(global);
+    assert_int_equal(cu.cuMemFree_v2(memory), refused);
+    assert_spoiled(stream);
+    stream = capturing(global);
+    assert_int_equal(cu.cuMemHostAlloc(&pinned, 64, 0), refused);
+    assert_spoiled(stream);
+    stream = capturing(global);
+    assert_int_equal(cu.cuCtxSynchronize(), refused);
+    assert_spoiled(stream);
+    assert_int_equal(cu.cuMemFree_v2(memory), CUDA_SUCCESS);
+}
+
+static void a_relaxed_thread_spoils_nothing(void **state)
+{
+    CUstream stream = capturing(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUgraph graph;
+    CUdeviceptr memory;
+    (void)state;
+    assert_int_equal(cu.cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    memory = new_memory(64);
+    assert_int_equal(cu.cuMemFree_v2(memory), CUDA_SUCCESS);
+    assert_int_equal(cu.cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu.cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
+static void a_capturing_stream_cannot_be_asked_or_awaited(void **state)
+{
+    CUstream stream = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
+    CUevent event;
+    (void)state;
+    assert_int_equal(cu.cuStreamQuery(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_spoiled(stream);
+    stream = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
+    cu.cuEventCreate(&event, 0);
+    assert_int_equal(cu.cuEventRecord(event, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuEventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
+    assert_spoiled(stream);
+}
+
+static void null_stream_work_beside_a_blocking_capture_is_refused(void **state)
+{
+    CUstream stream = new_stream(0);
+    CUdeviceptr memory = new_memory(64);
+    (void)state;
+    assert_int_equal(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), 0);
+    assert_int_equal(cu.cuMemsetD8Async(memory, 0, 64, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    assert_spoiled(stream);
+    assert_int_equal(cu.cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+static void a_capture_keeps_apart_from_other_work(void **state)
+{
+    CUstream stream, other = new_stream(CU_STREAM_NON_BLOCKING);
+    CUevent event;
+    CUgraph graph;
+    CUdeviceptr memory = new_memory(64);
+    (void)state;
+    cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    assert_int_equal(cu.cuEventRecord(event, other), CUDA_SUCCESS);
+    stream = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
+    assert_int_equal(cu.cuStreamWaitEvent(stream, event, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    assert_spoiled(stream);
+    stream = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
+    assert_int_equal(cu.cuEventRecord(event, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemsetD8Async(memory, 0, 64, other), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamEndCapture(other, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    assert_int_equal(cu.cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+}
+
+int run_capture_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        SIM_TEST(captured_work_runs_when_its_graph_is_launched),
+        SIM_TEST(careless_calls_spoil_a_global_capture),
+        SIM_TEST(a_relaxed_thread_spoils_nothing),
+        SIM_TEST(a_capturing_stream_cannot_be_asked_or_awaited),
+        SIM_TEST(null_stream_work_beside_a_blocking_capture_is_refused),
+        SIM_TEST(a_capture_keeps_apart_from_other_work),
+    };
+    return cmocka_run_group_tests_name("capture", tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+/* Faults: the nth call, all from the nth on, loss of the device, and failures of queued work. */
+#include "test_sim_driver.h"
+
+static void the_nth_call_fails_and_writes_nothing(void **state)
+{
+    CUdeviceptr memory = 7;
+    (void)state;
+    cu.sim_fail("cuMemAlloc_v2:2=2,cuEventCreate:1");
+    new_memory(64);
+    assert_int_equal(cu.cuMemAlloc_v2(&memory, 64), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(memory, 7);
+    new_memory(64);
+    assert_int_equal(cu.cuEventCreate((CUevent *)&memory, 0), CUDA_ERROR_UNKNOWN);
+}
+
+static void from_the_nth_call_on_all_fail(void **state)
+{
+    CUdeviceptr memory;
+    (void)state;
+    cu.sim_fail("cuMemAlloc_v2:2+=2");
+    new_memory(64);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(cu.cuMemAlloc_v2(&memory, 64), CUDA_ERROR_OUT_OF_MEMORY);
+    cu.sim_fail("");
+    new_memory(64);
+}
+
+static void a_lost_device_answers_nothing_else(void **state)
+{
+    CUstream stream = new_stream(0);
+    CUdeviceptr memory = new_memory(64), fresh;
+    CUevent event;
+    (void)state;
+    cu.cuEventCreate(&event, 0);
+    cu.sim_fail("cuStreamQuery:1=719");
+    assert_int_equal(cu.cuStreamQuery(stream), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(cu.cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(cu.cuMemAlloc_v2(&fresh, 64), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(cu.cuMemFree_v2(memory), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(cu.cuEventRecord(event, stream), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(cu.cuEventDestroy_v2(event), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(cu.sim_alive("device"), 1);
+}
+
+static void a_failure_of_queued_work_surfaces_later(void **state)
+{
+    CUstream stream = new_stream(0);
+    CUdeviceptr memory = new_memory(64);
+    (void)state;
+    cu.sim_fail("@fill:1=700");
+    assert_int_equal(cu.cuMemsetD8Async(memory, 1, 64, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(cu.cuMemsetD8Async(memory, 1, 64, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+int run_fault_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        SIM_TEST(the_nth_call_fails_and_writes_nothing),
+        SIM_TEST(from_the_nth_call_on_all_fail),
+        SIM_TEST(a_lost_device_answers_nothing_else),
+        SIM_TEST(a_failure_of_queued_work_surfaces_later),
+    };
+    return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+}
