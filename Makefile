@@ -139,8 +139,8 @@ C_FILES = $(shell git ls-files '*.c' '*.h' '*.cpp')
 fmt: .venv/ready-test
 	clang-format -i $(C_FILES)
 lint: .venv/ready-test
-	python scripts/check_lengths.py
-	clang-format --dry-run --Werror $(C_FILES)
+	@status=0; set -x; python scripts/check_lengths.py || status=1; \
+	    clang-format --dry-run --Werror $(C_FILES) || status=1; exit $$status
 
 carry: wheel build-plain .venv/ready-test
 	scripts/carry.sh
