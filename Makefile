@@ -40,6 +40,9 @@ STEP := scripts/step.sh
 
 # ---- builds: plain (gcc), clang (compiled only), asan, tsan ------------------------------------------
 SANITIZE := -Doptimization=1 -Dc_args=-fno-sanitize-recover=all
+options-plain := --werror
+options-clang := --werror
+# Sanitizers make gcc warn of what is not so; the two builds above judge.
 options-asan := -Db_sanitize=address,undefined $(SANITIZE)
 options-tsan := -Db_sanitize=thread $(SANITIZE)
 compilers-clang := CC=clang CXX=clang++
@@ -48,7 +51,7 @@ NVIDIA_INCLUDE = $$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/{cu13
 
 # `meson install` puts the package into root/site, where the Python tests of sanitized builds find it.
 build/%/build.ninja: Makefile meson.options .venv/ready-test
-	$(STEP) "configure: $*" env $(compilers-$*) meson setup --reconfigure --werror -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) $(options-$*) \
+	$(STEP) "configure: $*" env $(compilers-$*) meson setup --reconfigure -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) $(options-$*) \
 	    --prefix=$(CURDIR)/build/$*/root -Dpython.platlibdir=site -Dpython.purelibdir=site build/$* && touch $@
 
 BUILDS := $(addprefix build-,plain clang asan tsan)
@@ -58,11 +61,13 @@ $(BUILDS): build-%: build/%/build.ninja
 
 # ---- runs: a backend by name; simulated ones with the library they load -----------------------------
 SIM = $(CURDIR)/build/$(1)/tests/sim/cuda
-run-host = GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host
-run-cuda-sim = GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda GPUGLUE_CUDA_LIBRARY=$(SIM)/libcuda.so.1
+# GPUGLUE_TEST_LIBRARIES: where tests find simulated and broken drivers, plugin fixtures and libgate.so.
+tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests
+run-host = $(tests-of) GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host
+run-cuda-sim = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda GPUGLUE_CUDA_LIBRARY=$(SIM)/libcuda.so.1
 PYTHON_RUNS := host cuda-sim
 # The real device, where /dev has one.
-run-cuda = GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda
+run-cuda = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda
 PYTHON_RUNS += $(if $(wildcard /dev/nvidia0),cuda)
 
 # Forks of a process with threads are tested. Python itself is not instrumented, so it loads the
