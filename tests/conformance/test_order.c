@@ -1,0 +1,300 @@
+/* test_order.c: where work goes. Implicit is safe: an operation without a stream waits, on the device,
+ * for unfinished gpuglue work on its memory. Explicit is the caller's: nothing is inserted.
+ *
+ * An implicit operation is looked at inside an entered stream, where it returns when queued: that this
+ * stream is then busy although nothing else holds it shows what it was made to wait for. */
+#include "conformance.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define NBYTES 4096u
+
+static bool shares_its_default_stream(struct fixture *f)
+{
+    struct gg_device_info info = {.struct_size = sizeof info};
+    assert_int_equal(gg_device_info(f->device, &info), GG_OK);
+    return info.flags & GG_DEVICE_SHARED_DEFAULT;
+}
+
+static gg_stream *default_stream(struct fixture *f)
+{
+    gg_stream *stream = NULL;
+    assert_int_equal(gg_device_default_stream(f->device, &stream), GG_OK);
+    return stream;
+}
+
+static gg_scope *enter(struct fixture *f, gg_stream *stream)
+{
+    gg_scope *scope = NULL;
+    assert_int_equal(gg_enter(f->device, stream, &scope), GG_OK);
+    return scope;
+}
+
+/* ---- which stream ---- */
+
+static void work_without_a_stream_runs_on_the_current_stream(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    void *gate = hold(f, f->stream);
+    gg_scope *scope = enter(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 0x31, NULL), GG_OK); /* returns: it is queued */
+    assert_int_equal(gg_leave(scope), GG_OK);
+    finish(f->second);
+    assert_true(busy(f->stream));
+    gate_open(gate);
+    assert_filled(f, memory, NBYTES, 0x31);
+}
+
+static void work_without_a_stream_is_complete_where_the_default_stream_is_not_shared(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *pinned = new_pinned(f, NBYTES, 0), *memory = new_memory(f, NBYTES);
+    if (shares_its_default_stream(f))
+        skip();
+    assert_int_equal(fill_bytes(pinned, 0x32, NULL), GG_OK);
+    assert_int_equal(*(char *)gg_memory_pointer(pinned), 0x32);
+    assert_int_equal(copy(at(memory, 0), at(pinned, 0), NBYTES, NULL, GG_COPY_ASYNC), GG_OK);
+    assert_false(busy(default_stream(f)));
+    assert_int_equal(fill_bytes(memory, 0x33, NULL), GG_OK);
+    assert_int_equal(copy(at(pinned, 0), at(memory, 0), NBYTES, NULL, GG_COPY_ASYNC), GG_OK);
+    assert_int_equal(*(char *)gg_memory_pointer(pinned), 0x33);
+}
+
+static void a_blocking_stream_is_ordered_with_a_shared_default_stream(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    gg_stream *blocking = NULL;
+    void *gate;
+    if (!shares_its_default_stream(f))
+        skip();
+    assert_int_equal(gg_stream_create(f->device, 0, 0, &blocking), GG_OK);
+    gate = hold(f, blocking);
+    assert_int_equal(fill_bytes(memory, 1, NULL), GG_OK);
+    assert_true(busy(default_stream(f)));
+    gate_open(gate);
+    finish(default_stream(f));
+    gg_stream_release(blocking);
+}
+
+static void a_nonblocking_stream_is_not_ordered_with_the_default_stream(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 1, NULL), GG_OK);
+    finish(default_stream(f));
+    assert_true(busy(f->stream));
+    gate_open(gate);
+}
+
+static void a_stream_of_another_device_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    gg_stream *theirs = NULL;
+    char byte = 1;
+    gg_memory *memory = new_memory(f, 16), *pinned = new_pinned(f, 16, 0);
+    assert_int_equal(gg_device_default_stream(other_device(f), &theirs), GG_OK);
+    assert_int_equal(copy(at(memory, 0), host_at(&byte), 1, theirs, 0), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(copy(at(pinned, 0), at(memory, 0), 1, theirs, 0), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(fill_bytes(memory, 1, theirs), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has(gg_device_backend(f->device));
+}
+
+/* ---- implicit is safe ---- */
+
+static void an_implicit_copy_waits_for_unfinished_work_on_its_source(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES), *pinned = new_pinned(f, NBYTES, 0);
+    void *gate = hold(f, f->stream);
+    gg_scope *scope;
+    assert_int_equal(fill_bytes(memory, 0x41, f->stream), GG_OK);
+    scope = enter(f, f->second);
+    assert_int_equal(copy(at(pinned, 0), at(memory, 0), NBYTES, NULL, GG_COPY_ASYNC), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY);
+    gate_open(gate);
+    finish(f->second);
+    assert_int_equal(*(char *)gg_memory_pointer(pinned), 0x41);
+}
+
+static void an_implicit_write_waits_for_unfinished_reads(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES), *pinned = new_pinned(f, NBYTES, 0);
+    void *gate;
+    gg_scope *scope;
+    assert_int_equal(fill_bytes(memory, 0x42, f->stream), GG_OK);
+    gate = hold(f, f->stream);
+    assert_int_equal(copy(at(pinned, 0), at(memory, 0), NBYTES, f->stream, GG_COPY_ASYNC), GG_OK);
+    scope = enter(f, f->second);
+    assert_int_equal(fill_bytes(memory, 0x43, NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY);
+    gate_open(gate);
+    finish(f->second);
+    assert_int_equal(*(char *)gg_memory_pointer(pinned), 0x42);
+    assert_filled(f, memory, NBYTES, 0x43);
+}
+
+static void an_implicit_copy_between_blocks_waits_for_both_ends(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *a = new_memory(f, NBYTES), *b = new_memory(f, NBYTES);
+    gg_memory *order[2][2] = {{a, b}, {b, a}};
+    for (int i = 0; i < 2; i++) {
+        void *gate = hold(f, f->stream);
+        gg_scope *scope = enter(f, f->second);
+        assert_int_equal(fill_bytes(a, 0x44, f->stream), GG_OK);
+        assert_int_equal(copy(at(order[i][0], 0), at(order[i][1], 0), NBYTES, NULL, 0), GG_OK);
+        assert_int_equal(gg_leave(scope), GG_OK);
+        assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY);
+        gate_open(gate);
+        finish(f->second);
+    }
+}
+
+static void an_implicit_operation_waits_for_every_stream_that_used_the_memory(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    gg_stream *streams[6];
+    void *gates[6];
+    gg_scope *scope;
+    for (size_t i = 0; i < 6; i++) {
+        gates[i] = hold(f, streams[i] = new_stream(f));
+        assert_int_equal(gg_fill(memory, i * 16, "x", 1, 16, streams[i]), GG_OK);
+    }
+    scope = enter(f, f->second);
+    assert_int_equal(fill_bytes(memory, 0x45, NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(gg_stream_wait(f->second, 1000000), GG_NOT_READY);
+        gate_open(gates[i]);
+    }
+    assert_filled(f, memory, NBYTES, 0x45);
+}
+
+static void implicit_operations_wait_for_announced_work(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    void *gate = hold(f, f->stream); /* the work of somebody else */
+    gg_scope *scope;
+    assert_int_equal(gg_memory_record_use(memory, f->stream), GG_OK);
+    scope = enter(f, f->second);
+    assert_int_equal(fill_bytes(memory, 1, NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY);
+    gate_open(gate);
+    finish(f->second);
+}
+
+static void unannounced_work_is_not_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    void *gate = hold(f, f->stream);
+    gg_scope *scope = enter(f, f->second);
+    assert_int_equal(fill_bytes(memory, 1, NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    finish(f->second);
+    gate_open(gate);
+}
+
+static void an_implicit_copy_to_the_host_sees_work_queued_before_it(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, MANY_BYTES);
+    for (unsigned char value = 1; value < 20; value++) {
+        gg_stream *stream = value % 2 ? f->stream : f->second;
+        finish(value % 2 ? f->second : f->stream);
+        assert_int_equal(fill_bytes(memory, value, stream), GG_OK);
+        assert_filled(f, memory, MANY_BYTES, value);
+    }
+}
+
+static void work_of_an_implicit_operation_counts_as_a_use_too(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES), *pinned = new_pinned(f, NBYTES, 0);
+    void *gate = hold(f, f->stream);
+    gg_scope *scope = enter(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 0x46, NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    scope = enter(f, f->second);
+    assert_int_equal(copy(at(pinned, 0), at(memory, 0), NBYTES, NULL, GG_COPY_ASYNC), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    gate_open(gate);
+    finish(f->second);
+    assert_int_equal(*(char *)gg_memory_pointer(pinned), 0x46);
+}
+
+/* ---- explicit is yours ---- */
+
+static void an_explicit_stream_inserts_nothing(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES), *pinned = new_pinned(f, NBYTES, 0);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 0x47, f->stream), GG_OK);
+    assert_int_equal(copy(at(pinned, 0), at(memory, 0), NBYTES, f->second, GG_COPY_ASYNC), GG_OK);
+    assert_int_equal(gg_fill(memory, 0, "y", 1, 8, f->second), GG_OK);
+    finish(f->second);
+    assert_true(busy(f->stream));
+    gate_open(gate);
+}
+
+static void an_explicit_stream_is_taken_inside_an_entered_one_too(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    void *gate = hold(f, f->stream);
+    gg_scope *scope = enter(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 1, f->second), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    finish(f->second);
+    gate_open(gate);
+}
+
+static void a_finished_use_is_not_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    gg_scope *scope;
+    void *gate;
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
+    finish(f->stream);
+    gate = hold(f, f->stream); /* work on other memory, or on none */
+    scope = enter(f, f->second);
+    assert_int_equal(fill_bytes(memory, 2, NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    finish(f->second);
+    gate_open(gate);
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_without_a_stream_runs_on_the_current_stream),
+        cmocka_unit_test(work_without_a_stream_is_complete_where_the_default_stream_is_not_shared),
+        cmocka_unit_test(a_blocking_stream_is_ordered_with_a_shared_default_stream),
+        cmocka_unit_test(a_nonblocking_stream_is_not_ordered_with_the_default_stream),
+        cmocka_unit_test(a_stream_of_another_device_is_refused),
+        cmocka_unit_test(an_implicit_copy_waits_for_unfinished_work_on_its_source),
+        cmocka_unit_test(an_implicit_write_waits_for_unfinished_reads),
+        cmocka_unit_test(an_implicit_copy_between_blocks_waits_for_both_ends),
+        cmocka_unit_test(an_implicit_operation_waits_for_every_stream_that_used_the_memory),
+        cmocka_unit_test(implicit_operations_wait_for_announced_work),
+        cmocka_unit_test(unannounced_work_is_not_waited_for),
+        cmocka_unit_test(an_implicit_copy_to_the_host_sees_work_queued_before_it),
+        cmocka_unit_test(work_of_an_implicit_operation_counts_as_a_use_too),
+        cmocka_unit_test(an_explicit_stream_inserts_nothing),
+        cmocka_unit_test(an_explicit_stream_is_taken_inside_an_entered_one_too),
+        cmocka_unit_test(a_finished_use_is_not_waited_for),
+    };
+    return run_suite(argc, argv, "order", tests, sizeof tests / sizeof tests[0]);
+}
