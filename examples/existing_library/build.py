@@ -1,0 +1,166 @@
+"""Build the example library and its Python module: SWIG, then the compiler, then import.
+
+    python build.py [--backend host|cuda] [--out FOLDER] [--wrapper FILE] [--generate FOLDER]
+
+Each step is skipped where its result is handed in, so that a machine without SWIG, or without a
+compiler, can use what another machine made:
+
+    python build.py --generate FOLDER               SWIG only: example.py and example_wrap.cxx
+    python build.py --backend cuda --out FOLDER     SWIG and nvcc
+    python build.py --wrapper FOLDER/example_wrap.cxx
+"""
+
+import argparse
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+WRAPPER = "example_wrap.cxx"
+MODULE = "_example.abi3.so"
+LIMITED_API = "-DPy_LIMITED_API=0x030b0000"  # one file for every Python from 3.11 on
+
+
+class CannotBuild(Exception):
+    """Something that the build needs is not on this machine; the message says what."""
+
+
+def run(command, **options):
+    """Run a program; its output is shown only when it fails."""
+    done = subprocess.run(
+        [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+    )
+    if done.returncode:
+        raise CannotBuild(f"{' '.join(str(word) for word in command)} failed:\n{done.stdout}")
+
+
+def swig_command(scratch):
+    """SWIG as a command: on PATH, beside this Python, or fetched from the package index."""
+    beside = Path(sys.executable).parent / "swig"
+    found = shutil.which("swig") or (str(beside) if beside.exists() else None)
+    if found:
+        return [found], {}
+    target = scratch / "swig"
+    if not target.exists():
+        install = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        run([*install, "--target", target, "swig"])
+    environment = dict(os.environ, PYTHONPATH=str(target))
+    return [sys.executable, "-c", "from swig import swig; swig()"], {"env": environment}
+
+
+def generate(out):
+    """Let SWIG write the wrapper and example.py into `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        command, options = swig_command(out)
+    except CannotBuild as error:
+        raise CannotBuild(f"SWIG is not on this machine and cannot be fetched: {error}") from error
+    arguments = ["-c++", "-python", "-o", out / WRAPPER, "-outdir", out, HERE / "example.i"]
+    run([*command, *arguments], **options)
+    return out / WRAPPER
+
+
+def need(program, why):
+    """The path of a program, or CannotBuild."""
+    found = shutil.which(program)
+    if not found:
+        raise CannotBuild(f"{program} is not on this machine: {why}")
+    return found
+
+
+def compile_host(wrapper, out, include):
+    """The plain C++ build."""
+    compiler = need(os.environ.get("CXX", "g++"), "the host build is plain C++")
+    sources = [HERE / "reduce.cpp", HERE / "device_array.cpp", wrapper]
+    flags = ["-O2", "-std=c++17", "-shared", "-fPIC", "-static-libstdc++", LIMITED_API]
+    run([compiler, *flags, "-I", HERE, "-I", include, *sources, "-o", out / MODULE])
+
+
+def compile_cuda(wrapper, out, include):
+    """The CUDA build, for the GPU of this machine, or for all kinds where there is none."""
+    compiler = need("nvcc", "the CUDA build needs NVIDIA's compiler")
+    arch = "native" if Path("/dev/nvidiactl").exists() else "all-major"
+    sources = [HERE / "reduce.cu", HERE / "device_array.cpp", wrapper]
+    flags = ["-O2", "-std=c++17", "-shared", f"-arch={arch}", LIMITED_API]
+    flags += ["-Xcompiler", "-fPIC,-static-libstdc++"]
+    run([compiler, *flags, "-I", HERE, "-I", include, *sources, "-o", out / MODULE])
+
+
+COMPILERS = {"host": compile_host, "cuda": compile_cuda}
+
+
+def build(backend, out, wrapper=None):
+    """Make example.py and its compiled half in `out`, with what is there already left alone."""
+    if backend not in COMPILERS:
+        raise CannotBuild(f"this library has no build for {backend}; it has {', '.join(COMPILERS)}")
+    out.mkdir(parents=True, exist_ok=True)
+    if wrapper is None:
+        wrapper = generate(out)
+    else:
+        shutil.copy(Path(wrapper).parent / "example.py", out)
+    include = Path(sysconfig.get_paths()["include"])
+    if not (include / "Python.h").exists():
+        raise CannotBuild(f"Python's headers are not on this machine ({include}/Python.h)")
+    COMPILERS[backend](Path(wrapper), out, include)
+
+
+def load(folder):
+    """Import `example` from a folder."""
+    sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module("example")
+    finally:
+        sys.path.remove(str(folder))
+
+
+def obtain(backend, scratch, carried=None):
+    """The module for a backend: carried ready-made, from a carried wrapper, or built from scratch.
+
+    `carried` is a folder that another machine made: <backend>/ with the finished module, or
+    wrapper/ with what SWIG generated.
+    """
+    ready = Path(carried or scratch) / backend
+    if (ready / MODULE).exists():
+        return load(ready)
+    wrapper = Path(carried or scratch) / "wrapper" / WRAPPER
+    build(backend, Path(scratch) / backend, wrapper if wrapper.exists() else None)
+    return load(Path(scratch) / backend)
+
+
+def carry(folder):
+    """Fill a folder for obtain(): the wrapper, and each build that this machine can make."""
+    wrapper = generate(folder / "wrapper")
+    shutil.rmtree(folder / "wrapper" / "swig", ignore_errors=True)
+    for backend in COMPILERS:
+        try:
+            build(backend, folder / backend, wrapper)
+        except CannotBuild as error:
+            print(f"{backend}: not built: {error}")
+
+
+def main():
+    """Build, import, and sum once."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backend", default="host", choices=COMPILERS)
+    parser.add_argument("--out", type=Path, default=HERE / "build", help="where the results go")
+    parser.add_argument("--wrapper", type=Path, help="what SWIG generated elsewhere")
+    parser.add_argument("--generate", type=Path, metavar="FOLDER", help="run SWIG only")
+    parser.add_argument("--carry", type=Path, metavar="FOLDER", help="make all that obtain() looks for")
+    options = parser.parse_args()
+    try:
+        if options.generate:
+            return print(generate(options.generate))
+        if options.carry:
+            return carry(options.carry)
+        build(options.backend, options.out, options.wrapper)
+    except CannotBuild as error:
+        sys.exit(f"cannot build: {error}")
+    print("built", options.out / MODULE)
+
+
+if __name__ == "__main__":
+    main()
