@@ -5,7 +5,6 @@
  *
  * Prints one JSON object: nanoseconds per call, GB/s for the bandwidths. Without a driver or a device it
  * prints {"error": "…"}; that is no failure. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -21,7 +21,7 @@ static int cuda_context_retain(int device, void **out)
 
 static int cuda_context_release(int device)
 {
-    return cuda.primary_release(device);
+    return cuda.primary_release ? cuda.primary_release(device) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static int cuda_context_get(void **current)
@@ -53,6 +53,8 @@ static int32_t cuda_context_ordinal(void *context)
     int device = 0, active = 0;
     unsigned flags = 0;
     void *primary = NULL;
+    if (!cuda.context_device || !cuda.primary_state || !cuda.primary_release)
+        return -1;
     if (cuda.context_device(&device) || cuda.primary_state(device, &flags, &active) || !active)
         return -1;
     if (cuda.primary_retain(&primary, device)) /* there is no other way to its handle */

@@ -134,16 +134,17 @@ static void refuse_version(struct gg_probe_result *result)
 
 static void keep_count(int count, struct gg_probe_result *result)
 {
-    if (!twin_contexts)
+    if (!twin_contexts) { /* once: other threads may be reading when the core asks again */
         twin_contexts = calloc((size_t)count, sizeof *twin_contexts);
+        twin_device_count = twin_contexts ? count : 0;
+    }
     if (!twin_contexts) {
         result->status = GG_PROBE_INIT_FAILED;
         snprintf(result->reason, sizeof result->reason, "out of host memory");
         return;
     }
-    twin_device_count = count;
     result->status = GG_PROBE_AVAILABLE;
-    result->device_count = count;
+    result->device_count = twin_device_count;
 }
 
 static int initialise(struct gg_probe_result *result)

@@ -16,12 +16,12 @@ extern const not_yet cuDeviceGetUuid_v2;
 extern const not_yet cuCtxRecordEvent;
 #endif
 
-#define FN(slot, parameters, cuda, hip, need, context)                                             \
+#define FN(slot, parameters, cuda, hip, need, context) \
     static_assert(same_shape<int(*) parameters, decltype(&cuda)>::value, #cuda);
 #include "../../backends/cuda_hip/driver.def"
 #undef FN
 
-#define OWN(slot, parameters, symbol, need)                                                        \
+#define OWN(slot, parameters, symbol, need) \
     static_assert(same_shape<int(*) parameters, decltype(&symbol)>::value, #symbol);
 #include "../../backends/cuda/cuda.def"
 #undef OWN
