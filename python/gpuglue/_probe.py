@@ -11,6 +11,7 @@ import time
 from . import _core
 
 STDERR_LINES = 5
+GRACE = 1.0  # after the time limit, to read the answers of those that finished within it
 
 
 def isolated(timeout=10.0):
@@ -59,7 +60,7 @@ def start(arguments, environment):
 def finish(child, deadline, timeout):
     """The child's answer, or (status, reason)."""
     try:
-        output, errors = child.communicate(timeout=max(0.0, deadline - time.monotonic()))
+        output, errors = child.communicate(timeout=max(GRACE, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         child.kill()
         abandon(child)

@@ -1,0 +1,178 @@
+"""One body of tests for every backend. The vendor's library is fixed per process, so the suite is run once
+per backend: `pytest --backend host`, `--backend cuda-sim` (GPUGLUE_TEST_SIM_CUDA names the simulated
+library) or `--backend cuda`; without the option GPUGLUE_BACKEND decides, else host.
+
+A backend that is absent skips its tests, or fails them where GPUGLUE_REQUIRE names it. Tests do not look
+at the backend's name: they ask the device what it supports."""
+
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILT = ROOT / "build" / "plain" / "tests"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--backend", choices=("host", "cuda-sim", "cuda"), help="where the tests run")
+
+
+def pytest_configure(config):
+    chosen = config.getoption("--backend")
+    if chosen == "cuda-sim":
+        os.environ["GPUGLUE_CUDA_LIBRARY"] = str(built("GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"))
+    if chosen:
+        os.environ["GPUGLUE_BACKEND"] = chosen.removesuffix("-sim")
+    os.environ.setdefault("GPUGLUE_BACKEND", "host")
+
+
+def built(variable, name):
+    """A file that the build of the tests made."""
+    path = pathlib.Path(os.environ.get(variable) or BUILT / name)
+    if not path.exists():
+        raise pytest.UsageError(f"there is no {path}: build the tests, or set {variable}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def backend():
+    """The name of the backend under test, which is available."""
+    import gpuglue
+
+    name = os.environ["GPUGLUE_BACKEND"]
+    try:
+        return gpuglue.default_backend()
+    except gpuglue.BackendUnavailableError as error:
+        if name in os.environ.get("GPUGLUE_REQUIRE", "").split(","):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def device(backend):
+    import gpuglue
+
+    return gpuglue.Device(f"{backend}:0")
+
+
+@pytest.fixture
+def second_device(backend):
+    import gpuglue
+
+    devices = gpuglue.devices(backend)
+    if len(devices) < 2:
+        pytest.skip(f"{backend} has one device")
+    return devices[1]
+
+
+@pytest.fixture
+def stream(device):
+    import gpuglue
+
+    stream = gpuglue.Stream(device, nonblocking=True)
+    yield stream
+    stream.close()
+
+
+@pytest.fixture
+def sim_library():
+    """The simulated CUDA driver, for tests that need a driver to misbehave."""
+    path = pathlib.Path(os.environ.get("GPUGLUE_TEST_SIM_CUDA") or BUILT / "sim/cuda/libcuda.so.1")
+    if not path.exists():
+        pytest.skip("the simulated driver was not built")
+    return str(path)
+
+
+class Gate:
+    """Holds streams back until open() is called: what is queued behind it does not begin before."""
+
+    def __init__(self, library):
+        self.library = library
+        self.handle = ctypes.c_void_p(library.gate_new())
+
+    def hold(self, stream):
+        """Queue the gate on a gpuglue.Stream, by way of the public C interface."""
+        core = core_library()
+        device, borrowed = ctypes.c_void_p(), ctypes.c_void_p()
+        name = f"{stream.device.backend}:{stream.device.ordinal}".encode()
+        function = ctypes.cast(self.library.gate_wait, ctypes.c_void_p)
+        assert core.gg_device_find(name, ctypes.byref(device)) == 0
+        handle = ctypes.c_uint64(stream.handle)
+        assert core.gg_stream_borrow(device, handle, None, None, ctypes.byref(borrowed)) == 0
+        assert core.gg_stream_host_func(borrowed, function, self.handle) == 0
+        core.gg_stream_release(borrowed)
+        return self
+
+    @property
+    def reached(self):
+        return bool(self.library.gate_reached(self.handle))
+
+    def open(self):
+        self.library.gate_open(self.handle)
+
+    def open_when(self, condition):
+        """Open from another Python thread, once `condition()` is true."""
+
+        def wait():
+            while not condition():
+                pass
+            self.open()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        return thread
+
+
+def core_library():
+    """The libgpuglue that gpuglue uses, for ctypes."""
+    import gpuglue
+
+    return ctypes.CDLL(gpuglue._core._library()[0])
+
+
+def gate_library():
+    library = ctypes.CDLL(str(built("GPUGLUE_TEST_GATE", "libgate.so")))
+    library.gate_new.restype = ctypes.c_void_p
+    return library
+
+
+def needs(device, *operations):
+    """Skip where the device cannot do what a test is about."""
+    missing = [operation for operation in operations if not device.supports(operation)]
+    if missing:
+        pytest.skip(f"{device} does not support {', '.join(missing)}")
+
+
+@pytest.fixture
+def gate(device):
+    needs(device, "stream_host_func", "stream_borrow", "stream_native")
+    gate = Gate(gate_library())
+    yield gate
+    gate.open()
+    device.synchronize()
+
+
+def run_python(code, *, timeout=100, arguments=(), **environment):
+    """Run code in a fresh interpreter with the tests' environment; None removes a variable."""
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "tests/python"), *sys.path]))}
+    variables |= {name: value for name, value in environment.items() if value is not None}
+    for name in (name for name, value in environment.items() if value is None):
+        variables.pop(name, None)
+    command = [sys.executable, "-P", *arguments, *(["-c", code] if code else [])]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=variables)
+
+
+def succeeds(result):
+    """The output of a run that ended well and silently."""
+    assert (result.returncode, result.stderr) == (0, ""), result.stdout + result.stderr
+    return result.stdout.strip()
+
+
+@pytest.fixture(name="run_python")
+def run_python_fixture(backend):
+    return run_python

@@ -1,0 +1,60 @@
+"""The isolated probe: a driver that hangs or crashes becomes a line of the answer."""
+
+import os
+
+import pytest
+from conftest import run_python, succeeds
+
+import gpuglue as gg
+
+PRINT = "import gpuglue as gg\nfor r in gg.backends('isolated', timeout={}): print(r.name, r.status, r.reason, sep='|')"
+
+
+def probe(timeout=60.0, **environment):
+    output = succeeds(run_python(PRINT.format(timeout), GPUGLUE_DEVICE=None, **environment))
+    return {line.split("|")[0]: line.split("|")[1:] for line in output.splitlines()}
+
+
+def test_it_finds_what_an_active_probe_finds(backend):
+    mine = [(r.name, r.status, r.devices) for r in gg.backends("active") if r.name == backend]
+    assert [(r.name, r.status, r.devices) for r in gg.backends("isolated", timeout=60.0) if r.name == backend] == mine
+
+
+def test_it_initialises_nothing_in_this_process():
+    code = (
+        "import gpuglue as gg; gg.backends('isolated', timeout=60.0)\n"
+        "print('libcuda' in open('/proc/self/maps').read())"
+    )
+    assert succeeds(run_python(code)) == "False"
+
+
+@pytest.mark.parametrize("function", ["cuInit", "cuDeviceGetCount"])
+def test_a_driver_that_hangs_is_timed_out(sim_library, function):
+    found = probe(3.0, GPUGLUE_BACKEND="auto", GPUGLUE_CUDA_LIBRARY=sim_library, GPUGLUE_SIM_HANG=function)
+    status, reason = found["cuda"]
+    assert status == "timed-out" and "3 s" in reason
+    assert found["host"][0] == "available"
+
+
+def test_a_driver_that_crashes_is_told_with_the_signal(sim_library):
+    found = probe(GPUGLUE_BACKEND="auto", GPUGLUE_CUDA_LIBRARY=sim_library, GPUGLUE_SIM_CRASH="cuInit")
+    status, reason = found["cuda"]
+    assert status == "crashed" and "SIGABRT" in reason
+    assert found["host"][0] == "available"
+
+
+def test_an_excluded_backend_is_disabled_and_not_tried(sim_library):
+    found = probe(GPUGLUE_BACKEND="^cuda", GPUGLUE_CUDA_LIBRARY=sim_library, GPUGLUE_SIM_CRASH="cuInit")
+    assert found["cuda"][0] == "disabled" and "^cuda" in found["cuda"][1]
+
+
+def test_a_name_without_a_plugin_is_told():
+    found = probe(GPUGLUE_BACKEND="nvidia")
+    assert found["nvidia"][0] == "plugin-not-found" and found["host"][0] == "disabled"
+
+
+def test_the_current_directory_is_not_searched_for_modules(tmp_path):
+    (tmp_path / "json.py").write_text("raise RuntimeError('from the current directory')")
+    code = f"import os; os.chdir({str(tmp_path)!r})\n" + PRINT.format(60.0)
+    assert "from the current directory" not in succeeds(run_python(code))
+    assert os.getcwd() != str(tmp_path)

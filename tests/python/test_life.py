@@ -1,0 +1,191 @@
+"""Forks, the end of the process, and interrupts: objects stay valid or become inert, and nothing aborts."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+from conftest import run_python, succeeds
+
+import gpuglue as gg
+
+GATED = (
+    "import gpuglue as gg, os, sys\n"
+    "from conftest import Gate, gate_library\n"
+    "device = gg.Device(); stream = gg.Stream(device, nonblocking=True)\n"
+    "gate = Gate(gate_library())\n"
+)
+
+
+def needs_gate(device):
+    if not device.supports("stream_host_func"):
+        pytest.skip("work cannot be held back here")
+
+
+def test_a_fork_before_the_first_use_works():
+    code = (
+        "import gpuglue as gg, os\n"
+        "gg.backends()\n"  # passive: initialises nothing
+        "pid = os.fork()\n"
+        "gg.Stream().synchronize()\n"
+        "if pid == 0: os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+    )
+    assert succeeds(run_python(code)) == "7"
+
+
+FORK_AFTER = (
+    "import gpuglue as gg, os\n"
+    "stream = gg.Stream(); event = stream.record(); device = stream.device\n"
+    "stream.synchronize()\n"
+    "pid = os.fork()\n"
+)
+
+
+def test_after_a_fork_every_call_in_the_child_says_to_spawn():
+    code = FORK_AFTER + (
+        "if pid == 0:\n"
+        "    calls = [gg.Stream, stream.synchronize, event.record, device.memory_info, device.use, gg.current_device,\n"
+        "             lambda: stream.done, lambda: event.done, lambda: stream.wait(event), lambda: gg.Event(device)]\n"
+        "    for call in calls:\n"
+        "        try: call()\n"
+        "        except gg.ForkError as error: assert 'spawn' in str(error), error\n"
+        "        else: os._exit(1)\n"
+        "    os._exit(0)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+    )
+    assert succeeds(run_python(code)) == "0"
+
+
+def test_objects_inherited_by_a_fork_are_inert_and_the_parent_is_unharmed():
+    code = FORK_AFTER + (
+        "if pid == 0:\n"
+        "    repr(stream), repr(event), repr(device)\n"
+        "    event.close(); stream.close(); del stream, event, device\n"
+        "    raise SystemExit(5)\n"  # through atexit
+        "status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
+        "event.record(stream); stream.synchronize(); print(status, event.done)"
+    )
+    assert succeeds(run_python(code)) == "5 True"
+
+
+def test_a_with_block_that_a_fork_is_inside_of_can_be_left(backend):
+    code = FORK_AFTER.replace("pid = os.fork()\n", "") + (
+        "with stream:\n"
+        "    pid = os.fork()\n"
+        "if pid == 0: os._exit(3)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+    )
+    assert succeeds(run_python(code)) == "3"
+
+
+def test_a_spawned_process_has_devices_of_its_own(tmp_path):
+    script = tmp_path / "spawn.py"
+    script.write_text(
+        "import gpuglue as gg, multiprocessing\n"
+        "def work(queue): s = gg.Stream(); s.synchronize(); queue.put(s.done)\n"
+        "if __name__ == '__main__':\n"
+        "    gg.Stream().synchronize()\n"
+        "    context = multiprocessing.get_context('spawn'); queue = context.Queue()\n"
+        "    child = context.Process(target=work, args=(queue,)); child.start()\n"
+        "    print(queue.get(timeout=60)); child.join(); assert child.exitcode == 0\n"
+    )
+    assert succeeds(run_python(None, arguments=(str(script),))) == "True"
+
+
+def test_the_process_ends_silently_with_objects_alive():
+    code = (
+        "import gpuglue as gg, sys\n"
+        "sys.kept = [gg.Stream(), gg.Event(gg.Device()), gg.Device(), gg.timer(), gg.alloc(1024)]\n"
+        "sys.kept[0].__enter__()\n"
+        "print('end')"
+    )
+    assert succeeds(run_python(code)) == "end"
+
+
+def test_the_process_ends_silently_with_a_running_stream(device):
+    needs_gate(device)
+    code = GATED + (
+        "gate.hold(stream); event = stream.record()\n"
+        "while not gate.reached: pass\n"
+        "import threading; threading.Timer(0.5, gate.open).start() if device.backend == 'cuda' else None\n"
+        "print('end')"
+    )
+    assert succeeds(run_python(code)) == "end"
+
+
+def test_the_process_ends_silently_with_copies_pending(device):
+    needs_gate(device)
+    code = GATED + (
+        "import numpy, threading\n"
+        "array = gg.zeros(1000, 'f4', device=device); out = gg.empty_pinned(1000, 'f4')\n"
+        "gate.hold(stream); array.get_async(out=out, stream=stream)\n"
+        "threading.Timer(0.2, gate.open).start()\n"
+        "print('end')"
+    )
+    assert succeeds(run_python(code)) == "end"
+
+
+def test_calls_after_the_end_are_refused_and_releases_do_nothing():
+    code = (
+        "import atexit\n"
+        "def late():\n"
+        "    try: gg.Stream()\n"
+        "    except gg.Error as error: print(error.status)\n"
+        "    stream.close(); print('closed')\n"
+        "atexit.register(late)\n"  # registered first, so it runs after gpuglue's own
+        "import gpuglue as gg\n"
+        "stream = gg.Stream()"
+    )
+    assert succeeds(run_python(code)).split() == ["ERR_SHUT_DOWN", "closed"]
+
+
+def interrupt_soon():
+    """Ctrl-C, from another thread, while the main thread waits."""
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize("waiter", ["stream", "event", "timer"])
+def test_ctrl_c_ends_a_wait_while_the_work_is_held_back(stream, gate, waiter):
+    gate.hold(stream)
+    with gg.timer(stream) as timer:
+        pass
+    event = stream.record()
+    waits = {"stream": stream.synchronize, "event": event.synchronize, "timer": lambda: timer.ms}
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_soon()
+        waits[waiter]()
+    assert not stream.done and not event.done
+    gate.open()
+    stream.synchronize()
+    assert event.done and timer.ms >= 0
+
+
+def test_a_signal_handler_that_returns_does_not_end_the_wait(stream, gate):
+    gate.hold(stream)
+    before = signal.signal(signal.SIGUSR1, lambda *_: gate.open())
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        stream.synchronize()  # the handler opens the gate
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert stream.done
+
+
+def test_a_wait_in_another_thread_is_not_interrupted(stream, gate):
+    gate.hold(stream)
+    ended = []
+    waiter = threading.Thread(target=lambda: ended.append(stream.synchronize()))
+    waiter.start()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_soon()
+        while True:
+            time.sleep(0.01)
+    assert not ended
+    gate.open()
+    waiter.join()
+    assert ended == [None] and sys.exc_info() == (None, None, None)

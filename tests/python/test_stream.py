@@ -1,0 +1,235 @@
+"""Stream: order, waiting, other libraries' streams, its life."""
+
+import ctypes
+import gc
+import threading
+import time
+import types
+import weakref
+
+import pytest
+from conftest import needs
+
+import gpuglue as gg
+
+
+def test_a_new_stream_has_nothing_to_do(stream, device):
+    assert stream.done is True and stream.device is device
+    assert stream.synchronize() is None
+
+
+def test_a_stream_is_not_done_while_work_is_held_back(stream, gate):
+    gate.hold(stream)
+    assert stream.done is False
+    gate.open()
+    stream.synchronize()
+    assert stream.done is True
+
+
+def test_synchronize_lets_other_python_threads_run(stream, gate):
+    gate.hold(stream)
+    opener = gate.open_when(lambda: gate.reached)  # a Python thread: it needs the GIL to open
+    stream.synchronize()
+    opener.join()
+
+
+def test_a_stream_that_waits_for_an_event_comes_after_it(stream, device, gate):
+    other = gg.Stream(device, nonblocking=True)
+    gate.hold(stream)
+    assert other.wait(stream.record()) is None
+    assert not other.record().done
+    gate.open()
+    other.synchronize()
+    assert stream.done
+
+
+def test_a_stream_that_waits_for_a_stream_comes_after_its_work(stream, device, gate):
+    other = gg.Stream(device, nonblocking=True)
+    gate.hold(stream)
+    other.wait(stream)
+    last = other.record()
+    assert not last.done
+    gate.open()
+    last.synchronize()
+
+
+def test_waiting_for_an_event_never_recorded_does_nothing(stream):
+    stream.wait(gg.Event())
+    assert stream.done
+
+
+@pytest.mark.parametrize("wrong", [None, "event", object()])
+def test_waiting_for_something_else_is_a_type_error(stream, wrong):
+    with pytest.raises(TypeError):
+        stream.wait(wrong)
+
+
+def test_record_makes_an_event_or_takes_one(stream):
+    event = gg.Event(timing=True)
+    assert stream.record(event) is event
+    assert stream.record(event=event) is event
+    assert isinstance(stream.record(), gg.Event)
+
+
+def test_close_is_idempotent_and_makes_the_stream_unusable(device):
+    stream = gg.Stream(device)
+    stream.close()
+    stream.close()
+    event = gg.Event(device)
+    for use in (stream.synchronize, stream.record, stream.__enter__, lambda: stream.done, lambda: stream.handle):
+        with pytest.raises(ValueError, match="Stream is closed"):
+            use()
+    with pytest.raises(gg.InvalidArgumentError, match="Stream is closed"):
+        event.record(stream)
+    assert "closed" in repr(stream)
+
+
+def test_close_does_not_wait_and_queued_work_still_runs(device, gate):
+    stream = gg.Stream(device, nonblocking=True)
+    gate.hold(stream)
+    event = stream.record()
+    stream.close()
+    assert not event.done
+    gate.open()
+    event.synchronize()
+
+
+def test_closing_during_a_wait_of_another_thread_is_harmless(device, gate):
+    stream = gg.Stream(device, nonblocking=True)
+    gate.hold(stream)
+    waiter = threading.Thread(target=stream.synchronize)
+    waiter.start()
+    stream.close()
+    gate.open()
+    waiter.join()
+
+
+def test_a_destroyed_streams_handle_may_come_back_for_a_new_one(device, gate):
+    first = gg.Stream(device, nonblocking=True)
+    gate.hold(first)
+    event = first.record()
+    first.close()
+    second = gg.Stream(device, nonblocking=True)
+    second.synchronize()
+    assert second.done and not event.done
+
+
+def test_dropping_a_stream_in_another_thread_is_harmless(device):
+    streams = [gg.Stream(device) for _ in range(8)]
+    thread = threading.Thread(target=streams.clear)
+    thread.start()
+    thread.join()
+    gc.collect()
+    device.synchronize()
+
+
+def test_streams_are_equal_when_they_are_the_same_stream(device, stream):
+    other = gg.Stream(device)
+    assert stream == stream and stream != other and stream != 1
+    assert hash(device.default_stream) == hash(device.default_stream)
+    stream.close()
+    assert stream == stream and stream != other
+
+
+def test_priorities_are_clamped(device):
+    gg.Stream(device, priority=-(10**6)).synchronize()
+    gg.Stream(device, priority=10**6).synchronize()
+
+
+def test_ctypes_takes_a_stream_as_a_pointer(stream, device):
+    needs(device, "stream_native")
+    identity = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda pointer: pointer)
+    assert (identity(stream) or 0) == stream.handle
+    assert (stream._as_parameter_.value or 0) == stream.handle
+
+
+# ---- streams of others ---------------------------------------------------------------------------
+
+
+def foreign_streams(handle, ordinal):
+    """One handle in the clothes of each library."""
+
+    class Protocol:
+        def __cuda_stream__(self):
+            return (0, handle)
+
+    place = types.SimpleNamespace(type="cuda", index=ordinal)
+    return {
+        "protocol": Protocol(),
+        "protocol as attribute": types.SimpleNamespace(__cuda_stream__=(0, handle)),
+        "torch": types.SimpleNamespace(cuda_stream=handle, device=place),
+        "cupy": types.SimpleNamespace(ptr=handle, device_id=ordinal),
+        "cupy without device": types.SimpleNamespace(ptr=handle, device_id=-1),
+        "numba": types.SimpleNamespace(handle=ctypes.c_void_p(handle)),
+    }
+
+
+@pytest.mark.parametrize("library", foreign_streams(1, 0))
+def test_a_stream_of_another_library_is_borrowed_where_it_can_exist(device, stream, library):
+    needs(device, "stream_borrow", "stream_native")
+    obj = foreign_streams(stream.handle, device.ordinal)[library]
+    if not hasattr(stream, "__cuda_stream__"):
+        with pytest.raises(gg.UnsupportedError, match="CUDA or HIP"):
+            gg.Stream.borrow(obj, device)
+        return
+    borrowed = gg.Stream.borrow(obj)
+    assert borrowed.handle == stream.handle and borrowed.device is device
+    borrowed.synchronize()
+
+
+def test_a_native_handle_is_borrowed_as_an_integer(device, stream, gate):
+    borrowed = gg.Stream.borrow(stream.handle, device)
+    gate.hold(stream)
+    assert not borrowed.done
+    gate.open()
+    borrowed.synchronize()
+    borrowed.close()
+    assert stream.done
+
+
+def test_borrowing_a_stream_of_ours_gives_that_stream(stream):
+    assert gg.Stream.borrow(stream) == stream
+
+
+def test_the_owner_of_a_borrowed_stream_lives_until_it_is_given_back(device, stream):
+    needs(device, "stream_borrow")
+    if not hasattr(stream, "__cuda_stream__"):
+        pytest.skip("only cuda and hip borrow objects")
+    owner = foreign_streams(stream.handle, device.ordinal)["protocol"]
+    borrowed, alive = gg.Stream.borrow(owner), weakref.ref(owner)
+    del owner
+    assert alive() is not None
+    borrowed.close()
+    deadline = time.monotonic() + 30
+    while alive() is not None and time.monotonic() < deadline:
+        device.synchronize()
+    assert alive() is None
+
+
+@pytest.mark.parametrize("wrong", [None, "stream", 1.5, object()])
+def test_what_is_no_stream_is_a_type_error(wrong):
+    with pytest.raises(TypeError, match="stream must be"):
+        gg.Stream.borrow(wrong)
+
+
+def test_a_negative_handle_is_refused(device):
+    with pytest.raises(gg.InvalidArgumentError, match="-1"):
+        gg.Stream.borrow(-1, device)
+
+
+def test_a_later_version_of_the_stream_protocol_is_refused():
+    with pytest.raises(gg.InvalidArgumentError, match="version 1"):
+        gg.Stream.borrow(types.SimpleNamespace(__cuda_stream__=lambda: (1, 0)))
+
+
+def test_the_stream_protocol_is_given_on_cuda_and_hip_only(device, stream):
+    if device.backend in ("cuda", "hip"):
+        assert stream.__cuda_stream__() == (0, stream.handle)
+    else:
+        assert not hasattr(stream, "__cuda_stream__")
+
+
+def test_a_stream_of_another_device_is_refused(second_device, stream):
+    event = gg.Event(second_device)
+    with pytest.raises(gg.InvalidArgumentError):
+        event.record(stream)
