@@ -1,0 +1,230 @@
+/* test_dynlib.c: what is said when a vendor's library cannot be used, and its symbols. */
+#include "search.h"
+
+#include <elf.h>
+
+static const char *elf32(const char *path)
+{
+    unsigned char head[64] = {0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT};
+    head[16] = ET_DYN;
+    head[18] = EM_386;
+    return write_file(path, head, sizeof head);
+}
+
+/* ---- why not ---- */
+
+static void nothing(void)
+{
+    search_in(folder, NULL);
+    CHECK(search() == GG_PROBE_LIBRARY_NOT_FOUND);
+    CHECK_HAS(reason, "libfixture.so.3 or libfixture.so.2 or libfixture.so.1 was not found");
+    CHECK_HAS(reason, VARIABLE);
+    CHECK(tried.tried_count == 6); /* three bare names, three in the folder */
+}
+static void nothing_found_names_what_was_looked_for(void **state)
+{
+    (void)state;
+    in_child(nothing);
+}
+
+static gg_probe_status searched_in_folder(void)
+{
+    search_in(folder, NULL);
+    return search();
+}
+
+static void text_file(void)
+{
+    write_file(inside("libfixture.so.3"), "this is a text file, is it not\n", 31);
+    CHECK(searched_in_folder() == GG_PROBE_LIBRARY_LOAD_FAILED);
+    CHECK_HAS(reason, inside("libfixture.so.3"));
+    CHECK_HAS(reason, "is not a library");
+}
+static void a_text_file_is_called_one(void **state)
+{
+    (void)state;
+    in_child(text_file);
+}
+
+static void narrow(void)
+{
+    elf32(inside("libfixture.so.3"));
+    CHECK(searched_in_folder() == GG_PROBE_LIBRARY_LOAD_FAILED);
+    CHECK_HAS(reason, "is a 32-bit library, but this process is 64-bit");
+}
+static void a_32_bit_library_is_called_one(void **state)
+{
+    (void)state;
+    in_child(narrow);
+}
+
+static void needy(void)
+{
+    copy_fixture("libfixture_needy.so", inside("libfixture.so.3"));
+    CHECK(searched_in_folder() == GG_PROBE_LIBRARY_LOAD_FAILED);
+    CHECK_HAS(reason, inside("libfixture.so.3"));
+    CHECK_HAS(reason, "needs libfixture_lender.so");
+}
+static void a_missing_dependency_is_named(void **state)
+{
+    (void)state;
+    in_child(needy);
+}
+
+static void directory(void)
+{
+    make_folder("libfixture.so.3", 0755);
+    CHECK(searched_in_folder() == GG_PROBE_LIBRARY_LOAD_FAILED);
+    CHECK_HAS(reason, "cannot be read");
+}
+static void a_directory_is_no_library(void **state)
+{
+    (void)state;
+    in_child(directory);
+}
+
+static void bare_text_restarted(void)
+{
+    CHECK(search() == GG_PROBE_LIBRARY_LOAD_FAILED);
+    CHECK_HAS(reason, inside("path/libfixture.so.3"));
+    CHECK_HAS(reason, "is not a library");
+}
+static void bare_text(void)
+{
+    make_folder("path", 0755);
+    write_file(inside("path/libfixture.so.3"), "INPUT(libfixture.so.2) and more text\n", 37);
+    restart("bare_text");
+}
+static void a_text_file_where_the_loader_looks_is_named(void **state)
+{
+    (void)state;
+    in_child(bare_text);
+}
+
+/* root may read everything: become nobody. */
+static void unreadable(void)
+{
+    const char *path = vendor(3, folder, "libfixture.so.3");
+    CHECK(chmod(path, 0) == 0);
+    CHECK(chmod(folder, 0755) == 0);
+    CHECK(geteuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0));
+    CHECK(searched_in_folder() == GG_PROBE_LIBRARY_LOAD_FAILED);
+    CHECK_HAS(reason, "may not be read by this user (mode 0000, owner ");
+}
+static void a_file_without_permission_says_its_mode(void **state)
+{
+    (void)state;
+    in_child(unreadable);
+}
+
+static void past_broken(void)
+{
+    write_file(inside("libfixture.so.3"), "this is a text file, is it not\n", 31);
+    vendor(2, folder, "libfixture.so.2");
+    CHECK(searched_in_folder() == GG_PROBE_AVAILABLE);
+    CHECK(identity() == 2);
+    CHECK(strcmp(outcome(inside("libfixture.so.3")), "opened") != 0);
+}
+static void a_broken_file_does_not_end_the_search(void **state)
+{
+    (void)state;
+    in_child(past_broken);
+}
+
+static void real_path(void)
+{
+    const char *path = vendor(3, make_folder("real", 0755), "libfixture.so.3.14");
+    CHECK(symlink(path, inside("libfixture.so.3")) == 0);
+    CHECK(searched_in_folder() == GG_PROBE_AVAILABLE);
+    CHECK_SAME(found.path, path);
+}
+static void the_path_is_the_true_one(void **state)
+{
+    (void)state;
+    in_child(real_path);
+}
+
+static void small_buffer(void)
+{
+    char small[24];
+    memset(small, 'x', sizeof small);
+    CHECK(ggi_host_api()->library_open(&spec, NULL, &found, small, 20) == GG_PROBE_LIBRARY_NOT_FOUND);
+    CHECK_SAME(small, "libfixture.so.3 \xe2\x80\xa6");
+    CHECK(small[20] == 'x');
+}
+static void a_reason_that_does_not_fit_is_cut_with_a_mark(void **state)
+{
+    (void)state;
+    in_child(small_buffer);
+}
+
+/* ---- symbols ---- */
+
+struct table {
+    int (*identity)(void);
+    void (*optional)(void);
+};
+
+static gg_probe_status resolve(const char *second, const char *third, struct table *table)
+{
+    const struct gg_symbol symbols[] = {
+        {"fixture_identity", offsetof(struct table, identity), GG_REQUIRED},
+        {second, offsetof(struct table, optional), GG_OPTIONAL},
+        {third, offsetof(struct table, identity), GG_REQUIRED},
+        {third, offsetof(struct table, identity), GG_REQUIRED},
+    };
+    vendor(1, folder, "libfixture.so.1");
+    CHECK(searched_in_folder() == GG_PROBE_AVAILABLE);
+    return ggi_host_api()->library_resolve(&found, symbols, 4, table, reason, sizeof reason);
+}
+
+static void optional(void)
+{
+    struct table table;
+    memset(&table, 0xff, sizeof table);
+    CHECK(resolve("no_such_function", "fixture_identity", &table) == GG_PROBE_AVAILABLE);
+    CHECK(table.identity() == 1);
+    CHECK(table.optional == NULL);
+}
+static void an_optional_symbol_that_is_missing_reads_as_null(void **state)
+{
+    (void)state;
+    in_child(optional);
+}
+
+static void required(void)
+{
+    struct table table;
+    CHECK(resolve("fixture_identity", "no_such_function", &table) == GG_PROBE_SYMBOL_MISSING);
+    CHECK_HAS(reason, found.path);
+    CHECK_HAS(reason, "lacks the function no_such_function and 1 more");
+}
+static void a_required_symbol_that_is_missing_is_named_with_the_file(void **state)
+{
+    (void)state;
+    in_child(required);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_found_names_what_was_looked_for),
+        cmocka_unit_test(a_text_file_is_called_one),
+        cmocka_unit_test(a_32_bit_library_is_called_one),
+        cmocka_unit_test(a_missing_dependency_is_named),
+        cmocka_unit_test(a_directory_is_no_library),
+        cmocka_unit_test(a_text_file_where_the_loader_looks_is_named),
+        cmocka_unit_test(a_file_without_permission_says_its_mode),
+        cmocka_unit_test(a_broken_file_does_not_end_the_search),
+        cmocka_unit_test(the_path_is_the_true_one),
+        cmocka_unit_test(a_reason_that_does_not_fit_is_cut_with_a_mark),
+        cmocka_unit_test(an_optional_symbol_that_is_missing_reads_as_null),
+        cmocka_unit_test(a_required_symbol_that_is_missing_is_named_with_the_file),
+    };
+    prepare(argc, argv);
+    if (restarted()) {
+        bare_text_restarted();
+        return 0;
+    }
+    return cmocka_run_group_tests_name("dynlib", tests, NULL, NULL);
+}
