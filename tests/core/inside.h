@@ -168,6 +168,15 @@ static inline const struct gg_report *report_of(enum gg_probe_level level, const
     return report;
 }
 
+/* The plugin gpuglue_@p name.so of the fixtures, registered and asked. */
+static inline const struct gg_report *registered(const char *name)
+{
+    char file[64];
+    snprintf(file, sizeof file, "gpuglue_%s.so", name);
+    CHECK(gg_register_plugin(fixture(file)) == GG_OK);
+    return report_of(GG_ACTIVE, name);
+}
+
 static inline void prepare(int argc, char **argv)
 {
     const char *const variables[] = {"GPUGLUE_BACKEND", "GPUGLUE_DEVICE", "GPUGLUE_PLUGIN_PATH",

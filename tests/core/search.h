@@ -77,9 +77,10 @@ static inline void restart(const char *name)
     execl("/proc/self/exe", "restarted", fixtures, (char *)NULL);
     _exit(127);
 }
-static inline bool restarted(void)
+static inline bool restarted(const char *name)
 {
-    if (!getenv("FIXTURE_CASE"))
+    const char *given = getenv("FIXTURE_CASE");
+    if (!given || strcmp(given, name) != 0)
         return false;
     snprintf(folder, sizeof folder, "%s", getenv("FIXTURE_FOLDER"));
     return true;

@@ -58,12 +58,16 @@ static void a_32_bit_library_is_called_one(void **state)
     in_child(narrow);
 }
 
-static void needy(void)
+static void needy_restarted(void)
 {
-    copy_fixture("libfixture_needy.so", inside("libfixture.so.3"));
     CHECK(searched_in_folder() == GG_PROBE_LIBRARY_LOAD_FAILED);
     CHECK_HAS(reason, inside("libfixture.so.3"));
     CHECK_HAS(reason, "needs libfixture_lender.so");
+}
+static void needy(void)
+{
+    copy_fixture("libfixture_needy.so", inside("libfixture.so.3"));
+    restart("needy"); /* away from where the fixtures are, which the test runner may add */
 }
 static void a_missing_dependency_is_named(void **state)
 {
@@ -222,9 +226,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_required_symbol_that_is_missing_is_named_with_the_file),
     };
     prepare(argc, argv);
-    if (restarted()) {
+    if (restarted("bare_text"))
         bare_text_restarted();
-        return 0;
-    }
-    return cmocka_run_group_tests_name("dynlib", tests, NULL, NULL);
+    else if (restarted("needy"))
+        needy_restarted();
+    else
+        return cmocka_run_group_tests_name("dynlib", tests, NULL, NULL);
+    return 0;
 }

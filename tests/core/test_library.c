@@ -376,7 +376,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stub_is_taken_where_there_is_nothing_else),
     };
     prepare(argc, argv);
-    if (restarted()) {
+    if (restarted("bare_name")) {
         bare_name_restarted();
         return 0;
     }

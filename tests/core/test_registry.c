@@ -1,14 +1,6 @@
 /* test_registry.c: where plugins are found, and what is refused. */
 #include "inside.h"
 
-static const struct gg_report *registered(const char *name)
-{
-    char file[64];
-    snprintf(file, sizeof file, "gpuglue_%s.so", name);
-    CHECK(gg_register_plugin(fixture(file)) == GG_OK);
-    return report_of(GG_ACTIVE, name);
-}
-
 static void plugin_path(const char *value)
 {
     setenv("GPUGLUE_PLUGIN_PATH", value, 1);
@@ -19,182 +11,6 @@ static const char *refusal(const char *value)
 {
     plugin_path(value);
     return report_of(GG_PASSIVE, "GPUGLUE_PLUGIN_PATH")->reason;
-}
-
-/* ---- what a plugin says of itself ---- */
-
-static void good(void)
-{
-    const struct gg_report *report = registered("good");
-    CHECK(report->status == GG_PROBE_AVAILABLE);
-    CHECK(report->device_count == 2);
-    CHECK(report->priority == 50);
-    CHECK_SAME(report->plugin_path, fixture("gpuglue_good.so"));
-    CHECK_SAME(report->plugin_version, "1.2.3");
-    CHECK_SAME(report->reason, "");
-}
-static void a_good_plugin_is_used(void **state)
-{
-    (void)state;
-    in_child(good);
-}
-
-static void other_major(void)
-{
-    const struct gg_report *report = registered("other_major");
-    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK_HAS(report->reason, fixture("gpuglue_other_major.so"));
-    CHECK_HAS(report->reason, "ABI 2.0, this gpuglue has 1.0");
-}
-static void another_abi_major_is_refused_naming_both(void **state)
-{
-    (void)state;
-    in_child(other_major);
-}
-
-static void wrong_magic(void)
-{
-    const struct gg_report *report = registered("wrong_magic");
-    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK_HAS(report->reason, "magic 0x12345678 where 0x42474747");
-}
-static void a_wrong_magic_is_refused(void **state)
-{
-    (void)state;
-    in_child(wrong_magic);
-}
-
-static void missing_op(void)
-{
-    const struct gg_report *report = registered("missing_op");
-    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK_HAS(report->reason, "lacks the operation mem_alloc");
-}
-static void a_missing_mandatory_operation_is_named(void **state)
-{
-    (void)state;
-    in_child(missing_op);
-}
-
-static void older(void)
-{
-    struct gg_backend *backend;
-    CHECK(registered("older")->status == GG_PROBE_AVAILABLE);
-    CHECK(ggi_backend_find("older", &backend) == GG_OK);
-    CHECK(backend->ops.event_wait != NULL);
-    CHECK(backend->ops.event_elapsed == NULL); /* it has one, but behind the end of its table */
-    CHECK(backend->ops.struct_size == sizeof backend->ops);
-}
-static void a_shorter_table_reads_as_null_at_its_end(void **state)
-{
-    (void)state;
-    in_child(older);
-}
-
-static void newer(void)
-{
-    struct gg_backend *backend;
-    CHECK(registered("newer")->status == GG_PROBE_AVAILABLE);
-    CHECK(ggi_backend_find("newer", &backend) == GG_OK);
-    CHECK(backend->ops.struct_size == sizeof backend->ops);
-    CHECK(backend->ops.event_elapsed != NULL);
-}
-static void a_longer_table_is_cut(void **state)
-{
-    (void)state;
-    in_child(newer);
-}
-
-static void no_query(void)
-{
-    const struct gg_report *report = registered("no_query");
-    CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
-    CHECK_HAS(report->reason, "no symbol gg_backend_query");
-}
-static void a_library_without_the_symbol_is_no_plugin(void **state)
-{
-    (void)state;
-    in_child(no_query);
-}
-
-static void borrowed(void)
-{
-    const struct gg_report *report = registered("borrowed");
-    CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
-    CHECK_HAS(report->reason, "not its own");
-}
-static void the_symbol_of_a_dependency_does_not_count(void **state)
-{
-    (void)state;
-    in_child(borrowed);
-}
-
-static void refuses(void)
-{
-    const struct gg_report *report = registered("refuses");
-    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK_HAS(report->reason, "its answer: 7");
-}
-static void a_plugin_may_refuse_the_core(void **state)
-{
-    (void)state;
-    in_child(refuses);
-}
-
-static void misnamed(void)
-{
-    const struct gg_report *report = registered("misnamed");
-    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK_HAS(report->reason, "\"another\"");
-    CHECK_HAS(report->reason, "\"misnamed\"");
-}
-static void a_name_other_than_the_files_is_refused(void **state)
-{
-    (void)state;
-    in_child(misnamed);
-}
-
-static void text_file(void)
-{
-    CHECK(gg_register_plugin(write_file(inside("gpuglue_text.so"), "not a library at all\n", 21)) ==
-          0);
-    const struct gg_report *report = report_of(GG_PASSIVE, "text");
-    CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
-    CHECK_HAS(report->reason, "is not a library");
-}
-static void a_text_file_is_reported_as_such(void **state)
-{
-    (void)state;
-    in_child(text_file);
-}
-
-static void absent(void)
-{
-    CHECK(gg_register_plugin(inside("gpuglue_absent.so")) == GG_OK);
-    const struct gg_report *report = report_of(GG_PASSIVE, "absent");
-    CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
-    CHECK_HAS(report->reason, "there is no /tmp/");
-}
-static void a_registered_file_that_is_gone_is_reported(void **state)
-{
-    (void)state;
-    in_child(absent);
-}
-
-static void neighbours(void)
-{
-    plugin_path(fixtures);
-    const struct gg_reports *all = reports(GG_ACTIVE);
-    CHECK(report_in(all, "good")->status == GG_PROBE_AVAILABLE);
-    CHECK(report_in(all, "host")->status == GG_PROBE_AVAILABLE);
-    CHECK(report_in(all, "wrong_magic")->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK(report_in(all, "refuses")->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK(report_in(all, "no_query")->status == GG_PROBE_PLUGIN_LOAD_FAILED);
-}
-static void broken_plugins_do_not_disturb_the_others(void **state)
-{
-    (void)state;
-    in_child(neighbours);
 }
 
 /* ---- registering ---- */
@@ -372,6 +188,22 @@ static void a_registered_file_in_a_writable_directory_is_refused(void **state)
     in_child(open_parent);
 }
 
+static void neighbours(void)
+{
+    plugin_path(fixtures);
+    const struct gg_reports *all = reports(GG_ACTIVE);
+    CHECK(report_in(all, "good")->status == GG_PROBE_AVAILABLE);
+    CHECK(report_in(all, "host")->status == GG_PROBE_AVAILABLE);
+    CHECK(report_in(all, "wrong_magic")->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK(report_in(all, "refuses")->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK(report_in(all, "no_query")->status == GG_PROBE_PLUGIN_LOAD_FAILED);
+}
+static void broken_plugins_do_not_disturb_the_others(void **state)
+{
+    (void)state;
+    in_child(neighbours);
+}
+
 /* ---- not there ---- */
 
 static void missing(void)
@@ -392,19 +224,6 @@ static void a_name_without_a_plugin_tells_the_paths_and_the_names(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_good_plugin_is_used),
-        cmocka_unit_test(another_abi_major_is_refused_naming_both),
-        cmocka_unit_test(a_wrong_magic_is_refused),
-        cmocka_unit_test(a_missing_mandatory_operation_is_named),
-        cmocka_unit_test(a_shorter_table_reads_as_null_at_its_end),
-        cmocka_unit_test(a_longer_table_is_cut),
-        cmocka_unit_test(a_library_without_the_symbol_is_no_plugin),
-        cmocka_unit_test(the_symbol_of_a_dependency_does_not_count),
-        cmocka_unit_test(a_plugin_may_refuse_the_core),
-        cmocka_unit_test(a_name_other_than_the_files_is_refused),
-        cmocka_unit_test(a_text_file_is_reported_as_such),
-        cmocka_unit_test(a_registered_file_that_is_gone_is_reported),
-        cmocka_unit_test(broken_plugins_do_not_disturb_the_others),
         cmocka_unit_test(registering_takes_absolute_paths_of_plugins_only),
         cmocka_unit_test(a_plugin_may_be_registered_after_a_look),
         cmocka_unit_test(the_first_found_wins_and_the_log_names_both),
@@ -416,6 +235,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_directory_that_others_can_write_is_refused_naming_the_mode),
         cmocka_unit_test(a_file_that_others_can_write_is_refused_naming_the_mode),
         cmocka_unit_test(a_registered_file_in_a_writable_directory_is_refused),
+        cmocka_unit_test(broken_plugins_do_not_disturb_the_others),
         cmocka_unit_test(a_name_without_a_plugin_tells_the_paths_and_the_names),
     };
     prepare(argc, argv);
