@@ -56,6 +56,60 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
     return cuda_leave(SIM_OK);
 }
 
+/* The pool of a place; host memory has one, made when it is first asked for. */
+static int pool_at(const CUmemLocation *location, CUmemAllocationType type, bool current,
+                   struct sim_pool **out)
+{
+    static struct sim_pool *host_pool;
+    struct sim_device *device;
+    int status = SIM_OK;
+    if (!location || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return location && type == CU_MEM_ALLOCATION_TYPE_MANAGED ? SIM_UNSUPPORTED : SIM_INVALID;
+    if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) {
+        device = cuda_device(location->id);
+        if (!device)
+            return SIM_INVALID;
+        *out = current ? device->current_pool : device->default_pool;
+        return SIM_OK;
+    }
+    if (location->type == CU_MEM_LOCATION_TYPE_NONE ||
+        (int)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+        return SIM_INVALID;
+    if (!host_pool)
+        status = sim_pool_create(NULL, true, &host_pool);
+    if (status)
+        return status;
+    host_pool->slot.internal = true;
+    set_defaults(host_pool);
+    *out = host_pool;
+    return SIM_OK;
+}
+
+static CUresult get_pool_at(const char *name, CUmemoryPool *out, const CUmemLocation *location,
+                            CUmemAllocationType type, bool current)
+{
+    struct sim_pool *pool = NULL;
+    int status;
+    CUresult result = cuda_enter(name);
+    if (result)
+        return result;
+    status = out ? pool_at(location, type, current, &pool) : SIM_INVALID;
+    if (!status)
+        *out = handle_of(pool);
+    return cuda_leave(status);
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
+                                CUmemAllocationType type)
+{
+    return get_pool_at("cuMemGetDefaultMemPool", pool_out, location, type, false);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    return get_pool_at("cuMemGetMemPool", pool, location, type, true);
+}
+
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
     struct sim_device *device = NULL;
