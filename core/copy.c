@@ -222,6 +222,10 @@ static gg_status direct_copy(struct job *job, enum gg_copy_kind kind, bool captu
 /* Neither end is on a device: wait for what still uses them, then it is a memcpy. */
 static gg_status host_copy(struct job *job)
 {
+    if (job->flags & GG_COPY_REQUIRE_ASYNC)
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "copy: the host itself copies between two host blocks, and waits for the "
+                        "stream first; leave require_async out");
     gg_status status = ggi_stream_finish(job->stream, true);
     if (!status)
         memcpy(job->dst.pointer, job->src.pointer, job->nbytes);

@@ -224,7 +224,10 @@ static bool run(struct search *search)
         return true;
     if (search->spec->flags & GG_LIBRARY_ONLY_MAPPED)
         return false;
-    if (search_handed_in(search) || search_names(search) || search_directories(search))
+    if (search_handed_in(search))
+        return true;
+    if (!(search->spec->flags & GG_LIBRARY_NO_SYSTEM) &&
+        (search_names(search) || search_directories(search)))
         return true;
     search->found = search->stub;
     return search->found.handle != NULL;

@@ -161,19 +161,19 @@ static void note_runtime_version(const struct gg_library *library, int driver,
             version / 1000, driver / 1000, driver % 1000 / 10);
 }
 
-/* The runtime is only reported: gpuglue never calls it for work. A passive look opens nothing for it. */
+/* The runtime is only reported: gpuglue never calls it for work. A passive look opens nothing for it,
+ * an active one only what this environment's own packages would load as well: whoever comes first
+ * decides which copy of a SONAME everyone in the process gets. */
 static void note_runtime(enum gg_probe_level level, int driver, struct gg_probe_log *log)
 {
     static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
                                         NULL};
-    static const char *const directories[] = {"$CONDA_PREFIX/lib", "$CUDA_HOME/lib64",
-                                              "$CUDA_PATH/lib64", "/usr/local/cuda/lib64", NULL};
-    const struct gg_library_spec spec = {.struct_size = sizeof spec,
-                                         .flags = level == GG_ACTIVE ? GG_LIBRARY_HANDED_IN
-                                                                     : GG_LIBRARY_ONLY_MAPPED,
-                                         .names = names,
-                                         .stem = "libcudart",
-                                         .directories = directories};
+    const struct gg_library_spec spec = {
+        .struct_size = sizeof spec,
+        .flags = level == GG_ACTIVE ? GG_LIBRARY_HANDED_IN | GG_LIBRARY_NO_SYSTEM
+                                    : GG_LIBRARY_ONLY_MAPPED,
+        .names = names,
+        .stem = "libcudart"};
     struct gg_library library = {.struct_size = sizeof library};
     char reason[512];
     if (twin_host->library_open(&spec, log, &library, reason, sizeof reason) != GG_PROBE_AVAILABLE)

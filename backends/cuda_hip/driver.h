@@ -61,6 +61,7 @@ struct twin {
     int integrated;        /* the attribute */
     unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
     int capture_relaxed;
+    bool frees_ordered; /* mem_free_ordered takes memory of mem_alloc, and waits for nothing */
     int version_min;
     /* Handles that name no stream object. 0 and 1 mean the default stream to everyone. */
     uintptr_t default_stream, per_thread_stream; /* per_thread_stream 0: there is none */
@@ -112,6 +113,7 @@ struct gg_device_impl {
     int device; /* the driver's handle */
     int32_t ordinal;
     struct gg_stream_impl default_stream;
+    void *free_stream;    /* where idle memory is freed in order; NULL: mem_free does it */
     pthread_mutex_t lock; /* fences */
     void *fences[TWIN_FENCES];
     int fence_count;
@@ -172,6 +174,12 @@ int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint
 /* The same for all that the device's default stream has now: its own query is slow, an event's not. */
 int twin_poll_default(struct gg_device_impl *device, uint64_t timeout_ns);
 void twin_fences_destroy(struct gg_device_impl *device);
+
+/* ---- freeing without waiting: memory.c ------------------------------------------------------------ */
+
+bool twin_frees_ordered(void);
+/* Wait until what was freed so far is free: it only ever waits for frees. */
+void twin_finish_frees(struct gg_device_impl *device);
 
 /* ---- the table's functions ---------------------------------------------------------------------- */
 

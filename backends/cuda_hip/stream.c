@@ -119,14 +119,12 @@ gg_status twin_stream_capturing(struct gg_stream_impl *stream, int32_t *capturin
     int state = 0;
     if (!twin_driver.stream_capturing)
         return twin_missing(offsetof(struct twin_driver, stream_capturing));
-    /* The default stream cannot be captured, and asking about it disturbs a capture elsewhere. */
-    int code = 0;
-    if (stream != &stream->device->default_stream) {
-        code = twin_enter(&guard, TWIN_AT_stream_capturing, stream->device, stream);
-        if (!code)
-            code = twin_driver.stream_capturing(stream->native, &state);
-        twin_leave(&guard);
-    }
+    /* The default stream answers with an error, and disturbs nothing, while a stream that is ordered
+     * with it is captured. */
+    int code = twin_enter(&guard, TWIN_AT_stream_capturing, stream->device, stream);
+    if (!code)
+        code = twin_driver.stream_capturing(stream->native, &state);
+    twin_leave(&guard);
     if (code)
         return twin_fail(code, "looking whether a stream is being captured");
     *capturing = state != 0;

@@ -56,7 +56,9 @@ struct gg_library_spec {
 };
 enum gg_library_flag {
     GG_LIBRARY_HANDED_IN = 1, /* also in the directories of gg_add_library_directory, before the names */
-    GG_LIBRARY_ONLY_MAPPED = 2 /* open nothing new: only a copy that the process already has */
+    GG_LIBRARY_ONLY_MAPPED = 2, /* open nothing new: only a copy that the process already has */
+    GG_LIBRARY_NO_SYSTEM = 4 /* neither by bare name nor in spec->directories: another user of the
+                                same SONAME would be given that copy from then on */
 };
 
 /* A library that was found. The texts live as long as the process; it is never closed. */
