@@ -127,6 +127,8 @@ int run_suite(int argc, char **argv, const char *name, struct CMUnitTest *tests,
     int failures;
     select_backend(argc, argv);
     for (size_t i = 0; i < count; i++) {
+        if (tests[i].initial_state)
+            continue; /* brings what it needs */
         tests[i].setup_func = make_fixture;
         tests[i].teardown_func = end_fixture;
     }
@@ -195,6 +197,8 @@ void assert_scenario_is_silent(const char *name)
 {
     char output[4096];
     int result = start_scenario(name, NULL, NULL, output, sizeof output);
+    if (result == 77)
+        skip();
     if (result || output[0])
         print_message("%s: exit %d: %s\n", name, result, output);
     assert_int_equal(result, 0);

@@ -35,7 +35,8 @@ struct fixture {
 
 /* ---- running ---- */
 
-/* Selects argv[1] or ends the program; runs each test with a fixture. */
+/* Selects argv[1] or ends the program; runs each test with a fixture, unless it
+ * has a state of its own. */
 int run_suite(int argc, char **argv, const char *name, struct CMUnitTest *tests, size_t count);
 void select_backend(int argc, char **argv);
 const char *backend_name(void);
@@ -48,7 +49,7 @@ gg_device *other_device(struct fixture *f);
  * in argv[2]. */
 struct scenario {
     const char *name;
-    int (*run)(void); /* 0: well */
+    int (*run)(void); /* 0: well; 77: not possible here */
 };
 /* The exit status of the scenario called argv[2], or -1 where the program was not started for one. */
 int run_scenario(int argc, char **argv, const struct scenario *scenarios, size_t count);

@@ -1,0 +1,275 @@
+/* test_threads.c: every call may come from any thread. Most of this is for ThreadSanitizer. */
+#include "conformance.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS 8
+#define RACERS 32
+
+/* What the threads of a test share. */
+struct crowd {
+    struct fixture *f;
+    gg_stream *stream;
+    gg_event *event;
+    gg_memory *memory;
+    atomic_int failures, next;
+};
+
+/* Runs @p body in THREADS threads at once; all of them must find nothing wrong. */
+static void run_crowd(struct crowd *crowd, void *(*body)(void *))
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, body, crowd), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&crowd->failures), 0);
+}
+
+static void expect(struct crowd *crowd, bool right)
+{
+    if (!right)
+        atomic_fetch_add(&crowd->failures, 1);
+}
+
+static void *round_trips(void *argument)
+{
+    struct crowd *crowd = argument;
+    unsigned char value = (unsigned char)(1 + atomic_fetch_add(&crowd->next, 1)), got[256];
+    for (int i = 0; i < 50; i++) {
+        gg_memory *memory = NULL;
+        memset(got, 0, sizeof got);
+        expect(crowd, !gg_memory_alloc(crowd->f->device, GG_MEMORY_DEVICE, 256, NULL, &memory));
+        expect(crowd, !fill_bytes(memory, value, crowd->stream));
+        expect(crowd, !copy(host_at(got), at(memory, 0), 256, crowd->stream, 0));
+        expect(crowd, got[0] == value && got[255] == value);
+        gg_memory_release(memory);
+    }
+    return NULL;
+}
+
+static void threads_may_share_a_stream(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.f = f, .stream = f->stream};
+    run_crowd(&crowd, round_trips);
+}
+
+static void threads_may_share_the_default_stream(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.f = f};
+    run_crowd(&crowd, round_trips);
+}
+
+static void *share_memory(void *argument)
+{
+    struct crowd *crowd = argument;
+    size_t part = (size_t)atomic_fetch_add(&crowd->next, 1) * 64;
+    unsigned char value = (unsigned char)(part + 1), got[64];
+    for (int i = 0; i < 50; i++) {
+        expect(crowd, !gg_fill(crowd->memory, part, &value, 1, 64, NULL));
+        expect(crowd, !copy(host_at(got), at(crowd->memory, part), 64, NULL, 0));
+        expect(crowd, got[0] == value && got[63] == value);
+        gg_memory_retain(crowd->memory);
+        gg_memory_release(crowd->memory);
+    }
+    return NULL;
+}
+
+static void threads_may_share_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.f = f, .memory = new_memory(f, (size_t)THREADS * 64)};
+    run_crowd(&crowd, share_memory);
+}
+
+static void *own_streams(void *argument)
+{
+    struct crowd *crowd = argument;
+    for (int i = 0; i < 20; i++) {
+        gg_stream *stream = NULL;
+        gg_event *event = NULL;
+        expect(crowd, !gg_stream_create(crowd->f->device, 0, 0, &stream));
+        expect(crowd, !gg_event_create(crowd->f->device, 0, &event));
+        expect(crowd, !gg_stream_wait_stream(stream, crowd->stream));
+        expect(crowd, !gg_event_record(event, stream));
+        expect(crowd, !gg_stream_wait_event(crowd->stream, event));
+        expect(crowd, gg_stream_query(stream) <= GG_NOT_READY);
+        gg_stream_release(stream);
+        expect(crowd, !gg_event_wait(event, GG_FOREVER));
+        gg_event_release(event);
+    }
+    return NULL;
+}
+
+static void threads_may_make_and_release_streams_and_events(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.f = f, .stream = f->stream};
+    run_crowd(&crowd, own_streams);
+}
+
+static void *share_event(void *argument)
+{
+    struct crowd *crowd = argument;
+    for (int i = 0; i < 50; i++) {
+        expect(crowd, !gg_event_record(crowd->event, crowd->stream));
+        expect(crowd, gg_event_query(crowd->event) <= GG_NOT_READY);
+        expect(crowd, !gg_stream_wait_event(crowd->f->second, crowd->event));
+        expect(crowd, !gg_event_wait(crowd->event, GG_FOREVER));
+    }
+    return NULL;
+}
+
+static void threads_may_share_an_event(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.f = f, .stream = f->stream, .event = new_event(f, 0)};
+    run_crowd(&crowd, share_event);
+}
+
+static void *wait_for_all(void *argument)
+{
+    struct crowd *crowd = argument;
+    atomic_fetch_add(&crowd->next, 1);
+    expect(crowd, !gg_event_wait(crowd->event, GG_FOREVER));
+    expect(crowd, !gg_stream_wait(crowd->stream, GG_FOREVER));
+    return NULL;
+}
+
+static void *open_when_all_wait(void *argument)
+{
+    struct crowd *crowd = argument;
+    while (atomic_load(&crowd->next) < THREADS)
+        gg_stream_query(crowd->f->second);
+    gate_open(crowd->f->gates[0]);
+    return NULL;
+}
+
+static void threads_may_wait_for_the_same_work(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.f = f, .stream = f->stream, .event = new_event(f, 0)};
+    pthread_t opener;
+    hold(f, f->stream);
+    assert_int_equal(gg_event_record(crowd.event, f->stream), GG_OK);
+    assert_int_equal(pthread_create(&opener, NULL, open_when_all_wait, &crowd), 0);
+    run_crowd(&crowd, wait_for_all);
+    pthread_join(opener, NULL);
+}
+
+static void *change_current(void *argument)
+{
+    struct crowd *crowd = argument;
+    for (int i = 0; i < 200; i++) {
+        gg_scope *scope = NULL;
+        gg_stream *now = NULL;
+        expect(crowd, !gg_enter(crowd->f->device, crowd->stream, &scope));
+        expect(crowd, !gg_current_stream(crowd->f->device, &now) && now == crowd->stream);
+        expect(crowd, !gg_leave(scope));
+    }
+    return NULL;
+}
+
+static void threads_have_scopes_of_their_own(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.f = f, .stream = f->stream};
+    run_crowd(&crowd, change_current);
+}
+
+static void *ask(void *argument)
+{
+    struct crowd *crowd = argument;
+    for (int i = 0; i < 20; i++) {
+        struct gg_device_info info = {.struct_size = sizeof info};
+        struct gg_reports *reports = NULL;
+        gg_device *device = NULL;
+        expect(crowd, !gg_device_info(crowd->f->device, &info));
+        expect(crowd, !gg_device_find(backend_name(), &device) && device == crowd->f->device);
+        expect(crowd, !gg_probe(GG_PASSIVE, &reports));
+        gg_reports_free(reports);
+        expect(crowd, !gg_device_synchronize(crowd->f->device));
+    }
+    return NULL;
+}
+
+static void threads_may_ask_about_backends_and_devices(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.f = f};
+    run_crowd(&crowd, ask);
+}
+
+/* ---- the first use ---- */
+
+static atomic_int racers_ready, race_failures;
+
+static void *race(void *argument)
+{
+    gg_device *device = NULL;
+    gg_stream *stream = NULL;
+    gg_memory *memory = NULL;
+    unsigned char value = 9, got = 0;
+    (void)argument;
+    atomic_fetch_add(&racers_ready, 1);
+    while (atomic_load(&racers_ready) < RACERS) {
+    }
+    if (gg_current_device(&device) || gg_stream_create(device, 0, 0, &stream) ||
+        gg_memory_alloc(device, GG_MEMORY_DEVICE, 1, NULL, &memory) ||
+        gg_fill(memory, 0, &value, 1, 1, stream) ||
+        copy(host_at(&got), at(memory, 0), 1, stream, 0) || got != value) {
+        fprintf(stderr, "%s\n", last_error().message);
+        atomic_fetch_add(&race_failures, 1);
+    }
+    gg_memory_release(memory);
+    gg_stream_release(stream);
+    return NULL;
+}
+
+static int first_use(void)
+{
+    pthread_t threads[RACERS];
+    for (int i = 0; i < RACERS; i++)
+        if (pthread_create(&threads[i], NULL, race, NULL))
+            return 3;
+    for (int i = 0; i < RACERS; i++)
+        pthread_join(threads[i], NULL);
+    gg_shutdown(GG_FOREVER);
+    return atomic_load(&race_failures) ? 1 : 0;
+}
+
+static const struct scenario scenarios[] = {{"first_use", first_use}};
+
+/* GPUGLUE_TEST_RACES=100 is what `make test-full` runs. */
+static void threads_may_race_for_the_first_use(void **state)
+{
+    const char *races = getenv("GPUGLUE_TEST_RACES");
+    (void)state;
+    for (int i = 0; i < (races ? atoi(races) : 10); i++)
+        assert_scenario_is_silent("first_use");
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_may_share_a_stream),
+        cmocka_unit_test(threads_may_share_the_default_stream),
+        cmocka_unit_test(threads_may_share_memory),
+        cmocka_unit_test(threads_may_make_and_release_streams_and_events),
+        cmocka_unit_test(threads_may_share_an_event),
+        cmocka_unit_test(threads_may_wait_for_the_same_work),
+        cmocka_unit_test(threads_have_scopes_of_their_own),
+        cmocka_unit_test(threads_may_ask_about_backends_and_devices),
+        cmocka_unit_test(threads_may_race_for_the_first_use),
+    };
+    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
+    if (scenario >= 0)
+        return scenario;
+    return run_suite(argc, argv, "threads", tests, sizeof tests / sizeof tests[0]);
+}
