@@ -30,12 +30,23 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     return cuda_leave(SIM_OK);
 }
 
+static void attempt(CUdevice dev)
+{
+    struct sim_device *device;
+    if (!sim_initialised() || sim_forked() || sim_finished())
+        return;
+    pthread_mutex_lock(&sim.lock);
+    device = cuda_device(dev);
+    if (device && device->primary)
+        device->primary->slot.attempted = true;
+    pthread_mutex_unlock(&sim.lock);
+}
+
 static CUresult release(const char *name, CUdevice dev)
 {
     struct sim_device *device;
     CUresult result;
-    if (dev >= 0 && dev < SIM_MAX_DEVICES && sim_initialised())
-        cuda_attempt(&sim_contexts, sim.devices[dev].primary);
+    attempt(dev);
     result = cuda_enter_device(name, dev, &device);
     if (result)
         return result;

@@ -87,7 +87,8 @@ static int map_device(struct sim_device *device, size_t size)
     void *client, *alias;
     if (file < 0 || ftruncate(file, (off_t)size))
         return SIM_NO_MEMORY;
-    client = mmap((void *)(uintptr_t)device->base, size, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
+    client = (void *)(uintptr_t)device->base;
+    client = mmap(client, size, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
     alias = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
     close(file);
     if (client == MAP_FAILED || alias == MAP_FAILED)

@@ -41,7 +41,7 @@ CUstream new_stream(unsigned flags);
 CUdeviceptr new_memory(size_t size);
 void *new_pinned(size_t size);
 
-/* Runs body in a child; the line of its first failed CHECK, 0 when all held, or minus the signal. */
+/* Runs body in a child: the line of its first failed CHECK, 0 if all held, or minus the signal. */
 int in_child(int (*body)(void));
 
 int run_process_tests(void);

@@ -10,7 +10,8 @@ static CUevent new_event(unsigned flags)
 
 static void a_wait_orders_two_streams(void **state)
 {
-    CUstream first = new_stream(CU_STREAM_NON_BLOCKING), second = new_stream(CU_STREAM_NON_BLOCKING);
+    CUstream first = new_stream(CU_STREAM_NON_BLOCKING);
+    CUstream second = new_stream(CU_STREAM_NON_BLOCKING);
     CUevent event = new_event(CU_EVENT_DISABLE_TIMING);
     struct gate gate;
     (void)state;

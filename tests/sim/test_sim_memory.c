@@ -106,7 +106,7 @@ static void registered_memory_may_not_overlap(void **state)
     assert_int_equal(cu.cuMemHostRegister_v2(memory, 4096, 0), CUDA_SUCCESS);
     assert_int_equal(cu.cuMemHostRegister_v2(memory + 4000, 100, 0),
                      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-    assert_int_equal(cu.cuMemHostRegister_v2(memory + 4096, 100, 1u << 9), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cu.cuMemHostRegister_v2(memory + 4096, 100, 512), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(cu.cuMemHostUnregister(memory), CUDA_SUCCESS);
     assert_int_equal(cu.cuMemHostUnregister(memory), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
     free(memory);

@@ -3,7 +3,8 @@
 
 static void a_freed_block_comes_back_on_its_stream_at_once(void **state)
 {
-    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING), other = new_stream(CU_STREAM_NON_BLOCKING);
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    CUstream other = new_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr first, elsewhere, again;
     struct gate gate;
     (void)state;

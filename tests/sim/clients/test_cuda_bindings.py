@@ -1,8 +1,8 @@
 """NVIDIA's cuda-bindings runs over the simulated driver.
 
-Run with the simulated library's folder in front, in an environment with cuda-bindings 13 and pytest:
+Run in an environment with cuda-bindings 13 and pytest, the simulated library in front:
     LD_LIBRARY_PATH=<build>/tests/sim/cuda python -m pytest tests/sim/clients
-Only its `driver` module is used: NVIDIA's runtime library needs tables of the driver that are private.
+Only its `driver` module is used: NVIDIA's runtime library needs private tables of the driver.
 """
 
 import ctypes

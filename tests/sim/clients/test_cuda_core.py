@@ -1,8 +1,8 @@
 """NVIDIA's cuda-core runs over the simulated driver.
 
-Run with the simulated library's folder in front, in an environment with cuda-core 1, NumPy and pytest:
+Run in an environment with cuda-core 1, NumPy and pytest, the simulated library in front:
     LD_LIBRARY_PATH=<build>/tests/sim/cuda python -m pytest tests/sim/clients
-Its few calls that go through NVIDIA's runtime library (Device.sync, Device.pci_bus_id) cannot work here.
+Its few calls through NVIDIA's runtime library (Device.sync, Device.pci_bus_id) cannot work here.
 """
 
 import pytest
