@@ -7,7 +7,7 @@ import atexit as _atexit
 import os as _os
 
 
-def _own_library(runpath):
+def _own_library(runpath: str) -> "str | None":
     """Where this package's libgpuglue is: what the loader would take without LD_LIBRARY_PATH."""
     origin = _os.path.dirname(_os.path.realpath(_core.__file__))
     for folder in filter(None, runpath.split(":")):
@@ -17,7 +17,7 @@ def _own_library(runpath):
     return None  # a system's package: wherever the loader finds it
 
 
-def _check_library():
+def _check_library() -> None:
     """Another package's libgpuglue on LD_LIBRARY_PATH would be loaded instead of ours."""
     loaded, version, runpath, wanted = _core._library()
     own = _own_library(runpath)
@@ -27,7 +27,7 @@ def _check_library():
         raise ImportError(f"gpuglue {wanted} was built for another version than {loaded} ({version})")
 
 
-def _foreign_libraries():
+def _foreign_libraries() -> "list[str]":
     folders = filter(None, _os.environ.get("LD_LIBRARY_PATH", "").split(":"))
     paths = (_os.path.join(folder, "libgpuglue.so") for folder in folders)
     return [path for path in paths if _os.path.exists(path)]

@@ -1,0 +1,420 @@
+"""What gpuglue exports; the compiled module's own docstrings say more."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Buffer as _HasBuffer
+from typing_extensions import Self
+
+_DeviceLike: TypeAlias = Device | str | SupportsIndex
+_StreamLike: TypeAlias = Stream | SupportsIndex | Any  # __cuda_stream__, torch, CuPy, numba
+_Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+_Order: TypeAlias = Literal["C", "F"]
+_OrderLike: TypeAlias = Literal["C", "F", "A", "K"]
+_Probe: TypeAlias = Literal["passive", "active", "isolated"]
+
+__version__: str
+
+def _library() -> tuple[str, str, str, str]: ...
+def _shutdown() -> None: ...
+def _register_plugin(path: str, /) -> None: ...
+def _add_library_directory(path: str, /) -> None: ...
+
+# ---- errors ----------------------------------------------------------------------------------------
+
+class Error(Exception):
+    """What a driver or gpuglue itself refused or failed at; the attributes are None where not known."""
+
+    status: str | None
+    backend: str | None
+    device: int | None
+    op: str | None
+    code: int | None
+    name: str | None
+    text: str | None
+    library: str | None
+    library_version: str | None
+    reports: tuple[BackendInfo, ...] | None
+
+class OutOfMemoryError(Error, MemoryError): ...
+class InvalidArgumentError(Error, ValueError): ...
+class BackendUnavailableError(Error): ...
+class UnsupportedError(Error): ...
+class DeviceError(Error): ...
+class DeviceLostError(DeviceError): ...
+class ForkError(Error): ...
+class NoDeviceWarning(RuntimeWarning): ...
+
+# ---- backends ----------------------------------------------------------------------------------------
+
+class BackendInfo(NamedTuple):
+    """What was found of one backend."""
+
+    name: str
+    status: str
+    reason: str
+    devices: int | None
+    library: str
+    version: str
+    plugin: str
+    plugin_version: str
+    found_by: str
+    priority: int
+    tried: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+def backends(probe: _Probe = "passive", timeout: float = 10.0) -> tuple[BackendInfo, ...]:
+    """One record per backend, the preferred ones first."""
+
+def available_backends() -> list[str]:
+    """Names of the backends that have a device. Initialises drivers."""
+
+def default_backend() -> str:
+    """The backend used where none is named."""
+
+def use_backend(selection: str, /) -> None:
+    """Choose the default backend: 'auto', 'name[,name…]' or '^name[,name…]'."""
+
+def devices(backend: str | None = None) -> list[Device]:
+    """The devices of one backend, or of all that are available."""
+
+# ---- devices -------------------------------------------------------------------------------------------
+
+class MemoryInfo(NamedTuple):
+    """Device memory, in bytes."""
+
+    free: int
+    total: int
+
+@final
+class Device:
+    """A device; there is one object for each."""
+
+    def __new__(cls, device: _DeviceLike | None = None, *, pci: str | None = None, uuid: object = None) -> Device: ...
+    @classmethod
+    def for_local_rank(cls, backend: str | None = None, /) -> Device:
+        """The device for this process among those of its node."""
+    @property
+    def backend(self) -> str: ...
+    @property
+    def ordinal(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def arch(self) -> str | None: ...
+    @property
+    def uuid(self) -> str | None: ...
+    @property
+    def pci_bus_id(self) -> str | None: ...
+    @property
+    def numa_node(self) -> int | None: ...
+    @property
+    def total_memory(self) -> int: ...
+    @property
+    def integrated(self) -> bool: ...
+    @property
+    def attributes(self) -> dict[str, int]: ...
+    @property
+    def default_stream(self) -> Stream: ...
+    @property
+    def per_thread_stream(self) -> Stream: ...
+    @property
+    def stream_priority_range(self) -> tuple[int, int]: ...
+    def memory_info(self) -> MemoryInfo:
+        """Free and total bytes now."""
+    def synchronize(self) -> None:
+        """Wait for all work of the device."""
+    def supports(self, op: str, /) -> bool:
+        """Whether it can do an operation, such as 'event_elapsed'."""
+    def use(self) -> None:
+        """Make it this thread's current device until the next use()."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+
+def current_device() -> Device:
+    """The device that calls of this thread without one use."""
+
+def current_stream(device: _DeviceLike | None = None) -> Stream:
+    """The stream that calls of this thread without one use."""
+
+def synchronize(device: _DeviceLike | None = None) -> None:
+    """Wait for all work of a device."""
+
+# ---- streams and events ------------------------------------------------------------------------------------
+
+@final
+class Stream:
+    """Work that runs in the order in which it was queued."""
+
+    def __new__(cls, device: _DeviceLike | None = None, nonblocking: bool = False, priority: int = 0) -> Stream: ...
+    @classmethod
+    def borrow(cls, obj: _StreamLike, device: _DeviceLike | None = None) -> Stream:
+        """Use a stream that someone else owns."""
+    @property
+    def device(self) -> Device: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def handle(self) -> int: ...
+    @property
+    def __cuda_stream__(self) -> Callable[[], tuple[int, int]]: ...
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p: ...
+    def synchronize(self) -> None:
+        """Wait until all work queued so far is done."""
+    def wait(self, other: Event | _StreamLike, /) -> None:
+        """Later work of this stream waits, on the device, for an event or a stream."""
+    def record(self, event: Event | None = None) -> Event:
+        """Mark the point that this stream has reached."""
+    def close(self) -> None:
+        """Give the stream up. Never waits."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Event:
+    """A point in the work of a stream."""
+
+    def __new__(cls, device: _DeviceLike | None = None, timing: bool = False, blocking: bool = False) -> Event: ...
+    @property
+    def device(self) -> Device | None: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def handle(self) -> int: ...
+    @property
+    def timing(self) -> bool: ...
+    @property
+    def blocking(self) -> bool: ...
+    def record(self, stream: _StreamLike | None = None) -> Self:
+        """Mark the point that a stream has reached."""
+    def synchronize(self) -> None:
+        """Wait until the recorded point is reached."""
+    def elapsed_since(self, start: Event, /) -> float:
+        """Milliseconds from what `start` recorded to what this event recorded."""
+    def close(self) -> None:
+        """Give the event up. Never waits."""
+
+@final
+class timer:
+    """Measures, on the device, the work that a with-block queues on a stream."""
+
+    def __new__(cls, stream: _StreamLike | None = None) -> timer: ...
+    @property
+    def ms(self) -> float: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+
+# ---- memory ------------------------------------------------------------------------------------------------
+
+@final
+class Buffer:
+    """A block of device or page-locked memory."""
+
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def stream(self) -> Stream | None: ...
+    @property
+    def kind(self) -> Literal["device", "pinned", "managed"]: ...
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    def record_use(self, stream: _StreamLike, /) -> None:
+        """Announce work on it that gpuglue did not submit."""
+    def release_captured(self) -> None:
+        """Say that no captured graph that used it will run again."""
+    def close(self) -> None:
+        """Give the memory back as soon as nothing uses it. Never waits."""
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+
+def alloc(nbytes: SupportsIndex, device: _DeviceLike | None = None, stream: _StreamLike | None = None) -> Buffer:
+    """Device memory, uninitialised."""
+
+def alloc_pinned(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> Buffer:
+    """Page-locked host memory, uninitialised."""
+
+def empty_pinned(
+    shape: _Shape, dtype: npt.DTypeLike = ..., order: _Order = "C", device: _DeviceLike | None = None
+) -> npt.NDArray[Any]:
+    """A NumPy array in page-locked memory."""
+
+def zeros_pinned(
+    shape: _Shape, dtype: npt.DTypeLike = ..., order: _Order = "C", device: _DeviceLike | None = None
+) -> npt.NDArray[Any]:
+    """A NumPy array of zeros in page-locked memory."""
+
+def copy(
+    dst: GPUArray | Buffer | _HasBuffer,
+    src: GPUArray | Buffer | _HasBuffer,
+    stream: _StreamLike | None = None,
+    *,
+    require_async: bool = False,
+) -> None:
+    """Copy between arrays, buffers and host memory."""
+
+def fill(dst: GPUArray | Buffer, value: Any, stream: _StreamLike | None = None) -> None:
+    """Set every element of an array, or the bytes of a buffer."""
+
+# ---- arrays --------------------------------------------------------------------------------------------------
+
+@final
+class GPUArray:
+    """A typed and shaped piece of device memory."""
+
+    def __new__(
+        cls,
+        shape_or_data: _Shape | _HasBuffer,
+        dtype: npt.DTypeLike = ...,
+        order: _OrderLike | None = None,
+        device: _DeviceLike | None = None,
+        stream: _StreamLike | None = None,
+    ) -> GPUArray: ...
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def gpudata(self) -> int: ...
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def base(self) -> object | None: ...
+    def get(self, out: npt.NDArray[Any] | None = None, stream: _StreamLike | None = None) -> npt.NDArray[Any]:
+        """The elements as a NumPy array, finished on return."""
+    def set(self, a: npt.ArrayLike, stream: _StreamLike | None = None) -> None:
+        """Copy from an array of equal shape and dtype."""
+    def get_async(self, out: npt.NDArray[Any] | None = None, stream: _StreamLike | None = None) -> npt.NDArray[Any]:
+        """Like get, but may return before the data is there."""
+    def set_async(self, a: npt.ArrayLike, stream: _StreamLike | None = None) -> None:
+        """Like set, but may return before the source was read."""
+    def item(self, *index: SupportsIndex) -> Any:
+        """One element as a Python scalar."""
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python scalars."""
+    def fill(self, value: Any, stream: _StreamLike | None = None) -> None:
+        """Set every element."""
+    def copy(self, stream: _StreamLike | None = None) -> GPUArray:
+        """A new array with the same elements."""
+    def record_use(self, stream: _StreamLike, /) -> None:
+        """Announce work on it that gpuglue did not submit."""
+    def __array__(self, *args: Any) -> npt.NDArray[Any]: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+def to_gpu(a: npt.ArrayLike, device: _DeviceLike | None = None, stream: _StreamLike | None = None) -> GPUArray:
+    """Copy a NumPy array, or what numpy.asarray makes one of, to a new GPUArray."""
+
+def empty(
+    shape: _Shape,
+    dtype: npt.DTypeLike = ...,
+    order: _Order = "C",
+    device: _DeviceLike | None = None,
+    stream: _StreamLike | None = None,
+) -> GPUArray:
+    """A new, uninitialised array."""
+
+def zeros(
+    shape: _Shape,
+    dtype: npt.DTypeLike = ...,
+    order: _Order = "C",
+    device: _DeviceLike | None = None,
+    stream: _StreamLike | None = None,
+) -> GPUArray:
+    """An array of zeros."""
+
+def ones(
+    shape: _Shape,
+    dtype: npt.DTypeLike = ...,
+    order: _Order = "C",
+    device: _DeviceLike | None = None,
+    stream: _StreamLike | None = None,
+) -> GPUArray:
+    """An array of ones."""
+
+def full(
+    shape: _Shape,
+    fill_value: Any,
+    dtype: npt.DTypeLike | None = None,
+    order: _Order = "C",
+    device: _DeviceLike | None = None,
+    stream: _StreamLike | None = None,
+) -> GPUArray:
+    """An array of one value."""
+
+def empty_like(
+    a: Any,
+    dtype: npt.DTypeLike | None = None,
+    order: _OrderLike = "K",
+    device: _DeviceLike | None = None,
+    stream: _StreamLike | None = None,
+) -> GPUArray:
+    """An uninitialised array in the likeness of another."""
+
+def zeros_like(
+    a: Any,
+    dtype: npt.DTypeLike | None = None,
+    order: _OrderLike = "K",
+    device: _DeviceLike | None = None,
+    stream: _StreamLike | None = None,
+) -> GPUArray:
+    """Zeros in the likeness of another array."""
+
+def ones_like(
+    a: Any,
+    dtype: npt.DTypeLike | None = None,
+    order: _OrderLike = "K",
+    device: _DeviceLike | None = None,
+    stream: _StreamLike | None = None,
+) -> GPUArray:
+    """Ones in the likeness of another array."""
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: npt.DTypeLike | None = None,
+    order: _OrderLike = "K",
+    device: _DeviceLike | None = None,
+    stream: _StreamLike | None = None,
+) -> GPUArray:
+    """One value in the likeness of another array."""
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: npt.DTypeLike | None = None,
+    device: _DeviceLike | None = None,
+    stream: _StreamLike | None = None,
+) -> GPUArray:
+    """numpy.arange, computed on the host and copied to a new array."""

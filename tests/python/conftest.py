@@ -1,6 +1,7 @@
 """One body of tests for every backend. The vendor's library is fixed per process, so the suite is run once
-per backend: `pytest --backend host`, `--backend cuda-sim` (GPUGLUE_TEST_SIM_CUDA names the simulated
-library) or `--backend cuda`; without the option GPUGLUE_BACKEND decides, else host.
+per backend: `pytest --backend host`, `--backend cuda-sim` or `--backend cuda`; without the option
+GPUGLUE_BACKEND decides, else host. The tests' own libraries are found in GPUGLUE_TEST_LIBRARIES, else in
+build/plain/tests; GPUGLUE_TEST_GATE and GPUGLUE_TEST_SIM_CUDA name one of them.
 
 A backend that is absent skips its tests, or fails them where GPUGLUE_REQUIRE names it. Tests do not look
 at the backend's name: they ask the device what it supports."""
@@ -15,7 +16,7 @@ import threading
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILT = ROOT / "build" / "plain" / "tests"
+BUILT = pathlib.Path(os.environ.get("GPUGLUE_TEST_LIBRARIES") or ROOT / "build" / "plain" / "tests")
 
 
 def pytest_addoption(parser):
@@ -82,10 +83,10 @@ def stream(device):
 @pytest.fixture
 def sim_library():
     """The simulated CUDA driver, for tests that need a driver to misbehave."""
-    path = pathlib.Path(os.environ.get("GPUGLUE_TEST_SIM_CUDA") or BUILT / "sim/cuda/libcuda.so.1")
-    if not path.exists():
-        pytest.skip("the simulated driver was not built")
-    return str(path)
+    try:
+        return str(built("GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"))
+    except pytest.UsageError as error:
+        pytest.skip(str(error))
 
 
 class Gate:

@@ -1,5 +1,6 @@
 """What `import gpuglue` costs and touches: it must be cheap and load nothing of a vendor's."""
 
+import ast
 import os
 import pathlib
 import shutil
@@ -81,6 +82,17 @@ def test_every_function_type_and_method_has_a_docstring():
         bare += [name] if not value.__doc__ else []
         bare += [f"{name}.{key}" for key, member in members if not key.startswith("__") and not member.__doc__]
     assert bare == []
+
+
+def test_the_stub_has_the_names_that_there_are():
+    stub = ast.parse((pathlib.Path(gg.__file__).parent / "_core.pyi").read_text())
+    types = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+    names = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)} | set(types)
+    assert names == {name for name in dir(gg._core) if not name.startswith("__")}
+    for name in ("Device", "Stream", "Event", "timer", "Buffer", "GPUArray"):
+        members = {node.name for node in types[name].body if isinstance(node, ast.FunctionDef)}
+        there = {key for key in vars(getattr(gg, name)) if not key.startswith("__")}
+        assert {key for key in members if not key.startswith("__")} == there
 
 
 def test_exceptions_are_also_the_built_in_ones():
