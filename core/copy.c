@@ -121,6 +121,15 @@ static void mark_captured(struct job *job)
         atomic_store(&job->dst.memory->captured, 1);
 }
 
+static void count(struct job *job, uint64_t *ticket)
+{
+    *ticket = ggi_stream_submitted(job->stream);
+    if (job->src.memory)
+        ggi_memory_used(job->src.memory, job->stream, *ticket);
+    if (job->dst.memory)
+        ggi_memory_used(job->dst.memory, job->stream, *ticket);
+}
+
 /* Queue it and count it. On a capturing stream nothing runs, so there is nothing to count. */
 static gg_status submit(struct job *job, void *dst, const void *src, enum gg_copy_kind kind,
                         bool pageable, bool capturing, uint64_t *ticket)
@@ -135,13 +144,35 @@ static gg_status submit(struct job *job, void *dst, const void *src, enum gg_cop
         mark_captured(job);
         return status;
     }
-    *ticket = ggi_stream_submitted(stream);
+    count(job, ticket);
     if (kind == GG_COPY_D2H)
         atomic_store_explicit(&stream->to_host, *ticket, memory_order_relaxed);
-    if (job->src.memory)
-        ggi_memory_used(job->src.memory, stream, *ticket);
-    if (job->dst.memory)
-        ggi_memory_used(job->dst.memory, stream, *ticket);
+    return status;
+}
+
+/* One aligned word needs no slot: drivers take its value with the command. */
+static bool is_word(const struct job *job)
+{
+    size_t size = job->nbytes;
+    bool fits = size == 1 || size == 2 || size == 4 || (size == 8 && job->device->writes_words);
+    return fits && (uintptr_t)job->dst.pointer % size == 0;
+}
+
+static gg_status word_to_device(struct job *job)
+{
+    struct gg_stream_impl *stream = job->stream->impl;
+    const struct gg_backend_ops *ops = job->device->ops;
+    gg_op op = job->nbytes == 8 ? GG_OP_write_word : GG_OP_fill;
+    uint64_t word = 0, ticket;
+    uint32_t half;
+    memcpy(&word, job->src.pointer, job->nbytes);
+    memcpy(&half, &word, sizeof half); /* fill reads the first bytes, whatever the byte order */
+    ggi_begin(job->device, op, job->stream, job->nbytes);
+    gg_status status = op == GG_OP_write_word
+                           ? ops->write_word(stream, job->dst.pointer, word)
+                           : ops->fill(stream, job->dst.pointer, half, (uint32_t)job->nbytes, 1);
+    status = ggi_end(job->device, op, job->stream, job->nbytes, status);
+    count(job, &ticket);
     return status;
 }
 
@@ -277,7 +308,9 @@ static gg_status host_and_device(struct job *job, enum gg_copy_kind kind, bool c
         return direct_copy(job, kind, capturing);
     if (!small)
         return pageable_copy(job, kind);
-    return kind == GG_COPY_H2D ? through_ring_to_device(job) : through_ring_to_host(job);
+    if (kind == GG_COPY_D2H)
+        return through_ring_to_host(job);
+    return is_word(job) ? word_to_device(job) : through_ring_to_device(job);
 }
 
 static gg_status run(struct job *job)

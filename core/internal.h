@@ -104,6 +104,7 @@ struct gg_device {
     uint32_t flags; /* enum gg_device_flag */
     _Atomic(struct gg_device_impl *) impl; /* NULL until the first call that needs it */
     struct gg_stream *default_stream;      /* set before impl */
+    bool writes_words;                     /* ops->write_word works; set before impl */
     pthread_mutex_t lock;                  /* opening, the list of streams */
     struct gg_stream *streams;             /* all that are alive; under lock */
     pthread_mutex_t spare_lock;

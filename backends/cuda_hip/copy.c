@@ -70,3 +70,13 @@ gg_status twin_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
         return twin_fail(code, "%zu times a pattern of %u bytes at %p", count, pattern_size, dst);
     return GG_OK;
 }
+
+gg_status twin_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value)
+{
+    struct twin_guard guard;
+    int code = twin_enter(&guard, TWIN_AT_write_word, stream->device, stream);
+    if (!code)
+        code = twin_driver.write_word(stream->native, dst, value, 0);
+    twin_leave(&guard);
+    return code ? twin_fail(code, "8 bytes to %p", dst) : GG_OK;
+}

@@ -140,6 +140,12 @@ gg_status twin_device_memory_info(struct gg_device_impl *device, uint64_t *free,
     return GG_OK;
 }
 
+static bool writes_64_bits(const struct gg_device_impl *device)
+{
+    int value = 0;
+    return !twin_driver.device_attribute(&value, twin.word_attribute, device->device) && value;
+}
+
 /* The optional rows, by the operation that is nothing without them. */
 static const struct {
     gg_op op;
@@ -154,8 +160,9 @@ static const struct {
 
 int32_t twin_device_supports(struct gg_device_impl *device, gg_op op)
 {
+    if (op == GG_OP_write_word)
+        return twin.writes_words && twin_driver.write_word && writes_64_bits(device);
     void (*function)(void) = NULL;
-    (void)device; /* it is the driver that has them or not */
     for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++) {
         if (optional[i].op != op)
             continue;

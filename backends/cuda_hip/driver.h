@@ -59,8 +59,10 @@ struct twin {
     int invalid_value, not_ready, not_supported;
     const int *attributes; /* by gg_attribute; negative: the vendor has none */
     int integrated;        /* the attribute */
+    int word_attribute;    /* of devices that write_word works on */
     unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
     int capture_relaxed;
+    bool writes_words;  /* write_word takes any device memory */
     bool frees_ordered; /* mem_free_ordered takes memory of mem_alloc, and waits for nothing */
     int version_min;
     /* Handles that name no stream object. 0 and 1 mean the default stream to everyone. */
@@ -209,6 +211,7 @@ gg_status twin_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
                     enum gg_copy_kind kind, int32_t pageable);
 gg_status twin_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
                     uint32_t pattern_size, size_t count);
+gg_status twin_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
 
 gg_status twin_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
 gg_status twin_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,

@@ -228,6 +228,9 @@ struct gg_backend_ops {
     /* Whether an optional slot that the table has works with this driver on this device (0 or 1).
      * NULL: what the table has works. */
     int32_t (*device_supports)(struct gg_device_impl *device, gg_op op);
+    /* Write 8 bytes at @p dst, aligned to 8, in stream order, without reading host memory later: where a
+     * driver can do this it is cheaper than the smallest copy. */
+    gg_status (*write_word)(struct gg_stream_impl *stream, void *dst, uint64_t value);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */
