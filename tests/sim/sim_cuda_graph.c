@@ -87,28 +87,28 @@ static void describe(const struct sim_capture *capture, cuuint64_t *id, CUgraph 
 
 CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
                                    cuuint64_t *id_out, CUgraph *graph_out,
-                                   const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+                                   const CUgraphNode **nodes_out, size_t *count_out)
 {
     struct sim_queue *queue;
     CUresult result = capture_info("cuStreamGetCaptureInfo_v2", hStream, &queue, captureStatus_out);
     if (result)
         return result;
     if (queue->capture)
-        describe(queue->capture, id_out, graph_out, dependencies_out, numDependencies_out);
+        describe(queue->capture, id_out, graph_out, nodes_out, count_out);
     return cuda_leave(SIM_OK);
 }
 
 CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
                                    cuuint64_t *id_out, CUgraph *graph_out,
-                                   const CUgraphNode **dependencies_out,
-                                   const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+                                   const CUgraphNode **nodes_out,
+                                   const CUgraphEdgeData **edgeData_out, size_t *count_out)
 {
     struct sim_queue *queue;
     CUresult result = capture_info("cuStreamGetCaptureInfo_v3", hStream, &queue, captureStatus_out);
     if (result)
         return result;
     if (queue->capture) {
-        describe(queue->capture, id_out, graph_out, dependencies_out, numDependencies_out);
+        describe(queue->capture, id_out, graph_out, nodes_out, count_out);
         if (edgeData_out)
             *edgeData_out = NULL;
     }
