@@ -1,4 +1,4 @@
-/* Handle tables: slots are never given back, so a stale or invented handle is found, not followed. */
+/* Handle tables: slots are never given back, so a stale or invented handle is found out. */
 #include "sim_engine.h"
 
 #include <stdlib.h>
