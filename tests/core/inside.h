@@ -55,10 +55,11 @@ static inline void check_same(const char *text, const char *same, const char *fi
 
 static inline const char *error_message(void)
 {
-    static struct gg_error error;
-    error.struct_size = sizeof error;
-    gg_last_error(&error);
-    return error.message;
+    struct gg_error *error = calloc(1, sizeof *error); /* not freed: the case ends soon */
+    CHECK(error != NULL);
+    error->struct_size = sizeof *error;
+    gg_last_error(error);
+    return error->message;
 }
 
 /* @p body in a forked child; the status that wait gives. */
