@@ -37,19 +37,18 @@ PyObject *py_device_wrap(struct py_state *state, gg_device *device)
 int py_device_open(struct py_state *state, gg_device *device)
 {
     gg_stream *stream;
-    struct py_device *self = device_find(state, device);
-    if (self && self->opened)
+    PyObject *object = py_device_wrap(state, device);
+    if (!object)
+        return -1;
+    struct py_device *self = (struct py_device *)(void *)object;
+    Py_DECREF(object); /* the state keeps it */
+    if (self->opened)
         return 0;
     PyThreadState *thread = PyEval_SaveThread();
     gg_status status = gg_device_default_stream(device, &stream); /* opens the device */
     PyEval_RestoreThread(thread);
-    if (status) {
-        py_raise(state, status);
-        return -1;
-    }
-    if (self)
-        self->opened = true;
-    return 0;
+    self->opened = !status;
+    return py_check(state, status);
 }
 
 static int find_by_ordinal(struct py_state *state, PyObject *object, gg_device **out)
