@@ -1,0 +1,147 @@
+"""Every dtype of fixed size goes to the device and back unchanged; others are refused with advice."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import gpuglue as gg
+
+COUNT = 200 if os.environ.get("GPUGLUE_TEST_FULL") else 20
+RANDOM = settings(max_examples=COUNT, deadline=None, suppress_health_check=list(HealthCheck))
+
+SIMPLE = "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16 S1 S9 U1 U4 V5 M8[D] M8[ns] m8[s] >i4 >f8 >c8 >U3".split()
+STRUCTURED = [
+    np.dtype([("a", "i4"), ("b", "f8")]),
+    np.dtype([("a", "i1"), ("b", "f8")], align=True),
+    np.dtype([("name", "S3"), ("matrix", "f4", (2, 2)), ("inner", [("x", "u1"), ("y", "?")])]),
+]
+DTYPES = [np.dtype(name) for name in SIMPLE] + STRUCTURED
+
+
+def bits(dtype, shape, order, seed=0):
+    """An array of random bytes; where not every pattern of bits is a value, of small ones."""
+    raw = np.random.default_rng(seed).integers(0, 255, int(np.prod(shape)) * dtype.itemsize, dtype="u1")
+    if dtype.kind == "b":
+        raw &= 1
+    if dtype.kind == "U":
+        return np.asarray(raw[: int(np.prod(shape))].astype(dtype).reshape(shape), order=order)
+    return np.ndarray(shape, dtype, raw.tobytes(), order=order)
+
+
+def same(one, other):
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    return one.size == 0 or (one.strides == other.strides and one.tobytes("A") == other.tobytes("A"))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_dtype_goes_there_and_back(device, dtype, order):
+    host = bits(dtype, (3, 4), order)
+    made = gg.to_gpu(host, device)
+    assert made.dtype == dtype and made.itemsize == dtype.itemsize
+    assert same(made.get(), host)
+
+
+@RANDOM
+@given(
+    dtype=st.sampled_from(DTYPES),
+    shape=st.lists(st.integers(0, 7), max_size=5).map(tuple),
+    order=st.sampled_from("CF"),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_shape_goes_there_and_back(device, dtype, shape, order, seed):
+    host = bits(dtype, shape, order, seed)
+    made = gg.to_gpu(host, device)
+    assert same(made.get(), host) and made.nbytes == host.nbytes
+    out = np.empty(shape, dtype)
+    assert made.get(out).tobytes() == host.tobytes()
+    assert made.strides == host.strides or not made.size
+    other = gg.empty(shape, dtype, device=device)
+    other.set(host)
+    assert other.get().tobytes() == host.tobytes()
+
+
+@RANDOM
+@given(
+    shape=st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple),
+    steps=st.lists(st.sampled_from([-2, -1, 1, 2, 3]), min_size=4, max_size=4),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_view_of_a_host_array_goes_there_and_back(device, shape, steps, seed):
+    whole = np.random.default_rng(seed).random(shape)
+    view = whole.T[tuple(slice(None, None, step) for step in steps[: len(shape)])]
+    made = gg.to_gpu(view, device)
+    assert (made.get() == view).all()
+    target = np.zeros_like(whole).T[tuple(slice(None, None, step) for step in steps[: len(shape)])]
+    assert (made.get(target) == view).all()
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind != "V"], ids=str)
+def test_fill_repeats_an_element_of_any_dtype(device, dtype):
+    value = bits(dtype, (1,), "C", 3)[0]
+    expected = np.full((2, 3), value, dtype)
+    made = gg.full((2, 3), value, dtype, device=device)
+    assert made.get().tobytes() == expected.tobytes()
+
+
+def test_fill_takes_structures_and_elements_of_any_length(device):
+    pair = gg.full(3, (1, 2.5), STRUCTURED[0], device=device)
+    assert pair.tolist() == [(1, 2.5)] * 3
+    long = gg.full(3, b"x" * 70000, "S70001", device=device)  # more than one fill pattern can have
+    assert long.tolist() == [b"x" * 70000] * 3
+
+
+@pytest.mark.parametrize("dtype", ["S", "U"])
+def test_strings_without_a_length_get_one_as_in_numpy(device, dtype):
+    assert gg.zeros(3, dtype, device=device).dtype == np.zeros(3, dtype).dtype
+
+
+def test_the_default_is_float64(device):
+    for made in (gg.GPUArray(3, device=device), gg.empty(3, device=device), gg.ones(3, None, device=device)):
+        assert made.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "int4"])
+def test_dtypes_of_ml_dtypes_go_there_and_back(device, name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    host = np.arange(6).astype(getattr(ml_dtypes, name)).reshape(2, 3)
+    made = gg.to_gpu(host, device)
+    assert made.dtype == host.dtype and (made.get() == host).all()
+    assert (gg.ones_like(made).get() == np.ones_like(host)).all()
+
+
+# ---- refused ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [object, [("a", "i4"), ("b", object)]])
+def test_objects_are_refused_with_advice(device, dtype):
+    with pytest.raises(TypeError, match="Python objects.*astype"):
+        gg.empty(3, dtype, device=device)
+    with pytest.raises(TypeError, match="Python objects.*astype"):
+        gg.to_gpu(np.empty(3, dtype), device)
+
+
+def test_variable_strings_are_refused_with_advice(device):
+    if not hasattr(getattr(np, "dtypes", None), "StringDType"):
+        pytest.skip("this NumPy has no variable-width strings")
+    with pytest.raises(TypeError, match="no fixed size.*astype"):
+        gg.to_gpu(np.array(["a", "bc"], np.dtypes.StringDType()), device)
+
+
+def test_subarrays_are_refused_with_advice(device):
+    with pytest.raises(TypeError, match="append its shape"):
+        gg.empty(3, "(2,)f4", device=device)
+
+
+def test_ragged_lists_are_refused(device):
+    with pytest.raises((TypeError, ValueError)):
+        gg.to_gpu([[1, 2], [3]], device)
+
+
+def test_dtypes_that_do_not_exist_are_refused(device):
+    with pytest.raises(TypeError, match="nonsense"):
+        gg.empty(3, "nonsense", device=device)

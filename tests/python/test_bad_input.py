@@ -1,0 +1,160 @@
+"""Bad input: each message says what was given, what was expected and what to do."""
+
+import numpy as np
+import pytest
+
+import gpuglue as gg
+
+MAKERS = [gg.empty, gg.zeros, gg.ones, gg.GPUArray, lambda shape, **k: gg.full(shape, 1, **k), gg.empty_pinned]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("shape", [-1, (2, -3), [0, -1]])
+def test_negative_shapes_are_refused_with_the_shape(device, make, shape):
+    with pytest.raises(ValueError) as caught:
+        make(shape, device=device)
+    assert repr(shape) in str(caught.value) and "negative" in str(caught.value)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("shape", [(2**40, 2**40), (2**62, 2), 2**63, (0, 2**62, 2**62), (1, 10**30)])
+def test_overflowing_shapes_are_refused_with_the_shape(device, make, shape):
+    with pytest.raises(ValueError) as caught:
+        make(shape, device=device)
+    assert repr(shape) in str(caught.value) and "too large" in str(caught.value)
+
+
+def test_shapes_whose_bytes_overflow_are_refused(device):
+    gg.empty((2**62, 0), "i1", device=device)
+    with pytest.raises(ValueError, match="float64 is too large"):
+        gg.empty(2**61, device=device)
+
+
+@pytest.mark.parametrize("shape", [1.5, (1.5,), ["a"], (None,), {2, 3}, "3", None])
+def test_shapes_are_made_of_ints(device, shape):
+    with pytest.raises(TypeError):
+        gg.empty(shape, device=device)
+
+
+@pytest.mark.parametrize("data", [[1.5, 2.0], "text", None, 2.5, {1: 2}, object()])
+def test_what_is_neither_shape_nor_data_is_refused(device, data):
+    with pytest.raises(TypeError, match="shape|buffer"):
+        gg.GPUArray(data, device=device)
+
+
+def test_too_many_dimensions_are_refused(device):
+    with pytest.raises(ValueError, match="65 dimensions"):
+        gg.empty((1,) * 65, device=device)
+
+
+@pytest.mark.parametrize("order", ["X", "", "CF", 3, b"C"])
+def test_orders_are_letters(device, order):
+    with pytest.raises(ValueError, match="'C', 'F', 'A', 'K'"):
+        gg.empty(3, order=order, device=device)
+
+
+@pytest.mark.parametrize("allocate", [gg.alloc, gg.alloc_pinned])
+def test_sizes_are_not_negative_and_whole(device, allocate):
+    with pytest.raises(ValueError, match="nbytes must be 0 or more, got -1"):
+        allocate(-1, device)
+    with pytest.raises(TypeError, match="nbytes must be an int, got 1.5"):
+        allocate(1.5, device)
+
+
+TOO_LARGE = {
+    "alloc": lambda device: gg.alloc(2**50, device),
+    "alloc much more": lambda device: gg.alloc(2**62, device),
+    "empty": lambda device: gg.empty(2**47, device=device),
+    "alloc_pinned": lambda device: gg.alloc_pinned(2**50, device),
+}
+
+
+@pytest.mark.parametrize("make", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_out_of_memory_is_a_memory_error_with_sizes(device, make):
+    with pytest.raises(MemoryError) as caught:
+        make(device)
+    error = caught.value
+    assert isinstance(error, gg.OutOfMemoryError) and isinstance(error, gg.Error)
+    assert any(str(2**power) in str(error) for power in (50, 62)) and "free" in str(error)
+    assert (error.backend, error.status) == (device.backend, "ERR_OUT_OF_MEMORY")
+    assert gg.zeros(10, device=device).get().sum() == 0  # all goes on
+
+
+def test_sizes_beyond_64_bits_are_out_of_memory_too(device):
+    with pytest.raises(MemoryError):
+        gg.alloc(10**30, device)
+
+
+@pytest.mark.parametrize("call", ["empty", "to_gpu", "alloc", "copy", "fill", "full", "arange"])
+def test_unknown_and_missing_arguments_are_named(call):
+    function = getattr(gg, call)
+    with pytest.raises(TypeError, match=f"{call}.*missing"):
+        function()
+    with pytest.raises(TypeError, match=f"{call}.*nonsense"):
+        function(1, 2, nonsense=3) if call in ("copy", "fill", "full") else function(1, nonsense=3)
+
+
+def test_set_names_both_shapes_and_dtypes(device):
+    made = gg.zeros((2, 3), "f4", device=device)
+    with pytest.raises(ValueError, match=r"destination \(2, 3\), source \(3, 2\)"):
+        made.set(np.zeros((3, 2), "f4"))
+    with pytest.raises(TypeError, match="destination float32, source float64"):
+        made.set(np.zeros((2, 3)))
+
+
+def test_set_and_get_take_memory_only(device):
+    made = gg.zeros(3, device=device)
+    for wrong in ([1, 2, 3], 5, "abc"):
+        with pytest.raises(TypeError, match="source of a copy"):
+            made.set(wrong)
+        with pytest.raises(TypeError, match="destination of a copy"):
+            made.get(wrong)
+
+
+def test_get_does_not_write_to_read_only_arrays(device):
+    out = np.zeros(3)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        gg.ones(3, device=device).get(out)
+    assert not out.any()
+
+
+def test_device_data_is_no_host_data(device):
+    for data in (gg.zeros(3, device=device), gg.alloc(8, device)):
+        with pytest.raises(TypeError, match="expected host data"):
+            gg.to_gpu(data)
+        with pytest.raises(TypeError, match="expected host data"):
+            gg.GPUArray(data)
+
+
+@pytest.mark.parametrize("stream", ["text", 1.5, object()])
+def test_what_is_no_stream_is_refused(device, stream):
+    with pytest.raises(TypeError):
+        gg.zeros(3, device=device, stream=stream)
+
+
+def test_a_closed_stream_is_refused(device):
+    stream = gg.Stream(device)
+    stream.close()
+    made = gg.zeros(3, device=device)
+    for use in (made.get, made.copy, made.get_async):
+        with pytest.raises(ValueError, match="closed"):
+            use(stream=stream)
+
+
+def test_a_stream_of_another_device_is_refused(device, second_device):
+    stream, made = gg.Stream(second_device), gg.zeros(3, device=device)
+    with pytest.raises(ValueError, match="belongs to"):
+        made.get(stream=stream)
+    with pytest.raises(ValueError, match="belongs to"):
+        gg.zeros(3, device=device, stream=stream)
+
+
+def test_failed_calls_leave_the_destination_alone(device):
+    out = np.full(3, 7.0)
+    with pytest.raises(ValueError):
+        gg.copy(out, gg.zeros(4, device=device))
+    made = gg.full(3, 7.0, device=device)
+    with pytest.raises(TypeError):
+        made.set(np.zeros(3, "f4"))
+    assert (out == 7).all() and (made.get() == 7).all()
