@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static _Thread_local struct ggi_thread *mine;
 static struct ggi_thread orphan; /* shared by threads for which there was no memory */
@@ -39,18 +40,27 @@ struct ggi_thread *ggi_thread(void)
 
 /* ---- the current device ---- */
 
+/* "cuda:1" names a backend; "1", "pci:…" and "uuid:…" do not. */
+static size_t backend_in(const char *text)
+{
+    size_t length = strcspn(text, ":");
+    bool ordinal = text[0] >= '0' && text[0] <= '9';
+    bool address = !strncasecmp(text, "pci:", 4) || !strncasecmp(text, "uuid:", 5);
+    return ordinal || address ? 0 : length;
+}
+
 /* A GPUGLUE_DEVICE with a backend's name that GPUGLUE_BACKEND rules out is a contradiction. */
-static gg_status check_agreement(const char *text, const char *colon)
+static gg_status check_agreement(const char *text)
 {
     const char *chosen = ggi_host_api()->get_env("GPUGLUE_BACKEND");
+    size_t length = backend_in(text);
     struct gg_backend *backend;
-    size_t length = colon ? (size_t)(colon - text) : strlen(text);
-    if (!chosen || !chosen[0] || !strcmp(chosen, "auto"))
+    if (!length || !chosen || !chosen[0] || chosen[0] == '^' || !strcasecmp(chosen, "auto"))
         return GG_OK;
     gg_status status = ggi_backend_default(&backend);
     if (status)
         return status;
-    if (strlen(backend->name) == length && !strncmp(backend->name, text, length))
+    if (strlen(backend->name) == length && !strncasecmp(backend->name, text, length))
         return GG_OK;
     return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                     "GPUGLUE_DEVICE=%s names another backend than GPUGLUE_BACKEND=%s gives (\"%s\"): "
@@ -62,16 +72,11 @@ static gg_status check_agreement(const char *text, const char *colon)
 static gg_status device_of_environment(gg_device **out)
 {
     const char *text = ggi_host_api()->get_env("GPUGLUE_DEVICE");
-    gg_status status;
     *out = NULL;
     if (!text || !text[0])
         return GG_OK;
-    if (text[0] < '0' || text[0] > '9') {
-        status = check_agreement(text, strchr(text, ':'));
-        if (status)
-            return status;
-    }
-    return gg_device_find(text, out);
+    gg_status status = check_agreement(text);
+    return status ? status : gg_device_find(text, out);
 }
 
 /* What the environment says is read once for each default backend, since gg_use_backend may change

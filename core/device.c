@@ -8,6 +8,8 @@
 gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend, int32_t ordinal)
 {
     struct gg_device_info info = {.struct_size = sizeof info};
+    const char *debug = ggi_host_api()->get_env("GPUGLUE_DEBUG");
+    atomic_store(&ggi_debug_sync, debug && !strcmp(debug, "sync"));
     memset(device, 0, sizeof *device);
     device->backend = backend;
     device->ops = &backend->ops;
@@ -214,14 +216,34 @@ static gg_status wait_by_event(struct gg_device *device)
     return status;
 }
 
-/* drain_lock keeps the list of streams from shrinking; a drain that finds it taken does not wait. */
+/* References to the streams of a device, so that waiting for them needs no lock. */
+static size_t hold_streams(struct gg_device *device, gg_stream ***out)
+{
+    size_t count = 0, held = 0;
+    pthread_mutex_lock(&device->lock);
+    for (gg_stream *stream = device->streams; stream; stream = stream->next)
+        count++;
+    gg_stream **streams = malloc(count * sizeof *streams);
+    for (gg_stream *stream = device->streams; stream && streams; stream = stream->next)
+        if (ggi_stream_try_retain(stream))
+            streams[held++] = stream;
+    pthread_mutex_unlock(&device->lock);
+    *out = streams;
+    return held;
+}
+
+/* Ours first, since those waits can be interrupted; then what is left, without a limit. */
 static gg_status wait_by_streams(struct gg_device *device)
 {
+    gg_stream **streams;
+    size_t count = hold_streams(device, &streams);
     gg_status status = GG_OK;
-    pthread_mutex_lock(&device->drain_lock);
-    for (gg_stream *stream = ggi_streams_of(device); stream && !status; stream = stream->next)
-        status = ggi_stream_finish(stream, true);
-    pthread_mutex_unlock(&device->drain_lock);
+    for (size_t i = 0; i < count; i++) {
+        if (!status)
+            status = ggi_stream_finish(streams[i], true);
+        gg_stream_release(streams[i]);
+    }
+    free(streams);
     if (status)
         return status;
     ggi_begin(device, GG_OP_device_synchronize, NULL, 0);

@@ -68,7 +68,11 @@ void ggi_trace_pre(struct gg_device *device, gg_op op, const void *stream, uint6
 void ggi_trace_post(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes,
                     gg_status status);
 
-/* Around each call of the table: one load when no tracer is installed and all goes well. */
+/* GPUGLUE_DEBUG=sync: each submission is waited for, so that its own failure is found at its own site. */
+extern _Atomic(bool) ggi_debug_sync;
+gg_status ggi_sync_after(struct gg_device *device, gg_op op, const void *stream, gg_status status);
+
+/* Around each call of the table: two loads when no tracer is installed and all goes well. */
 static inline void ggi_begin(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes)
 {
     if (atomic_load_explicit(&ggi_tracer, memory_order_acquire))
@@ -77,6 +81,8 @@ static inline void ggi_begin(struct gg_device *device, gg_op op, const void *str
 static inline gg_status ggi_end(struct gg_device *device, gg_op op, const void *stream,
                                 uint64_t bytes, gg_status status)
 {
+    if (atomic_load_explicit(&ggi_debug_sync, memory_order_relaxed))
+        status = ggi_sync_after(device, op, stream, status);
     if (atomic_load_explicit(&ggi_tracer, memory_order_acquire))
         ggi_trace_post(device, op, stream, bytes, status);
     return status <= GG_NOT_READY ? status : ggi_op_failed(device, op, status);
@@ -193,6 +199,8 @@ struct ggi_keep {
 
 gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
                          gg_stream **out);
+/* A reference, unless the last one is gone already. */
+bool ggi_stream_try_retain(gg_stream *stream);
 /* The newest stream of the device, and by `next` all others. What is reached stays in the list while
  * drain_lock is held: streams are added at the head, and only a drain takes them out. */
 gg_stream *ggi_streams_of(struct gg_device *device);

@@ -201,8 +201,8 @@ gg_status ggi_stream_keep(gg_stream *stream, uint64_t ticket, void (*release)(vo
     return GG_OK;
 }
 
-/* Takes the whole list, lets go of what has passed and puts the rest back, so that no lock is held
- * while an owner is released. */
+/* Takes the whole list, lets go of what has passed and puts the rest back: the list needs no lock. A
+ * release callback may run under locks of ours, which is why it must not call gpuglue. */
 void ggi_stream_release_keeps(gg_stream *stream, bool all)
 {
     uint64_t passed = atomic_load_explicit(&stream->completed, memory_order_acquire);

@@ -153,6 +153,15 @@ void gg_stream_retain(gg_stream *stream)
     atomic_fetch_add_explicit(&stream->refs, 1, memory_order_relaxed);
 }
 
+bool ggi_stream_try_retain(gg_stream *stream)
+{
+    int64_t refs = atomic_load(&stream->refs);
+    while (refs > 0)
+        if (atomic_compare_exchange_weak(&stream->refs, &refs, refs + 1))
+            return true;
+    return false;
+}
+
 void gg_stream_release(gg_stream *stream)
 {
     if (stream && atomic_fetch_sub(&stream->refs, 1) == 1)

@@ -1,4 +1,4 @@
-/* trace.c: what a tracer is told before and after each operation of a device. */
+/* trace.c: looking on: what a tracer is told before and after each operation, and GPUGLUE_DEBUG. */
 #include "internal.h"
 
 _Atomic(const struct gg_tracer *) ggi_tracer;
@@ -41,4 +41,23 @@ void ggi_trace_post(struct gg_device *device, gg_op op, const void *stream, uint
     struct gg_trace trace = describe(device, op, stream, bytes, status);
     if (tracer && tracer->post)
         tracer->post(tracer->user, &trace);
+}
+
+_Atomic(bool) ggi_debug_sync;
+
+/* Only what runs later on the device has a failure that would show elsewhere. */
+static bool runs_later(gg_op op)
+{
+    return op == GG_OP_copy || op == GG_OP_fill || op == GG_OP_write_word;
+}
+
+gg_status ggi_sync_after(struct gg_device *device, gg_op op, const void *stream, gg_status status)
+{
+    gg_stream *on = (gg_stream *)(uintptr_t)stream;
+    if (status || !on || !runs_later(op) || ggi_stream_capturing(on))
+        return status;
+    do
+        status = device->ops->stream_wait(on->impl, GGI_SLICE_NS);
+    while (status == GG_NOT_READY);
+    return status;
 }

@@ -60,8 +60,8 @@ gg_status host_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t
     else if (attribute == GG_ATTR_MANAGED_MEMORY)
         *value = 0;
     else
-        return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "a processor has no %s",
-                              gg_attribute_name(attribute));
+        return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "a processor has no attribute %d",
+                              (int)attribute);
     return GG_OK;
 }
 
