@@ -239,6 +239,25 @@ static void bare_names_come_before_directories(void **state)
     in_child(bare_name);
 }
 
+static void before_bare_restarted(void)
+{
+    CHECK(gg_add_library_directory(inside("handed")) == GG_OK);
+    spec.flags = GG_LIBRARY_HANDED_IN;
+    CHECK(search() == GG_PROBE_AVAILABLE);
+    CHECK_SAME(found.path, inside("handed/libfixture.so.1"));
+}
+static void before_bare(void)
+{
+    vendor(3, make_folder("path", 0755), "libfixture.so.3");
+    vendor(1, make_folder("handed", 0755), "libfixture.so.1");
+    restart("before_bare");
+}
+static void directories_handed_in_come_before_bare_names(void **state)
+{
+    (void)state;
+    in_child(before_bare);
+}
+
 static void variables(void)
 {
     search_in("$GPUGLUE_TEST_UNSET/lib", "$GPUGLUE_TEST_HOME/lib");
@@ -367,6 +386,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(directories_handed_in_are_for_those_who_ask),
         cmocka_unit_test(only_absolute_directories_are_taken),
         cmocka_unit_test(bare_names_come_before_directories),
+        cmocka_unit_test(directories_handed_in_come_before_bare_names),
         cmocka_unit_test(a_directory_may_begin_with_a_variable),
         cmocka_unit_test(a_variable_with_a_relative_path_is_passed_over),
         cmocka_unit_test(a_star_takes_the_highest_version_first),
@@ -376,9 +396,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stub_is_taken_where_there_is_nothing_else),
     };
     prepare(argc, argv);
-    if (restarted("bare_name")) {
+    if (restarted("bare_name"))
         bare_name_restarted();
-        _exit(0);
-    }
-    return cmocka_run_group_tests_name("library", tests, NULL, NULL);
+    else if (restarted("before_bare"))
+        before_bare_restarted();
+    else
+        return cmocka_run_group_tests_name("library", tests, NULL, NULL);
+    _exit(0);
 }
