@@ -167,6 +167,7 @@ static int fork_while_busy(void)
     if (gg_stream_wait(scene.stream, GG_FOREVER) || *(char *)gg_memory_pointer(scene.pinned) != 5)
         return wrong("the parent was harmed");
     clear_scene(&scene);
+    gate_free(gate);
     return 0;
 }
 
@@ -195,18 +196,21 @@ static int share_pinned(void)
 
 /* ---- exit ---- */
 
-/* All that a program can leave behind: live objects, queued copies, a stream that never ends. */
+/* What a program leaves behind when it ends without a word: static, as it still is its own. */
+static struct scene left;
+static void *left_gate;
+static gg_scope *left_scope;
+
+/* Live objects, queued copies, a stream that never ends. */
 static int exit_while_busy(void)
 {
-    struct scene scene;
-    return set_scene(&scene) || queue_behind_gate(&scene, gate_new(), 1);
+    left_gate = gate_new();
+    return set_scene(&left) || queue_behind_gate(&left, left_gate, 1);
 }
 
 static int exit_with_objects(void)
 {
-    struct scene scene;
-    gg_scope *scope = NULL;
-    return set_scene(&scene) || gg_enter(scene.device, scene.stream, &scope);
+    return set_scene(&left) || gg_enter(left.device, left.stream, &left_scope);
 }
 
 /* ---- shutdown ---- */
@@ -286,13 +290,16 @@ static int wait_for_results(void)
     pthread_join(thread, NULL);
     if (*(char *)gg_memory_pointer(scene.pinned) != 6)
         return wrong("the shutdown did not wait for a copy to the host");
+    clear_scene(&scene);
+    gate_free(opener.gate);
     return 0;
 }
 
 static int wait_no_longer_than_told(void)
 {
     struct scene scene;
-    if (set_scene(&scene) || queue_behind_gate(&scene, gate_new(), 6))
+    left_gate = gate_new();
+    if (set_scene(&scene) || queue_behind_gate(&scene, left_gate, 6))
         return 1;
     gg_shutdown(20000000);
     clear_scene(&scene);

@@ -2,6 +2,7 @@
 #include "conformance.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,8 +219,8 @@ static void *race(void *argument)
     unsigned char value = 9, got = 0;
     (void)argument;
     atomic_fetch_add(&racers_ready, 1);
-    while (atomic_load(&racers_ready) < RACERS) {
-    }
+    while (atomic_load(&racers_ready) < RACERS)
+        sched_yield();
     if (gg_current_device(&device) || gg_stream_create(device, 0, 0, &stream) ||
         gg_memory_alloc(device, GG_MEMORY_DEVICE, 1, NULL, &memory) ||
         gg_fill(memory, 0, &value, 1, 1, stream) ||
