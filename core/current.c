@@ -182,6 +182,7 @@ gg_status gg_enter(gg_device *device, gg_stream *stream, gg_scope **out)
     gg_scope *scope = calloc(1, sizeof *scope);
     if (!scope)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a scope");
+    ggi_begin(device, GG_OP_device_enter, stream, 0);
     status = device->ops->device_enter(atomic_load(&device->impl), &scope->saved);
     status = ggi_end(device, GG_OP_device_enter, stream, 0, status);
     if (status) {

@@ -18,9 +18,11 @@ gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend,
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->spare_lock, NULL);
     pthread_mutex_init(&device->drain_lock, NULL);
+    ggi_begin(device, GG_OP_device_info, NULL, 0);
     gg_status status = backend->ops.device_info(ordinal, &info);
+    status = ggi_end(device, GG_OP_device_info, NULL, 0, status);
     if (status)
-        return ggi_op_failed(device, GG_OP_device_info, status);
+        return status;
     device->flags = info.flags;
     return GG_OK;
 }
@@ -35,6 +37,7 @@ static gg_status open_device(struct gg_device *device)
     status = ggi_end(device, GG_OP_device_open, NULL, 0, status);
     if (status)
         return status;
+    ggi_begin(device, GG_OP_stream_default, NULL, 0);
     status = device->ops->stream_default(impl, &stream);
     status = ggi_end(device, GG_OP_stream_default, NULL, 0, status);
     if (!status && !device->ring && !(device->ring = ggi_ring_new()))
@@ -119,6 +122,7 @@ gg_status gg_device_info(gg_device *device, struct gg_device_info *info)
                         "gg_device_info: struct_size is %u, expected 4 to %u: set it to "
                         "sizeof(struct gg_device_info)",
                         (unsigned)info->struct_size, (unsigned)sizeof full);
+    ggi_begin(device, GG_OP_device_info, NULL, 0);
     status = device->ops->device_info(device->ordinal, &full);
     status = ggi_end(device, GG_OP_device_info, NULL, 0, status);
     if (status)
@@ -139,6 +143,7 @@ gg_status gg_device_attribute(gg_device *device, gg_attribute attribute, int64_t
                         (int)attribute, GG_ATTR_COUNT - 1);
     if (!device->ops->device_attribute)
         return ggi_unsupported(device, GG_OP_device_attribute);
+    ggi_begin(device, GG_OP_device_attribute, NULL, 0);
     status = device->ops->device_attribute(device->ordinal, attribute, value);
     return ggi_end(device, GG_OP_device_attribute, NULL, 0, status);
 }
@@ -185,6 +190,7 @@ gg_status gg_device_native(gg_device *device, uint64_t handles[4])
         return status;
     if (!device->ops->device_native)
         return ggi_unsupported(device, GG_OP_device_native);
+    ggi_begin(device, GG_OP_device_native, NULL, 0);
     status = device->ops->device_native(atomic_load(&device->impl), handles);
     return ggi_end(device, GG_OP_device_native, NULL, 0, status);
 }
@@ -206,6 +212,7 @@ static gg_status wait_by_event(struct gg_device *device)
     gg_status status = gg_event_create(device, 0, &event);
     if (status)
         return status;
+    ggi_begin(device, GG_OP_device_record, NULL, 0);
     status = device->ops->device_record(atomic_load(&device->impl), event->impl);
     status = ggi_end(device, GG_OP_device_record, NULL, 0, status);
     if (!status) {

@@ -131,6 +131,7 @@ gg_status gg_event_borrow(gg_device *device, uint64_t native, void (*release)(vo
     status = new_event(device, GG_EVENT_TIMING, &event);
     if (status)
         return status;
+    ggi_begin(device, GG_OP_event_borrow, NULL, 0);
     status = device->ops->event_borrow(atomic_load(&device->impl), native, &event->impl);
     status = ggi_end(device, GG_OP_event_borrow, NULL, 0, status);
     if (status) {
@@ -175,6 +176,7 @@ gg_status gg_event_native(gg_event *event, uint64_t handles[4])
         return status;
     if (!device->ops->event_native)
         return ggi_unsupported(device, GG_OP_event_native);
+    ggi_begin(device, GG_OP_event_native, NULL, 0);
     status = device->ops->event_native(event->impl, handles);
     return ggi_end(device, GG_OP_event_native, NULL, 0, status);
 }

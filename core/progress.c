@@ -139,8 +139,10 @@ static gg_status event_behind(gg_stream *other, struct gg_event_impl **out)
     }
     if (!other->fence)
         status = ggi_event_take(device, false, &other->fence);
-    if (!status)
-        status = device->ops->event_record(other->fence, other->impl);
+    if (status)
+        return status;
+    ggi_begin(device, GG_OP_event_record, other, 0);
+    status = device->ops->event_record(other->fence, other->impl);
     if (!status)
         *out = other->fence;
     return ggi_end(device, GG_OP_event_record, other, 0, status);

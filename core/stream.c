@@ -128,6 +128,7 @@ gg_status gg_stream_borrow(gg_device *device, uint64_t native, void (*release)(v
         return status;
     if (!device->ops->stream_borrow)
         return ggi_unsupported(device, GG_OP_stream_borrow);
+    ggi_begin(device, GG_OP_stream_borrow, NULL, 0);
     status = device->ops->stream_borrow(atomic_load(&device->impl), native, &flags, &is_default,
                                         &impl);
     status = ggi_end(device, GG_OP_stream_borrow, NULL, 0, status);
@@ -181,6 +182,7 @@ gg_status gg_stream_native(gg_stream *stream, uint64_t handles[4])
         return status;
     if (!device->ops->stream_native)
         return ggi_unsupported(device, GG_OP_stream_native);
+    ggi_begin(device, GG_OP_stream_native, stream, 0);
     status = device->ops->stream_native(stream->impl, handles);
     return ggi_end(device, GG_OP_stream_native, stream, 0, status);
 }
@@ -192,6 +194,7 @@ gg_status gg_stream_priority_range(gg_device *device, int32_t *least, int32_t *g
         return status;
     if (!device->ops->stream_priority_range)
         return ggi_unsupported(device, GG_OP_stream_priority_range);
+    ggi_begin(device, GG_OP_stream_priority_range, NULL, 0);
     status = device->ops->stream_priority_range(atomic_load(&device->impl), least, greatest);
     return ggi_end(device, GG_OP_stream_priority_range, NULL, 0, status);
 }
