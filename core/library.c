@@ -266,6 +266,10 @@ static gg_probe_status say_absent(const struct search *search, struct ggi_text *
         ggi_text_add(reason, " is not loaded in this process");
         return GG_PROBE_LIBRARY_NOT_FOUND;
     }
+    if (spec->flags & GG_LIBRARY_NO_SYSTEM) {
+        ggi_text_add(reason, " is neither loaded nor in a directory that was handed in");
+        return GG_PROBE_LIBRARY_NOT_FOUND;
+    }
     ggi_text_add(reason, " was not found: install the vendor's driver");
     if (spec->variable)
         ggi_text_add(reason, ", or set %s to the library's absolute path", spec->variable);

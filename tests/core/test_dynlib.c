@@ -209,6 +209,53 @@ static void a_required_symbol_that_is_missing_is_named_with_the_file(void **stat
     in_child(required);
 }
 
+/* ---- stubs ---- */
+
+static void skip_stubs(void)
+{
+    make_folder("lib", 0755);
+    vendor(3, make_folder("lib/stubs", 0755), "libfixture.so.3");
+    vendor(1, inside("lib"), "libfixture.so.1");
+    search_in(inside("lib/stubs"), inside("lib"));
+    CHECK(search() == GG_PROBE_AVAILABLE);
+    CHECK(identity() == 1);
+    CHECK_HAS(outcome(inside("lib/stubs")), "skipped");
+}
+static void directories_of_stubs_are_skipped(void **state)
+{
+    (void)state;
+    in_child(skip_stubs);
+}
+
+static void mapped_stub(void)
+{
+    vendor(3, make_folder("stubs", 0755), "libfixture.so.3");
+    vendor(1, folder, "libfixture.so.1");
+    map(inside("stubs/libfixture.so.3"));
+    search_in(folder, NULL);
+    CHECK(search() == GG_PROBE_AVAILABLE);
+    CHECK(identity() == 1);
+    CHECK_HAS(tried.notes[0], "is a stub");
+}
+static void a_stub_that_is_mapped_is_passed_over(void **state)
+{
+    (void)state;
+    in_child(mapped_stub);
+}
+
+static void nothing_but_a_stub(void)
+{
+    vendor(3, make_folder("stubs", 0755), "libfixture.so.3");
+    map(inside("stubs/libfixture.so.3"));
+    CHECK(search() == GG_PROBE_AVAILABLE);
+    CHECK_HAS(found.path, "/stubs/");
+}
+static void a_stub_is_taken_where_there_is_nothing_else(void **state)
+{
+    (void)state;
+    in_child(nothing_but_a_stub);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +271,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_reason_that_does_not_fit_is_cut_with_a_mark),
         cmocka_unit_test(an_optional_symbol_that_is_missing_reads_as_null),
         cmocka_unit_test(a_required_symbol_that_is_missing_is_named_with_the_file),
+        cmocka_unit_test(directories_of_stubs_are_skipped),
+        cmocka_unit_test(a_stub_that_is_mapped_is_passed_over),
+        cmocka_unit_test(a_stub_is_taken_where_there_is_nothing_else),
     };
     prepare(argc, argv);
     if (restarted("bare_text"))

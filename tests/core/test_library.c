@@ -205,6 +205,24 @@ static void directories_handed_in_are_for_those_who_ask(void **state)
     in_child(not_asked_for);
 }
 
+static void no_system(void)
+{
+    search_in(make_folder("last", 0755), NULL);
+    vendor(3, inside("last"), "libfixture.so.3");
+    CHECK(gg_add_library_directory(folder) == GG_OK);
+    spec.flags = GG_LIBRARY_HANDED_IN | GG_LIBRARY_NO_SYSTEM;
+    CHECK(search() == GG_PROBE_LIBRARY_NOT_FOUND);
+    CHECK_HAS(reason, "neither loaded nor in a directory that was handed in");
+    CHECK(tried.tried_count == 3); /* in the folder handed in alone */
+    vendor(1, folder, "libfixture.so.1");
+    CHECK(search() == GG_PROBE_AVAILABLE);
+}
+static void a_search_may_leave_the_system_out(void **state)
+{
+    (void)state;
+    in_child(no_system);
+}
+
 static void bad_directories(void)
 {
     CHECK(gg_add_library_directory(NULL) == GG_ERR_INVALID_ARGUMENT);
@@ -322,53 +340,6 @@ static void what_a_variable_says_is_no_pattern(void **state)
     in_child(odd_home);
 }
 
-/* ---- stubs ---- */
-
-static void skip_stubs(void)
-{
-    make_folder("lib", 0755);
-    vendor(3, make_folder("lib/stubs", 0755), "libfixture.so.3");
-    vendor(1, inside("lib"), "libfixture.so.1");
-    search_in(inside("lib/stubs"), inside("lib"));
-    CHECK(search() == GG_PROBE_AVAILABLE);
-    CHECK(identity() == 1);
-    CHECK_HAS(outcome(inside("lib/stubs")), "skipped");
-}
-static void directories_of_stubs_are_skipped(void **state)
-{
-    (void)state;
-    in_child(skip_stubs);
-}
-
-static void mapped_stub(void)
-{
-    vendor(3, make_folder("stubs", 0755), "libfixture.so.3");
-    vendor(1, folder, "libfixture.so.1");
-    map(inside("stubs/libfixture.so.3"));
-    search_in(folder, NULL);
-    CHECK(search() == GG_PROBE_AVAILABLE);
-    CHECK(identity() == 1);
-    CHECK_HAS(tried.notes[0], "is a stub");
-}
-static void a_stub_that_is_mapped_is_passed_over(void **state)
-{
-    (void)state;
-    in_child(mapped_stub);
-}
-
-static void nothing_but_a_stub(void)
-{
-    vendor(3, make_folder("stubs", 0755), "libfixture.so.3");
-    map(inside("stubs/libfixture.so.3"));
-    CHECK(search() == GG_PROBE_AVAILABLE);
-    CHECK_HAS(found.path, "/stubs/");
-}
-static void a_stub_is_taken_where_there_is_nothing_else(void **state)
-{
-    (void)state;
-    in_child(nothing_but_a_stub);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +355,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(only_mapped_holds_for_the_variable_too),
         cmocka_unit_test(directories_handed_in_come_before_the_others),
         cmocka_unit_test(directories_handed_in_are_for_those_who_ask),
+        cmocka_unit_test(a_search_may_leave_the_system_out),
         cmocka_unit_test(only_absolute_directories_are_taken),
         cmocka_unit_test(bare_names_come_before_directories),
         cmocka_unit_test(directories_handed_in_come_before_bare_names),
@@ -391,9 +363,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_variable_with_a_relative_path_is_passed_over),
         cmocka_unit_test(a_star_takes_the_highest_version_first),
         cmocka_unit_test(what_a_variable_says_is_no_pattern),
-        cmocka_unit_test(directories_of_stubs_are_skipped),
-        cmocka_unit_test(a_stub_that_is_mapped_is_passed_over),
-        cmocka_unit_test(a_stub_is_taken_where_there_is_nothing_else),
     };
     prepare(argc, argv);
     if (restarted("bare_name"))
