@@ -109,18 +109,20 @@ $(C_TESTS): c-%: build-%
 $(INSTALLS): install-%: build-%
 	$(STEP) "install: $*" meson install -C build/$* --no-rebuild --quiet
 $(PY_PLAIN): py-%: run-environment build-plain
-	$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(PYTEST)
+	$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(PYTEST) tests/python
 $(PY_ASAN): py-asan-%: install-asan
-	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST)
+	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) tests/python
 $(PY_TSAN): py-tsan-%: install-tsan
-	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST)
+	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) tests/python
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sim-clients: build-plain
 	$(STEP) "NVIDIA's own Python clients on cuda-sim" env LD_LIBRARY_PATH=$(call SIM,plain) $(PYTEST) tests/sim/clients
 test-examples: run-environment build-plain
-	$(STEP) "examples on host" env $(run-host) .venv-run/bin/python examples/roundtrip.py
-	$(STEP) "examples on cuda-sim" env $(call run-cuda-sim,plain) .venv-run/bin/python examples/roundtrip.py
+	$(STEP) "round trip on host" env $(call run-host,plain) .venv-run/bin/python examples/roundtrip.py
+	$(STEP) "round trip on cuda-sim" env $(call run-cuda-sim,plain) .venv-run/bin/python examples/roundtrip.py
+	$(STEP) "an existing library: build" .venv-run/bin/python examples/existing_library/build.py --out build/example
+	$(STEP) "an existing library: use" env $(call run-host,plain) .venv-run/bin/python examples/existing_library/use.py build/example
 lint-step:
 	$(STEP) "lint" $(MAKE) --no-print-directory lint
 

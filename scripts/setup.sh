@@ -30,10 +30,10 @@ find_python() { # 3.11 first: the wheel's tag comes from the Python that builds 
 
 missing=()
 compiles c stdlib.h || missing+=(gcc libc6-dev)
+compiles c++ cstdlib c++ || missing+=(g++)
 command -v pkg-config >/dev/null || missing+=(pkg-config)
 find_python >/dev/null || missing+=(python3 python3-dev python3-venv)
 if [ "$purpose" = test ]; then
-    compiles c++ cstdlib c++ || missing+=(g++)
     printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' |
         cc -x c -fsyntax-only - 2>/dev/null || missing+=(libcmocka-dev)
     compiles c stdlib.h clang || missing+=(clang)

@@ -1,0 +1,81 @@
+#!/bin/bash
+# Test on a machine without network, from what `make carry` made; builds and installs nothing.
+#   carried.sh test|demo|bench     with these variables
+# WHEEL       the wheel
+# WHEELHOUSE  folder of further wheels: pytest, hypothesis (NumPy must be there already, or lie in it)
+# TESTS       folder of the C tests; empty: none
+# RUNS        where: host, cuda-sim (needs TESTS), cuda
+# PYTHON      an interpreter of 3.11 or newer
+set -u
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+tests=${TESTS:+$(realpath "$TESTS")}
+site=$PWD/build/carried/site
+
+rm -rf build/carried build/summary.txt
+mkdir -p "$site"
+for file in "$WHEEL" ${WHEELHOUSE:+"$WHEELHOUSE"/*.whl}; do
+    "$python" -m zipfile -e "$file" "$site" || exit 1 # a wheel is an archive of what is installed
+done
+export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH}
+
+failed=0
+step() { # NAME RUN COMMAND...
+    local name=$1 run=$2
+    shift 2
+    in_run "$run" scripts/step.sh "$name" "$@" || failed=1
+}
+
+in_run() { # RUN COMMAND...
+    local run=$1
+    shift
+    case $run in
+    any) "$@" ;;
+    host) env GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host "$@" ;;
+    cuda) env GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda "$@" ;;
+    cuda-sim) env GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda \
+        GPUGLUE_CUDA_LIBRARY="$tests/tests/sim/cuda/libcuda.so.1" "$@" ;;
+    *) echo "unknown run $run; there are host, cuda-sim and cuda" && return 1 ;;
+    esac
+}
+
+c_tests() { # RUN: every suite, all of them even after a failure
+    local status=0 file
+    for file in "$tests"/tests/conformance_*; do
+        echo "-- ${file##*/} ${1%-sim}"
+        timeout 300 env LD_LIBRARY_PATH="$tests/lib" "$file" "${1%-sim}" || status=1
+    done
+    return $status
+}
+
+core_tests() {
+    local status=0 file
+    for file in "$tests"/tests/core_*; do
+        echo "-- ${file##*/}"
+        timeout 300 env LD_LIBRARY_PATH="$tests/lib" "$file" "$tests/tests/core/plugins" || status=1
+    done
+    return $status
+}
+
+export tests GPUGLUE_TEST_LIBRARIES=$tests/tests
+export -f c_tests core_tests
+case $1 in
+test)
+    [ -n "$tests" ] && step "core tests" any bash -c core_tests
+    for run in ${RUNS:-host}; do
+        [ -n "$tests" ] && step "C tests on $run" "$run" bash -c "c_tests $run"
+        step "Python on $run" "$run" "$python" -m pytest -q -p no:cacheprovider tests/python
+        step "examples on $run" "$run" "$python" examples/roundtrip.py
+    done
+    printf '\n== summary\n'
+    cat build/summary.txt
+    ;;
+demo)
+    step "what there is" any "$python" -m gpuglue
+    step "round trips" any "$python" examples/demo.py
+    ;;
+bench)
+    make -C bench PYTHON="$python" || failed=1
+    ;;
+esac
+exit $failed

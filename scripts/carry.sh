@@ -1,0 +1,22 @@
+#!/bin/bash
+# Put what a machine without network needs into dist/carry: the wheel, pytest and hypothesis as pure
+# Python wheels, the C tests with the libraries beside which they look, the example library. See
+# carried.sh.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=dist/carry
+rm -rf $out
+mkdir -p $out/wheelhouse $out/tests/lib
+
+cp dist/*.whl $out
+grep -v '^numpy' scripts/requirements-run.txt >build/pure.txt
+python -m pip download --quiet --disable-pip-version-check --only-binary=:all: --python-version 3.11 \
+    --implementation py --abi none --platform any --dest $out/wheelhouse -r build/pure.txt
+
+# The build tree's own layout, because the tests find libgpuglue relative to themselves.
+built=build/plain
+(cd $built && find libgpuglue.so gpuglue_*.so tests -type f -executable -exec cp --parents {} "$OLDPWD/$out/tests" \;)
+cp -L "$(gcc -print-file-name=libcmocka.so.0)" $out/tests/lib
+# The example library, for host and, where this machine has nvcc, for CUDA.
+python examples/existing_library/build.py --carry $out/existing_library
+du -sh $out
