@@ -62,10 +62,11 @@ static gg_status check_agreement(const char *text)
         return status;
     if (strlen(backend->name) == length && !strncasecmp(backend->name, text, length))
         return GG_OK;
-    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                    "GPUGLUE_DEVICE=%s names another backend than GPUGLUE_BACKEND=%s gives (\"%s\"): "
-                    "change one of them, or write the ordinal alone",
-                    text, chosen, backend->name);
+    return ggi_fail(
+        GG_ERR_INVALID_ARGUMENT,
+        "GPUGLUE_DEVICE=%s names another backend than GPUGLUE_BACKEND=%s gives (\"%s\"): "
+        "change one of them, or write the ordinal alone",
+        text, chosen, backend->name);
 }
 
 /* The device that GPUGLUE_DEVICE names; NULL in *out where it is not set. */
