@@ -306,7 +306,7 @@ struct gg_scope {
     gg_device *device;
     gg_stream *stream; /* or NULL */
     void *saved;       /* of ops->device_enter */
-    struct ggi_thread *thread;
+    _Atomic(struct ggi_thread *) thread; /* NULL: it is gone */
 };
 
 struct ggi_thread {

@@ -80,7 +80,8 @@ GG_API gg_status gg_add_library_directory(const char *directory);
 /* ---- devices --------------------------------------------------------------------------------- */
 
 enum gg_device_flag {
-    GG_DEVICE_SHARED_DEFAULT = 1, /* the default stream is the vendor's own, which every library uses */
+    GG_DEVICE_SHARED_DEFAULT =
+        1, /* the default stream is the vendor's own, which every library uses */
     GG_DEVICE_INTEGRATED = 2,
     GG_DEVICE_HAS_UUID = 4,
     GG_DEVICE_LAZY = 8, /* counting it initialised nothing: a fork before its first use is harmless */
@@ -94,28 +95,28 @@ struct gg_device_info {
     char arch[32];       /* "sm_90", "gfx942", … */
     char pci_bus_id[32]; /* "0000:65:00.0"; "" where there is none */
     uint8_t uuid[16];
-    int32_t numa_node;   /* -1: not known */
+    int32_t numa_node; /* -1: not known */
     uint32_t reserved;
     uint64_t total_memory; /* bytes */
 };
 
 /* Numbers of a device; what a backend does not know is GG_ERR_UNSUPPORTED. */
-#define GG_ATTRIBUTES(X)                                                                           \
-    X(WARP_SIZE, "warp_size")                                                                      \
-    X(MULTIPROCESSORS, "multiprocessors")                                                          \
-    X(MAX_THREADS_PER_BLOCK, "max_threads_per_block")                                              \
-    X(MAX_BLOCK_X, "max_block_x")                                                                  \
-    X(MAX_BLOCK_Y, "max_block_y")                                                                  \
-    X(MAX_BLOCK_Z, "max_block_z")                                                                  \
-    X(MAX_GRID_X, "max_grid_x")                                                                    \
-    X(MAX_GRID_Y, "max_grid_y")                                                                    \
-    X(MAX_GRID_Z, "max_grid_z")                                                                    \
-    X(SHARED_MEMORY_PER_BLOCK, "shared_memory_per_block")                                          \
-    X(CLOCK_KHZ, "clock_khz")                                                                      \
-    X(COMPUTE_MAJOR, "compute_major")                                                              \
-    X(COMPUTE_MINOR, "compute_minor")                                                              \
-    X(ASYNC_ENGINES, "async_engines")                                                              \
-    X(MANAGED_MEMORY, "managed_memory")                                                            \
+#define GG_ATTRIBUTES(X)                                  \
+    X(WARP_SIZE, "warp_size")                             \
+    X(MULTIPROCESSORS, "multiprocessors")                 \
+    X(MAX_THREADS_PER_BLOCK, "max_threads_per_block")     \
+    X(MAX_BLOCK_X, "max_block_x")                         \
+    X(MAX_BLOCK_Y, "max_block_y")                         \
+    X(MAX_BLOCK_Z, "max_block_z")                         \
+    X(MAX_GRID_X, "max_grid_x")                           \
+    X(MAX_GRID_Y, "max_grid_y")                           \
+    X(MAX_GRID_Z, "max_grid_z")                           \
+    X(SHARED_MEMORY_PER_BLOCK, "shared_memory_per_block") \
+    X(CLOCK_KHZ, "clock_khz")                             \
+    X(COMPUTE_MAJOR, "compute_major")                     \
+    X(COMPUTE_MINOR, "compute_minor")                     \
+    X(ASYNC_ENGINES, "async_engines")                     \
+    X(MANAGED_MEMORY, "managed_memory")                   \
     X(CONCURRENT_KERNELS, "concurrent_kernels")
 #define GG_ATTRIBUTE_ENUM(name, word) GG_ATTR_##name,
 typedef enum gg_attribute { GG_ATTRIBUTES(GG_ATTRIBUTE_ENUM) GG_ATTR_COUNT } gg_attribute;
@@ -180,7 +181,7 @@ GG_API gg_status gg_stream_create(gg_device *device, uint32_t flags, int32_t pri
 
 /** Wrap a native stream that someone else owns. It is never destroyed. On cuda and hip 0 and 1 mean
  *  the legacy default stream; on cuda 2 is the per-thread one. @p release(@p owner) is called once
- *  when gpuglue is done with it; without an owner (release NULL) the caller keeps the stream alive
+ *  when gpuglue is done with it, and not where this call fails; without an owner (release NULL) the caller keeps the stream alive
  *  only until each call returns, and gpuglue records an event at each use. */
 GG_API gg_status gg_stream_borrow(gg_device *device, uint64_t native, void (*release)(void *owner),
                                   void *owner, gg_stream **out);
@@ -299,15 +300,15 @@ GG_API gg_status gg_device_trim(gg_device *device);
 
 /* One end of a copy: @p memory (device or pinned), or ordinary host memory at @p host. */
 struct gg_end {
-    gg_memory *memory; /* NULL: host memory */
-    void *host;        /* the block's first byte, where memory is NULL */
-    size_t offset;     /* bytes into either */
+    gg_memory *memory;            /* NULL: host memory */
+    void *host;                   /* the block's first byte, where memory is NULL */
+    size_t offset;                /* bytes into either */
     void (*release)(void *owner); /* called once when the copy needs the end no more; may be NULL */
     void *owner;
 };
 
 enum gg_copy_flag {
-    GG_COPY_ASYNC = 1,        /* may return before the host side is finished (page-locked ends only) */
+    GG_COPY_ASYNC = 1, /* may return before the host side is finished (page-locked ends only) */
     GG_COPY_REQUIRE_ASYNC = 2 /* refuse (GG_ERR_UNSUPPORTED) where the call would have to wait */
 };
 
