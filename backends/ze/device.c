@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUPS 16 /* of queues */
+#define GROUPS 16  /* of queues */
+#define MEMORIES 8 /* of one device */
 
 struct ze_gpu ze_gpus[ZE_MAX_GPUS];
 int ze_gpu_count;
@@ -24,12 +25,15 @@ static void get_pci(const struct ze_gpu *gpu, char *out, size_t size)
 
 static int get_memory(const struct ze_gpu *gpu, uint64_t *total)
 {
-    struct ze_memory_properties parts[8];
-    uint32_t count = sizeof parts / sizeof parts[0];
+    struct ze_memory_properties parts[MEMORIES];
+    uint32_t count = 0;
+    int code = ze.memory_properties(gpu->handle, &count, NULL);
+    count = count < MEMORIES ? count : MEMORIES;
     memset(parts, 0, sizeof parts);
     for (uint32_t i = 0; i < count; i++)
         parts[i].stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES;
-    const int code = ze.memory_properties(gpu->handle, &count, parts);
+    if (!code && count)
+        code = ze.memory_properties(gpu->handle, &count, parts);
     *total = 0;
     for (uint32_t i = 0; !code && i < count; i++)
         *total += parts[i].total;
@@ -62,11 +66,15 @@ gg_status ze_device_info(int32_t ordinal, struct gg_device_info *info)
 static int get_groups(const struct ze_gpu *gpu, struct ze_group_properties groups[GROUPS],
                       uint32_t *count)
 {
-    *count = GROUPS;
+    *count = 0;
+    int code = ze.group_properties(gpu->handle, count, NULL);
+    *count = *count < GROUPS ? *count : GROUPS;
     memset(groups, 0, GROUPS * sizeof *groups);
-    for (uint32_t i = 0; i < GROUPS; i++)
+    for (uint32_t i = 0; i < *count; i++)
         groups[i].stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES;
-    return ze.group_properties(gpu->handle, count, groups);
+    if (!code && *count)
+        code = ze.group_properties(gpu->handle, count, groups);
+    return code;
 }
 
 /* Queues that only copy: what runs beside kernels. */

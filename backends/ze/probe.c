@@ -184,6 +184,14 @@ static void note_surroundings(const struct gg_probe_result *result)
 
 /* ---- drivers and their GPUs ---- */
 
+/* Lists are always asked for their length first: not every driver corrects one that is too great. */
+static uint32_t *at_most(uint32_t *count, uint32_t room)
+{
+    if (*count > room)
+        *count = room;
+    return count;
+}
+
 /* After a call that failed none other may follow: loaders have crashed there. A driver that is older than
  * the function answers that it has no such feature; then the old way is open. */
 static int start(uint32_t *count, void **handles)
@@ -191,14 +199,18 @@ static int start(uint32_t *count, void **handles)
     struct ze_init_driver_type_desc desc = {.stype = ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC,
                                             .flags = ZE_INIT_DRIVER_TYPE_FLAG_GPU};
     int code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
-    *count = ZE_MAX_DRIVERS;
+    *count = 0;
     if (ze.init_drivers)
-        code = ze.init_drivers(count, handles, &desc);
+        code = ze.init_drivers(count, NULL, &desc);
+    if (!code && *count)
+        return ze.init_drivers(at_most(count, ZE_MAX_DRIVERS), handles, &desc);
     if (code != ZE_RESULT_ERROR_UNSUPPORTED_FEATURE && code != ZE_RESULT_ERROR_UNSUPPORTED_VERSION)
         return code;
+    *count = 0;
     code = ze.init(ZE_INIT_FLAG_GPU_ONLY);
-    *count = ZE_MAX_DRIVERS;
-    return code ? code : ze.driver_get(count, handles);
+    if (!code)
+        code = ze.driver_get(count, NULL);
+    return code || !*count ? code : ze.driver_get(at_most(count, ZE_MAX_DRIVERS), handles);
 }
 
 static bool has_extension(void *driver, const char *name)
@@ -241,13 +253,15 @@ static void prepare(struct ze_driver *driver)
 static int add_driver(struct ze_driver *driver, struct gg_probe_result *result)
 {
     void *devices[ZE_MAX_GPUS];
-    uint32_t count = ZE_MAX_GPUS;
+    uint32_t count = 0;
     struct ze_driver_properties properties = {.stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES};
     int code = ze.driver_api(driver->handle, &driver->api);
     if (code || driver->api < API_MIN)
         return code;
     prepare(driver);
-    code = ze.device_get(driver->handle, &count, devices);
+    code = ze.device_get(driver->handle, &count, NULL);
+    if (!code && count)
+        code = ze.device_get(driver->handle, at_most(&count, ZE_MAX_GPUS), devices);
     for (uint32_t i = 0; !code && i < count; i++)
         add_gpu(driver, devices[i]);
     if (!code)
