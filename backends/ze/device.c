@@ -299,10 +299,13 @@ void ze_device_close(struct gg_device_impl *device)
     free(device);
 }
 
-/* The core has waited for its streams; of other lists only newer drivers know. */
+/* The core has waited for the streams that it still has; here are those that were released busy. Of other
+ * people's lists only newer drivers know. */
 gg_status ze_device_synchronize(struct gg_device_impl *device)
 {
-    const int code = ze.device_synchronize ? ze.device_synchronize(device->gpu->handle) : 0;
+    int code = ze_streams_wait(device);
+    if (!code && ze.device_synchronize)
+        code = ze.device_synchronize(device->gpu->handle);
     if (!code || code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ||
         code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION)
         return GG_OK;

@@ -64,17 +64,6 @@ struct ze_point *ze_event_last(struct gg_event_impl *event)
     return point;
 }
 
-/* The handle is good until the event is recorded again. */
-gg_status ze_event_native(struct gg_event_impl *event, uint64_t handles[4])
-{
-    memset(handles, 0, 4 * sizeof *handles);
-    pthread_mutex_lock(&event->lock);
-    if (event->point)
-        handles[0] = (uintptr_t)event->point->event;
-    pthread_mutex_unlock(&event->lock);
-    return GG_OK;
-}
-
 gg_status ze_event_record(struct gg_event_impl *event, struct gg_stream_impl *stream)
 {
     struct ze_point *point = NULL, *before;

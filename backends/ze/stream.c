@@ -158,6 +158,31 @@ static int wait_for(struct gg_stream_impl *stream, uint64_t timeout_ns)
     return wait_by_mark(stream, timeout_ns);
 }
 
+/* The next stream of the device, with a reference, and without the one that @p stream had. One that is
+ * held stays in the list, so that the next one can be found. */
+static struct gg_stream_impl *next_stream(struct gg_device_impl *device,
+                                          struct gg_stream_impl *stream)
+{
+    pthread_mutex_lock(&device->lock);
+    struct gg_stream_impl *next = stream ? stream->next : device->streams;
+    if (next)
+        next->refs++;
+    pthread_mutex_unlock(&device->lock);
+    if (stream)
+        ze_stream_destroy(stream);
+    return next;
+}
+
+int ze_streams_wait(struct gg_device_impl *device)
+{
+    int code = 0;
+    struct gg_stream_impl *stream = next_stream(device, NULL);
+    for (; stream; stream = next_stream(device, stream))
+        if (!code)
+            code = wait_for(stream, UINT64_MAX);
+    return code;
+}
+
 gg_status ze_stream_query(struct gg_stream_impl *stream)
 {
     const int code = wait_for(stream, 0);

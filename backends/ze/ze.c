@@ -69,7 +69,8 @@ void ze_forget(int code, const char *what)
 /* ---- the table ---- */
 
 /* NULL stay: device_current (nothing is current in a thread here), device_record (other people's lists
- * are not known), capture_mode and stream_capturing (no graphs), write_word. */
+ * are not known), capture_mode and stream_capturing (no graphs), event_native (each record has a ze_event of its own,
+ * which soon serves another), write_word. */
 static const struct gg_backend_ops ze_ops = {
     .struct_size = sizeof ze_ops,
     .probe = ze_probe,
@@ -100,7 +101,6 @@ static const struct gg_backend_ops ze_ops = {
     .event_create = ze_event_create,
     .event_destroy = ze_event_destroy,
     .event_borrow = ze_event_borrow,
-    .event_native = ze_event_native,
     .event_record = ze_event_record,
     .event_query = ze_event_query,
     .event_wait = ze_event_wait,

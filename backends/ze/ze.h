@@ -163,6 +163,9 @@ int ze_stream_mark_time(struct gg_stream_impl *stream, struct ze_point **out);
 /* What is appended from now on waits for @p point, which is of the same driver. */
 int ze_stream_wait_point(struct gg_stream_impl *stream, struct ze_point *point);
 
+/* Wait for all that the device's streams have. */
+int ze_streams_wait(struct gg_device_impl *device);
+
 /* host_task.c: when @p after is passed, run @p function (may be NULL) on the host, then let the stream go
  * on. Takes no reference of the caller's over. */
 int ze_stream_task(struct gg_stream_impl *stream, struct ze_point *after, void (*function)(void *),
@@ -215,7 +218,6 @@ gg_status ze_event_create(struct gg_device_impl *device, uint32_t flags,
 void ze_event_destroy(struct gg_event_impl *event);
 gg_status ze_event_borrow(struct gg_device_impl *device, uint64_t native,
                           struct gg_event_impl **out);
-gg_status ze_event_native(struct gg_event_impl *event, uint64_t handles[4]);
 gg_status ze_event_record(struct gg_event_impl *event, struct gg_stream_impl *stream);
 gg_status ze_event_query(struct gg_event_impl *event);
 gg_status ze_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
