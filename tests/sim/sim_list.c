@@ -158,8 +158,19 @@ int sim_list_wait(struct sim_queue *list, uint64_t timeout_ns)
     return list->context->lost;
 }
 
+/* What a client has seen the effect of may have to be put away yet. */
+static bool running(const struct sim_queue *list)
+{
+    for (size_t i = 0; i < list->open_count; i++)
+        if (list->open[i]->state == SIM_RUNNING && list->open[i]->work.kind != SIM_WAIT)
+            return true;
+    return false;
+}
+
 void sim_list_destroy(struct sim_queue *list)
 {
+    while (running(list))
+        pthread_cond_wait(&sim.changed, &sim.lock);
     if (!finished(list))
         fprintf(stderr, "gpuglue sim: a list with unfinished work is destroyed\n");
     for (size_t i = 0; i < list->open_count; i++)
@@ -221,7 +232,7 @@ int sim_flag_wait(struct sim_event *event, uint64_t timeout_ns)
 
 void sim_flag_destroy(struct sim_event *event)
 {
-    if (sim_command_busy(event->signal))
+    if (sim_command_busy(event->signal) && !is_set(event))
         fprintf(stderr, "gpuglue sim: an event is destroyed before its signal came\n");
     sim_command_drop(event->signal);
     event->signal = NULL;
