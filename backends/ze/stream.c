@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SETTLE_NS 1000000000u
+
 /* ---- appending; stream->lock is held ---- */
 
 /* Makes what comes later wait for what came before, where the list does not do that by itself. */
@@ -328,6 +330,10 @@ void ze_stream_destroy(struct gg_stream_impl *stream)
     if (!drop(stream))
         return; /* borrowed by someone */
     ze_tasks_end(stream);
+    /* Its work is done, but the last signal behind it may not have been asked for yet, and a list must not
+     * be destroyed before it has come. */
+    if (stream->owned && stream->mark)
+        ze_forget(ze_point_wait(stream->mark, SETTLE_NS), "waiting for a list's last signal");
     if (stream->owned)
         ze_forget(ze.list_destroy(stream->list), "destroying a list");
     ze_point_release(stream->mark);
