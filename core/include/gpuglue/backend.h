@@ -230,8 +230,9 @@ struct gg_backend_ops {
     /* Whether an optional slot that the table has works with this driver on this device (0 or 1).
      * NULL: what the table has works. */
     int32_t (*device_supports)(struct gg_device_impl *device, gg_op op);
-    /* Write 8 bytes at @p dst, aligned to 8, in stream order, without reading host memory later: where a
-     * driver can do this it is cheaper than the smallest copy. */
+    /* Write 8 bytes at @p dst, device or pinned memory aligned to 8, in stream order, without reading host
+     * memory later: where a driver can do this it is cheaper than the smallest copy. The word is written
+     * in one piece, after all that stands before it on the stream: the host may poll for it. */
     gg_status (*write_word)(struct gg_stream_impl *stream, void *dst, uint64_t value);
 };
 
