@@ -111,6 +111,8 @@ def measure(options):
     nbytes = BULK if not options.quick else 16 * MIB
     arrays = Arrays(device, nbytes)
     floor, reason = open_floor(options.raw, device)
+    if floor and not options.nothing_current:
+        floor.stay()
     streams = {
         kind: judge(measure_stream(arrays, device, stream, floor, options.quick))
         for kind, stream in streams_of(device).items()
@@ -132,6 +134,8 @@ def main():
     parser.add_argument("--json", type=Path, help="where the figures go")
     parser.add_argument("--device", help="such as cuda:0; else the current one")
     parser.add_argument("--quick", action="store_true", help="few bursts and small copies: to see that it runs")
+    parser.add_argument("--nothing-current", action="store_true",
+                        help="leave the thread without a current context, which the legacy stream costs two calls")
     parser.add_argument("--no-peers", action="store_true", help="do not import CuPy, torch and cuda.core")
     options = parser.parse_args()
     missed = []

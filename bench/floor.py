@@ -41,6 +41,10 @@ class Floor:
         if code:
             raise FloorError(self.library.raw_error().decode())
 
+    def stay(self):
+        """Make the context current in this thread from now on, as C has it."""
+        self.check(self.library.raw_stay(self.raw))
+
     def use(self, stream, arrays):
         """Run what follows on this stream, large copies between these arrays."""
         bulk = Bulk(arrays.array.ptr, arrays.other.ptr, arrays.pinned.ctypes.data, arrays.pageable.ctypes.data,

@@ -285,6 +285,11 @@ void raw_close(struct raw *r)
     free(r);
 }
 
+int raw_stay(struct raw *r)
+{
+    return check(raw_cu.set_current(r->context), "cuCtxSetCurrent");
+}
+
 int raw_use(struct raw *r, void *stream, const struct raw_bulk *bulk)
 {
     void *before;

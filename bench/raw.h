@@ -81,6 +81,10 @@ void raw_close(struct raw *raw);
 /* The stream (a CUstream), and the memory of large copies, which may be NULL where none are run. */
 int raw_use(struct raw *raw, void *stream, const struct raw_bulk *bulk);
 
+/* Make the context current in the calling thread and leave it so: C needs it for the legacy stream, so the
+ * other side may have it too. */
+int raw_stay(struct raw *raw);
+
 /* Run a row in so many bursts; each one's nanoseconds per call go to ns. The driver's code, or -1. */
 int raw_run(struct raw *raw, const char *name, int bursts, double *ns);
 
