@@ -65,7 +65,7 @@ void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket)
     }
     pthread_mutex_unlock(&memory->lock);
     if (!noted)
-        ggi_stream_finish(stream, false);
+        ggi_stream_finish(stream, false); /* the caller keeps the stream during the call */
 }
 
 /* One use that @p stream has not yet been made to wait for, with a reference. */
@@ -90,6 +90,24 @@ gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream)
     uint32_t at = 0;
     while (!status && next_use(memory, stream, &at, &use)) {
         status = ggi_stream_after(stream, use.stream, use.ticket);
+        gg_stream_release(use.stream);
+    }
+    return status;
+}
+
+/* Any use that is not over, with a reference to its stream. */
+static bool any_use(gg_memory *memory, struct ggi_use *out)
+{
+    uint32_t at = 0;
+    return next_use(memory, NULL, &at, out);
+}
+
+gg_status gg_memory_wait(gg_memory *memory)
+{
+    struct ggi_use use;
+    gg_status status = ggi_check(memory->device);
+    while (!status && any_use(memory, &use)) {
+        status = ggi_stream_wait_ticket(use.stream, use.ticket);
         gg_stream_release(use.stream);
     }
     return status;
