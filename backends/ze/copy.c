@@ -24,8 +24,8 @@ gg_status ze_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern, ui
                              (unsigned)pattern_size);
     int code = ze_append_begin(stream);
     if (!code)
-        code = ze.append_fill(stream->list, dst, &pattern, pattern_size, count * pattern_size, NULL, 0,
-                              NULL);
+        code = ze.append_fill(stream->list, dst, &pattern, pattern_size, count * pattern_size, NULL,
+                              0, NULL);
     code = ze_append_end(stream, code);
     return code ? ze_fail(code, "%zu times a pattern of %u bytes at %p", count,
                           (unsigned)pattern_size, dst)

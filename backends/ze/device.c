@@ -200,8 +200,8 @@ int32_t ze_device_supports(struct gg_device_impl *device, gg_op op)
 /* What all processes leave of it, where the driver has that extension. */
 gg_status ze_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total)
 {
-    struct ze_usable_memory usable = {
-        .stype = ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES};
+    struct ze_usable_memory usable = {.stype =
+                                          ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES};
     struct ze_device_properties properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2,
                                               .next = &usable};
     uint64_t all = 0;

@@ -16,8 +16,7 @@ static gg_status new_event(struct gg_device_impl *device, struct gg_event_impl *
 }
 
 /* Waits are the driver's and take as little processor as it likes, so GG_EVENT_BLOCKING changes nothing. */
-gg_status ze_event_create(struct gg_device_impl *device, uint32_t flags,
-                          struct gg_event_impl **out)
+gg_status ze_event_create(struct gg_device_impl *device, uint32_t flags, struct gg_event_impl **out)
 {
     if (flags & ~(uint32_t)(GG_EVENT_TIMING | GG_EVENT_BLOCKING))
         return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "event flags 0x%x", (unsigned)flags);
@@ -37,8 +36,7 @@ void ze_event_destroy(struct gg_event_impl *event)
 }
 
 /* Whoever made it says what it waits for, and resets it: it can be waited for, not recorded. */
-gg_status ze_event_borrow(struct gg_device_impl *device, uint64_t native,
-                          struct gg_event_impl **out)
+gg_status ze_event_borrow(struct gg_device_impl *device, uint64_t native, struct gg_event_impl **out)
 {
     struct gg_event_impl *event = NULL;
     if (!native)
@@ -68,9 +66,10 @@ gg_status ze_event_record(struct gg_event_impl *event, struct gg_stream_impl *st
 {
     struct ze_point *point = NULL, *before;
     if (event->borrowed)
-        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL,
-                             "an event of somebody else has one state, which only he can reset: make "
-                             "an event to record");
+        return ze_host->fail(
+            GG_ERR_UNSUPPORTED, NULL,
+            "an event of somebody else has one state, which only he can reset: make "
+            "an event to record");
     const int code =
         event->timed ? ze_stream_mark_time(stream, &point) : ze_stream_mark(stream, &point);
     if (code)

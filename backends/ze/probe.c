@@ -38,16 +38,15 @@ static gg_probe_status find_library(struct gg_probe_result *result)
 {
     static bool resolved; /* once: other threads may be using the table when the core asks again */
     struct gg_library library = {.struct_size = sizeof library};
-    gg_probe_status status = ze_host->library_open(&spec, result->log, &library, result->reason,
-                                                   sizeof result->reason);
+    gg_probe_status status =
+        ze_host->library_open(&spec, result->log, &library, result->reason, sizeof result->reason);
     if (status != GG_PROBE_AVAILABLE)
         return status;
     snprintf(result->library_path, sizeof result->library_path, "%s", library.path);
     snprintf(result->found_by, sizeof result->found_by, "%s", library.found_by);
     if (!resolved)
-        status =
-            ze_host->library_resolve(&library, symbols, sizeof symbols / sizeof symbols[0], &ze,
-                                     result->reason, sizeof result->reason);
+        status = ze_host->library_resolve(&library, symbols, sizeof symbols / sizeof symbols[0],
+                                          &ze, result->reason, sizeof result->reason);
     resolved = status == GG_PROBE_AVAILABLE;
     return status;
 }
@@ -156,15 +155,15 @@ static void explain(int code, struct gg_probe_result *result)
     }
     result->status = code == ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS ? GG_PROBE_PERMISSION_DENIED
                                                                       : GG_PROBE_INIT_FAILED;
-    snprintf(result->reason, sizeof result->reason,
-             "%s (the loader answered 0x%x, %s)%s",
-             code == ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE
-                 ? "a library that the driver needs is missing: reinstall the driver's packages"
-                 : "the driver could not start: see `dmesg`, and that loader and driver fit together",
-             (unsigned)code, name ? name : "a code that is not known here",
-             code == ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS
-                 ? "; the user may not use the device: see `ls -l /dev/dri`"
-                 : "");
+    snprintf(
+        result->reason, sizeof result->reason, "%s (the loader answered 0x%x, %s)%s",
+        code == ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE
+            ? "a library that the driver needs is missing: reinstall the driver's packages"
+            : "the driver could not start: see `dmesg`, and that loader and driver fit together",
+        (unsigned)code, name ? name : "a code that is not known here",
+        code == ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS
+            ? "; the user may not use the device: see `ls -l /dev/dri`"
+            : "");
 }
 
 static void note_surroundings(const struct gg_probe_result *result)

@@ -28,7 +28,7 @@ _Static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "64-bit only");
 
 struct ze_functions {
 #define FN(slot, parameters, symbol, need) int(*slot) parameters;
-#define GIVES(slot, parameters, symbol, need) void *(*slot) parameters;
+#define GIVES(slot, parameters, symbol, need) void *(*slot)parameters;
 #include "ze.def"
 #undef GIVES
 #undef FN
@@ -85,7 +85,7 @@ void ze_pool_close(struct ze_driver *driver);
 
 struct ze_driver {
     void *handle;
-    uint32_t api; /* ZE_API(1, 3) */
+    uint32_t api;         /* ZE_API(1, 3) */
     pthread_mutex_t lock; /* context, opened */
     void *context;
     bool owns_context;
@@ -122,12 +122,12 @@ struct gg_stream_impl {
     struct gg_device_impl *device;
     void *list;
     bool owned;
-    bool in_order;        /* by the driver's own doing */
-    atomic_bool shared;   /* others know the handle and may append to the list too */
-    pthread_mutex_t lock; /* the list, and what follows */
-    bool barrier_due;     /* one could not be appended */
-    uint64_t submitted;   /* appends; each is work that a mark stands behind */
-    uint64_t passed;      /* of them, seen done */
+    bool in_order;         /* by the driver's own doing */
+    atomic_bool shared;    /* others know the handle and may append to the list too */
+    pthread_mutex_t lock;  /* the list, and what follows */
+    bool barrier_due;      /* one could not be appended */
+    uint64_t submitted;    /* appends; each is work that a mark stands behind */
+    uint64_t passed;       /* of them, seen done */
     struct ze_point *mark; /* behind the first `marked` appends */
     uint64_t marked;
     struct ze_tasks *tasks; /* host functions; NULL until there is one */
@@ -150,7 +150,12 @@ bool ze_is_gone(int code);          /* the driver has shut down: nothing is left
 /* A call that nobody can be told the failure of. */
 void ze_forget(int code, const char *what);
 
-/* ---- streams: stream.c ----------------------------------------------------------------------------- */
+/* ---- lists: list.c --------------------------------------------------------------------------------- */
+
+int ze_list_create(struct gg_device_impl *device, int32_t priority, void **list, bool *in_order);
+void ze_list_destroy(void *list);
+/* 0 when all that was appended is done; ZE_RESULT_NOT_READY when the time has passed. */
+int ze_list_wait(struct gg_stream_impl *stream, uint64_t timeout_ns);
 
 /* Around each append: takes the lock; gives it back, having made what was appended (unless @p code says
  * that it was not) stand in order. Both return the driver's code, and the second is called in any case. */
@@ -163,7 +168,7 @@ int ze_stream_mark_time(struct gg_stream_impl *stream, struct ze_point **out);
 /* What is appended from now on waits for @p point, which is of the same driver. */
 int ze_stream_wait_point(struct gg_stream_impl *stream, struct ze_point *point);
 
-/* Wait for all that the device's streams have. */
+/* stream.c: wait for all that the device's streams have. */
 int ze_streams_wait(struct gg_device_impl *device);
 
 /* host_task.c: when @p after is passed, run @p function (may be NULL) on the host, then let the stream go
@@ -208,13 +213,11 @@ gg_status ze_stream_native(struct gg_stream_impl *stream, uint64_t handles[4]);
 gg_status ze_stream_query(struct gg_stream_impl *stream);
 gg_status ze_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns);
 gg_status ze_stream_wait_event(struct gg_stream_impl *stream, struct gg_event_impl *event);
-gg_status ze_stream_priority_range(struct gg_device_impl *device, int32_t *least,
-                                   int32_t *greatest);
+gg_status ze_stream_priority_range(struct gg_device_impl *device, int32_t *least, int32_t *greatest);
 gg_status ze_stream_host_func(struct gg_stream_impl *stream, void (*function)(void *),
                               void *argument);
 
-gg_status ze_event_create(struct gg_device_impl *device, uint32_t flags,
-                          struct gg_event_impl **out);
+gg_status ze_event_create(struct gg_device_impl *device, uint32_t flags, struct gg_event_impl **out);
 void ze_event_destroy(struct gg_event_impl *event);
 gg_status ze_event_borrow(struct gg_device_impl *device, uint64_t native,
                           struct gg_event_impl **out);

@@ -14,10 +14,10 @@
 #define SIM_ZE_SINCE(minor) ((uint32_t)SIM_ZE_API >= (1u << 16 | (minor)))
 
 enum {
-    SIM_ZE_QUEUE_IN_ORDER = 2,          /* 1.7 */
-    SIM_ZE_INIT_DRIVER_DESC = 0x20021,  /* 1.10 */
-    SIM_ZE_USABLE_MEMORY = 0x20041,     /* 1.14 */
-    SIM_ZE_FILL_MOST = 4,               /* bytes of a pattern */
+    SIM_ZE_QUEUE_IN_ORDER = 2,         /* 1.7 */
+    SIM_ZE_INIT_DRIVER_DESC = 0x20021, /* 1.10 */
+    SIM_ZE_USABLE_MEMORY = 0x20041,    /* 1.14 */
+    SIM_ZE_FILL_MOST = 4,              /* bytes of a pattern */
     SIM_ZE_QUEUES = 4
 };
 
@@ -31,8 +31,7 @@ ze_result_t ze_leave_list(struct sim_queue *list, int status);
 ze_result_t ze_enter_event(const char *name, ze_event_handle_t handle, struct sim_event **event);
 ze_result_t ze_enter_context(const char *name, ze_context_handle_t handle,
                              struct sim_context **context);
-ze_result_t ze_enter_device(const char *name, ze_device_handle_t handle,
-                            struct sim_device **device);
+ze_result_t ze_enter_device(const char *name, ze_device_handle_t handle, struct sim_device **device);
 ze_result_t ze_enter_driver(const char *name, ze_driver_handle_t handle);
 void ze_attempt(struct sim_table *table, const void *handle);
 
@@ -47,10 +46,9 @@ ze_result_t zeDeviceSynchronize(ze_device_handle_t device);
 ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t list, uint64_t timeout);
 ze_result_t zeCommandListIsImmediate(ze_command_list_handle_t list, ze_bool_t *immediate);
 ze_result_t zeCommandListGetDeviceHandle(ze_command_list_handle_t list, ze_device_handle_t *device);
-ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t list,
-                                            void (*function)(void *), void *data, const void *next,
-                                            ze_event_handle_t signal, uint32_t count,
-                                            ze_event_handle_t *waits);
+ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t list, void (*function)(void *),
+                                            void *data, const void *next, ze_event_handle_t signal,
+                                            uint32_t count, ze_event_handle_t *waits);
 ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver);
 #pragma GCC visibility pop
 

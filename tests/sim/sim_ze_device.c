@@ -138,9 +138,8 @@ ze_result_t zeDeviceGetMemoryAccessProperties(ze_device_handle_t hDevice,
 }
 
 /* The first group only copies: whoever takes the first one gets the wrong one. */
-ze_result_t
-zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t hDevice, uint32_t *pCount,
-                                       ze_command_queue_group_properties_t *properties)
+ze_result_t zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t hDevice, uint32_t *pCount,
+                                                   ze_command_queue_group_properties_t *properties)
 {
     struct sim_device *device;
     const ze_result_t result =

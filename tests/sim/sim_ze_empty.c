@@ -4,12 +4,12 @@
 
 enum { SUCCESS = 0, NULL_POINTER = 0x78000007 };
 
-#define EMPTY(getter)                                                                              \
-    __attribute__((visibility("default"))) int getter(uint32_t version, void *table);              \
-    int getter(uint32_t version, void *table)                                                      \
-    {                                                                                              \
-        (void)version;                                                                             \
-        return table ? SUCCESS : NULL_POINTER;                                                     \
+#define EMPTY(getter)                                                                 \
+    __attribute__((visibility("default"))) int getter(uint32_t version, void *table); \
+    int getter(uint32_t version, void *table)                                         \
+    {                                                                                 \
+        (void)version;                                                                \
+        return table ? SUCCESS : NULL_POINTER;                                        \
     }
 #include "sim_ze_empty.def"
 #undef EMPTY

@@ -90,8 +90,7 @@ static void leave_list(struct sim_queue *list)
         list->threads--;
 }
 
-ze_result_t ze_enter_list(const char *name, ze_command_list_handle_t handle,
-                          struct sim_queue **list)
+ze_result_t ze_enter_list(const char *name, ze_command_list_handle_t handle, struct sim_queue **list)
 {
     struct sim_queue *found = list_of(handle);
     const ze_result_t result = enter(name, found ? found->context : NULL);
@@ -148,8 +147,7 @@ struct sim_device *ze_device(ze_device_handle_t handle)
     return NULL;
 }
 
-ze_result_t ze_enter_device(const char *name, ze_device_handle_t handle,
-                            struct sim_device **device)
+ze_result_t ze_enter_device(const char *name, ze_device_handle_t handle, struct sim_device **device)
 {
     const ze_result_t result = ze_enter(name);
     if (result)

@@ -22,8 +22,7 @@ ze_result_t zeCommandListCreateImmediate(ze_context_handle_t hContext, ze_device
     struct sim_context *context;
     struct sim_queue *list;
     int status;
-    const ze_result_t result =
-        ze_enter_context("zeCommandListCreateImmediate", hContext, &context);
+    const ze_result_t result = ze_enter_context("zeCommandListCreateImmediate", hContext, &context);
     if (result)
         return result;
     struct sim_device *device = ze_device(hDevice);
@@ -103,15 +102,11 @@ ze_result_t zeCommandListAppendMemoryCopy(ze_command_list_handle_t hCommandList,
     const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
     struct sim_append what = {.work = {.kind = SIM_COPY}};
     struct sim_queue *list;
-    const ze_result_t result =
-        ze_enter_list("zeCommandListAppendMemoryCopy", hCommandList, &list);
+    const ze_result_t result = ze_enter_list("zeCommandListAppendMemoryCopy", hCommandList, &list);
     if (result)
         return result;
-    what.work.copy = (struct sim_region){.dst = (uintptr_t)dstptr,
-                                         .src = (uintptr_t)srcptr,
-                                         .width = size,
-                                         .height = 1,
-                                         .depth = 1};
+    what.work.copy = (struct sim_region){
+        .dst = (uintptr_t)dstptr, .src = (uintptr_t)srcptr, .width = size, .height = 1, .depth = 1};
     if (!size || !valid_end(dstptr, size, &what.work.dst_tracked) ||
         !valid_end(srcptr, size, &what.work.src_tracked) || !reachable(list, dstptr) ||
         !reachable(list, srcptr))
@@ -136,8 +131,7 @@ ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t hCommandList,
     const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
     struct sim_append what = {.work = {.kind = SIM_FILL}};
     struct sim_queue *list;
-    const ze_result_t result =
-        ze_enter_list("zeCommandListAppendMemoryFill", hCommandList, &list);
+    const ze_result_t result = ze_enter_list("zeCommandListAppendMemoryFill", hCommandList, &list);
     if (result)
         return result;
     if (!pattern || !pattern_size || pattern_size & (pattern_size - 1) ||
@@ -188,8 +182,7 @@ ze_result_t zeCommandListAppendWaitOnEvents(ze_command_list_handle_t hCommandLis
 }
 
 ze_result_t zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t hCommandList,
-                                                    uint64_t *dstptr,
-                                                    ze_event_handle_t hSignalEvent,
+                                                    uint64_t *dstptr, ze_event_handle_t hSignalEvent,
                                                     uint32_t numWaitEvents,
                                                     ze_event_handle_t *phWaitEvents)
 {
@@ -200,9 +193,8 @@ ze_result_t zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t hCo
         ze_enter_list("zeCommandListAppendWriteGlobalTimestamp", hCommandList, &list);
     if (result)
         return result;
-    what.work.word = (struct sim_word){.address = (uintptr_t)dstptr,
-                                       .value = ((uint64_t)1 << 36) - 1,
-                                       .bytes = 8};
+    what.work.word = (struct sim_word){
+        .address = (uintptr_t)dstptr, .value = ((uint64_t)1 << 36) - 1, .bytes = 8};
     if (!valid_end(dstptr, 8, &what.work.dst_tracked) || !what.work.dst_tracked ||
         (uintptr_t)dstptr % 8)
         return ze_leave_list(list, SIM_INVALID);
@@ -217,8 +209,7 @@ ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t hCommandLis
     const struct events events = {signal, count, waits};
     struct sim_append what = {.work = {.kind = SIM_HOST}};
     struct sim_queue *list;
-    const ze_result_t result =
-        ze_enter_list("zeCommandListAppendHostFunction", hCommandList, &list);
+    const ze_result_t result = ze_enter_list("zeCommandListAppendHostFunction", hCommandList, &list);
     if (result)
         return result;
     if (!SIM_ZE_SINCE(17) || next)

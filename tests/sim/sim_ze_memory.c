@@ -105,8 +105,7 @@ ze_result_t zeMemGetAllocProperties(ze_context_handle_t hContext, const void *pt
     properties->type = ZE_MEMORY_TYPE_UNKNOWN;
     properties->id = properties->pageSize = 0;
     if (alloc) {
-        properties->type =
-            alloc->kind == SIM_DEVICE ? ZE_MEMORY_TYPE_DEVICE : ZE_MEMORY_TYPE_HOST;
+        properties->type = alloc->kind == SIM_DEVICE ? ZE_MEMORY_TYPE_DEVICE : ZE_MEMORY_TYPE_HOST;
         properties->id = alloc->serial;
         properties->pageSize = 4096;
     }

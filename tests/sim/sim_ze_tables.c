@@ -5,13 +5,13 @@
 #include <string.h>
 
 enum { /* places in tables of 1.17 */
-    GLOBAL_INIT_DRIVERS = 1,
-    DRIVER_DEFAULT_CONTEXT = 8,
-    DEVICE_SYNCHRONIZE = 22,
-    LIST_HOST_SYNCHRONIZE = 28,
-    LIST_DEVICE_HANDLE = 29,
-    LIST_IS_IMMEDIATE = 33,
-    LIST_APPEND_HOST_FUNCTION = 51
+       GLOBAL_INIT_DRIVERS = 1,
+       DRIVER_DEFAULT_CONTEXT = 8,
+       DEVICE_SYNCHRONIZE = 22,
+       LIST_HOST_SYNCHRONIZE = 28,
+       LIST_DEVICE_HANDLE = 29,
+       LIST_IS_IMMEDIATE = 33,
+       LIST_APPEND_HOST_FUNCTION = 51
 };
 
 static void put(void *table, int place, unsigned minor, ze_api_version_t version,
