@@ -65,7 +65,11 @@ SIM = $(CURDIR)/build/$(1)/tests/sim/cuda
 tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests
 run-host = $(tests-of) GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host
 run-cuda-sim = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda GPUGLUE_CUDA_LIBRARY=$(SIM)/libcuda.so.1
-PYTHON_RUNS := host cuda-sim
+# Level Zero: a simulated driver, old or new, behind this machine's real loader.
+HAVE_ZE := $(and $(wildcard /usr/include/level_zero/ze_ddi.h),$(shell ldconfig -p | grep -o 'libze_loader.so.1 ' | head -1))
+run-ze-sim-old = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_old/libze_sim_old.so.1
+run-ze-sim-new = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_new/libze_sim_new.so.1
+PYTHON_RUNS := host cuda-sim $(if $(HAVE_ZE),ze-sim-old ze-sim-new)
 # The real device, where /dev has one.
 run-cuda = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda
 PYTHON_RUNS += $(if $(wildcard /dev/nvidia0),cuda)
@@ -99,8 +103,8 @@ run-environment: wheel
 C_TESTS := c-plain c-asan c-tsan
 INSTALLS := install-asan install-tsan
 PY_PLAIN := $(PYTHON_RUNS:%=py-%)
-PY_ASAN := py-asan-host py-asan-cuda-sim
-PY_TSAN := py-tsan-host py-tsan-cuda-sim
+PY_ASAN := py-asan-host py-asan-cuda-sim $(if $(HAVE_ZE),py-asan-ze-sim-old)
+PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
 OTHERS := test-wheel test-sim-clients test-examples lint-step
 ALL_TESTS := build-clang $(C_TESTS) $(PY_PLAIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN)
 .PHONY: $(ALL_TESTS) $(INSTALLS)
@@ -129,7 +133,8 @@ lint-step:
 
 # Goes on after a failure, so that one run tells all.
 test: .venv/ready-test
-	@rm -f build/summary.txt
+	@mkdir -p build && rm -f build/summary.txt
+	@$(if $(HAVE_ZE),,echo "skipped         Level Zero: libze1 or libze-dev is not installed" | tee build/summary.txt)
 	@$(MAKE) --no-print-directory -k $(ALL_TESTS); status=$$?; \
 	    printf '\n== summary\n'; cat build/summary.txt; exit $$status
 test-full: export GPUGLUE_TEST_FULL = 1

@@ -171,21 +171,14 @@ static int wait_by_mark(struct gg_stream_impl *stream, uint64_t timeout_ns)
     struct ze_point *point = NULL;
     const bool anew = timeout_ns && atomic_load(&stream->shared);
     pthread_mutex_lock(&stream->lock);
-    const uint64_t now = stream->submitted;
-    const bool idle = stream->passed == now && !anew;
-    int code = idle ? 0 : mark(stream, anew, &point);
+    const bool fresh = !stream->submitted && !stream->mark && !anew;
+    int code = fresh ? 0 : mark(stream, anew, &point);
     pthread_mutex_unlock(&stream->lock);
-    if (code || idle)
+    if (code || fresh)
         return code;
     code = ze_point_wait(point, timeout_ns);
     ze_point_release(point);
-    if (code)
-        return code;
-    pthread_mutex_lock(&stream->lock);
-    if (stream->passed < now)
-        stream->passed = now;
-    pthread_mutex_unlock(&stream->lock);
-    return 0;
+    return code;
 }
 
 int ze_list_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)

@@ -127,7 +127,6 @@ struct gg_stream_impl {
     pthread_mutex_t lock;  /* the list, and what follows */
     bool barrier_due;      /* one could not be appended */
     uint64_t submitted;    /* appends; each is work that a mark stands behind */
-    uint64_t passed;       /* of them, seen done */
     struct ze_point *mark; /* behind the first `marked` appends */
     uint64_t marked;
     struct ze_tasks *tasks; /* host functions; NULL until there is one */

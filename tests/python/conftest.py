@@ -1,5 +1,5 @@
 """One body of tests for every backend. The vendor's library is fixed per process, so the suite is run once
-per backend: `pytest --backend host`, `--backend cuda-sim` or `--backend cuda`; without the option
+per backend: `pytest --backend host`, `--backend cuda-sim`, `--backend ze-sim-old` and so on (SIMS); without the option
 GPUGLUE_BACKEND decides, else host. The tests' own libraries are found in GPUGLUE_TEST_LIBRARIES, else in
 build/plain/tests; GPUGLUE_TEST_GATE and GPUGLUE_TEST_SIM_CUDA name one of them.
 
@@ -20,16 +20,30 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILT = pathlib.Path(os.environ.get("GPUGLUE_TEST_LIBRARIES") or ROOT / "build" / "plain" / "tests")
 
 
+# Simulated backends: the variable that leads to the library, what may name the library, its place. The
+# Level Zero ones are drivers behind this machine's own loader; the last is a driver without a loader.
+SIMS = {
+    "cuda-sim": ("GPUGLUE_CUDA_LIBRARY", "GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"),
+    "ze-sim-old": ("ZE_ENABLE_ALT_DRIVERS", "GPUGLUE_TEST_SIM_ZE_OLD", "sim/ze_old/libze_sim_old.so.1"),
+    "ze-sim-new": ("ZE_ENABLE_ALT_DRIVERS", "GPUGLUE_TEST_SIM_ZE_NEW", "sim/ze_new/libze_sim_new.so.1"),
+    "ze-sim-direct": ("GPUGLUE_ZE_LIBRARY", "GPUGLUE_TEST_SIM_ZE_NEW", "sim/ze_new/libze_sim_new.so.1"),
+}
+
+# For run_python: the libraries of no vendor are found.
+NO_GPU = {f"GPUGLUE_{vendor}_LIBRARY": "/nonexistent/library" for vendor in ("CUDA", "HIP", "ZE")}
+
+
 def pytest_addoption(parser):
-    parser.addoption("--backend", choices=("host", "cuda-sim", "cuda"), help="where the tests run")
+    parser.addoption("--backend", choices=("host", "cuda", "ze", *SIMS), help="where the tests run")
 
 
 def pytest_configure(config):
     chosen = config.getoption("--backend")
-    if chosen == "cuda-sim":
-        os.environ["GPUGLUE_CUDA_LIBRARY"] = str(built("GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"))
+    if chosen in SIMS:
+        variable, override, place = SIMS[chosen]
+        os.environ[variable] = str(built(override, place))
     if chosen:
-        os.environ["GPUGLUE_BACKEND"] = chosen.removesuffix("-sim")
+        os.environ["GPUGLUE_BACKEND"] = chosen.partition("-")[0]
     os.environ.setdefault("GPUGLUE_BACKEND", "host")
 
 
