@@ -171,7 +171,7 @@ gg_status ze_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *
     if (attribute == GG_ATTR_MULTIPROCESSORS)
         found = (int64_t)properties->slices * properties->subslices_per_slice;
     else if (attribute == GG_ATTR_CLOCK_KHZ)
-        found = (int64_t)properties->clock_mhz * 1000;
+        found = properties->clock_mhz ? (int64_t)properties->clock_mhz * 1000 : -1;
     else if (attribute == GG_ATTR_ASYNC_ENGINES)
         code = ask_copy_queues(gpu, &found);
     else if (attribute == GG_ATTR_MANAGED_MEMORY)
