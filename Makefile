@@ -1,6 +1,7 @@
 # make demo         what gpuglue finds on this machine, and round trips through it
 # make test         everything that runs without a GPU, and what runs on the one that is there
 # make test-full    the same with all the random tests
+# make test-vendors the wheel in Debian roots of several generations, on vendors' own libraries (root only)
 # make wheel        dist/gpuglue-….whl, checked
 # make bench        the driver alone against gpuglue
 # make fmt, lint    clang-format; the limits on length
@@ -16,7 +17,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo test test-full wheel bench fmt lint carry clean
+.PHONY: help demo test test-full test-vendors wheel bench fmt lint carry clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
@@ -139,6 +140,9 @@ test: .venv/ready-test
 	    printf '\n== summary\n'; cat build/summary.txt; exit $$status
 test-full: export GPUGLUE_TEST_FULL = 1
 test-full: test
+
+test-vendors: wheel build-plain
+	$(STEP) "vendors' own libraries" python tests/vendors/matrix.py "$$(echo dist/*.whl)" build/plain/tests
 
 # ---- the rest ------------------------------------------------------------------------------------------
 demo: run-environment
