@@ -191,8 +191,15 @@ static uint32_t *at_most(uint32_t *count, uint32_t room)
     return count;
 }
 
-/* After a call that failed none other may follow: loaders have crashed there. A driver that is older than
- * the function answers that it has no such feature; then the old way is open. */
+/* A driver that is older than zeInitDrivers makes it answer that there is no such feature, or (loader
+ * 1.20) that nothing is initialised, which may also be the truth: then the old way is tried, and that is
+ * the last call if it fails. Loaders have crashed in what came after a failed zeInit. */
+static bool try_old_way(int code)
+{
+    return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ||
+           code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION || code == ZE_RESULT_ERROR_UNINITIALIZED;
+}
+
 static int start(uint32_t *count, void **handles)
 {
     struct ze_init_driver_type_desc desc = {.stype = ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC,
@@ -203,7 +210,7 @@ static int start(uint32_t *count, void **handles)
         code = ze.init_drivers(count, NULL, &desc);
     if (!code && *count)
         return ze.init_drivers(at_most(count, ZE_MAX_DRIVERS), handles, &desc);
-    if (code != ZE_RESULT_ERROR_UNSUPPORTED_FEATURE && code != ZE_RESULT_ERROR_UNSUPPORTED_VERSION)
+    if (!try_old_way(code))
         return code;
     *count = 0;
     code = ze.init(ZE_INIT_FLAG_GPU_ONLY);

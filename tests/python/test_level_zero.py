@@ -21,8 +21,8 @@ def sim(tmp_path):
         pytest.skip(str(error))
 
     def run(code, driver="new", **environment):
-        environment = {"GPUGLUE_ZE_LIBRARY": libraries[f"ze-sim-{driver}"], "GPUGLUE_DEVICE": None, **environment}
-        return succeeds(run_python(code, GPUGLUE_BACKEND="ze", ZE_ENABLE_ALT_DRIVERS=None, **environment))
+        environment = {"GPUGLUE_ZE_LIBRARY": libraries[f"ze-sim-{driver}"], "GPUGLUE_SIM_DEVICES": None, **environment}
+        return succeeds(run_python(code, GPUGLUE_BACKEND="ze", GPUGLUE_DEVICE=None, ZE_ENABLE_ALT_DRIVERS=None, **environment))
 
     return run
 
@@ -71,8 +71,14 @@ def test_a_library_without_the_functions_is_named(sim):
 
 def test_nothing_is_called_after_a_failed_init(sim, tmp_path):
     report = tmp_path / "report.json"
-    ask(sim, GPUGLUE_SIM_FAIL="zeInitDrivers:1=2013265921", GPUGLUE_SIM_REPORT=str(report))
+    ask(sim, GPUGLUE_SIM_FAIL="zeInitDrivers:1=1879179264", GPUGLUE_SIM_REPORT=str(report))
     assert calls(report) == {"zeInitDrivers": 1}
+    ask(sim, driver="old", GPUGLUE_SIM_FAIL="zeInit:1=2013265921", GPUGLUE_SIM_REPORT=str(report))
+    assert calls(report) == {"zeInitDrivers": 1, "zeInit": 1}
+
+
+def test_a_loader_that_says_uninitialized_for_an_old_driver_is_asked_the_old_way(sim):
+    assert ask(sim, driver="old", GPUGLUE_SIM_FAIL="zeInitDrivers:1=2013265921")[0] == "available"
 
 
 def test_an_old_driver_is_started_the_old_way(sim, tmp_path):
