@@ -180,7 +180,7 @@ void twin_fences_destroy(struct gg_device_impl *device);
 /* ---- freeing without waiting: memory.c ------------------------------------------------------------ */
 
 bool twin_frees_ordered(void);
-/* Wait until what was freed so far is free: it only ever waits for frees. */
+/* Give what was freed so far a moment to be free. */
 void twin_finish_frees(struct gg_device_impl *device);
 
 /* ---- the table's functions ---------------------------------------------------------------------- */
