@@ -167,7 +167,7 @@ int32_t twin_device_supports(struct gg_device_impl *device, gg_op op)
         if (optional[i].op != op)
             continue;
         memcpy(&function, (const char *)&twin_driver + optional[i].slot, sizeof function);
-        return function != NULL;
+        return function || (op == GG_OP_stream_host_func && twin.host_func && twin.supports(op));
     }
     return twin.supports(op);
 }

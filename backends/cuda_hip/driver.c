@@ -100,11 +100,26 @@ static gg_probe_status resolve(const struct gg_library *library, struct gg_probe
     return status;
 }
 
+static const char *reason_not_to_search(const struct gg_probe_result *result)
+{
+    const char *path = twin_host->get_env(twin.library.variable);
+    return !twin.in_vain || result->named || (path && *path) ? NULL : twin.in_vain();
+}
+
 static gg_probe_status find_library(struct gg_probe_result *result)
 {
     struct gg_library library = {.struct_size = sizeof library};
-    gg_probe_status status = twin_host->library_open(&twin.library, result->log, &library,
-                                                     result->reason, sizeof result->reason);
+    struct gg_library_spec spec = twin.library;
+    const char *in_vain = reason_not_to_search(result);
+    if (in_vain)
+        spec.flags |= GG_LIBRARY_ONLY_MAPPED;
+    gg_probe_status status = twin_host->library_open(&spec, result->log, &library, result->reason,
+                                                     sizeof result->reason);
+    if (status == GG_PROBE_LIBRARY_NOT_FOUND && in_vain) {
+        snprintf(result->reason, sizeof result->reason, "%s", in_vain);
+        result->declined = 1;
+        return GG_PROBE_NO_DEVICE;
+    }
     if (status != GG_PROBE_AVAILABLE)
         return status;
     snprintf(result->library_path, sizeof result->library_path, "%s", library.path);
