@@ -80,6 +80,7 @@ python-asan = $(call preload,libasan.so) ASAN_OPTIONS=$(ASAN_OPTIONS):detect_lea
 python-tsan = $(call preload,libtsan.so)
 # TSan needs its place in the address space, which a kernel with much randomisation does not leave free.
 fixed-tsan = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+# In sanitized runs --capture=sys: a report goes to the real stderr and is not lost with the process.
 PYTEST := python -m pytest -q -p no:cacheprovider
 
 # ---- the wheel, and an environment that holds nothing but it -------------------------------------------
@@ -111,9 +112,9 @@ $(INSTALLS): install-%: build-%
 $(PY_PLAIN): py-%: run-environment build-plain
 	$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(PYTEST) tests/python
 $(PY_ASAN): py-asan-%: install-asan
-	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) tests/python
+	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) --capture=sys tests/python
 $(PY_TSAN): py-tsan-%: install-tsan
-	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) tests/python
+	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) --capture=sys tests/python
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sim-clients: build-plain

@@ -26,7 +26,8 @@ struct job {
 
 /* ---- the ends ---- */
 
-static gg_status resolve(struct side *side, const struct gg_end *end, size_t nbytes, const char *what)
+static gg_status resolve(struct side *side, const struct gg_end *end, size_t nbytes,
+                         const char *what)
 {
     size_t offset = end->offset;
     gg_memory *memory = end->memory;
@@ -136,8 +137,7 @@ static gg_status submit(struct job *job, void *dst, const void *src, enum gg_cop
 {
     gg_stream *stream = job->stream;
     ggi_begin(job->device, GG_OP_copy, stream, job->nbytes);
-    gg_status status =
-        job->device->ops->copy(stream->impl, dst, src, job->nbytes, kind, pageable);
+    gg_status status = job->device->ops->copy(stream->impl, dst, src, job->nbytes, kind, pageable);
     status = ggi_end(job->device, GG_OP_copy, stream, job->nbytes, status);
     *ticket = 0;
     if (capturing) {

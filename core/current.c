@@ -14,8 +14,11 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static void thread_gone(void *pointer)
 {
     struct ggi_thread *thread = pointer;
-    for (struct gg_scope *scope = thread->scope; scope; scope = scope->outer)
-        scope->thread = NULL;
+    struct gg_scope *scope = thread->scope, *outer;
+    for (; scope; scope = outer) {
+        outer = scope->outer; /* once it is nobody's, another thread may leave and free it */
+        atomic_store(&scope->thread, NULL);
+    }
     mine = NULL;
     free(thread);
 }
@@ -62,10 +65,11 @@ static gg_status check_agreement(const char *text)
         return status;
     if (strlen(backend->name) == length && !strncasecmp(backend->name, text, length))
         return GG_OK;
-    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                    "GPUGLUE_DEVICE=%s names another backend than GPUGLUE_BACKEND=%s gives (\"%s\"): "
-                    "change one of them, or write the ordinal alone",
-                    text, chosen, backend->name);
+    return ggi_fail(
+        GG_ERR_INVALID_ARGUMENT,
+        "GPUGLUE_DEVICE=%s names another backend than GPUGLUE_BACKEND=%s gives (\"%s\"): "
+        "change one of them, or write the ordinal alone",
+        text, chosen, backend->name);
 }
 
 /* The device that GPUGLUE_DEVICE names; NULL in *out where it is not set. */
@@ -193,17 +197,19 @@ gg_status gg_enter(gg_device *device, gg_stream *stream, gg_scope **out)
         gg_stream_retain(stream);
     scope->device = device;
     scope->stream = stream;
-    scope->thread = ggi_thread();
-    scope->outer = scope->thread->scope;
-    scope->thread->scope = scope;
+    struct ggi_thread *thread = ggi_thread();
+    atomic_init(&scope->thread, thread);
+    scope->outer = thread->scope;
+    thread->scope = scope;
     *out = scope;
     return GG_OK;
 }
 
 /* Left out of order: the next scope inside it on the same backend will restore in its place. */
-static struct gg_scope *heir_of(struct gg_scope *scope, struct gg_scope ***link)
+static struct gg_scope *heir_of(struct gg_scope *scope, struct ggi_thread *thread,
+                                struct gg_scope ***link)
 {
-    struct gg_scope *heir = NULL, **at = &scope->thread->scope;
+    struct gg_scope *heir = NULL, **at = &thread->scope;
     while (*at && *at != scope) {
         if ((*at)->device->backend == scope->device->backend)
             heir = *at;
@@ -217,11 +223,12 @@ gg_status gg_leave(gg_scope *scope)
 {
     struct gg_scope **link, *heir;
     gg_device *device = scope->device;
-    if (scope->thread && scope->thread != mine)
+    struct ggi_thread *thread = atomic_load(&scope->thread);
+    if (thread && thread != mine)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "a device or stream is left on another thread than it was entered on");
-    if (scope->thread) {
-        heir = heir_of(scope, &link);
+    if (thread) {
+        heir = heir_of(scope, thread, &link);
         *link = scope->outer;
         if (heir)
             heir->saved = scope->saved;

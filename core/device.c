@@ -48,9 +48,9 @@ static gg_status open_device(struct gg_device *device)
         device->ops->device_close(impl);
         return status;
     }
-    device->writes_words = device->ops->write_word &&
-                           (!device->ops->device_supports ||
-                            device->ops->device_supports(impl, GG_OP_write_word));
+    device->writes_words =
+        device->ops->write_word &&
+        (!device->ops->device_supports || device->ops->device_supports(impl, GG_OP_write_word));
     device->default_stream->is_default = true;
     device->streams = device->default_stream;
     atomic_store_explicit(&device->impl, impl, memory_order_release);

@@ -17,8 +17,8 @@ gg_status ggi_event_take(struct gg_device *device, bool timing, struct gg_event_
         return GG_OK;
     }
     ggi_begin(device, GG_OP_event_create, NULL, 0);
-    gg_status status = device->ops->event_create(atomic_load(&device->impl),
-                                                 timing ? GG_EVENT_TIMING : 0, out);
+    gg_status status =
+        device->ops->event_create(atomic_load(&device->impl), timing ? GG_EVENT_TIMING : 0, out);
     return ggi_end(device, GG_OP_event_create, NULL, 0, status);
 }
 
@@ -241,7 +241,8 @@ gg_status gg_event_wait(gg_event *event, uint64_t timeout_ns)
         if (!start)
             start = now - GGI_SLICE_NS;
         if (ggi_interrupted())
-            return ggi_fail(GG_ERR_INTERRUPTED, "the wait was interrupted; the queued work goes on");
+            return ggi_fail(GG_ERR_INTERRUPTED,
+                            "the wait was interrupted; the queued work goes on");
         if (now - start >= timeout_ns)
             return GG_NOT_READY;
         status = wait_slice(event, GGI_SLICE_NS);

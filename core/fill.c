@@ -37,8 +37,8 @@ static gg_status by_driver(struct fill *fill, size_t part)
     uint32_t value = 0;
     memcpy(&value, fill->pattern, part);
     ggi_begin(device, GG_OP_fill, fill->stream, nbytes);
-    gg_status status = device->ops->fill(fill->stream->impl, fill->dst, value, (uint32_t)part,
-                                         nbytes / part);
+    gg_status status =
+        device->ops->fill(fill->stream->impl, fill->dst, value, (uint32_t)part, nbytes / part);
     status = ggi_end(device, GG_OP_fill, fill->stream, nbytes, status);
     count_use(fill);
     return status;
@@ -79,8 +79,9 @@ static gg_status by_doubling(struct fill *fill)
 static gg_status by_host(struct fill *fill)
 {
     if (fill->capturing)
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "stream is capturing: a fill of pinned memory cannot become part of a graph");
+        return ggi_fail(
+            GG_ERR_UNSUPPORTED,
+            "stream is capturing: a fill of pinned memory cannot become part of a graph");
     gg_status status = ggi_stream_finish(fill->stream, true);
     for (size_t i = 0; !status && i < fill->count; i++)
         memcpy(fill->dst + i * fill->size, fill->pattern, fill->size);
@@ -117,11 +118,8 @@ static gg_status check(const gg_memory *memory, size_t offset, size_t size, size
 gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t pattern_size,
                   size_t count, gg_stream *stream)
 {
-    struct fill fill = {.memory = memory,
-                        .pattern = pattern,
-                        .size = pattern_size,
-                        .count = count,
-                        .stream = stream};
+    struct fill fill = {
+        .memory = memory, .pattern = pattern, .size = pattern_size, .count = count, .stream = stream};
     bool implicit, complete;
     gg_status status = check(memory, offset, pattern_size, count);
     if (!status)

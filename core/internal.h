@@ -23,11 +23,11 @@ struct gg_backend {
     char *plugin_version;
     char *library_path, *library_version; /* once probed; never NULL */
 
-    pthread_mutex_t lock;   /* probing and opening */
+    pthread_mutex_t lock;     /* probing and opening */
     uint32_t lock_generation; /* in which the lock was made; registry.c */
-    _Atomic(bool) named;    /* by the user, as long as the process lives; see struct gg_probe_result */
-    bool begun;             /* an active probe was begun, perhaps by a thread that a fork left behind */
-    _Atomic(int) opened;    /* 1: devices and device_count may be read */
+    _Atomic(bool) named; /* by the user, for good; see struct gg_probe_result */
+    bool begun; /* an active probe was begun, perhaps by a thread that a fork left behind */
+    _Atomic(int) opened;          /* 1: devices and device_count may be read */
     _Atomic(uint32_t) generation; /* ggi_generation when it was initialised; see life.c */
     int32_t device_count;
     struct gg_device *devices; /* device_count of them, immortal */
@@ -46,15 +46,15 @@ struct gg_backend *ggi_backend_decided(void);
 /* Every backend that was opened: start with NULL, ends with NULL. */
 struct gg_backend *ggi_backend_next_open(struct gg_backend *after);
 
-const struct gg_host_api *ggi_host_api(void);              /* host_api.c */
+const struct gg_host_api *ggi_host_api(void);                                   /* host_api.c */
 const struct gg_backend_desc *ggi_host_backend(const struct gg_host_api *host); /* backends/host */
 
 /* ---- errors, log, trace ------------------------------------------------------------------------ */
 
 /* Record an error of the core itself and return @p status. */
 gg_status ggi_fail(gg_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-gg_status ggi_host_fail(gg_status status, const struct gg_vendor_error *error, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+gg_status ggi_host_fail(gg_status status, const struct gg_vendor_error *error, const char *format,
+                        ...) __attribute__((format(printf, 3, 4)));
 /* A failed operation: add backend, device and operation to what the backend recorded. */
 gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status);
 /* While quiet, failures of this thread leave its error record alone (releases, own queries). */
@@ -107,8 +107,8 @@ struct gg_device {
     struct gg_backend *backend;
     struct gg_backend_ops *ops;
     int32_t ordinal;
-    uint32_t generation;
-    uint32_t flags; /* enum gg_device_flag */
+    _Atomic(uint32_t) generation;
+    uint32_t flags;                        /* enum gg_device_flag */
     _Atomic(struct gg_device_impl *) impl; /* NULL until the first call that needs it */
     struct gg_stream *default_stream;      /* set before impl */
     bool writes_words;                     /* ops->write_word works; set before impl */
@@ -117,20 +117,21 @@ struct gg_device {
     pthread_mutex_t spare_lock;
     struct gg_event_impl *spare[2][GGI_SPARES]; /* idle native events, without and with timing */
     int spares[2];                              /* under spare_lock, never held in a vendor call */
-    _Atomic(struct ggi_retired *) retired; /* pushed by releases, taken by a drain */
-    struct ggi_retired *pending;           /* under drain_lock */
-    _Atomic(int) waiting;                  /* pending is not empty */
+    _Atomic(struct ggi_retired *) retired;      /* pushed by releases, taken by a drain */
+    struct ggi_retired *pending;                /* under drain_lock */
+    _Atomic(int) waiting;                       /* pending is not empty */
     pthread_mutex_t drain_lock;
     _Atomic(int64_t) keeps; /* owners that streams of this device still keep */
     _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
     struct ggi_ring *ring; /* pinned slots for small copies; made on first need */
-    struct gg_error lost; /* where a sticky error was first seen; under spare_lock */
+    struct gg_error lost;  /* where a sticky error was first seen; under spare_lock */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
 static inline bool ggi_usable(const struct gg_device *device)
 {
-    return device->generation == atomic_load_explicit(&ggi_generation, memory_order_relaxed) &&
+    return atomic_load_explicit(&device->generation, memory_order_relaxed) ==
+               atomic_load_explicit(&ggi_generation, memory_order_relaxed) &&
            !atomic_load_explicit(&ggi_down, memory_order_relaxed);
 }
 static inline gg_status ggi_check(struct gg_device *device)
@@ -181,12 +182,12 @@ struct gg_stream {
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
     _Atomic(uint64_t) submitted, completed;
-    _Atomic(uint64_t) to_host; /* ticket of the last copy to the host: what shutdown waits for */
-    pthread_mutex_t lock;            /* marker, fence */
-    struct gg_event_impl *marker;    /* polled to raise completed */
-    uint64_t marker_ticket;          /* 0: not recorded, or done */
-    struct gg_event_impl *fence;     /* others wait on it */
-    _Atomic(struct ggi_keep *) keeps; /* owners to be released, each at its ticket */
+    _Atomic(uint64_t) to_host;    /* ticket of the last copy to the host: what shutdown waits for */
+    pthread_mutex_t lock;         /* marker, fence */
+    struct gg_event_impl *marker; /* polled to raise completed */
+    uint64_t marker_ticket;       /* 0: not recorded, or done */
+    struct gg_event_impl *fence;  /* others wait on it */
+    _Atomic(struct ggi_keep *) keeps;  /* owners to be released, each at its ticket */
     struct gg_stream *next, *previous; /* in device->streams */
 };
 
@@ -294,7 +295,8 @@ struct ggi_ring *ggi_ring_new(void); /* an empty one; NULL without memory */
 /* A free slot, taken; waits (with the hook) when all are in use. */
 gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
 /* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
-void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream, uint64_t ticket);
+void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
+                   uint64_t ticket);
 /* At shutdown, when all is idle; keeps the ring if a thread is still in it. */
 void ggi_ring_destroy(struct gg_device *device);
 
@@ -305,7 +307,7 @@ struct gg_scope {
     gg_device *device;
     gg_stream *stream; /* or NULL */
     void *saved;       /* of ops->device_enter */
-    struct ggi_thread *thread;
+    _Atomic(struct ggi_thread *) thread; /* NULL: it is gone */
 };
 
 struct ggi_thread {

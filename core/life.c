@@ -14,6 +14,7 @@ static _Atomic(int (*)(void)) wait_hook;
 static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t *resets[RESET_ROOM];
 static _Atomic(int) reset_count;
+static pthread_mutex_t adopt_lock = PTHREAD_MUTEX_INITIALIZER;
 
 const char *gg_library_path(void)
 {
@@ -28,11 +29,13 @@ static void in_child(void)
     int count = atomic_load(&reset_count);
     atomic_fetch_add(&ggi_generation, 1);
     for (int i = 0; i < count && i < RESET_ROOM; i++)
-        pthread_mutex_init(resets[i], NULL);
+        if (resets[i]) /* NULL: the fork came between the count and the store */
+            pthread_mutex_init(resets[i], NULL);
 }
 
 static void watch(void)
 {
+    ggi_reset_in_child(&adopt_lock);
     pthread_atfork(NULL, NULL, in_child);
 }
 
@@ -48,18 +51,34 @@ void ggi_reset_in_child(pthread_mutex_t *lock)
         resets[at] = lock;
 }
 
-bool ggi_backend_adopt(struct gg_backend *backend)
+static bool untouched(const struct gg_backend *backend)
 {
-    uint32_t now = atomic_load(&ggi_generation);
     for (int32_t i = 0; i < backend->device_count; i++)
         if (!(backend->devices[i].flags & GG_DEVICE_LAZY) || atomic_load(&backend->devices[i].impl))
             return false;
+    return true;
+}
+
+static void renew(struct gg_backend *backend, uint32_t generation)
+{
     for (int32_t i = 0; i < backend->device_count; i++) {
         pthread_mutex_init(&backend->devices[i].lock, NULL);
-        backend->devices[i].generation = now;
+        atomic_store(&backend->devices[i].generation, generation);
     }
-    backend->generation = now;
-    return true;
+    atomic_store(&backend->generation, generation);
+}
+
+bool ggi_backend_adopt(struct gg_backend *backend)
+{
+    uint32_t now = atomic_load(&ggi_generation);
+    pthread_mutex_lock(&adopt_lock);
+    bool adopted = atomic_load(&backend->generation) == now;
+    if (!adopted && untouched(backend)) {
+        renew(backend, now);
+        adopted = true;
+    }
+    pthread_mutex_unlock(&adopt_lock);
+    return adopted;
 }
 
 gg_status ggi_refuse(struct gg_device *device)
@@ -68,11 +87,12 @@ gg_status ggi_refuse(struct gg_device *device)
         return ggi_fail(GG_ERR_SHUT_DOWN, "gpuglue was shut down; no new work is taken");
     if (ggi_backend_adopt(device->backend))
         return GG_OK;
-    return ggi_fail(GG_ERR_FORKED,
-                    "this process was forked after backend \"%s\" was initialised in its parent, and "
-                    "a driver does not survive that: start child processes with \"spawn\" "
-                    "(multiprocessing.set_start_method(\"spawn\")), or fork before the first use",
-                    device->backend->name);
+    return ggi_fail(
+        GG_ERR_FORKED,
+        "this process was forked after backend \"%s\" was initialised in its parent, and "
+        "a driver does not survive that: start child processes with \"spawn\" "
+        "(multiprocessing.set_start_method(\"spawn\")), or fork before the first use",
+        device->backend->name);
 }
 
 void gg_set_wait_hook(int (*hook)(void))

@@ -25,7 +25,8 @@ static void give_back(gg_memory *memory)
         return;
     }
     ggi_begin(device, GG_OP_mem_free, NULL, memory->nbytes);
-    gg_status status = device->ops->mem_free(atomic_load(&device->impl), memory->kind, memory->pointer);
+    gg_status status =
+        device->ops->mem_free(atomic_load(&device->impl), memory->kind, memory->pointer);
     ggi_end(device, GG_OP_mem_free, NULL, memory->nbytes, status);
     atomic_fetch_sub(&device->retired_blocks, 1);
     atomic_fetch_sub(&device->retired_bytes, memory->nbytes);
@@ -123,11 +124,13 @@ static gg_status check_alloc(gg_device *device, enum gg_memory_kind kind, size_t
     if (status)
         return status;
     if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED)
-        return ggi_fail(GG_ERR_UNSUPPORTED, "memory kind %d cannot be allocated; device (%d) and "
-                                            "pinned (%d) can",
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "memory kind %d cannot be allocated; device (%d) and "
+                        "pinned (%d) can",
                         (int)kind, GG_MEMORY_DEVICE, GG_MEMORY_PINNED);
     if (nbytes > PTRDIFF_MAX)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%zu bytes are more than an address can reach", nbytes);
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%zu bytes are more than an address can reach",
+                        nbytes);
     if (stream && stream->device != device)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "the stream belongs to %s:%d, the memory to %s:%d",
                         stream->device->backend->name, (int)stream->device->ordinal,
@@ -247,8 +250,9 @@ gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stat
     if (status)
         return status;
     if (stats->struct_size < sizeof full)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "gg_device_memory_stats: struct_size is %u, "
-                                                 "expected sizeof(struct gg_memory_stats)",
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_device_memory_stats: struct_size is %u, "
+                        "expected sizeof(struct gg_memory_stats)",
                         (unsigned)stats->struct_size);
     full.blocks = atomic_load(&device->blocks);
     full.bytes = atomic_load(&device->bytes);

@@ -50,7 +50,8 @@ gg_status ggi_pinned_add(gg_memory *memory)
     bool fits = pinned.count < pinned.room || grow_pinned();
     if (fits) {
         size_t at = blocks_up_to((uintptr_t)memory->pointer);
-        memmove(pinned.block + at + 1, pinned.block + at, (pinned.count - at) * sizeof *pinned.block);
+        memmove(pinned.block + at + 1, pinned.block + at,
+                (pinned.count - at) * sizeof *pinned.block);
         pinned.block[at] = memory;
         atomic_store(&pinned.hint, ++pinned.count);
     }
@@ -65,7 +66,8 @@ void ggi_pinned_remove(gg_memory *memory)
     while (at > 0 && pinned.block[at - 1] != memory)
         at--;
     if (at > 0) {
-        memmove(pinned.block + at - 1, pinned.block + at, (pinned.count - at) * sizeof *pinned.block);
+        memmove(pinned.block + at - 1, pinned.block + at,
+                (pinned.count - at) * sizeof *pinned.block);
         atomic_store(&pinned.hint, --pinned.count);
     }
     pthread_mutex_unlock(&pinned.lock);

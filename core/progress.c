@@ -168,8 +168,7 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other)
 /* The vendor's default stream and blocking streams wait for each other by themselves. */
 static bool ordered_anyway(const gg_stream *stream, const gg_stream *other)
 {
-    return stream->device == other->device &&
-           (stream->device->flags & GG_DEVICE_SHARED_DEFAULT) &&
+    return stream->device == other->device && (stream->device->flags & GG_DEVICE_SHARED_DEFAULT) &&
            ((stream->is_default && !(other->flags & GG_STREAM_NONBLOCKING)) ||
             (other->is_default && !(stream->flags & GG_STREAM_NONBLOCKING)));
 }
@@ -182,9 +181,10 @@ gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket)
     if (!capturing && ordered_anyway(stream, other))
         return GG_OK;
     if (capturing && !ggi_stream_passed(other, ticket, true))
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "stream is capturing: it would have to wait for work that another stream has "
-                        "not finished; synchronize that stream before the capture begins");
+        return ggi_fail(
+            GG_ERR_UNSUPPORTED,
+            "stream is capturing: it would have to wait for work that another stream has "
+            "not finished; synchronize that stream before the capture begins");
     return capturing ? GG_OK : ggi_stream_fence(stream, other);
 }
 

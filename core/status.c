@@ -19,8 +19,8 @@ const char *gg_version(void)
 const char *gg_status_name(gg_status status)
 {
     switch (status) {
-#define STATUS(name, number, message)                                                              \
-    case GG_##name:                                                                                \
+#define STATUS(name, number, message) \
+    case GG_##name:                   \
         return #name;
 #include <gpuglue/status.def>
 #undef STATUS
@@ -31,8 +31,8 @@ const char *gg_status_name(gg_status status)
 const char *gg_status_message(gg_status status)
 {
     switch (status) {
-#define STATUS(name, number, message)                                                              \
-    case GG_##name:                                                                                \
+#define STATUS(name, number, message) \
+    case GG_##name:                   \
         return message;
 #include <gpuglue/status.def>
 #undef STATUS
@@ -43,8 +43,8 @@ const char *gg_status_message(gg_status status)
 const char *gg_probe_status_name(gg_probe_status status)
 {
     switch (status) {
-#define PROBE(name, number, word)                                                                  \
-    case GG_PROBE_##name:                                                                          \
+#define PROBE(name, number, word) \
+    case GG_PROBE_##name:         \
         return word;
 #include <gpuglue/probe.def>
 #undef PROBE
@@ -153,8 +153,8 @@ static void compose(struct gg_error *error, const struct gg_backend *backend, co
         snprintf(vendor, sizeof vendor, "%s%s(%" PRId64 ")%s%s: ", error->vendor_name,
                  error->vendor_name[0] ? " " : "code ", error->vendor_code,
                  error->vendor_text[0] ? " " : "", error->vendor_text);
-    snprintf(error->message, sizeof error->message, "%s: %s on device %d failed: %s%s", error->backend,
-             error->op, (int)error->device, vendor,
+    snprintf(error->message, sizeof error->message, "%s: %s on device %d failed: %s%s",
+             error->backend, error->op, (int)error->device, vendor,
              detail[0] ? detail : gg_status_message(error->status));
     if (error->library_path[0] && error->vendor_code) {
         size_t used = strlen(error->message);

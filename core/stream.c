@@ -129,8 +129,8 @@ gg_status gg_stream_borrow(gg_device *device, uint64_t native, void (*release)(v
     if (!device->ops->stream_borrow)
         return ggi_unsupported(device, GG_OP_stream_borrow);
     ggi_begin(device, GG_OP_stream_borrow, NULL, 0);
-    status = device->ops->stream_borrow(atomic_load(&device->impl), native, &flags, &is_default,
-                                        &impl);
+    status =
+        device->ops->stream_borrow(atomic_load(&device->impl), native, &flags, &is_default, &impl);
     status = ggi_end(device, GG_OP_stream_borrow, NULL, 0, status);
     if (!status && is_default) {
         *out = device->default_stream;
@@ -241,7 +241,8 @@ static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hoo
         if (!start)
             start = now - GGI_SLICE_NS;
         if (hook && ggi_interrupted())
-            return ggi_fail(GG_ERR_INTERRUPTED, "the wait was interrupted; the queued work goes on");
+            return ggi_fail(GG_ERR_INTERRUPTED,
+                            "the wait was interrupted; the queued work goes on");
         if (now - start >= timeout_ns)
             return GG_NOT_READY;
         status = wait_slice(stream, GGI_SLICE_NS);
@@ -269,7 +270,8 @@ gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event)
     if (status)
         return status;
     if (event->device->backend != device->backend)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "a stream of \"%s\" cannot wait for an event of \"%s\"",
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "a stream of \"%s\" cannot wait for an event of \"%s\"",
                         device->backend->name, event->device->backend->name);
     if (!atomic_load(&event->recorded))
         return GG_OK;

@@ -15,7 +15,7 @@ python -m pip download --quiet --disable-pip-version-check --only-binary=:all: -
 
 # The build tree's own layout, because the tests find libgpuglue relative to themselves.
 built=build/plain
-(cd $built && find libgpuglue.so gpuglue_*.so tests -type f -executable -exec cp --parents {} "$OLDPWD/$out/tests" \;)
+(cd $built && find libgpuglue.so gpuglue_*.so tests -type f ! -path '*.p/*' \( -executable -o -name '*.so*' \) -exec cp --parents {} "$OLDPWD/$out/tests" \;)
 cp -L "$(gcc -print-file-name=libcmocka.so.0)" $out/tests/lib
 # The example library, for host and, where this machine has nvcc, for CUDA.
 python examples/existing_library/build.py --carry $out/existing_library

@@ -124,12 +124,12 @@ static void note_runtime(enum gg_probe_level level, int driver, struct gg_probe_
 {
     static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
                                         NULL};
-    const struct gg_library_spec spec = {
-        .struct_size = sizeof spec,
-        .flags = level == GG_ACTIVE ? GG_LIBRARY_HANDED_IN | GG_LIBRARY_NO_SYSTEM
-                                    : GG_LIBRARY_ONLY_MAPPED,
-        .names = names,
-        .stem = "libcudart"};
+    const struct gg_library_spec spec = {.struct_size = sizeof spec,
+                                         .flags = level == GG_ACTIVE
+                                                      ? GG_LIBRARY_HANDED_IN | GG_LIBRARY_NO_SYSTEM
+                                                      : GG_LIBRARY_ONLY_MAPPED,
+                                         .names = names,
+                                         .stem = "libcudart"};
     struct gg_library library = {.struct_size = sizeof library};
     char reason[512];
     if (twin_host->library_open(&spec, log, &library, reason, sizeof reason) != GG_PROBE_AVAILABLE)

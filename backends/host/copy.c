@@ -40,7 +40,7 @@ static void run_fill_4(const struct host_command *command)
 {
     uint32_t *to = command->dst;
     for (size_t i = 0; i < command->size; i++)
-        to[i] = command->pattern;
+        to[i] = (uint32_t)command->pattern;
 }
 
 gg_status host_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
@@ -60,4 +60,18 @@ gg_status host_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
         return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "a pattern of %u bytes",
                               (unsigned)pattern_size);
     return host_submit(stream, &work);
+}
+
+/* ---- one word ---- */
+
+static void run_write_word(const struct host_command *command)
+{
+    *(uint64_t *)command->dst = command->pattern;
+}
+
+gg_status host_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value)
+{
+    const struct host_command work = {.run = run_write_word, .dst = dst, .pattern = value};
+    gg_status status = host_check_device_range(stream->device, dst, sizeof value);
+    return status ? status : host_submit(stream, &work);
 }

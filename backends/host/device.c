@@ -44,7 +44,7 @@ gg_status host_device_info(int32_t ordinal, struct gg_device_info *info)
     snprintf(info->arch, sizeof info->arch, "%.31s", machine.machine);
     info->pci_bus_id[0] = '\0';
     memset(info->uuid, 0, sizeof info->uuid);
-    info->flags = GG_DEVICE_LAZY;
+    info->flags = GG_DEVICE_LAZY | GG_DEVICE_FREE_NEVER_WAITS;
     info->numa_node = -1;
     info->total_memory = installed_memory();
     return GG_OK;

@@ -46,6 +46,7 @@ static const struct gg_backend_ops host_ops = {
     .event_query = host_event_query,
     .event_wait = host_event_wait,
     .event_elapsed = host_event_elapsed,
+    .write_word = host_write_word,
 };
 
 static const struct gg_backend_desc host_desc = {

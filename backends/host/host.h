@@ -72,7 +72,7 @@ struct host_command {
     void *dst;
     const void *src;
     size_t size;
-    uint32_t pattern;
+    uint64_t pattern;
     struct host_point *point; /* a reference */
     void (*function)(void *);
     void *argument;
@@ -149,6 +149,7 @@ gg_status host_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
                     enum gg_copy_kind kind, int32_t pageable);
 gg_status host_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
                     uint32_t pattern_size, size_t count);
+gg_status host_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
 
 gg_status host_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
 gg_status host_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,

@@ -22,6 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 WRAPPER = "example_wrap.cxx"
 MODULE = "_example.abi3.so"
+SWIG = "swig==4.5.1"  # as a Python package
 LIMITED_API = "-DPy_LIMITED_API=0x030b0000"  # one file for every Python from 3.11 on
 
 
@@ -47,7 +48,7 @@ def swig_command(scratch):
     target = scratch / "swig"
     if not target.exists():
         install = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        run([*install, "--target", target, "swig"])
+        run([*install, "--target", target, SWIG])
     environment = dict(os.environ, PYTHONPATH=str(target))
     return [sys.executable, "-c", "from swig import swig; swig()"], {"env": environment}
 

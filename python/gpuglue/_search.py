@@ -48,7 +48,7 @@ def library_directories():
 
 
 def package_folders(name):
-    """Where a package lies, without importing it."""
+    """Where a package lies, without importing it. Never in the current directory, where anybody's may."""
     from importlib.util import find_spec
 
     try:
@@ -56,7 +56,8 @@ def package_folders(name):
     except (ImportError, ValueError, AttributeError):
         return []
     locations = spec.submodule_search_locations if spec else None
-    return [os.path.abspath(folder) for folder in locations or [] if os.path.isdir(folder)]
+    folders = [os.path.abspath(folder) for folder in locations or []]
+    return [folder for folder in folders if os.path.isdir(folder) and os.path.dirname(folder) != os.getcwd()]
 
 
 def existing(folder):

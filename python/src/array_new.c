@@ -265,7 +265,7 @@ static int refuse_what_is_neither(PyObject *object)
 
 PyObject *py_array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"shape", "dtype", "order", "device", "stream", NULL};
+    static char *names[] = {"shape_or_data", "dtype", "order", "device", "stream", NULL};
     struct py_state *state = PyType_GetModuleState(type);
     PyObject *values[5] = {NULL};
     int shape;

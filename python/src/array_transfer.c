@@ -46,6 +46,7 @@ static PyObject *get_new_pinned(struct py_state *state, struct py_array *array, 
     if (!out)
         return NULL;
     py_end_host(&dst, out);
+    Py_CLEAR(dst.keep); /* so that the array itself needs no owner */
     gg_memory_retain(memory);
     dst.end = (struct gg_end){.memory = memory};
     if (fetch(state, array, &dst, stream, GG_COPY_ASYNC))

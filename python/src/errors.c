@@ -153,10 +153,19 @@ static int describe(PyObject *exception, const struct gg_error *error)
     return 0;
 }
 
-/* The reasons of all backends, for programs; the message has them for people. */
+/* The reasons of all backends, for programs; the message has them for people. Not by py_reports,
+ * which may raise. */
 static int add_reports(struct py_state *state, PyObject *exception)
 {
-    return set_attribute(exception, "reports", py_reports(state, GG_PASSIVE));
+    struct gg_reports *reports;
+    PyThreadState *thread = PyEval_SaveThread();
+    gg_status status = gg_probe(GG_PASSIVE, &reports);
+    PyEval_RestoreThread(thread);
+    if (status)
+        return 0;
+    PyObject *records = py_reports_wrap(state, reports);
+    gg_reports_free(reports);
+    return set_attribute(exception, "reports", records);
 }
 
 static PyObject *exception_of(struct py_state *state, gg_status status, const struct gg_error *error)

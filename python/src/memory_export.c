@@ -91,6 +91,20 @@ PyObject *py_buffer_interface(PyObject *self, void *closure)
     return interface;
 }
 
+/* NumPy itself goes by the buffer protocol; this is for those who call __array__ by name. */
+static PyObject *as_asked(PyObject *array, PyObject *dtype, PyObject *copy)
+{
+    PyObject *result;
+    if (dtype && dtype != Py_None)
+        result = PyObject_CallMethod(array, "astype", "O", dtype);
+    else if (copy == Py_True)
+        result = numpy_contiguous(array, false);
+    else
+        return array;
+    Py_DECREF(array);
+    return result;
+}
+
 PyObject *py_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     static const char *const names[] = {"dtype", "copy"};
@@ -105,7 +119,7 @@ PyObject *py_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t narg
     memoryview = numpy_load() ? NULL : PyMemoryView_FromObject(self);
     if (!memoryview)
         return NULL;
-    array = numpy_from_memoryview(memoryview); /* NumPy itself sees to dtype and copy */
+    array = numpy_from_memoryview(memoryview);
     Py_DECREF(memoryview);
-    return array;
+    return array ? as_asked(array, values[0], values[1]) : NULL;
 }

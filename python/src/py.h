@@ -27,10 +27,10 @@ struct py_state {
     struct py_device **devices;
     Py_ssize_t device_count;
     struct py_scope *scopes; /* with-blocks that are open, of all threads; current.c */
-    bool prepared;           /* plugins and directories of this environment were handed to the core */
-    bool settled;            /* a current device was asked for before: drivers are initialised */
-    bool used;               /* Device.use() was called: some thread's device is no default */
-    bool warned;             /* NoDeviceWarning was given, or there is no reason for it */
+    bool prepared; /* plugins and directories of this environment were handed to the core */
+    bool settled;  /* a current device was asked for before: drivers are initialised */
+    bool used;     /* Device.use() was called: some thread's device is no default */
+    bool warned;   /* NoDeviceWarning was given, or there is no reason for it */
 };
 
 static inline struct py_state *py_state_of(PyObject *self) /* of one of our (final) types */
@@ -40,27 +40,23 @@ static inline struct py_state *py_state_of(PyObject *self) /* of one of our (fin
 
 /* A handle is NULL once the object was closed; py_closed raises then. */
 struct py_device {
-    PyObject_HEAD
-    gg_device *device; /* immortal */
-    bool opened;       /* its context is there, so that calls no longer take long */
+    PyObject_HEAD gg_device *device; /* immortal */
+    bool opened;                     /* its context is there, so that calls no longer take long */
     PyObject *weakrefs;
 };
 struct py_stream {
-    PyObject_HEAD
-    gg_stream *stream;
+    PyObject_HEAD gg_stream *stream;
     const void *identity; /* the stream's address, for the hash; not to be followed */
     PyObject *weakrefs;
 };
 struct py_event {
-    PyObject_HEAD
-    gg_event *event; /* also NULL while not bound to a device */
+    PyObject_HEAD gg_event *event; /* also NULL while not bound to a device */
     uint32_t flags;
     bool closed;
     PyObject *weakrefs;
 };
 struct py_buffer {
-    PyObject_HEAD
-    gg_memory *memory;
+    PyObject_HEAD gg_memory *memory;
     gg_memory *exposed; /* a reference for those who took the bare address; memory.c */
     PyObject *stream;   /* the Stream it was allocated for, or NULL */
     bool touched;       /* work may be pending on it */
@@ -68,14 +64,13 @@ struct py_buffer {
 };
 #define PY_MAX_DIMS 64
 struct py_array {
-    PyObject_HEAD
-    gg_memory *memory;  /* a reference */
-    size_t offset;      /* of element 0, in bytes into memory */
-    PyObject *dtype;    /* a numpy.dtype */
-    PyObject *base;     /* the Buffer or array it views, or NULL */
+    PyObject_HEAD gg_memory *memory; /* a reference */
+    size_t offset;                   /* of element 0, in bytes into memory */
+    PyObject *dtype;                 /* a numpy.dtype */
+    PyObject *base;                  /* the Buffer or array it views, or NULL */
     Py_ssize_t itemsize;
-    Py_ssize_t size;    /* elements */
-    size_t nbytes;      /* of the elements */
+    Py_ssize_t size; /* elements */
+    size_t nbytes;   /* of the elements */
     int ndim;
     bool c, f;           /* contiguous in C order, in Fortran order */
     Py_ssize_t *shape;   /* ndim, then ndim strides in bytes; in few, or allocated */
@@ -124,7 +119,8 @@ PyObject *py_device_wrap(struct py_state *state, gg_device *device);
  * (devices are immortal). Returns -1 with an exception. Emits NoDeviceWarning when auto fell to host. */
 int py_device_arg(struct py_state *state, PyObject *object, gg_device **out);
 /* Device by "pci" or "uuid"; the rank among the processes of this node (-1 with an exception). */
-int py_device_by_address(struct py_state *state, const char *kind, PyObject *object, gg_device **out);
+int py_device_by_address(struct py_state *state, const char *kind, PyObject *object,
+                         gg_device **out);
 long py_local_rank(struct py_state *state);
 /* stream= argument: None or NULL → *out = NULL; a Stream (open) or anything Stream.borrow takes on
  * @p device. *out is a new reference, to be released by gg_stream_release. -1 with an exception. */
@@ -136,7 +132,8 @@ PyObject *py_event_record(struct py_state *state, PyObject *event, gg_stream *st
 /* A Python Stream for a core stream; takes over the reference. */
 PyObject *py_stream_wrap(struct py_state *state, gg_stream *stream);
 /* Enter / leave for `with device:` and `with stream:`; the innermost one of this thread is left. */
-PyObject *py_scope_enter(struct py_state *state, PyObject *self, gg_device *device, gg_stream *stream);
+PyObject *py_scope_enter(struct py_state *state, PyObject *self, gg_device *device,
+                         gg_stream *stream);
 PyObject *py_scope_exit(struct py_state *state, PyObject *self);
 bool py_scope_open(const struct py_state *state); /* whether this thread is inside one */
 /* Run at most once after the default backend was decided: the warning if auto fell to host. */
@@ -165,9 +162,9 @@ PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes ov
 /* METH_FASTCALL|METH_KEYWORDS: put positional and keyword arguments into values[count], in the order
  * of names (NULL where not given); `positional` of them may be positional, `required` must be given.
  * -1 with a TypeError worded as Python words it. Names are compared by pointer first, then by text. */
-int py_parse(const char *function, const char *const *names, Py_ssize_t count, Py_ssize_t positional,
-             Py_ssize_t required, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-             PyObject **values);
+int py_parse(const char *function, const char *const *names, Py_ssize_t count,
+             Py_ssize_t positional, Py_ssize_t required, PyObject *const *args, Py_ssize_t nargs,
+             PyObject *kwnames, PyObject **values);
 /* An attribute that may be missing: 1 and a new reference, 0, or -1 with another exception. */
 int py_optional_attribute(PyObject *object, const char *name, PyObject **out);
 /* An integer (anything with __index__) as 64 bits without sign. -1 with an InvalidArgumentError. */

@@ -161,8 +161,9 @@ static PyObject *wait_event(PyObject *self, gg_stream *stream, gg_event *event)
 static PyObject *wait_stream(PyObject *self, gg_stream *stream, PyObject *object)
 {
     struct py_state *state = py_state_of(self);
+    gg_device *device = PyIndex_Check(object) ? gg_stream_device(stream) : NULL; /* else its own */
     gg_stream *other;
-    if (py_stream_arg(state, object, NULL, &other))
+    if (py_stream_arg(state, object, device, &other))
         return NULL;
     gg_stream_retain(stream);
     PyThreadState *thread = PyEval_SaveThread();

@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -121,7 +122,7 @@ class Gate:
 
         def wait():
             while not condition():
-                pass
+                time.sleep(0.001)
             self.open()
 
         thread = threading.Thread(target=wait)

@@ -115,7 +115,6 @@ def test_the_process_ends_silently_with_a_running_stream(device):
     code = GATED + (
         "gate.hold(stream); event = stream.record()\n"
         "while not gate.reached: pass\n"
-        "import threading; threading.Timer(0.5, gate.open).start() if device.backend == 'cuda' else None\n"
         "print('end')"
     )
     assert succeeds(run_python(code)) == "end"
@@ -128,7 +127,8 @@ def test_the_process_ends_silently_with_copies_pending(device):
         "import threading\n"
         "array = gg.zeros(1000, 'f4', device=device); out = gg.empty_pinned(1000, 'f4')\n"
         "gate.hold(stream); array.get_async(out=out, stream=stream)\n"
-        "threading.Timer(0.2, gate.open).start()\n"
+        "timer = threading.Timer(0.2, gate.open); timer.daemon = True  # not waited for before the end\n"
+        "timer.start()\n"
         "print('end')"
     )
     assert succeeds(run_python(code)) == "end"

@@ -112,6 +112,14 @@ def test_numpy_sees_pinned_memory_without_a_copy(device):
     assert bytes(memoryview(buffer)) == bytes(range(8))
 
 
+def test_array_by_name_gives_a_view_or_what_is_asked_for(device):
+    buffer = gg.alloc_pinned(4, device)
+    memoryview(buffer)[:] = b"1234"
+    assert buffer.__array__().ctypes.data == buffer.ptr
+    assert buffer.__array__(copy=True).ctypes.data != buffer.ptr
+    assert buffer.__array__(np.dtype("f8")).tolist() == [49, 50, 51, 52]
+
+
 def test_the_array_interface_describes_pinned_memory(device):
     buffer = gg.alloc_pinned(8, device)
     interface = buffer.__array_interface__

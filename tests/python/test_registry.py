@@ -124,5 +124,6 @@ def test_folders_of_the_vendors_wheels_are_searched_without_importing_them(tmp_p
         "from gpuglue import _search; print(*_search.library_directories())"
     )
     found = succeeds(run_python(code)).split()
+    assert succeeds(run_python(f"import os; os.chdir({str(tmp_path)!r}); " + code)).find(str(tmp_path)) < 0
     assert found[:2] == [f"{tmp_path}/torch/lib", f"{tmp_path}/_rocm_sdk_core/lib"]
     assert f"{tmp_path}/nvidia/cu99/lib" in found

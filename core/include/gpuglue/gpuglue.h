@@ -17,119 +17,11 @@
 #ifndef GPUGLUE_H
 #define GPUGLUE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <gpuglue/base.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#if defined(__GNUC__)
-#define GG_API __attribute__((visibility("default")))
-#else
-#define GG_API
-#endif
-
-#define GG_VERSION "0.1.0"
-#define GG_ABI_MAJOR 1 /* of this header; gg_abi() tells the library's */
-#define GG_ABI_MINOR 0
-
-#define STATUS(name, number, message) GG_##name = number,
-typedef enum gg_status {
-#include "status.def"
-} gg_status;
-#undef STATUS
-
-#define PROBE(name, number, word) GG_PROBE_##name = number,
-typedef enum gg_probe_status {
-#include "probe.def"
-} gg_probe_status;
-#undef PROBE
-
-#define OP(slot, need) GG_OP_##slot,
-typedef enum gg_op {
-#include "ops.def"
-    GG_OP_COUNT
-} gg_op;
-#undef OP
-
-typedef struct gg_device gg_device;
-typedef struct gg_stream gg_stream;
-typedef struct gg_event gg_event;
-typedef struct gg_memory gg_memory;
-typedef struct gg_scope gg_scope;
-
-#define GG_FOREVER UINT64_MAX /* a time limit, in nanoseconds, that never passes */
-
-/* ---- versions and errors ------------------------------------------------------------------- */
-
-/** ABI of the library that is loaded: major in the upper 16 bits, minor in the lower. */
-GG_API uint32_t gg_abi(void);
-
-/** Version of the library that is loaded, such as "0.1.0". Static. */
-GG_API const char *gg_version(void);
-
-/** Path of the file that this libgpuglue was loaded from. Static; NULL where the loader can't say. */
-GG_API const char *gg_library_path(void);
-
-/** "ERR_OUT_OF_MEMORY" and "out of memory" for a status. Static; never NULL. */
-GG_API const char *gg_status_name(gg_status status);
-GG_API const char *gg_status_message(gg_status status);
-
-/** The word for a probe status, such as "no-device". Static; never NULL. */
-GG_API const char *gg_probe_status_name(gg_probe_status status);
-
-/** The name of an operation, such as "mem_alloc". Static; never NULL. */
-GG_API const char *gg_op_name(gg_op op);
-
-/** What the last failed call on this thread has to say. Texts are empty where there is nothing. */
-struct gg_error {
-    uint32_t struct_size; /* in: sizeof(struct gg_error) of the caller */
-    gg_status status;
-    int32_t device;          /* ordinal, or -1 */
-    int64_t vendor_code;     /* the driver's own number; 0 where no driver was involved */
-    char backend[16];        /* "cuda" */
-    char op[32];             /* "mem_alloc" */
-    char vendor_name[64];    /* "CUDA_ERROR_OUT_OF_MEMORY" */
-    char vendor_text[128];   /* the driver's sentence */
-    char library_path[256];  /* the vendor library that answered */
-    char library_version[32];
-    char message[768]; /* one sentence with all of it: what was given, expected, what to do */
-};
-
-/** Copy this thread's error record. It is valid until the thread's next failing call; releases and
- *  gpuglue's own queries never touch it. */
-GG_API void gg_last_error(struct gg_error *error);
-
-/* ---- log and trace --------------------------------------------------------------------------- */
-
-enum gg_log_level { GG_LOG_ERROR, GG_LOG_WARN, GG_LOG_INFO, GG_LOG_DEBUG, GG_LOG_TRACE };
-
-/** Send log lines to @p sink instead of stderr (NULL: stderr again). The level comes from
- *  GPUGLUE_LOG=error|warn|info|debug|trace[:absolute path], default warn. The sink may be called
- *  from any thread and must not call gpuglue. */
-GG_API void gg_set_log_sink(void (*sink)(int32_t level, const char *line, void *user), void *user);
-
-/** What a tracer is told before and after each device operation. */
-struct gg_trace {
-    uint32_t struct_size;
-    gg_op op;
-    const char *backend;
-    int32_t device;
-    gg_status status; /* after the call; GG_OK before it */
-    const void *stream;
-    uint64_t bytes;
-};
-struct gg_tracer {
-    uint32_t struct_size;
-    void *user;
-    void (*pre)(void *user, const struct gg_trace *trace);  /* either may be NULL */
-    void (*post)(void *user, const struct gg_trace *trace);
-};
-
-/** Install a tracer (NULL: none). @p tracer must stay valid while it is installed and until calls
- *  that had begun are over. Costs one load per operation when there is none. */
-GG_API gg_status gg_set_tracer(const struct gg_tracer *tracer);
 
 /* ---- backends -------------------------------------------------------------------------------- */
 
@@ -188,7 +80,8 @@ GG_API gg_status gg_add_library_directory(const char *directory);
 /* ---- devices --------------------------------------------------------------------------------- */
 
 enum gg_device_flag {
-    GG_DEVICE_SHARED_DEFAULT = 1, /* the default stream is the vendor's own, which every library uses */
+    GG_DEVICE_SHARED_DEFAULT =
+        1, /* the default stream is the vendor's own, which every library uses */
     GG_DEVICE_INTEGRATED = 2,
     GG_DEVICE_HAS_UUID = 4,
     GG_DEVICE_LAZY = 8, /* counting it initialised nothing: a fork before its first use is harmless */
@@ -202,28 +95,28 @@ struct gg_device_info {
     char arch[32];       /* "sm_90", "gfx942", … */
     char pci_bus_id[32]; /* "0000:65:00.0"; "" where there is none */
     uint8_t uuid[16];
-    int32_t numa_node;   /* -1: not known */
+    int32_t numa_node; /* -1: not known */
     uint32_t reserved;
     uint64_t total_memory; /* bytes */
 };
 
 /* Numbers of a device; what a backend does not know is GG_ERR_UNSUPPORTED. */
-#define GG_ATTRIBUTES(X)                                                                           \
-    X(WARP_SIZE, "warp_size")                                                                      \
-    X(MULTIPROCESSORS, "multiprocessors")                                                          \
-    X(MAX_THREADS_PER_BLOCK, "max_threads_per_block")                                              \
-    X(MAX_BLOCK_X, "max_block_x")                                                                  \
-    X(MAX_BLOCK_Y, "max_block_y")                                                                  \
-    X(MAX_BLOCK_Z, "max_block_z")                                                                  \
-    X(MAX_GRID_X, "max_grid_x")                                                                    \
-    X(MAX_GRID_Y, "max_grid_y")                                                                    \
-    X(MAX_GRID_Z, "max_grid_z")                                                                    \
-    X(SHARED_MEMORY_PER_BLOCK, "shared_memory_per_block")                                          \
-    X(CLOCK_KHZ, "clock_khz")                                                                      \
-    X(COMPUTE_MAJOR, "compute_major")                                                              \
-    X(COMPUTE_MINOR, "compute_minor")                                                              \
-    X(ASYNC_ENGINES, "async_engines")                                                              \
-    X(MANAGED_MEMORY, "managed_memory")                                                            \
+#define GG_ATTRIBUTES(X)                                  \
+    X(WARP_SIZE, "warp_size")                             \
+    X(MULTIPROCESSORS, "multiprocessors")                 \
+    X(MAX_THREADS_PER_BLOCK, "max_threads_per_block")     \
+    X(MAX_BLOCK_X, "max_block_x")                         \
+    X(MAX_BLOCK_Y, "max_block_y")                         \
+    X(MAX_BLOCK_Z, "max_block_z")                         \
+    X(MAX_GRID_X, "max_grid_x")                           \
+    X(MAX_GRID_Y, "max_grid_y")                           \
+    X(MAX_GRID_Z, "max_grid_z")                           \
+    X(SHARED_MEMORY_PER_BLOCK, "shared_memory_per_block") \
+    X(CLOCK_KHZ, "clock_khz")                             \
+    X(COMPUTE_MAJOR, "compute_major")                     \
+    X(COMPUTE_MINOR, "compute_minor")                     \
+    X(ASYNC_ENGINES, "async_engines")                     \
+    X(MANAGED_MEMORY, "managed_memory")                   \
     X(CONCURRENT_KERNELS, "concurrent_kernels")
 #define GG_ATTRIBUTE_ENUM(name, word) GG_ATTR_##name,
 typedef enum gg_attribute { GG_ATTRIBUTES(GG_ATTRIBUTE_ENUM) GG_ATTR_COUNT } gg_attribute;
@@ -288,7 +181,7 @@ GG_API gg_status gg_stream_create(gg_device *device, uint32_t flags, int32_t pri
 
 /** Wrap a native stream that someone else owns. It is never destroyed. On cuda and hip 0 and 1 mean
  *  the legacy default stream; on cuda 2 is the per-thread one. @p release(@p owner) is called once
- *  when gpuglue is done with it; without an owner (release NULL) the caller keeps the stream alive
+ *  when gpuglue is done with it, and not where this call fails; without an owner (release NULL) the caller keeps the stream alive
  *  only until each call returns, and gpuglue records an event at each use. */
 GG_API gg_status gg_stream_borrow(gg_device *device, uint64_t native, void (*release)(void *owner),
                                   void *owner, gg_stream **out);
@@ -407,15 +300,15 @@ GG_API gg_status gg_device_trim(gg_device *device);
 
 /* One end of a copy: @p memory (device or pinned), or ordinary host memory at @p host. */
 struct gg_end {
-    gg_memory *memory; /* NULL: host memory */
-    void *host;        /* the block's first byte, where memory is NULL */
-    size_t offset;     /* bytes into either */
+    gg_memory *memory;            /* NULL: host memory */
+    void *host;                   /* the block's first byte, where memory is NULL */
+    size_t offset;                /* bytes into either */
     void (*release)(void *owner); /* called once when the copy needs the end no more; may be NULL */
     void *owner;
 };
 
 enum gg_copy_flag {
-    GG_COPY_ASYNC = 1,        /* may return before the host side is finished (page-locked ends only) */
+    GG_COPY_ASYNC = 1, /* may return before the host side is finished (page-locked ends only) */
     GG_COPY_REQUIRE_ASYNC = 2 /* refuse (GG_ERR_UNSUPPORTED) where the call would have to wait */
 };
 

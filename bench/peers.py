@@ -1,0 +1,94 @@
+"""The same work by other packages, where they are installed: measured alike, for comparison only."""
+
+import importlib
+
+import numpy as np
+
+from timing import nanoseconds
+
+CUPY = {
+    "current device": "cp.cuda.runtime.getDevice()",
+    "event query": "event.done",
+    "stream query": "stream.done",
+    "stream synchronise, idle": "stream.synchronize()",
+    "event record": "event.record(stream)",
+    "wait for event": "stream.wait_event(event)",
+    "event create + close": "cp.cuda.Event(disable_timing=True)",
+    "H2D, 8 bytes": "array8.set(host8, stream)",
+    "D2H, 8 bytes": "array8.get(stream, out=host8)",
+    "to_gpu + get of 1 KiB": "cp.asarray(host1k).get()",
+    "alloc + close, 1 MiB": "cp.cuda.alloc(1 << 20)",
+}
+TORCH = {
+    "current device": "torch.cuda.current_device()",
+    "event query": "event.query()",
+    "stream query": "stream.query()",
+    "stream synchronise, idle": "stream.synchronize()",
+    "event record": "event.record(stream)",
+    "wait for event": "stream.wait_event(event)",
+    "H2D, 8 bytes": "array8.copy_(host8)",
+    "D2H, 8 bytes": "host8.copy_(array8)",
+    "to_gpu + get of 1 KiB": "host1k.cuda().cpu()",
+    "alloc + close, 1 MiB": "torch.empty(1 << 20, dtype=torch.uint8, device='cuda')",
+}
+CUDA_CORE = {
+    "stream synchronise, idle": "stream.sync()",
+    "event query": "event.is_done",
+    "event record": "stream.record(event)",
+    "wait for event": "stream.wait(event)",
+    "alloc + close, 1 MiB": "device.allocate(1 << 20, stream=stream).close()",
+}
+
+
+def cupy_names():
+    """CuPy's side of the statements."""
+    cp = importlib.import_module("cupy")
+    stream, event = cp.cuda.Stream(non_blocking=True), cp.cuda.Event(disable_timing=True)
+    event.record(stream)
+    return {"cp": cp, "stream": stream, "event": event, "host8": np.ones(1), "host1k": np.ones(128),
+            "array8": cp.ones(1)}, stream.synchronize
+
+
+def torch_names():
+    """PyTorch's side."""
+    torch = importlib.import_module("torch")
+    stream, event = torch.cuda.Stream(), torch.cuda.Event()
+    event.record(stream)
+    names = {"torch": torch, "stream": stream, "event": event, "array8": torch.ones(1, dtype=torch.float64).cuda()}
+    return {**names, "host8": torch.ones(1, dtype=torch.float64), "host1k": torch.ones(128)}, torch.cuda.synchronize
+
+
+def cuda_core_names():
+    """NVIDIA's cuda.core."""
+    core = importlib.import_module("cuda.core")
+    device = core.Device()
+    device.set_current()
+    stream = device.create_stream()
+    return {"device": device, "stream": stream, "event": stream.record()}, stream.sync
+
+
+PEERS = {"cupy": (cupy_names, CUPY), "torch": (torch_names, TORCH), "cuda.core": (cuda_core_names, CUDA_CORE)}
+
+
+def measure_statement(statement, names, settle, bursts):
+    """Nanoseconds, or None where the package has no such call in this version."""
+    try:
+        return nanoseconds(statement, names, settle, bursts)
+    except Exception as error:  # of any kind: it is not our package
+        print(f"  {statement}: {error}")
+        return None
+
+
+def measure_peers(bursts=500):
+    """Nanoseconds of each row by each package that is installed and has a device; the rest say why not."""
+    results, absent = {}, {}
+    for name, (prepare, statements) in PEERS.items():
+        try:
+            names, settle = prepare()
+        except Exception as error:  # not installed, no device, a library missing: all the same here
+            absent[name] = str(error).splitlines()[0] if str(error) else type(error).__name__
+            continue
+        results[name] = {
+            row: measure_statement(statement, names, settle, bursts) for row, statement in statements.items()
+        }
+    return results, absent
