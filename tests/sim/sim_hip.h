@@ -7,10 +7,9 @@
 #pragma GCC visibility push(default)
 #include <hip/hip_runtime_api.h>
 
-/* Not in the headers of 5.2; written after AMD's documentation of later ones. */
+/* Not in the headers of 5.2; written after AMD's documentation of later ones. (hipLaunchHostFunc is in
+ * the headers and not in the library.) */
 #if SIM_HIP >= 6
-typedef void (*sim_hip_host_function)(void *data);
-hipError_t hipLaunchHostFunc(hipStream_t stream, sim_hip_host_function fn, void *userData);
 hipError_t hipDrvGetErrorName(hipError_t error, const char **name);
 hipError_t hipDrvGetErrorString(hipError_t error, const char **text);
 hipError_t hipGetDevicePropertiesR0600(void *properties, int device);

@@ -166,7 +166,7 @@ hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback
 }
 
 #if SIM_HIP >= 6
-hipError_t hipLaunchHostFunc(hipStream_t stream, sim_hip_host_function fn, void *userData)
+hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t fn, void *userData)
 {
     struct sim_queue *queue;
     hipError_t result = hip_enter_stream("hipLaunchHostFunc", stream, &queue);
