@@ -361,7 +361,7 @@ def test_nothing_is_left_behind_at_the_end(tmp_path):
     report = tmp_path / "report"
     thread(
         "d = gg.Device('hip:0'); s = gg.Stream(d); a = gg.to_gpu(bytearray(4096), d, stream=s); e = s.record()\n"
-        "d.synchronize()",
+        "d.synchronize(); del a, s, e",
         GPUGLUE_SIM_REPORT=str(report),
     )
     assert not any(json.loads(report.read_text())["leaked"].values())
