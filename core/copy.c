@@ -198,8 +198,11 @@ static gg_status through_ring_to_host(struct job *job)
     if (status)
         return status;
     status = submit(job, slot->data, job->src.pointer, GG_COPY_D2H, false, false, &ticket);
-    if (!status)
-        status = ggi_stream_finish(job->stream, true);
+    if (!status) {
+        status = ggi_ring_watch(job->device, slot, job->stream);
+        if (status == GG_NOT_READY)
+            status = ggi_stream_finish(job->stream, true);
+    }
     if (!status)
         memcpy(job->dst.pointer, slot->data, job->nbytes);
     ggi_ring_give(job->device, slot, job->stream, status ? ticket : 0);

@@ -63,14 +63,14 @@ static bool reusable(const gg_event *event)
     return !event->borrowed && !(event->flags & GG_EVENT_BLOCKING);
 }
 
-static void event_destroy(struct ggi_retired *self, bool vendor)
+static void event_destroy(struct ggi_retired *self)
 {
     gg_event *event = (gg_event *)self;
-    if (vendor && reusable(event))
+    if (reusable(event))
         ggi_event_give(event->device, event->flags & GG_EVENT_TIMING, event->impl);
-    else if (vendor)
+    else
         event->device->ops->event_destroy(event->impl);
-    if (vendor && event->release)
+    if (event->release)
         event->release(event->owner);
     free(event);
 }

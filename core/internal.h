@@ -158,9 +158,10 @@ struct ggi_retired {
     bool may_wait; /* destroying it may wait for the whole device */
     /* Whether the device is done with it; never waits. */
     bool (*idle)(struct ggi_retired *self);
-    /* Destroy it. vendor is false after shutdown and in a forked child: free host memory only. */
-    void (*destroy)(struct ggi_retired *self, bool vendor);
+    void (*destroy)(struct ggi_retired *self);
 };
+/* After shutdown, and in a forked child, nothing is taken off the list any more: what is on it belongs
+ * to the process. */
 void ggi_retire(struct gg_device *device, struct ggi_retired *item);
 /* Destroy what is idle. Call with no lock held and, in Python, without the GIL. One load if empty.
  * A driver's free may wait for the whole device, so such memory goes only while our streams are idle,
@@ -286,7 +287,9 @@ gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offs
 /* ---- the pinned ring: ring.c ----------------------------------------------------------------------- */
 
 struct ggi_slot {
-    void *data; /* GGI_SLOT_SIZE bytes of pinned memory */
+    void *data;              /* GGI_SLOT_SIZE bytes of pinned memory */
+    _Atomic(uint64_t) *word; /* pinned too: the device can say there that it has come so far */
+    uint64_t word_value;     /* what it said last */
     gg_stream *stream;
     uint64_t ticket;
     bool taken;
@@ -294,6 +297,9 @@ struct ggi_slot {
 struct ggi_ring *ggi_ring_new(void); /* an empty one; NULL without memory */
 /* A free slot, taken; waits (with the hook) when all are in use. */
 gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
+/* Let the device say in the slot's word that all before it is done, and look at that for a moment: it is
+ * seen sooner than any query answers. GG_NOT_READY: not seen, or the device has no such words. */
+gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream);
 /* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                    uint64_t ticket);
@@ -305,8 +311,8 @@ void ggi_ring_destroy(struct gg_device *device);
 struct gg_scope {
     struct gg_scope *outer;
     gg_device *device;
-    gg_stream *stream; /* or NULL */
-    void *saved;       /* of ops->device_enter */
+    gg_stream *stream;                   /* or NULL */
+    void *saved;                         /* of ops->device_enter */
     _Atomic(struct ggi_thread *) thread; /* NULL: it is gone */
 };
 

@@ -32,13 +32,12 @@ static void give_back(gg_memory *memory)
     atomic_fetch_sub(&device->retired_bytes, memory->nbytes);
 }
 
-static void memory_destroy(struct ggi_retired *self, bool vendor)
+static void memory_destroy(struct ggi_retired *self)
 {
     gg_memory *memory = (gg_memory *)self;
-    if (vendor && memory->pointer)
+    if (memory->pointer)
         give_back(memory);
-    if (vendor)
-        pthread_mutex_destroy(&memory->lock);
+    pthread_mutex_destroy(&memory->lock);
     if (memory->uses != memory->few)
         free(memory->uses);
     free(memory);

@@ -4,10 +4,6 @@
 
 void ggi_retire(struct gg_device *device, struct ggi_retired *item)
 {
-    if (device->generation != atomic_load(&ggi_generation) || atomic_load(&ggi_down) == 2) {
-        item->destroy(item, false);
-        return;
-    }
     item->next = atomic_load_explicit(&device->retired, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&device->retired, &item->next, item,
                                                   memory_order_release, memory_order_relaxed)) {
@@ -45,7 +41,7 @@ static void sweep(struct gg_device *device, bool wait)
     for (; item; item = next) {
         next = item->next;
         if ((wait || !item->may_wait) && item->idle(item)) {
-            item->destroy(item, true);
+            item->destroy(item);
             continue;
         }
         item->next = device->pending;

@@ -5,11 +5,14 @@
 #include <stdlib.h>
 
 #define SLOTS 32u
-#define MARK_EVERY 16u /* a marker so often keeps the question whether a slot is free cheap */
+#define WORD_SPACE 64u /* bytes per slot's word: a cache line of its own */
+#define RING_SIZE ((size_t)SLOTS * (GGI_SLOT_SIZE + WORD_SPACE))
+#define WATCH_NS 30000u /* a small copy takes 5 to 15 µs; after that the driver is asked */
+#define MARK_EVERY 16u  /* a marker so often keeps the question whether a slot is free cheap */
 
 struct ggi_ring {
     pthread_mutex_t lock;
-    char *memory; /* SLOTS * GGI_SLOT_SIZE, pinned; NULL until the first use */
+    char *memory; /* RING_SIZE, pinned: the slots, then their words; NULL until the first use */
     unsigned next;
     struct ggi_slot slot[SLOTS];
 };
@@ -28,16 +31,20 @@ static gg_status fill_ring(struct gg_device *device, struct ggi_ring *ring)
     void *memory;
     struct ggi_own own;
     ggi_own_begin(device, &own);
-    gg_status status = device->ops->mem_alloc(atomic_load(&device->impl), GG_MEMORY_PINNED,
-                                              (size_t)SLOTS * GGI_SLOT_SIZE, &memory);
+    gg_status status =
+        device->ops->mem_alloc(atomic_load(&device->impl), GG_MEMORY_PINNED, RING_SIZE, &memory);
     ggi_own_end(device, &own);
     if (status)
-        return ggi_fail(status, "%s:%d: no %u bytes of pinned memory for small copies (%s)",
-                        device->backend->name, (int)device->ordinal, SLOTS * GGI_SLOT_SIZE,
+        return ggi_fail(status, "%s:%d: no %zu bytes of pinned memory for small copies (%s)",
+                        device->backend->name, (int)device->ordinal, RING_SIZE,
                         gg_status_message(status));
     ring->memory = memory;
-    for (unsigned i = 0; i < SLOTS; i++)
+    char *words = ring->memory + (size_t)SLOTS * GGI_SLOT_SIZE;
+    for (unsigned i = 0; i < SLOTS; i++) {
         ring->slot[i].data = ring->memory + (size_t)i * GGI_SLOT_SIZE;
+        ring->slot[i].word = (_Atomic(uint64_t) *)(void *)(words + (size_t)i * WORD_SPACE);
+        atomic_init(ring->slot[i].word, ring->slot[i].word_value = 0);
+    }
     return GG_OK;
 }
 
@@ -110,6 +117,24 @@ gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out)
         if (status)
             return status;
     }
+}
+
+gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream)
+{
+    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    if (!device->writes_words)
+        return GG_NOT_READY;
+    ggi_begin(device, GG_OP_write_word, stream, sizeof *slot->word);
+    gg_status status = device->ops->write_word(stream->impl, (void *)slot->word, ++slot->word_value);
+    status = ggi_end(device, GG_OP_write_word, stream, sizeof *slot->word, status);
+    ggi_stream_submitted(stream);
+    uint64_t start = status ? 0 : ggi_now_ns();
+    while (!status && atomic_load_explicit(slot->word, memory_order_acquire) != slot->word_value)
+        if (ggi_now_ns() - start > WATCH_NS)
+            status = GG_NOT_READY;
+    if (!status)
+        ggi_stream_advance(stream, before);
+    return status;
 }
 
 void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,

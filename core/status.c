@@ -139,29 +139,39 @@ static void remember_loss(struct gg_device *device, const struct gg_error *error
 {
     pthread_mutex_lock(&device->spare_lock);
     if (device->lost.status)
-        snprintf(note, size, "; the device was first lost in %s: %.200s", device->lost.op,
+        snprintf(note, size, "; the device was first lost in %.31s: %.200s", device->lost.op,
                  device->lost.message);
     else
         device->lost = *error;
     pthread_mutex_unlock(&device->spare_lock);
 }
 
+static void append(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void append(char *text, size_t size, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
 static void compose(struct gg_error *error, const struct gg_backend *backend, const char *detail)
 {
-    char vendor[256] = "";
+    size_t size = sizeof error->message;
+    error->message[0] = '\0';
+    append(error->message, size, "%s: %s on device %d failed: ", error->backend, error->op,
+           (int)error->device);
     if (error->vendor_code)
-        snprintf(vendor, sizeof vendor, "%s%s(%" PRId64 ")%s%s: ", error->vendor_name,
-                 error->vendor_name[0] ? " " : "code ", error->vendor_code,
-                 error->vendor_text[0] ? " " : "", error->vendor_text);
-    snprintf(error->message, sizeof error->message, "%s: %s on device %d failed: %s%s",
-             error->backend, error->op, (int)error->device, vendor,
-             detail[0] ? detail : gg_status_message(error->status));
-    if (error->library_path[0] && error->vendor_code) {
-        size_t used = strlen(error->message);
-        snprintf(error->message + used, sizeof error->message - used, " [%s%s%s]",
-                 error->library_path, backend->library_version[0] ? ", " : "",
-                 backend->library_version);
-    }
+        append(error->message, size, "%s%s(%" PRId64 ")%s%s: ", error->vendor_name,
+               error->vendor_name[0] ? " " : "code ", error->vendor_code,
+               error->vendor_text[0] ? " " : "", error->vendor_text);
+    append(error->message, size, "%s", detail[0] ? detail : gg_status_message(error->status));
+    if (error->library_path[0] && error->vendor_code)
+        append(error->message, size, " [%s%s%s]", error->library_path,
+               backend->library_version[0] ? ", " : "", backend->library_version);
 }
 
 gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status)
@@ -182,10 +192,7 @@ gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status)
     compose(error, device->backend, detail);
     if (status == GG_ERR_DEVICE_LOST)
         remember_loss(device, error, note, sizeof note);
-    snprintf(detail, sizeof detail, "%s", error->message);
-    snprintf(error->message, sizeof error->message, "%.*s%s", 480, detail, note);
-    if (!note[0])
-        memcpy(error->message, detail, sizeof detail);
+    append(error->message, sizeof error->message, "%s", note);
     ggi_log(GG_LOG_INFO, error->backend, "%s", error->message);
     return status;
 }

@@ -26,20 +26,17 @@ static void unlink_stream(gg_stream *stream)
     pthread_mutex_unlock(&device->lock);
 }
 
-/* Called by a drain, or without a vendor in a forked child and after shutdown. */
-static void stream_destroy(struct ggi_retired *self, bool vendor)
+static void stream_destroy(struct ggi_retired *self)
 {
     gg_stream *stream = (gg_stream *)self;
     struct gg_device *device = stream->device;
-    if (vendor) {
-        unlink_stream(stream);
-        ggi_stream_strip(stream);
-        ggi_stream_release_keeps(stream, true);
-        device->ops->stream_destroy(stream->impl);
-        if (stream->release)
-            stream->release(stream->owner);
-        pthread_mutex_destroy(&stream->lock);
-    }
+    unlink_stream(stream);
+    ggi_stream_strip(stream);
+    ggi_stream_release_keeps(stream, true);
+    device->ops->stream_destroy(stream->impl);
+    if (stream->release)
+        stream->release(stream->owner);
+    pthread_mutex_destroy(&stream->lock);
     free(stream);
 }
 

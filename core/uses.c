@@ -95,6 +95,24 @@ gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream)
     return status;
 }
 
+/* Any use that is not over, with a reference to its stream. */
+static bool any_use(gg_memory *memory, struct ggi_use *out)
+{
+    uint32_t at = 0;
+    return next_use(memory, NULL, &at, out);
+}
+
+gg_status gg_memory_wait(gg_memory *memory)
+{
+    struct ggi_use use;
+    gg_status status = ggi_check(memory->device);
+    while (!status && any_use(memory, &use)) {
+        status = ggi_stream_finish(use.stream, true);
+        gg_stream_release(use.stream);
+    }
+    return status;
+}
+
 gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream)
 {
     gg_status status = ggi_check(memory->device);

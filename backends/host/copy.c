@@ -66,7 +66,7 @@ gg_status host_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
 
 static void run_write_word(const struct host_command *command)
 {
-    *(uint64_t *)command->dst = command->pattern;
+    atomic_store_explicit((_Atomic(uint64_t) *)command->dst, command->pattern, memory_order_release);
 }
 
 gg_status host_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value)

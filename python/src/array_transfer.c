@@ -209,6 +209,13 @@ static PyObject *array_record_use(PyObject *self, PyObject *stream)
     return py_record_use(py_state_of(self), py_array_of(self)->memory, stream);
 }
 
+static PyObject *array_release_captured(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    gg_memory_release_captured(py_array_of(self)->memory);
+    Py_RETURN_NONE;
+}
+
 static PyObject *array_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *kwnames)
 {
@@ -251,6 +258,9 @@ PyMethodDef py_array_methods[] = {
     {"record_use", array_record_use, METH_O,
      "record_use($self, stream)\n--\n\n"
      "Announce work on this memory that gpuglue did not submit: all that stream has now."},
+    {"release_captured", array_release_captured, METH_NOARGS,
+     "release_captured($self)\n--\n\n"
+     "Say that no captured graph that used this memory will run again, so that it may be freed."},
     {"__array__", PY_METHOD(array_array), METH_FASTCALL | METH_KEYWORDS,
      "__array__($self, *args)\n--\n\nRaises TypeError: copies to the host are made by get()."},
     {NULL, NULL, 0, NULL},

@@ -16,6 +16,8 @@ static struct py_event *event_make(struct py_state *state, uint32_t flags)
     self->event = NULL;
     self->flags = flags;
     self->closed = false;
+    self->busy = 0;
+    self->closing = NULL;
     self->weakrefs = NULL;
     return self;
 }
@@ -61,6 +63,38 @@ static PyObject *event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 }
 
 /* ---- recording --------------------------------------------------------------------------------- */
+
+/* The end of a call that was counted in `busy`. */
+static void leave_event(struct py_event *event)
+{
+    if (--event->busy || !event->closing)
+        return;
+    gg_event_release(event->closing);
+    event->closing = NULL;
+}
+
+static void leave_stream(struct py_stream *stream)
+{
+    if (--stream->busy || !stream->closing)
+        return;
+    gg_stream_release(stream->closing);
+    stream->closing = NULL;
+}
+
+gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,
+                               gg_status (*op)(gg_event *event, gg_stream *stream))
+{
+    gg_event *native = event->event;
+    gg_stream *on = stream->stream;
+    event->busy++;
+    stream->busy++;
+    PyThreadState *thread = PyEval_SaveThread();
+    gg_status status = op(native, on);
+    PyEval_RestoreThread(thread);
+    leave_stream(stream);
+    leave_event(event);
+    return status;
+}
 
 /* Without the GIL: the driver may take a lock that another thread holds. */
 static PyObject *record(struct py_state *state, struct py_event *self, gg_stream *stream)
@@ -111,6 +145,15 @@ static int record_stream(struct py_state *state, const struct py_event *self, Py
     return 0;
 }
 
+/* The usual case: bound already, and a Stream of ours. */
+static PyObject *record_fast(struct py_state *state, struct py_event *self, struct py_stream *stream)
+{
+    if (!stream->stream)
+        return py_closed(state, "Stream");
+    gg_status status = py_event_with_stream(self, stream, gg_event_record);
+    return status ? py_raise(state, status) : Py_NewRef((PyObject *)self);
+}
+
 PyDoc_STRVAR(record_doc,
              "record($self, stream=None)\n--\n\n"
              "Mark the point that a stream of its device has reached, the current one if none is\n"
@@ -128,6 +171,8 @@ static PyObject *event_record(PyObject *object, PyObject *const *args, Py_ssize_
         return NULL;
     if (self->closed)
         return py_closed(state, "Event");
+    if (self->event && value && Py_IS_TYPE(value, state->stream_type))
+        return record_fast(state, self, (struct py_stream *)(void *)value);
     if (record_stream(state, self, value, &stream))
         return NULL;
     return record_on(state, self, stream);
@@ -274,7 +319,10 @@ static PyObject *event_close(PyObject *self, PyObject *unused)
     (void)unused;
     as_event(self)->event = NULL;
     as_event(self)->closed = true;
-    gg_event_release(event);
+    if (as_event(self)->busy && event)
+        as_event(self)->closing = event;
+    else
+        gg_event_release(event);
     Py_RETURN_NONE;
 }
 

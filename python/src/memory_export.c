@@ -10,20 +10,16 @@ static bool on_host(const gg_memory *memory)
     return kind == GG_MEMORY_PINNED || kind == GG_MEMORY_MANAGED;
 }
 
-/* Let queued work on the memory finish before the host looks. A copy of one byte without a stream does
- * that: it is ordered behind all of it, and waits. */
+/* Let queued work on the memory finish before the host looks. */
 static int settle(PyObject *self, gg_memory *memory)
 {
     struct py_buffer *buffer = (struct py_buffer *)self;
-    char byte;
-    struct gg_end dst = {.host = &byte}, src = {.memory = memory};
-    gg_status status;
     if (!buffer->touched || !gg_memory_size(memory)) {
         buffer->touched = true; /* whoever has the address may use it from now on */
         return 0;
     }
     PyThreadState *thread = PyEval_SaveThread();
-    status = gg_copy(&dst, &src, 1, NULL, 0);
+    gg_status status = gg_memory_wait(memory);
     PyEval_RestoreThread(thread);
     return py_check(py_state_of(self), status);
 }

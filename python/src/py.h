@@ -47,12 +47,16 @@ struct py_device {
 struct py_stream {
     PyObject_HEAD gg_stream *stream;
     const void *identity; /* the stream's address, for the hash; not to be followed */
+    uint32_t busy;        /* calls that use it without the GIL and without a reference */
+    gg_stream *closing;   /* closed meanwhile: the last of them gives it back */
     PyObject *weakrefs;
 };
 struct py_event {
     PyObject_HEAD gg_event *event; /* also NULL while not bound to a device */
     uint32_t flags;
     bool closed;
+    uint32_t busy; /* as for a stream */
+    gg_event *closing;
     PyObject *weakrefs;
 };
 struct py_buffer {
@@ -140,6 +144,11 @@ bool py_scope_open(const struct py_state *state); /* whether this thread is insi
 int py_warn_no_device(struct py_state *state);
 /* The core's wait hook: signals, on the main thread. */
 int py_interrupted(void);
+
+/* Run @p op on an open event and an open stream without the GIL; event.c. Counting the call in the two
+ * objects, which the GIL protects, is cheaper than two references. */
+gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,
+                               gg_status (*op)(gg_event *event, gg_stream *stream));
 
 /* ---- owners.c: Python objects kept by the core --------------------------------------------------------- */
 /* A release callback for the core: gives back one reference to @p owner, from any thread, with or

@@ -26,6 +26,8 @@ PyObject *py_stream_wrap(struct py_state *state, gg_stream *stream)
     }
     self->stream = stream;
     self->identity = stream;
+    self->busy = 0;
+    self->closing = NULL;
     self->weakrefs = NULL;
     return (PyObject *)self;
 }
@@ -144,15 +146,14 @@ static PyObject *stream_done(PyObject *self, void *unused)
     return Py_NewRef(status ? Py_False : Py_True);
 }
 
-static PyObject *wait_event(PyObject *self, gg_stream *stream, gg_event *event)
+static gg_status make_wait(gg_event *event, gg_stream *stream)
 {
-    gg_stream_retain(stream);
-    gg_event_retain(event);
-    PyThreadState *thread = PyEval_SaveThread();
-    gg_status status = gg_stream_wait_event(stream, event);
-    PyEval_RestoreThread(thread);
-    gg_event_release(event);
-    gg_stream_release(stream);
+    return gg_stream_wait_event(stream, event);
+}
+
+static PyObject *wait_event(PyObject *self, struct py_event *event)
+{
+    gg_status status = py_event_with_stream(event, as_stream(self), make_wait);
     if (status)
         return py_raise(py_state_of(self), status);
     Py_RETURN_NONE;
@@ -192,9 +193,9 @@ static PyObject *stream_wait(PyObject *self, PyObject *other)
         return other == Py_None
                    ? PyErr_Format(PyExc_TypeError, "expected an Event or a stream, not None")
                    : wait_stream(self, stream, other);
-    const struct py_event *event = (struct py_event *)(void *)other;
+    struct py_event *event = (struct py_event *)(void *)other;
     if (event->event)
-        return wait_event(self, stream, event->event);
+        return wait_event(self, event);
     if (event->closed)
         return py_closed(py_state_of(self), "Event");
     Py_RETURN_NONE;
@@ -317,7 +318,10 @@ static PyObject *stream_close(PyObject *self, PyObject *unused)
     gg_stream *stream = as_stream(self)->stream;
     (void)unused;
     as_stream(self)->stream = NULL;
-    gg_stream_release(stream);
+    if (as_stream(self)->busy && stream)
+        as_stream(self)->closing = stream;
+    else
+        gg_stream_release(stream);
     Py_RETURN_NONE;
 }
 

@@ -28,7 +28,7 @@ def test_importing_pulls_in_no_other_module():
         "import sys; before = set(sys.modules); import gpuglue\n"
         "print(sorted(n for n in set(sys.modules) - before if not n.startswith('gpuglue')))"
     )
-    assert succeeds(run_python(code)) == "['atexit']"
+    assert succeeds(run_python(code)) in ("['atexit']", "[]")  # some environments' site imports it
 
 
 @pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="a sanitizer slows everything down")

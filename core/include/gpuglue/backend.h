@@ -47,15 +47,16 @@ struct gg_symbol {
 /* What to look for. Names are SONAMEs, newest first, ended by NULL. */
 struct gg_library_spec {
     uint32_t struct_size;
-    uint32_t flags;               /* enum gg_library_flag */
-    const char *const *names;     /* "libcuda.so.1" */
-    const char *variable;         /* "GPUGLUE_CUDA_LIBRARY": absolute path, final; NULL: none */
-    const char *stem;             /* "libcuda": a mapped file so named is taken; NULL: do not look */
+    uint32_t flags;           /* enum gg_library_flag */
+    const char *const *names; /* "libcuda.so.1" */
+    const char *variable;     /* "GPUGLUE_CUDA_LIBRARY": absolute path, final; NULL: none */
+    const char *stem;         /* "libcuda": a mapped file so named is taken; NULL: do not look */
     const char *const *directories; /* absolute, tried after the bare names; "$VAR/lib" is expanded,
                                        '*' matches within the last parts, highest version first */
 };
 enum gg_library_flag {
-    GG_LIBRARY_HANDED_IN = 1, /* also in the directories of gg_add_library_directory, before the names */
+    GG_LIBRARY_HANDED_IN =
+        1, /* also in the directories of gg_add_library_directory, before the names */
     GG_LIBRARY_ONLY_MAPPED = 2, /* open nothing new: only a copy that the process already has */
     GG_LIBRARY_NO_SYSTEM = 4 /* neither by bare name nor in spec->directories: another user of the
                                 same SONAME would be given that copy from then on */
@@ -65,8 +66,8 @@ enum gg_library_flag {
 struct gg_library {
     uint32_t struct_size;
     int32_t already_loaded;
-    void *handle;         /* of dlopen */
-    const char *path;     /* the true path */
+    void *handle;     /* of dlopen */
+    const char *path; /* the true path */
     const char *found_by; /* "environment", "already loaded", "search directory", "soname", "directory" */
 };
 
@@ -75,9 +76,9 @@ struct gg_library {
 struct gg_probe_result {
     uint32_t struct_size;
     gg_probe_status status;
-    int32_t device_count;     /* -1 where it is not known */
-    int32_t vendor_code;      /* the driver's answer, if it is the reason */
-    char reason[512];         /* what is wrong and what to do about it; "" when available */
+    int32_t device_count; /* -1 where it is not known */
+    int32_t vendor_code;  /* the driver's answer, if it is the reason */
+    char reason[512];     /* what is wrong and what to do about it; "" when available */
     char library_path[512];
     char library_version[32];
     char found_by[32];
@@ -103,7 +104,8 @@ struct gg_host_api {
     void (*log)(int32_t level, const char *backend, const char *format, ...);
     /* Record what went wrong for this thread and return @p status. The core adds backend, operation,
      * device and library. @p error is NULL where no driver spoke. */
-    gg_status (*fail)(gg_status status, const struct gg_vendor_error *error, const char *format, ...);
+    gg_status (*fail)(gg_status status, const struct gg_vendor_error *error, const char *format,
+                      ...);
     /* secure_getenv: NULL in a set-user-id process. */
     const char *(*get_env)(const char *name);
     /* The search, one for all vendors: variable, already mapped, handed-in directories, bare names,
@@ -225,7 +227,7 @@ struct gg_backend_ops {
                               struct gg_event_impl **out);
     gg_status (*event_native)(struct gg_event_impl *event, uint64_t handles[4]);
     gg_status (*event_record)(struct gg_event_impl *event, struct gg_stream_impl *stream);
-    gg_status (*event_query)(struct gg_event_impl *event);                      /* or GG_NOT_READY */
+    gg_status (*event_query)(struct gg_event_impl *event);                     /* or GG_NOT_READY */
     gg_status (*event_wait)(struct gg_event_impl *event, uint64_t timeout_ns); /* or GG_NOT_READY */
     /* Milliseconds; GG_NOT_READY when either is not done. Both were made with GG_EVENT_TIMING. */
     gg_status (*event_elapsed)(struct gg_event_impl *start, struct gg_event_impl *stop,
@@ -234,8 +236,9 @@ struct gg_backend_ops {
     /* Whether an optional slot that the table has works with this driver on this device (0 or 1).
      * NULL: what the table has works. */
     int32_t (*device_supports)(struct gg_device_impl *device, gg_op op);
-    /* Write 8 bytes at @p dst, aligned to 8, in stream order, without reading host memory later: where a
-     * driver can do this it is cheaper than the smallest copy. */
+    /* Write 8 bytes at @p dst, device or pinned memory aligned to 8, in stream order, without reading host
+     * memory later: where a driver can do this it is cheaper than the smallest copy. The word is written
+     * in one piece, after all that stands before it on the stream: the host may poll for it. */
     gg_status (*write_word)(struct gg_stream_impl *stream, void *dst, uint64_t value);
 };
 

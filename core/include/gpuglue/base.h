@@ -72,13 +72,13 @@ GG_API const char *gg_op_name(gg_op op);
 struct gg_error {
     uint32_t struct_size; /* in: sizeof(struct gg_error) of the caller */
     gg_status status;
-    int32_t device;          /* ordinal, or -1 */
-    int64_t vendor_code;     /* the driver's own number; 0 where no driver was involved */
-    char backend[16];        /* "cuda" */
-    char op[32];             /* "mem_alloc" */
-    char vendor_name[64];    /* "CUDA_ERROR_OUT_OF_MEMORY" */
-    char vendor_text[128];   /* the driver's sentence */
-    char library_path[256];  /* the vendor library that answered */
+    int32_t device;         /* ordinal, or -1 */
+    int64_t vendor_code;    /* the driver's own number; 0 where no driver was involved */
+    char backend[16];       /* "cuda" */
+    char op[32];            /* "mem_alloc" */
+    char vendor_name[64];   /* "CUDA_ERROR_OUT_OF_MEMORY" */
+    char vendor_text[128];  /* the driver's sentence */
+    char library_path[256]; /* the vendor library that answered */
     char library_version[32];
     char message[768]; /* one sentence with all of it: what was given, expected, what to do */
 };
@@ -109,7 +109,7 @@ struct gg_trace {
 struct gg_tracer {
     uint32_t struct_size;
     void *user;
-    void (*pre)(void *user, const struct gg_trace *trace);  /* either may be NULL */
+    void (*pre)(void *user, const struct gg_trace *trace); /* either may be NULL */
     void (*post)(void *user, const struct gg_trace *trace);
 };
 

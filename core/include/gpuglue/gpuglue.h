@@ -270,6 +270,9 @@ GG_API gg_device *gg_memory_device(const gg_memory *memory);
 /** Announce work on @p memory that gpuglue did not submit: all that @p stream has now. */
 GG_API gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream);
 
+/** Wait until no work that gpuglue knows of uses @p memory; looks at the wait hook. */
+GG_API gg_status gg_memory_wait(gg_memory *memory);
+
 /** Memory that was used while a stream was captured into a graph is neither reused nor freed, since
  *  the graph may run again. Say that no such graph will. */
 GG_API void gg_memory_release_captured(gg_memory *memory);
