@@ -1,35 +1,25 @@
-"""gpuglue against the driver alone, in one run: a table, and JSON.
+"""gpuglue against the driver alone, in turn and in one process: a table, and JSON.
 
-    python bench.py [--raw PROGRAM] [--json FILE] [--device NAME] [--quick] [--no-peers]
+    python bench.py [--raw LIBRARY] [--json FILE] [--device NAME] [--quick] [--no-peers]
 
-The floor is raw.c, compiled. Where it is missing, or finds no driver, the table has gpuglue's figures only.
+The floor is raw.c, compiled. Where it is missing, or there is no CUDA, the table has gpuglue's figures only.
 """
 
 import argparse
 import json
 import platform
-import subprocess
 import sys
 from pathlib import Path
 
 import gpuglue as gg
 
+from floor import open_floor
 from footprint import import_cost, wheel_size
 from peers import measure_peers
-from rows import BULK, BULKS, MIB, SMALL, Arrays, measure_bulk, measure_small, streams_of
+from rows import BULK, BULKS, MIB, NOTES, SMALL, Arrays, measure_stream, streams_of
 from timing import loop_overhead
 
 TREE = Path(__file__).resolve().parents[1]
-
-
-def measure_floor(program, device):
-    """What raw.c prints, or {"error": why there is nothing}."""
-    if device.backend != "cuda":
-        return {"error": f"raw.c speaks to CUDA only, this is {device.backend}"}
-    if not program or not Path(program).exists():
-        return {"error": "raw.c was not compiled"}
-    done = subprocess.run([program, str(device.ordinal)], capture_output=True, text=True)
-    return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr.strip()}
 
 
 def target_of(row, floor):
@@ -39,6 +29,24 @@ def target_of(row, floor):
     if floor is None or not (row.plus or row.times):
         return None
     return floor + row.plus if row.plus else floor * row.times
+
+
+def medians(figures):
+    """The floor, or None, and gpuglue."""
+    return figures.get("raw", {}).get("median"), figures["gpuglue"]["median"]
+
+
+def judge(measured):
+    """Write each row's target beside its figures, and whether it is reached."""
+    for row in SMALL:
+        floor, own = medians(measured["ns"][row.name])
+        target = target_of(row, floor)
+        measured["ns"][row.name] |= {"target": target, "reached": None if target is None else own <= target}
+    for row in BULKS:
+        floor, own = medians(measured["gbps"][row.name])
+        target = floor * row.share if floor and row.share else None
+        measured["gbps"][row.name] |= {"target": target, "reached": None if target is None else own >= target}
+    return measured
 
 
 def verdict(reached):
@@ -51,44 +59,36 @@ def number(value, digits=0):
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def small_lines(figures, floors, peers):
-    """Lines of the table of calls."""
-    for row in SMALL:
-        own, floor = figures[row.name], floors.get(row.floor)
-        target = target_of(row, floor)
-        reached = None if target is None else own <= target
-        ratio, more = (own / floor, own - floor) if floor else (None, None)
-        others = "".join(f"{number(peer.get(row.name)):>11}" for peer in peers.values())
-        yield (f"  {row.name:26}{number(floor):>9}{number(own):>9}{number(more):>9}{number(ratio, 2):>7}"
-               f"{number(target):>9}  {verdict(reached):7}{others}"), reached
+def line_of(name, figures, digits):
+    """What both tables say of a row, and whether it reached its target."""
+    floor, own = medians(figures)
+    ratio, more = (own / floor, own - floor) if floor else (None, None)
+    return (f"  {name:26}{number(floor, digits):>9}{number(own, digits):>9}{number(more, digits):>9}"
+            f"{number(ratio, 2):>7}{number(figures['target'], digits):>9}  {verdict(figures['reached']):7}")
 
 
-def bulk_lines(figures, floors):
-    """Lines of the table of bandwidths."""
-    for name, floor_name, _, share in BULKS:
-        own, floor = figures[name], floors.get(floor_name)
-        target = floor * share if floor and share else None
-        reached = None if target is None else own >= target
-        yield (f"  {name:26}{number(floor, 2):>9}{number(own, 2):>9}{'':>9}"
-               f"{number(own / floor if floor else None, 2):>7}{number(target, 2):>9}  {verdict(reached)}"), reached
-
-
-def show(lines, missed):
-    """Print lines and count those that miss their target."""
-    for line, reached in lines:
-        print(line)
-        missed.append(line.strip()) if reached is False else None
+def show(line, reached, missed):
+    """Print a line and keep it if it misses its target."""
+    print(line.rstrip())
+    if reached is False:
+        missed.append(line.strip())
 
 
 def show_stream(kind, result, peers, missed):
     """The tables for one kind of stream."""
-    floors = result["floor"].get(kind, {})
+    measured = result["streams"][kind]
     peer_names = "".join(f"{name:>11}" for name in peers)
     print(f"\n== {kind} stream")
-    print(f"  {'ns per call':26}{'raw':>9}{'gpuglue':>9}{'more':>9}{'ratio':>7}{'target':>9}  {'':7}{peer_names}")
-    show(small_lines(result["gpuglue"][kind], floors, peers), missed)
+    head = f"  {'ns per call':26}{'raw':>9}{'gpuglue':>9}{'more':>9}{'ratio':>7}{'target':>9}  {'':7}"
+    print((head + peer_names).rstrip())
+    for row in SMALL:
+        figures = measured["ns"][row.name]
+        others = "".join(f"{number(peer.get(row.name)):>11}" for peer in peers.values())
+        show(line_of(row.name + row.note, figures, 0) + others, figures["reached"], missed)
     print(f"  GB/s, {result['bulk_bytes'] // MIB} MiB")
-    show(bulk_lines(result["gpuglue"][kind], floors), missed)
+    for row in BULKS:
+        figures = measured["gbps"][row.name]
+        show(line_of(row.name, figures, 2), figures["reached"], missed)
 
 
 def show_footprint(result, missed):
@@ -97,26 +97,32 @@ def show_footprint(result, missed):
     rows = [("import gpuglue, ms", cost["ms"], 15), ("  MiB over bare Python", cost["mib"], 15)]
     rows += [("wheel, MB", size / 1e6, 1)] if size else []
     print("\n== footprint")
-    lines = ((f"  {name:44}{value:9.2f}{target:>16}  {verdict(value <= target)}", value <= target)
-             for name, value, target in rows)
-    show(lines, missed)
+    for name, value, target in rows:
+        reached = value <= target
+        show(f"  {name:44}{value:9.2f}{target:>16}  {verdict(reached)}", reached, missed)
     print(f"  NumPy loaded by it: {'yes: MISSED' if cost['numpy'] else 'no'}")
 
 
 def measure(options):
     """All figures, as they go into the JSON."""
     device = gg.Device(options.device) if options.device else gg.current_device()
-    print(f"{device.backend}:{device.ordinal} {device.name}, Python {platform.python_version()}, gpuglue {gg.__version__}")
+    versions = f"Python {platform.python_version()}, gpuglue {gg.__version__}"
+    print(f"{device.backend}:{device.ordinal} {device.name}, {versions}")
     nbytes = BULK if not options.quick else 16 * MIB
-    arrays, scale = Arrays(device, nbytes), 0.05 if options.quick else 1
-    figures = {
-        kind: {**measure_small(device, stream, scale), **measure_bulk(arrays, stream)}
+    arrays = Arrays(device, nbytes)
+    floor, reason = open_floor(options.raw, device)
+    if floor and not options.nothing_current:
+        floor.stay()
+    streams = {
+        kind: judge(measure_stream(arrays, device, stream, floor, options.quick))
         for kind, stream in streams_of(device).items()
     }
+    if floor:
+        floor.close()
     return {
         "device": device.name, "backend": device.backend, "python": platform.python_version(),
         "gpuglue_version": gg.__version__, "loop_ns": loop_overhead(), "bulk_bytes": nbytes,
-        "gpuglue": figures, "floor": measure_floor(options.raw, device),
+        "driver": floor.driver if floor else None, "no_floor": reason, "streams": streams,
         "import": import_cost("import gpuglue", 3 if options.quick else 15), "wheel_bytes": wheel_size(TREE),
     }
 
@@ -124,21 +130,25 @@ def measure(options):
 def main():
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--raw", help="raw.c, compiled")
+    parser.add_argument("--raw", help="raw.c, compiled as a library")
     parser.add_argument("--json", type=Path, help="where the figures go")
     parser.add_argument("--device", help="such as cuda:0; else the current one")
     parser.add_argument("--quick", action="store_true", help="few bursts and small copies: to see that it runs")
+    parser.add_argument("--nothing-current", action="store_true",
+                        help="leave the thread without a current context, which the legacy stream costs two calls")
     parser.add_argument("--no-peers", action="store_true", help="do not import CuPy, torch and cuda.core")
     options = parser.parse_args()
     missed = []
     result = measure(options)
     result["peers"], absent = ({}, {}) if options.no_peers else measure_peers()
-    for kind in result["gpuglue"]:
+    for kind in result["streams"]:
         show_stream(kind, result, result["peers"] if kind == "nonblocking" else {}, missed)
     show_footprint(result, missed)
     print(f"\nloop: {result['loop_ns']:.1f} ns per call, part of each figure of gpuglue and taken off none")
-    if "error" in result["floor"]:
-        print("no floor:", result["floor"]["error"])
+    for mark, text in NOTES.items():
+        print(f"{mark} {text}")
+    if result["no_floor"]:
+        print("no floor, gpuglue's side alone:", result["no_floor"])
     for name, reason in absent.items():
         print(f"not compared with {name}: {reason}")
     print(f"{len(missed)} targets missed" if missed else "no target missed")

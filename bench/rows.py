@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import gpuglue as gg
-from timing import BURSTS, SLOW_BURSTS, gigabytes_per_second, nanoseconds
+from timing import BULK_ROUNDS, BURSTS, ROUNDS, SLOW_BURSTS, bursts_of, copies_of, in_turn, spread
 
 KIB, MIB = 1 << 10, 1 << 20
 BULK = 256 * MIB
@@ -19,9 +19,10 @@ class Row:
     statement: str
     floor: str = ""  # raw.c's name for the same work
     plus: float = 0  # target: floor + so many nanoseconds
-    times: float = 0  # target: floor × so much (bandwidths: at least)
+    times: float = 0  # target: floor × so much
     limit: float = 0  # target: so many nanoseconds
-    bursts: int = BURSTS
+    bursts: int = BURSTS  # in a round
+    note: str = ""  # a mark behind the name: what the floor leaves out
 
 
 # GIL held: + 60 ns. GIL released (49 to 62 ns for that alone): + 120 ns.
@@ -36,23 +37,36 @@ SMALL = [
     Row("H2D, 8 bytes", "array8.set(host8, stream)", "h2d_8_queue", times=1.05),
     Row("D2H, 8 bytes", "array8.get(host8, stream)", "d2h_8", times=1.05),
     Row("1 KiB there and back", "array1k.set(host1k, stream); array1k.get(host1k, stream)", "roundtrip_1kib"),
-    Row("to_gpu of 1 KiB", "to_gpu(host1k, device, stream)", bursts=SLOW_BURSTS),
-    Row("to_gpu + get of 1 KiB", "to_gpu(host1k, device, stream).get(stream=stream)", bursts=SLOW_BURSTS),
+    Row("to_gpu of 1 KiB", "to_gpu(host1k, device, stream)", "h2d_1kib_queue", bursts=SLOW_BURSTS, note="*"),
+    Row("to_gpu + get of 1 KiB", "to_gpu(host1k, device, stream).get(stream=stream)", "roundtrip_1kib",
+        bursts=SLOW_BURSTS, note="*"),
     Row("alloc + close, 1 MiB", "alloc(MIB, device, stream).close()", "alloc_free_1mib", bursts=SLOW_BURSTS),
     Row("stream create + close", "Stream(device).close()", "stream_create_destroy", bursts=SLOW_BURSTS),
 ]
+NOTES = {"*": "the floor copies into memory that is there already, gpuglue allocates it; a pool is to come"}
+
+
+@dataclass
+class BulkRow:
+    """One row of the table of bandwidths."""
+
+    name: str
+    floor: str
+    action: str  # the method of Arrays
+    share: float = 0  # target: at least so much of the floor
+
 
 BULKS = [
-    ("H2D pinned", "h2d_pinned_256mib_gbps", lambda a, o: a.array.set(a.pinned, a.stream), 0.98),
-    ("D2H pinned", "d2h_pinned_256mib_gbps", lambda a, o: a.array.get(a.pinned, a.stream), 0.98),
-    ("H2D pageable", "h2d_pageable_256mib_gbps", lambda a, o: a.array.set(a.pageable, a.stream), 0),
-    ("D2H pageable", "d2h_pageable_256mib_gbps", lambda a, o: a.array.get(a.pageable, a.stream), 0),
-    ("D2D", "d2d_256mib_gbps", lambda a, o: o(), 0.98),
+    BulkRow("H2D pinned", "h2d_pinned", "set_pinned", 0.98),
+    BulkRow("D2H pinned", "d2h_pinned", "get_pinned", 0.98),
+    BulkRow("H2D pageable", "h2d_pageable", "set_pageable"),
+    BulkRow("D2H pageable", "d2h_pageable", "get_pageable"),
+    BulkRow("D2D", "d2d", "across", 0.98),
 ]
 
 
 class Arrays:
-    """The large arrays that bandwidths are measured with."""
+    """The large arrays that bandwidths are measured with, on either side, and gpuglue's copies between them."""
 
     def __init__(self, device, nbytes):
         self.nbytes = nbytes
@@ -62,8 +76,26 @@ class Arrays:
         self.pageable = np.ones(nbytes, np.uint8)
         self.stream = None
 
+    def set_pinned(self):
+        """Up from pinned memory."""
+        self.array.set(self.pinned, self.stream)
+        self.stream.synchronize()
+
+    def get_pinned(self):
+        """Down to pinned memory."""
+        self.array.get(self.pinned, self.stream)
+
+    def set_pageable(self):
+        """Up from memory of any kind."""
+        self.array.set(self.pageable, self.stream)
+        self.stream.synchronize()
+
+    def get_pageable(self):
+        """Down to memory of any kind."""
+        self.array.get(self.pageable, self.stream)
+
     def across(self):
-        """A copy on the device, waited for."""
+        """A copy on the device."""
         gg.copy(self.other, self.array, stream=self.stream)
         self.stream.synchronize()
 
@@ -81,27 +113,45 @@ def names_for(device, stream):
     }
 
 
-def measure_small(device, stream, scale):
-    """Nanoseconds of each small row on a stream."""
-    names = names_for(device, stream)
+def sides_of(floor, floor_name, own):
+    """What takes turns: the floor, where there is one, and gpuglue."""
+    return {**({"raw": floor.bursts_of(floor_name)} if floor else {}), "gpuglue": own}
+
+
+def measure_small(device, stream, floor, quick):
+    """Nanoseconds of each small row on a stream, of both sides."""
+    names, rounds, figures = names_for(device, stream), 2 if quick else ROUNDS, {}
     gg.synchronize(device)
-    return {
-        row.name: nanoseconds(row.statement, names, stream.synchronize, max(1, int(row.bursts * scale)))
-        for row in SMALL
-    }
+    for row in SMALL:
+        own = bursts_of(row.statement, names, stream.synchronize)
+        times = in_turn(sides_of(floor, row.floor, own), rounds, SLOW_BURSTS if quick else row.bursts)
+        figures[row.name] = {side: spread(found) for side, found in times.items()}
+    return figures
 
 
-def measure_bulk(arrays, stream):
-    """GB/s of each large copy on a stream."""
+def measure_bulk(arrays, stream, floor, quick):
+    """GB/s of each large copy on a stream, of both sides."""
+    figures = {}
     arrays.stream = stream
+    for row in BULKS:
+        sides = sides_of(floor, row.floor, copies_of(getattr(arrays, row.action)))
+        times = in_turn(sides, 2 if quick else BULK_ROUNDS, 1)
+        figures[row.name] = {side: spread([arrays.nbytes / t for t in found]) for side, found in times.items()}
+    return figures
+
+
+def measure_stream(arrays, device, stream, floor, quick):
+    """All rows on a stream."""
+    if floor:
+        floor.use(stream, arrays)
     return {
-        name: gigabytes_per_second(arrays.nbytes, lambda run=run: run(arrays, arrays.across))
-        for name, _, run, _ in BULKS
+        "ns": measure_small(device, stream, floor, quick),
+        "gbps": measure_bulk(arrays, stream, floor, quick),
     }
 
 
 def streams_of(device):
-    """The kinds of stream that raw.c measures, under its names."""
+    """The kinds of stream that differ in what the driver does for a call."""
     return {
         "nonblocking": gg.Stream(device, nonblocking=True),
         "blocking": gg.Stream(device),

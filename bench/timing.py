@@ -1,12 +1,13 @@
-"""Timing as raw.c does it: the median over bursts of 16 calls, with a wait between bursts off the clock."""
+"""Timing as raw.c does it: bursts of 16 calls, with a wait between bursts off the clock; two sides in turn."""
 
 import statistics
 import time
 
 BURST = 16
-BURSTS = 2000
-SLOW_BURSTS = 200  # of calls that take tens of microseconds
-BULK_RUNS = 10
+ROUNDS = 20  # of bursts of each side in turn; one more before them is thrown away
+BURSTS = 100  # of each side in a round
+SLOW_BURSTS = 10  # of calls that take tens of microseconds
+BULK_ROUNDS = 10  # of one large copy of each side
 
 LOOP = """
 def burst({names}, SIXTEEN=range({count}), now=now):
@@ -26,27 +27,56 @@ def compiled(statement, names):
     return space["burst"]
 
 
-def nanoseconds(statement, names, settle=lambda: None, bursts=BURSTS):
-    """Median nanoseconds of one execution of a statement, the loop around it included."""
+def bursts_of(statement, names, settle=lambda: None):
+    """A function that gives the nanoseconds of so many bursts, the loop around the statement included."""
     burst = compiled(statement, names)
-    times = []
-    for _ in range(bursts):
-        times.append(burst() / BURST)
-        settle()
-    return statistics.median(times)
+
+    def run(count):
+        times = []
+        for _ in range(count):
+            times.append(burst() / BURST)
+            settle()
+        return times
+
+    return run
+
+
+def copies_of(action):
+    """A function that gives the nanoseconds of so many runs of an action that waits by itself."""
+
+    def run(count):
+        times = []
+        for _ in range(count):
+            start = time.perf_counter_ns()
+            action()
+            times.append(time.perf_counter_ns() - start)
+        return times
+
+    return run
+
+
+def in_turn(sides, rounds, bursts):
+    """The nanoseconds of each side's bursts; the sides run in turn, and the first round is thrown away."""
+    times = {name: [] for name in sides}
+    for turn in range(rounds + 1):
+        for name, run in sides.items():
+            found = run(bursts)
+            times[name] += found if turn else []
+    return times
+
+
+def spread(values):
+    """Median and quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": middle, "p25": low, "p75": high, "count": len(values)}
+
+
+def nanoseconds(statement, names, settle=lambda: None, bursts=500):
+    """Median nanoseconds of one execution of a statement that is measured alone."""
+    times = in_turn({"alone": bursts_of(statement, names, settle)}, rounds=5, bursts=max(2, bursts // 5))
+    return statistics.median(times["alone"])
 
 
 def loop_overhead():
-    """Nanoseconds of an empty turn of the loop: part of each figure, taken off none."""
+    """Nanoseconds of an empty turn of the loop: part of each figure of a statement, taken off none."""
     return nanoseconds("pass", {})
-
-
-def gigabytes_per_second(nbytes, action, runs=BULK_RUNS):
-    """Median rate of an action that moves so many bytes and waits for them; once before to warm up."""
-    action()
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter_ns()
-        action()
-        times.append(time.perf_counter_ns() - start)
-    return nbytes / statistics.median(times)

@@ -1,0 +1,91 @@
+/* raw.h: what the floor uses of the driver, and what bench.py and raw_main.c call of raw.c. */
+#ifndef RAW_H
+#define RAW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RAW_BURST 16 /* short calls that one reading of the clock covers */
+#define RAW_KIB 1024u
+#define RAW_MIB (1024u * RAW_KIB)
+
+/* SLOT(name, symbol, parameters): what is used of the driver. */
+#define RAW_DRIVER(SLOT)                                                        \
+    SLOT(init, "cuInit", (unsigned))                                            \
+    SLOT(version, "cuDriverGetVersion", (int *))                                \
+    SLOT(device_get, "cuDeviceGet", (int *, int))                               \
+    SLOT(device_name, "cuDeviceGetName", (char *, int, int))                    \
+    SLOT(retain, "cuDevicePrimaryCtxRetain", (void **, int))                    \
+    SLOT(release, "cuDevicePrimaryCtxRelease_v2", (int))                        \
+    SLOT(set_current, "cuCtxSetCurrent", (void *))                              \
+    SLOT(get_current, "cuCtxGetCurrent", (void **))                             \
+    SLOT(get_device, "cuCtxGetDevice", (int *))                                 \
+    SLOT(stream_create, "cuStreamCreateWithPriority", (void **, unsigned, int)) \
+    SLOT(stream_destroy, "cuStreamDestroy_v2", (void *))                        \
+    SLOT(stream_query, "cuStreamQuery", (void *))                               \
+    SLOT(stream_sync, "cuStreamSynchronize", (void *))                          \
+    SLOT(stream_wait, "cuStreamWaitEvent", (void *, void *, unsigned))          \
+    SLOT(event_create, "cuEventCreate", (void **, unsigned))                    \
+    SLOT(event_destroy, "cuEventDestroy_v2", (void *))                          \
+    SLOT(event_record, "cuEventRecord", (void *, void *))                       \
+    SLOT(event_query, "cuEventQuery", (void *))                                 \
+    SLOT(alloc, "cuMemAlloc_v2", (uint64_t *, size_t))                          \
+    SLOT(release_memory, "cuMemFree_v2", (uint64_t))                            \
+    SLOT(alloc_host, "cuMemHostAlloc", (void **, size_t, unsigned))             \
+    SLOT(release_host, "cuMemFreeHost", (void *))                               \
+    SLOT(h2d, "cuMemcpyHtoDAsync_v2", (uint64_t, const void *, size_t, void *)) \
+    SLOT(d2h, "cuMemcpyDtoHAsync_v2", (void *, uint64_t, size_t, void *))       \
+    SLOT(d2d, "cuMemcpyDtoDAsync_v2", (uint64_t, uint64_t, size_t, void *))
+
+#define RAW_MEMBER(name, symbol, parameters) int(*name) parameters;
+struct raw_driver {
+    RAW_DRIVER(RAW_MEMBER)
+};
+#undef RAW_MEMBER
+extern struct raw_driver raw_cu;
+
+/* What large copies run between: the caller's own memory, so that both sides move the same bytes. */
+struct raw_bulk {
+    uint64_t memory, other; /* on the device */
+    void *pinned, *pageable;
+    size_t nbytes;
+};
+
+/* One device, and the stream that rows run on. */
+struct raw {
+    int device;
+    void *context, *stream, *event, *spare;
+    void *pinned; /* RAW_KIB, as all that is small */
+    uint64_t memory;
+    char host[RAW_KIB];
+    struct raw_bulk bulk;
+};
+
+/* One row: some calls, as many of them for each reading of the clock. */
+struct raw_row {
+    const char *name;
+    int (*call)(struct raw *raw);
+    int calls;
+    int bursts; /* that the program form takes */
+};
+extern const struct raw_row raw_rows[]; /* the last has no name */
+
+/* What went wrong last, in words. */
+const char *raw_error(void);
+
+/* Load the driver from that file and retain the primary context of the device; NULL on failure. What is
+ * current in the calling thread stays as it was, here and below. */
+struct raw *raw_open(const char *library, int ordinal);
+void raw_close(struct raw *raw);
+
+/* The stream (a CUstream), and the memory of large copies, which may be NULL where none are run. */
+int raw_use(struct raw *raw, void *stream, const struct raw_bulk *bulk);
+
+/* Make the context current in the calling thread and leave it so: C needs it for the legacy stream, so the
+ * other side may have it too. */
+int raw_stay(struct raw *raw);
+
+/* Run a row in so many bursts; each one's nanoseconds per call go to ns. The driver's code, or -1. */
+int raw_run(struct raw *raw, const char *name, int bursts, double *ns);
+
+#endif

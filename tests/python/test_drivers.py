@@ -1,0 +1,202 @@
+"""NVIDIA's driver on its bad days: each of them is told with what was found, what was expected and what to do."""
+
+import pathlib
+import shutil
+
+import pytest
+from conftest import BUILT, run_python, succeeds
+
+ASK = (
+    "import gpuglue as gg\n"
+    "try: gg.Device()\n"
+    "except gg.BackendUnavailableError as error:\n"
+    "    (report,) = (r for r in error.reports if r.name == 'cuda')\n"
+    "    assert report.status in str(error) and report.reason in str(error), error\n"
+    "    print(report.status, report.reason)\n"
+    "else: print('available')"
+)
+
+
+def told(library, **environment):
+    """Status and reason, which the exception's message holds as well: with cuda named, host is no way out."""
+    return succeeds(
+        run_python(ASK, GPUGLUE_BACKEND="cuda", GPUGLUE_DEVICE=None, GPUGLUE_CUDA_LIBRARY=str(library), **environment)
+    )
+
+
+ANSWERS = {
+    34: ("driver-stub", "stub", "take the folder `stubs` out of LD_LIBRARY_PATH"),
+    100: ("no-device", "sees no device", "nvidia-smi -L"),
+    999: ("init-failed", "nvidia_uvm", "modprobe nvidia_uvm"),
+    802: ("init-failed", "not ready", "nvidia-fabricmanager"),
+    803: ("init-failed", "different driver versions", "reboot or reload"),
+    804: ("init-failed", "forward compatibility", "take its folder out of LD_LIBRARY_PATH"),
+}
+
+
+@pytest.mark.parametrize("code", ANSWERS)
+def test_what_the_driver_answers_is_told_with_its_number_and_a_way_out(sim_library, code):
+    message = told(sim_library, GPUGLUE_SIM_FAIL=f"cuInit:1+={code}")
+    status, *words = ANSWERS[code]
+    assert message.startswith(status) and f"the driver answered {code}, CUDA_ERROR_" in message
+    assert all(word in message for word in words)
+
+
+def test_a_code_that_nobody_knows_is_told_with_its_number(sim_library):
+    message = told(sim_library, GPUGLUE_SIM_FAIL="cuInit:1+=987")
+    assert message.startswith("init-failed") and "987" in message
+
+
+@pytest.mark.parametrize("mask", ["", "-1", "NoDevFiles"])
+def test_a_mask_that_hides_every_device_is_named(sim_library, mask):
+    message = told(sim_library, CUDA_VISIBLE_DEVICES=mask)
+    assert message.startswith("no-device") and f'CUDA_VISIBLE_DEVICES is set to "{mask}": unset it' in message
+
+
+def test_a_driver_that_is_too_old_is_told_with_both_versions(sim_library):
+    message = told(sim_library, GPUGLUE_SIM_VERSION="10020")
+    assert message.startswith("version-unsupported") and "10.2" in message and "11.0" in message and "update" in message
+
+
+BROKEN = {
+    "stub": ("driver-stub", "set GPUGLUE_CUDA_LIBRARY to the driver's libcuda.so.1"),
+    "missing": ("symbol-missing", "the driver is too old, or this is another library"),
+    "elf32": ("library-load-failed", "is a 32-bit library, but this process is 64-bit"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_file_that_is_no_driver_says_what_it_is(sim_library, kind):
+    status, words = BROKEN[kind]
+    message = told(pathlib.Path(sim_library).parents[1] / "broken" / kind / "libcuda.so.1")
+    assert message.startswith(status) and words in message
+
+
+def test_a_text_file_is_told_by_its_path_and_how_to_go_on(tmp_path):
+    library = tmp_path / "libcuda.so.1"
+    library.write_text("no library")
+    message = told(library)
+    assert message.startswith("library-load-failed") and f"{library} is not a library (a text file" in message
+    assert "correct or unset GPUGLUE_CUDA_LIBRARY" in message
+
+
+def test_a_relative_path_of_the_driver_is_refused():
+    message = told("libcuda.so.1")
+    assert message.startswith("library-not-found") and "=libcuda.so.1: give the absolute path" in message
+
+
+def test_two_copies_of_the_driver_in_one_process_are_told_with_both_paths(sim_library, tmp_path):
+    copies = [shutil.copy(sim_library, tmp_path / name) for name in ("libcuda.so.1", "libcuda-other.so.1")]
+    code = (
+        f"import ctypes, gpuglue as gg; kept = [ctypes.CDLL(path) for path in {[str(copy) for copy in copies]}]\n"
+        "for level in 'passive', 'active':\n"
+        "    (record,) = (r for r in gg.backends(level) if r.name == 'cuda')\n"
+        "    print(record.found_by, record.library, *record.notes)"
+    )
+    for line in succeeds(run_python(code, GPUGLUE_BACKEND="cuda", GPUGLUE_CUDA_LIBRARY=None)).splitlines():
+        assert line.startswith(f"already loaded {copies[0]} two copies of libcuda")
+        assert f"other code uses {copies[1]}" in line
+
+
+def test_the_exception_lists_every_file_that_was_tried(tmp_path):
+    missing = tmp_path / "libcuda.so.1"
+    code = ASK.replace("print(report.status, report.reason)", "print(dict(report.tried))")
+    message = succeeds(
+        run_python(code, GPUGLUE_BACKEND="cuda", GPUGLUE_DEVICE=None, GPUGLUE_CUDA_LIBRARY=str(missing))
+    )
+    assert str(missing) in message and "No such file" in message
+
+
+@pytest.mark.parametrize("variable, status", [("GPUGLUE_SIM_HANG", "timed-out"), ("GPUGLUE_SIM_CRASH", "crashed")])
+def test_the_table_of_an_isolated_probe_survives_any_driver(sim_library, variable, status):
+    result = run_python(
+        None,
+        arguments=("-m", "gpuglue", "--probe", "isolated", "--timeout", "3"),
+        GPUGLUE_BACKEND="auto",
+        GPUGLUE_CUDA_LIBRARY=sim_library,
+        **{variable: "cuInit"},
+    )
+    assert f"cuda   {status}" in succeeds(result) and "host   available" in result.stdout
+
+
+def test_a_crash_is_told_with_what_the_driver_last_said(sim_library):
+    code = "import gpuglue as gg; print(*(r.reason for r in gg.backends('isolated', timeout=60.0) if r.name == 'cuda'))"
+    message = succeeds(run_python(code, GPUGLUE_BACKEND="auto", GPUGLUE_CUDA_LIBRARY=sim_library, GPUGLUE_SIM_CRASH="cuInit"))
+    assert "was killed by SIGABRT" in message
+
+
+# ---- named, and missing ---------------------------------------------------------------------------------
+
+
+def test_a_missing_backend_that_was_named_is_never_replaced_by_host(tmp_path):
+    code = (
+        "import gpuglue as gg\n"
+        "calls = [gg.default_backend, gg.Device, gg.current_device, gg.Stream, lambda: gg.alloc(1), lambda: gg.zeros(1),\n"
+        "         gg.synchronize, lambda: gg.devices('cuda'), lambda: gg.Device('cuda:0')]\n"
+        "for call in calls:\n"
+        "    try: print('made', call())\n"
+        "    except gg.BackendUnavailableError as error: assert 'library-not-found' in str(error), error\n"
+        "print(gg.available_backends(), gg.devices())"
+    )
+    environment = {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_CUDA_LIBRARY": str(tmp_path / "none"), "GPUGLUE_DEVICE": None}
+    assert succeeds(run_python(code, **environment)) == "[] []"
+
+
+def test_every_name_of_a_list_gives_its_reason(tmp_path):
+    code = "import gpuglue as gg\ntry: gg.Device()\nexcept gg.BackendUnavailableError as error: print(error)"
+    environment = {"GPUGLUE_CUDA_LIBRARY": str(tmp_path / "none"), "GPUGLUE_DEVICE": None}
+    message = succeeds(run_python(code, GPUGLUE_BACKEND="cuda,amd,intel", **environment))
+    assert "GPUGLUE_BACKEND=cuda,amd,intel" in message and "cuda: library-not-found" in message
+    assert "amd: plugin-not-found" in message and "intel: plugin-not-found" in message
+
+
+def test_a_caret_among_names_says_where_it_stands():
+    code = "import gpuglue as gg\ntry: gg.Device()\nexcept gg.InvalidArgumentError as error: print(error)"
+    for selection in ("host,^cuda", "^cuda,^host"):
+        message = succeeds(run_python(code, GPUGLUE_BACKEND=selection, GPUGLUE_DEVICE=None))
+        assert f"GPUGLUE_BACKEND={selection} mixes '^' with names" in message
+        assert "once, at the beginning" in message and "expected auto, name[,name...] or ^name[,name...]" in message
+
+
+# ---- plugins ------------------------------------------------------------------------------------------------
+
+
+def refusal(path):
+    """What the table says of an entry of GPUGLUE_PLUGIN_PATH."""
+    result = run_python(None, arguments=("-m", "gpuglue"), GPUGLUE_BACKEND="host", GPUGLUE_PLUGIN_PATH=path, GPUGLUE_LOG="error")
+    return succeeds(result).partition("GPUGLUE_PLUGIN_PATH ")[2]
+
+
+@pytest.mark.parametrize("path, why", [("plugins", "it is relative"), (":", "it is empty"), (".", "it is relative")])
+def test_a_relative_or_empty_plugin_path_is_refused(path, why):
+    assert f"was refused: {why}" in refusal(path) and "give absolute directories or files" in refusal(path)
+
+
+def test_a_plugin_path_that_others_may_write_to_is_refused_naming_the_mode(tmp_path):
+    tmp_path.chmod(0o777)
+    text = refusal(str(tmp_path))
+    assert f"{tmp_path} is writable by others (mode 0777)" in text and f"run chmod o-w {tmp_path}" in text
+
+
+def fixture_plugin(name):
+    """A plugin that the build of the core's tests made."""
+    path = BUILT / "core" / "plugins" / f"gpuglue_{name}.so"
+    if not path.exists():
+        pytest.skip(f"there is no {path}")
+    return path
+
+
+BAD_PLUGINS = {
+    "other_major": "built for plugin ABI 2.0, this gpuglue has 1.0: install a plugin of the same major version",
+    "missing_op": "lacks the operation mem_alloc, which is required",
+    "wrong_magic": "magic 0x12345678 where 0x42474747 is expected",
+}
+
+
+@pytest.mark.parametrize("name", BAD_PLUGINS)
+def test_a_plugin_that_does_not_fit_is_told_by_its_path_and_disturbs_nobody(name):
+    plugin = fixture_plugin(name)
+    code = f"import gpuglue as gg; print(*(r.status + ' ' + r.reason for r in gg.backends() if r.name == {name!r}), gg.default_backend())"
+    message = succeeds(run_python(code, GPUGLUE_BACKEND=f"{name},host", GPUGLUE_PLUGIN_PATH=str(plugin), GPUGLUE_LOG="error"))
+    assert message.startswith(f"plugin-abi-mismatch plugin {plugin} cannot be used") and BAD_PLUGINS[name] in message
+    assert message.endswith("host")

@@ -1,0 +1,168 @@
+"""What an exception says, in its message and in parts; and failures that are found later."""
+
+import json
+import pickle
+import sys
+
+import pytest
+from conftest import run_python, succeeds
+
+import gpuglue as gg
+
+PARTS = ("status", "backend", "device", "op", "code", "name", "text", "library", "library_version")
+
+
+def record_of(backend):
+    (record,) = (record for record in gg.backends() if record.name == backend)
+    return record
+
+
+def test_a_failed_operation_tells_backend_device_operation_and_the_drivers_words(device):
+    with pytest.raises(gg.OutOfMemoryError) as caught:
+        gg.alloc(2**50, device)
+    error, record = caught.value, record_of(device.backend)
+    assert (error.backend, error.device, error.op) == (device.backend, device.ordinal, "mem_alloc")
+    assert error.status == "ERR_OUT_OF_MEMORY" and error.reports is None
+    if record.library:  # a vendor's
+        assert (error.library, error.library_version) == (record.library, record.version)
+        assert isinstance(error.code, int) and error.code and error.name and error.text
+    else:
+        assert (error.library, error.library_version, error.name) == (None, None, None)
+
+
+def test_an_argument_that_never_reached_the_device_has_no_device_in_its_record(device):
+    with pytest.raises(gg.InvalidArgumentError) as caught:
+        gg.alloc(-1, device)
+    assert [getattr(caught.value, part) for part in PARTS] == [None] * len(PARTS)
+
+
+def test_each_exception_has_its_own_record(device):
+    errors = []
+    for size in (2**50, 2**51):
+        with pytest.raises(gg.OutOfMemoryError) as caught:
+            gg.alloc(size, device)
+        errors.append(caught.value)
+        gg.zeros(3, device=device).get()  # what succeeds meanwhile changes nothing
+    assert str(2**50) in str(errors[0]) and str(2**51) in str(errors[1])
+
+
+def test_exceptions_can_be_pickled_and_keep_their_message(device):
+    with pytest.raises(gg.OutOfMemoryError) as caught:
+        gg.alloc(2**50, device)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is gg.OutOfMemoryError and str(again) == str(caught.value)
+    assert (again.op, again.device) == ("mem_alloc", device.ordinal)
+
+
+def test_out_of_memory_in_page_locked_memory_says_so(device):
+    with pytest.raises(MemoryError, match=f"{2**50} bytes of pinned host memory"):
+        gg.alloc_pinned(2**50, device)
+    with pytest.raises(MemoryError, match="Close what is no longer needed, or ask for less"):
+        gg.empty_pinned(2**47, device=device)
+
+
+def test_failed_allocations_leave_nothing_behind(device):
+    before, references = gg.zeros(4, device=device), sys.getrefcount(gg.OutOfMemoryError)
+    for _ in range(50):
+        with pytest.raises(MemoryError):
+            gg.zeros(2**47, device=device)
+    assert before.tolist() == [0] * 4 and sys.getrefcount(gg.OutOfMemoryError) < references + 10
+
+
+# ---- found later ----------------------------------------------------------------------------------------
+
+
+def with_fault(sim_library, fault, code, **environment):
+    return succeeds(
+        run_python(
+            "import gpuglue as gg, numpy as np\n"
+            "stream, buffer = gg.Stream(), gg.alloc(1 << 20)\n" + code,
+            GPUGLUE_BACKEND="cuda",
+            GPUGLUE_DEVICE=None,
+            GPUGLUE_CUDA_LIBRARY=sim_library,
+            GPUGLUE_SIM_FAIL=fault,
+            **environment,
+        )
+    )
+
+
+FILL = (
+    "def attempt(name, call):\n"
+    "    try: call(); print(name, 'went well')\n"
+    "    except gg.Error as error: print(name, type(error).__name__, error.code, error.name)\n"
+    "attempt('fill', lambda: gg.fill(buffer, 1, stream=stream))\n"
+    "attempt('wait', stream.synchronize)\n"
+)
+
+
+def test_a_failure_found_later_is_raised_by_the_next_wait(sim_library):
+    told = with_fault(sim_library, "@fill:1=999", FILL).splitlines()
+    assert told == ["fill went well", "wait DeviceError 999 CUDA_ERROR_UNKNOWN"]
+
+
+def test_with_debug_sync_a_failure_is_raised_by_the_call_that_queued_it(sim_library):
+    told = with_fault(sim_library, "@fill:1=999", FILL, GPUGLUE_DEBUG="sync").splitlines()
+    assert told[0] == "fill DeviceError 999 CUDA_ERROR_UNKNOWN"
+
+
+def test_a_lost_device_says_where_it_was_first_seen(sim_library):
+    code = FILL + (
+        "for call in (lambda: gg.zeros(3), stream.synchronize, lambda: gg.copy(buffer, b'1')):\n"
+        "    try: call()\n"
+        "    except gg.DeviceLostError as error: assert 'the device was first lost in stream_wait' in str(error), error\n"
+        "    else: print('went well')\n"
+        "buffer.close(); stream.close(); print('end')"
+    )
+    told = with_fault(sim_library, "@fill:1=700", code).splitlines()
+    assert told == ["fill went well", "wait DeviceLostError 700 CUDA_ERROR_ILLEGAL_ADDRESS", "end"]
+
+
+CALLS = {
+    "cuMemHostAlloc": "gg.alloc_pinned(100)",
+    "cuMemcpyHtoDAsync_v2": "gg.copy(buffer, bytes(1 << 20))",
+    "cuMemcpyDtoHAsync_v2": "gg.copy(bytearray(1 << 20), buffer)",
+    "cuMemsetD8Async": "gg.fill(buffer, 1)",
+    "cuEventRecord": "stream.record()",
+    "cuStreamCreateWithPriority": "gg.Stream()",
+}
+
+
+@pytest.mark.parametrize("function", CALLS)
+def test_a_call_that_the_driver_refuses_once_raises_and_works_again(sim_library, function):
+    code = (
+        "import ctypes; ctypes.CDLL(gg.backends()[0].library).sim_fail(b'%s:1=801')\n"
+        "try: %s\n"
+        "except gg.UnsupportedError as error: print(error.code, error.name, error.backend, error.device)\n"
+        "else: print('went well')\n"
+        "%s; gg.synchronize(); assert gg.zeros(3).tolist() == [0, 0, 0]"
+    ) % (function, CALLS[function], CALLS[function])
+    assert with_fault(sim_library, "", code) == "801 CUDA_ERROR_NOT_SUPPORTED cuda 0"
+
+
+# ---- what is called of the vendor's ---------------------------------------------------------------------
+
+EVERYTHING = (
+    "host = np.arange(1 << 17, dtype='f8'); made = gg.to_gpu(host); made.get(); made.set(host); made.fill(3)\n"
+    "gg.copy(made, made.copy()); pinned = gg.empty_pinned(host.shape); made.get_async(pinned, stream)\n"
+    "made.set_async(pinned, stream); made.item(3); gg.full(3, (1, 2.5), 'i4,f8'); gg.fill(buffer, b'abcd')\n"
+    "gg.copy(buffer, b'1234'); gg.copy(bytearray(9), buffer); made.get_async(stream=stream); stream.synchronize()\n"
+    "event = stream.record(); stream.wait(event); gg.arange(3).tolist(); gg.zeros_pinned(3)\n"
+    "with gg.timer(stream) as timer: pass\n"
+    "timer.ms; gg.synchronize()\n"
+    "del made, pinned, buffer, event, timer, stream"
+)
+SYNCHRONOUS = ("cuMemcpy_", "cuMemcpyHtoD_", "cuMemcpyDtoH_", "cuMemcpyDtoD_", "cuMemsetD8_", "cuMemsetD16_", "cuMemsetD32_")
+
+
+def test_only_the_vendors_asynchronous_entry_points_are_called_and_nothing_leaks(sim_library, tmp_path):
+    with_fault(sim_library, "", EVERYTHING, GPUGLUE_SIM_REPORT=str(tmp_path / "report"))
+    report = json.loads((tmp_path / "report").read_text())
+    assert not [name for name in report["calls"] if (name + "_").startswith(SYNCHRONOUS)]
+    assert "cuMemcpyHtoDAsync_v2" in report["calls"] and "cuMemcpyDtoHAsync_v2" in report["calls"]
+    assert not any(report["leaked"].values()), report["leaked"]
+
+
+def test_only_the_primary_context_is_used(sim_library, tmp_path):
+    with_fault(sim_library, "", EVERYTHING, GPUGLUE_SIM_REPORT=str(tmp_path / "report"))
+    calls = json.loads((tmp_path / "report").read_text())["calls"]
+    assert "cuDevicePrimaryCtxRetain" in calls and not [name for name in calls if name.startswith("cuCtxCreate")]

@@ -1,0 +1,278 @@
+"""gpuglue beside a program that calls the driver itself: contexts, streams that are destroyed, captures."""
+
+import pytest
+from with_cuda import beside, missing
+
+
+@pytest.fixture
+def with_driver(device):
+    reason = missing("the driver", device)
+    if reason:
+        pytest.skip(reason)
+    return beside("the driver")
+
+
+# ---- contexts -------------------------------------------------------------------------------------------
+
+
+def test_calls_leave_a_thread_without_a_context(with_driver):
+    with_driver("""
+        assert cuda.current_context() is None
+        cuda.check_that_calls_leave_the_context_alone()
+        cuda.in_thread(cuda.check_that_calls_leave_the_context_alone)
+    """)
+
+
+def test_a_context_of_the_programs_own_is_ignored_and_restored(with_driver):
+    with_driver("""
+        import ctypes, sys
+        own = ctypes.c_void_p()
+        if cuda.driver().cuCtxCreate_v2(ctypes.byref(own), 0, 0): sys.exit()  # a driver without a second one
+        assert cuda.current_context() == own.value != cuda.primary_context()
+        cuda.check_that_calls_leave_the_context_alone()
+        assert cuda.current_context() == own.value
+    """)
+
+
+def test_the_context_is_the_primary_one(with_driver):
+    with_driver("""
+        with gg.Device("cuda:0"):
+            assert cuda.current_context() == cuda.primary_context()
+        assert cuda.current_context() is None
+    """)
+
+
+# ---- the program copies by itself -----------------------------------------------------------------------
+
+
+def test_a_program_copies_to_and_from_memory_of_gpuglue(with_driver):
+    with_driver("""
+        import ctypes
+        array, out = gg.arange(1000.0), np.zeros(1000)
+        with gg.Device("cuda:0"):
+            nbytes = ctypes.c_size_t(out.nbytes)
+            cuda.call("cuMemcpyDtoH_v2", ctypes.c_void_p(out.ctypes.data), array, nbytes)
+            assert (out == np.arange(1000)).all()
+            out += 1
+            cuda.call("cuMemcpyHtoD_v2", array, ctypes.c_void_p(out.ctypes.data), nbytes)
+        assert (array.get() == out).all()
+    """)
+
+
+# ---- streams that are destroyed ---------------------------------------------------------------------------
+
+GATED = """
+    SIZE = 100_000
+    array, out = gg.zeros(SIZE), gg.zeros_pinned(SIZE)
+    ones = gg.empty_pinned(SIZE); ones[:] = 1
+    gg.synchronize()
+    gate = cuda.gate()
+"""
+
+
+def test_a_closed_streams_unfinished_work_is_waited_for_whatever_its_handle(with_driver):
+    with_driver(
+        GATED
+        + """
+    old = gg.Stream(nonblocking=True); handle = old.handle
+    gate.hold(old)
+    gg.copy(array, ones, stream=old)
+    old.close(); del old
+    for new in [gg.Stream(nonblocking=True) for _ in range(20)]:
+        assert new.handle != handle  # it lives on until its work is done
+    with new:
+        pending = array.copy()  # has to wait, on the device, for the old stream's copy
+        assert not new.done
+        gate.open()
+        assert (pending.get() == 1).all()
+    """
+    )
+
+
+def test_a_destroyed_streams_unfinished_work_is_waited_for_though_its_handle_is_back(with_driver):
+    with_driver(
+        GATED
+        + """
+    handle = cuda.new_stream(1)
+    old = gg.Stream.borrow(handle, "cuda:0")
+    gate.hold(old)
+    gg.copy(array, ones, stream=old)
+    old.close(); cuda.destroy_stream(handle)
+    fresh = [cuda.new_stream(1) for _ in range(20)]
+    new = gg.Stream.borrow(handle if handle in fresh else fresh[0], "cuda:0")
+    with new:
+        pending = array.copy()  # has to wait, on the device, for the old stream's copy
+        assert not new.done
+        gate.open()
+        assert (pending.get() == 1).all()
+    """
+    )
+
+
+def test_pinned_memory_used_on_a_destroyed_stream_can_be_looked_at(with_driver):
+    with_driver("""
+        handle = cuda.new_stream(1)
+        buffer = gg.alloc_pinned(1000)
+        buffer.record_use(gg.Stream.borrow(handle, "cuda:0"))
+        cuda.destroy_stream(handle)
+        assert np.asarray(buffer).shape == (1000,)
+    """)
+
+
+def test_memory_used_on_a_destroyed_stream_goes_back(with_driver):
+    with_driver("""
+        handle = cuda.new_stream(1)
+        with gg.alloc(1000) as buffer:
+            gg.fill(buffer, 1, stream=gg.Stream.borrow(handle, "cuda:0"))
+        cuda.destroy_stream(handle)
+        assert cuda.held_back() == 0
+    """)
+
+
+# ---- captures ---------------------------------------------------------------------------------------------
+
+# What a program may do with gpuglue while some stream is captured: before, and then during the capture.
+MEANWHILE = {
+    "dropped buffers": (
+        "garbage = cuda.cycle(gg.to_gpu(np.ones(100_000)), gg.zeros(10), gg.alloc_pinned(10))",
+        "del garbage; gc.collect(); gg.alloc(16)",
+    ),
+    "buffers that another thread drops": (
+        "kept = [gg.to_gpu(np.ones(100_000)), gg.alloc_pinned(10)]",
+        "cuda.in_thread(lambda: (kept.clear(), gg.alloc(16)))",
+    ),
+    "closed streams and events": (
+        "other = gg.Stream(nonblocking=True); event = other.record()",
+        "other.close(); event.close(); gg.alloc(16)",
+    ),
+    "streams and events made and closed": (
+        "",
+        "other = gg.Stream(nonblocking=True); event = other.record()\nother.close(); event.close(); gg.alloc(16)",
+    ),
+    "new memory": ("", "gg.alloc(1 << 20), gg.alloc_pinned(1 << 20)"),
+    "work on another stream": (
+        "array = gg.zeros(1000, 'f4'); other = gg.Stream(nonblocking=True); gg.synchronize()",
+        "array.fill(1, stream=other); gg.to_gpu(np.ones(10), stream=other); del array; gg.alloc(16)",
+    ),
+    "too much memory": (
+        "array = gg.zeros(1000)",
+        "del array\ntry: gg.alloc(1 << 50)\nexcept MemoryError: pass",
+    ),
+    "too much memory while some is held back": (
+        "array = gg.zeros(1000, 'f4'); other = gg.Stream(nonblocking=True); gate = cuda.gate().hold(other)",
+        "array.fill(1, stream=other); del array\ntry: gg.alloc(1 << 50)\nexcept MemoryError: pass\ngate.open()",
+    ),
+    "a look at free memory": ("array = gg.zeros(1000)", "del array; gg.Device('cuda:0').memory_info()"),
+    "an event of the capture": ("", "event = ours.record(); del event; gg.alloc(16)"),
+    "a wait among captured streams": (
+        "other = gg.Stream(nonblocking=True)",
+        "other.wait(ours); ours.wait(other); other.close(); del other; gg.alloc(16)",
+    ),
+    "a get that is refused": (
+        "array = gg.zeros(100_000); gg.synchronize()",
+        "try: array.get(stream=ours)\nexcept gg.UnsupportedError: pass\nelse: raise AssertionError('it was done')",
+    ),
+}
+
+
+def capture_code(meanwhile, stream):
+    """A capture in which something else happens, and a replay."""
+    before, during = MEANWHILE[meanwhile]
+    lines = ["target = gg.zeros(1000, 'f4'); gg.synchronize()", "for mode in (cuda.GLOBAL, cuda.THREAD_LOCAL):"]
+    lines += [f"    {line}" for line in [f"ours = {stream}", *before.splitlines()]]
+    lines += ["    with cuda.Capture(ours.handle, mode) as graph:"]
+    lines += [f"        {line}" for line in during.splitlines()]
+    lines += ["        gg.fill(target, 1, stream=ours)"]
+    lines += ["    graph.replay(); assert (target.get() == 1).all(), mode; gg.fill(target, 0); gg.synchronize()"]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("nonblocking", [True, False], ids=["nonblocking", "blocking"])
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+def test_a_capture_survives(with_driver, meanwhile, nonblocking):
+    with_driver(capture_code(meanwhile, f"gg.Stream(nonblocking={nonblocking})"))
+
+
+def test_memory_used_on_the_default_stream_before_is_not_waited_for_in_a_capture(with_driver):
+    with_driver("""
+        array, stream = gg.zeros(1000, "f4"), gg.Stream()
+        gg.synchronize()  # all is done
+        with cuda.Capture(stream.handle) as graph, stream:
+            gg.fill(array, 3)
+        graph.replay()
+        assert (array.get() == 3).all()
+    """)
+
+
+def test_a_refused_get_says_what_to_do(with_driver):
+    message = with_driver("""
+        array, stream = gg.zeros(100), gg.Stream(nonblocking=True)
+        gg.synchronize()
+        with cuda.Capture(stream.handle), stream:
+            try: array.get()
+            except gg.UnsupportedError as error: print(error)
+    """)
+    assert "stream is capturing" in message and "use pinned memory" in message
+
+
+def test_a_capture_does_not_wait_for_unfinished_work_outside_it(with_driver):
+    message = with_driver("""
+        array, host, inside = gg.zeros(1000, "f4"), gg.zeros_pinned(1000, "f4"), gg.alloc(1000)
+        stream, other = gg.Stream(nonblocking=True), gg.Stream(nonblocking=True)
+        gg.synchronize()
+        gate = cuda.gate().hold(other)
+        array.fill(1, stream=other)
+        with cuda.Capture(stream.handle) as graph:
+            gg.fill(inside, 1, stream=stream)
+            with stream:
+                try: gg.copy(host, array)
+                except gg.UnsupportedError as error: print(error)
+        gate.open(); graph.replay()
+    """)
+    assert "stream is capturing" in message and "synchronize that stream" in message
+
+
+def test_what_a_capture_used_is_kept_until_it_is_released(with_driver):
+    with_driver("""
+        kept, buffer, stream = gg.alloc(1000), gg.alloc(1000), gg.Stream(nonblocking=True)
+        array = gg.zeros(1000, "f4"); gg.synchronize()
+        with cuda.Capture(stream.handle) as graph:
+            for one in (kept, buffer, array): gg.fill(one, 1, stream=stream)
+        graph.replay()
+        buffer.release_captured(); array.release_captured()
+        buffer.close(); del array; assert cuda.held_back() == 0
+        kept.close(); assert cuda.held_back() == 1
+    """)
+
+
+@pytest.mark.parametrize("borrowed", [True, False], ids=["borrowed", "ours"])
+def test_a_stream_used_in_a_capture_holds_nothing_back_afterwards(with_driver, borrowed):
+    stream = 'gg.Stream.borrow(cuda.new_stream(1), "cuda:0")' if borrowed else "gg.Stream(nonblocking=True)"
+    with_driver(f"""
+        stream = {stream}; other = gg.Stream(nonblocking=True)
+        with cuda.Capture(stream.handle):
+            event = stream.record(); stream.wait(event); other.wait(event); stream.wait(other)
+        del event, other; stream.close(); del stream
+        for _ in range(3): gg.alloc_pinned(100).close()
+        assert cuda.held_back() == 0
+    """)
+
+
+def test_the_owner_of_page_locked_memory_in_a_graph_lives_on(with_driver):
+    with_driver("""
+        import ctypes, mmap
+        class Owner(np.ndarray): pass
+        block = mmap.mmap(-1, 1 << 20)
+        host = np.frombuffer(block, "u1").view(Owner)
+        nbytes = ctypes.c_size_t(1 << 20)
+        array, alive = gg.zeros(1 << 20, "u1"), weakref.ref(host)
+        with gg.Device("cuda:0"):
+            cuda.call("cuMemHostRegister_v2", ctypes.c_void_p(host.ctypes.data), nbytes, 0)
+        handle = cuda.new_stream(1); stream = gg.Stream.borrow(handle, "cuda:0")
+        with cuda.Capture(handle) as graph:
+            gg.copy(array, host, stream=stream, require_async=True)
+        stream.close(); del stream, host
+        gc.collect(); gg.synchronize(); gg.alloc(16); gg.synchronize()
+        assert alive() is not None
+        graph.replay()
+    """)
