@@ -9,7 +9,7 @@
 #
 # The first run sets up: system packages and .venv (scripts/setup.sh); PYTHON=… chooses the interpreter.
 # Without network, copy this tree with dist/carry and run
-#     make test WHEEL=… WHEELHOUSE=… TESTS=… PYTHON=python3 RUNS="host cuda-sim cuda"
+#     make test WHEEL=… WHEELHOUSE=… TESTS=… PYTHON=python3 RUNS="host cuda-sim cuda hip-shim"
 #     make demo WHEEL=… WHEELHOUSE=… PYTHON=python3
 # (see scripts/carried.sh): nothing is built or installed then.
 SHELL := /bin/bash
@@ -112,8 +112,11 @@ PY_PLAIN := $(PYTHON_RUNS:%=py-%)
 PY_HIP := py-hip-sim-7 py-few-hip-sim-5 py-few-hip-sim-6
 PY_ASAN := py-asan-host py-asan-cuda-sim
 PY_TSAN := py-tsan-host py-tsan-cuda-sim
+# Probes start many processes, at the end of each of which the thread sanitizer waits for a second.
+PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
+files-asan := tests/python/test_hip.py
 OTHERS := test-wheel test-sim-clients test-hip-client test-examples lint-step
-ALL_TESTS := build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(OTHERS) $(PY_ASAN) $(PY_TSAN)
+ALL_TESTS := build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
 .PHONY: $(ALL_TESTS) $(INSTALLS)
 
 $(C_TESTS): c-%: build-%
@@ -130,6 +133,10 @@ $(PY_ASAN): py-asan-%: install-asan
 	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) --capture=sys tests/python
 $(PY_TSAN): py-tsan-%: install-tsan
 	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) --capture=sys tests/python
+$(PY_HIP_SANITIZED): py-%-few-hip-sim-7: install-%
+	$(if $(HAVE_HIP),$(STEP) "Python on hip-sim-7 ($*)" env $(python-$*) $(call run-hip-sim-7,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
+	    $(fixed-$*) $(PYTEST) --capture=sys $(HIP_FEW) $(files-$*),\
+	    $(STEP) --skip "Python on hip-sim-7 ($*)" "$$(cat .venv/no-hip)")
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sim-clients: build-plain

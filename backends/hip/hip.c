@@ -103,8 +103,7 @@ static int hip_device_arch(int device, char *out, size_t size)
 {
     enum { ROOM = 4096 }; /* far more than any version's struct */
     char *properties = calloc(1, ROOM);
-    int (*ask)(void *properties, int device) =
-        is_new() ? hip.properties_0600 : hip.properties_0000;
+    int (*ask)(void *properties, int device) = is_new() ? hip.properties_0600 : hip.properties_0000;
     const char *arch =
         properties + (is_new() ? (int)NEW_HIP_PROPERTIES_ARCH : (int)OLD_HIP_PROPERTIES_ARCH);
     if (!properties)
@@ -256,10 +255,11 @@ static const int attributes[GG_ATTR_COUNT] = {
 static const char *const library_names[] = {"libamdhip64.so.8", "libamdhip64.so.7",
                                             "libamdhip64.so.6", "libamdhip64.so.5",
                                             "libamdhip64.so",   NULL};
-static const char *const library_directories[] = {
-    "$CONDA_PREFIX/lib", "$ROCM_PATH/lib",  "$ROCM_HOME/lib",        "$HIP_PATH/lib",
-    "/opt/rocm/lib",     "/opt/rocm-*/lib", "/opt/rocm/core-*/lib",  "/opt/rocm/hip/lib",
-    "/usr/lib/wsl/lib",  NULL};
+static const char *const library_directories[] = {"$CONDA_PREFIX/lib",    "$ROCM_PATH/lib",
+                                                  "$ROCM_HOME/lib",       "$HIP_PATH/lib",
+                                                  "/opt/rocm/lib",        "/opt/rocm-*/lib",
+                                                  "/opt/rocm/core-*/lib", "/opt/rocm/hip/lib",
+                                                  "/usr/lib/wsl/lib",     NULL};
 
 const struct twin twin = {
     .name = "hip",

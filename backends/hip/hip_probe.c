@@ -15,9 +15,9 @@ static const char *const nodes[] = {KFD, "/dev/dri/renderD128", NULL};
 static const char *const masks[] = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
                                     "CUDA_VISIBLE_DEVICES", NULL};
 
-static const char no_device[] =
-    "HIP sees no device: check that `rocminfo` lists a GPU here (in a container: that it was started "
-    "with --device=/dev/kfd --device=/dev/dri)";
+static const char no_device[] = "HIP sees no device: check that `rocminfo` lists a GPU here (in a "
+                                "container: that it was started "
+                                "with --device=/dev/kfd --device=/dev/dri)";
 
 static const struct twin_verdict verdicts[] = {
     {hipErrorNoDevice, GG_PROBE_NO_DEVICE, no_device},
@@ -32,7 +32,8 @@ static const struct twin_verdict verdicts[] = {
     {hipErrorOperatingSystem, GG_PROBE_INIT_FAILED,
      "the operating system refused a call of HIP: see `dmesg`, and the limits of the container"},
     {hipErrorUnknown, GG_PROBE_INIT_FAILED,
-     "HIP could not start: see `dmesg` for amdgpu, and whether `rocminfo` works; after an update of "
+     "HIP could not start: see `dmesg` for amdgpu, and whether `rocminfo` works; after an update "
+     "of "
      "the kernel driver, reboot"},
     {0, GG_PROBE_INIT_FAILED, NULL},
 };
@@ -86,10 +87,11 @@ void hip_explain(int code, struct gg_probe_result *result)
     }
     if (count > 0) {
         result->status = GG_PROBE_INIT_FAILED;
-        snprintf(result->reason, sizeof result->reason,
-                 "HIP counts %d devices and could not start (it answered %d): see `dmesg` for amdgpu, "
-                 "and whether `rocminfo` works",
-                 count, code);
+        snprintf(
+            result->reason, sizeof result->reason,
+            "HIP counts %d devices and could not start (it answered %d): see `dmesg` for amdgpu, "
+            "and whether `rocminfo` works",
+            count, code);
         return;
     }
     twin_say(verdict, code, result);
@@ -102,7 +104,8 @@ const char *hip_in_vain(void)
 {
     if (!access(KFD, F_OK) || !access("/dev/dxg", F_OK))
         return NULL;
-    return "not searched: there is neither " KFD " nor /dev/dxg, so no AMD GPU can be used here (in a "
+    return "not searched: there is neither " KFD
+           " nor /dev/dxg, so no AMD GPU can be used here (in a "
            "container: start it with --device=" KFD " --device=/dev/dri); to search all the same, "
            "name the backend (GPUGLUE_BACKEND=hip), or set GPUGLUE_HIP_LIBRARY";
 }

@@ -146,11 +146,11 @@ static int leave(int code)
     return code;
 }
 
-#define PASS(hip, cu, parameters, arguments)               \
-    int hip parameters                                     \
-    {                                                      \
-        const int code = enter();                          \
-        return code ? code : leave(driver.cu arguments);   \
+#define PASS(hip, cu, parameters, arguments)             \
+    int hip parameters                                   \
+    {                                                    \
+        const int code = enter();                        \
+        return code ? code : leave(driver.cu arguments); \
     }
 #include "hipshim.def"
 #undef PASS
@@ -211,23 +211,21 @@ int hipSetDevice(int device)
 
 /* HIP's number, the driver's. */
 static const int attributes[][2] = {
-    {2, 40},  /* AsyncEngineCount */
-    {5, 13},  /* ClockRate */
-    {8, 31},  /* ConcurrentKernels */
-    {16, 18}, /* Integrated */
-    {23, 75}, /* ComputeCapabilityMajor */
-    {24, 83}, /* ManagedMemory */
-    {26, 2},  /* MaxBlockDimX and so on */
-    {27, 3},  {28, 4},
-    {29, 5}, /* MaxGridDimX and so on */
-    {30, 6},  {31, 7},
-    {56, 1},  /* MaxThreadsPerBlock */
-    {61, 76}, /* ComputeCapabilityMinor */
-    {63, 16}, /* MultiprocessorCount */
-    {67, 33}, /* PciBusId */
-    {68, 34}, /* PciDeviceId */
-    {74, 8},  /* MaxSharedMemoryPerBlock */
-    {87, 10}, /* WarpSize */
+    {2, 40},                    /* AsyncEngineCount */
+    {5, 13},                    /* ClockRate */
+    {8, 31},                    /* ConcurrentKernels */
+    {16, 18},                   /* Integrated */
+    {23, 75},                   /* ComputeCapabilityMajor */
+    {24, 83},                   /* ManagedMemory */
+    {26, 2},                    /* MaxBlockDimX and so on */
+    {27, 3},  {28, 4}, {29, 5}, /* MaxGridDimX and so on */
+    {30, 6},  {31, 7}, {56, 1}, /* MaxThreadsPerBlock */
+    {61, 76},                   /* ComputeCapabilityMinor */
+    {63, 16},                   /* MultiprocessorCount */
+    {67, 33},                   /* PciBusId */
+    {68, 34},                   /* PciDeviceId */
+    {74, 8},                    /* MaxSharedMemoryPerBlock */
+    {87, 10},                   /* WarpSize */
 };
 
 int hipDeviceGetAttribute(int *value, int attribute, int device)

@@ -75,11 +75,11 @@ static struct request linear(void *dst, enum hip_end to, const void *src, enum h
 static bool set_ends(struct request *request, hipMemcpyKind kind)
 {
     const bool any = kind == hipMemcpyDefault;
-    request->dst.end = any                                                             ? HIP_ANY_END
+    request->dst.end = any ? HIP_ANY_END
                        : kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice
                            ? HIP_DEVICE_END
                            : HIP_HOST_END;
-    request->src.end = any                                                             ? HIP_ANY_END
+    request->src.end = any ? HIP_ANY_END
                        : kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice
                            ? HIP_DEVICE_END
                            : HIP_HOST_END;
@@ -171,8 +171,7 @@ hipError_t hipMemcpyPeerAsync(void *dst, int dstDeviceId, const void *src, int s
 hipError_t hipMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
                             size_t height, hipMemcpyKind kind, hipStream_t stream)
 {
-    struct request request = {
-        {dst, dpitch, HIP_ANY_END}, {src, spitch, HIP_ANY_END}, width, height};
+    struct request request = {{dst, dpitch, HIP_ANY_END}, {src, spitch, HIP_ANY_END}, width, height};
     if (!set_ends(&request, kind))
         return hip_note(hipErrorInvalidMemcpyDirection);
     return copy_async("hipMemcpy2DAsync", &request, stream);

@@ -1,9 +1,7 @@
 /* HIP face: allocation of device, page-locked and managed memory. */
 #include "sim_hip.h"
 
-enum {
-    REGISTER_FLAGS = hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory
-};
+enum { REGISTER_FLAGS = hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory };
 static const unsigned host_flags = hipHostMallocPortable | hipHostMallocMapped |
                                    hipHostMallocWriteCombined | hipHostMallocNumaUser |
                                    hipHostMallocCoherent | hipHostMallocNonCoherent;

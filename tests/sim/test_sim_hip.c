@@ -189,13 +189,12 @@ static void rows_of_a_pitch_are_copied(void **state)
     memset(pinned, 0, 64);
     memcpy(pinned, "abcd", 4);
     assert_int_equal(hip.hipMemsetD8Async(memory, '.', 64, NULL), hipSuccess);
-    assert_int_equal(
-        hip.hipMemcpy2DAsync(memory, 16, pinned, 2, 2, 2, hipMemcpyHostToDevice, NULL), hipSuccess);
+    assert_int_equal(hip.hipMemcpy2DAsync(memory, 16, pinned, 2, 2, 2, hipMemcpyHostToDevice, NULL),
+                     hipSuccess);
     assert_int_equal(hip.hipMemcpy(pinned, memory, 20, hipMemcpyDeviceToHost), hipSuccess);
     assert_memory_equal(pinned, "ab..............cd..", 20);
-    assert_int_equal(
-        hip.hipMemcpy2DAsync(memory, 1, pinned, 2, 2, 2, hipMemcpyHostToDevice, NULL),
-        hipErrorInvalidValue);
+    assert_int_equal(hip.hipMemcpy2DAsync(memory, 1, pinned, 2, 2, 2, hipMemcpyHostToDevice, NULL),
+                     hipErrorInvalidValue);
 }
 
 static void copies_check_their_ends_and_their_direction(void **state)
