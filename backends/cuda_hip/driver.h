@@ -21,7 +21,7 @@ _Static_assert(sizeof(size_t) == sizeof(unsigned long long), "64-bit only");
 /* ---- the driver's functions -------------------------------------------------------------------- */
 
 struct twin_driver {
-#define FN(slot, parameters, cuda, hip, need, context) int(*slot) parameters;
+#define FN(slot, parameters, first, second, need, context) int(*slot) parameters;
 #include "driver.def"
 #undef FN
 };
@@ -30,7 +30,7 @@ enum twin_context { TWIN_ANYWHERE, TWIN_STREAM, TWIN_DEVICE };
 
 /* The context column: TWIN_AT_copy_h2d and so on. */
 enum twin_row {
-#define FN(slot, parameters, cuda, hip, need, context) TWIN_AT_##slot = context,
+#define FN(slot, parameters, first, second, need, context) TWIN_AT_##slot = context,
 #include "driver.def"
 #undef FN
 };
