@@ -44,6 +44,7 @@ gg_status twin_fail(int code, const char *format, ...)
 {
     char figures[384];
     va_list arguments;
+    twin_clear(code);
     if (code == twin.not_ready)
         return GG_NOT_READY;
     const struct twin_error *row = find_error(code);
@@ -78,6 +79,7 @@ bool twin_is_gone(int code)
 void twin_forget(int code, const char *what)
 {
     const char *name = twin_code_name(code);
+    twin_clear(code);
     if (code && !twin_is_gone(code))
         twin_host->log(GG_LOG_DEBUG, twin.name, "%s: %s (%d)", what, name ? name : "unknown code",
                        code);
@@ -165,7 +167,7 @@ static void keep_count(int count, struct gg_probe_result *result)
 static int initialise(struct gg_probe_result *result)
 {
     int count = 0;
-    int code = twin_driver.init(0);
+    int code = twin_clear(twin_driver.init(0));
     if (code)
         twin.explain(code, result);
     const int version = find_version(result);
@@ -175,7 +177,7 @@ static int initialise(struct gg_probe_result *result)
         refuse_version(result);
         return version;
     }
-    code = twin_driver.device_count(&count);
+    code = twin_clear(twin_driver.device_count(&count));
     if (code || count < 1)
         twin.explain(code, result);
     else

@@ -102,6 +102,9 @@ struct twin {
     int (*pointer_info)(const void *pointer, struct gg_pointer_info *info);
     /* In place of host_func where the driver has no such row; NULL: nothing is. */
     int (*host_func)(void *stream, void (*function)(void *), void *argument);
+    /* Where a failed call leaves its code in the thread, for whoever asks next for the last error: take
+     * it away, other code must not stumble on a failure or a "not ready" of ours. NULL: none is left. */
+    void (*clear_error)(void);
     /* Whether an optional operation made of these functions has what it needs. */
     bool (*supports)(gg_op op);
 };
@@ -153,6 +156,14 @@ bool twin_is_gone(int code);
 const char *twin_code_name(int code); /* of our own table: needs no driver; NULL: not known */
 /* A call that nobody can be told the failure of. */
 void twin_forget(int code, const char *what);
+
+/* Passes on a code that is not told to anybody as it is; twin_fail and twin_forget clear by themselves. */
+static inline int twin_clear(int code)
+{
+    if (code && twin.clear_error)
+        twin.clear_error();
+    return code;
+}
 
 /* ---- why a driver does not serve: why.c ------------------------------------------------------------ */
 

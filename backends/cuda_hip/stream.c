@@ -48,7 +48,7 @@ static uint32_t foreign_flags(const struct gg_stream_impl *stream)
     unsigned flags = 0;
     if (stream->enters)
         return 0;
-    if (!twin_driver.stream_flags || twin_driver.stream_flags(stream->native, &flags))
+    if (!twin_driver.stream_flags || twin_clear(twin_driver.stream_flags(stream->native, &flags)))
         return GG_STREAM_NONBLOCKING;
     return flags & twin.stream_nonblocking ? (uint32_t)GG_STREAM_NONBLOCKING : 0;
 }

@@ -118,7 +118,7 @@ static int hip_device_arch(int device, char *out, size_t size)
 
 static int hip_device_uuid(int device, uint8_t uuid[16], bool *known)
 {
-    *known = hip.uuid && !hip.uuid(uuid, device);
+    *known = hip.uuid && !twin_clear(hip.uuid(uuid, device));
     return 0;
 }
 
@@ -156,14 +156,15 @@ static int hip_pointer_info(const void *pointer, struct gg_pointer_info *info)
     size_t size = 0;
     if (!hip.pointer_attributes)
         return hipErrorNotSupported;
-    const int code = hip.pointer_attributes(&found, pointer);
+    const int code = twin_clear(hip.pointer_attributes(&found, pointer));
     if (code && code != hipErrorInvalidValue)
         return code;
     info->kind = code ? GG_MEMORY_HOST : kind_of(&found);
     if (info->kind == GG_MEMORY_HOST)
         return 0;
     info->device = found.device;
-    if (hip.address_range && !hip.address_range(&base, &size, (void *)(uintptr_t)pointer)) {
+    void *address = (void *)(uintptr_t)pointer;
+    if (hip.address_range && !twin_clear(hip.address_range(&base, &size, address))) {
         info->base = base;
         info->size = size;
     }
@@ -199,6 +200,12 @@ static int hip_host_func(void *stream, void (*function)(void *), void *argument)
     if (code)
         free(call);
     return code;
+}
+
+static void hip_clear_error(void)
+{
+    if (hip.last_error)
+        hip.last_error();
 }
 
 static bool hip_supports(gg_op op)
@@ -307,6 +314,7 @@ const struct twin twin = {
     .context_record = hip_context_record,
     .pointer_info = hip_pointer_info,
     .host_func = hip_host_func,
+    .clear_error = hip_clear_error,
     .supports = hip_supports,
 };
 

@@ -72,7 +72,7 @@ static int count_in_spite(int code)
     int count = 0;
     if (code != hipErrorNoDevice && code != hipErrorInvalidDevice)
         return 0;
-    return twin_driver.device_count(&count) ? 0 : count;
+    return twin_clear(twin_driver.device_count(&count)) ? 0 : count;
 }
 
 void hip_explain(int code, struct gg_probe_result *result)

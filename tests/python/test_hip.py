@@ -346,6 +346,27 @@ def test_the_current_device_is_the_one_that_hip_has_in_this_thread():
     )
 
 
+def test_no_error_of_ours_is_left_for_others_to_find():
+    """torch asks for the last error after each launch, and raises what it finds."""
+    thread(
+        "d = gg.Device('hip:0'); s = gg.Stream(d)\n"
+        "def clean(): return hip.hipPeekAtLastError() == 0\n"
+        "assert clean()\n"
+        "a = gg.to_gpu(bytearray(1 << 20), d, stream=s)\n"
+        "while not s.done: assert clean()\n"
+        "a = gg.to_gpu(bytearray(1 << 20), d, stream=s); s.record().synchronize(); assert clean()\n"
+        "b = gg.GPUArray(1 << 20, 'u1', device=d); b.fill(3, stream=s); s.synchronize(); assert clean()\n"
+        "b.fill(3); d.synchronize(); assert clean()\n"
+        "try: gg.alloc(1 << 50, d)\n"
+        "except gg.OutOfMemoryError: pass\n"
+        "assert clean()\n"
+        "try: gg.Stream.borrow(12345, d).synchronize()\n"
+        "except gg.Error: pass\n"
+        "assert clean()\n"
+        "del a, b; d.memory_info(); assert clean()"
+    )
+
+
 def test_handles_0_and_1_are_the_default_stream_and_2_is_none():
     thread(
         "d = gg.Device('hip:0')\n"

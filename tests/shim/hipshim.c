@@ -20,6 +20,7 @@ enum { INVALID_VALUE = 1, STUB = 34, NO_DEVICE = 100, INVALID_DEVICE = 101 };
 #include "hipshim.def"
 #undef PASS
 int hipInit(unsigned flags);
+int hipGetLastError(void);
 int hipRuntimeGetVersion(int *version);
 int hipDriverGetVersion(int *version);
 int hipDrvGetErrorName(int code, const char **name);
@@ -182,6 +183,11 @@ int hipDrvGetErrorName(int code, const char **name)
 int hipDrvGetErrorString(int code, const char **text)
 {
     return begin() ? begin() : driver.error_text(code, text);
+}
+
+int hipGetLastError(void)
+{
+    return 0; /* the driver keeps none */
 }
 
 /* ---- devices */
