@@ -222,17 +222,19 @@ static gg_status pageable_copy(struct job *job, enum gg_copy_kind kind)
     return status ? status : finished;
 }
 
-/* The owners of the ends are needed until the ticket has passed. */
-static void keep_owners(struct job *job, uint64_t ticket)
+/* The owners of the ends are needed until the ticket has passed; in a graph, which may run again, always. */
+static void keep_owners(struct job *job, bool capturing, uint64_t ticket)
 {
     const struct gg_end *ends[2] = {job->dst.end, job->src.end};
     gg_status status = GG_OK;
     for (int i = 0; i < 2; i++) {
         if (!ends[i]->release)
             continue;
-        if (!status)
+        if (!status && capturing)
+            status = ggi_device_keep(job->device, ends[i]->release, ends[i]->owner);
+        else if (!status)
             status = ggi_stream_keep(job->stream, ticket, ends[i]->release, ends[i]->owner);
-        if (status) { /* no memory for the note: wait here instead */
+        if (status && !capturing) { /* no memory for the note: wait here instead */
             ggi_stream_finish(job->stream, false);
             ends[i]->release(ends[i]->owner);
         }
@@ -248,8 +250,8 @@ static gg_status direct_copy(struct job *job, enum gg_copy_kind kind, bool captu
     bool early = job->flags & GG_COPY_ASYNC || kind == GG_COPY_D2D || capturing;
     if (!status && !early)
         status = ggi_stream_finish(job->stream, true);
-    if (early || status == GG_ERR_INTERRUPTED) /* a graph may run again: its owners stay */
-        keep_owners(job, capturing ? UINT64_MAX : ticket);
+    if (early || status == GG_ERR_INTERRUPTED)
+        keep_owners(job, capturing, ticket);
     return status;
 }
 

@@ -69,19 +69,36 @@ gg_status ggi_device_ready(struct gg_device *device)
     return status;
 }
 
-void ggi_own_begin(struct gg_device *device, struct ggi_own *own)
+void ggi_relax_begin(struct gg_device *device, struct ggi_own *own)
 {
     own->relaxed = false;
+    if (!device->ops->capture_mode)
+        return;
     ggi_quiet(1);
-    if (device->ops->capture_mode)
-        own->relaxed = !device->ops->capture_mode(atomic_load(&device->impl), 1, &own->mode);
+    own->relaxed = !device->ops->capture_mode(atomic_load(&device->impl), 1, &own->mode);
+    ggi_quiet(-1);
+}
+
+void ggi_relax_end(struct gg_device *device, const struct ggi_own *own)
+{
+    int32_t mode = own->mode;
+    if (!own->relaxed)
+        return;
+    ggi_quiet(1);
+    device->ops->capture_mode(atomic_load(&device->impl), 0, &mode);
+    ggi_quiet(-1);
+}
+
+void ggi_own_begin(struct gg_device *device, struct ggi_own *own)
+{
+    ggi_relax_begin(device, own);
+    ggi_quiet(1);
 }
 
 void ggi_own_end(struct gg_device *device, struct ggi_own *own)
 {
-    if (own->relaxed)
-        device->ops->capture_mode(atomic_load(&device->impl), 0, &own->mode);
     ggi_quiet(-1);
+    ggi_relax_end(device, own);
 }
 
 const char *gg_device_backend(const gg_device *device)
@@ -155,10 +172,14 @@ gg_status gg_device_memory_info(gg_device *device, uint64_t *free, uint64_t *tot
         return status;
     if (!device->ops->device_memory_info)
         return ggi_unsupported(device, GG_OP_device_memory_info);
+    struct ggi_own own;
     ggi_drain(device, false);
+    ggi_relax_begin(device, &own);
     ggi_begin(device, GG_OP_device_memory_info, NULL, 0);
     status = device->ops->device_memory_info(atomic_load(&device->impl), free, total);
-    return ggi_end(device, GG_OP_device_memory_info, NULL, 0, status);
+    status = ggi_end(device, GG_OP_device_memory_info, NULL, 0, status);
+    ggi_relax_end(device, &own);
+    return status;
 }
 
 /* A table slot, whatever its type. */
@@ -223,34 +244,28 @@ static gg_status wait_by_event(struct gg_device *device)
     return status;
 }
 
-/* References to the streams of a device, so that waiting for them needs no lock. */
-static size_t hold_streams(struct gg_device *device, gg_stream ***out)
+/* References to the streams of a device and what each has now, so that waiting for them needs no lock. */
+static size_t hold_streams(struct gg_device *device, struct ggi_use **out)
 {
     size_t count = 0, held = 0;
     pthread_mutex_lock(&device->lock);
     for (gg_stream *stream = device->streams; stream; stream = stream->next)
         count++;
-    gg_stream **streams = malloc(count * sizeof *streams);
-    for (gg_stream *stream = device->streams; stream && streams; stream = stream->next)
+    struct ggi_use *uses = malloc(count * sizeof *uses);
+    for (gg_stream *stream = device->streams; stream && uses; stream = stream->next)
         if (ggi_stream_try_retain(stream))
-            streams[held++] = stream;
+            uses[held++] = (struct ggi_use){stream, atomic_load(&stream->submitted)};
     pthread_mutex_unlock(&device->lock);
-    *out = streams;
+    *out = uses;
     return held;
 }
 
 /* Ours first, since those waits can be interrupted; then what is left, without a limit. */
-static gg_status wait_by_streams(struct gg_device *device)
+static gg_status wait_by_streams(struct gg_device *device, const struct ggi_use *uses, size_t count)
 {
-    gg_stream **streams;
-    size_t count = hold_streams(device, &streams);
     gg_status status = GG_OK;
-    for (size_t i = 0; i < count; i++) {
-        if (!status)
-            status = ggi_stream_finish(streams[i], true);
-        gg_stream_release(streams[i]);
-    }
-    free(streams);
+    for (size_t i = 0; i < count && !status; i++)
+        status = ggi_stream_wait_ticket(uses[i].stream, uses[i].ticket);
     if (status)
         return status;
     ggi_begin(device, GG_OP_device_synchronize, NULL, 0);
@@ -260,11 +275,19 @@ static gg_status wait_by_streams(struct gg_device *device)
 
 gg_status gg_device_synchronize(gg_device *device)
 {
+    struct ggi_use *uses;
     gg_status status = ggi_device_ready(device);
     if (status)
         return status;
+    size_t count = hold_streams(device, &uses);
     status = gg_device_supports(device, GG_OP_device_record) ? wait_by_event(device)
-                                                             : wait_by_streams(device);
+                                                             : wait_by_streams(device, uses, count);
+    for (size_t i = 0; i < count; i++) {
+        if (!status)
+            ggi_stream_advance(uses[i].stream, uses[i].ticket);
+        gg_stream_release(uses[i].stream);
+    }
+    free(uses);
     if (!status)
         ggi_drain(device, false);
     return status;

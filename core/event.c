@@ -50,7 +50,7 @@ static bool event_idle(struct ggi_retired *self)
 {
     gg_event *event = (gg_event *)self;
     struct ggi_own own;
-    if (known_done(event))
+    if (known_done(event) || atomic_load(&event->captured))
         return true;
     ggi_own_begin(event->device, &own);
     gg_status status = event->device->ops->event_query(event->impl);
@@ -60,7 +60,7 @@ static bool event_idle(struct ggi_retired *self)
 
 static bool reusable(const gg_event *event)
 {
-    return !event->borrowed && !(event->flags & GG_EVENT_BLOCKING);
+    return !event->borrowed && !(event->flags & GG_EVENT_BLOCKING) && !atomic_load(&event->captured);
 }
 
 static void event_destroy(struct ggi_retired *self)
@@ -197,8 +197,11 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
     status = ggi_end(device, GG_OP_event_record, stream, 0, status);
     if (status)
         return status;
+    bool captured = !stream->is_default && ggi_stream_capturing(stream);
+    atomic_store_explicit(&event->captured, captured, memory_order_relaxed);
     atomic_fetch_add(&event->recorded, 1);
-    ggi_stream_submitted(stream);
+    if (!captured)
+        ggi_stream_submitted(stream);
     return GG_OK;
 }
 

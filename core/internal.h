@@ -121,7 +121,8 @@ struct gg_device {
     struct ggi_retired *pending;                /* under drain_lock */
     _Atomic(int) waiting;                       /* pending is not empty */
     pthread_mutex_t drain_lock;
-    _Atomic(int64_t) keeps; /* owners that streams of this device still keep */
+    _Atomic(int64_t) keeps;              /* owners that streams of this device still keep */
+    _Atomic(struct ggi_keep *) captured; /* owners of memory in graphs, which may run again at any time */
     _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
     struct ggi_ring *ring; /* pinned slots for small copies; made on first need */
     struct gg_error lost;  /* where a sticky error was first seen; under spare_lock */
@@ -149,6 +150,9 @@ struct ggi_own {
 };
 void ggi_own_begin(struct gg_device *device, struct ggi_own *own);
 void ggi_own_end(struct gg_device *device, struct ggi_own *own);
+/* The same where the user asked and is to hear of failures. */
+void ggi_relax_begin(struct gg_device *device, struct ggi_own *own);
+void ggi_relax_end(struct gg_device *device, const struct ggi_own *own);
 
 /* ---- retired objects: retire.c --------------------------------------------------------------------- */
 
@@ -207,7 +211,8 @@ bool ggi_stream_try_retain(gg_stream *stream);
 /* The newest stream of the device, and by `next` all others. What is reached stays in the list while
  * drain_lock is held: streams are added at the head, and only a drain takes them out. */
 gg_stream *ggi_streams_of(struct gg_device *device);
-/* Count work that was just submitted and return its ticket. */
+/* Count work that was just submitted and return its ticket. Not for a stream that is being captured:
+ * nothing runs there. */
 uint64_t ggi_stream_submitted(gg_stream *stream);
 /* Whether all work up to @p ticket is done, without waiting; `look` asks the driver if need be. */
 bool ggi_stream_passed(gg_stream *stream, uint64_t ticket, bool look);
@@ -219,6 +224,8 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other);
 gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket);
 /* Record the marker now unless one is on its way, so that a later look is cheap. */
 void ggi_stream_mark(gg_stream *stream);
+/* Wait until @p ticket has passed, also where the native stream may be gone; looks at the hook. */
+gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket);
 /* Wait for all work. With @p hook the wait can end in GG_ERR_INTERRUPTED. */
 gg_status ggi_stream_finish(gg_stream *stream, bool hook);
 bool ggi_stream_capturing(gg_stream *stream);
@@ -226,6 +233,8 @@ bool ggi_stream_capturing(gg_stream *stream);
 void ggi_stream_strip(gg_stream *stream);
 gg_status ggi_stream_keep(gg_stream *stream, uint64_t ticket, void (*release)(void *), void *owner);
 void ggi_stream_release_keeps(gg_stream *stream, bool all);
+/* Keep an owner until the process ends. */
+gg_status ggi_device_keep(struct gg_device *device, void (*release)(void *), void *owner);
 
 /* ---- event ----------------------------------------------------------------------------------------- */
 
@@ -237,6 +246,7 @@ struct gg_event {
     uint32_t flags;
     _Atomic(uint32_t) recorded; /* how often; 0: never */
     _Atomic(uint32_t) done;     /* the count at which it was last seen done */
+    _Atomic(bool) captured; /* recorded into a graph last: asking for it would spoil a capture */
     void (*release)(void *owner);
     void *owner;
     bool borrowed;

@@ -69,13 +69,11 @@ static gg_memory *new_memory(gg_device *device, enum gg_memory_kind kind, void *
 static gg_status driver_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes, void **out)
 {
     struct ggi_own own;
-    ggi_own_begin(device, &own); /* a capture elsewhere must survive the user's allocation too */
-    ggi_quiet(-1);
+    ggi_relax_begin(device, &own); /* a capture elsewhere must survive the user's allocation too */
     ggi_begin(device, GG_OP_mem_alloc, NULL, nbytes);
     gg_status status = device->ops->mem_alloc(atomic_load(&device->impl), kind, nbytes, out);
     status = ggi_end(device, GG_OP_mem_alloc, NULL, nbytes, status);
-    ggi_quiet(1);
-    ggi_own_end(device, &own);
+    ggi_relax_end(device, &own);
     return status;
 }
 
@@ -83,14 +81,15 @@ static gg_status driver_alloc(gg_device *device, enum gg_memory_kind kind, size_
 static void wait_for_retired(gg_device *device)
 {
     uint64_t limit = ggi_now_ns() + 40 * GGI_SLICE_NS;
-    ggi_quiet(1);
+    struct ggi_own own;
+    ggi_own_begin(device, &own);
     while (atomic_load(&device->retired_blocks) && ggi_now_ns() < limit && !ggi_interrupted()) {
         ggi_drain(device, true);
         gg_stream *stream = device->default_stream;
         if (!ggi_stream_capturing(stream))
             device->ops->stream_wait(stream->impl, 1000000);
     }
-    ggi_quiet(-1);
+    ggi_own_end(device, &own);
 }
 
 static gg_status out_of_memory(gg_device *device, enum gg_memory_kind kind, size_t nbytes)
@@ -98,10 +97,11 @@ static gg_status out_of_memory(gg_device *device, enum gg_memory_kind kind, size
     uint64_t free = 0, total = 0;
     struct gg_error first = {.struct_size = sizeof first};
     gg_last_error(&first);
-    ggi_quiet(1);
+    struct ggi_own own;
+    ggi_own_begin(device, &own);
     if (device->ops->device_memory_info)
         device->ops->device_memory_info(atomic_load(&device->impl), &free, &total);
-    ggi_quiet(-1);
+    ggi_own_end(device, &own);
     struct gg_error *error = &ggi_thread()->error;
     ggi_fail(GG_ERR_OUT_OF_MEMORY,
              "%s:%d: no %zu bytes of %s memory: the device has %" PRIu64 " of %" PRIu64

@@ -103,7 +103,7 @@ uint64_t ggi_stream_submitted(gg_stream *stream)
 {
     uint64_t ticket = atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_acq_rel) + 1;
     struct ggi_own own;
-    if (!ownerless(stream) || ggi_stream_capturing(stream))
+    if (!ownerless(stream))
         return ticket;
     ggi_own_begin(stream->device, &own);
     pthread_mutex_lock(&stream->lock);
@@ -160,7 +160,7 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other)
         status = ggi_end(device, GG_OP_stream_wait_event, stream, 0, status);
     }
     pthread_mutex_unlock(&other->lock);
-    if (!status)
+    if (!status && (stream->is_default || !ggi_stream_capturing(stream)))
         ggi_stream_submitted(stream);
     return status;
 }
@@ -199,6 +199,18 @@ gg_status ggi_stream_keep(gg_stream *stream, uint64_t ticket, void (*release)(vo
     atomic_fetch_add(&stream->device->keeps, 1);
     keep->next = atomic_load(&stream->keeps);
     while (!atomic_compare_exchange_weak(&stream->keeps, &keep->next, keep)) {
+    }
+    return GG_OK;
+}
+
+gg_status ggi_device_keep(struct gg_device *device, void (*release)(void *), void *owner)
+{
+    struct ggi_keep *keep = malloc(sizeof *keep);
+    if (!keep)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to keep a copy's owner");
+    *keep = (struct ggi_keep){.release = release, .owner = owner};
+    keep->next = atomic_load(&device->captured);
+    while (!atomic_compare_exchange_weak(&device->captured, &keep->next, keep)) {
     }
     return GG_OK;
 }

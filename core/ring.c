@@ -63,29 +63,32 @@ static struct ggi_slot *free_slot(struct ggi_ring *ring, bool look)
     return NULL;
 }
 
-/* With the lock held: the stream of a slot in flight, with a reference, or NULL. */
-static gg_stream *busy_stream(struct ggi_ring *ring)
+/* With the lock held: a copy in flight that can be waited for; its stream has a reference, or is NULL. */
+static struct ggi_use busy_slot(struct ggi_ring *ring)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
         if (!slot->taken && slot->stream && !ggi_stream_capturing(slot->stream)) {
             gg_stream_retain(slot->stream);
-            return slot->stream;
+            return (struct ggi_use){slot->stream, slot->ticket};
         }
     }
-    return NULL;
+    return (struct ggi_use){NULL, 0};
 }
 
 /* All slots are in flight: wait for the oldest, without the lock. */
-static gg_status wait_for_slot(struct ggi_ring *ring)
+static gg_status wait_for_slot(struct gg_device *device, struct ggi_ring *ring)
 {
+    struct ggi_own own;
     pthread_mutex_lock(&ring->lock);
-    gg_stream *stream = busy_stream(ring);
+    struct ggi_use use = busy_slot(ring);
     pthread_mutex_unlock(&ring->lock);
-    if (!stream)
+    if (!use.stream)
         return ggi_interrupted() ? ggi_fail(GG_ERR_INTERRUPTED, "a copy was interrupted") : GG_OK;
-    gg_status status = ggi_stream_finish(stream, true);
-    gg_stream_release(stream);
+    ggi_relax_begin(device, &own);
+    gg_status status = ggi_stream_wait_ticket(use.stream, use.ticket);
+    ggi_relax_end(device, &own);
+    gg_stream_release(use.stream);
     return status;
 }
 
@@ -113,7 +116,7 @@ gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out)
             *out = slot;
             return status;
         }
-        status = wait_for_slot(ring);
+        status = wait_for_slot(device, ring);
         if (status)
             return status;
     }

@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- making them ---- */
 
@@ -10,6 +11,8 @@ static _Atomic(uint64_t) last_serial;
 static bool stream_idle(struct ggi_retired *self)
 {
     gg_stream *stream = (gg_stream *)self;
+    if (!stream->borrowed && ggi_stream_capturing(stream)) /* a fork of a capture, say */
+        return false;
     return ggi_stream_passed(stream, atomic_load(&stream->submitted), true);
 }
 
@@ -252,6 +255,21 @@ gg_status ggi_stream_finish(gg_stream *stream, bool hook)
     return wait_in_slices(stream, GG_FOREVER, hook);
 }
 
+gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
+{
+    gg_status status = GG_OK;
+    if (!stream->borrowed || stream->release)
+        return ggi_stream_finish(stream, true);
+    while (!status && !ggi_stream_passed(stream, ticket, true)) {
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        status = ggi_check(stream->device);
+        if (!status && ggi_interrupted())
+            status =
+                ggi_fail(GG_ERR_INTERRUPTED, "the wait was interrupted; the queued work goes on");
+    }
+    return status;
+}
+
 gg_status gg_stream_wait(gg_stream *stream, uint64_t timeout_ns)
 {
     gg_status status = wait_in_slices(stream, timeout_ns, true);
@@ -275,7 +293,8 @@ gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event)
     ggi_begin(device, GG_OP_stream_wait_event, stream, 0);
     status = device->ops->stream_wait_event(stream->impl, event->impl);
     status = ggi_end(device, GG_OP_stream_wait_event, stream, 0, status);
-    ggi_stream_submitted(stream);
+    if (!atomic_load_explicit(&event->captured, memory_order_relaxed))
+        ggi_stream_submitted(stream);
     return status;
 }
 
@@ -303,6 +322,7 @@ gg_status gg_stream_host_func(gg_stream *stream, void (*function)(void *), void 
     ggi_begin(device, GG_OP_stream_host_func, stream, 0);
     status = device->ops->stream_host_func(stream->impl, function, argument);
     status = ggi_end(device, GG_OP_stream_host_func, stream, 0, status);
-    ggi_stream_submitted(stream);
+    if (stream->is_default || !ggi_stream_capturing(stream))
+        ggi_stream_submitted(stream);
     return status;
 }

@@ -65,7 +65,7 @@ void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket)
     }
     pthread_mutex_unlock(&memory->lock);
     if (!noted)
-        ggi_stream_finish(stream, false);
+        ggi_stream_finish(stream, false); /* the caller keeps the stream during the call */
 }
 
 /* One use that @p stream has not yet been made to wait for, with a reference. */
@@ -107,7 +107,7 @@ gg_status gg_memory_wait(gg_memory *memory)
     struct ggi_use use;
     gg_status status = ggi_check(memory->device);
     while (!status && any_use(memory, &use)) {
-        status = ggi_stream_finish(use.stream, true);
+        status = ggi_stream_wait_ticket(use.stream, use.ticket);
         gg_stream_release(use.stream);
     }
     return status;

@@ -199,6 +199,7 @@ const struct twin twin = {
     .errors = errors,
     .error_count = sizeof errors / sizeof errors[0],
     .invalid_value = CUDA_ERROR_INVALID_VALUE,
+    .out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
     .not_ready = CUDA_ERROR_NOT_READY,
     .not_supported = CUDA_ERROR_NOT_SUPPORTED,
     .attributes = attributes,

@@ -63,7 +63,7 @@ struct twin {
 
     const struct twin_error *errors; /* codes with a meaning; all others are GG_ERR_DEVICE */
     size_t error_count;
-    int invalid_value, not_ready, not_supported;
+    int invalid_value, out_of_memory, not_ready, not_supported;
     const int *attributes; /* by gg_attribute; negative: the vendor has none */
     int integrated;        /* the attribute */
     int word_attribute;    /* of devices that write_word works on */

@@ -31,7 +31,7 @@ void twin_finish_frees(struct gg_device_impl *device)
 static int alloc_or_retry(struct gg_device_impl *device, size_t nbytes, void **pointer)
 {
     int code = twin_driver.mem_alloc(pointer, nbytes);
-    if (!code || !device->free_stream)
+    if (code != twin.out_of_memory || !device->free_stream)
         return code;
     twin_clear(code);
     twin_finish_frees(device); /* some of it may be on its way back */

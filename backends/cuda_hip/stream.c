@@ -42,12 +42,17 @@ void twin_stream_destroy(struct gg_stream_impl *stream)
     free(stream);
 }
 
-/* Whether a foreign stream is ordered with the default one; what is not known is taken as not. */
+/* Whether a foreign stream is ordered with the default one; what is not known is taken as not. Asking a
+ * stream that is being captured would spoil the capture. */
 static uint32_t foreign_flags(const struct gg_stream_impl *stream)
 {
     unsigned flags = 0;
+    int capturing = 0;
     if (stream->enters)
         return 0;
+    if (twin_driver.stream_capturing &&
+        (twin_clear(twin_driver.stream_capturing(stream->native, &capturing)) || capturing))
+        return GG_STREAM_NONBLOCKING;
     if (!twin_driver.stream_flags || twin_clear(twin_driver.stream_flags(stream->native, &flags)))
         return GG_STREAM_NONBLOCKING;
     return flags & twin.stream_nonblocking ? (uint32_t)GG_STREAM_NONBLOCKING : 0;

@@ -153,34 +153,62 @@ static int describe(PyObject *exception, const struct gg_error *error)
     return 0;
 }
 
-/* The reasons of all backends, for programs; the message has them for people. Not by py_reports,
- * which may raise. */
-static int add_reports(struct py_state *state, PyObject *exception)
+/* `text` and `more`, with a reference to text taken over; NULL stays NULL. */
+static PyObject *joined(PyObject *text, PyObject *more)
+{
+    PyObject *result = text && more ? PyUnicode_Concat(text, more) : NULL;
+    Py_XDECREF(text);
+    Py_XDECREF(more);
+    return result;
+}
+
+/* A line for each file that was tried for a backend that was wanted. */
+static PyObject *with_files(PyObject *text, const struct gg_report *report)
+{
+    if (report->status == GG_PROBE_AVAILABLE || report->status == GG_PROBE_DISABLED)
+        return text;
+    for (size_t i = 0; text && i < report->tried_count; i++)
+        if (strcmp(report->tried[i].outcome, "opened"))
+            text =
+                joined(text, PyUnicode_FromFormat("\n    %s: tried %s: %s", report->name,
+                                                  report->tried[i].path, report->tried[i].outcome));
+    return text;
+}
+
+/* What each backend answered: for people behind the message, for programs as records. Not by py_reports,
+ * which would raise another exception where this one is being made. */
+static PyObject *with_reports(struct py_state *state, PyObject *text, PyObject **records)
 {
     struct gg_reports *reports;
     PyThreadState *thread = PyEval_SaveThread();
     gg_status status = gg_probe(GG_PASSIVE, &reports);
     PyEval_RestoreThread(thread);
     if (status)
-        return 0;
-    PyObject *records = py_reports_wrap(state, reports);
+        return text;
+    for (size_t i = 0; text && i < reports->count; i++)
+        text = with_files(text, &reports->report[i]);
+    *records = py_reports_wrap(state, reports);
     gg_reports_free(reports);
-    return set_attribute(exception, "reports", records);
+    if (!*records)
+        Py_CLEAR(text); /* whatever went wrong is raised instead */
+    return text;
 }
 
 static PyObject *exception_of(struct py_state *state, gg_status status, const struct gg_error *error)
 {
     const char *text = error->message[0] ? error->message : gg_status_message(status);
     PyObject *message = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-    if (!message)
-        return NULL;
-    PyObject *exception = PyObject_CallFunctionObjArgs(exception_for(state, status), message, NULL);
-    Py_DECREF(message);
-    if (!exception)
-        return NULL;
-    if (set_text(exception, "status", gg_status_name(status)) || describe(exception, error) ||
-        (status == GG_ERR_UNAVAILABLE && add_reports(state, exception)))
+    PyObject *records = NULL, *exception = NULL;
+    if (status == GG_ERR_UNAVAILABLE)
+        message = with_reports(state, message, &records);
+    if (message)
+        exception = PyObject_CallFunctionObjArgs(exception_for(state, status), message, NULL);
+    Py_XDECREF(message);
+    if (exception &&
+        (set_text(exception, "status", gg_status_name(status)) || describe(exception, error) ||
+         (records && set_attribute(exception, "reports", Py_NewRef(records)))))
         Py_CLEAR(exception);
+    Py_XDECREF(records);
     return exception;
 }
 

@@ -36,6 +36,15 @@ def test_the_pointer_has_three_names(device):
     assert isinstance(made._as_parameter_, ctypes.c_void_p)
 
 
+def test_ctypes_takes_an_array_as_a_pointer_of_full_width(device):
+    made = gg.empty(3, device=device)
+    echo = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(lambda pointer: pointer)
+    assert echo(made) == made.ptr
+    length = ctypes.CDLL(None).strnlen  # without argtypes a bare int would be cut to 32 bits
+    length.restype = ctypes.c_size_t
+    assert length(made, ctypes.c_size_t(0)) == 0
+
+
 def test_an_empty_array_has_a_null_pointer(device):
     assert gg.empty((0, 3), device=device).ptr == 0
 
@@ -312,8 +321,18 @@ def test_repr_never_touches_the_device(device, stream, gate):
     assert repr(made) and not stream.done
 
 
-def test_it_can_be_referenced_weakly(device):
-    made = gg.zeros(3, device=device)
+MAKERS = {
+    "GPUArray": lambda device: gg.zeros(3, device=device),
+    "Buffer": lambda device: gg.alloc(3, device),
+    "Stream": gg.Stream,
+    "Event": gg.Event,
+    "timer": lambda device: gg.timer(device.default_stream),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_it_can_be_referenced_weakly(device, kind):
+    made = MAKERS[kind](device)
     reference = weakref.ref(made)
     assert reference() is made
     del made

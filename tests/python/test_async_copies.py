@@ -202,6 +202,31 @@ def test_the_source_is_kept_until_the_copy_has_run(numbers, device, stream, gate
     assert (numbers.get() == 9).all()
 
 
+def test_the_destination_is_kept_until_the_copy_has_run(numbers, device, stream, gate):
+    class Watched(np.ndarray):
+        """An array that can be referenced weakly."""
+
+    out = gg.zeros_pinned(LARGE, "i8", device=device).view(Watched)
+    gone, whole = weakref.ref(out), np.asarray(out.base)
+    gate.hold(stream)
+    numbers.get_async(out, stream)
+    del out
+    gc.collect()
+    assert gone() is not None
+    gate.open()
+    stream.synchronize()
+    assert (whole.view("i8") == np.arange(LARGE)).all()
+
+
+def test_a_read_only_destination_is_refused_and_left_alone(numbers, device, stream):
+    out = gg.zeros_pinned(LARGE, "i8", device=device)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        numbers.get_async(out, stream)
+    stream.synchronize()
+    assert not out.any()
+
+
 def test_owners_are_let_go_after_the_copy(numbers, device, stream):
     class Watched(np.ndarray):
         """An array that can be referenced weakly."""

@@ -169,6 +169,28 @@ def test_overlapping_ends_are_refused(device):
             gg.copy(end, end)
 
 
+def test_overlapping_ends_say_by_how_much_and_what_to_do(device):
+    buffer = gg.alloc(8, device)
+    with pytest.raises(ValueError, match=r"8 bytes, 0 apart.*copy through a third block"):
+        gg.copy(buffer, buffer)
+
+
+def test_a_view_of_page_locked_memory_overlaps_its_buffer(device):
+    buffer = gg.alloc_pinned(8, device)
+    with pytest.raises(ValueError, match="overlap"):
+        gg.copy(memoryview(buffer)[2:6], buffer)
+
+
+def test_a_copy_of_nothing_needs_no_room_and_checks_its_ends_all_the_same(device):
+    with pytest.raises(ValueError, match="differ"):
+        gg.copy(gg.empty((0, 3), device=device), np.empty((3, 0)))
+    with pytest.raises(ValueError, match="read-only"):
+        gg.copy(b"", gg.alloc(0, device))
+    stream = gg.Stream(device)
+    gg.copy(gg.alloc(0, device), b"", stream=stream, require_async=True)
+    assert stream.done
+
+
 def test_two_host_ends_are_refused():
     with pytest.raises(TypeError, match="numpy.copyto"):
         gg.copy(np.zeros(3), np.ones(3))

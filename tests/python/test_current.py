@@ -1,10 +1,12 @@
 """The current device and stream of a thread."""
 
+import ctypes
 import os
 import threading
 
+import numpy as np
 import pytest
-from conftest import core_library, run_python, succeeds
+from conftest import run_python, succeeds
 
 import gpuglue as gg
 
@@ -139,14 +141,160 @@ def test_a_variable_that_contradicts_the_backend_is_refused(backend):
     assert "GPUGLUE_DEVICE=other:0" in message and backend in message
 
 
-def test_a_with_block_sets_what_is_current_in_the_vendors_sense(second_device):
-    core = core_library()
-    before = in_thread(lambda: gg.current_device().ordinal)
+def vendors_device(driver):
+    """The ordinal that the vendor's library calls current in this thread, or None."""
+    ordinal = ctypes.c_int(-1)
+    return None if driver.cuCtxGetDevice(ctypes.byref(ordinal)) else ordinal.value
 
-    def vendor_then_ours():
-        with second_device:
-            assert core.gg_device_ordinal  # any library called here runs on that device
-            inner = gg.current_device().ordinal
-        return inner, gg.current_device().ordinal
 
-    assert in_thread(vendor_then_ours) == (second_device.ordinal, before)
+@pytest.fixture
+def driver(device):
+    """The vendor's library, where it has a notion of a current device that can be asked for."""
+    (record,) = (record for record in gg.backends() if record.name == device.backend)
+    library = ctypes.CDLL(record.library) if record.library else None
+    if not hasattr(library, "cuCtxGetDevice"):
+        pytest.skip(f"{device.backend} has nothing that is current beside what gpuglue calls so")
+    return library
+
+
+@pytest.fixture
+def vendors(driver):
+    """A function that runs another in a thread where nothing is current at first, and tells it how to ask."""
+    return lambda function: in_thread(lambda: function(lambda: vendors_device(driver)))
+
+
+SCOPES = {
+    "device": lambda device, stream: device,
+    "stream": lambda device, stream: stream,
+}
+
+
+@pytest.mark.parametrize("kind", SCOPES)
+def test_a_with_block_sets_what_is_current_in_the_vendors_sense(vendors, device, second_device, kind):
+    outer, inner = (SCOPES[kind](d, gg.Stream(d)) for d in (device, second_device))
+
+    def work(current):
+        found = [current()]
+        with outer:
+            found.append(current())
+            with inner:
+                found.append(current())
+            found.append(current())
+        return [*found, current()]
+
+    assert vendors(work) == [None, 0, 1, 0, None]
+
+
+def test_a_with_block_restores_the_vendors_sense_after_an_exception(vendors, second_device):
+    def work(current):
+        with pytest.raises(KeyError), second_device, gg.Stream(second_device):
+            assert current() == 1
+            raise KeyError
+        return current()
+
+    assert vendors(work) is None
+
+
+def test_use_sets_what_is_current_in_the_vendors_sense_and_keeps_it(vendors, device, second_device):
+    def work(current):
+        second_device.use()
+        found = [current()]
+        with device:
+            found.append(current())
+        return [*found, current()]
+
+    assert vendors(work) == [1, 0, 1]
+
+
+CALLS = {
+    "to_gpu": lambda device: gg.to_gpu([1, 2, 3], device).get(),
+    "alloc": lambda device: gg.alloc(10, device).close(),
+    "pinned": lambda device: gg.alloc_pinned(10, device).close(),
+    "stream": lambda device: gg.Stream(device).close(),
+    "event": lambda device: device.default_stream.record(gg.Event(device)).synchronize(),
+    "synchronize": lambda device: device.synchronize(),
+    "memory_info": lambda device: device.memory_info(),
+    "out of memory": lambda device: pytest.raises(MemoryError, gg.alloc, 2**50, device),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_leave_what_is_current_in_the_vendors_sense_alone(vendors, device, second_device, name):
+    def work(current):
+        CALLS[name](second_device)
+        found = [current()]
+        with device:
+            CALLS[name](second_device)
+            found.append(current())
+        return [*found, current()]
+
+    assert vendors(work) == [None, 0, None]
+
+
+@pytest.fixture
+def foreign(driver, second_device):
+    """Makes the second device current as another library does, by its primary context."""
+    context = ctypes.c_void_p()
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), second_device.ordinal) == 0
+    yield lambda: driver.cuCtxSetCurrent(context)
+    driver.cuDevicePrimaryCtxRelease_v2(second_device.ordinal)
+
+
+def test_what_another_library_made_current_counts_unless_something_was_chosen(vendors, foreign, device, second_device):
+    def work(current):
+        found = [foreign(), gg.current_device(), gg.zeros(3).device]
+        with device:
+            found += [gg.current_device(), gg.zeros(3).device]
+        return [*found, current()]
+
+    assert vendors(work) == [0, second_device, second_device, device, device, second_device.ordinal]
+
+
+def test_a_context_that_is_not_primary_is_ignored_and_restored(vendors, driver, device, second_device):
+    def work(current):
+        context, now = ctypes.c_void_p(), ctypes.c_void_p()
+        assert driver.cuCtxCreate_v2(ctypes.byref(context), 0, second_device.ordinal) == 0
+        found = [gg.current_device(), gg.zeros(3).tolist(), current()]
+        driver.cuCtxGetCurrent(ctypes.byref(now))
+        driver.cuCtxDestroy_v2(context)
+        return [*found, now.value == context.value]
+
+    assert vendors(work) == [device, [0] * 3, second_device.ordinal, True]
+
+
+# ---- implicit is safe, explicit is yours --------------------------------------------------------------
+
+
+def test_work_without_a_stream_waits_on_the_device_and_not_on_the_host(device, gate):
+    array, other = gg.zeros(4, device=device), gg.Stream(device, nonblocking=True)
+    busy = gg.Stream(device, nonblocking=True)
+    gg.synchronize(device)
+    gate.hold(busy)
+    array.fill(3, stream=busy)
+    with other:
+        array.fill(4)  # behind the fill on the busy stream, without waiting for it here
+    assert not other.done
+    gate.open()
+    assert array.tolist() == [4] * 4
+
+
+def test_work_with_a_stream_waits_for_no_other(device, stream, gate):
+    array, busy = gg.zeros(4, device=device), gg.Stream(device, nonblocking=True)
+    gg.synchronize(device)
+    gate.hold(busy)
+    array.fill(3, stream=busy)
+    assert array.get(stream=stream).tolist() in ([0] * 4, [3] * 4)  # returned: it did not wait for the gate
+    assert not busy.done
+
+
+def test_work_that_only_reads_elsewhere_holds_back_a_later_write(device, gate):
+    array, pinned = gg.full(4, 1.0, device=device), gg.zeros_pinned(4, device=device)
+    busy = gg.Stream(device, nonblocking=True)
+    gg.synchronize(device)
+    gate.hold(busy)
+    array.get_async(pinned, busy)
+    opener = gate.open_when(lambda: gate.reached)
+    array.set(np.full(4, 2.0))
+    opener.join()
+    busy.synchronize()
+    assert pinned.tolist() == [1] * 4 and array.tolist() == [2] * 4

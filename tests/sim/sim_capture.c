@@ -169,15 +169,27 @@ int sim_capture_refuse(struct sim_queue *queue)
     return SIM_CAPTURE_UNSUPPORTED;
 }
 
+/* The next queue that captures and is ordered with the null stream. */
+static struct sim_queue *ordered_capture(struct sim_context *context, struct sim_queue *queue)
+{
+    if (!captures)
+        return NULL;
+    do
+        queue = sim_table_next(&sim_queues, queue);
+    while (queue && (queue->context != context || !queue->capture || queue->nonblocking));
+    return queue;
+}
+
+bool sim_capture_beside(struct sim_context *context)
+{
+    return ordered_capture(context, NULL);
+}
+
 int sim_capture_implicit(struct sim_context *context)
 {
     int status = SIM_OK;
-    if (!captures)
-        return SIM_OK;
-    for (struct sim_queue *queue = sim_table_next(&sim_queues, NULL); queue;
-         queue = sim_table_next(&sim_queues, queue)) {
-        if (queue->context != context || !queue->capture || queue->nonblocking)
-            continue;
+    for (struct sim_queue *queue = ordered_capture(context, NULL); queue;
+         queue = ordered_capture(context, queue)) {
         queue->capture->invalid = true;
         status = SIM_CAPTURE_IMPLICIT;
     }

@@ -99,8 +99,10 @@ CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
         return result;
     if (!flags)
         return cuda_leave(SIM_INVALID);
-    *flags = queue->nonblocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
-    return cuda_leave(SIM_OK);
+    int status = sim_capture_refuse(queue); /* seen on an H200: even this spoils a capture */
+    if (!status)
+        *flags = queue->nonblocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+    return cuda_leave(status);
 }
 
 CUresult cuStreamGetPriority(CUstream hStream, int *priority)

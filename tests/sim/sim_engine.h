@@ -339,6 +339,7 @@ int sim_capture_wait(struct sim_queue *queue, struct sim_event *event);
 int sim_capture_unsafe(void); /* a call that no capture allows; invalidates those that forbid it */
 int sim_capture_refuse(struct sim_queue *queue);       /* a query or wait of this very queue */
 int sim_capture_implicit(struct sim_context *context); /* null-stream work beside a capture */
+bool sim_capture_beside(struct sim_context *context);  /* whether there is one; disturbs nothing */
 void sim_capture_forget(struct sim_queue *queue);
 struct sim_capture *sim_capture_find(uint64_t id);
 int sim_graph_add(struct sim_graph *graph, const struct sim_work *work);
