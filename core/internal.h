@@ -25,6 +25,7 @@ struct gg_backend {
 
     pthread_mutex_t lock;     /* probing and opening */
     uint32_t lock_generation; /* in which the lock was made; registry.c */
+    _Atomic(bool) named;      /* by the user, for good; see struct gg_probe_result */
     bool begun; /* an active probe was begun, perhaps by a thread that a fork left behind */
     _Atomic(int) opened;          /* 1: devices and device_count may be read */
     _Atomic(uint32_t) generation; /* ggi_generation when it was initialised; see life.c */

@@ -39,6 +39,7 @@ static int alloc_or_retry(struct gg_device_impl *device, size_t nbytes, void **p
     int code = twin_driver.mem_alloc(pointer, nbytes);
     if (code != twin.out_of_memory || !device->free_stream)
         return code;
+    twin_clear(code);
     twin_finish_frees(device); /* some of it may be on its way back */
     return twin_driver.mem_alloc(pointer, nbytes);
 }

@@ -51,9 +51,9 @@ static uint32_t foreign_flags(const struct gg_stream_impl *stream)
     if (stream->enters)
         return 0;
     if (twin_driver.stream_capturing &&
-        (twin_driver.stream_capturing(stream->native, &capturing) || capturing))
+        (twin_clear(twin_driver.stream_capturing(stream->native, &capturing)) || capturing))
         return GG_STREAM_NONBLOCKING;
-    if (!twin_driver.stream_flags || twin_driver.stream_flags(stream->native, &flags))
+    if (!twin_driver.stream_flags || twin_clear(twin_driver.stream_flags(stream->native, &flags)))
         return GG_STREAM_NONBLOCKING;
     return flags & twin.stream_nonblocking ? (uint32_t)GG_STREAM_NONBLOCKING : 0;
 }
@@ -66,6 +66,9 @@ gg_status twin_stream_borrow(struct gg_device_impl *device, uint64_t native, uin
         *is_default = 1;
         return twin_stream_default(device, out);
     }
+    if (native == 2 && !twin.per_thread_stream)
+        return twin_host->fail(GG_ERR_UNSUPPORTED, NULL,
+                               "handle 2 names a per-thread stream, which this backend has not");
     struct gg_stream_impl *stream = calloc(1, sizeof *stream);
     if (!stream)
         return twin_no_memory(sizeof *stream, "a borrowed stream");
@@ -158,11 +161,14 @@ gg_status twin_stream_host_func(struct gg_stream_impl *stream, void (*function)(
                                 void *argument)
 {
     struct twin_guard guard;
-    if (!twin_driver.host_func)
+    int (*queue)(void *stream, void (*function)(void *), void *argument) = twin_driver.host_func;
+    if (!queue)
+        queue = twin.host_func;
+    if (!queue)
         return twin_missing(offsetof(struct twin_driver, host_func));
     int code = twin_enter(&guard, TWIN_AT_host_func, stream->device, stream);
     if (!code)
-        code = twin_driver.host_func(stream->native, function, argument);
+        code = queue(stream->native, function, argument);
     twin_leave(&guard);
     return code ? twin_fail(code, "queueing a host function") : GG_OK;
 }

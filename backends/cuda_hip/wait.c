@@ -30,18 +30,26 @@ static void pause_after(uint64_t waited, bool sleep_at_once, uint64_t left)
     nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
 }
 
+static int poll_on(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns)
+{
+    const uint64_t start = now_ns();
+    int code = twin.not_ready;
+    for (uint64_t waited = 0; waited < timeout_ns; waited = now_ns() - start) {
+        pause_after(waited, sleep_at_once, timeout_ns - waited);
+        code = query(object);
+        if (code != twin.not_ready)
+            break;
+    }
+    return code;
+}
+
 int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns)
 {
     int code = query(object);
     if (code != twin.not_ready || timeout_ns == 0)
         return code;
-    const uint64_t start = now_ns();
-    for (uint64_t waited = 0; waited < timeout_ns; waited = now_ns() - start) {
-        pause_after(waited, sleep_at_once, timeout_ns - waited);
-        code = query(object);
-        if (code != twin.not_ready)
-            return code;
-    }
+    code = poll_on(query, object, sleep_at_once, timeout_ns);
+    twin_clear(twin.not_ready);
     return code;
 }
 

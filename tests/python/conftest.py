@@ -1,7 +1,7 @@
 """One body of tests for every backend. The vendor's library is fixed per process, so the suite is run once
-per backend: `pytest --backend host`, `--backend cuda-sim` or `--backend cuda`; without the option
+per backend: `pytest --backend host`, `cuda-sim`, `hip-sim` (or -5, -6, -7), `cuda`, `hip`; without the option
 GPUGLUE_BACKEND decides, else host. The tests' own libraries are found in GPUGLUE_TEST_LIBRARIES, else in
-build/plain/tests; GPUGLUE_TEST_GATE and GPUGLUE_TEST_SIM_CUDA name one of them.
+build/plain/tests; GPUGLUE_TEST_GATE, GPUGLUE_TEST_SIM_CUDA and GPUGLUE_TEST_SIM_HIP name one of them.
 
 A backend that is absent skips its tests, or fails them where GPUGLUE_REQUIRE names it. Tests do not look
 at the backend's name: they ask the device what it supports."""
@@ -20,16 +20,27 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILT = pathlib.Path(os.environ.get("GPUGLUE_TEST_LIBRARIES") or ROOT / "build" / "plain" / "tests")
 
 
+# The simulated libraries, by run.
+SIMULATED = {
+    "cuda-sim": "sim/cuda/libcuda.so.1",
+    "hip-sim": "sim/hip7/libamdhip64.so.7",
+    "hip-sim-7": "sim/hip7/libamdhip64.so.7",
+    "hip-sim-6": "sim/hip6/libamdhip64.so.6",
+    "hip-sim-5": "sim/hip5/libamdhip64.so.5",
+}
+
+
 def pytest_addoption(parser):
-    parser.addoption("--backend", choices=("host", "cuda-sim", "cuda"), help="where the tests run")
+    parser.addoption("--backend", choices=("host", *SIMULATED, "cuda", "hip"), help="where the tests run")
 
 
 def pytest_configure(config):
     chosen = config.getoption("--backend")
-    if chosen == "cuda-sim":
-        os.environ["GPUGLUE_CUDA_LIBRARY"] = str(built("GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"))
     if chosen:
-        os.environ["GPUGLUE_BACKEND"] = chosen.removesuffix("-sim")
+        os.environ["GPUGLUE_BACKEND"] = chosen.split("-")[0]
+    if chosen in SIMULATED:
+        vendor = chosen.split("-")[0].upper()
+        os.environ[f"GPUGLUE_{vendor}_LIBRARY"] = str(built(f"GPUGLUE_TEST_SIM_{vendor}", SIMULATED[chosen]))
     os.environ.setdefault("GPUGLUE_BACKEND", "host")
 
 
@@ -84,8 +95,13 @@ def stream(device):
 @pytest.fixture
 def sim_library():
     """The simulated CUDA driver, for tests that need a driver to misbehave."""
+    return simulated("cuda-sim")
+
+
+def simulated(run):
+    """The path of a simulated library; skips where it was not built."""
     try:
-        return str(built("GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"))
+        return str(built(f"GPUGLUE_TEST_SIM_{run.split('-')[0].upper()}", SIMULATED[run]))
     except pytest.UsageError as error:
         pytest.skip(str(error))
 

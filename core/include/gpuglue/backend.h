@@ -72,7 +72,7 @@ struct gg_library {
 };
 
 /* Where a probe writes what it found. Texts are copied by the core when the probe returns; strings
- * are truncated, never overrun. The core has filled struct_size, and zeroed the rest. */
+ * are truncated, never overrun. The core has filled struct_size, log and named, and zeroed the rest. */
 struct gg_probe_result {
     uint32_t struct_size;
     gg_probe_status status;
@@ -83,6 +83,12 @@ struct gg_probe_result {
     char library_version[32];
     char found_by[32];
     struct gg_probe_log *log; /* the core's; for library_open and note */
+    /* Whether the user named this backend (GPUGLUE_BACKEND, gg_use_backend, a device's name) or it is
+     * one of all. Where opening the vendor's library costs much and is clearly in vain, a backend that
+     * was not named may leave it: it sets declined, and a status and reason that say so. The answer
+     * then holds until the backend is named: then probe is called again. */
+    int32_t named;
+    int32_t declined;
 };
 
 struct gg_vendor_error {
