@@ -78,10 +78,10 @@ static int get_facts(int device, struct gg_device_info *info)
         code = twin_driver.device_total(&total, device);
     if (!code)
         code = twin.device_arch(device, info->arch, sizeof info->arch);
-    if (!code)
-        code = twin.device_uuid(device, info->uuid, &known);
-    if (!code)
-        code = twin_driver.device_attribute(&integrated, twin.integrated, device);
+    if (!code && twin.device_uuid(device, info->uuid, &known))
+        known = false;
+    if (!code && twin_driver.device_attribute(&integrated, twin.integrated, device))
+        integrated = 0;
     get_pci(device, info->pci_bus_id, sizeof info->pci_bus_id);
     info->total_memory = total;
     info->flags = GG_DEVICE_SHARED_DEFAULT | (integrated ? (uint32_t)GG_DEVICE_INTEGRATED : 0) |

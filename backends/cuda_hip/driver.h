@@ -210,7 +210,7 @@ static inline void twin_leave(const struct twin_guard *guard)
 /* Ask @p query about @p object until it is done, fails, or @p timeout_ns have passed: a code. */
 int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns);
 /* The same for all that the device's default stream has now: its own query is slow, an event's not. */
-int twin_poll_default(struct gg_device_impl *device, uint64_t timeout_ns);
+int twin_poll_stream(const struct gg_stream_impl *stream, uint64_t timeout_ns);
 void twin_fences_destroy(struct gg_device_impl *device);
 
 /* ---- freeing without waiting: memory.c ------------------------------------------------------------ */

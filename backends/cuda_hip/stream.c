@@ -75,7 +75,7 @@ gg_status twin_stream_borrow(struct gg_device_impl *device, uint64_t native, uin
     const bool special = native == twin.per_thread_stream;
     *stream = (struct gg_stream_impl){
         .native = (void *)(uintptr_t)native, .device = device, .enters = special ? device : NULL};
-    *flags = foreign_flags(stream);
+    *flags = foreign_flags(stream) | (special ? (uint32_t)GG_STREAM_OF_THREAD : 0);
     *is_default = 0;
     *out = stream;
     return GG_OK;
@@ -102,11 +102,9 @@ gg_status twin_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)
 {
     struct twin_guard guard;
     struct gg_device_impl *device = stream->device;
-    int code = twin_enter(&guard, TWIN_AT_stream_query, device, stream);
-    if (!code && stream == &device->default_stream)
-        code = twin_poll_default(device, timeout_ns);
-    else if (!code)
-        code = twin_poll(twin_driver.stream_query, stream->native, false, timeout_ns);
+    int code = twin_switch(device, &guard); /* a fence may have to be made */
+    if (!code)
+        code = twin_poll_stream(stream, timeout_ns);
     twin_leave(&guard);
     return code ? twin_fail(code, "waiting for a stream") : GG_OK;
 }

@@ -83,18 +83,19 @@ void twin_fences_destroy(struct gg_device_impl *device)
                     "destroying an event");
 }
 
-int twin_poll_default(struct gg_device_impl *device, uint64_t timeout_ns)
+int twin_poll_stream(const struct gg_stream_impl *stream, uint64_t timeout_ns)
 {
     void *fence = NULL;
-    int code = twin_driver.stream_query(device->default_stream.native);
+    int code = twin_driver.stream_query(stream->native);
     if (code != twin.not_ready || timeout_ns == 0)
         return code;
-    code = fence_take(device, &fence);
-    if (code)
-        return code;
-    code = twin_driver.event_record(fence, device->default_stream.native);
-    if (!code)
+    /* Behind a fence, so that what others queue meanwhile is theirs to wait for. */
+    if (fence_take(stream->device, &fence))
+        return twin_poll(twin_driver.stream_query, stream->native, false, timeout_ns);
+    if (!twin_driver.event_record(fence, stream->native))
         code = twin_poll(twin_driver.event_query, fence, false, timeout_ns);
-    fence_give(device, fence);
+    else
+        code = twin_poll(twin_driver.stream_query, stream->native, false, timeout_ns);
+    fence_give(stream->device, fence);
     return code;
 }
