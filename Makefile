@@ -10,7 +10,7 @@
 #
 # The first run sets up: system packages and .venv (scripts/setup.sh); PYTHON=… chooses the interpreter.
 # Without network, copy this tree with dist/carry and run
-#     make test WHEEL=… WHEELHOUSE=… TESTS=… PYTHON=python3 RUNS="host cuda-sim cuda"
+#     make test WHEEL=… WHEELHOUSE=… TESTS=… PYTHON=python3 RUNS="host cuda-sim cuda hip-shim"
 #     make demo WHEEL=… WHEELHOUSE=… PYTHON=python3
 # (see scripts/carried.sh): nothing is built or installed then.
 SHELL := /bin/bash
@@ -50,9 +50,12 @@ compilers-clang := CC=clang CXX=clang++
 # cuda.h of CUDA 13 and of CUDA 12.
 NVIDIA_INCLUDE = $$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/{cu13,cuda_runtime}/include | tr ' ' :)
 
+# hip_runtime_api.h of HIP 5.2; empty where setup.sh could not get it, and says why.
+HIP_INCLUDE = $$(cat $(CURDIR)/.venv/hip-include 2>/dev/null)
+
 # `meson install` puts the package into root/site, where the Python tests of sanitized builds find it.
 build/%/build.ninja: Makefile meson.options .venv/ready-test
-	$(STEP) "configure: $*" env $(compilers-$*) meson setup --reconfigure -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) $(options-$*) \
+	$(STEP) "configure: $*" env $(compilers-$*) meson setup --reconfigure -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include="$(HIP_INCLUDE)" $(options-$*) \
 	    --prefix=$(CURDIR)/build/$*/root -Dpython.platlibdir=site -Dpython.purelibdir=site build/$* && touch $@
 
 BUILDS := $(addprefix build-,plain clang asan tsan)
@@ -62,6 +65,7 @@ $(BUILDS): build-%: build/%/build.ninja
 
 # ---- runs: a backend by name; simulated ones with the library they load -----------------------------
 SIM = $(CURDIR)/build/$(1)/tests/sim/cuda
+HIP_SIM = $(CURDIR)/build/$(1)/tests/sim/hip$(2)
 # GPUGLUE_TEST_LIBRARIES: where tests find simulated and broken drivers, plugin fixtures and libgate.so.
 tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests
 run-host = $(tests-of) GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host
@@ -71,6 +75,12 @@ HAVE_ZE := $(and $(wildcard /usr/include/level_zero/ze_ddi.h),$(shell ldconfig -
 run-ze-sim-old = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_old/libze_sim_old.so.1
 run-ze-sim-new = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_new/libze_sim_new.so.1
 PYTHON_RUNS := host cuda-sim $(if $(HAVE_ZE),ze-sim-old ze-sim-new)
+# All of it on HIP 7; what differs in 5 and 6 shows in the C suites, in test_hip.py and in these.
+run-hip-sim-5 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),5)/libamdhip64.so.5
+run-hip-sim-6 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),6)/libamdhip64.so.6
+run-hip-sim-7 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),7)/libamdhip64.so.7
+HIP_FEW := tests/python/test_device.py tests/python/test_stream.py tests/python/test_event.py tests/python/test_memory.py tests/python/test_life.py
+HAVE_HIP = $(shell test -s .venv/hip-include && echo yes)
 # The real device, where /dev has one.
 run-cuda = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda
 PYTHON_RUNS += $(if $(wildcard /dev/nvidia0),cuda)
@@ -104,10 +114,14 @@ run-environment: wheel
 C_TESTS := c-plain c-asan c-tsan
 INSTALLS := install-asan install-tsan
 PY_PLAIN := $(PYTHON_RUNS:%=py-%)
+PY_HIP := py-hip-sim-7 py-few-hip-sim-5 py-few-hip-sim-6
 PY_ASAN := py-asan-host py-asan-cuda-sim $(if $(HAVE_ZE),py-asan-ze-sim-old)
 PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
-OTHERS := test-wheel test-sim-clients test-examples lint-step
-ALL_TESTS := build-clang $(C_TESTS) $(PY_PLAIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN)
+# Probes start many processes, at the end of each of which the thread sanitizer waits for a second.
+PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
+files-asan := tests/python/test_hip.py
+OTHERS := test-wheel test-sim-clients test-hip-client test-examples lint-step
+ALL_TESTS := build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
 .PHONY: $(ALL_TESTS) $(INSTALLS)
 
 $(C_TESTS): c-%: build-%
@@ -116,14 +130,25 @@ $(INSTALLS): install-%: build-%
 	$(STEP) "install: $*" meson install -C build/$* --no-rebuild --quiet
 $(PY_PLAIN): py-%: run-environment build-plain
 	$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(PYTEST) tests/python
+# Without HIP's headers there is no simulated HIP; setup.sh has said why.
+$(PY_HIP): py-%: run-environment build-plain
+	$(if $(HAVE_HIP),$(STEP) "Python on $*" env $(call run-$(*:few-%=%),plain) .venv-run/bin/$(PYTEST) $(if $(filter few-%,$*),$(HIP_FEW),tests/python),\
+	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
 $(PY_ASAN): py-asan-%: install-asan
 	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) --capture=sys tests/python
 $(PY_TSAN): py-tsan-%: install-tsan
 	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) --capture=sys tests/python
+$(PY_HIP_SANITIZED): py-%-few-hip-sim-7: install-%
+	$(if $(HAVE_HIP),$(STEP) "Python on hip-sim-7 ($*)" env $(python-$*) $(call run-hip-sim-7,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
+	    $(fixed-$*) $(PYTEST) --capture=sys $(HIP_FEW) $(files-$*),\
+	    $(STEP) --skip "Python on hip-sim-7 ($*)" "$$(cat .venv/no-hip)")
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sim-clients: build-plain
-	$(STEP) "NVIDIA's own Python clients on cuda-sim" env LD_LIBRARY_PATH=$(call SIM,plain) $(PYTEST) tests/sim/clients
+	$(STEP) "NVIDIA's own Python clients on cuda-sim" env LD_LIBRARY_PATH=$(call SIM,plain) $(PYTEST) tests/sim/clients/test_cuda_*.py
+test-hip-client: build-plain
+	$(if $(HAVE_HIP),$(STEP) "AMD's own Python client on hip-sim-6" env LD_LIBRARY_PATH=$(call HIP_SIM,plain,6) $(PYTEST) tests/sim/clients/test_hip_python.py,\
+	    $(STEP) --skip "AMD's own Python client on hip-sim-6" "$$(cat .venv/no-hip)")
 test-examples: run-environment build-plain
 	$(STEP) "round trip on host" env $(call run-host,plain) .venv-run/bin/python examples/roundtrip.py
 	$(STEP) "round trip on cuda-sim" env $(call run-cuda-sim,plain) .venv-run/bin/python examples/roundtrip.py

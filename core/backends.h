@@ -25,6 +25,7 @@ void ggi_probe_log_free(struct gg_probe_log *log);
 struct ggi_record {
     _Atomic(int) refs;
     enum gg_probe_level level; /* GG_ACTIVE: final */
+    bool declined;             /* but not this one, once the backend is named */
     struct gg_report report;
     struct gg_probe_log log;
 };
@@ -86,6 +87,8 @@ struct ggi_selection {
 /* False with @p why for a text that is no selection. */
 bool ggi_selection_parse(struct ggi_selection *selection, const char *text, struct ggi_text *why);
 bool ggi_selection_has(const struct ggi_selection *selection, const char *name);
+/* Whether it leaves the backend in. One that stands in it by name is named from then on. */
+bool ggi_selection_admits(const struct ggi_selection *selection, struct gg_backend *backend);
 /* What GPUGLUE_BACKEND says, as long as gg_use_backend has not overruled it: NULL when it is unset or
  * nonsense. *text is the variable's value. */
 const struct ggi_selection *ggi_selection_of_variable(const char **text, struct ggi_text *why);

@@ -69,6 +69,8 @@ static gg_status choose_device(struct job *job)
 {
     gg_memory *dst = job->dst.memory, *src = job->src.memory;
     gg_memory *at = job->src.device ? src : job->dst.device ? dst : src ? src : dst;
+    if (!at && !job->nbytes)
+        return GG_OK;
     if (!at)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "copy: both ends are ordinary host memory; use memcpy or NumPy");
@@ -94,7 +96,7 @@ gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implici
         return GG_OK;
     }
     if ((*stream)->device == device)
-        return GG_OK;
+        return ggi_stream_check(*stream);
     return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                     "the stream belongs to %s:%d, but the work is on %s:%d: give a stream of that "
                     "device, or none",
@@ -218,7 +220,7 @@ static gg_status pageable_copy(struct job *job, enum gg_copy_kind kind)
     if (status)
         return status;
     status = submit(job, job->dst.pointer, job->src.pointer, kind, true, false, &ticket);
-    gg_status finished = ggi_stream_finish(job->stream, false);
+    gg_status finished = ggi_stream_settle(job->stream);
     return status ? status : finished;
 }
 
@@ -250,7 +252,7 @@ static gg_status direct_copy(struct job *job, enum gg_copy_kind kind, bool captu
     bool early = job->flags & GG_COPY_ASYNC || kind == GG_COPY_D2D || capturing;
     if (!status && !early)
         status = ggi_stream_finish(job->stream, true);
-    if (early || status == GG_ERR_INTERRUPTED)
+    if (early || status) /* after a failed wait it may run yet */
         keep_owners(job, capturing, ticket);
     return status;
 }
@@ -281,12 +283,17 @@ static bool driver_knows(struct job *job, const void *pointer)
     return !status && info.kind != GG_MEMORY_HOST;
 }
 
-static gg_status refuse_waiting(const struct job *job)
+static gg_status refuse_waiting(const struct job *job, bool page_locked)
 {
+    const char *why = job->complete
+                          ? "work without a stream is finished on this device when a call "
+                            "returns: give a stream"
+                      : page_locked ? "a copy that is not asynchronous waits: give a stream"
+                                    : "their host memory is pageable: use pinned memory";
     return ggi_fail(GG_ERR_UNSUPPORTED,
-                    "copy: %zu bytes of pageable host memory cannot be copied without waiting: use "
-                    "pinned memory, or leave require_async out",
-                    job->nbytes);
+                    "copy: %zu bytes cannot be copied without waiting, since %s; or leave "
+                    "require_async out",
+                    job->nbytes, why);
 }
 
 static gg_status refuse_capture(void)
@@ -308,7 +315,7 @@ static gg_status host_and_device(struct job *job, enum gg_copy_kind kind, bool c
     bool queued = (kind == GG_COPY_H2D && small && !capturing) ||
                   (host->page_locked && job->flags & GG_COPY_ASYNC);
     if (job->flags & GG_COPY_REQUIRE_ASYNC && (!queued || job->complete))
-        return refuse_waiting(job);
+        return refuse_waiting(job, host->page_locked);
     if (host->page_locked && (capturing || !small || host->memory || job->flags & GG_COPY_ASYNC))
         return direct_copy(job, kind, capturing);
     if (!small)
@@ -322,7 +329,10 @@ static gg_status run(struct job *job)
 {
     bool capturing = !job->stream->is_default && ggi_stream_capturing(job->stream);
     gg_status status;
-    if (job->src.device && job->dst.device)
+    bool on_device = job->src.device && job->dst.device;
+    if (on_device && job->complete && job->flags & GG_COPY_REQUIRE_ASYNC)
+        return refuse_waiting(job, true);
+    if (on_device)
         status = direct_copy(job, GG_COPY_D2D, capturing);
     else if (job->dst.device)
         status = host_and_device(job, GG_COPY_H2D, capturing);
@@ -342,7 +352,7 @@ static gg_status prepare(struct job *job, const struct gg_end *dst, const struct
         status = resolve(&job->src, src, job->nbytes, "source");
     if (!status)
         status = choose_device(job);
-    if (!status)
+    if (!status && job->device)
         status = ggi_choose_stream(job->device, &job->stream, &job->implicit, &job->complete);
     return status;
 }

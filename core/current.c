@@ -52,24 +52,44 @@ static size_t backend_in(const char *text)
     return ordinal || address ? 0 : length;
 }
 
+/* Whether a list such as "^hip,ze" has the first @p length characters of @p name in it. */
+static bool lists(const char *list, const char *name, size_t length)
+{
+    while (*list) {
+        list += strspn(list, "^, \t");
+        size_t word = strcspn(list, ", \t");
+        if (word == length && !strncasecmp(list, name, length))
+            return true;
+        list += word;
+    }
+    return false;
+}
+
+static gg_status contradiction(const char *device, const char *chosen)
+{
+    return ggi_fail(
+        GG_ERR_INVALID_ARGUMENT,
+        "GPUGLUE_DEVICE=%s names another backend than GPUGLUE_BACKEND=%s gives: change one "
+        "of them, or write the ordinal alone",
+        device, chosen);
+}
+
 /* A GPUGLUE_DEVICE with a backend's name that GPUGLUE_BACKEND rules out is a contradiction. */
 static gg_status check_agreement(const char *text)
 {
     const char *chosen = ggi_host_api()->get_env("GPUGLUE_BACKEND");
     size_t length = backend_in(text);
     struct gg_backend *backend;
-    if (!length || !chosen || !chosen[0] || chosen[0] == '^' || !strcasecmp(chosen, "auto"))
+    if (!length || !chosen || !chosen[0] || !strcasecmp(chosen, "auto"))
         return GG_OK;
+    if (chosen[0] == '^')
+        return lists(chosen, text, length) ? contradiction(text, chosen) : GG_OK;
     gg_status status = ggi_backend_default(&backend);
     if (status)
         return status;
     if (strlen(backend->name) == length && !strncasecmp(backend->name, text, length))
         return GG_OK;
-    return ggi_fail(
-        GG_ERR_INVALID_ARGUMENT,
-        "GPUGLUE_DEVICE=%s names another backend than GPUGLUE_BACKEND=%s gives (\"%s\"): "
-        "change one of them, or write the ordinal alone",
-        text, chosen, backend->name);
+    return contradiction(text, chosen);
 }
 
 /* The device that GPUGLUE_DEVICE names; NULL in *out where it is not set. */
@@ -91,12 +111,20 @@ static struct {
     _Atomic(gg_device *) device;
 } environment = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
+
+static void survive_forks(void)
+{
+    ggi_reset_in_child(&environment.lock);
+}
+
 static gg_status read_environment(struct gg_backend *backend)
 {
     gg_device *device;
     gg_status status = device_of_environment(&device);
     if (status)
         return status;
+    pthread_once(&environment_once, survive_forks);
     pthread_mutex_lock(&environment.lock);
     atomic_store(&environment.device, device);
     atomic_store(&environment.backend, backend);

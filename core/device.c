@@ -10,6 +10,9 @@ gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend,
     struct gg_device_info info = {.struct_size = sizeof info};
     const char *debug = ggi_host_api()->get_env("GPUGLUE_DEBUG");
     atomic_store(&ggi_debug_sync, debug && !strcmp(debug, "sync"));
+    if (debug && debug[0] && strcmp(debug, "sync"))
+        ggi_log(GG_LOG_WARN, "core", "GPUGLUE_DEBUG=%s is not known and does nothing; \"sync\" is",
+                debug);
     memset(device, 0, sizeof *device);
     device->backend = backend;
     device->ops = &backend->ops;
@@ -53,6 +56,7 @@ static gg_status open_device(struct gg_device *device)
         (!device->ops->device_supports || device->ops->device_supports(impl, GG_OP_write_word));
     device->default_stream->is_default = true;
     device->streams = device->default_stream;
+    device->opener = pthread_self();
     atomic_store_explicit(&device->impl, impl, memory_order_release);
     return GG_OK;
 }
@@ -60,8 +64,13 @@ static gg_status open_device(struct gg_device *device)
 gg_status ggi_device_ready(struct gg_device *device)
 {
     gg_status status = ggi_check(device);
-    if (status || atomic_load_explicit(&device->impl, memory_order_acquire))
+    if (status)
         return status;
+    if (atomic_load_explicit(&device->impl, memory_order_acquire)) {
+        if (!pthread_equal(device->opener, pthread_self()))
+            atomic_store_explicit(&device->shared, true, memory_order_relaxed);
+        return GG_OK;
+    }
     pthread_mutex_lock(&device->lock);
     if (!atomic_load(&device->impl))
         status = open_device(device);

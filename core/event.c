@@ -55,7 +55,7 @@ static bool event_idle(struct ggi_retired *self)
     ggi_own_begin(event->device, &own);
     gg_status status = event->device->ops->event_query(event->impl);
     ggi_own_end(event->device, &own);
-    return !status;
+    return !status || status == GG_ERR_DEVICE_LOST;
 }
 
 static bool reusable(const gg_event *event)
@@ -184,7 +184,7 @@ gg_status gg_event_native(gg_event *event, uint64_t handles[4])
 gg_status gg_event_record(gg_event *event, gg_stream *stream)
 {
     struct gg_device *device = event->device;
-    gg_status status = ggi_check(device);
+    gg_status status = ggi_stream_check(stream);
     if (status)
         return status;
     if (stream->device != device)
@@ -248,7 +248,8 @@ gg_status gg_event_wait(gg_event *event, uint64_t timeout_ns)
                             "the wait was interrupted; the queued work goes on");
         if (now - start >= timeout_ns)
             return GG_NOT_READY;
-        status = wait_slice(event, GGI_SLICE_NS);
+        uint64_t left = timeout_ns - (now - start);
+        status = wait_slice(event, left < GGI_SLICE_NS ? left : GGI_SLICE_NS);
     }
     if (!status)
         ggi_drain(event->device, false);

@@ -104,8 +104,11 @@ static gg_status run(struct fill *fill)
     return by_doubling(fill);
 }
 
-static gg_status check(const gg_memory *memory, size_t offset, size_t size, size_t count)
+static gg_status check(const gg_memory *memory, size_t offset, const void *pattern, size_t size,
+                       size_t count)
 {
+    if (!pattern)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "fill: the pattern is a NULL pointer");
     if (!size || size > GGI_SLOT_SIZE)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "fill: a pattern has 1 to %u bytes, not %zu",
                         GGI_SLOT_SIZE, size);
@@ -121,7 +124,7 @@ gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t 
     struct fill fill = {
         .memory = memory, .pattern = pattern, .size = pattern_size, .count = count, .stream = stream};
     bool implicit, complete;
-    gg_status status = check(memory, offset, pattern_size, count);
+    gg_status status = check(memory, offset, pattern, pattern_size, count);
     if (!status)
         status = ggi_choose_stream(memory->device, &fill.stream, &implicit, &complete);
     if (status || !count)

@@ -10,6 +10,7 @@ gg_status ggi_backend_find(const char *name, struct gg_backend **out)
 {
     struct gg_backend *backend = ggi_backend_named(name);
     if (backend) {
+        atomic_store(&backend->named, true);
         *out = backend;
         return GG_OK;
     }
@@ -167,7 +168,7 @@ static gg_device *search_all(const struct address *address, struct ggi_text *see
     if (!ggi_backend_default(&first))
         found = search_backend(first, address, seen);
     for (size_t i = 0; all && i < count && !found; i++) {
-        bool out = selection && ggi_selection_has(selection, all[i]->name) == selection->automatic;
+        bool out = selection && !ggi_selection_admits(selection, all[i]);
         if (!out && all[i] != first && !ggi_backend_open(all[i]))
             found = search_backend(all[i], address, seen);
     }

@@ -11,7 +11,9 @@
 #define GGI_NAME_SIZE 16         /* of a backend, with its NUL */
 #define GGI_SLICE_NS 50000000ull /* a wait looks for an interrupt this often */
 #define GGI_SLOT_SIZE 65536u     /* of the pinned ring */
-#define GGI_SPARES 16            /* idle native events kept per device and kind */
+#define GGI_PINNED_BACKLOG \
+    (64u << 20)       /* bytes of idle pinned memory that may wait for a quiet moment */
+#define GGI_SPARES 16 /* idle native events kept per device and kind */
 
 /* ---- backends: registry.c (plugins), probe.c (reports), select.c (the default) --------------------- */
 
@@ -25,6 +27,7 @@ struct gg_backend {
 
     pthread_mutex_t lock;     /* probing and opening */
     uint32_t lock_generation; /* in which the lock was made; registry.c */
+    _Atomic(bool) named;      /* by the user, for good; see struct gg_probe_result */
     bool begun; /* an active probe was begun, perhaps by a thread that a fork left behind */
     _Atomic(int) opened;          /* 1: devices and device_count may be read */
     _Atomic(uint32_t) generation; /* ggi_generation when it was initialised; see life.c */
@@ -120,7 +123,10 @@ struct gg_device {
     struct ggi_retired *pending;                /* under drain_lock */
     _Atomic(int) waiting;                       /* pending is not empty */
     pthread_mutex_t drain_lock;
-    _Atomic(int64_t) keeps;              /* owners that streams of this device still keep */
+    pthread_t opener;     /* the thread that opened it */
+    _Atomic(bool) shared; /* others have used it too: at the end one of them may be inside a call */
+    _Atomic(uint64_t) retired_pinned; /* bytes */
+    _Atomic(int64_t) keeps;           /* owners that streams of this device still keep */
     _Atomic(struct ggi_keep *) captured; /* owners of memory in graphs, which may run again at any time */
     _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
     struct ggi_ring *ring; /* pinned slots for small copies; made on first need */
@@ -170,6 +176,8 @@ void ggi_retire(struct gg_device *device, struct ggi_retired *item);
  * A driver's free may wait for the whole device, so such memory goes only while our streams are idle,
  * or where @p force says that waiting is the lesser evil (out of memory, shutdown). */
 void ggi_drain(struct gg_device *device, bool force);
+void ggi_drain_locked(struct gg_device *device,
+                      bool force); /* with drain_lock held; for the shutdown */
 
 /* ---- stream ---------------------------------------------------------------------------------------- */
 
@@ -183,6 +191,8 @@ struct gg_stream {
     uint64_t serial; /* never reused, unlike native handles */
     uint32_t flags;
     bool is_default, borrowed;
+    bool of_thread; /* the handle means this stream in `thread` only */
+    pthread_t thread;
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
     _Atomic(uint64_t) submitted, completed;
@@ -203,6 +213,16 @@ struct ggi_keep {
     void *owner;
 };
 
+/* Refused in another thread than the one that a stream of_thread belongs to. */
+gg_status ggi_stream_refuse(const gg_stream *stream);
+static inline gg_status ggi_stream_check(gg_stream *stream)
+{
+    gg_status status = ggi_check(stream->device);
+    if (!status && stream->of_thread && !pthread_equal(stream->thread, pthread_self()))
+        status = ggi_stream_refuse(stream);
+    return status;
+}
+
 gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
                          gg_stream **out);
 /* A reference, unless the last one is gone already. */
@@ -218,11 +238,13 @@ bool ggi_stream_passed(gg_stream *stream, uint64_t ticket, bool look);
 /* All up to @p ticket is done: somebody saw it. Lets go of what was kept for it. */
 void ggi_stream_advance(gg_stream *stream, uint64_t ticket);
 /* Make @p stream wait on the device for all that @p other has now. */
-gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other);
+gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted);
 /* The same up to @p ticket, if anything has to be done. */
 gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket);
 /* Record the marker now unless one is on its way, so that a later look is cheap. */
 void ggi_stream_mark(gg_stream *stream);
+/* Wait for all that is queued, whatever else happens: memory is about to be let go. */
+gg_status ggi_stream_settle(gg_stream *stream);
 /* Wait until @p ticket has passed, also where the native stream may be gone; looks at the hook. */
 gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket);
 /* Wait for all work. With @p hook the wait can end in GG_ERR_INTERRUPTED. */

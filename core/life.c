@@ -123,7 +123,7 @@ static bool alive(const struct gg_device *device)
 /* Results on their way to the host are worth a wait; a kernel that never ends is not. */
 static void wait_for_results(struct gg_device *device, uint64_t deadline)
 {
-    for (gg_stream *stream = device->streams; stream; stream = stream->next) {
+    for (gg_stream *stream = ggi_streams_of(device); stream; stream = stream->next) {
         uint64_t ticket = atomic_load(&stream->to_host);
         while (!ggi_stream_passed(stream, ticket, true) && ggi_now_ns() < deadline) {
             struct timespec pause = {0, 100000};
@@ -134,7 +134,7 @@ static void wait_for_results(struct gg_device *device, uint64_t deadline)
 
 static bool all_idle(struct gg_device *device)
 {
-    for (gg_stream *stream = device->streams; stream; stream = stream->next)
+    for (gg_stream *stream = ggi_streams_of(device); stream; stream = stream->next)
         if (!ggi_stream_passed(stream, atomic_load(&stream->submitted), true))
             return false;
     return true;
@@ -142,34 +142,45 @@ static bool all_idle(struct gg_device *device)
 
 static void destroy_spares(struct gg_device *device)
 {
+    pthread_mutex_lock(&device->spare_lock);
     for (int timing = 0; timing < 2; timing++)
         while (device->spares[timing] > 0)
             device->ops->event_destroy(device->spare[timing][--device->spares[timing]]);
+    pthread_mutex_unlock(&device->spare_lock);
 }
 
 /* What the user still holds needs the context: then it is left to the process. */
 static bool unheld(struct gg_device *device)
 {
-    return device->streams == device->default_stream && !device->default_stream->next &&
+    return ggi_streams_of(device) == device->default_stream && !device->default_stream->next &&
            !atomic_load(&device->blocks) && !atomic_load(&device->retired_blocks);
+}
+
+/* What the engine itself holds. Where other threads have used the device, one of them may be inside a
+ * call at this moment: then that is left to the process, too. */
+static void close_device(struct gg_device *device)
+{
+    ggi_ring_destroy(device);
+    ggi_drain_locked(device, true);
+    ggi_stream_strip(device->default_stream); /* gives its events to the spares */
+    destroy_spares(device);
+    if (unheld(device))
+        device->ops->device_close(atomic_load(&device->impl));
 }
 
 static void shut_device(struct gg_device *device, uint64_t deadline)
 {
     struct ggi_own own;
     ggi_own_begin(device, &own);
+    pthread_mutex_lock(&device->drain_lock); /* no stream is destroyed under the walks below */
     wait_for_results(device, deadline);
-    if (all_idle(device)) {
-        ggi_ring_destroy(device);
-        ggi_drain(device, true);
-        destroy_spares(device);
-        if (unheld(device)) {
-            ggi_stream_strip(device->default_stream);
-            device->ops->device_close(atomic_load(&device->impl));
-        }
-    } else {
-        ggi_drain(device, false);
-    }
+    bool idle = all_idle(device);
+    bool alone = !atomic_load(&device->shared) && pthread_equal(device->opener, pthread_self());
+    if (idle && alone)
+        close_device(device);
+    else
+        ggi_drain_locked(device, idle);
+    pthread_mutex_unlock(&device->drain_lock);
     ggi_own_end(device, &own);
 }
 

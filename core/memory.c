@@ -31,6 +31,8 @@ static void give_back(gg_memory *memory)
     ggi_end(device, GG_OP_mem_free, NULL, memory->nbytes, status);
     atomic_fetch_sub(&device->retired_blocks, 1);
     atomic_fetch_sub(&device->retired_bytes, memory->nbytes);
+    if (memory->kind == GG_MEMORY_PINNED)
+        atomic_fetch_sub(&device->retired_pinned, memory->nbytes);
 }
 
 static void memory_destroy(struct ggi_retired *self)
@@ -218,6 +220,8 @@ void gg_memory_release(gg_memory *memory)
         atomic_fetch_sub(&device->bytes, memory->nbytes);
         atomic_fetch_add(&device->retired_blocks, 1);
         atomic_fetch_add(&device->retired_bytes, memory->nbytes);
+        if (memory->kind == GG_MEMORY_PINNED)
+            atomic_fetch_add(&device->retired_pinned, memory->nbytes);
     }
     ggi_retire(device, &memory->retired);
 }
@@ -247,8 +251,8 @@ gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offs
     if (offset <= memory->nbytes && nbytes <= memory->nbytes - offset)
         return GG_OK;
     return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                    "%s: bytes %zu to %zu lie outside the memory's %zu bytes", what, offset,
-                    offset + nbytes, memory->nbytes);
+                    "%s: %zu bytes from offset %zu on do not fit into the memory's %zu bytes", what,
+                    nbytes, offset, memory->nbytes);
 }
 
 gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stats)

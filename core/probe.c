@@ -6,9 +6,12 @@
 
 /* ---- one backend; its lock is held in all of these ---- */
 
+/* What declined to look because nobody had named it looks when somebody has. */
 static bool is_final(const struct gg_backend *backend)
 {
-    return backend->record && backend->record->level == GG_ACTIVE;
+    const struct ggi_record *record = backend->record;
+    return record && record->level == GG_ACTIVE &&
+           !(record->declined && atomic_load(&backend->named));
 }
 
 /* Whether a parent initialised it, or was about to. What failed there is told as it is, and what was
@@ -81,6 +84,7 @@ static char *keep_text(const char *text)
 static void ask(struct gg_backend *backend, enum gg_probe_level level,
                 struct gg_probe_result *result)
 {
+    result->named = atomic_load(&backend->named);
     ggi_quiet(1);
     backend->ops.probe(level, result);
     ggi_quiet(-1);
@@ -111,6 +115,7 @@ static void initialise(struct gg_backend *backend, struct gg_probe_result *resul
     atomic_store(&backend->generation, atomic_load(&ggi_generation));
     backend->begun = true;
     ask(backend, GG_ACTIVE, result);
+    backend->begun = !result->declined;
     backend->library_path = keep_text(result->library_path);
     backend->library_version = keep_text(result->library_version);
     take_devices(backend, result);
@@ -134,6 +139,7 @@ static void probe(struct gg_backend *backend, enum gg_probe_level level)
     ggi_probe_log_free(&log);
     if (!record)
         return;
+    record->declined = result.declined != 0;
     replace_record(backend, record);
     if (level == GG_ACTIVE && result.status == GG_PROBE_AVAILABLE)
         atomic_store_explicit(&backend->opened, 1, memory_order_release);
@@ -315,7 +321,7 @@ static struct report_set *probe_all(struct gg_backend **all, size_t count, enum 
     ggi_text_begin(&why, nonsense, sizeof nonsense);
     const struct ggi_selection *selection = ggi_selection_of_variable(&variable, &why);
     for (size_t i = 0; i < count && good; i++) {
-        bool out = selection && ggi_selection_has(selection, all[i]->name) == selection->automatic;
+        bool out = selection && !ggi_selection_admits(selection, all[i]);
         good = add(set, record_of(all[i], level, out ? variable : NULL));
     }
     if (good && add_others(set, selection, nonsense))

@@ -24,34 +24,40 @@ bool ggi_stream_capturing(gg_stream *stream)
     ggi_quiet(1);
     gg_status status = device->ops->stream_capturing(stream->impl, &capturing);
     ggi_quiet(-1);
-    return status == GG_ERR_UNSUPPORTED ? stream->is_default : status || capturing;
+    return status == GG_ERR_UNSUPPORTED ? stream->is_default : !status && capturing;
 }
 
 /* ---- the marker: an event that is recorded behind the work and polled ---- */
 
 /* With stream->lock held. All work counted so far stands before the marker. */
-static void record_marker(gg_stream *stream)
+static bool record_marker(gg_stream *stream)
 {
     struct gg_device *device = stream->device;
     uint64_t ticket = atomic_load_explicit(&stream->submitted, memory_order_acquire);
     if (!stream->marker && ggi_event_take(device, false, &stream->marker))
-        return;
-    if (!device->ops->event_record(stream->marker, stream->impl))
-        stream->marker_ticket = ticket;
+        return false;
+    if (device->ops->event_record(stream->marker, stream->impl))
+        return false;
+    stream->marker_ticket = ticket;
+    return true;
 }
 
 /* With stream->lock held. */
 static void poll_marker(gg_stream *stream)
 {
-    if (!stream->marker_ticket || stream->device->ops->event_query(stream->marker))
+    if (!stream->marker_ticket)
+        return;
+    gg_status status = stream->device->ops->event_query(stream->marker);
+    if (status && status != GG_ERR_DEVICE_LOST)
         return;
     ggi_stream_advance(stream, stream->marker_ticket);
     stream->marker_ticket = 0;
 }
 
+/* Whose native handle means nothing by itself later, or elsewhere: only its marker is asked. */
 static bool ownerless(const gg_stream *stream)
 {
-    return stream->borrowed && !stream->release;
+    return (stream->borrowed && !stream->release) || stream->of_thread;
 }
 
 /* With stream->lock held: ask the driver, and leave a marker behind where work is under way. The
@@ -66,7 +72,7 @@ static void look_at(gg_stream *stream)
     if (ggi_stream_capturing(stream))
         return;
     gg_status status = stream->device->ops->stream_query(stream->impl);
-    if (!status)
+    if (!status || status == GG_ERR_DEVICE_LOST) /* on a lost device nothing runs any more */
         ggi_stream_advance(stream, before);
     else if (status == GG_NOT_READY)
         record_marker(stream);
@@ -108,8 +114,10 @@ uint64_t ggi_stream_submitted(gg_stream *stream)
     ggi_own_begin(stream->device, &own);
     pthread_mutex_lock(&stream->lock);
     poll_marker(stream);
-    record_marker(stream);
+    bool marked = record_marker(stream);
     pthread_mutex_unlock(&stream->lock);
+    if (!marked && ggi_stream_finish(stream, false) == GG_ERR_DEVICE_LOST)
+        ggi_stream_advance(stream, ticket);
     ggi_own_end(stream->device, &own);
     return ticket;
 }
@@ -129,11 +137,11 @@ void ggi_stream_strip(gg_stream *stream)
 /* ---- order between two streams ---- */
 
 /* With other->lock held: an event that stands behind all work counted on @p other. */
-static gg_status event_behind(gg_stream *other, struct gg_event_impl **out)
+static gg_status event_behind(gg_stream *other, bool counted, struct gg_event_impl **out)
 {
     struct gg_device *device = other->device;
     gg_status status = GG_OK;
-    if (ownerless(other) && other->marker) {
+    if (counted && ownerless(other) && other->marker) {
         *out = other->marker;
         return GG_OK;
     }
@@ -148,12 +156,12 @@ static gg_status event_behind(gg_stream *other, struct gg_event_impl **out)
     return ggi_end(device, GG_OP_event_record, other, 0, status);
 }
 
-gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other)
+gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
 {
     struct gg_device *device = stream->device;
     struct gg_event_impl *event = NULL;
     pthread_mutex_lock(&other->lock);
-    gg_status status = event_behind(other, &event);
+    gg_status status = event_behind(other, counted, &event);
     if (!status) {
         ggi_begin(device, GG_OP_stream_wait_event, stream, 0);
         status = device->ops->stream_wait_event(stream->impl, event);
@@ -185,7 +193,7 @@ gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket)
             GG_ERR_UNSUPPORTED,
             "stream is capturing: it would have to wait for work that another stream has "
             "not finished; synchronize that stream before the capture begins");
-    return capturing ? GG_OK : ggi_stream_fence(stream, other);
+    return capturing ? GG_OK : ggi_stream_fence(stream, other, true);
 }
 
 /* ---- what is let go when a ticket has passed ---- */

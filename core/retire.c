@@ -27,9 +27,12 @@ static bool collect(struct gg_device *device)
 static bool look_at_streams(struct gg_device *device)
 {
     bool idle = true;
-    for (gg_stream *stream = ggi_streams_of(device); stream; stream = stream->next)
+    for (gg_stream *stream = ggi_streams_of(device); stream; stream = stream->next) {
         if (!ggi_stream_passed(stream, atomic_load(&stream->submitted), true))
             idle = false;
+        if (atomic_load(&stream->keeps)) /* one may have come after its ticket had passed */
+            ggi_stream_release_keeps(stream, false);
+    }
     return idle;
 }
 
@@ -56,19 +59,26 @@ static bool anything(struct gg_device *device)
            atomic_load_explicit(&device->keeps, memory_order_relaxed);
 }
 
-void ggi_drain(struct gg_device *device, bool force)
+void ggi_drain_locked(struct gg_device *device, bool force)
 {
     struct ggi_own own;
-    if (!anything(device) || pthread_mutex_trylock(&device->drain_lock))
-        return;
     ggi_own_begin(device, &own);
     bool idle = look_at_streams(device);
+    force = force || atomic_load(&device->retired_pinned) > GGI_PINNED_BACKLOG;
     do {
         collect(device);
         sweep(device, idle || force);
     } while (atomic_load(&device->retired)); /* destroying memory lets go of streams */
     atomic_store(&device->waiting, device->pending != NULL);
     ggi_own_end(device, &own);
+}
+
+void ggi_drain(struct gg_device *device, bool force)
+{
+    if (!anything(device) || pthread_mutex_trylock(&device->drain_lock))
+        return;
+    if (!atomic_load(&ggi_down))
+        ggi_drain_locked(device, force);
     pthread_mutex_unlock(&device->drain_lock);
 }
 

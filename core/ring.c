@@ -30,14 +30,14 @@ static gg_status fill_ring(struct gg_device *device, struct ggi_ring *ring)
 {
     void *memory;
     struct ggi_own own;
-    ggi_own_begin(device, &own);
+    ggi_relax_begin(device, &own);
+    ggi_begin(device, GG_OP_mem_alloc, NULL, RING_SIZE);
     gg_status status =
         device->ops->mem_alloc(atomic_load(&device->impl), GG_MEMORY_PINNED, RING_SIZE, &memory);
-    ggi_own_end(device, &own);
+    status = ggi_end(device, GG_OP_mem_alloc, NULL, RING_SIZE, status);
+    ggi_relax_end(device, &own);
     if (status)
-        return ggi_fail(status, "%s:%d: no %zu bytes of pinned memory for small copies (%s)",
-                        device->backend->name, (int)device->ordinal, RING_SIZE,
-                        gg_status_message(status));
+        return status;
     ring->memory = memory;
     char *words = ring->memory + (size_t)SLOTS * GGI_SLOT_SIZE;
     for (unsigned i = 0; i < SLOTS; i++) {

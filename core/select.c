@@ -90,6 +90,14 @@ bool ggi_selection_has(const struct ggi_selection *selection, const char *name)
     return false;
 }
 
+bool ggi_selection_admits(const struct ggi_selection *selection, struct gg_backend *backend)
+{
+    bool has = ggi_selection_has(selection, backend->name);
+    if (has && !selection->automatic)
+        atomic_store(&backend->named, true);
+    return has != selection->automatic;
+}
+
 /* ---- the variable ---- */
 
 static void read_variable(void)
@@ -155,6 +163,8 @@ static gg_status choose_named(const struct ggi_selection *selection, struct choi
     gg_status status = GG_OK;
     for (size_t i = 0; i < selection->count && !status && !choice->backend; i++) {
         struct gg_backend *backend = ggi_backend_named(selection->names[i]);
+        if (backend)
+            atomic_store(&backend->named, true);
         status = backend ? try_one(choice, backend) : try_missing(choice, selection->names[i]);
     }
     return status;

@@ -140,10 +140,12 @@ gg_status gg_stream_borrow(gg_device *device, uint64_t native, void (*release)(v
         return GG_OK;
     }
     if (!status)
-        status = adopt(device, impl, flags, out);
+        status = adopt(device, impl, flags & GG_STREAM_NONBLOCKING, out);
     if (status)
         return status;
     (*out)->borrowed = true;
+    (*out)->of_thread = flags & GG_STREAM_OF_THREAD;
+    (*out)->thread = pthread_self();
     (*out)->release = release;
     (*out)->owner = owner;
     return GG_OK;
@@ -201,11 +203,19 @@ gg_status gg_stream_priority_range(gg_device *device, int32_t *least, int32_t *g
 
 /* ---- asking and waiting ---- */
 
+gg_status ggi_stream_refuse(const gg_stream *stream)
+{
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s:%d: the per-thread default stream was borrowed in another thread and means "
+                    "another stream here: borrow it in this thread",
+                    stream->device->backend->name, (int)stream->device->ordinal);
+}
+
 gg_status gg_stream_query(gg_stream *stream)
 {
     struct gg_device *device = stream->device;
     uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
-    gg_status status = ggi_check(device);
+    gg_status status = ggi_stream_check(stream);
     if (status)
         return status;
     ggi_begin(device, GG_OP_stream_query, stream, 0);
@@ -221,7 +231,7 @@ static gg_status wait_slice(gg_stream *stream, uint64_t timeout_ns)
 {
     struct gg_device *device = stream->device;
     uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
-    gg_status status = ggi_check(device);
+    gg_status status = ggi_stream_check(stream);
     if (status)
         return status;
     ggi_begin(device, GG_OP_stream_wait, stream, 0);
@@ -245,7 +255,8 @@ static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hoo
                             "the wait was interrupted; the queued work goes on");
         if (now - start >= timeout_ns)
             return GG_NOT_READY;
-        status = wait_slice(stream, GGI_SLICE_NS);
+        uint64_t left = timeout_ns - (now - start);
+        status = wait_slice(stream, left < GGI_SLICE_NS ? left : GGI_SLICE_NS);
     }
     return status;
 }
@@ -255,10 +266,22 @@ gg_status ggi_stream_finish(gg_stream *stream, bool hook)
     return wait_in_slices(stream, GG_FOREVER, hook);
 }
 
+gg_status ggi_stream_settle(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    gg_status status;
+    do
+        status = device->ops->stream_wait(stream->impl, GGI_SLICE_NS);
+    while (status == GG_NOT_READY);
+    if (status && status != GG_ERR_DEVICE_LOST)
+        device->ops->device_synchronize(atomic_load(&device->impl));
+    return ggi_end(device, GG_OP_stream_wait, stream, 0, status);
+}
+
 gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
 {
     gg_status status = GG_OK;
-    if (!stream->borrowed || stream->release)
+    if (!stream->of_thread && (!stream->borrowed || stream->release))
         return ggi_stream_finish(stream, true);
     while (!status && !ggi_stream_passed(stream, ticket, true)) {
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
@@ -281,7 +304,7 @@ gg_status gg_stream_wait(gg_stream *stream, uint64_t timeout_ns)
 gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event)
 {
     struct gg_device *device = stream->device;
-    gg_status status = ggi_check(device);
+    gg_status status = ggi_stream_check(stream);
     if (status)
         return status;
     if (event->device->backend != device->backend)
@@ -300,7 +323,9 @@ gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event)
 
 gg_status gg_stream_wait_stream(gg_stream *stream, gg_stream *other)
 {
-    gg_status status = ggi_check(stream->device);
+    gg_status status = ggi_stream_check(stream);
+    if (!status)
+        status = ggi_stream_check(other);
     if (status)
         return status;
     if (other->device->backend != stream->device->backend)
@@ -308,15 +333,17 @@ gg_status gg_stream_wait_stream(gg_stream *stream, gg_stream *other)
                         stream->device->backend->name, other->device->backend->name);
     if (stream == other)
         return GG_OK;
-    return ggi_stream_fence(stream, other);
+    return ggi_stream_fence(stream, other, false);
 }
 
 gg_status gg_stream_host_func(gg_stream *stream, void (*function)(void *), void *argument)
 {
     struct gg_device *device = stream->device;
-    gg_status status = ggi_check(device);
+    gg_status status = ggi_stream_check(stream);
     if (status)
         return status;
+    if (!function)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "gg_stream_host_func: the function is NULL");
     if (!device->ops->stream_host_func)
         return ggi_unsupported(device, GG_OP_stream_host_func);
     ggi_begin(device, GG_OP_stream_host_func, stream, 0);

@@ -69,16 +69,24 @@ void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket)
 }
 
 /* One use that @p stream has not yet been made to wait for, with a reference. */
-static bool next_use(gg_memory *memory, const gg_stream *stream, uint32_t *at, struct ggi_use *out)
+static bool next_use(gg_memory *memory, const gg_stream *stream, uint64_t *after,
+                     struct ggi_use *out)
 {
     bool found = false;
     pthread_mutex_lock(&memory->lock);
-    while (*at < memory->use_count && !found) {
-        *out = memory->uses[(*at)++];
-        found = out->stream != stream && !ggi_stream_passed(out->stream, out->ticket, false);
+    for (uint32_t i = 0; i < memory->use_count; i++) {
+        struct ggi_use use = memory->uses[i];
+        if (use.stream == stream || use.stream->serial <= *after ||
+            (found && use.stream->serial > out->stream->serial) ||
+            ggi_stream_passed(use.stream, use.ticket, false))
+            continue;
+        *out = use;
+        found = true;
     }
-    if (found)
+    if (found) {
         gg_stream_retain(out->stream);
+        *after = out->stream->serial;
+    }
     pthread_mutex_unlock(&memory->lock);
     return found;
 }
@@ -87,8 +95,8 @@ gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream)
 {
     struct ggi_use use;
     gg_status status = GG_OK;
-    uint32_t at = 0;
-    while (!status && next_use(memory, stream, &at, &use)) {
+    uint64_t after = 0;
+    while (!status && next_use(memory, stream, &after, &use)) {
         status = ggi_stream_after(stream, use.stream, use.ticket);
         gg_stream_release(use.stream);
     }
@@ -98,8 +106,8 @@ gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream)
 /* Any use that is not over, with a reference to its stream. */
 static bool any_use(gg_memory *memory, struct ggi_use *out)
 {
-    uint32_t at = 0;
-    return next_use(memory, NULL, &at, out);
+    uint64_t after = 0;
+    return next_use(memory, NULL, &after, out);
 }
 
 gg_status gg_memory_wait(gg_memory *memory)
@@ -117,7 +125,7 @@ gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream)
 {
     gg_status status = ggi_check(memory->device);
     if (!status)
-        status = ggi_check(stream->device);
+        status = ggi_stream_check(stream);
     if (status)
         return status;
     if (ggi_stream_capturing(stream))

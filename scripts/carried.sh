@@ -4,7 +4,8 @@
 # WHEEL       the wheel
 # WHEELHOUSE  folder of further wheels: pytest, hypothesis (NumPy must be there already, or lie in it)
 # TESTS       folder of the C tests; empty: none
-# RUNS        where: host, cuda-sim (needs TESTS), cuda
+# RUNS        where: host, cuda, hip; with TESTS also cuda-sim, hip-sim-5, -6, -7, and hip-shim: the hip
+#             backend on NVIDIA's driver, through a library with HIP's names
 # PYTHON      an interpreter of 3.11 or newer
 set -u
 cd "$(dirname "$0")/.."
@@ -35,15 +36,20 @@ in_run() { # RUN COMMAND...
     cuda) env GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda "$@" ;;
     cuda-sim) env GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda \
         GPUGLUE_CUDA_LIBRARY="$tests/tests/sim/cuda/libcuda.so.1" "$@" ;;
-    *) echo "unknown run $run; there are host, cuda-sim and cuda" && return 1 ;;
+    hip) env GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip "$@" ;;
+    hip-shim) env GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip \
+        GPUGLUE_HIP_LIBRARY="$tests/tests/shim/libamdhip64.so.6" "$@" ;;
+    hip-sim-*) env GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip \
+        GPUGLUE_HIP_LIBRARY="$tests/tests/sim/hip${run#hip-sim-}/libamdhip64.so.${run#hip-sim-}" "$@" ;;
+    *) echo "unknown run $run; there are host, cuda, cuda-sim, hip, hip-shim, hip-sim-5, -6 and -7" && return 1 ;;
     esac
 }
 
 c_tests() { # RUN: every suite, all of them even after a failure
     local status=0 file
     for file in "$tests"/tests/conformance_*; do
-        echo "-- ${file##*/} ${1%-sim}"
-        timeout 300 env LD_LIBRARY_PATH="$tests/lib" "$file" "${1%-sim}" || status=1
+        echo "-- ${file##*/} ${1%%-*}"
+        timeout 300 env LD_LIBRARY_PATH="$tests/lib" "$file" "${1%%-*}" || status=1
     done
     return $status
 }

@@ -73,3 +73,30 @@ if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
 fi
 say "installing scripts/requirements-$purpose.txt into .venv"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "scripts/requirements-$purpose.txt"
+
+# AMD's headers of HIP 5, out of Debian's package, unpacked and not installed. Without them the simulated
+# HIP and its tests are left out; .venv/no-hip says why, and so does the summary of `make test`.
+fetch_hip() (
+    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || fail_hip "this is no Debian"
+    cd .venv/hip || exit 1
+    refresh=(apt-get update -qq -o Acquire::Check-Valid-Until=false)
+    apt-get download -qq libamdhip64-dev 2>/dev/null || { "${refresh[@]}" && apt-get download -qq libamdhip64-dev; } ||
+        fail_hip "the archive does not give libamdhip64-dev"
+    dpkg-deb -x libamdhip64-dev_*.deb . || fail_hip "libamdhip64-dev cannot be unpacked"
+    grep -q 'HIP_VERSION_MAJOR 5' usr/include/hip/hip_version.h || fail_hip "libamdhip64-dev here is not of HIP 5"
+)
+
+fail_hip() {
+    echo "$1" >&2
+    exit 1
+}
+
+if [ "$purpose" = test ] && [ ! -s .venv/hip-include ]; then
+    rm -rf .venv/hip .venv/no-hip
+    mkdir -p .venv/hip
+    if why=$(fetch_hip 2>&1); then
+        echo "$PWD/.venv/hip/usr/include" >.venv/hip-include
+    else
+        echo "no headers of HIP 5: ${why##*$'\n'}" | tee .venv/no-hip
+    fi
+fi

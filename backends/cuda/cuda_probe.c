@@ -2,18 +2,12 @@
  * CUDA is there. */
 #include "cuda_probe.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"};
+static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm", NULL};
 
-static const struct verdict {
-    int code;
-    gg_probe_status status;
-    const char *sentence;
-} verdicts[] = {
+static const struct twin_verdict verdicts[] = {
     {CUDA_ERROR_STUB_LIBRARY, GG_PROBE_DRIVER_STUB,
      "this libcuda is the toolkit's stub and not the driver: take the folder `stubs` out of "
      "LD_LIBRARY_PATH and of ldconfig's folders, or set GPUGLUE_CUDA_LIBRARY to the driver's "
@@ -47,44 +41,17 @@ static const struct verdict {
     {CUDA_ERROR_OPERATING_SYSTEM, GG_PROBE_INIT_FAILED,
      "the operating system refused a call of the driver: see `dmesg`, and the limits of the "
      "container"},
+    {0, GG_PROBE_INIT_FAILED, NULL},
 };
-
-static const struct verdict *find_verdict(int code)
-{
-    static const struct verdict other = {0, GG_PROBE_INIT_FAILED, "the driver could not start"};
-    const int wanted = code ? code : CUDA_ERROR_NO_DEVICE;
-    for (size_t i = 0; i < sizeof verdicts / sizeof verdicts[0]; i++)
-        if (verdicts[i].code == wanted)
-            return &verdicts[i];
-    return &other;
-}
-
-/* A device node that is there and may not be used; the driver itself only says that it failed. */
-static const char *refused_node(void)
-{
-    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
-        if (access(nodes[i], R_OK | W_OK) && (errno == EACCES || errno == EPERM))
-            return nodes[i];
-    return NULL;
-}
-
-static void append_mask(const char *variable, char *reason, size_t size)
-{
-    const char *value = twin_host->get_env(variable);
-    const size_t used = strlen(reason);
-    if (value)
-        snprintf(reason + used, size - used,
-                 "; %s is set to \"%s\": unset it, or name a device that exists", variable, value);
-}
 
 void cuda_explain(int code, struct gg_probe_result *result)
 {
-    const struct verdict *verdict = find_verdict(code);
-    const char *name = twin_code_name(code), *node = NULL;
-    result->status = verdict->status;
+    const struct twin_verdict *verdict =
+        twin_find_verdict(verdicts, code ? code : CUDA_ERROR_NO_DEVICE);
+    const char *node = NULL;
     result->vendor_code = code;
     if (verdict->status == GG_PROBE_NO_DEVICE || verdict->status == GG_PROBE_INIT_FAILED)
-        node = refused_node();
+        node = twin_refused_node(nodes);
     if (node) {
         result->status = GG_PROBE_PERMISSION_DENIED;
         snprintf(
@@ -94,23 +61,12 @@ void cuda_explain(int code, struct gg_probe_result *result)
             node, code, node);
         return;
     }
-    if (code)
-        snprintf(result->reason, sizeof result->reason, "%s (the driver answered %d, %s)",
-                 verdict->sentence, code, name ? name : "a code that is not known here");
-    else
-        snprintf(result->reason, sizeof result->reason, "%s (it counted 0)", verdict->sentence);
+    twin_say(verdict, code, result);
     if (verdict->status == GG_PROBE_NO_DEVICE)
-        append_mask("CUDA_VISIBLE_DEVICES", result->reason, sizeof result->reason);
+        twin_append_mask("CUDA_VISIBLE_DEVICES", result);
 }
 
 /* ---- notes -------------------------------------------------------------------------------------- */
-
-static void note_mask(const char *variable, struct gg_probe_log *log)
-{
-    const char *value = twin_host->get_env(variable);
-    if (value)
-        twin_host->note(log, "%s is set to \"%s\"", variable, value);
-}
 
 /* Hints only: WSL and Jetson have none of these nodes and work. */
 static void note_nodes(const struct gg_probe_result *result)
@@ -131,8 +87,8 @@ static void note_nodes(const struct gg_probe_result *result)
                         "%s is there although libcuda is not: a container needs the driver "
                         "capability `compute` (NVIDIA_DRIVER_CAPABILITIES=compute,utility)",
                         nodes[0]);
-    note_mask("NVIDIA_VISIBLE_DEVICES", result->log);
-    note_mask("NVIDIA_DRIVER_CAPABILITIES", result->log);
+    twin_note_mask("NVIDIA_VISIBLE_DEVICES", result);
+    twin_note_mask("NVIDIA_DRIVER_CAPABILITIES", result);
 }
 
 static void note_runtime_version(const struct gg_library *library, int driver,
@@ -186,7 +142,7 @@ static void note_runtime(enum gg_probe_level level, int driver, struct gg_probe_
 
 void cuda_remark(enum gg_probe_level level, int version, const struct gg_probe_result *result)
 {
-    note_mask("CUDA_VISIBLE_DEVICES", result->log);
+    twin_note_mask("CUDA_VISIBLE_DEVICES", result);
     if (result->status != GG_PROBE_AVAILABLE && result->status != GG_PROBE_NOT_PROBED)
         note_nodes(result);
     note_runtime(level, version, result->log);

@@ -42,7 +42,7 @@ void twin_device_leave(void *saved)
 int32_t twin_device_current(void)
 {
     void *current = NULL;
-    if (!twin_device_count || twin.context_get(&current) || !current)
+    if (!twin_device_count || twin_clear(twin.context_get(&current)) || !current)
         return -1;
     for (int i = 0; i < twin_device_count; i++)
         if (atomic_load_explicit(&twin_contexts[i], memory_order_relaxed) == current)
@@ -61,7 +61,7 @@ static gg_status get_device(int32_t ordinal, int *device)
 /* "0000:65:00.0" in lower case, as sysfs spells it; "" where the driver does not say. */
 static void get_pci(int device, char *out, size_t size)
 {
-    if (!twin_driver.device_pci || twin_driver.device_pci(out, (int)size, device))
+    if (!twin_driver.device_pci || twin_clear(twin_driver.device_pci(out, (int)size, device)))
         out[0] = '\0';
     for (char *c = out; *c; c++)
         if (*c >= 'A' && *c <= 'F')
@@ -78,10 +78,10 @@ static int get_facts(int device, struct gg_device_info *info)
         code = twin_driver.device_total(&total, device);
     if (!code)
         code = twin.device_arch(device, info->arch, sizeof info->arch);
-    if (!code)
-        code = twin.device_uuid(device, info->uuid, &known);
-    if (!code)
-        code = twin_driver.device_attribute(&integrated, twin.integrated, device);
+    if (!code && twin.device_uuid(device, info->uuid, &known))
+        known = false;
+    if (!code && twin_driver.device_attribute(&integrated, twin.integrated, device))
+        integrated = 0;
     get_pci(device, info->pci_bus_id, sizeof info->pci_bus_id);
     info->total_memory = total;
     info->flags = GG_DEVICE_SHARED_DEFAULT | (integrated ? (uint32_t)GG_DEVICE_INTEGRATED : 0) |
@@ -115,7 +115,8 @@ gg_status twin_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t
     if (status)
         return status;
     const int code = twin_driver.device_attribute(&number, twin.attributes[attribute], device);
-    if (code == twin.invalid_value) /* the driver is older than the attribute, or has dropped it */
+    if (twin_clear(code) ==
+        twin.invalid_value) /* the driver is older than the attribute, or has dropped it */
         return twin_host->fail(GG_ERR_UNSUPPORTED, NULL, "the driver does not know attribute %d",
                                twin.attributes[attribute]);
     if (code)
@@ -167,7 +168,7 @@ int32_t twin_device_supports(struct gg_device_impl *device, gg_op op)
         if (optional[i].op != op)
             continue;
         memcpy(&function, (const char *)&twin_driver + optional[i].slot, sizeof function);
-        return function != NULL;
+        return function || (op == GG_OP_stream_host_func && twin.host_func && twin.supports(op));
     }
     return twin.supports(op);
 }

@@ -44,6 +44,7 @@ gg_status twin_fail(int code, const char *format, ...)
 {
     char figures[384];
     va_list arguments;
+    twin_clear(code);
     if (code == twin.not_ready)
         return GG_NOT_READY;
     const struct twin_error *row = find_error(code);
@@ -78,6 +79,7 @@ bool twin_is_gone(int code)
 void twin_forget(int code, const char *what)
 {
     const char *name = twin_code_name(code);
+    twin_clear(code);
     if (code && !twin_is_gone(code))
         twin_host->log(GG_LOG_DEBUG, twin.name, "%s: %s (%d)", what, name ? name : "unknown code",
                        code);
@@ -100,11 +102,26 @@ static gg_probe_status resolve(const struct gg_library *library, struct gg_probe
     return status;
 }
 
+static const char *reason_not_to_search(const struct gg_probe_result *result)
+{
+    const char *path = twin_host->get_env(twin.library.variable);
+    return !twin.in_vain || result->named || (path && *path) ? NULL : twin.in_vain();
+}
+
 static gg_probe_status find_library(struct gg_probe_result *result)
 {
     struct gg_library library = {.struct_size = sizeof library};
-    gg_probe_status status = twin_host->library_open(&twin.library, result->log, &library,
-                                                     result->reason, sizeof result->reason);
+    struct gg_library_spec spec = twin.library;
+    const char *in_vain = reason_not_to_search(result);
+    if (in_vain)
+        spec.flags |= GG_LIBRARY_ONLY_MAPPED;
+    gg_probe_status status = twin_host->library_open(&spec, result->log, &library, result->reason,
+                                                     sizeof result->reason);
+    if (status == GG_PROBE_LIBRARY_NOT_FOUND && in_vain) {
+        snprintf(result->reason, sizeof result->reason, "%s", in_vain);
+        result->declined = 1;
+        return GG_PROBE_NO_DEVICE;
+    }
     if (status != GG_PROBE_AVAILABLE)
         return status;
     snprintf(result->library_path, sizeof result->library_path, "%s", library.path);
@@ -150,7 +167,7 @@ static void keep_count(int count, struct gg_probe_result *result)
 static int initialise(struct gg_probe_result *result)
 {
     int count = 0;
-    int code = twin_driver.init(0);
+    int code = twin_clear(twin_driver.init(0));
     if (code)
         twin.explain(code, result);
     const int version = find_version(result);
@@ -160,7 +177,7 @@ static int initialise(struct gg_probe_result *result)
         refuse_version(result);
         return version;
     }
-    code = twin_driver.device_count(&count);
+    code = twin_clear(twin_driver.device_count(&count));
     if (code || count < 1)
         twin.explain(code, result);
     else

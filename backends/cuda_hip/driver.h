@@ -21,7 +21,7 @@ _Static_assert(sizeof(size_t) == sizeof(unsigned long long), "64-bit only");
 /* ---- the driver's functions -------------------------------------------------------------------- */
 
 struct twin_driver {
-#define FN(slot, parameters, cuda, hip, need, context) int(*slot) parameters;
+#define FN(slot, parameters, first, second, need, context) int(*slot) parameters;
 #include "driver.def"
 #undef FN
 };
@@ -30,7 +30,7 @@ enum twin_context { TWIN_ANYWHERE, TWIN_STREAM, TWIN_DEVICE };
 
 /* The context column: TWIN_AT_copy_h2d and so on. */
 enum twin_row {
-#define FN(slot, parameters, cuda, hip, need, context) TWIN_AT_##slot = context,
+#define FN(slot, parameters, first, second, need, context) TWIN_AT_##slot = context,
 #include "driver.def"
 #undef FN
 };
@@ -41,6 +41,13 @@ struct twin_error {
     int code;
     gg_status status;
     const char *name, *text;
+};
+
+/* What a code of init or device_count means for a user, and what to do about it. */
+struct twin_verdict {
+    int code;
+    gg_probe_status status;
+    const char *sentence;
 };
 
 /* Everything in which the two differ: numbers, and functions where the prototypes do. Functions that
@@ -65,12 +72,16 @@ struct twin {
     bool writes_words;  /* write_word takes any device memory */
     bool frees_ordered; /* mem_free_ordered takes memory of mem_alloc, and waits for nothing */
     int version_min;
-    /* Handles that name no stream object. 0 and 1 mean the default stream to everyone. */
-    uintptr_t default_stream, per_thread_stream; /* per_thread_stream 0: there is none */
+    /* Handles that name no stream object. To everyone 0 and 1 mean the default stream and 2 means the
+     * per-thread one; per_thread_stream 0: it is not taken. */
+    uintptr_t default_stream, per_thread_stream;
 
     void (*version_text)(int version, char *out, size_t size);
     /* Status and reason for a code of init or device_count. */
     void (*explain)(int code, struct gg_probe_result *result);
+    /* Why it would be in vain to search for the library on this machine; NULL, or NULL returned: it is
+     * searched for. A user who names the backend is obeyed all the same. */
+    const char *(*in_vain)(void);
     /* Notes beside the verdict: masks, device nodes, other runtimes. */
     void (*remark)(enum gg_probe_level level, int version, const struct gg_probe_result *result);
 
@@ -89,6 +100,11 @@ struct twin {
     /* Record behind all work of a context. */
     int (*context_record)(void *context, void *event);
     int (*pointer_info)(const void *pointer, struct gg_pointer_info *info);
+    /* In place of host_func where the driver has no such row; NULL: nothing is. */
+    int (*host_func)(void *stream, void (*function)(void *), void *argument);
+    /* Where a failed call leaves its code in the thread, for whoever asks next for the last error: take
+     * it away, other code must not stumble on a failure or a "not ready" of ours. NULL: none is left. */
+    void (*clear_error)(void);
     /* Whether an optional operation made of these functions has what it needs. */
     bool (*supports)(gg_op op);
 };
@@ -141,6 +157,26 @@ const char *twin_code_name(int code); /* of our own table: needs no driver; NULL
 /* A call that nobody can be told the failure of. */
 void twin_forget(int code, const char *what);
 
+/* Passes on a code that is not told to anybody as it is; twin_fail and twin_forget clear by themselves. */
+static inline int twin_clear(int code)
+{
+    if (code && twin.clear_error)
+        twin.clear_error();
+    return code;
+}
+
+/* ---- why a driver does not serve: why.c ------------------------------------------------------------ */
+
+/* The row of @p code, or a general one. The list ends with a row of no sentence. */
+const struct twin_verdict *twin_find_verdict(const struct twin_verdict *verdicts, int code);
+/* A device node that is there and may not be used; drivers only say that they failed. NULL: none. */
+const char *twin_refused_node(const char *const *nodes);
+/* Status and reason of a verdict; "(the driver answered …)" is added. */
+void twin_say(const struct twin_verdict *verdict, int code, struct gg_probe_result *result);
+/* A variable that is set and hides devices, in the reason or as a note. */
+void twin_append_mask(const char *variable, struct gg_probe_result *result);
+void twin_note_mask(const char *variable, const struct gg_probe_result *result);
+
 /* ---- contexts: device.c -------------------------------------------------------------------------- */
 
 struct twin_guard {
@@ -174,13 +210,13 @@ static inline void twin_leave(const struct twin_guard *guard)
 /* Ask @p query about @p object until it is done, fails, or @p timeout_ns have passed: a code. */
 int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns);
 /* The same for all that the device's default stream has now: its own query is slow, an event's not. */
-int twin_poll_default(struct gg_device_impl *device, uint64_t timeout_ns);
+int twin_poll_stream(const struct gg_stream_impl *stream, uint64_t timeout_ns);
 void twin_fences_destroy(struct gg_device_impl *device);
 
 /* ---- freeing without waiting: memory.c ------------------------------------------------------------ */
 
 bool twin_frees_ordered(void);
-/* Wait until what was freed so far is free: it only ever waits for frees. */
+/* Give what was freed so far a moment to be free. */
 void twin_finish_frees(struct gg_device_impl *device);
 
 /* ---- the table's functions ---------------------------------------------------------------------- */

@@ -3,6 +3,9 @@
 
 #include <inttypes.h>
 
+/* Frees take microseconds, but a driver may keep them behind a host function of somebody's. */
+#define FREES_NS 20000000u
+
 static gg_status no_device_memory(struct gg_device_impl *device, int code, size_t nbytes)
 {
     struct twin_guard guard;
@@ -23,9 +26,12 @@ bool twin_frees_ordered(void)
 
 void twin_finish_frees(struct gg_device_impl *device)
 {
-    if (device->free_stream)
-        twin_forget(twin_poll(twin_driver.stream_query, device->free_stream, false, UINT64_MAX),
-                    "waiting for memory to be freed");
+    int code;
+    if (!device->free_stream)
+        return;
+    code = twin_poll(twin_driver.stream_query, device->free_stream, false, FREES_NS);
+    if (code != twin.not_ready)
+        twin_forget(code, "waiting for memory to be freed");
 }
 
 static int alloc_or_retry(struct gg_device_impl *device, size_t nbytes, void **pointer)
@@ -33,6 +39,7 @@ static int alloc_or_retry(struct gg_device_impl *device, size_t nbytes, void **p
     int code = twin_driver.mem_alloc(pointer, nbytes);
     if (code != twin.out_of_memory || !device->free_stream)
         return code;
+    twin_clear(code);
     twin_finish_frees(device); /* some of it may be on its way back */
     return twin_driver.mem_alloc(pointer, nbytes);
 }

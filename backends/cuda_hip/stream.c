@@ -51,9 +51,9 @@ static uint32_t foreign_flags(const struct gg_stream_impl *stream)
     if (stream->enters)
         return 0;
     if (twin_driver.stream_capturing &&
-        (twin_driver.stream_capturing(stream->native, &capturing) || capturing))
+        (twin_clear(twin_driver.stream_capturing(stream->native, &capturing)) || capturing))
         return GG_STREAM_NONBLOCKING;
-    if (!twin_driver.stream_flags || twin_driver.stream_flags(stream->native, &flags))
+    if (!twin_driver.stream_flags || twin_clear(twin_driver.stream_flags(stream->native, &flags)))
         return GG_STREAM_NONBLOCKING;
     return flags & twin.stream_nonblocking ? (uint32_t)GG_STREAM_NONBLOCKING : 0;
 }
@@ -66,13 +66,16 @@ gg_status twin_stream_borrow(struct gg_device_impl *device, uint64_t native, uin
         *is_default = 1;
         return twin_stream_default(device, out);
     }
+    if (native == 2 && !twin.per_thread_stream)
+        return twin_host->fail(GG_ERR_UNSUPPORTED, NULL,
+                               "handle 2 names a per-thread stream, which this backend has not");
     struct gg_stream_impl *stream = calloc(1, sizeof *stream);
     if (!stream)
         return twin_no_memory(sizeof *stream, "a borrowed stream");
     const bool special = native == twin.per_thread_stream;
     *stream = (struct gg_stream_impl){
         .native = (void *)(uintptr_t)native, .device = device, .enters = special ? device : NULL};
-    *flags = foreign_flags(stream);
+    *flags = foreign_flags(stream) | (special ? (uint32_t)GG_STREAM_OF_THREAD : 0);
     *is_default = 0;
     *out = stream;
     return GG_OK;
@@ -99,11 +102,9 @@ gg_status twin_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)
 {
     struct twin_guard guard;
     struct gg_device_impl *device = stream->device;
-    int code = twin_enter(&guard, TWIN_AT_stream_query, device, stream);
-    if (!code && stream == &device->default_stream)
-        code = twin_poll_default(device, timeout_ns);
-    else if (!code)
-        code = twin_poll(twin_driver.stream_query, stream->native, false, timeout_ns);
+    int code = twin_switch(device, &guard); /* a fence may have to be made */
+    if (!code)
+        code = twin_poll_stream(stream, timeout_ns);
     twin_leave(&guard);
     return code ? twin_fail(code, "waiting for a stream") : GG_OK;
 }
@@ -158,11 +159,14 @@ gg_status twin_stream_host_func(struct gg_stream_impl *stream, void (*function)(
                                 void *argument)
 {
     struct twin_guard guard;
-    if (!twin_driver.host_func)
+    int (*queue)(void *stream, void (*function)(void *), void *argument) = twin_driver.host_func;
+    if (!queue)
+        queue = twin.host_func;
+    if (!queue)
         return twin_missing(offsetof(struct twin_driver, host_func));
     int code = twin_enter(&guard, TWIN_AT_host_func, stream->device, stream);
     if (!code)
-        code = twin_driver.host_func(stream->native, function, argument);
+        code = queue(stream->native, function, argument);
     twin_leave(&guard);
     return code ? twin_fail(code, "queueing a host function") : GG_OK;
 }

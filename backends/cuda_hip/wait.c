@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#define PAUSE_SHARE 64u /* of the time waited so far */
+#define PAUSE_SHARE 256u /* of the time waited so far: a copy of 256 MiB is still spun for */
 #define PAUSE_MIN_NS 20000u
 #define PAUSE_MAX_NS 1000000u
 
@@ -30,18 +30,26 @@ static void pause_after(uint64_t waited, bool sleep_at_once, uint64_t left)
     nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
 }
 
+static int poll_on(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns)
+{
+    const uint64_t start = now_ns();
+    int code = twin.not_ready;
+    for (uint64_t waited = 0; waited < timeout_ns; waited = now_ns() - start) {
+        pause_after(waited, sleep_at_once, timeout_ns - waited);
+        code = query(object);
+        if (code != twin.not_ready)
+            break;
+    }
+    return code;
+}
+
 int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns)
 {
     int code = query(object);
     if (code != twin.not_ready || timeout_ns == 0)
         return code;
-    const uint64_t start = now_ns();
-    for (uint64_t waited = 0; waited < timeout_ns; waited = now_ns() - start) {
-        pause_after(waited, sleep_at_once, timeout_ns - waited);
-        code = query(object);
-        if (code != twin.not_ready)
-            return code;
-    }
+    code = poll_on(query, object, sleep_at_once, timeout_ns);
+    twin_clear(twin.not_ready);
     return code;
 }
 
@@ -75,18 +83,19 @@ void twin_fences_destroy(struct gg_device_impl *device)
                     "destroying an event");
 }
 
-int twin_poll_default(struct gg_device_impl *device, uint64_t timeout_ns)
+int twin_poll_stream(const struct gg_stream_impl *stream, uint64_t timeout_ns)
 {
     void *fence = NULL;
-    int code = twin_driver.stream_query(device->default_stream.native);
+    int code = twin_driver.stream_query(stream->native);
     if (code != twin.not_ready || timeout_ns == 0)
         return code;
-    code = fence_take(device, &fence);
-    if (code)
-        return code;
-    code = twin_driver.event_record(fence, device->default_stream.native);
-    if (!code)
+    /* Behind a fence, so that what others queue meanwhile is theirs to wait for. */
+    if (fence_take(stream->device, &fence))
+        return twin_poll(twin_driver.stream_query, stream->native, false, timeout_ns);
+    if (!twin_driver.event_record(fence, stream->native))
         code = twin_poll(twin_driver.event_query, fence, false, timeout_ns);
-    fence_give(device, fence);
+    else
+        code = twin_poll(twin_driver.stream_query, stream->native, false, timeout_ns);
+    fence_give(stream->device, fence);
     return code;
 }

@@ -24,7 +24,7 @@ def isolated(timeout=10.0):
         raise _core.Error(f"the backends could not be listed: {names[1]}")
     chosen = os.environ.get("GPUGLUE_BACKEND", "")
     names += [name for name in named(chosen) if name not in names]
-    children = {name: start([name], {"GPUGLUE_BACKEND": name}) for name in names if selected(name, chosen)}
+    children = {name: start([name], alone(name, names, chosen)) for name in names if selected(name, chosen)}
     records = []
     for name in names:
         if name in children:
@@ -45,6 +45,13 @@ def selected(name, selection):
     if selection.startswith("^"):
         return name not in selection[1:].split(",")
     return selection in ("", "auto") or name in named(selection)
+
+
+def alone(name, names, selection):
+    """Nobody but `name` is probed; and it is named only where the user named it, which may matter to it."""
+    others = [other for other in names if other != name]
+    only = name if name in named(selection) or not others else "^" + ",".join(others)
+    return {"GPUGLUE_BACKEND": only}
 
 
 def start(arguments, environment):

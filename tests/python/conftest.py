@@ -1,7 +1,7 @@
 """One body of tests for every backend. The vendor's library is fixed per process, so the suite is run once
-per backend: `pytest --backend host`, `--backend cuda-sim`, `--backend ze-sim-old` and so on (SIMS); without the option
+per backend: `pytest --backend host`, `cuda-sim`, `hip-sim` (or -5, -6, -7), `ze-sim-old`, `ze-sim-new`, `cuda`, …; without the option
 GPUGLUE_BACKEND decides, else host. The tests' own libraries are found in GPUGLUE_TEST_LIBRARIES, else in
-build/plain/tests; GPUGLUE_TEST_GATE and GPUGLUE_TEST_SIM_CUDA name one of them.
+build/plain/tests; GPUGLUE_TEST_GATE, GPUGLUE_TEST_SIM_CUDA and GPUGLUE_TEST_SIM_HIP name one of them.
 
 A backend that is absent skips its tests, or fails them where GPUGLUE_REQUIRE names it. Tests do not look
 at the backend's name: they ask the device what it supports."""
@@ -22,8 +22,13 @@ BUILT = pathlib.Path(os.environ.get("GPUGLUE_TEST_LIBRARIES") or ROOT / "build" 
 
 # Simulated backends: the variable that leads to the library, what may name the library, its place. The
 # Level Zero ones are drivers behind this machine's own loader; the last is a driver without a loader.
-SIMS = {
+HIP = ("GPUGLUE_HIP_LIBRARY", "GPUGLUE_TEST_SIM_HIP")
+SIMULATED = {
     "cuda-sim": ("GPUGLUE_CUDA_LIBRARY", "GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"),
+    "hip-sim": (*HIP, "sim/hip7/libamdhip64.so.7"),
+    "hip-sim-7": (*HIP, "sim/hip7/libamdhip64.so.7"),
+    "hip-sim-6": (*HIP, "sim/hip6/libamdhip64.so.6"),
+    "hip-sim-5": (*HIP, "sim/hip5/libamdhip64.so.5"),
     "ze-sim-old": ("ZE_ENABLE_ALT_DRIVERS", "GPUGLUE_TEST_SIM_ZE_OLD", "sim/ze_old/libze_sim_old.so.1"),
     "ze-sim-new": ("ZE_ENABLE_ALT_DRIVERS", "GPUGLUE_TEST_SIM_ZE_NEW", "sim/ze_new/libze_sim_new.so.1"),
     "ze-sim-direct": ("GPUGLUE_ZE_LIBRARY", "GPUGLUE_TEST_SIM_ZE_NEW", "sim/ze_new/libze_sim_new.so.1"),
@@ -34,16 +39,16 @@ NO_GPU = {f"GPUGLUE_{vendor}_LIBRARY": "/nonexistent/library" for vendor in ("CU
 
 
 def pytest_addoption(parser):
-    parser.addoption("--backend", choices=("host", "cuda", "ze", *SIMS), help="where the tests run")
+    parser.addoption("--backend", choices=("host", *SIMULATED, "cuda", "hip", "ze"), help="where the tests run")
 
 
 def pytest_configure(config):
     chosen = config.getoption("--backend")
-    if chosen in SIMS:
-        variable, override, place = SIMS[chosen]
-        os.environ[variable] = str(built(override, place))
     if chosen:
-        os.environ["GPUGLUE_BACKEND"] = chosen.partition("-")[0]
+        os.environ["GPUGLUE_BACKEND"] = chosen.split("-")[0]
+    if chosen in SIMULATED:
+        variable, override, place = SIMULATED[chosen]
+        os.environ[variable] = str(built(override, place))
     os.environ.setdefault("GPUGLUE_BACKEND", "host")
 
 
@@ -98,8 +103,13 @@ def stream(device):
 @pytest.fixture
 def sim_library():
     """The simulated CUDA driver, for tests that need a driver to misbehave."""
+    return simulated("cuda-sim")
+
+
+def simulated(run):
+    """The path of a simulated library; skips where it was not built."""
     try:
-        return str(built("GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"))
+        return str(built(f"GPUGLUE_TEST_SIM_{run.split('-')[0].upper()}", SIMULATED[run]))
     except pytest.UsageError as error:
         pytest.skip(str(error))
 

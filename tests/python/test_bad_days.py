@@ -77,6 +77,7 @@ def test_a_child_is_told_of_the_fork_in_the_list_of_backends(backend):
 
 
 def test_thirty_two_threads_race_for_the_first_use_a_hundred_times():
+    rounds = 5 if "LD_PRELOAD" in os.environ else 100  # a sanitizer takes a second for each
     code = (
         "import gpuglue as gg, os, threading\n"
         "def race():\n"
@@ -88,7 +89,7 @@ def test_thirty_two_threads_race_for_the_first_use_a_hundred_times():
         "    [t.start() for t in threads]; [t.join() for t in threads]\n"
         "    return len(found) == 32 and set(found) == {(gg.current_device(), b'123')}\n"
         "gg.backends()\n"  # passive: each child is the first to use the device
-        "for _ in range(100):\n"
+        f"for _ in range({rounds}):\n"
         "    pid = os.fork()\n"
         "    if pid == 0: os._exit(not race())\n"
         "    assert os.waitpid(pid, 0)[1] == 0\n"

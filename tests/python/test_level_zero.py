@@ -4,7 +4,7 @@ simulated driver is loaded in place of a loader, so none needs to be installed."
 import json
 
 import pytest
-from conftest import SIMS, built, run_python, succeeds
+from conftest import SIMULATED, built, run_python, succeeds
 
 ASK = (
     "import gpuglue as gg\n"
@@ -16,7 +16,7 @@ ASK = (
 @pytest.fixture
 def sim(tmp_path):
     try:
-        libraries = {name: str(built(*SIMS[name][1:])) for name in ("ze-sim-old", "ze-sim-new")}
+        libraries = {name: str(built(*SIMULATED[name][1:])) for name in ("ze-sim-old", "ze-sim-new")}
     except pytest.UsageError as error:
         pytest.skip(str(error))
 

@@ -29,6 +29,7 @@ REQUIRED = [
     EXTENSION,
     CORE,
     "gpuglue/_lib/gpuglue_cuda.so",
+    "gpuglue/_lib/gpuglue_hip.so",
     "gpuglue/_lib/pkgconfig/gpuglue.pc",
     "gpuglue/include/gpuglue/gpuglue.h",
     "gpuglue/include/gpuglue/backend.h",

@@ -72,7 +72,7 @@ struct gg_library {
 };
 
 /* Where a probe writes what it found. Texts are copied by the core when the probe returns; strings
- * are truncated, never overrun. The core has filled struct_size, and zeroed the rest. */
+ * are truncated, never overrun. The core has filled struct_size, log and named, and zeroed the rest. */
 struct gg_probe_result {
     uint32_t struct_size;
     gg_probe_status status;
@@ -83,6 +83,12 @@ struct gg_probe_result {
     char library_version[32];
     char found_by[32];
     struct gg_probe_log *log; /* the core's; for library_open and note */
+    /* Whether the user named this backend (GPUGLUE_BACKEND, gg_use_backend, a device's name) or it is
+     * one of all. Where opening the vendor's library costs much and is clearly in vain, a backend that
+     * was not named may leave it: it sets declined, and a status and reason that say so. The answer
+     * then holds until the backend is named: then probe is called again. */
+    int32_t named;
+    int32_t declined;
 };
 
 struct gg_vendor_error {
@@ -118,6 +124,7 @@ struct gg_host_api {
 
 /* ---- the table of operations ----------------------------------------------------------------- */
 
+enum gg_borrowed_flag { GG_STREAM_OF_THREAD = 0x100 }; /* an answer of stream_borrow only */
 enum gg_copy_kind { GG_COPY_H2D = 1, GG_COPY_D2H = 2, GG_COPY_D2D = 3 };
 
 /* The slots stand in the order of ops.def, which also says which are required. */
@@ -193,7 +200,8 @@ struct gg_backend_ops {
                                struct gg_stream_impl **out);
     /* The stream is idle. For a borrowed one only what stream_borrow made is freed. */
     void (*stream_destroy)(struct gg_stream_impl *stream);
-    /* Wrap a native handle; *flags gets GG_STREAM_NONBLOCKING unless it is known to be ordered with the
+    /* Wrap a native handle (GG_STREAM_OF_THREAD in *flags: it means another stream in each thread, and
+     * the core lets the calling thread alone use it); *flags also gets GG_STREAM_NONBLOCKING unless it is known to be ordered with the
      * default stream. For the device's default stream set *is_default and *out to what stream_default
      * gives. */
     gg_status (*stream_borrow)(struct gg_device_impl *device, uint64_t native, uint32_t *flags,

@@ -25,6 +25,12 @@ static void probe(enum gg_probe_level level, struct gg_probe_result *result)
     snprintf(result->library_version, sizeof result->library_version, "%d active probes",
              atomic_load(&active_probes));
     host->note(result->log, "%d is a number of the fixture", 42);
+    if (!FIXTURE_RELUCTANT || result->named)
+        return;
+    result->declined = 1;
+    result->status = GG_PROBE_NO_DEVICE;
+    result->device_count = -1;
+    snprintf(result->reason, sizeof result->reason, "not searched");
 }
 
 static gg_status device_info(int32_t ordinal, struct gg_device_info *info)

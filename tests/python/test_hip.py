@@ -1,0 +1,388 @@
+"""AMD's runtime: every answer that a search for it can end with, the device that is current in the thread,
+and what differs between HIP 5, 6 and 7. Run once, with the runs on hip."""
+
+import json
+import os
+import pathlib
+import shutil
+
+import pytest
+from conftest import BUILT, built, run_python, simulated, succeeds
+
+pytestmark = pytest.mark.skipif(os.environ.get("GPUGLUE_BACKEND") != "hip", reason="runs with the suite on hip")
+
+VERSIONS = ("5", "6", "7")
+NO_NODES = "/dev/kfd=absent,/dev/dxg=absent,/dev/dri/renderD128=absent"
+KFD = "/dev/kfd=there,/dev/dri/renderD128=absent"
+CLEAN = dict.fromkeys(("GPUGLUE_BACKEND", "GPUGLUE_DEVICE", "GPUGLUE_HIP_LIBRARY", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"))
+ASK = (
+    "import json, gpuglue as gg\n"
+    "def hip(level='active', **options):\n"
+    "    (r,) = (r for r in gg.backends(level, **options) if r.name == 'hip')\n"
+    "    return {name: getattr(r, name) for name in type(r).__match_args__}\n"
+)
+PRINT = ASK + "print(json.dumps(hip()))"
+
+
+def sim(version="7"):
+    return simulated(f"hip-sim-{version}") if version != "7" else simulated("hip-sim")
+
+
+def nodes(what):
+    """The environment in which /dev is so."""
+    preload = [os.environ.get("LD_PRELOAD", ""), str(built("GPUGLUE_TEST_NODES_LIBRARY", "libnodes.so"))]
+    return {"LD_PRELOAD": " ".join(filter(None, preload)), "GPUGLUE_TEST_NODES": what}
+
+
+def run(code=PRINT, where=KFD, **environment):
+    return succeeds(run_python(code, **{**CLEAN, **nodes(where), **environment}))
+
+
+def found(where=KFD, **environment):
+    return json.loads(run(where=where, **environment))
+
+
+def broken(kind):
+    return str(BUILT / "sim/broken_hip" / kind / "libamdhip64.so.6")
+
+
+def folder(version):
+    return str(pathlib.Path(sim(version)).parent)
+
+
+# ---- every status ----
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_runtime_with_devices_is_available(version):
+    record = found(GPUGLUE_HIP_LIBRARY=sim(version))
+    assert (record["status"], record["reason"], record["devices"]) == ("available", "", 2)
+    assert record["version"].split(".")[0] == version and record["library"] == sim(version)
+
+
+def test_an_excluded_one_is_disabled():
+    record = found(GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_BACKEND="^hip")
+    assert record["status"] == "disabled" and "^hip" in record["reason"]
+
+
+def test_a_path_that_does_not_exist_is_told(tmp_path):
+    record = found(GPUGLUE_HIP_LIBRARY=str(tmp_path / "libamdhip64.so.7"))
+    assert record["status"] == "library-not-found" and "GPUGLUE_HIP_LIBRARY" in record["reason"]
+
+
+def test_a_search_that_finds_nothing_says_which_names_and_which_variable(tmp_path):
+    record = found(LD_LIBRARY_PATH=str(tmp_path), GPUGLUE_BACKEND="hip")
+    if record["status"] != "library-not-found":
+        pytest.skip("this machine has a HIP runtime")
+    names = ["libamdhip64.so.8", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"]
+    assert " or ".join(names) in record["reason"] and "GPUGLUE_HIP_LIBRARY" in record["reason"]
+    assert [path for path, _ in record["tried"] if "/" not in path] == names
+    assert any("ROCm's runtime" in note for note in record["notes"])
+
+
+def test_a_file_that_is_no_library_is_told(tmp_path):
+    library = tmp_path / "libamdhip64.so.7"
+    library.write_text("not a library")
+    for path in (str(library), broken("elf32")):
+        record = found(GPUGLUE_HIP_LIBRARY=path)
+        assert record["status"] == "library-load-failed" and path in record["reason"]
+
+
+def test_a_library_that_lacks_functions_names_the_first():
+    record = found(GPUGLUE_HIP_LIBRARY=broken("missing"))
+    assert record["status"] == "symbol-missing"
+    assert "lacks the function hip" in record["reason"] and broken("missing") in record["reason"]
+
+
+def test_a_version_before_5_is_refused_with_both_numbers():
+    record = found(GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_VERSION="40421401")
+    assert record["status"] == "version-unsupported"
+    assert "4.4.21401" in record["reason"] and "5.0.0 is the oldest" in record["reason"]
+
+
+def test_a_version_after_7_is_taken_with_a_note():
+    record = found(GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_VERSION="80100000")
+    assert (record["status"], record["version"]) == ("available", "8.1.0")
+    assert any("HIP 8.1.0 is newer" in note and "5 to 7" in note for note in record["notes"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_device_is_told_apart_from_a_failure_in_each_version(version):
+    record = found(GPUGLUE_HIP_LIBRARY=sim(version), GPUGLUE_SIM_DEVICES="0")
+    code = "101, hipErrorInvalidDevice" if version == "5" else "100, hipErrorNoDevice"
+    assert record["status"] == "no-device"
+    assert "HIP sees no device" in record["reason"] and code in record["reason"] and "rocminfo" in record["reason"]
+
+
+@pytest.mark.parametrize("variable", ["HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"])
+def test_a_mask_is_part_of_the_reason_and_a_note(variable):
+    record = found(GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_DEVICES="0", **{variable: "7"})
+    assert record["status"] == "no-device" and f'{variable} is set to "7"' in record["reason"]
+    record = found(GPUGLUE_HIP_LIBRARY=sim(), **{variable: "0"})
+    assert record["status"] == "available" and f'{variable} is set to "0"' in record["notes"]
+
+
+def test_a_mask_that_names_no_device_leaves_none():
+    record = found(GPUGLUE_HIP_LIBRARY=sim(), HIP_VISIBLE_DEVICES="9")
+    assert record["status"] == "no-device" and 'HIP_VISIBLE_DEVICES is set to "9": unset it' in record["reason"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_101_from_a_runtime_that_counts_devices_is_a_failed_start(version):
+    record = found(GPUGLUE_HIP_LIBRARY=sim(version), GPUGLUE_SIM_FAIL="hipInit:1=101")
+    assert record["status"] == "init-failed" and "HIP counts 2 devices and could not start" in record["reason"]
+
+
+@pytest.mark.parametrize(
+    "code, words",
+    [
+        (2, "ran out of memory"),
+        (3, "'spawn'"),
+        (35, "kernel driver is too old"),
+        (304, "operating system refused"),
+        (999, "see `dmesg` for amdgpu"),
+        (1234, "a code that is not known here"),
+    ],
+)
+def test_a_failed_start_has_its_own_sentence(code, words):
+    for call in "hipInit", "hipGetDeviceCount":
+        record = found(GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_FAIL=f"{call}:1={code}")
+        assert record["status"] == "init-failed" and words in record["reason"] and str(code) in record["reason"]
+
+
+@pytest.mark.parametrize("group, words", [("0", "root (0)"), ("61234", "61234, which has no name here")])
+def test_a_node_that_may_not_be_used_is_told_with_its_group(group, words):
+    record = found(f"/dev/kfd=refused:{group}", GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_DEVICES="0")
+    assert record["status"] == "permission-denied"
+    assert "/dev/kfd exists and may not be read and written" in record["reason"] and words in record["reason"]
+    record = found(f"/dev/kfd=refused:{group}", GPUGLUE_HIP_LIBRARY=sim())
+    assert record["status"] == "available"  # what works is not doubted
+
+
+def test_the_render_node_counts_too():
+    where = "/dev/kfd=there,/dev/dri/renderD128=refused:61234"
+    record = found(where, GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_DEVICES="0")
+    assert record["status"] == "permission-denied" and "/dev/dri/renderD128" in record["reason"]
+
+
+def test_a_passive_probe_names_the_library_and_calls_nothing(tmp_path):
+    report = tmp_path / "report"
+    text = run(ASK + "print(json.dumps(hip('passive')))", GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_REPORT=str(report))
+    record = json.loads(text)
+    assert (record["status"], record["library"]) == ("not-probed", sim())
+    assert json.loads(report.read_text())["calls"] == {}
+
+
+def test_a_forked_child_is_told_so():
+    code = ASK + (
+        "import os, sys\nassert hip()['status'] == 'available'\nsys.stdout.flush()\n"
+        "if not os.fork():\n    print(hip()['status'], flush=True)\n    os._exit(0)\nos.wait()"
+    )
+    assert run(code, GPUGLUE_HIP_LIBRARY=sim()) == "forked"
+
+
+def test_a_runtime_that_hangs_or_crashes_is_a_line_of_the_isolated_answer():
+    code = ASK + "r = hip('isolated', timeout=SECONDS); print(r['status'], r['reason'], sep='|')"
+    hangs = run(code.replace("SECONDS", "3.0"), GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_HANG="hipInit")
+    assert hangs.startswith("timed-out|no answer within 3 s")
+    crashes = run(code.replace("SECONDS", "60.0"), GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_CRASH="hipInit")
+    assert crashes.startswith("crashed|") and "SIGABRT" in crashes
+
+
+# ---- the search ----
+
+
+@pytest.mark.parametrize("level", ["passive", "active", "isolated"])
+def test_without_a_device_node_nothing_is_opened_unasked(level):
+    code = ASK + f"r = hip('{level}'); print(json.dumps(r)); assert 'libamdhip64' not in open('/proc/self/maps').read()"
+    record = json.loads(run(code, NO_NODES, LD_LIBRARY_PATH=folder("7")))
+    assert record["status"] == "no-device" and record["reason"].startswith("not searched: ")
+    assert "/dev/kfd" in record["reason"] and "GPUGLUE_BACKEND=hip" in record["reason"]
+    assert (record["tried"], record["library"]) == ([], "")
+
+
+@pytest.mark.parametrize("where", ["/dev/kfd=there,/dev/dxg=absent", "/dev/kfd=absent,/dev/dxg=there"])
+def test_with_either_node_it_is_searched(where):
+    record = found(where, LD_LIBRARY_PATH=folder("7"))
+    assert (record["status"], record["found_by"]) == ("available", "soname")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(gg.Device('hip:0').backend)",
+        "print(gg.devices('hip')[1].backend)",
+        "gg.use_backend('hip'); print(gg.default_backend())",
+        "gg.use_backend('nvidia,hip'); print(gg.default_backend())",
+    ],
+)
+def test_whoever_names_the_backend_gets_it_also_after_an_answer_was_given(code):
+    before = ASK + "assert hip()['reason'].startswith('not searched'); gg.devices()\n"
+    for first in before, ASK:
+        assert run(first + code, NO_NODES, LD_LIBRARY_PATH=folder("7")) == "hip"
+
+
+@pytest.mark.parametrize("level", ["passive", "active", "isolated"])
+def test_the_variables_name_it_too(level):
+    code = ASK + f"print(hip('{level}')['status'])"
+    expected = "not-probed" if level == "passive" else "available"
+    for environment in {"GPUGLUE_BACKEND": "host,hip", "LD_LIBRARY_PATH": folder("7")}, {"GPUGLUE_HIP_LIBRARY": sim()}:
+        assert run(code, NO_NODES, **environment) == expected
+
+
+def test_auto_does_not_come_upon_it_without_a_node():
+    code = "import warnings, gpuglue as gg\nwarnings.simplefilter('ignore'); print(gg.default_backend())"
+    others = "^cuda"
+    assert run(code, NO_NODES, LD_LIBRARY_PATH=folder("7"), GPUGLUE_BACKEND=others) == "host"
+    assert run(code, KFD, LD_LIBRARY_PATH=folder("7"), GPUGLUE_BACKEND=others) == "hip"
+
+
+def test_a_copy_that_the_process_has_wins_also_as_a_renamed_file(tmp_path):
+    mine = tmp_path / "libamdhip64-0a1b2c3d.so"
+    shutil.copy(sim("6"), mine)
+    code = f"import ctypes; ctypes.CDLL({str(mine)!r})\n" + PRINT
+    record = json.loads(run(code, NO_NODES, LD_LIBRARY_PATH=folder("7")))
+    assert (record["status"], record["found_by"]) == ("available", "already loaded")
+    assert record["library"] == str(mine)
+
+
+@pytest.mark.parametrize("package, file", [("torch", "libamdhip64.so"), ("_rocm_sdk_core", "libamdhip64.so.7")])
+def test_the_copy_of_a_wheel_comes_before_the_systems(tmp_path, package, file):
+    library = tmp_path / package / "lib" / file
+    library.parent.mkdir(parents=True)
+    (tmp_path / package / "__init__.py").write_text("raise RuntimeError('imported')")
+    shutil.copy(sim("7"), library)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + PRINT
+    record = json.loads(run(code, LD_LIBRARY_PATH=folder("6")))
+    assert (record["library"], record["found_by"]) == (str(library), "search directory")
+
+
+def test_the_newest_name_is_taken_first():
+    path = ":".join(folder(version) for version in VERSIONS)
+    assert found(LD_LIBRARY_PATH=path)["library"] == sim("7")
+
+
+def test_rocms_own_variable_leads_to_it(tmp_path):
+    (tmp_path / "lib").mkdir()
+    shutil.copy(sim("6"), tmp_path / "lib")
+    record = found(ROCM_PATH=str(tmp_path), LD_LIBRARY_PATH=None)
+    if record["found_by"] == "soname":
+        pytest.skip("this machine has a HIP runtime")
+    assert (record["library"], record["found_by"]) == (str(tmp_path / "lib/libamdhip64.so.6"), "directory")
+
+
+# ---- what differs between the versions ----
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_facts_are_read_in_the_layout_of_the_version(version):
+    code = "import gpuglue as gg; d = gg.Device('hip:1'); print(d.arch, d.name, d.pci_bus_id, d.attributes['warp_size'], sep='|')"
+    assert run(code, GPUGLUE_HIP_LIBRARY=sim(version)) == "gfx942:sramecc+:xnack-|Simulated MI300X 1|0000:41:00.0|64"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_same_operations_are_supported_in_every_version(version):
+    code = (
+        "import gpuglue as gg; d = gg.Device('hip:0')\n"
+        "print(*(name for name in ('stream_host_func', 'pointer_info', 'stream_capturing', 'device_record', 'write_word')"
+        " if d.supports(name)))"
+    )
+    assert run(code, GPUGLUE_HIP_LIBRARY=sim(version)) == "stream_host_func pointer_info stream_capturing"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_error_has_a_name_and_a_text_in_every_version(version):
+    code = (
+        "import gpuglue as gg\n"
+        "try: gg.alloc(4096, 'hip:0')\n"
+        "except gg.Error as error: print(error.code, error.name, error.text, sep='|')"
+    )
+    text = run(code, GPUGLUE_HIP_LIBRARY=sim(version), GPUGLUE_SIM_FAIL="hipMalloc:1+=719")
+    assert text == "719|hipErrorLaunchFailure|a kernel failed"
+
+
+# ---- the device that is current in the thread ----
+
+def thread(code, **environment):
+    library = sim()
+    text = (
+        f"import ctypes, gpuglue as gg\nhip = ctypes.CDLL({library!r})\n"
+        "def now():\n    n = ctypes.c_int(-1); assert not hip.hipGetDevice(ctypes.byref(n)); return n.value\n"
+    )
+    environment = {"GPUGLUE_BACKEND": "hip", **environment}
+    assert run(text + code + "\nprint('well')", GPUGLUE_HIP_LIBRARY=library, **environment) == "well"
+
+
+def test_operations_restore_the_device_of_the_caller():
+    thread(
+        "hip.hipSetDevice(1)\n"
+        "d = gg.Device('hip:0'); s = gg.Stream(d); e = gg.Event(d)\n"
+        "b = gg.alloc(4096, d); a = gg.to_gpu(bytearray(b'x' * 64), d); a.get()\n"
+        "s.record(e); e.synchronize(); d.synchronize(); d.memory_info()\n"
+        "assert now() == 1\n"
+        "b.close(); s.close(); gg.trim() if hasattr(gg, 'trim') else None\n"
+        "assert now() == 1"
+    )
+
+
+def test_operations_restore_the_device_also_when_they_fail():
+    thread(
+        "hip.hipSetDevice(1); d = gg.Device('hip:0')\n"
+        "try: gg.alloc(4096, d)\n"
+        "except gg.OutOfMemoryError: pass\n"
+        "else: assert False\n"
+        "assert now() == 1",
+        GPUGLUE_SIM_FAIL="hipMalloc:1+=2",
+    )
+
+
+def test_the_current_device_is_the_one_that_hip_has_in_this_thread():
+    thread(
+        "assert gg.current_device() == gg.Device('hip:0')\n"
+        "hip.hipSetDevice(1); assert gg.current_device() == gg.Device('hip:1')\n"
+        "with gg.Device('hip:0'): assert now() == 0\n"
+        "assert now() == 1\n"
+        "gg.Device('hip:0').use(); assert now() == 0"
+    )
+
+
+def test_no_error_of_ours_is_left_for_others_to_find():
+    """torch asks for the last error after each launch, and raises what it finds."""
+    thread(
+        "d = gg.Device('hip:0'); s = gg.Stream(d)\n"
+        "def clean(): return hip.hipPeekAtLastError() == 0\n"
+        "assert clean()\n"
+        "a = gg.to_gpu(bytearray(1 << 20), d, stream=s)\n"
+        "while not s.done: assert clean()\n"
+        "a = gg.to_gpu(bytearray(1 << 20), d, stream=s); s.record().synchronize(); assert clean()\n"
+        "b = gg.GPUArray(1 << 20, 'u1', device=d); b.fill(3, stream=s); s.synchronize(); assert clean()\n"
+        "b.fill(3); d.synchronize(); assert clean()\n"
+        "try: gg.alloc(1 << 50, d)\n"
+        "except gg.OutOfMemoryError: pass\n"
+        "assert clean()\n"
+        "try: gg.Stream.borrow(12345, d).synchronize()\n"
+        "except gg.Error: pass\n"
+        "assert clean()\n"
+        "del a, b; d.memory_info(); assert clean()"
+    )
+
+
+def test_handles_0_and_1_are_the_default_stream_and_2_is_none():
+    thread(
+        "d = gg.Device('hip:0')\n"
+        "assert gg.Stream.borrow(0, d) == gg.Stream.borrow(1, d) == d.default_stream\n"
+        "assert d.default_stream.handle == 0\n"
+        "try: gg.Stream.borrow(2, d)\n"
+        "except gg.UnsupportedError as error: assert 'per-thread' in str(error), error\n"
+        "else: assert False"
+    )
+
+
+def test_nothing_is_left_behind_at_the_end(tmp_path):
+    report = tmp_path / "report"
+    thread(
+        "d = gg.Device('hip:0'); s = gg.Stream(d); a = gg.to_gpu(bytearray(4096), d, stream=s); e = s.record()\n"
+        "d.synchronize(); del a, s, e",
+        GPUGLUE_SIM_REPORT=str(report),
+    )
+    assert not any(json.loads(report.read_text())["leaked"].values())

@@ -1,0 +1,232 @@
+/* HIP face: initialisation, versions, devices and which of them is current. */
+#include "sim_hip.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* As Debian's packages answer: major·10⁷ + minor·10⁵ + patch. */
+enum { VERSION = SIM_HIP == 5 ? 50221153 : SIM_HIP == 6 ? 60443484 : 70253211 };
+
+static hipError_t version(const char *name, int *out)
+{
+    int fault = sim_fault(name);
+    if (fault)
+        return hip_note((hipError_t)fault);
+    if (!out)
+        return hip_note(hipErrorInvalidValue);
+    *out = (int)sim_setting("GPUGLUE_SIM_VERSION", VERSION);
+    return hipSuccess;
+}
+
+hipError_t hipDriverGetVersion(int *driverVersion)
+{
+    return version("hipDriverGetVersion", driverVersion);
+}
+
+hipError_t hipRuntimeGetVersion(int *runtimeVersion)
+{
+    return version("hipRuntimeGetVersion", runtimeVersion);
+}
+
+hipError_t hipInit(unsigned int flags)
+{
+    hipError_t result = hip_enter("hipInit");
+    if (result)
+        return result;
+    return hip_leave(flags ? SIM_INVALID : SIM_OK);
+}
+
+hipError_t hipGetDeviceCount(int *count)
+{
+    hipError_t result = hip_enter("hipGetDeviceCount");
+    if (count && (result == hipErrorNoDevice || result == hipErrorInvalidDevice)) {
+        *count = 0;
+        return hip_note(hipErrorNoDevice);
+    }
+    if (result)
+        return result;
+    if (!count)
+        return hip_leave(SIM_INVALID);
+    *count = sim.device_count;
+    return hip_leave(SIM_OK);
+}
+
+/* ---- the current device, of each thread */
+
+hipError_t hipGetDevice(int *deviceId)
+{
+    hipError_t result = hip_enter("hipGetDevice");
+    if (result)
+        return result;
+    if (!deviceId)
+        return hip_leave(SIM_INVALID);
+    *deviceId = hip_current_device;
+    return hip_leave(SIM_OK);
+}
+
+hipError_t hipSetDevice(int deviceId)
+{
+    struct sim_device *device;
+    hipError_t result = hip_enter_device("hipSetDevice", deviceId, &device);
+    if (result)
+        return result;
+    hip_current_device = deviceId;
+    return hip_leave(SIM_OK);
+}
+
+hipError_t hipDeviceSynchronize(void)
+{
+    struct sim_context *context;
+    int status;
+    hipError_t result = hip_enter_context("hipDeviceSynchronize", &context);
+    if (result)
+        return result;
+    status = sim_capture_unsafe();
+    if (status)
+        return hip_leave(status);
+    sim_wait_context(context);
+    return hip_leave(context->lost);
+}
+
+hipError_t hipDeviceReset(void)
+{
+    hipError_t result = hip_enter("hipDeviceReset");
+    if (result)
+        return result;
+    if (hip_device(hip_current_device)->primary)
+        sim_context_destroy(hip_device(hip_current_device)->primary);
+    return hip_leave(SIM_OK);
+}
+
+hipError_t hipDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
+{
+    struct sim_context *context;
+    hipError_t result = hip_enter_context("hipDeviceGetStreamPriorityRange", &context);
+    if (result)
+        return result;
+    if (leastPriority)
+        *leastPriority = 1;
+    if (greatestPriority)
+        *greatestPriority = -1;
+    return hip_leave(SIM_OK);
+}
+
+/* ---- what they are */
+
+hipError_t hipDeviceGet(hipDevice_t *device, int ordinal)
+{
+    struct sim_device *found;
+    hipError_t result = hip_enter_device("hipDeviceGet", ordinal, &found);
+    if (result)
+        return result;
+    if (!device)
+        return hip_leave(SIM_INVALID);
+    *device = ordinal;
+    return hip_leave(SIM_OK);
+}
+
+hipError_t hipDeviceGetName(char *name, int len, hipDevice_t device)
+{
+    struct sim_device *found;
+    hipError_t result = hip_enter_device("hipDeviceGetName", device, &found);
+    if (result)
+        return result;
+    if (!name || len <= 0)
+        return hip_leave(SIM_INVALID);
+    snprintf(name, (size_t)len, "Simulated MI300X %d", found->physical);
+    return hip_leave(SIM_OK);
+}
+
+hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
+{
+    struct sim_device *found;
+    hipError_t result = hip_enter_device("hipDeviceGetUuid", device, &found);
+    if (result)
+        return result;
+    if (!uuid)
+        return hip_leave(SIM_INVALID);
+    memcpy(uuid->bytes, "gpuglue sim gfx ", sizeof uuid->bytes);
+    uuid->bytes[sizeof uuid->bytes - 1] = (char)('0' + found->physical);
+    return hip_leave(SIM_OK);
+}
+
+hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
+{
+    struct sim_device *found;
+    hipError_t result = hip_enter_device("hipDeviceTotalMem", device, &found);
+    if (result)
+        return result;
+    if (!bytes)
+        return hip_leave(SIM_INVALID);
+    *bytes = found->size;
+    return hip_leave(SIM_OK);
+}
+
+hipError_t hipDeviceGetPCIBusId(char *pciBusId, int len, int device)
+{
+    struct sim_device *found;
+    hipError_t result = hip_enter_device("hipDeviceGetPCIBusId", device, &found);
+    if (result)
+        return result;
+    if (!pciBusId || len <= 0)
+        return hip_leave(SIM_INVALID);
+    snprintf(pciBusId, (size_t)len, "0000:%02x:00.0", (unsigned)(HIP_FIRST_BUS + found->physical));
+    return hip_leave(SIM_OK);
+}
+
+hipError_t hipDeviceComputeCapability(int *major, int *minor, hipDevice_t device)
+{
+    struct sim_device *found;
+    hipError_t result = hip_enter_device("hipDeviceComputeCapability", device, &found);
+    if (result)
+        return result;
+    if (!major || !minor)
+        return hip_leave(SIM_INVALID);
+    *major = 9;
+    *minor = 4;
+    return hip_leave(SIM_OK);
+}
+
+/* ---- peers */
+
+hipError_t hipDeviceCanAccessPeer(int *canAccessPeer, int deviceId, int peerDeviceId)
+{
+    struct sim_device *device;
+    hipError_t result = hip_enter_device("hipDeviceCanAccessPeer", deviceId, &device);
+    if (result)
+        return result;
+    if (!hip_device(peerDeviceId))
+        return hip_leave(hipErrorInvalidDevice);
+    if (!canAccessPeer)
+        return hip_leave(SIM_INVALID);
+    *canAccessPeer = deviceId != peerDeviceId;
+    return hip_leave(SIM_OK);
+}
+
+static hipError_t change_peer(const char *name, int peer, unsigned flags, bool enable)
+{
+    struct sim_context *context;
+    unsigned bit;
+    hipError_t result = hip_enter_context(name, &context);
+    if (result)
+        return result;
+    if (!hip_device(peer) || peer == hip_current_device)
+        return hip_leave(hipErrorInvalidDevice);
+    if (flags)
+        return hip_leave(SIM_INVALID);
+    bit = 1u << peer;
+    if (enable == ((context->peers & bit) != 0))
+        return hip_leave(enable ? SIM_PEER_ENABLED : SIM_PEER_DISABLED);
+    context->peers ^= bit;
+    return hip_leave(SIM_OK);
+}
+
+hipError_t hipDeviceEnablePeerAccess(int peerDeviceId, unsigned int flags)
+{
+    return change_peer("hipDeviceEnablePeerAccess", peerDeviceId, flags, true);
+}
+
+hipError_t hipDeviceDisablePeerAccess(int peerDeviceId)
+{
+    return change_peer("hipDeviceDisablePeerAccess", peerDeviceId, 0, false);
+}
