@@ -191,28 +191,35 @@ int32_t ze_device_supports(struct gg_device_impl *device, gg_op op)
 {
     const struct ze_device_properties *properties = &device->gpu->properties;
     if (op == GG_OP_device_memory_info)
-        return device->driver->tells_free_memory;
+        return device->tells_free_memory;
     if (op == GG_OP_event_elapsed)
         return properties->timer_hz && properties->timer_bits > 0 && properties->timer_bits <= 64;
     return 1;
 }
 
 /* What all processes leave of it, where the driver has that extension. */
-gg_status ze_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total)
+static int get_free(const struct ze_gpu *gpu, uint64_t *free)
 {
     struct ze_usable_memory usable = {.stype =
                                           ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES};
     struct ze_device_properties properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2,
                                               .next = &usable};
-    uint64_t all = 0;
-    if (!device->driver->tells_free_memory)
+    const int code = ze.device_properties(gpu->handle, &properties);
+    *free = usable.usable;
+    return code;
+}
+
+gg_status ze_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total)
+{
+    uint64_t now_free = 0, all = 0;
+    if (!device->tells_free_memory)
         return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "this driver does not tell how much is free");
-    int code = ze.device_properties(device->gpu->handle, &properties);
+    int code = get_free(device->gpu, &now_free);
     if (!code)
         code = get_memory(device->gpu, &all);
     if (code)
         return ze_fail(code, "free and total memory");
-    *free = usable.usable < all ? usable.usable : all;
+    *free = now_free < all ? now_free : all;
     *total = all;
     return GG_OK;
 }
@@ -220,13 +227,22 @@ gg_status ze_device_memory_info(struct gg_device_impl *device, uint64_t *free, u
 /* ---- the context, one for all devices of a driver: its own where it has one, so that other libraries
  * see our memory and we theirs ---- */
 
+/* Where a loader gives out handles of its own (two drivers, or interception), 1.32 hands the driver the
+ * wrong one when it is asked for this context. */
+static void *find_default_context(const struct ze_driver *driver)
+{
+    void *handle = NULL;
+    if (!ze.default_context || !ze.loader_translate ||
+        ze.loader_translate(ZEL_HANDLE_DRIVER, driver->handle, &handle) || handle != driver->handle)
+        return NULL;
+    return ze.default_context(driver->handle);
+}
+
 static int make_context(struct ze_driver *driver)
 {
     const struct ze_plain_desc desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
-    driver->context = NULL;
     driver->owns_context = false;
-    if (ze.default_context)
-        driver->context = ze.default_context(driver->handle);
+    driver->context = find_default_context(driver);
     if (driver->context)
         return 0;
     const int code = ze.context_create(driver->handle, &desc, &driver->context);
@@ -262,12 +278,16 @@ static void close_context(struct ze_driver *driver)
 gg_status ze_device_open(int32_t ordinal, struct gg_device_impl **out)
 {
     gg_status status;
+    uint64_t free_now;
     struct gg_device_impl *device = calloc(1, sizeof *device);
     if (!device)
         return ze_no_memory("a device");
     device->gpu = &ze_gpus[ordinal];
     device->driver = device->gpu->driver;
     device->ordinal = ordinal;
+    /* Asked once: a loader's validation may not know what the driver knows. */
+    device->tells_free_memory =
+        device->driver->tells_free_memory && !get_free(device->gpu, &free_now);
     pthread_mutex_init(&device->lock, NULL);
     int code = choose_group(device);
     if (!code)

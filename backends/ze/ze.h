@@ -110,6 +110,7 @@ struct gg_device_impl {
     void *context;
     int32_t ordinal;
     uint32_t group, queues; /* where lists run */
+    bool tells_free_memory;
     atomic_uint next_queue;
     struct gg_stream_impl *default_stream;
     pthread_mutex_t lock;           /* the list of streams, and their refs */

@@ -50,6 +50,7 @@ ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t list, void 
                                             void *data, const void *next, ze_event_handle_t signal,
                                             uint32_t count, ze_event_handle_t *waits);
 ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver);
+ze_result_t zelLoaderTranslateHandle(int kind, void *handle, void **out); /* of a loader */
 #pragma GCC visibility pop
 
 #endif
