@@ -100,9 +100,11 @@ def fill(root, wheel, tests):
     shutil.unpack_archive(wheel, place / "site", "zip")
     shutil.copytree(TREE / "tests/python", place / "tests/python")
     shutil.copytree(HERE, place / "tests/vendors")
-    for file in ("sim/ze_old/libze_sim_old.so.1", "sim/ze_new/libze_sim_new.so.1", "libgate.so"):
-        (place / "tests" / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(tests / file, place / "tests" / file)
+    for file in sorted((*tests.glob("*.so"), *tests.glob("sim/*/*.so*"))):
+        if file.is_file():
+            to = place / "tests" / file.relative_to(tests)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, to)
     if not (root / "proc/self").exists():
         subprocess.run(["mount", "-t", "proc", "proc", root / "proc"], check=False)
     if not (root / "dev/null").exists():
