@@ -41,7 +41,7 @@ static void describe(const struct sim_device *device, ze_device_properties_t *ou
 {
     const uint64_t integrated = sim_setting("GPUGLUE_SIM_INTEGRATED", 0);
     const bool hz = out->stype == ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;
-    out->type = sim_setting("GPUGLUE_SIM_ZE_TYPE", ZE_DEVICE_TYPE_GPU);
+    out->type = (ze_device_type_t)(int)sim_setting("GPUGLUE_SIM_ZE_TYPE", ZE_DEVICE_TYPE_GPU);
     out->vendorId = 0x8086;
     out->deviceId = 0x4905;
     out->flags =
