@@ -293,7 +293,7 @@ static void *go_on(void *argument)
 
 static int shut_down_under_threads(void)
 {
-    struct busy_end end = {0};
+    static struct busy_end end; /* what it holds is left to the process */
     pthread_t threads[THREADS];
     void *gate = gate_new(), *problem = NULL;
     int problems = 0;
