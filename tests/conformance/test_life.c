@@ -310,16 +310,16 @@ static int wait_no_longer_than_told(void)
 static int leave_a_busy_stream_alone(void)
 {
     struct scene scene;
-    void *gate = gate_new();
+    left_gate = gate_new();
     if (set_scene(&scene))
         return 1;
-    if (gg_stream_host_func(scene.stream, gate_wait, gate))
+    if (gg_stream_host_func(scene.stream, gate_wait, left_gate))
         return 77;
     if (fill_bytes(scene.memory, 1, scene.stream))
         return wrong("no work");
     gg_shutdown(GG_FOREVER);
     clear_scene(&scene);
-    gate_open(gate); /* the work goes on */
+    gate_open(left_gate); /* the work goes on */
     return 0;
 }
 
