@@ -59,9 +59,9 @@ static uint64_t kept_blocks(gg_device *device)
 /* The first query is this probe's, the second that of the copy's wait. */
 static int fail_a_wait_on_pinned_memory(void)
 {
-    struct scene scene;
+    static struct scene scene; /* left to the process */
     atomic_int released = 0;
-    void *gate = gate_new();
+    static void *gate;
     struct gg_end dst, src;
     if (set_scene(&scene))
         return 1;
@@ -69,6 +69,7 @@ static int fail_a_wait_on_pinned_memory(void)
         return 77; /* nothing fails here by a variable */
     dst = (struct gg_end){.memory = scene.memory, .release = count_release, .owner = &released};
     src = (struct gg_end){.memory = scene.pinned, .release = count_release, .owner = &released};
+    gate = gate_new();
     if (gg_stream_host_func(scene.stream, gate_wait, gate))
         return wrong("no gate");
     if (gg_copy(&dst, &src, NBYTES, scene.stream, 0) <= GG_NOT_READY)
@@ -101,7 +102,7 @@ static void look_at_last_byte(void *owner)
 /* The second query is that of the wait before the transfer, the third that of the wait behind it. */
 static int fail_a_wait_on_pageable_memory(void)
 {
-    struct scene scene;
+    static struct scene scene; /* left to the process */
     struct gg_end dst, src;
     written = calloc(1, MANY_BYTES);
     if (!written || set_scene(&scene))
@@ -134,7 +135,8 @@ static void pageable_memory_is_let_go_after_the_transfer_also_where_the_wait_fai
 static void *fail_on_another_device(void *argument)
 {
     gg_device *other = argument, *now = NULL;
-    gg_memory *memory = NULL, *none = NULL;
+    static gg_memory *memory;
+    gg_memory *none = NULL;
     struct gg_device_info info = {.struct_size = sizeof info};
     gg_stream *stream = NULL;
     if (gg_device_info(other, &info) || gg_device_default_stream(other, &stream) ||
@@ -201,9 +203,9 @@ static void open_when_refused(void *user, const struct gg_trace *trace)
 static int use_most_of_it_twice(void)
 {
     static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .post = open_when_refused};
-    struct scene scene;
+    static struct scene scene; /* left to the process */
     uint64_t free = 0, total = 0;
-    gg_memory *most = NULL, *again = NULL;
+    static gg_memory *most, *again;
     if (set_scene(&scene))
         return 1;
     if (gg_device_memory_info(scene.device, &free, &total) ||

@@ -295,8 +295,10 @@ static int shut_down_under_threads(void)
 {
     static struct busy_end end; /* what it holds is left to the process */
     pthread_t threads[THREADS];
-    void *gate = gate_new(), *problem = NULL;
+    static void *gate;
+    void *problem = NULL;
     int problems = 0;
+    gate = gate_new();
     if (gg_current_device(&end.device) || gg_stream_create(end.device, 1, 0, &end.stream) ||
         gg_stream_create(end.device, 1, 0, &end.held) ||
         gg_memory_alloc(end.device, GG_MEMORY_DEVICE, 64, NULL, &end.memory))
