@@ -281,19 +281,26 @@ static gg_status wait_slice(gg_stream *stream, uint64_t timeout_ns)
     return status;
 }
 
+/* Each slice asks the backend anew, which then waits for what was queued meanwhile as well: a ticket taken
+ * after the first slice says when the work that counts is done. */
 static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hook)
 {
-    uint64_t start = 0;
+    uint64_t start = 0, ticket = 0;
     gg_status status = wait_slice(stream, timeout_ns < GGI_SLICE_NS ? timeout_ns : GGI_SLICE_NS);
     while (status == GG_NOT_READY && timeout_ns > GGI_SLICE_NS) {
         uint64_t now = ggi_now_ns();
-        if (!start)
+        if (!start) {
             start = now - GGI_SLICE_NS;
+            ticket = ggi_stream_submitted(stream);
+            ggi_stream_mark(stream);
+        }
         if (hook && ggi_interrupted())
             return ggi_fail(GG_ERR_INTERRUPTED,
                             "the wait was interrupted; the queued work goes on");
         if (now - start >= timeout_ns)
             return GG_NOT_READY;
+        if (ggi_stream_passed(stream, ticket, true))
+            return GG_OK;
         uint64_t left = timeout_ns - (now - start);
         status = wait_slice(stream, left < GGI_SLICE_NS ? left : GGI_SLICE_NS);
     }
