@@ -122,6 +122,7 @@ struct gg_device {
     _Atomic(struct ggi_retired *) retired;      /* pushed by releases, taken by a drain */
     struct ggi_retired *pending;                /* under drain_lock */
     _Atomic(int) waiting;                       /* pending is not empty */
+    _Atomic(int) closed;                        /* there may be streams that only uses hold */
     pthread_mutex_t drain_lock;
     pthread_t opener;     /* the thread that opened it */
     _Atomic(bool) shared; /* others have used it too: at the end one of them may be inside a call */
@@ -190,7 +191,9 @@ struct gg_stream {
     struct gg_stream_impl *impl;
     uint64_t serial; /* never reused, unlike native handles */
     uint32_t flags;
+    _Atomic(int64_t) use_refs; /* of refs, those that uses of memory hold */
     bool is_default, borrowed;
+    bool gone; /* closed and idle: the native side is destroyed, the counts are still asked for */
     bool of_thread; /* the handle means this stream in `thread` only */
     pthread_t thread;
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
@@ -227,6 +230,12 @@ gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, 
                          gg_stream **out);
 /* A reference, unless the last one is gone already. */
 bool ggi_stream_try_retain(gg_stream *stream);
+/* The references of uses: a stream that has no other is closed, and lives on for its counts only. */
+void ggi_stream_use_retain(gg_stream *stream);
+void ggi_stream_use_release(gg_stream *stream);
+/* With drain_lock held: destroy the native side of a stream that is closed and idle. False where it is
+ * closed and still has work. */
+bool ggi_stream_abandon(gg_stream *stream);
 /* The newest stream of the device, and by `next` all others. What is reached stays in the list while
  * drain_lock is held: streams are added at the head, and only a drain takes them out. */
 gg_stream *ggi_streams_of(struct gg_device *device);

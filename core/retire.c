@@ -36,6 +36,19 @@ static bool look_at_streams(struct gg_device *device)
     return idle;
 }
 
+/* Streams that their user closed, but that blocks name as their last users. */
+static void abandon_closed(struct gg_device *device)
+{
+    gg_stream *stream, *next;
+    if (!atomic_exchange(&device->closed, 0))
+        return;
+    for (stream = ggi_streams_of(device); stream; stream = next) {
+        next = stream->next;
+        if (!ggi_stream_abandon(stream))
+            atomic_store(&device->closed, 1);
+    }
+}
+
 /* Destroys what is idle and leaves the rest pending. */
 static void sweep(struct gg_device *device, bool wait)
 {
@@ -56,6 +69,7 @@ static bool anything(struct gg_device *device)
 {
     return atomic_load_explicit(&device->retired, memory_order_relaxed) ||
            atomic_load_explicit(&device->waiting, memory_order_relaxed) ||
+           atomic_load_explicit(&device->closed, memory_order_relaxed) ||
            atomic_load_explicit(&device->keeps, memory_order_relaxed);
 }
 
@@ -64,6 +78,7 @@ void ggi_drain_locked(struct gg_device *device, bool force)
     struct ggi_own own;
     ggi_own_begin(device, &own);
     bool idle = look_at_streams(device);
+    abandon_closed(device);
     force = force || atomic_load(&device->retired_pinned) > GGI_PINNED_BACKLOG;
     do {
         collect(device);

@@ -11,6 +11,8 @@ static _Atomic(uint64_t) last_serial;
 static bool stream_idle(struct ggi_retired *self)
 {
     gg_stream *stream = (gg_stream *)self;
+    if (stream->gone)
+        return true;
     if (!stream->borrowed && ggi_stream_capturing(stream)) /* a fork of a capture, say */
         return false;
     return ggi_stream_passed(stream, atomic_load(&stream->submitted), true);
@@ -29,16 +31,22 @@ static void unlink_stream(gg_stream *stream)
     pthread_mutex_unlock(&device->lock);
 }
 
-static void stream_destroy(struct ggi_retired *self)
+static void destroy_native(gg_stream *stream)
 {
-    gg_stream *stream = (gg_stream *)self;
-    struct gg_device *device = stream->device;
     unlink_stream(stream);
     ggi_stream_strip(stream);
     ggi_stream_release_keeps(stream, true);
-    device->ops->stream_destroy(stream->impl);
+    stream->device->ops->stream_destroy(stream->impl);
     if (stream->release)
         stream->release(stream->owner);
+    stream->gone = true;
+}
+
+static void stream_destroy(struct ggi_retired *self)
+{
+    gg_stream *stream = (gg_stream *)self;
+    if (!stream->gone)
+        destroy_native(stream);
     pthread_mutex_destroy(&stream->lock);
     free(stream);
 }
@@ -167,8 +175,39 @@ bool ggi_stream_try_retain(gg_stream *stream)
 
 void gg_stream_release(gg_stream *stream)
 {
-    if (stream && atomic_fetch_sub(&stream->refs, 1) == 1)
-        ggi_retire(stream->device, &stream->retired);
+    if (!stream)
+        return;
+    struct gg_device *device = stream->device;
+    int64_t uses = atomic_load_explicit(&stream->use_refs, memory_order_relaxed);
+    int64_t left = atomic_fetch_sub(&stream->refs, 1) - 1;
+    if (!left)
+        ggi_retire(device, &stream->retired);
+    else if (left == uses) /* and from here on the stream may be gone */
+        atomic_store(&device->closed, 1);
+}
+
+void ggi_stream_use_retain(gg_stream *stream)
+{
+    atomic_fetch_add(&stream->use_refs, 1);
+    gg_stream_retain(stream);
+}
+
+void ggi_stream_use_release(gg_stream *stream)
+{
+    atomic_fetch_sub(&stream->use_refs, 1);
+    gg_stream_release(stream);
+}
+
+/* Whoever comes to the stream through a use sees first that its ticket has passed, and asks no more. */
+bool ggi_stream_abandon(gg_stream *stream)
+{
+    int64_t refs = atomic_load(&stream->refs);
+    if (stream->is_default || !refs || refs != atomic_load(&stream->use_refs))
+        return true;
+    if (!stream_idle(&stream->retired))
+        return false;
+    destroy_native(stream);
+    return true;
 }
 
 gg_device *gg_stream_device(const gg_stream *stream)
@@ -242,19 +281,26 @@ static gg_status wait_slice(gg_stream *stream, uint64_t timeout_ns)
     return status;
 }
 
+/* Each slice asks the backend anew, which then waits for what was queued meanwhile as well: a ticket taken
+ * after the first slice says when the work that counts is done. */
 static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hook)
 {
-    uint64_t start = 0;
+    uint64_t start = 0, ticket = 0;
     gg_status status = wait_slice(stream, timeout_ns < GGI_SLICE_NS ? timeout_ns : GGI_SLICE_NS);
     while (status == GG_NOT_READY && timeout_ns > GGI_SLICE_NS) {
         uint64_t now = ggi_now_ns();
-        if (!start)
+        if (!start) {
             start = now - GGI_SLICE_NS;
+            ticket = ggi_stream_submitted(stream);
+            ggi_stream_mark(stream);
+        }
         if (hook && ggi_interrupted())
             return ggi_fail(GG_ERR_INTERRUPTED,
                             "the wait was interrupted; the queued work goes on");
         if (now - start >= timeout_ns)
             return GG_NOT_READY;
+        if (ggi_stream_passed(stream, ticket, true))
+            return GG_OK;
         uint64_t left = timeout_ns - (now - start);
         status = wait_slice(stream, left < GGI_SLICE_NS ? left : GGI_SLICE_NS);
     }
@@ -281,6 +327,8 @@ gg_status ggi_stream_settle(gg_stream *stream)
 gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
 {
     gg_status status = GG_OK;
+    if (ggi_stream_passed(stream, ticket, false))
+        return GG_OK;
     if (!stream->of_thread && (!stream->borrowed || stream->release))
         return ggi_stream_finish(stream, true);
     while (!status && !ggi_stream_passed(stream, ticket, true)) {

@@ -11,7 +11,7 @@ static void prune(gg_memory *memory, bool look)
     for (uint32_t i = 0; i < memory->use_count; i++) {
         struct ggi_use use = memory->uses[i];
         if (ggi_stream_passed(use.stream, use.ticket, look || use.stream->device != memory->device))
-            gg_stream_release(use.stream);
+            ggi_stream_use_release(use.stream);
         else
             memory->uses[kept++] = use;
     }
@@ -60,7 +60,7 @@ void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket)
         }
     noted = make_room(memory);
     if (noted) {
-        gg_stream_retain(stream);
+        ggi_stream_use_retain(stream);
         memory->uses[memory->use_count++] = (struct ggi_use){stream, ticket};
     }
     pthread_mutex_unlock(&memory->lock);

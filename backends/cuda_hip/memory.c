@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 
-/* Frees take microseconds, but a driver may keep them behind a host function of somebody's. */
+/* Frees take microseconds, those of many GB tenths of a second; a driver may also keep them behind a
+ * host function of somebody's. */
 #define FREES_NS 20000000u
+#define FREES_NEEDED_NS 2000000000u
 
 static gg_status no_device_memory(struct gg_device_impl *device, int code, size_t nbytes)
 {
@@ -24,14 +26,18 @@ bool twin_frees_ordered(void)
     return twin.frees_ordered && twin_driver.mem_free_ordered;
 }
 
-void twin_finish_frees(struct gg_device_impl *device)
+static void finish_frees(struct gg_device_impl *device, uint64_t limit_ns)
 {
-    int code;
     if (!device->free_stream)
         return;
-    code = twin_poll(twin_driver.stream_query, device->free_stream, false, FREES_NS);
+    int code = twin_poll(twin_driver.stream_query, device->free_stream, false, limit_ns);
     if (code != twin.not_ready)
         twin_forget(code, "waiting for memory to be freed");
+}
+
+void twin_finish_frees(struct gg_device_impl *device)
+{
+    finish_frees(device, FREES_NS);
 }
 
 static int alloc_or_retry(struct gg_device_impl *device, size_t nbytes, void **pointer)
@@ -40,7 +46,7 @@ static int alloc_or_retry(struct gg_device_impl *device, size_t nbytes, void **p
     if (code != twin.out_of_memory || !device->free_stream)
         return code;
     twin_clear(code);
-    twin_finish_frees(device); /* some of it may be on its way back */
+    finish_frees(device, FREES_NEEDED_NS); /* some of it may be on its way back */
     return twin_driver.mem_alloc(pointer, nbytes);
 }
 

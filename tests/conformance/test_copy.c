@@ -111,6 +111,14 @@ static void zero_bytes_may_come_from_null_and_go_to_null(void **state)
     assert_int_equal(copy(at(none, 0), at(none, 0), 0, f->stream, GG_COPY_ASYNC), GG_OK);
 }
 
+static void zero_bytes_between_two_ordinary_host_ends_succeed(void **state)
+{
+    char a[4] = {0}, b[4] = {0};
+    (void)state;
+    assert_int_equal(copy(host_at(a), host_at(b), 0, NULL, 0), GG_OK);
+    assert_int_equal(copy(host_at(NULL), host_at(NULL), 0, NULL, GG_COPY_ASYNC), GG_OK);
+}
+
 /* ---- what is refused ---- */
 
 static void a_copy_past_an_end_is_refused(void **state)
@@ -223,18 +231,34 @@ static void a_small_pageable_upload_is_queued(void **state)
     free(expected);
 }
 
+static void *opened_by_hook;
+
+static int open_the_gate(void)
+{
+    gate_open(opened_by_hook);
+    return 0;
+}
+
+/* All slots are taken behind the gate; it opens when a call waits for one of them. */
 static void more_small_uploads_than_slots_keep_their_bytes(void **state)
 {
     struct fixture *f = *state;
-    unsigned char to[500];
-    gg_memory *memory = new_memory(f, sizeof to);
-    for (unsigned i = 0; i < sizeof to; i++) {
-        unsigned char value = (unsigned char)i;
-        assert_int_equal(copy(at(memory, i), host_at(&value), 1, f->stream, 0), GG_OK);
+    unsigned char from[100], to[100];
+    gg_memory *memory = new_memory(f, 80 * sizeof from);
+    opened_by_hook = hold(f, f->stream);
+    gg_set_wait_hook(open_the_gate);
+    for (unsigned i = 0; i < 80; i++) {
+        fill_pattern(from, sizeof from, i * 3);
+        assert_int_equal(
+            copy(at(memory, i * sizeof from), host_at(from), sizeof from, f->stream, 0), GG_OK);
     }
-    read_back(f, memory, to, sizeof to);
-    for (unsigned i = 0; i < sizeof to; i++)
-        assert_int_equal(to[i], (unsigned char)i);
+    gate_open(opened_by_hook);
+    for (unsigned i = 0; i < 80; i++) {
+        fill_pattern(from, sizeof from, i * 3);
+        assert_int_equal(copy(host_at(to), at(memory, i * sizeof to), sizeof to, f->stream, 0),
+                         GG_OK);
+        assert_memory_equal(to, from, sizeof to);
+    }
 }
 
 static void an_asynchronous_copy_returns_before_it_has_run(void **state)
@@ -324,6 +348,23 @@ static void require_async_never_waits_between_two_pinned_blocks(void **state)
     assert_true(status == GG_OK || status == GG_ERR_UNSUPPORTED);
 }
 
+static void
+require_async_takes_a_copy_between_blocks_without_a_stream_where_it_need_not_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct gg_device_info info = {.struct_size = sizeof info};
+    const uint32_t flags = GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC;
+    gg_memory *a = new_memory(f, 64), *b = new_memory(f, 64);
+    gg_status expected;
+    gg_scope *scope = NULL;
+    assert_int_equal(gg_device_info(f->device, &info), GG_OK);
+    expected = info.flags & GG_DEVICE_SHARED_DEFAULT ? GG_OK : GG_ERR_UNSUPPORTED;
+    assert_int_equal(copy(at(a, 0), at(b, 0), 64, NULL, flags), expected);
+    assert_int_equal(gg_enter(f->device, f->stream, &scope), GG_OK);
+    assert_int_equal(copy(at(a, 0), at(b, 0), 64, NULL, flags), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+}
+
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
@@ -334,6 +375,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(offsets_count_in_bytes_on_both_ends),
         cmocka_unit_test(copy_of_zero_bytes_does_nothing),
         cmocka_unit_test(zero_bytes_may_come_from_null_and_go_to_null),
+        cmocka_unit_test(zero_bytes_between_two_ordinary_host_ends_succeed),
         cmocka_unit_test(a_copy_past_an_end_is_refused),
         cmocka_unit_test(overlapping_ends_are_refused),
         cmocka_unit_test(ends_that_touch_do_not_overlap),
@@ -350,6 +392,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(require_async_refuses_where_the_call_would_wait),
         cmocka_unit_test(require_async_takes_what_can_be_queued),
         cmocka_unit_test(require_async_never_waits_between_two_pinned_blocks),
+        cmocka_unit_test(
+            require_async_takes_a_copy_between_blocks_without_a_stream_where_it_need_not_wait),
     };
     return run_suite(argc, argv, "copy", tests, sizeof tests / sizeof tests[0]);
 }

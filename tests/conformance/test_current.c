@@ -186,6 +186,32 @@ static void scopes_may_be_left_out_of_order(void **state)
     assert_ptr_equal(current_device(), f->device);
 }
 
+/* Nothing but the vendor's sense says here what is current. */
+static void *leave_out_of_order(void *argument)
+{
+    struct two *two = argument;
+    gg_device *before = NULL, *now = NULL;
+    gg_scope *first, *second, *third;
+    if (gg_current_device(&before) || before != two->entered || gg_enter(two->used, NULL, &first) ||
+        gg_enter(two->entered, NULL, &second) || gg_enter(two->used, NULL, &third))
+        return "no scopes";
+    if (gg_leave(first) || gg_leave(third) || gg_current_device(&now) || now != two->entered)
+        return "the scope that is left last must be the current one";
+    if (gg_leave(second) || gg_current_device(&now) || now != before)
+        return "what was current is not restored";
+    if (gg_enter(two->used, NULL, &first) || gg_enter(two->entered, NULL, &second) ||
+        gg_leave(first) || gg_leave(second) || gg_current_device(&now) || now != before)
+        return "what was current before both is not restored";
+    return NULL;
+}
+
+static void scopes_left_out_of_order_restore_what_was_before_them(void **state)
+{
+    struct fixture *f = *state;
+    struct two two = {other_device(f), f->device};
+    in_new_thread(leave_out_of_order, &two);
+}
+
 static void a_scope_holds_its_stream(void **state)
 {
     struct fixture *f = *state;
@@ -255,7 +281,17 @@ static int print_current(void)
     return 0;
 }
 
-static const struct scenario scenarios[] = {{"print_current", print_current}};
+/* Without the backend that GPUGLUE_DEVICE names. */
+static int print_current_without(void)
+{
+    char selection[64];
+    snprintf(selection, sizeof selection, "^%s", backend_name());
+    setenv("GPUGLUE_BACKEND", selection, 1);
+    return print_current();
+}
+
+static const struct scenario scenarios[] = {{"print_current", print_current},
+                                            {"print_current_without", print_current_without}};
 
 static void assert_environment_gives(const char *value, const char *expected)
 {
@@ -290,6 +326,18 @@ static void a_device_and_a_backend_that_disagree_are_an_error(void **state)
     assert_environment_gives(other, backend_name());
 }
 
+static void a_device_of_an_excluded_backend_is_an_error(void **state)
+{
+    char device[64], excluded[64], output[1024];
+    (void)state;
+    snprintf(device, sizeof device, "%s:0", backend_name());
+    snprintf(excluded, sizeof excluded, "GPUGLUE_BACKEND=^%s", backend_name());
+    assert_int_equal(
+        start_scenario("print_current_without", "GPUGLUE_DEVICE", device, output, sizeof output), 0);
+    if (strncmp(output, "ERR_", 4) != 0 || !strstr(output, excluded))
+        fail_msg("%s and GPUGLUE_DEVICE=%s give \"%s\"", excluded, device, output);
+}
+
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
@@ -304,6 +352,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(scopes_nest_and_restore),
         cmocka_unit_test(entering_a_device_keeps_the_stream_entered_on_it),
         cmocka_unit_test(scopes_may_be_left_out_of_order),
+        cmocka_unit_test(scopes_left_out_of_order_restore_what_was_before_them),
         cmocka_unit_test(a_scope_holds_its_stream),
         cmocka_unit_test(a_stream_cannot_be_entered_on_another_device),
         cmocka_unit_test(a_scope_is_its_threads_own),
@@ -311,6 +360,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_environment_names_the_current_device),
         cmocka_unit_test(an_environment_that_names_no_device_is_an_error),
         cmocka_unit_test(a_device_and_a_backend_that_disagree_are_an_error),
+        cmocka_unit_test(a_device_of_an_excluded_backend_is_an_error),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
     if (scenario >= 0)

@@ -137,6 +137,16 @@ static void a_fill_returns_when_it_is_queued(void **state)
     gate_open(gate);
 }
 
+static void a_null_pattern_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, 64);
+    assert_int_equal(fill_bytes(memory, 5, f->stream), GG_OK);
+    assert_int_equal(gg_fill(memory, 0, NULL, 4, 16, f->stream), GG_ERR_INVALID_ARGUMENT);
+    finish(f->stream);
+    assert_filled(f, memory, 64, 5);
+}
+
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
@@ -150,6 +160,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_pattern_of_no_or_too_many_bytes_is_refused),
         cmocka_unit_test(the_pattern_is_read_before_the_call_returns),
         cmocka_unit_test(a_fill_returns_when_it_is_queued),
+        cmocka_unit_test(a_null_pattern_is_refused),
     };
     return run_suite(argc, argv, "fill", tests, sizeof tests / sizeof tests[0]);
 }

@@ -306,6 +306,23 @@ static int wait_no_longer_than_told(void)
     return 0;
 }
 
+/* Nothing is on its way to the host, so that nothing is waited for, however long it may take. */
+static int leave_a_busy_stream_alone(void)
+{
+    struct scene scene;
+    left_gate = gate_new();
+    if (set_scene(&scene))
+        return 1;
+    if (gg_stream_host_func(scene.stream, gate_wait, left_gate))
+        return 77;
+    if (fill_bytes(scene.memory, 1, scene.stream))
+        return wrong("no work");
+    gg_shutdown(GG_FOREVER);
+    clear_scene(&scene);
+    gate_open(left_gate); /* the work goes on */
+    return 0;
+}
+
 static void *use_and_end(void *argument)
 {
     struct scene *scene = argument;
@@ -342,6 +359,7 @@ static const struct scenario scenarios[] = {
     {"a_shutdown_refuses_new_work", refuse_after_shutdown},
     {"a_shutdown_waits_for_copies_to_the_host", wait_for_results},
     {"a_shutdown_waits_no_longer_than_it_is_told", wait_no_longer_than_told},
+    {"a_shutdown_leaves_a_busy_stream_alone", leave_a_busy_stream_alone},
     {"a_thread_may_end_after_using_the_device", end_a_thread},
 };
 #define COUNT (sizeof scenarios / sizeof scenarios[0])

@@ -5,6 +5,7 @@
  * stream is then busy although nothing else holds it shows what it was made to wait for. */
 #include "conformance.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -60,6 +61,27 @@ static void work_without_a_stream_is_complete_where_the_default_stream_is_not_sh
     assert_int_equal(fill_bytes(memory, 0x33, NULL), GG_OK);
     assert_int_equal(copy(at(pinned, 0), at(memory, 0), NBYTES, NULL, GG_COPY_ASYNC), GG_OK);
     assert_int_equal(*(char *)gg_memory_pointer(pinned), 0x33);
+}
+
+static void *opened_by_hook;
+
+static int open_the_gate(void)
+{
+    gate_open(opened_by_hook);
+    return 0;
+}
+
+/* The gate opens only for a call that waits. */
+static void a_fill_without_a_stream_is_complete_where_the_default_stream_is_not_shared(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    if (shares_its_default_stream(f))
+        skip();
+    opened_by_hook = hold(f, default_stream(f));
+    gg_set_wait_hook(open_the_gate);
+    assert_int_equal(fill_bytes(memory, 0x34, NULL), GG_OK);
+    assert_int_equal(gg_stream_query(default_stream(f)), GG_OK);
 }
 
 static void a_blocking_stream_is_ordered_with_a_shared_default_stream(void **state)
@@ -233,6 +255,62 @@ static void work_of_an_implicit_operation_counts_as_a_use_too(void **state)
     assert_int_equal(*(char *)gg_memory_pointer(pinned), 0x46);
 }
 
+/* Another thread at work on the block, at the moment in which a stream is made to wait for its uses. */
+struct meddling {
+    gg_stream *first, *fourth, *asking;
+    gg_memory *memory;
+    void *gate; /* on the first */
+    atomic_int done, failures;
+};
+
+static void *end_one_use_and_add_another(void *argument)
+{
+    struct meddling *meddling = argument;
+    gate_open(meddling->gate);
+    if (gg_stream_wait(meddling->first, GG_FOREVER) ||
+        gg_fill(meddling->memory, 0, "x", 1, 16, meddling->fourth))
+        atomic_fetch_add(&meddling->failures, 1);
+    return NULL;
+}
+
+static void meddle(void *user, const struct gg_trace *trace)
+{
+    struct meddling *meddling = user;
+    pthread_t thread;
+    if (trace->op != GG_OP_stream_wait_event || trace->stream != meddling->asking ||
+        atomic_exchange(&meddling->done, 1))
+        return;
+    if (pthread_create(&thread, NULL, end_one_use_and_add_another, meddling) ||
+        pthread_join(thread, NULL))
+        atomic_fetch_add(&meddling->failures, 1);
+}
+
+static void no_use_is_missed_while_another_thread_adds_one(void **state)
+{
+    struct fixture *f = *state;
+    gg_stream *streams[] = {new_stream(f), new_stream(f), new_stream(f)};
+    void *gates[3];
+    struct meddling meddling = {streams[0], f->stream, f->second, new_memory(f, NBYTES),
+                                NULL,       0,         0};
+    struct gg_tracer tracer = {.struct_size = sizeof tracer, .user = &meddling, .pre = meddle};
+    gg_scope *scope;
+    for (size_t i = 0; i < 3; i++) {
+        gates[i] = hold(f, streams[i]);
+        assert_int_equal(gg_fill(meddling.memory, i * 16, "x", 1, 16, streams[i]), GG_OK);
+    }
+    meddling.gate = gates[0];
+    gate_open(gates[2]);
+    scope = enter(f, f->second);
+    assert_int_equal(gg_set_tracer(&tracer), GG_OK);
+    assert_int_equal(gg_fill(meddling.memory, 16, "y", 1, 16, NULL), GG_OK);
+    assert_int_equal(gg_set_tracer(NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(atomic_load(&meddling.failures), 0);
+    assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY); /* the second gate is shut */
+    gate_open(gates[1]);
+    finish(f->second);
+}
+
 /* ---- explicit is yours ---- */
 
 static void an_explicit_stream_inserts_nothing(void **state)
@@ -281,6 +359,7 @@ int main(int argc, char **argv)
     struct CMUnitTest tests[] = {
         cmocka_unit_test(work_without_a_stream_runs_on_the_current_stream),
         cmocka_unit_test(work_without_a_stream_is_complete_where_the_default_stream_is_not_shared),
+        cmocka_unit_test(a_fill_without_a_stream_is_complete_where_the_default_stream_is_not_shared),
         cmocka_unit_test(a_blocking_stream_is_ordered_with_a_shared_default_stream),
         cmocka_unit_test(a_nonblocking_stream_is_not_ordered_with_the_default_stream),
         cmocka_unit_test(a_stream_of_another_device_is_refused),
@@ -292,6 +371,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(unannounced_work_is_not_waited_for),
         cmocka_unit_test(an_implicit_copy_to_the_host_sees_work_queued_before_it),
         cmocka_unit_test(work_of_an_implicit_operation_counts_as_a_use_too),
+        cmocka_unit_test(no_use_is_missed_while_another_thread_adds_one),
         cmocka_unit_test(an_explicit_stream_inserts_nothing),
         cmocka_unit_test(an_explicit_stream_is_taken_inside_an_entered_one_too),
         cmocka_unit_test(a_finished_use_is_not_waited_for),

@@ -1,8 +1,13 @@
 /* test_owners.c: what a copy needs is kept until it has run, and given back once, whatever happens. */
 #include "conformance.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#define TIMES 200
 
 static const size_t sizes[] = {1, 4096, 65536, 65537, MANY_BYTES};
 
@@ -100,6 +105,77 @@ static void both_memories_are_kept_until_the_copy_has_run(void **state)
     gate_open(gate);
 }
 
+/* A thread that asks for a stream all the time, but for the moments in which it is told to rest. */
+struct asker {
+    gg_stream *stream;
+    atomic_int asking, resting; /* asking < 0: enough */
+};
+
+static void *ask(void *argument)
+{
+    struct asker *asker = argument;
+    int asking;
+    while ((asking = atomic_load(&asker->asking)) >= 0) {
+        atomic_store(&asker->resting, !asking);
+        if (!asking)
+            sched_yield();
+        else if (gg_stream_query(asker->stream) > GG_NOT_READY)
+            return "a query failed";
+    }
+    return NULL;
+}
+
+static void tell(struct asker *asker, int asking)
+{
+    atomic_store(&asker->asking, asking);
+    while (atomic_load(&asker->resting) == asking)
+        sched_yield();
+}
+
+/* So that a copy is mostly done before its owners are noted. */
+static void dawdle(void *user, const struct gg_trace *trace)
+{
+    (void)user;
+    if (trace->op == GG_OP_copy)
+        usleep(200);
+}
+
+static bool drains(struct fixture *f, atomic_int released[2], int times)
+{
+    for (int i = 0; i < 100000; i++) {
+        if (atomic_load(&released[0]) == times && atomic_load(&released[1]) == times)
+            return true;
+        if (gg_device_trim(f->device))
+            return false;
+        sched_yield();
+    }
+    return false;
+}
+
+static void a_drain_releases_owners_of_copies_seen_done_before_they_were_noted(void **state)
+{
+    static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .post = dawdle};
+    struct fixture *f = *state;
+    struct asker asker = {.stream = f->stream};
+    gg_memory *memory = new_memory(f, 64), *pinned = new_pinned(f, 64, 0);
+    atomic_int released[2] = {0};
+    pthread_t thread;
+    void *problem = "";
+    bool drained = true;
+    assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
+    gg_set_tracer(&tracer);
+    for (int done = 1; done <= TIMES && drained; done++) {
+        tell(&asker, 1);
+        drained = !copy_owned(at(memory, 0), at(pinned, 0), 64, f->stream, GG_COPY_ASYNC, released);
+        tell(&asker, 0);
+        drained = drained && drains(f, released, done);
+    }
+    atomic_store(&asker.asking, -1);
+    pthread_join(thread, &problem);
+    assert_null(problem);
+    assert_true(drained);
+}
+
 /* ---- interrupts ---- */
 
 static void a_copy_that_waits_can_be_interrupted(void **state)
@@ -128,6 +204,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(owners_are_released_when_the_copy_fails_too),
         cmocka_unit_test(owners_are_released_when_there_is_nothing_to_copy),
         cmocka_unit_test(both_memories_are_kept_until_the_copy_has_run),
+        cmocka_unit_test(a_drain_releases_owners_of_copies_seen_done_before_they_were_noted),
         cmocka_unit_test(a_copy_that_waits_can_be_interrupted),
     };
     return run_suite(argc, argv, "owners", tests, sizeof tests / sizeof tests[0]);

@@ -75,6 +75,29 @@ static void a_wait_ends_at_its_time_limit(void **state)
     assert_int_equal(gg_stream_wait(f->stream, 0), GG_OK);
 }
 
+static void a_stream_works_on_after_a_wait_that_ended_at_its_limit(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, 64), *pinned = new_pinned(f, 64, 0);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_stream_wait(f->stream, 51000000), GG_NOT_READY);
+    assert_int_equal(fill_bytes(memory, 7, f->stream), GG_OK);
+    assert_int_equal(copy(at(pinned, 0), at(memory, 0), 64, f->stream, GG_COPY_ASYNC), GG_OK);
+    assert_int_equal(gg_stream_wait(f->stream, 1000000), GG_NOT_READY);
+    assert_int_equal(*(char *)gg_memory_pointer(pinned), 0);
+    gate_open(gate);
+    finish(f->stream);
+    assert_int_equal(*(char *)gg_memory_pointer(pinned), 7);
+}
+
+static void a_host_function_is_never_null(void **state)
+{
+    struct fixture *f = *state;
+    need(f, GG_OP_stream_host_func);
+    assert_int_equal(gg_stream_host_func(f->stream, NULL, NULL), GG_ERR_INVALID_ARGUMENT);
+    finish(f->stream);
+}
+
 static void streams_do_not_wait_for_each_other_by_themselves(void **state)
 {
     struct fixture *f = *state;
@@ -132,7 +155,6 @@ static void a_stream_waits_for_all_that_another_has(void **state)
     assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY);
     gate_open(gate);
     finish(f->second);
-    assert_false(busy(f->stream));
 }
 
 static void a_stream_does_not_wait_for_what_another_gets_later(void **state)
@@ -319,6 +341,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(copies_and_functions_keep_their_order),
         cmocka_unit_test(a_query_says_whether_work_is_left),
         cmocka_unit_test(a_wait_ends_at_its_time_limit),
+        cmocka_unit_test(a_stream_works_on_after_a_wait_that_ended_at_its_limit),
+        cmocka_unit_test(a_host_function_is_never_null),
         cmocka_unit_test(streams_do_not_wait_for_each_other_by_themselves),
         cmocka_unit_test(a_stream_waits_for_an_event_of_another),
         cmocka_unit_test(a_wait_for_an_event_means_its_record_at_that_time),

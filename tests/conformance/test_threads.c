@@ -245,7 +245,86 @@ static int first_use(void)
     return atomic_load(&race_failures) ? 1 : 0;
 }
 
-static const struct scenario scenarios[] = {{"first_use", first_use}};
+/* ---- the end ---- */
+
+struct busy_end {
+    gg_device *device;
+    gg_stream *stream, *held;
+    gg_memory *memory;
+    atomic_int next;
+    atomic_int turns;
+};
+
+static gg_status one_turn(struct busy_end *end, int kind)
+{
+    gg_memory *memory = NULL;
+    gg_stream *stream = NULL;
+    gg_status status;
+    switch (kind) {
+    case 0:
+        status = gg_memory_alloc(end->device, GG_MEMORY_DEVICE, 256, NULL, &memory);
+        break;
+    case 1:
+        status = gg_stream_create(end->device, 0, 0, &stream);
+        break;
+    case 2:
+        status = fill_bytes(end->memory, 1, end->stream);
+        break;
+    default:
+        status = gg_stream_wait(end->held, GG_FOREVER);
+    }
+    gg_memory_release(memory);
+    gg_stream_release(stream);
+    return status;
+}
+
+/* Until it is refused, each thread in its way. */
+static void *go_on(void *argument)
+{
+    struct busy_end *end = argument;
+    int kind = atomic_fetch_add(&end->next, 1) % 4;
+    gg_status status = GG_OK;
+    while (!status) {
+        atomic_fetch_add(&end->turns, 1);
+        status = one_turn(end, kind);
+    }
+    return status == GG_ERR_SHUT_DOWN ? NULL : argument;
+}
+
+static int shut_down_under_threads(void)
+{
+    static struct busy_end end; /* what it holds is left to the process */
+    pthread_t threads[THREADS];
+    static void *gate;
+    void *problem = NULL;
+    int problems = 0;
+    gate = gate_new();
+    if (gg_current_device(&end.device) || gg_stream_create(end.device, 1, 0, &end.stream) ||
+        gg_stream_create(end.device, 1, 0, &end.held) ||
+        gg_memory_alloc(end.device, GG_MEMORY_DEVICE, 64, NULL, &end.memory))
+        return 1;
+    if (gg_stream_host_func(end.held, gate_wait, gate))
+        return 77;
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, go_on, &end))
+            return 3;
+    while (atomic_load(&end.turns) < 10 * THREADS)
+        sched_yield();
+    gg_shutdown(GG_FOREVER);
+    for (int i = 0; i < THREADS; i++)
+        problems += pthread_join(threads[i], &problem) || problem;
+    gate_open(gate);
+    return problems;
+}
+
+static void a_shutdown_ends_calls_of_other_threads_and_is_silent(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("shut_down_under_threads");
+}
+
+static const struct scenario scenarios[] = {{"first_use", first_use},
+                                            {"shut_down_under_threads", shut_down_under_threads}};
 
 /* `make test-full` runs all of them. */
 static void threads_may_race_for_the_first_use(void **state)
@@ -268,6 +347,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(threads_have_scopes_of_their_own),
         cmocka_unit_test(threads_may_ask_about_backends_and_devices),
         cmocka_unit_test(threads_may_race_for_the_first_use),
+        cmocka_unit_test(a_shutdown_ends_calls_of_other_threads_and_is_silent),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
     if (scenario >= 0)

@@ -333,6 +333,8 @@ static void fork_during(void)
     pthread_barrier_init(&start, NULL, 2);
     add_plugin("good");
     add_plugin("older");
+    gg_reports_free(
+        reports(GG_PASSIVE)); /* opens the files: a loader does not survive a fork inside it */
     CHECK(pthread_create(&thread, NULL, open_slowly, NULL) == 0);
     pthread_barrier_wait(&start);
     usleep((useconds_t)(getpid() % 7) * 100);

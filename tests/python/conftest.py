@@ -9,6 +9,7 @@ at the backend's name: they ask the device what it supports."""
 import ctypes
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -43,6 +44,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # A job in the background ignores interrupts, and hands that on; some tests are about them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = config.getoption("--backend")
     if chosen:
         os.environ["GPUGLUE_BACKEND"] = chosen.split("-")[0]
