@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #define SETTLE_NS 1000000000u
+#define FIRST_ADDRESS 4096u /* of what a process can have */
 
 /* ---- waiting ---- */
 
@@ -166,8 +167,9 @@ static gg_status check_foreign(struct gg_device_impl *device, void *list)
 {
     void *owner = device->gpu->handle;
     uint8_t immediate = 1;
-    if (!list)
-        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL, "0 is no command list");
+    if ((uintptr_t)list < FIRST_ADDRESS) /* other vendors have small numbers for special streams */
+        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL, "%zu is no command list",
+                             (size_t)(uintptr_t)list);
     if (ze.list_is_immediate && ze.list_is_immediate(list, &immediate))
         immediate = 1;
     if (ze.list_device && ze.list_device(list, &owner))

@@ -100,7 +100,7 @@ def fill(root, wheel, tests):
     shutil.unpack_archive(wheel, place / "site", "zip")
     shutil.copytree(TREE / "tests/python", place / "tests/python")
     shutil.copytree(HERE, place / "tests/vendors")
-    for file in sorted((*tests.glob("*.so"), *tests.glob("sim/*/*.so*"))):
+    for file in sorted((*tests.glob("*.so"), *tests.glob("sim/**/*.so*"))):
         if file.is_file():
             to = place / "tests" / file.relative_to(tests)
             to.parent.mkdir(parents=True, exist_ok=True)
