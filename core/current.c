@@ -100,7 +100,14 @@ static gg_status device_of_environment(gg_device **out)
     if (!text || !text[0])
         return GG_OK;
     gg_status status = check_agreement(text);
-    return status ? status : gg_device_find(text, out);
+    if (status)
+        return status;
+    status = gg_device_find(text, out);
+    if (!status)
+        return GG_OK;
+    struct gg_error why = {.struct_size = sizeof why};
+    gg_last_error(&why);
+    return ggi_fail(status, "GPUGLUE_DEVICE=%s: %s", text, why.message);
 }
 
 /* What the environment says is read once for each default backend, since gg_use_backend may change

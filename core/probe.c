@@ -68,11 +68,14 @@ static gg_status make_devices(struct gg_backend *backend, int32_t count)
 static void take_devices(struct gg_backend *backend, struct gg_probe_result *result)
 {
     struct ggi_text why;
-    if (result->status != GG_PROBE_AVAILABLE || !make_devices(backend, result->device_count))
+    if (result->status != GG_PROBE_AVAILABLE)
+        return;
+    gg_status status = make_devices(backend, result->device_count);
+    if (!status)
         return;
     result->status = GG_PROBE_INIT_FAILED;
     ggi_text_begin(&why, result->reason, sizeof result->reason);
-    ggi_text_add(&why, "its devices cannot be used: %s", ggi_thread()->error.message);
+    ggi_text_add(&why, "its devices cannot be used: %s", gg_status_message(status));
 }
 
 static char *keep_text(const char *text)

@@ -99,7 +99,7 @@ void ggi_stream_mark(gg_stream *stream)
     ggi_own_begin(stream->device, &own);
     pthread_mutex_lock(&stream->lock);
     poll_marker(stream);
-    if (!stream->marker_ticket)
+    if (!stream->marker_ticket && !ggi_stream_capturing(stream))
         record_marker(stream);
     pthread_mutex_unlock(&stream->lock);
     ggi_own_end(stream->device, &own);

@@ -228,18 +228,6 @@ gg_status gg_stream_native(gg_stream *stream, uint64_t handles[4])
     return ggi_end(device, GG_OP_stream_native, stream, 0, status);
 }
 
-gg_status gg_stream_priority_range(gg_device *device, int32_t *least, int32_t *greatest)
-{
-    gg_status status = ggi_device_ready(device);
-    if (status)
-        return status;
-    if (!device->ops->stream_priority_range)
-        return ggi_unsupported(device, GG_OP_stream_priority_range);
-    ggi_begin(device, GG_OP_stream_priority_range, NULL, 0);
-    status = device->ops->stream_priority_range(atomic_load(&device->impl), least, greatest);
-    return ggi_end(device, GG_OP_stream_priority_range, NULL, 0, status);
-}
-
 /* ---- asking and waiting ---- */
 
 gg_status ggi_stream_refuse(const gg_stream *stream)

@@ -199,7 +199,6 @@ const struct twin twin = {
     .errors = errors,
     .error_count = sizeof errors / sizeof errors[0],
     .invalid_value = CUDA_ERROR_INVALID_VALUE,
-    .out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
     .not_ready = CUDA_ERROR_NOT_READY,
     .not_supported = CUDA_ERROR_NOT_SUPPORTED,
     .attributes = attributes,
@@ -211,8 +210,6 @@ const struct twin twin = {
     .event_blocking = CU_EVENT_BLOCKING_SYNC,
     .pinned_flags = CU_MEMHOSTALLOC_PORTABLE,
     .capture_relaxed = CU_STREAM_CAPTURE_MODE_RELAXED,
-    .frees_ordered = true, /* CUDA C++ Programming Guide, stream-ordered allocator: "Interoperability
-                              with cudaMalloc"; measured on an H200 */
     .version_min = 11000,
     .default_stream = 1, /* CU_STREAM_LEGACY: the same stream whatever a program was compiled with */
     .per_thread_stream = 2,

@@ -85,8 +85,7 @@ static int get_facts(int device, struct gg_device_info *info)
     get_pci(device, info->pci_bus_id, sizeof info->pci_bus_id);
     info->total_memory = total;
     info->flags = GG_DEVICE_SHARED_DEFAULT | (integrated ? (uint32_t)GG_DEVICE_INTEGRATED : 0) |
-                  (known ? (uint32_t)GG_DEVICE_HAS_UUID : 0) |
-                  (twin_frees_ordered() ? (uint32_t)GG_DEVICE_FREE_NEVER_WAITS : 0);
+                  (known ? (uint32_t)GG_DEVICE_HAS_UUID : 0);
     return code;
 }
 
@@ -129,7 +128,6 @@ gg_status twin_device_memory_info(struct gg_device_impl *device, uint64_t *free,
 {
     struct twin_guard guard;
     size_t now_free = 0, now_total = 0;
-    twin_finish_frees(device);
     int code = twin_enter(&guard, TWIN_AT_memory_info, device, NULL);
     if (!code)
         code = twin_driver.memory_info(&now_free, &now_total);
@@ -182,28 +180,6 @@ gg_status twin_device_native(struct gg_device_impl *device, uint64_t handles[4])
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-/* Without it memory is freed the plain way. */
-static void open_free_stream(struct gg_device_impl *device)
-{
-    struct twin_guard guard;
-    if (!twin_frees_ordered())
-        return;
-    int code = twin_enter(&guard, TWIN_AT_stream_create, device, NULL);
-    if (!code)
-        code = twin_driver.stream_create(&device->free_stream, twin.stream_nonblocking, 0);
-    twin_leave(&guard);
-    if (code)
-        device->free_stream = NULL;
-    twin_forget(code, "creating a stream to free memory on");
-}
-
-static void close_free_stream(struct gg_device_impl *device)
-{
-    twin_finish_frees(device);
-    if (device->free_stream)
-        twin_forget(twin_driver.stream_destroy(device->free_stream), "destroying a stream");
-}
-
 gg_status twin_device_open(int32_t ordinal, struct gg_device_impl **out)
 {
     int code = 0;
@@ -223,7 +199,6 @@ gg_status twin_device_open(int32_t ordinal, struct gg_device_impl **out)
     device->ordinal = ordinal;
     device->default_stream = (struct gg_stream_impl){
         .native = (void *)twin.default_stream, .device = device, .enters = device};
-    open_free_stream(device);
     atomic_store_explicit(&twin_contexts[ordinal], device->context, memory_order_relaxed);
     *out = device;
     return GG_OK;
@@ -236,7 +211,6 @@ free_device:
 void twin_device_close(struct gg_device_impl *device)
 {
     twin_fences_destroy(device);
-    close_free_stream(device);
     atomic_store_explicit(&twin_contexts[device->ordinal], NULL, memory_order_relaxed);
     twin_forget(twin.context_release(device->device), "releasing a device's context");
     pthread_mutex_destroy(&device->lock);

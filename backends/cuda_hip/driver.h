@@ -63,14 +63,13 @@ struct twin {
 
     const struct twin_error *errors; /* codes with a meaning; all others are GG_ERR_DEVICE */
     size_t error_count;
-    int invalid_value, out_of_memory, not_ready, not_supported;
+    int invalid_value, not_ready, not_supported;
     const int *attributes; /* by gg_attribute; negative: the vendor has none */
     int integrated;        /* the attribute */
     int word_attribute;    /* of devices that write_word works on */
     unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
     int capture_relaxed;
-    bool writes_words;  /* write_word takes any device memory */
-    bool frees_ordered; /* mem_free_ordered takes memory of mem_alloc, and waits for nothing */
+    bool writes_words; /* write_word takes any device memory */
     int version_min;
     /* Handles that name no stream object. To everyone 0 and 1 mean the default stream and 2 means the
      * per-thread one; per_thread_stream 0: it is not taken. */
@@ -131,7 +130,6 @@ struct gg_device_impl {
     int device; /* the driver's handle */
     int32_t ordinal;
     struct gg_stream_impl default_stream;
-    void *free_stream;    /* where idle memory is freed in order; NULL: mem_free does it */
     pthread_mutex_t lock; /* fences */
     void *fences[TWIN_FENCES];
     int fence_count;
@@ -212,12 +210,6 @@ int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint
 /* The same for all that the device's default stream has now: its own query is slow, an event's not. */
 int twin_poll_stream(const struct gg_stream_impl *stream, uint64_t timeout_ns);
 void twin_fences_destroy(struct gg_device_impl *device);
-
-/* ---- freeing without waiting: memory.c ------------------------------------------------------------ */
-
-bool twin_frees_ordered(void);
-/* Give what was freed so far a moment to be free. */
-void twin_finish_frees(struct gg_device_impl *device);
 
 /* ---- the table's functions ---------------------------------------------------------------------- */
 

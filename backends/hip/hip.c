@@ -295,7 +295,6 @@ const struct twin twin = {
     .event_blocking = hipEventBlockingSync,
     .pinned_flags = hipHostMallocPortable,
     .capture_relaxed = hipStreamCaptureModeRelaxed,
-    .frees_ordered = false, /* nobody says what hipFreeAsync does with memory of hipMalloc */
     .version_min = HIP_OLDEST * HIP_MAJOR,
     .default_stream = 0, /* the null stream; handle 1 came late, and 2 means other things to others */
     .per_thread_stream = 0,

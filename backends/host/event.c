@@ -70,7 +70,7 @@ static void run_reach(const struct host_command *command)
 
 gg_status host_point_queue(struct host_point *point, struct gg_stream_impl *stream)
 {
-    const struct host_command work = {.run = run_reach, .point = retain(point)};
+    const struct host_command work = {.run = run_reach, .brief = true, .point = retain(point)};
     gg_status status;
     atomic_fetch_add_explicit(&point->pending, 1, memory_order_relaxed);
     status = host_submit(stream, &work);

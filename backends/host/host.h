@@ -69,6 +69,7 @@ struct gg_device_impl {
 struct host_command {
     struct host_command *next;
     void (*run)(const struct host_command *command);
+    bool brief; /* never waits: may run with the stream locked */
     void *dst;
     const void *src;
     size_t size;

@@ -25,9 +25,11 @@ static void *run_worker(void *argument)
     struct host_command *command;
     pthread_mutex_lock(&stream->lock);
     while ((command = next_command(stream))) {
-        pthread_mutex_unlock(&stream->lock);
+        if (!command->brief) /* whoever sees what a brief one did must find it counted too */
+            pthread_mutex_unlock(&stream->lock);
         command->run(command);
-        pthread_mutex_lock(&stream->lock);
+        if (!command->brief)
+            pthread_mutex_lock(&stream->lock);
         command->next = stream->spare;
         stream->spare = command;
         stream->completed++;

@@ -66,7 +66,7 @@ class BackendInfo(NamedTuple):
     tried: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
 
-def backends(probe: _Probe = "passive", timeout: float = 10.0) -> tuple[BackendInfo, ...]:
+def backends(probe: _Probe = "passive", *, timeout: float = 10.0) -> tuple[BackendInfo, ...]:
     """One record per backend, the preferred ones first."""
 
 def available_backends() -> list[str]:
@@ -416,6 +416,7 @@ def arange(
     stop: Any = None,
     step: Any = 1,
     dtype: npt.DTypeLike | None = None,
+    *,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
 ) -> GPUArray:

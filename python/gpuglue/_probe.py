@@ -18,11 +18,13 @@ def isolated(timeout=10.0):
     """What backends() gives, found by one child per backend within `timeout` seconds."""
     if not sys.executable:
         raise _core.UnsupportedError("an isolated probe needs sys.executable, which is not set")
+    if not timeout > 0:
+        raise _core.InvalidArgumentError(f"timeout is {timeout!r}, expected seconds, more than 0")
     deadline = time.monotonic() + timeout
     names = run(["--names"], {"GPUGLUE_BACKEND": "host"}, deadline, timeout)
     if not isinstance(names, list):
         raise _core.Error(f"the backends could not be listed: {names[1]}")
-    chosen = os.environ.get("GPUGLUE_BACKEND", "")
+    chosen = ",".join(name.strip() for name in os.environ.get("GPUGLUE_BACKEND", "").lower().split(","))
     names += [name for name in named(chosen) if name not in names]
     children = {name: start([name], alone(name, names, chosen)) for name in names if selected(name, chosen)}
     records = []
@@ -43,7 +45,7 @@ def named(selection):
 
 def selected(name, selection):
     if selection.startswith("^"):
-        return name not in selection[1:].split(",")
+        return name not in [name.strip() for name in selection[1:].split(",")]
     return selection in ("", "auto") or name in named(selection)
 
 

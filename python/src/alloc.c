@@ -141,10 +141,10 @@ PyMethodDef py_alloc_functions[] = {
      "alloc_pinned(nbytes, device=None)\n--\n\n"
      "Allocate page-locked host memory, from and to which copies can run in the background."},
     {"empty_pinned", PY_METHOD(empty_pinned), METH_FASTCALL | METH_KEYWORDS,
-     "empty_pinned(shape, dtype=float64, order='C', device=None)\n--\n\n"
+     "empty_pinned(shape, dtype='float64', order='C', device=None)\n--\n\n"
      "An uninitialised numpy.ndarray in page-locked memory."},
     {"zeros_pinned", PY_METHOD(zeros_pinned), METH_FASTCALL | METH_KEYWORDS,
-     "zeros_pinned(shape, dtype=float64, order='C', device=None)\n--\n\n"
+     "zeros_pinned(shape, dtype='float64', order='C', device=None)\n--\n\n"
      "A numpy.ndarray of zeros in page-locked memory."},
     {NULL, NULL, 0, NULL},
 };

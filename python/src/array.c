@@ -160,7 +160,7 @@ static Py_ssize_t array_length(PyObject *self)
 
 PyDoc_STRVAR(
     array_doc,
-    "GPUArray(shape_or_data, dtype=float64, order=None, device=None, stream=None)\n--\n\n"
+    "GPUArray(shape_or_data, dtype='float64', order=None, device=None, stream=None)\n--\n\n"
     "A typed and shaped piece of device memory.\n\n"
     "An int, or a tuple or list of ints, is a shape: the array is uninitialised. Anything else\n"
     "with the buffer protocol is data to copy, NumPy arrays above all; dtype= then casts it on\n"

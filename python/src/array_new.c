@@ -289,18 +289,19 @@ PyMethodDef py_array_functions[] = {
      "order\n"
      "are kept. a may be changed as soon as this returns."},
     {"empty", PY_METHOD(empty), METH_FASTCALL | METH_KEYWORDS,
-     "empty(shape, dtype=float64, order='C', device=None, stream=None)\n--\n\n"
+     "empty(shape, dtype='float64', order='C', device=None, stream=None)\n--\n\n"
      "A new, uninitialised GPUArray."},
     {"zeros", PY_METHOD(zeros), METH_FASTCALL | METH_KEYWORDS,
-     "zeros(shape, dtype=float64, order='C', device=None, stream=None)\n--\n\nA GPUArray of "
+     "zeros(shape, dtype='float64', order='C', device=None, stream=None)\n--\n\nA GPUArray of "
      "zeros."},
     {"ones", PY_METHOD(ones), METH_FASTCALL | METH_KEYWORDS,
-     "ones(shape, dtype=float64, order='C', device=None, stream=None)\n--\n\nA GPUArray of ones."},
+     "ones(shape, dtype='float64', order='C', device=None, stream=None)\n--\n\nA GPUArray of "
+     "ones."},
     {"full", PY_METHOD(full), METH_FASTCALL | METH_KEYWORDS,
      "full(shape, fill_value, dtype=None, order='C', device=None, stream=None)\n--\n\n"
      "A GPUArray of one value, by default of the value's dtype."},
     {"arange", PY_METHOD(arange), METH_FASTCALL | METH_KEYWORDS,
-     "arange(start, stop=None, step=1, dtype=None, device=None, stream=None)\n--\n\n"
+     "arange(start, stop=None, step=1, dtype=None, *, device=None, stream=None)\n--\n\n"
      "numpy.arange, computed on the host and copied to a new GPUArray."},
     {NULL, NULL, 0, NULL},
 };

@@ -163,9 +163,11 @@ PyObject *py_record_use(struct py_state *state, gg_memory *memory, PyObject *obj
     gg_status status;
     if (object == Py_None)
         return PyErr_Format(PyExc_TypeError, "record_use needs a stream, got None");
-    if (py_stream_arg(state, object, gg_memory_device(memory), &stream))
+    gg_memory_retain(memory); /* a Buffer may be closed meanwhile, by the stream's own code too */
+    if (py_stream_arg(state, object, gg_memory_device(memory), &stream)) {
+        gg_memory_release(memory);
         return NULL;
-    gg_memory_retain(memory); /* a Buffer may be closed meanwhile */
+    }
     PyThreadState *thread = PyEval_SaveThread();
     status = gg_memory_record_use(memory, stream);
     PyEval_RestoreThread(thread);

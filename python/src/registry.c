@@ -57,7 +57,7 @@ static PyObject *isolated(PyObject *timeout)
 
 PyDoc_STRVAR(
     backends_doc,
-    "backends(probe='passive', timeout=10.0)\n--\n\n"
+    "backends(probe='passive', *, timeout=10.0)\n--\n\n"
     "A tuple of BackendInfo, one per backend, the preferred ones first.\n\n"
     "'passive' opens libraries but initialises no driver, so that a later fork is harmless\n"
     "(a backend in use already answers in full); 'active' initialises drivers and counts\n"
@@ -166,6 +166,8 @@ static PyObject *devices(PyObject *module, PyObject *const *args, Py_ssize_t nar
         return NULL;
     if (!value || value == Py_None)
         return all_devices(state);
+    if (!PyUnicode_Check(value))
+        return PyErr_Format(PyExc_TypeError, "backend must be a str or None, not %R", value);
     const char *backend = PyUnicode_AsUTF8AndSize(value, NULL);
     if (!backend || py_prepare(state))
         return NULL;
@@ -222,6 +224,8 @@ static PyObject *default_backend(PyObject *module, PyObject *unused)
 static PyObject *with_text(PyObject *module, PyObject *argument, gg_status (*function)(const char *))
 {
     struct py_state *state = PyModule_GetState(module);
+    if (!PyUnicode_Check(argument))
+        return PyErr_Format(PyExc_TypeError, "the argument must be a str, not %R", argument);
     const char *value = PyUnicode_AsUTF8AndSize(argument, NULL);
     if (!value)
         return NULL;
@@ -244,9 +248,10 @@ static PyObject *use_backend(PyObject *module, PyObject *selection)
     struct py_state *state = PyModule_GetState(module);
     if (py_prepare(state))
         return NULL;
-    state->warned = false;
-    state->settled = false;
-    return with_text(module, selection, gg_use_backend);
+    PyObject *done = with_text(module, selection, gg_use_backend);
+    if (done)
+        state->warned = state->settled = false;
+    return done;
 }
 
 /* ---- for gpuglue/_search.py and __init__.py ---------------------------------------------------------- */

@@ -164,9 +164,11 @@ static PyObject *wait_stream(PyObject *self, gg_stream *stream, PyObject *object
     struct py_state *state = py_state_of(self);
     gg_device *device = PyIndex_Check(object) ? gg_stream_device(stream) : NULL; /* else its own */
     gg_stream *other;
-    if (py_stream_arg(state, object, device, &other))
+    gg_stream_retain(stream); /* the other one's own code may close this one */
+    if (py_stream_arg(state, object, device, &other)) {
+        gg_stream_release(stream);
         return NULL;
-    gg_stream_retain(stream);
+    }
     PyThreadState *thread = PyEval_SaveThread();
     gg_status status = gg_stream_wait_stream(stream, other);
     PyEval_RestoreThread(thread);
@@ -329,9 +331,7 @@ static PyObject *stream_enter(PyObject *self, PyObject *unused)
 {
     gg_stream *stream = open_stream(self);
     (void)unused;
-    if (!stream)
-        return NULL;
-    return py_scope_enter(py_state_of(self), self, gg_stream_device(stream), stream);
+    return stream ? py_scope_enter(py_state_of(self), self, gg_stream_device(stream), stream) : NULL;
 }
 
 static PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t nargs)

@@ -108,12 +108,25 @@ static int foreign_ordinal(struct py_state *state, PyObject *object, long *ordin
     return found < 0 ? -1 : 0;
 }
 
+/* Arrays and buffers of ours have a ptr as CuPy's streams do. */
+static bool is_ours(const struct py_state *state, PyObject *object)
+{
+    return Py_IS_TYPE(object, state->array_type) || Py_IS_TYPE(object, state->buffer_type) ||
+           Py_IS_TYPE(object, state->event_type) || Py_IS_TYPE(object, state->device_type);
+}
+
 static int look_at(struct py_state *state, PyObject *object, struct foreign *out)
 {
-    *out = (struct foreign){.number = PyIndex_Check(object), .ordinal = -1};
-    if (out->number)
-        return py_uint64(state, object, "stream handle", &out->handle);
-    int found = foreign_handle(state, object, &out->handle);
+    *out = (struct foreign){.ordinal = -1};
+    PyObject *number = PyIndex_Check(object) ? PyNumber_Index(object) : NULL;
+    if (number) {
+        out->number = true;
+        int failed = py_uint64(state, number, "stream handle", &out->handle);
+        Py_DECREF(number);
+        return failed;
+    }
+    PyErr_Clear(); /* an array of NumPy that is no number */
+    int found = is_ours(state, object) ? 0 : foreign_handle(state, object, &out->handle);
     if (!found)
         PyErr_Format(PyExc_TypeError,
                      "stream must be a Stream, an object with __cuda_stream__, a stream of torch, "
