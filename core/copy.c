@@ -168,7 +168,7 @@ static gg_status word_to_device(struct job *job)
     uint64_t word = 0, ticket;
     uint32_t half;
     memcpy(&word, job->src.pointer, job->nbytes);
-    memcpy(&half, &word, sizeof half); /* fill reads the first bytes, whatever the byte order */
+    memcpy(&half, &word, sizeof half); /* fill writes the low bytes first */
     ggi_begin(job->device, op, job->stream, job->nbytes);
     gg_status status = op == GG_OP_write_word
                            ? ops->write_word(stream, job->dst.pointer, word)

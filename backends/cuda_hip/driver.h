@@ -207,7 +207,7 @@ static inline void twin_leave(const struct twin_guard *guard)
 
 /* Ask @p query about @p object until it is done, fails, or @p timeout_ns have passed: a code. */
 int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns);
-/* The same for all that the device's default stream has now: its own query is slow, an event's not. */
+/* The same for all that a stream has now, behind a fence, so that later work is not waited for. */
 int twin_poll_stream(const struct gg_stream_impl *stream, uint64_t timeout_ns);
 void twin_fences_destroy(struct gg_device_impl *device);
 

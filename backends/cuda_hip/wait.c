@@ -53,7 +53,7 @@ int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint
     return code;
 }
 
-/* ---- fences: events behind which the default stream is waited for ---------------------------------- */
+/* ---- fences: events behind which a stream is waited for -------------------------------------------- */
 
 static int fence_take(struct gg_device_impl *device, void **fence)
 {
