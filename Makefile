@@ -1,6 +1,7 @@
 # make demo         what gpuglue finds on this machine, and round trips through it
 # make test         everything that runs without a GPU, and what runs on the one that is there
 # make test-full    the same with all the random tests
+# make test-vendors the wheel in Debian roots of several generations, on vendors' own libraries (root only)
 # make wheel        dist/gpuglue-….whl, checked
 # make bench        the driver alone against gpuglue
 # make fmt, lint    clang-format; the limits on length
@@ -16,7 +17,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo test test-full wheel bench fmt lint carry clean
+.PHONY: help demo test test-full test-vendors wheel bench fmt lint carry clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
@@ -69,7 +70,11 @@ HIP_SIM = $(CURDIR)/build/$(1)/tests/sim/hip$(2)
 tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests
 run-host = $(tests-of) GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host
 run-cuda-sim = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda GPUGLUE_CUDA_LIBRARY=$(SIM)/libcuda.so.1
-PYTHON_RUNS := host cuda-sim
+# Level Zero: a simulated driver, old or new, behind this machine's real loader.
+HAVE_ZE := $(and $(wildcard /usr/include/level_zero/ze_ddi.h),$(shell ldconfig -p | grep -o 'libze_loader.so.1 ' | head -1))
+run-ze-sim-old = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_old/libze_sim_old.so.1
+run-ze-sim-new = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_new/libze_sim_new.so.1
+PYTHON_RUNS := host cuda-sim $(if $(HAVE_ZE),ze-sim-old ze-sim-new)
 # All of it on HIP 7; what differs in 5 and 6 shows in the C suites, in test_hip.py and in these.
 run-hip-sim-5 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),5)/libamdhip64.so.5
 run-hip-sim-6 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),6)/libamdhip64.so.6
@@ -110,14 +115,14 @@ C_TESTS := c-plain c-asan c-tsan
 INSTALLS := install-asan install-tsan
 PY_PLAIN := $(PYTHON_RUNS:%=py-%)
 PY_HIP := py-hip-sim-7 py-few-hip-sim-5 py-few-hip-sim-6
-PY_ASAN := py-asan-host py-asan-cuda-sim
-PY_TSAN := py-tsan-host py-tsan-cuda-sim
+PY_ASAN := py-asan-host py-asan-cuda-sim $(if $(HAVE_ZE),py-asan-ze-sim-old)
+PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
 # Probes start many processes, at the end of each of which the thread sanitizer waits for a second.
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
 files-asan := tests/python/test_hip.py
 OTHERS := test-wheel test-sim-clients test-hip-client test-examples lint-step
-ALL_TESTS := build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
-.PHONY: $(ALL_TESTS) $(INSTALLS)
+ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
+.PHONY: all-tests without-ze $(ALL_TESTS) $(INSTALLS)
 
 $(C_TESTS): c-%: build-%
 	$(STEP) "C tests: $*" $(fixed-$*) meson test -C build/$* --no-rebuild --timeout-multiplier 3 --print-errorlogs
@@ -149,16 +154,23 @@ test-examples: run-environment build-plain
 	$(STEP) "round trip on cuda-sim" env $(call run-cuda-sim,plain) .venv-run/bin/python examples/roundtrip.py
 	$(STEP) "an existing library: build" .venv-run/bin/python examples/existing_library/build.py --out build/example
 	$(STEP) "an existing library: use" env $(call run-host,plain) .venv-run/bin/python examples/existing_library/use.py build/example
+without-ze:
+	$(STEP) --skip "Level Zero" "libze1 or libze-dev is not installed"
 lint-step:
 	$(STEP) "lint" $(MAKE) --no-print-directory lint
 
+# By a make of its own, which sees what the set-up has installed.
+all-tests: $(ALL_TESTS)
 # Goes on after a failure, so that one run tells all.
 test: .venv/ready-test
-	@rm -f build/summary.txt
-	@$(MAKE) --no-print-directory -k $(ALL_TESTS); status=$$?; \
+	@mkdir -p build && rm -f build/summary.txt
+	@$(MAKE) --no-print-directory -k all-tests; status=$$?; \
 	    printf '\n== summary\n'; cat build/summary.txt; exit $$status
 test-full: export GPUGLUE_TEST_FULL = 1
 test-full: test
+
+test-vendors: wheel build-plain
+	$(STEP) "vendors' own libraries" python tests/vendors/matrix.py "$$(echo dist/*.whl)" build/plain/tests
 
 # ---- the rest ------------------------------------------------------------------------------------------
 demo: run-environment

@@ -139,11 +139,20 @@ static gg_status read_environment(struct gg_backend *backend)
     return GG_OK;
 }
 
+/* An integrated GPU is nobody's first choice beside another one, wherever the vendor counts it. */
+static int32_t first_choice(const struct gg_backend *backend)
+{
+    for (int32_t i = 0; i < backend->device_count; i++)
+        if (!(backend->devices[i].flags & GG_DEVICE_INTEGRATED))
+            return i;
+    return 0;
+}
+
 static gg_status ask_vendor(struct gg_backend *backend, gg_device **out)
 {
     int32_t ordinal = backend->ops.device_current ? backend->ops.device_current() : -1;
     if (ordinal < 0 || ordinal >= backend->device_count)
-        ordinal = 0;
+        ordinal = first_choice(backend);
     if (!backend->device_count)
         return ggi_fail(GG_ERR_NO_SUCH_DEVICE, "backend \"%s\" has no device", backend->name);
     *out = &backend->devices[ordinal];

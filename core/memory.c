@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,23 +95,31 @@ static void wait_for_retired(gg_device *device)
     ggi_own_end(device, &own);
 }
 
-static gg_status out_of_memory(gg_device *device, enum gg_memory_kind kind, size_t nbytes)
+/* "the device has 1 of 2 bytes free; ", or nothing where the driver does not say. */
+static void say_free(gg_device *device, char *out, size_t size)
 {
     uint64_t free = 0, total = 0;
-    struct gg_error first = {.struct_size = sizeof first};
-    gg_last_error(&first);
     struct ggi_own own;
     ggi_own_begin(device, &own);
-    if (device->ops->device_memory_info)
-        device->ops->device_memory_info(atomic_load(&device->impl), &free, &total);
+    if (device->ops->device_memory_info &&
+        !device->ops->device_memory_info(atomic_load(&device->impl), &free, &total))
+        snprintf(out, size, "the device has %" PRIu64 " of %" PRIu64 " bytes free; ", free, total);
     ggi_own_end(device, &own);
+}
+
+static gg_status out_of_memory(gg_device *device, enum gg_memory_kind kind, size_t nbytes)
+{
+    char room[96] = "";
+    struct gg_error first = {.struct_size = sizeof first};
+    gg_last_error(&first);
+    say_free(device, room, sizeof room);
     struct gg_error *error = &ggi_thread()->error;
     ggi_fail(GG_ERR_OUT_OF_MEMORY,
-             "%s:%d: no %zu bytes of %s memory: the device has %" PRIu64 " of %" PRIu64
-             " bytes free; gpuglue holds %" PRIu64 " bytes in %" PRIu64 " blocks and %" PRIu64
+             "%s:%d: no %zu bytes of %s memory: %sgpuglue holds %" PRIu64 " bytes in %" PRIu64
+             " blocks and %" PRIu64
              " bytes that queued work still uses. Close what is no longer needed, or ask for less",
              device->backend->name, (int)device->ordinal, nbytes,
-             kind == GG_MEMORY_PINNED ? "pinned host" : "device", free, total,
+             kind == GG_MEMORY_PINNED ? "pinned host" : "device", room,
              (uint64_t)atomic_load(&device->bytes), (uint64_t)atomic_load(&device->blocks),
              (uint64_t)atomic_load(&device->retired_bytes));
     memcpy(first.message, error->message, sizeof first.message);

@@ -28,7 +28,7 @@ find_python() { # 3.11 first: the wheel's tag comes from the Python that builds 
     return 1
 }
 
-missing=()
+missing=() welcome=()
 compiles c stdlib.h || missing+=(gcc libc6-dev)
 compiles c++ cstdlib c++ || missing+=(g++)
 command -v pkg-config >/dev/null || missing+=(pkg-config)
@@ -37,6 +37,8 @@ if [ "$purpose" = test ]; then
     printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' |
         cc -x c -fsyntax-only - 2>/dev/null || missing+=(libcmocka-dev)
     compiles c stdlib.h clang || missing+=(clang)
+    # Not every system has these; without them Level Zero's tests are skipped.
+    compiles c level_zero/ze_ddi.h && ldconfig -p | grep -q libze_loader.so.1 || welcome+=(libze-dev libze1)
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then
@@ -51,6 +53,17 @@ if [ ${#missing[@]} -gt 0 ]; then
     apt-get update -qq || apt-get update -qq -o Acquire::Check-Valid-Until=false ||
         say "apt-get update failed; trying with the lists that are here"
     apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+
+if [ ${#welcome[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say "installing ${welcome[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -y -qq --no-install-recommends "${welcome[@]}" ||
+        { apt-get update -qq -o Acquire::Check-Valid-Until=false
+          apt-get install -y -qq --no-install-recommends "${welcome[@]}"; } || welcome+=(failed)
+fi
+if [ ${#welcome[@]} -gt 0 ] && ! compiles c level_zero/ze_ddi.h; then
+    say "Level Zero's tests are skipped: there is no libze-dev and libze1 (apt-get install libze-dev libze1)"
 fi
 
 if ! .venv/bin/python -c 'import pip' 2>/dev/null; then

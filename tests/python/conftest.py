@@ -1,5 +1,5 @@
 """One body of tests for every backend. The vendor's library is fixed per process, so the suite is run once
-per backend: `pytest --backend host`, `cuda-sim`, `hip-sim` (or -5, -6, -7), `cuda`, `hip`; without the option
+per backend: `pytest --backend host`, `cuda-sim`, `hip-sim` (or -5, -6, -7), `ze-sim-old`, `ze-sim-new`, `cuda`, …; without the option
 GPUGLUE_BACKEND decides, else host. The tests' own libraries are found in GPUGLUE_TEST_LIBRARIES, else in
 build/plain/tests; GPUGLUE_TEST_GATE, GPUGLUE_TEST_SIM_CUDA and GPUGLUE_TEST_SIM_HIP name one of them.
 
@@ -21,18 +21,26 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILT = pathlib.Path(os.environ.get("GPUGLUE_TEST_LIBRARIES") or ROOT / "build" / "plain" / "tests")
 
 
-# The simulated libraries, by run.
+# Simulated backends: the variable that leads to the library, what may name the library, its place. The
+# Level Zero ones are drivers behind this machine's own loader; the last is a driver without a loader.
+HIP = ("GPUGLUE_HIP_LIBRARY", "GPUGLUE_TEST_SIM_HIP")
 SIMULATED = {
-    "cuda-sim": "sim/cuda/libcuda.so.1",
-    "hip-sim": "sim/hip7/libamdhip64.so.7",
-    "hip-sim-7": "sim/hip7/libamdhip64.so.7",
-    "hip-sim-6": "sim/hip6/libamdhip64.so.6",
-    "hip-sim-5": "sim/hip5/libamdhip64.so.5",
+    "cuda-sim": ("GPUGLUE_CUDA_LIBRARY", "GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"),
+    "hip-sim": (*HIP, "sim/hip7/libamdhip64.so.7"),
+    "hip-sim-7": (*HIP, "sim/hip7/libamdhip64.so.7"),
+    "hip-sim-6": (*HIP, "sim/hip6/libamdhip64.so.6"),
+    "hip-sim-5": (*HIP, "sim/hip5/libamdhip64.so.5"),
+    "ze-sim-old": ("ZE_ENABLE_ALT_DRIVERS", "GPUGLUE_TEST_SIM_ZE_OLD", "sim/ze_old/libze_sim_old.so.1"),
+    "ze-sim-new": ("ZE_ENABLE_ALT_DRIVERS", "GPUGLUE_TEST_SIM_ZE_NEW", "sim/ze_new/libze_sim_new.so.1"),
+    "ze-sim-direct": ("GPUGLUE_ZE_LIBRARY", "GPUGLUE_TEST_SIM_ZE_NEW", "sim/ze_new/libze_sim_new.so.1"),
 }
+
+# For run_python: the libraries of no vendor are found.
+NO_GPU = {f"GPUGLUE_{vendor}_LIBRARY": "/nonexistent/library" for vendor in ("CUDA", "HIP", "ZE")}
 
 
 def pytest_addoption(parser):
-    parser.addoption("--backend", choices=("host", *SIMULATED, "cuda", "hip"), help="where the tests run")
+    parser.addoption("--backend", choices=("host", *SIMULATED, "cuda", "hip", "ze"), help="where the tests run")
 
 
 def pytest_configure(config):
@@ -42,8 +50,8 @@ def pytest_configure(config):
     if chosen:
         os.environ["GPUGLUE_BACKEND"] = chosen.split("-")[0]
     if chosen in SIMULATED:
-        vendor = chosen.split("-")[0].upper()
-        os.environ[f"GPUGLUE_{vendor}_LIBRARY"] = str(built(f"GPUGLUE_TEST_SIM_{vendor}", SIMULATED[chosen]))
+        variable, override, place = SIMULATED[chosen]
+        os.environ[variable] = str(built(override, place))
     os.environ.setdefault("GPUGLUE_BACKEND", "host")
 
 
@@ -104,7 +112,7 @@ def sim_library():
 def simulated(run):
     """The path of a simulated library; skips where it was not built."""
     try:
-        return str(built(f"GPUGLUE_TEST_SIM_{run.split('-')[0].upper()}", SIMULATED[run]))
+        return str(built(*SIMULATED[run][1:]))
     except pytest.UsageError as error:
         pytest.skip(str(error))
 

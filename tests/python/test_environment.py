@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from conftest import run_python, succeeds
+from conftest import NO_GPU, run_python, succeeds
 
 import gpuglue as gg
 
@@ -104,25 +104,20 @@ def test_a_log_variable_that_is_not_understood_is_told_and_nothing_else_happens(
 
 # ---- NoDeviceWarning ---------------------------------------------------------------------------------------
 
-def no_driver(folder):
-    """Variables with which no vendor's library is found."""
-    return {f"GPUGLUE_{vendor}_LIBRARY": str(folder / "none") for vendor in ("CUDA", "HIP")}
-
-
 FIRST_CALLS = ["gg.Device()", "gg.current_device()", "gg.Stream()", "gg.alloc(4)", "gg.zeros(3)", "gg.to_gpu([1])", "gg.default_backend()"]
 
 
 @pytest.mark.parametrize("call", FIRST_CALLS)
-def test_the_first_call_that_falls_to_host_warns_once_with_the_reasons(call, tmp_path):
+def test_the_first_call_that_falls_to_host_warns_once_with_the_reasons(call):
     code = f"import gpuglue as gg; {call}; {call}; gg.Device(0); gg.zeros(3).get()"
-    result = run_python(code, GPUGLUE_BACKEND="auto", GPUGLUE_DEVICE=None, **no_driver(tmp_path))
+    result = run_python(code, GPUGLUE_BACKEND="auto", GPUGLUE_DEVICE=None, **NO_GPU)
     assert result.returncode == 0 and result.stderr.count("NoDeviceWarning") == 1
     assert "cuda: library-not-found" in result.stderr and "GPUGLUE_BACKEND=host says that this is meant" in result.stderr
 
 
-def test_the_warning_may_be_made_an_error(tmp_path):
+def test_the_warning_may_be_made_an_error():
     code = "import gpuglue as gg\ntry: gg.zeros(3)\nexcept gg.NoDeviceWarning as warning: print(type(warning).__name__)"
-    environment = {"GPUGLUE_BACKEND": "auto", "GPUGLUE_DEVICE": None, **no_driver(tmp_path)}
+    environment = {"GPUGLUE_BACKEND": "auto", "GPUGLUE_DEVICE": None, **NO_GPU}
     assert succeeds(run_python(code, arguments=("-W", "error::RuntimeWarning"), **environment)) == "NoDeviceWarning"
 
 

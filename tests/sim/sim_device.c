@@ -88,7 +88,8 @@ static int map_device(struct sim_device *device, size_t size)
     if (file < 0 || ftruncate(file, (off_t)size))
         return SIM_NO_MEMORY;
     client = (void *)(uintptr_t)device->base;
-    client = mmap(client, size, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
+    if (!sim.far_base)
+        client = mmap(client, size, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
     alias = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
     close(file);
     if (client == MAP_FAILED || alias == MAP_FAILED)
@@ -103,8 +104,10 @@ static int map_devices(const int *physical, int count)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t size = sim_setting("GPUGLUE_SIM_MEMORY", (uint64_t)1 << 30);
     size_t mapped = (size + page - 1) / page * page;
-    void *base = mmap(NULL, mapped * (size_t)count, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *base = (void *)(uintptr_t)sim.far_base;
+    if (!base)
+        base = mmap(NULL, mapped * (size_t)count, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return SIM_NO_MEMORY;
     sim.base = (uintptr_t)base;

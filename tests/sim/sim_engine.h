@@ -77,6 +77,8 @@ struct sim_machine {
     struct sim_device devices[SIM_MAX_DEVICES];
     int device_count;
     uint64_t base, limit; /* client addresses of all devices */
+    uint64_t far_base;    /* not 0: there, and nothing is mapped (beyond what a process may map) */
+    uint64_t clock_hz, clock_start; /* of SIM_TIME */
     uint64_t random;
     uint64_t serial;
     bool hold;
@@ -127,7 +129,7 @@ struct sim_word {
     enum sim_compare compare;
 };
 
-enum sim_kind { SIM_MARK, SIM_COPY, SIM_FILL, SIM_HOST, SIM_WRITE, SIM_WAIT, SIM_FREE };
+enum sim_kind { SIM_MARK, SIM_COPY, SIM_FILL, SIM_HOST, SIM_WRITE, SIM_WAIT, SIM_FREE, SIM_TIME };
 
 struct sim_work {
     enum sim_kind kind;
@@ -159,6 +161,7 @@ struct sim_command {
     unsigned references, polls; /* polls: queries that still find it held back */
     enum sim_state state;
     bool blocking, tail; /* ordered with the null stream; last of its queue */
+    bool loose;          /* of a list without order: may overtake what is ready */
 };
 
 extern struct sim_command *sim_oldest;
@@ -179,6 +182,7 @@ void sim_wait_context(const struct sim_context *context);
 
 void sim_worker_ready(struct sim_command *command);
 void sim_worker_wake(void);
+void sim_worker_retry(void); /* whoever waits for a value in memory looks again */
 int sim_worker_start(void);
 extern _Thread_local bool sim_in_host_function;
 
@@ -277,6 +281,11 @@ struct sim_queue {
     uint64_t id;
     int priority;
     bool nonblocking, legacy, unjoined;
+    /* Of lists: in a loose one only barriers order. */
+    bool loose;
+    struct sim_command *barrier, **open;
+    size_t open_count, open_room;
+    unsigned threads; /* that are in a call on it */
 };
 
 int sim_queue_create(struct sim_context *context, bool nonblocking, int priority,
@@ -299,6 +308,11 @@ struct sim_event {
     uint64_t capture_id;
     struct sim_queue *captured_on;
     bool timing, blocking;
+    /* Of two-state events: */
+    struct sim_pool *pool;
+    struct sim_command *signal; /* the last that was queued */
+    uint64_t state;
+    unsigned index;
 };
 
 int sim_event_create(struct sim_context *context, bool timing, struct sim_event **out);
@@ -309,6 +323,26 @@ int sim_event_wait_on(struct sim_queue *queue, struct sim_event *event);
 int sim_event_query(struct sim_event *event);
 int sim_event_wait(struct sim_event *event);
 int sim_event_elapsed(const struct sim_event *start, const struct sim_event *stop, float *ms);
+
+/* ---- sim_list.c: lists that keep an order only where they say so, and two-state events */
+
+struct sim_append {
+    struct sim_work work;
+    struct sim_event *signal; /* set once the work is done; may be NULL */
+    struct sim_event **waits; /* set before the work begins */
+    size_t wait_count;
+    bool barrier; /* what comes later waits for it, and it for what came before unless it has waits */
+};
+
+void sim_list_append(struct sim_queue *list, const struct sim_append *append);
+bool sim_list_poll(struct sim_queue *list);
+int sim_list_wait(struct sim_queue *list, uint64_t timeout_ns);
+void sim_list_destroy(struct sim_queue *list);
+void sim_flag_set(struct sim_event *event);
+void sim_flag_reset(struct sim_event *event);
+int sim_flag_query(struct sim_event *event);
+int sim_flag_wait(struct sim_event *event, uint64_t timeout_ns);
+void sim_flag_destroy(struct sim_event *event);
 
 /* ---- sim_capture.c */
 

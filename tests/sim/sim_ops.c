@@ -110,6 +110,26 @@ static int run_word(const struct sim_work *work)
     return SIM_OK;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A device's clock: word.value is the mask of its bits. */
+static int run_time(const struct sim_work *work)
+{
+    const struct sim_word *word = &work->word;
+    char *address = resolve(word->address, sizeof word->value, work->dst_tracked);
+    if (!address)
+        return SIM_ILLEGAL_ADDRESS;
+    uint64_t ticks = (uint64_t)((double)now_ns() * 1e-9 * (double)sim.clock_hz);
+    __atomic_store_n((uint64_t *)(void *)address, (sim.clock_start + ticks) & word->value,
+                     __ATOMIC_RELEASE);
+    return SIM_OK;
+}
+
 static int run_host(const struct sim_work *work)
 {
     sim_in_host_function = true;
@@ -129,13 +149,6 @@ static int run_free(const struct sim_work *work)
     return SIM_OK;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static int run_mark(struct sim_command *command)
 {
     command->time_ns = now_ns();
@@ -145,7 +158,7 @@ static int run_mark(struct sim_command *command)
 int sim_run(struct sim_command *command)
 {
     static const char *const names[] = {"@mark",  "@copy", "@fill", "@host",
-                                        "@write", "@wait", "@free"};
+                                        "@write", "@wait", "@free", "@time"};
     const struct sim_work *work = &command->work;
     int fault = sim_fault(names[work->kind]);
     if (fault)
@@ -164,6 +177,8 @@ int sim_run(struct sim_command *command)
         return run_word(work);
     case SIM_FREE:
         return run_free(work);
+    case SIM_TIME:
+        return run_time(work);
     }
     return SIM_OK;
 }

@@ -36,12 +36,14 @@ static bool start_thread(void *(*body)(void *))
 
 void sim_worker_ready(struct sim_command *command)
 {
-    command->chain = NULL;
-    if (last)
+    const bool overtakes = command->loose && first && sim_random(2);
+    command->chain = overtakes ? first : NULL;
+    if (last && !overtakes)
         last->chain = command;
     else
         first = command;
-    last = command;
+    if (!overtakes)
+        last = command;
     ready_count++;
     sim_worker_wake();
 }
@@ -148,6 +150,11 @@ static void *keeper(void *unused)
             sim_command_demand(command);
     }
     return NULL;
+}
+
+void sim_worker_retry(void)
+{
+    retry_polled();
 }
 
 int sim_worker_start(void)

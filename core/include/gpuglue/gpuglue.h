@@ -155,7 +155,7 @@ GG_API gg_status gg_device_native(gg_device *device, uint64_t handles[4]);
 
 /** The current device of this thread, asked anew at each call: innermost gg_enter, then
  *  gg_device_use, then GPUGLUE_DEVICE, then the device that is current in the vendor's sense, then
- *  device 0 of the default backend. */
+ *  the first device of the default backend that is not integrated, then its device 0. */
 GG_API gg_status gg_current_device(gg_device **out);
 
 /** The current stream of this thread on @p device: the innermost stream entered on it, or its default

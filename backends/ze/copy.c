@@ -1,0 +1,33 @@
+/* copy.c: stream-ordered copies and fills. */
+#include "ze.h"
+
+/* Which end is where the driver sees by itself, and also what is page-locked. */
+gg_status ze_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
+                  enum gg_copy_kind kind, int32_t pageable)
+{
+    (void)pageable;
+    if (kind != GG_COPY_H2D && kind != GG_COPY_D2H && kind != GG_COPY_D2D)
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "copy of kind %d", (int)kind);
+    int code = ze_append_begin(stream);
+    if (!code)
+        code = ze.append_copy(stream->list, dst, src, nbytes, NULL, 0, NULL);
+    code = ze_append_end(stream, code);
+    return code ? ze_fail(code, "%zu bytes, %p to %p", nbytes, src, dst) : GG_OK;
+}
+
+/* The pattern is read when the call is made: little-endian, so its first bytes are the value's lowest. */
+gg_status ze_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern, uint32_t pattern_size,
+                  size_t count)
+{
+    if (pattern_size != 1 && pattern_size != 2 && pattern_size != 4)
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "a pattern of %u bytes",
+                             (unsigned)pattern_size);
+    int code = ze_append_begin(stream);
+    if (!code)
+        code = ze.append_fill(stream->list, dst, &pattern, pattern_size, count * pattern_size, NULL,
+                              0, NULL);
+    code = ze_append_end(stream, code);
+    return code ? ze_fail(code, "%zu times a pattern of %u bytes at %p", count,
+                          (unsigned)pattern_size, dst)
+                : GG_OK;
+}

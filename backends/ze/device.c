@@ -1,0 +1,355 @@
+/* device.c: devices, the context that those of one driver share, and what a device can do. */
+#include "ze.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUPS 16  /* of queues */
+#define MEMORIES 8 /* of one device */
+
+struct ze_gpu ze_gpus[ZE_MAX_GPUS];
+int ze_gpu_count;
+
+/* ---- facts ---- */
+
+/* "0000:65:00.0", as sysfs spells it; "" where the driver does not say. */
+static void get_pci(const struct ze_gpu *gpu, char *out, size_t size)
+{
+    struct ze_pci_properties pci = {.stype = ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES};
+    out[0] = '\0';
+    if (ze.pci_properties && !ze.pci_properties(gpu->handle, &pci))
+        snprintf(out, size, "%04x:%02x:%02x.%x", pci.domain, pci.bus, pci.device, pci.function);
+}
+
+static int get_memory(const struct ze_gpu *gpu, uint64_t *total)
+{
+    struct ze_memory_properties parts[MEMORIES];
+    uint32_t count = 0;
+    int code = ze.memory_properties(gpu->handle, &count, NULL);
+    count = count < MEMORIES ? count : MEMORIES;
+    memset(parts, 0, sizeof parts);
+    for (uint32_t i = 0; i < count; i++)
+        parts[i].stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES;
+    if (!code && count)
+        code = ze.memory_properties(gpu->handle, &count, parts);
+    *total = 0;
+    for (uint32_t i = 0; !code && i < count; i++)
+        *total += parts[i].total;
+    return code;
+}
+
+gg_status ze_device_info(int32_t ordinal, struct gg_device_info *info)
+{
+    const struct ze_gpu *gpu = &ze_gpus[ordinal];
+    const struct ze_device_properties *properties = &gpu->properties;
+    struct gg_device_info facts = {.struct_size = sizeof facts, .numa_node = -1};
+    const int code = get_memory(gpu, &facts.total_memory);
+    if (code)
+        return ze_fail(code, "reading what device %" PRId32 " is", ordinal);
+    snprintf(facts.name, sizeof facts.name, "%.*s", (int)sizeof facts.name - 1, properties->name);
+    /* What the vendor's offline compiler takes for a device. */
+    snprintf(facts.arch, sizeof facts.arch, "0x%04x", properties->device_id);
+    get_pci(gpu, facts.pci_bus_id, sizeof facts.pci_bus_id);
+    memcpy(facts.uuid, properties->uuid, sizeof facts.uuid);
+    facts.flags = GG_DEVICE_HAS_UUID | GG_DEVICE_FREE_NEVER_WAITS;
+    if (properties->flags & ZE_DEVICE_PROPERTY_FLAG_INTEGRATED)
+        facts.flags |= GG_DEVICE_INTEGRATED;
+    facts.struct_size = info->struct_size;
+    memcpy(info, &facts, info->struct_size < sizeof facts ? info->struct_size : sizeof facts);
+    return GG_OK;
+}
+
+/* ---- groups of queues ---- */
+
+static int get_groups(const struct ze_gpu *gpu, struct ze_group_properties groups[GROUPS],
+                      uint32_t *count)
+{
+    *count = 0;
+    int code = ze.group_properties(gpu->handle, count, NULL);
+    *count = *count < GROUPS ? *count : GROUPS;
+    memset(groups, 0, GROUPS * sizeof *groups);
+    for (uint32_t i = 0; i < *count; i++)
+        groups[i].stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES;
+    if (!code && *count)
+        code = ze.group_properties(gpu->handle, count, groups);
+    return code;
+}
+
+/* Queues that only copy: what runs beside kernels. */
+static int64_t copy_queues(const struct ze_group_properties *groups, uint32_t count)
+{
+    int64_t queues = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!(groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE))
+            queues += groups[i].queues;
+    return queues;
+}
+
+/* The first group that computes, which then also copies. */
+static int choose_group(struct gg_device_impl *device)
+{
+    struct ze_group_properties groups[GROUPS];
+    uint32_t count;
+    const int code = get_groups(device->gpu, groups, &count);
+    device->queues = 1;
+    for (uint32_t i = 0; !code && i < count; i++) {
+        if (!(groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE))
+            continue;
+        device->group = i;
+        device->queues = groups[i].queues ? groups[i].queues : 1;
+        break;
+    }
+    return code;
+}
+
+/* ---- attributes ---- */
+
+static int64_t widest_subgroup(const struct ze_compute_properties *compute)
+{
+    int64_t widest = -1;
+    for (uint32_t i = 0; i < compute->subgroup_sizes && i < 8; i++)
+        if (compute->subgroup_size[i] > widest)
+            widest = compute->subgroup_size[i];
+    return widest;
+}
+
+static int64_t of_compute(const struct ze_compute_properties *compute, gg_attribute attribute)
+{
+    const int64_t values[GG_ATTR_COUNT] = {
+        [GG_ATTR_WARP_SIZE] = widest_subgroup(compute),
+        [GG_ATTR_MAX_THREADS_PER_BLOCK] = compute->group_size,
+        [GG_ATTR_MAX_BLOCK_X] = compute->group_x,
+        [GG_ATTR_MAX_BLOCK_Y] = compute->group_y,
+        [GG_ATTR_MAX_BLOCK_Z] = compute->group_z,
+        [GG_ATTR_MAX_GRID_X] = compute->groups_x,
+        [GG_ATTR_MAX_GRID_Y] = compute->groups_y,
+        [GG_ATTR_MAX_GRID_Z] = compute->groups_z,
+        [GG_ATTR_SHARED_MEMORY_PER_BLOCK] = compute->shared_memory,
+    };
+    return values[attribute] ? values[attribute] : -1;
+}
+
+static int ask_compute(const struct ze_gpu *gpu, gg_attribute attribute, int64_t *value)
+{
+    struct ze_compute_properties compute = {.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES};
+    const int code = ze.compute_properties(gpu->handle, &compute);
+    if (!code)
+        *value = of_compute(&compute, attribute);
+    return code;
+}
+
+static int ask_copy_queues(const struct ze_gpu *gpu, int64_t *value)
+{
+    struct ze_group_properties groups[GROUPS];
+    uint32_t count;
+    const int code = get_groups(gpu, groups, &count);
+    if (!code)
+        *value = copy_queues(groups, count);
+    return code;
+}
+
+static int ask_shared(const struct ze_gpu *gpu, int64_t *value)
+{
+    struct ze_access_properties access = {.stype =
+                                              ZE_STRUCTURE_TYPE_DEVICE_MEMORY_ACCESS_PROPERTIES};
+    if (!ze.access_properties)
+        return 0;
+    const int code = ze.access_properties(gpu->handle, &access);
+    if (!code)
+        *value = (access.shared_single & ZE_MEMORY_ACCESS_CAP_FLAG_RW) != 0;
+    return code;
+}
+
+gg_status ze_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value)
+{
+    const struct ze_gpu *gpu = &ze_gpus[ordinal];
+    const struct ze_device_properties *properties = &gpu->properties;
+    int64_t found = -1; /* not known */
+    int code = 0;
+    if (attribute == GG_ATTR_MULTIPROCESSORS)
+        found = (int64_t)properties->slices * properties->subslices_per_slice;
+    else if (attribute == GG_ATTR_CLOCK_KHZ)
+        found = properties->clock_mhz ? (int64_t)properties->clock_mhz * 1000 : -1;
+    else if (attribute == GG_ATTR_ASYNC_ENGINES)
+        code = ask_copy_queues(gpu, &found);
+    else if (attribute == GG_ATTR_MANAGED_MEMORY)
+        code = ask_shared(gpu, &found);
+    else if ((unsigned)attribute < GG_ATTR_COUNT)
+        code = ask_compute(gpu, attribute, &found);
+    if (code)
+        return ze_fail(code, "attribute %d of device %" PRId32, (int)attribute, ordinal);
+    if (found < 0)
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "Level Zero does not tell attribute %d",
+                             (int)attribute);
+    *value = found;
+    return GG_OK;
+}
+
+int32_t ze_device_supports(struct gg_device_impl *device, gg_op op)
+{
+    const struct ze_device_properties *properties = &device->gpu->properties;
+    if (op == GG_OP_device_memory_info)
+        return device->tells_free_memory;
+    if (op == GG_OP_event_elapsed)
+        return properties->timer_hz && properties->timer_bits > 0 && properties->timer_bits <= 64;
+    return 1;
+}
+
+/* What all processes leave of it, where the driver has that extension. */
+static int get_free(const struct ze_gpu *gpu, uint64_t *free)
+{
+    struct ze_usable_memory usable = {.stype =
+                                          ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES};
+    struct ze_device_properties properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2,
+                                              .next = &usable};
+    const int code = ze.device_properties(gpu->handle, &properties);
+    *free = usable.usable;
+    return code;
+}
+
+gg_status ze_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total)
+{
+    uint64_t now_free = 0, all = 0;
+    if (!device->tells_free_memory)
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "this driver does not tell how much is free");
+    int code = get_free(device->gpu, &now_free);
+    if (!code)
+        code = get_memory(device->gpu, &all);
+    if (code)
+        return ze_fail(code, "free and total memory");
+    *free = now_free < all ? now_free : all;
+    *total = all;
+    return GG_OK;
+}
+
+/* ---- the context, one for all devices of a driver: its own where it has one, so that other libraries
+ * see our memory and we theirs ---- */
+
+/* Where a loader gives out handles of its own (two drivers, or interception), 1.32 hands the driver the
+ * wrong one when it is asked for this context. */
+static void *find_default_context(const struct ze_driver *driver)
+{
+    void *handle = NULL;
+    if (!ze.default_context || !ze.loader_translate ||
+        ze.loader_translate(ZEL_HANDLE_DRIVER, driver->handle, &handle) || handle != driver->handle)
+        return NULL;
+    return ze.default_context(driver->handle);
+}
+
+static int make_context(struct ze_driver *driver)
+{
+    const struct ze_plain_desc desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
+    driver->owns_context = false;
+    driver->context = find_default_context(driver);
+    if (driver->context)
+        return 0;
+    const int code = ze.context_create(driver->handle, &desc, &driver->context);
+    driver->owns_context = !code;
+    return code;
+}
+
+static int open_context(struct ze_driver *driver)
+{
+    int code = 0;
+    pthread_mutex_lock(&driver->lock);
+    if (!driver->opened)
+        code = make_context(driver);
+    if (!code)
+        driver->opened++;
+    pthread_mutex_unlock(&driver->lock);
+    return code;
+}
+
+static void close_context(struct ze_driver *driver)
+{
+    pthread_mutex_lock(&driver->lock);
+    if (--driver->opened == 0) {
+        ze_pool_close(driver);
+        if (driver->owns_context)
+            ze_forget(ze.context_destroy(driver->context), "destroying a context");
+    }
+    pthread_mutex_unlock(&driver->lock);
+}
+
+/* ---- open and close ---- */
+
+gg_status ze_device_open(int32_t ordinal, struct gg_device_impl **out)
+{
+    gg_status status;
+    uint64_t free_now;
+    struct gg_device_impl *device = calloc(1, sizeof *device);
+    if (!device)
+        return ze_no_memory("a device");
+    device->gpu = &ze_gpus[ordinal];
+    device->driver = device->gpu->driver;
+    device->ordinal = ordinal;
+    /* Asked once: a loader's validation may not know what the driver knows. */
+    device->tells_free_memory =
+        device->driver->tells_free_memory && !get_free(device->gpu, &free_now);
+    pthread_mutex_init(&device->lock, NULL);
+    int code = choose_group(device);
+    if (!code)
+        code = open_context(device->driver);
+    if (code) {
+        status = ze_fail(code, "opening device %" PRId32, ordinal);
+        goto free_device;
+    }
+    device->context = device->driver->context;
+    status = ze_stream_create(device, 0, 0, &device->default_stream);
+    if (status)
+        goto close_context;
+    *out = device;
+    return GG_OK;
+
+close_context:
+    close_context(device->driver);
+free_device:
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+    return status;
+}
+
+void ze_device_close(struct gg_device_impl *device)
+{
+    ze_stream_destroy(device->default_stream);
+    close_context(device->driver);
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+}
+
+/* The core has waited for the streams that it still has; here are those that were released busy. Of other
+ * people's lists only newer drivers know. */
+gg_status ze_device_synchronize(struct gg_device_impl *device)
+{
+    int code = ze_streams_wait(device);
+    if (!code && ze.device_synchronize)
+        code = ze.device_synchronize(device->gpu->handle);
+    if (!code || code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ||
+        code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION)
+        return GG_OK;
+    return ze_fail(code, "waiting for all work of the device");
+}
+
+gg_status ze_device_native(struct gg_device_impl *device, uint64_t handles[4])
+{
+    handles[0] = (uintptr_t)device->gpu->handle;
+    handles[1] = (uintptr_t)device->context;
+    handles[2] = (uintptr_t)device->driver->handle;
+    handles[3] = 0;
+    return GG_OK;
+}
+
+/* No device is current in a thread here. */
+gg_status ze_device_enter(struct gg_device_impl *device, void **saved)
+{
+    (void)device;
+    *saved = NULL;
+    return GG_OK;
+}
+
+void ze_device_leave(void *saved)
+{
+    (void)saved;
+}

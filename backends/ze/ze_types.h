@@ -1,0 +1,149 @@
+/* ze_types.h: the structs of Level Zero that we use, and nothing else of it. Vendor's names without
+ * "_t"; fields that we do not read keep their place. tests/headers compares sizes and offsets. */
+#ifndef GPUGLUE_ZE_TYPES_H
+#define GPUGLUE_ZE_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ZE_API(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
+
+enum ze_number {
+#define NUMBER(name, value) name = value,
+#define NEWER(name, value) name = value,
+#include "ze_numbers.def"
+#undef NEWER
+#undef NUMBER
+};
+
+enum ze_code {
+    ZE_RESULT_SUCCESS = 0,
+#define ERROR(name, code, status, text) name = code,
+#include "ze_errors.def"
+#undef ERROR
+};
+
+/* Descriptors of which only the flags differ: contexts, host memory, relaxed limits, kinds of drivers. */
+struct ze_plain_desc {
+    uint32_t stype;
+    const void *next;
+    uint32_t flags;
+};
+
+struct ze_init_driver_type_desc {
+    uint32_t stype;
+    const void *next;
+    uint32_t flags;
+};
+
+struct ze_component_version { /* of the loader and of each layer */
+    char name[64];
+    uint32_t api;
+    int32_t major, minor, patch;
+};
+
+struct ze_extension {
+    char name[256];
+    uint32_t version;
+};
+
+struct ze_driver_properties {
+    uint32_t stype;
+    void *next;
+    uint8_t uuid[16];
+    uint32_t version;
+};
+
+struct ze_device_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t type, vendor_id, device_id, flags, subdevice_id;
+    uint32_t clock_mhz;
+    uint64_t largest_alloc;
+    uint32_t hardware_contexts, queue_priorities;
+    uint32_t threads_per_eu, simd_width, eus_per_subslice, subslices_per_slice, slices;
+    uint64_t timer_hz; /* with the stype of 1.2 */
+    uint32_t timer_bits, kernel_timer_bits;
+    uint8_t uuid[16];
+    char name[256];
+};
+
+struct ze_usable_memory { /* behind ze_device_properties */
+    uint32_t stype;
+    void *next;
+    uint64_t usable;
+};
+
+struct ze_compute_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t group_size;
+    uint32_t group_x, group_y, group_z;
+    uint32_t groups_x, groups_y, groups_z;
+    uint32_t shared_memory;
+    uint32_t subgroup_sizes;
+    uint32_t subgroup_size[8];
+};
+
+struct ze_memory_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t flags, clock_mhz, bus_width;
+    uint64_t total;
+    char name[256];
+};
+
+struct ze_access_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t host, device, shared_single, shared_cross, shared_system;
+};
+
+struct ze_group_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t flags;
+    size_t largest_pattern;
+    uint32_t queues;
+};
+
+struct ze_pci_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t domain, bus, device, function;
+    int32_t generation, width;
+    int64_t bandwidth;
+};
+
+struct ze_device_memory_desc {
+    uint32_t stype;
+    const void *next;
+    uint32_t flags, ordinal;
+};
+
+struct ze_pointer_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t type;
+    uint64_t id, page_size;
+};
+
+struct ze_queue_desc {
+    uint32_t stype;
+    const void *next;
+    uint32_t ordinal, index, flags, mode, priority;
+};
+
+struct ze_pool_desc {
+    uint32_t stype;
+    const void *next;
+    uint32_t flags, count;
+};
+
+struct ze_event_desc {
+    uint32_t stype;
+    const void *next;
+    uint32_t index, signal, wait;
+};
+
+#endif

@@ -1,0 +1,198 @@
+/* Level Zero face: devices and what they are. The old driver does not correct a count that is too great,
+ * as Intel's did not. */
+#include "sim_ze.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TIMER_HZ = 12000000, TIMER_NS = 83, TIMER_BITS = 36, CLOCK_MHZ = 1550 };
+
+ze_result_t zeDeviceGet(ze_driver_handle_t hDriver, uint32_t *pCount, ze_device_handle_t *phDevices)
+{
+    const uint32_t count = (uint32_t)sim.device_count;
+    const ze_result_t result = ze_enter_driver("zeDeviceGet", hDriver);
+    if (result)
+        return result;
+    for (uint32_t i = 0; phDevices && i < *pCount && i < count; i++)
+        phDevices[i] = (ze_device_handle_t)(void *)&sim.devices[i];
+    if (!*pCount || (SIM_ZE_SINCE(7) && *pCount > count))
+        *pCount = count;
+    return ze_leave(SIM_OK);
+}
+
+struct usable_memory {
+    uint32_t stype;
+    void *next;
+    uint64_t bytes;
+};
+
+static bool extend(const struct sim_device *device, void *next)
+{
+    struct usable_memory *usable = next;
+    if (!usable)
+        return true;
+    if (!SIM_ZE_SINCE(14) || usable->stype != SIM_ZE_USABLE_MEMORY)
+        return false;
+    usable->bytes = device->size - device->used;
+    return true;
+}
+
+static void describe(const struct sim_device *device, ze_device_properties_t *out)
+{
+    const uint64_t integrated = sim_setting("GPUGLUE_SIM_INTEGRATED", 0);
+    const bool hz = out->stype == ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;
+    out->type = (ze_device_type_t)(int)sim_setting("GPUGLUE_SIM_ZE_TYPE", ZE_DEVICE_TYPE_GPU);
+    out->vendorId = 0x8086;
+    out->deviceId = 0x4905;
+    out->flags =
+        integrated >> device->physical & 1 ? (uint32_t)ZE_DEVICE_PROPERTY_FLAG_INTEGRATED : 0;
+    out->subdeviceId = 0;
+    out->coreClockRate = CLOCK_MHZ;
+    out->maxMemAllocSize = device->size / 4;
+    out->maxHardwareContexts = 65536;
+    out->maxCommandQueuePriority = 0;
+    out->numThreadsPerEU = 7;
+    out->physicalEUSimdWidth = 8;
+    out->numEUsPerSubslice = 16;
+    out->numSubslicesPerSlice = 6;
+    out->numSlices = 2;
+    out->timerResolution = hz ? TIMER_HZ : TIMER_NS;
+    out->timestampValidBits = TIMER_BITS;
+    out->kernelTimestampValidBits = 32;
+    memset(&out->uuid, device->physical + 1, sizeof out->uuid);
+    out->uuid.id[15] = (uint8_t)(SIM_ZE_API & 0xff);
+    snprintf(out->name, sizeof out->name, "Simulated GPU %d", device->physical);
+}
+
+ze_result_t zeDeviceGetProperties(ze_device_handle_t hDevice, ze_device_properties_t *properties)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceGetProperties", hDevice, &device);
+    if (result)
+        return result;
+    if (properties->stype != ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES &&
+        properties->stype != ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2)
+        return ze_leave(SIM_INVALID);
+    if (!extend(device, properties->pNext) && !SIM_ZE_SINCE(7))
+        return ze_leave(SIM_INVALID);
+    describe(device, properties);
+    return ze_leave(SIM_OK);
+}
+
+ze_result_t zeDeviceGetComputeProperties(ze_device_handle_t hDevice,
+                                         ze_device_compute_properties_t *properties)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceGetComputeProperties", hDevice, &device);
+    if (result)
+        return result;
+    if (properties->stype != ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES)
+        return ze_leave(SIM_INVALID);
+    properties->maxTotalGroupSize = 1024;
+    properties->maxGroupSizeX = properties->maxGroupSizeY = properties->maxGroupSizeZ = 1024;
+    properties->maxGroupCountX = properties->maxGroupCountY = properties->maxGroupCountZ = ~0u;
+    properties->maxSharedLocalMemory = 65536;
+    properties->numSubGroupSizes = 3;
+    for (uint32_t i = 0; i < 3; i++)
+        properties->subGroupSizes[i] = 8u << i;
+    return ze_leave(SIM_OK);
+}
+
+ze_result_t zeDeviceGetMemoryProperties(ze_device_handle_t hDevice, uint32_t *pCount,
+                                        ze_device_memory_properties_t *properties)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceGetMemoryProperties", hDevice, &device);
+    if (result)
+        return result;
+    if (properties && *pCount) {
+        if (properties->stype != ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES)
+            return ze_leave(SIM_INVALID);
+        properties->flags = 0;
+        properties->maxClockRate = 2000;
+        properties->maxBusWidth = 128;
+        properties->totalSize = device->size;
+        snprintf(properties->name, sizeof properties->name, "DDR");
+    }
+    if (!*pCount || SIM_ZE_SINCE(7))
+        *pCount = 1;
+    return ze_leave(SIM_OK);
+}
+
+ze_result_t zeDeviceGetMemoryAccessProperties(ze_device_handle_t hDevice,
+                                              ze_device_memory_access_properties_t *properties)
+{
+    struct sim_device *device;
+    const ze_result_t result =
+        ze_enter_device("zeDeviceGetMemoryAccessProperties", hDevice, &device);
+    if (result)
+        return result;
+    if (properties->stype != ZE_STRUCTURE_TYPE_DEVICE_MEMORY_ACCESS_PROPERTIES)
+        return ze_leave(SIM_INVALID);
+    properties->hostAllocCapabilities = ZE_MEMORY_ACCESS_CAP_FLAG_RW;
+    properties->deviceAllocCapabilities = ZE_MEMORY_ACCESS_CAP_FLAG_RW;
+    properties->sharedSingleDeviceAllocCapabilities = ZE_MEMORY_ACCESS_CAP_FLAG_RW;
+    properties->sharedCrossDeviceAllocCapabilities = 0;
+    properties->sharedSystemAllocCapabilities = 0;
+    return ze_leave(SIM_OK);
+}
+
+/* The first group only copies: whoever takes the first one gets the wrong one. */
+ze_result_t zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t hDevice, uint32_t *pCount,
+                                                   ze_command_queue_group_properties_t *properties)
+{
+    struct sim_device *device;
+    const ze_result_t result =
+        ze_enter_device("zeDeviceGetCommandQueueGroupProperties", hDevice, &device);
+    if (result)
+        return result;
+    for (uint32_t i = 0; properties && i < *pCount && i < 2; i++) {
+        if (properties[i].stype != ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES)
+            return ze_leave(SIM_INVALID);
+        properties[i].flags = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
+        if (i)
+            properties[i].flags |= ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
+        properties[i].numQueues = i ? SIM_ZE_QUEUES : 1;
+        properties[i].maxMemoryFillPatternSize = i ? SIM_ZE_FILL_MOST : 1;
+    }
+    if (!*pCount || SIM_ZE_SINCE(7))
+        *pCount = 2;
+    return ze_leave(SIM_OK);
+}
+
+ze_result_t zeDevicePciGetPropertiesExt(ze_device_handle_t hDevice,
+                                        ze_pci_ext_properties_t *properties)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDevicePciGetPropertiesExt", hDevice, &device);
+    if (result)
+        return result;
+    if (properties->stype != ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES)
+        return ze_leave(SIM_INVALID);
+    properties->address = (ze_pci_address_ext_t){0, 0x3a + (uint32_t)device->physical, 0, 0};
+    properties->maxSpeed = (ze_pci_speed_ext_t){4, 8, -1};
+    return ze_leave(SIM_OK);
+}
+
+ze_result_t zeDeviceCanAccessPeer(ze_device_handle_t hDevice, ze_device_handle_t hPeerDevice,
+                                  ze_bool_t *value)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceCanAccessPeer", hDevice, &device);
+    if (result)
+        return result;
+    *value = ze_device(hPeerDevice) == device;
+    return ze_leave(SIM_OK);
+}
+
+ze_result_t zeDeviceSynchronize(ze_device_handle_t hDevice)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceSynchronize", hDevice, &device);
+    if (result)
+        return result;
+    if (!SIM_ZE_SINCE(14))
+        return ze_leave(SIM_UNSUPPORTED);
+    sim_wait_device(device);
+    return ze_leave(device->primary->lost);
+}

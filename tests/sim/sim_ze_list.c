@@ -1,0 +1,262 @@
+/* Level Zero face: immediate command lists, in order only with the flag of API 1.7. */
+#include "sim_ze.h"
+
+enum { MOST_WAITS = 16 };
+
+static int check_queue(const ze_command_queue_desc_t *desc)
+{
+    const uint32_t known = SIM_ZE_SINCE(7) ? SIM_ZE_QUEUE_IN_ORDER : 0;
+    if (desc->stype != ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC || desc->flags & ~known ||
+        (int)desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS ||
+        (int)desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH)
+        return ZE_RESULT_ERROR_INVALID_ENUMERATION;
+    if (desc->ordinal > 1 || desc->index >= (desc->ordinal ? SIM_ZE_QUEUES : 1))
+        return SIM_INVALID;
+    return desc->mode == ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS ? SIM_OK : SIM_UNSUPPORTED;
+}
+
+ze_result_t zeCommandListCreateImmediate(ze_context_handle_t hContext, ze_device_handle_t hDevice,
+                                         const ze_command_queue_desc_t *altdesc,
+                                         ze_command_list_handle_t *phCommandList)
+{
+    struct sim_context *context;
+    struct sim_queue *list;
+    int status;
+    const ze_result_t result = ze_enter_context("zeCommandListCreateImmediate", hContext, &context);
+    if (result)
+        return result;
+    struct sim_device *device = ze_device(hDevice);
+    if (!device || !altdesc || !phCommandList)
+        return ze_leave(device ? ZE_RESULT_ERROR_INVALID_NULL_POINTER
+                               : ZE_RESULT_ERROR_INVALID_NULL_HANDLE);
+    status = check_queue(altdesc);
+    if (!status)
+        status = sim_queue_create(device->primary, true, 0, &list);
+    if (status)
+        return ze_leave(status);
+    list->loose = !(altdesc->flags & SIM_ZE_QUEUE_IN_ORDER);
+    *phCommandList = (ze_command_list_handle_t)(void *)list;
+    return ze_leave(SIM_OK);
+}
+
+ze_result_t zeCommandListDestroy(ze_command_list_handle_t hCommandList)
+{
+    struct sim_queue *list;
+    ze_attempt(&sim_queues, hCommandList);
+    const ze_result_t result = ze_enter("zeCommandListDestroy");
+    if (result)
+        return result;
+    list = sim_table_find(&sim_queues, hCommandList);
+    if (!list)
+        return ze_leave(SIM_BAD_HANDLE);
+    sim_list_destroy(list);
+    return ze_leave(SIM_OK);
+}
+
+/* ---- appending */
+
+struct events { /* as handed in */
+    ze_event_handle_t signal;
+    uint32_t count;
+    ze_event_handle_t *waits;
+};
+
+static int append(struct sim_queue *list, struct sim_append *what, const struct events *events)
+{
+    struct sim_event *waits[MOST_WAITS];
+    if (events->count > MOST_WAITS || (events->count && !events->waits))
+        return ZE_RESULT_ERROR_INVALID_SIZE;
+    for (uint32_t i = 0; i < events->count; i++) {
+        waits[i] = sim_table_find(&sim_events, events->waits[i]);
+        if (!waits[i])
+            return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+    }
+    what->signal = sim_table_find(&sim_events, events->signal);
+    if (events->signal && !what->signal)
+        return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
+    what->waits = waits;
+    what->wait_count = events->count;
+    sim_list_append(list, what);
+    return SIM_OK;
+}
+
+static bool valid_end(const void *pointer, size_t size, bool *tracked)
+{
+    const uint64_t address = (uintptr_t)pointer;
+    *tracked = sim_memory_range(address, size) != NULL;
+    return *tracked || (address && !sim_memory_reserved(address));
+}
+
+/* Device memory of another device is out of reach. */
+static bool reachable(const struct sim_queue *list, const void *pointer)
+{
+    const struct sim_alloc *alloc = sim_memory_find((uintptr_t)pointer);
+    return !alloc || alloc->kind != SIM_DEVICE || alloc->device == list->context->device;
+}
+
+ze_result_t zeCommandListAppendMemoryCopy(ze_command_list_handle_t hCommandList, void *dstptr,
+                                          const void *srcptr, size_t size,
+                                          ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                          ze_event_handle_t *phWaitEvents)
+{
+    const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
+    struct sim_append what = {.work = {.kind = SIM_COPY}};
+    struct sim_queue *list;
+    const ze_result_t result = ze_enter_list("zeCommandListAppendMemoryCopy", hCommandList, &list);
+    if (result)
+        return result;
+    what.work.copy = (struct sim_region){
+        .dst = (uintptr_t)dstptr, .src = (uintptr_t)srcptr, .width = size, .height = 1, .depth = 1};
+    if (!size || !valid_end(dstptr, size, &what.work.dst_tracked) ||
+        !valid_end(srcptr, size, &what.work.src_tracked) || !reachable(list, dstptr) ||
+        !reachable(list, srcptr))
+        return ze_leave_list(list, SIM_INVALID);
+    return ze_leave_list(list, append(list, &what, &events));
+}
+
+static uint32_t value_of(const void *pattern, size_t size)
+{
+    const unsigned char *bytes = pattern;
+    uint32_t value = 0;
+    for (size_t i = size; i-- > 0;)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t hCommandList, void *ptr,
+                                          const void *pattern, size_t pattern_size, size_t size,
+                                          ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                          ze_event_handle_t *phWaitEvents)
+{
+    const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
+    struct sim_append what = {.work = {.kind = SIM_FILL}};
+    struct sim_queue *list;
+    const ze_result_t result = ze_enter_list("zeCommandListAppendMemoryFill", hCommandList, &list);
+    if (result)
+        return result;
+    if (!pattern || !pattern_size || pattern_size & (pattern_size - 1) ||
+        pattern_size > SIM_ZE_FILL_MOST || !size || size % pattern_size)
+        return ze_leave_list(list, ZE_RESULT_ERROR_INVALID_SIZE);
+    if (!valid_end(ptr, size, &what.work.dst_tracked) || !what.work.dst_tracked ||
+        !reachable(list, ptr))
+        return ze_leave_list(list, SIM_INVALID);
+    what.work.fill = (struct sim_fill){.dst = (uintptr_t)ptr,
+                                       .width = size / pattern_size,
+                                       .height = 1,
+                                       .value = value_of(pattern, pattern_size),
+                                       .element = (unsigned)pattern_size};
+    return ze_leave_list(list, append(list, &what, &events));
+}
+
+static ze_result_t append_mark(const char *name, ze_command_list_handle_t handle, bool barrier,
+                               const struct events *events)
+{
+    struct sim_append what = {.work = {.kind = SIM_MARK}, .barrier = barrier};
+    struct sim_queue *list;
+    const ze_result_t result = ze_enter_list(name, handle, &list);
+    if (result)
+        return result;
+    return ze_leave_list(list, append(list, &what, events));
+}
+
+ze_result_t zeCommandListAppendBarrier(ze_command_list_handle_t hCommandList,
+                                       ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                       ze_event_handle_t *phWaitEvents)
+{
+    const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
+    return append_mark("zeCommandListAppendBarrier", hCommandList, true, &events);
+}
+
+ze_result_t zeCommandListAppendSignalEvent(ze_command_list_handle_t hCommandList,
+                                           ze_event_handle_t hEvent)
+{
+    const struct events events = {.signal = hEvent};
+    return append_mark("zeCommandListAppendSignalEvent", hCommandList, false, &events);
+}
+
+ze_result_t zeCommandListAppendWaitOnEvents(ze_command_list_handle_t hCommandList,
+                                            uint32_t numEvents, ze_event_handle_t *phEvents)
+{
+    const struct events events = {NULL, numEvents, phEvents};
+    return append_mark("zeCommandListAppendWaitOnEvents", hCommandList, true, &events);
+}
+
+ze_result_t zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t hCommandList,
+                                                    uint64_t *dstptr, ze_event_handle_t hSignalEvent,
+                                                    uint32_t numWaitEvents,
+                                                    ze_event_handle_t *phWaitEvents)
+{
+    const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
+    struct sim_append what = {.work = {.kind = SIM_TIME}};
+    struct sim_queue *list;
+    const ze_result_t result =
+        ze_enter_list("zeCommandListAppendWriteGlobalTimestamp", hCommandList, &list);
+    if (result)
+        return result;
+    what.work.word = (struct sim_word){
+        .address = (uintptr_t)dstptr, .value = ((uint64_t)1 << 36) - 1, .bytes = 8};
+    if (!valid_end(dstptr, 8, &what.work.dst_tracked) || !what.work.dst_tracked ||
+        (uintptr_t)dstptr % 8)
+        return ze_leave_list(list, SIM_INVALID);
+    return ze_leave_list(list, append(list, &what, &events));
+}
+
+ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t hCommandList,
+                                            void (*function)(void *), void *data, const void *next,
+                                            ze_event_handle_t signal, uint32_t count,
+                                            ze_event_handle_t *waits)
+{
+    const struct events events = {signal, count, waits};
+    struct sim_append what = {.work = {.kind = SIM_HOST}};
+    struct sim_queue *list;
+    const ze_result_t result = ze_enter_list("zeCommandListAppendHostFunction", hCommandList, &list);
+    if (result)
+        return result;
+    if (!SIM_ZE_SINCE(17) || next)
+        return ze_leave_list(list, SIM_UNSUPPORTED);
+    what.work.host.run = function;
+    what.work.host.data = data;
+    return ze_leave_list(list, append(list, &what, &events));
+}
+
+/* ---- asking */
+
+ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t hCommandList, uint64_t timeout)
+{
+    struct sim_queue *list;
+    const ze_result_t result = ze_enter("zeCommandListHostSynchronize");
+    if (result)
+        return result;
+    list = sim_table_find(&sim_queues, hCommandList);
+    if (!list || !SIM_ZE_SINCE(6))
+        return ze_leave(list ? SIM_UNSUPPORTED : SIM_BAD_HANDLE);
+    if (!timeout && !sim_list_poll(list))
+        return ze_leave(SIM_NOT_READY);
+    return ze_leave(timeout ? sim_list_wait(list, timeout) : list->context->lost);
+}
+
+ze_result_t zeCommandListIsImmediate(ze_command_list_handle_t hCommandList, ze_bool_t *immediate)
+{
+    const ze_result_t result = ze_enter("zeCommandListIsImmediate");
+    if (result)
+        return result;
+    if (!sim_table_find(&sim_queues, hCommandList))
+        return ze_leave(SIM_BAD_HANDLE);
+    if (!SIM_ZE_SINCE(9))
+        return ze_leave(SIM_UNSUPPORTED);
+    *immediate = 1;
+    return ze_leave(SIM_OK);
+}
+
+ze_result_t zeCommandListGetDeviceHandle(ze_command_list_handle_t hCommandList,
+                                         ze_device_handle_t *phDevice)
+{
+    const ze_result_t result = ze_enter("zeCommandListGetDeviceHandle");
+    if (result)
+        return result;
+    const struct sim_queue *list = sim_table_find(&sim_queues, hCommandList);
+    if (!list || !SIM_ZE_SINCE(9))
+        return ze_leave(list ? SIM_UNSUPPORTED : SIM_BAD_HANDLE);
+    *phDevice = (ze_device_handle_t)(void *)list->context->device;
+    return ze_leave(SIM_OK);
+}

@@ -1,0 +1,116 @@
+/* Level Zero face: the tables that the loader asks a driver for. A loader's table is as long as its own
+ * version makes it, so what is newer is written by place, and only where both sides are new enough. */
+#include "sim_ze.h"
+
+#include <string.h>
+
+enum { /* places in tables of 1.17 */
+       GLOBAL_INIT_DRIVERS = 1,
+       DRIVER_DEFAULT_CONTEXT = 8,
+       DEVICE_SYNCHRONIZE = 22,
+       LIST_HOST_SYNCHRONIZE = 28,
+       LIST_DEVICE_HANDLE = 29,
+       LIST_IS_IMMEDIATE = 33,
+       LIST_APPEND_HOST_FUNCTION = 51
+};
+
+static void put(void *table, int place, unsigned minor, ze_api_version_t version,
+                void (*function)(void))
+{
+    if ((uint32_t)version >= (1u << 16 | minor) && SIM_ZE_SINCE(minor))
+        memcpy((char *)table + (size_t)place * sizeof function, &function, sizeof function);
+}
+
+#pragma GCC visibility push(default)
+
+ze_result_t zeGetGlobalProcAddrTable(ze_api_version_t version, ze_global_dditable_t *table)
+{
+    table->pfnInit = zeInit;
+    put(table, GLOBAL_INIT_DRIVERS, 10, version, (void (*)(void))zeInitDrivers);
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetDriverProcAddrTable(ze_api_version_t version, ze_driver_dditable_t *table)
+{
+    table->pfnGet = zeDriverGet;
+    table->pfnGetApiVersion = zeDriverGetApiVersion;
+    table->pfnGetProperties = zeDriverGetProperties;
+    table->pfnGetIpcProperties = zeDriverGetIpcProperties;
+    table->pfnGetExtensionProperties = zeDriverGetExtensionProperties;
+    put(table, DRIVER_DEFAULT_CONTEXT, 17, version, (void (*)(void))zeDriverGetDefaultContext);
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetDeviceProcAddrTable(ze_api_version_t version, ze_device_dditable_t *table)
+{
+    table->pfnGet = zeDeviceGet;
+    table->pfnGetProperties = zeDeviceGetProperties;
+    table->pfnGetComputeProperties = zeDeviceGetComputeProperties;
+    table->pfnGetCommandQueueGroupProperties = zeDeviceGetCommandQueueGroupProperties;
+    table->pfnGetMemoryProperties = zeDeviceGetMemoryProperties;
+    table->pfnGetMemoryAccessProperties = zeDeviceGetMemoryAccessProperties;
+    table->pfnCanAccessPeer = zeDeviceCanAccessPeer;
+    table->pfnPciGetPropertiesExt = zeDevicePciGetPropertiesExt;
+    put(table, DEVICE_SYNCHRONIZE, 17, version, (void (*)(void))zeDeviceSynchronize);
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetContextProcAddrTable(ze_api_version_t version, ze_context_dditable_t *table)
+{
+    (void)version;
+    table->pfnCreate = zeContextCreate;
+    table->pfnDestroy = zeContextDestroy;
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetCommandListProcAddrTable(ze_api_version_t version,
+                                          ze_command_list_dditable_t *table)
+{
+    table->pfnCreateImmediate = zeCommandListCreateImmediate;
+    table->pfnDestroy = zeCommandListDestroy;
+    table->pfnAppendBarrier = zeCommandListAppendBarrier;
+    table->pfnAppendMemoryCopy = zeCommandListAppendMemoryCopy;
+    table->pfnAppendMemoryFill = zeCommandListAppendMemoryFill;
+    table->pfnAppendSignalEvent = zeCommandListAppendSignalEvent;
+    table->pfnAppendWaitOnEvents = zeCommandListAppendWaitOnEvents;
+    table->pfnAppendWriteGlobalTimestamp = zeCommandListAppendWriteGlobalTimestamp;
+    put(table, LIST_HOST_SYNCHRONIZE, 6, version, (void (*)(void))zeCommandListHostSynchronize);
+    put(table, LIST_DEVICE_HANDLE, 9, version, (void (*)(void))zeCommandListGetDeviceHandle);
+    put(table, LIST_IS_IMMEDIATE, 9, version, (void (*)(void))zeCommandListIsImmediate);
+    put(table, LIST_APPEND_HOST_FUNCTION, 17, version,
+        (void (*)(void))zeCommandListAppendHostFunction);
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetEventPoolProcAddrTable(ze_api_version_t version, ze_event_pool_dditable_t *table)
+{
+    (void)version;
+    table->pfnCreate = zeEventPoolCreate;
+    table->pfnDestroy = zeEventPoolDestroy;
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetEventProcAddrTable(ze_api_version_t version, ze_event_dditable_t *table)
+{
+    (void)version;
+    table->pfnCreate = zeEventCreate;
+    table->pfnDestroy = zeEventDestroy;
+    table->pfnHostSynchronize = zeEventHostSynchronize;
+    table->pfnQueryStatus = zeEventQueryStatus;
+    table->pfnHostReset = zeEventHostReset;
+    table->pfnHostSignal = zeEventHostSignal;
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetMemProcAddrTable(ze_api_version_t version, ze_mem_dditable_t *table)
+{
+    (void)version;
+    table->pfnAllocDevice = zeMemAllocDevice;
+    table->pfnAllocHost = zeMemAllocHost;
+    table->pfnFree = zeMemFree;
+    table->pfnGetAllocProperties = zeMemGetAllocProperties;
+    table->pfnGetAddressRange = zeMemGetAddressRange;
+    return ZE_RESULT_SUCCESS;
+}
+
+#pragma GCC visibility pop

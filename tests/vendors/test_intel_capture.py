@@ -1,0 +1,119 @@
+"""Intel's own Level Zero driver, without the hardware: release 22.43 can record what it would have sent to a GPU
+that it pretends to have. Every call of ours meets the real driver's checks and answers; nothing is executed, so no
+test here looks at data. Needs Debian 12's intel-opencl-icd and libze1."""
+
+import glob
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+DRIVERS = glob.glob("/usr/lib/*/libze_intel_gpu.so.1.3.24595")
+LOADERS = glob.glob("/usr/lib/*/libze_loader.so.1")
+pytestmark = pytest.mark.skipif(
+    not (DRIVERS and LOADERS), reason="needs the packages intel-opencl-icd 22.43 and libze1 (Debian 12)"
+)
+FAMILIES = {"tgllp": True, "dg1": False}  # integrated?
+
+
+def capture(code, family, devices=1, **environment):
+    """Run code on the pretended GPUs: what it printed. A call that the driver refuses raises there."""
+    variables = {
+        **os.environ,
+        "NEOReadDebugKeys": "1",
+        "SetCommandStreamReceiver": "1",
+        "ProductFamilyOverride": family,
+        "AUBDumpCaptureFileName": "/dev/null",
+        "CreateMultipleRootDevices": str(devices),
+        "GPUGLUE_BACKEND": "ze",
+        **environment,
+    }
+    for name in ("ZE_ENABLE_ALT_DRIVERS", "GPUGLUE_ZE_LIBRARY", "GPUGLUE_DEVICE"):
+        if name not in environment:
+            variables.pop(name, None)
+    result = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=120, env=variables)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+ON_EACH = pytest.mark.parametrize("devices", (1, 2))
+OF_EACH = pytest.mark.parametrize("family", FAMILIES)
+
+PROPERTIES = """
+import gpuglue as gg, json
+print(json.dumps([dict(name=d.name, arch=d.arch, total=d.total_memory, integrated=d.integrated, uuid=str(d.uuid),
+    ordinal=d.ordinal, attributes=dict(d.attributes)) for d in gg.devices('ze')]))
+"""
+
+
+@OF_EACH
+@ON_EACH
+def test_properties_are_read(family, devices):
+    found = json.loads(capture(PROPERTIES, family, devices))
+    assert [device["ordinal"] for device in found] == list(range(devices))
+    for device in found:
+        attributes = device["attributes"]
+        assert "Intel" in device["name"] and device["arch"].startswith("0x") and device["total"] > 1 << 30
+        assert attributes["warp_size"] == 32 and attributes["max_threads_per_block"] >= 256
+        assert attributes["multiprocessors"] > 0 and "clock_khz" not in attributes  # it is told as 0
+        assert device["integrated"] is FAMILIES[family]
+        assert attributes["shared_memory_per_block"] >= 32768 and attributes["max_grid_x"] > 65535
+        assert device["uuid"].startswith("86800")  # Intel's number
+
+
+EVERY_OPERATION = (pathlib.Path(__file__).parent / "every_operation.py").read_text()
+
+
+@OF_EACH
+@ON_EACH
+def test_every_operation_is_accepted(family, devices):
+    assert capture(EVERY_OPERATION, family, devices) == "ok\n"
+
+
+@OF_EACH
+@pytest.mark.parametrize(
+    "layers",
+    ({"ZE_ENABLE_LOADER_INTERCEPT": "1"}, {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION": "1"}),
+    ids=("intercepted", "parameters validated"),
+)
+def test_every_operation_is_accepted_behind_the_loaders_layers(family, layers):
+    assert capture(EVERY_OPERATION, family, 2, **layers) == "ok\n"
+
+
+def test_more_than_4_gib_at_once():
+    code = "import gpuglue as gg; b = gg.alloc(5 << 30); print(b.nbytes)"
+    assert capture(code, "tgllp") == f"{5 << 30}\n"
+
+
+def test_what_does_not_fit_is_out_of_memory_and_not_too_large():
+    code = (
+        "import gpuglue as gg\n"
+        "try: gg.alloc(5 << 30)\n"
+        "except gg.OutOfMemoryError as error: print(hex(error.code), 'bytes free' in str(error))"
+    )
+    assert capture(code, "dg1") == "0x70000003 False\n"
+
+
+@OF_EACH
+def test_the_affinity_mask_chooses(family):
+    code = "import gpuglue as gg; print(len(gg.devices('ze')))"
+    assert capture(code, family, 2, ZE_AFFINITY_MASK="1") == "1\n"
+
+
+def test_without_its_keys_the_driver_finds_nothing_and_nothing_else_is_called():
+    code = "import gpuglue as gg; print(*[b.status for b in gg.backends(probe='active') if b.name == 'ze'])"
+    assert capture(code, "tgllp", SetCommandStreamReceiver="0").strip() in ("no-device", "permission-denied", "available")
+
+
+def test_the_drivers_sigsegv_handler_is_left_alone():
+    code = (
+        "import ctypes, gpuglue as gg\n"
+        "def handler():\n"
+        "    action = (ctypes.c_uint64 * 20)(); ctypes.CDLL(None).sigaction(11, None, action); return action[0]\n"
+        "gg.to_gpu([1.0]).get(); before = handler()\n"
+        "gg.zeros(5); s = gg.Stream(); s.synchronize(); s.close(); assert handler() == before; print('ok')"
+    )
+    assert capture(code, "dg1") == "ok\n"
