@@ -317,10 +317,14 @@ enum gg_copy_flag {
 
 /** Copy @p nbytes from @p src to @p dst.
  *  Stream     NULL: the current stream of the device, made to wait first for unfinished gpuglue work
- *             on either end. Given: nothing is inserted. Device to device runs on the source's.
+ *             on either end. Given: nothing is inserted.
+ *             Between two devices the copy goes through the host, on a stream of each: @p stream
+ *             may be of either and then stands for that device's current one; the other end is
+ *             as with NULL.
  *  Returns    when the host side is finished (source read, destination written), or with
- *             GG_COPY_ASYNC when queued. Up to 64 KiB from pageable memory is queued in any case:
- *             its bytes were copied into pinned memory of ours.
+ *             GG_COPY_ASYNC when queued; between two devices always when all is finished. Up to
+ *             64 KiB from pageable memory is queued in any case: its bytes were copied into pinned
+ *             memory of ours.
  *  Ownership  each end's release is called exactly once, also on failure; both memories are kept
  *             until the work has run.
  *  Errors     GG_ERR_INVALID_ARGUMENT (past an end, overlapping), GG_ERR_UNSUPPORTED,
