@@ -74,6 +74,12 @@ GG_API gg_status gg_use_backend(const char *selection);
 /** Add a plugin file by absolute path. It is opened when backends are next looked for. */
 GG_API gg_status gg_register_plugin(const char *path);
 
+/** Have a plugin that was announced and cannot be had (its package is broken) reported as a backend
+ *  called @p name that is plugin-load-failed with @p reason. Both are copied. From any thread. Takes
+ *  effect as for gg_register_plugin.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: NULL. */
+GG_API gg_status gg_refuse_plugin(const char *name, const char *reason);
+
 /** Add an absolute directory in which vendor libraries are looked for before the bare names. */
 GG_API gg_status gg_add_library_directory(const char *directory);
 
