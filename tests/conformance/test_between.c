@@ -8,8 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
 #define DEVICES_ROOM 8
 #define SLOT 65536u
 #define NBYTES 4096u
