@@ -28,14 +28,15 @@ def test_an_unknown_probe_level_is_refused_with_the_ones_there_are():
 
 
 def test_available_backends_begin_with_the_chosen_one(backend):
-    assert gg.available_backends() == [backend]  # GPUGLUE_BACKEND excludes all others
-    assert gg.default_backend() == backend
+    code = "import gpuglue as gg; print(*gg.available_backends(), gg.default_backend())"
+    assert succeeds(run_python(code)) == f"{backend} {backend}"  # GPUGLUE_BACKEND excludes all others
 
 
 def test_devices_are_sorted_by_ordinal_and_the_same_objects_every_time(backend):
     devices = gg.devices(backend)
     assert [device.ordinal for device in devices] == list(range(len(devices)))
-    assert gg.devices() == devices and all(map(lambda a, b: a is b, gg.devices(), devices))
+    ours = [device for device in gg.devices() if device.backend == backend]  # others may be open as well
+    assert ours == devices and all(map(lambda a, b: a is b, ours, devices))
 
 
 def test_devices_of_an_unknown_backend_name_those_there_are():
