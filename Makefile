@@ -4,7 +4,7 @@
 # make test-vendors the wheel in Debian roots of several generations, on vendors' own libraries (root only)
 # make wheel        dist/gpuglue-….whl, checked
 # make bench        the driver alone against gpuglue
-# make fmt, lint    clang-format; the limits on length
+# make fmt, lint    clang-format; the limits on length; vendors' names where they do not belong
 # make carry        dist/carry: all that a machine without network needs
 # make clean
 #
@@ -185,6 +185,7 @@ fmt: .venv/ready-test
 	clang-format -i $(C_FILES)
 lint: .venv/ready-test
 	@status=0; set -x; python scripts/check_lengths.py || status=1; \
+	    python scripts/check_names.py || status=1; \
 	    clang-format --dry-run --Werror $(C_FILES) || status=1; exit $$status
 
 carry: wheel build-plain .venv/ready-test
