@@ -187,7 +187,7 @@ gg_status ze_stream_host_func(struct gg_stream_impl *stream, void (*function)(vo
     int code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     if (ze.append_host_func && !atomic_load(&driver->no_host_func))
         code = by_driver(stream, function, argument);
-    if (code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE || code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION) {
+    if (ze_is_lacking(code)) {
         atomic_store(&driver->no_host_func, true);
         code = by_thread(stream, function, argument);
     }
