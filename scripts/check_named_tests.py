@@ -12,13 +12,14 @@ from pathlib import Path
 
 TESTS = Path("tests")
 FOLDERS = ("conformance", "core", "python", "sim", "headers", "wheel", "vendors")
-DEFINED = re.compile(r"^(?:static )?void (\w+)\(void \*\*|^\s*def (?:test_)?(\w+)\(", re.M)
+# A function, or a row of a suite's `scenarios`.
+DEFINED = re.compile(r"^(?:static void\s)?(\w+)\(void \*\*state\)|^static void (\w+)\(void \*\*|^    \{\"(\w+)\", \w+\},|^\s*def (?:test_)?(\w+)\(", re.M)
 SUITE = re.compile(r"(?:(conformance|core|python|sim|headers|wheel|vendors) )?((?:\w+)(?:, \w+)*): *(?=`)")
 NAME = re.compile(r"`([a-z0-9]+(?:_[a-z0-9]+)+_?…?)`")
 
 
 def names_in(path):
-    return {first or second for first, second in DEFINED.findall(path.read_text())}
+    return {"".join(groups) for groups in DEFINED.findall(path.read_text())}
 
 
 def defined():

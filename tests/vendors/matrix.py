@@ -6,7 +6,7 @@ TESTS is the folder that the build of the tests filled. A root or package that c
 a test that fails, fails. In each root: import; `python -m gpuglue` on each real vendor library, with the reason that
 is right where there is no device; the vendors' headers of that release against our declarations; the Python suite on
 host and on each simulated Level Zero driver behind the root's real loader, all of it; and the files of it that work
-on a device (FEW) once more behind each of the loader's layers, with two drivers, and on the simulated CUDA and HIP;
+on a device (FEW) once more behind each of the loader's layers, with two drivers at once, and on the simulated CUDA and HIP;
 the balance that the loader's leak checker draws; in bookworm Intel's own driver, in its capture mode.
 
 Needs root and Debian's archive. Two roots at a time, as many as there are processors."""
@@ -36,6 +36,9 @@ SIMS = f"{PLACE}/tests/sim"
 OLD, NEW = f"{SIMS}/ze_old/libze_sim_old.so.1", f"{SIMS}/ze_new/libze_sim_new.so.1"
 BEHIND_OLD, BEHIND_NEW = ({"GPUGLUE_BACKEND": "ze", "ZE_ENABLE_ALT_DRIVERS": driver} for driver in (OLD, NEW))
 BOTH = {"GPUGLUE_BACKEND": "ze", "ZE_ENABLE_ALT_DRIVERS": f"{OLD},{NEW}", "GPUGLUE_SIM_DEVICES": "1"}
+# A loader that starts drivers the new way leaves out what is too old for it, so two new ones, too.
+SECOND = f"{SIMS}/second/libze_sim_new.so.1"
+BOTH_NEW = {**BOTH, "ZE_ENABLE_ALT_DRIVERS": f"{NEW},{SECOND}"}
 INTERCEPTED = {"ZE_ENABLE_LOADER_INTERCEPT": "1"}
 VALIDATED = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION": "1"}
 LEAKS = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZEL_ENABLE_BASIC_LEAK_CHECKER": "1"}
@@ -51,7 +54,8 @@ RUNS = {
     "ze new": (ALL, BEHIND_NEW),
     "ze old, intercepted": (FEW, {**BEHIND_OLD, **INTERCEPTED}),
     "ze new, intercepted": (FEW, {**BEHIND_NEW, **INTERCEPTED}),
-    "ze, two drivers": (FEW, BOTH),
+    "ze, old and new driver": (FEW, BOTH),
+    "ze, two new drivers": (FEW, BOTH_NEW),
     "ze old, parameters validated": (FEW, {**BEHIND_OLD, **VALIDATED}),
     "ze new, parameters validated": (FEW, {**BEHIND_NEW, **VALIDATED}),
     "cuda-sim": (FEW, {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_CUDA_LIBRARY": f"{SIMS}/cuda/libcuda.so.1"}),
@@ -61,7 +65,7 @@ BALANCES = {
     "ze old": BEHIND_OLD,
     "ze new": BEHIND_NEW,
     "ze new, intercepted": {**BEHIND_NEW, **INTERCEPTED},
-    "ze, two drivers": BOTH,
+    "ze, two new drivers": BOTH_NEW,
 }
 LEAK_CHECKER_SINCE = (1, 32)  # of the loader; older ones may have it
 
@@ -212,14 +216,15 @@ def facts_of(root, packages, hip, loader, records):
     result = python(root, "-c", "import platform, sys; print(sys.version.split()[0], platform.libc_ver()[1], sep=', ')")
     answer = records.get("hip", {})
     code = re.search(r"\d+, hipError\w+", answer.get("reason", ""))
-    layers, drivers = layers_of(root, BOTH) if loader else ([], [])
+    layers, drivers = layers_of(root, BOTH_NEW) if loader else ([], [])
+    mixed = layers_of(root, BOTH)[1] if loader else []
     driver = next((package for package in packages if "intel" in package), "")
     return {
         "Python, glibc": result.stdout.strip(),
         "HIP, its answer": f"{answer['version']}: {code.group() if code else '?'}" if answer else "-",
         "loader": loader or "-",
         "layers": "; ".join(layers) or "tells none",
-        "simulated drivers": "; ".join(drivers) or "-",
+        "simulated drivers": f"{len(drivers)} of two new ones, {len(mixed)} of an old and a new one" if loader else "-",
         "real driver": f"{driver} {version_of(root, driver)}" if driver else "-",
     }
 

@@ -163,6 +163,9 @@ def fill(root, wheel, tests):
             to = place / "tests" / file.relative_to(tests)
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, to)
+    driver = place / "tests/sim/ze_new/libze_sim_new.so.1"
+    if driver.exists():  # a second driver is another file
+        shutil.copytree(driver.parent, place / "tests/sim/second")
 
 
 def version_of(root, package):
