@@ -93,7 +93,7 @@ def test_a_node_that_may_not_be_used_is_the_answer_to_no_device_and_to_a_failed_
 
 def test_a_child_that_was_forked_after_the_first_use_is_told_so(sim_library):
     code = (
-        "import os, gpuglue as gg\ngg.Device('cuda:0').synchronize()\n"
+        "import os, warnings, gpuglue as gg\nwarnings.simplefilter('ignore')  # newer Pythons warn of every fork\ngg.Device('cuda:0').synchronize()\n"
         "if not os.fork():\n"
         "    print(*(r.status + ' ' + r.reason for r in gg.backends('active') if r.name == 'cuda'), flush=True); os._exit(0)\n"
         "os.wait()"

@@ -225,7 +225,7 @@ def facts_of(root, packages, hip, loader, records):
         "loader": loader or "-",
         "layers": "; ".join(layers) or "tells none",
         "simulated drivers": f"{len(drivers)} of two new ones, {len(mixed)} of an old and a new one" if loader else "-",
-        "real driver": f"{driver} {version_of(root, driver)}" if driver else "-",
+        "real driver": f"{driver} {version_of(root, driver) or 'cannot be had'}" if driver else "-",
     }
 
 
