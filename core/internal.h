@@ -340,11 +340,27 @@ gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
 /* Let the device say in the slot's word that all before it is done, and look at that for a moment: it is
  * seen sooner than any query answers. GG_NOT_READY: not seen, or the device has no such words. */
 gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream);
+/* The same without waiting: NULL where none is free now. */
+struct ggi_slot *ggi_ring_try(struct gg_device *device);
 /* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                    uint64_t ticket);
 /* At shutdown, when all is idle; keeps the ring if a thread is still in it. */
 void ggi_ring_destroy(struct gg_device *device);
+
+/* ---- copies between devices: between.c -------------------------------------------------------------- */
+
+struct ggi_crossing {
+    const struct gg_end *dst_end, *src_end;
+    gg_memory *dst, *src; /* of two devices */
+    char *to;
+    const char *from;
+    size_t nbytes;
+    gg_stream *in, *out; /* of the destination's device, of the source's */
+    bool kept;           /* after a failure the owners of the ends wait for queued work */
+};
+/* Through the host; finished on both devices when it returns. @p stream: NULL, or of one of the two. */
+gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
 
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 
