@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 TESTS = Path("tests")
-FOLDERS = ("conformance", "core", "python", "sim", "headers", "wheel", "vendors")
+FOLDERS = ("conformance", "core", "python", "sim", "headers", "plugin", "wheel", "vendors")
 # A function, or a row of a suite's `scenarios`.
 DEFINED = re.compile(r"^(?:static void\s)?(\w+)\(void \*\*state\)|^static void (\w+)\(void \*\*|^    \{\"(\w+)\", \w+\},|^\s*def (?:test_)?(\w+)\(", re.M)
-SUITE = re.compile(r"(?:(conformance|core|python|sim|headers|wheel|vendors) )?((?:\w+)(?:, \w+)*): *(?=`)")
+SUITE = re.compile(r"(?:(conformance|core|python|sim|headers|plugin|wheel|vendors) )?((?:\w+)(?:, \w+)*): *(?=`)")
 NAME = re.compile(r"`([a-z0-9]+(?:_[a-z0-9]+)+_?…?)`")
 
 
