@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct task {
     struct task *next;
@@ -20,6 +21,46 @@ struct ze_tasks {
     bool ending;
     pthread_t thread;
 };
+
+/* ---- the end of the process: it takes the driver's library away, whatever threads are doing ---- */
+
+enum { SLICE_NS = 10000000 }; /* how long a call may keep the end waiting */
+
+static pthread_once_t watched = PTHREAD_ONCE_INIT;
+static pid_t watching;
+static atomic_int inside; /* threads that are in a call of the driver's */
+static atomic_bool ended;
+
+static void end_calls(void)
+{
+    if (getpid() != watching) /* a forked child has none of the threads */
+        return;
+    atomic_store(&ended, true);
+    while (atomic_load(&inside))
+        usleep(100);
+}
+
+static void watch_end(void)
+{
+    watching = getpid();
+    atexit(end_calls);
+}
+
+/* Around calls of the driver's from a thread of ours. Once the process ends a thread stays here. */
+static void enter_driver(void)
+{
+    atomic_fetch_add(&inside, 1);
+    if (!atomic_load(&ended))
+        return;
+    atomic_fetch_sub(&inside, 1);
+    for (;;)
+        pause();
+}
+
+static void leave_driver(void)
+{
+    atomic_fetch_sub(&inside, 1);
+}
 
 /* ---- the thread ---- */
 
@@ -41,14 +82,19 @@ static struct task *next_task(struct ze_tasks *tasks)
 static void run(struct task *task)
 {
     int code = ZE_RESULT_NOT_READY;
-    while (code == ZE_RESULT_NOT_READY)
-        code = ze_point_wait(task->after, UINT64_MAX);
+    while (code == ZE_RESULT_NOT_READY) {
+        enter_driver();
+        code = ze_point_wait(task->after, SLICE_NS);
+        leave_driver();
+    }
     ze_forget(code, "waiting for a host function's turn");
     if (!code && task->function)
         task->function(task->argument);
+    enter_driver();
     ze_forget(ze.event_signal(task->then->event), "ending a host function");
     ze_point_release(task->after);
     ze_point_release(task->then);
+    leave_driver();
     free(task);
 }
 
@@ -82,6 +128,7 @@ static int new_tasks(struct ze_tasks **out)
     struct ze_tasks *tasks = calloc(1, sizeof *tasks);
     if (!tasks)
         return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    pthread_once(&watched, watch_end);
     pthread_mutex_init(&tasks->lock, NULL);
     pthread_cond_init(&tasks->wake, NULL);
     tasks->last = &tasks->first;
