@@ -322,6 +322,8 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
     while (!status && !ggi_stream_passed(stream, ticket, true)) {
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
         status = ggi_check(stream->device);
+        if (!status) /* a failure must end the wait */
+            status = ggi_stream_ask_marker(stream);
         if (!status && ggi_interrupted())
             status =
                 ggi_fail(GG_ERR_INTERRUPTED, "the wait was interrupted; the queued work goes on");
