@@ -94,6 +94,7 @@ static const char *const quiet[] = {"MemFree",
                                     "GetExtensionProperties",
                                     "GetDeviceHandle",
                                     "IsImmediate",
+                                    "GetDefaultContext",
                                     NULL};
 
 /* Functions that we call for the user, who is told, and on our own account, where nobody is: at least
