@@ -1,5 +1,9 @@
 """One way in which each rule can be broken, and who could notice: Mutant(name, rule, file, old, new, runs).
 
+Not here, because nobody can see them: a released event that is reused before it is done (recording it again
+moves it, and waits that were queued keep what they saw); the drain's own look at the shutdown (every way to
+it has looked before); a stream's wait without its fence (the core's ticket ends the wait a slice later).
+
 `old` stands exactly once in the file. A run is `suite-run` as meson names its tests, tried in order until
 one fails; `fault-sweep-<run>:<function>` for the failures of one vendor function; or `python:<run>:<file>`.
 """
@@ -106,7 +110,7 @@ MUTANTS = [
            "own->relaxed = false;", ("python:cuda-sim:tests/python/test_with_cuda_driver.py",)),
     # ---- core: errors
     Mutant("housekeeping writes the record", "releases never touch the error record", "core/status.c",
-           "ggi_thread()->quiet += delta;", "(void)delta;", on("errors", HOST, CUDA)),
+           "ggi_thread()->quiet += delta;", "(void)delta;", on("errors faults", HOST, CUDA)),
     Mutant("the first site is forgotten", "a lost device says where it was first seen", "core/status.c",
            "if (device->lost.status)\n", "if (!device)\n", ("fault-sweep-cuda-sim:cuMemcpyHtoDAsync_v2",)),
     Mutant("a lost device is waited for", "on a lost device nothing runs any more", "core/progress.c",
@@ -122,10 +126,6 @@ MUTANTS = [
            on("faults current", CUDA, HIP)),
     Mutant("all streams are nonblocking", "a stream is ordered with the default one", "backends/cuda_hip/stream.c",
            "flags ? twin.stream_nonblocking : 0", "twin.stream_nonblocking", on("order stream", CUDA, HIP)),
-    Mutant("a stream's wait has no fence", "a long wait ends with the work there was", "backends/cuda_hip/wait.c",
-           "if (code != twin.not_ready || timeout_ns == 0)\n        return code;\n    /* Behind",
-           "if (code != twin.not_ready || timeout_ns == 0)\n        return code;\n    if (stream)\n        return twin_poll(twin_driver.stream_query, stream->native, false, timeout_ns);\n    /* Behind",
-           on("stream threads", CUDA, HIP)),
     Mutant("out of memory is any error", "error classes are mapped", "backends/cuda/cuda_errors.def",
            "ERROR(CUDA_ERROR_OUT_OF_MEMORY, 2, GG_ERR_OUT_OF_MEMORY, NULL)",
            "ERROR(CUDA_ERROR_OUT_OF_MEMORY, 2, GG_ERR_DEVICE, NULL)", on("memory", CUDA)),
