@@ -256,6 +256,8 @@ gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket)
 void ggi_stream_mark(gg_stream *stream);
 /* Whether asking the marker fails, which a look keeps to itself; not finished is success. */
 gg_status ggi_stream_ask_marker(gg_stream *stream);
+/* For a wait whose ticket has passed: all tickets pass on a lost device, but that is no success. */
+gg_status ggi_stream_passed_or_lost(gg_stream *stream);
 /* Wait for all that is queued, whatever else happens: memory is about to be let go. */
 gg_status ggi_stream_settle(gg_stream *stream);
 /* Wait until @p ticket has passed, also where the native stream may be gone; looks at the hook. */

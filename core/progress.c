@@ -49,7 +49,9 @@ static void poll_marker(gg_stream *stream)
     if (!stream->marker_ticket)
         return;
     gg_status status = stream->device->ops->event_query(stream->marker);
-    if (status && status != GG_ERR_DEVICE_LOST)
+    if (status == GG_ERR_DEVICE_LOST)
+        atomic_store(&stream->device->gone, true);
+    else if (status)
         return;
     ggi_stream_advance(stream, stream->marker_ticket);
     stream->marker_ticket = 0;
@@ -84,7 +86,9 @@ static void look_at(gg_stream *stream)
     if (ggi_stream_capturing(stream))
         return;
     gg_status status = stream->device->ops->stream_query(stream->impl);
-    if (!status || status == GG_ERR_DEVICE_LOST) /* on a lost device nothing runs any more */
+    if (status == GG_ERR_DEVICE_LOST) /* nothing runs any more */
+        atomic_store(&stream->device->gone, true);
+    if (!status || status == GG_ERR_DEVICE_LOST)
         ggi_stream_advance(stream, before);
     else if (status == GG_NOT_READY)
         record_marker(stream);
@@ -121,6 +125,16 @@ gg_status ggi_stream_ask_marker(gg_stream *stream)
                           "no event could be recorded behind the work of a borrowed stream, so it "
                           "cannot be waited for: synchronize it where it was made");
     return status == GG_NOT_READY ? GG_OK : status;
+}
+
+gg_status ggi_stream_passed_or_lost(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    if (!atomic_load(&device->gone))
+        return GG_OK;
+    ggi_begin(device, GG_OP_stream_wait, stream, 0);
+    ggi_fail(GG_ERR_DEVICE_LOST, "the work that was waited for may not have run");
+    return ggi_end(device, GG_OP_stream_wait, stream, 0, GG_ERR_DEVICE_LOST);
 }
 
 void ggi_stream_mark(gg_stream *stream)
