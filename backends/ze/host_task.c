@@ -5,7 +5,10 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
+
+#define SIGNAL_TRIES 100
 
 struct task {
     struct task *next;
@@ -78,6 +81,17 @@ static struct task *next_task(struct ze_tasks *tasks)
     return task;
 }
 
+/* Nobody else will signal it, so a driver that refuses is asked again. */
+static int let_go_on(const struct task *task)
+{
+    int code = ze.event_signal(task->then->event);
+    for (int tries = 1; tries < SIGNAL_TRIES && code && !ze_is_gone(code); tries++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        code = ze.event_signal(task->then->event);
+    }
+    return code;
+}
+
 /* After a failure the function does not run, but the stream must not wait for ever. */
 static void run(struct task *task)
 {
@@ -91,7 +105,7 @@ static void run(struct task *task)
     if (!code && task->function)
         task->function(task->argument);
     enter_driver();
-    ze_forget(ze.event_signal(task->then->event), "ending a host function");
+    ze_forget(let_go_on(task), "ending a host function");
     ze_point_release(task->after);
     ze_point_release(task->then);
     leave_driver();
