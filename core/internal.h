@@ -133,6 +133,7 @@ struct gg_device {
     _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
     struct ggi_ring *ring; /* pinned slots for small copies; made on first need */
     struct gg_error lost;  /* where a sticky error was first seen; under spare_lock */
+    atomic_bool gone;      /* it was: nothing runs any more, and events may never say so */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
@@ -195,7 +196,8 @@ struct gg_stream {
     _Atomic(int64_t) use_refs; /* of refs, those that uses of memory hold */
     bool is_default, borrowed;
     bool gone; /* closed and idle: the native side is destroyed, the counts are still asked for */
-    bool of_thread; /* the handle means this stream in `thread` only */
+    bool of_thread;       /* the handle means this stream in `thread` only */
+    atomic_bool unmarked; /* work of a stream without an owner that no event stands behind */
     pthread_t thread;
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
@@ -253,6 +255,10 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted);
 gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket);
 /* Record the marker now unless one is on its way, so that a later look is cheap. */
 void ggi_stream_mark(gg_stream *stream);
+/* Whether asking the marker fails, which a look keeps to itself; not finished is success. */
+gg_status ggi_stream_ask_marker(gg_stream *stream);
+/* For a wait whose ticket has passed: all tickets pass on a lost device, but that is no success. */
+gg_status ggi_stream_passed_or_lost(gg_stream *stream);
 /* Wait for all that is queued, whatever else happens: memory is about to be let go. */
 gg_status ggi_stream_settle(gg_stream *stream);
 /* Wait until @p ticket has passed, also where the native stream may be gone; looks at the hook. */

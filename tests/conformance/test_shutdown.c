@@ -1,81 +1,84 @@
-/* test_shutdown.c: a shutdown while another thread is inside a call and the device is idle. Each test is
- * a scenario, for which this program is started again. What else a shutdown does is in test_life.c. */
+/* test_shutdown.c: a shutdown while another thread is inside a call. */
 #include "conformance.h"
 
 #include <pthread.h>
-#include <sched.h>
+#include <stdio.h>
 
-static _Thread_local bool observed;
+static void *reached, *over; /* gates: the other thread is inside its call; the shutdown is done */
 
-/* Between the core's checks and the backend's function. */
-static void wait_inside(void *gate, const struct gg_trace *trace)
+/* Stands between the core's last check and the backend. */
+static void stay_inside(void *user, const struct gg_trace *trace)
 {
-    if (observed && trace->op == GG_OP_event_create)
-        gate_wait(gate);
+    (void)user;
+    if (trace->op != GG_OP_mem_alloc)
+        return;
+    gate_open(reached);
+    gate_wait(over);
 }
 
-static void *create_event(void *device)
+static void *allocate(void *argument)
 {
-    gg_event *event = NULL;
-    observed = true;
-    gg_status status = gg_event_create(device, 0, &event);
-    gg_event_release(event);
-    return status ? device : NULL;
+    static gg_memory *memory; /* left to the process */
+    const gg_status status = gg_memory_alloc(argument, GG_MEMORY_DEVICE, 4096, NULL, &memory);
+    if (status)
+        printf("%s\n", last_error().message);
+    return status ? argument : NULL;
 }
 
-/* The thread that opens the device is known to it: whether that one shuts down or the other. */
-static int shut_down_during_a_call(bool by_the_opener)
+/* The engine's part of the device is still there for it. The thread that opened the device is known to
+ * the engine: it may be the one that shuts down, or the one inside. */
+static int shut_down(bool by_the_opener)
 {
-    static struct gg_tracer tracer = {.struct_size = sizeof tracer, .pre = wait_inside};
-    gg_device *device = NULL;
-    gg_stream *stream = NULL;
+    static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .pre = stay_inside};
+    gg_device *device;
+    gg_stream *stream;
     pthread_t thread;
-    void *problem = NULL;
-    tracer.user = gate_new();
-    if (gg_set_tracer(&tracer) || gg_device_get(NULL, 0, &device) ||
-        (by_the_opener && gg_device_default_stream(device, &stream)) ||
-        pthread_create(&thread, NULL, create_event, device))
+    void *failed;
+    reached = gate_new();
+    over = gate_new();
+    if (gg_device_get(NULL, 0, &device) ||
+        (by_the_opener && gg_device_default_stream(device, &stream)))
         return 1;
-    while (!gate_reached(tracer.user))
-        sched_yield();
-    gg_shutdown(GG_FOREVER);
-    gate_open(tracer.user);
-    pthread_join(thread, &problem);
-    return problem ? 2 : 0; /* the call failed: the device was closed under it */
+    gg_set_tracer(&tracer);
+    if (pthread_create(&thread, NULL, allocate, device))
+        return 1;
+    gate_wait(reached);
+    gg_shutdown(2000000000u);
+    gate_open(over);
+    pthread_join(thread, &failed);
+    return failed ? 1 : 0;
 }
 
-static int shut_down_by_the_opener(void)
+static int shut_down_under_a_call(void)
 {
-    return shut_down_during_a_call(true);
+    return shut_down(true);
 }
 
-static int shut_down_by_another(void)
+static int shut_down_under_the_openers_call(void)
 {
-    return shut_down_during_a_call(false);
+    return shut_down(false);
 }
 
-static const struct scenario scenarios[] = {
-    {"shut_down_by_the_opener", shut_down_by_the_opener},
-    {"shut_down_by_another", shut_down_by_another},
-};
-
-static void a_shutdown_closes_no_device_that_another_thread_is_inside_of(void **state)
+static void a_call_that_is_under_way_at_the_shutdown_finds_its_device(void **state)
 {
     (void)state;
-    assert_scenario_is_silent("shut_down_by_the_opener");
+    assert_scenario_is_silent("shut_down_under_a_call");
 }
 
-static void a_shutdown_by_another_thread_closes_no_device_that_its_opener_is_inside_of(void **state)
+static void a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_device(void **state)
 {
     (void)state;
-    assert_scenario_is_silent("shut_down_by_another");
+    assert_scenario_is_silent("shut_down_under_the_openers_call");
 }
 
 int main(int argc, char **argv)
 {
+    static const struct scenario scenarios[] = {
+        {"shut_down_under_a_call", shut_down_under_a_call},
+        {"shut_down_under_the_openers_call", shut_down_under_the_openers_call}};
     struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_shutdown_closes_no_device_that_another_thread_is_inside_of),
-        cmocka_unit_test(a_shutdown_by_another_thread_closes_no_device_that_its_opener_is_inside_of),
+        cmocka_unit_test(a_call_that_is_under_way_at_the_shutdown_finds_its_device),
+        cmocka_unit_test(a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_device),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
     if (scenario >= 0)
