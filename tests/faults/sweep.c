@@ -1,6 +1,7 @@
 /* sweep.c: makes every vendor call of one program fail in turn, each in a process of its own, once with
  * an error, once with out-of-memory, once with a lost device. Calls are numbered per name; those that
- * query and wait fail from the first on as well.
+ * query and wait fail from the first on as well. Of each name the first call, the last and a few in even
+ * steps between fail; with GPUGLUE_TEST_FULL=1, or where one name is asked for, all of them.
  *
  *     fault_sweep BACKEND [NAME]    all names, or one
  *
@@ -18,12 +19,14 @@
 #define AT_ONCE 4
 #define HANG_SECONDS 60
 #define SHOWN 20   /* complaints in full */
+#define FEW 4      /* calls of one name that fail where not all do */
 #define POLLED 200 /* who is called more often than that is polled: one poll is like the other */
 #define POLLS 100  /* of those, the first and as many in even steps */
 
 static struct sweep {
     const char *backend;
     const char *only; /* NULL: every name */
+    bool full;        /* every call of a name, not a few */
     char folder[64];
     struct outcome baseline;
     struct trial trial[AT_ONCE];
@@ -156,16 +159,27 @@ static bool waits_or_queries(const char *name)
     return strstr(name, "Query") || strstr(name, "Synchronize");
 }
 
-static int next_call(int nth, int calls)
+static bool all_fail(int calls)
 {
-    return calls > POLLED && nth >= POLLS ? nth + calls / POLLS : nth + 1;
+    return sweep.full ? calls <= POLLED : calls <= FEW;
+}
+
+/* The @p i-th of those that fail; more than there are where no further one does. */
+static int chosen_call(int i, int calls)
+{
+    if (all_fail(calls) || (sweep.full && i < POLLS))
+        return i + 1;
+    if (!sweep.full)
+        return i < FEW ? 1 + (int)((int64_t)i * (calls - 1) / (FEW - 1)) : calls + 1;
+    return POLLS + (i - POLLS + 1) * (calls / POLLS);
 }
 
 static void look_for_silence(void)
 {
     for (size_t i = 0; i < sweep.found.count; i++) {
         const char *name = sweep.found.name[i].name;
-        if ((sweep.only && strcmp(sweep.only, name) != 0) || sweep.found.name[i].told ||
+        const bool all = sweep.full || all_fail(sweep.found.name[i].calls);
+        if ((sweep.only && strcmp(sweep.only, name) != 0) || sweep.found.name[i].told || !all ||
             !must_be_told_once(name))
             continue;
         printf("%s: %s: nobody was told of any of its failures\n", sweep.backend, name);
@@ -179,11 +193,12 @@ static int inject_everywhere(void)
     int calls = 0;
     for (size_t i = 0; i < report->count; i++) {
         const char *name = report->name[i].name;
+        const int count = report->name[i].calls;
         if (sweep.only && strcmp(sweep.only, name) != 0)
             continue;
-        calls += report->name[i].calls;
-        for (int nth = 1; nth <= report->name[i].calls; nth = next_call(nth, report->name[i].calls))
-            inject(name, nth, false);
+        calls += count;
+        for (int j = 0; chosen_call(j, count) <= count; j++)
+            inject(name, chosen_call(j, count), false);
         if (waits_or_queries(name))
             inject(name, 1, true);
     }
@@ -250,13 +265,15 @@ static int summarize(int calls)
     const int *injected = sweep.injected, *verdicts = sweep.verdicts;
     const int bad = verdicts[CRASHED] + verdicts[HUNG] + verdicts[LEAKED_HOST_MEMORY] +
                     verdicts[LEAKED_VENDOR_OBJECTS] + verdicts[WRONG];
-    printf("%s: %d vendor calls of %zu functions found; %d failures injected (%d errors, %d out of "
-           "memory, %d device lost), %d not reached: crashes %d, hangs %d, host leaks %d, vendor "
-           "leaks %d, wrong statuses %d\n",
-           sweep.backend, calls, sweep.found.count, injected[0] + injected[1] + injected[2],
-           injected[0], injected[1], injected[2], verdicts[NOT_REACHED], verdicts[CRASHED],
-           verdicts[HUNG], verdicts[LEAKED_HOST_MEMORY], verdicts[LEAKED_VENDOR_OBJECTS],
-           verdicts[WRONG]);
+    printf(
+        "%s, %s: %d vendor calls of %zu functions found; %d failures injected (%d errors, %d out "
+        "of memory, %d device lost), %d not reached: crashes %d, hangs %d, host leaks %d, vendor "
+        "leaks %d, wrong statuses %d\n",
+        sweep.backend,
+        sweep.full ? "every call (200 of what is polled)" : "first, last and two calls between",
+        calls, sweep.found.count, injected[0] + injected[1] + injected[2], injected[0], injected[1],
+        injected[2], verdicts[NOT_REACHED], verdicts[CRASHED], verdicts[HUNG],
+        verdicts[LEAKED_HOST_MEMORY], verdicts[LEAKED_VENDOR_OBJECTS], verdicts[WRONG]);
     return bad ? 1 : 0;
 }
 
@@ -269,6 +286,7 @@ int main(int argc, char **argv)
     }
     sweep.backend = argv[1];
     sweep.only = argc > 2 ? argv[2] : NULL;
+    sweep.full = sweep.only || getenv("GPUGLUE_TEST_FULL");
     setenv("GPUGLUE_BACKEND", sweep.backend, 1);
     make_places();
     sweep.found = run_without_fault();
