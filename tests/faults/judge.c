@@ -82,7 +82,7 @@ static const char *const quiet[] = {
     "cuStreamGetFlags", "hipStreamGetFlags",
     /* A check of what the caller has said, which is done where the driver can. */
     "cuPointerGetAttributes", "hipPointerGetAttributes", "zeMemGetAllocProperties",
-    "zeCommandListIsImmediate",
+    "zeCommandListIsImmediate", "zeCommandListGetDeviceHandle",
     /* Facts that a device may not have: then the uuid is unknown and the address empty. */
     "cuDeviceGetUuid_v2", "hipDeviceGetUuid", "cuDeviceGetPCIBusId", "hipDeviceGetPCIBusId",
     "zeDevicePciGetPropertiesExt",

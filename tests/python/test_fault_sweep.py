@@ -16,6 +16,9 @@ ALLOWED = {
     "out of memory": {"OutOfMemoryError", "UnsupportedError", "BackendUnavailableError"},
     "device lost": {"DeviceLostError", "UnsupportedError", "BackendUnavailableError"},
 }
+# The simulated driver fails one call as if the device were lost, and then its work goes on.
+GOES_ON = {"gpuglue sim: a list with unfinished work is destroyed",
+           "gpuglue sim: an event is destroyed before its signal came"}
 
 
 def run_program(backend, folder, rules=()):
@@ -34,7 +37,8 @@ def run_program(backend, folder, rules=()):
 
 def complaint(kind, status, failures, report, output):
     """What is wrong with this failure, or None."""
-    if status or output or failures is None:
+    excused = GOES_ON if kind == "device lost" else set()
+    if status or set(output.splitlines()) - excused or failures is None:
         return f"wait status {status}: {output[-500:]}"
     if not set(failures) <= ALLOWED[kind]:
         return f"{failures}"
