@@ -82,12 +82,12 @@ static const char *const quiet[] = {
     "cuStreamGetFlags", "hipStreamGetFlags",
     /* A check of what the caller has said, which is done where the driver can. */
     "cuPointerGetAttributes", "hipPointerGetAttributes", "zeMemGetAllocProperties",
-    "zeCommandListIsImmediate",
+    "zeCommandListIsImmediate", "zeCommandListGetDeviceHandle",
     /* Facts that a device may not have: then the uuid is unknown and the address empty. */
     "cuDeviceGetUuid_v2", "hipDeviceGetUuid", "cuDeviceGetPCIBusId", "hipDeviceGetPCIBusId",
     "zeDevicePciGetPropertiesExt",
     /* For the text of the probe alone, which says 0 then. */
-    "hipRuntimeGetVersion", "zeDriverGetProperties",
+    "cuDriverGetVersion", "hipRuntimeGetVersion", "zeDriverGetProperties",
     /* Without a default context we make our own. */
     "zeDriverGetDefaultContext",
     /* The event is not used again; another takes its place. */
@@ -102,14 +102,16 @@ static const char *const sometimes[] = {
     "cuStreamQuery", "hipStreamQuery", "cuEventQuery", "zeEventQueryStatus", "cuEventRecord",
     "hipEventRecord", "cuEventCreate", "hipEventCreateWithFlags", "zeEventCreate",
     "zeEventPoolCreate", "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier",
-    "zeEventHostSynchronize", "cuCtxRecordEvent",
+    "zeEventHostSynchronize", "zeCommandListHostSynchronize",
     /* What is current is put back behind an operation that has succeeded, and set around releases. */
     "cuCtxGetCurrent", "hipGetDevice", "cuCtxSetCurrent", "hipSetDevice",
     /* Facts for the probe, whose report has them or their failure, and for a message. */
     "cuDeviceGet", "hipDeviceGet", "cuDeviceGetName", "hipDeviceGetName", "cuDeviceTotalMem_v2",
     "hipDeviceTotalMem", "cuDeviceGetAttribute", "hipDeviceGetAttribute", "zeDeviceGetProperties",
-    "zeDeviceGetMemoryProperties", "cuMemGetInfo_v2", "hipMemGetInfo",
-    "cuCtxGetStreamPriorityRange", "hipDeviceGetStreamPriorityRange",
+    "zeDeviceGetMemoryProperties", "cuMemGetInfo_v2", "hipMemGetInfo", "cuCtxGetStreamPriorityRange",
+    "hipDeviceGetStreamPriorityRange", "hipGetDeviceProperties", "hipGetDevicePropertiesR0600",
+    /* What cannot be asked for is not there: unsupported, where somebody needs it. */
+    "zeDriverGetExtensionProperties",
     /* The block that is too large fails without a fault as well. */
     "cuMemAlloc_v2", "hipMalloc", "zeMemAllocDevice", NULL};
 
@@ -140,7 +142,7 @@ static enum verdict judge_answers(const struct trial *trial, const struct outcom
     for (int i = 0; i < outcome->count && i < baseline->count; i++) {
         const struct answer *answer = &outcome->answer[i];
         const int without = baseline->answer[i].status;
-        seen = seen || answer->status != without;
+        seen = seen || (answer->status != without && answer->status > GG_NOT_READY);
         if (!allowed(fault, i, answer->status, without)) {
             snprintf(why, size, "'%s' gave %s, without the fault %s: %s", answer->name,
                      gg_status_name((gg_status)answer->status), gg_status_name((gg_status)without),
