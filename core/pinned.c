@@ -93,11 +93,15 @@ gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
     if (at > 0) {
         gg_memory *memory = pinned.block[at - 1];
         size_t inside = (uintptr_t)pointer - (uintptr_t)memory->pointer;
-        if (inside < memory->nbytes && nbytes <= memory->nbytes - inside && try_retain(memory)) {
+        if (try_retain(memory)) { /* only then its size says something: it may be a pool's free block */
             found = memory;
             *offset = inside;
         }
     }
     pthread_mutex_unlock(&pinned.lock);
+    if (found && (*offset >= found->nbytes || nbytes > found->nbytes - *offset)) {
+        gg_memory_release(found);
+        found = NULL;
+    }
     return found;
 }
