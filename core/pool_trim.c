@@ -245,6 +245,16 @@ gg_status gg_device_trim(gg_device *device)
     return status;
 }
 
+gg_status gg_trim(void)
+{
+    gg_status status = GG_OK;
+    for (struct gg_backend *b = ggi_backend_next_open(NULL); b; b = ggi_backend_next_open(b))
+        for (int32_t i = 0; i < b->device_count && !status; i++)
+            if (atomic_load(&b->devices[i].impl))
+                status = gg_device_trim(&b->devices[i]);
+    return status;
+}
+
 gg_status gg_pool_set_limit(gg_device *device, enum gg_memory_kind kind, uint64_t limit)
 {
     struct ggi_pool *pool = NULL;

@@ -306,6 +306,8 @@ GG_API gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stat
 /** Give back to the driver what was released and is idle, of both pools. Waits for nothing of the user's:
  *  where a driver's free waits for the whole device, it comes when all of gpuglue's streams are idle. */
 GG_API gg_status gg_device_trim(gg_device *device);
+/** The same of every device that was used. */
+GG_API gg_status gg_trim(void);
 
 /* ---- pools -----------------------------------------------------------------------------------
  *
