@@ -61,6 +61,27 @@ static void assert_does_not_come(struct fixture *f, size_t nbytes, gg_stream *st
     assert_ptr_not_equal(gg_memory_pointer(memory), pointer);
 }
 
+/* A simulated driver says "not ready" a few times in any case. */
+static void assert_waits(gg_stream *stream)
+{
+    for (int i = 0; i < 2000; i++)
+        assert_true(busy(stream));
+}
+
+/* Hold a stream by its native handle, as other libraries queue work that gpuglue does not know. */
+static void *hold_unseen(struct fixture *f, gg_stream *stream)
+{
+    uint64_t handles[4] = {0};
+    gg_stream *borrowed = NULL;
+    need(f, GG_OP_stream_native);
+    need(f, GG_OP_stream_borrow);
+    assert_int_equal(gg_stream_native(stream, handles), GG_OK);
+    assert_int_equal(gg_stream_borrow(f->device, handles[0], NULL, NULL, &borrowed), GG_OK);
+    assert_true(f->stream_count < OWNED_ROOM);
+    f->streams[f->stream_count++] = borrowed;
+    return hold(f, borrowed);
+}
+
 static const size_t sizes[] = {1, 255, 256, 257, 4096, 70001, (size_t)1 << 20, BLOCK};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
@@ -127,7 +148,7 @@ static void a_busy_streams_blocks_go_to_no_other_stream(void **state)
     struct fixture *f = *state;
     void *gate, *pointer;
     finish(f->stream);
-    gate = hold(f, f->stream);
+    gate = hold_unseen(f, f->stream);
     pointer = come_and_go(f, BLOCK, f->stream);
     assert_does_not_come(f, BLOCK, f->second, pointer);
     gate_open(gate);
@@ -140,8 +161,10 @@ static void a_closed_streams_blocks_wait_for_its_work(void **state)
     struct fixture *f = *state;
     gg_stream *closed = NULL;
     assert_int_equal(gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &closed), GG_OK);
-    void *gate = hold(f, closed), *pointer = come_and_go(f, BLOCK, closed);
+    finish(closed);
+    void *gate = hold_unseen(f, closed), *pointer = come_and_go(f, BLOCK, closed);
     gg_stream_release(closed);
+    assert_does_not_come(f, BLOCK, f->stream, pointer);
     gg_stream *next = new_stream(f); /* its native handle may be the old one */
     assert_does_not_come(f, BLOCK, next, pointer);
     gate_open(gate);
@@ -176,7 +199,7 @@ static void the_first_use_on_another_stream_waits_for_the_hand_out(void **state)
     memory = alloc(f, BLOCK, f->stream);
     keep(f, memory);
     assert_int_equal(fill_bytes(memory, 2, f->second), GG_OK);
-    assert_true(busy(f->second));
+    assert_waits(f->second);
     gate_open(gate);
     finish(f->second);
     assert_filled(f, memory, BLOCK, 2);
@@ -201,12 +224,13 @@ static void memory_that_unknown_streams_use_waits_for_the_whole_device(void **st
     void *pointer = gg_memory_pointer(memory), *gate = hold(f, f->second);
     assert_int_equal(gg_memory_record_use(memory, NULL), GG_OK);
     gg_memory_release(memory);
-    assert_int_equal(gg_device_trim(f->device), GG_OK);
     assert_int_equal(figures(f).retired_blocks, 1);
-    assert_does_not_come(f, BLOCK, f->stream, pointer);
+    for (int i = 0; i < 8; i++) /* each comes by the retired blocks */
+        assert_does_not_come(f, BLOCK, f->stream, pointer);
     gate_open(gate);
     assert_int_equal(gg_device_synchronize(f->device), GG_OK);
     assert_int_equal(figures(f).retired_blocks, 0);
+    assert_comes(f, BLOCK, f->stream, pointer);
 }
 
 /* ---- pinned memory ---- */
@@ -369,7 +393,7 @@ static void at_the_limit_a_busy_streams_block_is_waited_for_on_the_device(void *
     keep(f, next);
     assert_ptr_equal(gg_memory_pointer(next), pointer);
     assert_int_equal(fill_bytes(next, 2, f->second), GG_OK);
-    assert_true(busy(f->second));
+    assert_waits(f->second);
     gate_open(gate);
     assert_filled(f, next, BLOCK, 2);
 }
@@ -389,7 +413,7 @@ static void at_the_limit_a_block_with_several_users_is_waited_for_on_the_device(
     keep(f, next);
     assert_ptr_equal(gg_memory_pointer(next), pointer);
     assert_int_equal(fill_bytes(next, 2, f->second), GG_OK);
-    assert_true(busy(f->second));
+    assert_waits(f->second);
     gate_open(gate);
     assert_filled(f, next, BLOCK, 2);
 }
