@@ -32,8 +32,9 @@ gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend,
 
 static gg_status make_pools(struct gg_device *device)
 {
-    static const enum gg_memory_kind kinds[2] = {GG_MEMORY_DEVICE, GG_MEMORY_PINNED};
-    for (int i = 0; i < 2; i++)
+    static const enum gg_memory_kind kinds[GGI_POOLS] = {GG_MEMORY_DEVICE, GG_MEMORY_PINNED,
+                                                         GG_MEMORY_MANAGED};
+    for (int i = 0; i < GGI_POOLS; i++)
         if (!device->pools[i] && !(device->pools[i] = ggi_pool_new(device, kinds[i])))
             return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a device");
     return GG_OK;

@@ -13,6 +13,7 @@
 #define GGI_SLOT_SIZE 65536u     /* of the pinned ring */
 #define GGI_PINNED_BACKLOG \
     (64u << 20)       /* bytes of idle pinned memory that may wait for a quiet moment */
+#define GGI_POOLS 3   /* of device, pinned and managed memory */
 #define GGI_SPARES 16 /* idle native events kept per device and kind */
 
 /* ---- backends: registry.c (plugins), probe.c (reports), select.c (the default) --------------------- */
@@ -135,8 +136,8 @@ struct gg_device {
     pthread_mutex_t drain_lock;
     pthread_t opener;     /* the thread that opened it */
     _Atomic(bool) shared; /* others have used it too: at the end one of them may be inside a call */
-    struct ggi_pool *pools[2]; /* of device and of pinned memory; set before impl */
-    _Atomic(int) over;         /* a pool keeps more than it should */
+    struct ggi_pool *pools[GGI_POOLS]; /* of device, pinned, managed memory; set before impl */
+    _Atomic(int) over;                 /* a pool keeps more than it should */
     struct ggi_quarantine quarantine;
     _Atomic(int64_t) keeps;              /* owners that streams of this device still keep */
     _Atomic(struct ggi_keep *) captured; /* owners of memory in graphs, which may run again at any time */

@@ -152,7 +152,7 @@ static void destroy_spares(struct gg_device *device)
 /* What the user still holds needs the context: then it is left to the process. */
 static bool unheld(struct gg_device *device)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GGI_POOLS; i++)
         if (ggi_pool_figures(device->pools[i]).held_bytes)
             return false;
     return ggi_streams_of(device) == device->default_stream && !device->default_stream->next;

@@ -51,7 +51,9 @@ static void memory_destroy(struct ggi_retired *self)
         ggi_pool_take_back(memory);
     if (kept)
         return;
-    if (memory->pointer && memory->kind == GG_MEMORY_PINNED)
+    if (memory->registered)
+        ggi_unregister(memory);
+    if (memory->pointer && memory->kind != GG_MEMORY_DEVICE)
         ggi_pinned_remove(memory);
     if (memory->wrapped && memory->release)
         memory->release(memory->owner);
@@ -65,7 +67,8 @@ gg_memory *ggi_memory_retired(const struct ggi_retired *item)
 
 /* ---- making and asking ---- */
 
-gg_memory *ggi_memory_new(gg_device *device, enum gg_memory_kind kind, void *pointer, size_t nbytes)
+gg_memory *ggi_memory_blank(gg_device *device, enum gg_memory_kind kind, void *pointer,
+                            size_t nbytes)
 {
     gg_memory *memory = calloc(1, sizeof *memory);
     if (!memory)
@@ -79,12 +82,18 @@ gg_memory *ggi_memory_new(gg_device *device, enum gg_memory_kind kind, void *poi
     memory->size_class = GGI_NO_CLASS;
     memory->uses = memory->few;
     memory->use_room = sizeof memory->few / sizeof memory->few[0];
-    if (pointer && kind == GG_MEMORY_PINNED && ggi_pinned_add(memory)) {
-        free(memory);
-        return NULL;
-    }
     pthread_mutex_init(&memory->lock, NULL);
     atomic_init(&memory->refs, 0);
+    return memory;
+}
+
+gg_memory *ggi_memory_new(gg_device *device, enum gg_memory_kind kind, void *pointer, size_t nbytes)
+{
+    gg_memory *memory = ggi_memory_blank(device, kind, pointer, nbytes);
+    if (memory && pointer && kind != GG_MEMORY_DEVICE && ggi_pinned_add(memory)) {
+        ggi_memory_delete(memory);
+        return NULL;
+    }
     return memory;
 }
 
@@ -164,9 +173,11 @@ gg_status ggi_out_of_memory(struct ggi_pool *pool, size_t nbytes)
              " were released and are still used by queued work. Close what is no longer needed, or "
              "ask for less",
              device->backend->name, (int)device->ordinal, nbytes,
-             pool->kind == GG_MEMORY_PINNED ? "pinned host" : "device", room, figures.held_bytes,
-             figures.held_peak, figures.driver_calls, limit, figures.used_bytes,
-             figures.used_blocks, figures.cached_bytes, figures.retired_bytes);
+             pool->kind == GG_MEMORY_PINNED    ? "pinned host"
+             : pool->kind == GG_MEMORY_MANAGED ? "managed"
+                                               : "device",
+             room, figures.held_bytes, figures.held_peak, figures.driver_calls, limit,
+             figures.used_bytes, figures.used_blocks, figures.cached_bytes, figures.retired_bytes);
     memcpy(first.message, error->message, sizeof first.message);
     *error = first;
     return GG_ERR_OUT_OF_MEMORY;
@@ -178,11 +189,11 @@ static gg_status check_alloc(gg_device *device, enum gg_memory_kind kind, size_t
     gg_status status = ggi_device_ready(device);
     if (status)
         return status;
-    if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED)
+    if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED && kind != GG_MEMORY_MANAGED)
         return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "memory kind %d cannot be allocated; device (%d) and "
-                        "pinned (%d) can",
-                        (int)kind, GG_MEMORY_DEVICE, GG_MEMORY_PINNED);
+                        "memory kind %d cannot be allocated; device (%d), pinned (%d) and managed "
+                        "(%d) can",
+                        (int)kind, GG_MEMORY_DEVICE, GG_MEMORY_PINNED, GG_MEMORY_MANAGED);
     if (nbytes > PTRDIFF_MAX)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%zu bytes are more than an address can reach",
                         nbytes);
@@ -201,7 +212,7 @@ static struct ggi_pool *pool_of(gg_device *device, enum gg_memory_kind kind, gg_
         *stream = NULL;
     else if (!*stream)
         ggi_implicit_stream(device, stream, &complete);
-    return device->pools[kind == GG_MEMORY_PINNED];
+    return device->pools[kind == GG_MEMORY_DEVICE ? 0 : kind == GG_MEMORY_PINNED ? 1 : 2];
 }
 
 gg_status gg_memory_try_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
@@ -315,7 +326,7 @@ gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stat
                         "gg_device_memory_stats: struct_size is %u, "
                         "expected sizeof(struct gg_memory_stats)",
                         (unsigned)stats->struct_size);
-    for (int i = 0; i < 2 && atomic_load(&device->impl); i++) {
+    for (int i = 0; i < GGI_POOLS && atomic_load(&device->impl); i++) {
         const struct gg_pool_stats figures = ggi_pool_figures(device->pools[i]);
         full.blocks += figures.used_blocks;
         full.bytes += figures.used_bytes;

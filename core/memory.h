@@ -24,6 +24,7 @@ struct gg_memory {
     void (*release)(void *owner); /* of wrapped memory */
     void *owner;
     bool wrapped;
+    void *registered; /* the first of its pages, room bytes, that were locked for it; or NULL */
     /* of memory that gpuglue allocated; pool.h */
     struct ggi_pool *pool; /* that counts it; NULL: of others, or nothing */
     struct ggi_slab *slab; /* that it is a piece of, or NULL */
@@ -71,7 +72,10 @@ void ggi_quarantine_destroy(struct gg_device *device);
 
 /* pinned.c: where pinned memory lies. */
 gg_status ggi_pinned_add(gg_memory *memory);
+/* The same, refused where pages of it are in the list already. */
+gg_status ggi_pinned_add_alone(gg_memory *memory);
 void ggi_pinned_remove(gg_memory *memory);
+void ggi_unregister(gg_memory *memory); /* managed.c */
 /* The pinned memory of ours that holds [pointer, pointer + nbytes), with a reference, or NULL. */
 gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset);
 gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offset, size_t nbytes);

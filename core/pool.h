@@ -107,6 +107,9 @@ bool ggi_free_may_wait(const struct ggi_pool *pool);
 
 gg_status ggi_driver_alloc(struct ggi_pool *pool, size_t nbytes, void **out);
 void ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes);
+/* A handle; new also notes where host memory lies. */
+gg_memory *ggi_memory_blank(gg_device *device, enum gg_memory_kind kind, void *pointer,
+                            size_t nbytes);
 gg_memory *ggi_memory_new(gg_device *device, enum gg_memory_kind kind, void *pointer, size_t nbytes);
 void ggi_memory_delete(gg_memory *memory); /* the handle alone */
 /* The memory that a retired object is, or NULL. */

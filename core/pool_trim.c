@@ -8,7 +8,7 @@
 
 bool ggi_free_may_wait(const struct ggi_pool *pool)
 {
-    return pool->kind == GG_MEMORY_PINNED || !(pool->device->flags & GG_DEVICE_FREE_NEVER_WAITS);
+    return pool->kind != GG_MEMORY_DEVICE || !(pool->device->flags & GG_DEVICE_FREE_NEVER_WAITS);
 }
 
 struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind)
@@ -21,7 +21,7 @@ struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind
     pool->device = device;
     pool->kind = kind;
     pool->by_stream = kind == GG_MEMORY_DEVICE;
-    pool->direct = allocator && !strcmp(allocator, "direct");
+    pool->direct = kind == GG_MEMORY_MANAGED || (allocator && !strcmp(allocator, "direct"));
     pool->figures.keep = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
     return pool;
 }
@@ -190,7 +190,7 @@ void ggi_pool_shed(struct ggi_pool *pool, uint64_t keep)
 
 void ggi_pools_empty(struct gg_device *device)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < GGI_POOLS; i++) {
         ggi_pool_gather(device->pools[i], NULL);
         ggi_pool_shed(device->pools[i], 0);
     }
@@ -240,7 +240,7 @@ gg_status gg_pool_trim(gg_device *device, enum gg_memory_kind kind, uint64_t kee
 gg_status gg_device_trim(gg_device *device)
 {
     gg_status status = ggi_device_ready(device);
-    for (int i = 0; i < 2 && !status; i++)
+    for (int i = 0; i < GGI_POOLS && !status; i++)
         trim(device->pools[i], 0);
     return status;
 }

@@ -77,7 +77,7 @@ bool ggi_drain_waiting(const struct gg_device *device)
 /* The pools keep no more than they may. */
 static void keep_less(struct gg_device *device)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < GGI_POOLS; i++) {
         ggi_pool_gather(device->pools[i], NULL);
         ggi_pool_shed(device->pools[i], ggi_pool_figures(device->pools[i]).keep);
     }

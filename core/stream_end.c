@@ -35,7 +35,6 @@ static void destroy_native(gg_stream *stream)
     stream->device->ops->stream_destroy(stream->impl);
     if (stream->release)
         stream->release(stream->owner);
-    stream->gone = true;
 }
 
 static void stream_destroy(struct ggi_retired *self)

@@ -249,9 +249,10 @@ enum gg_memory_kind {
     GG_MEMORY_MANAGED /* moved by the driver */
 };
 
-/** Allocate @p nbytes of device or pinned memory, aligned to at least 256. 0 bytes give a block with
+/** Allocate @p nbytes of device, pinned or managed memory, aligned to at least 256. 0 bytes give a block with
  *  a NULL pointer. @p stream (NULL: the current one) is where the memory will first be used.
- *  Errors  GG_ERR_OUT_OF_MEMORY, with the sizes; what was released and idle was given back first. */
+ *  Errors  GG_ERR_OUT_OF_MEMORY, with the sizes; what was released and idle was given back first.
+ *          GG_ERR_UNSUPPORTED: the device has no managed memory. */
 GG_API gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
                                  gg_stream *stream, gg_memory **out);
 
@@ -284,6 +285,29 @@ GG_API gg_status gg_memory_wait(gg_memory *memory);
  *  the graph may run again. Say that no such graph will. */
 GG_API void gg_memory_release_captured(gg_memory *memory);
 
+/** Page-lock host memory that exists, so that copies from and to it run in the background. Whole pages
+ *  are locked, from the one of the first byte to the one of the last. @p release(@p owner) is called once
+ *  when they are unlocked: the memory must exist until then.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: no bytes, or a page of it is page-locked by gpuglue already;
+ *          GG_ERR_UNSUPPORTED where the backend cannot. */
+GG_API gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,
+                                    void (*release)(void *owner), void *owner, gg_memory **out);
+
+/** Move managed memory to its device, or to the host, in the order of @p stream (as for gg_copy).
+ *  Errors  GG_ERR_INVALID_ARGUMENT for other memory; GG_ERR_UNSUPPORTED. */
+GG_API gg_status gg_memory_prefetch(gg_memory *memory, int to_host, gg_stream *stream);
+
+/** How managed memory will be used. The location is its device, or the host. */
+enum gg_advice {
+    GG_ADVICE_READ_MOSTLY = 1,
+    GG_ADVICE_NOT_READ_MOSTLY,
+    GG_ADVICE_PREFERRED_LOCATION,
+    GG_ADVICE_NO_PREFERRED_LOCATION,
+    GG_ADVICE_ACCESSED_BY,
+    GG_ADVICE_NOT_ACCESSED_BY
+};
+GG_API gg_status gg_memory_advise(gg_memory *memory, enum gg_advice advice, int for_host);
+
 /** What a pointer points at. GG_MEMORY_HOST for memory that no driver knows. */
 struct gg_pointer_info {
     uint32_t struct_size;
@@ -293,6 +317,13 @@ struct gg_pointer_info {
     void *base; /* of the allocation; NULL where the driver does not say */
     size_t size;
 };
+
+/** What the drivers of all backends in use know of @p pointer. @p device is NULL for memory that none
+ *  knows. Base and size are those of the driver's allocation, of which a block of a pool is a part: a
+ *  released block is still known while a pool keeps it. Set info->struct_size first.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: NULL. */
+GG_API gg_status gg_pointer_query(const void *pointer, gg_device **device,
+                                  struct gg_pointer_info *info);
 
 /** What gpuglue keeps of a device's memory. */
 struct gg_memory_stats {
