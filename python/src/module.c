@@ -16,7 +16,7 @@ static int module_exec(PyObject *module)
 {
     static int (*const parts[])(PyObject *, struct py_state *) = {
         py_errors_add, py_reports_add, py_registry_add, py_device_add, py_stream_add, py_event_add,
-        py_timer_add,  py_current_add, py_memory_add,   py_copy_add,   py_array_add,
+        py_timer_add,  py_current_add, py_memory_add,   py_pool_add,   py_copy_add,   py_array_add,
     };
     struct py_state *state = PyModule_GetState(module);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -36,6 +36,8 @@ static const size_t held[] = {
     offsetof(struct py_state, array_type),
     offsetof(struct py_state, backend_info_type),
     offsetof(struct py_state, memory_info_type),
+    offsetof(struct py_state, pool_type),
+    offsetof(struct py_state, pool_stats_type),
     offsetof(struct py_state, error),
     offsetof(struct py_state, out_of_memory),
     offsetof(struct py_state, invalid_argument),
