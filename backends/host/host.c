@@ -47,6 +47,7 @@ static const struct gg_backend_ops host_ops = {
     .event_wait = host_event_wait,
     .event_elapsed = host_event_elapsed,
     .write_word = host_write_word,
+    .copy_region = host_copy_region,
 };
 
 static const struct gg_backend_desc host_desc = {

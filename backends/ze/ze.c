@@ -87,6 +87,7 @@ static const struct gg_backend_ops ze_ops = {
     .mem_free = ze_mem_free,
     .pointer_info = ze_pointer_info,
     .copy = ze_copy,
+    .copy_region = ze_copy_region,
     .fill = ze_fill,
     .stream_default = ze_stream_default,
     .stream_create = ze_stream_create,

@@ -26,7 +26,7 @@ extern "C" {
 
 #define GG_BACKEND_MAGIC 0x42474747u /* "GGGB" */
 #define GG_BACKEND_ABI_MAJOR 1       /* must be equal on both sides */
-#define GG_BACKEND_ABI_MINOR 0       /* rows appended since */
+#define GG_BACKEND_ABI_MINOR 1       /* rows appended since */
 
 /* The backend completes these; the core only passes the pointers on. */
 struct gg_device_impl;
@@ -126,6 +126,17 @@ struct gg_host_api {
 
 enum gg_borrowed_flag { GG_STREAM_OF_THREAD = 0x100 }; /* an answer of stream_borrow only */
 enum gg_copy_kind { GG_COPY_H2D = 1, GG_COPY_D2H = 2, GG_COPY_D2D = 3 };
+
+/* Rows in slices, in bytes: row y of slice z begins z * slice + y * pitch behind an end's pointer. Each
+ * figure is 1 to INT32_MAX; width <= pitch. With depth 1 the slices are 0; else they are multiples of
+ * their pitch, and pitch * height <= slice. */
+struct gg_region {
+    uint32_t struct_size;
+    uint32_t reserved;
+    size_t width, height, depth; /* bytes of a row, rows of a slice, slices */
+    size_t dst_pitch, dst_slice;
+    size_t src_pitch, src_slice;
+};
 
 /* The slots stand in the order of ops.def, which also says which are required. */
 struct gg_backend_ops {
@@ -242,6 +253,10 @@ struct gg_backend_ops {
      * memory later: where a driver can do this it is cheaper than the smallest copy. The word is written
      * in one piece, after all that stands before it on the stream: the host may poll for it. */
     gg_status (*write_word)(struct gg_stream_impl *stream, void *dst, uint64_t value);
+    /* Copy a box of bytes, stream-ordered, as copy does; host memory is page-locked. Without this slot the
+     * core copies row by row. */
+    gg_status (*copy_region)(struct gg_stream_impl *stream, void *dst, const void *src,
+                             const struct gg_region *region, enum gg_copy_kind kind);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

@@ -328,6 +328,27 @@ enum gg_copy_flag {
 GG_API gg_status gg_copy(const struct gg_end *dst, const struct gg_end *src, size_t nbytes,
                          gg_stream *stream, uint32_t flags);
 
+/** Copy @p ndim axes of elements of @p itemsize bytes between any two layouts.
+ *  Ends       an end's offset is that of element [0, …, 0]; element [i, j, …] lies i * strides[0] +
+ *             j * strides[1] + … bytes behind it. Strides are in bytes, of any sign and order, and need
+ *             not be multiples of @p itemsize. NULL strides: C-contiguous. A source's stride may be 0
+ *             (one value for the whole axis); no two elements of a destination may overlap.
+ *  Shape      @p ndim (0 to GG_COPY_MAX_DIMS) counts; with ndim 0 one element; with a count of 0 nothing
+ *             is done. All three arrays are read before the call returns.
+ *  Stream     as for gg_copy. flags too, with one more reason to wait: what no few of the device's own
+ *             copies can do goes through pinned memory of gpuglue's, rearranged by the host. That is so
+ *             for pageable memory, and for any other where each row is short or there are very many.
+ *             With GG_COPY_REQUIRE_ASYNC, and on a stream that is being captured, such a copy is made of
+ *             many small ones, up to 65536, or refused.
+ *  Returns, Ownership  as gg_copy. Up to 64 KiB of pageable source is queued in any case.
+ *  Errors     GG_ERR_INVALID_ARGUMENT (an element outside its memory, a size that overflows, a
+ *             destination that overlaps itself or, by its bounds, the source), GG_ERR_UNSUPPORTED,
+ *             GG_ERR_INTERRUPTED, and those of the device. */
+#define GG_COPY_MAX_DIMS 64
+GG_API gg_status gg_copy_nd(const struct gg_end *dst, const ptrdiff_t *dst_strides,
+                            const struct gg_end *src, const ptrdiff_t *src_strides, int32_t ndim,
+                            const size_t *shape, size_t itemsize, gg_stream *stream, uint32_t flags);
+
 /** Write @p count copies of the @p pattern_size bytes (1 to 65536) at @p pattern, from @p offset on.
  *  The pattern is read before the call returns. Stream as for gg_copy. */
 GG_API gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t pattern_size,
