@@ -18,6 +18,8 @@ void py_end_array(struct py_end *end, struct py_array *array)
     end->end.offset = array->offset;
     end->dtype = array->dtype;
     end->shape = array->shape;
+    end->strides = array->strides;
+    end->itemsize = array->itemsize;
     end->ndim = array->ndim;
     end->nbytes = array->nbytes;
     end->c = array->c;
@@ -33,6 +35,8 @@ void py_end_host(struct py_end *end, PyObject *array)
     end->end.host = view.data;
     end->dtype = view.dtype;
     end->shape = view.shape;
+    end->strides = view.strides;
+    end->itemsize = numpy_itemsize(view.dtype);
     end->ndim = view.ndim;
     end->nbytes = view.nbytes;
     end->c = view.c;

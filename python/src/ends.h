@@ -16,8 +16,9 @@ struct py_end {
     struct gg_end end; /* as gg_copy wants it; memory with a reference of ours, no owner */
     PyObject *keep; /* a reference to what holds host memory: the ndarray, a memoryview; else NULL */
     PyObject *dtype; /* borrowed; NULL for bytes */
-    const Py_ssize_t *shape;
+    const Py_ssize_t *shape, *strides; /* borrowed; strides NULL: as contiguous */
     int ndim;
+    Py_ssize_t itemsize;
     size_t nbytes;
     bool c, f; /* contiguous in C order, in Fortran order */
 };
@@ -31,7 +32,7 @@ void py_end_close(struct py_end *end);
 /* Whether the two fit, and how many bytes are to be copied. */
 int py_ends_match(struct py_state *state, struct py_end *dst, struct py_end *src, size_t *nbytes);
 
-/* Copy. @p flags are gg_copy_flag. */
+/* Copy, whatever the strides of two ends that fit. @p flags are gg_copy_flag. */
 int py_transfer(struct py_state *state, struct py_end *dst, struct py_end *src, size_t nbytes,
                 gg_stream *stream, uint32_t flags);
 
