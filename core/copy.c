@@ -291,7 +291,7 @@ static gg_status prepare(struct ggi_job *job, const struct gg_end *dst, const st
 
 static gg_status check_flags(uint32_t flags)
 {
-    if (flags & ~(uint32_t)(GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC))
+    if (flags & ~(uint32_t)(GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC | GG_COPY_FRESH))
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "copy flags 0x%x hold an unknown bit",
                         (unsigned)flags);
     return GG_OK;

@@ -92,7 +92,7 @@ static gg_status pageable_copy(struct ggi_job *job, enum gg_copy_kind kind)
     gg_status status = ggi_stream_finish(job->stream, true);
     if (status)
         return status;
-    if (ggi_staging_pays(job->device, kind, job->nbytes)) {
+    if (ggi_staging_pays(job, kind)) {
         status = staged_copy(job, kind);
         if (status != GG_NOT_READY)
             return status;

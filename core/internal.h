@@ -355,6 +355,9 @@ void ggi_staging_trim(struct gg_device *device);
 /* At shutdown, when all is idle: of the threads, too. */
 void ggi_staging_destroy(struct gg_device *device);
 
+/* Give back the freed results that are kept for the device: results.c. */
+void ggi_results_trim(struct gg_device *device);
+
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 
 struct gg_scope {

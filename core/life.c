@@ -162,6 +162,7 @@ static void close_device(struct gg_device *device)
 {
     ggi_ring_destroy(device);
     ggi_staging_destroy(device);
+    ggi_results_trim(device);
     ggi_drain_locked(device, true);
     ggi_stream_strip(device->default_stream); /* gives its events to the spares */
     destroy_spares(device);

@@ -102,6 +102,7 @@ gg_status gg_device_trim(gg_device *device)
     gg_status status = ggi_device_ready(device);
     if (!status) {
         ggi_staging_trim(device);
+        ggi_results_trim(device);
         ggi_drain(device, false);
     }
     return status;

@@ -282,7 +282,7 @@ gg_status ggi_stage(const struct ggi_passage *passage)
     gg_status status = ggi_lane_take(device, lane);
     if (status)
         return status;
-    status = ggi_stage_in(lane, passage, ggi_staging_threads(device, passage->kind));
+    status = ggi_stage_in(lane, passage, ggi_staging_threads(passage->job, passage->kind));
     ggi_lane_give(lane);
     return status;
 }

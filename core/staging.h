@@ -101,9 +101,9 @@ bool ggi_lane_work(struct ggi_lane *lane);
 
 /* ---- calibrate.c ---- */
 
-/* Whether a copy of @p nbytes is faster through the lane than by the vendor; measures at its time. */
-bool ggi_staging_pays(struct gg_device *device, enum gg_copy_kind kind, size_t nbytes);
+/* Whether the copy is faster through the lane than by the vendor; measures at its time. */
+bool ggi_staging_pays(const struct ggi_job *job, enum gg_copy_kind kind);
 /* With how many threads. */
-int ggi_staging_threads(struct gg_device *device, enum gg_copy_kind kind);
+int ggi_staging_threads(const struct ggi_job *job, enum gg_copy_kind kind);
 
 #endif

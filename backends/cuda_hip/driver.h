@@ -67,7 +67,7 @@ struct twin {
     const int *attributes; /* by gg_attribute; negative: the vendor has none */
     int integrated;        /* the attribute */
     int word_attribute;    /* of devices that write_word works on */
-    unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
+    unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags, register_flags;
     int capture_relaxed;
     bool writes_words; /* write_word takes any device memory */
     int version_min;
@@ -235,6 +235,8 @@ gg_status twin_capture_mode(struct gg_device_impl *device, int32_t relaxed, int3
 gg_status twin_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                          void **out);
 gg_status twin_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+gg_status twin_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
+gg_status twin_mem_unregister(struct gg_device_impl *device, void *pointer);
 gg_status twin_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info);
 

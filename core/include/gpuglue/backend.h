@@ -257,6 +257,11 @@ struct gg_backend_ops {
      * core copies row by row. */
     gg_status (*copy_region)(struct gg_stream_impl *stream, void *dst, const void *src,
                              const struct gg_region *region, enum gg_copy_kind kind);
+    /* Lock the pages of host memory that somebody else allocated: whole pages, none of them locked yet,
+     * afterwards reached by the device as GG_MEMORY_PINNED memory is. */
+    gg_status (*mem_register)(struct gg_device_impl *device, void *pointer, size_t nbytes);
+    /* The memory is idle, and still there. May wait for the device. */
+    gg_status (*mem_unregister)(struct gg_device_impl *device, void *pointer);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

@@ -299,6 +299,22 @@ GG_API gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stat
 /** Give back to the driver what was released and is idle. Waits for nothing of the user's. */
 GG_API gg_status gg_device_trim(gg_device *device);
 
+/* ---- memory for results ---------------------------------------------------------------------- */
+
+/** Host memory of the calling process's own (a forked child has a copy of it) for copies from @p device,
+ *  at least @p nbytes, aligned to 2 MiB. What was freed is given out again: its pages are there, and from
+ *  its second use on they are locked for the device, where it can do that. *fresh says that the pages are
+ *  not there yet: pass GG_COPY_FRESH to the copy that fills it. At most 1 GiB of freed memory is kept
+ *  (GPUGLUE_RESULT_CACHE, in MiB); gg_device_trim gives it back. May call the driver.
+ *  Errors  GG_ERR_OUT_OF_MEMORY. */
+GG_API gg_status gg_result_alloc(gg_device *device, size_t nbytes, void **out, int32_t *fresh);
+
+/** Give it back: from any thread, never waits, calls no driver. NULL is nothing. */
+GG_API void gg_result_free(void *result);
+
+/** How many bytes it has, at least those that were asked for. */
+GG_API size_t gg_result_size(const void *result);
+
 /* ---- copies and fills ------------------------------------------------------------------------ */
 
 /* One end of a copy: @p memory (device or pinned), or ordinary host memory at @p host. */
@@ -312,7 +328,8 @@ struct gg_end {
 
 enum gg_copy_flag {
     GG_COPY_ASYNC = 1, /* may return before the host side is finished (page-locked ends only) */
-    GG_COPY_REQUIRE_ASYNC = 2 /* refuse (GG_ERR_UNSUPPORTED) where the call would have to wait */
+    GG_COPY_REQUIRE_ASYNC = 2, /* refuse (GG_ERR_UNSUPPORTED) where the call would have to wait */
+    GG_COPY_FRESH = 4 /* a hint: the destination is host memory that nobody has written to yet */
 };
 
 /** Copy @p nbytes from @p src to @p dst.
