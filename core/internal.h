@@ -130,9 +130,10 @@ struct gg_device {
     _Atomic(int64_t) keeps;           /* owners that streams of this device still keep */
     _Atomic(struct ggi_keep *) captured; /* owners of memory in graphs, which may run again at any time */
     _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
-    struct ggi_ring *ring;       /* pinned slots for small copies; made on first need */
-    struct ggi_staging *staging; /* lanes for large ones; staging.h */
-    struct gg_error lost;        /* where a sticky error was first seen; under spare_lock */
+    _Atomic(gg_stream *) meeting; /* waits for several others as one; export.c */
+    struct ggi_ring *ring;        /* pinned slots for small copies; made on first need */
+    struct ggi_staging *staging;  /* lanes for large ones; staging.h */
+    struct gg_error lost;         /* where a sticky error was first seen; under spare_lock */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
@@ -299,6 +300,7 @@ struct gg_memory {
     struct gg_device *device;
     enum gg_memory_kind kind; /* as allocated */
     _Atomic(int) captured;
+    _Atomic(uint64_t) unknown; /* streams that are not known use it: not 0 */
     void *pointer;
     size_t nbytes;
     void (*release)(void *owner); /* of wrapped memory */
@@ -315,6 +317,11 @@ struct gg_memory {
 void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket);
 /* Make @p stream wait on the device for the unfinished uses on other streams. */
 gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream);
+/* How many streams have unfinished uses, as far as is known without asking the driver; the first of them, if
+ * any, in @p one with a reference. */
+uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one);
+/* Wait for the device before memory is freed that streams use which are not known; export.c. */
+void ggi_memory_await_unknown(gg_memory *memory);
 /* Forget the uses that are over, asking the driver about all streams (look) or only about those of
  * other devices; whether none is left. */
 bool ggi_memory_prune(gg_memory *memory, bool look);

@@ -25,6 +25,7 @@ static void give_back(gg_memory *memory)
             memory->release(memory->owner);
         return;
     }
+    ggi_memory_await_unknown(memory);
     ggi_begin(device, GG_OP_mem_free, NULL, memory->nbytes);
     gg_status status =
         device->ops->mem_free(atomic_load(&device->impl), memory->kind, memory->pointer);
@@ -222,6 +223,8 @@ void gg_memory_release(gg_memory *memory)
         atomic_fetch_add(&device->retired_bytes, memory->nbytes);
         if (memory->kind == GG_MEMORY_PINNED)
             atomic_fetch_add(&device->retired_pinned, memory->nbytes);
+        if (atomic_load(&memory->unknown))
+            memory->retired.may_wait = true;
     }
     ggi_retire(device, &memory->retired);
 }

@@ -110,6 +110,21 @@ static bool any_use(gg_memory *memory, struct ggi_use *out)
     return next_use(memory, NULL, &after, out);
 }
 
+uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one)
+{
+    uint32_t count = 0;
+    pthread_mutex_lock(&memory->lock);
+    for (uint32_t i = 0; i < memory->use_count; i++) {
+        gg_stream *stream = memory->uses[i].stream;
+        if (ggi_stream_passed(stream, memory->uses[i].ticket, false))
+            continue;
+        if (!count++)
+            gg_stream_retain(*one = stream);
+    }
+    pthread_mutex_unlock(&memory->lock);
+    return count;
+}
+
 gg_status gg_memory_wait(gg_memory *memory)
 {
     struct ggi_use use;
@@ -124,11 +139,13 @@ gg_status gg_memory_wait(gg_memory *memory)
 gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream)
 {
     gg_status status = ggi_check(memory->device);
-    if (!status)
+    if (!status && stream)
         status = ggi_stream_check(stream);
     if (status)
         return status;
-    if (ggi_stream_capturing(stream))
+    if (!stream)
+        atomic_store(&memory->unknown, 1);
+    else if (ggi_stream_capturing(stream))
         atomic_store(&memory->captured, 1);
     else
         ggi_memory_used(memory, stream, ggi_stream_submitted(stream));

@@ -28,23 +28,19 @@ static int module_exec(PyObject *module)
 
 /* Where the state holds references. */
 static const size_t held[] = {
-    offsetof(struct py_state, device_type),
-    offsetof(struct py_state, stream_type),
-    offsetof(struct py_state, event_type),
-    offsetof(struct py_state, timer_type),
-    offsetof(struct py_state, buffer_type),
-    offsetof(struct py_state, array_type),
-    offsetof(struct py_state, backend_info_type),
-    offsetof(struct py_state, memory_info_type),
-    offsetof(struct py_state, error),
-    offsetof(struct py_state, out_of_memory),
-    offsetof(struct py_state, invalid_argument),
-    offsetof(struct py_state, backend_unavailable),
-    offsetof(struct py_state, unsupported),
-    offsetof(struct py_state, device_error),
-    offsetof(struct py_state, device_lost),
-    offsetof(struct py_state, fork_error),
-    offsetof(struct py_state, no_device_warning),
+    offsetof(struct py_state, device_type),         offsetof(struct py_state, stream_type),
+    offsetof(struct py_state, event_type),          offsetof(struct py_state, timer_type),
+    offsetof(struct py_state, buffer_type),         offsetof(struct py_state, array_type),
+    offsetof(struct py_state, flags_type),          offsetof(struct py_state, backend_info_type),
+    offsetof(struct py_state, memory_info_type),    offsetof(struct py_state, error),
+    offsetof(struct py_state, out_of_memory),       offsetof(struct py_state, invalid_argument),
+    offsetof(struct py_state, backend_unavailable), offsetof(struct py_state, unsupported),
+    offsetof(struct py_state, device_error),        offsetof(struct py_state, device_lost),
+    offsetof(struct py_state, fork_error),          offsetof(struct py_state, no_device_warning),
+    offsetof(struct py_state, interface_keys[0]),   offsetof(struct py_state, interface_keys[1]),
+    offsetof(struct py_state, interface_keys[2]),   offsetof(struct py_state, interface_keys[3]),
+    offsetof(struct py_state, interface_keys[4]),   offsetof(struct py_state, interface_keys[5]),
+    offsetof(struct py_state, interface_keys[6]),
 };
 
 static PyObject **held_at(PyObject *module, size_t i)

@@ -267,11 +267,29 @@ GG_API size_t gg_memory_size(const gg_memory *memory);
 GG_API enum gg_memory_kind gg_memory_kind_of(const gg_memory *memory);
 GG_API gg_device *gg_memory_device(const gg_memory *memory);
 
-/** Announce work on @p memory that gpuglue did not submit: all that @p stream has now. */
+/** Announce work on @p memory that gpuglue did not submit: all that @p stream has now. Without a stream
+ *  (NULL): streams that gpuglue does not know use it, from now on; once released it is not used again
+ *  before all is done that the device had by then. */
 GG_API gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream);
 
 /** Wait until no work that gpuglue knows of uses @p memory; looks at the wait hook. */
 GG_API gg_status gg_memory_wait(gg_memory *memory);
+
+/** GG_OK when no work that gpuglue knows of uses @p memory, GG_NOT_READY while some does. Never waits. */
+GG_API gg_status gg_memory_query(gg_memory *memory);
+
+/** Later work of @p stream, of the same backend, waits on the device for all work on @p memory that
+ *  gpuglue knows of: what an operation without a stream does by itself. */
+GG_API gg_status gg_memory_order(gg_memory *memory, gg_stream *stream);
+
+enum gg_pending_flag {
+    GG_PENDING_DEFAULT_TOO = 1
+}; /* the device's default stream is a good answer */
+
+/** One stream behind which all unfinished work on @p memory is, for someone who will wait for it on the
+ *  device: the one that has it, or else one of gpuglue's that was made to wait for all of them. NULL in
+ *  @p out: nothing is pending. Else a reference. Never waits; asks no driver what is done. */
+GG_API gg_status gg_memory_pending(gg_memory *memory, uint32_t flags, gg_stream **out);
 
 /** Memory that was used while a stream was captured into a graph is neither reused nor freed, since
  *  the graph may run again. Say that no such graph will. */
@@ -286,6 +304,11 @@ struct gg_pointer_info {
     void *base; /* of the allocation; NULL where the driver does not say */
     size_t size;
 };
+
+/** Ask the driver of @p device about @p pointer. Set info->struct_size first.
+ *  Errors  GG_ERR_UNSUPPORTED where the backend cannot tell. */
+GG_API gg_status gg_pointer_info(gg_device *device, const void *pointer,
+                                 struct gg_pointer_info *info);
 
 /** What gpuglue keeps of a device's memory. */
 struct gg_memory_stats {
