@@ -81,6 +81,11 @@ run-hip-sim-6 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_
 run-hip-sim-7 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),7)/libamdhip64.so.7
 HIP_FEW := tests/python/test_device.py tests/python/test_stream.py tests/python/test_event.py tests/python/test_memory.py tests/python/test_life.py
 HAVE_HIP = $(shell test -s .venv/hip-include && echo yes)
+# All that can be simulated here, open in one process.
+run-together = $(call run-cuda-sim,$(1)) $(if $(HAVE_HIP),GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),7)/libamdhip64.so.7) \
+    $(if $(HAVE_ZE),ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_new/libze_sim_new.so.1) \
+    GPUGLUE_TOGETHER=cuda,$(if $(HAVE_HIP),hip$(comma))$(if $(HAVE_ZE),ze$(comma))host
+comma := ,
 # The real device, where /dev has one.
 run-cuda = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda
 PYTHON_RUNS += $(if $(wildcard /dev/nvidia0),cuda)
@@ -115,13 +120,15 @@ C_TESTS := c-plain c-asan c-tsan
 INSTALLS := install-asan install-tsan
 PY_PLAIN := $(PYTHON_RUNS:%=py-%)
 PY_HIP := py-hip-sim-7 py-few-hip-sim-5 py-few-hip-sim-6
+PLUGIN := test-plugin c-plugin py-plugin
+PY_TOGETHER := py-together py-asan-together py-tsan-together
 PY_ASAN := py-asan-host py-asan-cuda-sim $(if $(HAVE_ZE),py-asan-ze-sim-old)
 PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
 # Probes start many processes, at the end of each of which the thread sanitizer waits for a second.
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
 files-asan := tests/python/test_hip.py
 OTHERS := test-wheel test-sim-clients test-hip-client test-examples lint-step
-ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
+ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(PY_TOGETHER) $(PLUGIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
 .PHONY: all-tests without-ze $(ALL_TESTS) $(INSTALLS)
 
 $(C_TESTS): c-%: build-%
@@ -142,6 +149,22 @@ $(PY_HIP_SANITIZED): py-%-few-hip-sim-7: install-%
 	$(if $(HAVE_HIP),$(STEP) "Python on hip-sim-7 ($*)" env $(python-$*) $(call run-hip-sim-7,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
 	    $(fixed-$*) $(PYTEST) --capture=sys $(HIP_FEW) $(files-$*),\
 	    $(STEP) --skip "Python on hip-sim-7 ($*)" "$$(cat .venv/no-hip)")
+py-together: run-environment build-plain
+	$(STEP) "Python on several backends at once" env $(call run-together,plain) .venv-run/bin/$(PYTEST) tests/python/test_between.py
+py-asan-together py-tsan-together: py-%-together: install-%
+	$(STEP) "Python on several backends at once, $*" env $(python-$*) $(call run-together,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
+	    $(fixed-$*) $(PYTEST) --capture=sys tests/python/test_between.py
+# The example plugin, built with the headers of the wheel and nothing else of this tree.
+.PHONY: build-plugin
+build-plugin: run-environment
+	$(STEP) "the example plugin: build" $(MAKE) -B -C examples/plugin PYTHON=$(CURDIR)/.venv-run/bin/python OUT=$(CURDIR)/build/plugin
+run-plugin = $(call tests-of,plain) GPUGLUE_BACKEND=mine GPUGLUE_REQUIRE=mine GPUGLUE_PLUGIN_PATH=$(CURDIR)/build/plugin
+test-plugin: build-plugin
+	$(STEP) "the example plugin as a package" env $(run-plugin) GPUGLUE_PYTHON=$(CURDIR)/.venv-run/bin/python $(PYTEST) tests/plugin
+c-plugin: build-plugin build-plain
+	$(STEP) "C tests on the example plugin" env $(run-plugin) tests/plugin/conformance.sh build/plain/tests mine
+py-plugin: build-plugin build-plain
+	$(STEP) "Python on the example plugin" env $(run-plugin) .venv-run/bin/$(PYTEST) tests/python
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sim-clients: build-plain

@@ -13,7 +13,7 @@ struct ggi_end {
     char *pointer;     /* of the first element */
     struct ggi_reach reach;
     bool device;      /* on a device */
-    bool page_locked; /* host memory that the device reaches by itself */
+    bool page_locked; /* host memory that the copy's device reaches by itself */
 };
 
 struct ggi_job {
@@ -71,5 +71,9 @@ gg_status ggi_piece_submit(const struct ggi_passage *passage, const struct ggi_p
 
 gg_status ggi_copy_flat(struct ggi_job *job);
 gg_status ggi_copy_box(struct ggi_job *job);
+/* Put the box in order; whether it turned out to be one line of bytes. */
+bool ggi_box_is_line(struct ggi_job *job);
+/* A box between two devices: packed on the host on its way. */
+gg_status ggi_copy_box_between(struct ggi_job *job);
 
 #endif

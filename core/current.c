@@ -302,6 +302,26 @@ void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete)
     *out = stream ? stream : device->default_stream;
 }
 
+gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete)
+{
+    gg_status status = ggi_device_ready(device);
+    *implicit = !*stream;
+    *complete = false;
+    if (status)
+        return status;
+    if (!*stream) {
+        ggi_implicit_stream(device, stream, complete);
+        return GG_OK;
+    }
+    if ((*stream)->device == device)
+        return ggi_stream_check(*stream);
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "the stream belongs to %s:%d, but the work is on %s:%d: give a stream of that "
+                    "device, or none",
+                    (*stream)->device->backend->name, (int)(*stream)->device->ordinal,
+                    device->backend->name, (int)device->ordinal);
+}
+
 gg_status gg_current_stream(gg_device *device, gg_stream **out)
 {
     bool complete;

@@ -348,22 +348,27 @@ gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
 /* Let the device say in the slot's word that all before it is done, and look at that for a moment: it is
  * seen sooner than any query answers. GG_NOT_READY: not seen, or the device has no such words. */
 gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream);
+/* The same without waiting: NULL where none is free now. */
+struct ggi_slot *ggi_ring_try(struct gg_device *device);
 /* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                    uint64_t ticket);
 /* At shutdown, when all is idle; keeps the ring if a thread is still in it. */
 void ggi_ring_destroy(struct gg_device *device);
 
-/* ---- staged copies: staging.c ----------------------------------------------------------------------- */
+/* ---- copies between devices: between.c -------------------------------------------------------------- */
 
-struct ggi_staging *ggi_staging_new(struct gg_device *device); /* without slots and threads yet */
-/* Let go of the slots that no copy is using. */
-void ggi_staging_trim(struct gg_device *device);
-/* At shutdown, when all is idle: of the threads, too. */
-void ggi_staging_destroy(struct gg_device *device);
-
-/* Give back the freed results that are kept for the device: results.c. */
-void ggi_results_trim(struct gg_device *device);
+struct ggi_crossing {
+    const struct gg_end *dst_end, *src_end;
+    gg_memory *dst, *src; /* of two devices */
+    char *to;
+    const char *from;
+    size_t nbytes;
+    gg_stream *in, *out; /* of the destination's device, of the source's */
+    bool kept;           /* after a failure the owners of the ends wait for queued work */
+};
+/* Through the host; finished on both devices when it returns. @p stream: NULL, or of one of the two. */
+gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
 
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 
@@ -386,8 +391,7 @@ struct ggi_thread *ggi_thread(void);
 /* The stream that an operation without one runs on; *complete is set where it must also have finished
  * on the device when the call returns (a default stream that no other library shares). */
 void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete);
-
-/* For an operation of @p device: *stream is checked if given, else becomes the implicit one. */
+/* *stream is checked if given, else becomes the implicit one. */
 gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete);
 
 int ggi_interrupted(void); /* asks the wait hook */

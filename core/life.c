@@ -1,5 +1,5 @@
 /* life.c: the ends of a process: forks, after which what exists is inert, and the shutdown. */
-#include "internal.h"
+#include "staging.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

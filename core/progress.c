@@ -21,9 +21,7 @@ bool ggi_stream_capturing(gg_stream *stream)
     int32_t capturing = 0;
     if (!device->ops->stream_capturing)
         return false;
-    ggi_quiet(1);
     gg_status status = device->ops->stream_capturing(stream->impl, &capturing);
-    ggi_quiet(-1);
     return status == GG_ERR_UNSUPPORTED ? stream->is_default : !status && capturing;
 }
 
@@ -193,7 +191,11 @@ gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket)
             GG_ERR_UNSUPPORTED,
             "stream is capturing: it would have to wait for work that another stream has "
             "not finished; synchronize that stream before the capture begins");
-    return capturing ? GG_OK : ggi_stream_fence(stream, other, true);
+    if (capturing)
+        return GG_OK;
+    if (stream->device->backend != other->device->backend) /* no event that both drivers know */
+        return ggi_stream_wait_ticket(other, ticket);
+    return ggi_stream_fence(stream, other, true);
 }
 
 /* ---- what is let go when a ticket has passed ---- */

@@ -1,6 +1,6 @@
 /* results.c: host memory for what is copied from devices: kept when it is freed, and given out again. Its
  * pages are there then, and from the second use on locked, which a fresh block cannot offer. */
-#include "internal.h"
+#include "staging.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -82,6 +82,17 @@ gg_status ggi_stage_in(struct ggi_lane *lane, const struct ggi_passage *passage,
 /* The whole way; GG_NOT_READY as above, with nothing done. */
 gg_status ggi_stage(const struct ggi_passage *passage);
 
+/* ---- its life: staging.c, results.c ---- */
+
+struct ggi_staging *ggi_staging_new(struct gg_device *device); /* without slots and threads yet */
+/* Let go of the slots that no copy is using. */
+void ggi_staging_trim(struct gg_device *device);
+/* At shutdown, when all is idle: of the threads, too. */
+void ggi_staging_destroy(struct gg_device *device);
+
+/* Give back the freed results that are kept for the device: results.c. */
+void ggi_results_trim(struct gg_device *device);
+
 /* ---- slots.c ---- */
 
 gg_status ggi_lane_fill(struct gg_device *device, struct ggi_lane *lane);

@@ -74,6 +74,12 @@ GG_API gg_status gg_use_backend(const char *selection);
 /** Add a plugin file by absolute path. It is opened when backends are next looked for. */
 GG_API gg_status gg_register_plugin(const char *path);
 
+/** Have a plugin that was announced and cannot be had (its package is broken) reported as a backend
+ *  called @p name that is plugin-load-failed with @p reason. Both are copied. From any thread. Takes
+ *  effect as for gg_register_plugin.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: NULL. */
+GG_API gg_status gg_refuse_plugin(const char *name, const char *reason);
+
 /** Add an absolute directory in which vendor libraries are looked for before the bare names. */
 GG_API gg_status gg_add_library_directory(const char *directory);
 
@@ -357,10 +363,14 @@ enum gg_copy_flag {
 
 /** Copy @p nbytes from @p src to @p dst.
  *  Stream     NULL: the current stream of the device, made to wait first for unfinished gpuglue work
- *             on either end. Given: nothing is inserted. Device to device runs on the source's.
+ *             on either end. Given: nothing is inserted.
+ *             Between two devices the copy goes through the host, on a stream of each: @p stream
+ *             may be of either and then stands for that device's current one; the other end is
+ *             as with NULL.
  *  Returns    when the host side is finished (source read, destination written), or with
- *             GG_COPY_ASYNC when queued. Up to 64 KiB from pageable memory is queued in any case:
- *             its bytes were copied into pinned memory of ours.
+ *             GG_COPY_ASYNC when queued; between two devices always when all is finished. Up to
+ *             64 KiB from pageable memory is queued in any case: its bytes were copied into pinned
+ *             memory of ours.
  *  Ownership  each end's release is called exactly once, also on failure; both memories are kept
  *             until the work has run.
  *  Errors     GG_ERR_INVALID_ARGUMENT (past an end, overlapping), GG_ERR_UNSUPPORTED,
