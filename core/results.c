@@ -183,6 +183,11 @@ gg_status gg_result_alloc(gg_device *device, size_t nbytes, void **out, int32_t 
     return GG_OK;
 }
 
+gg_device *gg_result_device(const void *pointer)
+{
+    return record_of(pointer)->device;
+}
+
 size_t gg_result_size(const void *pointer)
 {
     return record_of(pointer)->nbytes;
