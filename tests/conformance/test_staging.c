@@ -256,7 +256,8 @@ static int end_while_copying(void)
 {
     static struct scene s;
     pthread_t thread;
-    if (set_scene(&s, LARGE) || pthread_create(&thread, NULL, copy_to_the_end, &s))
+    if (set_scene(&s, LARGE) || pthread_create(&thread, NULL, copy_to_the_end, &s) ||
+        pthread_detach(thread))
         return 1;
     while (!atomic_load(&copies))
         usleep(1000);
