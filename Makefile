@@ -2,9 +2,10 @@
 # make test         everything that runs without a GPU, and what runs on the one that is there
 # make test-full    the same with all the random tests
 # make test-vendors the wheel in Debian roots of several generations, on vendors' own libraries (root only)
+# make mutants      breaks each rule in turn and shows the test that notices (long)
 # make wheel        dist/gpuglue-….whl, checked
 # make bench        the driver alone against gpuglue
-# make fmt, lint    clang-format; the limits on length
+# make fmt, lint    clang-format; the limits on length; vendors' names out of place; tests that documents name
 # make carry        dist/carry: all that a machine without network needs
 # make clean
 #
@@ -17,7 +18,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo test test-full test-vendors wheel bench fmt lint carry clean
+.PHONY: help demo test test-full test-vendors mutants wheel bench fmt lint carry clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
@@ -193,7 +194,12 @@ test-full: export GPUGLUE_TEST_FULL = 1
 test-full: test
 
 test-vendors: wheel build-plain
-	$(STEP) "vendors' own libraries" python tests/vendors/matrix.py "$$(echo dist/*.whl)" build/plain/tests
+	$(if $(filter 0,$(shell id -u)),$(STEP) "vendors' own libraries" python tests/vendors/matrix.py "$$(echo dist/*.whl)" build/plain/tests,\
+	    $(STEP) --skip "vendors' own libraries" "Debian roots are made as root: sudo make test-vendors")
+
+# Not part of test: about fifty builds. NAMES="…" takes those whose names have these words in them.
+mutants: .venv/ready-test
+	MESON_OPTIONS="-Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include=$(HIP_INCLUDE)" python tests/mutants/run.py $(NAMES)
 
 # ---- the rest ------------------------------------------------------------------------------------------
 demo: run-environment
@@ -208,6 +214,8 @@ fmt: .venv/ready-test
 	clang-format -i $(C_FILES)
 lint: .venv/ready-test
 	@status=0; set -x; python scripts/check_lengths.py || status=1; \
+	    python scripts/check_names.py || status=1; \
+	    python scripts/check_named_tests.py || status=1; \
 	    clang-format --dry-run --Werror $(C_FILES) || status=1; exit $$status
 
 carry: wheel build-plain .venv/ready-test

@@ -67,6 +67,20 @@ void ggi_piece_on_host(const struct ggi_passage *passage, const struct ggi_piece
 gg_status ggi_piece_submit(const struct ggi_passage *passage, const struct ggi_piece *piece,
                            void *slot, uint64_t *ticket);
 
+/* ---- between devices: between.c ---- */
+
+struct ggi_crossing {
+    const struct gg_end *dst_end, *src_end;
+    gg_memory *dst, *src; /* of two devices */
+    char *to;
+    const char *from;
+    size_t nbytes;
+    gg_stream *in, *out; /* of the destination's device, of the source's */
+    bool kept;           /* after a failure the owners of the ends wait for queued work */
+};
+/* Through the host; finished on both devices when it returns. @p stream: NULL, or of one of the two. */
+gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
+
 /* ---- the ways: copy_flat.c for one line of bytes, copy_nd.c for a box ---- */
 
 gg_status ggi_copy_flat(struct ggi_job *job);

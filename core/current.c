@@ -43,7 +43,7 @@ struct ggi_thread *ggi_thread(void)
 
 /* ---- the current device ---- */
 
-/* "cuda:1" names a backend; "1", "pci:…" and "uuid:…" do not. */
+/* "name:1" names a backend; "1", "pci:…" and "uuid:…" do not. */
 static size_t backend_in(const char *text)
 {
     size_t length = strcspn(text, ":");
@@ -52,7 +52,7 @@ static size_t backend_in(const char *text)
     return ordinal || address ? 0 : length;
 }
 
-/* Whether a list such as "^hip,ze" has the first @p length characters of @p name in it. */
+/* Whether a list such as "^host,other" has the first @p length characters of @p name in it. */
 static bool lists(const char *list, const char *name, size_t length)
 {
     while (*list) {

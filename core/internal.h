@@ -134,6 +134,7 @@ struct gg_device {
     struct ggi_ring *ring;        /* pinned slots for small copies; made on first need */
     struct ggi_staging *staging;  /* lanes for large ones; staging.h */
     struct gg_error lost;         /* where a sticky error was first seen; under spare_lock */
+    atomic_bool gone;             /* it was: nothing runs any more, and events may never say so */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
@@ -196,7 +197,8 @@ struct gg_stream {
     _Atomic(int64_t) use_refs; /* of refs, those that uses of memory hold */
     bool is_default, borrowed;
     bool gone; /* closed and idle: the native side is destroyed, the counts are still asked for */
-    bool of_thread; /* the handle means this stream in `thread` only */
+    bool of_thread;       /* the handle means this stream in `thread` only */
+    atomic_bool unmarked; /* work of a stream without an owner that no event stands behind */
     pthread_t thread;
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
@@ -254,6 +256,10 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted);
 gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket);
 /* Record the marker now unless one is on its way, so that a later look is cheap. */
 void ggi_stream_mark(gg_stream *stream);
+/* Whether asking the marker fails, which a look keeps to itself; not finished is success. */
+gg_status ggi_stream_ask_marker(gg_stream *stream);
+/* For a wait whose ticket has passed: all tickets pass on a lost device, but that is no success. */
+gg_status ggi_stream_passed_or_lost(gg_stream *stream);
 /* Wait for all that is queued, whatever else happens: memory is about to be let go. */
 gg_status ggi_stream_settle(gg_stream *stream);
 /* Wait until @p ticket has passed, also where the native stream may be gone; looks at the hook. */
@@ -355,20 +361,6 @@ void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *s
                    uint64_t ticket);
 /* At shutdown, when all is idle; keeps the ring if a thread is still in it. */
 void ggi_ring_destroy(struct gg_device *device);
-
-/* ---- copies between devices: between.c -------------------------------------------------------------- */
-
-struct ggi_crossing {
-    const struct gg_end *dst_end, *src_end;
-    gg_memory *dst, *src; /* of two devices */
-    char *to;
-    const char *from;
-    size_t nbytes;
-    gg_stream *in, *out; /* of the destination's device, of the source's */
-    bool kept;           /* after a failure the owners of the ends wait for queued work */
-};
-/* Through the host; finished on both devices when it returns. @p stream: NULL, or of one of the two. */
-gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
 
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 

@@ -79,6 +79,19 @@ def test_host_by_name_gives_no_warning():
     assert succeeds(run_python(code, GPUGLUE_BACKEND="host", GPUGLUE_DEVICE=None, arguments=("-W", "error"))) == "host"
 
 
+def test_host_is_available_at_every_level_disabled_if_excluded_and_forked_in_a_child():
+    code = (
+        "import os, warnings, gpuglue as gg\nwarnings.simplefilter('ignore')  # newer Pythons warn of every fork\n"
+        "def host(*level, **options): return [r.status for r in gg.backends(*level, **options) if r.name == 'host']\n"
+        "print(*host('passive'), *host('isolated', timeout=60.0), *host('active'), flush=True)\n"
+        "if host('passive') == ['available']: gg.zeros(1)\n"
+        "if not os.fork(): print(*host('active'), flush=True); os._exit(0)\n"
+        "os.wait()"
+    )
+    assert succeeds(run_python(code, GPUGLUE_BACKEND="host", GPUGLUE_DEVICE=None)).split() == ["available"] * 3 + ["forked"]
+    assert succeeds(run_python(code, GPUGLUE_BACKEND="^host", GPUGLUE_DEVICE=None)).split() == ["disabled"] * 4
+
+
 def test_use_backend_beats_the_variable():
     code = "import gpuglue as gg; gg.use_backend('host'); print(gg.default_backend(), gg.current_device().backend)"
     assert succeeds(run_python(code, GPUGLUE_BACKEND="nvidia", GPUGLUE_DEVICE=None)) == "host host"
