@@ -3,7 +3,7 @@
  *
  * Nobody who waits for a slot of one ring holds one of the other, nor a second of the same, so copies in
  * opposite directions cannot block each other: what came down lies in ordinary memory before it goes up. */
-#include "internal.h"
+#include "copy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -141,9 +141,11 @@ struct gg_device {
     struct ggi_quarantine quarantine;
     _Atomic(int64_t) keeps;              /* owners that streams of this device still keep */
     _Atomic(struct ggi_keep *) captured; /* owners of memory in graphs, which may run again at any time */
+    _Atomic(gg_stream *) meeting;        /* waits for several others as one; export.c */
     struct ggi_ring *ring;               /* pinned slots for small copies; made on first need */
+    struct ggi_staging *staging;         /* lanes for large ones; staging.h */
     struct gg_error lost;                /* where a sticky error was first seen; under spare_lock */
-    atomic_bool gone;      /* it was: nothing runs any more, and events may never say so */
+    atomic_bool gone; /* it was: nothing runs any more, and events may never say so */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
@@ -317,19 +319,6 @@ struct gg_event {
 gg_status ggi_event_take(struct gg_device *device, bool timing, struct gg_event_impl **out);
 void ggi_event_give(struct gg_device *device, bool timing, struct gg_event_impl *impl);
 
-/* ---- copies between devices: between.c -------------------------------------------------------------- */
-
-struct ggi_crossing {
-    const struct gg_end *dst_end, *src_end;
-    gg_memory *dst, *src; /* of two devices */
-    char *to;
-    const char *from;
-    size_t nbytes;
-    gg_stream *in, *out; /* of the destination's device, of the source's */
-    bool kept;           /* after a failure the owners of the ends wait for queued work */
-};
-/* Through the host; finished on both devices when it returns. @p stream: NULL, or of one of the two. */
-gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
 
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 
@@ -352,8 +341,7 @@ struct ggi_thread *ggi_thread(void);
 /* The stream that an operation without one runs on; *complete is set where it must also have finished
  * on the device when the call returns (a default stream that no other library shares). */
 void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete);
-
-/* For an operation of @p device: *stream is checked if given, else becomes the implicit one. */
+/* *stream is checked if given, else becomes the implicit one. */
 gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete);
 
 int ggi_interrupted(void); /* asks the wait hook */

@@ -1,5 +1,6 @@
 /* life.c: the ends of a process: forks, after which what exists is inert, and the shutdown. */
 #include "pool.h"
+#include "staging.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -163,6 +164,9 @@ static bool unheld(struct gg_device *device)
 static void close_device(struct gg_device *device)
 {
     ggi_ring_destroy(device);
+    ggi_staging_destroy(device);
+    ggi_results_trim(device);
+    gg_stream_release(atomic_exchange(&device->meeting, NULL));
     ggi_drain_locked(device, true);
     ggi_quarantine_destroy(device);
     ggi_stream_strip(device->default_stream); /* gives its events to the spares */

@@ -56,6 +56,9 @@ static inline gg_status ggi_memory_enter(gg_memory *memory, gg_stream *stream)
 /* Before one without a stream: make @p stream wait on the device for the unfinished uses on other
  * streams, and for what ggi_memory_enter does. */
 gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream);
+/* How many streams have unfinished uses, as far as is known without asking the driver; the first of them, if
+ * any, in @p one with a reference. */
+uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one);
 /* Forget the uses that are over, asking the driver about all streams (look) or only about those of
  * other devices; whether none is left. */
 bool ggi_memory_prune(gg_memory *memory, bool look);

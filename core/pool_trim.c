@@ -1,5 +1,6 @@
 /* pool_trim.c: the pool's beginning and end, its figures and limits, and giving back what is idle. */
 #include "pool.h"
+#include "staging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -240,9 +241,13 @@ gg_status gg_pool_trim(gg_device *device, enum gg_memory_kind kind, uint64_t kee
 gg_status gg_device_trim(gg_device *device)
 {
     gg_status status = ggi_device_ready(device);
-    for (int i = 0; i < GGI_POOLS && !status; i++)
+    if (status)
+        return status;
+    ggi_staging_trim(device);
+    ggi_results_trim(device);
+    for (int i = 0; i < GGI_POOLS; i++)
         trim(device->pools[i], 0);
-    return status;
+    return GG_OK;
 }
 
 gg_status gg_trim(void)

@@ -1,6 +1,7 @@
 /* retire.c: what was released waits here until the device is done with it. Releasing is one push and
  * never a driver call; calls that may wait anyway come by and destroy what has become idle. */
 #include "pool.h"
+#include "staging.h"
 
 void ggi_retire(struct gg_device *device, struct ggi_retired *item)
 {

@@ -150,6 +150,21 @@ static bool any_use(gg_memory *memory, struct ggi_use *out)
     return next_use(memory, NULL, &after, out);
 }
 
+uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one)
+{
+    uint32_t count = 0;
+    pthread_mutex_lock(&memory->lock);
+    for (uint32_t i = 0; i < memory->use_count; i++) {
+        gg_stream *stream = memory->uses[i].stream;
+        if (ggi_stream_passed(stream, memory->uses[i].ticket, false))
+            continue;
+        if (!count++)
+            gg_stream_retain(*one = stream);
+    }
+    pthread_mutex_unlock(&memory->lock);
+    return count;
+}
+
 gg_status gg_memory_wait(gg_memory *memory)
 {
     struct ggi_use use;

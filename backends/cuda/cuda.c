@@ -2,6 +2,7 @@
  * The driver library alone is needed, and of each device only the primary context, which every other
  * user of the driver or the runtime in the process shares. */
 #include "cuda_probe.h"
+#include "cuda_types.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,8 +126,36 @@ static int cuda_pointer_info(const void *pointer, struct gg_pointer_info *info)
     return 0;
 }
 
+/* ---- boxes -------------------------------------------------------------------------------------- */
+
+static struct cuda_side side_of(const void *pointer, bool host, size_t pitch, size_t slice)
+{
+    struct cuda_side side = {.type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+                             .pitch = pitch,
+                             .rows = slice / pitch};
+    if (host)
+        side.host = (void *)(uintptr_t)pointer;
+    else
+        side.device = (uintptr_t)pointer;
+    return side;
+}
+
+static int cuda_copy_region(void *dst, const void *src, const struct gg_region *region,
+                            enum gg_copy_kind kind, void *stream)
+{
+    const struct cuda_copy_3d copy = {
+        .src = side_of(src, kind == GG_COPY_H2D, region->src_pitch, region->src_slice),
+        .dst = side_of(dst, kind == GG_COPY_D2H, region->dst_pitch, region->dst_slice),
+        .width = region->width,
+        .height = region->height,
+        .depth = region->depth};
+    return cuda.copy_3d ? cuda.copy_3d(&copy, stream) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static bool cuda_supports(gg_op op)
 {
+    if (op == GG_OP_copy_region)
+        return cuda.copy_3d != NULL;
     if (op == GG_OP_device_record)
         return cuda.context_record != NULL;
     return op != GG_OP_pointer_info || cuda.pointer_attributes != NULL;
@@ -228,6 +257,7 @@ const struct twin twin = {
     .context_ordinal = cuda_context_ordinal,
     .context_record = cuda_context_record,
     .pointer_info = cuda_pointer_info,
+    .copy_region = cuda_copy_region,
     .supports = cuda_supports,
 };
 

@@ -100,6 +100,9 @@ struct twin {
     /* Record behind all work of a context. */
     int (*context_record)(void *context, void *event);
     int (*pointer_info)(const void *pointer, struct gg_pointer_info *info);
+    /* A box of bytes; @p kind is known. */
+    int (*copy_region)(void *dst, const void *src, const struct gg_region *region,
+                       enum gg_copy_kind kind, void *stream);
     /* In place of host_func where the driver has no such row; NULL: nothing is. */
     int (*host_func)(void *stream, void (*function)(void *), void *argument);
     /* Where a failed call leaves its code in the thread, for whoever asks next for the last error: take
@@ -235,12 +238,12 @@ gg_status twin_capture_mode(struct gg_device_impl *device, int32_t relaxed, int3
 gg_status twin_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                          void **out);
 gg_status twin_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+gg_status twin_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
+gg_status twin_mem_unregister(struct gg_device_impl *device, void *pointer);
 gg_status twin_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info);
 
 gg_status twin_alloc_managed(struct gg_device_impl *device, size_t nbytes, void **out);
-gg_status twin_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
-gg_status twin_mem_unregister(struct gg_device_impl *device, void *pointer);
 gg_status twin_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
                             int32_t to_host);
 gg_status twin_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
@@ -253,6 +256,8 @@ gg_status twin_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
 gg_status twin_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
                     uint32_t pattern_size, size_t count);
 gg_status twin_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
+gg_status twin_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                           const struct gg_region *region, enum gg_copy_kind kind);
 
 gg_status twin_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
 gg_status twin_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,

@@ -2,6 +2,7 @@
  * HIP has a current device instead of a current context; what torch or others made current in the
  * thread is restored. */
 #include "hip_probe.h"
+#include "hip_types.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,37 @@ static int hip_pointer_info(const void *pointer, struct gg_pointer_info *info)
     return 0;
 }
 
+/* ---- boxes -------------------------------------------------------------------------------------- */
+
+static int kind_number(enum gg_copy_kind kind)
+{
+    return kind == GG_COPY_H2D   ? hipMemcpyHostToDevice
+           : kind == GG_COPY_D2H ? hipMemcpyDeviceToHost
+                                 : hipMemcpyDeviceToDevice;
+}
+
+static struct hip_pitched pitched(const void *pointer, size_t pitch, size_t slice, size_t width)
+{
+    return (struct hip_pitched){(void *)(uintptr_t)pointer, pitch, width, slice / pitch};
+}
+
+static int hip_copy_region(void *dst, const void *src, const struct gg_region *region,
+                           enum gg_copy_kind kind, void *stream)
+{
+    const struct hip_copy_3d copy = {
+        .src = pitched(src, region->src_pitch, region->src_slice, region->width),
+        .dst = pitched(dst, region->dst_pitch, region->dst_slice, region->width),
+        .width = region->width,
+        .height = region->height,
+        .depth = region->depth,
+        .kind = kind_number(kind)};
+    if (region->depth > 1)
+        return hip.copy_3d ? hip.copy_3d(&copy, stream) : hipErrorNotSupported;
+    return hip.copy_2d ? hip.copy_2d(dst, region->dst_pitch, src, region->src_pitch, region->width,
+                                     region->height, kind_number(kind), stream)
+                       : hipErrorNotSupported;
+}
+
 /* ---- host functions before HIP had them ---------------------------------------------------------- */
 
 struct call {
@@ -212,6 +244,8 @@ static bool hip_supports(gg_op op)
 {
     if (op == GG_OP_device_record)
         return false;
+    if (op == GG_OP_copy_region)
+        return hip.copy_2d && hip.copy_3d;
     if (op == GG_OP_stream_host_func)
         return hip.add_callback != NULL;
     return op != GG_OP_pointer_info || hip.pointer_attributes != NULL;
@@ -314,6 +348,7 @@ const struct twin twin = {
     .context_ordinal = hip_context_ordinal,
     .context_record = hip_context_record,
     .pointer_info = hip_pointer_info,
+    .copy_region = hip_copy_region,
     .host_func = hip_host_func,
     .clear_error = hip_clear_error,
     .supports = hip_supports,

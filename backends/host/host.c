@@ -51,6 +51,7 @@ static const struct gg_backend_ops host_ops = {
     .mem_unregister = host_mem_unregister,
     .mem_prefetch = host_mem_prefetch,
     .mem_advise = host_mem_advise,
+    .copy_region = host_copy_region,
 };
 
 static const struct gg_backend_desc host_desc = {

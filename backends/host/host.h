@@ -78,6 +78,7 @@ struct host_command {
     struct host_point *point; /* a reference */
     void (*function)(void *);
     void *argument;
+    struct gg_region region;
 };
 
 struct gg_stream_impl {
@@ -158,6 +159,8 @@ gg_status host_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
 gg_status host_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
                     uint32_t pattern_size, size_t count);
 gg_status host_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
+gg_status host_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                           const struct gg_region *region, enum gg_copy_kind kind);
 
 gg_status host_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
 gg_status host_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,

@@ -15,6 +15,28 @@ gg_status ze_copy(struct gg_stream_impl *stream, void *dst, const void *src, siz
     return code ? ze_fail(code, "%zu bytes, %p to %p", nbytes, src, dst) : GG_OK;
 }
 
+/* The core keeps each figure below 2^31. */
+gg_status ze_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                         const struct gg_region *region, enum gg_copy_kind kind)
+{
+    const struct ze_copy_region box = {.width = (uint32_t)region->width,
+                                       .height = (uint32_t)region->height,
+                                       .depth = region->depth > 1 ? (uint32_t)region->depth : 0};
+    (void)kind;
+    if (!ze.append_region)
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL,
+                             "this loader has no zeCommandListAppendMemoryCopyRegion");
+    int code = ze_append_begin(stream);
+    if (!code)
+        code = ze.append_region(stream->list, dst, &box, (uint32_t)region->dst_pitch,
+                                (uint32_t)region->dst_slice, src, &box, (uint32_t)region->src_pitch,
+                                (uint32_t)region->src_slice, NULL, 0, NULL);
+    code = ze_append_end(stream, code);
+    return code ? ze_fail(code, "%zu x %zu x %zu bytes, %p to %p", region->depth, region->height,
+                          region->width, src, dst)
+                : GG_OK;
+}
+
 /* The pattern is read when the call is made: little-endian, so its first bytes are the value's lowest. */
 gg_status ze_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern, uint32_t pattern_size,
                   size_t count)

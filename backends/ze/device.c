@@ -194,6 +194,8 @@ int32_t ze_device_supports(struct gg_device_impl *device, gg_op op)
         return device->tells_free_memory;
     if (op == GG_OP_event_elapsed)
         return properties->timer_hz && properties->timer_bits > 0 && properties->timer_bits <= 64;
+    if (op == GG_OP_copy_region)
+        return ze.append_region != NULL;
     return 1;
 }
 

@@ -76,7 +76,7 @@ void ze_forget(int code, const char *what)
 
 /* NULL stay: device_current (nothing is current in a thread here), device_record (other people's lists
  * are not known), capture_mode and stream_capturing (no graphs), event_native (each record has a ze_event of its own,
- * which soon serves another), write_word. */
+ * which soon serves another), write_word, mem_register (the specification has none). */
 static const struct gg_backend_ops ze_ops = {
     .struct_size = sizeof ze_ops,
     .probe = ze_probe,
@@ -93,6 +93,7 @@ static const struct gg_backend_ops ze_ops = {
     .mem_free = ze_mem_free,
     .pointer_info = ze_pointer_info,
     .copy = ze_copy,
+    .copy_region = ze_copy_region,
     .fill = ze_fill,
     .stream_default = ze_stream_default,
     .stream_create = ze_stream_create,

@@ -203,6 +203,8 @@ gg_status ze_pointer_info(struct gg_device_impl *device, const void *pointer,
 
 gg_status ze_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
                   enum gg_copy_kind kind, int32_t pageable);
+gg_status ze_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                         const struct gg_region *region, enum gg_copy_kind kind);
 gg_status ze_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern, uint32_t pattern_size,
                   size_t count);
 

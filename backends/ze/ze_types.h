@@ -134,6 +134,10 @@ struct ze_queue_desc {
     uint32_t ordinal, index, flags, mode, priority;
 };
 
+struct ze_copy_region {
+    uint32_t x, y, z, width, height, depth; /* depth 0: one slice */
+};
+
 struct ze_pool_desc {
     uint32_t stype;
     const void *next;

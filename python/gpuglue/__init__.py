@@ -51,3 +51,13 @@ _atexit.register(_core._shutdown)
 
 from ._core import *  # noqa: E402,F403
 from ._core import __version__  # noqa: E402,F401
+
+
+def __getattr__(name: str) -> object:
+    """What needs NumPy to be defined is loaded when it is first asked for."""
+    if name in ("concatenate", "stack"):
+        from . import _join
+
+        globals().update(concatenate=_join.concatenate, stack=_join.stack)
+        return globals()[name]
+    raise AttributeError(f"module 'gpuglue' has no attribute {name!r}")

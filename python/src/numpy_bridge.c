@@ -5,6 +5,7 @@
 
 #define NPY_TARGET_VERSION NPY_1_23_API_VERSION
 #define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL py_array_api /* shared with numpy_results.c */
 #include <numpy/arrayobject.h>
 
 _Static_assert(sizeof(npy_intp) == sizeof(Py_ssize_t), "NumPy's sizes are passed on as they are");
@@ -71,6 +72,28 @@ int numpy_is_array(PyObject *object)
     return PyArray_Check(object);
 }
 
+bool numpy_is_scalar(PyObject *object)
+{
+    return PyArray_API && PyArray_CheckScalar(object);
+}
+
+int numpy_refuse_axis(Py_ssize_t axis, int ndim)
+{
+    PyObject *module = PyImport_ImportModule("numpy.exceptions"), *type, *error;
+    if (!module) { /* before NumPy 1.25 */
+        PyErr_Clear();
+        module = PyImport_ImportModule("numpy");
+    }
+    type = module ? PyObject_GetAttrString(module, "AxisError") : NULL;
+    error = type ? PyObject_CallFunction(type, "ni", axis, ndim) : NULL;
+    if (error)
+        PyErr_SetObject(type, error);
+    Py_XDECREF(error);
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return -1;
+}
+
 int numpy_max_dims(void)
 {
     return PyArray_RUNTIME_VERSION >= NPY_2_0_API_VERSION ? 64 : 32;
@@ -90,6 +113,45 @@ void numpy_look(PyObject *object, struct numpy_view *view)
     view->c = PyArray_IS_C_CONTIGUOUS(array);
     view->f = PyArray_IS_F_CONTIGUOUS(array);
     view->writeable = PyArray_ISWRITEABLE(array);
+}
+
+struct numpy_kind numpy_kind_of(PyObject *dtype)
+{
+    const PyArray_Descr *descr = as_descr(dtype);
+    return (struct numpy_kind){.letter = descr->kind,
+                               .itemsize = PyDataType_ELSIZE(descr),
+                               .native = PyArray_ISNBO(descr->byteorder),
+                               .builtin = PyTypeNum_ISUSERDEF(descr->type_num) == 0};
+}
+
+static int plain_number(char letter, Py_ssize_t itemsize)
+{
+    static const struct {
+        char letter;
+        Py_ssize_t itemsize;
+        int number;
+    } plain[] = {{'f', 4, NPY_FLOAT32},   {'f', 8, NPY_FLOAT64},    {'f', 2, NPY_FLOAT16},
+                 {'i', 1, NPY_INT8},      {'i', 2, NPY_INT16},      {'i', 4, NPY_INT32},
+                 {'i', 8, NPY_INT64},     {'u', 1, NPY_UINT8},      {'u', 2, NPY_UINT16},
+                 {'u', 4, NPY_UINT32},    {'u', 8, NPY_UINT64},     {'b', 1, NPY_BOOL},
+                 {'c', 8, NPY_COMPLEX64}, {'c', 16, NPY_COMPLEX128}};
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+        if (plain[i].letter == letter && plain[i].itemsize == itemsize)
+            return plain[i].number;
+    return -1;
+}
+
+PyObject *numpy_plain_dtype(char letter, Py_ssize_t itemsize)
+{
+    const int number = plain_number(letter, itemsize);
+    if (number < 0 || numpy_load())
+        return NULL;
+    return (PyObject *)PyArray_DescrFromType(number);
+}
+
+PyObject *numpy_typestr(PyObject *dtype)
+{
+    return PyObject_GetAttrString(dtype, "str");
 }
 
 Py_ssize_t numpy_itemsize(PyObject *dtype)
@@ -196,6 +258,24 @@ PyObject *numpy_over(PyObject *dtype, int ndim, const Py_ssize_t *shape, bool fo
     return array;
 }
 
+PyObject *numpy_strided(PyObject *dtype, int ndim, const Py_ssize_t *shape,
+                        const Py_ssize_t *strides, void *data, bool writeable, PyObject *base)
+{
+    PyObject *array;
+    Py_INCREF(dtype); /* taken over */
+    array = PyArray_NewFromDescr(&PyArray_Type, as_descr(dtype), ndim, as_dims(shape),
+                                 as_dims(strides), data, writeable ? NPY_ARRAY_WRITEABLE : 0, NULL);
+    if (!array) {
+        Py_DECREF(base);
+        return NULL;
+    }
+    if (PyArray_SetBaseObject(as_array(array), base)) { /* takes over base, also on failure */
+        Py_DECREF(array);
+        return NULL;
+    }
+    return array;
+}
+
 static int order_flags(char order)
 {
     switch (order) {
@@ -217,6 +297,24 @@ static PyObject *make_contiguous(PyObject *array)
     copy = numpy_contiguous(array, false);
     Py_DECREF(array);
     return copy;
+}
+
+PyObject *numpy_packed(PyObject *array)
+{
+    return make_contiguous(array);
+}
+
+PyObject *numpy_any(PyObject *object)
+{
+    PyObject *memoryview, *array;
+    if (numpy_load())
+        return NULL;
+    if (!PyBytes_Check(object))
+        return PyArray_FromAny(object, NULL, 0, 0, NPY_ARRAY_ENSUREARRAY, NULL);
+    memoryview = PyMemoryView_FromObject(object);
+    array = memoryview ? numpy_from_memoryview(memoryview) : NULL;
+    Py_XDECREF(memoryview);
+    return array;
 }
 
 static PyObject *from_any(PyObject *object, PyObject *dtype, int flags)

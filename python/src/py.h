@@ -17,12 +17,14 @@
 
 /* Everything that lives as long as the module. */
 struct py_state {
-    PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type;
+    PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
+        *flags_type;
     PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type;
     /* exceptions; errors.c */
     PyObject *error, *out_of_memory, *invalid_argument, *backend_unavailable, *unsupported,
         *device_error, *device_lost, *fork_error;
     PyObject *no_device_warning;
+    PyObject *interface_keys[7]; /* of __cuda_array_interface__, in cuda_interface.c's order */
     /* the one Python object of each gg_device; device.c */
     struct py_device **devices;
     Py_ssize_t device_count;
@@ -78,9 +80,11 @@ struct py_array {
     size_t nbytes;   /* of the elements */
     int ndim;
     bool c, f;           /* contiguous in C order, in Fortran order */
+    bool readonly;       /* someone else's memory, which is not to be written */
     Py_ssize_t *shape;   /* ndim, then ndim strides in bytes; in few, or allocated */
     Py_ssize_t *strides; /* shape + ndim */
     Py_ssize_t few[8];
+    gg_stream *exposed; /* whose handle was given out last, so that it stays good; or NULL */
     PyObject *weakrefs;
 };
 

@@ -3,6 +3,7 @@
 #define __HIP_PLATFORM_AMD__ 1
 #include <hip/hip_runtime_api.h>
 
+#include "../../backends/hip/hip_types.h"
 #include "prototypes.h"
 
 #include <cstddef>
@@ -77,6 +78,24 @@ static_assert(sizeof(hipPointerAttribute_t) == 32 && offsetof(hipPointerAttribut
               "hipPointerAttribute_t");
 static_assert(sizeof(hipUUID) == 16 && sizeof(hipDevice_t) == sizeof(int), "sizes");
 static_assert(hipStreamCaptureStatusNone == 0, "capture status");
+
+#define PLACE(ours, theirs) \
+    static_assert(offsetof(hip_copy_3d, ours) == offsetof(hipMemcpy3DParms, theirs), #theirs)
+static_assert(sizeof(hip_copy_3d) == sizeof(hipMemcpy3DParms), "hipMemcpy3DParms");
+PLACE(src_array, srcArray);
+PLACE(src_x, srcPos.x);
+PLACE(src.pointer, srcPtr.ptr);
+PLACE(src.pitch, srcPtr.pitch);
+PLACE(src.width, srcPtr.xsize);
+PLACE(src.rows, srcPtr.ysize);
+PLACE(dst_x, dstPos.x);
+PLACE(dst.pointer, dstPtr.ptr);
+PLACE(dst.pitch, dstPtr.pitch);
+PLACE(dst.rows, dstPtr.ysize);
+PLACE(width, extent.width);
+PLACE(height, extent.height);
+PLACE(depth, extent.depth);
+PLACE(kind, kind);
 
 int main()
 {

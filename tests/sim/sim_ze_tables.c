@@ -71,6 +71,7 @@ ze_result_t zeGetCommandListProcAddrTable(ze_api_version_t version,
     table->pfnAppendBarrier = zeCommandListAppendBarrier;
     table->pfnAppendMemoryCopy = zeCommandListAppendMemoryCopy;
     table->pfnAppendMemoryFill = zeCommandListAppendMemoryFill;
+    table->pfnAppendMemoryCopyRegion = zeCommandListAppendMemoryCopyRegion;
     table->pfnAppendSignalEvent = zeCommandListAppendSignalEvent;
     table->pfnAppendWaitOnEvents = zeCommandListAppendWaitOnEvents;
     table->pfnAppendWriteGlobalTimestamp = zeCommandListAppendWriteGlobalTimestamp;

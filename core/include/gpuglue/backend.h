@@ -127,6 +127,17 @@ struct gg_host_api {
 enum gg_borrowed_flag { GG_STREAM_OF_THREAD = 0x100 }; /* an answer of stream_borrow only */
 enum gg_copy_kind { GG_COPY_H2D = 1, GG_COPY_D2H = 2, GG_COPY_D2D = 3 };
 
+/* Rows in slices, in bytes: row y of slice z begins z * slice + y * pitch behind an end's pointer. Each
+ * figure is 1 to INT32_MAX; width <= pitch. With depth 1 the slices are 0; else they are multiples of
+ * their pitch, and pitch * height <= slice. */
+struct gg_region {
+    uint32_t struct_size;
+    uint32_t reserved;
+    size_t width, height, depth; /* bytes of a row, rows of a slice, slices */
+    size_t dst_pitch, dst_slice;
+    size_t src_pitch, src_slice;
+};
+
 /* The slots stand in the order of ops.def, which also says which are required. */
 struct gg_backend_ops {
     uint32_t struct_size; /* sizeof as compiled into the plugin; a shorter table reads as NULL */
@@ -262,6 +273,12 @@ struct gg_backend_ops {
     gg_status (*mem_alloc_async)(struct gg_stream_impl *stream, size_t nbytes, void **out);
     /* Its way back, in the order of the stream; all uses are ordered before. */
     gg_status (*mem_free_async)(struct gg_stream_impl *stream, void *pointer);
+    /* -- boxes -- */
+
+    /* Copy a box of bytes, stream-ordered, as copy does; host memory is page-locked. Without this slot the
+     * core copies row by row. */
+    gg_status (*copy_region)(struct gg_stream_impl *stream, void *dst, const void *src,
+                             const struct gg_region *region, enum gg_copy_kind kind);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

@@ -287,6 +287,22 @@ GG_API gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream);
 /** Wait until no work that gpuglue knows of uses @p memory; looks at the wait hook. */
 GG_API gg_status gg_memory_wait(gg_memory *memory);
 
+/** GG_OK when no work that gpuglue knows of uses @p memory, GG_NOT_READY while some does. Never waits. */
+GG_API gg_status gg_memory_query(gg_memory *memory);
+
+/** Later work of @p stream, of the same backend, waits on the device for all work on @p memory that
+ *  gpuglue knows of: what an operation without a stream does by itself. */
+GG_API gg_status gg_memory_order(gg_memory *memory, gg_stream *stream);
+
+enum gg_pending_flag {
+    GG_PENDING_DEFAULT_TOO = 1
+}; /* the device's default stream is a good answer */
+
+/** One stream behind which all unfinished work on @p memory is, for someone who will wait for it on the
+ *  device: the one that has it, or else one of gpuglue's that was made to wait for all of them. NULL in
+ *  @p out: nothing is pending. Else a reference. Never waits; asks no driver what is done. */
+GG_API gg_status gg_memory_pending(gg_memory *memory, uint32_t flags, gg_stream **out);
+
 /** Memory that was used while a stream was captured into a graph is neither reused nor freed, since
  *  the graph may run again. Say that no such graph will. */
 GG_API void gg_memory_release_captured(gg_memory *memory);
@@ -330,6 +346,11 @@ struct gg_pointer_info {
  *  Errors  GG_ERR_INVALID_ARGUMENT: NULL. */
 GG_API gg_status gg_pointer_query(const void *pointer, gg_device **device,
                                   struct gg_pointer_info *info);
+
+/** Ask the driver of @p device about @p pointer. Set info->struct_size first.
+ *  Errors  GG_ERR_UNSUPPORTED where the backend cannot tell. */
+GG_API gg_status gg_pointer_info(gg_device *device, const void *pointer,
+                                 struct gg_pointer_info *info);
 
 /** What gpuglue keeps of a device's memory. */
 struct gg_memory_stats {
@@ -382,43 +403,8 @@ GG_API gg_status gg_pool_set_limit(gg_device *device, enum gg_memory_kind kind, 
 /** Keep at most @p keep bytes of free blocks (UINT64_MAX: any number); what is more goes back. */
 GG_API gg_status gg_pool_set_keep(gg_device *device, enum gg_memory_kind kind, uint64_t keep);
 
-/* ---- copies and fills ------------------------------------------------------------------------ */
-
-/* One end of a copy: @p memory (device or pinned), or ordinary host memory at @p host. */
-struct gg_end {
-    gg_memory *memory;            /* NULL: host memory */
-    void *host;                   /* the block's first byte, where memory is NULL */
-    size_t offset;                /* bytes into either */
-    void (*release)(void *owner); /* called once when the copy needs the end no more; may be NULL */
-    void *owner;
-};
-
-enum gg_copy_flag {
-    GG_COPY_ASYNC = 1, /* may return before the host side is finished (page-locked ends only) */
-    GG_COPY_REQUIRE_ASYNC = 2 /* refuse (GG_ERR_UNSUPPORTED) where the call would have to wait */
-};
-
-/** Copy @p nbytes from @p src to @p dst.
- *  Stream     NULL: the current stream of the device, made to wait first for unfinished gpuglue work
- *             on either end. Given: nothing is inserted.
- *             Between two devices the copy goes through the host, on a stream of each: @p stream
- *             may be of either and then stands for that device's current one; the other end is
- *             as with NULL.
- *  Returns    when the host side is finished (source read, destination written), or with
- *             GG_COPY_ASYNC when queued; between two devices always when all is finished. Up to
- *             64 KiB from pageable memory is queued in any case: its bytes were copied into pinned
- *             memory of ours.
- *  Ownership  each end's release is called exactly once, also on failure; both memories are kept
- *             until the work has run.
- *  Errors     GG_ERR_INVALID_ARGUMENT (past an end, overlapping), GG_ERR_UNSUPPORTED,
- *             GG_ERR_INTERRUPTED (the wait hook said so; queued work goes on). */
-GG_API gg_status gg_copy(const struct gg_end *dst, const struct gg_end *src, size_t nbytes,
-                         gg_stream *stream, uint32_t flags);
-
-/** Write @p count copies of the @p pattern_size bytes (1 to 65536) at @p pattern, from @p offset on.
- *  The pattern is read before the call returns. Stream as for gg_copy. */
-GG_API gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t pattern_size,
-                         size_t count, gg_stream *stream);
+/* Copies, fills, and memory for what is copied to the host. */
+#include "copies.h"
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
