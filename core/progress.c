@@ -21,9 +21,7 @@ bool ggi_stream_capturing(gg_stream *stream)
     int32_t capturing = 0;
     if (!device->ops->stream_capturing)
         return false;
-    ggi_quiet(1);
     gg_status status = device->ops->stream_capturing(stream->impl, &capturing);
-    ggi_quiet(-1);
     return status == GG_ERR_UNSUPPORTED ? stream->is_default : !status && capturing;
 }
 

@@ -178,7 +178,8 @@ def test_a_forked_child_is_told_so():
         "import os, sys\nassert hip()['status'] == 'available'\nsys.stdout.flush()\n"
         "if not os.fork():\n    print(hip()['status'], flush=True)\n    os._exit(0)\nos.wait()"
     )
-    assert run(code, GPUGLUE_HIP_LIBRARY=sim()) == "forked"
+    arguments = ("-W", "ignore::DeprecationWarning")  # of a fork with threads, from Python 3.12 on
+    assert run(code, arguments=arguments, GPUGLUE_HIP_LIBRARY=sim()) == "forked"
 
 
 def test_a_runtime_that_hangs_or_crashes_is_a_line_of_the_isolated_answer():
