@@ -16,7 +16,7 @@ static int module_exec(PyObject *module)
 {
     static int (*const parts[])(PyObject *, struct py_state *) = {
         py_errors_add, py_reports_add, py_registry_add, py_device_add, py_stream_add, py_event_add,
-        py_timer_add,  py_current_add, py_memory_add,   py_copy_add,   py_array_add,
+        py_timer_add,  py_current_add, py_memory_add,   py_copy_add,   py_array_add,  py_kernel_add,
     };
     struct py_state *state = PyModule_GetState(module);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -34,6 +34,9 @@ static const size_t held[] = {
     offsetof(struct py_state, timer_type),
     offsetof(struct py_state, buffer_type),
     offsetof(struct py_state, array_type),
+    offsetof(struct py_state, module_type),
+    offsetof(struct py_state, kernel_type),
+    offsetof(struct py_state, raw_type),
     offsetof(struct py_state, backend_info_type),
     offsetof(struct py_state, memory_info_type),
     offsetof(struct py_state, error),

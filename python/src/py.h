@@ -17,7 +17,8 @@
 
 /* Everything that lives as long as the module. */
 struct py_state {
-    PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type;
+    PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
+        *module_type, *kernel_type, *raw_type;
     PyTypeObject *backend_info_type, *memory_info_type;
     /* exceptions; errors.c */
     PyObject *error, *out_of_memory, *invalid_argument, *backend_unavailable, *unsupported,
@@ -166,6 +167,9 @@ bool py_stopping(void);
 int py_memory_add(PyObject *module, struct py_state *state); /* Buffer, alloc, alloc_pinned, … */
 int py_copy_add(PyObject *module, struct py_state *state);   /* copy, fill */
 int py_array_add(PyObject *module, struct py_state *state);  /* GPUArray, to_gpu, empty, … */
+int py_kernel_add(PyObject *module, struct py_state *state); /* Module, Kernel, raw */
+/* An array of another library as one of ours, over the same memory; TypeError where that cannot be. */
+PyObject *py_foreign_array(struct py_state *state, PyObject *object, gg_device *device);
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
 
 /* ---- shared argument parsing: arguments.c ------------------------------------------------------------- */
