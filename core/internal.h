@@ -352,6 +352,7 @@ struct gg_kernel {
     int32_t parameter_count; /* -1: not known */
     struct gg_parameter *parameters;
     uint32_t max_grid[3], max_block[3], max_threads; /* UINT32_MAX: not known */
+    bool cooperative;                                /* the device runs such launches */
     _Atomic(uint32_t) shared_allowed; /* bytes of dynamic shared memory that need no further call */
     uint32_t shared_most;             /* the opt-in limit less what the kernel declares itself */
 };

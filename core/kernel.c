@@ -133,6 +133,8 @@ static void find_limits(gg_kernel *kernel)
     const int64_t threads = number_of(kernel, GG_KERNEL_MAX_THREADS_PER_BLOCK, device_threads);
     kernel->max_threads =
         threads > 0 && threads < device_threads ? (uint32_t)threads : device_threads;
+    const uint32_t cooperative = limit_of(device, GG_ATTR_COOPERATIVE_LAUNCH);
+    kernel->cooperative = cooperative && cooperative != UINT32_MAX;
     const uint32_t usual = limit_of(device, GG_ATTR_SHARED_MEMORY_PER_BLOCK);
     const uint32_t optin = limit_of(device, GG_ATTR_SHARED_MEMORY_OPTIN);
     const uint32_t most = optin == UINT32_MAX || optin < usual ? usual : optin;

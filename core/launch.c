@@ -96,6 +96,10 @@ static gg_status check(gg_kernel *kernel, const struct gg_launch *launch)
     if (launch->flags & ~(uint32_t)GG_LAUNCH_COOPERATIVE)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "launch flags 0x%x hold an unknown bit",
                         launch->flags);
+    if (launch->flags && !kernel->cooperative)
+        return ggi_fail(GG_ERR_UNSUPPORTED, "%.100s: %s:%d runs no cooperative launches",
+                        kernel->name, kernel->module->device->backend->name,
+                        (int)kernel->module->device->ordinal);
     status = check_shape(kernel, launch);
     if (!status)
         status = check_arguments(kernel, launch);

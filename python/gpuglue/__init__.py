@@ -51,3 +51,12 @@ _atexit.register(_core._shutdown)
 
 from ._core import *  # noqa: E402,F403
 from ._core import __version__  # noqa: E402,F401
+
+
+def __getattr__(name: str) -> object:
+    """The compilers are looked for by those who compile."""
+    if name in ("compile", "CompileError", "Image"):
+        from . import _compile
+
+        return getattr(_compile, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

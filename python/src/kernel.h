@@ -6,6 +6,7 @@
 
 struct py_module {
     PyObject_HEAD gg_module *module; /* NULL: closed */
+    PyObject *names;                 /* {expression: name} of a compiled image, or NULL */
     PyObject *weakrefs;
 };
 

@@ -118,8 +118,22 @@ static PyObject *load(struct py_state *state, gg_device *device, PyObject *bytes
         return NULL;
     }
     self->module = module;
+    self->names = NULL;
     self->weakrefs = NULL;
     return (PyObject *)self;
+}
+
+/* Image.names, if there are any. */
+static int take_names(PyObject *self, PyObject *image)
+{
+    PyObject *names;
+    const int found = py_optional_attribute(image, "names", &names);
+    if (found < 1)
+        return found;
+    if (PyDict_Check(names) && PyDict_Size(names))
+        as_module(self)->names = Py_NewRef(names);
+    Py_DECREF(names);
+    return 0;
 }
 
 static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -134,6 +148,8 @@ static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     PyObject *bytes = image_bytes(image);
     PyObject *self = bytes ? load(state, device, bytes) : NULL;
     Py_XDECREF(bytes);
+    if (self && take_names(self, image))
+        Py_CLEAR(self);
     return self;
 }
 
@@ -143,6 +159,7 @@ static void module_dealloc(PyObject *self)
     if (as_module(self)->weakrefs)
         PyObject_ClearWeakRefs(self);
     gg_module_release(as_module(self)->module);
+    Py_XDECREF(as_module(self)->names);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -157,6 +174,9 @@ static PyObject *module_item(PyObject *self, PyObject *key)
         PyErr_Format(PyExc_TypeError, "the name of a kernel is a str, got %R", Py_TYPE(key));
         return NULL;
     }
+    PyObject *lowered = as_module(self)->names ? PyDict_GetItem(as_module(self)->names, key) : NULL;
+    if (lowered && PyUnicode_Check(lowered))
+        key = lowered;
     const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
     if (!name)
         return NULL;

@@ -263,6 +263,7 @@ static void a_variable_is_memory_that_kernels_read(void **state)
     pass(&call, &pointer, sizeof pointer);
     pass(&call, &count, sizeof count);
     assert_int_equal(gg_kernel_launch(kernel, &call.launch, NULL), GG_OK);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
     read_back(f, memory, got, sizeof got);
     for (size_t i = 0; i < 8; i++)
         assert_int_equal(got[i], values[i & 3]);

@@ -32,7 +32,9 @@ enum sim_error {
     SIM_CAPTURE_IMPLICIT = -20,
     SIM_CAPTURED_EVENT = -21,
     SIM_CAPTURE_WRONG_THREAD = -22,
-    SIM_NO_DEVICE = -23
+    SIM_NO_DEVICE = -23,
+    SIM_NOT_FOUND = -24,
+    SIM_INVALID_IMAGE = -25
 };
 
 enum { SIM_MAX_DEVICES = 16, SIM_ALIGNMENT = 512 };
@@ -51,7 +53,8 @@ struct sim_table {
     struct sim_slot *free;
 };
 
-extern struct sim_table sim_contexts, sim_queues, sim_events, sim_pools, sim_graphs, sim_execs;
+extern struct sim_table sim_contexts, sim_queues, sim_events, sim_pools, sim_graphs, sim_execs,
+    sim_modules, sim_functions;
 
 void *sim_table_take(struct sim_table *table); /* zeroed; newest freed handle first */
 void *sim_table_find(struct sim_table *table, const void *handle); /* NULL unless alive */
@@ -343,6 +346,52 @@ void sim_flag_reset(struct sim_event *event);
 int sim_flag_query(struct sim_event *event);
 int sim_flag_wait(struct sim_event *event, uint64_t timeout_ns);
 void sim_flag_destroy(struct sim_event *event);
+
+/* ---- sim_module.c: modules and launches; sim_kernels.c: what stands for kernels */
+
+enum { SIM_MAX_THREADS = 1024, SIM_MAX_SHARED = 232448, SIM_MAX_ARGUMENTS = 8 };
+
+struct sim_launch;
+
+struct sim_kernel {
+    const char *name;
+    unsigned count, sizes[SIM_MAX_ARGUMENTS];    /* bytes of each argument; 16 at most */
+    int (*run)(const struct sim_launch *launch); /* without the lock */
+};
+
+struct sim_module {
+    struct sim_slot slot;
+    struct sim_context *context;
+    char *image;
+    size_t size;
+    uint64_t variable; /* device memory, once it was asked for */
+};
+
+struct sim_function {
+    struct sim_slot slot;
+    struct sim_module *module;
+    char *name;
+    const struct sim_kernel *kernel; /* NULL: launches are recorded and do nothing */
+};
+
+struct sim_launch {
+    unsigned grid[3], block[3], shared;
+    const struct sim_kernel *kernel;
+    struct sim_context *context;
+    uint64_t variable;
+    bool kept;
+    struct sim_launch *next;
+    _Alignas(16) unsigned char values[SIM_MAX_ARGUMENTS][16];
+};
+
+const struct sim_kernel *sim_kernel_find(const char *name);
+int sim_module_load(struct sim_context *context, const void *image, size_t size,
+                    struct sim_module **out);
+void sim_module_unload(struct sim_module *module); /* waits for the context's work */
+int sim_module_function(struct sim_module *module, const char *name, struct sim_function **out);
+int sim_module_global(struct sim_module *module, const char *name, uint64_t *address, size_t *size);
+int sim_module_launch(struct sim_queue *queue, const struct sim_function *function,
+                      const struct sim_launch *shape, void **arguments);
 
 /* ---- sim_capture.c */
 
