@@ -105,6 +105,8 @@ def spirv():
     functions = {name: out.id() for name in KERNELS}
     for name, function in functions.items():
         out.op(15, 6, function, *text(name))
+    for name in VARIABLES:
+        out.op(5, out.id(), *text(name))  # OpName
     void, types = out.id(), {}
     out.op(19, void)
     for name, size in (I8, U16, I32, I64):

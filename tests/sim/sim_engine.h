@@ -372,6 +372,9 @@ struct sim_function {
     struct sim_module *module;
     char *name;
     const struct sim_kernel *kernel; /* NULL: launches are recorded and do nothing */
+    /* Where group size and arguments are set before: */
+    unsigned block[3];
+    _Alignas(16) unsigned char values[SIM_MAX_ARGUMENTS][16];
 };
 
 struct sim_launch {
@@ -390,6 +393,9 @@ int sim_module_load(struct sim_context *context, const void *image, size_t size,
 void sim_module_unload(struct sim_module *module); /* waits for the context's work */
 int sim_module_function(struct sim_module *module, const char *name, struct sim_function **out);
 int sim_module_global(struct sim_module *module, const char *name, uint64_t *address, size_t *size);
+/* The work of a launch, with its arguments' values. */
+int sim_module_prepare(struct sim_queue *queue, const struct sim_function *function,
+                       const struct sim_launch *shape, void **arguments, struct sim_work *work);
 int sim_module_launch(struct sim_queue *queue, const struct sim_function *function,
                       const struct sim_launch *shape, void **arguments);
 

@@ -141,14 +141,12 @@ static void run(void *data)
 /* What a graph holds may run again. */
 static struct sim_launch *kept;
 
-int sim_module_launch(struct sim_queue *queue, const struct sim_function *function,
-                      const struct sim_launch *shape, void **arguments)
+int sim_module_prepare(struct sim_queue *queue, const struct sim_function *function,
+                       const struct sim_launch *shape, void **arguments, struct sim_work *work)
 {
-    struct sim_work work = {.kind = SIM_HOST, .host = {.run = run}};
     struct sim_launch *launch;
     const uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
     const uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
-    int status;
     if (!threads || threads > SIM_MAX_THREADS || !blocks || shape->shared > SIM_MAX_SHARED)
         return SIM_INVALID;
     launch = calloc(1, sizeof *launch);
@@ -166,9 +164,19 @@ int sim_module_launch(struct sim_queue *queue, const struct sim_function *functi
         launch->next = kept;
         kept = launch;
     }
-    work.host.data = launch;
+    *work = (struct sim_work){.kind = SIM_HOST, .host = {.run = run, .data = launch}};
+    return SIM_OK;
+}
+
+int sim_module_launch(struct sim_queue *queue, const struct sim_function *function,
+                      const struct sim_launch *shape, void **arguments)
+{
+    struct sim_work work;
+    int status = sim_module_prepare(queue, function, shape, arguments, &work);
+    if (status)
+        return status;
     status = sim_queue_submit(queue, &work);
-    if (status && !launch->kept)
-        free(launch);
+    if (status && !queue->capture)
+        free(work.host.data);
     return status;
 }
