@@ -344,7 +344,7 @@ static PyMethodDef functions[] = {
 
 int py_kernel_add(PyObject *module, struct py_state *state)
 {
-    if (PyModule_AddFunctions(module, functions))
+    if (PyModule_AddFunctions(module, functions) || PyModule_AddFunctions(module, py_raw_functions))
         return -1;
     if (py_type_add(module, &spec, &state->module_type) ||
         py_type_add(module, &py_kernel_spec, &state->kernel_type))

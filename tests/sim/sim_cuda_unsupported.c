@@ -310,3 +310,9 @@ CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResou
 {
     return unsupported("cuCtxGetDevResource");
 }
+
+/* Tables of private functions, which NVRTC asks for. */
+CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
+{
+    return unsupported("cuGetExportTable");
+}
