@@ -1,5 +1,5 @@
 /* kernel.c: kernels of a module: found by name, with what image and driver tell of them. */
-#include "internal.h"
+#include "module.h"
 #include "text.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* launch.c: a kernel is started: all that can be checked is checked first, so that a wrong launch is an
  * error with a name and not a device that is lost. */
-#include "internal.h"
+#include "module.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* module.c: device code on a device: loaded, asked for its variables, unloaded when nothing runs it. */
-#include "internal.h"
+#include "module.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -62,6 +62,9 @@ struct py_raw {
 
 /* kernel.c */
 extern PyType_Spec py_kernel_spec;
+/* kernel_call.c: with the arguments as vectorcall gives them, and as a tuple and a dict */
+PyObject *py_kernel_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+PyObject *py_kernel_call_tuple(PyObject *object, PyObject *args, PyObject *kwargs);
 PyObject *py_parameters(const struct gg_parameter *parameters, int32_t count);
 PyObject *py_kernel_wrap(struct py_state *state, gg_kernel *kernel, PyObject *module);
 /* raw_bytes.c */

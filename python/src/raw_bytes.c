@@ -75,8 +75,8 @@ static PyObject *fill_bytes(PyObject *module, PyObject *args)
     Py_buffer pattern;
     Py_ssize_t offset, count;
     gg_stream *stream = NULL;
-    if (!PyArg_ParseTuple(args, "O!ny*nO:_fill_bytes", state->buffer_type, &buffer, &offset, &pattern,
-                          &count, &stream_object))
+    if (!PyArg_ParseTuple(args, "O!ny*nO:_fill_bytes", state->buffer_type, &buffer, &offset,
+                          &pattern, &count, &stream_object))
         return NULL;
     gg_memory *memory = py_buffer_memory(buffer);
     gg_status status = GG_ERR_INVALID_ARGUMENT;
@@ -121,10 +121,37 @@ static PyObject *wrap_pointer(PyObject *module, PyObject *args)
     return py_buffer_wrap(state, memory);
 }
 
+/* By gpuglue.asarray, which takes memory over where it lies on the device. */
+PyObject *py_foreign_array(struct py_state *state, PyObject *object, gg_device *device)
+{
+    PyObject *core = PyImport_ImportModule("gpuglue"), *result = NULL;
+    PyObject *asarray = core ? PyObject_GetAttrString(core, "asarray") : NULL;
+    PyObject *place = asarray ? py_device_wrap(state, device) : NULL;
+    PyObject *arguments = place ? Py_BuildValue("(OO)", object, place) : NULL;
+    if (!asarray && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError,
+                     "arrays of other libraries (%R) are not taken yet: pass a GPUArray",
+                     Py_TYPE(object));
+    }
+    if (arguments)
+        result = PyObject_CallObject(asarray, arguments);
+    if (result && !PyObject_TypeCheck(result, state->array_type)) {
+        PyErr_Format(PyExc_TypeError, "gpuglue.asarray made a %R", Py_TYPE(result));
+        Py_CLEAR(result);
+    }
+    Py_XDECREF(arguments);
+    Py_XDECREF(place);
+    Py_XDECREF(asarray);
+    Py_XDECREF(core);
+    return result;
+}
+
 PyMethodDef py_raw_functions[] = {
     {"_copy_bytes", PY_METHOD(copy_bytes), METH_FASTCALL,
      "_copy_bytes(dst, dst_offset, src, src_offset, nbytes, stream, asynchronous, /)"},
-    {"_fill_bytes", fill_bytes, METH_VARARGS, "_fill_bytes(buffer, offset, pattern, count, stream, /)"},
+    {"_fill_bytes", fill_bytes, METH_VARARGS,
+     "_fill_bytes(buffer, offset, pattern, count, stream, /)"},
     {"_wrap_pointer", wrap_pointer, METH_VARARGS,
      "_wrap_pointer(pointer, nbytes, device, owner, /)\n--\n\nA Buffer that keeps the owner."},
     {NULL, NULL, 0, NULL},

@@ -1,5 +1,6 @@
 /* HIP face: modules, functions and launches; see sim_module.c for what a launch does here. */
 #include "sim_hip.h"
+#include "sim_module.h"
 
 #include <string.h>
 

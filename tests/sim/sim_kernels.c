@@ -1,5 +1,5 @@
 /* Host functions that stand for kernels, by name: those of tests/images/kernels.cu. */
-#include "sim_engine.h"
+#include "sim_module.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Modules: no device code runs here. A module is an image in which the kernels' names are found, whatever
  * its format; a launch is recorded, and a host function of the same name, if there is one in
  * sim_kernels.c, does a kernel's work when its turn comes. */
-#include "sim_engine.h"
+#include "sim_module.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Level Zero face: immediate command lists, in order only with the flag of API 1.7. */
 #include "sim_ze.h"
+#include "sim_module.h"
 
 enum { MOST_WAITS = 16 };
 

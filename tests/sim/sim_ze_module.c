@@ -1,5 +1,6 @@
 /* Level Zero face: modules and kernels; see sim_module.c for what a launch does here. */
 #include "sim_ze.h"
+#include "sim_module.h"
 
 #include <string.h>
 
