@@ -54,9 +54,22 @@ static bool write_all(int file, const char *bytes, size_t nbytes)
     return true;
 }
 
+/* The loader knows a library by its path, and a library that cannot be unloaded (with symbols that are unique
+ * in the process) stays when its file's number serves another. So no path is used twice: a serial number
+ * is written into it, a step that leads nowhere for each bit. */
+static void unique_path(int file, char *out, size_t size)
+{
+    static atomic_uint last;
+    unsigned serial = atomic_fetch_add(&last, 1) + 1;
+    size_t used = (size_t)snprintf(out, size, "/proc/self/fd");
+    for (; serial; serial >>= 1)
+        used += (size_t)snprintf(out + used, size - used, serial & 1 ? "//." : "/.");
+    snprintf(out + used, size - used, "/%d", file);
+}
+
 static gg_status open_object(struct gg_module_impl *module, const void *bytes, size_t nbytes)
 {
-    char path[64];
+    char path[256];
     module->file = memfd_create("gpuglue-module", MFD_CLOEXEC);
     if (module->file < 0)
         return host_api->fail(GG_ERR_DEVICE, NULL, "no file in memory for the image: %s",
@@ -64,7 +77,7 @@ static gg_status open_object(struct gg_module_impl *module, const void *bytes, s
     if (!write_all(module->file, bytes, nbytes))
         return host_api->fail(GG_ERR_OUT_OF_MEMORY, NULL, "no memory for an image of %zu bytes",
                               nbytes);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", module->file);
+    unique_path(module->file, path, sizeof path);
     module->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module->handle)
         return host_api->fail(GG_ERR_INVALID_ARGUMENT, NULL, "the shared object: %s", dlerror());

@@ -175,7 +175,8 @@ def compile_source(source, options, names):
     wanted = {name: expression for expression, name in kernels(text).items()}
     wanted.update({name: name for name in names})
     text = dynamic_shared(text) + '\n# 1 "gpuglue"\n' + table(wanted) + "\n"
-    quiet = ["-Wno-attributes", "-Wno-unused"]
+    # Symbols that are unique in the process would tie one image's kernels to another's.
+    quiet = ["-Wno-attributes", "-Wno-unused", *(["-fno-gnu-unique"] if "clang" not in compiler else [])]
     image, more = _run([*common, *quiet, "-shared", "-fPIC", "-fno-lto", "-x", "c++-cpp-output"],
                        text.encode(errors="surrogateescape"))
     return image, log + more, {name: name for name in names}

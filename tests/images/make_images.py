@@ -4,6 +4,8 @@ A code object with its metadata note, and SPIR-V. They hold names and signatures
 drivers take them, and have functions that stand for the kernels. What a kernel is, kernels.cu says.
 """
 
+import base64
+import gzip
 import struct
 import sys
 from pathlib import Path
@@ -143,6 +145,9 @@ def main():
         (out / f"kernels.{target}.co").write_bytes(code_object(target))
     (out / "kernels.bundle").write_bytes(bundle(["gfx90a", "gfx942"]))
     (out / "kernels.spv").write_bytes(spirv())
+    for name in ("kernels.sm90.cubin", "kernels.fatbin"):  # what nvcc 13 makes of kernels.cu, compressed, as text
+        packed = (Path(__file__).parent / f"{name}.gz.b64").read_bytes()
+        (out / name).write_bytes(gzip.decompress(base64.b64decode(packed)))
     (out / "kernels.ptx").write_bytes((Path(__file__).parent / "kernels.ptx").read_bytes())
     if len(sys.argv) > 2:  # meson's stamp
         Path(sys.argv[2]).write_text("made\n")

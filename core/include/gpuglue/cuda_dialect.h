@@ -31,7 +31,7 @@
 namespace gg_host
 {
 /* Which thread runs: set when it begins, and again after each barrier. */
-inline thread_local const gg_host_thread *current;
+__attribute__((__visibility__("hidden"))) inline thread_local const gg_host_thread *current;
 
 inline void barrier()
 {
@@ -47,6 +47,9 @@ template <class T> struct dynamic_shared {
     T &operator[](long i) const { return static_cast<T *>(current->shared)[i]; }
 };
 
+/* Each shared object has its own: two may have kernels of one name that differ in their parameters. */
+namespace
+{
 template <class T> constexpr std::uint32_t kind_of()
 {
     if (std::is_pointer_v<T>)
@@ -102,6 +105,7 @@ template <auto function> constexpr gg_host_kernel describe(const char *name)
                           0,
                           0};
 }
+} // namespace
 } // namespace gg_host
 
 /* ---- types ---- */
