@@ -202,9 +202,12 @@ class GPUArray:
         return new
 
     def __getitem__(self, index):
-        if isinstance(index, GPUArray) or builtins.any(isinstance(i, (list, np.ndarray)) for i in np_tuple(index)):
+        index = np_tuple(index)
+        if builtins.any(isinstance(i, (list, np.ndarray, GPUArray)) for i in index):
             raise NotImplementedError("indexing by an array: gpuglue's gpuarray does basic indexing only")
-        return self._view(self._layout[index if index != () else ...] if self.ndim else self._layout[...])
+        if not builtins.any(i is Ellipsis for i in index):
+            index += (Ellipsis,)  # a view also where all axes are gone: nothing is read
+        return self._view(self._layout[index])
 
     def __setitem__(self, index, value):
         part = self[index]
