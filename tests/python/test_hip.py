@@ -7,7 +7,7 @@ import pathlib
 import shutil
 
 import pytest
-from conftest import BUILT, built, run_python, simulated, succeeds
+from conftest import BUILT, nodes, run_python, simulated, succeeds
 
 pytestmark = pytest.mark.skipif(os.environ.get("GPUGLUE_BACKEND") != "hip", reason="runs with the suite on hip")
 
@@ -26,12 +26,6 @@ PRINT = ASK + "print(json.dumps(hip()))"
 
 def sim(version="7"):
     return simulated(f"hip-sim-{version}") if version != "7" else simulated("hip-sim")
-
-
-def nodes(what):
-    """The environment in which /dev is so."""
-    preload = [os.environ.get("LD_PRELOAD", ""), str(built("GPUGLUE_TEST_NODES_LIBRARY", "libnodes.so"))]
-    return {"LD_PRELOAD": " ".join(filter(None, preload)), "GPUGLUE_TEST_NODES": what}
 
 
 def run(code=PRINT, where=KFD, **environment):
