@@ -152,10 +152,61 @@ static int cuda_copy_region(void *dst, const void *src, const struct gg_region *
     return cuda.copy_3d ? cuda.copy_3d(&copy, stream) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* ---- kernels ------------------------------------------------------------------------------------- */
+
+static int cuda_allow_shared(void *function, int nbytes)
+{
+    return cuda.function_set_attribute
+               ? cuda.function_set_attribute(
+                     function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
+               : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int cuda_suggest(void *function, size_t shared, int limit, int *blocks, int *threads)
+{
+    return cuda.function_suggest
+               ? cuda.function_suggest(blocks, threads, function, NULL, shared, limit)
+               : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int cuda_parameter(void *function, size_t index, size_t *offset, size_t *size)
+{
+    return cuda.function_parameter ? cuda.function_parameter(function, index, offset, size)
+                                   : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int cuda_names(void *module, void (*each)(void *user, const char *name), void *user)
+{
+    void *functions[64];
+    unsigned count = 0;
+    const char *name = NULL;
+    if (!cuda.module_function_count || !cuda.module_functions || !cuda.function_name)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    int code = cuda.module_function_count(&count, module);
+    if (count > sizeof functions / sizeof functions[0])
+        count = sizeof functions / sizeof functions[0];
+    if (!code && count)
+        code = cuda.module_functions(functions, count, module);
+    for (unsigned i = 0; i < count && !code; i++) {
+        code = cuda.function_name(&name, functions[i]);
+        if (!code)
+            each(user, name);
+    }
+    return code;
+}
+
 static bool cuda_supports(gg_op op)
 {
     if (op == GG_OP_copy_region)
         return cuda.copy_3d != NULL;
+    if (op == GG_OP_kernel_parameter)
+        return cuda.function_parameter != NULL;
+    if (op == GG_OP_kernel_suggest)
+        return cuda.function_suggest != NULL;
+    if (op == GG_OP_kernel_allow_shared)
+        return cuda.function_set_attribute != NULL;
+    if (op == GG_OP_module_names)
+        return cuda.module_functions && cuda.module_function_count && cuda.function_name;
     if (op == GG_OP_device_record)
         return cuda.context_record != NULL;
     return op != GG_OP_pointer_info || cuda.pointer_attributes != NULL;
@@ -199,6 +250,8 @@ static const int attributes[GG_ATTR_COUNT] = {
     [GG_ATTR_ASYNC_ENGINES] = CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT,
     [GG_ATTR_MANAGED_MEMORY] = CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
     [GG_ATTR_CONCURRENT_KERNELS] = CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS,
+    [GG_ATTR_SHARED_MEMORY_OPTIN] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+    [GG_ATTR_COOPERATIVE_LAUNCH] = CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
 };
 
 /* The driver has one name everywhere. The folders are those that loaders are often not told of: WSL,
@@ -258,6 +311,11 @@ const struct twin twin = {
     .context_record = cuda_context_record,
     .pointer_info = cuda_pointer_info,
     .copy_region = cuda_copy_region,
+    .allow_shared = cuda_allow_shared,
+    .suggest = cuda_suggest,
+    .parameter = cuda_parameter,
+    .names = cuda_names,
+    .not_found = CUDA_ERROR_NOT_FOUND,
     .supports = cuda_supports,
 };
 

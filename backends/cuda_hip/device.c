@@ -161,6 +161,13 @@ static const struct {
     {GG_OP_mem_advise, offsetof(struct twin_driver, advise)},
     {GG_OP_mem_alloc_async, offsetof(struct twin_driver, alloc_async)},
     {GG_OP_mem_free_async, offsetof(struct twin_driver, free_async)},
+    {GG_OP_module_load, offsetof(struct twin_driver, module_load)},
+    {GG_OP_module_unload, offsetof(struct twin_driver, module_unload)},
+    {GG_OP_module_global, offsetof(struct twin_driver, module_global)},
+    {GG_OP_module_kernel, offsetof(struct twin_driver, module_function)},
+    {GG_OP_kernel_attribute, offsetof(struct twin_driver, function_attribute)},
+    {GG_OP_kernel_occupancy, offsetof(struct twin_driver, function_occupancy)},
+    {GG_OP_kernel_launch, offsetof(struct twin_driver, launch)},
 };
 
 int32_t twin_device_supports(struct gg_device_impl *device, gg_op op)

@@ -108,6 +108,13 @@ struct twin {
     /* Where a failed call leaves its code in the thread, for whoever asks next for the last error: take
      * it away, other code must not stumble on a failure or a "not ready" of ours. NULL: none is left. */
     void (*clear_error)(void);
+    /* Of a kernel's function. NULL: the vendor has nothing like it, or not_supported is answered where a
+     * driver is too old. parameter answers invalid_value behind the last. */
+    int (*allow_shared)(void *function, int nbytes);
+    int (*suggest)(void *function, size_t shared, int limit, int *blocks, int *threads);
+    int (*parameter)(void *function, size_t index, size_t *offset, size_t *size);
+    int (*names)(void *module, void (*each)(void *user, const char *name), void *user);
+    int not_found; /* the code for a name that a module does not have */
     /* Whether an optional operation made of these functions has what it needs. */
     bool (*supports)(gg_op op);
 };
@@ -127,6 +134,21 @@ struct gg_event_impl {
     void *native;
     struct gg_device_impl *device;
     bool owned, blocking;
+};
+
+/* Kernels live in their module's list, so that the same name is asked for once. */
+struct gg_kernel_impl {
+    struct gg_kernel_impl *next;
+    struct gg_module_impl *module;
+    void *function;
+    char name[];
+};
+
+struct gg_module_impl {
+    void *native;
+    struct gg_device_impl *device;
+    pthread_mutex_t lock; /* kernels */
+    struct gg_kernel_impl *kernels;
 };
 
 struct gg_device_impl {
@@ -286,5 +308,29 @@ gg_status twin_event_query(struct gg_event_impl *event);
 gg_status twin_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
 gg_status twin_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
                              double *milliseconds);
+
+gg_status twin_module_load(struct gg_device_impl *device, const struct gg_image *image,
+                           const void *bytes, size_t nbytes, struct gg_module_impl **out);
+void twin_module_unload(struct gg_module_impl *module);
+gg_status twin_module_global(struct gg_module_impl *module, const char *name, void **pointer,
+                             size_t *nbytes);
+gg_status twin_module_kernel(struct gg_module_impl *module, const char *name,
+                             struct gg_kernel_impl **out);
+gg_status twin_module_names(struct gg_module_impl *module,
+                            void (*each)(void *user, const char *name), void *user);
+gg_status twin_kernel_parameter(struct gg_kernel_impl *kernel, uint32_t index,
+                                struct gg_parameter *parameter);
+gg_status twin_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
+                                int64_t *value);
+gg_status twin_kernel_occupancy(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
+                                int32_t *blocks);
+gg_status twin_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
+                              uint32_t *threads, uint32_t *blocks);
+gg_status twin_kernel_allow_shared(struct gg_kernel_impl *kernel, uint32_t shared);
+gg_status twin_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
+                             const struct gg_launch *launch);
+
+/* fits.c: GG_OK where the device takes an image; else the refusal, naming both. */
+gg_status twin_image_fits(struct gg_device_impl *device, const struct gg_image *image);
 
 #endif

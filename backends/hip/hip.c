@@ -240,8 +240,18 @@ static void hip_clear_error(void)
         hip.last_error();
 }
 
+static int hip_suggest(void *function, size_t shared, int limit, int *blocks, int *threads)
+{
+    return hip.function_suggest ? hip.function_suggest(blocks, threads, function, shared, limit)
+                                : hipErrorNotSupported;
+}
+
 static bool hip_supports(gg_op op)
 {
+    if (op == GG_OP_kernel_parameter || op == GG_OP_kernel_allow_shared || op == GG_OP_module_names)
+        return false; /* the image tells; there is no further memory to be had */
+    if (op == GG_OP_kernel_suggest)
+        return hip.function_suggest != NULL;
     if (op == GG_OP_device_record)
         return false;
     if (op == GG_OP_copy_region)
@@ -289,6 +299,8 @@ static const int attributes[GG_ATTR_COUNT] = {
     [GG_ATTR_ASYNC_ENGINES] = hipDeviceAttributeAsyncEngineCount,
     [GG_ATTR_MANAGED_MEMORY] = hipDeviceAttributeManagedMemory,
     [GG_ATTR_CONCURRENT_KERNELS] = hipDeviceAttributeConcurrentKernels,
+    [GG_ATTR_SHARED_MEMORY_OPTIN] = -1,
+    [GG_ATTR_COOPERATIVE_LAUNCH] = hipDeviceAttributeCooperativeLaunch,
 };
 
 /* The directories handed in come first: torch's and AMD's wheels bring a copy of their own, and two in
@@ -351,6 +363,8 @@ const struct twin twin = {
     .copy_region = hip_copy_region,
     .host_func = hip_host_func,
     .clear_error = hip_clear_error,
+    .suggest = hip_suggest,
+    .not_found = hipErrorNotFound,
     .supports = hip_supports,
 };
 

@@ -7,7 +7,8 @@
 
 const struct gg_host_api *host_api;
 
-/* capture_mode and stream_capturing stay NULL: there are no graphs here. device_supports too: all
+/* capture_mode and stream_capturing stay NULL: there are no graphs here. kernel_allow_shared too: no
+ * block gets more shared memory than others. device_supports too: all
  * that the table has works. */
 static const struct gg_backend_ops host_ops = {
     .struct_size = sizeof host_ops,
@@ -52,6 +53,16 @@ static const struct gg_backend_ops host_ops = {
     .mem_prefetch = host_mem_prefetch,
     .mem_advise = host_mem_advise,
     .copy_region = host_copy_region,
+    .module_load = host_module_load,
+    .module_unload = host_module_unload,
+    .module_global = host_module_global,
+    .module_kernel = host_module_kernel,
+    .kernel_parameter = host_kernel_parameter,
+    .kernel_attribute = host_kernel_attribute,
+    .kernel_occupancy = host_kernel_occupancy,
+    .kernel_suggest = host_kernel_suggest,
+    .kernel_launch = host_kernel_launch,
+    .module_names = host_module_names,
 };
 
 static const struct gg_backend_desc host_desc = {

@@ -11,6 +11,7 @@
 #define GPUGLUE_BACKENDS_HOST_H
 
 #include <gpuglue/backend.h>
+#include <gpuglue/host_kernel.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -54,6 +55,7 @@ struct host_block {
     enum gg_memory_kind kind;
     bool mapped;     /* by mmap */
     bool registered; /* others own it */
+    bool lent;       /* a module's variable: not ours to free */
 };
 
 struct gg_device_impl {
@@ -91,6 +93,7 @@ struct gg_stream_impl {
     uint64_t submitted, completed;     /* counts of commands */
     pthread_t worker;
     bool started, stopping;
+    _Atomic(const char *) failure; /* what went wrong in a command; static; for the next who waits */
 };
 
 /* A place in one or more queues. It is kept by the event that was recorded there, by the commands
@@ -110,6 +113,12 @@ struct gg_event_impl {
     struct host_point *point; /* NULL: never recorded */
 };
 
+/* The launches of a kernel. */
+struct gg_kernel_impl {
+    struct gg_module_impl *module;
+    const struct gg_host_kernel *told; /* the shared object's own */
+};
+
 /* ---- what the rows use of each other ---- */
 
 /* stream.c: queue a copy of @p work, starting the worker if need be. Takes work->point over on success. */
@@ -117,6 +126,19 @@ gg_status host_submit(struct gg_stream_impl *stream, const struct host_command *
 
 /* memory.c: GG_OK when [pointer, pointer + nbytes) lies in one block. */
 gg_status host_check_device_range(struct gg_device_impl *device, const void *pointer, size_t nbytes);
+
+/* memory.c: a module's variable is memory of the device too. False without memory for the note. */
+bool host_lend(struct gg_device_impl *device, void *pointer, size_t nbytes);
+void host_take_back(struct gg_device_impl *device, void *pointer);
+
+/* block.c: run every thread of every block. NULL, or what went wrong (static). */
+struct host_grid {
+    const struct gg_host_kernel *kernel;
+    const void *const *arguments;
+    struct gg_host_dim grid, block;
+    uint32_t shared; /* bytes */
+};
+const char *host_run_grid(const struct host_grid *grid);
 
 /* event.c */
 struct host_point *host_point_new(void); /* reached, until it is queued; NULL: out of memory */
@@ -188,5 +210,25 @@ gg_status host_event_query(struct gg_event_impl *event);
 gg_status host_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
 gg_status host_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
                              double *milliseconds);
+
+gg_status host_module_load(struct gg_device_impl *device, const struct gg_image *image,
+                           const void *bytes, size_t nbytes, struct gg_module_impl **out);
+void host_module_unload(struct gg_module_impl *module);
+gg_status host_module_global(struct gg_module_impl *module, const char *name, void **pointer,
+                             size_t *nbytes);
+gg_status host_module_kernel(struct gg_module_impl *module, const char *name,
+                             struct gg_kernel_impl **out);
+gg_status host_module_names(struct gg_module_impl *module,
+                            void (*each)(void *user, const char *name), void *user);
+gg_status host_kernel_parameter(struct gg_kernel_impl *kernel, uint32_t index,
+                                struct gg_parameter *parameter);
+gg_status host_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
+                                int64_t *value);
+gg_status host_kernel_occupancy(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
+                                int32_t *blocks);
+gg_status host_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
+                              uint32_t *threads, uint32_t *blocks);
+gg_status host_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
+                             const struct gg_launch *launch);
 
 #endif

@@ -147,7 +147,8 @@ gg_status host_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind,
     struct host_block *block;
     pthread_mutex_lock(&device->memory_lock);
     block = find_block(device, pointer);
-    if (block && block->base == pointer && block->kind == kind && !block->registered) {
+    if (block && block->base == pointer && block->kind == kind && !block->registered &&
+        !block->lent) {
         freed = *block;
         device->used -= freed.size;
         remove_block(device, block);
@@ -238,4 +239,28 @@ gg_status host_check_device_range(struct gg_device_impl *device, const void *poi
     return host_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,
                           "%llu bytes at %p are not memory of this device",
                           (unsigned long long)nbytes, pointer);
+}
+
+/* ---- variables of modules ---- */
+
+bool host_lend(struct gg_device_impl *device, void *pointer, size_t nbytes)
+{
+    const struct host_block block = {
+        .base = pointer, .size = nbytes, .kind = GG_MEMORY_DEVICE, .lent = true};
+    bool added = true;
+    pthread_mutex_lock(&device->memory_lock);
+    if (!find_block(device, pointer))
+        added = add_block(device, &block);
+    pthread_mutex_unlock(&device->memory_lock);
+    return added;
+}
+
+void host_take_back(struct gg_device_impl *device, void *pointer)
+{
+    struct host_block *block;
+    pthread_mutex_lock(&device->memory_lock);
+    block = find_block(device, pointer);
+    if (block && block->lent)
+        remove_block(device, block);
+    pthread_mutex_unlock(&device->memory_lock);
 }

@@ -54,10 +54,14 @@ from ._core import __version__  # noqa: E402,F401
 
 
 def __getattr__(name: str) -> object:
-    """What needs NumPy to be defined is loaded when it is first asked for."""
+    """What needs NumPy to be defined, and the compilers, are loaded when they are first asked for."""
     if name in ("concatenate", "stack"):
         from . import _join
 
         globals().update(concatenate=_join.concatenate, stack=_join.stack)
         return globals()[name]
-    raise AttributeError(f"module 'gpuglue' has no attribute {name!r}")
+    if name in ("compile", "CompileError", "Image"):
+        from . import _compile
+
+        return getattr(_compile, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -94,6 +94,32 @@ int numpy_refuse_axis(Py_ssize_t axis, int ndim)
     return -1;
 }
 
+char numpy_kind(PyObject *dtype)
+{
+    return as_descr(dtype)->kind;
+}
+
+int numpy_scalar(PyObject *object, void *out, size_t room, size_t *size, char *kind)
+{
+    if (!PyArray_API) {
+        if (!numpy_imported())
+            return 0;
+        if (numpy_load())
+            return -1;
+    }
+    if (!PyArray_IsScalar(object, Generic))
+        return 0;
+    PyArray_Descr *descr = PyArray_DescrFromScalar(object);
+    if (!descr)
+        return -1;
+    *size = (size_t)PyDataType_ELSIZE(descr);
+    *kind = descr->kind;
+    Py_DECREF((PyObject *)descr);
+    if (*kind != 'V' && *kind != 'U' && *kind != 'S' && *kind != 'O' && *size <= room)
+        PyArray_ScalarAsCtype(object, out);
+    return 1;
+}
+
 int numpy_max_dims(void)
 {
     return PyArray_RUNTIME_VERSION >= NPY_2_0_API_VERSION ? 64 : 32;

@@ -27,6 +27,11 @@ int numpy_is_array(PyObject *object);
 bool numpy_is_scalar(PyObject *object);
 void numpy_look(PyObject *array, struct numpy_view *view);
 
+/* A scalar of NumPy's: 1, its bytes in @p out, its size and the letter of its kind; of kind 'V', and where
+ * it is longer than @p room, no bytes. 0: another object; imports nothing. -1: an exception. */
+int numpy_scalar(PyObject *object, void *out, size_t room, size_t *size, char *kind);
+char numpy_kind(PyObject *dtype); /* 'f', 'i', 'u', … */
+
 /* How many dimensions the running NumPy takes. */
 int numpy_max_dims(void);
 

@@ -26,6 +26,7 @@ C_FUNCTION(hipGetDeviceProperties, hipDeviceProp_t *, int);
 extern const not_yet hipDrvGetErrorName, hipDrvGetErrorString;
 #endif
 #if HIP_VERSION_MAJOR < 6
+extern const not_yet hipModuleLaunchCooperativeKernel;
 extern const not_yet hipGetDevicePropertiesR0600;
 #define hipGetDeviceProperties c_hipGetDeviceProperties
 #endif

@@ -32,7 +32,9 @@ enum sim_error {
     SIM_CAPTURE_IMPLICIT = -20,
     SIM_CAPTURED_EVENT = -21,
     SIM_CAPTURE_WRONG_THREAD = -22,
-    SIM_NO_DEVICE = -23
+    SIM_NO_DEVICE = -23,
+    SIM_NOT_FOUND = -24,
+    SIM_INVALID_IMAGE = -25
 };
 
 enum { SIM_MAX_DEVICES = 16, SIM_ALIGNMENT = 512 };
@@ -51,7 +53,8 @@ struct sim_table {
     struct sim_slot *free;
 };
 
-extern struct sim_table sim_contexts, sim_queues, sim_events, sim_pools, sim_graphs, sim_execs;
+extern struct sim_table sim_contexts, sim_queues, sim_events, sim_pools, sim_graphs, sim_execs,
+    sim_modules, sim_functions;
 
 void *sim_table_take(struct sim_table *table); /* zeroed; newest freed handle first */
 void *sim_table_find(struct sim_table *table, const void *handle); /* NULL unless alive */

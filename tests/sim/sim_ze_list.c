@@ -1,5 +1,6 @@
 /* Level Zero face: immediate command lists, in order only with the flag of API 1.7. */
 #include "sim_ze.h"
+#include "sim_module.h"
 
 enum { MOST_WAITS = 16 };
 
@@ -264,6 +265,25 @@ ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t hCommandLis
     what.work.host.run = function;
     what.work.host.data = data;
     return ze_leave_list(list, append(list, &what, &events));
+}
+
+ze_result_t zeCommandListAppendLaunchKernel(ze_command_list_handle_t hCommandList,
+                                            ze_kernel_handle_t hKernel,
+                                            const ze_group_count_t *pLaunchFuncArgs,
+                                            ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                            ze_event_handle_t *phWaitEvents)
+{
+    const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
+    struct sim_append what = {0};
+    struct sim_queue *list;
+    int status = SIM_BAD_HANDLE;
+    const ze_result_t result = ze_enter_list("zeCommandListAppendLaunchKernel", hCommandList, &list);
+    if (result)
+        return result;
+    const struct sim_function *function = sim_table_find(&sim_functions, hKernel);
+    if (function && pLaunchFuncArgs)
+        status = ze_prepare(list, function, pLaunchFuncArgs, &what.work);
+    return ze_leave_list(list, status ? status : append(list, &what, &events));
 }
 
 /* ---- asking */

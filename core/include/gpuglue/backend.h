@@ -32,6 +32,8 @@ extern "C" {
 struct gg_device_impl;
 struct gg_stream_impl;
 struct gg_event_impl;
+struct gg_module_impl;
+struct gg_kernel_impl;
 
 enum gg_need { GG_REQUIRED, GG_OPTIONAL };
 
@@ -279,6 +281,39 @@ struct gg_backend_ops {
      * core copies row by row. */
     gg_status (*copy_region)(struct gg_stream_impl *stream, void *dst, const void *src,
                              const struct gg_region *region, enum gg_copy_kind kind);
+
+    /* -- module: code for the device. A kernel_impl belongs to its module and dies with it. -- */
+
+    /* @p image is what the core read in the @p nbytes at @p bytes, which are not damaged as far as it
+     * can tell. GG_ERR_INVALID_ARGUMENT, naming both, for one that the device does not take. */
+    gg_status (*module_load)(struct gg_device_impl *device, const struct gg_image *image,
+                             const void *bytes, size_t nbytes, struct gg_module_impl **out);
+    /* No kernel of it is queued or runs; its memory is not in use. May wait for the device. */
+    void (*module_unload)(struct gg_module_impl *module);
+    /* GG_NOT_READY (for once "there is none") where the module has no variable of that name. */
+    gg_status (*module_global)(struct gg_module_impl *module, const char *name, void **pointer,
+                               size_t *nbytes);
+    /* GG_NOT_READY where the module has no kernel of that name. */
+    gg_status (*module_kernel)(struct gg_module_impl *module, const char *name,
+                               struct gg_kernel_impl **out);
+    /* Parameter @p index: offset and size, the kind where it is known. GG_NOT_READY behind the last;
+     * GG_ERR_UNSUPPORTED where the driver tells nothing. */
+    gg_status (*kernel_parameter)(struct gg_kernel_impl *kernel, uint32_t index,
+                                  struct gg_parameter *parameter);
+    gg_status (*kernel_attribute)(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
+                                  int64_t *value);
+    gg_status (*kernel_occupancy)(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
+                                  int32_t *blocks);
+    gg_status (*kernel_suggest)(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
+                                uint32_t *threads, uint32_t *blocks);
+    /* Let launches have up to @p shared bytes of dynamic shared memory, more than the usual limit. */
+    gg_status (*kernel_allow_shared)(struct gg_kernel_impl *kernel, uint32_t shared);
+    /* The arguments' values are read before the call returns; stream and order are the core's. */
+    gg_status (*kernel_launch)(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
+                               const struct gg_launch *launch);
+    /* Call @p each with the name of every kernel. */
+    gg_status (*module_names)(struct gg_module_impl *module,
+                              void (*each)(void *user, const char *name), void *user);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@
 #define GPUGLUE_H
 
 #include <gpuglue/base.h>
+#include <gpuglue/kernel.h>
 #include <gpuglue/probe.h>
 
 #ifdef __cplusplus
@@ -73,7 +74,9 @@ struct gg_device_info {
     X(COMPUTE_MINOR, "compute_minor")                     \
     X(ASYNC_ENGINES, "async_engines")                     \
     X(MANAGED_MEMORY, "managed_memory")                   \
-    X(CONCURRENT_KERNELS, "concurrent_kernels")
+    X(CONCURRENT_KERNELS, "concurrent_kernels")           \
+    X(SHARED_MEMORY_OPTIN, "shared_memory_optin")         \
+    X(COOPERATIVE_LAUNCH, "cooperative_launch")
 #define GG_ATTRIBUTE_ENUM(name, word) GG_ATTR_##name,
 typedef enum gg_attribute { GG_ATTRIBUTES(GG_ATTRIBUTE_ENUM) GG_ATTR_COUNT } gg_attribute;
 #undef GG_ATTRIBUTE_ENUM
