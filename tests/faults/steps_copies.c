@@ -28,7 +28,7 @@ static int up_turned(struct program *p, union output *out)
         return SKIPPED;
     memset(p->host, 31, LARGE);
     struct gg_end dst = device_end(p, p->large), src = host_end(p, p->host);
-    const int status = gg_copy_nd(&dst, NULL, &src, turned, 2, square, 4, NULL, 0);
+    const int status = (int)gg_copy_nd(&dst, NULL, &src, turned, 2, square, 4, NULL, 0);
     memset(p->host, 99, LARGE); /* it is ours again */
     return status;
 }
@@ -39,7 +39,7 @@ static int down_turned(struct program *p, union output *out)
     if (!p->large)
         return SKIPPED;
     struct gg_end dst = host_end(p, p->host), src = device_end(p, p->large);
-    const int status = gg_copy_nd(&dst, turned, &src, NULL, 2, square, 4, NULL, 0);
+    const int status = (int)gg_copy_nd(&dst, turned, &src, NULL, 2, square, 4, NULL, 0);
     return status ? status : check_bytes(p, p->host, LARGE, 31, "a turned copy lost its bytes");
 }
 
@@ -52,7 +52,7 @@ static int up_small_turned(struct program *p, union output *out)
     if (!p->small)
         return SKIPPED;
     struct gg_end dst = device_end(p, p->small), src = host_end(p, p->host);
-    return gg_copy_nd(&dst, NULL, &src, strides, 2, shape, 4, NULL, 0);
+    return (int)gg_copy_nd(&dst, NULL, &src, strides, 2, shape, 4, NULL, 0);
 }
 
 static int rows_of_pinned(struct program *p, union output *out)
@@ -63,7 +63,7 @@ static int rows_of_pinned(struct program *p, union output *out)
     if (!p->large || !p->pinned)
         return SKIPPED;
     struct gg_end dst = device_end(p, p->large), src = device_end(p, p->pinned);
-    return gg_copy_nd(&dst, NULL, &src, apart, 2, shape, 1, p->first, GG_COPY_ASYNC);
+    return (int)gg_copy_nd(&dst, NULL, &src, apart, 2, shape, 1, p->first, GG_COPY_ASYNC);
 }
 
 static int box_between_blocks(struct program *p, union output *out)
@@ -74,7 +74,7 @@ static int box_between_blocks(struct program *p, union output *out)
     if (!p->large || !p->twin)
         return SKIPPED;
     struct gg_end dst = device_end(p, p->twin), src = device_end(p, p->large);
-    return gg_copy_nd(&dst, NULL, &src, apart, 3, shape, 1, NULL, 0);
+    return (int)gg_copy_nd(&dst, NULL, &src, apart, 3, shape, 1, NULL, 0);
 }
 
 /* The second time its pages are locked. */
@@ -85,14 +85,14 @@ static int get_result(struct program *p, union output *out)
     (void)out;
     if (!p->large)
         return SKIPPED;
-    int status = gg_result_alloc(p->device, LARGE, &result, &fresh);
+    int status = (int)gg_result_alloc(p->device, LARGE, &result, &fresh);
     if (status) {
         if (result != (void *)p || fresh != 7)
             p->wrong = "a result that failed wrote its outputs";
         return status;
     }
     struct gg_end dst = host_end(p, result), src = device_end(p, p->large);
-    status = gg_copy(&dst, &src, LARGE, NULL, fresh ? GG_COPY_FRESH : 0);
+    status = (int)gg_copy(&dst, &src, LARGE, NULL, fresh ? GG_COPY_FRESH : 0);
     gg_result_free(result);
     return status;
 }
