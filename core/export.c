@@ -76,19 +76,6 @@ gg_status gg_memory_pending(gg_memory *memory, uint32_t flags, gg_stream **out)
     return GG_OK;
 }
 
-/* What streams that are not known queued is known to the device only. A driver whose free waits for the
- * device needs no help. */
-void ggi_memory_await_unknown(gg_memory *memory)
-{
-    struct gg_device *device = memory->device;
-    struct ggi_own own;
-    if (!atomic_load(&memory->unknown) || !(device->flags & GG_DEVICE_FREE_NEVER_WAITS))
-        return;
-    ggi_own_begin(device, &own);
-    device->ops->device_synchronize(atomic_load(&device->impl));
-    ggi_own_end(device, &own);
-}
-
 gg_status gg_pointer_info(gg_device *device, const void *pointer, struct gg_pointer_info *info)
 {
     struct gg_pointer_info full = {.struct_size = sizeof full};

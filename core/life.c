@@ -1,4 +1,5 @@
 /* life.c: the ends of a process: forks, after which what exists is inert, and the shutdown. */
+#include "pool.h"
 #include "staging.h"
 
 #include <dlfcn.h>
@@ -152,8 +153,10 @@ static void destroy_spares(struct gg_device *device)
 /* What the user still holds needs the context: then it is left to the process. */
 static bool unheld(struct gg_device *device)
 {
-    return ggi_streams_of(device) == device->default_stream && !device->default_stream->next &&
-           !atomic_load(&device->blocks) && !atomic_load(&device->retired_blocks);
+    for (int i = 0; i < GGI_POOLS; i++)
+        if (ggi_pool_figures(device->pools[i]).held_bytes)
+            return false;
+    return ggi_streams_of(device) == device->default_stream && !device->default_stream->next;
 }
 
 /* What the engine itself holds. Where other threads have used the device, one of them may be inside a
@@ -165,6 +168,7 @@ static void close_device(struct gg_device *device)
     ggi_results_trim(device);
     gg_stream_release(atomic_exchange(&device->meeting, NULL));
     ggi_drain_locked(device, true);
+    ggi_quarantine_destroy(device);
     ggi_stream_strip(device->default_stream); /* gives its events to the spares */
     destroy_spares(device);
     if (unheld(device))
@@ -178,6 +182,10 @@ static void shut_device(struct gg_device *device, uint64_t deadline)
     pthread_mutex_lock(&device->drain_lock); /* no stream is destroyed under the walks below */
     wait_for_results(device, deadline);
     bool idle = all_idle(device);
+    if (idle) {
+        ggi_drain_locked(device, true);
+        ggi_pools_empty(device);
+    }
     bool alone = !atomic_load(&device->shared) && pthread_equal(device->opener, pthread_self());
     if (idle && alone)
         close_device(device);

@@ -157,6 +157,10 @@ static const struct {
     {GG_OP_event_elapsed, offsetof(struct twin_driver, event_elapsed)},
     {GG_OP_mem_register, offsetof(struct twin_driver, host_register)},
     {GG_OP_mem_unregister, offsetof(struct twin_driver, host_unregister)},
+    {GG_OP_mem_prefetch, offsetof(struct twin_driver, prefetch)},
+    {GG_OP_mem_advise, offsetof(struct twin_driver, advise)},
+    {GG_OP_mem_alloc_async, offsetof(struct twin_driver, alloc_async)},
+    {GG_OP_mem_free_async, offsetof(struct twin_driver, free_async)},
 };
 
 int32_t twin_device_supports(struct gg_device_impl *device, gg_op op)

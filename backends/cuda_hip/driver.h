@@ -67,7 +67,8 @@ struct twin {
     const int *attributes; /* by gg_attribute; negative: the vendor has none */
     int integrated;        /* the attribute */
     int word_attribute;    /* of devices that write_word works on */
-    unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags, register_flags;
+    unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
+    unsigned managed_flags, register_flags;
     int capture_relaxed;
     bool writes_words; /* write_word takes any device memory */
     int version_min;
@@ -241,6 +242,14 @@ gg_status twin_mem_register(struct gg_device_impl *device, void *pointer, size_t
 gg_status twin_mem_unregister(struct gg_device_impl *device, void *pointer);
 gg_status twin_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info);
+
+gg_status twin_alloc_managed(struct gg_device_impl *device, size_t nbytes, void **out);
+gg_status twin_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
+                            int32_t to_host);
+gg_status twin_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
+                          enum gg_advice advice, int32_t for_host);
+gg_status twin_mem_alloc_async(struct gg_stream_impl *stream, size_t nbytes, void **out);
+gg_status twin_mem_free_async(struct gg_stream_impl *stream, void *pointer);
 
 gg_status twin_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
                     enum gg_copy_kind kind, int32_t pageable);

@@ -328,6 +328,7 @@ const struct twin twin = {
     .event_no_timing = hipEventDisableTiming,
     .event_blocking = hipEventBlockingSync,
     .pinned_flags = hipHostMallocPortable,
+    .managed_flags = hipMemAttachGlobal,
     .register_flags = hipHostRegisterPortable,
     .capture_relaxed = hipStreamCaptureModeRelaxed,
     .version_min = HIP_OLDEST * HIP_MAJOR,

@@ -47,9 +47,11 @@ static const struct gg_backend_ops host_ops = {
     .event_wait = host_event_wait,
     .event_elapsed = host_event_elapsed,
     .write_word = host_write_word,
-    .copy_region = host_copy_region,
     .mem_register = host_mem_register,
     .mem_unregister = host_mem_unregister,
+    .mem_prefetch = host_mem_prefetch,
+    .mem_advise = host_mem_advise,
+    .copy_region = host_copy_region,
 };
 
 static const struct gg_backend_desc host_desc = {

@@ -52,8 +52,8 @@ struct host_block {
     char *base;
     size_t size;
     enum gg_memory_kind kind;
-    bool mapped; /* by mmap */
-    bool others; /* registered: not ours to free */
+    bool mapped;     /* by mmap */
+    bool registered; /* others own it */
 };
 
 struct gg_device_impl {
@@ -147,6 +147,10 @@ gg_status host_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind
 gg_status host_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
 gg_status host_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
 gg_status host_mem_unregister(struct gg_device_impl *device, void *pointer);
+gg_status host_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
+                            int32_t to_host);
+gg_status host_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
+                          enum gg_advice advice, int32_t for_host);
 gg_status host_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info);
 

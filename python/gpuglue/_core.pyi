@@ -90,6 +90,35 @@ class MemoryInfo(NamedTuple):
     free: int
     total: int
 
+class PoolStats(tuple[int, ...]):
+    """What a pool holds and did."""
+
+    used_blocks: int
+    used_bytes: int
+    peak_bytes: int
+    cached_blocks: int
+    cached_bytes: int
+    retired_blocks: int
+    retired_bytes: int
+    held_bytes: int
+    held_peak: int
+    allocations: int
+    driver_calls: int
+
+@final
+class Pool:
+    """Free memory of a device that is given out again without a call of the driver."""
+
+    limit: int | None
+    max_cached: int | None
+    def trim(self, keep: SupportsIndex = 0) -> None:
+        """Give free blocks back to the driver until at most keep bytes are left."""
+    def stats(self) -> PoolStats:
+        """What is in use, free and held, and how often."""
+
+def trim() -> None:
+    """Give the free memory of all pools back to the drivers."""
+
 @final
 class Device:
     """A device; there is one object for each."""
@@ -126,6 +155,10 @@ class Device:
     def per_thread_stream(self) -> Stream: ...
     @property
     def stream_priority_range(self) -> tuple[int, int]: ...
+    @property
+    def pool(self) -> Pool: ...
+    @property
+    def pinned_pool(self) -> Pool: ...
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes now."""
     def synchronize(self) -> None:

@@ -178,43 +178,10 @@ static PyObject *device_repr(PyObject *self)
 
 /* ---- what it does ------------------------------------------------------------------------------------ */
 
-static PyStructSequence_Field memory_fields[] = {
-    {"free", "bytes that could be allocated now"},
-    {"total", "bytes that the device has"},
-    {NULL, NULL},
-};
-
-static PyStructSequence_Desc memory_desc = {
-    .name = "gpuglue.MemoryInfo",
-    .doc = "Device memory, in bytes.",
-    .fields = memory_fields,
-    .n_in_sequence = 2,
-};
-
 PyDoc_STRVAR(memory_info_doc,
              "memory_info($self)\n--\n\n"
              "(free, total) bytes of device memory now, after giving back what was "
              "released and is idle.");
-
-static PyObject *device_memory_info(PyObject *self, PyObject *unused)
-{
-    struct py_state *state = py_state_of(self);
-    uint64_t free_bytes, total;
-    (void)unused;
-    PyThreadState *thread = PyEval_SaveThread();
-    gg_status status = gg_device_memory_info(device_of(self), &free_bytes, &total);
-    PyEval_RestoreThread(thread);
-    if (status)
-        return py_raise(state, status);
-    PyObject *result = PyStructSequence_New(state->memory_info_type);
-    if (!result)
-        return NULL;
-    PyStructSequence_SetItem(result, 0, PyLong_FromUnsignedLongLong(free_bytes));
-    PyStructSequence_SetItem(result, 1, PyLong_FromUnsignedLongLong(total));
-    if (PyErr_Occurred())
-        Py_CLEAR(result);
-    return result;
-}
 
 PyDoc_STRVAR(synchronize_doc, "synchronize($self)\n--\n\n"
                               "Wait for all work of the device, also on streams that gpuglue does "
@@ -308,6 +275,11 @@ static PyObject *device_per_thread_stream(PyObject *self, void *unused)
     return py_stream_wrap(state, stream);
 }
 
+static PyObject *device_pool(PyObject *self, void *kind)
+{
+    return py_pool_wrap(py_state_of(self), device_of(self), (enum gg_memory_kind)(intptr_t)kind);
+}
+
 static PyObject *device_priority_range(PyObject *self, void *unused)
 {
     struct py_state *state = py_state_of(self);
@@ -332,7 +304,7 @@ static void device_dealloc(PyObject *self)
 
 static PyMethodDef methods[] = {
     {"for_local_rank", device_for_local_rank, METH_VARARGS | METH_CLASS, for_local_rank_doc},
-    {"memory_info", device_memory_info, METH_NOARGS, memory_info_doc},
+    {"memory_info", py_device_memory_info, METH_NOARGS, memory_info_doc},
     {"synchronize", device_synchronize, METH_NOARGS, synchronize_doc},
     {"use", device_use, METH_NOARGS, use_doc},
     {"supports", device_supports, METH_O, supports_doc},
@@ -364,6 +336,9 @@ static PyGetSetDef getters[] = {
      "CUDA's per-thread default stream; UnsupportedError on other backends.", NULL},
     {"stream_priority_range", device_priority_range, NULL,
      "(least, greatest) urgency for Stream(priority=), such as (0, -5).", NULL},
+    {"pool", device_pool, NULL, "The Pool of its device memory.", (void *)(intptr_t)GG_MEMORY_DEVICE},
+    {"pinned_pool", device_pool, NULL, "The Pool of page-locked memory for it.",
+     (void *)(intptr_t)GG_MEMORY_PINNED},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -388,9 +363,5 @@ static PyType_Spec spec = {
 
 int py_device_add(PyObject *module, struct py_state *state)
 {
-    state->memory_info_type = PyStructSequence_NewType(&memory_desc);
-    if (!state->memory_info_type ||
-        PyModule_AddObjectRef(module, "MemoryInfo", (PyObject *)state->memory_info_type))
-        return -1;
     return py_type_add(module, &spec, &state->device_type);
 }

@@ -33,6 +33,11 @@ gg_memory *py_place_alloc(struct py_state *state, const struct py_place *place,
     gg_memory *memory = NULL;
     gg_status status;
     py_owners_drain(); /* what nobody wants any more should not make this allocation fail */
+    status = gg_memory_try_alloc(place->device, kind, nbytes, place->stream, &memory);
+    if (!status)
+        return memory;
+    if (status != GG_NOT_READY)
+        return py_raise(state, status), NULL;
     PyThreadState *thread = PyEval_SaveThread();
     status = gg_memory_alloc(place->device, kind, nbytes, place->stream, &memory);
     PyEval_RestoreThread(thread);

@@ -19,7 +19,7 @@
 struct py_state {
     PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
         *flags_type;
-    PyTypeObject *backend_info_type, *memory_info_type;
+    PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type;
     /* exceptions; errors.c */
     PyObject *error, *out_of_memory, *invalid_argument, *backend_unavailable, *unsupported,
         *device_error, *device_lost, *fork_error;
@@ -168,8 +168,11 @@ bool py_stopping(void);
 
 /* ---- memory.c, copy.c, array.c ----------------------------------------------------------------------- */
 int py_memory_add(PyObject *module, struct py_state *state); /* Buffer, alloc, alloc_pinned, … */
-int py_copy_add(PyObject *module, struct py_state *state);   /* copy, fill */
-int py_array_add(PyObject *module, struct py_state *state);  /* GPUArray, to_gpu, empty, … */
+int py_pool_add(PyObject *module, struct py_state *state);   /* Pool, trim */
+PyObject *py_device_memory_info(PyObject *self, PyObject *unused);
+PyObject *py_pool_wrap(struct py_state *state, gg_device *device, enum gg_memory_kind kind);
+int py_copy_add(PyObject *module, struct py_state *state);  /* copy, fill */
+int py_array_add(PyObject *module, struct py_state *state); /* GPUArray, to_gpu, empty, … */
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
 
 /* ---- shared argument parsing: arguments.c ------------------------------------------------------------- */

@@ -13,9 +13,13 @@
 #define C_FUNCTION(name, ...) extern decltype(static_cast<hipError_t (&)(__VA_ARGS__)>(name)) c_##name
 C_FUNCTION(hipMalloc, void **, size_t);
 C_FUNCTION(hipHostMalloc, void **, size_t, unsigned);
+C_FUNCTION(hipMallocManaged, void **, size_t, unsigned);
+C_FUNCTION(hipMallocAsync, void **, size_t, hipStream_t);
 C_FUNCTION(hipGetDeviceProperties, hipDeviceProp_t *, int);
 #define hipMalloc c_hipMalloc
 #define hipHostMalloc c_hipHostMalloc
+#define hipMallocManaged c_hipMallocManaged
+#define hipMallocAsync c_hipMallocAsync
 
 // Later headers map the plain name to the newer struct, and declare what 5.2 lacks.
 #if HIP_VERSION_MAJOR < 5 || (HIP_VERSION_MAJOR == 5 && HIP_VERSION_MINOR < 7)

@@ -182,7 +182,8 @@ struct gg_backend_ops {
 
     /* -- memory -- */
 
-    /* GG_MEMORY_DEVICE or GG_MEMORY_PINNED, nbytes > 0, aligned to 256 or more; the device reads and
+    /* GG_MEMORY_DEVICE, GG_MEMORY_PINNED, or GG_MEMORY_MANAGED where there is such a thing (else
+     * GG_ERR_UNSUPPORTED); nbytes > 0, aligned to 256 or more; the device reads and
      * writes pinned memory at the same address. GG_ERR_OUT_OF_MEMORY where it is that. */
     gg_status (*mem_alloc)(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                            void **out);
@@ -254,15 +255,30 @@ struct gg_backend_ops {
      * memory later: where a driver can do this it is cheaper than the smallest copy. The word is written
      * in one piece, after all that stands before it on the stream: the host may poll for it. */
     gg_status (*write_word)(struct gg_stream_impl *stream, void *dst, uint64_t value);
+
+    /* -- memory that others own, managed memory, memory in the order of a stream -- */
+
+    /* Page-lock whole pages of the host's so that the device reaches them at the same address. They
+     * overlap nothing that is registered already. */
+    gg_status (*mem_register)(struct gg_device_impl *device, void *pointer, size_t nbytes);
+    /* What mem_register was given; idle. May wait for the device. */
+    gg_status (*mem_unregister)(struct gg_device_impl *device, void *pointer);
+    /* Managed memory: move it to the stream's device or to the host, in the order of the stream. */
+    gg_status (*mem_prefetch)(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
+                              int32_t to_host);
+    /* Managed memory: how it will be used; the place it is about is the device or the host. */
+    gg_status (*mem_advise)(struct gg_device_impl *device, const void *pointer, size_t nbytes,
+                            enum gg_advice advice, int32_t for_host);
+    /* Device memory from the vendor's own pool, ready when the stream comes to this point. */
+    gg_status (*mem_alloc_async)(struct gg_stream_impl *stream, size_t nbytes, void **out);
+    /* Its way back, in the order of the stream; all uses are ordered before. */
+    gg_status (*mem_free_async)(struct gg_stream_impl *stream, void *pointer);
+    /* -- boxes -- */
+
     /* Copy a box of bytes, stream-ordered, as copy does; host memory is page-locked. Without this slot the
      * core copies row by row. */
     gg_status (*copy_region)(struct gg_stream_impl *stream, void *dst, const void *src,
                              const struct gg_region *region, enum gg_copy_kind kind);
-    /* Lock the pages of host memory that somebody else allocated: whole pages, none of them locked yet,
-     * afterwards reached by the device as GG_MEMORY_PINNED memory is. */
-    gg_status (*mem_register)(struct gg_device_impl *device, void *pointer, size_t nbytes);
-    /* The memory is idle, and still there. May wait for the device. */
-    gg_status (*mem_unregister)(struct gg_device_impl *device, void *pointer);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

@@ -234,11 +234,17 @@ enum gg_memory_kind {
     GG_MEMORY_MANAGED /* moved by the driver */
 };
 
-/** Allocate @p nbytes of device or pinned memory, aligned to at least 256. 0 bytes give a block with
+/** Allocate @p nbytes of device, pinned or managed memory, aligned to at least 256. 0 bytes give a block with
  *  a NULL pointer. @p stream (NULL: the current one) is where the memory will first be used.
- *  Errors  GG_ERR_OUT_OF_MEMORY, with the sizes; what was released and idle was given back first. */
+ *  Errors  GG_ERR_OUT_OF_MEMORY, with the sizes; what was released and idle was given back first.
+ *          GG_ERR_UNSUPPORTED: the device has no managed memory. */
 GG_API gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
                                  gg_stream *stream, gg_memory **out);
+
+/** The same where no driver has to be asked and nothing is waited for: GG_NOT_READY where it has to be,
+ *  and gg_memory_alloc may then take long. Takes well under a microsecond. */
+GG_API gg_status gg_memory_try_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
+                                     gg_stream *stream, gg_memory **out);
 
 /** Wrap memory that someone else owns. @p release(@p owner) is called once, from any thread, when
  *  the last reference and the queued work are gone; NULL: nothing to call. */
@@ -287,6 +293,29 @@ GG_API gg_status gg_memory_pending(gg_memory *memory, uint32_t flags, gg_stream 
  *  the graph may run again. Say that no such graph will. */
 GG_API void gg_memory_release_captured(gg_memory *memory);
 
+/** Page-lock host memory that exists, so that copies from and to it run in the background. Whole pages
+ *  are locked, from the one of the first byte to the one of the last. @p release(@p owner) is called once
+ *  when they are unlocked: the memory must exist until then.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: no bytes, or a page of it is page-locked by gpuglue already;
+ *          GG_ERR_UNSUPPORTED where the backend cannot. */
+GG_API gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,
+                                    void (*release)(void *owner), void *owner, gg_memory **out);
+
+/** Move managed memory to its device, or to the host, in the order of @p stream (as for gg_copy).
+ *  Errors  GG_ERR_INVALID_ARGUMENT for other memory; GG_ERR_UNSUPPORTED. */
+GG_API gg_status gg_memory_prefetch(gg_memory *memory, int to_host, gg_stream *stream);
+
+/** How managed memory will be used. The location is its device, or the host. */
+enum gg_advice {
+    GG_ADVICE_READ_MOSTLY = 1,
+    GG_ADVICE_NOT_READ_MOSTLY,
+    GG_ADVICE_PREFERRED_LOCATION,
+    GG_ADVICE_NO_PREFERRED_LOCATION,
+    GG_ADVICE_ACCESSED_BY,
+    GG_ADVICE_NOT_ACCESSED_BY
+};
+GG_API gg_status gg_memory_advise(gg_memory *memory, enum gg_advice advice, int for_host);
+
 /** What a pointer points at. GG_MEMORY_HOST for memory that no driver knows. */
 struct gg_pointer_info {
     uint32_t struct_size;
@@ -296,6 +325,13 @@ struct gg_pointer_info {
     void *base; /* of the allocation; NULL where the driver does not say */
     size_t size;
 };
+
+/** What the drivers of all backends in use know of @p pointer. @p device is NULL for memory that none
+ *  knows. Base and size are those of the driver's allocation, of which a block of a pool is a part: a
+ *  released block is still known while a pool keeps it. Set info->struct_size first.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: NULL. */
+GG_API gg_status gg_pointer_query(const void *pointer, gg_device **device,
+                                  struct gg_pointer_info *info);
 
 /** Ask the driver of @p device about @p pointer. Set info->struct_size first.
  *  Errors  GG_ERR_UNSUPPORTED where the backend cannot tell. */
@@ -314,8 +350,47 @@ struct gg_memory_stats {
  *  Errors  GG_ERR_INVALID_ARGUMENT: struct_size. */
 GG_API gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stats);
 
-/** Give back to the driver what was released and is idle. Waits for nothing of the user's. */
+/** Give back to the driver what was released and is idle, of both pools. Waits for nothing of the user's:
+ *  where a driver's free waits for the whole device, it comes when all of gpuglue's streams are idle. */
 GG_API gg_status gg_device_trim(gg_device *device);
+/** The same of every device that was used. */
+GG_API gg_status gg_trim(void);
+
+/* ---- pools -----------------------------------------------------------------------------------
+ *
+ * Each device has two, of device and of pinned memory. What is released stays with its pool and is given
+ * out again without a driver call: at once for the stream that it was allocated for, since work there runs
+ * in order, and for others when that stream and all others that used it were seen to be done. The first
+ * use on another stream than the one it was allocated for waits, on the device, for what that stream had
+ * at the allocation. Blocks above 256 MiB go back to the driver instead. Where memory runs out, idle
+ * blocks are given back and the driver is asked again. GPUGLUE_ALLOCATOR=direct keeps nothing. */
+
+struct gg_pool_stats {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t used_blocks, used_bytes;       /* given out and not released; bytes as asked for */
+    uint64_t peak_bytes;                    /* the most that were used at a time */
+    uint64_t cached_blocks, cached_bytes;   /* free blocks, of this or that stream */
+    uint64_t retired_blocks, retired_bytes; /* released: queued work still uses it, or it waits to be freed */
+    uint64_t held_bytes, held_peak;         /* that the driver gave: now, and the most at a time */
+    uint64_t allocations;                   /* since the beginning */
+    uint64_t driver_calls;                  /* to allocate and to free */
+    uint64_t limit;                         /* of held_bytes; 0: none */
+    uint64_t keep; /* of cached_bytes; UINT64_MAX: none. 256 MiB for pinned memory */
+};
+GG_API gg_status gg_pool_stats(gg_device *device, enum gg_memory_kind kind,
+                               struct gg_pool_stats *stats);
+
+/** Give back to the driver what is idle beyond @p keep bytes. See gg_device_trim. */
+GG_API gg_status gg_pool_trim(gg_device *device, enum gg_memory_kind kind, uint64_t keep);
+
+/** Take at most @p limit bytes from the driver; 0: no limit. An allocation beyond it is out of memory,
+ *  after idle blocks were given back.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: more than that is in use. */
+GG_API gg_status gg_pool_set_limit(gg_device *device, enum gg_memory_kind kind, uint64_t limit);
+
+/** Keep at most @p keep bytes of free blocks (UINT64_MAX: any number); what is more goes back. */
+GG_API gg_status gg_pool_set_keep(gg_device *device, enum gg_memory_kind kind, uint64_t keep);
 
 /* Copies, fills, and memory for what is copied to the host. */
 #include "copies.h"
