@@ -170,7 +170,7 @@ MUTANTS = [
            "        ggi_lane_empty(device, lane);\n        ggi_lane_give(lane);", "        ggi_lane_give(lane);",
            on("staging", CUDA)),
     Mutant("the host reads pinned memory at once", "implicit and explicit order hold for what the host copies",
-           "core/copy_nd.c", "if (large || host->page_locked || host->memory)", "if (large)",
+           "core/copy_nd.c", "if (large || shared)", "if (large || !host)",
            on("copy_nd_rules copy_nd", CUDA, HOST)),
     Mutant("a box's last piece is as long as the others", "pieces fit together", "core/box.c",
            "size_t count = cut->step < whole - first ? cut->step : whole - first;", "size_t count = cut->step;",
