@@ -145,9 +145,9 @@ static gg_status through_host(struct ggi_job *job, enum gg_copy_kind kind)
     struct ggi_passage passage;
     const struct ggi_end *host = kind == GG_COPY_H2D ? &job->src : &job->dst;
     const bool large = job->nbytes > GGI_SLOT_SIZE;
+    const bool shared = host->page_locked || host->memory; /* queued work may be using it */
     gg_status status = GG_OK;
-    if (large || host->page_locked ||
-        host->memory) /* queued work may be writing or reading page-locked memory */
+    if (large || shared)
         status = ggi_stream_finish(job->stream, true);
     if (status)
         return status;

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define MOST_BY_DEFAULT 16
-#define LOOKS 100u /* some 30 µs: falling asleep and being woken costs a transfer more */
+#define LOOKS \
+    300u /* some 100 µs, as long as the engine takes for a chunk: so nobody sleeps in between */
 #define STACK_SIZE ((size_t)512 << 10)
 
 /* ---- how many ---- */

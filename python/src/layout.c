@@ -145,7 +145,7 @@ void py_layout_of(struct py_layout *layout, PyObject *array)
         layout->size *= view.shape[i];
     }
     layout->nbytes = view.nbytes;
-    layout->fortran = !view.c;
+    layout->fortran = view.f && !view.c;
 }
 
 void py_layout_close(struct py_layout *layout)
