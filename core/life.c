@@ -195,11 +195,38 @@ static void shut_device(struct gg_device *device, uint64_t deadline)
     ggi_own_end(device, &own);
 }
 
+static uint64_t deadline_in(uint64_t timeout_ns)
+{
+    uint64_t now = ggi_now_ns();
+    return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
+static void settle_device(struct gg_device *device, uint64_t deadline)
+{
+    struct ggi_own own;
+    ggi_own_begin(device, &own);
+    pthread_mutex_lock(&device->drain_lock);
+    wait_for_results(device, deadline);
+    ggi_drain_locked(device, false);
+    pthread_mutex_unlock(&device->drain_lock);
+    ggi_own_end(device, &own);
+}
+
+void gg_settle(uint64_t timeout_ns)
+{
+    uint64_t deadline = deadline_in(timeout_ns);
+    if (atomic_load(&ggi_down))
+        return;
+    for (struct gg_backend *b = ggi_backend_next_open(NULL); b; b = ggi_backend_next_open(b))
+        for (int32_t i = 0; i < b->device_count; i++)
+            if (alive(&b->devices[i]))
+                settle_device(&b->devices[i], deadline);
+}
+
 void gg_shutdown(uint64_t timeout_ns)
 {
     int expected = 0;
-    uint64_t now = ggi_now_ns();
-    uint64_t deadline = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+    uint64_t deadline = deadline_in(timeout_ns);
     if (!atomic_compare_exchange_strong(&ggi_down, &expected, 1))
         return;
     for (struct gg_backend *b = ggi_backend_next_open(NULL); b; b = ggi_backend_next_open(b))

@@ -286,11 +286,14 @@ static PyObject *shut_down(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-    py_owners_drain();
-    py_owners_stop();
     gg_set_wait_hook(NULL);
     PyThreadState *thread = PyEval_SaveThread();
-    gg_shutdown(2000000000u);
+    gg_settle(2000000000u);
+    PyEval_RestoreThread(thread);
+    py_owners_drain(); /* what finished copies kept: blocks that a device would wait for */
+    py_owners_stop();
+    thread = PyEval_SaveThread();
+    gg_shutdown(0);
     PyEval_RestoreThread(thread);
     Py_RETURN_NONE;
 }

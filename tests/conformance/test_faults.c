@@ -106,13 +106,14 @@ static int fail_a_wait_on_pageable_memory(void)
     struct gg_end dst, src;
     gg_event *filled;
     written = calloc(1, MANY_BYTES);
-    if (!written || set_scene(&scene) || gg_event_create(scene.device, 0, &filled))
+    if (!written || set_scene(&scene))
         return 1;
     if (gg_stream_query(scene.stream) <= GG_NOT_READY)
         return 77;
     dst = (struct gg_end){.host = written, .release = look_at_last_byte};
     src = (struct gg_end){.memory = scene.memory};
-    if (fill_bytes(scene.memory, 7, scene.stream) || gg_event_record(filled, scene.stream) ||
+    if (gg_event_create(scene.device, 0, &filled) || fill_bytes(scene.memory, 7, scene.stream) ||
+        gg_event_record(filled, scene.stream) ||
         gg_event_wait(filled, GG_FOREVER)) /* asks for the event, which is not counted here */
         return wrong("no fill");
     if (gg_copy(&dst, &src, MANY_BYTES, scene.stream, 0) <= GG_NOT_READY)

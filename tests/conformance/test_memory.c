@@ -110,6 +110,22 @@ static void twice_the_total_memory_is_out_of_memory_with_the_sizes(void **state)
     assert_too_much(f, GG_MEMORY_DEVICE, (size_t)info.total_memory * 2);
 }
 
+/* Level Zero's drivers refuse more than a part of it unless they are asked in a certain way. */
+static void a_third_of_the_free_memory_is_one_block(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t free_bytes = 0, total = 0;
+    gg_memory *memory = untouched;
+    need(f, GG_OP_device_memory_info);
+    assert_int_equal(gg_device_memory_info(f->device, &free_bytes, &total), GG_OK);
+    assert_int_equal(
+        gg_memory_alloc(f->device, GG_MEMORY_DEVICE, (size_t)(free_bytes / 3), NULL, &memory),
+        GG_OK);
+    assert_int_equal(gg_memory_size(memory), free_bytes / 3);
+    gg_memory_release(memory);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+}
+
 static void an_impossible_size_is_out_of_memory(void **state)
 {
     struct fixture *f = *state;
@@ -336,6 +352,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(two_blocks_do_not_share_bytes),
         cmocka_unit_test(a_kind_that_cannot_be_allocated_is_refused),
         cmocka_unit_test(twice_the_total_memory_is_out_of_memory_with_the_sizes),
+        cmocka_unit_test(a_third_of_the_free_memory_is_one_block),
         cmocka_unit_test(an_impossible_size_is_out_of_memory),
         cmocka_unit_test(out_of_memory_is_told_although_a_stream_is_held_back),
         cmocka_unit_test(the_device_works_on_after_out_of_memory),

@@ -1,8 +1,9 @@
-/* test_shutdown.c: a shutdown while another thread is inside a call. */
+/* test_shutdown.c: a shutdown while another thread is inside a call, and what is left behind it. */
 #include "conformance.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static void *reached, *over; /* gates: the other thread is inside its call; the shutdown is done */
 
@@ -71,14 +72,34 @@ static void a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_dev
     assert_scenario_is_silent("shut_down_under_the_openers_call");
 }
 
+/* A simulated driver ends the process at a call of these. */
+static int leave_after_the_shutdown(void)
+{
+    gg_device *device;
+    gg_scope *scope;
+    if (gg_device_get(NULL, 0, &device) || gg_enter(device, NULL, &scope))
+        return 1;
+    gg_shutdown(0);
+    setenv("GPUGLUE_SIM_CRASH", "cuCtxSetCurrent,hipSetDevice", 1);
+    return gg_leave(scope) ? 1 : 0;
+}
+
+static void a_scope_left_after_the_shutdown_calls_no_driver(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("leave_after_the_shutdown");
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario scenarios[] = {
         {"shut_down_under_a_call", shut_down_under_a_call},
-        {"shut_down_under_the_openers_call", shut_down_under_the_openers_call}};
+        {"shut_down_under_the_openers_call", shut_down_under_the_openers_call},
+        {"leave_after_the_shutdown", leave_after_the_shutdown}};
     struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_is_under_way_at_the_shutdown_finds_its_device),
         cmocka_unit_test(a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_device),
+        cmocka_unit_test(a_scope_left_after_the_shutdown_calls_no_driver),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
     if (scenario >= 0)

@@ -224,3 +224,24 @@ def test_work_reported_done_leaves_nothing_of_the_drivers_behind(sim, tmp_path):
     leaked = json.loads(report.read_text())["leaked"]
     assert not any(leaked.values()), leaked
     assert calls(report)["zeEventCreate"] <= 64  # they are used again
+
+
+# ---- lists that others append to ----------------------------------------------------------------------------
+
+SHARED = """
+import ctypes, os, gpuglue as gg
+stream = gg.Stream()
+driver, handle = ctypes.CDLL(os.environ["GPUGLUE_ZE_LIBRARY"]), ctypes.c_void_p(stream.handle)
+stream.record(); stream.synchronize()
+driver.sim_hold(1)
+assert driver.zeCommandListAppendBarrier(handle, None, 0, None) == 0
+event = stream.record()
+print(event.done, end=" ")
+driver.sim_hold(0); event.synchronize()
+print(event.done)
+"""
+
+
+@pytest.mark.parametrize("driver", ("old", "new"))
+def test_an_event_stands_behind_what_others_appended_to_the_list(sim, driver):
+    assert sim(SHARED, driver=driver) == "False True"

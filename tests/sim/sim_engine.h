@@ -3,6 +3,7 @@
 #define SIM_ENGINE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,7 +82,8 @@ struct sim_machine {
     int device_count;
     uint64_t base, limit; /* client addresses of all devices */
     uint64_t far_base;    /* not 0: there, and nothing is mapped (beyond what a process may map) */
-    uint64_t clock_hz, clock_start; /* of SIM_TIME */
+    uint64_t clock_hz;    /* of SIM_TIME */
+    _Atomic(uint64_t) clock_start; /* 0: no stamp so far */
     uint64_t random;
     uint64_t serial;
     bool hold;

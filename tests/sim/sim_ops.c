@@ -117,6 +117,14 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Counts from where the clock wraps behind its first stamp, so that every process meets that. */
+static uint64_t clock_of(uint64_t ticks)
+{
+    uint64_t start = 0;
+    atomic_compare_exchange_strong(&sim.clock_start, &start, 0 - ticks - 1);
+    return ticks + atomic_load(&sim.clock_start);
+}
+
 /* A device's clock: word.value is the mask of its bits. */
 static int run_time(const struct sim_work *work)
 {
@@ -125,8 +133,7 @@ static int run_time(const struct sim_work *work)
     if (!address)
         return SIM_ILLEGAL_ADDRESS;
     uint64_t ticks = (uint64_t)((double)now_ns() * 1e-9 * (double)sim.clock_hz);
-    __atomic_store_n((uint64_t *)(void *)address, (sim.clock_start + ticks) & word->value,
-                     __ATOMIC_RELEASE);
+    __atomic_store_n((uint64_t *)(void *)address, clock_of(ticks) & word->value, __ATOMIC_RELEASE);
     return SIM_OK;
 }
 

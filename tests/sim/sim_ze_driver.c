@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMER_HZ = 12000000, WRAP_TICKS = 600000 };
+enum { TIMER_HZ = 12000000 };
 
 static int driver_object; /* its address is the handle */
 static struct sim_context *default_context;
@@ -34,16 +34,14 @@ static int prepare(void)
     return status;
 }
 
-/* The clock wraps soon after the start, and the new driver's memory lies beyond what is mapped. */
+/* The clock wraps behind its first stamp, and the new driver's memory lies beyond what is mapped. */
 static ze_result_t start(void)
 {
     int status;
     pthread_mutex_lock(&sim.lock);
     sim.clock_hz = TIMER_HZ;
-    if (!sim_initialised()) {
-        sim.clock_start = 0 - (uint64_t)WRAP_TICKS;
+    if (!sim_initialised())
         sim.far_base = SIM_ZE_SINCE(7) ? 0xffffd55600000000u : 0;
-    }
     pthread_mutex_unlock(&sim.lock);
     status = sim_init(getenv("ZE_AFFINITY_MASK"));
     if (status)

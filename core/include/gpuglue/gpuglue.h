@@ -404,6 +404,11 @@ GG_API gg_status gg_pool_set_keep(gg_device *device, enum gg_memory_kind kind, u
  *  held; nonzero ends the wait with GG_ERR_INTERRUPTED. NULL: none. */
 GG_API void gg_set_wait_hook(int (*hook)(void));
 
+/** Waits up to @p timeout_ns for copies to the host on all devices, and lets go of what finished work
+ *  kept. For a binding whose owners are let go of later than in their callback: call it, let go of
+ *  them, and then shut down. */
+GG_API void gg_settle(uint64_t timeout_ns);
+
 /** Refuse new work, wait at most @p timeout_ns for copies to the host, destroy all that is idle, and
  *  then make no vendor call any more: later releases are no-ops. Idempotent. */
 GG_API void gg_shutdown(uint64_t timeout_ns);

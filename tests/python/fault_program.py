@@ -1,0 +1,105 @@
+"""For test_fault_sweep.py: uses what Python has, once per fault, each in a child, and goes on after each failure.
+
+    fault_program.py BACKEND FOLDER RULE …      (RULE: as GPUGLUE_SIM_FAIL takes it; none: no fault)
+
+The children fork before gpuglue has loaded any driver. A child's report lies in FOLDER under its number; its
+exit status and the classes of its failures are a line of JSON here.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+import numpy as np
+
+import gpuglue as gg
+
+failures = []
+AT_ONCE = 4
+
+
+def attempt(call, *arguments, **options):
+    """None where it fails; what is no failure of the device's goes up."""
+    try:
+        return call(*arguments, **options)
+    except gg.Error as error:
+        if not str(error):
+            raise
+        failures.append(type(error).__name__)
+        return None
+
+
+def check(small):
+    before = len(failures)
+    got = attempt(small.get)
+    if got is not None and not before and got.tolist() != list(range(64)):
+        raise SystemExit("wrong data")
+
+
+def queue(large, pinned, stream, start, stop):
+    if start and stop:
+        attempt(start.record, stream)
+        attempt(large.fill, 2.0, stream=stream)
+        attempt(stop.record, stream)
+        attempt(stop.synchronize)
+        attempt(stream.wait, stop)
+    attempt(large.get)
+    attempt(large.get_async, stream=stream)
+    if pinned is not None:
+        attempt(gg.copy, large, pinned, stream=stream)
+    attempt(stream.synchronize)
+
+
+def work(device):
+    stream = attempt(gg.Stream, device, nonblocking=True)
+    start, stop = (attempt(gg.Event, device, timing=True) for _ in range(2))
+    block = attempt(gg.alloc, 4096, device=device)
+    small = attempt(gg.to_gpu, np.arange(64, dtype=np.int32), device=device)
+    large = attempt(gg.to_gpu, np.ones(1 << 18, dtype=np.float32), device=device)
+    pinned = attempt(gg.empty_pinned, 1 << 18, np.float32)
+    attempt(device.memory_info)
+    if large is not None and stream:
+        queue(large, pinned, stream, start, stop)
+    if small is not None:
+        check(small)
+    if block:
+        attempt(block.close)
+    attempt(device.synchronize)
+
+
+def run(backend, number, folder, rule):
+    """In a child: ends as a program ends, so that what runs at exit runs."""
+    output = os.open(folder / f"{number}.output", os.O_CREAT | os.O_WRONLY, 0o600)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.environ["GPUGLUE_SIM_REPORT"] = str(folder / f"{number}.report")
+    os.environ["GPUGLUE_SIM_FAIL"] = rule
+    device = attempt(lambda: gg.Device(f"{backend}:0"))
+    if device is not None:
+        attempt(lambda: (device.name, device.arch, device.pci_bus_id, device.total_memory))
+        work(device)
+    (folder / f"{number}.failures").write_text(json.dumps(failures))
+
+
+def finish(running, exits):
+    child, status = os.wait()
+    exits[running.pop(child)] = status
+
+
+def main(backend, folder, rules):
+    running, exits = {}, {}
+    for number, rule in enumerate(rules or [""]):
+        if len(running) == AT_ONCE:
+            finish(running, exits)
+        child = os.fork()
+        if not child:
+            run(backend, number, folder, rule)
+            return
+        running[child] = number
+    while running:
+        finish(running, exits)
+    print(json.dumps([exits[number] for number in sorted(exits)]))
+
+
+main(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,67 @@
+"""The first and the last call of each vendor function fails in turn; tests/faults has more of them, in C."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = pathlib.Path(__file__).with_name("fault_program.py")
+TWINS = {"an error": 999, "out of memory": 2, "device lost": 719}
+LEVEL_ZERO = {"an error": 0x7FFFFFFE, "out of memory": 0x70000003, "device lost": 0x70000001}
+ALLOWED = {
+    "an error": {"DeviceError", "UnsupportedError", "BackendUnavailableError"},
+    "out of memory": {"OutOfMemoryError", "UnsupportedError", "BackendUnavailableError"},
+    "device lost": {"DeviceLostError", "UnsupportedError", "BackendUnavailableError"},
+}
+# The simulated driver fails one call as if the device were lost, and then its work goes on.
+GOES_ON = {"gpuglue sim: a list with unfinished work is destroyed",
+           "gpuglue sim: an event is destroyed before its signal came"}
+
+
+def run_program(backend, folder, rules=()):
+    """Of each rule (wait status, names of the failures, report, output)."""
+    folder.mkdir()
+    done = subprocess.run([sys.executable, PROGRAM, backend, folder, *rules], check=True, text=True,
+                          stdout=subprocess.PIPE)
+
+    def read(number, kind):
+        file = folder / f"{number}.{kind}"
+        return json.loads(file.read_text()) if file.exists() else None
+
+    return [(status, read(number, "failures"), read(number, "report"), (folder / f"{number}.output").read_text())
+            for number, status in enumerate(json.loads(done.stdout))]
+
+
+def complaint(kind, status, failures, report, output):
+    """What is wrong with this failure, or None."""
+    excused = GOES_ON if kind == "device lost" else set()
+    if status or set(output.splitlines()) - excused or failures is None:
+        return f"wait status {status}: {output[-500:]}"
+    if not set(failures) <= ALLOWED[kind]:
+        return f"{failures}"
+    if report is None or any(report["leaked"].values()):
+        return f"leaked {report and report['leaked']}"
+    return None
+
+
+# At the end of each process the thread sanitizer waits for a second.
+@pytest.mark.skipif("libtsan" in os.environ.get("LD_PRELOAD", ""), reason="under the thread sanitizer")
+def test_a_vendor_call_that_fails_is_told_in_its_class_and_leaves_nothing(backend, tmp_path):
+    [(status, failures, report, output)] = run_program(backend, tmp_path / "none")
+    assert (status, failures, output) == (0, [], "")
+    if report is None:
+        pytest.skip(f"{backend} runs on no simulated driver here, and only that fails on demand")
+    assert not any(report["leaked"].values())
+    codes = LEVEL_ZERO if any(name.startswith("ze") for name in report["calls"]) else TWINS
+    faults = [(name, nth, kind) for name, calls in sorted(report["calls"].items())
+              for nth in sorted({1, calls}) for kind in codes if calls]
+    results = run_program(backend, tmp_path / "faults", [f"{name}:{nth}={codes[kind]}" for name, nth, kind in faults])
+    complaints = [f"{name}, call {nth}, {kind}: {wrong}" for (name, nth, kind), result in zip(faults, results)
+                  if (wrong := complaint(kind, *result))]
+    told = sum(bool(failures) for _, failures, _, _ in results)
+    print(f"{backend}: {len(report['calls'])} vendor functions, {len(faults)} failures injected, {told} told")
+    assert not complaints, f"{len(complaints)} of {len(faults)}:\n" + "\n".join(complaints[:10])
+    assert told > len(faults) // 3
