@@ -35,7 +35,12 @@
     SLOT(release_host, "cuMemFreeHost", (void *))                               \
     SLOT(h2d, "cuMemcpyHtoDAsync_v2", (uint64_t, const void *, size_t, void *)) \
     SLOT(d2h, "cuMemcpyDtoHAsync_v2", (void *, uint64_t, size_t, void *))       \
-    SLOT(d2d, "cuMemcpyDtoDAsync_v2", (uint64_t, uint64_t, size_t, void *))
+    SLOT(d2d, "cuMemcpyDtoDAsync_v2", (uint64_t, uint64_t, size_t, void *))     \
+    SLOT(module_load, "cuModuleLoadData", (void **, const void *))              \
+    SLOT(function, "cuModuleGetFunction", (void **, void *, const char *))      \
+    SLOT(launch, "cuLaunchKernel",                                              \
+         (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,    \
+          void **, void **))
 
 #define RAW_MEMBER(name, symbol, parameters) int(*name) parameters;
 struct raw_driver {
@@ -59,6 +64,7 @@ struct raw {
     uint64_t memory;
     char host[RAW_KIB];
     struct raw_bulk bulk;
+    void *nothing, *sixteen; /* kernels: without parameters, and with 8 pointers and 8 words */
 };
 
 /* One row: some calls, as many of them for each reading of the clock. */

@@ -22,7 +22,8 @@ static void other_major(void)
     const struct gg_report *report = registered("other_major");
     CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
     CHECK_HAS(report->reason, fixture("gpuglue_other_major.so"));
-    CHECK_HAS(report->reason, "ABI 2.0, this gpuglue has 1.0");
+    CHECK_HAS(report->reason, "for plugin ABI 2.");
+    CHECK_HAS(report->reason, "this gpuglue has 1.");
 }
 static void another_abi_major_is_refused_naming_both(void **state)
 {
