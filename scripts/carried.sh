@@ -72,6 +72,7 @@ test)
         [ -n "$tests" ] && step "C tests on $run" "$run" bash -c "c_tests $run"
         step "Python on $run" "$run" "$python" -m pytest -q -p no:cacheprovider tests/python
         step "examples on $run" "$run" "$python" examples/roundtrip.py
+        case $run in host | cuda | hip-shim) step "doublify on $run" "$run" "$python" examples/doublify.py ;; esac
     done
     printf '\n== summary\n'
     cat build/summary.txt

@@ -422,3 +422,66 @@ def arange(
     stream: _StreamLike | None = None,
 ) -> GPUArray:
     """numpy.arange, computed on the host and copied to a new array."""
+
+# ---- kernels -------------------------------------------------------------------------------------------------
+
+_Dims: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+_Parameters: TypeAlias = tuple[tuple[int, int, str], ...]
+
+@final
+class Module:
+    """Device code on a device."""
+
+    def __init__(self, image: _HasBuffer | str | Any, device: _DeviceLike | None = None) -> None: ...
+    def __getitem__(self, name: str, /) -> Kernel: ...
+    def get_global(self, name: str, /) -> Buffer: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def arch(self) -> str: ...
+
+@final
+class Kernel:
+    """A kernel of a Module."""
+
+    def __call__(
+        self,
+        *args: Any,
+        grid: _Dims = ...,
+        block: _Dims = ...,
+        smem: SupportsIndex = 0,
+        stream: _StreamLike | None = None,
+    ) -> None: ...
+    def bind(
+        self,
+        signature: str | Sequence[Any] | None,
+        grid: _Dims | None = None,
+        block: _Dims | None = None,
+        smem: SupportsIndex = 0,
+        cooperative: bool = False,
+    ) -> Kernel: ...
+    def max_active_blocks(self, block: _Dims, smem: SupportsIndex = 0) -> int: ...
+    def suggest_block(self, smem: SupportsIndex = 0, limit: SupportsIndex = 0) -> tuple[int, int]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def module(self) -> Module: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def attributes(self) -> dict[str, int]: ...
+    @property
+    def parameters(self) -> _Parameters | None: ...
+
+@final
+class raw:
+    """An argument of a kernel, byte by byte."""
+
+    def __init__(self, bytes: _HasBuffer) -> None: ...
+
+def _read_image(image: Any, /) -> tuple[str, str, dict[str, _Parameters | None]]: ...
