@@ -23,7 +23,7 @@ struct report {
     size_t count;
     struct {
         char name[NAME_SIZE];
-        int calls, told; /* told: injected failures that a step noticed */
+        int calls, told, silent; /* injected failures that a step noticed, or none */
     } name[NAMES_MAX];
     int leaked; /* objects for which no destroy was tried */
     bool there;
@@ -62,6 +62,8 @@ enum verdict judge(const struct trial *trial, const struct outcome *baseline, bo
                    size_t size);
 /* Whether the failures of this function may be silent, but not all of them. */
 bool must_be_told_once(const char *name);
+/* Whether some or all may. */
+bool is_exempt(const char *name);
 const char *class_name(enum class class);
 int code_of(const char *name, enum class class);
 
