@@ -176,6 +176,7 @@ test-hip-client: build-plain
 test-examples: run-environment build-plain
 	$(STEP) "round trip on host" env $(call run-host,plain) .venv-run/bin/python examples/roundtrip.py
 	$(STEP) "round trip on cuda-sim" env $(call run-cuda-sim,plain) .venv-run/bin/python examples/roundtrip.py
+	$(STEP) "doublify on host" env $(call run-host,plain) .venv-run/bin/python examples/doublify.py
 	$(STEP) "an existing library: build" .venv-run/bin/python examples/existing_library/build.py --out build/example
 	$(STEP) "an existing library: use" env $(call run-host,plain) .venv-run/bin/python examples/existing_library/use.py build/example
 without-ze:

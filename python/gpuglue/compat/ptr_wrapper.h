@@ -10,7 +10,7 @@
 
 template <class T> class ptr_wrapper
 {
-public:
+  public:
     ptr_wrapper() : pointer(nullptr) {}
     explicit ptr_wrapper(T *pointer) : pointer(pointer) {}
     T *get() const { return pointer; }
@@ -18,7 +18,7 @@ public:
     T *operator->() const { return pointer; }
     operator T *() const { return pointer; }
 
-private:
+  private:
     T *pointer;
 };
 
@@ -53,12 +53,13 @@ template <class T> struct type_caster<ptr_wrapper<T>> {
         return PyLong_FromVoidPtr(const_cast<void *>(static_cast<const void *>(wrapped.get())));
     }
 
-private:
+  private:
     /* A method in one class and a property in another. */
     static object called(object what)
     {
-        return PyCallable_Check(what.ptr()) ? reinterpret_steal<object>(check(PyObject_CallNoArgs(what.ptr())))
-                                            : what;
+        return PyCallable_Check(what.ptr())
+                   ? reinterpret_steal<object>(check(PyObject_CallNoArgs(what.ptr())))
+                   : what;
     }
     static PyObject *check(PyObject *result)
     {
