@@ -1,5 +1,5 @@
 /* copy_flat.c: the ways of bytes that lie in one line on both sides. */
-#include "copy.h"
+#include "staging.h"
 
 #include <string.h>
 
@@ -73,6 +73,17 @@ static gg_status through_ring_to_host(struct ggi_job *job)
     return status;
 }
 
+static gg_status staged_copy(struct ggi_job *job, enum gg_copy_kind kind)
+{
+    struct ggi_box line = {.run = job->nbytes};
+    struct ggi_passage passage;
+    job->box = &line;
+    ggi_passage_make(&passage, job, kind);
+    gg_status status = ggi_stage(&passage);
+    job->box = NULL;
+    return status;
+}
+
 /* The vendor copies pageable memory when it likes, so the stream is waited for: first so that an
  * interrupt can still come, then, once the transfer has begun, to its end. */
 static gg_status pageable_copy(struct ggi_job *job, enum gg_copy_kind kind)
@@ -81,6 +92,11 @@ static gg_status pageable_copy(struct ggi_job *job, enum gg_copy_kind kind)
     gg_status status = ggi_stream_finish(job->stream, true);
     if (status)
         return status;
+    if (ggi_staging_pays(job->device, kind, job->nbytes)) {
+        status = staged_copy(job, kind);
+        if (status != GG_NOT_READY)
+            return status;
+    }
     status = submit(job, job->dst.pointer, job->src.pointer, kind, true, &ticket);
     gg_status finished = ggi_stream_settle(job->stream);
     return status ? status : finished;

@@ -1,6 +1,6 @@
 /* copy_nd.c: the ways of a box. The device copies it itself where that takes few calls of long rows; else
  * its elements pass through pinned memory in pieces, which the host packs or spreads. */
-#include "copy.h"
+#include "staging.h"
 
 #include <stdlib.h>
 
@@ -144,11 +144,15 @@ static gg_status through_host(struct ggi_job *job, enum gg_copy_kind kind)
 {
     struct ggi_passage passage;
     const struct ggi_end *host = kind == GG_COPY_H2D ? &job->src : &job->dst;
+    const bool large = job->nbytes > GGI_SLOT_SIZE;
     gg_status status = GG_OK;
-    if (host->page_locked) /* queued work may be writing or reading it */
+    if (large || host->page_locked) /* queued work may be writing or reading page-locked memory */
         status = ggi_stream_finish(job->stream, true);
+    if (status)
+        return status;
     ggi_passage_make(&passage, job, kind);
-    return status ? status : through_ring(&passage);
+    status = large ? ggi_stage(&passage) : GG_NOT_READY;
+    return status == GG_NOT_READY ? through_ring(&passage) : status;
 }
 
 /* ---- which way ---- */

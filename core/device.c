@@ -43,7 +43,11 @@ static gg_status open_device(struct gg_device *device)
     ggi_begin(device, GG_OP_stream_default, NULL, 0);
     status = device->ops->stream_default(impl, &stream);
     status = ggi_end(device, GG_OP_stream_default, NULL, 0, status);
-    if (!status && !device->ring && !(device->ring = ggi_ring_new()))
+    if (!status && !device->ring)
+        device->ring = ggi_ring_new();
+    if (!status && !device->staging)
+        device->staging = ggi_staging_new(device);
+    if (!status && (!device->ring || !device->staging))
         status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a device");
     if (!status)
         status = ggi_stream_new(device, stream, 0, &device->default_stream);

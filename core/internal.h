@@ -131,8 +131,9 @@ struct gg_device {
     _Atomic(struct ggi_keep *) captured; /* owners of memory in graphs, which may run again at any time */
     _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
     _Atomic(gg_stream *) meeting; /* waits for several others as one; export.c */
-    struct ggi_ring *ring;        /* pinned slots for small copies; made on first need */
-    struct gg_error lost;         /* where a sticky error was first seen; under spare_lock */
+    struct ggi_ring *ring;       /* pinned slots for small copies; made on first need */
+    struct ggi_staging *staging; /* lanes for large ones; staging.h */
+    struct gg_error lost;        /* where a sticky error was first seen; under spare_lock */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
@@ -352,6 +353,14 @@ void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *s
                    uint64_t ticket);
 /* At shutdown, when all is idle; keeps the ring if a thread is still in it. */
 void ggi_ring_destroy(struct gg_device *device);
+
+/* ---- staged copies: staging.c ----------------------------------------------------------------------- */
+
+struct ggi_staging *ggi_staging_new(struct gg_device *device); /* without slots and threads yet */
+/* Let go of the slots that no copy is using. */
+void ggi_staging_trim(struct gg_device *device);
+/* At shutdown, when all is idle: of the threads, too. */
+void ggi_staging_destroy(struct gg_device *device);
 
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 

@@ -162,6 +162,7 @@ static void close_device(struct gg_device *device)
 {
     ggi_ring_destroy(device);
     gg_stream_release(atomic_exchange(&device->meeting, NULL));
+    ggi_staging_destroy(device);
     ggi_drain_locked(device, true);
     ggi_stream_strip(device->default_stream); /* gives its events to the spares */
     destroy_spares(device);

@@ -100,7 +100,9 @@ void ggi_drain(struct gg_device *device, bool force)
 gg_status gg_device_trim(gg_device *device)
 {
     gg_status status = ggi_device_ready(device);
-    if (!status)
+    if (!status) {
+        ggi_staging_trim(device);
         ggi_drain(device, false);
+    }
     return status;
 }
