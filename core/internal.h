@@ -131,9 +131,9 @@ struct gg_device {
     _Atomic(struct ggi_keep *) captured; /* owners of memory in graphs, which may run again at any time */
     _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
     _Atomic(gg_stream *) meeting; /* waits for several others as one; export.c */
-    struct ggi_ring *ring;       /* pinned slots for small copies; made on first need */
-    struct ggi_staging *staging; /* lanes for large ones; staging.h */
-    struct gg_error lost;        /* where a sticky error was first seen; under spare_lock */
+    struct ggi_ring *ring;        /* pinned slots for small copies; made on first need */
+    struct ggi_staging *staging;  /* lanes for large ones; staging.h */
+    struct gg_error lost;         /* where a sticky error was first seen; under spare_lock */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */

@@ -211,11 +211,22 @@ void gg_memory_retain(gg_memory *memory)
     atomic_fetch_add_explicit(&memory->refs, 1, memory_order_relaxed);
 }
 
+/* Somebody else's memory that nothing ever used need not wait for a drain. */
+static bool needs_no_list(const gg_memory *memory)
+{
+    return memory->wrapped && !memory->use_count && !atomic_load(&memory->captured) &&
+           ggi_usable(memory->device);
+}
+
 void gg_memory_release(gg_memory *memory)
 {
     if (!memory || atomic_fetch_sub(&memory->refs, 1) != 1)
         return;
     struct gg_device *device = memory->device;
+    if (needs_no_list(memory)) {
+        memory_destroy(&memory->retired);
+        return;
+    }
     if (memory->pointer && !memory->wrapped) {
         atomic_fetch_sub(&device->blocks, 1);
         atomic_fetch_sub(&device->bytes, memory->nbytes);

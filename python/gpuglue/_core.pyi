@@ -1,7 +1,7 @@
 """What gpuglue exports; the compiled module's own docstrings say more."""
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, final
 
 import numpy as np
@@ -325,14 +325,100 @@ class GPUArray:
         """Set every element."""
     def copy(self, stream: _StreamLike | None = None) -> GPUArray:
         """A new array with the same elements."""
+    def astype(self, dtype: npt.DTypeLike, order: _OrderLike = "K", copy: bool = True) -> GPUArray:
+        """A new array of another dtype; NumPy converts, on the host."""
+    def to_device(self, device: _DeviceLike, /, *, stream: _StreamLike | None = None) -> Any:
+        """Itself, a copy on another device, or a numpy.ndarray for 'cpu'."""
+    def reshape(self, /, *shape: Any, order: Literal["C", "F", "A"] = "C", copy: bool | None = None) -> GPUArray:
+        """Another shape for the same elements."""
+    def ravel(self, order: _OrderLike = "C") -> GPUArray:
+        """One dimension; a view where that can be."""
+    def flatten(self, order: _OrderLike = "C") -> GPUArray:
+        """A copy of one dimension."""
+    def squeeze(self, axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None) -> GPUArray:
+        """A view without axes of length one."""
+    def transpose(self, *axes: Any) -> GPUArray:
+        """A view with its axes in another order."""
+    def view(self, dtype: npt.DTypeLike = ...) -> GPUArray:
+        """The same bytes as elements of another dtype."""
+    @property
+    def T(self) -> GPUArray: ...
+    @property
+    def flags(self) -> ArrayFlags: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule."""
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's device type and id."""
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The memory as an ndarray, where the host reaches it."""
+    def __buffer__(self, flags: int, /) -> memoryview: ...
     def record_use(self, stream: _StreamLike, /) -> None:
         """Announce work on it that gpuglue did not submit."""
     def release_captured(self) -> None:
         """Say that no captured graph that used it will run again."""
-    def __array__(self, *args: Any) -> npt.NDArray[Any]: ...
+    def __getitem__(self, index: Any, /) -> GPUArray: ...
+    def __setitem__(self, index: Any, value: Any, /) -> None: ...
+    def __iter__(self) -> Iterator[GPUArray]: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
+    def __copy__(self) -> GPUArray: ...
+    def __deepcopy__(self, memo: Any, /) -> GPUArray: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    __array_ufunc__: None
     __hash__: None  # type: ignore[assignment]
+
+@final
+class ArrayFlags:
+    """What GPUArray.flags is: numpy.ndarray.flags, for reading."""
+
+    @property
+    def c_contiguous(self) -> bool: ...
+    @property
+    def f_contiguous(self) -> bool: ...
+    @property
+    def contiguous(self) -> bool: ...
+    @property
+    def fortran(self) -> bool: ...
+    @property
+    def forc(self) -> bool: ...
+    @property
+    def fnc(self) -> bool: ...
+    @property
+    def owndata(self) -> bool: ...
+    @property
+    def writeable(self) -> bool: ...
+    def __getitem__(self, key: str, /) -> bool: ...
+
+def asarray(
+    obj: Any,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: _DeviceLike | None = None,
+    copy: bool | None = None,
+    shape: _Shape | None = None,
+    strides: _Shape | None = None,
+    owner: object = None,
+) -> GPUArray:
+    """A GPUArray over the memory of another library's array, or at an address."""
+
+def from_dlpack(
+    x: Any, /, *, device: _DeviceLike | None = None, copy: bool | None = None, stream: _StreamLike | None = None
+) -> GPUArray:
+    """A GPUArray over the memory of any array with DLPack."""
+
+def _unpickle(host: npt.NDArray[Any], device: str, /) -> GPUArray: ...
+def _is_pending(array: GPUArray, /) -> bool: ...
 
 def to_gpu(a: npt.ArrayLike, device: _DeviceLike | None = None, stream: _StreamLike | None = None) -> GPUArray:
     """Copy a NumPy array, or what numpy.asarray makes one of, to a new GPUArray."""
