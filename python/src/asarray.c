@@ -7,6 +7,7 @@
 /* What asarray was asked for. */
 struct wish {
     gg_device *device; /* NULL: wherever it is */
+    gg_device *alias;  /* NULL, or a host device for memory that only the host reaches */
     PyObject *dtype, *shape, *strides, *owner;
     int copy; /* 1 always, 0 never, -1 if needed */
 };
@@ -39,7 +40,7 @@ static PyObject *alias(struct py_state *state, PyObject *ndarray, gg_device *dev
 /* The array's elements on the device that is wanted: its own memory where that is the host's. */
 static PyObject *from_host(struct py_state *state, PyObject *object, const struct wish *wish)
 {
-    struct py_place place = {.device = wish->device};
+    struct py_place place = {.device = wish->alias ? wish->alias : wish->device};
     PyObject *host, *array;
     if (!place.device && py_device_arg(state, NULL, &place.device))
         return NULL;
@@ -255,6 +256,41 @@ static PyObject *converted(PyObject *array, PyObject *dtype)
     result = PyObject_CallMethod(array, "astype", "OsO", dtype, "K", Py_False);
     Py_DECREF(array);
     return result;
+}
+
+static int host_wish(struct py_state *state, struct wish *wish)
+{
+    return py_prepare(state) ? -1 : py_check(state, gg_device_get("host", 0, &wish->alias));
+}
+
+static PyObject *refuse_host(struct py_state *state, PyObject *object, PyObject *array)
+{
+    gg_device *device;
+    const bool ours =
+        Py_IS_TYPE(object, state->array_type) || Py_IS_TYPE(object, state->buffer_type);
+    if (!array || ours || !is_host_device(gg_memory_device(py_array_of(array)->memory)))
+        return array;
+    Py_DECREF(array);
+    if (py_device_current(state, &device))
+        return NULL;
+    return PyErr_Format(
+        PyExc_TypeError,
+        "%R is memory of the host: wrap it with gpuglue.asarray(), which copies it to "
+        "%s:%d where that is no host device",
+        Py_TYPE(object), gg_device_backend(device), (int)gg_device_ordinal(device));
+}
+
+PyObject *py_wrap_anything(struct py_state *state, PyObject *object, bool host)
+{
+    struct wish wish = {.copy = 0};
+    const int is_array = numpy_is_array(object);
+    PyObject *array;
+    if (is_array < 0 || PyLong_Check(object))
+        return is_array < 0 ? NULL : (no_such(object), NULL);
+    if (host_wish(state, &wish))
+        return NULL;
+    array = from_anything(state, object, &wish);
+    return host ? array : refuse_host(state, object, array);
 }
 
 static int read_copy(PyObject *object, int *out)

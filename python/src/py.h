@@ -168,6 +168,7 @@ bool py_stopping(void);
 /* ---- memory.c, copy.c, array.c ----------------------------------------------------------------------- */
 int py_memory_add(PyObject *module, struct py_state *state); /* Buffer, alloc, alloc_pinned, … */
 int py_copy_add(PyObject *module, struct py_state *state);   /* copy, fill */
+int py_capi_add(PyObject *module, struct py_state *state);   /* _C_API; capi.c */
 int py_array_add(PyObject *module, struct py_state *state);  /* GPUArray, to_gpu, empty, … */
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
 
