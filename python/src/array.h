@@ -87,8 +87,8 @@ PyObject *py_array_cuda_interface(PyObject *self, void *closure);
 
 extern PyMethodDef py_pickle_functions[];   /* array_pickle.c */
 extern PyMethodDef py_protocol_functions[]; /* asarray.c: asarray, from_dlpack */
-/* asarray.c: an array of another library in memory that the host does not reach, wrapped: 1 and a new
- * reference, 0 for anything else, -1 with an exception. */
+/* asarray.c: an array of another library, wrapped: 1 and a GPUArray, 2 and an ndarray where its memory is the
+ * host's, 0 for anything else, -1 with an exception. */
 int py_foreign_device_array(struct py_state *state, PyObject *object, PyObject **out);
 
 /* ---- methods, each in the file that is named ---- */

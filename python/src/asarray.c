@@ -345,8 +345,10 @@ int py_foreign_device_array(struct py_state *state, PyObject *object, PyObject *
         return -1;
     if (!is_host_device(gg_memory_device(py_array_of(*out)->memory)))
         return 1;
-    Py_CLEAR(*out); /* NumPy reads it */
-    return 0;
+    probe = PyObject_CallMethod(*out, "__array__", NULL); /* host data, which NumPy casts */
+    Py_DECREF(*out);
+    *out = probe;
+    return probe ? 2 : -1;
 }
 
 static PyObject *from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
