@@ -128,6 +128,7 @@ def measure_size(nbytes, device, stream, floor, absent):
 def first_and_third(device, nbytes):
     """GB/s of .get() the first, second, third … time, with results let go in between."""
     array = gg.zeros(nbytes, np.uint8, device=device)
+    gg.zeros(nbytes // 2, np.uint8, device=device).get()  # another size: slots and threads are there then
     gg.current_stream(device).synchronize()
     found = []
     for _ in range(5):

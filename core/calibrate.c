@@ -170,24 +170,32 @@ static void measure_once(struct gg_device *device, struct ggi_lane *lane, enum g
 
 /* ---- the answers ---- */
 
-bool ggi_staging_pays(struct gg_device *device, enum gg_copy_kind kind, size_t nbytes)
+/* The first to touch a page waits until it is there and zero: that is worth all threads. */
+static bool touches_pages(const struct ggi_job *job)
 {
-    struct ggi_lane *lane = ggi_lane_of(device, kind);
-    if (mode() != AUTO)
-        return mode() == ALWAYS;
-    if (nbytes < STAGED_LEAST || device->flags & GG_DEVICE_INTEGRATED) /* the same memory twice */
-        return false;
-    if (!atomic_load(&lane->measured)) {
-        if (atomic_fetch_add(&lane->seen, nbytes) + nbytes < WORTH_MEASURING)
-            return false;
-        measure_once(device, lane, kind);
-    }
-    return nbytes >= lane->from;
+    return job->flags & GG_COPY_FRESH && ggi_copy_threads() > 1;
 }
 
-int ggi_staging_threads(struct gg_device *device, enum gg_copy_kind kind)
+bool ggi_staging_pays(const struct ggi_job *job, enum gg_copy_kind kind)
 {
-    const struct ggi_lane *lane = ggi_lane_of(device, kind);
-    return mode() == AUTO && atomic_load(&lane->measured) && lane->best ? lane->best
-                                                                        : ggi_copy_threads();
+    struct ggi_lane *lane = ggi_lane_of(job->device, kind);
+    if (mode() != AUTO)
+        return mode() == ALWAYS;
+    if (job->nbytes < STAGED_LEAST || job->device->flags & GG_DEVICE_INTEGRATED)
+        return false; /* short, or the same memory twice */
+    if (touches_pages(job))
+        return true;
+    if (!atomic_load(&lane->measured)) {
+        if (atomic_fetch_add(&lane->seen, job->nbytes) + job->nbytes < WORTH_MEASURING)
+            return false;
+        measure_once(job->device, lane, kind);
+    }
+    return job->nbytes >= lane->from;
+}
+
+int ggi_staging_threads(const struct ggi_job *job, enum gg_copy_kind kind)
+{
+    const struct ggi_lane *lane = ggi_lane_of(job->device, kind);
+    bool known = mode() == AUTO && atomic_load(&lane->measured) && lane->best;
+    return known && !touches_pages(job) ? lane->best : ggi_copy_threads();
 }

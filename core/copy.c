@@ -75,34 +75,10 @@ static gg_status choose_device(struct ggi_job *job)
     if (!at)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "copy: both ends are ordinary host memory; use memcpy or NumPy");
-    if (job->src.device && job->dst.device && src->device != dst->device)
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "copy: from %s:%d to %s:%d: copies between devices are not built yet; copy "
-                        "to the host and from there",
-                        src->device->backend->name, (int)src->device->ordinal,
-                        dst->device->backend->name, (int)dst->device->ordinal);
     job->device = at->device;
+    job->dst.page_locked &= !dst || dst->device->backend == at->device->backend;
+    job->src.page_locked &= !src || src->device->backend == at->device->backend;
     return GG_OK;
-}
-
-gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete)
-{
-    gg_status status = ggi_device_ready(device);
-    *implicit = !*stream;
-    *complete = false;
-    if (status)
-        return status;
-    if (!*stream) {
-        ggi_implicit_stream(device, stream, complete);
-        return GG_OK;
-    }
-    if ((*stream)->device == device)
-        return ggi_stream_check(*stream);
-    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                    "the stream belongs to %s:%d, but the work is on %s:%d: give a stream of that "
-                    "device, or none",
-                    (*stream)->device->backend->name, (int)(*stream)->device->ordinal,
-                    device->backend->name, (int)device->ordinal);
 }
 
 static gg_status order(struct ggi_job *job)
@@ -277,6 +253,27 @@ static gg_status run(struct ggi_job *job)
     return status;
 }
 
+static bool between_devices(const struct ggi_job *job)
+{
+    return job->src.device && job->dst.device && job->src.memory->device != job->dst.memory->device;
+}
+
+static gg_status copy_between(struct ggi_job *job)
+{
+    struct ggi_crossing crossing = {.dst_end = job->dst.end,
+                                    .src_end = job->src.end,
+                                    .dst = job->dst.memory,
+                                    .src = job->src.memory,
+                                    .to = job->dst.pointer,
+                                    .from = job->src.pointer,
+                                    .nbytes = job->nbytes};
+    if (job->box && job->nbytes && !ggi_box_is_line(job))
+        return ggi_copy_box_between(job);
+    gg_status status = ggi_copy_between(&crossing, job->stream, job->flags);
+    job->kept = crossing.kept;
+    return status;
+}
+
 static gg_status prepare(struct ggi_job *job, const struct gg_end *dst, const struct gg_end *src)
 {
     gg_status status = resolve(&job->dst, dst, job->nbytes, "destination");
@@ -284,14 +281,14 @@ static gg_status prepare(struct ggi_job *job, const struct gg_end *dst, const st
         status = resolve(&job->src, src, job->nbytes, "source");
     if (!status)
         status = choose_device(job);
-    if (!status && job->device)
+    if (!status && job->device && !between_devices(job))
         status = ggi_choose_stream(job->device, &job->stream, &job->implicit, &job->complete);
     return status;
 }
 
 static gg_status check_flags(uint32_t flags)
 {
-    if (flags & ~(uint32_t)(GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC))
+    if (flags & ~(uint32_t)(GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC | GG_COPY_FRESH))
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "copy flags 0x%x hold an unknown bit",
                         (unsigned)flags);
     return GG_OK;
@@ -305,7 +302,9 @@ static gg_status copy(struct ggi_job *job, gg_status status, const struct gg_end
         status = check_flags(job->flags);
     if (!status)
         status = prepare(job, dst, src);
-    if (!status && job->nbytes) {
+    if (!status && between_devices(job)) {
+        status = copy_between(job);
+    } else if (!status && job->nbytes) {
         status = check_overlap(job);
         if (!status)
             status = order(job);

@@ -13,7 +13,7 @@ struct ggi_end {
     char *pointer;     /* of the first element */
     struct ggi_reach reach;
     bool device;      /* on a device */
-    bool page_locked; /* host memory that the device reaches by itself */
+    bool page_locked; /* host memory that the copy's device reaches by itself */
 };
 
 struct ggi_job {
@@ -67,9 +67,27 @@ void ggi_piece_on_host(const struct ggi_passage *passage, const struct ggi_piece
 gg_status ggi_piece_submit(const struct ggi_passage *passage, const struct ggi_piece *piece,
                            void *slot, uint64_t *ticket);
 
+/* ---- between devices: between.c ---- */
+
+struct ggi_crossing {
+    const struct gg_end *dst_end, *src_end;
+    gg_memory *dst, *src; /* of two devices */
+    char *to;
+    const char *from;
+    size_t nbytes;
+    gg_stream *in, *out; /* of the destination's device, of the source's */
+    bool kept;           /* after a failure the owners of the ends wait for queued work */
+};
+/* Through the host; finished on both devices when it returns. @p stream: NULL, or of one of the two. */
+gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
+
 /* ---- the ways: copy_flat.c for one line of bytes, copy_nd.c for a box ---- */
 
 gg_status ggi_copy_flat(struct ggi_job *job);
 gg_status ggi_copy_box(struct ggi_job *job);
+/* Put the box in order; whether it turned out to be one line of bytes. */
+bool ggi_box_is_line(struct ggi_job *job);
+/* A box between two devices: packed on the host on its way. */
+gg_status ggi_copy_box_between(struct ggi_job *job);
 
 #endif

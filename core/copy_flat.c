@@ -92,7 +92,7 @@ static gg_status pageable_copy(struct ggi_job *job, enum gg_copy_kind kind)
     gg_status status = ggi_stream_finish(job->stream, true);
     if (status)
         return status;
-    if (ggi_staging_pays(job->device, kind, job->nbytes)) {
+    if (ggi_staging_pays(job, kind)) {
         status = staged_copy(job, kind);
         if (status != GG_NOT_READY)
             return status;
@@ -138,7 +138,9 @@ static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
         host->page_locked = ggi_driver_knows(job, host->pointer);
     if (capturing && !host->page_locked)
         return ggi_refuse_capture();
-    bool queued = (kind == GG_COPY_H2D && small && !capturing) ||
+    bool foreign =
+        host->memory && !host->page_locked; /* pinned by another backend, perhaps in use */
+    bool queued = (kind == GG_COPY_H2D && small && !capturing && !foreign) ||
                   (host->page_locked && job->flags & GG_COPY_ASYNC);
     if (job->flags & GG_COPY_REQUIRE_ASYNC && (!queued || job->complete))
         return ggi_refuse_waiting(job, host->page_locked);
@@ -146,6 +148,9 @@ static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
         return direct_copy(job, kind);
     if (!small)
         return pageable_copy(job, kind);
+    gg_status status = foreign ? ggi_stream_finish(job->stream, true) : GG_OK;
+    if (status)
+        return status;
     if (kind == GG_COPY_D2H)
         return through_ring_to_host(job);
     return is_word(job) ? word_to_device(job) : through_ring_to_device(job);

@@ -146,7 +146,8 @@ static gg_status through_host(struct ggi_job *job, enum gg_copy_kind kind)
     const struct ggi_end *host = kind == GG_COPY_H2D ? &job->src : &job->dst;
     const bool large = job->nbytes > GGI_SLOT_SIZE;
     gg_status status = GG_OK;
-    if (large || host->page_locked) /* queued work may be writing or reading page-locked memory */
+    if (large || host->page_locked ||
+        host->memory) /* queued work may be writing or reading page-locked memory */
         status = ggi_stream_finish(job->stream, true);
     if (status)
         return status;
@@ -162,7 +163,7 @@ static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
     struct ggi_end *host = kind == GG_COPY_H2D ? &job->src : &job->dst;
     bool insists = job->capturing || job->flags & GG_COPY_REQUIRE_ASYNC;
     bool queued = kind == GG_COPY_H2D && job->nbytes <= GGI_SLOT_SIZE && !job->capturing &&
-                  !host->page_locked;
+                  !host->page_locked && !host->memory;
     size_t calls = calls_of(job, job->box);
     if (!host->page_locked && (job->capturing || (job->flags & GG_COPY_ASYNC && !queued)))
         host->page_locked = ggi_driver_knows(job, host->pointer);
@@ -200,14 +201,19 @@ static gg_status half(struct ggi_job *job, struct ggi_end *dst, struct ggi_end *
     return through_host(&part, up ? GG_COPY_H2D : GG_COPY_D2H);
 }
 
+static gg_status no_middle(const struct ggi_job *job)
+{
+    return ggi_fail(GG_ERR_OUT_OF_MEMORY, "copy: no %zu bytes of host memory on the way",
+                    job->nbytes);
+}
+
 /* Down, and up again in the other order. */
 static gg_status by_way_of_host(struct ggi_job *job)
 {
     ptrdiff_t strides[GG_COPY_MAX_DIMS];
     char *middle = malloc(job->nbytes);
     if (!middle)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "copy: no %zu bytes of host memory on the way",
-                        job->nbytes);
+        return no_middle(job);
     ggi_box_pack(job->box, false, GGI_DST, strides);
     gg_status status = half(job, &job->dst, &job->src, middle, strides, false);
     if (!status)
@@ -238,18 +244,56 @@ static gg_status on_host(struct ggi_job *job)
     return status;
 }
 
-gg_status ggi_copy_box(struct ggi_job *job)
+bool ggi_box_is_line(struct ggi_job *job)
 {
     ptrdiff_t dst, src;
     bool down = job->src.device && !job->dst.device;
     ggi_box_order(job->box, down ? GGI_SRC : GGI_DST, &dst, &src);
     job->dst.pointer += dst;
     job->src.pointer += src;
-    if (!job->box->axes)
+    return !job->box->axes;
+}
+
+gg_status ggi_copy_box(struct ggi_job *job)
+{
+    if (ggi_box_is_line(job))
         return ggi_copy_flat(job);
     if (job->src.device && job->dst.device)
         return on_device(job);
     if (job->dst.device)
         return host_and_device(job, GG_COPY_H2D);
-    return down ? host_and_device(job, GG_COPY_D2H) : on_host(job);
+    return job->src.device ? host_and_device(job, GG_COPY_D2H) : on_host(job);
+}
+
+/* An end of one of the two, at its first element. */
+static struct gg_end end_at(const struct ggi_end *end)
+{
+    return (struct gg_end){.memory = end->memory,
+                           .offset = (size_t)(end->pointer - (char *)end->memory->pointer)};
+}
+
+gg_status ggi_copy_box_between(struct ggi_job *job)
+{
+    const struct ggi_box *box = job->box;
+    const bool for_dst = job->stream && job->stream->device == job->dst.memory->device;
+    ptrdiff_t to[GG_COPY_MAX_DIMS], from[GG_COPY_MAX_DIMS];
+    size_t shape[GG_COPY_MAX_DIMS];
+    struct gg_end dst = end_at(&job->dst), src = end_at(&job->src), middle = {0};
+    if (job->flags & GG_COPY_REQUIRE_ASYNC)
+        return ggi_refuse_waiting(job, true);
+    for (int i = 0; i < box->axes; i++) {
+        shape[i] = box->axis[i].count;
+        to[i] = box->axis[i].dst;
+        from[i] = box->axis[i].src;
+    }
+    middle.host = malloc(job->nbytes);
+    if (!middle.host)
+        return no_middle(job);
+    gg_status status = gg_copy_nd(&middle, NULL, &src, from, box->axes, shape, box->run,
+                                  for_dst ? NULL : job->stream, 0);
+    if (!status)
+        status = gg_copy_nd(&dst, to, &middle, NULL, box->axes, shape, box->run,
+                            for_dst ? job->stream : NULL, 0);
+    free(middle.host);
+    return status;
 }

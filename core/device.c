@@ -1,5 +1,5 @@
 /* device.c: devices: opening them on first need, what they are, waiting for all their work. */
-#include "internal.h"
+#include "staging.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -134,6 +134,7 @@ struct gg_device {
     struct ggi_ring *ring;        /* pinned slots for small copies; made on first need */
     struct ggi_staging *staging;  /* lanes for large ones; staging.h */
     struct gg_error lost;         /* where a sticky error was first seen; under spare_lock */
+    atomic_bool gone;             /* it was: nothing runs any more, and events may never say so */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
@@ -196,7 +197,8 @@ struct gg_stream {
     _Atomic(int64_t) use_refs; /* of refs, those that uses of memory hold */
     bool is_default, borrowed;
     bool gone; /* closed and idle: the native side is destroyed, the counts are still asked for */
-    bool of_thread; /* the handle means this stream in `thread` only */
+    bool of_thread;       /* the handle means this stream in `thread` only */
+    atomic_bool unmarked; /* work of a stream without an owner that no event stands behind */
     pthread_t thread;
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
@@ -254,6 +256,10 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted);
 gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket);
 /* Record the marker now unless one is on its way, so that a later look is cheap. */
 void ggi_stream_mark(gg_stream *stream);
+/* Whether asking the marker fails, which a look keeps to itself; not finished is success. */
+gg_status ggi_stream_ask_marker(gg_stream *stream);
+/* For a wait whose ticket has passed: all tickets pass on a lost device, but that is no success. */
+gg_status ggi_stream_passed_or_lost(gg_stream *stream);
 /* Wait for all that is queued, whatever else happens: memory is about to be let go. */
 gg_status ggi_stream_settle(gg_stream *stream);
 /* Wait until @p ticket has passed, also where the native stream may be gone; looks at the hook. */
@@ -348,19 +354,13 @@ gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
 /* Let the device say in the slot's word that all before it is done, and look at that for a moment: it is
  * seen sooner than any query answers. GG_NOT_READY: not seen, or the device has no such words. */
 gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream);
+/* The same without waiting: NULL where none is free now. */
+struct ggi_slot *ggi_ring_try(struct gg_device *device);
 /* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                    uint64_t ticket);
 /* At shutdown, when all is idle; keeps the ring if a thread is still in it. */
 void ggi_ring_destroy(struct gg_device *device);
-
-/* ---- staged copies: staging.c ----------------------------------------------------------------------- */
-
-struct ggi_staging *ggi_staging_new(struct gg_device *device); /* without slots and threads yet */
-/* Let go of the slots that no copy is using. */
-void ggi_staging_trim(struct gg_device *device);
-/* At shutdown, when all is idle: of the threads, too. */
-void ggi_staging_destroy(struct gg_device *device);
 
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 
@@ -383,8 +383,7 @@ struct ggi_thread *ggi_thread(void);
 /* The stream that an operation without one runs on; *complete is set where it must also have finished
  * on the device when the call returns (a default stream that no other library shares). */
 void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete);
-
-/* For an operation of @p device: *stream is checked if given, else becomes the implicit one. */
+/* *stream is checked if given, else becomes the implicit one. */
 gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete);
 
 int ggi_interrupted(void); /* asks the wait hook */

@@ -1,5 +1,5 @@
 /* life.c: the ends of a process: forks, after which what exists is inert, and the shutdown. */
-#include "internal.h"
+#include "staging.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -161,8 +161,9 @@ static bool unheld(struct gg_device *device)
 static void close_device(struct gg_device *device)
 {
     ggi_ring_destroy(device);
-    gg_stream_release(atomic_exchange(&device->meeting, NULL));
     ggi_staging_destroy(device);
+    ggi_results_trim(device);
+    gg_stream_release(atomic_exchange(&device->meeting, NULL));
     ggi_drain_locked(device, true);
     ggi_stream_strip(device->default_stream); /* gives its events to the spares */
     destroy_spares(device);

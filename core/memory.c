@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- the end of a block ---- */
 
@@ -81,19 +82,16 @@ static gg_status driver_alloc(gg_device *device, enum gg_memory_kind kind, size_
     return status;
 }
 
-/* What was released may still be in use by queued work: worth a short wait before giving up. */
+/* What was released may still be in use by queued work: worth a short wait before giving up. Idle blocks
+ * go only once all streams are idle: before that, giving one back may wait for work that needs us. */
 static void wait_for_retired(gg_device *device)
 {
+    const struct timespec pause = {0, 100000};
     uint64_t limit = ggi_now_ns() + 40 * GGI_SLICE_NS;
-    struct ggi_own own;
-    ggi_own_begin(device, &own);
     while (atomic_load(&device->retired_blocks) && ggi_now_ns() < limit && !ggi_interrupted()) {
-        ggi_drain(device, true);
-        gg_stream *stream = device->default_stream;
-        if (!ggi_stream_capturing(stream))
-            device->ops->stream_wait(stream->impl, 1000000);
+        ggi_drain(device, false);
+        nanosleep(&pause, NULL);
     }
-    ggi_own_end(device, &own);
 }
 
 /* "the device has 1 of 2 bytes free; ", or nothing where the driver does not say. */

@@ -1,6 +1,6 @@
 /* retire.c: what was released waits here until the device is done with it. Releasing is one push and
  * never a driver call; calls that may wait anyway come by and destroy what has become idle. */
-#include "internal.h"
+#include "staging.h"
 
 void ggi_retire(struct gg_device *device, struct ggi_retired *item)
 {
@@ -102,6 +102,7 @@ gg_status gg_device_trim(gg_device *device)
     gg_status status = ggi_device_ready(device);
     if (!status) {
         ggi_staging_trim(device);
+        ggi_results_trim(device);
         ggi_drain(device, false);
     }
     return status;

@@ -198,13 +198,21 @@ static bool move_down(struct transfer *t)
     return t->opened + t->queued + t->finished != before;
 }
 
+/* Of a device that was lost elsewhere meanwhile no event may ever say so, and the process may be ending. */
+static gg_status still_there(struct gg_device *device)
+{
+    if (atomic_load(&device->gone))
+        return ggi_fail(GG_ERR_DEVICE_LOST, "copy: the device was lost on the way");
+    return ggi_check(device);
+}
+
 static void pause_a_while(struct transfer *t)
 {
     struct timespec pause = {0, t->idle > 20 * SPINS ? LONG_PAUSE_NS : PAUSE_NS};
     if (++t->idle > SPINS)
         nanosleep(&pause, NULL);
-    if (t->idle % SPINS == 0 && !t->status) /* the process is ending, say */
-        fail(t, ggi_check(t->passage->job->device));
+    if (t->idle % SPINS == 0 && !t->status)
+        fail(t, still_there(t->passage->job->device));
 }
 
 static bool is_over(const struct transfer *t)
@@ -282,7 +290,7 @@ gg_status ggi_stage(const struct ggi_passage *passage)
     gg_status status = ggi_lane_take(device, lane);
     if (status)
         return status;
-    status = ggi_stage_in(lane, passage, ggi_staging_threads(device, passage->kind));
+    status = ggi_stage_in(lane, passage, ggi_staging_threads(passage->job, passage->kind));
     ggi_lane_give(lane);
     return status;
 }

@@ -82,6 +82,17 @@ gg_status ggi_stage_in(struct ggi_lane *lane, const struct ggi_passage *passage,
 /* The whole way; GG_NOT_READY as above, with nothing done. */
 gg_status ggi_stage(const struct ggi_passage *passage);
 
+/* ---- its life: staging.c, results.c ---- */
+
+struct ggi_staging *ggi_staging_new(struct gg_device *device); /* without slots and threads yet */
+/* Let go of the slots that no copy is using. */
+void ggi_staging_trim(struct gg_device *device);
+/* At shutdown, when all is idle: of the threads, too. */
+void ggi_staging_destroy(struct gg_device *device);
+
+/* Give back the freed results that are kept for the device: results.c. */
+void ggi_results_trim(struct gg_device *device);
+
 /* ---- slots.c ---- */
 
 gg_status ggi_lane_fill(struct gg_device *device, struct ggi_lane *lane);
@@ -101,9 +112,9 @@ bool ggi_lane_work(struct ggi_lane *lane);
 
 /* ---- calibrate.c ---- */
 
-/* Whether a copy of @p nbytes is faster through the lane than by the vendor; measures at its time. */
-bool ggi_staging_pays(struct gg_device *device, enum gg_copy_kind kind, size_t nbytes);
+/* Whether the copy is faster through the lane than by the vendor; measures at its time. */
+bool ggi_staging_pays(const struct ggi_job *job, enum gg_copy_kind kind);
 /* With how many threads. */
-int ggi_staging_threads(struct gg_device *device, enum gg_copy_kind kind);
+int ggi_staging_threads(const struct ggi_job *job, enum gg_copy_kind kind);
 
 #endif

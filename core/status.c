@@ -178,6 +178,8 @@ gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status)
 {
     struct gg_error *error = &ggi_thread()->error;
     char detail[sizeof error->message], note[512] = "";
+    if (status == GG_ERR_DEVICE_LOST)
+        atomic_store(&device->gone, true);
     if (ggi_thread()->quiet)
         return status;
     if (error->status != status)

@@ -238,6 +238,7 @@ const struct twin twin = {
     .event_no_timing = CU_EVENT_DISABLE_TIMING,
     .event_blocking = CU_EVENT_BLOCKING_SYNC,
     .pinned_flags = CU_MEMHOSTALLOC_PORTABLE,
+    .register_flags = CU_MEMHOSTREGISTER_PORTABLE,
     .capture_relaxed = CU_STREAM_CAPTURE_MODE_RELAXED,
     .version_min = 11000,
     .default_stream = 1, /* CU_STREAM_LEGACY: the same stream whatever a program was compiled with */

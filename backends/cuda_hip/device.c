@@ -155,6 +155,8 @@ static const struct {
     {GG_OP_stream_priority_range, offsetof(struct twin_driver, priority_range)},
     {GG_OP_stream_host_func, offsetof(struct twin_driver, host_func)},
     {GG_OP_event_elapsed, offsetof(struct twin_driver, event_elapsed)},
+    {GG_OP_mem_register, offsetof(struct twin_driver, host_register)},
+    {GG_OP_mem_unregister, offsetof(struct twin_driver, host_unregister)},
 };
 
 int32_t twin_device_supports(struct gg_device_impl *device, gg_op op)

@@ -67,7 +67,7 @@ struct twin {
     const int *attributes; /* by gg_attribute; negative: the vendor has none */
     int integrated;        /* the attribute */
     int word_attribute;    /* of devices that write_word works on */
-    unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
+    unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags, register_flags;
     int capture_relaxed;
     bool writes_words; /* write_word takes any device memory */
     int version_min;
@@ -150,6 +150,8 @@ extern int twin_device_count;
 /* GG_NOT_READY, or record what the driver said, and return the status for it. @p format: the figures. */
 gg_status twin_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* GG_ERR_UNSUPPORTED for an optional function that this driver does not have. */
+/* The status of @p code where it is an answer and no failure to tell of. */
+gg_status twin_answer(int code);
 gg_status twin_missing(size_t slot);
 gg_status twin_no_memory(size_t nbytes, const char *what);
 /* Whether the driver is gone already, as at the end of a process: nothing is left to destroy. */
@@ -235,6 +237,8 @@ gg_status twin_capture_mode(struct gg_device_impl *device, int32_t relaxed, int3
 gg_status twin_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                          void **out);
 gg_status twin_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+gg_status twin_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
+gg_status twin_mem_unregister(struct gg_device_impl *device, void *pointer);
 gg_status twin_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info);
 

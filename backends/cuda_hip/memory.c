@@ -74,6 +74,30 @@ gg_status twin_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind,
     return twin_fail(code, "freeing %s memory at %p", pinned ? "pinned" : "device", pointer);
 }
 
+gg_status twin_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes)
+{
+    struct twin_guard guard;
+    if (!twin_driver.host_register || !twin_driver.host_unregister)
+        return twin_missing(offsetof(struct twin_driver, host_register));
+    int code = twin_enter(&guard, TWIN_AT_host_register, device, NULL);
+    if (!code)
+        code = twin_driver.host_register(pointer, nbytes, twin.register_flags);
+    twin_leave(&guard);
+    return code ? twin_fail(code, "locking %zu bytes of host memory at %p", nbytes, pointer) : GG_OK;
+}
+
+gg_status twin_mem_unregister(struct gg_device_impl *device, void *pointer)
+{
+    struct twin_guard guard;
+    twin_forget(twin_enter(&guard, TWIN_AT_host_unregister, device, NULL),
+                "entering a context to unlock memory");
+    const int code = twin_driver.host_unregister(pointer);
+    twin_leave(&guard);
+    if (!code || twin_is_gone(code))
+        return GG_OK;
+    return twin_fail(code, "unlocking host memory at %p", pointer);
+}
+
 gg_status twin_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info)
 {

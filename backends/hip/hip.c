@@ -328,6 +328,7 @@ const struct twin twin = {
     .event_no_timing = hipEventDisableTiming,
     .event_blocking = hipEventBlockingSync,
     .pinned_flags = hipHostMallocPortable,
+    .register_flags = hipHostRegisterPortable,
     .capture_relaxed = hipStreamCaptureModeRelaxed,
     .version_min = HIP_OLDEST * HIP_MAJOR,
     .default_stream = 0, /* the null stream; handle 1 came late, and 2 means other things to others */

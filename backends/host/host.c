@@ -48,6 +48,8 @@ static const struct gg_backend_ops host_ops = {
     .event_elapsed = host_event_elapsed,
     .write_word = host_write_word,
     .copy_region = host_copy_region,
+    .mem_register = host_mem_register,
+    .mem_unregister = host_mem_unregister,
 };
 
 static const struct gg_backend_desc host_desc = {

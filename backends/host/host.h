@@ -53,6 +53,7 @@ struct host_block {
     size_t size;
     enum gg_memory_kind kind;
     bool mapped; /* by mmap */
+    bool others; /* registered: not ours to free */
 };
 
 struct gg_device_impl {
@@ -144,6 +145,8 @@ int32_t host_device_current(void);
 gg_status host_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                          void **out);
 gg_status host_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+gg_status host_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
+gg_status host_mem_unregister(struct gg_device_impl *device, void *pointer);
 gg_status host_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info);
 

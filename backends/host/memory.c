@@ -147,7 +147,7 @@ gg_status host_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind,
     struct host_block *block;
     pthread_mutex_lock(&device->memory_lock);
     block = find_block(device, pointer);
-    if (block && block->base == pointer && block->kind == kind) {
+    if (block && block->base == pointer && block->kind == kind && !block->others) {
         freed = *block;
         device->used -= freed.size;
         remove_block(device, block);
@@ -158,6 +158,35 @@ gg_status host_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind,
                               "%p is not the start of a block of that kind", pointer);
     give_back(&freed);
     return GG_OK;
+}
+
+/* There is no device to lock pages for; what counts is that the memory is known. */
+gg_status host_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes)
+{
+    const struct host_block block = {
+        .base = pointer, .size = nbytes, .kind = GG_MEMORY_PINNED, .others = true};
+    pthread_mutex_lock(&device->memory_lock);
+    bool known = find_block(device, pointer) || find_block(device, (char *)pointer + nbytes - 1);
+    bool added = !known && add_block(device, &block);
+    pthread_mutex_unlock(&device->memory_lock);
+    if (added)
+        return GG_OK;
+    return host_api->fail(known ? GG_ERR_INVALID_ARGUMENT : GG_ERR_OUT_OF_MEMORY, NULL, "%s",
+                          known ? "some of these pages are locked already"
+                                : "no host memory to note a registered block");
+}
+
+gg_status host_mem_unregister(struct gg_device_impl *device, void *pointer)
+{
+    pthread_mutex_lock(&device->memory_lock);
+    struct host_block *block = find_block(device, pointer);
+    bool found = block && block->base == pointer && block->others;
+    if (found)
+        remove_block(device, block);
+    pthread_mutex_unlock(&device->memory_lock);
+    return found ? GG_OK
+                 : host_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                                  "%p is not the start of registered memory", pointer);
 }
 
 gg_status host_pointer_info(struct gg_device_impl *device, const void *pointer,

@@ -58,6 +58,12 @@ bool ze_is_gone(int code)
     return code == ZE_RESULT_ERROR_UNINITIALIZED;
 }
 
+bool ze_is_lacking(int code)
+{
+    return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ||
+           code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION || code == ZE_RESULT_ERROR_UNINITIALIZED;
+}
+
 void ze_forget(int code, const char *what)
 {
     const char *name = ze_code_name(code);
@@ -70,7 +76,7 @@ void ze_forget(int code, const char *what)
 
 /* NULL stay: device_current (nothing is current in a thread here), device_record (other people's lists
  * are not known), capture_mode and stream_capturing (no graphs), event_native (each record has a ze_event of its own,
- * which soon serves another), write_word. */
+ * which soon serves another), write_word, mem_register (the specification has none). */
 static const struct gg_backend_ops ze_ops = {
     .struct_size = sizeof ze_ops,
     .probe = ze_probe,

@@ -38,9 +38,9 @@ static int parse_keywords(const char *function, const char *const *names, Py_ssi
     return 0;
 }
 
-int py_parse(const char *function, const char *const *names, Py_ssize_t count,
-             Py_ssize_t positional, Py_ssize_t required, PyObject *const *args, Py_ssize_t nargs,
-             PyObject *kwnames, PyObject **values)
+int py_parse_any(const char *function, const char *const *names, Py_ssize_t count,
+                 Py_ssize_t positional, Py_ssize_t required, PyObject *const *args,
+                 Py_ssize_t nargs, PyObject *kwnames, PyObject **values)
 {
     if (nargs > positional)
         return too_many(function, positional, nargs);

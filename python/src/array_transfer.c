@@ -6,6 +6,8 @@
 #include "numpy_bridge.h"
 #include "pinned.h"
 
+#define RESULT_LEAST ((size_t)1 << 20) /* bytes; smaller results are NumPy's own */
+
 /* ---- get ------------------------------------------------------------------------------------- */
 
 /* Copy into @p dst, which fits: same shape, dtype and order. */
@@ -20,14 +22,34 @@ static int fetch(struct py_state *state, struct py_array *array, struct py_end *
     return failed;
 }
 
+/* A new array on the host. Large ones live in memory that is used again: see gg_result_alloc. */
+static PyObject *new_result(struct py_state *state, struct py_array *array, uint32_t *flags)
+{
+    const bool fortran = array->f && !array->c;
+    void *memory = NULL;
+    int32_t fresh = 0;
+    gg_status status;
+    *flags = 0;
+    if (array->nbytes < RESULT_LEAST)
+        return numpy_empty(array->dtype, array->ndim, array->shape, fortran);
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_result_alloc(gg_memory_device(array->memory), array->nbytes, &memory, &fresh);
+    PyEval_RestoreThread(thread);
+    if (py_check(state, status))
+        return NULL;
+    *flags = fresh ? (uint32_t)GG_COPY_FRESH : 0u;
+    return numpy_result(array->dtype, array->ndim, array->shape, fortran, memory);
+}
+
 PyObject *py_array_to_host(struct py_state *state, struct py_array *array, gg_stream *stream)
 {
-    PyObject *out = numpy_empty(array->dtype, array->ndim, array->shape, array->f && !array->c);
+    uint32_t flags;
+    PyObject *out = new_result(state, array, &flags);
     struct py_end dst;
     if (!out)
         return NULL;
     py_end_host(&dst, out);
-    if (fetch(state, array, &dst, stream, 0))
+    if (fetch(state, array, &dst, stream, flags))
         Py_CLEAR(out);
     py_end_close(&dst);
     return out;

@@ -5,6 +5,7 @@
 
 #define NPY_TARGET_VERSION NPY_1_23_API_VERSION
 #define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL py_array_api /* shared with numpy_results.c */
 #include <numpy/arrayobject.h>
 
 _Static_assert(sizeof(npy_intp) == sizeof(Py_ssize_t), "NumPy's sizes are passed on as they are");

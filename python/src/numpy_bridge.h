@@ -57,6 +57,11 @@ PyObject *numpy_empty(PyObject *dtype, int ndim, const Py_ssize_t *shape, bool f
 PyObject *numpy_over(PyObject *dtype, int ndim, const Py_ssize_t *shape, bool fortran, void *data,
                      PyObject *base);
 
+/* An ordinary array that owns its memory, which is @p memory of gg_result_alloc (taken over, also on
+ * failure) and goes back there with the last view. numpy_results.c */
+PyObject *numpy_result(PyObject *dtype, int ndim, const Py_ssize_t *shape, bool fortran,
+                       void *memory);
+
 /* np.asarray(object, dtype, order) with order one of C F A K; dtype NULL: as it is. Buffers, bytes too,
  * are taken as buffers. The result is a base-class ndarray, contiguous in C or Fortran order. */
 PyObject *numpy_from(PyObject *object, PyObject *dtype, char order);

@@ -120,6 +120,23 @@ static void an_impossible_size_is_out_of_memory(void **state)
     }
 }
 
+static void out_of_memory_is_told_although_a_stream_is_held_back(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *released, *memory = untouched;
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, MANY_BYTES, NULL, &released),
+                     GG_OK);
+    assert_int_equal(fill_bytes(released, 1, f->second), GG_OK);
+    finish(f->second);
+    gg_memory_release(released); /* idle, but to give it back may mean to wait for every stream */
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, (size_t)1 << 60, NULL, &memory),
+                     GG_ERR_OUT_OF_MEMORY);
+    assert_true(busy(f->stream));
+    gate_open(gate);
+    finish(f->stream);
+}
+
 static void the_device_works_on_after_out_of_memory(void **state)
 {
     struct fixture *f = *state;
@@ -307,6 +324,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_kind_that_cannot_be_allocated_is_refused),
         cmocka_unit_test(twice_the_total_memory_is_out_of_memory_with_the_sizes),
         cmocka_unit_test(an_impossible_size_is_out_of_memory),
+        cmocka_unit_test(out_of_memory_is_told_although_a_stream_is_held_back),
         cmocka_unit_test(the_device_works_on_after_out_of_memory),
         cmocka_unit_test(release_of_null_is_allowed),
         cmocka_unit_test(a_retained_block_stays),

@@ -224,7 +224,8 @@ struct gg_backend_ops {
     gg_status (*stream_wait)(struct gg_stream_impl *stream, uint64_t timeout_ns);
     /* On the device; what the event recorded last by now. The event may be of another device. */
     gg_status (*stream_wait_event)(struct gg_stream_impl *stream, struct gg_event_impl *event);
-    /* Whether the stream is being captured into a graph. */
+    /* Whether the stream is being captured into a graph. Asked behind nearly every submission, and for the
+     * core's own sake: a failure is an answer too, and records no detail. UNSUPPORTED: it cannot be told. */
     gg_status (*stream_capturing)(struct gg_stream_impl *stream, int32_t *capturing);
     gg_status (*stream_priority_range)(struct gg_device_impl *device, int32_t *least,
                                        int32_t *greatest);
@@ -257,6 +258,11 @@ struct gg_backend_ops {
      * core copies row by row. */
     gg_status (*copy_region)(struct gg_stream_impl *stream, void *dst, const void *src,
                              const struct gg_region *region, enum gg_copy_kind kind);
+    /* Lock the pages of host memory that somebody else allocated: whole pages, none of them locked yet,
+     * afterwards reached by the device as GG_MEMORY_PINNED memory is. */
+    gg_status (*mem_register)(struct gg_device_impl *device, void *pointer, size_t nbytes);
+    /* The memory is idle, and still there. May wait for the device. */
+    gg_status (*mem_unregister)(struct gg_device_impl *device, void *pointer);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

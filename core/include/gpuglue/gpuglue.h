@@ -74,6 +74,12 @@ GG_API gg_status gg_use_backend(const char *selection);
 /** Add a plugin file by absolute path. It is opened when backends are next looked for. */
 GG_API gg_status gg_register_plugin(const char *path);
 
+/** Have a plugin that was announced and cannot be had (its package is broken) reported as a backend
+ *  called @p name that is plugin-load-failed with @p reason. Both are copied. From any thread. Takes
+ *  effect as for gg_register_plugin.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: NULL. */
+GG_API gg_status gg_refuse_plugin(const char *name, const char *reason);
+
 /** Add an absolute directory in which vendor libraries are looked for before the bare names. */
 GG_API gg_status gg_add_library_directory(const char *directory);
 
@@ -322,60 +328,8 @@ GG_API gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stat
 /** Give back to the driver what was released and is idle. Waits for nothing of the user's. */
 GG_API gg_status gg_device_trim(gg_device *device);
 
-/* ---- copies and fills ------------------------------------------------------------------------ */
-
-/* One end of a copy: @p memory (device or pinned), or ordinary host memory at @p host. */
-struct gg_end {
-    gg_memory *memory;            /* NULL: host memory */
-    void *host;                   /* the block's first byte, where memory is NULL */
-    size_t offset;                /* bytes into either */
-    void (*release)(void *owner); /* called once when the copy needs the end no more; may be NULL */
-    void *owner;
-};
-
-enum gg_copy_flag {
-    GG_COPY_ASYNC = 1, /* may return before the host side is finished (page-locked ends only) */
-    GG_COPY_REQUIRE_ASYNC = 2 /* refuse (GG_ERR_UNSUPPORTED) where the call would have to wait */
-};
-
-/** Copy @p nbytes from @p src to @p dst.
- *  Stream     NULL: the current stream of the device, made to wait first for unfinished gpuglue work
- *             on either end. Given: nothing is inserted. Device to device runs on the source's.
- *  Returns    when the host side is finished (source read, destination written), or with
- *             GG_COPY_ASYNC when queued. Up to 64 KiB from pageable memory is queued in any case:
- *             its bytes were copied into pinned memory of ours.
- *  Ownership  each end's release is called exactly once, also on failure; both memories are kept
- *             until the work has run.
- *  Errors     GG_ERR_INVALID_ARGUMENT (past an end, overlapping), GG_ERR_UNSUPPORTED,
- *             GG_ERR_INTERRUPTED (the wait hook said so; queued work goes on). */
-GG_API gg_status gg_copy(const struct gg_end *dst, const struct gg_end *src, size_t nbytes,
-                         gg_stream *stream, uint32_t flags);
-
-/** Copy @p ndim axes of elements of @p itemsize bytes between any two layouts.
- *  Ends       an end's offset is that of element [0, …, 0]; element [i, j, …] lies i * strides[0] +
- *             j * strides[1] + … bytes behind it. Strides are in bytes, of any sign and order, and need
- *             not be multiples of @p itemsize. NULL strides: C-contiguous. A source's stride may be 0
- *             (one value for the whole axis); no two elements of a destination may overlap.
- *  Shape      @p ndim (0 to GG_COPY_MAX_DIMS) counts; with ndim 0 one element; with a count of 0 nothing
- *             is done. All three arrays are read before the call returns.
- *  Stream     as for gg_copy. flags too, with one more reason to wait: what no few of the device's own
- *             copies can do goes through pinned memory of gpuglue's, rearranged by the host. That is so
- *             for pageable memory, and for any other where each row is short or there are very many.
- *             With GG_COPY_REQUIRE_ASYNC, and on a stream that is being captured, such a copy is made of
- *             many small ones, up to 65536, or refused.
- *  Returns, Ownership  as gg_copy. Up to 64 KiB of pageable source is queued in any case.
- *  Errors     GG_ERR_INVALID_ARGUMENT (an element outside its memory, a size that overflows, a
- *             destination that overlaps itself or, by its bounds, the source), GG_ERR_UNSUPPORTED,
- *             GG_ERR_INTERRUPTED, and those of the device. */
-#define GG_COPY_MAX_DIMS 64
-GG_API gg_status gg_copy_nd(const struct gg_end *dst, const ptrdiff_t *dst_strides,
-                            const struct gg_end *src, const ptrdiff_t *src_strides, int32_t ndim,
-                            const size_t *shape, size_t itemsize, gg_stream *stream, uint32_t flags);
-
-/** Write @p count copies of the @p pattern_size bytes (1 to 65536) at @p pattern, from @p offset on.
- *  The pattern is read before the call returns. Stream as for gg_copy. */
-GG_API gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t pattern_size,
-                         size_t count, gg_stream *stream);
+/* Copies, fills, and memory for what is copied to the host. */
+#include "copies.h"
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
