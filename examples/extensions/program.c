@@ -23,8 +23,10 @@ int main(int argc, char **argv)
         return fail("no device");
     if (gg_memory_alloc(device, GG_MEMORY_DEVICE, sizeof out, NULL, &memory))
         return fail("no memory");
-    const struct gg_end there = {.memory = memory}, from = {.host = (void *)(size_t)out}, to = {.host = back};
-    int failed = gg_copy(&there, &from, sizeof out, NULL, 0) || gg_copy(&to, &there, sizeof out, NULL, 0);
+    const struct gg_end there = {.memory = memory}, from = {.host = (void *)(size_t)out},
+                        to = {.host = back};
+    int failed =
+        gg_copy(&there, &from, sizeof out, NULL, 0) || gg_copy(&to, &there, sizeof out, NULL, 0);
     if (failed)
         fail("no copy");
     else

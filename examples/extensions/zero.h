@@ -20,7 +20,8 @@ static inline int zero_open(PyObject *object, struct gg_array_view *view)
 static inline gg_status zero_run(struct gg_array_view *view)
 {
     fill_function fill = (fill_function)gg_python_function("gg_fill");
-    gg_status status = fill(view->memory, view->offset, "", 1, view->size * view->itemsize, view->stream);
+    gg_status status =
+        fill(view->memory, view->offset, "", 1, view->size * view->itemsize, view->stream);
     gg_array_view_release(view);
     return status;
 }

@@ -23,11 +23,8 @@ static PyObject *zero(PyObject *module, PyObject *object)
     answer = shape ? Py_BuildValue("(KNii)", (unsigned long long)(uintptr_t)view.data, shape,
                                    (int)view.code, (int)view.bits)
                    : NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = zero_run(&view);
-    Py_END_ALLOW_THREADS
-    if (!status)
-        return answer;
+    Py_BEGIN_ALLOW_THREADS status = zero_run(&view);
+    Py_END_ALLOW_THREADS if (!status) return answer;
     Py_XDECREF(answer);
     return PyErr_Format(PyExc_RuntimeError, "gg_fill failed with status %d", (int)status);
 }
@@ -37,7 +34,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "zero_c", NULL, 0, methods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "zero_c", NULL, 0, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_zero_c(void)
 {

@@ -15,8 +15,8 @@ static nb::tuple zero(nb::object object)
     nb::list shape;
     for (int32_t i = 0; i < view.ndim; i++)
         shape.append(view.shape[i]);
-    nb::tuple answer =
-        nb::make_tuple(reinterpret_cast<uintptr_t>(view.data), nb::tuple(shape), int(view.code), int(view.bits));
+    nb::tuple answer = nb::make_tuple(reinterpret_cast<uintptr_t>(view.data), nb::tuple(shape),
+                                      int(view.code), int(view.bits));
     gg_status status;
     {
         nb::gil_scoped_release without_gil;

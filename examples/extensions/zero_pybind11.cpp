@@ -13,7 +13,8 @@ static py::tuple zero(py::object object)
     py::tuple shape(view.ndim);
     for (int32_t i = 0; i < view.ndim; i++)
         shape[i] = view.shape[i];
-    py::tuple answer = py::make_tuple(reinterpret_cast<uintptr_t>(view.data), shape, int(view.code), int(view.bits));
+    py::tuple answer = py::make_tuple(reinterpret_cast<uintptr_t>(view.data), shape, int(view.code),
+                                      int(view.bits));
     gg_status status;
     {
         py::gil_scoped_release without_gil;

@@ -2,10 +2,11 @@
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, final
+from typing import Any, Final, Literal, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from _typeshed import structseq
 from typing_extensions import Buffer as _HasBuffer
 from typing_extensions import Self
 
@@ -51,21 +52,35 @@ class NoDeviceWarning(RuntimeWarning): ...
 
 # ---- backends ----------------------------------------------------------------------------------------
 
-class BackendInfo(NamedTuple):
+@final
+class BackendInfo(structseq[Any], tuple[str, str, str, int | None, str, str, str, str, str, int, tuple[tuple[str, str], ...], tuple[str, ...]]):
     """What was found of one backend."""
 
-    name: str
-    status: str
-    reason: str
-    devices: int | None
-    library: str
-    version: str
-    plugin: str
-    plugin_version: str
-    found_by: str
-    priority: int
-    tried: tuple[tuple[str, str], ...]
-    notes: tuple[str, ...]
+    __match_args__: Final = ("name", "status", "reason", "devices", "library", "version", "plugin", "plugin_version", "found_by", "priority", "tried", "notes")
+    @property
+    def name(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def devices(self) -> int | None: ...
+    @property
+    def library(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def plugin(self) -> str: ...
+    @property
+    def plugin_version(self) -> str: ...
+    @property
+    def found_by(self) -> str: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def tried(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
 
 def backends(probe: _Probe = "passive", *, timeout: float = 10.0) -> tuple[BackendInfo, ...]:
     """One record per backend, the preferred ones first."""
@@ -84,11 +99,15 @@ def devices(backend: str | None = None) -> list[Device]:
 
 # ---- devices -------------------------------------------------------------------------------------------
 
-class MemoryInfo(NamedTuple):
+@final
+class MemoryInfo(structseq[Any], tuple[int, int]):
     """Device memory, in bytes."""
 
-    free: int
-    total: int
+    __match_args__: Final = ("free", "total")
+    @property
+    def free(self) -> int: ...
+    @property
+    def total(self) -> int: ...
 
 @final
 class Device:
@@ -241,6 +260,7 @@ class Buffer:
         """Give the memory back as soon as nothing uses it. Never waits."""
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+    __array_ufunc__: None
     def __enter__(self) -> Self: ...
     def __exit__(self, *args: object) -> None: ...
 
@@ -340,7 +360,7 @@ class GPUArray:
         """A view without axes of length one."""
     def transpose(self, *axes: Any) -> GPUArray:
         """A view with its axes in another order."""
-    def view(self, dtype: npt.DTypeLike = ...) -> GPUArray:
+    def view(self, dtype: npt.DTypeLike | None = None) -> GPUArray:
         """The same bytes as elements of another dtype."""
     @property
     def T(self) -> GPUArray: ...
@@ -420,6 +440,8 @@ def from_dlpack(
 
 def _unpickle(host: npt.NDArray[Any], device: str, /) -> GPUArray: ...
 def _is_pending(array: GPUArray, /) -> bool: ...
+
+_C_API: Any  # a capsule, for gpuglue/python.h
 
 def to_gpu(a: npt.ArrayLike, device: _DeviceLike | None = None, stream: _StreamLike | None = None) -> GPUArray:
     """Copy a NumPy array, or what numpy.asarray makes one of, to a new GPUArray."""

@@ -81,6 +81,7 @@ PyObject *py_array_refuse_compare(PyObject *self, PyObject *other, int op);
 int py_array_export(PyObject *self, Py_buffer *view, int flags);
 void py_array_unexport(PyObject *self, Py_buffer *view);
 PyObject *py_array_interface(PyObject *self, void *closure);
+PyObject *py_is_pending(PyObject *module, PyObject *array); /* gpuglue._core._is_pending */
 
 /* cuda_interface.c */
 PyObject *py_array_cuda_interface(PyObject *self, void *closure);

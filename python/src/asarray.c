@@ -371,17 +371,6 @@ static PyObject *from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
     return array;
 }
 
-static PyObject *is_pending(PyObject *module, PyObject *array)
-{
-    struct py_state *state = PyModule_GetState(module);
-    if (!Py_IS_TYPE(array, state->array_type))
-        return PyErr_Format(PyExc_TypeError, "expected a GPUArray, got %R", Py_TYPE(array));
-    gg_status status = gg_memory_query(py_array_of(array)->memory);
-    if (status && status != GG_NOT_READY)
-        return py_raise(state, status);
-    return PyBool_FromLong(status == GG_NOT_READY);
-}
-
 PyMethodDef py_protocol_functions[] = {
     {"asarray", PY_METHOD(asarray), METH_FASTCALL | METH_KEYWORDS,
      "asarray(obj, dtype=None, *, device=None, copy=None, shape=None, strides=None, owner=None)\n"
@@ -396,7 +385,7 @@ PyMethodDef py_protocol_functions[] = {
      "from_dlpack(x, /, *, device=None, copy=None, stream=None)\n--\n\n"
      "A GPUArray over the memory of any array with DLPack, where it is; device= or copy=True copy "
      "it. The\nproducer makes stream, by default the current one, wait for what it has pending."},
-    {"_is_pending", is_pending, METH_O,
-     "_is_pending(array)\n--\n\nWhether work that gpuglue knows of uses it now."},
+    {"_is_pending", py_is_pending, METH_O,
+     "_is_pending(array, /)\n--\n\nWhether work that gpuglue knows of uses it now."},
     {NULL, NULL, 0, NULL},
 };
