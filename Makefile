@@ -180,11 +180,10 @@ test-libraries: install-plain
 test-sdk: install-plain
 	$(STEP) "extensions and programs on host" $(PLAIN) $(call run-host,plain) $(PYTEST) tests/sdk
 	$(STEP) "extensions and programs on cuda-sim" $(PLAIN) $(call run-cuda-sim,plain) $(PYTEST) tests/sdk
-TYPED := examples/roundtrip.py examples/demo.py examples/extensions/use_ctypes.py
+TYPED := examples/roundtrip.py examples/demo.py examples/extensions/use_ctypes.py examples/existing_library/build.py
 test-stubs: install-plain
 	$(STEP) "the stubs and the module" $(PLAIN) GPUGLUE_BACKEND=host python -P -m mypy.stubtest gpuglue --allowlist tests/stubs/allowlist.txt
-	$(STEP) "types of the examples" env MYPYPATH=$(CURDIR)/build/plain/root/site python -P -m mypy --strict --no-incremental $(TYPED)
-	$(STEP) "types of the example library's build" python -P -m mypy --strict --no-incremental examples/existing_library/build.py
+	$(STEP) "types of the examples" env MYPYPATH=$(CURDIR)/build/plain/root/site:$(CURDIR)/examples/existing_library python -P -m mypy --strict --no-incremental $(TYPED)
 test-examples: run-environment build-plain
 	$(STEP) "round trip on host" env $(call run-host,plain) .venv-run/bin/python examples/roundtrip.py
 	$(STEP) "round trip on cuda-sim" env $(call run-cuda-sim,plain) .venv-run/bin/python examples/roundtrip.py

@@ -281,8 +281,8 @@ def zeros_pinned(
     """A NumPy array of zeros in page-locked memory."""
 
 def copy(
-    dst: GPUArray | Buffer | _HasBuffer,
-    src: GPUArray | Buffer | _HasBuffer,
+    dst: GPUArray | Buffer | _HasBuffer | npt.NDArray[Any],
+    src: GPUArray | Buffer | _HasBuffer | npt.NDArray[Any],
     stream: _StreamLike | None = None,
     *,
     require_async: bool = False,
@@ -300,7 +300,7 @@ class GPUArray:
 
     def __new__(
         cls,
-        shape_or_data: _Shape | _HasBuffer,
+        shape_or_data: _Shape | _HasBuffer | npt.NDArray[Any],
         dtype: npt.DTypeLike = ...,
         order: _OrderLike | None = None,
         device: _DeviceLike | None = None,
