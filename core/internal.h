@@ -67,6 +67,7 @@ void ggi_log(int32_t level, const char *backend, const char *format, ...)
 bool ggi_log_on(int32_t level);
 
 extern _Atomic(const struct gg_tracer *) ggi_tracer;
+void ggi_trace_start(void); /* before the first operation: the log may want them */
 void ggi_trace_pre(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes);
 void ggi_trace_post(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes,
                     gg_status status);

@@ -202,7 +202,9 @@ static bool move_down(struct transfer *t)
 static gg_status still_there(struct gg_device *device)
 {
     if (atomic_load(&device->gone))
-        return ggi_fail(GG_ERR_DEVICE_LOST, "copy: the device was lost on the way");
+        return ggi_op_failed(
+            device, GG_OP_copy,
+            ggi_fail(GG_ERR_DEVICE_LOST, "the device was lost while a copy was on its way"));
     return ggi_check(device);
 }
 

@@ -195,6 +195,11 @@ static inline int py_parse(const char *function, const char *const *names, Py_ss
 int py_optional_attribute(PyObject *object, const char *name, PyObject **out);
 /* An integer (anything with __index__) as 64 bits without sign. -1 with an InvalidArgumentError. */
 int py_uint64(struct py_state *state, PyObject *object, const char *what, uint64_t *out);
+/* The same from @p least to @p most. */
+int py_integer(struct py_state *state, PyObject *object, const char *what, long long least,
+               long long most, long long *out);
+/* The repr, or a text for it where Python refuses one: an int of thousands of digits. */
+PyObject *py_shown(PyObject *object);
 /* What ctypes takes for a pointer whatever the argtypes: a ctypes.c_void_p. */
 PyObject *py_as_parameter(uint64_t pointer);
 

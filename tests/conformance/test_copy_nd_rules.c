@@ -66,6 +66,35 @@ static void the_source_may_change_once_a_strided_copy_has_returned(void **state)
     free(from);
 }
 
+static void *closed_gate;
+
+/* Asked by whoever waits. */
+static int open_the_gate(void)
+{
+    if (closed_gate)
+        gate_open(closed_gate);
+    closed_gate = NULL;
+    return 0;
+}
+
+/* The host itself picks the elements: not before what is queued has written them. */
+static void page_locked_memory_is_read_behind_what_writes_it(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *pinned = new_pinned(f, ROOM, 0), *from = new_memory(f, ROOM);
+    gg_memory *to = new_memory(f, ROOM);
+    assert_int_equal(fill_bytes(from, 0x29, f->stream), GG_OK);
+    finish(f->stream);
+    closed_gate = hold(f, f->stream);
+    assert_int_equal(copy(at(pinned, 0), at(from, 0), ROOM, f->stream, GG_COPY_ASYNC), GG_OK);
+    gg_set_wait_hook(open_the_gate);
+    gg_status status = run(&turned_small, at(to, 0), at(pinned, 0), f->stream, 0);
+    gg_set_wait_hook(NULL);
+    open_the_gate();
+    assert_int_equal(status, GG_OK);
+    assert_filled(f, to, 1024, 0x29);
+}
+
 /* ---- what is refused ---- */
 
 static void assert_refused(const struct request *r, struct gg_end dst, struct gg_end src,
@@ -173,6 +202,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rows_of_pinned_memory_are_queued),
         cmocka_unit_test(a_strided_copy_between_blocks_returns_when_queued),
         cmocka_unit_test(the_source_may_change_once_a_strided_copy_has_returned),
+        cmocka_unit_test(page_locked_memory_is_read_behind_what_writes_it),
         cmocka_unit_test(elements_outside_their_memory_are_refused),
         cmocka_unit_test(a_destination_that_overlaps_itself_is_refused),
         cmocka_unit_test(an_odd_destination_that_does_not_overlap_itself_is_taken),

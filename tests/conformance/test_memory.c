@@ -251,9 +251,22 @@ static void any_thread_may_release_memory(void **state)
 static void stats_need_room(void **state)
 {
     struct fixture *f = *state;
-    struct gg_memory_stats stats = {.struct_size = 8, .blocks = 77};
+    struct gg_memory_stats stats = {.struct_size = sizeof stats - 1, .blocks = 77};
     assert_int_equal(gg_device_memory_stats(f->device, &stats), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("expected at least");
     assert_int_equal(stats.blocks, 77);
+}
+
+static void stats_of_a_newer_caller_say_how_much_was_written(void **state)
+{
+    struct fixture *f = *state;
+    struct {
+        struct gg_memory_stats stats;
+        uint64_t newer;
+    } theirs = {.stats.struct_size = sizeof theirs, .newer = 5};
+    assert_int_equal(gg_device_memory_stats(f->device, &theirs.stats), GG_OK);
+    assert_int_equal(theirs.stats.struct_size, sizeof theirs.stats);
+    assert_int_equal(theirs.newer, 5);
 }
 
 /* ---- memory of others ---- */
@@ -334,6 +347,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(announced_work_keeps_memory_that_was_released),
         cmocka_unit_test(any_thread_may_release_memory),
         cmocka_unit_test(stats_need_room),
+        cmocka_unit_test(stats_of_a_newer_caller_say_how_much_was_written),
         cmocka_unit_test(wrapped_memory_is_used_like_any_other),
         cmocka_unit_test(the_owner_of_wrapped_memory_is_released_once_and_after_the_work),
         cmocka_unit_test(a_null_pointer_is_not_wrapped),

@@ -25,8 +25,9 @@ static void *allocate(void *argument)
     return status ? argument : NULL;
 }
 
-/* The engine's part of the device is still there for it. */
-static int shut_down_under_a_call(void)
+/* The engine's part of the device is still there for it. The thread that opened the device is known to
+ * the engine: it may be the one that shuts down, or the one inside. */
+static int shut_down(bool by_the_opener)
 {
     static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .pre = stay_inside};
     gg_device *device;
@@ -35,7 +36,8 @@ static int shut_down_under_a_call(void)
     void *failed;
     reached = gate_new();
     over = gate_new();
-    if (gg_device_get(NULL, 0, &device) || gg_device_default_stream(device, &stream))
+    if (gg_device_get(NULL, 0, &device) ||
+        (by_the_opener && gg_device_default_stream(device, &stream)))
         return 1;
     gg_set_tracer(&tracer);
     if (pthread_create(&thread, NULL, allocate, device))
@@ -47,17 +49,36 @@ static int shut_down_under_a_call(void)
     return failed ? 1 : 0;
 }
 
+static int shut_down_under_a_call(void)
+{
+    return shut_down(true);
+}
+
+static int shut_down_under_the_openers_call(void)
+{
+    return shut_down(false);
+}
+
 static void a_call_that_is_under_way_at_the_shutdown_finds_its_device(void **state)
 {
     (void)state;
     assert_scenario_is_silent("shut_down_under_a_call");
 }
 
+static void a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_device(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("shut_down_under_the_openers_call");
+}
+
 int main(int argc, char **argv)
 {
-    static const struct scenario scenarios[] = {{"shut_down_under_a_call", shut_down_under_a_call}};
+    static const struct scenario scenarios[] = {
+        {"shut_down_under_a_call", shut_down_under_a_call},
+        {"shut_down_under_the_openers_call", shut_down_under_the_openers_call}};
     struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_is_under_way_at_the_shutdown_finds_its_device),
+        cmocka_unit_test(a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_device),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
     if (scenario >= 0)

@@ -95,6 +95,8 @@ static const char *const quiet[] = {"MemFree",
                                     "GetDeviceHandle",
                                     "IsImmediate",
                                     "GetDefaultContext",
+                                    "HostRegister",
+                                    "HostUnregister",
                                     NULL};
 
 /* Functions that we call for the user, who is told, and on our own account, where nobody is: at least
@@ -117,6 +119,8 @@ static const char *const sometimes[] = {"StreamQuery",
                                         "zeDeviceGetProperties",
                                         "MemAlloc",
                                         "hipMalloc",
+                                        "HostAlloc",
+                                        "HostMalloc",
                                         NULL};
 
 bool must_be_told_once(const char *name)

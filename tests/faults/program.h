@@ -58,8 +58,8 @@ struct steps {
     const struct step *step;
     size_t count;
 };
-extern const struct steps device_steps, memory_steps, work_steps, borrowed_steps, other_steps,
-    end_steps;
+extern const struct steps device_steps, memory_steps, copies_steps, work_steps, borrowed_steps,
+    other_steps, end_steps;
 
 /* A step's answer, with what a failure said. */
 struct answer {

@@ -16,7 +16,7 @@ static int borrow(struct program *p, union output *out, gg_device *device, gg_st
         p->given -= owned; /* nothing is let go where the call fails */
     else
         *borrowed = out->stream;
-    return status;
+    return (int)status;
 }
 
 static int borrow_stream(struct program *p, union output *out)
@@ -35,7 +35,7 @@ static int borrow_event(struct program *p, union output *out)
         return SKIPPED;
     gg_status status = gg_event_native(p->plain, out->handles);
     if (status)
-        return status;
+        return (int)status;
     const uint64_t native = out->handles[0];
     memset(out, 0xA5, sizeof *out);
     status = gg_event_borrow(p->device, native, release_owner, p, &out->event);
@@ -43,7 +43,7 @@ static int borrow_event(struct program *p, union output *out)
         p->borrowed_event = out->event;
         p->given++;
     }
-    return status;
+    return (int)status;
 }
 
 static int fill_on_borrowed(struct program *p, union output *out)
@@ -105,7 +105,7 @@ static int wrap(struct program *p, union output *out)
         p->wrapped = out->memory;
         p->given++;
     }
-    return status;
+    return (int)status;
 }
 
 static int fill_wrapped(struct program *p, union output *out)
@@ -139,7 +139,7 @@ static int make_stream(struct program *p, union output *out)
     const gg_status status = gg_stream_create(p->other, 0, 0, &out->stream);
     if (!status)
         p->of_other = out->stream;
-    return status;
+    return (int)status;
 }
 
 static int make_event(struct program *p, union output *out)
@@ -149,7 +149,7 @@ static int make_event(struct program *p, union output *out)
     const gg_status status = gg_event_create(p->other, 0, &out->event);
     if (!status)
         p->event_of_other = out->event;
-    return status;
+    return (int)status;
 }
 
 static int alloc(struct program *p, union output *out)
@@ -159,7 +159,7 @@ static int alloc(struct program *p, union output *out)
     const gg_status status = gg_memory_alloc(p->other, GG_MEMORY_DEVICE, SMALL, NULL, &out->memory);
     if (!status)
         p->memory_of_other = out->memory;
-    return status;
+    return (int)status;
 }
 
 static int write_there(struct program *p, union output *out)
@@ -169,7 +169,7 @@ static int write_there(struct program *p, union output *out)
         return SKIPPED;
     struct gg_end dst = {.memory = p->memory_of_other}, src = {.host = p->host};
     memset(p->host, 21, SMALL);
-    return gg_copy(&dst, &src, SMALL, p->of_other, 0);
+    return (int)gg_copy(&dst, &src, SMALL, p->of_other, 0);
 }
 
 static int record_there(struct program *p, union output *out)

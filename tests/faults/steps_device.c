@@ -10,7 +10,7 @@ static int probe(enum gg_probe_level level)
     const gg_status status = gg_probe(level, &reports);
     if (!status)
         gg_reports_free(reports);
-    return status;
+    return (int)status;
 }
 
 static int probe_passively(struct program *p, union output *out)
@@ -27,7 +27,7 @@ static int probe_actively(struct program *p, union output *out)
 
 static int count_devices(struct program *p, union output *out)
 {
-    return gg_device_count(p->backend, &out->numbers[0]);
+    return (int)gg_device_count(p->backend, &out->numbers[0]);
 }
 
 static int get_device(struct program *p, union output *out)
@@ -35,7 +35,7 @@ static int get_device(struct program *p, union output *out)
     const gg_status status = gg_device_get(p->backend, 0, &out->device);
     if (!status)
         p->device = out->device;
-    return status;
+    return (int)status;
 }
 
 static int get_other_device(struct program *p, union output *out)
@@ -45,7 +45,7 @@ static int get_other_device(struct program *p, union output *out)
         return SKIPPED;
     if (!status)
         p->other = out->device;
-    return status;
+    return (int)status;
 }
 
 static int ask_info(struct program *p, union output *out)
@@ -54,7 +54,7 @@ static int ask_info(struct program *p, union output *out)
         return SKIPPED;
     out->info.struct_size = sizeof out->info;
     p->sized = true;
-    return gg_device_info(p->device, &out->info);
+    return (int)gg_device_info(p->device, &out->info);
 }
 
 static int find_by_address(struct program *p, union output *out)
@@ -64,7 +64,7 @@ static int find_by_address(struct program *p, union output *out)
     if (!p->device || gg_device_info(p->device, &info) || !info.pci_bus_id[0])
         return SKIPPED;
     snprintf(name, sizeof name, "pci:%s", info.pci_bus_id);
-    return gg_device_find(name, &out->device);
+    return (int)gg_device_find(name, &out->device);
 }
 
 /* All of them; what one device does not know is unsupported, with a fault or without. */
@@ -130,7 +130,7 @@ static int make_stream(struct program *p, union output *out, uint32_t flags, int
     const gg_status status = gg_stream_create(p->device, flags, priority, &out->stream);
     if (!status)
         *stream = out->stream;
-    return status;
+    return (int)status;
 }
 
 static int make_first_stream(struct program *p, union output *out)
@@ -155,7 +155,7 @@ static int make_event(struct program *p, union output *out, uint32_t flags, gg_e
     const gg_status status = gg_event_create(p->device, flags, &out->event);
     if (!status)
         *event = out->event;
-    return status;
+    return (int)status;
 }
 
 static int make_plain_event(struct program *p, union output *out)

@@ -11,7 +11,7 @@ static int alloc(struct program *p, union output *out, enum gg_memory_kind kind,
     const gg_status status = gg_memory_alloc(p->device, kind, nbytes, NULL, &out->memory);
     if (!status)
         *memory = out->memory;
-    return status;
+    return (int)status;
 }
 
 static int alloc_small(struct program *p, union output *out)
@@ -64,7 +64,7 @@ static int ask_stats(struct program *p, union output *out)
         return SKIPPED;
     out->stats.struct_size = sizeof out->stats;
     p->sized = true;
-    return gg_device_memory_stats(p->device, &out->stats);
+    return (int)gg_device_memory_stats(p->device, &out->stats);
 }
 
 /* ---- fills ---- */
@@ -73,7 +73,7 @@ static int fill(gg_memory *memory, gg_stream *stream, const char *pattern, size_
 {
     if (!memory)
         return SKIPPED;
-    return gg_fill(memory, 0, pattern, size, gg_memory_size(memory) / size, stream);
+    return (int)gg_fill(memory, 0, pattern, size, gg_memory_size(memory) / size, stream);
 }
 
 static int fill_by_1(struct program *p, union output *out)
@@ -131,7 +131,7 @@ static int up(struct program *p, gg_memory *memory, size_t nbytes, gg_stream *st
     if (!memory)
         return SKIPPED;
     struct gg_end dst = device_end(p, memory), src = host_end(p, p->host);
-    return gg_copy(&dst, &src, nbytes, stream, flags);
+    return (int)gg_copy(&dst, &src, nbytes, stream, flags);
 }
 
 static int down(struct program *p, gg_memory *memory, size_t nbytes, gg_stream *stream,
@@ -140,7 +140,7 @@ static int down(struct program *p, gg_memory *memory, size_t nbytes, gg_stream *
     if (!memory)
         return SKIPPED;
     struct gg_end dst = host_end(p, p->host), src = device_end(p, memory);
-    return gg_copy(&dst, &src, nbytes, stream, flags);
+    return (int)gg_copy(&dst, &src, nbytes, stream, flags);
 }
 
 static int across(struct program *p, gg_memory *to, gg_memory *from, size_t nbytes,
@@ -149,7 +149,7 @@ static int across(struct program *p, gg_memory *to, gg_memory *from, size_t nbyt
     if (!to || !from)
         return SKIPPED;
     struct gg_end dst = device_end(p, to), src = device_end(p, from);
-    return gg_copy(&dst, &src, nbytes, stream, flags);
+    return (int)gg_copy(&dst, &src, nbytes, stream, flags);
 }
 
 /* Through the ring, and back: the bytes must have made the way. */

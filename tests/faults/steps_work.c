@@ -112,7 +112,7 @@ static int wait_for_stream(struct program *p, union output *out)
     const gg_status status = gg_stream_wait(p->first, GG_FOREVER);
     if (!status && !p->failed && !atomic_load(&p->called))
         p->wrong = "the stream was waited for and its host function has not run";
-    return status;
+    return (int)status;
 }
 
 static int wait_for_default_stream(struct program *p, union output *out)
@@ -121,7 +121,7 @@ static int wait_for_default_stream(struct program *p, union output *out)
     (void)out;
     if (!p->device || gg_device_default_stream(p->device, &stream))
         return SKIPPED;
-    return gg_stream_wait(stream, GG_FOREVER);
+    return (int)gg_stream_wait(stream, GG_FOREVER);
 }
 
 static int fill_on_a_stream(struct program *p, union output *out)
@@ -170,7 +170,7 @@ static int enter(struct program *p, union output *out)
     const gg_status status = gg_enter(p->device, p->urgent, &out->scope);
     if (!status)
         p->scope = out->scope;
-    return status;
+    return (int)status;
 }
 
 static int ask_current_stream(struct program *p, union output *out)

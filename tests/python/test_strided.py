@@ -129,3 +129,12 @@ def test_the_source_of_a_strided_copy_may_change_at_once(device, stream):
     there.set(host.T, stream)
     host[:] = 0
     assert (there.get(stream=stream) == 1).all()
+
+
+@at_random
+@given(made=views(), dtype=st.sampled_from(DTYPES))
+def test_to_gpu_takes_any_view(device, made, dtype):
+    view = view_of(numbers(made[0], dtype), made)
+    there = gg.to_gpu(view, device)
+    assert same(there.get(), np.array(view))
+    assert there.flags.c_contiguous or there.flags.f_contiguous
