@@ -118,7 +118,7 @@ run-environment: wheel
 
 # ---- tests: each a line, run through scripts/step.sh ------------------------------------------------------
 C_TESTS := c-plain c-asan c-tsan
-INSTALLS := install-asan install-tsan
+INSTALLS := install-plain install-asan install-tsan
 PY_PLAIN := $(PYTHON_RUNS:%=py-%)
 PY_HIP := py-hip-sim-7 py-few-hip-sim-5 py-few-hip-sim-6
 PLUGIN := test-plugin c-plugin py-plugin
@@ -128,7 +128,7 @@ PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
 # Probes start many processes, at the end of each of which the thread sanitizer waits for a second.
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
 files-asan := tests/python/test_hip.py
-OTHERS := test-wheel test-sim-clients test-hip-client test-examples lint-step
+OTHERS := test-wheel test-sim-clients test-hip-client test-examples test-libraries test-sdk test-stubs lint-step
 ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(PY_TOGETHER) $(PLUGIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
 .PHONY: all-tests without-ze $(ALL_TESTS) $(INSTALLS)
 
@@ -173,6 +173,17 @@ test-sim-clients: build-plain
 test-hip-client: build-plain
 	$(if $(HAVE_HIP),$(STEP) "AMD's own Python client on hip-sim-6" env LD_LIBRARY_PATH=$(call HIP_SIM,plain,6) $(PYTEST) tests/sim/clients/test_hip_python.py,\
 	    $(STEP) --skip "AMD's own Python client on hip-sim-6" "$$(cat .venv/no-hip)")
+# What `meson install` made of the plain build, for tests that need packages which the wheel's environment lacks.
+PLAIN := env PYTHONPATH=$(CURDIR)/build/plain/root/site
+test-libraries: install-plain
+	$(STEP) "others' libraries on host" $(PLAIN) $(PYTEST) tests/libraries
+test-sdk: install-plain
+	$(STEP) "extensions and programs on host" $(PLAIN) $(call run-host,plain) $(PYTEST) tests/sdk
+	$(STEP) "extensions and programs on cuda-sim" $(PLAIN) $(call run-cuda-sim,plain) $(PYTEST) tests/sdk
+TYPED := examples/roundtrip.py examples/demo.py examples/extensions/use_ctypes.py examples/existing_library/build.py
+test-stubs: install-plain
+	$(STEP) "the stubs and the module" $(PLAIN) GPUGLUE_BACKEND=host python -P -m mypy.stubtest gpuglue --allowlist tests/stubs/allowlist.txt
+	$(STEP) "types of the examples" env MYPYPATH=$(CURDIR)/build/plain/root/site:$(CURDIR)/examples/existing_library python -P -m mypy --strict --no-incremental $(TYPED)
 test-examples: run-environment build-plain
 	$(STEP) "round trip on host" env $(call run-host,plain) .venv-run/bin/python examples/roundtrip.py
 	$(STEP) "round trip on cuda-sim" env $(call run-cuda-sim,plain) .venv-run/bin/python examples/roundtrip.py

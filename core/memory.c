@@ -275,6 +275,13 @@ void gg_memory_retain(gg_memory *memory)
     atomic_fetch_add_explicit(&memory->refs, 1, memory_order_relaxed);
 }
 
+/* Somebody else's memory that nothing ever used need not wait for a drain. */
+static bool needs_no_list(const gg_memory *memory)
+{
+    return memory->wrapped && !memory->use_count && !atomic_load(&memory->captured) &&
+           ggi_usable(memory->device);
+}
+
 void gg_memory_release(gg_memory *memory)
 {
     if (!memory || atomic_fetch_sub(&memory->refs, 1) != 1)
@@ -283,6 +290,10 @@ void gg_memory_release(gg_memory *memory)
     if (atomic_load_explicit(&device->generation, memory_order_relaxed) !=
         atomic_load_explicit(&ggi_generation, memory_order_relaxed))
         return; /* of the parent of this process; what locks there are may be held for ever */
+    if (needs_no_list(memory)) {
+        memory_destroy(&memory->retired);
+        return;
+    }
     if (atomic_load_explicit(&memory->unknown, memory_order_relaxed))
         ggi_quarantine_enter(memory);
     if (!memory->pool || !ggi_pool_give(memory))

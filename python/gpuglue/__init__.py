@@ -53,6 +53,16 @@ from ._core import *  # noqa: E402,F403
 from ._core import __version__  # noqa: E402,F401
 
 
+def get_include() -> str:
+    """The folder of gpuglue/gpuglue.h and gpuglue/python.h, for a compiler's -I."""
+    return _os.path.join(_os.path.dirname(__file__), "include")
+
+
+def get_library_dir() -> str:
+    """The folder of libgpuglue.so, for a linker's -L; extensions of Python need none (gpuglue/python.h)."""
+    return _os.path.join(_os.path.dirname(__file__), "_lib")
+
+
 def __getattr__(name: str) -> object:
     """What needs NumPy to be defined, and the compilers, are loaded when they are first asked for."""
     if name in ("concatenate", "stack"):

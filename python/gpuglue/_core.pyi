@@ -1,11 +1,12 @@
 """What gpuglue exports; the compiled module's own docstrings say more."""
 
 import ctypes
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Literal, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from _typeshed import structseq
 from typing_extensions import Buffer as _HasBuffer
 from typing_extensions import Self
 
@@ -51,21 +52,35 @@ class NoDeviceWarning(RuntimeWarning): ...
 
 # ---- backends ----------------------------------------------------------------------------------------
 
-class BackendInfo(NamedTuple):
+@final
+class BackendInfo(structseq[Any], tuple[str, str, str, int | None, str, str, str, str, str, int, tuple[tuple[str, str], ...], tuple[str, ...]]):
     """What was found of one backend."""
 
-    name: str
-    status: str
-    reason: str
-    devices: int | None
-    library: str
-    version: str
-    plugin: str
-    plugin_version: str
-    found_by: str
-    priority: int
-    tried: tuple[tuple[str, str], ...]
-    notes: tuple[str, ...]
+    __match_args__: Final = ("name", "status", "reason", "devices", "library", "version", "plugin", "plugin_version", "found_by", "priority", "tried", "notes")
+    @property
+    def name(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def devices(self) -> int | None: ...
+    @property
+    def library(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def plugin(self) -> str: ...
+    @property
+    def plugin_version(self) -> str: ...
+    @property
+    def found_by(self) -> str: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def tried(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
 
 def backends(probe: _Probe = "passive", *, timeout: float = 10.0) -> tuple[BackendInfo, ...]:
     """One record per backend, the preferred ones first."""
@@ -84,11 +99,15 @@ def devices(backend: str | None = None) -> list[Device]:
 
 # ---- devices -------------------------------------------------------------------------------------------
 
-class MemoryInfo(NamedTuple):
+@final
+class MemoryInfo(structseq[Any], tuple[int, int]):
     """Device memory, in bytes."""
 
-    free: int
-    total: int
+    __match_args__: Final = ("free", "total")
+    @property
+    def free(self) -> int: ...
+    @property
+    def total(self) -> int: ...
 
 class PoolStats(tuple[int, ...]):
     """What a pool holds and did."""
@@ -274,6 +293,7 @@ class Buffer:
         """Give the memory back as soon as nothing uses it. Never waits."""
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+    __array_ufunc__: None
     def __enter__(self) -> Self: ...
     def __exit__(self, *args: object) -> None: ...
 
@@ -294,8 +314,8 @@ def zeros_pinned(
     """A NumPy array of zeros in page-locked memory."""
 
 def copy(
-    dst: GPUArray | Buffer | _HasBuffer,
-    src: GPUArray | Buffer | _HasBuffer,
+    dst: GPUArray | Buffer | _HasBuffer | npt.NDArray[Any],
+    src: GPUArray | Buffer | _HasBuffer | npt.NDArray[Any],
     stream: _StreamLike | None = None,
     *,
     require_async: bool = False,
@@ -313,7 +333,7 @@ class GPUArray:
 
     def __new__(
         cls,
-        shape_or_data: _Shape | _HasBuffer,
+        shape_or_data: _Shape | _HasBuffer | npt.NDArray[Any],
         dtype: npt.DTypeLike = ...,
         order: _OrderLike | None = None,
         device: _DeviceLike | None = None,
@@ -359,14 +379,102 @@ class GPUArray:
         """Set every element."""
     def copy(self, stream: _StreamLike | None = None) -> GPUArray:
         """A new array with the same elements."""
+    def astype(self, dtype: npt.DTypeLike, order: _OrderLike = "K", copy: bool = True) -> GPUArray:
+        """A new array of another dtype; NumPy converts, on the host."""
+    def to_device(self, device: _DeviceLike, /, *, stream: _StreamLike | None = None) -> Any:
+        """Itself, a copy on another device, or a numpy.ndarray for 'cpu'."""
+    def reshape(self, /, *shape: Any, order: Literal["C", "F", "A"] = "C", copy: bool | None = None) -> GPUArray:
+        """Another shape for the same elements."""
+    def ravel(self, order: _OrderLike = "C") -> GPUArray:
+        """One dimension; a view where that can be."""
+    def flatten(self, order: _OrderLike = "C") -> GPUArray:
+        """A copy of one dimension."""
+    def squeeze(self, axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None) -> GPUArray:
+        """A view without axes of length one."""
+    def transpose(self, *axes: Any) -> GPUArray:
+        """A view with its axes in another order."""
+    def view(self, dtype: npt.DTypeLike | None = None) -> GPUArray:
+        """The same bytes as elements of another dtype."""
+    @property
+    def T(self) -> GPUArray: ...
+    @property
+    def flags(self) -> ArrayFlags: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule."""
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's device type and id."""
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The memory as an ndarray, where the host reaches it."""
+    def __buffer__(self, flags: int, /) -> memoryview: ...
     def record_use(self, stream: _StreamLike, /) -> None:
         """Announce work on it that gpuglue did not submit."""
     def release_captured(self) -> None:
         """Say that no captured graph that used it will run again."""
-    def __array__(self, *args: Any) -> npt.NDArray[Any]: ...
+    def __getitem__(self, index: Any, /) -> GPUArray: ...
+    def __setitem__(self, index: Any, value: Any, /) -> None: ...
+    def __iter__(self) -> Iterator[GPUArray]: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
+    def __copy__(self) -> GPUArray: ...
+    def __deepcopy__(self, memo: Any, /) -> GPUArray: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    __array_ufunc__: None
     __hash__: None  # type: ignore[assignment]
+
+@final
+class ArrayFlags:
+    """What GPUArray.flags is: numpy.ndarray.flags, for reading."""
+
+    @property
+    def c_contiguous(self) -> bool: ...
+    @property
+    def f_contiguous(self) -> bool: ...
+    @property
+    def contiguous(self) -> bool: ...
+    @property
+    def fortran(self) -> bool: ...
+    @property
+    def forc(self) -> bool: ...
+    @property
+    def fnc(self) -> bool: ...
+    @property
+    def owndata(self) -> bool: ...
+    @property
+    def writeable(self) -> bool: ...
+    def __getitem__(self, key: str, /) -> bool: ...
+
+def asarray(
+    obj: Any,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: _DeviceLike | None = None,
+    copy: bool | None = None,
+    shape: _Shape | None = None,
+    strides: _Shape | None = None,
+    owner: object = None,
+) -> GPUArray:
+    """A GPUArray over the memory of another library's array, or at an address."""
+
+def from_dlpack(
+    x: Any, /, *, device: _DeviceLike | None = None, copy: bool | None = None, stream: _StreamLike | None = None
+) -> GPUArray:
+    """A GPUArray over the memory of any array with DLPack."""
+
+def _unpickle(host: npt.NDArray[Any], device: str, /) -> GPUArray: ...
+def _is_pending(array: GPUArray, /) -> bool: ...
+
+_C_API: Any  # a capsule, for gpuglue/python.h
 
 def to_gpu(a: npt.ArrayLike, device: _DeviceLike | None = None, stream: _StreamLike | None = None) -> GPUArray:
     """Copy a NumPy array, or what numpy.asarray makes one of, to a new GPUArray."""

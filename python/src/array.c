@@ -139,6 +139,47 @@ PyObject *py_array_view(struct py_array *of, Py_ssize_t offset, PyObject *dtype,
     return (PyObject *)view;
 }
 
+void py_array_axes_by_stride(const struct py_array *array, int *order)
+{
+    for (int i = 0; i < array->ndim; i++) {
+        int at = i;
+        const Py_ssize_t stride = array->strides[i] < 0 ? -array->strides[i] : array->strides[i];
+        while (at > 0) {
+            const Py_ssize_t other = array->strides[order[at - 1]];
+            if ((other < 0 ? -other : other) >= stride)
+                break;
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+}
+
+PyObject *py_array_make_like(struct py_state *state, const struct py_array *model, PyObject *dtype,
+                             const struct py_place *place)
+{
+    struct py_layout layout;
+    PyObject *object;
+    int order[PY_MAX_DIMS];
+    py_array_layout(model, &layout);
+    Py_DECREF(layout.dtype);
+    layout.dtype = Py_NewRef(dtype);
+    layout.nbytes = (size_t)(layout.size * numpy_itemsize(dtype));
+    object = py_array_make(state, &layout, place);
+    py_layout_close(&layout);
+    if (!object || model->c || model->f)
+        return object;
+    struct py_array *array = py_array_of(object);
+    Py_ssize_t stride = array->itemsize;
+    py_array_axes_by_stride(model, order);
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        array->strides[order[i]] = stride;
+        stride *= array->shape[order[i]];
+    }
+    settle_layout(array);
+    return object;
+}
+
 void py_array_layout(const struct py_array *array, struct py_layout *layout)
 {
     layout->dtype = Py_NewRef(array->dtype);

@@ -20,6 +20,11 @@ struct py_array *py_array_over(PyTypeObject *type, gg_memory *memory, size_t off
 /* Another look at the same memory; offset in bytes from element 0. */
 PyObject *py_array_view(struct py_array *of, Py_ssize_t offset, PyObject *dtype, int ndim,
                         const Py_ssize_t *shape, const Py_ssize_t *strides);
+/* An uninitialised array in the shape of another, its axes in the same order in memory, without gaps. */
+PyObject *py_array_make_like(struct py_state *state, const struct py_array *model, PyObject *dtype,
+                             const struct py_place *place);
+/* The axes, the one with the longest stride first; equal ones keep their order. */
+void py_array_axes_by_stride(const struct py_array *array, int *order);
 /* The layout of an array that is there, for another of the same kind: in C order, or in Fortran order
  * where it is contiguous in that only. */
 void py_array_layout(const struct py_array *array, struct py_layout *layout);
@@ -62,6 +67,8 @@ PyObject *py_array_copy_at(struct py_state *state, struct py_array *array,
 /* Between arrays of one shape and dtype; stream NULL: the current one. */
 int py_array_copy_into(struct py_state *state, struct py_array *to, struct py_array *from,
                        gg_stream *stream);
+/* set(): from an ndarray of equal shape and dtype. */
+int py_array_set_from(struct py_state *state, struct py_array *to, PyObject *source);
 PyObject *py_array_copy_in_order(struct py_state *state, struct py_array *array, bool fortran);
 
 /* array_refuse.c: gpuglue does no arithmetic */
@@ -74,14 +81,15 @@ PyObject *py_array_refuse_compare(PyObject *self, PyObject *other, int op);
 int py_array_export(PyObject *self, Py_buffer *view, int flags);
 void py_array_unexport(PyObject *self, Py_buffer *view);
 PyObject *py_array_interface(PyObject *self, void *closure);
+PyObject *py_is_pending(PyObject *module, PyObject *array); /* gpuglue._core._is_pending */
 
 /* cuda_interface.c */
 PyObject *py_array_cuda_interface(PyObject *self, void *closure);
 
 extern PyMethodDef py_pickle_functions[];   /* array_pickle.c */
 extern PyMethodDef py_protocol_functions[]; /* asarray.c: asarray, from_dlpack */
-/* asarray.c: an array of another library in memory that the host does not reach, wrapped: 1 and a new
- * reference, 0 for anything else, -1 with an exception. */
+/* asarray.c: an array of another library, wrapped: 1 and a GPUArray, 2 and an ndarray where its memory is the
+ * host's, 0 for anything else, -1 with an exception. */
 int py_foreign_device_array(struct py_state *state, PyObject *object, PyObject **out);
 
 /* ---- methods, each in the file that is named ---- */
@@ -105,6 +113,8 @@ PyObject *py_array_bring(struct py_state *state, struct py_array *array, gg_devi
 PY_FASTCALL(py_array_reshape);
 PY_FASTCALL(py_array_ravel);
 PY_FASTCALL(py_array_flatten);
+/* array_axes.c */
+PyObject *py_array_permuted(struct py_array *array, const int *order);
 PY_FASTCALL(py_array_squeeze);
 PY_FASTCALL(py_array_transpose);
 PyObject *py_array_transposed(PyObject *self, void *closure);

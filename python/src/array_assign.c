@@ -146,7 +146,7 @@ static int assign_host(struct py_state *state, struct py_array *to, PyObject *va
     return failed;
 }
 
-/* An array of another library whose memory NumPy cannot read: wrapped. 1, 0 (the host's), -1. */
+/* As py_foreign_device_array; what NumPy takes for data needs no look. */
 static int wrap_foreign(struct py_state *state, PyObject *value, PyObject **out)
 {
     const int is_array = numpy_is_array(value);
@@ -162,7 +162,8 @@ static int assign_foreign(struct py_state *state, struct py_array *to, PyObject 
     int failed;
     if (foreign < 1)
         return foreign < 0 ? -1 : assign_host(state, to, value);
-    failed = assign_array(state, to, py_array_of(wrapped));
+    failed = foreign == 1 ? assign_array(state, to, py_array_of(wrapped))
+                          : assign_host(state, to, wrapped);
     Py_DECREF(wrapped);
     return failed;
 }

@@ -2,42 +2,71 @@
 #include "array.h"
 #include "numpy_bridge.h"
 
-/* The host's elements of dtype, in order C, F, or that of the array; goes by way of NumPy. */
-static PyObject *converted(struct py_state *state, struct py_array *array, PyObject *dtype,
-                           bool fortran)
+/* Where @p order puts the axes: 'K' as they are, else one after the other. */
+static PyObject *place_for(struct py_state *state, struct py_array *array, PyObject *dtype,
+                           char order, bool fortran)
 {
     const struct py_place place = {.device = gg_memory_device(array->memory)};
-    PyObject *host = py_array_to_host(state, array, NULL), *cast;
-    if (!host)
-        return NULL;
-    cast = numpy_from(host, dtype, fortran ? 'F' : 'C');
-    Py_DECREF(host);
-    return py_array_upload(state, cast, &place);
+    struct py_layout layout;
+    PyObject *made;
+    if (order == 'K')
+        return py_array_make_like(state, array, dtype, &place);
+    py_array_layout(array, &layout);
+    Py_DECREF(layout.dtype);
+    layout.dtype = Py_NewRef(dtype);
+    layout.nbytes = (size_t)(layout.size * numpy_itemsize(dtype));
+    layout.fortran = fortran;
+    made = py_array_make(state, &layout, &place);
+    py_layout_close(&layout);
+    return made;
+}
+
+/* By way of NumPy: down, cast, up. Takes over @p made, which may be NULL. */
+static PyObject *converted(struct py_state *state, struct py_array *array, PyObject *dtype,
+                           PyObject *made)
+{
+    PyObject *host = made ? py_array_to_host(state, array, NULL) : NULL, *cast;
+    int failed = -1;
+    cast = host ? numpy_from(host, dtype, 'K') : NULL;
+    if (cast)
+        failed = py_array_set_from(state, py_array_of(made), cast);
+    Py_XDECREF(cast);
+    Py_XDECREF(host);
+    if (failed)
+        Py_CLEAR(made);
+    return made;
+}
+
+static PyObject *astype(struct py_state *state, struct py_array *array, PyObject *dtype, char order,
+                        bool always)
+{
+    const bool fortran = order == 'F' || (order == 'A' && array->f && !array->c);
+    const bool lies_so = order == 'K' || (fortran ? array->f : array->c);
+    PyObject *made;
+    if (numpy_same_dtype(dtype, array->dtype)) {
+        if (!always && lies_so)
+            return Py_NewRef((PyObject *)array);
+        made = place_for(state, array, array->dtype, order, fortran);
+        if (made && py_array_copy_into(state, py_array_of(made), array, NULL))
+            Py_CLEAR(made);
+        return made;
+    }
+    return converted(state, array, dtype, place_for(state, array, dtype, order, fortran));
 }
 
 PY_FASTCALL(py_array_astype)
 {
     static const char *const names[] = {"dtype", "order", "copy"};
-    struct py_state *state = py_state_of(self);
-    struct py_array *array = py_array_of(self);
     PyObject *values[3], *dtype, *result;
     char order;
-    bool fortran;
-    int always = 1;
+    int always;
     if (py_parse("astype", names, 3, 3, 1, args, nargs, kwnames, values))
         return NULL;
     order = py_order(values[1], 'K');
     always = values[2] ? PyObject_IsTrue(values[2]) : 1;
     if (!order || always < 0 || numpy_dtype(values[0], &dtype))
         return NULL;
-    fortran = order == 'F' || (order != 'C' && array->f && !array->c);
-    const bool lies_so = order == 'K' || (fortran ? array->f : array->c);
-    if (!numpy_same_dtype(dtype, array->dtype))
-        result = converted(state, array, dtype, fortran);
-    else if (!always && lies_so)
-        result = Py_NewRef(self);
-    else
-        result = py_array_copy_in_order(state, array, fortran);
+    result = astype(py_state_of(self), py_array_of(self), dtype, order, always);
     Py_DECREF(dtype);
     return result;
 }
@@ -63,15 +92,12 @@ PyObject *py_array_bring(struct py_state *state, struct py_array *array, gg_devi
                          PyObject *stream_object)
 {
     const struct py_place place = {.device = device};
-    struct py_layout layout;
     gg_stream *stream = NULL;
     PyObject *copy;
     int failed;
     if (py_stream_arg(state, stream_object, gg_memory_device(array->memory), &stream))
         return NULL;
-    py_array_layout(array, &layout);
-    copy = py_array_make(state, &layout, &place);
-    py_layout_close(&layout);
+    copy = py_array_make_like(state, array, array->dtype, &place);
     failed = copy ? py_array_copy_into(state, py_array_of(copy), array, stream) : 0;
     gg_stream_release(stream);
     if (failed)

@@ -90,3 +90,15 @@ PY_FASTCALL(py_array_array)
     Py_DECREF(array);
     return result;
 }
+
+/* For _show.py, which does not wait. */
+PyObject *py_is_pending(PyObject *module, PyObject *array)
+{
+    struct py_state *state = PyModule_GetState(module);
+    if (!Py_IS_TYPE(array, state->array_type))
+        return PyErr_Format(PyExc_TypeError, "expected a GPUArray, got %R", Py_TYPE(array));
+    gg_status status = gg_memory_query(py_array_of(array)->memory);
+    if (status && status != GG_NOT_READY)
+        return py_raise(state, status);
+    return PyBool_FromLong(status == GG_NOT_READY);
+}

@@ -76,7 +76,7 @@ PyMethodDef py_array_methods[] = {
     METHOD("view", py_array_view_as,
            "($self, dtype=None)\n--\n\nThe same bytes, as elements of another dtype."),
     {"record_use", array_record_use, METH_O,
-     "record_use($self, stream)\n--\n\n"
+     "record_use($self, stream, /)\n--\n\n"
      "Announce work on this memory that gpuglue did not submit: all that stream has now."},
     {"release_captured", array_release_captured, METH_NOARGS,
      "release_captured($self)\n--\n\n"
@@ -85,7 +85,7 @@ PyMethodDef py_array_methods[] = {
      "__reduce__($self)\n--\n\nFor pickle: the elements, by way of the host, and the device's "
      "name."},
     {"__copy__", py_array_copy_copy, METH_NOARGS, "__copy__($self)\n--\n\ncopy()."},
-    {"__deepcopy__", py_array_deepcopy, METH_O, "__deepcopy__($self, memo)\n--\n\ncopy()."},
+    {"__deepcopy__", py_array_deepcopy, METH_O, "__deepcopy__($self, memo, /)\n--\n\ncopy()."},
     METHOD("__array__", py_array_array,
            "($self, dtype=None, copy=None)\n--\n\n"
            "Raises TypeError for memory that the host does not reach: get() copies."),

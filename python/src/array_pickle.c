@@ -70,6 +70,6 @@ static PyObject *unpickle(PyObject *module, PyObject *const *args, Py_ssize_t na
 
 PyMethodDef py_pickle_functions[] = {
     {"_unpickle", PY_METHOD(unpickle), METH_FASTCALL,
-     "_unpickle(host, device)\n--\n\nWhat a pickled GPUArray becomes."},
+     "_unpickle(host, device, /)\n--\n\nWhat a pickled GPUArray becomes."},
     {NULL, NULL, 0, NULL},
 };

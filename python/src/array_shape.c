@@ -1,5 +1,5 @@
-/* array_shape.c: other shapes for the same elements: reshape, ravel, squeeze, transpose, view(dtype). A view
- * wherever NumPy gives one, with NumPy's strides; else reshape and ravel copy, on the device. */
+/* array_shape.c: other shapes for the same elements: reshape, ravel, flatten. A view wherever NumPy gives one,
+ * with NumPy's strides; else reshape and ravel copy, on the device. */
 #include "array.h"
 #include "numpy_bridge.h"
 
@@ -77,72 +77,74 @@ static int complete(const struct py_array *array, struct shape *shape)
     return 0;
 }
 
-/* The axes of an array that have more than one element, the slowest first in C order, and the fastest
- * first in Fortran order turned round: so that both are read from the end. */
+/* The axes of an array that have more than one element. */
 struct axes {
     int count;
     Py_ssize_t length[PY_MAX_DIMS], stride[PY_MAX_DIMS];
 };
 
-static void real_axes(const struct py_array *array, bool fortran, struct axes *out)
+static void real_axes(const struct py_array *array, struct axes *out)
 {
     out->count = 0;
     for (int i = 0; i < array->ndim; i++) {
-        const int axis = fortran ? array->ndim - 1 - i : i;
-        if (array->shape[axis] == 1)
+        if (array->shape[i] == 1)
             continue;
-        out->length[out->count] = array->shape[axis];
-        out->stride[out->count++] = array->strides[axis];
+        out->length[out->count] = array->shape[i];
+        out->stride[out->count++] = array->strides[i];
     }
 }
 
-/* The axes from @p first to before @p end are one with the stride of the last of them. */
-static bool mergeable(const struct axes *axes, int first, int end)
+/* The axes from @p first to before @p end are one run of elements, in the order that is asked for. */
+static bool mergeable(const struct axes *axes, int first, int end, bool fortran)
 {
-    for (int i = first; i + 1 < end; i++)
-        if (axes->stride[i] != axes->length[i + 1] * axes->stride[i + 1])
+    for (int i = first; i + 1 < end; i++) {
+        const int slow = fortran ? i + 1 : i, fast = fortran ? i : i + 1;
+        if (axes->stride[slow] != axes->length[fast] * axes->stride[fast])
             return false;
+    }
     return true;
 }
 
-static Py_ssize_t *axis_at(Py_ssize_t *of, int ndim, int i, bool fortran)
+/* Strides of the new axes from @p first to before @p end, of which the fastest has @p stride. */
+static void split_run(const struct shape *shape, int first, int end, bool fortran,
+                      Py_ssize_t stride, Py_ssize_t *strides)
 {
-    return &of[fortran ? ndim - 1 - i : i];
+    for (int i = first; i < end; i++) {
+        const int axis = fortran ? i : end - 1 - (i - first);
+        strides[axis] = stride;
+        stride *= shape->length[axis];
+    }
 }
 
 /* Strides for the new shape over the same elements, if there are any: groups of old axes must make up
  * groups of new ones, and each group of old ones must be one run. Not for empty arrays. */
-static bool strides_without_copy(const struct py_array *array, struct shape *shape, bool fortran,
-                                 Py_ssize_t *strides)
+static bool strides_without_copy(const struct py_array *array, const struct shape *shape,
+                                 bool fortran, Py_ssize_t *strides)
 {
     struct axes old;
     int from = 0, to = 0;
-    real_axes(array, fortran, &old);
+    real_axes(array, &old);
     while (to < shape->ndim && from < old.count) {
-        Py_ssize_t have = old.length[from], want = *axis_at(shape->length, shape->ndim, to, fortran);
+        Py_ssize_t have = old.length[from], want = shape->length[to];
         int end = from + 1, new_end = to + 1;
         while (have != want) {
             if (want < have)
-                want *= *axis_at(shape->length, shape->ndim, new_end++, fortran);
+                want *= shape->length[new_end++];
             else
                 have *= old.length[end++];
         }
-        if (!mergeable(&old, from, end))
+        if (!mergeable(&old, from, end, fortran))
             return false;
-        Py_ssize_t stride = old.stride[end - 1];
-        for (int i = new_end - 1; i >= to; i--) {
-            *axis_at(strides, shape->ndim, i, fortran) = stride;
-            stride *= *axis_at(shape->length, shape->ndim, i, fortran);
-        }
+        split_run(shape, to, new_end, fortran, old.stride[fortran ? from : end - 1], strides);
         from = end;
         to = new_end;
     }
     /* Axes of one element at the end: NumPy gives them the stride of what follows. */
-    Py_ssize_t last = to ? *axis_at(strides, shape->ndim, to - 1, fortran) : array->itemsize;
+    Py_ssize_t last = to ? strides[to - 1] : array->itemsize;
     if (fortran && to)
-        last *= *axis_at(shape->length, shape->ndim, to - 1, fortran);
+        last *= shape->length[to - 1];
     for (; to < shape->ndim; to++)
-        *axis_at(strides, shape->ndim, to, fortran) = last;
+        strides[to] = last;
     return true;
 }
 
@@ -230,33 +232,6 @@ PY_FASTCALL(py_array_reshape)
 
 /* ---- ravel and flatten ----------------------------------------------------------------------- */
 
-/* The axes, the one with the longest stride first; equal ones keep their order. */
-static void axes_by_stride(const struct py_array *array, int *order)
-{
-    for (int i = 0; i < array->ndim; i++) {
-        int at = i;
-        const Py_ssize_t stride = array->strides[i] < 0 ? -array->strides[i] : array->strides[i];
-        while (at > 0) {
-            const Py_ssize_t other = array->strides[order[at - 1]];
-            if ((other < 0 ? -other : other) >= stride)
-                break;
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = i;
-    }
-}
-
-static PyObject *permuted(struct py_array *array, const int *order)
-{
-    Py_ssize_t shape[PY_MAX_DIMS], strides[PY_MAX_DIMS];
-    for (int i = 0; i < array->ndim; i++) {
-        shape[i] = array->shape[order[i]];
-        strides[i] = array->strides[order[i]];
-    }
-    return py_array_view(array, 0, array->dtype, array->ndim, shape, strides);
-}
-
 /* order='K': as the elements lie in memory, but for axes that run backwards. */
 static PyObject *flat_in_memory_order(struct py_array *array, enum copying copying)
 {
@@ -264,9 +239,10 @@ static PyObject *flat_in_memory_order(struct py_array *array, enum copying copyi
     int order[PY_MAX_DIMS];
     PyObject *sorted, *result;
     if (array->c)
-        return reshape(array, &flat, false, copying);
-    axes_by_stride(array, order);
-    sorted = permuted(array, order);
+        return copying == ALWAYS ? copy_reshaped(array, &flat, false)
+                                 : view_in_order(array, &flat, false);
+    py_array_axes_by_stride(array, order);
+    sorted = py_array_permuted(array, order);
     if (!sorted)
         return NULL;
     result = py_array_of(sorted)->c ? reshape(py_array_of(sorted), &flat, false, copying)
@@ -306,116 +282,4 @@ PY_FASTCALL(py_array_ravel)
 PY_FASTCALL(py_array_flatten)
 {
     return flat(self, "flatten", ALWAYS, args, nargs, kwnames);
-}
-
-/* ---- axes ------------------------------------------------------------------------------------ */
-
-static int read_axis(const struct py_array *array, PyObject *object, int *out)
-{
-    Py_ssize_t axis = PyNumber_AsSsize_t(object, PyExc_OverflowError);
-    if (axis == -1 && PyErr_Occurred())
-        return -1;
-    if (axis < -array->ndim || axis >= array->ndim)
-        return numpy_refuse_axis(axis, array->ndim);
-    *out = (int)(axis < 0 ? axis + array->ndim : axis);
-    return 0;
-}
-
-static int drop_axis(const struct py_array *array, PyObject *object, bool *dropped)
-{
-    int axis;
-    if (read_axis(array, object, &axis))
-        return -1;
-    if (dropped[axis]) {
-        PyErr_SetString(PyExc_ValueError, "duplicate value in 'axis'");
-        return -1;
-    }
-    if (array->shape[axis] != 1) {
-        PyErr_SetString(PyExc_ValueError,
-                        "cannot select an axis to squeeze out which has size not equal to one");
-        return -1;
-    }
-    dropped[axis] = true;
-    return 0;
-}
-
-static int choose_axes(const struct py_array *array, PyObject *object, bool *dropped)
-{
-    if (!object || object == Py_None) {
-        for (int i = 0; i < array->ndim; i++)
-            dropped[i] = array->shape[i] == 1;
-        return 0;
-    }
-    if (!PyTuple_Check(object))
-        return drop_axis(array, object, dropped);
-    for (Py_ssize_t i = 0; i < PyTuple_Size(object); i++)
-        if (drop_axis(array, PyTuple_GetItem(object, i), dropped))
-            return -1;
-    return 0;
-}
-
-PY_FASTCALL(py_array_squeeze)
-{
-    static const char *const names[] = {"axis"};
-    struct py_array *array = py_array_of(self);
-    Py_ssize_t shape[PY_MAX_DIMS], strides[PY_MAX_DIMS];
-    bool dropped[PY_MAX_DIMS] = {false};
-    PyObject *values[1];
-    int ndim = 0;
-    if (py_parse("squeeze", names, 1, 1, 0, args, nargs, kwnames, values) ||
-        choose_axes(array, values[0], dropped))
-        return NULL;
-    for (int i = 0; i < array->ndim; i++) {
-        if (dropped[i])
-            continue;
-        shape[ndim] = array->shape[i];
-        strides[ndim++] = array->strides[i];
-    }
-    return py_array_view(array, 0, array->dtype, ndim, shape, strides);
-}
-
-PyObject *py_array_transposed(PyObject *self, void *closure)
-{
-    struct py_array *array = py_array_of(self);
-    int order[PY_MAX_DIMS];
-    (void)closure;
-    for (int i = 0; i < array->ndim; i++)
-        order[i] = array->ndim - 1 - i;
-    return permuted(array, order);
-}
-
-static PyObject *transpose(struct py_array *array, PyObject *const *axes, Py_ssize_t count)
-{
-    int order[PY_MAX_DIMS];
-    bool used[PY_MAX_DIMS] = {false};
-    if (count != array->ndim)
-        return PyErr_Format(PyExc_ValueError, "axes don't match array: %zd axes for %d dimensions",
-                            count, array->ndim);
-    for (int i = 0; i < array->ndim; i++) {
-        if (read_axis(array, axes[i], &order[i]))
-            return NULL;
-        if (used[order[i]])
-            return PyErr_Format(PyExc_ValueError, "repeated axis in transpose");
-        used[order[i]] = true;
-    }
-    return permuted(array, order);
-}
-
-PY_FASTCALL(py_array_transpose)
-{
-    PyObject *axes[PY_MAX_DIMS], *tuple, *result;
-    if (kwnames && PyTuple_Size(kwnames))
-        return PyErr_Format(PyExc_TypeError, "transpose() takes no keyword arguments");
-    if (!nargs || (nargs == 1 && args[0] == Py_None))
-        return py_array_transposed(self, NULL);
-    if (nargs > 1 || PyIndex_Check(args[0]))
-        return transpose(py_array_of(self), args, nargs);
-    tuple = PySequence_Tuple(args[0]);
-    if (!tuple)
-        return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple) && i < PY_MAX_DIMS; i++)
-        axes[i] = PyTuple_GetItem(tuple, i); /* borrowed */
-    result = transpose(py_array_of(self), axes, PyTuple_Size(tuple));
-    Py_DECREF(tuple);
-    return result;
 }

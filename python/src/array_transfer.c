@@ -201,13 +201,16 @@ int py_array_copy_into(struct py_state *state, struct py_array *to, struct py_ar
     return set_from(state, to, (PyObject *)from, stream, 0);
 }
 
-/* Takes over @p layout. */
-static PyObject *copy_to(struct py_state *state, struct py_array *array, struct py_layout *layout,
-                         const struct py_place *place)
+int py_array_set_from(struct py_state *state, struct py_array *to, PyObject *source)
 {
-    PyObject *copy = py_array_make(state, layout, place);
-    py_layout_close(layout);
-    if (copy && set_from(state, py_array_of(copy), (PyObject *)array, place->stream, 0))
+    return set_from(state, to, source, NULL, 0);
+}
+
+/* Takes over @p copy, which may be NULL. */
+static PyObject *filled(struct py_state *state, PyObject *copy, struct py_array *array,
+                        gg_stream *stream)
+{
+    if (copy && py_array_copy_into(state, py_array_of(copy), array, stream))
         Py_CLEAR(copy);
     return copy;
 }
@@ -215,18 +218,20 @@ static PyObject *copy_to(struct py_state *state, struct py_array *array, struct 
 PyObject *py_array_copy_at(struct py_state *state, struct py_array *array,
                            const struct py_place *place)
 {
-    struct py_layout layout;
-    py_array_layout(array, &layout);
-    return copy_to(state, array, &layout, place);
+    PyObject *copy = py_array_make_like(state, array, array->dtype, place);
+    return filled(state, copy, array, place->stream);
 }
 
 PyObject *py_array_copy_in_order(struct py_state *state, struct py_array *array, bool fortran)
 {
     const struct py_place place = {.device = gg_memory_device(array->memory)};
     struct py_layout layout;
+    PyObject *copy;
     py_array_layout(array, &layout);
     layout.fortran = fortran;
-    return copy_to(state, array, &layout, &place);
+    copy = py_array_make(state, &layout, &place);
+    py_layout_close(&layout);
+    return filled(state, copy, array, NULL);
 }
 
 PY_FASTCALL(py_array_copy)

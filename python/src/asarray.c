@@ -7,6 +7,7 @@
 /* What asarray was asked for. */
 struct wish {
     gg_device *device; /* NULL: wherever it is */
+    gg_device *alias;  /* NULL, or a host device for memory that only the host reaches */
     PyObject *dtype, *shape, *strides, *owner;
     int copy; /* 1 always, 0 never, -1 if needed */
 };
@@ -39,7 +40,7 @@ static PyObject *alias(struct py_state *state, PyObject *ndarray, gg_device *dev
 /* The array's elements on the device that is wanted: its own memory where that is the host's. */
 static PyObject *from_host(struct py_state *state, PyObject *object, const struct wish *wish)
 {
-    struct py_place place = {.device = wish->device};
+    struct py_place place = {.device = wish->alias ? wish->alias : wish->device};
     PyObject *host, *array;
     if (!place.device && py_device_arg(state, NULL, &place.device))
         return NULL;
@@ -257,6 +258,41 @@ static PyObject *converted(PyObject *array, PyObject *dtype)
     return result;
 }
 
+static int host_wish(struct py_state *state, struct wish *wish)
+{
+    return py_prepare(state) ? -1 : py_check(state, gg_device_get("host", 0, &wish->alias));
+}
+
+static PyObject *refuse_host(struct py_state *state, PyObject *object, PyObject *array)
+{
+    gg_device *device;
+    const bool ours =
+        Py_IS_TYPE(object, state->array_type) || Py_IS_TYPE(object, state->buffer_type);
+    if (!array || ours || !is_host_device(gg_memory_device(py_array_of(array)->memory)))
+        return array;
+    Py_DECREF(array);
+    if (py_device_current(state, &device))
+        return NULL;
+    return PyErr_Format(
+        PyExc_TypeError,
+        "%R is memory of the host: wrap it with gpuglue.asarray(), which copies it to "
+        "%s:%d where that is no host device",
+        Py_TYPE(object), gg_device_backend(device), (int)gg_device_ordinal(device));
+}
+
+PyObject *py_wrap_anything(struct py_state *state, PyObject *object, bool host)
+{
+    struct wish wish = {.copy = 0};
+    const int is_array = numpy_is_array(object);
+    PyObject *array;
+    if (is_array < 0 || PyLong_Check(object))
+        return is_array < 0 ? NULL : (no_such(object), NULL);
+    if (host_wish(state, &wish))
+        return NULL;
+    array = from_anything(state, object, &wish);
+    return host ? array : refuse_host(state, object, array);
+}
+
 static int read_copy(PyObject *object, int *out)
 {
     *out = !object || object == Py_None ? -1 : PyObject_IsTrue(object);
@@ -309,8 +345,10 @@ int py_foreign_device_array(struct py_state *state, PyObject *object, PyObject *
         return -1;
     if (!is_host_device(gg_memory_device(py_array_of(*out)->memory)))
         return 1;
-    Py_CLEAR(*out); /* NumPy reads it */
-    return 0;
+    probe = PyObject_CallMethod(*out, "__array__", NULL); /* host data, which NumPy casts */
+    Py_DECREF(*out);
+    *out = probe;
+    return probe ? 2 : -1;
 }
 
 static PyObject *from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
@@ -333,17 +371,6 @@ static PyObject *from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
     return array;
 }
 
-static PyObject *is_pending(PyObject *module, PyObject *array)
-{
-    struct py_state *state = PyModule_GetState(module);
-    if (!Py_IS_TYPE(array, state->array_type))
-        return PyErr_Format(PyExc_TypeError, "expected a GPUArray, got %R", Py_TYPE(array));
-    gg_status status = gg_memory_query(py_array_of(array)->memory);
-    if (status && status != GG_NOT_READY)
-        return py_raise(state, status);
-    return PyBool_FromLong(status == GG_NOT_READY);
-}
-
 PyMethodDef py_protocol_functions[] = {
     {"asarray", PY_METHOD(asarray), METH_FASTCALL | METH_KEYWORDS,
      "asarray(obj, dtype=None, *, device=None, copy=None, shape=None, strides=None, owner=None)\n"
@@ -358,7 +385,7 @@ PyMethodDef py_protocol_functions[] = {
      "from_dlpack(x, /, *, device=None, copy=None, stream=None)\n--\n\n"
      "A GPUArray over the memory of any array with DLPack, where it is; device= or copy=True copy "
      "it. The\nproducer makes stream, by default the current one, wait for what it has pending."},
-    {"_is_pending", is_pending, METH_O,
-     "_is_pending(array)\n--\n\nWhether work that gpuglue knows of uses it now."},
+    {"_is_pending", py_is_pending, METH_O,
+     "_is_pending(array, /)\n--\n\nWhether work that gpuglue knows of uses it now."},
     {NULL, NULL, 0, NULL},
 };

@@ -41,7 +41,7 @@ static gg_device *device_of(PyObject *self)
 
 PyDoc_STRVAR(
     for_local_rank_doc,
-    "for_local_rank(backend=None)\n--\n\n"
+    "for_local_rank(backend=None, /)\n--\n\n"
     "The device for this process among those of its node: the local rank that Open MPI,\n"
     "Intel MPI, MPICH, MVAPICH, PALS, Flux, Slurm or torchrun put into the environment, modulo\n"
     "the number of devices. Device 0 where there is no launcher.");
@@ -233,7 +233,7 @@ static PyObject *device_exit(PyObject *self, PyObject *const *args, Py_ssize_t n
 
 PyDoc_STRVAR(
     supports_doc,
-    "supports($self, op)\n--\n\n"
+    "supports($self, op, /)\n--\n\n"
     "Whether this device, driver and backend can do an operation, such as 'event_elapsed'\n"
     "or 'stream_host_func'.");
 

@@ -8,18 +8,25 @@
 
 static const char taken_versioned[] = "gpuglue.taken_versioned", taken_legacy[] = "gpuglue.taken";
 
+/* A deleter may be Python, which must not meet the exception that the tensor is refused with. */
 static void drop_versioned(PyObject *capsule)
 {
     struct dl_managed_versioned *managed = PyCapsule_GetPointer(capsule, taken_versioned);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
     if (managed->deleter)
         managed->deleter(managed);
+    PyErr_Restore(type, value, trace);
 }
 
 static void drop_legacy(PyObject *capsule)
 {
     struct dl_managed *managed = PyCapsule_GetPointer(capsule, taken_legacy);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
     if (managed->deleter)
         managed->deleter(managed);
+    PyErr_Restore(type, value, trace);
 }
 
 /* A tensor that is ours now: freeing keep calls its deleter. */

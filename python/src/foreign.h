@@ -28,6 +28,9 @@ int py_foreign_locate(struct py_state *state, const struct py_foreign *foreign, 
 /* cuda_interface.c: an object with __cuda_array_interface__: 1 with an array, 0 without, -1. */
 int py_from_cuda_interface(struct py_state *state, PyObject *object, gg_device *device,
                            PyObject **out);
+/* asarray.c: an array of any library as a GPUArray, nothing copied. Memory that only the host reaches is
+ * refused with a TypeError, or with @p host wrapped as that of a host device. */
+PyObject *py_wrap_anything(struct py_state *state, PyObject *object, bool host);
 int py_cuda_interface_add(struct py_state *state);
 
 #endif

@@ -210,7 +210,7 @@ static PyMethodDef buffer_methods[] = {
     {"close", buffer_close,
      METH_NOARGS, "close($self)\n--\n\nGive the memory back as soon as nothing uses it. Never waits; idempotent."},
     {"record_use", buffer_record_use, METH_O,
-     "record_use($self, stream)\n--\n\n"
+     "record_use($self, stream, /)\n--\n\n"
      "Announce work on this memory that gpuglue did not submit: all that stream has now."},
     {"release_captured", buffer_release_captured, METH_NOARGS,
      "release_captured($self)\n--\n\n"

@@ -175,8 +175,20 @@ PyObject *numpy_plain_dtype(char letter, Py_ssize_t itemsize)
     return (PyObject *)PyArray_DescrFromType(number);
 }
 
+/* Those of numbers are written here: to ask NumPy takes longer than all else of an interface. */
 PyObject *numpy_typestr(PyObject *dtype)
 {
+    const struct numpy_kind kind = numpy_kind_of(dtype);
+    char text[4] = {NPY_NATBYTE == NPY_LITTLE ? '<' : '>', kind.letter};
+    if (kind.builtin && kind.native && kind.itemsize <= 16 && strchr("biufc", kind.letter)) {
+        int length = 2;
+        if (kind.itemsize == 1)
+            text[0] = '|';
+        if (kind.itemsize >= 10)
+            text[length++] = '1';
+        text[length++] = (char)('0' + kind.itemsize % 10);
+        return PyUnicode_FromStringAndSize(text, length);
+    }
     return PyObject_GetAttrString(dtype, "str");
 }
 

@@ -265,22 +265,37 @@ def test_with_a_stream_get_and_set_are_ordered_there_and_finished(device, stream
 # ---- what it is not ---------------------------------------------------------------------------------
 
 
-def test_a_gpu_array_is_no_numpy_array(device):
+def test_device_memory_is_no_memory_of_the_host(device):
     made = gg.zeros(3, device=device)
+    if made.__dlpack_device__()[0] == 1:
+        pytest.skip(f"the memory of {device} is the host's")
     with pytest.raises(TypeError, match=r"\.get\(\)"):
         np.asarray(made)
-    with pytest.raises(TypeError):
+    with pytest.raises(BufferError, match="host"):
         memoryview(made)
     assert not hasattr(made, "__array_interface__")
 
 
-COMPUTATIONS = [lambda a: np.ones(3) + a, lambda a: a + np.ones(3), lambda a: a * 2, lambda a: np.sin(a)]
+COMPUTATIONS = [
+    lambda a: np.ones(3) + a,
+    lambda a: a + np.ones(3),
+    lambda a: a * 2,
+    lambda a: 2 / a,
+    lambda a: a**2,
+    lambda a: -a,
+    lambda a: a @ a,
+    lambda a: exec("a += 1", {"a": a}),
+    lambda a: divmod(a, 2),
+    lambda a: a < 1,
+]
 
 
 @pytest.mark.parametrize("compute", COMPUTATIONS)
 def test_numpy_does_not_calculate_with_it(device, compute):
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="cupy.from_dlpack"):
         compute(gg.zeros(3, device=device))
+    with pytest.raises(TypeError):
+        np.sin(gg.zeros(3, device=device))
 
 
 def test_comparing_raises(device):
@@ -309,16 +324,31 @@ def test_len_is_the_first_dimension(device):
         len(gg.empty((), device=device))
 
 
-def test_repr_tells_shape_dtype_and_device(device):
-    text = repr(gg.zeros((2, 3), "i2", device=device))
-    assert "(2, 3)" in text and "int16" in text and device.backend in text
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (1, 0), (5, 7, 3)])
+def test_repr_shows_the_elements_as_numpy_does(device, shape):
+    host = np.arange(np.prod(shape, dtype=int), dtype="f4").reshape(shape)
+    made = gg.to_gpu(host, device)
+    gg.synchronize(device)
+    text = repr(made)
+    assert "float32" in text and f"{device.backend}:{device.ordinal}" in text
+    shown = np.array2string(host, separator=", ", prefix="GPUArray(") if host.size else f"[], shape={shape}"
+    assert text.startswith(f"GPUArray({shown}, dtype")
 
 
-def test_repr_never_touches_the_device(device, stream, gate):
+@pytest.mark.parametrize("shape", [(3000,), (40, 50), (1500, 2), (2, 3, 400), (11, 11, 11)])
+def test_repr_of_a_large_array_shows_the_corners_as_numpy_does(device, shape):
+    host = np.arange(np.prod(shape), dtype="i4").reshape(shape)
+    made = gg.to_gpu(host, device)
+    gg.synchronize(device)
+    assert repr(made).startswith(f"GPUArray({np.array2string(host, separator=', ', prefix='GPUArray(')}, dtype")
+
+
+def test_repr_waits_for_no_work(device, stream, gate):
     made = gg.zeros(3, device=device)
+    gg.synchronize(device)
     gate.hold(stream)
     made.fill(1, stream=stream)
-    assert repr(made) and not stream.done
+    assert "pending" in repr(made) and not stream.done
 
 
 MAKERS = {
