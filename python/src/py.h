@@ -18,7 +18,8 @@
 /* Everything that lives as long as the module. */
 struct py_state {
     PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type;
-    PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type;
+    PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type,
+        *pointer_info_type;
     /* exceptions; errors.c */
     PyObject *error, *out_of_memory, *invalid_argument, *backend_unavailable, *unsupported,
         *device_error, *device_lost, *fork_error;
@@ -162,8 +163,9 @@ void py_owners_stop(void);
 bool py_stopping(void);
 
 /* ---- memory.c, copy.c, array.c ----------------------------------------------------------------------- */
-int py_memory_add(PyObject *module, struct py_state *state); /* Buffer, alloc, alloc_pinned, … */
-int py_pool_add(PyObject *module, struct py_state *state);   /* Pool, trim */
+int py_memory_add(PyObject *module, struct py_state *state);  /* Buffer, alloc, alloc_pinned, … */
+int py_foreign_add(PyObject *module, struct py_state *state); /* register, pointer_info */
+int py_pool_add(PyObject *module, struct py_state *state);    /* Pool, trim */
 PyObject *py_device_memory_info(PyObject *self, PyObject *unused);
 PyObject *py_pool_wrap(struct py_state *state, gg_device *device, enum gg_memory_kind kind);
 int py_copy_add(PyObject *module, struct py_state *state);  /* copy, fill */

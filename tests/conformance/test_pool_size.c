@@ -1,0 +1,218 @@
+/* test_pool_size.c: how much free memory is kept, limits, and where memory runs out. */
+#include "pool_blocks.h"
+
+#include <stdio.h>
+
+/* ---- how much is kept ---- */
+
+static void a_trim_gives_everything_back(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < SIZES; i++)
+        come_and_go(f, sizes[i], f->stream);
+    gg_memory_release(alloc_pinned(f, 5000));
+    assert_true(figures(f).cached_blocks >= 2);
+    assert_int_equal(gg_trim(), GG_OK);
+    assert_int_equal(figures(f).held_bytes, 0);
+    assert_int_equal(figures(f).cached_bytes, 0);
+    assert_int_equal(figures_of(f->device, GG_MEMORY_PINNED).held_bytes, 0);
+}
+
+static void a_trim_keeps_what_it_is_told_and_what_is_used(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *used = alloc(f, 100, f->stream);
+    keep(f, used);
+    for (size_t i = 1; i <= 4; i++)
+        come_and_go(f, i * BLOCK, f->stream);
+    assert_int_equal(gg_pool_trim(f->device, GG_MEMORY_DEVICE, 7 * BLOCK), GG_OK);
+    assert_true(figures(f).cached_bytes <= 7 * BLOCK && figures(f).cached_bytes >= 3 * BLOCK);
+    assert_int_equal(gg_pool_trim(f->device, GG_MEMORY_DEVICE, 0), GG_OK);
+    assert_int_equal(figures(f).cached_bytes, 0);
+    assert_int_equal(fill_bytes(used, 3, f->stream), GG_OK);
+    assert_filled(f, used, 100, 3);
+}
+
+static void a_trim_while_work_runs_waits_for_nothing(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = alloc(f, BLOCK, f->stream);
+    keep(f, memory);
+    come_and_go(f, BLOCK, f->second);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 9, f->stream), GG_OK);
+    assert_int_equal(gg_trim(), GG_OK);
+    assert_true(busy(f->stream));
+    gate_open(gate);
+    assert_filled(f, memory, BLOCK, 9);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(figures(f).cached_blocks + figures(f).retired_blocks, 0);
+}
+
+static void blocks_above_256_mib_are_not_kept(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t held = figures(f).held_bytes;
+    gg_memory *memory = NULL;
+    if (gg_memory_alloc(f->device, GG_MEMORY_DEVICE, ((size_t)256 << 20) + 1, f->stream, &memory))
+        skip(); /* not so much memory */
+    gg_memory_release(memory);
+    assert_int_equal(figures(f).cached_blocks, 0);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(figures(f).held_bytes, held);
+}
+
+static void no_more_is_kept_than_the_pool_may_keep(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(gg_pool_set_keep(f->device, GG_MEMORY_DEVICE, 4 * BLOCK), GG_OK);
+    for (size_t i = 1; i <= 4; i++)
+        come_and_go(f, i * BLOCK, f->stream);
+    finish(f->stream); /* a wait comes by the retired objects */
+    uint64_t cached = figures(f).cached_bytes;
+    assert_int_equal(gg_pool_set_keep(f->device, GG_MEMORY_DEVICE, UINT64_MAX), GG_OK);
+    assert_true(cached <= 4 * BLOCK);
+}
+
+/* ---- limits ---- */
+
+static void end_of_limit(struct fixture *f)
+{
+    assert_int_equal(gg_pool_set_limit(f->device, GG_MEMORY_DEVICE, 0), GG_OK);
+}
+
+static void an_allocation_beyond_the_limit_is_out_of_memory(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = NULL;
+    assert_int_equal(gg_pool_set_limit(f->device, GG_MEMORY_DEVICE, 8 * BLOCK), GG_OK);
+    gg_status first = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 6 * BLOCK, f->stream, &memory);
+    gg_memory *second = NULL;
+    gg_status refused = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 6 * BLOCK, f->stream, &second);
+    struct gg_error error = last_error();
+    gg_memory_release(memory);
+    gg_status again = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 5 * BLOCK, f->second, &second);
+    if (!again)
+        keep(f, second);
+    end_of_limit(f);
+    assert_int_equal(first, GG_OK);
+    assert_int_equal(refused, GG_ERR_OUT_OF_MEMORY);
+    assert_non_null(strstr(error.message, "limit is 25165824"));
+    assert_non_null(strstr(error.message, "18874368 bytes in 1 blocks are in use"));
+    assert_int_equal(again, GG_OK); /* what was free, and of another size, went back */
+}
+
+static void a_limit_below_what_is_used_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    keep(f, alloc(f, BLOCK, f->stream));
+    assert_int_equal(gg_pool_set_limit(f->device, GG_MEMORY_DEVICE, BLOCK - 1),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("3145727");
+    assert_message_has("in use");
+    assert_int_equal(figures(f).limit, 0);
+}
+
+/* Where there is no more memory a busy stream's block is taken, by a stream that waits for it. */
+static void at_the_limit_a_busy_streams_block_is_waited_for_on_the_device(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = alloc(f, BLOCK, f->stream), *next = NULL;
+    void *pointer = gg_memory_pointer(memory), *gate = hold(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
+    gg_memory_release(memory);
+    assert_int_equal(gg_pool_set_limit(f->device, GG_MEMORY_DEVICE, figures(f).held_bytes), GG_OK);
+    gg_status status = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, BLOCK, f->second, &next);
+    end_of_limit(f);
+    assert_int_equal(status, GG_OK);
+    keep(f, next);
+    assert_ptr_equal(gg_memory_pointer(next), pointer);
+    assert_int_equal(fill_bytes(next, 2, f->second), GG_OK);
+    assert_waits(f->second);
+    gate_open(gate);
+    assert_filled(f, next, BLOCK, 2);
+}
+
+static void at_the_limit_a_block_with_several_users_is_waited_for_on_the_device(void **state)
+{
+    struct fixture *f = *state;
+    gg_stream *third = new_stream(f);
+    gg_memory *memory = alloc(f, BLOCK, f->stream), *next = NULL;
+    void *pointer = gg_memory_pointer(memory), *gate = hold(f, third);
+    assert_int_equal(fill_bytes(memory, 1, third), GG_OK);
+    gg_memory_release(memory);
+    assert_int_equal(gg_pool_set_limit(f->device, GG_MEMORY_DEVICE, figures(f).held_bytes), GG_OK);
+    gg_status status = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, BLOCK, f->second, &next);
+    end_of_limit(f);
+    assert_int_equal(status, GG_OK);
+    keep(f, next);
+    assert_ptr_equal(gg_memory_pointer(next), pointer);
+    assert_int_equal(fill_bytes(next, 2, f->second), GG_OK);
+    assert_waits(f->second);
+    gate_open(gate);
+    assert_filled(f, next, BLOCK, 2);
+}
+
+/* ---- bad input ---- */
+
+static void other_kinds_have_no_pool(void **state)
+{
+    struct fixture *f = *state;
+    struct gg_pool_stats stats = {.struct_size = sizeof stats};
+    assert_int_equal(gg_pool_stats(f->device, GG_MEMORY_HOST, &stats), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_pool_trim(f->device, GG_MEMORY_MANAGED, 0), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_pool_set_limit(f->device, (enum gg_memory_kind)9, 1),
+                     GG_ERR_INVALID_ARGUMENT);
+    stats.struct_size = 8;
+    assert_int_equal(gg_pool_stats(f->device, GG_MEMORY_DEVICE, &stats), GG_ERR_INVALID_ARGUMENT);
+}
+
+/* ---- GPUGLUE_ALLOCATOR ---- */
+
+static int keep_nothing(void)
+{
+    gg_device *device;
+    gg_memory *memory = NULL;
+    struct gg_pool_stats figures = {.struct_size = sizeof figures};
+    if (gg_device_get(NULL, 0, &device))
+        return 1;
+    for (int i = 0; i < 10; i++) {
+        if (gg_memory_alloc(device, GG_MEMORY_DEVICE, 100, NULL, &memory))
+            return 2;
+        gg_memory_release(memory);
+    }
+    if (gg_device_synchronize(device) || gg_pool_stats(device, GG_MEMORY_DEVICE, &figures))
+        return 3;
+    return figures.driver_calls == 20 && !figures.held_bytes ? 0 : 4;
+}
+
+static void the_direct_allocator_keeps_nothing(void **state)
+{
+    char output[256];
+    (void)state;
+    assert_int_equal(
+        start_scenario("keep_nothing", "GPUGLUE_ALLOCATOR", "direct", output, sizeof output), 0);
+}
+
+static const struct scenario scenarios[] = {{"keep_nothing", keep_nothing}};
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trim_gives_everything_back),
+        cmocka_unit_test(a_trim_keeps_what_it_is_told_and_what_is_used),
+        cmocka_unit_test(a_trim_while_work_runs_waits_for_nothing),
+        cmocka_unit_test(blocks_above_256_mib_are_not_kept),
+        cmocka_unit_test(no_more_is_kept_than_the_pool_may_keep),
+        cmocka_unit_test(an_allocation_beyond_the_limit_is_out_of_memory),
+        cmocka_unit_test(a_limit_below_what_is_used_is_refused),
+        cmocka_unit_test(at_the_limit_a_busy_streams_block_is_waited_for_on_the_device),
+        cmocka_unit_test(at_the_limit_a_block_with_several_users_is_waited_for_on_the_device),
+        cmocka_unit_test(other_kinds_have_no_pool),
+        cmocka_unit_test(the_direct_allocator_keeps_nothing),
+    };
+    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
+    if (scenario >= 0)
+        return scenario;
+    return run_suite(argc, argv, "pool_size", tests, sizeof tests / sizeof tests[0]);
+}
