@@ -97,7 +97,7 @@ static bool look_around(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
 
 static gg_status no_host_memory(struct ggi_pool *pool, void *pointer, size_t nbytes)
 {
-    ggi_driver_free(pool, pointer, nbytes);
+    ggi_driver_free(pool, pointer, nbytes, NULL);
     pthread_mutex_lock(&pool->lock);
     pool->figures.held_bytes -= nbytes;
     pthread_mutex_unlock(&pool->lock);
@@ -108,7 +108,7 @@ static void destroy_slab(struct ggi_retired *self)
 {
     struct ggi_slab *slab = (struct ggi_slab *)self;
     struct ggi_pool *pool = slab->pool;
-    ggi_driver_free(pool, slab->base, slab->size);
+    ggi_driver_free(pool, slab->base, slab->size, NULL);
     pthread_mutex_lock(&pool->lock);
     pool->figures.retired_blocks--;
     pool->figures.retired_bytes -= slab->size;
@@ -146,7 +146,7 @@ static gg_status add_slab(struct ggi_pool *pool, uint32_t size_class)
     void *base = NULL;
     if (!slab)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a slab");
-    gg_status status = ggi_driver_alloc(pool, slab->size, &base);
+    gg_status status = ggi_driver_alloc(pool, slab->size, NULL, &base);
     if (status) {
         free(slab);
         return status;
@@ -167,7 +167,7 @@ static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, gg_stream *st
     uint32_t size_class = pool->direct ? GGI_NO_CLASS : ggi_class_of(nbytes);
     size_t room = size_class == GGI_NO_CLASS ? nbytes : ggi_class_room(size_class);
     void *pointer = NULL;
-    gg_status status = ggi_driver_alloc(pool, room, &pointer);
+    gg_status status = ggi_driver_alloc(pool, room, stream, &pointer);
     if (status)
         return status;
     gg_memory *memory = ggi_memory_new(pool->device, pool->kind, pointer, room);
@@ -176,11 +176,12 @@ static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, gg_stream *st
     memory->pool = pool;
     memory->room = room;
     memory->size_class = size_class;
-    memory->retired.may_wait = size_class == GGI_NO_CLASS && ggi_free_may_wait(pool);
+    memory->retired.may_wait = size_class == GGI_NO_CLASS && !pool->async && ggi_free_may_wait(pool);
     pthread_mutex_lock(&pool->lock);
     ggi_pool_count_out(pool, nbytes);
     pthread_mutex_unlock(&pool->lock);
-    ggi_pool_hand_out(memory, nbytes, stream, 0);
+    /* What the vendor's pool gives is there once the stream has come so far. */
+    ggi_pool_hand_out(memory, nbytes, stream, pool->async ? ggi_stream_submitted(stream) : 0);
     *out = memory;
     return GG_OK;
 }

@@ -21,7 +21,15 @@ struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind
     pool->device = device;
     pool->kind = kind;
     pool->by_stream = kind == GG_MEMORY_DEVICE;
-    pool->direct = kind == GG_MEMORY_MANAGED || (allocator && !strcmp(allocator, "direct"));
+    pool->async = pool->by_stream && allocator && !strcmp(allocator, "async");
+    pool->direct =
+        kind == GG_MEMORY_MANAGED || pool->async || (allocator && !strcmp(allocator, "direct"));
+    if (pool->by_stream && allocator && allocator[0] && strcmp(allocator, "pool") && !pool->direct)
+        ggi_log(
+            GG_LOG_WARN, "core",
+            "GPUGLUE_ALLOCATOR=%s is not known; \"pool\", \"async\" and \"direct\" are. The pool "
+            "is used",
+            allocator);
     pool->figures.keep = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
     return pool;
 }

@@ -291,6 +291,9 @@ def alloc(nbytes: SupportsIndex, device: _DeviceLike | None = None, stream: _Str
 def alloc_pinned(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> Buffer:
     """Page-locked host memory, uninitialised."""
 
+def use_allocator(allocator: Literal["torch", "cupy", "rmm"] | Callable[[int, Device, Stream], object] | None, /) -> None:
+    """Where device memory comes from, from now on."""
+
 def alloc_managed(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> Buffer:
     """Memory that the driver moves between host and device."""
 

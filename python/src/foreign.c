@@ -173,6 +173,24 @@ static int identify(struct py_state *state, PyObject *given, struct foreign *for
     return outside(state, foreign, &info);
 }
 
+int py_foreign_check(struct py_state *state, gg_device *device, void *pointer, size_t nbytes)
+{
+    struct foreign foreign = {.pointer = pointer, .nbytes = nbytes, .device = device};
+    struct gg_pointer_info info = {.struct_size = sizeof info};
+    gg_device *found = NULL;
+    char address[PY_ADDRESS_SIZE];
+    if (!gg_device_supports(device, GG_OP_pointer_info))
+        return 0;
+    if (py_check(state, gg_pointer_query(pointer, &found, &info)))
+        return -1;
+    if (found == device || (found && info.kind == GG_MEMORY_MANAGED))
+        return outside(state, &foreign, &info);
+    py_address(address, pointer, 0);
+    py_invalid(state, "the allocator gave %s, which is no memory of %s:%d", address,
+               gg_device_backend(device), (int)gg_device_ordinal(device));
+    return -1;
+}
+
 static int read_size(struct py_state *state, PyObject *object, size_t *out)
 {
     uint64_t size;

@@ -15,6 +15,8 @@ void py_address(char text[PY_ADDRESS_SIZE], const void *pointer, size_t offset);
 const char *py_kind_name(enum gg_memory_kind kind); /* "device" */
 
 /* foreign.c */
+/* Whether nbytes bytes at @p pointer are memory of @p device, as far as its driver says. -1 with an exception. */
+int py_foreign_check(struct py_state *state, gg_device *device, void *pointer, size_t nbytes);
 PyObject *py_buffer_from_ptr(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *kwnames);
 PyObject *py_buffer_prefetch(PyObject *self, PyObject *const *args, Py_ssize_t nargs,

@@ -194,7 +194,60 @@ static void the_direct_allocator_keeps_nothing(void **state)
         start_scenario("keep_nothing", "GPUGLUE_ALLOCATOR", "direct", output, sizeof output), 0);
 }
 
-static const struct scenario scenarios[] = {{"keep_nothing", keep_nothing}};
+static int no_call_failed(const char *what)
+{
+    printf("%s: %s\n", what, last_error().message);
+    return 1;
+}
+
+/* From the vendor's own pool, in the order of a stream: written and read back, on that stream and on
+ * another, which waits for the allocation by itself. */
+static int use_the_vendors_pool(void)
+{
+    gg_device *device;
+    gg_stream *streams[2];
+    gg_memory *pinned = NULL;
+    if (gg_device_get(NULL, 0, &device) ||
+        gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &streams[0]) ||
+        gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &streams[1]) ||
+        gg_memory_alloc(device, GG_MEMORY_PINNED, 4000, NULL, &pinned))
+        return no_call_failed("set-up");
+    for (int i = 0; i < 200; i++) {
+        gg_memory *memory = NULL;
+        gg_stream *home = streams[i % 2], *other = streams[i / 2 % 2];
+        gg_status status = gg_memory_alloc(device, GG_MEMORY_DEVICE, 4000, home, &memory);
+        if (status == GG_ERR_UNSUPPORTED && !gg_device_supports(device, GG_OP_mem_alloc_async))
+            return 77;
+        if (status || fill_bytes(memory, (unsigned char)i, other) ||
+            copy(at(pinned, 0), at(memory, 0), 4000, other, GG_COPY_ASYNC))
+            return no_call_failed("use");
+        gg_memory_release(memory);
+        if (gg_stream_wait(other, GG_FOREVER))
+            return no_call_failed("wait");
+        if (((unsigned char *)gg_memory_pointer(pinned))[3999] != (unsigned char)i)
+            return no_call_failed("other bytes");
+    }
+    struct gg_pool_stats figures = {.struct_size = sizeof figures};
+    if (gg_device_synchronize(device) || gg_device_trim(device) ||
+        gg_pool_stats(device, GG_MEMORY_DEVICE, &figures))
+        return no_call_failed("the end");
+    return figures.driver_calls == 400 && !figures.held_bytes ? 0 : 2;
+}
+
+static void the_async_allocator_takes_from_the_vendors_pool_or_says_that_there_is_none(void **state)
+{
+    char output[512];
+    (void)state;
+    int result =
+        start_scenario("use_the_vendors_pool", "GPUGLUE_ALLOCATOR", "async", output, sizeof output);
+    if (result == 77)
+        skip();
+    assert_string_equal(output, "");
+    assert_int_equal(result, 0);
+}
+
+static const struct scenario scenarios[] = {{"use_the_vendors_pool", use_the_vendors_pool},
+                                            {"keep_nothing", keep_nothing}};
 
 int main(int argc, char **argv)
 {
@@ -210,6 +263,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(at_the_limit_a_block_with_several_users_is_waited_for_on_the_device),
         cmocka_unit_test(other_kinds_have_no_pool),
         cmocka_unit_test(the_direct_allocator_keeps_nothing),
+        cmocka_unit_test(the_async_allocator_takes_from_the_vendors_pool_or_says_that_there_is_none),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
     if (scenario >= 0)
