@@ -262,7 +262,8 @@ gg_status gg_memory_try_alloc(gg_device *device, enum gg_memory_kind kind, size_
     if (status)
         return status;
     struct ggi_pool *pool = pool_of(device, kind, &stream);
-    return nbytes && ggi_pool_take(pool, nbytes, stream, out) ? GG_OK : GG_NOT_READY;
+    bool pooled = nbytes && !(pool->by_stream && ggi_allocator_set());
+    return pooled && ggi_pool_take(pool, nbytes, stream, out) ? GG_OK : GG_NOT_READY;
 }
 
 static gg_status alloc_nothing(gg_device *device, enum gg_memory_kind kind, gg_memory **out)
@@ -284,6 +285,8 @@ gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nb
     if (!nbytes)
         return alloc_nothing(device, kind, out);
     struct ggi_pool *pool = pool_of(device, kind, &stream);
+    if (pool->by_stream && ggi_allocator_set())
+        return ggi_allocator_alloc(device, nbytes, stream, out);
     return ggi_pool_take(pool, nbytes, stream, out) ? GG_OK
                                                     : ggi_pool_alloc(pool, nbytes, stream, out);
 }

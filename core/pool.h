@@ -104,6 +104,11 @@ void ggi_pools_empty(struct gg_device *device);
 /* Whether the driver's free may wait for the whole device. */
 bool ggi_free_may_wait(const struct ggi_pool *pool);
 
+/* allocator.c */
+
+bool ggi_allocator_set(void);
+gg_status ggi_allocator_alloc(gg_device *device, size_t nbytes, gg_stream *stream, gg_memory **out);
+
 /* memory.c: the driver's own calls, counted and held to the limit */
 
 /* @p stream: what an async pool takes it for; NULL in other calls. */

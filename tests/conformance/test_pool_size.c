@@ -194,6 +194,101 @@ static void the_direct_allocator_keeps_nothing(void **state)
         start_scenario("keep_nothing", "GPUGLUE_ALLOCATOR", "direct", output, sizeof output), 0);
 }
 
+/* ---- the user's allocator ---- */
+
+static struct lender {
+    gg_memory *whole;
+    int allocs, frees;
+    size_t given;
+    gg_status answer;
+    bool lies;
+    gg_stream *stream;
+} lender;
+
+static gg_status lend(void *user, gg_device *device, size_t nbytes, gg_stream *stream, void **out)
+{
+    struct lender *self = user;
+    (void)device;
+    self->allocs++;
+    self->given = nbytes;
+    self->stream = stream;
+    if (!self->answer)
+        *out = self->lies ? NULL : gg_memory_pointer(self->whole);
+    return self->answer;
+}
+
+static void take_back(void *user, gg_device *device, void *pointer, size_t nbytes)
+{
+    struct lender *self = user;
+    (void)device;
+    self->frees += pointer == gg_memory_pointer(self->whole) && nbytes == self->given;
+}
+
+static void lend_by_table(struct fixture *f)
+{
+    static const struct gg_allocator allocator = {
+        .struct_size = sizeof allocator, .user = &lender, .alloc = lend, .free = take_back};
+    lender = (struct lender){.whole = new_memory(f, BLOCK)};
+    assert_int_equal(gg_set_allocator(&allocator), GG_OK);
+}
+
+static void memory_comes_from_the_users_allocator_and_goes_back_after_the_work(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = NULL;
+    lend_by_table(f);
+    gg_status status = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 1000, f->stream, &memory);
+    gg_set_allocator(NULL);
+    assert_int_equal(status, GG_OK);
+    assert_ptr_equal(gg_memory_pointer(memory), gg_memory_pointer(lender.whole));
+    assert_ptr_equal(lender.stream, f->stream);
+    void *gate = hold(f, f->second);
+    assert_int_equal(fill_bytes(memory, 1, f->second), GG_OK);
+    gg_memory_release(memory);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(lender.frees, 0);
+    gate_open(gate);
+    finish(f->second);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(lender.frees, 1);
+}
+
+static void assert_lender_is_told(struct fixture *f, size_t nbytes, gg_status expected,
+                                  const char *message)
+{
+    gg_memory *const untouched = (gg_memory *)(uintptr_t)16;
+    gg_memory *memory = untouched;
+    gg_status status = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, nbytes, NULL, &memory);
+    gg_set_allocator(NULL);
+    assert_int_equal(status, expected);
+    assert_ptr_equal(memory, untouched);
+    assert_message_has(message);
+}
+
+static void what_the_users_allocator_gives_is_checked(void **state)
+{
+    struct fixture *f = *state;
+    lend_by_table(f);
+    lender.answer = GG_ERR_OUT_OF_MEMORY;
+    assert_lender_is_told(f, 1000, GG_ERR_OUT_OF_MEMORY, "has no 1000 bytes");
+    lend_by_table(f);
+    lender.lies = true;
+    assert_lender_is_told(f, 1000, GG_ERR_INVALID_ARGUMENT, "NULL pointer");
+    need(f, GG_OP_pointer_info);
+    lend_by_table(f);
+    assert_lender_is_told(f, (size_t)1 << 40, GG_ERR_INVALID_ARGUMENT, "fewer bytes");
+    assert_int_equal(lender.frees, 1);
+}
+
+static void an_allocator_needs_both_functions(void **state)
+{
+    const struct gg_allocator half = {.struct_size = sizeof half, .alloc = lend};
+    const struct gg_allocator small = {.struct_size = 8, .alloc = lend, .free = take_back};
+    (void)state;
+    assert_int_equal(gg_set_allocator(&half), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_set_allocator(&small), GG_ERR_INVALID_ARGUMENT);
+}
+
 static int no_call_failed(const char *what)
 {
     printf("%s: %s\n", what, last_error().message);
@@ -263,6 +358,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(at_the_limit_a_block_with_several_users_is_waited_for_on_the_device),
         cmocka_unit_test(other_kinds_have_no_pool),
         cmocka_unit_test(the_direct_allocator_keeps_nothing),
+        cmocka_unit_test(memory_comes_from_the_users_allocator_and_goes_back_after_the_work),
+        cmocka_unit_test(what_the_users_allocator_gives_is_checked),
+        cmocka_unit_test(an_allocator_needs_both_functions),
         cmocka_unit_test(the_async_allocator_takes_from_the_vendors_pool_or_says_that_there_is_none),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);

@@ -58,6 +58,26 @@ GG_API gg_status gg_pool_set_limit(gg_device *device, enum gg_memory_kind kind, 
 /** Keep at most @p keep bytes of free blocks (UINT64_MAX: any number); what is more goes back. */
 GG_API gg_status gg_pool_set_keep(gg_device *device, enum gg_memory_kind kind, uint64_t keep);
 
+/** Where device memory comes from in place of the pool, for all devices. Both functions may be called from
+ *  any thread, and by gpuglue's own housekeeping: they must not call gpuglue otherwise
+ *  than is said here. */
+struct gg_allocator {
+    uint32_t struct_size;
+    uint32_t reserved;
+    void *user;
+    /* @p nbytes > 0 of device memory, ready for use on @p stream. gg_stream_native alone may be called
+     * here. Not GG_OK: there is none. */
+    gg_status (*alloc)(void *user, gg_device *device, size_t nbytes, gg_stream *stream, void **out);
+    /* All work that gpuglue knows of is done. */
+    void (*free)(void *user, gg_device *device, void *pointer, size_t nbytes);
+};
+
+/** Use @p allocator (copied) from now on; NULL: the pool again. Memory that exists goes back to where it
+ *  came from. What it gives is checked as far as the driver knows the address.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: a function is missing; of an allocation: a pointer that is NULL, of
+ *          another device or too short. */
+GG_API gg_status gg_set_allocator(const struct gg_allocator *allocator);
+
 #ifdef __cplusplus
 }
 #endif
