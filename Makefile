@@ -2,9 +2,10 @@
 # make test         everything that runs without a GPU, and what runs on the one that is there
 # make test-full    the same with all the random tests
 # make test-vendors the wheel in Debian roots of several generations, on vendors' own libraries (root only)
+# make mutants      breaks each rule in turn and shows the test that notices (long)
 # make wheel        dist/gpuglue-….whl, checked
 # make bench        the driver alone against gpuglue
-# make fmt, lint    clang-format; the limits on length
+# make fmt, lint    clang-format; the limits on length; vendors' names out of place; tests that documents name
 # make carry        dist/carry: all that a machine without network needs
 # make clean
 #
@@ -17,7 +18,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo test test-full test-vendors wheel bench fmt lint carry clean
+.PHONY: help demo test test-full test-vendors mutants wheel bench fmt lint carry clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
@@ -81,6 +82,11 @@ run-hip-sim-6 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_
 run-hip-sim-7 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),7)/libamdhip64.so.7
 HIP_FEW := tests/python/test_device.py tests/python/test_stream.py tests/python/test_event.py tests/python/test_memory.py tests/python/test_life.py
 HAVE_HIP = $(shell test -s .venv/hip-include && echo yes)
+# All that can be simulated here, open in one process.
+run-together = $(call run-cuda-sim,$(1)) $(if $(HAVE_HIP),GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),7)/libamdhip64.so.7) \
+    $(if $(HAVE_ZE),ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_new/libze_sim_new.so.1) \
+    GPUGLUE_TOGETHER=cuda,$(if $(HAVE_HIP),hip$(comma))$(if $(HAVE_ZE),ze$(comma))host
+comma := ,
 # The real device, where /dev has one.
 run-cuda = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda
 PYTHON_RUNS += $(if $(wildcard /dev/nvidia0),cuda)
@@ -115,13 +121,15 @@ C_TESTS := c-plain c-asan c-tsan
 INSTALLS := install-asan install-tsan
 PY_PLAIN := $(PYTHON_RUNS:%=py-%)
 PY_HIP := py-hip-sim-7 py-few-hip-sim-5 py-few-hip-sim-6
+PLUGIN := test-plugin c-plugin py-plugin
+PY_TOGETHER := py-together py-asan-together py-tsan-together
 PY_ASAN := py-asan-host py-asan-cuda-sim $(if $(HAVE_ZE),py-asan-ze-sim-old)
 PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
 # Probes start many processes, at the end of each of which the thread sanitizer waits for a second.
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
 files-asan := tests/python/test_hip.py
 OTHERS := test-wheel test-sim-clients test-hip-client test-examples lint-step
-ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
+ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(PY_TOGETHER) $(PLUGIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
 .PHONY: all-tests without-ze $(ALL_TESTS) $(INSTALLS)
 
 $(C_TESTS): c-%: build-%
@@ -142,6 +150,22 @@ $(PY_HIP_SANITIZED): py-%-few-hip-sim-7: install-%
 	$(if $(HAVE_HIP),$(STEP) "Python on hip-sim-7 ($*)" env $(python-$*) $(call run-hip-sim-7,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
 	    $(fixed-$*) $(PYTEST) --capture=sys $(HIP_FEW) $(files-$*),\
 	    $(STEP) --skip "Python on hip-sim-7 ($*)" "$$(cat .venv/no-hip)")
+py-together: run-environment build-plain
+	$(STEP) "Python on several backends at once" env $(call run-together,plain) .venv-run/bin/$(PYTEST) tests/python/test_between.py
+py-asan-together py-tsan-together: py-%-together: install-%
+	$(STEP) "Python on several backends at once, $*" env $(python-$*) $(call run-together,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
+	    $(fixed-$*) $(PYTEST) --capture=sys tests/python/test_between.py
+# The example plugin, built with the headers of the wheel and nothing else of this tree.
+.PHONY: build-plugin
+build-plugin: run-environment
+	$(STEP) "the example plugin: build" $(MAKE) -B -C examples/plugin PYTHON=$(CURDIR)/.venv-run/bin/python OUT=$(CURDIR)/build/plugin
+run-plugin = $(call tests-of,plain) GPUGLUE_BACKEND=mine GPUGLUE_REQUIRE=mine GPUGLUE_PLUGIN_PATH=$(CURDIR)/build/plugin
+test-plugin: build-plugin
+	$(STEP) "the example plugin as a package" env $(run-plugin) GPUGLUE_PYTHON=$(CURDIR)/.venv-run/bin/python $(PYTEST) tests/plugin
+c-plugin: build-plugin build-plain
+	$(STEP) "C tests on the example plugin" env $(run-plugin) tests/plugin/conformance.sh build/plain/tests mine
+py-plugin: build-plugin build-plain
+	$(STEP) "Python on the example plugin" env $(run-plugin) .venv-run/bin/$(PYTEST) tests/python
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sim-clients: build-plain
@@ -170,7 +194,12 @@ test-full: export GPUGLUE_TEST_FULL = 1
 test-full: test
 
 test-vendors: wheel build-plain
-	$(STEP) "vendors' own libraries" python tests/vendors/matrix.py "$$(echo dist/*.whl)" build/plain/tests
+	$(if $(filter 0,$(shell id -u)),$(STEP) "vendors' own libraries" python tests/vendors/matrix.py "$$(echo dist/*.whl)" build/plain/tests,\
+	    $(STEP) --skip "vendors' own libraries" "Debian roots are made as root: sudo make test-vendors")
+
+# Not part of test: about fifty builds. NAMES="…" takes those whose names have these words in them.
+mutants: .venv/ready-test
+	MESON_OPTIONS="-Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include=$(HIP_INCLUDE)" python tests/mutants/run.py $(NAMES)
 
 # ---- the rest ------------------------------------------------------------------------------------------
 demo: run-environment
@@ -185,6 +214,8 @@ fmt: .venv/ready-test
 	clang-format -i $(C_FILES)
 lint: .venv/ready-test
 	@status=0; set -x; python scripts/check_lengths.py || status=1; \
+	    python scripts/check_names.py || status=1; \
+	    python scripts/check_named_tests.py || status=1; \
 	    clang-format --dry-run --Werror $(C_FILES) || status=1; exit $$status
 
 carry: wheel build-plain .venv/ready-test

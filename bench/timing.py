@@ -4,8 +4,8 @@ import statistics
 import time
 
 BURST = 16
-ROUNDS = 20  # of bursts of each side in turn; one more before them is thrown away
-BURSTS = 100  # of each side in a round
+ROUNDS = 100  # of bursts of each side in turn, so that both meet the same moods of the machine
+BURSTS = 20  # of each side in a round
 SLOW_BURSTS = 10  # of calls that take tens of microseconds
 BULK_ROUNDS = 10  # of one large copy of each side
 

@@ -10,7 +10,7 @@ struct side {
     gg_memory *found;  /* the reference that ggi_pinned_find gave */
     char *pointer;
     bool device;      /* on a device */
-    bool page_locked; /* host memory that the device reaches by itself */
+    bool page_locked; /* host memory that the copy's device reaches by itself */
 };
 
 struct job {
@@ -74,34 +74,10 @@ static gg_status choose_device(struct job *job)
     if (!at)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "copy: both ends are ordinary host memory; use memcpy or NumPy");
-    if (job->src.device && job->dst.device && src->device != dst->device)
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "copy: from %s:%d to %s:%d: copies between devices are not built yet; copy "
-                        "to the host and from there",
-                        src->device->backend->name, (int)src->device->ordinal,
-                        dst->device->backend->name, (int)dst->device->ordinal);
     job->device = at->device;
+    job->dst.page_locked &= !dst || dst->device->backend == at->device->backend;
+    job->src.page_locked &= !src || src->device->backend == at->device->backend;
     return GG_OK;
-}
-
-gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete)
-{
-    gg_status status = ggi_device_ready(device);
-    *implicit = !*stream;
-    *complete = false;
-    if (status)
-        return status;
-    if (!*stream) {
-        ggi_implicit_stream(device, stream, complete);
-        return GG_OK;
-    }
-    if ((*stream)->device == device)
-        return ggi_stream_check(*stream);
-    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                    "the stream belongs to %s:%d, but the work is on %s:%d: give a stream of that "
-                    "device, or none",
-                    (*stream)->device->backend->name, (int)(*stream)->device->ordinal,
-                    device->backend->name, (int)device->ordinal);
 }
 
 static gg_status order(struct job *job)
@@ -347,6 +323,25 @@ static gg_status run(struct job *job)
     return status;
 }
 
+static bool between_devices(const struct job *job)
+{
+    return job->src.device && job->dst.device && job->src.memory->device != job->dst.memory->device;
+}
+
+static gg_status copy_between(struct job *job)
+{
+    struct ggi_crossing crossing = {.dst_end = job->dst.end,
+                                    .src_end = job->src.end,
+                                    .dst = job->dst.memory,
+                                    .src = job->src.memory,
+                                    .to = job->dst.pointer,
+                                    .from = job->src.pointer,
+                                    .nbytes = job->nbytes};
+    gg_status status = ggi_copy_between(&crossing, job->stream, job->flags);
+    job->kept = crossing.kept;
+    return status;
+}
+
 static gg_status prepare(struct job *job, const struct gg_end *dst, const struct gg_end *src)
 {
     gg_status status = resolve(&job->dst, dst, job->nbytes, "destination");
@@ -354,7 +349,7 @@ static gg_status prepare(struct job *job, const struct gg_end *dst, const struct
         status = resolve(&job->src, src, job->nbytes, "source");
     if (!status)
         status = choose_device(job);
-    if (!status && job->device)
+    if (!status && job->device && !between_devices(job))
         status = ggi_choose_stream(job->device, &job->stream, &job->implicit, &job->complete);
     return status;
 }
@@ -374,7 +369,9 @@ gg_status gg_copy(const struct gg_end *dst, const struct gg_end *src, size_t nby
     gg_status status = check_flags(flags);
     if (!status)
         status = prepare(&job, dst, src);
-    if (!status && nbytes) {
+    if (!status && between_devices(&job)) {
+        status = copy_between(&job);
+    } else if (!status && nbytes) {
         status = check_overlap(&job);
         if (!status)
             status = order(&job);

@@ -43,7 +43,7 @@ struct ggi_thread *ggi_thread(void)
 
 /* ---- the current device ---- */
 
-/* "cuda:1" names a backend; "1", "pci:…" and "uuid:…" do not. */
+/* "name:1" names a backend; "1", "pci:…" and "uuid:…" do not. */
 static size_t backend_in(const char *text)
 {
     size_t length = strcspn(text, ":");
@@ -52,7 +52,7 @@ static size_t backend_in(const char *text)
     return ordinal || address ? 0 : length;
 }
 
-/* Whether a list such as "^hip,ze" has the first @p length characters of @p name in it. */
+/* Whether a list such as "^host,other" has the first @p length characters of @p name in it. */
 static bool lists(const char *list, const char *name, size_t length)
 {
     while (*list) {
@@ -300,6 +300,26 @@ void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete)
     gg_stream *stream = entered_stream(device);
     *complete = !stream && !(device->flags & GG_DEVICE_SHARED_DEFAULT);
     *out = stream ? stream : device->default_stream;
+}
+
+gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete)
+{
+    gg_status status = ggi_device_ready(device);
+    *implicit = !*stream;
+    *complete = false;
+    if (status)
+        return status;
+    if (!*stream) {
+        ggi_implicit_stream(device, stream, complete);
+        return GG_OK;
+    }
+    if ((*stream)->device == device)
+        return ggi_stream_check(*stream);
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "the stream belongs to %s:%d, but the work is on %s:%d: give a stream of that "
+                    "device, or none",
+                    (*stream)->device->backend->name, (int)(*stream)->device->ordinal,
+                    device->backend->name, (int)device->ordinal);
 }
 
 gg_status gg_current_stream(gg_device *device, gg_stream **out)

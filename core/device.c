@@ -1,6 +1,8 @@
 /* device.c: devices: opening them on first need, what they are, waiting for all their work. */
 #include "pool.h"
+#include "sized.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@ gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend,
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->spare_lock, NULL);
     pthread_mutex_init(&device->drain_lock, NULL);
+    ggi_trace_start();
     ggi_begin(device, GG_OP_device_info, NULL, 0);
     gg_status status = backend->ops.device_info(ordinal, &info);
     status = ggi_end(device, GG_OP_device_info, NULL, 0, status);
@@ -151,23 +154,20 @@ static int32_t numa_node_of(const char *pci_bus_id)
 
 gg_status gg_device_info(gg_device *device, struct gg_device_info *info)
 {
+    static const size_t first = offsetof(struct gg_device_info, total_memory) + sizeof(uint64_t);
     struct gg_device_info full = {.struct_size = sizeof full, .numa_node = -1};
     gg_status status = ggi_check(device);
     if (status)
         return status;
-    if (info->struct_size < sizeof info->struct_size || info->struct_size > sizeof full)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "gg_device_info: struct_size is %u, expected 4 to %u: set it to "
-                        "sizeof(struct gg_device_info)",
-                        (unsigned)info->struct_size, (unsigned)sizeof full);
+    if (!ggi_sized_fits(info, first))
+        return ggi_sized_refuse("gg_device_info", "gg_device_info", info, first);
     ggi_begin(device, GG_OP_device_info, NULL, 0);
     status = device->ops->device_info(device->ordinal, &full);
     status = ggi_end(device, GG_OP_device_info, NULL, 0, status);
     if (status)
         return status;
     full.numa_node = numa_node_of(full.pci_bus_id);
-    full.struct_size = info->struct_size;
-    memcpy(info, &full, info->struct_size);
+    ggi_sized_write(info, &full, sizeof full);
     return GG_OK;
 }
 

@@ -139,14 +139,17 @@ static void say_address(const struct address *address, const struct gg_device *d
         ggi_text_add(text, "%02x", info->uuid[i]);
 }
 
+/* @p unread gets a device that did not tell what it is. */
 static gg_device *search_backend(struct gg_backend *backend, const struct address *address,
-                                 struct ggi_text *seen)
+                                 struct ggi_text *seen, gg_device **unread)
 {
     for (int32_t i = 0; i < backend->device_count; i++) {
         struct gg_device_info info = {.struct_size = sizeof info};
         gg_device *device = &backend->devices[i];
-        if (gg_device_info(device, &info))
+        if (gg_device_info(device, &info)) {
+            *unread = device;
             continue;
+        }
         if (matches(address, &info))
             return device;
         say_address(address, device, &info, seen);
@@ -155,7 +158,8 @@ static gg_device *search_backend(struct gg_backend *backend, const struct addres
 }
 
 /* Every backend that GPUGLUE_BACKEND leaves in, the default one first: two may drive one device. */
-static gg_device *search_all(const struct address *address, struct ggi_text *seen)
+static gg_device *search_all(const struct address *address, struct ggi_text *seen,
+                             gg_device **unread)
 {
     size_t count;
     struct ggi_text unused;
@@ -166,11 +170,11 @@ static gg_device *search_all(const struct address *address, struct ggi_text *see
     ggi_text_begin(&unused, NULL, 0);
     const struct ggi_selection *selection = ggi_selection_of_variable(&variable, &unused);
     if (!ggi_backend_default(&first))
-        found = search_backend(first, address, seen);
+        found = search_backend(first, address, seen, unread);
     for (size_t i = 0; all && i < count && !found; i++) {
         bool out = selection && !ggi_selection_admits(selection, all[i]);
         if (!out && all[i] != first && !ggi_backend_open(all[i]))
-            found = search_backend(all[i], address, seen);
+            found = search_backend(all[i], address, seen, unread);
     }
     free(all);
     return found;
@@ -181,9 +185,17 @@ static gg_status find_address(const char *given, const struct address *address, 
     char list[512];
     struct ggi_text seen;
     ggi_text_begin(&seen, list, sizeof list);
+    gg_device *unread = NULL;
     ggi_quiet(1);
-    gg_device *device = search_all(address, &seen);
+    gg_device *device = search_all(address, &seen, &unread);
     ggi_quiet(-1);
+    if (!device && unread) { /* it may be the one: asked again, so that its driver's words are told */
+        struct gg_device_info info = {.struct_size = sizeof info};
+        gg_status status = gg_device_info(unread, &info);
+        if (status)
+            return status;
+        device = matches(address, &info) ? unread : NULL;
+    }
     if (device) {
         *out = device;
         return GG_OK;

@@ -68,6 +68,7 @@ void ggi_log(int32_t level, const char *backend, const char *format, ...)
 bool ggi_log_on(int32_t level);
 
 extern _Atomic(const struct gg_tracer *) ggi_tracer;
+void ggi_trace_start(void); /* before the first operation: the log may want them */
 void ggi_trace_pre(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes);
 void ggi_trace_post(struct gg_device *device, gg_op op, const void *stream, uint64_t bytes,
                     gg_status status);
@@ -143,6 +144,7 @@ struct gg_device {
     _Atomic(struct ggi_keep *) captured; /* owners of memory in graphs, which may run again at any time */
     struct ggi_ring *ring;               /* pinned slots for small copies; made on first need */
     struct gg_error lost;                /* where a sticky error was first seen; under spare_lock */
+    atomic_bool gone; /* it was: nothing runs any more, and events may never say so */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
@@ -213,6 +215,7 @@ struct gg_stream {
     bool parted; /* its free blocks are anybody's; under the pool's lock */
     struct ggi_bins *bins; /* free blocks that only this stream may take at once; under that lock */
     bool of_thread;        /* the handle means this stream in `thread` only */
+    atomic_bool unmarked;  /* work of a stream without an owner that no event stands behind */
     pthread_t thread;
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
@@ -271,6 +274,10 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted);
 gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket);
 /* Record the marker now unless one is on its way, so that a later look is cheap. */
 void ggi_stream_mark(gg_stream *stream);
+/* Whether asking the marker fails, which a look keeps to itself; not finished is success. */
+gg_status ggi_stream_ask_marker(gg_stream *stream);
+/* For a wait whose ticket has passed: all tickets pass on a lost device, but that is no success. */
+gg_status ggi_stream_passed_or_lost(gg_stream *stream);
 /* Wait for all that is queued, whatever else happens: memory is about to be let go. */
 gg_status ggi_stream_settle(gg_stream *stream);
 /* Wait until @p ticket has passed, also where the native stream may be gone; looks at the hook. */
@@ -310,6 +317,20 @@ struct gg_event {
 /* A native event without (or with) timing: a spare one or a new one; and its way back when idle. */
 gg_status ggi_event_take(struct gg_device *device, bool timing, struct gg_event_impl **out);
 void ggi_event_give(struct gg_device *device, bool timing, struct gg_event_impl *impl);
+
+/* ---- copies between devices: between.c -------------------------------------------------------------- */
+
+struct ggi_crossing {
+    const struct gg_end *dst_end, *src_end;
+    gg_memory *dst, *src; /* of two devices */
+    char *to;
+    const char *from;
+    size_t nbytes;
+    gg_stream *in, *out; /* of the destination's device, of the source's */
+    bool kept;           /* after a failure the owners of the ends wait for queued work */
+};
+/* Through the host; finished on both devices when it returns. @p stream: NULL, or of one of the two. */
+gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
 
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 

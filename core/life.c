@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define RESET_ROOM 16
+#define RESET_ROOM 64
 
 _Atomic(uint32_t) ggi_generation = 1;
 _Atomic(int) ggi_down;

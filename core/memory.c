@@ -1,10 +1,13 @@
 /* memory.c: blocks of device and pinned memory: made, wrapped, asked, given back. */
 #include "pool.h"
+#include "sized.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- the end of a block ---- */
 
@@ -360,15 +363,13 @@ gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offs
 
 gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stats)
 {
+    static const size_t first = offsetof(struct gg_memory_stats, retired_bytes) + sizeof(uint64_t);
     struct gg_memory_stats full = {.struct_size = sizeof full};
     gg_status status = ggi_check(device);
     if (status)
         return status;
-    if (stats->struct_size < sizeof full)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "gg_device_memory_stats: struct_size is %u, "
-                        "expected sizeof(struct gg_memory_stats)",
-                        (unsigned)stats->struct_size);
+    if (!ggi_sized_fits(stats, first))
+        return ggi_sized_refuse("gg_device_memory_stats", "gg_memory_stats", stats, first);
     for (int i = 0; i < GGI_POOLS && atomic_load(&device->impl); i++) {
         const struct gg_pool_stats figures = ggi_pool_figures(device->pools[i]);
         full.blocks += figures.used_blocks;
@@ -376,6 +377,6 @@ gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stat
         full.retired_blocks += figures.retired_blocks;
         full.retired_bytes += figures.retired_bytes;
     }
-    *stats = full;
+    ggi_sized_write(stats, &full, sizeof full);
     return GG_OK;
 }

@@ -96,6 +96,8 @@ gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
 /* Let the device say in the slot's word that all before it is done, and look at that for a moment: it is
  * seen sooner than any query answers. GG_NOT_READY: not seen, or the device has no such words. */
 gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream);
+/* The same without waiting: NULL where none is free now. */
+struct ggi_slot *ggi_ring_try(struct gg_device *device);
 /* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                    uint64_t ticket);

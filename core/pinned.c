@@ -4,21 +4,53 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define STRIPES 32u
+
+/* Every copy from or to a host pointer looks here. A look takes one of many locks, each thread its own
+ * as far as they go round, so that looks do not meet; a change, which comes with a driver's slow
+ * allocation or free, takes them all. */
+static struct stripe {
+    _Alignas(64) pthread_mutex_t lock;
+} stripes[STRIPES];
+
 static struct {
-    pthread_mutex_t lock;
     gg_memory **block; /* sorted by address */
     size_t count, room;
-    _Atomic(size_t) hint; /* count, readable without the lock */
-} pinned = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    _Atomic(size_t) hint; /* count, readable without a lock */
+} pinned;
 
 static pthread_once_t pinned_once = PTHREAD_ONCE_INIT;
 
-static void survive_forks(void)
+static void make_stripes(void)
 {
-    ggi_reset_in_child(&pinned.lock);
+    for (unsigned i = 0; i < STRIPES; i++) {
+        pthread_mutex_init(&stripes[i].lock, NULL);
+        ggi_reset_in_child(&stripes[i].lock);
+    }
 }
 
-/* With the lock held: how many blocks begin at or below @p address. */
+static pthread_mutex_t *stripe_of_thread(void)
+{
+    static _Atomic(unsigned) next;
+    static _Thread_local unsigned mine; /* from 1 */
+    if (!mine)
+        mine = 1 + atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % STRIPES;
+    return &stripes[mine - 1].lock;
+}
+
+static void lock_all(void)
+{
+    for (unsigned i = 0; i < STRIPES; i++)
+        pthread_mutex_lock(&stripes[i].lock);
+}
+
+static void unlock_all(void)
+{
+    for (unsigned i = 0; i < STRIPES; i++)
+        pthread_mutex_unlock(&stripes[i].lock);
+}
+
+/* With a lock held: how many blocks begin at or below @p address. */
 static size_t blocks_up_to(uintptr_t address)
 {
     size_t low = 0, high = pinned.count;
@@ -57,10 +89,10 @@ static gg_status add(gg_memory *memory)
 
 gg_status ggi_pinned_add(gg_memory *memory)
 {
-    pthread_once(&pinned_once, survive_forks);
-    pthread_mutex_lock(&pinned.lock);
+    pthread_once(&pinned_once, make_stripes);
+    lock_all();
     gg_status status = add(memory);
-    pthread_mutex_unlock(&pinned.lock);
+    unlock_all();
     return status;
 }
 
@@ -85,8 +117,8 @@ static const gg_memory *neighbour(const gg_memory *memory)
 gg_status ggi_pinned_add_alone(gg_memory *memory)
 {
     gg_status status;
-    pthread_once(&pinned_once, survive_forks);
-    pthread_mutex_lock(&pinned.lock);
+    pthread_once(&pinned_once, make_stripes);
+    lock_all();
     const gg_memory *other = neighbour(memory);
     if (other)
         status =
@@ -96,13 +128,13 @@ gg_status ggi_pinned_add_alone(gg_memory *memory)
                      memory->nbytes, memory->pointer, other->nbytes, other->pointer);
     else
         status = add(memory);
-    pthread_mutex_unlock(&pinned.lock);
+    unlock_all();
     return status;
 }
 
 void ggi_pinned_remove(gg_memory *memory)
 {
-    pthread_mutex_lock(&pinned.lock);
+    lock_all();
     size_t at = blocks_up_to((uintptr_t)memory->pointer);
     while (at > 0 && pinned.block[at - 1] != memory)
         at--;
@@ -111,7 +143,7 @@ void ggi_pinned_remove(gg_memory *memory)
                 (pinned.count - at) * sizeof *pinned.block);
         atomic_store(&pinned.hint, --pinned.count);
     }
-    pthread_mutex_unlock(&pinned.lock);
+    unlock_all();
 }
 
 /* A reference, unless the last one is gone already. */
@@ -127,9 +159,11 @@ static bool try_retain(gg_memory *memory)
 gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
 {
     gg_memory *found = NULL;
+    pthread_mutex_t *lock;
     if (!atomic_load_explicit(&pinned.hint, memory_order_acquire))
         return NULL;
-    pthread_mutex_lock(&pinned.lock);
+    lock = stripe_of_thread();
+    pthread_mutex_lock(lock);
     size_t at = blocks_up_to((uintptr_t)pointer);
     if (at > 0) {
         gg_memory *memory = pinned.block[at - 1];
@@ -139,7 +173,7 @@ gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
             *offset = inside;
         }
     }
-    pthread_mutex_unlock(&pinned.lock);
+    pthread_mutex_unlock(lock);
     if (found && (*offset >= found->nbytes || nbytes > found->nbytes - *offset)) {
         gg_memory_release(found);
         found = NULL;

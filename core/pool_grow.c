@@ -3,6 +3,7 @@
 #include "pool.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #define SLAB_UNIT ((size_t)2 << 20)
 #define SLAB_PIECES 8u /* at least, in a slab */
@@ -209,19 +210,18 @@ static bool anything_busy(struct ggi_pool *pool)
     return any;
 }
 
-/* With drain_lock held: all that is idle goes back to the driver; with @p force also where the driver
- * then waits for the whole device. */
-static bool give_back(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool force,
-                      gg_memory **out)
+/* With drain_lock held: what is idle goes back to the driver, once all streams are idle: before that, giving
+ * it back may wait for work that needs us. */
+static bool give_back(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
     struct ggi_own own;
     ggi_own_begin(pool->device, &own);
-    ggi_drain_locked(pool->device, force);
+    ggi_drain_locked(pool->device, false);
     bool found = look_around(pool, nbytes, stream, out);
     if (!found) {
         ggi_pool_gather(pool, NULL);
         ggi_pool_shed(pool, 0);
-        ggi_drain_locked(pool->device, force);
+        ggi_drain_locked(pool->device, false);
     }
     ggi_own_end(pool->device, &own);
     return found;
@@ -242,24 +242,16 @@ static bool hopeless(struct ggi_pool *pool, size_t nbytes)
     return nbytes > total;
 }
 
-static void wait_a_little(gg_device *device)
-{
-    struct ggi_own own;
-    ggi_own_begin(device, &own);
-    if (!ggi_stream_capturing(device->default_stream))
-        device->ops->stream_wait(device->default_stream->impl, 1000000);
-    ggi_own_end(device, &own);
-}
-
 static uint64_t bytes_held(struct ggi_pool *pool)
 {
     return ggi_pool_figures(pool).held_bytes;
 }
 
-/* What was released may still be in use by queued work: worth a short wait, which can be interrupted,
- * before the driver is made to wait. It is asked again whenever it got something back. */
+/* What was released may still be in use by queued work: worth a short wait, which can be interrupted. The
+ * driver is asked again whenever it got something back, and at the end. */
 static gg_status scrape(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
+    const struct timespec pause = {0, 100000};
     struct gg_device *device = pool->device;
     uint64_t limit = ggi_now_ns() + 40 * GGI_SLICE_NS;
     bool last = hopeless(pool, nbytes);
@@ -271,14 +263,14 @@ static gg_status scrape(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
             return ggi_fail(GG_ERR_INTERRUPTED, "the wait for memory was interrupted");
         pthread_mutex_lock(&device->drain_lock);
         status = ggi_pool_steal(pool, nbytes, stream, out);
-        bool found = !status || give_back(pool, nbytes, stream, last, out);
+        bool found = !status || give_back(pool, nbytes, stream, out);
         pthread_mutex_unlock(&device->drain_lock);
         if (found)
             return GG_OK;
         if (last || bytes_held(pool) < held)
             status = alloc_block(pool, nbytes, stream, out);
         if (status == GG_ERR_OUT_OF_MEMORY && !last)
-            wait_a_little(device);
+            nanosleep(&pause, NULL);
     }
     return status;
 }

@@ -1,6 +1,8 @@
 /* pool_trim.c: the pool's beginning and end, its figures and limits, and giving back what is idle. */
 #include "pool.h"
+#include "sized.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -303,15 +305,15 @@ gg_status gg_pool_set_keep(gg_device *device, enum gg_memory_kind kind, uint64_t
 
 gg_status gg_pool_stats(gg_device *device, enum gg_memory_kind kind, struct gg_pool_stats *stats)
 {
+    static const size_t first = offsetof(struct gg_pool_stats, keep) + sizeof(uint64_t);
     struct ggi_pool *pool = NULL;
     gg_status status = open_pool(device, kind, &pool);
     if (status)
         return status;
-    if (stats->struct_size < sizeof *stats)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "gg_pool_stats: struct_size is %u, expected sizeof(struct gg_pool_stats)",
-                        (unsigned)stats->struct_size);
-    *stats = ggi_pool_figures(pool);
-    stats->struct_size = sizeof *stats;
+    if (!ggi_sized_fits(stats, first))
+        return ggi_sized_refuse("gg_pool_stats", "gg_pool_stats", stats, first);
+    struct gg_pool_stats full = ggi_pool_figures(pool);
+    full.struct_size = sizeof full;
+    ggi_sized_write(stats, &full, sizeof full);
     return GG_OK;
 }

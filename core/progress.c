@@ -21,9 +21,7 @@ bool ggi_stream_capturing(gg_stream *stream)
     int32_t capturing = 0;
     if (!device->ops->stream_capturing)
         return false;
-    ggi_quiet(1);
     gg_status status = device->ops->stream_capturing(stream->impl, &capturing);
-    ggi_quiet(-1);
     return status == GG_ERR_UNSUPPORTED ? stream->is_default : !status && capturing;
 }
 
@@ -39,6 +37,7 @@ static bool record_marker(gg_stream *stream)
     if (device->ops->event_record(stream->marker, stream->impl))
         return false;
     stream->marker_ticket = ticket;
+    atomic_store(&stream->unmarked, false);
     return true;
 }
 
@@ -48,10 +47,19 @@ static void poll_marker(gg_stream *stream)
     if (!stream->marker_ticket)
         return;
     gg_status status = stream->device->ops->event_query(stream->marker);
-    if (status && status != GG_ERR_DEVICE_LOST)
+    if (status == GG_ERR_DEVICE_LOST)
+        atomic_store(&stream->device->gone, true);
+    else if (status)
         return;
     ggi_stream_advance(stream, stream->marker_ticket);
     stream->marker_ticket = 0;
+}
+
+/* With stream->lock held: the work counted so far is over, or will never run. */
+static void pass(gg_stream *stream, uint64_t ticket)
+{
+    stream->marker_ticket = 0;
+    ggi_stream_advance(stream, ticket);
 }
 
 /* With stream->lock held: ask the driver, and leave a marker behind where work is under way. The
@@ -59,6 +67,10 @@ static void poll_marker(gg_stream *stream)
 static void look_at(gg_stream *stream)
 {
     uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    if (atomic_load(&stream->device->gone)) {
+        pass(stream, before);
+        return;
+    }
     poll_marker(stream);
     if (ggi_stream_ownerless(stream) || stream->marker_ticket ||
         atomic_load_explicit(&stream->completed, memory_order_acquire) >= before)
@@ -66,7 +78,9 @@ static void look_at(gg_stream *stream)
     if (ggi_stream_capturing(stream))
         return;
     gg_status status = stream->device->ops->stream_query(stream->impl);
-    if (!status || status == GG_ERR_DEVICE_LOST) /* on a lost device nothing runs any more */
+    if (status == GG_ERR_DEVICE_LOST) /* nothing runs any more */
+        atomic_store(&stream->device->gone, true);
+    if (!status || status == GG_ERR_DEVICE_LOST)
         ggi_stream_advance(stream, before);
     else if (status == GG_NOT_READY)
         record_marker(stream);
@@ -85,6 +99,34 @@ bool ggi_stream_passed(gg_stream *stream, uint64_t ticket, bool look)
     pthread_mutex_unlock(&stream->lock);
     ggi_own_end(stream->device, &own);
     return atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket;
+}
+
+gg_status ggi_stream_ask_marker(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    gg_status status = GG_OK;
+    pthread_mutex_lock(&stream->lock);
+    const bool unmarked = stream->unmarked;
+    ggi_begin(device, GG_OP_event_query, stream, 0);
+    if (stream->marker_ticket)
+        status = device->ops->event_query(stream->marker);
+    status = ggi_end(device, GG_OP_event_query, stream, 0, status);
+    pthread_mutex_unlock(&stream->lock);
+    if (!status && unmarked)
+        status = ggi_fail(GG_ERR_DEVICE,
+                          "no event could be recorded behind the work of a borrowed stream, so it "
+                          "cannot be waited for: synchronize it where it was made");
+    return status == GG_NOT_READY ? GG_OK : status;
+}
+
+gg_status ggi_stream_passed_or_lost(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    if (!atomic_load(&device->gone))
+        return GG_OK;
+    ggi_begin(device, GG_OP_stream_wait, stream, 0);
+    ggi_fail(GG_ERR_DEVICE_LOST, "the work that was waited for may not have run");
+    return ggi_end(device, GG_OP_stream_wait, stream, 0, GG_ERR_DEVICE_LOST);
 }
 
 void ggi_stream_mark(gg_stream *stream)
@@ -110,8 +152,11 @@ uint64_t ggi_stream_submitted(gg_stream *stream)
     poll_marker(stream);
     bool marked = record_marker(stream);
     pthread_mutex_unlock(&stream->lock);
-    if (!marked && ggi_stream_finish(stream, false) == GG_ERR_DEVICE_LOST)
+    gg_status status = marked ? GG_OK : ggi_stream_finish(stream, false);
+    if (status == GG_ERR_DEVICE_LOST)
         ggi_stream_advance(stream, ticket);
+    else if (status)
+        atomic_store(&stream->unmarked, true);
     ggi_own_end(stream->device, &own);
     return ticket;
 }
@@ -190,7 +235,11 @@ gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket)
             GG_ERR_UNSUPPORTED,
             "stream is capturing: it would have to wait for work that another stream has "
             "not finished; synchronize that stream before the capture begins");
-    return capturing ? GG_OK : ggi_stream_fence(stream, other, true);
+    if (capturing)
+        return GG_OK;
+    if (stream->device->backend != other->device->backend) /* no event that both drivers know */
+        return ggi_stream_wait_ticket(other, ticket);
+    return ggi_stream_fence(stream, other, true);
 }
 
 /* ---- what is let go when a ticket has passed ---- */

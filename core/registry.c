@@ -20,7 +20,7 @@ static struct gg_probe_log places; /* directories and files that were looked at 
 static bool scanned;               /* the places that never change */
 
 struct registered {
-    const char *path;
+    const char *path, *name, *reason; /* the path, else "" and the rest */
     struct registered *next;
     bool loaded;
 };
@@ -36,11 +36,6 @@ static void enter(void)
 {
     pthread_once(&once, prepare);
     pthread_mutex_lock(&lock);
-}
-
-static void leave(void)
-{
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- one file ---- */
@@ -73,7 +68,7 @@ static void publish(struct gg_backend *backend)
     atomic_store(&first_backend, backend);
 }
 
-/* First found wins, whatever becomes of it: a broken plugin is not silently replaced by another. */
+/* First found wins, whatever becomes of it: a broken plugin is not replaced in silence. */
 static bool is_duplicate(const char *name, const char *path)
 {
     const struct gg_backend *other = known(name);
@@ -85,7 +80,8 @@ static bool is_duplicate(const char *name, const char *path)
     return true;
 }
 
-static void load_file(const char *path, const char *name)
+/* With @p refusal there is no file but only the reason. */
+static void load_file(const char *path, const char *name, const char *refusal)
 {
     char reason[512];
     struct ggi_text why;
@@ -95,17 +91,31 @@ static void load_file(const char *path, const char *name)
     if (!backend)
         return;
     ggi_text_begin(&why, reason, sizeof reason);
-    ggi_text_add(&why, "plugin %s cannot be used: ", path);
-    gg_probe_status status = ggi_plugin_load(backend, path, &why);
+    ggi_text_add(&why, refusal ? "%s" : "plugin %s cannot be used: ", refusal ? refusal : path);
+    gg_probe_status status =
+        refusal ? GG_PROBE_PLUGIN_LOAD_FAILED : ggi_plugin_load(backend, path, &why);
     if (status != GG_PROBE_AVAILABLE) {
         backend->record = ggi_record_why(name, status, reason);
-        if (backend->record)
+        if (backend->record && !refusal)
             backend->record->report.plugin_path = ggi_keep(path);
         ggi_log(GG_LOG_WARN, name, "%s", reason);
     } else {
         ggi_log(GG_LOG_DEBUG, name, "plugin %s, version %s", path, backend->plugin_version);
     }
     publish(backend);
+}
+
+/* A place has no backend's name, so it is reported under @p name. */
+static void refuse(const char *name, gg_probe_status status, const char *place, const char *reason)
+{
+    struct ggi_refusal *refusal = calloc(1, sizeof *refusal);
+    ggi_log(GG_LOG_WARN, NULL, "%s", reason);
+    ggi_tried(&places, place, reason);
+    if (!refusal)
+        return;
+    refusal->record = ggi_record_why(name, status, reason);
+    refusal->next = atomic_load(&first_refusal);
+    atomic_store(&first_refusal, refusal);
 }
 
 static void load_built_in(void)
@@ -144,24 +154,11 @@ static void load_directory(const char *directory)
         ggi_text_begin(&text, path, sizeof path);
         ggi_text_add(&text, "%s/%s", directory, entries[i]->d_name);
         if (ggi_plugin_name(path, name))
-            load_file(path, name);
+            load_file(path, name, NULL);
         free(entries[i]);
     }
     free(entries);
     ggi_tried(&places, directory, "searched");
-}
-
-/* A place has no backend's name, so it is reported under @p name. */
-static void refuse(const char *name, gg_probe_status status, const char *place, const char *reason)
-{
-    struct ggi_refusal *refusal = calloc(1, sizeof *refusal);
-    ggi_log(GG_LOG_WARN, NULL, "%s", reason);
-    ggi_tried(&places, place, reason);
-    if (!refusal)
-        return;
-    refusal->record = ggi_record_why(name, status, reason);
-    refusal->next = atomic_load(&first_refusal);
-    atomic_store(&first_refusal, refusal);
 }
 
 static gg_probe_status check_entry(const char *entry, char name[GGI_NAME_SIZE], bool *directory,
@@ -201,7 +198,7 @@ static void load_entry(const char *entry, int number)
     } else if (directory) {
         load_directory(entry);
     } else {
-        load_file(entry, name);
+        load_file(entry, name, NULL);
         ggi_tried(&places, entry, "opened");
     }
 }
@@ -232,13 +229,25 @@ static void load_own_directory(void)
         load_directory(path);
 }
 
+/* A plugin that was announced and has no file; perhaps under what is no backend's name. */
+static void load_nothing(const struct registered *announced)
+{
+    const char *name = announced->name, *source = "what was announced in its place";
+    if (ggi_name_is_valid(name))
+        load_file(source, name, announced->reason);
+    else
+        refuse(name, GG_PROBE_PLUGIN_LOAD_FAILED, source, announced->reason);
+}
+
 static void scan(void)
 {
     load_built_in();
     for (struct registered *r = first_registered; r; r = r->next) {
         char name[GGI_NAME_SIZE];
-        if (!r->loaded && ggi_plugin_name(r->path, name)) {
-            load_file(r->path, name);
+        if (!r->loaded && !*r->path) {
+            load_nothing(r);
+        } else if (!r->loaded && ggi_plugin_name(r->path, name)) {
+            load_file(r->path, name, NULL);
             ggi_tried(&places, r->path, "opened");
         }
         r->loaded = true;
@@ -250,29 +259,41 @@ static void scan(void)
     scanned = true;
 }
 
-gg_status gg_register_plugin(const char *path)
+/* Found in the order of their registration. */
+static gg_status add_registered(const char *path, const char *name, const char *reason)
 {
-    char name[GGI_NAME_SIZE];
-    struct registered **at = &first_registered;
-    if (!path || path[0] != '/' || strlen(path) >= PATH_MAX)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "register_plugin: \"%.300s\" is not the absolute path of a plugin",
-                        path ? path : "NULL");
-    if (!ggi_plugin_name(path, name))
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "register_plugin: the file of \"%.300s\" is not called gpuglue_<name>.so "
-                        "with a name of at most %d of a-z, 0-9 and _",
-                        path, GGI_NAME_SIZE - 1);
-    struct registered *added = calloc(1, sizeof *added);
+    struct registered **at = &first_registered, *added = calloc(1, sizeof *added);
     if (!added)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "register_plugin: no memory for a path");
-    added->path = ggi_keep(path);
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to note a plugin");
+    *added = (struct registered){ggi_keep(path), ggi_keep(name), ggi_keep(reason), NULL, false};
     enter();
     while (*at)
         at = &(*at)->next;
     *at = added;
-    leave();
+    pthread_mutex_unlock(&lock);
     return GG_OK;
+}
+
+gg_status gg_refuse_plugin(const char *name, const char *reason)
+{
+    return name && reason ? add_registered(NULL, name, reason)
+                          : ggi_fail(GG_ERR_INVALID_ARGUMENT, "refuse_plugin: a NULL argument");
+}
+
+gg_status gg_register_plugin(const char *path)
+{
+    char name[GGI_NAME_SIZE];
+    if (!path || path[0] != '/' || strlen(path) >= PATH_MAX)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "register_plugin: \"%.300s\" is not the absolute path of a plugin",
+                        path ? path : "NULL");
+    if (ggi_plugin_name(path, name))
+        return add_registered(path, NULL, NULL);
+    return ggi_fail(
+        GG_ERR_INVALID_ARGUMENT,
+        "register_plugin: the file of \"%.300s\" is not called gpuglue_<name>.so with a "
+        "name of at most %d of a-z, 0-9 and _",
+        path, GGI_NAME_SIZE - 1);
 }
 
 /* ---- all of them ---- */
@@ -281,7 +302,7 @@ static struct gg_backend *all_backends(void)
 {
     enter();
     scan();
-    leave();
+    pthread_mutex_unlock(&lock);
     return atomic_load(&first_backend);
 }
 
@@ -353,7 +374,7 @@ struct ggi_record *ggi_backend_missing(const char *name)
         ggi_text_add(&why, "%s %s", i ? "," : "", places.tried[i].path);
         ggi_tried(&tried, places.tried[i].path, places.tried[i].outcome);
     }
-    leave();
+    pthread_mutex_unlock(&lock);
     struct ggi_record *record = ggi_record_new(name, GG_ACTIVE, &result, &tried);
     ggi_probe_log_free(&tried);
     return record;
@@ -369,7 +390,7 @@ void ggi_backend_hold(struct gg_backend *backend)
         pthread_mutex_init(&backend->lock, NULL);
         backend->lock_generation = now;
     }
-    leave();
+    pthread_mutex_unlock(&lock);
     pthread_mutex_lock(&backend->lock);
 }
 

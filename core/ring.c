@@ -92,34 +92,47 @@ static gg_status wait_for_slot(struct gg_device *device, struct ggi_ring *ring)
     return status;
 }
 
-gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out)
+/* A free slot, or NULL; asks no driver about those in flight unless it has to. */
+static gg_status take_free(struct gg_device *device, bool look, struct ggi_slot **out)
 {
     struct ggi_ring *ring = device->ring;
     gg_status status = GG_OK;
+    struct ggi_slot *slot = NULL;
+    pthread_mutex_lock(&ring->lock);
+    if (!ring->memory)
+        status = fill_ring(device, ring);
+    if (!status)
+        slot = free_slot(ring, false);
+    if (!status && !slot && look)
+        slot = free_slot(ring, true);
+    gg_stream *passed = slot ? slot->stream : NULL;
+    if (slot) {
+        slot->taken = true;
+        slot->stream = NULL;
+    }
+    pthread_mutex_unlock(&ring->lock);
+    gg_stream_release(passed);
+    *out = slot;
+    return status;
+}
+
+gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out)
+{
     for (;;) {
-        struct ggi_slot *slot = NULL;
-        pthread_mutex_lock(&ring->lock);
-        if (!ring->memory)
-            status = fill_ring(device, ring);
-        if (!status)
-            slot = free_slot(ring, false);
-        if (!status && !slot)
-            slot = free_slot(ring, true);
-        gg_stream *passed = slot ? slot->stream : NULL;
-        if (slot) {
-            slot->taken = true;
-            slot->stream = NULL;
-        }
-        pthread_mutex_unlock(&ring->lock);
-        gg_stream_release(passed);
-        if (status || slot) {
-            *out = slot;
+        gg_status status = take_free(device, true, out);
+        if (status || *out)
             return status;
-        }
-        status = wait_for_slot(device, ring);
+        status = wait_for_slot(device, device->ring);
         if (status)
             return status;
     }
+}
+
+struct ggi_slot *ggi_ring_try(struct gg_device *device)
+{
+    struct ggi_slot *slot = NULL;
+    take_free(device, false, &slot);
+    return slot;
 }
 
 gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream)

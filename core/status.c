@@ -1,8 +1,10 @@
 /* status.c: names of statuses and operations, and each thread's record of its last error. */
 #include "internal.h"
+#include "sized.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,16 +74,13 @@ const char *gg_attribute_name(gg_attribute attribute)
     return attribute >= 0 && attribute < GG_ATTR_COUNT ? names[attribute] : "unknown";
 }
 
-void gg_last_error(struct gg_error *error)
+gg_status gg_last_error(struct gg_error *error)
 {
-    const struct gg_error *last = &ggi_thread()->error;
-    uint32_t size = error->struct_size;
-    if (size > sizeof *last)
-        size = sizeof *last;
-    if (size < sizeof error->struct_size)
-        return;
-    memcpy(error, last, size);
-    error->struct_size = size;
+    static const size_t first = offsetof(struct gg_error, message) + 768;
+    if (!ggi_sized_fits(error, first))
+        return GG_ERR_INVALID_ARGUMENT; /* the record is not to be lost for it */
+    ggi_sized_write(error, &ggi_thread()->error, sizeof *error);
+    return GG_OK;
 }
 
 static void set_text(char *target, size_t size, const char *text)
@@ -178,6 +177,8 @@ gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status)
 {
     struct gg_error *error = &ggi_thread()->error;
     char detail[sizeof error->message], note[512] = "";
+    if (status == GG_ERR_DEVICE_LOST)
+        atomic_store(&device->gone, true);
     if (ggi_thread()->quiet)
         return status;
     if (error->status != status)

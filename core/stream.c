@@ -211,7 +211,7 @@ static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hoo
         if (now - start >= timeout_ns)
             return GG_NOT_READY;
         if (ggi_stream_passed(stream, ticket, true))
-            return GG_OK;
+            return ggi_stream_passed_or_lost(stream);
         uint64_t left = timeout_ns - (now - start);
         status = wait_slice(stream, left < GGI_SLICE_NS ? left : GGI_SLICE_NS);
     }
@@ -245,11 +245,13 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
     while (!status && !ggi_stream_passed(stream, ticket, true)) {
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
         status = ggi_check(stream->device);
+        if (!status) /* a failure must end the wait */
+            status = ggi_stream_ask_marker(stream);
         if (!status && ggi_interrupted())
             status =
                 ggi_fail(GG_ERR_INTERRUPTED, "the wait was interrupted; the queued work goes on");
     }
-    return status;
+    return status ? status : ggi_stream_passed_or_lost(stream);
 }
 
 gg_status gg_stream_wait(gg_stream *stream, uint64_t timeout_ns)

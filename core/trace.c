@@ -1,17 +1,31 @@
 /* trace.c: looking on: what a tracer is told before and after each operation, and GPUGLUE_DEBUG. */
 #include "internal.h"
+#include "sized.h"
 
+#include <inttypes.h>
+#include <stddef.h>
+
+/* Where the log is at level trace it is never NULL: one load then asks for both. */
 _Atomic(const struct gg_tracer *) ggi_tracer;
+
+static const struct gg_tracer log_alone = {.struct_size = sizeof log_alone};
 
 gg_status gg_set_tracer(const struct gg_tracer *tracer)
 {
-    if (tracer && tracer->struct_size < sizeof *tracer)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "gg_set_tracer: struct_size is %u, expected at least %u: set it to "
-                        "sizeof(struct gg_tracer)",
-                        (unsigned)tracer->struct_size, (unsigned)sizeof *tracer);
+    static const size_t first = offsetof(struct gg_tracer, post) + sizeof tracer->post;
+    if (tracer && !ggi_sized_fits(tracer, first))
+        return ggi_sized_refuse("gg_set_tracer", "gg_tracer", tracer, first);
+    if (!tracer && ggi_log_on(GG_LOG_TRACE))
+        tracer = &log_alone;
     atomic_store_explicit(&ggi_tracer, tracer, memory_order_release);
     return GG_OK;
+}
+
+void ggi_trace_start(void)
+{
+    const struct gg_tracer *none = NULL;
+    if (ggi_log_on(GG_LOG_TRACE))
+        atomic_compare_exchange_strong(&ggi_tracer, &none, &log_alone);
 }
 
 static struct gg_trace describe(struct gg_device *device, gg_op op, const void *stream,
@@ -41,6 +55,10 @@ void ggi_trace_post(struct gg_device *device, gg_op op, const void *stream, uint
     struct gg_trace trace = describe(device, op, stream, bytes, status);
     if (tracer && tracer->post)
         tracer->post(tracer->user, &trace);
+    if (ggi_log_on(GG_LOG_TRACE))
+        ggi_log(GG_LOG_TRACE, NULL, "%s %s:%d stream=0x%" PRIxPTR " bytes=%" PRIu64 " %s",
+                gg_op_name(op), trace.backend, (int)trace.device, (uintptr_t)stream, bytes,
+                gg_status_name(status));
 }
 
 _Atomic(bool) ggi_debug_sync;

@@ -55,6 +55,12 @@ gg_status twin_fail(int code, const char *format, ...)
     return twin_host->fail(row ? row->status : GG_ERR_DEVICE, &error, "%s", figures);
 }
 
+gg_status twin_answer(int code)
+{
+    const struct twin_error *row = code ? find_error(twin_clear(code)) : NULL;
+    return row ? row->status : code ? GG_ERR_DEVICE : GG_OK;
+}
+
 gg_status twin_missing(size_t slot)
 {
     const char *name = "a function";

@@ -124,17 +124,15 @@ gg_status twin_stream_capturing(struct gg_stream_impl *stream, int32_t *capturin
     struct twin_guard guard;
     int state = 0;
     if (!twin_driver.stream_capturing)
-        return twin_missing(offsetof(struct twin_driver, stream_capturing));
+        return GG_ERR_UNSUPPORTED;
     /* The default stream answers with an error, and disturbs nothing, while a stream that is ordered
      * with it is captured. */
     int code = twin_enter(&guard, TWIN_AT_stream_capturing, stream->device, stream);
     if (!code)
         code = twin_driver.stream_capturing(stream->native, &state);
     twin_leave(&guard);
-    if (code)
-        return twin_fail(code, "looking whether a stream is being captured");
     *capturing = state != 0;
-    return GG_OK;
+    return twin_answer(code);
 }
 
 gg_status twin_stream_priority_range(struct gg_device_impl *device, int32_t *least,

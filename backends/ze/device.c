@@ -326,10 +326,8 @@ gg_status ze_device_synchronize(struct gg_device_impl *device)
     int code = ze_streams_wait(device);
     if (!code && ze.device_synchronize)
         code = ze.device_synchronize(device->gpu->handle);
-    if (!code || code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ||
-        code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION)
-        return GG_OK;
-    return ze_fail(code, "waiting for all work of the device");
+    return !code || ze_is_lacking(code) ? GG_OK
+                                        : ze_fail(code, "waiting for all work of the device");
 }
 
 gg_status ze_device_native(struct gg_device_impl *device, uint64_t handles[4])

@@ -5,6 +5,10 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SIGNAL_TRIES 100
 
 struct task {
     struct task *next;
@@ -20,6 +24,46 @@ struct ze_tasks {
     bool ending;
     pthread_t thread;
 };
+
+/* ---- the end of the process: it takes the driver's library away, whatever threads are doing ---- */
+
+enum { SLICE_NS = 10000000 }; /* how long a call may keep the end waiting */
+
+static pthread_once_t watched = PTHREAD_ONCE_INIT;
+static pid_t watching;
+static atomic_int inside; /* threads that are in a call of the driver's */
+static atomic_bool ended;
+
+static void end_calls(void)
+{
+    if (getpid() != watching) /* a forked child has none of the threads */
+        return;
+    atomic_store(&ended, true);
+    while (atomic_load(&inside))
+        usleep(100);
+}
+
+static void watch_end(void)
+{
+    watching = getpid();
+    atexit(end_calls);
+}
+
+/* Around calls of the driver's from a thread of ours. Once the process ends a thread stays here. */
+static void enter_driver(void)
+{
+    atomic_fetch_add(&inside, 1);
+    if (!atomic_load(&ended))
+        return;
+    atomic_fetch_sub(&inside, 1);
+    for (;;)
+        pause();
+}
+
+static void leave_driver(void)
+{
+    atomic_fetch_sub(&inside, 1);
+}
 
 /* ---- the thread ---- */
 
@@ -37,18 +81,34 @@ static struct task *next_task(struct ze_tasks *tasks)
     return task;
 }
 
+/* Nobody else will signal it, so a driver that refuses is asked again. */
+static int let_go_on(const struct task *task)
+{
+    int code = ze.event_signal(task->then->event);
+    for (int tries = 1; tries < SIGNAL_TRIES && code && !ze_is_gone(code); tries++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        code = ze.event_signal(task->then->event);
+    }
+    return code;
+}
+
 /* After a failure the function does not run, but the stream must not wait for ever. */
 static void run(struct task *task)
 {
     int code = ZE_RESULT_NOT_READY;
-    while (code == ZE_RESULT_NOT_READY)
-        code = ze_point_wait(task->after, UINT64_MAX);
+    while (code == ZE_RESULT_NOT_READY) {
+        enter_driver();
+        code = ze_point_wait(task->after, SLICE_NS);
+        leave_driver();
+    }
     ze_forget(code, "waiting for a host function's turn");
     if (!code && task->function)
         task->function(task->argument);
-    ze_forget(ze.event_signal(task->then->event), "ending a host function");
+    enter_driver();
+    ze_forget(let_go_on(task), "ending a host function");
     ze_point_release(task->after);
     ze_point_release(task->then);
+    leave_driver();
     free(task);
 }
 
@@ -82,6 +142,7 @@ static int new_tasks(struct ze_tasks **out)
     struct ze_tasks *tasks = calloc(1, sizeof *tasks);
     if (!tasks)
         return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    pthread_once(&watched, watch_end);
     pthread_mutex_init(&tasks->lock, NULL);
     pthread_cond_init(&tasks->wake, NULL);
     tasks->last = &tasks->first;
@@ -187,7 +248,7 @@ gg_status ze_stream_host_func(struct gg_stream_impl *stream, void (*function)(vo
     int code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     if (ze.append_host_func && !atomic_load(&driver->no_host_func))
         code = by_driver(stream, function, argument);
-    if (code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE || code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION) {
+    if (ze_is_lacking(code)) {
         atomic_store(&driver->no_host_func, true);
         code = by_thread(stream, function, argument);
     }

@@ -186,8 +186,7 @@ int ze_list_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)
     struct ze_driver *driver = stream->device->driver;
     if (ze.list_synchronize && !atomic_load(&driver->no_list_wait)) {
         const int code = ze.list_synchronize(stream->list, timeout_ns);
-        if (code != ZE_RESULT_ERROR_UNSUPPORTED_FEATURE &&
-            code != ZE_RESULT_ERROR_UNSUPPORTED_VERSION)
+        if (!ze_is_lacking(code))
             return code;
         atomic_store(&driver->no_list_wait, true);
     }

@@ -191,15 +191,6 @@ static uint32_t *at_most(uint32_t *count, uint32_t room)
     return count;
 }
 
-/* A driver that is older than zeInitDrivers makes it answer that there is no such feature, or (loader
- * 1.20) that nothing is initialised, which may also be the truth: then the old way is tried, and that is
- * the last call if it fails. Loaders have crashed in what came after a failed zeInit. */
-static bool try_old_way(int code)
-{
-    return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ||
-           code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION || code == ZE_RESULT_ERROR_UNINITIALIZED;
-}
-
 static int start(uint32_t *count, void **handles)
 {
     struct ze_init_driver_type_desc desc = {.stype = ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC,
@@ -210,7 +201,9 @@ static int start(uint32_t *count, void **handles)
         code = ze.init_drivers(count, NULL, &desc);
     if (!code && *count)
         return ze.init_drivers(at_most(count, ZE_MAX_DRIVERS), handles, &desc);
-    if (!try_old_way(code))
+    /* If it is the truth that nothing is initialised, the old way says so again, and is the last call.
+     * Loaders have crashed in what came after a failed zeInit. */
+    if (!ze_is_lacking(code))
         return code;
     *count = 0;
     code = ze.init(ZE_INIT_FLAG_GPU_ONLY);

@@ -58,6 +58,12 @@ bool ze_is_gone(int code)
     return code == ZE_RESULT_ERROR_UNINITIALIZED;
 }
 
+bool ze_is_lacking(int code)
+{
+    return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ||
+           code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION || code == ZE_RESULT_ERROR_UNINITIALIZED;
+}
+
 void ze_forget(int code, const char *what)
 {
     const char *name = ze_code_name(code);

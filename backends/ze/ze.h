@@ -147,6 +147,9 @@ gg_status ze_fail(int code, const char *format, ...) __attribute__((format(print
 gg_status ze_no_memory(const char *what);
 const char *ze_code_name(int code); /* NULL: not known */
 bool ze_is_gone(int code);          /* the driver has shut down: nothing is left to destroy */
+/* What a loader answers for a call that the driver behind it is too old for; 1.32 says, where it intercepts,
+ * that nothing is initialised. */
+bool ze_is_lacking(int code);
 /* A call that nobody can be told the failure of. */
 void ze_forget(int code, const char *what);
 

@@ -21,6 +21,7 @@ __version__: str
 def _library() -> tuple[str, str, str, str]: ...
 def _shutdown() -> None: ...
 def _register_plugin(path: str, /) -> None: ...
+def _refuse_plugin(name: str, reason: str, /) -> None: ...
 def _add_library_directory(path: str, /) -> None: ...
 
 # ---- errors ----------------------------------------------------------------------------------------
@@ -329,7 +330,7 @@ def copy(
     *,
     require_async: bool = False,
 ) -> None:
-    """Copy between arrays, buffers and host memory."""
+    """Copy between arrays, buffers and host memory; between devices through the host."""
 
 def fill(dst: GPUArray | Buffer, value: Any, stream: _StreamLike | None = None) -> None:
     """Set every element of an array, or the bytes of a buffer."""

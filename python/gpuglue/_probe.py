@@ -11,6 +11,7 @@ import time
 from . import _core
 
 STDERR_LINES = 5
+LONGEST = 86400  # seconds; the system's own waits overflow at some weeks
 GRACE = 1.0  # after the time limit, to read the answers of those that finished within it
 
 
@@ -18,8 +19,8 @@ def isolated(timeout=10.0):
     """What backends() gives, found by one child per backend within `timeout` seconds."""
     if not sys.executable:
         raise _core.UnsupportedError("an isolated probe needs sys.executable, which is not set")
-    if not timeout > 0:
-        raise _core.InvalidArgumentError(f"timeout is {timeout!r}, expected seconds, more than 0")
+    if not 0 < timeout <= LONGEST:
+        raise _core.InvalidArgumentError(f"timeout is {timeout!r}, expected seconds, more than 0 and at most {LONGEST}")
     deadline = time.monotonic() + timeout
     names = run(["--names"], {"GPUGLUE_BACKEND": "host"}, deadline, timeout)
     if not isinstance(names, list):

@@ -1,9 +1,9 @@
 """What this Python environment adds to the search for backends: plugins of other packages, and folders
-of the vendors' wheels. Nothing of theirs is imported but the plugins' own entry points."""
+of the vendors' wheels. Nothing of theirs is imported, but a plugin's package where its entry point names a
+function."""
 
 import _thread
 import os
-import warnings
 
 from . import _core
 
@@ -22,19 +22,47 @@ def prepare():
         _begun = True
         for directory in library_directories():
             _core._add_library_directory(directory)
-        for path in plugins():
-            _core._register_plugin(path)
+        for name, value, find in announced():
+            announce(name, value, find)
 
 
-def plugins():
-    """Paths that entry points name: the value is a callable that returns the plugin's absolute path."""
+def announced():
+    """(name, value, function that gives the plugin's path) of each entry point. Another package's broken
+    metadata must not take the backends away."""
     from importlib.metadata import entry_points
 
-    for entry in entry_points(group=GROUP):
-        try:
-            yield os.fspath(entry.load()())
-        except Exception as error:  # another package's failure must not take the others away
-            warnings.warn(f"gpuglue: entry point {entry.name!r} of {GROUP} failed: {error!r}", stacklevel=2)
+    try:
+        entries = list(entry_points(group=GROUP))
+    except Exception as error:
+        return [("entry_points", GROUP, lambda error=error: raises(error))]
+    return [(entry.name, entry.value, lambda entry=entry: plugin_of(entry)) for entry in entries]
+
+
+def raises(error):
+    raise error
+
+
+def announce(name, value, find):
+    """Register the plugin, or have the core report why it cannot be had: listing never fails for it."""
+    try:
+        _core._register_plugin(find())
+    except (Exception, SystemExit) as error:
+        reason = f"entry point {name!r} = {value!r} of {GROUP} failed: {type(error).__name__}: {error}"
+        _core._refuse_plugin(*(text.replace("\0", "?") for text in (name, reason)))
+
+
+def plugin_of(entry):
+    """`package` means gpuglue_<name>.so in the package's folder, which is not imported. `package:function` is
+    a function that returns the plugin's absolute path."""
+    if entry.attr:
+        return os.fsdecode(entry.load()())
+    folders = package_folders(entry.module)
+    paths = [os.path.join(folder, f"gpuglue_{entry.name}.so") for folder in folders]
+    found = [path for path in paths if os.path.exists(path)]
+    if found:
+        return found[0]
+    looked = f"there is no {' nor '.join(paths)}" if paths else f"there is no package {entry.module!r}"
+    raise FileNotFoundError(f"{looked}; reinstall the package that announces it")
 
 
 def library_directories():

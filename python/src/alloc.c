@@ -5,20 +5,35 @@
 #include "pinned.h"
 #include "place.h"
 
+/* Of a size as of one that the device has not: there is not that much memory. */
+static int too_many_bytes(struct py_state *state, PyObject *number)
+{
+    PyObject *shown = py_shown(number);
+    if (shown)
+        PyErr_Format(state->out_of_memory,
+                     "nbytes is %S: more than any address can reach, which are %zd bytes", shown,
+                     PY_SSIZE_T_MAX);
+    Py_XDECREF(shown);
+    return -1;
+}
+
 static int read_nbytes(struct py_state *state, PyObject *object, size_t *out)
 {
-    Py_ssize_t value;
+    int overflow, failed;
+    long long value = 0;
     if (!PyIndex_Check(object)) {
         PyErr_Format(PyExc_TypeError, "nbytes must be an int, got %R", object);
         return -1;
     }
-    value = PyNumber_AsSsize_t(object, NULL); /* clipped: no machine has that much */
-    if (value < 0) {
-        py_invalid(state, "nbytes must be 0 or more, got %R", object);
+    PyObject *number = PyNumber_Index(object);
+    if (!number)
         return -1;
-    }
+    (void)PyLong_AsLongLongAndOverflow(number, &overflow);
+    failed = overflow > 0 ? too_many_bytes(state, number)
+                          : py_integer(state, number, "nbytes", 0, PY_SSIZE_T_MAX, &value);
+    Py_DECREF(number);
     *out = (size_t)value;
-    return 0;
+    return failed;
 }
 
 /* The Stream that was given, as an object. */

@@ -38,9 +38,9 @@ static int parse_keywords(const char *function, const char *const *names, Py_ssi
     return 0;
 }
 
-int py_parse(const char *function, const char *const *names, Py_ssize_t count,
-             Py_ssize_t positional, Py_ssize_t required, PyObject *const *args, Py_ssize_t nargs,
-             PyObject *kwnames, PyObject **values)
+int py_parse_any(const char *function, const char *const *names, Py_ssize_t count,
+                 Py_ssize_t positional, Py_ssize_t required, PyObject *const *args,
+                 Py_ssize_t nargs, PyObject *kwnames, PyObject **values)
 {
     if (nargs > positional)
         return too_many(function, positional, nargs);
@@ -68,6 +68,23 @@ int py_optional_attribute(PyObject *object, const char *name, PyObject **out)
     return 0;
 }
 
+PyObject *py_shown(PyObject *object)
+{
+    PyObject *text = PyObject_Repr(object), *detail;
+    if (text || !PyErr_ExceptionMatches(PyExc_ValueError))
+        return text;
+    PyErr_Clear();
+    if (PyLong_Check(object)) {
+        detail = PyObject_CallMethod(object, "bit_length", NULL);
+        text = detail ? PyUnicode_FromFormat("an int of %S bits", detail) : NULL;
+    } else {
+        detail = PyType_GetName(Py_TYPE(object));
+        text = detail ? PyUnicode_FromFormat("a %U that is too long to show", detail) : NULL;
+    }
+    Py_XDECREF(detail);
+    return text;
+}
+
 int py_uint64(struct py_state *state, PyObject *object, const char *what, uint64_t *out)
 {
     PyObject *number = PyNumber_Index(object);
@@ -76,13 +93,37 @@ int py_uint64(struct py_state *state, PyObject *object, const char *what, uint64
     unsigned long long value = PyLong_AsUnsignedLongLong(number);
     if (value == (unsigned long long)-1 && PyErr_Occurred()) {
         PyErr_Clear();
-        py_invalid(state, "%s must be between 0 and 2**64 - 1, got %S", what, number);
+        PyObject *shown = py_shown(number);
+        if (shown)
+            py_invalid(state, "%s must be between 0 and 2**64 - 1, got %S", what, shown);
+        Py_XDECREF(shown);
         Py_DECREF(number);
         return -1;
     }
     Py_DECREF(number);
     *out = value;
     return 0;
+}
+
+int py_integer(struct py_state *state, PyObject *object, const char *what, long long least,
+               long long most, long long *out)
+{
+    int overflow;
+    PyObject *number = PyNumber_Index(object);
+    if (!number)
+        return -1;
+    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (!overflow && value >= least && value <= most) {
+        Py_DECREF(number);
+        *out = value;
+        return 0;
+    }
+    PyObject *shown = py_shown(number);
+    if (shown)
+        py_invalid(state, "%s must be from %lld to %lld, got %S", what, least, most, shown);
+    Py_XDECREF(shown);
+    Py_DECREF(number);
+    return -1;
 }
 
 /* A bare int would be cut to a C int where a function has no argtypes. */

@@ -3,7 +3,7 @@
 #include "fill.h"
 #include "memory.h"
 
-/* A copy between devices runs on the source's stream, any other on that of its one device. */
+/* Whose a native handle is: of a copy between devices the source's, else that of the one device. */
 static gg_device *device_of(const struct py_end *dst, const struct py_end *src)
 {
     return gg_memory_device(src->end.memory ? src->end.memory : dst->end.memory);
@@ -95,7 +95,10 @@ static PyMethodDef functions[] = {
      "other\n"
      "end has. Without a stream the copy is finished for the host on return. With one it may "
      "still\n"
-     "run, if the host's end is page-locked; require_async refuses where it would have to wait."},
+     "run, if the host's end is page-locked; require_async refuses where it would have to wait.\n\n"
+     "Between two devices, also of two backends, the copy goes through the host and is finished "
+     "on\n"
+     "return; stream may be of either device."},
     {"fill", PY_METHOD(fill), METH_FASTCALL | METH_KEYWORDS,
      "fill(dst, value, stream=None)\n--\n\n"
      "Set each element of a GPUArray to value. In a Buffer value is an int from 0 to 255, or "

@@ -53,18 +53,8 @@ int py_device_open(struct py_state *state, gg_device *device)
 
 static int find_by_ordinal(struct py_state *state, PyObject *object, gg_device **out)
 {
-    PyObject *number = PyNumber_Index(object);
-    if (!number)
-        return -1;
-    long ordinal = PyLong_AsLong(number);
-    Py_DECREF(number);
-    if (PyErr_Occurred())
-        PyErr_Clear();
-    if (ordinal < 0 || ordinal > INT32_MAX) {
-        py_invalid(state, "device ordinals begin at 0, got %S", object);
-        return -1;
-    }
-    if (py_prepare(state))
+    long long ordinal;
+    if (py_integer(state, object, "a device's ordinal", 0, INT32_MAX, &ordinal) || py_prepare(state))
         return -1;
     PyThreadState *thread = PyEval_SaveThread();
     gg_status status = gg_device_get(NULL, (int32_t)ordinal, out);
@@ -144,9 +134,11 @@ long py_local_rank(struct py_state *state)
         if (!value || !value[0])
             continue;
         long rank = strtol(value, &end, 10);
-        if (*end || rank < 0)
-            py_invalid(state, "%s is '%s', expected a number from 0", rank_variables[i], value);
-        return *end || rank < 0 ? -1 : rank;
+        const bool refused = *end || rank < 0 || rank > INT32_MAX;
+        if (refused)
+            py_invalid(state, "%s is '%s', expected a number from 0 to %d", rank_variables[i],
+                       value, INT32_MAX);
+        return refused ? -1 : rank;
     }
     return 0;
 }

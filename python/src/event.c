@@ -14,6 +14,7 @@ static struct py_event *event_make(struct py_state *state, uint32_t flags)
     if (!self)
         return NULL;
     self->event = NULL;
+    self->state = state;
     self->flags = flags;
     self->closed = false;
     self->busy = 0;
@@ -163,8 +164,8 @@ static PyObject *event_record(PyObject *object, PyObject *const *args, Py_ssize_
                               PyObject *kwnames)
 {
     static const char *const names[] = {"stream"};
-    struct py_state *state = py_state_of(object);
     struct py_event *self = as_event(object);
+    struct py_state *state = self->state;
     PyObject *value;
     gg_stream *stream;
     if (py_parse("record", names, 1, 1, 0, args, nargs, kwnames, &value))

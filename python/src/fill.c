@@ -83,14 +83,18 @@ struct pattern {
 
 static int open_byte(struct py_state *state, struct pattern *pattern, PyObject *value)
 {
-    Py_ssize_t number = PyNumber_AsSsize_t(value, NULL);
+    Py_ssize_t number = PyNumber_AsSsize_t(value, NULL); /* clipped */
     if (number == -1 && PyErr_Occurred())
         return -1;
     if (number < 0 || number > 255) {
-        py_invalid(state,
-                   "a Buffer is filled with a byte from 0 to 255, got %R; for wider values pass "
-                   "the bytes, such as numpy.float32(1.5)",
-                   value);
+        PyObject *shown = py_shown(value);
+        if (shown)
+            py_invalid(
+                state,
+                "a Buffer is filled with a byte from 0 to 255, got %S; for wider values pass "
+                "the bytes, such as numpy.float32(1.5)",
+                shown);
+        Py_XDECREF(shown);
         return -1;
     }
     pattern->view.obj = NULL;

@@ -13,22 +13,29 @@ PyObject *py_sizes(const Py_ssize_t *sizes, int count)
     return tuple;
 }
 
+static int refuse_shape(struct py_state *state, PyObject *shape, const char *why)
+{
+    PyObject *shown = py_shown(shape);
+    if (shown)
+        py_invalid(state, "shape %S %s", shown, why);
+    Py_XDECREF(shown);
+    return -1;
+}
+
 /* One dimension; an int that does not fit is as impossible as a negative one. */
 static int read_dimension(struct py_state *state, PyObject *item, PyObject *shape, Py_ssize_t *out)
 {
-    Py_ssize_t value = PyNumber_AsSsize_t(item, PyExc_OverflowError);
-    if (value == -1 && PyErr_Occurred()) {
-        if (!PyErr_ExceptionMatches(PyExc_OverflowError))
-            return -1;
-        PyErr_Clear();
-        py_invalid(state, "shape %R is too large: a dimension does not fit in 64 bits", shape);
+    int overflow;
+    PyObject *number = PyNumber_Index(item);
+    if (!number)
         return -1;
-    }
-    if (value < 0) {
-        py_invalid(state, "shape %R has a negative dimension: each must be 0 or more", shape);
-        return -1;
-    }
-    *out = value;
+    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    if (overflow > 0)
+        return refuse_shape(state, shape, "is too large: a dimension does not fit in 64 bits");
+    if (overflow || value < 0)
+        return refuse_shape(state, shape, "has a negative dimension: each must be 0 or more");
+    *out = (Py_ssize_t)value;
     return 0;
 }
 

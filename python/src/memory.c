@@ -87,6 +87,8 @@ static PyObject *buffer_stream(PyObject *self, void *closure)
 {
     PyObject *stream = as_buffer(self)->stream;
     (void)closure;
+    if (!py_buffer_memory(self))
+        return NULL;
     return Py_NewRef(stream ? stream : Py_None);
 }
 

@@ -55,6 +55,7 @@ struct py_stream {
 };
 struct py_event {
     PyObject_HEAD gg_event *event; /* also NULL while not bound to a device */
+    struct py_state *state;        /* a load here, and a call in py_state_of */
     uint32_t flags;
     bool closed;
     uint32_t busy; /* as for a stream */
@@ -178,13 +179,29 @@ PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes ov
 /* METH_FASTCALL|METH_KEYWORDS: put positional and keyword arguments into values[count], in the order
  * of names (NULL where not given); `positional` of them may be positional, `required` must be given.
  * -1 with a TypeError worded as Python words it. Names are compared by pointer first, then by text. */
-int py_parse(const char *function, const char *const *names, Py_ssize_t count,
-             Py_ssize_t positional, Py_ssize_t required, PyObject *const *args, Py_ssize_t nargs,
-             PyObject *kwnames, PyObject **values);
+int py_parse_any(const char *function, const char *const *names, Py_ssize_t count,
+                 Py_ssize_t positional, Py_ssize_t required, PyObject *const *args,
+                 Py_ssize_t nargs, PyObject *kwnames, PyObject **values);
+static inline int py_parse(const char *function, const char *const *names, Py_ssize_t count,
+                           Py_ssize_t positional, Py_ssize_t required, PyObject *const *args,
+                           Py_ssize_t nargs, PyObject *kwnames, PyObject **values)
+{
+    if (nargs != count || nargs > positional || kwnames)
+        return py_parse_any(function, names, count, positional, required, args, nargs, kwnames,
+                            values);
+    for (Py_ssize_t i = 0; i < count; i++) /* the usual case: all of them, by position */
+        values[i] = args[i];
+    return 0;
+}
 /* An attribute that may be missing: 1 and a new reference, 0, or -1 with another exception. */
 int py_optional_attribute(PyObject *object, const char *name, PyObject **out);
 /* An integer (anything with __index__) as 64 bits without sign. -1 with an InvalidArgumentError. */
 int py_uint64(struct py_state *state, PyObject *object, const char *what, uint64_t *out);
+/* The same from @p least to @p most. */
+int py_integer(struct py_state *state, PyObject *object, const char *what, long long least,
+               long long most, long long *out);
+/* The repr, or a text for it where Python refuses one: an int of thousands of digits. */
+PyObject *py_shown(PyObject *object);
 /* What ctypes takes for a pointer whatever the argtypes: a ctypes.c_void_p. */
 PyObject *py_as_parameter(uint64_t pointer);
 

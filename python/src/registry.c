@@ -261,6 +261,17 @@ static PyObject *register_plugin(PyObject *module, PyObject *path)
     return with_text(module, path, gg_register_plugin);
 }
 
+static PyObject *refuse_plugin(PyObject *module, PyObject *args)
+{
+    const char *name, *reason;
+    if (!PyArg_ParseTuple(args, "ss:_refuse_plugin", &name, &reason))
+        return NULL;
+    gg_status status = gg_refuse_plugin(name, reason);
+    if (status)
+        return py_raise(PyModule_GetState(module), status);
+    Py_RETURN_NONE;
+}
+
 static PyObject *add_library_directory(PyObject *module, PyObject *directory)
 {
     return with_text(module, directory, gg_add_library_directory);
@@ -291,6 +302,8 @@ static PyMethodDef functions[] = {
     {"default_backend", default_backend, METH_NOARGS, default_backend_doc},
     {"use_backend", use_backend, METH_O, use_backend_doc},
     {"_register_plugin", register_plugin, METH_O, "_register_plugin(path)\n--\n\nBy absolute path."},
+    {"_refuse_plugin", refuse_plugin, METH_VARARGS,
+     "_refuse_plugin(name, reason)\n--\n\nOne that was announced and cannot be had."},
     {"_add_library_directory", add_library_directory, METH_O,
      "_add_library_directory(path)\n--\n\nWhere vendors' libraries may be, before the bare names."},
     {"_shutdown", shut_down, METH_NOARGS, shutdown_doc},

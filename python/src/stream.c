@@ -35,26 +35,27 @@ PyObject *py_stream_wrap(struct py_state *state, gg_stream *stream)
 PyDoc_STRVAR(
     stream_doc,
     "Stream(device=None, nonblocking=False, priority=0)\n--\n\n"
-    "Work that runs in the order in which it was queued. Unless nonblocking, it is also\n"
-    "ordered with the legacy default stream (cuda, hip). Lower priorities are more urgent;\n"
-    "they are clamped to Device.stream_priority_range.\n\n"
+    "Work that runs in the order in which it was queued. Unless nonblocking, it is also ordered\n"
+    "with the legacy default stream (cuda, hip). Lower priorities (32-bit ints, clamped to\n"
+    "Device.stream_priority_range) are more urgent.\n\n"
     "`with stream:` makes it the thread's current stream. Any thread may use or drop it.");
 
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"device", "nonblocking", "priority", NULL};
     struct py_state *state = PyType_GetModuleState(type);
-    PyObject *where = NULL;
-    int nonblocking = 0, priority = 0;
+    PyObject *where = NULL, *wish = NULL;
+    int apart = 0; /* nonblocking */
+    long long priority = 0;
     gg_device *device;
     gg_stream *stream;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Opi:Stream", names, &where, &nonblocking,
-                                     &priority) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OpO:Stream", names, &where, &apart, &wish) ||
+        (wish && py_integer(state, wish, "priority", INT32_MIN, INT32_MAX, &priority)) ||
         py_device_arg(state, where, &device))
         return NULL;
+    const uint32_t flags = apart ? GG_STREAM_NONBLOCKING : 0;
     PyThreadState *thread = PyEval_SaveThread();
-    gg_status status =
-        gg_stream_create(device, nonblocking ? GG_STREAM_NONBLOCKING : 0, priority, &stream);
+    gg_status status = gg_stream_create(device, flags, (int32_t)priority, &stream);
     PyEval_RestoreThread(thread);
     return status ? py_raise(state, status) : py_stream_wrap(state, stream);
 }

@@ -18,22 +18,25 @@ static int is_cuda_like(const char *backend)
 static int protocol_handle(struct py_state *state, PyObject *object, uint64_t *handle)
 {
     PyObject *answer, *method;
-    int version, found = py_optional_attribute(object, "__cuda_stream__", &method);
+    long long number;
+    int found = py_optional_attribute(object, "__cuda_stream__", &method);
     if (found < 1)
         return found;
     answer = PyCallable_Check(method) ? PyObject_CallNoArgs(method) : Py_NewRef(method);
     Py_DECREF(method);
     if (!answer)
         return -1;
-    PyObject *pair = PySequence_Tuple(answer), *value;
+    PyObject *pair = PySequence_Tuple(answer), *version, *value;
     Py_DECREF(answer);
     if (!pair)
         return -1;
     found = -1;
-    if (!PyArg_ParseTuple(pair, "iO:__cuda_stream__", &version, &value))
+    if (!PyArg_ParseTuple(pair, "OO:__cuda_stream__", &version, &value) ||
+        py_integer(state, version, "the version of __cuda_stream__", 0, INT32_MAX, &number))
         goto drop_pair;
-    if (version != 0)
-        py_invalid(state, "__cuda_stream__ of %.200R is of version %d, expected 0", object, version);
+    if (number)
+        py_invalid(state, "__cuda_stream__ of %.200R is of version %lld, expected 0", object,
+                   number);
     else if (!py_uint64(state, value, "stream handle", handle))
         found = 1;
 drop_pair:
@@ -56,11 +59,31 @@ static int integer_attribute(struct py_state *state, PyObject *object, const cha
     return found;
 }
 
+/* Events and blocks of memory have handles as well; @p method is what only a stream can do. */
+static int has_method(PyObject *object, const char *method)
+{
+    PyObject *value;
+    int found = py_optional_attribute(object, method, &value);
+    if (found < 1)
+        return found;
+    found = PyCallable_Check(value);
+    Py_DECREF(value);
+    return found;
+}
+
+static int cupy_handle(struct py_state *state, PyObject *object, uint64_t *handle)
+{
+    int found = has_method(object, "wait_event");
+    return found < 1 ? found : integer_attribute(state, object, "ptr", handle);
+}
+
 /* numba keeps a ctypes pointer, whose value is None for the default stream. */
 static int numba_handle(struct py_state *state, PyObject *object, uint64_t *handle)
 {
     PyObject *pointer, *value;
-    int found = py_optional_attribute(object, "handle", &pointer);
+    int found = has_method(object, "auto_synchronize");
+    if (found == 1)
+        found = py_optional_attribute(object, "handle", &pointer);
     if (found < 1)
         return found;
     found = py_optional_attribute(pointer, "value", &value);
@@ -81,7 +104,7 @@ static int foreign_handle(struct py_state *state, PyObject *object, uint64_t *ha
     if (!found)
         found = integer_attribute(state, object, "cuda_stream", handle); /* torch */
     if (!found)
-        found = integer_attribute(state, object, "ptr", handle); /* CuPy */
+        found = cupy_handle(state, object, handle);
     return found ? found : numba_handle(state, object, handle);
 }
 
@@ -108,13 +131,6 @@ static int foreign_ordinal(struct py_state *state, PyObject *object, long *ordin
     return found < 0 ? -1 : 0;
 }
 
-/* Arrays and buffers of ours have a ptr as CuPy's streams do. */
-static bool is_ours(const struct py_state *state, PyObject *object)
-{
-    return Py_IS_TYPE(object, state->array_type) || Py_IS_TYPE(object, state->buffer_type) ||
-           Py_IS_TYPE(object, state->event_type) || Py_IS_TYPE(object, state->device_type);
-}
-
 static int look_at(struct py_state *state, PyObject *object, struct foreign *out)
 {
     *out = (struct foreign){.ordinal = -1};
@@ -126,7 +142,7 @@ static int look_at(struct py_state *state, PyObject *object, struct foreign *out
         return failed;
     }
     PyErr_Clear(); /* an array of NumPy that is no number */
-    int found = is_ours(state, object) ? 0 : foreign_handle(state, object, &out->handle);
+    int found = foreign_handle(state, object, &out->handle);
     if (!found)
         PyErr_Format(PyExc_TypeError,
                      "stream must be a Stream, an object with __cuda_stream__, a stream of torch, "

@@ -111,7 +111,19 @@ static int receive_array(struct py_state *state, struct py_end *dst, struct py_e
     return failed ? -1 : 0;
 }
 
-/* Between device arrays of different order: down, rearranged, up. */
+/* Of a copy between two devices: whether the stream is the destination's. */
+static bool is_for_dst(const struct py_end *dst, const gg_stream *stream)
+{
+    return stream && gg_stream_device(stream) == gg_memory_device(dst->end.memory);
+}
+
+static bool on_two_devices(const struct py_end *dst, const struct py_end *src)
+{
+    return gg_memory_device(dst->end.memory) != gg_memory_device(src->end.memory);
+}
+
+/* Between device arrays of different order: down, rearranged, up. Of two devices, each end has the stream
+ * that it would have in gg_copy. */
 static int transfer_reordered(struct py_state *state, struct py_end *dst, struct py_end *src,
                               size_t nbytes, gg_stream *stream)
 {
@@ -121,8 +133,10 @@ static int transfer_reordered(struct py_state *state, struct py_end *dst, struct
     if (!array)
         return -1;
     py_end_host(&landing, array);
-    failed = transfer_direct(state, &landing, src, nbytes, stream, 0) ||
-             transfer_packed(state, dst, &landing, nbytes, stream, 0);
+    bool two = on_two_devices(dst, src), for_dst = is_for_dst(dst, stream);
+    gg_stream *down = two && for_dst ? NULL : stream, *up = two && !for_dst ? NULL : stream;
+    failed = transfer_direct(state, &landing, src, nbytes, down, 0) ||
+             transfer_packed(state, dst, &landing, nbytes, up, 0);
     py_end_close(&landing);
     Py_DECREF(array);
     return failed ? -1 : 0;

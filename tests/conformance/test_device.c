@@ -20,14 +20,31 @@ static void a_device_has_a_name_an_architecture_and_memory(void **state)
     assert_int_equal(info.struct_size, sizeof info);
 }
 
-static void device_info_writes_no_more_than_the_caller_has(void **state)
+static void device_info_of_a_newer_caller_says_how_much_was_written(void **state)
 {
     struct fixture *f = *state;
-    const uint32_t size = offsetof(struct gg_device_info, pci_bus_id);
-    struct gg_device_info info = {.struct_size = size, .pci_bus_id = "mine"};
-    assert_int_equal(gg_device_info(f->device, &info), GG_OK);
-    assert_string_equal(info.pci_bus_id, "mine");
-    assert_true(info.name[0] != '\0');
+    struct {
+        struct gg_device_info info;
+        char newer[8];
+    } theirs = {.info.struct_size = sizeof theirs, .newer = "mine"};
+    assert_int_equal(gg_device_info(f->device, &theirs.info), GG_OK);
+    assert_true(theirs.info.name[0] != '\0');
+    assert_int_equal(theirs.info.struct_size, sizeof theirs.info);
+    assert_string_equal(theirs.newer, "mine");
+}
+
+static void device_info_needs_the_room_of_the_first_version(void **state)
+{
+    struct fixture *f = *state;
+    const uint32_t sizes[] = {0, 4, offsetof(struct gg_device_info, pci_bus_id),
+                              sizeof(struct gg_device_info) - 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct gg_device_info info = {.struct_size = sizes[i], .name = "mine"};
+        assert_int_equal(gg_device_info(f->device, &info), GG_ERR_INVALID_ARGUMENT);
+        assert_message_has("set it to sizeof(struct gg_device_info)");
+        assert_int_equal(info.struct_size, sizes[i]);
+        assert_string_equal(info.name, "mine");
+    }
 }
 
 static void the_same_ordinal_is_the_same_device(void **state)
@@ -226,7 +243,8 @@ int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_has_a_name_an_architecture_and_memory),
-        cmocka_unit_test(device_info_writes_no_more_than_the_caller_has),
+        cmocka_unit_test(device_info_of_a_newer_caller_says_how_much_was_written),
+        cmocka_unit_test(device_info_needs_the_room_of_the_first_version),
         cmocka_unit_test(the_same_ordinal_is_the_same_device),
         cmocka_unit_test(null_names_the_default_backend),
         cmocka_unit_test(an_ordinal_that_is_not_there_is_refused),

@@ -128,16 +128,33 @@ static void the_record_is_the_threads_own(void **state)
     assert_string_equal(theirs.message, "");
 }
 
-static void the_record_is_cut_to_what_the_caller_has(void **state)
+static void the_record_is_not_lost_where_it_finds_no_room(void **state)
 {
     struct fixture *f = *state;
     struct gg_error error;
     memset(&error, 0x55, sizeof error);
-    error.struct_size = offsetof(struct gg_error, device);
+    error.struct_size = sizeof error - 1;
     assert_fails(fail_somehow(f));
-    gg_last_error(&error);
-    assert_int_equal(error.status, GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_last_error(&error), GG_ERR_INVALID_ARGUMENT);
     assert_int_equal(error.message[0], 0x55);
+    error.struct_size = sizeof error;
+    assert_int_equal(gg_last_error(&error), GG_OK);
+    assert_int_equal(error.status, GG_ERR_INVALID_ARGUMENT);
+    assert_null(strstr(error.message, "struct_size"));
+}
+
+static void the_record_of_a_newer_caller_says_how_much_was_written(void **state)
+{
+    struct fixture *f = *state;
+    struct {
+        struct gg_error error;
+        char newer[8];
+    } theirs = {.error.struct_size = sizeof theirs, .newer = "mine"};
+    assert_fails(fail_somehow(f));
+    assert_int_equal(gg_last_error(&theirs.error), GG_OK);
+    assert_int_equal(theirs.error.status, GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(theirs.error.struct_size, sizeof theirs.error);
+    assert_string_equal(theirs.newer, "mine");
 }
 
 static void a_long_message_ends_within_the_record(void **state)
@@ -219,7 +236,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(releases_and_housekeeping_leave_the_record_alone),
         cmocka_unit_test(not_ready_is_no_error),
         cmocka_unit_test(the_record_is_the_threads_own),
-        cmocka_unit_test(the_record_is_cut_to_what_the_caller_has),
+        cmocka_unit_test(the_record_is_not_lost_where_it_finds_no_room),
+        cmocka_unit_test(the_record_of_a_newer_caller_says_how_much_was_written),
         cmocka_unit_test(a_long_message_ends_within_the_record),
         cmocka_unit_test(unavailable_backends_are_named_with_every_reason),
         cmocka_unit_test(a_wait_can_be_interrupted_and_everything_stays_valid),

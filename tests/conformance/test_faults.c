@@ -104,19 +104,22 @@ static int fail_a_wait_on_pageable_memory(void)
 {
     static struct scene scene; /* left to the process */
     struct gg_end dst, src;
+    gg_event *filled;
     written = calloc(1, MANY_BYTES);
-    if (!written || set_scene(&scene))
+    if (!written || set_scene(&scene) || gg_event_create(scene.device, 0, &filled))
         return 1;
     if (gg_stream_query(scene.stream) <= GG_NOT_READY)
         return 77;
     dst = (struct gg_end){.host = written, .release = look_at_last_byte};
     src = (struct gg_end){.memory = scene.memory};
-    if (fill_bytes(scene.memory, 7, scene.stream))
+    if (fill_bytes(scene.memory, 7, scene.stream) || gg_event_record(filled, scene.stream) ||
+        gg_event_wait(filled, GG_FOREVER)) /* asks for the event, which is not counted here */
         return wrong("no fill");
     if (gg_copy(&dst, &src, MANY_BYTES, scene.stream, 0) <= GG_NOT_READY)
         return wrong("the copy did not fail");
     if (last_byte != 7)
         return wrong("let go before the copy has run");
+    gg_event_release(filled);
     free(written);
     return 0;
 }
@@ -185,6 +188,38 @@ static void what_is_current_is_restored_also_when_an_operation_fails(void **stat
                        "hipMemsetD8Async:1+=1,hipMemcpyHtoDAsync:1+=1,hipStreamQuery:1+=1");
 }
 
+/* ---- the record ---- */
+
+/* The look at a busy stream fails, on the engine's own account. */
+static int fail_a_look(void)
+{
+    static struct scene scene; /* left to the process */
+    static void *gate;
+    char before[sizeof last_error().message];
+    if (set_scene(&scene))
+        return 1;
+    gate = gate_new();
+    if (gg_stream_host_func(scene.stream, gate_wait, gate))
+        return wrong("no gate");
+    if (!gg_fill(scene.memory, 0, NULL, 1, 1, scene.stream))
+        return wrong("a pattern at NULL was taken");
+    memcpy(before, last_error().message, sizeof before);
+    gg_memory_release(scene.pinned); /* or there is nothing to look for */
+    if (gg_device_trim(scene.device))
+        return wrong("no trim");
+    if (strcmp(before, last_error().message) != 0)
+        return wrong("a look of the engine's own wrote the record");
+    gate_open(gate);
+    return gg_stream_query(scene.stream) <= GG_NOT_READY ? 77 : 0; /* did it fail? */
+}
+
+static void a_look_of_the_engine_that_fails_leaves_the_record_alone(void **state)
+{
+    (void)state;
+    assert_silent_with("fail_a_look", "GPUGLUE_SIM_FAIL",
+                       "cuStreamQuery:1+=1,hipStreamQuery:1+=1,zeEventQueryStatus:1+=2147483646");
+}
+
 /* ---- out of memory ---- */
 
 static void *opened_when_memory_is_out;
@@ -238,12 +273,14 @@ int main(int argc, char **argv)
         {"fail_a_wait_on_pinned_memory", fail_a_wait_on_pinned_memory},
         {"fail_a_wait_on_pageable_memory", fail_a_wait_on_pageable_memory},
         {"fail_and_restore", fail_and_restore},
+        {"fail_a_look", fail_a_look},
         {"use_most_of_it_twice", use_most_of_it_twice},
     };
     struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_whose_wait_fails_keeps_what_it_needs_until_it_has_run),
         cmocka_unit_test(pageable_memory_is_let_go_after_the_transfer_also_where_the_wait_fails),
         cmocka_unit_test(what_is_current_is_restored_also_when_an_operation_fails),
+        cmocka_unit_test(a_look_of_the_engine_that_fails_leaves_the_record_alone),
         cmocka_unit_test(out_of_memory_waits_for_what_was_released_and_tries_again),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);

@@ -323,6 +323,21 @@ static int leave_a_busy_stream_alone(void)
     return 0;
 }
 
+/* Threads of a backend may be inside the driver when the process takes it away. */
+static int exit_among_host_functions(void)
+{
+    gg_device *device;
+    gg_stream *stream;
+    left_gate = gate_new();
+    for (int i = 0; i < 40; i++)
+        if (gg_current_device(&device) || gg_stream_create(device, 0, 0, &stream) ||
+            gg_stream_host_func(stream, gate_wait, left_gate))
+            return i ? 1 : 77;
+    gg_shutdown(0);
+    gate_open(left_gate); /* the work goes on */
+    return 0;
+}
+
 static void *use_and_end(void *argument)
 {
     struct scene *scene = argument;
@@ -360,6 +375,7 @@ static const struct scenario scenarios[] = {
     {"a_shutdown_waits_for_copies_to_the_host", wait_for_results},
     {"a_shutdown_waits_no_longer_than_it_is_told", wait_no_longer_than_told},
     {"a_shutdown_leaves_a_busy_stream_alone", leave_a_busy_stream_alone},
+    {"exit_among_host_functions_is_silent", exit_among_host_functions},
     {"a_thread_may_end_after_using_the_device", end_a_thread},
 };
 #define COUNT (sizeof scenarios / sizeof scenarios[0])

@@ -120,6 +120,23 @@ static void an_impossible_size_is_out_of_memory(void **state)
     }
 }
 
+static void out_of_memory_is_told_although_a_stream_is_held_back(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *released, *memory = untouched;
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, MANY_BYTES, NULL, &released),
+                     GG_OK);
+    assert_int_equal(fill_bytes(released, 1, f->second), GG_OK);
+    finish(f->second);
+    gg_memory_release(released); /* idle, but to give it back may mean to wait for every stream */
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, (size_t)1 << 60, NULL, &memory),
+                     GG_ERR_OUT_OF_MEMORY);
+    assert_true(busy(f->stream));
+    gate_open(gate);
+    finish(f->stream);
+}
+
 static void the_device_works_on_after_out_of_memory(void **state)
 {
     struct fixture *f = *state;
@@ -234,9 +251,22 @@ static void any_thread_may_release_memory(void **state)
 static void stats_need_room(void **state)
 {
     struct fixture *f = *state;
-    struct gg_memory_stats stats = {.struct_size = 8, .blocks = 77};
+    struct gg_memory_stats stats = {.struct_size = sizeof stats - 1, .blocks = 77};
     assert_int_equal(gg_device_memory_stats(f->device, &stats), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("expected at least");
     assert_int_equal(stats.blocks, 77);
+}
+
+static void stats_of_a_newer_caller_say_how_much_was_written(void **state)
+{
+    struct fixture *f = *state;
+    struct {
+        struct gg_memory_stats stats;
+        uint64_t newer;
+    } theirs = {.stats.struct_size = sizeof theirs, .newer = 5};
+    assert_int_equal(gg_device_memory_stats(f->device, &theirs.stats), GG_OK);
+    assert_int_equal(theirs.stats.struct_size, sizeof theirs.stats);
+    assert_int_equal(theirs.newer, 5);
 }
 
 /* ---- memory of others ---- */
@@ -307,6 +337,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_kind_that_cannot_be_allocated_is_refused),
         cmocka_unit_test(twice_the_total_memory_is_out_of_memory_with_the_sizes),
         cmocka_unit_test(an_impossible_size_is_out_of_memory),
+        cmocka_unit_test(out_of_memory_is_told_although_a_stream_is_held_back),
         cmocka_unit_test(the_device_works_on_after_out_of_memory),
         cmocka_unit_test(release_of_null_is_allowed),
         cmocka_unit_test(a_retained_block_stays),
@@ -316,6 +347,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(announced_work_keeps_memory_that_was_released),
         cmocka_unit_test(any_thread_may_release_memory),
         cmocka_unit_test(stats_need_room),
+        cmocka_unit_test(stats_of_a_newer_caller_say_how_much_was_written),
         cmocka_unit_test(wrapped_memory_is_used_like_any_other),
         cmocka_unit_test(the_owner_of_wrapped_memory_is_released_once_and_after_the_work),
         cmocka_unit_test(a_null_pointer_is_not_wrapped),

@@ -64,6 +64,21 @@ static void owners_are_kept_until_a_queued_copy_has_run(void **state)
     assert_released(released, 1);
 }
 
+static void a_drain_keeps_owners_of_copies_that_have_not_run(void **state)
+{
+    struct fixture *f = *state;
+    atomic_int released[2] = {0};
+    gg_memory *pinned = new_pinned(f, 4096, 3), *memory = new_memory(f, 4096);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(
+        copy_owned(at(memory, 0), at(pinned, 0), 4096, f->stream, GG_COPY_ASYNC, released), GG_OK);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_released(released, 0);
+    gate_open(gate);
+    finish(f->stream);
+    assert_released(released, 1);
+}
+
 static void owners_are_released_when_the_copy_fails_too(void **state)
 {
     struct fixture *f = *state;
@@ -201,6 +216,7 @@ int main(int argc, char **argv)
     struct CMUnitTest tests[] = {
         cmocka_unit_test(owners_are_released_once_when_the_copy_is_done),
         cmocka_unit_test(owners_are_kept_until_a_queued_copy_has_run),
+        cmocka_unit_test(a_drain_keeps_owners_of_copies_that_have_not_run),
         cmocka_unit_test(owners_are_released_when_the_copy_fails_too),
         cmocka_unit_test(owners_are_released_when_there_is_nothing_to_copy),
         cmocka_unit_test(both_memories_are_kept_until_the_copy_has_run),

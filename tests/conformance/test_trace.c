@@ -2,6 +2,7 @@
 #include "conformance.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #define ROOM 256u
@@ -162,10 +163,123 @@ static void a_tracer_that_is_too_small_is_refused(void **state)
     struct fixture *f = *state;
     struct seen seen = {0};
     struct gg_tracer tracer = tracer_for(&seen);
-    tracer.struct_size = 4;
+    tracer.struct_size = sizeof tracer - 1;
     assert_int_equal(gg_set_tracer(&tracer), GG_ERR_INVALID_ARGUMENT);
     finish(f->stream);
     assert_int_equal(atomic_load(&seen.count), 0);
+}
+
+static void a_tracer_of_a_newer_caller_is_taken(void **state)
+{
+    struct fixture *f = *state;
+    struct seen seen = {0};
+    struct {
+        struct gg_tracer tracer;
+        void *newer;
+    } theirs = {.tracer = tracer_for(&seen)};
+    theirs.tracer.struct_size = sizeof theirs;
+    assert_int_equal(gg_set_tracer(&theirs.tracer), GG_OK);
+    finish(f->stream);
+    assert_int_equal(gg_set_tracer(NULL), GG_OK);
+    assert_true(atomic_load(&seen.count) > 0);
+}
+
+/* ---- the log at level trace: a process of its own, as the variable is read once ---- */
+
+/* Counted as the log writes them, one call per operation. */
+static void count_after(void *user, const struct gg_trace *trace)
+{
+    atomic_uint *counts = user;
+    atomic_fetch_add(&counts[trace->op], 1);
+}
+
+static int use_a_little(gg_device **device)
+{
+    gg_memory *memory = NULL;
+    gg_stream *stream = NULL;
+    if (gg_device_get(NULL, 0, device) || gg_stream_create(*device, 0, 0, &stream) ||
+        gg_memory_alloc(*device, GG_MEMORY_DEVICE, 4096, NULL, &memory) ||
+        fill_bytes(memory, 1, stream) || gg_stream_wait(stream, GG_FOREVER))
+        return 1;
+    printf("stream=%p\n", (void *)stream);
+    fflush(stdout);
+    gg_memory_release(memory);
+    gg_stream_release(stream);
+    return 0;
+}
+
+static int log_a_little(void)
+{
+    gg_device *device = NULL;
+    gg_memory *memory = NULL;
+    if (use_a_little(&device))
+        return 1;
+    return gg_memory_alloc(device, GG_MEMORY_DEVICE, (size_t)1 << 60, NULL, &memory) ? 0 : 1;
+}
+
+static int log_beside_a_tracer(void)
+{
+    static atomic_uint counts[GG_OP_COUNT];
+    static const struct gg_tracer tracer = {
+        .struct_size = sizeof tracer, .user = counts, .post = count_after};
+    gg_device *device = NULL;
+    if (gg_set_tracer(&tracer) || use_a_little(&device) || gg_set_tracer(NULL) ||
+        use_a_little(&device))
+        return 1;
+    printf("%u fills seen\n", atomic_load(&counts[GG_OP_fill]));
+    return 0;
+}
+
+static const struct scenario scenarios[] = {
+    {"log_a_little", log_a_little},
+    {"log_beside_a_tracer", log_beside_a_tracer},
+};
+
+static char output[1 << 16];
+
+static void log_of(const char *scenario, const char *level)
+{
+    assert_int_equal(start_scenario(scenario, "GPUGLUE_LOG", level, output, sizeof output), 0);
+}
+
+static unsigned lines_with(const char *part)
+{
+    unsigned count = 0;
+    for (const char *at = strstr(output, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+static void the_log_at_level_trace_has_a_line_for_each_operation(void **state)
+{
+    char line[128];
+    const char *stream;
+    (void)state;
+    log_of("log_a_little", "trace");
+    stream = strstr(output, "\nstream=0x"); /* as the scenario printed it */
+    assert_non_null(stream++);
+    snprintf(line, sizeof line, "gpuglue: trace: fill %s:0 %.*s bytes=4096 OK\n", backend_name(),
+             (int)strcspn(stream, "\n"), stream);
+    assert_int_equal(lines_with(line), 1);
+    snprintf(line, sizeof line,
+             "gpuglue: trace: mem_alloc %s:0 stream=0x0 bytes=%zu ERR_OUT_OF_MEMORY\n",
+             backend_name(), (size_t)1 << 60);
+    assert_int_equal(lines_with(line), 1);
+}
+
+static void below_level_trace_no_operation_is_logged(void **state)
+{
+    (void)state;
+    log_of("log_a_little", "debug");
+    assert_int_equal(lines_with("trace: "), 0);
+}
+
+static void the_log_and_a_tracer_see_the_same_operations(void **state)
+{
+    (void)state;
+    log_of("log_beside_a_tracer", "trace");
+    assert_int_equal(lines_with("trace: fill "), 2);
+    assert_int_equal(lines_with("1 fills seen"), 1);
 }
 
 int main(int argc, char **argv)
@@ -177,6 +291,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(either_callback_may_be_left_out),
         cmocka_unit_test(a_removed_tracer_sees_nothing),
         cmocka_unit_test(a_tracer_that_is_too_small_is_refused),
+        cmocka_unit_test(a_tracer_of_a_newer_caller_is_taken),
+        cmocka_unit_test(the_log_at_level_trace_has_a_line_for_each_operation),
+        cmocka_unit_test(below_level_trace_no_operation_is_logged),
+        cmocka_unit_test(the_log_and_a_tracer_see_the_same_operations),
     };
+    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
+    if (scenario >= 0)
+        return scenario;
     return run_suite(argc, argv, "trace", tests, sizeof tests / sizeof tests[0]);
 }

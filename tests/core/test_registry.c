@@ -50,6 +50,25 @@ static void a_plugin_may_be_registered_after_a_look(void **state)
     in_child(registered_late);
 }
 
+static void refused(void)
+{
+    CHECK(gg_refuse_plugin(NULL, "why") == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_refuse_plugin("broken", NULL) == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_refuse_plugin("broken", "100% of its package is gone") == GG_OK);
+    CHECK(gg_refuse_plugin("no name!", "misnamed") == GG_OK);
+    CHECK(gg_refuse_plugin("host", "shadows nothing") == GG_OK);
+    const struct gg_report *broken = report_of(GG_PASSIVE, "broken");
+    CHECK(broken->status == GG_PROBE_PLUGIN_LOAD_FAILED);
+    CHECK(strcmp(broken->reason, "100% of its package is gone") == 0);
+    CHECK(strcmp(report_of(GG_PASSIVE, "no name!")->reason, "misnamed") == 0);
+    CHECK(report_of(GG_ACTIVE, "host")->status == GG_PROBE_AVAILABLE);
+}
+static void a_refused_plugin_is_reported_under_its_name(void **state)
+{
+    (void)state;
+    in_child(refused);
+}
+
 static char log_lines[8192];
 static void keep_line(int32_t level, const char *line, void *user)
 {
@@ -226,6 +245,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registering_takes_absolute_paths_of_plugins_only),
         cmocka_unit_test(a_plugin_may_be_registered_after_a_look),
+        cmocka_unit_test(a_refused_plugin_is_reported_under_its_name),
         cmocka_unit_test(the_first_found_wins_and_the_log_names_both),
         cmocka_unit_test(the_same_file_twice_is_no_duplicate),
         cmocka_unit_test(an_entry_may_be_a_file),

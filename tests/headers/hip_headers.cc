@@ -21,8 +21,10 @@ C_FUNCTION(hipGetDeviceProperties, hipDeviceProp_t *, int);
 #define hipMallocAsync c_hipMallocAsync
 
 // Later headers map the plain name to the newer struct, and declare what 5.2 lacks.
-#if HIP_VERSION_MAJOR < 6
+#if HIP_VERSION_MAJOR < 5 || (HIP_VERSION_MAJOR == 5 && HIP_VERSION_MINOR < 7)
 extern const not_yet hipDrvGetErrorName, hipDrvGetErrorString;
+#endif
+#if HIP_VERSION_MAJOR < 6
 extern const not_yet hipGetDevicePropertiesR0600;
 #define hipGetDeviceProperties c_hipGetDeviceProperties
 #endif

@@ -117,6 +117,12 @@ def simulated(run):
         pytest.skip(str(error))
 
 
+def nodes(what):
+    """The environment in which /dev is so: path=absent, path=there, path=refused:GROUP, separated by commas."""
+    preload = [os.environ.get("LD_PRELOAD", ""), str(built("GPUGLUE_TEST_NODES_LIBRARY", "libnodes.so"))]
+    return {"LD_PRELOAD": " ".join(filter(None, preload)), "GPUGLUE_TEST_NODES": what}
+
+
 class Gate:
     """Holds streams back until open() is called: what is queued behind it does not begin before."""
 

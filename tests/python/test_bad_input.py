@@ -1,5 +1,7 @@
 """Bad input: each message says what was given, what was expected and what to do."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,7 @@ def test_orders_are_letters(device, order):
 
 @pytest.mark.parametrize("allocate", [gg.alloc, gg.alloc_pinned])
 def test_sizes_are_not_negative_and_whole(device, allocate):
-    with pytest.raises(ValueError, match="nbytes must be 0 or more, got -1"):
+    with pytest.raises(ValueError, match="nbytes must be from 0 to 9223372036854775807, got -1"):
         allocate(-1, device)
     with pytest.raises(TypeError, match="nbytes must be an int, got 1.5"):
         allocate(1.5, device)
@@ -81,9 +83,14 @@ def test_out_of_memory_is_a_memory_error_with_sizes(device, make):
     assert gg.zeros(10, device=device).get().sum() == 0  # all goes on
 
 
-def test_sizes_beyond_64_bits_are_out_of_memory_too(device):
-    with pytest.raises(MemoryError):
-        gg.alloc(10**30, device)
+@pytest.mark.parametrize("allocate", [gg.alloc, gg.alloc_pinned])
+def test_sizes_beyond_64_bits_are_out_of_memory_with_the_size_that_was_given(device, allocate):
+    with pytest.raises(gg.OutOfMemoryError, match=f"nbytes is {10**30}: more than any address can reach"):
+        allocate(10**30, device)
+    with pytest.raises(gg.OutOfMemoryError, match="nbytes is an int of 16610 bits: more than"):
+        allocate(10**5000, device)
+    with pytest.raises(gg.InvalidArgumentError, match=f"from 0 to {2**63 - 1}, got {-(10**30)}"):
+        allocate(-(10**30), device)
 
 
 @pytest.mark.parametrize("call", ["empty", "to_gpu", "alloc", "copy", "fill", "full", "arange"])
@@ -159,3 +166,30 @@ def test_failed_calls_leave_the_destination_alone(device):
     with pytest.raises(TypeError):
         made.set(np.zeros(3, "f4"))
     assert (out == 7).all() and (made.get() == 7).all()
+
+
+class OfAnotherVersion:
+    def __init__(self, version):
+        self.__cuda_stream__ = (version, 1)
+
+
+INTEGERS = {
+    "priority": (lambda device, n: gg.Stream(device, priority=n), "-2147483648 to 2147483647"),
+    "shape": (lambda device, n: gg.empty((1, n), device=device), "shape"),
+    "ordinal": (lambda device, n: gg.Device(n), "ordinal must be from 0 to 2147483647"),
+    "handle": (lambda device, n: gg.Stream.borrow(n, device), "between 0 and 2\\*\\*64 - 1"),
+    "version": (lambda device, n: gg.Stream.borrow(OfAnotherVersion(n), device), "version"),
+    "byte": (lambda device, n: gg.fill(gg.alloc(4, device), n), "from 0 to 255"),
+}
+ENORMOUS = {"2**70": 2**70, "-2**70": -(2**70), "10**5000": 10**5000}
+SHOWN = {"10**5000": "16610 bits|too long to show"}  # Python refuses to write so many digits
+
+
+@pytest.mark.parametrize("number", ENORMOUS)
+@pytest.mark.parametrize("argument", INTEGERS)
+def test_integers_beyond_every_range_are_refused_with_what_was_expected(device, argument, number):
+    use, expected = INTEGERS[argument]
+    value = ENORMOUS[number]
+    with pytest.raises(gg.InvalidArgumentError, match=expected) as caught:
+        use(device, value)
+    assert re.search(SHOWN.get(number) or str(value), str(caught.value))

@@ -89,6 +89,7 @@ BUFFER_USES = {
     "nbytes": lambda b: b.nbytes,
     "device": lambda b: b.device,
     "kind": lambda b: b.kind,
+    "stream": lambda b: b.stream,
     "ctypes": lambda b: ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda p: None)(b),
     "with": lambda b: b.__enter__(),
     "record_use": lambda b: b.record_use(gg.current_stream(0)),

@@ -1,10 +1,12 @@
 """NVIDIA's driver on its bad days: each of them is told with what was found, what was expected and what to do."""
 
+import json
+import os
 import pathlib
 import shutil
 
 import pytest
-from conftest import BUILT, run_python, succeeds
+from conftest import BUILT, nodes, run_python, succeeds
 
 ASK = (
     "import gpuglue as gg\n"
@@ -24,7 +26,22 @@ def told(library, **environment):
     )
 
 
+def record(library, level="active", **environment):
+    """All that the probe says of the driver."""
+    code = (
+        "import json, gpuglue as gg\n"
+        f"(r,) = (r for r in gg.backends({level!r}) if r.name == 'cuda')\n"
+        "print(json.dumps({name: getattr(r, name) for name in type(r).__match_args__}))"
+    )
+    environment = {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_DEVICE": None, "GPUGLUE_CUDA_LIBRARY": library, **environment}
+    return json.loads(succeeds(run_python(code, **environment)))
+
+
 ANSWERS = {
+    2: ("init-failed", "out of memory while it started", "see which processes fill"),
+    3: ("forked", "before this process was forked", "'spawn'"),
+    304: ("init-failed", "operating system refused", "`dmesg`"),
+    101: ("no-device", "sees no device that it can use", "nvidia-smi -L"),
     34: ("driver-stub", "stub", "take the folder `stubs` out of LD_LIBRARY_PATH"),
     100: ("no-device", "sees no device", "nvidia-smi -L"),
     999: ("init-failed", "nvidia_uvm", "modprobe nvidia_uvm"),
@@ -45,6 +62,52 @@ def test_what_the_driver_answers_is_told_with_its_number_and_a_way_out(sim_libra
 def test_a_code_that_nobody_knows_is_told_with_its_number(sim_library):
     message = told(sim_library, GPUGLUE_SIM_FAIL="cuInit:1+=987")
     assert message.startswith("init-failed") and "987" in message
+
+
+def test_a_driver_with_devices_is_available(sim_library):
+    found = record(sim_library)
+    assert (found["status"], found["reason"], found["devices"], found["version"]) == ("available", "", 2, "13.0")
+    assert found["library"] == sim_library
+
+
+def test_an_excluded_driver_is_disabled(sim_library):
+    found = record(sim_library, GPUGLUE_BACKEND="^cuda")
+    assert found["status"] == "disabled" and "excluded by GPUGLUE_BACKEND=^cuda" in found["reason"]
+
+
+def test_a_passive_probe_names_the_driver_and_calls_nothing(sim_library, tmp_path):
+    report = tmp_path / "report"
+    found = record(sim_library, "passive", GPUGLUE_SIM_REPORT=str(report))
+    assert (found["status"], found["library"]) == ("not-probed", sim_library)
+    assert "has not been initialised" in found["reason"] and json.loads(report.read_text())["calls"] == {}
+
+
+@pytest.mark.parametrize("code", (100, 999))
+@pytest.mark.parametrize("node", ("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"))
+def test_a_node_that_may_not_be_used_is_the_answer_to_no_device_and_to_a_failed_start(sim_library, node, code):
+    found = record(sim_library, GPUGLUE_SIM_FAIL=f"cuInit:1+={code}", **nodes(f"{node}=refused:61234"))
+    assert found["status"] == "permission-denied" and f"the driver answered {code}" in found["reason"]
+    assert f"{node} exists and may not be read and written" in found["reason"] and f"`ls -l {node}`" in found["reason"]
+    assert record(sim_library, **nodes(f"{node}=refused:61234"))["status"] == "available"  # what works is not doubted
+
+
+def test_a_child_that_was_forked_after_the_first_use_is_told_so(sim_library):
+    code = (
+        "import os, warnings, gpuglue as gg\nwarnings.simplefilter('ignore')  # newer Pythons warn of every fork\ngg.Device('cuda:0').synchronize()\n"
+        "if not os.fork():\n"
+        "    print(*(r.status + ' ' + r.reason for r in gg.backends('active') if r.name == 'cuda'), flush=True); os._exit(0)\n"
+        "os.wait()"
+    )
+    message = succeeds(run_python(code, GPUGLUE_BACKEND="cuda", GPUGLUE_DEVICE=None, GPUGLUE_CUDA_LIBRARY=sim_library))
+    assert message.startswith("forked it was initialised before this process was forked") and '"spawn"' in message
+
+
+def test_a_search_that_finds_no_driver_says_what_to_install():
+    found = record(None, CONDA_PREFIX=None)
+    if found["status"] != "library-not-found":
+        pytest.skip(f"this machine has {found['library']}")
+    assert "libcuda.so.1 was not found" in found["reason"] and "set GPUGLUE_CUDA_LIBRARY" in found["reason"]
+    assert "libcuda.so.1" in [os.path.basename(path) for path, _ in found["tried"]]
 
 
 @pytest.mark.parametrize("mask", ["", "-1", "NoDevFiles"])
@@ -107,11 +170,14 @@ def test_the_exception_lists_every_file_that_was_tried(tmp_path):
     assert str(missing) in message and "No such file" in message
 
 
-@pytest.mark.parametrize("variable, status", [("GPUGLUE_SIM_HANG", "timed-out"), ("GPUGLUE_SIM_CRASH", "crashed")])
-def test_the_table_of_an_isolated_probe_survives_any_driver(sim_library, variable, status):
+ANY_DRIVER = [("GPUGLUE_SIM_HANG", "timed-out", "10"), ("GPUGLUE_SIM_CRASH", "crashed", "60")]
+
+
+@pytest.mark.parametrize("variable, status, seconds", ANY_DRIVER)
+def test_the_table_of_an_isolated_probe_survives_any_driver(sim_library, variable, status, seconds):
     result = run_python(
         None,
-        arguments=("-m", "gpuglue", "--probe", "isolated", "--timeout", "3"),
+        arguments=("-m", "gpuglue", "--probe", "isolated", "--timeout", seconds),
         GPUGLUE_BACKEND="auto",
         GPUGLUE_CUDA_LIBRARY=sim_library,
         **{variable: "cuInit"},

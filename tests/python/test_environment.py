@@ -146,7 +146,7 @@ def test_the_first_rank_that_is_set_chooses_the_device(backend, no_ranks, positi
     assert gg.Device.for_local_rank(backend) is devices[3 % len(devices)]
 
 
-@pytest.mark.parametrize("text", ["-1", "1.5", "0x1", "two"])
+@pytest.mark.parametrize("text", ["-1", "1.5", "0x1", "two", "9999999999", "9" * 30])
 def test_a_rank_that_is_no_number_is_told_with_its_variable(backend, no_ranks, text):
     no_ranks.setenv("SLURM_LOCALID", text)
     with pytest.raises(gg.InvalidArgumentError, match=f"SLURM_LOCALID is '{text}'"):

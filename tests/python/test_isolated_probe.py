@@ -58,3 +58,10 @@ def test_the_current_directory_is_not_searched_for_modules(tmp_path):
     code = f"import os; os.chdir({str(tmp_path)!r})\n" + PRINT.format(60.0)
     assert "from the current directory" not in succeeds(run_python(code))
     assert os.getcwd() != str(tmp_path)
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), 10**30, 86401])
+def test_a_time_limit_that_is_none_is_refused_with_the_limits(timeout):
+    with pytest.raises(gg.InvalidArgumentError, match="more than 0 and at most 86400") as caught:
+        gg.backends("isolated", timeout=timeout)
+    assert repr(timeout) in str(caught.value)

@@ -4,7 +4,7 @@ simulated driver is loaded in place of a loader, so none needs to be installed."
 import json
 
 import pytest
-from conftest import SIMULATED, built, run_python, succeeds
+from conftest import SIMULATED, built, nodes, run_python, succeeds
 
 ASK = (
     "import gpuglue as gg\n"
@@ -21,8 +21,9 @@ def sim(tmp_path):
         pytest.skip(str(error))
 
     def run(code, driver="new", **environment):
-        environment = {"GPUGLUE_ZE_LIBRARY": libraries[f"ze-sim-{driver}"], "GPUGLUE_SIM_DEVICES": None, **environment}
-        return succeeds(run_python(code, GPUGLUE_BACKEND="ze", GPUGLUE_DEVICE=None, ZE_ENABLE_ALT_DRIVERS=None, **environment))
+        clean = dict.fromkeys(("GPUGLUE_SIM_DEVICES", "GPUGLUE_DEVICE", "ZE_ENABLE_ALT_DRIVERS", "ZE_AFFINITY_MASK"))
+        library = {"GPUGLUE_BACKEND": "ze", "GPUGLUE_ZE_LIBRARY": libraries[f"ze-sim-{driver}"]}
+        return succeeds(run_python(code, **{**clean, **library, **environment}))
 
     return run
 
@@ -35,14 +36,61 @@ def calls(report):
     return json.loads(report.read_text())["calls"]
 
 
-# ---- why there is no device --------------------------------------------------------------------------------
+# ---- every answer of a probe --------------------------------------------------------------------------------
+
+NONE = "/dev/dri/renderD128=absent"
+ONE = "/dev/dri/renderD128=there"
+REFUSED = "/dev/dri/renderD128=there,/dev/dri/renderD129=refused:61234"
 
 
-def test_a_driver_without_devices_is_no_device_and_the_mask_is_named(sim):
-    status, reason, notes = ask(sim, ZE_AFFINITY_MASK="7")
-    assert status in ("no-device", "permission-denied") and "0x78000001" in reason
-    assert status == "permission-denied" or 'ZE_AFFINITY_MASK is set to "7"' in reason
-    assert "ZE_AFFINITY_MASK" in notes
+@pytest.mark.parametrize("driver, api", (("old", "1.3"), ("new", "1.17")))
+def test_a_driver_with_devices_is_available(sim, driver, api):
+    status, reason, notes = ask(sim, driver=driver)
+    assert (status, reason) == ("available", "") and f"driver of API {api}" in notes
+
+
+def test_an_excluded_driver_is_disabled(sim):
+    code = "import gpuglue as gg; print(*(b.status + ' ' + b.reason for b in gg.backends('active') if b.name == 'ze'))"
+    assert sim(code, GPUGLUE_BACKEND="^ze") == "disabled excluded by GPUGLUE_BACKEND=^ze"
+
+
+def test_a_loader_that_does_not_exist_is_told_by_its_path(sim, tmp_path):
+    status, reason, _ = ask(sim, GPUGLUE_ZE_LIBRARY=str(tmp_path / "libze_loader.so.1"))
+    assert status == "library-not-found" and f"GPUGLUE_ZE_LIBRARY={tmp_path}" in reason
+
+
+def test_a_search_that_finds_no_loader_names_it(sim):
+    status, reason, _ = ask(sim, GPUGLUE_ZE_LIBRARY=None, CONDA_PREFIX=None)
+    if status != "library-not-found":
+        pytest.skip("this machine has a Level Zero loader")
+    assert "libze_loader.so.1 was not found" in reason and "set GPUGLUE_ZE_LIBRARY" in reason
+
+
+def test_a_text_file_in_the_loaders_place_is_told(sim, tmp_path):
+    library = tmp_path / "libze_loader.so.1"
+    library.write_text("no library")
+    status, reason, _ = ask(sim, GPUGLUE_ZE_LIBRARY=str(library))
+    assert status == "library-load-failed" and f"{library} is not a library (a text file" in reason
+
+
+@pytest.mark.parametrize("where, words", ((NONE, "there is no /dev/dri/renderD*"), (ONE, "no Level Zero driver sees a GPU")))
+def test_without_a_device_the_answer_tells_whether_there_is_a_node(sim, where, words):
+    status, reason, notes = ask(sim, ZE_AFFINITY_MASK="7", **nodes(where))
+    assert status == "no-device" and reason.startswith(words) and "0x78000001" in reason
+    assert reason.endswith('; ZE_AFFINITY_MASK is set to "7"') and "ZE_AFFINITY_MASK" in notes
+
+
+@pytest.mark.parametrize("variable, value", (("ZE_AFFINITY_MASK", "7"), ("GPUGLUE_SIM_ZE_TYPE", "5")))
+def test_a_node_that_may_not_be_used_is_told_with_its_group(sim, variable, value):
+    status, reason, _ = ask(sim, **nodes(REFUSED), **{variable: value})
+    assert status == "permission-denied" and reason.startswith("/dev/dri/renderD129 exists and may not be read and written")
+    assert "membership of group 61234" in reason
+    assert ask(sim, **nodes(REFUSED))[0] == "available"  # what works is not doubted
+
+
+def test_devices_that_are_no_gpus_do_not_count(sim):
+    status, reason, _ = ask(sim, GPUGLUE_SIM_ZE_TYPE="5", **nodes(ONE))
+    assert status == "no-device" and "its drivers counted 0" in reason
 
 
 def test_a_driver_that_is_too_old_is_named_with_its_version(sim):
@@ -50,15 +98,45 @@ def test_a_driver_that_is_too_old_is_named_with_its_version(sim):
     assert (status, "API is 1.1 and 1.2 is the oldest" in reason) == ("version-unsupported", True)
 
 
-def test_devices_that_are_no_gpus_do_not_count(sim):
-    status, reason, _ = ask(sim, GPUGLUE_SIM_ZE_TYPE="5")
-    assert status in ("no-device", "permission-denied")
+def test_a_child_that_was_forked_after_the_first_use_is_told_so(sim):
+    code = (
+        "import os, warnings, gpuglue as gg\nwarnings.simplefilter('ignore')  # newer Pythons warn of every fork\ngg.Device('ze:0').synchronize()\n"
+        "if not os.fork():\n"
+        "    print(*(b.status + ' ' + b.reason for b in gg.backends('active') if b.name == 'ze'), flush=True); os._exit(0)\n"
+        "os.wait()"
+    )
+    message = sim(code)
+    assert message.startswith("forked it was initialised before this process was forked") and '"spawn"' in message
 
 
-@pytest.mark.parametrize("code, status", ((0x70020000, "init-failed"), (0x7FFFFFFE, "init-failed"), (0x70010000, "permission-denied")))
-def test_a_driver_that_cannot_start_gives_its_code(sim, code, status):
+@pytest.mark.parametrize("fault, words", (("HANG", "timed-out|no answer within 3 s"), ("CRASH", "crashed|")))
+def test_a_driver_that_hangs_or_crashes_is_a_line_of_the_isolated_answer(sim, fault, words):
+    seconds = 3.0 if fault == "HANG" else 60.0
+    code = f"import gpuglue as gg; print(*(b.status + '|' + b.reason for b in gg.backends('isolated', timeout={seconds}) if b.name == 'ze'))"
+    message = sim(code, **{f"GPUGLUE_SIM_{fault}": "zeInitDrivers"})
+    assert message.startswith(words) and (fault == "HANG" or "SIGABRT" in message)
+
+
+def test_a_passive_probe_names_the_loader_and_calls_nothing(sim, tmp_path):
+    report = tmp_path / "report.json"
+    code = "import gpuglue as gg; print(*(b.status + '|' + b.reason for b in gg.backends('passive') if b.name == 'ze'))"
+    message = sim(code, GPUGLUE_SIM_REPORT=str(report))
+    assert message.startswith("not-probed|") and "has not been initialised" in message and calls(report) == {}
+
+
+STARTS = {
+    0x70020000: ("init-failed", "a library that the driver needs is missing"),
+    0x70010000: ("permission-denied", "`ls -l /dev/dri`"),
+    0x7FFFFFFE: ("init-failed", "ZE_RESULT_ERROR_UNKNOWN"),
+    0x7FFFFFF0: ("init-failed", "a code that is not known here"),
+}
+
+
+@pytest.mark.parametrize("code", STARTS, ids=hex)
+def test_a_driver_that_cannot_start_gives_its_code(sim, code):
     found, reason, _ = ask(sim, GPUGLUE_SIM_FAIL=f"zeInitDrivers:1={code}")
-    assert found == status and f"{code:#x}" in reason
+    status, words = STARTS[code]
+    assert found == status and f"{code:#x}" in reason and words in reason
 
 
 def test_a_library_without_the_functions_is_named(sim):
@@ -91,6 +169,21 @@ def test_a_new_driver_is_started_the_new_way(sim, tmp_path):
     report = tmp_path / "report.json"
     assert ask(sim, GPUGLUE_SIM_REPORT=str(report))[0] == "available"
     assert "zeInit" not in calls(report)
+
+
+@pytest.mark.parametrize("code", (0x78000001, 0x78000002, 0x78000003), ids=hex)
+@pytest.mark.parametrize("call", ("zeCommandListHostSynchronize", "zeDeviceSynchronize", "zeCommandListAppendHostFunction"))
+def test_what_the_driver_lacks_is_done_another_way_whatever_the_loader_calls_it(sim, tmp_path, call, code):
+    """An intercepting loader 1.32 says of a call that the driver lacks that nothing is initialised."""
+    report = tmp_path / "report.json"
+    text = (
+        "import gpuglue as gg, numpy as np\nfrom conftest import Gate, gate_library\n"
+        "s = gg.Stream(); gate = Gate(gate_library()).hold(s); assert not s.done\n"
+        "gate.open(); s.synchronize(); assert s.done and gate.reached\n"
+        "a = np.arange(9.0); assert (gg.to_gpu(a, stream=s).get() == a).all(); gg.synchronize(); print('ok')"
+    )
+    assert sim(text, GPUGLUE_SIM_FAIL=f"{call}:1+={code}", GPUGLUE_SIM_REPORT=str(report)) == "ok"
+    assert calls(report)[call] > 0
 
 
 # ---- devices and memory --------------------------------------------------------------------------------------

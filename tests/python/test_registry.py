@@ -1,6 +1,7 @@
 """Which backends there are, the default, and what is said about those that are missing."""
 
 import os
+import re
 
 import pytest
 from conftest import NO_GPU, run_python, succeeds
@@ -27,14 +28,15 @@ def test_an_unknown_probe_level_is_refused_with_the_ones_there_are():
 
 
 def test_available_backends_begin_with_the_chosen_one(backend):
-    assert gg.available_backends() == [backend]  # GPUGLUE_BACKEND excludes all others
-    assert gg.default_backend() == backend
+    code = "import gpuglue as gg; print(*gg.available_backends(), gg.default_backend())"
+    assert succeeds(run_python(code)) == f"{backend} {backend}"  # GPUGLUE_BACKEND excludes all others
 
 
 def test_devices_are_sorted_by_ordinal_and_the_same_objects_every_time(backend):
     devices = gg.devices(backend)
     assert [device.ordinal for device in devices] == list(range(len(devices)))
-    assert gg.devices() == devices and all(map(lambda a, b: a is b, gg.devices(), devices))
+    ours = [device for device in gg.devices() if device.backend == backend]  # others may be open as well
+    assert ours == devices and all(map(lambda a, b: a is b, ours, devices))
 
 
 def test_devices_of_an_unknown_backend_name_those_there_are():
@@ -77,6 +79,19 @@ def test_host_by_name_gives_no_warning():
     assert succeeds(run_python(code, GPUGLUE_BACKEND="host", GPUGLUE_DEVICE=None, arguments=("-W", "error"))) == "host"
 
 
+def test_host_is_available_at_every_level_disabled_if_excluded_and_forked_in_a_child():
+    code = (
+        "import os, warnings, gpuglue as gg\nwarnings.simplefilter('ignore')  # newer Pythons warn of every fork\n"
+        "def host(*level, **options): return [r.status for r in gg.backends(*level, **options) if r.name == 'host']\n"
+        "print(*host('passive'), *host('isolated', timeout=60.0), *host('active'), flush=True)\n"
+        "if host('passive') == ['available']: gg.zeros(1)\n"
+        "if not os.fork(): print(*host('active'), flush=True); os._exit(0)\n"
+        "os.wait()"
+    )
+    assert succeeds(run_python(code, GPUGLUE_BACKEND="host", GPUGLUE_DEVICE=None)).split() == ["available"] * 3 + ["forked"]
+    assert succeeds(run_python(code, GPUGLUE_BACKEND="^host", GPUGLUE_DEVICE=None)).split() == ["disabled"] * 4
+
+
 def test_use_backend_beats_the_variable():
     code = "import gpuglue as gg; gg.use_backend('host'); print(gg.default_backend(), gg.current_device().backend)"
     assert succeeds(run_python(code, GPUGLUE_BACKEND="nvidia", GPUGLUE_DEVICE=None)) == "host host"
@@ -104,14 +119,68 @@ def test_a_plugin_of_another_package_is_found_by_its_entry_point(tmp_path):
     assert result.stdout.strip() == "['plugin-load-failed']" and "is not a library" in result.stderr
 
 
-def test_an_entry_point_that_fails_is_a_warning(tmp_path):
-    info = tmp_path / "other-1.0.dist-info"
+def announce(folder, value, name="other"):
+    """A package's metadata with one entry point, and code that looks for it and prints what was found."""
+    info = folder / "other-1.0.dist-info"
     info.mkdir()
+    os.chmod(folder, 0o755)
     (info / "METADATA").write_text("Name: other\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[gpuglue.backends]\nother = no_such_module:path\n")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import gpuglue as gg; print(len(gg.backends()) > 0)"
-    result = run_python(code)
-    assert result.stdout.strip() == "True" and "no_such_module" in result.stderr
+    (info / "entry_points.txt").write_text(f"[gpuglue.backends]\n{name} = {value}\n")
+    return (
+        f"import sys; sys.path.insert(0, {str(folder)!r}); import gpuglue as gg\n"
+        f"found = [i for i in gg.backends() if i.name == {name!r}]; print(*(i.status + ' ' + i.reason for i in found))"
+    )
+
+
+BROKEN = {
+    "no_such_module:path": "ModuleNotFoundError",
+    "other:path": "SystemExit: 3",
+    "other:relative": "is not the absolute path of a plugin",
+    "other:nothing": "TypeError",
+    "other:missing": "AttributeError",
+    "no_such_package": "there is no package 'no_such_package'",
+    "empty": "there is no .*/empty/gpuglue_other.so",
+}
+
+
+@pytest.mark.parametrize("value", BROKEN)
+@pytest.mark.parametrize("name", ["other", "Not a name"])
+def test_an_entry_point_that_fails_becomes_the_reason(tmp_path, value, name):
+    code = announce(tmp_path, value, name)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.py").write_text(
+        "def path(): raise SystemExit(3)\ndef relative(): return 'x/gpuglue_other.so'\ndef nothing(): return None\n"
+    )
+    result = run_python(code, arguments=["-W", "error"])
+    assert result.returncode == 0, result.stderr
+    wanted = BROKEN[value].replace("gpuglue_other", f"gpuglue_{name}")
+    start = f"plugin-load-failed entry point '{name}' = '{value}' of gpuglue.backends"
+    assert re.fullmatch(f"{start}.*{wanted}.*\n", result.stdout)
+
+
+def test_a_broken_entry_point_is_the_reason_of_a_selection_too(tmp_path):
+    code = announce(tmp_path, "no_such_module:path")
+    code += "\ntry: gg.Device()\nexcept gg.BackendUnavailableError as e: print(e)"
+    result = run_python(code, GPUGLUE_BACKEND="other")
+    assert result.returncode == 0 and "no_such_module" in result.stdout.splitlines()[1]
+
+
+def test_an_entry_point_that_names_a_package_imports_nothing(tmp_path):
+    code = announce(tmp_path, "quiet") + "; print(sorted({'quiet', 'numpy', 'importlib.metadata'} & {*sys.modules}))"
+    (tmp_path / "quiet").mkdir(mode=0o755)
+    (tmp_path / "quiet" / "__init__.py").write_text("raise RuntimeError('imported')")
+    (tmp_path / "quiet" / "gpuglue_other.so").write_text("no library")
+    lines = run_python(code).stdout.splitlines()
+    assert lines[0].startswith("plugin-load-failed") and "is not a library" in lines[0]
+    assert lines[1] == "['importlib.metadata']"
+
+
+def test_importing_gpuglue_looks_at_no_entry_point(tmp_path):
+    announce(tmp_path, "other:path")
+    (tmp_path / "other.py").write_text("raise RuntimeError('imported')")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import gpuglue\n"
+    code += "print('other' in sys.modules, 'importlib.metadata' in sys.modules)"
+    assert succeeds(run_python(code)) == "False False"
 
 
 def test_folders_of_the_vendors_wheels_are_searched_without_importing_them(tmp_path):

@@ -158,9 +158,9 @@ def foreign_streams(handle, ordinal):
         "protocol": Protocol(),
         "protocol as attribute": types.SimpleNamespace(__cuda_stream__=(0, handle)),
         "torch": types.SimpleNamespace(cuda_stream=handle, device=place),
-        "cupy": types.SimpleNamespace(ptr=handle, device_id=ordinal),
-        "cupy without device": types.SimpleNamespace(ptr=handle, device_id=-1),
-        "numba": types.SimpleNamespace(handle=ctypes.c_void_p(handle)),
+        "cupy": types.SimpleNamespace(ptr=handle, device_id=ordinal, wait_event=print),
+        "cupy without device": types.SimpleNamespace(ptr=handle, device_id=-1, wait_event=print),
+        "numba": types.SimpleNamespace(handle=ctypes.c_void_p(handle), auto_synchronize=print),
     }
 
 
@@ -210,6 +210,22 @@ def test_the_owner_of_a_borrowed_stream_lives_until_it_is_given_back(device, str
 def test_what_is_no_stream_is_a_type_error(wrong):
     with pytest.raises(TypeError, match="stream must be"):
         gg.Stream.borrow(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["event of cupy", "memory of cupy", "event of numba", "array", "buffer", "event"])
+def test_what_has_a_handle_and_is_no_stream_is_refused(device, stream, wrong):
+    handle = ctypes.c_void_p(stream.handle)
+    made = {
+        "event of cupy": types.SimpleNamespace(ptr=handle.value, record=print, synchronize=print, done=True),
+        "memory of cupy": types.SimpleNamespace(ptr=handle.value, device_id=device.ordinal),
+        "event of numba": types.SimpleNamespace(handle=handle, record=print, wait=print, elapsed_time=print),
+        "array": gg.empty(3, device=device),
+        "buffer": gg.alloc(3, device),
+        "event": stream.record(),
+    }[wrong]
+    with pytest.raises(TypeError, match="stream must be a Stream") as caught:
+        gg.Stream.borrow(made, device)
+    assert repr(made)[:200] in str(caught.value)
 
 
 def test_a_negative_handle_is_refused(device):

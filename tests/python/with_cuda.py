@@ -47,6 +47,8 @@ def missing(library, device):
         return f"{library} is not installed"
     if not hasattr(device.default_stream, "__cuda_stream__"):
         return f"{library} shares no streams with {device}"
+    if device.backend != "cuda":
+        return f"{library} is tested beside cuda, and this run is of {device.backend}"
     if library != "the driver" and driver and os.path.dirname(driver) not in os.environ.get("LD_LIBRARY_PATH", ""):
         return f"{library} would use another driver than {driver}"
     error = first_error(library)

@@ -129,7 +129,9 @@ static int submit(struct sim_queue *queue, void (*run)(void *), void *data)
     return sim_queue_submit(queue, &work);
 }
 
+/* Kept to the end: work that a lost device drops never comes to its callback. */
 struct callback {
+    struct callback *next;
     hipStreamCallback_t run;
     hipStream_t stream;
     void *data;
@@ -139,8 +141,9 @@ static void run_callback(void *data)
 {
     struct callback *callback = data;
     callback->run(callback->stream, hipSuccess, callback->data);
-    free(callback);
 }
+
+static struct callback *callbacks; /* under sim.lock */
 
 hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback, void *userData,
                                 unsigned int flags)
@@ -158,10 +161,9 @@ hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback
     call = malloc(sizeof *call);
     if (!call)
         return hip_leave(SIM_NO_MEMORY);
-    *call = (struct callback){callback, stream, userData};
+    *call = (struct callback){callbacks, callback, stream, userData};
+    callbacks = call;
     status = submit(queue, run_callback, call);
-    if (status)
-        free(call);
     return hip_leave(status);
 }
 

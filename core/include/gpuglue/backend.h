@@ -214,7 +214,8 @@ struct gg_backend_ops {
     gg_status (*stream_wait)(struct gg_stream_impl *stream, uint64_t timeout_ns);
     /* On the device; what the event recorded last by now. The event may be of another device. */
     gg_status (*stream_wait_event)(struct gg_stream_impl *stream, struct gg_event_impl *event);
-    /* Whether the stream is being captured into a graph. */
+    /* Whether the stream is being captured into a graph. Asked behind nearly every submission, and for the
+     * core's own sake: a failure is an answer too, and records no detail. UNSUPPORTED: it cannot be told. */
     gg_status (*stream_capturing)(struct gg_stream_impl *stream, int32_t *capturing);
     gg_status (*stream_priority_range)(struct gg_device_impl *device, int32_t *least,
                                        int32_t *greatest);

@@ -58,8 +58,10 @@ GG_API const char *gg_version(void);
 /** Path of the file that this libgpuglue was loaded from. Static; NULL where the loader can't say. */
 GG_API const char *gg_library_path(void);
 
-/** "ERR_OUT_OF_MEMORY" and "out of memory" for a status. Static; never NULL. */
+/** "ERR_OUT_OF_MEMORY" for a status, "unknown" for another number. Static; never NULL. */
 GG_API const char *gg_status_name(gg_status status);
+
+/** "out of memory" for the same. Static; never NULL. */
 GG_API const char *gg_status_message(gg_status status);
 
 /** The word for a probe status, such as "no-device". Static; never NULL. */
@@ -70,7 +72,7 @@ GG_API const char *gg_op_name(gg_op op);
 
 /** What the last failed call on this thread has to say. Texts are empty where there is nothing. */
 struct gg_error {
-    uint32_t struct_size; /* in: sizeof(struct gg_error) of the caller */
+    uint32_t struct_size;
     gg_status status;
     int32_t device;         /* ordinal, or -1 */
     int64_t vendor_code;    /* the driver's own number; 0 where no driver was involved */
@@ -84,8 +86,9 @@ struct gg_error {
 };
 
 /** Copy this thread's error record. It is valid until the thread's next failing call; releases and
- *  gpuglue's own queries never touch it. */
-GG_API void gg_last_error(struct gg_error *error);
+ *  gpuglue's own queries never touch it, nor does this call.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: struct_size. */
+GG_API gg_status gg_last_error(struct gg_error *error);
 
 /* ---- log and trace --------------------------------------------------------------------------- */
 
@@ -109,12 +112,14 @@ struct gg_trace {
 struct gg_tracer {
     uint32_t struct_size;
     void *user;
-    void (*pre)(void *user, const struct gg_trace *trace); /* either may be NULL */
+    void (*pre)(void *user, const struct gg_trace *trace); /* either may be NULL; from any thread */
     void (*post)(void *user, const struct gg_trace *trace);
 };
 
 /** Install a tracer (NULL: none). @p tracer must stay valid while it is installed and until calls
- *  that had begun are over. Costs one load per operation when there is none. */
+ *  that had begun are over. Costs one load per operation when there is none. GPUGLUE_LOG=trace logs
+ *  each operation beside it.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: struct_size. */
 GG_API gg_status gg_set_tracer(const struct gg_tracer *tracer);
 
 #ifdef __cplusplus

@@ -1,15 +1,24 @@
 /* gpuglue.h: one C interface to the GPUs of several vendors.
  *
- * A process asks which backends there are (gg_reports), takes a device (gg_device_find), and then
+ * A process asks which backends there are (gg_probe), takes a device (gg_device_find), and then
  * makes streams and events, allocates memory, copies and waits. Nothing here names a vendor.
  *
  * Every call that can fail returns a gg_status, 0 for success. Output parameters stand last and are
- * written on success only. What went wrong is in gg_last_error, per thread.
+ * written on success only. What went wrong is in gg_last_error, per thread. Besides the errors that a
+ * function names, one with a device or an object of it may return GG_ERR_FORKED (in a child of the
+ * process that opened the device), GG_ERR_SHUT_DOWN, GG_ERR_UNSUPPORTED (gg_device_supports tells),
+ * GG_ERR_DEVICE_LOST and what else the driver answers.
+ *
+ * Structs that begin with struct_size: set it to sizeof before the call. What both sides know is
+ * written (or read), and struct_size then says how many bytes were written; what a longer struct of
+ * the caller's has beyond stays as it was. One that is shorter than in the first version is refused
+ * with GG_ERR_INVALID_ARGUMENT.
  *
  * Handles are reference counted: `create`, `alloc`, `borrow` and `wrap` give one reference to the
  * caller, `retain` adds one, `release` gives one back (NULL is allowed) and never waits: what the
  * device still uses goes on a list and is destroyed later. The caller of any other function holds a
- * reference for the duration of the call. Devices live as long as the process.
+ * reference for the duration of the call. Devices live as long as the process. Strings that are
+ * returned are static. Pointers are not NULL unless it is allowed.
  *
  * A `release` callback that is handed in may be called from any thread and must not call gpuglue.
  *
@@ -18,64 +27,11 @@
 #define GPUGLUE_H
 
 #include <gpuglue/base.h>
+#include <gpuglue/probe.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- backends -------------------------------------------------------------------------------- */
-
-enum gg_probe_level {
-    GG_PASSIVE, /* finds files and opens libraries; initialises no driver, so a fork stays safe */
-    GG_ACTIVE   /* initialises the driver and counts devices */
-};
-
-struct gg_tried {
-    const char *path;    /* as it was tried */
-    const char *outcome; /* "opened", or why not, in the loader's words */
-};
-
-struct gg_report {
-    const char *name;
-    gg_probe_status status;
-    int32_t device_count; /* -1: not known at this level */
-    int32_t priority;     /* higher first in "auto" */
-    const char *reason;   /* a sentence that a user can act on; "" when available */
-    const char *plugin_path, *plugin_version;
-    const char *library_path, *library_version; /* the vendor's; "" where none is needed or found */
-    const char *found_by;                       /* "environment", "already loaded", "soname", … */
-    size_t tried_count;
-    const struct gg_tried *tried;
-    size_t note_count;
-    const char *const *notes; /* further facts: other runtimes, masks that are set, two copies */
-};
-
-struct gg_reports {
-    size_t count;
-    const struct gg_report *report; /* sorted by priority, then name */
-};
-
-/** Look for every backend and say what was found.
- *  Ownership  free the result with gg_reports_free.
- *  Notes      results of an active probe are kept and also answer later passive ones. Backends that
- *             GPUGLUE_BACKEND excludes are reported as disabled and are not probed. */
-GG_API gg_status gg_probe(enum gg_probe_level level, struct gg_reports **out);
-GG_API void gg_reports_free(struct gg_reports *reports);
-
-/** The default backend: GPUGLUE_BACKEND or the choice of gg_use_backend, decided once.
- *  @p note is NULL, or a sentence to pass on to the user: "auto" found no GPU and fell to host.
- *  Errors  GG_ERR_UNAVAILABLE, with every reason in the message. */
-GG_API gg_status gg_default_backend(const char **name, const char **note);
-
-/** Choose the default backend; beats GPUGLUE_BACKEND. @p selection is `auto`, `name[,name…]`
- *  (tried in order, nothing else is) or `^name[,name…]` (auto without those). */
-GG_API gg_status gg_use_backend(const char *selection);
-
-/** Add a plugin file by absolute path. It is opened when backends are next looked for. */
-GG_API gg_status gg_register_plugin(const char *path);
-
-/** Add an absolute directory in which vendor libraries are looked for before the bare names. */
-GG_API gg_status gg_add_library_directory(const char *directory);
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
@@ -133,12 +89,21 @@ GG_API gg_status gg_device_get(const char *backend, int32_t ordinal, gg_device *
  *  "pci:0000:65:00.0" or "uuid:<32 hex digits, dashes allowed>". */
 GG_API gg_status gg_device_find(const char *name, gg_device **out);
 
-GG_API const char *gg_device_backend(const gg_device *device); /* "cuda"; static */
+/** The name of the device's backend, such as "cuda". */
+GG_API const char *gg_device_backend(const gg_device *device);
+
+/** The vendor's ordinal, from 0. */
 GG_API int32_t gg_device_ordinal(const gg_device *device);
 
-/** Name, architecture, UUID, … Set info->struct_size first. Needs no context. */
+/** Name, architecture, UUID, … Needs no context.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: struct_size. */
 GG_API gg_status gg_device_info(gg_device *device, struct gg_device_info *info);
+
+/** One number of a device, in the unit of its name, else a count. Needs no context.
+ *  Errors  GG_ERR_UNSUPPORTED: not known; GG_ERR_INVALID_ARGUMENT: no such attribute. */
 GG_API gg_status gg_device_attribute(gg_device *device, gg_attribute attribute, int64_t *value);
+
+/** The word for an attribute, such as "warp_size"; "unknown" for another number. */
 GG_API const char *gg_attribute_name(gg_attribute attribute);
 
 /** Free and total bytes of device memory now, after giving back what was released and is idle. */
@@ -169,6 +134,9 @@ GG_API gg_status gg_device_use(gg_device *device);
  *  which restores exactly what was current before. The scope holds references. Scopes may be left
  *  out of order (generators do). */
 GG_API gg_status gg_enter(gg_device *device, gg_stream *stream, gg_scope **out);
+
+/** End a scope, which is freed. On the thread that entered it.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: of another thread. */
 GG_API gg_status gg_leave(gg_scope *scope);
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -189,9 +157,15 @@ GG_API gg_status gg_stream_borrow(gg_device *device, uint64_t native, void (*rel
 /** The device's default stream. Borrowed, lives as long as the process. */
 GG_API gg_status gg_device_default_stream(gg_device *device, gg_stream **out);
 
+/** Add a reference; give one back (NULL is allowed), after which queued work goes on. */
 GG_API void gg_stream_retain(gg_stream *stream);
 GG_API void gg_stream_release(gg_stream *stream);
+
+/** The device that the stream was made on. */
 GG_API gg_device *gg_stream_device(const gg_stream *stream);
+
+/** Native handles, valid as long as the stream. cuda and hip: the stream; host: a number; ze: see
+ *  docs/backends.md; what is not used is 0. */
 GG_API gg_status gg_stream_native(gg_stream *stream, uint64_t handles[4]);
 
 /** GG_OK when all work of the stream is done, GG_NOT_READY while it is not. */
@@ -200,9 +174,10 @@ GG_API gg_status gg_stream_query(gg_stream *stream);
 /** Wait at most @p timeout_ns; GG_NOT_READY when the time has passed. 0 is a query. */
 GG_API gg_status gg_stream_wait(gg_stream *stream, uint64_t timeout_ns);
 
-/** Later work of @p stream waits for what @p event recorded last, or for all that @p other has now,
- *  on the device. An event that was never recorded is a no-op. */
+/** Later work of @p stream waits, on the device, for what @p event recorded last. An event that was never recorded is a no-op. */
 GG_API gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event);
+
+/** The same for all that @p other, perhaps of another device, has now. */
 GG_API gg_status gg_stream_wait_stream(gg_stream *stream, gg_stream *other);
 
 /** Queue a host function. It runs in order, on a thread of the driver's, and must call neither
@@ -219,21 +194,31 @@ enum gg_event_flag {
     GG_EVENT_BLOCKING = 2 /* a wait sleeps at once instead of spinning first */
 };
 
+/** Create an event, not recorded yet. @p flags: enum gg_event_flag.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: a flag that is not known. */
 GG_API gg_status gg_event_create(gg_device *device, uint32_t flags, gg_event **out);
 
 /** Wrap a native event that someone else owns (see gg_stream_borrow). */
 GG_API gg_status gg_event_borrow(gg_device *device, uint64_t native, void (*release)(void *owner),
                                  void *owner, gg_event **out);
+
+/** Add a reference; give one back (NULL is allowed). */
 GG_API void gg_event_retain(gg_event *event);
 GG_API void gg_event_release(gg_event *event);
+
+/** The device that the event was made on. */
 GG_API gg_device *gg_event_device(const gg_event *event);
+
+/** Native handles, valid as long as the event; what is not used is 0. */
 GG_API gg_status gg_event_native(gg_event *event, uint64_t handles[4]);
 
 /** Mark the point that @p stream (of the event's device) has reached. Recording again moves it. */
 GG_API gg_status gg_event_record(gg_event *event, gg_stream *stream);
 
-/** An event that was never recorded is done. */
+/** GG_OK when what the event recorded last is done (or nothing was), else GG_NOT_READY. */
 GG_API gg_status gg_event_query(gg_event *event);
+
+/** Wait for that, at most @p timeout_ns; GG_NOT_READY when the time has passed. */
 GG_API gg_status gg_event_wait(gg_event *event, uint64_t timeout_ns);
 
 /** Milliseconds from @p start to @p stop. GG_NOT_READY when either is not done.
@@ -266,9 +251,16 @@ GG_API gg_status gg_memory_try_alloc(gg_device *device, enum gg_memory_kind kind
 GG_API gg_status gg_memory_wrap(gg_device *device, enum gg_memory_kind kind, void *pointer,
                                 size_t nbytes, void (*release)(void *owner), void *owner,
                                 gg_memory **out);
+
+/** Add a reference; give one back (NULL is allowed): the block is freed when its work is done. */
 GG_API void gg_memory_retain(gg_memory *memory);
 GG_API void gg_memory_release(gg_memory *memory);
+
+/** The first byte: an address of the device, or of the host where the memory is pinned. NULL for 0
+ *  bytes. Valid as long as the memory. */
 GG_API void *gg_memory_pointer(const gg_memory *memory);
+
+/** Bytes that were asked for, the kind that was asked for, and the device. */
 GG_API size_t gg_memory_size(const gg_memory *memory);
 GG_API enum gg_memory_kind gg_memory_kind_of(const gg_memory *memory);
 GG_API gg_device *gg_memory_device(const gg_memory *memory);
@@ -343,10 +335,14 @@ enum gg_copy_flag {
 
 /** Copy @p nbytes from @p src to @p dst.
  *  Stream     NULL: the current stream of the device, made to wait first for unfinished gpuglue work
- *             on either end. Given: nothing is inserted. Device to device runs on the source's.
+ *             on either end. Given: nothing is inserted.
+ *             Between two devices the copy goes through the host, on a stream of each: @p stream
+ *             may be of either and then stands for that device's current one; the other end is
+ *             as with NULL.
  *  Returns    when the host side is finished (source read, destination written), or with
- *             GG_COPY_ASYNC when queued. Up to 64 KiB from pageable memory is queued in any case:
- *             its bytes were copied into pinned memory of ours.
+ *             GG_COPY_ASYNC when queued; between two devices always when all is finished. Up to
+ *             64 KiB from pageable memory is queued in any case: its bytes were copied into pinned
+ *             memory of ours.
  *  Ownership  each end's release is called exactly once, also on failure; both memories are kept
  *             until the work has run.
  *  Errors     GG_ERR_INVALID_ARGUMENT (past an end, overlapping), GG_ERR_UNSUPPORTED,

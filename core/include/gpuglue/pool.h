@@ -22,6 +22,8 @@ struct gg_memory_stats {
     uint64_t blocks, bytes;                 /* given out and not released */
     uint64_t retired_blocks, retired_bytes; /* released, not yet given back to the driver */
 };
+/** The counts now; between two of them other threads may have been at work.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: struct_size. */
 GG_API gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stats);
 
 /** Give back to the driver what was released and is idle, of both pools. Waits for nothing of the user's:

@@ -1,0 +1,163 @@
+/* between.c: copies between two devices, of one backend or of two, through the host: down through the
+ * source's pinned ring, up through the destination's, a bounded part at a time.
+ *
+ * Nobody who waits for a slot of one ring holds one of the other, nor a second of the same, so copies in
+ * opposite directions cannot block each other: what came down lies in ordinary memory before it goes up. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH 16u /* slots: what is on its way down at a time, and the size of the memory between */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- one part ---- */
+
+static gg_status queue(gg_stream *stream, void *dst, const void *src, size_t nbytes,
+                       enum gg_copy_kind kind, gg_memory *memory, uint64_t *ticket)
+{
+    struct gg_device *device = stream->device;
+    ggi_begin(device, GG_OP_copy, stream, nbytes);
+    gg_status status = device->ops->copy(stream->impl, dst, src, nbytes, kind, false);
+    status = ggi_end(device, GG_OP_copy, stream, nbytes, status);
+    *ticket = ggi_stream_submitted(stream);
+    ggi_memory_used(memory, stream, *ticket);
+    return status;
+}
+
+/* From @p done on, as much as there are free slots for: waits for the first one only. */
+static gg_status bring_down(struct ggi_crossing *crossing, size_t done, char *between, size_t *size)
+{
+    struct gg_device *device = crossing->out->device;
+    struct ggi_slot *slot[BATCH];
+    size_t count = 0, end = done;
+    uint64_t ticket = 0;
+    gg_status status = ggi_ring_take(device, &slot[0]);
+    if (status)
+        return status;
+    do {
+        size_t part = least(crossing->nbytes - end, GGI_SLOT_SIZE);
+        status = queue(crossing->out, slot[count++]->data, crossing->from + end, part, GG_COPY_D2H,
+                       crossing->src, &ticket);
+        end += part;
+    } while (!status && count < BATCH && end < crossing->nbytes &&
+             (slot[count] = ggi_ring_try(device)));
+    if (!status)
+        status = ggi_stream_finish(crossing->out, true);
+    *size = end - done;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i * GGI_SLOT_SIZE;
+        if (!status)
+            memcpy(between + at, slot[i]->data, least(*size - at, GGI_SLOT_SIZE));
+        ggi_ring_give(device, slot[i], crossing->out, status ? ticket : 0);
+    }
+    return status;
+}
+
+static gg_status send_up(struct ggi_crossing *crossing, size_t done, const char *between,
+                         size_t size)
+{
+    struct gg_device *device = crossing->in->device;
+    gg_status status = GG_OK;
+    for (size_t at = 0; !status && at < size; at += GGI_SLOT_SIZE) {
+        size_t part = least(size - at, GGI_SLOT_SIZE);
+        struct ggi_slot *slot;
+        uint64_t ticket;
+        status = ggi_ring_take(device, &slot);
+        if (status)
+            return status;
+        memcpy(slot->data, between + at, part);
+        status = queue(crossing->in, crossing->to + done + at, slot->data, part, GG_COPY_H2D,
+                       crossing->dst, &ticket);
+        ggi_ring_give(device, slot, crossing->in, ticket);
+    }
+    return status;
+}
+
+/* What goes up runs while the next part comes down. */
+static gg_status carry(struct ggi_crossing *crossing)
+{
+    size_t room = least(crossing->nbytes, (size_t)BATCH * GGI_SLOT_SIZE), size = 0;
+    char *between = malloc(room);
+    gg_status status = GG_OK;
+    if (!between)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY,
+                        "copy: no %zu bytes of host memory between two devices", room);
+    for (size_t done = 0; !status && done < crossing->nbytes; done += size) {
+        status = bring_down(crossing, done, between, &size);
+        if (!status)
+            status = send_up(crossing, done, between, size);
+    }
+    free(between);
+    return status ? status : ggi_stream_finish(crossing->in, true);
+}
+
+/* ---- before and after ---- */
+
+static bool captured(gg_stream *stream)
+{
+    return !stream->is_default && ggi_stream_capturing(stream);
+}
+
+static gg_status refuse(const struct ggi_crossing *crossing, const char *before, const char *after)
+{
+    const struct gg_device *from = crossing->src->device, *to = crossing->dst->device;
+    return ggi_fail(GG_ERR_UNSUPPORTED, "%sa copy from %s:%d to %s:%d goes through the host%s",
+                    before, from->backend->name, (int)from->ordinal, to->backend->name,
+                    (int)to->ordinal, after);
+}
+
+/* A given stream takes the place of the current one of its own device; the other end has no stream given,
+ * so it is ordered behind the work that is known of it. */
+static gg_status choose_streams(struct ggi_crossing *crossing, gg_stream *stream, bool *wait_src,
+                                bool *wait_dst)
+{
+    bool complete, for_dst = stream && stream->device == crossing->dst->device;
+    crossing->in = for_dst ? stream : NULL;
+    crossing->out = for_dst ? NULL : stream;
+    gg_status status = ggi_choose_stream(crossing->src->device, &crossing->out, wait_src, &complete);
+    return status ? status
+                  : ggi_choose_stream(crossing->dst->device, &crossing->in, wait_dst, &complete);
+}
+
+/* After a failure part of the work may still be queued. */
+static void keep_owner(gg_stream *stream, const struct gg_end *end)
+{
+    uint64_t ticket = atomic_load(&stream->submitted);
+    if (!end->release)
+        return;
+    if (!ggi_stream_passed(stream, ticket, true) &&
+        !ggi_stream_keep(stream, ticket, end->release, end->owner))
+        return;
+    ggi_stream_finish(stream, false);
+    end->release(end->owner);
+}
+
+gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags)
+{
+    bool wait_src, wait_dst;
+    gg_status status = choose_streams(crossing, stream, &wait_src, &wait_dst);
+    if (status || !crossing->nbytes)
+        return status;
+    if (flags & GG_COPY_REQUIRE_ASYNC)
+        return refuse(crossing, "copy: ", ", and the call waits for both; leave require_async out");
+    if (captured(crossing->out) || captured(crossing->in))
+        return refuse(crossing, "stream is capturing: ", " and cannot become part of a graph");
+    status = wait_src ? ggi_memory_order(crossing->src, crossing->out)
+                      : ggi_memory_enter(crossing->src, crossing->out);
+    if (!status)
+        status = wait_dst ? ggi_memory_order(crossing->dst, crossing->in)
+                          : ggi_memory_enter(crossing->dst, crossing->in);
+    if (!status)
+        status = carry(crossing);
+    if (status) {
+        keep_owner(crossing->out, crossing->src_end);
+        keep_owner(crossing->in, crossing->dst_end);
+        crossing->kept = true;
+    }
+    return status;
+}

@@ -1,0 +1,77 @@
+/* copy.c: copies and fills, done by the stream's worker when their turn comes. */
+#include "mine.h"
+
+#include <string.h>
+
+static void run_copy(const struct mine_command *command)
+{
+    memcpy(command->dst, command->src, command->size);
+}
+
+/* Pageable memory is read or written late too: a core that lets it go early shows at once. */
+gg_status mine_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
+                    enum gg_copy_kind kind, int32_t pageable)
+{
+    const struct mine_command work = {.run = run_copy, .dst = dst, .src = src, .size = nbytes};
+    gg_status status = GG_OK;
+    (void)pageable;
+    if (kind != GG_COPY_D2H)
+        status = mine_check_device_range(stream->device, dst, nbytes);
+    if (!status && kind != GG_COPY_H2D)
+        status = mine_check_device_range(stream->device, src, nbytes);
+    return status ? status : mine_submit(stream, &work);
+}
+
+/* ---- fill ---- */
+
+static void run_fill_1(const struct mine_command *command)
+{
+    memset(command->dst, (int)command->pattern, command->size);
+}
+
+static void run_fill_2(const struct mine_command *command)
+{
+    uint16_t *to = command->dst;
+    for (size_t i = 0; i < command->size; i++)
+        to[i] = (uint16_t)command->pattern;
+}
+
+static void run_fill_4(const struct mine_command *command)
+{
+    uint32_t *to = command->dst;
+    for (size_t i = 0; i < command->size; i++)
+        to[i] = (uint32_t)command->pattern;
+}
+
+gg_status mine_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
+                    uint32_t pattern_size, size_t count)
+{
+    struct mine_command work = {.dst = dst, .pattern = pattern, .size = count};
+    gg_status status = mine_check_device_range(stream->device, dst, count * pattern_size);
+    if (status)
+        return status;
+    if (pattern_size == 1)
+        work.run = run_fill_1;
+    else if (pattern_size == 2)
+        work.run = run_fill_2;
+    else if (pattern_size == 4)
+        work.run = run_fill_4;
+    else
+        return mine_api->fail(GG_ERR_UNSUPPORTED, NULL, "a pattern of %u bytes",
+                              (unsigned)pattern_size);
+    return mine_submit(stream, &work);
+}
+
+/* ---- one word ---- */
+
+static void run_write_word(const struct mine_command *command)
+{
+    atomic_store_explicit((_Atomic(uint64_t) *)command->dst, command->pattern, memory_order_release);
+}
+
+gg_status mine_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value)
+{
+    const struct mine_command work = {.run = run_write_word, .dst = dst, .pattern = value};
+    gg_status status = mine_check_device_range(stream->device, dst, sizeof value);
+    return status ? status : mine_submit(stream, &work);
+}

@@ -1,0 +1,179 @@
+/* mine.h: what the files of this backend share.
+ *
+ * This backend is the reference: a device made of ordinary memory and threads that behaves as a GPU
+ * does. A stream is a queue with a worker thread of its own, an event is a point that workers pass,
+ * and nothing is done before it was queued. Other backends are copies of this folder whose rows call
+ * a vendor's driver instead.
+ *
+ * Locks, in the order in which they may be held together: device, event, stream, point. No lock is
+ * held while work runs. */
+#ifndef GPUGLUE_BACKENDS_MINE_H
+#define GPUGLUE_BACKENDS_MINE_H
+
+#include <gpuglue/backend.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* What the core lends us; set before any operation is called. */
+extern const struct gg_host_api *mine_api;
+
+/* ---- time: mine.c ---- */
+
+uint64_t mine_now_ns(void);                     /* monotonic */
+uint64_t mine_deadline(uint64_t timeout_ns);    /* GG_FOREVER stays what it is */
+void mine_cond_init(pthread_cond_t *condition); /* one that understands mine_now_ns */
+/* False when @p deadline has passed. */
+bool mine_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline);
+
+/* ---- native handles: device.c ---- */
+
+/* First member of what can be borrowed by its native handle, which is its address. */
+struct mine_object {
+    struct mine_object *next, *previous;
+    int refs; /* under device->lock */
+};
+void mine_object_add(struct gg_device_impl *device, struct mine_object **list,
+                     struct mine_object *object);
+/* The living object that @p native names, with a reference, or NULL: it may be any number. */
+struct mine_object *mine_object_find(struct gg_device_impl *device, struct mine_object **list,
+                                     uint64_t native);
+/* True when that was the last reference: destroy it. */
+bool mine_object_drop(struct gg_device_impl *device, struct mine_object **list,
+                      struct mine_object *object);
+
+/* ---- objects ---- */
+
+struct mine_block {
+    char *base;
+    size_t size;
+    enum gg_memory_kind kind;
+    bool mapped; /* by mmap */
+};
+
+struct gg_device_impl {
+    pthread_mutex_t lock; /* the two lists */
+    struct mine_object *streams, *events;
+    struct gg_stream_impl *default_stream;
+    pthread_mutex_t memory_lock; /* the rest */
+    struct mine_block *blocks;   /* sorted by address */
+    size_t block_count, block_room;
+    uint64_t used, total; /* bytes of device memory */
+};
+
+/* Work in a queue. `run` belongs to the row that queued it, and reads the members it needs. */
+struct mine_command {
+    struct mine_command *next;
+    void (*run)(const struct mine_command *command);
+    bool brief; /* never waits: may run with the stream locked */
+    void *dst;
+    const void *src;
+    size_t size;
+    uint64_t pattern;
+    struct mine_point *point; /* a reference */
+    void (*function)(void *);
+    void *argument;
+};
+
+struct gg_stream_impl {
+    struct mine_object object;
+    struct gg_device_impl *device;
+    pthread_mutex_t lock;              /* what follows */
+    pthread_cond_t work, progress;     /* for the worker; for those who wait for it */
+    struct mine_command *first, *last; /* queued */
+    struct mine_command *spare;        /* to be used again */
+    uint64_t submitted, completed;     /* counts of commands */
+    pthread_t worker;
+    bool started, stopping;
+};
+
+/* A place in one or more queues. It is kept by the event that was recorded there, by the commands
+ * that reach it and by those that wait for it, so that recording the event again disturbs none. */
+struct mine_point {
+    atomic_int refs;
+    atomic_uint pending; /* queues that have yet to reach it */
+    uint64_t time_ns;    /* when the last of them did */
+    pthread_mutex_t lock;
+    pthread_cond_t reached;
+};
+
+struct gg_event_impl {
+    struct mine_object object;
+    struct gg_device_impl *device;
+    pthread_mutex_t lock;
+    struct mine_point *point; /* NULL: never recorded */
+};
+
+/* ---- what the rows use of each other ---- */
+
+/* stream.c: queue a copy of @p work, starting the worker if need be. Takes work->point over on success. */
+gg_status mine_submit(struct gg_stream_impl *stream, const struct mine_command *work);
+
+/* memory.c: GG_OK when [pointer, pointer + nbytes) lies in one block. */
+gg_status mine_check_device_range(struct gg_device_impl *device, const void *pointer, size_t nbytes);
+
+/* event.c */
+struct mine_point *mine_point_new(void); /* reached, until it is queued; NULL: out of memory */
+void mine_point_release(struct mine_point *point);
+/* Have @p stream reach it too. A failure leaves the point as it was. */
+gg_status mine_point_queue(struct mine_point *point, struct gg_stream_impl *stream);
+gg_status mine_point_wait(struct mine_point *point, uint64_t timeout_ns);
+gg_status mine_no_point(void); /* the error for NULL */
+
+/* ---- the operations, by row; backend.h says what each does ---- */
+
+void mine_probe(enum gg_probe_level level, struct gg_probe_result *result);
+
+gg_status mine_device_info(int32_t ordinal, struct gg_device_info *info);
+gg_status mine_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value);
+gg_status mine_device_open(int32_t ordinal, struct gg_device_impl **out);
+void mine_device_close(struct gg_device_impl *device);
+gg_status mine_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total);
+gg_status mine_device_synchronize(struct gg_device_impl *device);
+gg_status mine_device_record(struct gg_device_impl *device, struct gg_event_impl *event);
+gg_status mine_device_native(struct gg_device_impl *device, uint64_t handles[4]);
+gg_status mine_device_enter(struct gg_device_impl *device, void **saved);
+void mine_device_leave(void *saved);
+int32_t mine_device_current(void);
+
+gg_status mine_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
+                         void **out);
+gg_status mine_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+gg_status mine_pointer_info(struct gg_device_impl *device, const void *pointer,
+                            struct gg_pointer_info *info);
+
+gg_status mine_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
+                    enum gg_copy_kind kind, int32_t pageable);
+gg_status mine_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
+                    uint32_t pattern_size, size_t count);
+gg_status mine_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
+
+gg_status mine_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
+gg_status mine_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,
+                             struct gg_stream_impl **out);
+void mine_stream_destroy(struct gg_stream_impl *stream);
+gg_status mine_stream_borrow(struct gg_device_impl *device, uint64_t native, uint32_t *flags,
+                             int32_t *is_default, struct gg_stream_impl **out);
+gg_status mine_stream_native(struct gg_stream_impl *stream, uint64_t handles[4]);
+gg_status mine_stream_query(struct gg_stream_impl *stream);
+gg_status mine_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns);
+gg_status mine_stream_wait_event(struct gg_stream_impl *stream, struct gg_event_impl *event);
+gg_status mine_stream_priority_range(struct gg_device_impl *device, int32_t *least,
+                                     int32_t *greatest);
+gg_status mine_stream_host_func(struct gg_stream_impl *stream, void (*function)(void *),
+                                void *argument);
+
+gg_status mine_event_create(struct gg_device_impl *device, uint32_t flags,
+                            struct gg_event_impl **out);
+void mine_event_destroy(struct gg_event_impl *event);
+gg_status mine_event_borrow(struct gg_device_impl *device, uint64_t native,
+                            struct gg_event_impl **out);
+gg_status mine_event_native(struct gg_event_impl *event, uint64_t handles[4]);
+gg_status mine_event_record(struct gg_event_impl *event, struct gg_stream_impl *stream);
+gg_status mine_event_query(struct gg_event_impl *event);
+gg_status mine_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
+gg_status mine_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
+                             double *milliseconds);
+
+#endif

@@ -1,0 +1,399 @@
+/* test_between.c: copies between two devices, of one backend or of two, both ways.
+ *
+ * The devices are those of the run's backend and the host, or the first device of each backend that
+ * GPUGLUE_TOGETHER lists, and a second one of the run's own: so several are open in one process. */
+#include "conformance.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#define DEVICES_ROOM 8
+#define SLOT 65536u
+#define NBYTES 4096u
+struct devices {
+    gg_device *device[DEVICES_ROOM];
+    size_t count;
+};
+
+struct pair {
+    struct fixture *f;
+    gg_device *from, *to;
+};
+
+/* ---- the devices ---- */
+
+static void add_device(struct devices *all, gg_device *device)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (all->device[i] == device)
+            return;
+    all->device[all->count++] = device;
+}
+
+static struct devices all_devices(struct fixture *f)
+{
+    const char *together = getenv("GPUGLUE_TOGETHER");
+    struct devices all = {{f->device}, 1};
+    char names[64], *rest = names, *name;
+    gg_device *device;
+    int32_t count = 0;
+    snprintf(names, sizeof names, "%s", together ? together : "host");
+    while ((name = strtok_r(rest, ",", &rest))) {
+        if (gg_device_get(name, 0, &device))
+            fail_msg("%s", last_error().message);
+        add_device(&all, device);
+    }
+    assert_int_equal(gg_device_count(backend_name(), &count), GG_OK);
+    if (count > 1) {
+        assert_int_equal(gg_device_get(backend_name(), 1, &device), GG_OK);
+        add_device(&all, device);
+    }
+    if (all.count < 2)
+        skip();
+    return all;
+}
+
+static void for_each_pair(void **state, void (*body)(struct pair *pair))
+{
+    struct devices all = all_devices(*state);
+    for (size_t i = 0; i < all.count; i++)
+        for (size_t j = 0; j < all.count; j++)
+            if (i != j)
+                body(&(struct pair){*state, all.device[i], all.device[j]});
+}
+
+/* ---- things on either device, given back by the fixture ---- */
+
+static gg_memory *memory_on(struct pair *pair, gg_device *device, enum gg_memory_kind kind,
+                            size_t nbytes)
+{
+    struct fixture *f = pair->f;
+    gg_memory *memory = NULL;
+    assert_int_equal(gg_memory_alloc(device, kind, nbytes, NULL, &memory), GG_OK);
+    assert_true(f->memory_count < OWNED_ROOM && f->stream_count < OWNED_ROOM);
+    return f->memories[f->memory_count++] = memory;
+}
+
+static gg_memory *filled_on(struct pair *pair, gg_device *device, unsigned char value)
+{
+    gg_memory *memory = memory_on(pair, device, GG_MEMORY_DEVICE, NBYTES);
+    assert_int_equal(fill_bytes(memory, value, NULL), GG_OK);
+    assert_int_equal(gg_device_synchronize(device), GG_OK);
+    return memory;
+}
+
+static gg_stream *stream_on(struct pair *pair, gg_device *device)
+{
+    struct fixture *f = pair->f;
+    gg_stream *stream = NULL;
+    assert_int_equal(gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &stream), GG_OK);
+    return f->streams[f->stream_count++] = stream;
+}
+
+static void *opened_by_hook;
+static int open_the_gate(void)
+{
+    gate_open(opened_by_hook);
+    return 0;
+}
+
+static gg_stream *held_stream_on(struct pair *pair, gg_device *device)
+{
+    gg_stream *stream = stream_on(pair, device);
+    opened_by_hook = hold(pair->f, stream); /* opens once a call waits */
+    gg_set_wait_hook(open_the_gate);
+    return stream;
+}
+
+static unsigned char first_byte(gg_memory *memory)
+{
+    unsigned char byte = 0;
+    assert_int_equal(copy(host_at(&byte), at(memory, 0), 1, NULL, 0), GG_OK);
+    return byte;
+}
+
+/* ---- what moves ---- */
+
+static void move_sizes(struct pair *pair)
+{
+    static const size_t sizes[] = {1, 7, SLOT - 1, SLOT, SLOT + 1, 3 * MANY_BYTES + 5};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        unsigned char *bytes = malloc(sizes[i]), *back = calloc(1, sizes[i]);
+        gg_memory *src = NULL, *dst = NULL;
+        for (size_t k = 0; k < sizes[i]; k++)
+            bytes[k] = (unsigned char)(k * 7 + k / 251 + i);
+        assert_int_equal(gg_memory_alloc(pair->from, GG_MEMORY_DEVICE, sizes[i], NULL, &src), GG_OK);
+        assert_int_equal(gg_memory_alloc(pair->to, GG_MEMORY_DEVICE, sizes[i], NULL, &dst), GG_OK);
+        assert_int_equal(copy(at(src, 0), host_at(bytes), sizes[i], NULL, 0), GG_OK);
+        assert_int_equal(copy(at(dst, 0), at(src, 0), sizes[i], NULL, 0), GG_OK);
+        assert_int_equal(copy(host_at(back), at(dst, 0), sizes[i], NULL, 0), GG_OK);
+        assert_memory_equal(back, bytes, sizes[i]);
+        gg_memory_release(src);
+        gg_memory_release(dst);
+        free(bytes);
+        free(back);
+    }
+}
+
+static void bytes_go_from_every_device_to_every_other(void **state)
+{
+    for_each_pair(state, move_sizes);
+}
+
+static void move_at_offsets(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    unsigned char back[8];
+    assert_int_equal(copy(at(src, 10), host_at("abcdef"), 6, NULL, 0), GG_OK);
+    assert_int_equal(copy(at(dst, 3), at(src, 11), 4, NULL, 0), GG_OK);
+    assert_int_equal(copy(host_at(back), at(dst, 0), 8, NULL, 0), GG_OK);
+    assert_memory_equal(back, "\2\2\2bcde\2", 8);
+    assert_int_equal(copy(at(dst, NBYTES), at(src, 0), 0, NULL, 0), GG_OK);
+    assert_int_equal(copy(at(dst, 1), at(src, 0), NBYTES, NULL, 0), GG_ERR_INVALID_ARGUMENT);
+}
+
+static void offsets_and_ends_count_on_either_device(void **state)
+{
+    for_each_pair(state, move_at_offsets);
+}
+
+/* ---- order ---- */
+
+static void copy_behind_a_writer(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *writer = held_stream_on(pair, pair->from);
+    assert_int_equal(fill_bytes(src, 3, writer), GG_OK);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, NULL, 0), GG_OK);
+    assert_filled(pair->f, dst, NBYTES, 3);
+}
+
+static void a_copy_between_devices_waits_for_unfinished_work_on_its_source(void **state)
+{
+    for_each_pair(state, copy_behind_a_writer);
+}
+
+static void copy_over_a_writer(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *writer = held_stream_on(pair, pair->to);
+    assert_int_equal(fill_bytes(dst, 3, writer), GG_OK);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, NULL, 0), GG_OK);
+    assert_false(busy(writer));
+    assert_filled(pair->f, dst, NBYTES, 1);
+}
+
+static void a_copy_between_devices_waits_for_unfinished_work_on_its_destination(void **state)
+{
+    for_each_pair(state, copy_over_a_writer);
+}
+
+/* What an entered stream of either end has before the copy runs before it. */
+static void copy_on_entered_streams(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *down = held_stream_on(pair, pair->from), *up = stream_on(pair, pair->to);
+    gg_scope *from = NULL, *to = NULL;
+    assert_int_equal(gg_enter(pair->from, down, &from), GG_OK);
+    assert_int_equal(gg_enter(pair->to, up, &to), GG_OK);
+    assert_int_equal(fill_bytes(src, 4, NULL), GG_OK);
+    assert_int_equal(fill_bytes(dst, 5, NULL), GG_OK);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, NULL, GG_COPY_ASYNC), GG_OK);
+    assert_false(busy(down));
+    assert_false(busy(up));
+    assert_int_equal(gg_leave(to), GG_OK);
+    assert_int_equal(gg_leave(from), GG_OK);
+    assert_filled(pair->f, dst, NBYTES, 4);
+}
+
+static void a_copy_between_devices_runs_on_the_current_streams_of_both_to_its_end(void **state)
+{
+    for_each_pair(state, copy_on_entered_streams);
+}
+
+/* The given stream is waited for as well: then the work on it before the copy has been seen. */
+static void copy_on_a_stream(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *down = held_stream_on(pair, pair->from), *up;
+    assert_int_equal(fill_bytes(src, 6, down), GG_OK);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, down, GG_COPY_ASYNC), GG_OK);
+    assert_false(busy(down));
+    assert_filled(pair->f, dst, NBYTES, 6);
+    up = held_stream_on(pair, pair->to);
+    assert_int_equal(fill_bytes(dst, 7, up), GG_OK);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, up, GG_COPY_ASYNC), GG_OK);
+    assert_false(busy(up));
+    assert_filled(pair->f, dst, NBYTES, 6);
+}
+
+static void a_given_stream_stands_for_the_current_one_of_its_own_end(void **state)
+{
+    for_each_pair(state, copy_on_a_stream);
+}
+
+/* Explicit is the caller's: what another stream writes to that end is not waited for. */
+static void copy_beside_a_writer(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *given = stream_on(pair, pair->from), *writer = stream_on(pair, pair->from);
+    void *gate = hold(pair->f, writer);
+    assert_int_equal(fill_bytes(src, 3, writer), GG_OK);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, given, 0), GG_OK);
+    assert_int_equal(first_byte(dst), 1);
+    assert_true(busy(writer));
+    gate_open(gate);
+    finish(writer);
+}
+
+static void an_explicit_stream_inserts_nothing_at_its_end(void **state)
+{
+    for_each_pair(state, copy_beside_a_writer);
+}
+
+/* ---- what is refused, and what fails ---- */
+
+static void refuse_async(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), 1, NULL, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
+                     GG_ERR_UNSUPPORTED);
+    assert_message_has("goes through the host, and the call waits for both");
+    assert_message_has(gg_device_backend(pair->from));
+    assert_message_has(gg_device_backend(pair->to));
+    assert_int_equal(first_byte(dst), 2);
+}
+
+static void require_async_refuses_a_copy_between_devices_with_the_reason(void **state)
+{
+    for_each_pair(state, refuse_async);
+}
+
+static void a_stream_of_a_third_device_is_refused(void **state)
+{
+    struct devices all = all_devices(*state);
+    if (all.count < 3)
+        skip();
+    struct pair pair = {*state, all.device[0], all.device[1]};
+    gg_memory *src = filled_on(&pair, pair.from, 1), *dst = filled_on(&pair, pair.to, 2);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), 1, stream_on(&pair, all.device[2]), 0),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("the stream belongs to");
+    assert_int_equal(first_byte(dst), 2);
+}
+
+static int interrupt(void)
+{
+    return 1;
+}
+
+static void interrupt_it(struct pair *pair)
+{
+    atomic_int released = 0;
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *held = stream_on(pair, pair->from);
+    struct gg_end from = at(src, 0), to = at(dst, 0);
+    void *gate = hold(pair->f, held);
+    from.release = to.release = count_release;
+    from.owner = to.owner = &released;
+    gg_set_wait_hook(interrupt);
+    assert_int_equal(copy(to, from, NBYTES, held, 0), GG_ERR_INTERRUPTED);
+    gg_set_wait_hook(NULL);
+    assert_int_equal(atomic_load(&released), 1); /* the source's waits for what is queued */
+    gate_open(gate);
+    finish(held);
+    assert_int_equal(atomic_load(&released), 2);
+    assert_int_equal(first_byte(dst), 2);
+}
+
+static void an_interrupted_copy_keeps_what_is_queued_alive(void **state)
+{
+    for_each_pair(state, interrupt_it);
+}
+
+/* ---- other memory of two devices ---- */
+
+static void use_foreign_pinned(struct pair *pair)
+{
+    gg_memory *pinned = memory_on(pair, pair->from, GG_MEMORY_PINNED, MANY_BYTES);
+    gg_memory *memory = memory_on(pair, pair->to, GG_MEMORY_DEVICE, MANY_BYTES);
+    memset(gg_memory_pointer(pinned), 0x5a, MANY_BYTES);
+    assert_int_equal(copy(at(memory, 0), at(pinned, 0), MANY_BYTES, NULL, 0), GG_OK);
+    memset(gg_memory_pointer(pinned), 0, MANY_BYTES);
+    assert_int_equal(copy(at(pinned, 0), at(memory, 0), MANY_BYTES, NULL, 0), GG_OK);
+    assert_int_equal(*((unsigned char *)gg_memory_pointer(pinned) + MANY_BYTES - 1), 0x5a);
+}
+
+static void pinned_memory_of_another_device_is_an_end_too(void **state)
+{
+    for_each_pair(state, use_foreign_pinned);
+}
+
+/* Two drivers have no event in common, so there the host waits. */
+static void use_after_foreign_work(struct pair *pair)
+{
+    gg_memory *memory = filled_on(pair, pair->from, 1);
+    gg_stream *foreign = held_stream_on(pair, pair->to);
+    assert_int_equal(gg_memory_record_use(memory, foreign), GG_OK);
+    assert_int_equal(fill_bytes(memory, 2, NULL), GG_OK);
+    assert_filled(pair->f, memory, NBYTES, 2);
+    assert_false(busy(foreign));
+}
+
+static void an_implicit_operation_waits_for_work_that_was_announced_on_another_device(void **state)
+{
+    for_each_pair(state, use_after_foreign_work);
+}
+
+/* ---- several threads ---- */
+
+static void *shuttle(void *argument)
+{
+    struct pair *pair = argument;
+    gg_memory *src = NULL, *dst = NULL;
+    size_t nbytes = 20 * SLOT;
+    gg_status status = gg_memory_alloc(pair->from, GG_MEMORY_DEVICE, nbytes, NULL, &src);
+    if (!status)
+        status = gg_memory_alloc(pair->to, GG_MEMORY_DEVICE, nbytes, NULL, &dst);
+    for (int i = 0; !status && i < 4; i++)
+        status = copy(at(dst, 0), at(src, 0), nbytes, NULL, 0);
+    gg_memory_release(src);
+    gg_memory_release(dst);
+    return (void *)(uintptr_t)status;
+}
+
+static void copies_in_both_directions_do_not_hold_each_other_up(void **state)
+{
+    struct devices all = all_devices(*state);
+    struct pair there = {*state, all.device[0], all.device[1]};
+    struct pair back = {*state, all.device[1], all.device[0]};
+    pthread_t threads[8];
+    void *status;
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, shuttle, i % 2 ? &there : &back), 0);
+    for (size_t i = 0; i < 8; i++) {
+        pthread_join(threads[i], &status);
+        assert_null(status);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_go_from_every_device_to_every_other),
+        cmocka_unit_test(offsets_and_ends_count_on_either_device),
+        cmocka_unit_test(a_copy_between_devices_waits_for_unfinished_work_on_its_source),
+        cmocka_unit_test(a_copy_between_devices_waits_for_unfinished_work_on_its_destination),
+        cmocka_unit_test(a_copy_between_devices_runs_on_the_current_streams_of_both_to_its_end),
+        cmocka_unit_test(a_given_stream_stands_for_the_current_one_of_its_own_end),
+        cmocka_unit_test(an_explicit_stream_inserts_nothing_at_its_end),
+        cmocka_unit_test(require_async_refuses_a_copy_between_devices_with_the_reason),
+        cmocka_unit_test(a_stream_of_a_third_device_is_refused),
+        cmocka_unit_test(an_interrupted_copy_keeps_what_is_queued_alive),
+        cmocka_unit_test(pinned_memory_of_another_device_is_an_end_too),
+        cmocka_unit_test(an_implicit_operation_waits_for_work_that_was_announced_on_another_device),
+        cmocka_unit_test(copies_in_both_directions_do_not_hold_each_other_up),
+    };
+    return run_suite(argc, argv, "between", tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,198 @@
+/* judge.c: what a failed vendor call may lead to, and what not. */
+#include "sweep.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define FIRST_STEPS 5 /* in which a backend that does not start is unavailable */
+
+const char *class_name(enum class class)
+{
+    static const char *const names[CLASSES] = {"an error", "out of memory", "device lost"};
+    return names[class];
+}
+
+/* In the vendors' numbers: their general failure, no memory, and what a device never recovers from. */
+int code_of(const char *name, enum class class)
+{
+    static const int ze[CLASSES] = {0x7ffffffe, 0x70000003, 0x70000001};
+    static const int twins[CLASSES] = {999, 2, 719};
+    return !strncmp(name, "ze", 2) ? ze[class] : twins[class];
+}
+
+static gg_status status_of(enum class class)
+{
+    static const gg_status statuses[CLASSES] = {GG_ERR_DEVICE, GG_ERR_OUT_OF_MEMORY,
+                                                GG_ERR_DEVICE_LOST};
+    return statuses[class];
+}
+
+/* From which we learn what a driver can do, and where a device is. */
+static const char *const tell_support[] = {"GetExtensionProperties", "zeDeviceGetProperties", NULL};
+static const char *const tell_devices[] = {"PCIBusId", "PciGetProperties", "zeDeviceGet",
+                                           "zeDriverGet", NULL};
+
+static bool is_in(const char *name, const char *const *parts)
+{
+    for (; *parts; parts++)
+        if (strstr(name, *parts))
+            return true;
+    return false;
+}
+
+static bool allowed(const struct fault *fault, int step, int status, int without)
+{
+    if (status == without || status == SKIPPED)
+        return true;
+    if (status == GG_OK || status == GG_NOT_READY)
+        return without != GG_ERR_OUT_OF_MEMORY; /* what is too much stays too much */
+    if (status == (int)status_of(fault->class))
+        return true;
+    if (status == GG_ERR_UNSUPPORTED && is_in(fault->name, tell_support))
+        return true;
+    if (status == GG_ERR_NO_SUCH_DEVICE && is_in(fault->name, tell_devices))
+        return true;
+    return status == GG_ERR_UNAVAILABLE && step < FIRST_STEPS;
+}
+
+/* Each later failure of a device names the place where it was lost. */
+static bool names_first_site(const struct answer *answer, bool lost[2])
+{
+    const int device = strstr(answer->message, "on device 1 failed") != NULL;
+    const bool later = lost[device];
+    if (answer->status != GG_ERR_DEVICE_LOST)
+        return true;
+    lost[device] = true;
+    return !later || strstr(answer->message, "first lost in");
+}
+
+/* Functions whose failure changes nothing that was promised: what is given or put back, what is asked on
+ * our own account and can be done in another way, and facts that a device may not have. Parts of names. */
+static const char *const quiet[] = {"MemFree",
+                                    "hipFree",
+                                    "HostFree",
+                                    "Destroy",
+                                    "PrimaryCtxRelease",
+                                    "CtxSetCurrent",
+                                    "SetDevice",
+                                    "HostReset",
+                                    "HostSignal",
+                                    "CtxGetCurrent",
+                                    "hipGetDevice",
+                                    "ExchangeStreamCaptureMode",
+                                    "IsCapturing",
+                                    "PointerGetAttributes",
+                                    "GetAllocProperties",
+                                    "GetUuid",
+                                    "GetPCIBusId",
+                                    "PciGetProperties",
+                                    "StreamGetFlags",
+                                    "GetVersion",
+                                    "DriverGetProperties",
+                                    "GetExtensionProperties",
+                                    "GetDeviceHandle",
+                                    "IsImmediate",
+                                    "GetDefaultContext",
+                                    NULL};
+
+/* Functions that we call for the user, who is told, and on our own account, where nobody is: at least
+ * one of their calls must be told. The block that is too large fails without a fault as well. */
+static const char *const sometimes[] = {"StreamQuery",
+                                        "EventQuery",
+                                        "EventRecord",
+                                        "EventCreate",
+                                        "AppendSignalEvent",
+                                        "AppendBarrier",
+                                        "HostSynchronize",
+                                        "EventPoolCreate",
+                                        "MemGetInfo",
+                                        "GetMemoryProperties",
+                                        "DeviceGetAttribute",
+                                        "PriorityRange",
+                                        "TotalMem",
+                                        "DeviceGet",
+                                        "DeviceGetName",
+                                        "zeDeviceGetProperties",
+                                        "MemAlloc",
+                                        "hipMalloc",
+                                        NULL};
+
+bool must_be_told_once(const char *name)
+{
+    return is_in(name, sometimes) && !is_in(name, quiet);
+}
+
+static enum verdict judge_answers(const struct trial *trial, const struct outcome *baseline,
+                                  bool *told, char *why, size_t size)
+{
+    const struct fault *fault = &trial->fault;
+    const struct outcome *outcome = trial->outcome;
+    bool lost[2] = {false, false}, seen = false;
+    for (int i = 0; i < outcome->count && i < baseline->count; i++) {
+        const struct answer *answer = &outcome->answer[i];
+        const int without = baseline->answer[i].status;
+        seen = seen || answer->status != without;
+        if (!allowed(fault, i, answer->status, without)) {
+            snprintf(why, size, "'%s' gave %s, without the fault %s: %s", answer->name,
+                     gg_status_name((gg_status)answer->status), gg_status_name((gg_status)without),
+                     answer->message);
+            return WRONG;
+        }
+        if (fault->class == CLASS_LOST && !names_first_site(answer, lost)) {
+            snprintf(why, size, "'%s' does not name the first site: %s", answer->name,
+                     answer->message);
+            return WRONG;
+        }
+    }
+    *told = seen;
+    if (!seen && !is_in(fault->name, quiet) && !is_in(fault->name, sometimes)) {
+        snprintf(why, size, "nobody was told");
+        return WRONG;
+    }
+    return RIGHT;
+}
+
+static enum verdict judge_end(const struct trial *trial, char *why, size_t size)
+{
+    const char *last = "";
+    if (trial->outcome->count > 0)
+        last = trial->outcome->answer[trial->outcome->count - 1].name;
+    snprintf(why, size, "the last step was '%s'", last ? last : "");
+    if (WIFSIGNALED(trial->ended) && WTERMSIG(trial->ended) == SIGALRM)
+        return HUNG;
+    if (WIFEXITED(trial->ended) && output_has(trial->folder, "LeakSanitizer"))
+        return LEAKED_HOST_MEMORY;
+    return CRASHED;
+}
+
+/* Where every wait fails nobody knows what is idle, and what may be busy is left to the process. */
+static bool never_known(const struct fault *fault)
+{
+    return fault->onwards && fault->class != CLASS_LOST;
+}
+
+enum verdict judge(const struct trial *trial, const struct outcome *baseline, bool *told, char *why,
+                   size_t size)
+{
+    *told = false;
+    why[0] = '\0';
+    if (trial->ended)
+        return judge_end(trial, why, size);
+    if (trial->fault.name[0] && calls_of(&trial->report, trial->fault.name) < trial->fault.nth)
+        return NOT_REACHED;
+    if (trial->report.leaked && !never_known(&trial->fault)) {
+        snprintf(why, size, "%d objects", trial->report.leaked);
+        return LEAKED_VENDOR_OBJECTS;
+    }
+    if (trial->outcome->kept && !never_known(&trial->fault)) {
+        snprintf(why, size, "%d owners were not let go", trial->outcome->kept);
+        return WRONG;
+    }
+    if (trial->outcome->wrong[0]) {
+        snprintf(why, size, "%s", trial->outcome->wrong);
+        return WRONG;
+    }
+    return trial->fault.name[0] ? judge_answers(trial, baseline, told, why, size) : RIGHT;
+}

@@ -1,0 +1,138 @@
+"""Breaks one rule at a time and shows which test notices.
+
+    python tests/mutants/run.py [--build DIR] [NAME …]      (words of names; none: all)
+
+Works on a copy of the tree in one build directory: a change, a build of what changed, the runs that could
+notice until one fails, the change back. A run that hangs has noticed. Ends with a table and with 1 where a
+mutant survives. The options of the build come from MESON_OPTIONS.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+from mutants import MUTANTS
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HANG = 90  # seconds; every suite takes a few
+
+
+def command(arguments, **options):
+    return subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", **options)
+
+
+def copy_tree(to):
+    names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True,
+                           stdout=subprocess.PIPE, text=True).stdout.split("\n")
+    for name in filter(None, names):
+        source, target = ROOT / name, to / name
+        if not source.is_file():
+            continue
+        if not target.exists() or target.read_bytes() != source.read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+
+
+class Bench:
+    def __init__(self, folder):
+        self.tree, self.build, self.root = folder / "tree", folder / "build", folder / "root"
+        copy_tree(self.tree)
+        if not (self.build / "build.ninja").exists():
+            options = shlex.split(os.environ.get("MESON_OPTIONS", ""))
+            made = command(["meson", "setup", self.build, self.tree, "-Dtests=true", "-Doptimization=1",
+                            f"--prefix={self.root}", "-Dpython.platlibdir=site", "-Dpython.purelibdir=site", *options])
+            if made.returncode:
+                sys.exit(made.stdout)
+        self.compile()
+        listed = command(["meson", "test", "--list", "-C", self.build], cwd=self.build).stdout
+        self.tests = {line.rsplit(":", 1)[-1].strip() for line in listed.splitlines()}
+
+    def compile(self):
+        made = command(["meson", "compile", "-C", self.build])
+        if made.returncode:
+            sys.exit(made.stdout[-4000:])
+
+    def python(self, run, file):
+        made = command(["meson", "install", "-C", self.build, "--no-rebuild", "--quiet"])
+        if made.returncode:
+            sys.exit(made.stdout)
+        environment = dict(os.environ, PYTHONPATH=str(self.root / "site"),
+                           GPUGLUE_TEST_LIBRARIES=str(self.build / "tests"))
+        return command([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--backend", run, file],
+                       cwd=self.tree, env=environment, timeout=HANG)
+
+    def run(self, name):
+        """None where the run is not to be had here, "" where it passes, else what failed."""
+        try:
+            if name.startswith("python:"):
+                done = self.python(*name.split(":")[1:])
+                failed = re.search(r"^FAILED \S*::(\S+)", done.stdout, re.M)
+            else:
+                name, _, function = name.partition(":")
+                if name not in self.tests:
+                    return None
+                only = [f"--test-args={function}"] if function else []
+                done = command(["meson", "test", "-C", self.build, "--no-rebuild", "--print-errorlogs", name, *only],
+                               timeout=HANG)
+                failed = re.search(r"\[  FAILED  \] (?:\w+: )?(\w+)$|^\w+: (\w+, call .*?: [a-z ]+): ", done.stdout, re.M)
+        except subprocess.TimeoutExpired:
+            return "it hangs"
+        if not done.returncode:
+            return ""
+        return next(filter(None, failed.groups()), "it fails") if failed else "it fails"
+
+
+def try_mutant(bench, mutant):
+    """(run, test) that noticed; (None, why not)."""
+    file = bench.tree / mutant.file
+    text = file.read_text()
+    if text.count(mutant.old) != 1:
+        return None, f"its text stands {text.count(mutant.old)} times in {mutant.file}: mend the entry"
+    file.write_text(text.replace(mutant.old, mutant.new))
+    try:
+        bench.compile()
+        results = []
+        for name in mutant.runs:
+            result = bench.run(name)
+            if result:
+                return name, result
+            results.append((name, result))
+        missing = [name for name, result in results if result is None]
+        return None, "SURVIVED" + (f" (not to be had here: {', '.join(missing)})" if missing else "")
+    finally:
+        file.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "mutants")
+    parser.add_argument("--trust", action="store_true", help="do not see first that every run passes without a mutant")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    chosen = [m for m in MUTANTS if not options.names or any(n in m.name for n in options.names)]
+    bench = Bench(options.build)
+    # Without a mutant every run must pass, or a failure says nothing.
+    broken = {}
+    for name in sorted({run for mutant in chosen for run in mutant.runs} if not options.trust else ()):
+        result = bench.run(name)
+        if result:
+            broken[name] = result
+            print(f"fails without a mutant: {name}: {result}", flush=True)
+    survivors = 0
+    for mutant in chosen:
+        run, what = try_mutant(bench, mutant)
+        survivors += run is None
+        print(f"| {mutant.name} | {mutant.rule} | {f'{run}: {what}' if run else what} |", flush=True)
+    bench.compile()
+    print(f"{len(chosen)} mutants, {len(chosen) - survivors} caught, {survivors} survived")
+    return 1 if survivors or broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""Debian roots, each with its own glibc, Python and vendors' libraries: made, filled, and entered.
+
+They are kept in GPUGLUE_ROOTS (build/roots). Nothing stays mounted in one: each command has mounts of its own."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+TREE = HERE.parents[1]
+ROOTS = pathlib.Path(os.environ.get("GPUGLUE_ROOTS") or TREE / "build" / "roots")
+MIRROR = os.environ.get("GPUGLUE_MIRROR", "http://deb.debian.org/debian")
+PLACE = "/srv/gpuglue"  # what is tested
+HEADERS = "/srv/headers"  # vendors' headers, unpacked and not installed
+DONE = "srv/made.json"  # what a root was made of; without it the root is made anew
+
+BASE = ("python3", "python3-numpy", "python3-pytest", "python3-hypothesis", "ca-certificates")
+ENTER = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+
+
+class Unavailable(Exception):
+    """A root or package cannot be had; the text says why."""
+
+
+def say(*words):
+    print("vendors:", *words, flush=True)
+
+
+def last_line(text):
+    return (text.strip().splitlines() or ["no word why"])[-1]
+
+
+def in_root(root, *command, environment=None, **options):
+    variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", **(environment or {})}
+    options = {"capture_output": True, "text": True, "errors": "replace", **options}
+    return subprocess.run(["unshare", "--mount", "sh", "-c", ENTER, root, *command], env=variables, **options)
+
+
+def apt(root, *words):
+    environment = {"DEBIAN_FRONTEND": "noninteractive"}
+    options = ("-qq", "-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Retries=3", "-o", "Dpkg::Use-Pty=0")
+    return in_root(root, "apt-get", *options, *words, environment=environment)
+
+
+# ---- tools ------------------------------------------------------------------------------------------------
+
+
+def need_tools():
+    """debootstrap, and the right to mount; Unavailable otherwise."""
+    if not shutil.which("debootstrap"):
+        say("installing debootstrap")
+        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "debootstrap"]
+        update = ["apt-get", "update", "-qq", "-o", "Acquire::Check-Valid-Until=false"]
+        for command in (install, update, install):
+            if shutil.which("apt-get") and not shutil.which("debootstrap"):
+                subprocess.run(command, capture_output=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+    if not shutil.which("debootstrap"):
+        raise Unavailable("debootstrap is not installed and apt cannot install it: `apt-get install debootstrap`")
+    probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True)
+    if probe.returncode:
+        raise Unavailable(f"mounts are not permitted here ({last_line(probe.stderr)}): needs CAP_SYS_ADMIN")
+
+
+# ---- bare roots --------------------------------------------------------------------------------------------
+
+
+def made_of(root):
+    try:
+        return json.loads((root / DONE).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def note_made(root, packages, missing=()):
+    (root / DONE).write_text(json.dumps({"packages": list(packages), "missing": list(missing)}))
+
+
+def debootstrap(suite, root):
+    """A bare root with Python and its packages."""
+    scripts = pathlib.Path("/usr/share/debootstrap/scripts")
+    newest = [] if (scripts / suite).exists() else [str(scripts / "sid")]
+    shutil.rmtree(root, ignore_errors=True)
+    say(f"debootstrap {suite} into {root}")
+    command = ["debootstrap", "--variant=minbase", suite, str(root), MIRROR, *newest]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise Unavailable(f"`{' '.join(command)}` failed: {last_line(result.stdout + result.stderr)}")
+    for words in ("update",), ("install", "-y", "--no-install-recommends", *BASE):
+        result = apt(root, *words)
+        if result.returncode:
+            raise Unavailable(f"apt-get {words[0]} in {suite} failed: {last_line(result.stderr)}")
+    note_made(root, ())
+
+
+def make_bare(suite, names):
+    """A root for each name, all of one suite: while the first is bare, the others are copies of it."""
+    ROOTS.mkdir(parents=True, exist_ok=True)
+    first = ROOTS / names[0]
+    if made_of(first) is None:
+        debootstrap(suite, first)
+    for root in (ROOTS / name for name in names[1:]):
+        if made_of(root) is None and made_of(first)["packages"]:
+            debootstrap(suite, root)
+        elif made_of(root) is None:
+            shutil.rmtree(root, ignore_errors=True)
+            subprocess.run(["cp", "-a", "--reflink=auto", first, root], check=True)
+
+
+# ---- vendors' packages ---------------------------------------------------------------------------------------
+
+
+def install(root, packages, release):
+    """What could not be installed of the packages."""
+    line = ("install", "-y", "--no-install-recommends", *(("-t", release) if release else ()))
+    if apt(root, *line, *packages).returncode == 0:
+        return []
+    return [package for package in packages if apt(root, *line, package).returncode]
+
+
+def unpack_headers(root, packages, release):
+    """What could not be had of the packages, which are only unpacked: they would bring compilers along."""
+    options = ("-t", release) if release else ()
+    missing = []
+    for package in packages:
+        folder = f"{HEADERS}/{package}"
+        script = f"mkdir -p {folder}/deb && cd {folder}/deb && apt-get download -qq {' '.join(options)} {package} && dpkg-deb -x *.deb {folder}"
+        if in_root(root, "sh", "-c", script).returncode:
+            missing.append(package)
+    return missing
+
+
+def dress(name, packages, headers, release):
+    """The root of that name with what it tests; and what could not be had of it."""
+    root = ROOTS / name
+    wanted = [*packages, *headers]
+    if made_of(root) is None:
+        raise Unavailable(f"the root {name} could not be made")
+    if made_of(root)["packages"] == wanted and not made_of(root)["missing"]:
+        return root, []
+    if release:
+        (root / f"etc/apt/sources.list.d/{release}.list").write_text(f"deb {MIRROR} {release} main\n")
+    if apt(root, "update").returncode:
+        raise Unavailable("apt-get update failed")
+    say(f"{name}: installing {' '.join(packages)}")
+    missing = install(root, packages, release) + unpack_headers(root, headers, release)
+    apt(root, "clean")
+    note_made(root, wanted, missing)
+    return root, missing
+
+
+def fill(root, wheel, tests):
+    """The wheel, the tests and the simulated libraries of the build, anew."""
+    place = root / PLACE.lstrip("/")
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    shutil.unpack_archive(wheel, place / "site", "zip")
+    shutil.copytree(TREE / "tests/python", place / "tests/python", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(HERE, place / "tests/vendors", ignore=shutil.ignore_patterns("__pycache__"))
+    for file in sorted((*tests.glob("*.so"), *tests.glob("sim/**/*.so*"), *tests.glob("core/plugins/*.so"))):
+        if file.is_file():
+            to = place / "tests" / file.relative_to(tests)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, to)
+    driver = place / "tests/sim/ze_new/libze_sim_new.so.1"
+    if driver.exists():  # a second driver is another file
+        shutil.copytree(driver.parent, place / "tests/sim/second")
+
+
+def version_of(root, package):
+    """As installed or unpacked, "" if it is neither."""
+    text = in_root(root, "dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", package).stdout.split()
+    if len(text) == 2 and text[0] == "installed":
+        return text[1]
+    debs = sorted((root / HEADERS.lstrip("/") / package / "deb").glob("*.deb"))
+    return debs[0].name.split("_")[1] if debs else ""
