@@ -227,19 +227,18 @@ static bool give_back(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, g
     return found;
 }
 
-/* More than the device will ever have: nothing to give back would help. */
+/* More than the device will ever have, or than the limit allows: nothing to give back would help. */
 static bool hopeless(struct ggi_pool *pool, size_t nbytes)
 {
     const struct gg_pool_stats figures = ggi_pool_figures(pool);
-    uint64_t free = 0, total = UINT64_MAX;
-    struct ggi_own own;
+    struct gg_device_info info = {.struct_size = sizeof info};
     if (figures.limit && nbytes > figures.limit)
         return true;
-    ggi_own_begin(pool->device, &own);
-    if (pool->kind == GG_MEMORY_DEVICE && pool->device->ops->device_memory_info)
-        pool->device->ops->device_memory_info(atomic_load(&pool->device->impl), &free, &total);
-    ggi_own_end(pool->device, &own);
-    return nbytes > total;
+    ggi_quiet(1);
+    gg_status status = gg_device_info(pool->device, &info);
+    ggi_quiet(-1);
+    return !status && pool->kind == GG_MEMORY_DEVICE && info.total_memory &&
+           nbytes > info.total_memory;
 }
 
 static uint64_t bytes_held(struct ggi_pool *pool)
