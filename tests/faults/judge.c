@@ -116,6 +116,8 @@ static const char *const sometimes[] = {"StreamQuery",
                                         "DeviceGetName",
                                         "zeDeviceGetProperties",
                                         "MemAlloc",
+                                        "HostMalloc", /* a pool asks for less when it gets none */
+                                        "MemHostAlloc",
                                         "hipMalloc",
                                         NULL};
 
