@@ -90,7 +90,7 @@ static void wait_for_retired(gg_device *device)
     const struct timespec pause = {0, 100000};
     uint64_t limit = ggi_now_ns() + 40 * GGI_SLICE_NS;
     while (atomic_load(&device->retired_blocks) && ggi_now_ns() < limit && !ggi_interrupted()) {
-        ggi_drain(device, false);
+        ggi_drain(device);
         nanosleep(&pause, NULL);
     }
 }
@@ -155,7 +155,7 @@ gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nb
     gg_status status = check_alloc(device, kind, nbytes, stream);
     if (status)
         return status;
-    ggi_drain(device, false);
+    ggi_drain(device);
     if (nbytes)
         status = driver_alloc(device, kind, nbytes, &pointer);
     if (status == GG_ERR_OUT_OF_MEMORY && atomic_load(&device->retired_blocks)) {

@@ -88,12 +88,12 @@ void ggi_drain_locked(struct gg_device *device, bool force)
     ggi_own_end(device, &own);
 }
 
-void ggi_drain(struct gg_device *device, bool force)
+void ggi_drain(struct gg_device *device)
 {
     if (!anything(device) || pthread_mutex_trylock(&device->drain_lock))
         return;
     if (!atomic_load(&ggi_down))
-        ggi_drain_locked(device, force);
+        ggi_drain_locked(device, false);
     pthread_mutex_unlock(&device->drain_lock);
 }
 
@@ -101,6 +101,6 @@ gg_status gg_device_trim(gg_device *device)
 {
     gg_status status = ggi_device_ready(device);
     if (!status)
-        ggi_drain(device, false);
+        ggi_drain(device);
     return status;
 }
