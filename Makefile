@@ -95,7 +95,8 @@ PYTHON_RUNS += $(if $(wildcard /dev/nvidia0),cuda)
 # sanitizer first, and its leaks are not ours.
 export ASAN_OPTIONS := detect_leaks=1:strict_string_checks=1
 export UBSAN_OPTIONS := halt_on_error=1:print_stacktrace=1
-export TSAN_OPTIONS := halt_on_error=1:die_after_fork=0:ignore_noninstrumented_modules=1
+# The thread sanitizer waits for a second at the end of each process; tests start many.
+export TSAN_OPTIONS := halt_on_error=1:atexit_sleep_ms=50:die_after_fork=0:ignore_noninstrumented_modules=1
 preload = LD_PRELOAD="$$(gcc -print-file-name=$(1)) $$(gcc -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc
 python-asan = $(call preload,libasan.so) ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0
 python-tsan = $(call preload,libtsan.so)
