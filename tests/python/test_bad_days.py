@@ -17,10 +17,10 @@ LARGE = 1 << 18  # elements of eight bytes: no small copy
 
 # Python 3.12 warns of every fork of a process with threads.
 NO_WARNING = ("-W", "ignore::DeprecationWarning")
-AFTER_FORK = (
-    "import gpuglue as gg, numpy as np, os\n"
+AFTER_FORK = (  # the pause: see FORK_AFTER in test_life.py
+    "import gpuglue as gg, numpy as np, os, time\n"
     "array, buffer, pinned = gg.full(4, 7), gg.alloc(4), gg.alloc_pinned(4)\n"
-    "stream = gg.Stream(); gg.synchronize()\n"
+    "stream = gg.Stream(); gg.synchronize(); time.sleep(0.3)\n"
     "pid = os.fork()\n"
 )
 REPORT = "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), array.tolist())"
