@@ -199,7 +199,7 @@ gg_status gg_device_memory_info(gg_device *device, uint64_t *free, uint64_t *tot
     if (!device->ops->device_memory_info)
         return ggi_unsupported(device, GG_OP_device_memory_info);
     struct ggi_own own;
-    ggi_drain(device, false);
+    ggi_drain(device);
     ggi_relax_begin(device, &own);
     ggi_begin(device, GG_OP_device_memory_info, NULL, 0);
     status = device->ops->device_memory_info(atomic_load(&device->impl), free, total);
@@ -330,6 +330,6 @@ gg_status gg_device_synchronize(gg_device *device)
     if (!status)
         ggi_quarantine_end(device, round);
     if (!status)
-        ggi_drain(device, false);
+        ggi_drain(device);
     return status;
 }

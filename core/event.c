@@ -252,7 +252,7 @@ gg_status gg_event_wait(gg_event *event, uint64_t timeout_ns)
         status = wait_slice(event, left < GGI_SLICE_NS ? left : GGI_SLICE_NS);
     }
     if (!status)
-        ggi_drain(event->device, false);
+        ggi_drain(event->device);
     return status;
 }
 

@@ -190,10 +190,11 @@ struct ggi_retired {
 void ggi_retire(struct gg_device *device, struct ggi_retired *item);
 /* Destroy what is idle. Call with no lock held and, in Python, without the GIL. One load if empty.
  * A driver's free may wait for the whole device, so such memory goes only while our streams are idle,
- * or where @p force says that waiting is the lesser evil (out of memory, shutdown). */
-void ggi_drain(struct gg_device *device, bool force);
-void ggi_drain_locked(struct gg_device *device, bool force); /* with drain_lock held */
-bool ggi_drain_waiting(const struct gg_device *device);      /* a drain would find something */
+ * or where too much pinned memory waits for that. */
+void ggi_drain(struct gg_device *device);
+/* The same with drain_lock held; @p force: wherever that may wait. For the shutdown. */
+void ggi_drain_locked(struct gg_device *device, bool force);
+bool ggi_drain_waiting(const struct gg_device *device); /* a drain would find something */
 /* With drain_lock held: the first retired object that @p want takes, off the list; or NULL. */
 struct ggi_retired *ggi_retire_pick(struct gg_device *device,
                                     bool (*want)(const struct ggi_retired *item, const void *what),

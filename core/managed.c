@@ -54,7 +54,7 @@ gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,
         return status;
     if (!device->ops->mem_register || !device->ops->mem_unregister)
         return ggi_unsupported(device, GG_OP_mem_register);
-    ggi_drain(device, false); /* pages that were released may be locked still */
+    ggi_drain(device); /* pages that were released may be locked still */
     gg_memory *memory = ggi_memory_blank(device, GG_MEMORY_PINNED, pointer, nbytes);
     if (!memory)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a memory handle");

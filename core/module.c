@@ -98,7 +98,7 @@ gg_status gg_module_load(gg_device *device, const void *bytes, size_t nbytes, gg
         return status;
     if (!device->ops->module_load)
         return ggi_unsupported(device, GG_OP_module_load);
-    ggi_drain(device, false);
+    ggi_drain(device);
     status = gg_image_read(bytes, nbytes, &image);
     if (status)
         return status;

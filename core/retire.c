@@ -102,12 +102,12 @@ void ggi_drain_locked(struct gg_device *device, bool force)
     ggi_own_end(device, &own);
 }
 
-void ggi_drain(struct gg_device *device, bool force)
+void ggi_drain(struct gg_device *device)
 {
     if (!ggi_drain_waiting(device) || pthread_mutex_trylock(&device->drain_lock))
         return;
     if (!atomic_load(&ggi_down))
-        ggi_drain_locked(device, force);
+        ggi_drain_locked(device, false);
     pthread_mutex_unlock(&device->drain_lock);
 }
 

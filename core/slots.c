@@ -116,7 +116,7 @@ static void trim_others(const struct gg_device *device)
             if (&b->devices[i] != device && atomic_load(&b->devices[i].impl) &&
                 ggi_usable(&b->devices[i])) {
                 ggi_staging_trim(&b->devices[i]);
-                ggi_drain(&b->devices[i], false);
+                ggi_drain(&b->devices[i]);
             }
 }
 

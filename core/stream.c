@@ -76,7 +76,7 @@ gg_status gg_stream_create(gg_device *device, uint32_t flags, int32_t priority, 
     if (flags & ~(uint32_t)GG_STREAM_NONBLOCKING)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "stream flags 0x%x hold an unknown bit",
                         (unsigned)flags);
-    ggi_drain(device, false);
+    ggi_drain(device);
     if (priority)
         priority = clamp_priority(device, priority);
     ggi_begin(device, GG_OP_stream_create, NULL, 0);
@@ -258,7 +258,7 @@ gg_status gg_stream_wait(gg_stream *stream, uint64_t timeout_ns)
 {
     gg_status status = wait_in_slices(stream, timeout_ns, true);
     if (!status)
-        ggi_drain(stream->device, false);
+        ggi_drain(stream->device);
     return status;
 }
 

@@ -172,9 +172,9 @@ extern int twin_device_count;
 
 /* GG_NOT_READY, or record what the driver said, and return the status for it. @p format: the figures. */
 gg_status twin_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* GG_ERR_UNSUPPORTED for an optional function that this driver does not have. */
 /* The status of @p code where it is an answer and no failure to tell of. */
 gg_status twin_answer(int code);
+/* GG_ERR_UNSUPPORTED for an optional function that this driver does not have. */
 gg_status twin_missing(size_t slot);
 gg_status twin_no_memory(size_t nbytes, const char *what);
 /* Whether the driver is gone already, as at the end of a process: nothing is left to destroy. */

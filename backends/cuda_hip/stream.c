@@ -131,7 +131,8 @@ gg_status twin_stream_capturing(struct gg_stream_impl *stream, int32_t *capturin
     if (!code)
         code = twin_driver.stream_capturing(stream->native, &state);
     twin_leave(&guard);
-    *capturing = state != 0;
+    if (!code)
+        *capturing = state != 0;
     return twin_answer(code);
 }
 
