@@ -126,7 +126,7 @@ PLUGIN := test-plugin c-plugin py-plugin
 PY_TOGETHER := py-together py-asan-together py-tsan-together
 PY_ASAN := py-asan-host py-asan-cuda-sim $(if $(HAVE_ZE),py-asan-ze-sim-old)
 PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
-# Probes start many processes, at the end of each of which the thread sanitizer waits for a second.
+# A part: its probes start many processes, which is slow under sanitizers.
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
 files-asan := tests/python/test_hip.py
 OTHERS := test-wheel test-sim-clients test-hip-client test-examples test-libraries test-sdk test-stubs lint-step

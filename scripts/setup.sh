@@ -60,7 +60,7 @@ if [ ${#welcome[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/nu
     export DEBIAN_FRONTEND=noninteractive
     apt-get install -y -qq --no-install-recommends "${welcome[@]}" ||
         { apt-get update -qq -o Acquire::Check-Valid-Until=false
-          apt-get install -y -qq --no-install-recommends "${welcome[@]}"; } || welcome+=(failed)
+          apt-get install -y -qq --no-install-recommends "${welcome[@]}"; } || true # said below
 fi
 if [ ${#welcome[@]} -gt 0 ] && ! compiles c level_zero/ze_ddi.h; then
     say "Level Zero's tests are skipped: there is no libze-dev and libze1 (apt-get install libze-dev libze1)"
