@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* A call that fails in the core's own checks, with a message of its own. */
 static gg_status fail_somehow(struct fixture *f)
@@ -224,6 +225,37 @@ static void every_wait_can_be_interrupted(void **state)
     assert_int_equal(gg_device_synchronize(f->device), GG_OK);
 }
 
+static void *held;
+static int turns;
+
+/* At its third turn, and then it lets the stream run for some time, so that the wait looks while it runs. */
+static int open_the_held(void)
+{
+    if (++turns % 3)
+        return 0;
+    gate_open(held);
+    nanosleep(&(struct timespec){.tv_nsec = turns * 1000}, NULL);
+    return 0;
+}
+
+/* A hook takes its turn between two slices of a wait. The stream is handed out, so that it may have work of
+ * others as well. */
+static void after_a_wait_of_several_slices_a_query_finds_the_stream_done(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t handles[4];
+    if (gg_device_supports(f->device, GG_OP_stream_native))
+        assert_int_equal(gg_stream_native(f->stream, handles), GG_OK);
+    turns = 0;
+    for (int round = 0; round < 20; round++) {
+        held = hold(f, f->stream);
+        gg_set_wait_hook(open_the_held);
+        assert_int_equal(gg_stream_wait(f->stream, GG_FOREVER), GG_OK);
+        gg_set_wait_hook(NULL);
+        assert_int_equal(gg_stream_query(f->stream), GG_OK);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
@@ -242,6 +274,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(unavailable_backends_are_named_with_every_reason),
         cmocka_unit_test(a_wait_can_be_interrupted_and_everything_stays_valid),
         cmocka_unit_test(every_wait_can_be_interrupted),
+        cmocka_unit_test(after_a_wait_of_several_slices_a_query_finds_the_stream_done),
     };
     return run_suite(argc, argv, "errors", tests, sizeof tests / sizeof tests[0]);
 }
