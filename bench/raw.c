@@ -98,6 +98,18 @@ static int alloc_free_1mib(struct raw *r)
     return code ? code : raw_cu.release_memory(memory);
 }
 
+static int alloc_free(struct raw *r)
+{
+    uint64_t memory;
+    const int code = raw_cu.alloc(&memory, r->alloc_bytes);
+    return code ? code : raw_cu.release_memory(memory);
+}
+
+void raw_alloc_bytes(struct raw *r, size_t nbytes)
+{
+    r->alloc_bytes = nbytes;
+}
+
 static int upload(struct raw *r, size_t nbytes)
 {
     memcpy(r->pinned, r->host, nbytes);
@@ -231,6 +243,7 @@ const struct raw_row raw_rows[] = {
     {"h2d_1kib_queue", h2d_1kib_queue, RAW_BURST, MANY},
     {"roundtrip_1kib", roundtrip_1kib, RAW_BURST, MANY},
     {"alloc_free_1mib", alloc_free_1mib, RAW_BURST, SOME},
+    {"alloc_free", alloc_free, RAW_BURST, SOME},
     {"stream_create_destroy", stream_create_destroy, RAW_BURST, SOME},
     {"launch", launch, RAW_BURST, MANY},
     {"launch_synchronize", launch_synchronize, RAW_BURST, MANY},

@@ -62,6 +62,7 @@ struct raw {
     void *context, *stream, *event, *spare;
     void *pinned; /* RAW_KIB, as all that is small */
     uint64_t memory;
+    size_t alloc_bytes; /* of the row alloc_free */
     char host[RAW_KIB];
     struct raw_bulk bulk;
     void *nothing, *sixteen; /* kernels: without parameters, and with 8 pointers and 8 words */
@@ -86,6 +87,9 @@ void raw_close(struct raw *raw);
 
 /* The stream (a CUstream), and the memory of large copies, which may be NULL where none are run. */
 int raw_use(struct raw *raw, void *stream, const struct raw_bulk *bulk);
+
+/* How much the row alloc_free allocates from now on. */
+void raw_alloc_bytes(struct raw *raw, size_t nbytes);
 
 /* Make the context current in the calling thread and leave it so: C needs it for the legacy stream, so the
  * other side may have it too. */

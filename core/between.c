@@ -147,10 +147,11 @@ gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uin
         return refuse(crossing, "copy: ", ", and the call waits for both; leave require_async out");
     if (captured(crossing->out) || captured(crossing->in))
         return refuse(crossing, "stream is capturing: ", " and cannot become part of a graph");
-    if (wait_src)
-        status = ggi_memory_order(crossing->src, crossing->out);
-    if (!status && wait_dst)
-        status = ggi_memory_order(crossing->dst, crossing->in);
+    status = wait_src ? ggi_memory_order(crossing->src, crossing->out)
+                      : ggi_memory_enter(crossing->src, crossing->out);
+    if (!status)
+        status = wait_dst ? ggi_memory_order(crossing->dst, crossing->in)
+                          : ggi_memory_enter(crossing->dst, crossing->in);
     if (!status)
         status = carry(crossing);
     if (status) {

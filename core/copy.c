@@ -83,13 +83,15 @@ static gg_status choose_device(struct ggi_job *job)
 
 static gg_status order(struct ggi_job *job)
 {
-    gg_status (*before)(gg_memory *, gg_stream *) =
-        job->implicit ? ggi_memory_order : ggi_memory_enter;
     gg_status status = GG_OK;
-    if (job->src.memory)
-        status = before(job->src.memory, job->stream);
-    if (!status && job->dst.memory)
-        status = before(job->dst.memory, job->stream);
+    if (job->implicit && job->src.memory)
+        status = ggi_memory_order(job->src.memory, job->stream);
+    else if (job->src.memory)
+        status = ggi_memory_enter(job->src.memory, job->stream);
+    if (!status && job->implicit && job->dst.memory)
+        status = ggi_memory_order(job->dst.memory, job->stream);
+    else if (!status && job->dst.memory)
+        status = ggi_memory_enter(job->dst.memory, job->stream);
     return status;
 }
 

@@ -130,8 +130,10 @@ gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t 
     if (status || !count)
         return status;
     fill.dst = (char *)memory->pointer + offset;
-    status =
-        implicit ? ggi_memory_order(memory, fill.stream) : ggi_memory_enter(memory, fill.stream);
+    if (implicit)
+        status = ggi_memory_order(memory, fill.stream);
+    else
+        status = ggi_memory_enter(memory, fill.stream);
     if (!status)
         status = run(&fill);
     if (!status && complete)

@@ -206,12 +206,13 @@ struct ggi_retired *ggi_retire_pick(struct gg_device *device,
  * work's ticket. All tickets up to `completed` are known to be done. */
 struct gg_stream {
     struct ggi_retired retired;
+    /* References; in the high half how many of them uses of memory hold. One word, so that nobody sees
+     * the two change one after the other and takes a stream for closed. */
     _Atomic(int64_t) refs;
     struct gg_device *device;
     struct gg_stream_impl *impl;
     uint64_t serial; /* never reused, unlike native handles */
     uint32_t flags;
-    _Atomic(int64_t) use_refs; /* of refs, those that uses of memory hold */
     bool is_default, borrowed;
     bool gone;   /* closed and idle: the native side is destroyed, the counts are still asked for */
     bool sealed; /* closed, and a ticket behind all that anybody can have queued was taken */

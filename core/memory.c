@@ -17,16 +17,33 @@ static bool memory_idle(struct ggi_retired *self)
     if (atomic_load(&memory->captured) ||
         (atomic_load(&memory->unknown) && !ggi_quarantine_passed(memory)))
         return false;
-    return memory->pool && memory->size_class != GGI_NO_CLASS ? ggi_pool_only_home(memory, false)
-                                                              : ggi_memory_prune(memory, false);
+    bool home_orders = memory->pool && (memory->size_class != GGI_NO_CLASS || memory->pool->async);
+    return home_orders ? ggi_pool_only_home(memory, false) : ggi_memory_prune(memory, false);
 }
 
-void ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes)
+/* A stream that is gone was idle: any other will do. */
+static void free_async(struct gg_device *device, void *pointer, size_t nbytes, gg_stream *stream)
+{
+    gg_stream *on = stream && !stream->gone ? stream : device->default_stream;
+    ggi_begin(device, GG_OP_mem_free_async, on, nbytes);
+    gg_status status = device->ops->mem_free_async(on->impl, pointer);
+    ggi_end(device, GG_OP_mem_free_async, on, nbytes, status);
+}
+
+static void free_now(struct ggi_pool *pool, void *pointer, size_t nbytes)
 {
     struct gg_device *device = pool->device;
     ggi_begin(device, GG_OP_mem_free, NULL, nbytes);
     gg_status status = device->ops->mem_free(atomic_load(&device->impl), pool->kind, pointer);
     ggi_end(device, GG_OP_mem_free, NULL, nbytes, status);
+}
+
+void ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_stream *stream)
+{
+    if (pool->async)
+        free_async(pool->device, pointer, nbytes, stream);
+    else
+        free_now(pool, pointer, nbytes);
     pthread_mutex_lock(&pool->lock);
     pool->figures.driver_calls++;
     pthread_mutex_unlock(&pool->lock);
@@ -49,7 +66,7 @@ static void memory_destroy(struct ggi_retired *self)
     bool kept = memory->pool && memory->size_class != GGI_NO_CLASS;
     ggi_quarantine_leave(memory);
     if (memory->pool && !kept)
-        ggi_driver_free(memory->pool, memory->pointer, memory->room);
+        ggi_driver_free(memory->pool, memory->pointer, memory->room, memory->home);
     if (memory->pool)
         ggi_pool_take_back(memory);
     if (kept)
@@ -119,20 +136,43 @@ static bool within_limit(struct ggi_pool *pool, size_t nbytes)
     return true;
 }
 
-gg_status ggi_driver_alloc(struct ggi_pool *pool, size_t nbytes, void **out)
+static gg_status alloc_async(struct gg_device *device, size_t nbytes, gg_stream *stream, void **out)
+{
+    if (!gg_device_supports(device, GG_OP_mem_alloc_async) || !device->ops->mem_free_async)
+        return ggi_fail(
+            GG_ERR_UNSUPPORTED,
+            "GPUGLUE_ALLOCATOR=async: %s:%d has no pool of its own; take pool or direct",
+            device->backend->name, (int)device->ordinal);
+    if (!stream->is_default && ggi_stream_capturing(stream))
+        return ggi_fail(
+            GG_ERR_UNSUPPORTED,
+            "stream is capturing: memory that the driver allocates there would belong to "
+            "the graph; allocate before the capture begins");
+    ggi_begin(device, GG_OP_mem_alloc_async, stream, nbytes);
+    gg_status status = device->ops->mem_alloc_async(stream->impl, nbytes, out);
+    return ggi_end(device, GG_OP_mem_alloc_async, stream, nbytes, status);
+}
+
+static gg_status alloc_now(struct ggi_pool *pool, size_t nbytes, void **out)
 {
     struct gg_device *device = pool->device;
+    ggi_begin(device, GG_OP_mem_alloc, NULL, nbytes);
+    gg_status status = device->ops->mem_alloc(atomic_load(&device->impl), pool->kind, nbytes, out);
+    return ggi_end(device, GG_OP_mem_alloc, NULL, nbytes, status);
+}
+
+gg_status ggi_driver_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, void **out)
+{
     struct ggi_own own;
     pthread_mutex_lock(&pool->lock);
     bool may = within_limit(pool, nbytes);
     pthread_mutex_unlock(&pool->lock);
     if (!may)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "the pool's limit");
-    ggi_relax_begin(device, &own); /* a capture elsewhere must survive the user's allocation too */
-    ggi_begin(device, GG_OP_mem_alloc, NULL, nbytes);
-    gg_status status = device->ops->mem_alloc(atomic_load(&device->impl), pool->kind, nbytes, out);
-    status = ggi_end(device, GG_OP_mem_alloc, NULL, nbytes, status);
-    ggi_relax_end(device, &own);
+    ggi_relax_begin(pool->device, &own); /* a capture elsewhere must survive the allocation */
+    gg_status status =
+        pool->async ? alloc_async(pool->device, nbytes, stream, out) : alloc_now(pool, nbytes, out);
+    ggi_relax_end(pool->device, &own);
     if (!status)
         return GG_OK;
     pthread_mutex_lock(&pool->lock);
@@ -225,7 +265,8 @@ gg_status gg_memory_try_alloc(gg_device *device, enum gg_memory_kind kind, size_
     if (status)
         return status;
     struct ggi_pool *pool = pool_of(device, kind, &stream);
-    return nbytes && ggi_pool_take(pool, nbytes, stream, out) ? GG_OK : GG_NOT_READY;
+    bool pooled = nbytes && !(pool->by_stream && ggi_allocator_set());
+    return pooled && ggi_pool_take(pool, nbytes, stream, out) ? GG_OK : GG_NOT_READY;
 }
 
 static gg_status alloc_nothing(gg_device *device, enum gg_memory_kind kind, gg_memory **out)
@@ -247,6 +288,8 @@ gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nb
     if (!nbytes)
         return alloc_nothing(device, kind, out);
     struct ggi_pool *pool = pool_of(device, kind, &stream);
+    if (pool->by_stream && ggi_allocator_set())
+        return ggi_allocator_alloc(device, nbytes, stream, out);
     return ggi_pool_take(pool, nbytes, stream, out) ? GG_OK
                                                     : ggi_pool_alloc(pool, nbytes, stream, out);
 }

@@ -1,7 +1,8 @@
 /* pointer.c: what a bare pointer points at, as the drivers in use know it. */
 #include "internal.h"
+#include "sized.h"
 
-#include <string.h>
+#include <stddef.h>
 
 /* An opened device answers for all of its backend that share its driver's list of memory. */
 static gg_status ask(struct gg_device *device, const void *pointer, struct gg_pointer_info *info)
@@ -45,13 +46,12 @@ static gg_status ask_backend(struct gg_backend *backend, const void *pointer, gg
 gg_status gg_pointer_query(const void *pointer, gg_device **device, struct gg_pointer_info *info)
 {
     struct gg_pointer_info found = {.struct_size = sizeof found, .device = -1};
+    static const size_t first = offsetof(struct gg_pointer_info, size) + sizeof(size_t);
     gg_device *at = NULL, *current;
     if (!pointer)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "pointer_info: the pointer is NULL");
-    if (info->struct_size < sizeof found)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "pointer_info: struct_size is %u, expected sizeof(struct gg_pointer_info)",
-                        (unsigned)info->struct_size);
+    if (!ggi_sized_fits(info, first))
+        return ggi_sized_refuse("gg_pointer_query", "gg_pointer_info", info, first);
     gg_status status = gg_current_device(&current);
     if (!status)
         status = ggi_device_ready(current);
@@ -63,7 +63,7 @@ gg_status gg_pointer_query(const void *pointer, gg_device **device, struct gg_po
     if (!at)
         found = (struct gg_pointer_info){.device = -1, .kind = GG_MEMORY_HOST};
     found.struct_size = sizeof found;
-    memcpy(info, &found, sizeof found);
+    ggi_sized_write(info, &found, sizeof found);
     *device = at;
     return GG_OK;
 }

@@ -46,8 +46,9 @@ struct ggi_pool {
     struct gg_device *device;
     enum gg_memory_kind kind;
     bool by_stream; /* device memory: lists by stream. The host looks at pinned memory at once */
-    struct ggi_bins any;                       /* idle blocks */
-    bool direct;                               /* GPUGLUE_ALLOCATOR=direct: nothing is kept */
+    struct ggi_bins any; /* idle blocks */
+    bool direct;         /* GPUGLUE_ALLOCATOR=direct or async: nothing is kept here */
+    bool async;          /* … async: the vendor's own pool keeps it */
     struct ggi_slab *slab[GGI_CARVED_CLASSES]; /* that are being carved */
     struct ggi_slab *slabs;                    /* all */
     uint32_t since_drain;                      /* hits since the retire list was looked at */
@@ -103,10 +104,16 @@ void ggi_pools_empty(struct gg_device *device);
 /* Whether the driver's free may wait for the whole device. */
 bool ggi_free_may_wait(const struct ggi_pool *pool);
 
+/* allocator.c */
+
+bool ggi_allocator_set(void);
+gg_status ggi_allocator_alloc(gg_device *device, size_t nbytes, gg_stream *stream, gg_memory **out);
+
 /* memory.c: the driver's own calls, counted and held to the limit */
 
-gg_status ggi_driver_alloc(struct ggi_pool *pool, size_t nbytes, void **out);
-void ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes);
+/* @p stream: what an async pool takes it for; NULL in other calls. */
+gg_status ggi_driver_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, void **out);
+void ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_stream *stream);
 /* A handle; new also notes where host memory lies. */
 gg_memory *ggi_memory_blank(gg_device *device, enum gg_memory_kind kind, void *pointer,
                             size_t nbytes);

@@ -3,6 +3,7 @@
 #include "pool.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #define SLAB_UNIT ((size_t)2 << 20)
 #define SLAB_PIECES 8u /* at least, in a slab */
@@ -97,7 +98,7 @@ static bool look_around(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
 
 static gg_status no_host_memory(struct ggi_pool *pool, void *pointer, size_t nbytes)
 {
-    ggi_driver_free(pool, pointer, nbytes);
+    ggi_driver_free(pool, pointer, nbytes, NULL);
     pthread_mutex_lock(&pool->lock);
     pool->figures.held_bytes -= nbytes;
     pthread_mutex_unlock(&pool->lock);
@@ -108,7 +109,7 @@ static void destroy_slab(struct ggi_retired *self)
 {
     struct ggi_slab *slab = (struct ggi_slab *)self;
     struct ggi_pool *pool = slab->pool;
-    ggi_driver_free(pool, slab->base, slab->size);
+    ggi_driver_free(pool, slab->base, slab->size, NULL);
     pthread_mutex_lock(&pool->lock);
     pool->figures.retired_blocks--;
     pool->figures.retired_bytes -= slab->size;
@@ -146,7 +147,7 @@ static gg_status add_slab(struct ggi_pool *pool, uint32_t size_class)
     void *base = NULL;
     if (!slab)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a slab");
-    gg_status status = ggi_driver_alloc(pool, slab->size, &base);
+    gg_status status = ggi_driver_alloc(pool, slab->size, NULL, &base);
     if (status) {
         free(slab);
         return status;
@@ -167,7 +168,7 @@ static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, gg_stream *st
     uint32_t size_class = pool->direct ? GGI_NO_CLASS : ggi_class_of(nbytes);
     size_t room = size_class == GGI_NO_CLASS ? nbytes : ggi_class_room(size_class);
     void *pointer = NULL;
-    gg_status status = ggi_driver_alloc(pool, room, &pointer);
+    gg_status status = ggi_driver_alloc(pool, room, stream, &pointer);
     if (status)
         return status;
     gg_memory *memory = ggi_memory_new(pool->device, pool->kind, pointer, room);
@@ -176,11 +177,12 @@ static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, gg_stream *st
     memory->pool = pool;
     memory->room = room;
     memory->size_class = size_class;
-    memory->retired.may_wait = size_class == GGI_NO_CLASS && ggi_free_may_wait(pool);
+    memory->retired.may_wait = size_class == GGI_NO_CLASS && !pool->async && ggi_free_may_wait(pool);
     pthread_mutex_lock(&pool->lock);
     ggi_pool_count_out(pool, nbytes);
     pthread_mutex_unlock(&pool->lock);
-    ggi_pool_hand_out(memory, nbytes, stream, 0);
+    /* What the vendor's pool gives is there once the stream has come so far. */
+    ggi_pool_hand_out(memory, nbytes, stream, pool->async ? ggi_stream_submitted(stream) : 0);
     *out = memory;
     return GG_OK;
 }
@@ -208,46 +210,35 @@ static bool anything_busy(struct ggi_pool *pool)
     return any;
 }
 
-/* With drain_lock held: all that is idle goes back to the driver; with @p force also where the driver
- * then waits for the whole device. */
-static bool give_back(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool force,
-                      gg_memory **out)
+/* With drain_lock held: what is idle goes back to the driver, once all streams are idle: before that, giving
+ * it back may wait for work that needs us. */
+static bool give_back(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
     struct ggi_own own;
     ggi_own_begin(pool->device, &own);
-    ggi_drain_locked(pool->device, force);
+    ggi_drain_locked(pool->device, false);
     bool found = look_around(pool, nbytes, stream, out);
     if (!found) {
         ggi_pool_gather(pool, NULL);
         ggi_pool_shed(pool, 0);
-        ggi_drain_locked(pool->device, force);
+        ggi_drain_locked(pool->device, false);
     }
     ggi_own_end(pool->device, &own);
     return found;
 }
 
-/* More than the device will ever have: nothing to give back would help. */
+/* More than the device will ever have, or than the limit allows: nothing to give back would help. */
 static bool hopeless(struct ggi_pool *pool, size_t nbytes)
 {
     const struct gg_pool_stats figures = ggi_pool_figures(pool);
-    uint64_t free = 0, total = UINT64_MAX;
-    struct ggi_own own;
+    struct gg_device_info info = {.struct_size = sizeof info};
     if (figures.limit && nbytes > figures.limit)
         return true;
-    ggi_own_begin(pool->device, &own);
-    if (pool->kind == GG_MEMORY_DEVICE && pool->device->ops->device_memory_info)
-        pool->device->ops->device_memory_info(atomic_load(&pool->device->impl), &free, &total);
-    ggi_own_end(pool->device, &own);
-    return nbytes > total;
-}
-
-static void wait_a_little(gg_device *device)
-{
-    struct ggi_own own;
-    ggi_own_begin(device, &own);
-    if (!ggi_stream_capturing(device->default_stream))
-        device->ops->stream_wait(device->default_stream->impl, 1000000);
-    ggi_own_end(device, &own);
+    ggi_quiet(1);
+    gg_status status = gg_device_info(pool->device, &info);
+    ggi_quiet(-1);
+    return !status && pool->kind == GG_MEMORY_DEVICE && info.total_memory &&
+           nbytes > info.total_memory;
 }
 
 static uint64_t bytes_held(struct ggi_pool *pool)
@@ -255,10 +246,11 @@ static uint64_t bytes_held(struct ggi_pool *pool)
     return ggi_pool_figures(pool).held_bytes;
 }
 
-/* What was released may still be in use by queued work: worth a short wait, which can be interrupted,
- * before the driver is made to wait. It is asked again whenever it got something back. */
+/* What was released may still be in use by queued work: worth a short wait, which can be interrupted. The
+ * driver is asked again whenever it got something back, and at the end. */
 static gg_status scrape(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
+    const struct timespec pause = {0, 100000};
     struct gg_device *device = pool->device;
     uint64_t limit = ggi_now_ns() + 40 * GGI_SLICE_NS;
     bool last = hopeless(pool, nbytes);
@@ -270,14 +262,14 @@ static gg_status scrape(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
             return ggi_fail(GG_ERR_INTERRUPTED, "the wait for memory was interrupted");
         pthread_mutex_lock(&device->drain_lock);
         status = ggi_pool_steal(pool, nbytes, stream, out);
-        bool found = !status || give_back(pool, nbytes, stream, last, out);
+        bool found = !status || give_back(pool, nbytes, stream, out);
         pthread_mutex_unlock(&device->drain_lock);
         if (found)
             return GG_OK;
         if (last || bytes_held(pool) < held)
             status = alloc_block(pool, nbytes, stream, out);
         if (status == GG_ERR_OUT_OF_MEMORY && !last)
-            wait_a_little(device);
+            nanosleep(&pause, NULL);
     }
     return status;
 }

@@ -1,7 +1,9 @@
 /* pool_trim.c: the pool's beginning and end, its figures and limits, and giving back what is idle. */
 #include "pool.h"
+#include "sized.h"
 #include "staging.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +24,15 @@ struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind
     pool->device = device;
     pool->kind = kind;
     pool->by_stream = kind == GG_MEMORY_DEVICE;
-    pool->direct = kind == GG_MEMORY_MANAGED || (allocator && !strcmp(allocator, "direct"));
+    pool->async = pool->by_stream && allocator && !strcmp(allocator, "async");
+    pool->direct =
+        kind == GG_MEMORY_MANAGED || pool->async || (allocator && !strcmp(allocator, "direct"));
+    if (pool->by_stream && allocator && allocator[0] && strcmp(allocator, "pool") && !pool->direct)
+        ggi_log(
+            GG_LOG_WARN, "core",
+            "GPUGLUE_ALLOCATOR=%s is not known; \"pool\", \"async\" and \"direct\" are. The pool "
+            "is used",
+            allocator);
     pool->figures.keep = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
     return pool;
 }
@@ -193,6 +203,7 @@ void ggi_pools_empty(struct gg_device *device)
 {
     for (int i = 0; i < GGI_POOLS; i++) {
         ggi_pool_gather(device->pools[i], NULL);
+        ggi_pool_gather(device->pools[i], NULL); /* one question that fails says nothing */
         ggi_pool_shed(device->pools[i], 0);
     }
 }
@@ -300,15 +311,15 @@ gg_status gg_pool_set_keep(gg_device *device, enum gg_memory_kind kind, uint64_t
 
 gg_status gg_pool_stats(gg_device *device, enum gg_memory_kind kind, struct gg_pool_stats *stats)
 {
+    static const size_t first = offsetof(struct gg_pool_stats, keep) + sizeof(uint64_t);
     struct ggi_pool *pool = NULL;
     gg_status status = open_pool(device, kind, &pool);
     if (status)
         return status;
-    if (stats->struct_size < sizeof *stats)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "gg_pool_stats: struct_size is %u, expected sizeof(struct gg_pool_stats)",
-                        (unsigned)stats->struct_size);
-    *stats = ggi_pool_figures(pool);
-    stats->struct_size = sizeof *stats;
+    if (!ggi_sized_fits(stats, first))
+        return ggi_sized_refuse("gg_pool_stats", "gg_pool_stats", stats, first);
+    struct gg_pool_stats full = ggi_pool_figures(pool);
+    full.struct_size = sizeof full;
+    ggi_sized_write(stats, &full, sizeof full);
     return GG_OK;
 }

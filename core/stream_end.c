@@ -55,29 +55,38 @@ void ggi_stream_endable(gg_stream *stream)
 
 /* ---- references ---- */
 
-void gg_stream_release(gg_stream *stream)
+#define USE (((int64_t)1 << 32) + 1) /* a use's reference counts in both halves */
+
+/* Nothing but uses holds it: it is closed. */
+static bool only_uses(int64_t refs)
 {
-    if (!stream)
-        return;
+    return (refs & 0xffffffff) == refs >> 32;
+}
+
+static void let_go(gg_stream *stream, int64_t refs)
+{
     struct gg_device *device = stream->device;
-    int64_t uses = atomic_load_explicit(&stream->use_refs, memory_order_relaxed);
-    int64_t left = atomic_fetch_sub(&stream->refs, 1) - 1;
+    int64_t left = atomic_fetch_sub(&stream->refs, refs) - refs;
     if (!left)
         ggi_retire(device, &stream->retired);
-    else if (left == uses) /* and from here on the stream may be gone */
+    else if (only_uses(left)) /* and from here on the stream may be gone */
         atomic_store(&device->closed, 1);
+}
+
+void gg_stream_release(gg_stream *stream)
+{
+    if (stream)
+        let_go(stream, 1);
 }
 
 void ggi_stream_use_retain(gg_stream *stream)
 {
-    atomic_fetch_add(&stream->use_refs, 1);
-    gg_stream_retain(stream);
+    atomic_fetch_add(&stream->refs, USE);
 }
 
 void ggi_stream_use_release(gg_stream *stream)
 {
-    atomic_fetch_sub(&stream->use_refs, 1);
-    gg_stream_release(stream);
+    let_go(stream, USE);
 }
 
 /* What is on it now and is not counted was queued by its bare handle, or on a block's bare address. */
@@ -100,7 +109,7 @@ static bool leave_stream(gg_stream *stream)
 bool ggi_stream_abandon(gg_stream *stream)
 {
     int64_t refs = atomic_load(&stream->refs);
-    if (stream->is_default || !refs || refs != atomic_load(&stream->use_refs))
+    if (stream->is_default || !refs || !only_uses(refs))
         return true;
     seal(stream);
     if (!stream_idle(&stream->retired) || !leave_stream(stream))

@@ -285,6 +285,15 @@ class Buffer:
     def _as_parameter_(self) -> ctypes.c_void_p: ...
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
+    @classmethod
+    def from_ptr(
+        cls, ptr: SupportsIndex, nbytes: SupportsIndex, device: _DeviceLike | None = None, *, owner: object = None
+    ) -> Buffer:
+        """A Buffer over memory that something else owns."""
+    def prefetch(self, device: _DeviceLike | None = None, stream: _StreamLike | None = None) -> None:
+        """Move managed memory to its device or to 'host'."""
+    def advise(self, advice: str, device: _DeviceLike | None = None) -> None:
+        """Say how managed memory will be used."""
     def record_use(self, stream: _StreamLike, /) -> None:
         """Announce work on it that gpuglue did not submit."""
     def release_captured(self) -> None:
@@ -302,6 +311,27 @@ def alloc(nbytes: SupportsIndex, device: _DeviceLike | None = None, stream: _Str
 
 def alloc_pinned(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> Buffer:
     """Page-locked host memory, uninitialised."""
+
+def use_allocator(allocator: Literal["torch", "cupy", "rmm"] | Callable[[int, Device, Stream], object] | None, /) -> None:
+    """Where device memory comes from, from now on."""
+
+def alloc_managed(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> Buffer:
+    """Memory that the driver moves between host and device."""
+
+def register(obj: _HasBuffer, device: _DeviceLike | None = None) -> Buffer:
+    """Page-lock the memory of a writable buffer where it lies."""
+
+class PointerInfo(tuple[Any, ...]):
+    """What the drivers in use know of a pointer."""
+
+    backend: str | None
+    device: Device | None
+    kind: Literal["host", "device", "pinned", "managed"]
+    base: int | None
+    size: int | None
+
+def pointer_info(ptr: SupportsIndex, /) -> PointerInfo:
+    """What the drivers in use know of an address."""
 
 def empty_pinned(
     shape: _Shape, dtype: npt.DTypeLike = ..., order: _Order = "C", device: _DeviceLike | None = None

@@ -1,6 +1,6 @@
 /* array.c: GPUArray, a typed and shaped piece of device memory: the type and its making. */
 #include "array.h"
-#include "foreign.h"
+#include "array_foreign.h"
 #include "memory.h"
 #include "numpy_bridge.h"
 

@@ -1,6 +1,6 @@
 /* asarray.c: asarray and from_dlpack: arrays of other libraries, without a copy where that can be. */
 #include "array.h"
-#include "foreign.h"
+#include "array_foreign.h"
 #include "memory.h"
 #include "numpy_bridge.h"
 

@@ -1,6 +1,6 @@
 /* capi.c: the table behind gpuglue/python.h. */
 #include "array.h"
-#include "foreign.h"
+#include "array_foreign.h"
 #include "numpy_bridge.h"
 
 #include "../include/gpuglue/python.h"

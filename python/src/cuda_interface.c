@@ -4,7 +4,7 @@
  * The stream that is given out is one behind which all pending work is: None without any, never 0, and on hip
  * neither 1 nor 2, which are no streams there. */
 #include "array.h"
-#include "foreign.h"
+#include "array_foreign.h"
 #include "numpy_bridge.h"
 
 /* ---- given ------------------------------------------------------------------------------------ */

@@ -12,6 +12,18 @@ PyObject *py_record_use(struct py_state *state, gg_memory *memory, PyObject *str
 #define PY_ADDRESS_SIZE 20
 void py_address(char text[PY_ADDRESS_SIZE], const void *pointer, size_t offset); /* "0x7f00" */
 
+const char *py_kind_name(enum gg_memory_kind kind); /* "device" */
+
+/* foreign.c */
+/* Whether nbytes bytes at @p pointer are memory of @p device, as far as its driver says. -1 with an exception. */
+int py_foreign_check(struct py_state *state, gg_device *device, void *pointer, size_t nbytes);
+PyObject *py_buffer_from_ptr(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *kwnames);
+PyObject *py_buffer_prefetch(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *kwnames);
+PyObject *py_buffer_advise(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                           PyObject *kwnames);
+
 /* memory_export.c: page-locked memory as host memory */
 int py_buffer_export(PyObject *self, Py_buffer *view, int flags);
 void py_buffer_unexport(PyObject *self, Py_buffer *view);

@@ -19,12 +19,14 @@
 struct py_state {
     PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
         *flags_type, *module_type, *kernel_type, *raw_type;
-    PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type;
+    PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type,
+        *pointer_info_type;
     /* exceptions; errors.c */
     PyObject *error, *out_of_memory, *invalid_argument, *backend_unavailable, *unsupported,
         *device_error, *device_lost, *fork_error;
     PyObject *no_device_warning;
     PyObject *interface_keys[7]; /* of __cuda_array_interface__, in cuda_interface.c's order */
+    PyObject *allocator; /* the user's, or NULL: the pool */
     /* the one Python object of each gg_device; device.c */
     struct py_device **devices;
     Py_ssize_t device_count;
@@ -167,8 +169,10 @@ void py_owners_stop(void);
 bool py_stopping(void);
 
 /* ---- memory.c, copy.c, array.c ----------------------------------------------------------------------- */
-int py_memory_add(PyObject *module, struct py_state *state); /* Buffer, alloc, alloc_pinned, … */
-int py_pool_add(PyObject *module, struct py_state *state);   /* Pool, trim */
+int py_memory_add(PyObject *module, struct py_state *state);  /* Buffer, alloc, alloc_pinned, … */
+int py_foreign_add(PyObject *module, struct py_state *state); /* register, pointer_info */
+int py_allocator_add(PyObject *module, struct py_state *state); /* use_allocator */
+int py_pool_add(PyObject *module, struct py_state *state);      /* Pool, trim */
 PyObject *py_device_memory_info(PyObject *self, PyObject *unused);
 PyObject *py_pool_wrap(struct py_state *state, gg_device *device, enum gg_memory_kind kind);
 int py_copy_add(PyObject *module, struct py_state *state);  /* copy, fill */

@@ -26,7 +26,7 @@ extern "C" {
 
 #define GG_BACKEND_MAGIC 0x42474747u /* "GGGB" */
 #define GG_BACKEND_ABI_MAJOR 1       /* must be equal on both sides */
-#define GG_BACKEND_ABI_MINOR 1       /* rows appended since */
+#define GG_BACKEND_ABI_MINOR 0       /* rows appended since */
 
 /* The backend completes these; the core only passes the pointers on. */
 struct gg_device_impl;

@@ -341,60 +341,6 @@ GG_API gg_status gg_pointer_query(const void *pointer, gg_device **device,
 GG_API gg_status gg_pointer_info(gg_device *device, const void *pointer,
                                  struct gg_pointer_info *info);
 
-/** What gpuglue keeps of a device's memory. */
-struct gg_memory_stats {
-    uint32_t struct_size;
-    uint32_t reserved;
-    uint64_t blocks, bytes;                 /* given out and not released */
-    uint64_t retired_blocks, retired_bytes; /* released, not yet given back to the driver */
-};
-
-/** The counts now; between two of them other threads may have been at work.
- *  Errors  GG_ERR_INVALID_ARGUMENT: struct_size. */
-GG_API gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stats);
-
-/** Give back to the driver what was released and is idle, of both pools. Waits for nothing of the user's:
- *  where a driver's free waits for the whole device, it comes when all of gpuglue's streams are idle. */
-GG_API gg_status gg_device_trim(gg_device *device);
-/** The same of every device that was used. */
-GG_API gg_status gg_trim(void);
-
-/* ---- pools -----------------------------------------------------------------------------------
- *
- * Each device has two, of device and of pinned memory. What is released stays with its pool and is given
- * out again without a driver call: at once for the stream that it was allocated for, since work there runs
- * in order, and for others when that stream and all others that used it were seen to be done. The first
- * use on another stream than the one it was allocated for waits, on the device, for what that stream had
- * at the allocation. Blocks above 256 MiB go back to the driver instead. Where memory runs out, idle
- * blocks are given back and the driver is asked again. GPUGLUE_ALLOCATOR=direct keeps nothing. */
-
-struct gg_pool_stats {
-    uint32_t struct_size;
-    uint32_t reserved;
-    uint64_t used_blocks, used_bytes;       /* given out and not released; bytes as asked for */
-    uint64_t peak_bytes;                    /* the most that were used at a time */
-    uint64_t cached_blocks, cached_bytes;   /* free blocks, of this or that stream */
-    uint64_t retired_blocks, retired_bytes; /* released: queued work still uses it, or it waits to be freed */
-    uint64_t held_bytes, held_peak;         /* that the driver gave: now, and the most at a time */
-    uint64_t allocations;                   /* since the beginning */
-    uint64_t driver_calls;                  /* to allocate and to free */
-    uint64_t limit;                         /* of held_bytes; 0: none */
-    uint64_t keep; /* of cached_bytes; UINT64_MAX: none. 256 MiB for pinned memory */
-};
-GG_API gg_status gg_pool_stats(gg_device *device, enum gg_memory_kind kind,
-                               struct gg_pool_stats *stats);
-
-/** Give back to the driver what is idle beyond @p keep bytes. See gg_device_trim. */
-GG_API gg_status gg_pool_trim(gg_device *device, enum gg_memory_kind kind, uint64_t keep);
-
-/** Take at most @p limit bytes from the driver; 0: no limit. An allocation beyond it is out of memory,
- *  after idle blocks were given back.
- *  Errors  GG_ERR_INVALID_ARGUMENT: more than that is in use. */
-GG_API gg_status gg_pool_set_limit(gg_device *device, enum gg_memory_kind kind, uint64_t limit);
-
-/** Keep at most @p keep bytes of free blocks (UINT64_MAX: any number); what is more goes back. */
-GG_API gg_status gg_pool_set_keep(gg_device *device, enum gg_memory_kind kind, uint64_t keep);
-
 /* Copies, fills, and memory for what is copied to the host. */
 #include "copies.h"
 
@@ -416,4 +362,7 @@ GG_API void gg_shutdown(uint64_t timeout_ns);
 #ifdef __cplusplus
 }
 #endif
+
+#include <gpuglue/pool.h>
+
 #endif

@@ -1,6 +1,6 @@
-/* foreign.h: memory of other libraries, described by address, shape and type, as a GPUArray. */
-#ifndef GPUGLUE_PY_FOREIGN_H
-#define GPUGLUE_PY_FOREIGN_H
+/* array_foreign.h: memory of other libraries, described by address, shape and type, as a GPUArray. */
+#ifndef GPUGLUE_PY_ARRAY_FOREIGN_H
+#define GPUGLUE_PY_ARRAY_FOREIGN_H
 
 #include "dlpack.h"
 
