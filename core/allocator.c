@@ -101,7 +101,7 @@ gg_status ggi_allocator_alloc(gg_device *device, size_t nbytes, gg_stream *strea
     loan->device = device;
     loan->stream = stream;
     loan->nbytes = nbytes;
-    ggi_drain(device, false); /* what was released goes back to the allocator first */
+    ggi_drain(device); /* what was released goes back to the allocator first */
     ggi_stream_use_retain(stream);
     gg_status status = borrow(loan);
     if (!status) {

@@ -322,7 +322,6 @@ struct gg_event {
 gg_status ggi_event_take(struct gg_device *device, bool timing, struct gg_event_impl **out);
 void ggi_event_give(struct gg_device *device, bool timing, struct gg_event_impl *impl);
 
-
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 
 struct gg_scope {
