@@ -64,7 +64,7 @@ static const struct py_vendor *vendor_of_type(int32_t type, enum gg_memory_kind 
             continue;
         *kind = type == vendor->device && type != DL_CPU ? GG_MEMORY_DEVICE : GG_MEMORY_PINNED;
         if (type == vendor->managed && type != vendor->device)
-            *kind = GG_MEMORY_DEVICE; /* the core wraps managed memory as what the device reaches */
+            *kind = GG_MEMORY_MANAGED;
         return vendor;
     }
     return NULL;
