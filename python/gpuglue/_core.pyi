@@ -109,20 +109,33 @@ class MemoryInfo(structseq[Any], tuple[int, int]):
     @property
     def total(self) -> int: ...
 
-class PoolStats(tuple[int, ...]):
+@final
+class PoolStats(structseq[Any], tuple[int, int, int, int, int, int, int, int, int, int, int]):
     """What a pool holds and did."""
 
-    used_blocks: int
-    used_bytes: int
-    peak_bytes: int
-    cached_blocks: int
-    cached_bytes: int
-    retired_blocks: int
-    retired_bytes: int
-    held_bytes: int
-    held_peak: int
-    allocations: int
-    driver_calls: int
+    __match_args__: Final = ("used_blocks", "used_bytes", "peak_bytes", "cached_blocks", "cached_bytes", "retired_blocks", "retired_bytes", "held_bytes", "held_peak", "allocations", "driver_calls")
+    @property
+    def used_blocks(self) -> int: ...
+    @property
+    def used_bytes(self) -> int: ...
+    @property
+    def peak_bytes(self) -> int: ...
+    @property
+    def cached_blocks(self) -> int: ...
+    @property
+    def cached_bytes(self) -> int: ...
+    @property
+    def retired_blocks(self) -> int: ...
+    @property
+    def retired_bytes(self) -> int: ...
+    @property
+    def held_bytes(self) -> int: ...
+    @property
+    def held_peak(self) -> int: ...
+    @property
+    def allocations(self) -> int: ...
+    @property
+    def driver_calls(self) -> int: ...
 
 @final
 class Pool:
@@ -321,14 +334,21 @@ def alloc_managed(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> B
 def register(obj: _HasBuffer, device: _DeviceLike | None = None) -> Buffer:
     """Page-lock the memory of a writable buffer where it lies."""
 
-class PointerInfo(tuple[Any, ...]):
+@final
+class PointerInfo(structseq[Any], tuple[str | None, Device | None, Literal["host", "device", "pinned", "managed"], int | None, int | None]):
     """What the drivers in use know of a pointer."""
 
-    backend: str | None
-    device: Device | None
-    kind: Literal["host", "device", "pinned", "managed"]
-    base: int | None
-    size: int | None
+    __match_args__: Final = ("backend", "device", "kind", "base", "size")
+    @property
+    def backend(self) -> str | None: ...
+    @property
+    def device(self) -> Device | None: ...
+    @property
+    def kind(self) -> Literal["host", "device", "pinned", "managed"]: ...
+    @property
+    def base(self) -> int | None: ...
+    @property
+    def size(self) -> int | None: ...
 
 def pointer_info(ptr: SupportsIndex, /) -> PointerInfo:
     """What the drivers in use know of an address."""
@@ -603,7 +623,7 @@ _Parameters: TypeAlias = tuple[tuple[int, int, str], ...]
 class Module:
     """Device code on a device."""
 
-    def __init__(self, image: _HasBuffer | str | Any, device: _DeviceLike | None = None) -> None: ...
+    def __new__(cls, image: _HasBuffer | str | Any, device: _DeviceLike | None = None) -> Module: ...
     def __getitem__(self, name: str, /) -> Kernel: ...
     def get_global(self, name: str, /) -> Buffer: ...
     def close(self) -> None: ...
@@ -653,7 +673,7 @@ class Kernel:
 class raw:
     """An argument of a kernel, byte by byte."""
 
-    def __init__(self, bytes: _HasBuffer) -> None: ...
+    def __new__(cls, bytes: _HasBuffer) -> raw: ...
 
 def _read_image(image: Any, /) -> tuple[str, str, dict[str, _Parameters | None]]: ...
 def _copy_bytes(

@@ -7,7 +7,8 @@ a test that fails, fails. In each root: import; `python -m gpuglue` on each real
 is right where there is no device; the vendors' headers of that release against our declarations; the Python suite on
 host and on each simulated Level Zero driver behind the root's real loader, all of it; and the files of it that work
 on a device (FEW) once more behind each of the loader's layers, with two drivers at once, and on the simulated CUDA and HIP;
-the balance that the loader's leak checker draws; in bookworm Intel's own driver, in its capture mode.
+the balance that the loader's leak checker draws; in bookworm Intel's own driver, in its capture mode; in trixie torch
+on host.
 
 Needs root and Debian's archive. Two roots at a time, as many as there are processors."""
 
@@ -26,11 +27,12 @@ LEVEL_ZERO, HIP_HEADERS = "libze-dev", "libamdhip64-dev"
 # root: its suite, the release that its last packages are from, and what is installed besides Python
 MATRIX = {
     "bookworm": ("bookworm", "", ("libze1", "intel-opencl-icd", "libamdhip64-5")),
-    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5")),
+    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5", "python3-torch")),
     "forky": ("forky", "", ("libze1", "libze-intel-gpu1", "libamdhip64-6")),
     "experimental": ("forky", "experimental", ("libze1", "libze-intel-gpu1", "libamdhip64-7")),
 }
 CAPTURED = "bookworm"  # whose Intel driver can run without its hardware
+LIBRARIES = {"python3-torch": "tests/libraries/test_torch.py"}  # package: its tests, on host
 
 SIMS = f"{PLACE}/tests/sim"
 OLD, NEW = f"{SIMS}/ze_old/libze_sim_old.so.1", f"{SIMS}/ze_new/libze_sim_new.so.1"
@@ -249,6 +251,9 @@ def run_root(name, wheel, tests):
         runs_of(root, name, hip, loader, row)
     if name == CAPTURED and "intel-opencl-icd" not in missing and loader:
         row["Intel's driver, captured"] = suite(root, ("tests/vendors",), GPUGLUE_BACKEND="ze")
+    for package in (package for package in packages if package in LIBRARIES and package not in missing):
+        answer = suite(root, (LIBRARIES[package],), GPUGLUE_BACKEND="host")
+        row[f"{package} {version_of(root, package)}"] = answer
     facts = facts_of(root, packages, hip, loader, records)
     say(f"{name}: done in {time.monotonic() - began:.0f} s")
     return facts, row
