@@ -19,6 +19,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import sysconfig
 import time
 
 from roots import HEADERS, PLACE, TREE, Unavailable, dress, fill, in_root, last_line, make_bare, need_tools, say, version_of
@@ -186,6 +187,26 @@ def compile_headers(root, package, source):
     return f"ok: {version}{rest}"
 
 
+# ---- other libraries ------------------------------------------------------------------------------------------
+
+
+def build_extension(root):
+    """An extension of the stable ABI, built here with the wheel's headers; "" or why there is none."""
+    site = root / PLACE.lstrip("/") / "site"
+    includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{site / 'gpuglue/include'}"]
+    source = TREE / "examples/extensions/zero_c.c"
+    command = ["cc", "-std=c11", "-shared", "-fPIC", "-DPy_LIMITED_API=0x030b0000", *includes, str(source)]
+    result = subprocess.run([*command, "-o", str(site / "zero_c.abi3.so")], capture_output=True, text=True)
+    return failed(result.stderr[-3000:]) if result.returncode else ""
+
+
+def library_rows(root, packages):
+    for package in packages:
+        why = build_extension(root)
+        row = why or suite(root, (LIBRARIES[package],), GPUGLUE_BACKEND="host")
+        yield f"{package} {version_of(root, package)}", row
+
+
 # ---- one root ---------------------------------------------------------------------------------------------------
 
 
@@ -251,9 +272,7 @@ def run_root(name, wheel, tests):
         runs_of(root, name, hip, loader, row)
     if name == CAPTURED and "intel-opencl-icd" not in missing and loader:
         row["Intel's driver, captured"] = suite(root, ("tests/vendors",), GPUGLUE_BACKEND="ze")
-    for package in (package for package in packages if package in LIBRARIES and package not in missing):
-        answer = suite(root, (LIBRARIES[package],), GPUGLUE_BACKEND="host")
-        row[f"{package} {version_of(root, package)}"] = answer
+    row |= library_rows(root, [package for package in packages if package in LIBRARIES and package not in missing])
     facts = facts_of(root, packages, hip, loader, records)
     say(f"{name}: done in {time.monotonic() - began:.0f} s")
     return facts, row
