@@ -242,7 +242,7 @@ int numpy_assign(PyObject *destination, PyObject *source)
 
 PyObject *numpy_element(PyObject *dtype, PyObject *value)
 {
-    PyObject *element;
+    PyObject *element, *flat;
     if (!dtype) {
         element = PyArray_FromAny(value, NULL, 0, 0, NPY_ARRAY_ENSUREARRAY, NULL);
         if (element && PyArray_NDIM(as_array(element))) {
@@ -254,10 +254,11 @@ PyObject *numpy_element(PyObject *dtype, PyObject *value)
         return element;
     }
     element = numpy_empty(dtype, 0, NULL, false);
-    if (element && PyObject_SetItem(element, Py_Ellipsis, value)) {
-        Py_DECREF(element);
-        return NULL;
-    }
+    flat = element ? PyObject_CallMethod(element, "reshape", "i", 1) : NULL;
+    /* As a[0] = value does, with its errors. */
+    if (!flat || PySequence_SetItem(flat, 0, value))
+        Py_CLEAR(element);
+    Py_XDECREF(flat);
     return element;
 }
 

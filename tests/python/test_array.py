@@ -318,6 +318,14 @@ def test_its_truth_is_that_of_its_only_element(device):
             bool(gg.zeros(size, device=device))
 
 
+def test_a_0_d_array_is_a_number_and_no_other_is(device):
+    assert int(gg.full((), 7.5, device=device)) == 7 and float(gg.full((), 3, "i4", device=device)) == 3.0
+    for many in (gg.zeros(1, device=device), gg.to_gpu(np.frombuffer(b"12", "u1"), device)):
+        for convert in (int, float):
+            with pytest.raises(TypeError, match="0-d"):
+                convert(many)
+
+
 def test_len_is_the_first_dimension(device):
     assert len(gg.empty((4, 2), device=device)) == 4
     with pytest.raises(TypeError, match="0-d"):
