@@ -482,6 +482,7 @@ class GPUArray:
     def __deepcopy__(self, memo: Any, /) -> GPUArray: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     __array_ufunc__: None
+    __dlpack_c_exchange_api__: Any  # a capsule
     __hash__: None  # type: ignore[assignment]
 
 @final

@@ -305,7 +305,7 @@ static PyType_Spec array_spec = {
 int py_array_add(PyObject *module, struct py_state *state)
 {
     if (py_type_add(module, &array_spec, &state->array_type) || py_flags_add(module, state) ||
-        py_cuda_interface_add(state))
+        py_cuda_interface_add(state) || py_exchange_add(state))
         return -1;
     /* None makes NumPy's operators raise instead of treating this as an object scalar. */
     if (PyObject_SetAttrString((PyObject *)state->array_type, "__array_ufunc__", Py_None))
