@@ -2,11 +2,13 @@
 
 import ctypes
 import gc
+import re
 import sys
 import weakref
 
 import numpy as np
 import pytest
+from conftest import run_python
 
 import gpuglue as gg
 
@@ -357,6 +359,29 @@ def test_repr_waits_for_no_work(device, stream, gate):
     gate.hold(stream)
     made.fill(1, stream=stream)
     assert "pending" in repr(made) and not stream.done
+
+
+def test_repr_does_not_wait_behind_work_of_others_on_the_current_stream(device, stream, gate):
+    made = gg.zeros(3, device=device)
+    gg.synchronize(device)
+    gate.hold(stream)
+    with stream:
+        assert "pending" in repr(made) and not stream.done
+
+
+CORNERS = """
+import gpuglue as gg
+array = gg.zeros((2000, 1000))
+gg.synchronize()
+assert "..." in repr(array)
+"""
+
+
+def test_repr_of_a_large_array_fetches_the_corners_only(backend):
+    result = run_python(CORNERS, GPUGLUE_LOG="trace")
+    assert result.returncode == 0, result.stderr
+    copies = re.findall(r"trace: copy\w* \S+ \S+ bytes=(\d+) OK", result.stderr)
+    assert 4 * 9 * 8 <= sum(map(int, copies)) <= 4096
 
 
 MAKERS = {
