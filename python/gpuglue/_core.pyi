@@ -197,6 +197,8 @@ class Device:
         """Wait for all work of the device."""
     def supports(self, op: str, /) -> bool:
         """Whether it can do an operation, such as 'event_elapsed'."""
+    def can_access(self, peer: _DeviceLike, /) -> bool:
+        """Whether a copy between the two needs no host."""
     def use(self) -> None:
         """Make it this thread's current device until the next use()."""
     def __enter__(self) -> Self: ...

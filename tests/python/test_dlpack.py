@@ -29,8 +29,8 @@ def host_memory(device):
 def tensor_of(array, **names):
     names = {"max_version": (1, 3), **names}
     capsule = array.__dlpack__(**names)
-    tensor_of.keep = capsule
     struct = producers.look(capsule)
+    struct.capsule = capsule  # lives as long as what was read from it
     return struct, struct.tensor
 
 

@@ -118,6 +118,11 @@ GG_API gg_status gg_device_synchronize(gg_device *device);
 /** Whether the device can do @p op: from the table, the driver and the device. */
 GG_API int gg_device_supports(gg_device *device, gg_op op);
 
+/** Whether work of each of the two can reach the memory of the other, so that a copy between them needs no
+ *  host; 1 for the device itself. Both are opened. That a driver says so is not relied on: the first copy
+ *  between the two is tried out. */
+GG_API gg_status gg_device_can_access(gg_device *device, gg_device *peer, int32_t *out);
+
 /** Native handles of the device. Per backend: cuda CUdevice, CUcontext; hip the ordinal; host 0. */
 GG_API gg_status gg_device_native(gg_device *device, uint64_t handles[4]);
 
