@@ -26,7 +26,7 @@ struct py_state {
         *device_error, *device_lost, *fork_error;
     PyObject *no_device_warning;
     PyObject *interface_keys[7]; /* of __cuda_array_interface__, in cuda_interface.c's order */
-    PyObject *allocator; /* the user's, or NULL: the pool */
+    PyObject *allocator;         /* the user's, or NULL: the pool */
     /* the one Python object of each gg_device; device.c */
     struct py_device **devices;
     Py_ssize_t device_count;
@@ -170,17 +170,18 @@ bool py_stopping(void);
 
 /* ---- memory.c, copy.c, array.c ----------------------------------------------------------------------- */
 int py_memory_add(PyObject *module, struct py_state *state);  /* Buffer, alloc, alloc_pinned, … */
-int py_foreign_add(PyObject *module, struct py_state *state); /* register, pointer_info */
+int py_foreign_add(PyObject *module, struct py_state *state); /* register */
+int py_pointer_add(PyObject *module, struct py_state *state); /* pointer_info */
 int py_allocator_add(PyObject *module, struct py_state *state); /* use_allocator */
 int py_pool_add(PyObject *module, struct py_state *state);      /* Pool, trim */
 PyObject *py_device_memory_info(PyObject *self, PyObject *unused);
 PyObject *py_pool_wrap(struct py_state *state, gg_device *device, enum gg_memory_kind kind);
-int py_copy_add(PyObject *module, struct py_state *state);  /* copy, fill */
-int py_array_add(PyObject *module, struct py_state *state); /* GPUArray, to_gpu, empty, … */
+int py_copy_add(PyObject *module, struct py_state *state);   /* copy, fill */
+int py_array_add(PyObject *module, struct py_state *state);  /* GPUArray, to_gpu, empty, … */
 int py_kernel_add(PyObject *module, struct py_state *state); /* Module, Kernel, raw */
 /* An array of another library as one of ours, over the same memory; TypeError where that cannot be. */
 PyObject *py_foreign_array(struct py_state *state, PyObject *object, gg_device *device);
-int py_capi_add(PyObject *module, struct py_state *state); /* _C_API; capi.c */
+int py_capi_add(PyObject *module, struct py_state *state);           /* _C_API; capi.c */
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
 
 /* ---- shared argument parsing: arguments.c ------------------------------------------------------------- */

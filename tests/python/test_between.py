@@ -204,6 +204,47 @@ def test_to_gpu_of_a_device_array_says_what_to_use(devices):
         gg.to_gpu(number(devices[0], 1), devices[-1])
 
 
+# ---- addresses ---------------------------------------------------------------------------------------
+
+
+def test_an_address_is_found_whatever_device_is_current(devices):
+    known = [device for device in devices if device.supports("pointer_info")]
+    for current in devices:
+        for device in known:
+            array = number(device, 7)
+            with current:
+                found = gg.asarray(array.ptr, "i4", shape=4, owner=array)
+            assert found.device is device and found.tolist() == [7] * 4
+
+
+def test_an_address_of_another_backend_than_was_said_is_refused(devices):
+    known = [device for device in devices if device.supports("pointer_info")]
+    for device in known:
+        array = number(device, 7)
+        for said in known:
+            if said is not device:
+                with pytest.raises(ValueError, match=f"is memory of {device.backend}:{device.ordinal}, not of"):
+                    gg.asarray(array.ptr, "i4", shape=4, device=said)
+
+
+class Interface:
+    def __init__(self, array):
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+        self.keep = array
+
+
+def test_a_cuda_array_interface_is_taken_whatever_device_is_current(devices):
+    sources = [device for device in devices if hasattr(gg.empty(1, device=device), "__cuda_array_interface__")]
+    for source in sources:
+        if not source.supports("pointer_info"):
+            continue
+        for current in devices:
+            array = number(source, 8)
+            with current:
+                found = gg.asarray(Interface(array))
+            assert found.ptr == array.ptr and found.device is source
+
+
 # ---- the list ---------------------------------------------------------------------------------------
 
 NAMES = "import gpuglue as gg; print(*(f'{d.backend}:{d.ordinal}' for d in gg.devices()))"

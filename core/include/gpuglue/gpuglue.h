@@ -341,11 +341,6 @@ struct gg_pointer_info {
 GG_API gg_status gg_pointer_query(const void *pointer, gg_device **device,
                                   struct gg_pointer_info *info);
 
-/** Ask the driver of @p device about @p pointer. Set info->struct_size first.
- *  Errors  GG_ERR_UNSUPPORTED where the backend cannot tell. */
-GG_API gg_status gg_pointer_info(gg_device *device, const void *pointer,
-                                 struct gg_pointer_info *info);
-
 /* Copies, fills, and memory for what is copied to the host. */
 #include "copies.h"
 
