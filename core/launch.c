@@ -110,11 +110,13 @@ static gg_status check(gg_kernel *kernel, const struct gg_launch *launch)
 
 /* ---- running ---- */
 
-static gg_status order(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream)
+static gg_status order(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream,
+                       bool implicit)
 {
-    gg_status status = ggi_module_order(kernel->module, stream);
+    gg_status status = implicit ? ggi_module_order(kernel->module, stream) : GG_OK;
     for (size_t i = 0; i < launch->memory_count && !status; i++)
-        status = ggi_memory_order(launch->memories[i], stream);
+        status = implicit ? ggi_memory_order(launch->memories[i], stream)
+                          : ggi_memory_enter(launch->memories[i], stream);
     return status;
 }
 
@@ -157,8 +159,8 @@ gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg
     status = check(kernel, launch);
     if (!status)
         status = ggi_choose_stream(device, &stream, &implicit, &complete);
-    if (!status && implicit)
-        status = order(kernel, launch, stream);
+    if (!status)
+        status = order(kernel, launch, stream, implicit);
     if (status)
         return status;
     ggi_begin(device, GG_OP_kernel_launch, stream, 0);

@@ -153,7 +153,8 @@ struct gg_launch {
 /** Run a kernel. Its device memory is in @p launch->memories, so that it is kept until the work has run
  *  and counts as used.
  *  Stream   NULL: the current stream of the device, made to wait first for unfinished gpuglue work on
- *           the memories and the module's variables. Given: nothing is inserted.
+ *           the memories and the module's variables. Given: nothing is inserted, but where the pool has
+ *           just given out one of the memories to another stream: that hand-out is waited for.
  *  Errors   GG_ERR_INVALID_ARGUMENT, before anything runs: number or size of arguments, a block or grid
  *           over a limit (which is named), memory of another device. */
 GG_API gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch,
