@@ -2,8 +2,6 @@
  * error with a name and not a device that is lost. */
 #include "module.h"
 
-#include <string.h>
-
 static const char axes[] = "xyz";
 
 static gg_status refuse(const gg_kernel *kernel, const char *what, char axis, uint32_t given,
@@ -133,20 +131,6 @@ static void count_uses(gg_kernel *kernel, const struct gg_launch *launch, gg_str
     }
 }
 
-/* The kernel's name and shape in the record: with GPUGLUE_DEBUG=sync this is where a bad address is told. */
-static gg_status failed(const gg_kernel *kernel, const struct gg_launch *launch, gg_status status)
-{
-    struct gg_error first = {.struct_size = sizeof first};
-    gg_last_error(&first);
-    struct gg_error *error = &ggi_thread()->error;
-    ggi_fail(status, "kernel %.100s, grid %u x %u x %u, block %u x %u x %u, %u bytes shared: %.400s",
-             kernel->name, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
-             launch->block[1], launch->block[2], launch->shared, first.message);
-    memcpy(first.message, error->message, sizeof first.message);
-    *error = first;
-    return status;
-}
-
 gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream)
 {
     struct gg_device *device = kernel->module->device;
@@ -168,6 +152,6 @@ gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg
     status = ggi_end(device, GG_OP_kernel_launch, stream, 0, status);
     count_uses(kernel, launch, stream); /* a failed launch may have begun */
     if (status)
-        return failed(kernel, launch, status);
+        return ggi_launch_failed(kernel, launch, status);
     return complete ? ggi_stream_finish(stream, true) : GG_OK;
 }
