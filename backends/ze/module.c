@@ -6,13 +6,35 @@
 #include <string.h>
 
 #define LOG_SIZE 2048
+#define SPIRV_MAGIC 0x07230203u
+#define SPIRV_NEWEST 6u /* the last version that was published is 1.6 */
 
 /* ---- building ---- */
 
-static gg_status check_image(struct gg_device_impl *device, const struct gg_image *image)
+/* Compilers have ended the process at a header that they did not know. */
+static gg_status check_header(const void *bytes)
+{
+    uint32_t head[2];
+    memcpy(head, bytes, sizeof head);
+    if (head[0] != SPIRV_MAGIC)
+        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                             "the SPIR-V begins with 0x%08x: its words have the other byte order, "
+                             "which drivers do not take: expected 0x%08x",
+                             head[0], SPIRV_MAGIC);
+    if ((head[1] >> 8 & 0xff) > SPIRV_NEWEST)
+        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                             "the image is of SPIR-V 1.%u: expected 1.0 to 1.%u",
+                             head[1] >> 8 & 0xff, SPIRV_NEWEST);
+    return GG_OK;
+}
+
+static gg_status check_image(struct gg_device_impl *device, const struct gg_image *image,
+                             const void *bytes)
 {
     struct gg_device_info info = {.struct_size = sizeof info};
-    if (image->format == GG_IMAGE_SPIRV || image->format == GG_IMAGE_ZEBIN)
+    if (image->format == GG_IMAGE_SPIRV)
+        return check_header(bytes);
+    if (image->format == GG_IMAGE_ZEBIN)
         return GG_OK;
     gg_status status = ze_device_info(device->ordinal, &info);
     if (status)
@@ -62,7 +84,7 @@ gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *i
 {
     if (!ze_device_supports(device, GG_OP_module_load))
         return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "this loader has no zeModuleCreate");
-    gg_status status = check_image(device, image);
+    gg_status status = check_image(device, image, bytes);
     if (status)
         return status;
     struct gg_module_impl *module = calloc(1, sizeof *module);

@@ -383,3 +383,21 @@ gg.synchronize()
     line = record.read_text()
     assert line.startswith("scale grid 2 3 1 block 4 5 6 shared 0 arguments")
     assert line.split()[-2:] == ["04000000", np.float32(2.5).tobytes().hex()]
+
+
+HEADERS = {
+    "other byte order": lambda image: np.frombuffer(image, "<u4").byteswap().tobytes(),
+    "expected 1.0 to 1.6": lambda image: image[:5] + bytes([99]) + image[6:],
+    "version of SPIR-V, 0x.*, is none": lambda image: image[:6] + bytes([2]) + image[7:],
+    "no image of a known format": lambda image: bytes([image[0] ^ 1]) + image[1:],
+}
+
+
+@pytest.mark.parametrize("words", HEADERS)
+def test_spirv_with_a_header_that_ends_drivers_is_refused_before_they_see_it(device, words):
+    if path_for(device).suffix != ".spv":
+        pytest.skip("SPIR-V is not what this device takes")
+    needs(device, "module_load")
+    image = HEADERS[words](path_for(device).read_bytes())
+    with pytest.raises(gg.InvalidArgumentError, match=words):
+        gg.Module(image, device)
