@@ -253,8 +253,8 @@ static int is_ctypes(PyObject *object)
 static int put_foreign(const struct place *at, PyObject *object)
 {
     struct py_pack *pack = at->pack;
-    PyObject *ours =
-        py_foreign_array(at->kernel->state, object, gg_kernel_device(at->kernel->kernel));
+    PyObject *ours = py_kernel_foreign(at->kernel->state, gg_kernel_device(at->kernel->kernel),
+                                       pack->stream, object);
     if (!ours)
         return -1;
     if (!pack->owned) {
@@ -347,9 +347,10 @@ static int put_object(const struct place *at, PyObject *object)
 }
 
 int py_pack(struct py_pack *pack, const struct py_kernel *kernel, PyObject *const *args,
-            Py_ssize_t count)
+            Py_ssize_t count, gg_stream *stream)
 {
     struct place at = {pack, kernel, 0, NULL};
+    pack->stream = stream;
     if (take_room(pack, count))
         return -1;
     if (kernel->count >= 0 && count != kernel->count) {

@@ -178,8 +178,6 @@ PyObject *py_pool_wrap(struct py_state *state, gg_device *device, enum gg_memory
 int py_copy_add(PyObject *module, struct py_state *state);  /* copy, fill */
 int py_array_add(PyObject *module, struct py_state *state); /* GPUArray, to_gpu, empty, … */
 int py_kernel_add(PyObject *module, struct py_state *state); /* Module, Kernel, raw */
-/* An array of another library as one of ours, over the same memory; TypeError where that cannot be. */
-PyObject *py_foreign_array(struct py_state *state, PyObject *object, gg_device *device);
 int py_capi_add(PyObject *module, struct py_state *state); /* _C_API; capi.c */
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
 
