@@ -130,21 +130,33 @@ gg_status ze_module_global(struct gg_module_impl *module, const char *name, void
     return code ? ze_fail(code, "the variable %.200s", name) : GG_OK;
 }
 
+/* Memory may hold pointers to other memory, which a kernel must be allowed to follow. */
+static int allow_indirect(void *kernel)
+{
+    const uint32_t all = ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST |
+                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE |
+                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED;
+    const int code = ze.kernel_indirect ? ze.kernel_indirect(kernel, all) : 0;
+    return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ? 0 : code;
+}
+
 static int create(struct gg_module_impl *module, struct gg_kernel_impl *kernel)
 {
     const struct ze_kernel_desc desc = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC,
                                         .name = kernel->name};
     int code = ze.kernel_create(module->native, &desc, &kernel->native);
-    if (code)
+    if (!code)
+        code = allow_indirect(kernel->native);
+    if (code) {
+        if (kernel->native)
+            ze_forget(ze.kernel_destroy(kernel->native), "destroying a kernel");
         return code;
+    }
     kernel->properties.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES;
     if (ze.kernel_properties && !ze.kernel_properties(kernel->native, &kernel->properties))
         kernel->arguments = kernel->properties.arguments;
-    if (ze.kernel_indirect) /* memory may hold pointers to other memory */
-        ze_forget(ze.kernel_indirect(kernel->native, ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST |
-                                                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE |
-                                                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED),
-                  "indirect access of a kernel");
+    else
+        kernel->properties.stype = 0; /* not known */
     return 0;
 }
 

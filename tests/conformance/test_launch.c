@@ -237,6 +237,27 @@ static void a_block_or_grid_over_a_limit_is_refused_naming_it(void **state)
     gg_kernel_release(kernel);
 }
 
+static void a_grid_over_the_devices_limit_is_refused_naming_it(void **state)
+{
+    struct fixture *f = *state;
+    gg_kernel *kernel = kernel_of(f, "scale");
+    struct scaling s;
+    make_scaling(f, &s);
+    for (int axis = 0; axis < 3; axis++) {
+        int64_t limit = 0;
+        char number[24];
+        if (gg_device_attribute(f->device, (gg_attribute)(GG_ATTR_MAX_GRID_X + axis), &limit) ||
+            limit >= UINT32_MAX)
+            continue;
+        snprintf(number, sizeof number, "%lld", (long long)limit);
+        s.call.launch.grid[axis] = (uint32_t)limit + 1;
+        assert_refused(f, kernel, &s, number);
+        s.call.launch.grid[axis] = 1;
+    }
+    assert_floats(f, s.memory, 3);
+    gg_kernel_release(kernel);
+}
+
 static void memory_of_another_device_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -353,6 +374,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_number_of_arguments_is_checked),
         cmocka_unit_test(the_size_of_arguments_is_checked),
         cmocka_unit_test(a_block_or_grid_over_a_limit_is_refused_naming_it),
+        cmocka_unit_test(a_grid_over_the_devices_limit_is_refused_naming_it),
         cmocka_unit_test(memory_of_another_device_is_refused),
         cmocka_unit_test(threads_of_a_block_wait_for_each_other),
         cmocka_unit_test(arguments_of_every_size_arrive),
