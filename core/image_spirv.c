@@ -14,6 +14,7 @@ enum {
     OP_FUNCTION_PARAMETER = 55,
     OP_FUNCTION_END = 56,
     KERNEL = 6, /* execution model */
+    WORKGROUP_STORAGE = 4,
     FUNCTION_STORAGE = 7,
     HEADER_WORDS = 5,
     MAX_IDS = 1 << 22
@@ -85,6 +86,8 @@ static void note_type(struct spirv *spirv, unsigned op, uint64_t at, uint32_t co
     case OP_TYPE_POINTER:
         if (bits == FUNCTION_STORAGE) /* a struct by value */
             set_type(spirv, id, GG_PARAMETER_BYTES, 0);
+        else if (bits == WORKGROUP_STORAGE)
+            set_type(spirv, id, GG_PARAMETER_LOCAL, 0);
         else
             set_type(spirv, id, GG_PARAMETER_POINTER, 8);
         break;

@@ -33,9 +33,42 @@ static gg_status check_shape(const gg_kernel *kernel, const struct gg_launch *la
     return GG_OK;
 }
 
+/* Memory of the block's own has a size and no value; all else has a value. */
+static gg_status check_value(const gg_kernel *kernel, const struct gg_launch *launch, uint32_t i)
+{
+    const bool told = (int32_t)i < kernel->parameter_count;
+    const bool local = told && kernel->parameters[i].kind == GG_PARAMETER_LOCAL;
+    if (local == !launch->arguments[i])
+        return GG_OK;
+    if (local)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "%.100s: argument %u is memory that each block has to itself: pass its "
+                        "size, gpuglue.local(bytes) or in C a NULL value",
+                        kernel->name, i);
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%.100s: argument %u has no value, as only memory of the block's own has: the "
+                    "kernel does not take such memory there",
+                    kernel->name, i);
+}
+
+/* What each block has to itself, in bytes. */
+static uint32_t shared_of(const struct gg_launch *launch)
+{
+    uint64_t total = launch->shared;
+    for (uint32_t i = 0; i < launch->argument_count; i++)
+        if (!launch->arguments[i])
+            total = launch->sizes[i] > UINT32_MAX ? UINT32_MAX : total + launch->sizes[i];
+    return total > UINT32_MAX ? UINT32_MAX : (uint32_t)total;
+}
+
 static gg_status check_arguments(const gg_kernel *kernel, const struct gg_launch *launch)
 {
     const uint32_t count = launch->argument_count;
+    for (uint32_t i = 0; i < count; i++) {
+        gg_status status = check_value(kernel, launch, i);
+        if (status)
+            return status;
+    }
     if (kernel->parameter_count < 0)
         return GG_OK;
     if (count != (uint32_t)kernel->parameter_count)
@@ -103,7 +136,7 @@ static gg_status check(gg_kernel *kernel, const struct gg_launch *launch)
         status = check_arguments(kernel, launch);
     if (!status)
         status = check_memories(kernel, launch);
-    return status ? status : allow_shared(kernel, launch->shared);
+    return status ? status : allow_shared(kernel, shared_of(launch));
 }
 
 /* ---- running ---- */

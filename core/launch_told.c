@@ -67,7 +67,9 @@ static void tell_argument(struct ggi_text *text, const struct gg_launch *launch,
     const void *value = launch->arguments[index];
     const size_t size = launch->sizes[index];
     const bool number = size == 1 || size == 2 || size == 4;
-    if (kind == GG_PARAMETER_FLOAT)
+    if (!value)
+        ggi_text_add(text, "%zu bytes of its own", size);
+    else if (kind == GG_PARAMETER_FLOAT)
         tell_float(text, value, size);
     else if (kind == GG_PARAMETER_SIGNED ? number || size == 8
                                          : number && kind == GG_PARAMETER_INTEGER)

@@ -75,6 +75,11 @@ PyObject *py_parameters(const struct gg_parameter *parameters, int32_t count);
 PyObject *py_kernel_wrap(struct py_state *state, gg_kernel *kernel, PyObject *module);
 /* raw_bytes.c */
 extern PyMethodDef py_raw_functions[];
+/* local.c: gpuglue.local(bytes): memory that each block of a launch has to itself. */
+extern PyType_Spec py_local_spec;
+struct py_local {
+    PyObject_HEAD size_t nbytes;
+};
 /* signature.c: "Pif", or a sequence of codes and dtypes: an array of PyMem_Malloc. */
 int py_signature(struct py_state *state, PyObject *signature, struct gg_parameter **out,
                  int32_t *count);

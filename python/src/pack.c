@@ -183,6 +183,11 @@ static int put_number(const struct place *at, PyObject *object)
     const uint32_t kind = at->told ? at->told->kind : GG_PARAMETER_UNKNOWN;
     if (kind == GG_PARAMETER_FLOAT)
         return put_float(at, object);
+    if (kind == GG_PARAMETER_LOCAL)
+        return say(at,
+                   "%s is %R where the kernel takes memory of the block's own: pass "
+                   "gpuglue.local(bytes)",
+                   object);
     if (kind == GG_PARAMETER_UNKNOWN || kind == GG_PARAMETER_BYTES)
         return refuse_bare(at, object);
     if (PyFloat_Check(object))
@@ -339,6 +344,11 @@ static int put_object(const struct place *at, PyObject *object)
         return put_buffer(at, object);
     if (object == Py_None)
         return put_null(at, object);
+    if (Py_IS_TYPE(object, state->local_type)) {
+        at->pack->arguments[at->index] = NULL;
+        at->pack->sizes[at->index] = ((struct py_local *)object)->nbytes;
+        return 0;
+    }
     if (Py_IS_TYPE(object, state->raw_type))
         return put_view(at, ((struct py_raw *)object)->bytes);
     if (PyObject_TypeCheck(object, state->array_type))

@@ -48,6 +48,19 @@ def test_without_it_a_bad_address_blames_no_other_kernel(device, run_python):
     assert not told[0].startswith("kernel "), told[0]
 
 
+def test_a_blocks_own_memory_is_refused_where_the_kernel_takes_none(device):
+    needs(device, "module_load", "kernel_launch")
+    scale = gg.Module(path_for(device), device)["scale"]
+    array = gg.zeros(10, np.float32, device=device)
+    for arguments in ((gg.local(64), 10, 2.0), (array, gg.local(4), 2.0), (array, 10, gg.local(4))):
+        with pytest.raises(gg.InvalidArgumentError, match="has no value|bytes where"):
+            scale(*arguments, grid=1, block=32)
+    assert repr(gg.local(64)) == "gpuglue.local(64)" and gg.local(64).nbytes == 64
+    for wrong, error in ((0, ValueError), (-1, ValueError), ("64", TypeError), (1 << 65, (ValueError, OverflowError))):
+        with pytest.raises(error):
+            gg.local(wrong)
+
+
 HEADERS = {
     "other byte order": lambda image: np.frombuffer(image, "<u4").byteswap().tobytes(),
     "expected 1.0 to 1.6": lambda image: image[:5] + bytes([99]) + image[6:],

@@ -104,7 +104,7 @@ def test_ocloc_makes_spirv_for_a_real_target_and_it_is_read(ocloc, device):
     assert [(size, kind) for _, size, kind in image.kernels["doublify"]] == [(8, "pointer")]
     sizes = [size for _, size, _ in image.kernels["scale"]]
     assert sizes[:3] == [8, 4, 4] and sizes[4] == 32
-    assert [kind for _, _, kind in image.kernels["scale"]][1:3] == ["integer", "float"]
+    assert [kind for _, _, kind in image.kernels["scale"]][1:4] == ["integer", "float", "local"]
 
 
 @needs_ocloc

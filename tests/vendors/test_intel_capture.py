@@ -102,6 +102,25 @@ def test_what_ocloc_makes_is_loaded_and_launched(family):
     assert capture(code, family) == "3 True\n"
 
 
+LOCAL = """
+import gpuglue as gg, numpy as np
+source = "kernel void turn(global int *x, local int *room) {{ uint i = get_local_id(0); room[i] = x[i]; barrier(1); x[i] = room[get_local_size(0) - 1 - i]; }}"
+turn = gg.Module(gg.compile(source, backend="ze", arch={family!r}), gg.Device("ze:0"))["turn"]
+x = gg.zeros(64, np.int32)
+turn(x, gg.local(256), grid=1, block=64); gg.synchronize()
+print(turn.parameters[1][2])
+for wrong in (gg.local(1 << 30), x, 256, np.int32(256)):
+    try: turn(x, wrong, grid=1, block=64); print("went well", wrong)
+    except (gg.InvalidArgumentError, TypeError) as error: pass
+turn(x, gg.local(128), grid=1, block=32); gg.synchronize(); print("alive")
+"""
+
+
+@OF_EACH
+def test_a_blocks_own_memory_is_an_argument(family):
+    assert capture(LOCAL.format(family=family), family) == "local\nalive\n"
+
+
 def test_wrong_launches_are_refused_before_the_driver_sees_them():
     code = SPIRV.format(family="tgllp") + (
         "kernel, x = gg.Module(image, device)['scale'], gg.zeros(100, np.float32)\n"

@@ -36,7 +36,8 @@ enum gg_parameter_kind {
     GG_PARAMETER_INTEGER, /* of a sign that the image does not tell */
     GG_PARAMETER_FLOAT,
     GG_PARAMETER_POINTER,
-    GG_PARAMETER_BYTES /* a struct or an array, by value */
+    GG_PARAMETER_BYTES, /* a struct or an array, by value */
+    GG_PARAMETER_LOCAL  /* memory that each block has to itself, of a size that the launch says */
 };
 
 struct gg_parameter {
@@ -144,7 +145,8 @@ struct gg_launch {
     uint32_t grid[3], block[3];
     uint32_t shared; /* bytes of dynamic shared memory for each block */
     uint32_t argument_count;
-    const void *const *arguments; /* where each argument's value is; read before the call returns */
+    const void *const *arguments; /* where each argument's value is; read before the call returns;
+                                     NULL for a parameter of kind LOCAL */
     const size_t *sizes;          /* of each, in bytes */
     gg_memory *const *memories;   /* what the kernel reads and writes */
     size_t memory_count;
