@@ -71,6 +71,7 @@ struct sim_device {
     uint64_t base;     /* client addresses: reserved, never accessible */
     char *alias;       /* the same pages, readable and writable by the engine only */
     size_t size, used; /* bytes of device memory */
+    int file;          /* which they are */
     struct sim_context *primary;
     struct sim_pool *default_pool, *current_pool;
 };
@@ -234,6 +235,7 @@ struct sim_alloc {
     uint64_t freed_queue_id;
     unsigned flags;
     bool attempted;
+    uint64_t imported; /* the client's address in pages of another process; 0: its own memory */
 };
 
 struct sim_block {
@@ -244,6 +246,16 @@ struct sim_block {
 };
 
 int sim_memory_device(struct sim_device *device, const struct sim_block *block, uint64_t *out);
+/* sim_ipc.c: 64 bytes by which another process finds the pages. */
+struct sim_ipc;
+int sim_ipc_export(uint64_t address, void *handle);
+int sim_ipc_open(struct sim_context *context, const void *handle, uint64_t *out);
+int sim_ipc_close(uint64_t address);
+/* Whole pages of @p file from @p offset on, as memory of the device that is the client's at base + inside. */
+int sim_memory_import(struct sim_context *context, int file, uint64_t offset, size_t size,
+                      size_t inside, uint64_t *out);
+struct sim_alloc *sim_memory_next(const struct sim_alloc *previous);
+
 int sim_memory_host(enum sim_memory kind, const struct sim_block *block, uint64_t *out);
 int sim_memory_register(uint64_t address, const struct sim_block *block);
 struct sim_alloc *sim_memory_find(uint64_t address);

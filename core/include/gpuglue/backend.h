@@ -314,6 +314,19 @@ struct gg_backend_ops {
     /* Call @p each with the name of every kernel. */
     gg_status (*module_names)(struct gg_module_impl *module,
                               void (*each)(void *user, const char *name), void *user);
+
+    /* -- memory of other processes -- */
+
+    /* What another process needs to open device memory: @p pointer is what mem_alloc gave. The bytes mean
+     * something to ipc_open only; the same memory gives the same ones. */
+    gg_status (*ipc_export)(struct gg_device_impl *device, const void *pointer,
+                            uint8_t native[GG_IPC_NATIVE_SIZE]);
+    /* Map what another process, never this one, has exported of that device. The core opens nothing twice
+     * before it was closed. */
+    gg_status (*ipc_open)(struct gg_device_impl *device, const uint8_t native[GG_IPC_NATIVE_SIZE],
+                          void **out);
+    /* What ipc_open gave; idle. May wait for the device. */
+    gg_status (*ipc_close)(struct gg_device_impl *device, void *pointer);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */
