@@ -20,13 +20,13 @@ struct py_state {
     PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
         *flags_type, *module_type, *kernel_type, *raw_type;
     PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type,
-        *pointer_info_type;
+        *pointer_info_type, *ipc_type;
     /* exceptions; errors.c */
     PyObject *error, *out_of_memory, *invalid_argument, *backend_unavailable, *unsupported,
         *device_error, *device_lost, *fork_error;
     PyObject *no_device_warning;
     PyObject *interface_keys[7]; /* of __cuda_array_interface__, in cuda_interface.c's order */
-    PyObject *allocator; /* the user's, or NULL: the pool */
+    PyObject *allocator;         /* the user's, or NULL: the pool */
     /* the one Python object of each gg_device; device.c */
     struct py_device **devices;
     Py_ssize_t device_count;
@@ -173,14 +173,15 @@ int py_memory_add(PyObject *module, struct py_state *state);  /* Buffer, alloc, 
 int py_foreign_add(PyObject *module, struct py_state *state); /* register, pointer_info */
 int py_allocator_add(PyObject *module, struct py_state *state); /* use_allocator */
 int py_pool_add(PyObject *module, struct py_state *state);      /* Pool, trim */
+int py_ipc_add(PyObject *module, struct py_state *state);       /* IpcHandle */
 PyObject *py_device_memory_info(PyObject *self, PyObject *unused);
 PyObject *py_pool_wrap(struct py_state *state, gg_device *device, enum gg_memory_kind kind);
-int py_copy_add(PyObject *module, struct py_state *state);  /* copy, fill */
-int py_array_add(PyObject *module, struct py_state *state); /* GPUArray, to_gpu, empty, … */
+int py_copy_add(PyObject *module, struct py_state *state);   /* copy, fill */
+int py_array_add(PyObject *module, struct py_state *state);  /* GPUArray, to_gpu, empty, … */
 int py_kernel_add(PyObject *module, struct py_state *state); /* Module, Kernel, raw */
 /* An array of another library as one of ours, over the same memory; TypeError where that cannot be. */
 PyObject *py_foreign_array(struct py_state *state, PyObject *object, gg_device *device);
-int py_capi_add(PyObject *module, struct py_state *state); /* _C_API; capi.c */
+int py_capi_add(PyObject *module, struct py_state *state);           /* _C_API; capi.c */
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
 
 /* ---- shared argument parsing: arguments.c ------------------------------------------------------------- */

@@ -92,10 +92,11 @@ static bool names_first_site(const struct answer *answer, bool lost[2])
 static const char *const quiet[] = {
     /* A release cannot fail for who releases: what a driver does not take back is logged and left to it. */
     "cuMemFree_v2", "cuMemFreeHost", "hipFree", "hipHostFree", "zeMemFree", "cuMemFreeAsync",
-    "hipFreeAsync", "cuStreamDestroy_v2", "hipStreamDestroy", "zeCommandListDestroy",
-    "cuEventDestroy_v2", "hipEventDestroy", "cuModuleUnload", "hipModuleUnload", "zeModuleDestroy",
-    "zeKernelDestroy", "zeModuleBuildLogDestroy", "zeEventDestroy", "zeEventPoolDestroy",
-    "zeContextDestroy", "cuDevicePrimaryCtxRelease_v2",
+    "hipFreeAsync", "cuIpcCloseMemHandle", "hipIpcCloseMemHandle", "cuStreamDestroy_v2",
+    "hipStreamDestroy", "zeCommandListDestroy", "cuEventDestroy_v2", "hipEventDestroy",
+    "cuModuleUnload", "hipModuleUnload", "zeModuleDestroy", "zeKernelDestroy",
+    "zeModuleBuildLogDestroy", "zeEventDestroy", "zeEventPoolDestroy", "zeContextDestroy",
+    "cuDevicePrimaryCtxRelease_v2",
     /* Without the relaxed mode housekeeping leaves its look to a later call. */
     "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode",
     /* No answer counts as no capture: the operation's own call fails where there is one. */
@@ -213,11 +214,12 @@ static bool never_known(const struct fault *fault)
     return fault->onwards && fault->class != CLASS_LOST;
 }
 
-/* A question about limits that nobody is told of, answered as on a lost device, whose work then goes on:
- * nothing waits for it any more, and its data say nothing. */
+/* A call that nobody is told of, answered as on a lost device, whose work then goes on: nothing waits for it
+ * any more, and its data say nothing. */
 static bool goes_on(const struct fault *fault)
 {
-    return fault->class == CLASS_LOST && is_named(fault->name, tell_limits);
+    return fault->class == CLASS_LOST &&
+           (is_exempt(fault->name) || is_named(fault->name, tell_limits));
 }
 
 enum verdict judge(const struct trial *trial, const struct outcome *baseline, bool *told, char *why,

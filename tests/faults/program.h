@@ -30,6 +30,7 @@ union output {
     struct gg_device_info info;
     struct gg_memory_stats stats;
     struct gg_pointer_info pointer;
+    struct gg_ipc_handle handle;
     gg_module *module;
     gg_kernel *kernel;
     uint32_t shape[2];
@@ -42,7 +43,7 @@ struct program {
     gg_stream *first, *second, *urgent, *borrowed, *ownerless, *foreign, *of_other;
     gg_event *plain, *blocking, *start, *stop, *borrowed_event, *event_of_other;
     gg_memory *small, *large, *twin, *pinned, *pinned_twin, *empty, *wrapped, *memory_of_other;
-    gg_memory *registered, *managed, *variable;
+    gg_memory *registered, *managed, *variable, *imported;
     gg_module *module;
     gg_kernel *kernel;
     gg_scope *scope;
@@ -65,8 +66,8 @@ struct steps {
     const struct step *step;
     size_t count;
 };
-extern const struct steps device_steps, memory_steps, copies_steps, kinds_steps, kernel_steps,
-    work_steps, borrowed_steps, other_steps, end_steps;
+extern const struct steps device_steps, memory_steps, copies_steps, kinds_steps, ipc_steps,
+    kernel_steps, work_steps, borrowed_steps, other_steps, end_steps;
 
 /* A step's answer, with what a failure said. */
 struct answer {
@@ -84,6 +85,9 @@ struct outcome {
 
 /* Runs all steps. What is in @p out grows with each step, so that a crash tells how far it came. */
 void run_program(const char *backend, struct outcome *out);
+
+/* Before anything else: the other process of steps_ipc.c. */
+void start_exporter(const char *backend);
 
 /* For steps. */
 void release_owner(void *owner); /* counts */
