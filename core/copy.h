@@ -70,7 +70,10 @@ void ggi_piece_on_host(const struct ggi_passage *passage, const struct ggi_piece
 gg_status ggi_piece_submit(const struct ggi_passage *passage, const struct ggi_piece *piece,
                            void *slot, uint64_t *ticket);
 
-/* ---- between devices: between.c ---- */
+/* ---- between devices: peer.c, between.c ---- */
+
+/* Whether work of @p device reaches the memory of @p peer, of the same backend. Tries it the first time. */
+bool ggi_peer_reaches(struct gg_device *device, struct gg_device *peer);
 
 struct ggi_crossing {
     const struct gg_end *dst_end, *src_end;
