@@ -114,11 +114,14 @@ static gg_status send_across(struct ggi_crossing *crossing)
 }
 
 /* What the vendor's own pool has given is reached by its own device alone. */
-static bool reaches(const struct ggi_crossing *crossing)
+static gg_status reaches(const struct ggi_crossing *crossing, bool *out)
 {
     const gg_memory *dst = crossing->dst, *src = crossing->src;
-    return dst->kind == GG_MEMORY_DEVICE && src->kind == GG_MEMORY_DEVICE && !dst->import &&
-           !(dst->pool && dst->pool->async) && ggi_peer_reaches(src->device, dst->device);
+    *out = false;
+    if (dst->kind != GG_MEMORY_DEVICE || src->kind != GG_MEMORY_DEVICE || dst->import ||
+        (dst->pool && dst->pool->async))
+        return GG_OK;
+    return ggi_peer_reaches(src->device, dst->device, out);
 }
 
 /* ---- before and after ---- */
@@ -164,7 +167,7 @@ static void keep_owner(gg_stream *stream, const struct gg_end *end)
 
 gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags)
 {
-    bool wait_src, wait_dst;
+    bool wait_src, wait_dst, across = false;
     gg_status status = choose_streams(crossing, stream, &wait_src, &wait_dst);
     if (status || !crossing->nbytes)
         return status;
@@ -177,11 +180,10 @@ gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uin
     if (!status)
         status = wait_dst ? ggi_memory_order(crossing->dst, crossing->in)
                           : ggi_memory_enter(crossing->dst, crossing->in);
-    const bool across = !status && reaches(crossing);
-    if (across) {
+    if (!status)
+        status = reaches(crossing, &across);
+    if (!status && across) {
         status = gg_stream_wait_stream(crossing->out, crossing->in);
-        if (!status && wait_dst)
-            status = ggi_memory_order(crossing->dst, crossing->out);
         if (!status)
             status = send_across(crossing);
     } else if (!status) {

@@ -73,7 +73,7 @@ gg_status ggi_piece_submit(const struct ggi_passage *passage, const struct ggi_p
 /* ---- between devices: peer.c, between.c ---- */
 
 /* Whether work of @p device reaches the memory of @p peer, of the same backend. Tries it the first time. */
-bool ggi_peer_reaches(struct gg_device *device, struct gg_device *peer);
+gg_status ggi_peer_reaches(struct gg_device *device, struct gg_device *peer, bool *out);
 
 struct ggi_crossing {
     const struct gg_end *dst_end, *src_end;

@@ -42,76 +42,104 @@ static gg_status send(gg_memory *to, gg_memory *from)
 }
 
 /* Up on the one, across, down from the other. */
-static bool arrives(gg_memory *to, gg_memory *from)
+static gg_status look_what_arrives(gg_memory *to, gg_memory *from, bool *arrives)
 {
     unsigned char sent[PROBE_SIZE], got[PROBE_SIZE];
     struct gg_end host = {.host = sent}, there = {.memory = from};
     fill_probe(sent);
     memset(got, 0, sizeof got);
-    if (gg_copy(&there, &host, sizeof sent, from->device->default_stream, 0) ||
-        gg_fill(to, 0, "\xaa", 1, sizeof got, to->device->default_stream) || send(to, from))
-        return false;
+    gg_status status = gg_copy(&there, &host, sizeof sent, from->device->default_stream, 0);
+    if (!status)
+        status = gg_fill(to, 0, "\xaa", 1, sizeof got, to->device->default_stream);
+    if (!status)
+        status = send(to, from);
     host.host = got;
     there.memory = to;
-    return !gg_copy(&host, &there, sizeof got, to->device->default_stream, 0) &&
-           !memcmp(sent, got, sizeof got);
+    if (!status)
+        status = gg_copy(&host, &there, sizeof got, to->device->default_stream, 0);
+    *arrives = !memcmp(sent, got, sizeof got);
+    return status;
 }
 
-static bool enable(struct gg_device *device, struct gg_device *peer)
+static gg_status enable(struct gg_device *device, struct gg_device *peer)
 {
     if (!device->ops->peer_enable || !gg_device_supports(device, GG_OP_peer_enable))
-        return false;
+        return GG_ERR_UNSUPPORTED;
     ggi_begin(device, GG_OP_peer_enable, NULL, 0);
     gg_status status =
         device->ops->peer_enable(atomic_load(&device->impl), atomic_load(&peer->impl));
-    return !ggi_end(device, GG_OP_peer_enable, NULL, 0, status);
+    return ggi_end(device, GG_OP_peer_enable, NULL, 0, status);
 }
 
-static bool try_pair(struct gg_device *device, struct gg_device *peer)
+static gg_status try_pair(struct gg_device *device, struct gg_device *peer, bool *works)
 {
     gg_memory *to = NULL, *from = NULL;
-    struct ggi_own own;
-    ggi_own_begin(device, &own);
-    bool enabled = enable(device, peer);
-    bool works = enabled && !gg_memory_alloc(device, GG_MEMORY_DEVICE, PROBE_SIZE, NULL, &from) &&
-                 !gg_memory_alloc(peer, GG_MEMORY_DEVICE, PROBE_SIZE, NULL, &to) &&
-                 arrives(to, from);
+    gg_status status = gg_memory_alloc(device, GG_MEMORY_DEVICE, PROBE_SIZE, NULL, &from);
+    if (!status)
+        status = gg_memory_alloc(peer, GG_MEMORY_DEVICE, PROBE_SIZE, NULL, &to);
+    if (!status)
+        status = look_what_arrives(to, from, works);
     gg_memory_release(to);
     gg_memory_release(from);
-    ggi_own_end(device, &own);
-    if (enabled && !works)
+    if (!status && !*works)
         ggi_log(
             GG_LOG_WARN, device->backend->name,
             "device %d says that it reaches the memory of device %d, but bytes that went that way "
             "were not there: copies go through the host",
             (int)device->ordinal, (int)peer->ordinal);
-    return works;
+    return status;
 }
 
-bool ggi_peer_reaches(struct gg_device *device, struct gg_device *peer)
+/* With the lock held. A failure leaves the question open. */
+static gg_status find_out(struct gg_device *device, struct gg_device *peer, uint64_t bit)
+{
+    bool works = false;
+    struct ggi_own own;
+    const struct gg_error before = ggi_thread()->error;
+    ggi_relax_begin(device, &own);
+    gg_status status = enable(device, peer);
+    ggi_relax_end(device, &own);
+    if (status == GG_ERR_UNSUPPORTED) { /* which is no failure */
+        ggi_thread()->error = before;
+        status = GG_OK;
+    } else if (!status) {
+        status = try_pair(device, peer, &works);
+    }
+    if (status)
+        return status;
+    if (works)
+        atomic_fetch_or(&device->peers, bit);
+    atomic_fetch_or(&device->peers_known, bit);
+    return GG_OK;
+}
+
+gg_status ggi_peer_reaches(struct gg_device *device, struct gg_device *peer, bool *out)
 {
     const uint64_t bit = peer->ordinal < 64 ? (uint64_t)1 << peer->ordinal : 0;
+    gg_status status = GG_OK;
+    *out = false;
     if (device->backend != peer->backend || device == peer || !bit)
-        return false;
+        return GG_OK;
     if (!(atomic_load_explicit(&device->peers_known, memory_order_acquire) & bit)) {
         pthread_once(&peer_once, survive_forks);
         pthread_mutex_lock(&peer_lock);
-        if (!(atomic_load(&device->peers_known) & bit)) {
-            if (try_pair(device, peer))
-                atomic_fetch_or(&device->peers, bit);
-            atomic_fetch_or(&device->peers_known, bit);
-        }
+        if (!(atomic_load(&device->peers_known) & bit))
+            status = find_out(device, peer, bit);
         pthread_mutex_unlock(&peer_lock);
     }
-    return atomic_load(&device->peers) & bit;
+    *out = atomic_load(&device->peers) & bit;
+    return status;
 }
 
 gg_status gg_device_can_access(gg_device *device, gg_device *peer, int32_t *can)
 {
+    bool reaches = device == peer;
     gg_status status = ggi_device_ready(device);
     if (!status)
         status = ggi_device_ready(peer);
+    if (!status && !reaches)
+        status = ggi_peer_reaches(device, peer, &reaches);
     if (!status)
-        *can = device == peer || ggi_peer_reaches(device, peer);
+        *can = reaches;
     return status;
 }

@@ -86,9 +86,7 @@ void ggi_quarantine_look(struct gg_device *device, bool wait)
         return;
     if (can_record(device) && record(device))
         poll_event(device);
-    else if (atomic_load(&device->gone)) /* nothing runs there any more */
-        ggi_quarantine_end(device, ggi_quarantine_begin(device));
-    else if (wait)
+    else if (wait) /* on a lost device too: it answers at once */
         synchronize(device);
 }
 
