@@ -1,11 +1,9 @@
-/* between.c: copies between two devices. Where the one reaches the other (peer.c), by one copy of its own;
- * else, and between two backends, through the host: down through the source's pinned ring, up through the
- * destination's, a bounded part at a time.
+/* between.c: copies between two devices, of one backend or of two, through the host: down through the
+ * source's pinned ring, up through the destination's, a bounded part at a time.
  *
  * Nobody who waits for a slot of one ring holds one of the other, nor a second of the same, so copies in
  * opposite directions cannot block each other: what came down lies in ordinary memory before it goes up. */
 #include "copy.h"
-#include "pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -98,32 +96,6 @@ static gg_status carry(struct ggi_crossing *crossing)
     return status ? status : ggi_stream_finish(crossing->in, true);
 }
 
-/* In one copy, on the source's stream, which waits for the destination's work too. */
-static gg_status send_across(struct ggi_crossing *crossing)
-{
-    gg_stream *stream = crossing->out;
-    struct gg_device *device = stream->device;
-    ggi_begin(device, GG_OP_copy, stream, crossing->nbytes);
-    gg_status status = device->ops->copy(stream->impl, crossing->to, crossing->from,
-                                         crossing->nbytes, GG_COPY_D2D, false);
-    status = ggi_end(device, GG_OP_copy, stream, crossing->nbytes, status);
-    uint64_t ticket = ggi_stream_submitted(stream);
-    ggi_memory_used(crossing->src, stream, ticket);
-    ggi_memory_used(crossing->dst, stream, ticket);
-    return status ? status : ggi_stream_finish(stream, true);
-}
-
-/* What the vendor's own pool has given is reached by its own device alone. */
-static gg_status reaches(const struct ggi_crossing *crossing, bool *out)
-{
-    const gg_memory *dst = crossing->dst, *src = crossing->src;
-    *out = false;
-    if (dst->kind != GG_MEMORY_DEVICE || src->kind != GG_MEMORY_DEVICE || dst->import ||
-        (dst->pool && dst->pool->async))
-        return GG_OK;
-    return ggi_peer_reaches(src->device, dst->device, out);
-}
-
 /* ---- before and after ---- */
 
 static bool captured(gg_stream *stream)
@@ -167,7 +139,7 @@ static void keep_owner(gg_stream *stream, const struct gg_end *end)
 
 gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags)
 {
-    bool wait_src, wait_dst, across = false;
+    bool wait_src, wait_dst;
     gg_status status = choose_streams(crossing, stream, &wait_src, &wait_dst);
     if (status || !crossing->nbytes)
         return status;
@@ -181,17 +153,10 @@ gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uin
         status = wait_dst ? ggi_memory_order(crossing->dst, crossing->in)
                           : ggi_memory_enter(crossing->dst, crossing->in);
     if (!status)
-        status = reaches(crossing, &across);
-    if (!status && across) {
-        status = gg_stream_wait_stream(crossing->out, crossing->in);
-        if (!status)
-            status = send_across(crossing);
-    } else if (!status) {
         status = carry(crossing);
-    }
     if (status) {
         keep_owner(crossing->out, crossing->src_end);
-        keep_owner(across ? crossing->out : crossing->in, crossing->dst_end);
+        keep_owner(crossing->in, crossing->dst_end);
         crossing->kept = true;
     }
     return status;

@@ -70,10 +70,7 @@ void ggi_piece_on_host(const struct ggi_passage *passage, const struct ggi_piece
 gg_status ggi_piece_submit(const struct ggi_passage *passage, const struct ggi_piece *piece,
                            void *slot, uint64_t *ticket);
 
-/* ---- between devices: peer.c, between.c ---- */
-
-/* Whether work of @p device reaches the memory of @p peer, of the same backend. Tries it the first time. */
-gg_status ggi_peer_reaches(struct gg_device *device, struct gg_device *peer, bool *out);
+/* ---- between devices: between.c ---- */
 
 struct ggi_crossing {
     const struct gg_end *dst_end, *src_end;

@@ -146,7 +146,6 @@ struct gg_device {
     struct ggi_ring *ring;               /* pinned slots for small copies; made on first need */
     struct ggi_staging *staging;         /* lanes for large ones; staging.h */
     struct gg_error lost;                /* where a sticky error was first seen; under spare_lock */
-    _Atomic(uint64_t) peers, peers_known; /* by ordinal: whose memory it reaches; peer.c */
     atomic_bool gone; /* it was: nothing runs any more, and events may never say so */
 };
 

@@ -126,11 +126,6 @@ static int cuda_pointer_info(const void *pointer, struct gg_pointer_info *info)
     return 0;
 }
 
-static int cuda_peer_enable(const struct gg_device_impl *peer)
-{
-    return cuda.peer_enable ? cuda.peer_enable(peer->context, 0) : CUDA_ERROR_NOT_SUPPORTED;
-}
-
 /* ---- boxes -------------------------------------------------------------------------------------- */
 
 static struct cuda_side side_of(const void *pointer, bool host, size_t pitch, size_t slice)
@@ -323,8 +318,6 @@ const struct twin twin = {
     .names = cuda_names,
     .not_found = CUDA_ERROR_NOT_FOUND,
     .supports = cuda_supports,
-    .peer_enable = cuda_peer_enable,
-    .peer_enabled = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
 };
 
 static const struct gg_backend_desc cuda_backend = {

@@ -161,7 +161,6 @@ static const struct {
     {GG_OP_mem_advise, offsetof(struct twin_driver, advise)},
     {GG_OP_mem_alloc_async, offsetof(struct twin_driver, alloc_async)},
     {GG_OP_mem_free_async, offsetof(struct twin_driver, free_async)},
-    {GG_OP_peer_enable, offsetof(struct twin_driver, can_access)},
     {GG_OP_ipc_export, offsetof(struct twin_driver, ipc_export)},
     {GG_OP_ipc_open, offsetof(struct twin_driver, ipc_open)},
     {GG_OP_ipc_close, offsetof(struct twin_driver, ipc_close)},

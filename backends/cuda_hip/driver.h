@@ -119,9 +119,6 @@ struct twin {
     int not_found; /* the code for a name that a module does not have */
     /* Whether an optional operation made of these functions has what it needs. */
     bool (*supports)(gg_op op);
-    /* Of the current device; the code for what is so already. */
-    int (*peer_enable)(const struct gg_device_impl *peer);
-    int peer_enabled;
 };
 
 extern const struct twin twin; /* the plugin's own file defines it */
@@ -278,7 +275,6 @@ gg_status twin_mem_advise(struct gg_device_impl *device, const void *pointer, si
 gg_status twin_mem_alloc_async(struct gg_stream_impl *stream, size_t nbytes, void **out);
 gg_status twin_mem_free_async(struct gg_stream_impl *stream, void *pointer);
 
-gg_status twin_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer);
 gg_status twin_ipc_export(struct gg_device_impl *device, const void *pointer,
                           uint8_t native[GG_IPC_NATIVE_SIZE]);
 gg_status twin_ipc_open(struct gg_device_impl *device, const uint8_t native[GG_IPC_NATIVE_SIZE],

@@ -1,4 +1,4 @@
-/* ipc.c: device memory of one process in another, and of one device on another. */
+/* ipc.c: device memory of one process in another. */
 #include "driver.h"
 
 #include <string.h>
@@ -51,26 +51,4 @@ gg_status twin_ipc_close(struct gg_device_impl *device, void *pointer)
     if (!code || twin_is_gone(code))
         return GG_OK;
     return twin_fail(code, "closing memory of another process at %p", pointer);
-}
-
-gg_status twin_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer)
-{
-    struct twin_guard guard;
-    int can = 0;
-    if (!twin_driver.can_access)
-        return twin_missing(offsetof(struct twin_driver, can_access));
-    int code = twin_driver.can_access(&can, device->device, peer->device);
-    if (code)
-        return twin_fail(code, "whether device %d reaches device %d", (int)device->ordinal,
-                         (int)peer->ordinal);
-    if (!can)
-        return twin_host->fail(GG_ERR_UNSUPPORTED, NULL, "device %d does not reach device %d",
-                               (int)device->ordinal, (int)peer->ordinal);
-    code = twin_switch(device, &guard);
-    if (!code)
-        code = twin.peer_enable(peer);
-    if (code == twin.peer_enabled) /* by another library */
-        code = twin_clear(code) * 0;
-    twin_leave(&guard);
-    return code ? twin_fail(code, "access to device %d", (int)peer->ordinal) : GG_OK;
 }

@@ -186,11 +186,6 @@ static struct hip_pitched pitched(const void *pointer, size_t pitch, size_t slic
     return (struct hip_pitched){(void *)(uintptr_t)pointer, pitch, width, slice / pitch};
 }
 
-static int hip_peer_enable(const struct gg_device_impl *peer)
-{
-    return hip.peer_enable ? hip.peer_enable(peer->device, 0) : hipErrorNotSupported;
-}
-
 static int hip_copy_region(void *dst, const void *src, const struct gg_region *region,
                            enum gg_copy_kind kind, void *stream)
 {
@@ -371,8 +366,6 @@ const struct twin twin = {
     .suggest = hip_suggest,
     .not_found = hipErrorNotFound,
     .supports = hip_supports,
-    .peer_enable = hip_peer_enable,
-    .peer_enabled = hipErrorPeerAccessAlreadyEnabled,
 };
 
 static const struct gg_backend_desc hip_backend = {

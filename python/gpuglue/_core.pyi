@@ -182,8 +182,6 @@ class Device:
         """Free and total bytes now."""
     def synchronize(self) -> None:
         """Wait for all work of the device."""
-    def can_access(self, peer: _DeviceLike, /) -> bool:
-        """Whether copies from this device reach the memory of peer without the host in between."""
     def supports(self, op: str, /) -> bool:
         """Whether it can do an operation, such as 'event_elapsed'."""
     def use(self) -> None:

@@ -275,19 +275,6 @@ static PyObject *device_per_thread_stream(PyObject *self, void *unused)
     return py_stream_wrap(state, stream);
 }
 
-static PyObject *device_can_access(PyObject *self, PyObject *other)
-{
-    struct py_state *state = py_state_of(self);
-    gg_device *peer;
-    int32_t can = 0;
-    if (py_device_arg(state, other, &peer))
-        return NULL;
-    PyThreadState *thread = PyEval_SaveThread();
-    gg_status status = gg_device_can_access(device_of(self), peer, &can);
-    PyEval_RestoreThread(thread);
-    return py_check(state, status) ? NULL : PyBool_FromLong(can);
-}
-
 static PyObject *device_pool(PyObject *self, void *kind)
 {
     return py_pool_wrap(py_state_of(self), device_of(self), (enum gg_memory_kind)(intptr_t)kind);
@@ -320,9 +307,6 @@ static PyMethodDef methods[] = {
     {"memory_info", py_device_memory_info, METH_NOARGS, memory_info_doc},
     {"synchronize", device_synchronize, METH_NOARGS, synchronize_doc},
     {"use", device_use, METH_NOARGS, use_doc},
-    {"can_access", device_can_access, METH_O,
-     "can_access($self, peer, /)\n--\n\n"
-     "Whether copies from this device reach the memory of peer without the host in between."},
     {"supports", device_supports, METH_O, supports_doc},
     {"__enter__", device_enter, METH_NOARGS, "__enter__($self)\n--\n\nMake it current."},
     {"__exit__", PY_METHOD(device_exit), METH_FASTCALL,

@@ -191,17 +191,3 @@ def test_auto_takes_the_first_by_priority_that_is_not_left_out(backend):
         assert succeeds(result) == f"{first} {first}"
     hidden = run_python(code, GPUGLUE_BACKEND="auto", GPUGLUE_CUDA_LIBRARY="/nonexistent/libcuda.so.1")
     assert succeeds(hidden) == " ".join([names[1]] * 2)
-
-
-def test_a_device_tells_whose_memory_it_reaches(device):
-    assert device.can_access(device) is True
-    others = [other for other in gg.devices() if other.name and str(other) != str(device)]
-    for other in others:
-        assert device.can_access(other) in (True, False)
-    if any(device.can_access(other) for other in others):
-        reached = next(other for other in others if device.can_access(other))
-        there = gg.GPUArray(1000, "f4", device=reached)
-        gg.copy(there, gg.arange(1000, dtype="f4", device=device))
-        assert there.get().tolist() == list(range(1000))
-    with pytest.raises(Exception, match="nobody"):
-        device.can_access("nobody:0")

@@ -1,7 +1,6 @@
 /* What each kind of command does to memory when it runs, in a worker and without the lock. */
 #include "sim_engine.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,21 +25,6 @@ static char *resolve(uint64_t address, size_t size, bool tracked)
     return found;
 }
 
-/* Between devices, where GPUGLUE_SIM_PEER says that such bytes do not arrive. */
-static bool is_lost(const struct sim_region *region)
-{
-    const char *peer = getenv("GPUGLUE_SIM_PEER");
-    bool lost = false;
-    if (!peer || strcmp(peer, "lost") != 0)
-        return false;
-    pthread_mutex_lock(&sim.lock);
-    const struct sim_alloc *dst = sim_memory_find(region->dst), *src = sim_memory_find(region->src);
-    if (dst && src && dst->kind == SIM_DEVICE && src->kind == SIM_DEVICE)
-        lost = dst->device != src->device;
-    pthread_mutex_unlock(&sim.lock);
-    return lost;
-}
-
 static int run_copy(const struct sim_work *work)
 {
     const struct sim_region *region = &work->copy;
@@ -53,8 +37,6 @@ static int run_copy(const struct sim_work *work)
                         work->src_tracked);
     if (!dst || !src)
         return SIM_ILLEGAL_ADDRESS;
-    if (is_lost(region))
-        return SIM_OK;
     for (size_t z = 0; z < depth; z++)
         for (size_t y = 0; y < height; y++)
             memmove(dst + z * region->dst_slice + y * region->dst_pitch,

@@ -327,12 +327,6 @@ struct gg_backend_ops {
                           void **out);
     /* What ipc_open gave; idle. May wait for the device. */
     gg_status (*ipc_close)(struct gg_device_impl *device, void *pointer);
-
-    /* -- several devices of this backend -- */
-
-    /* Let copies of kind GG_COPY_D2D on streams of @p device reach the memory of @p peer, another one. Once
-     * per pair; GG_OK where it is so already, GG_ERR_UNSUPPORTED where it cannot be. */
-    gg_status (*peer_enable)(struct gg_device_impl *device, struct gg_device_impl *peer);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

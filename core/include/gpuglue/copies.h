@@ -40,8 +40,7 @@ enum gg_copy_flag {
 /** Copy @p nbytes from @p src to @p dst.
  *  Stream     NULL: the current stream of the device, made to wait first for unfinished gpuglue work
  *             on either end. Given: nothing is inserted.
- *             Between two devices the copy is one of the source's own where that reaches the other
- *             (gg_device_can_access), else it goes through the host; on a stream of each: @p stream
+ *             Between two devices the copy goes through the host, on a stream of each: @p stream
  *             may be of either and then stands for that device's current one; the other end is
  *             as with NULL.
  *  Returns    when the host side is finished (source read, destination written), or with

@@ -118,10 +118,6 @@ GG_API gg_status gg_device_synchronize(gg_device *device);
 /** Whether the device can do @p op: from the table, the driver and the device. */
 GG_API int gg_device_supports(gg_device *device, gg_op op);
 
-/** Whether copies on streams of @p device reach the memory of @p peer without the host in between. Both are
- *  opened; the first time for a pair the access is enabled and some bytes make the way and are read back. */
-GG_API gg_status gg_device_can_access(gg_device *device, gg_device *peer, int32_t *can);
-
 /** Native handles of the device. Per backend: cuda CUdevice, CUcontext; hip the ordinal; host 0. */
 GG_API gg_status gg_device_native(gg_device *device, uint64_t handles[4]);
 
