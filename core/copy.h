@@ -79,10 +79,23 @@ struct ggi_crossing {
     const char *from;
     size_t nbytes;
     gg_stream *in, *out; /* of the destination's device, of the source's */
-    bool kept;           /* after a failure the owners of the ends wait for queued work */
+    bool wait_src,
+        wait_dst;  /* no stream was given for that end: behind the work that is known of it */
+    bool complete; /* no stream was given, and the call returns when all is finished */
+    bool kept;     /* the owners of the ends wait for queued work */
 };
-/* Through the host; finished on both devices when it returns. @p stream: NULL, or of one of the two. */
+/* Directly, queued on one stream; or through the host, finished on both devices when it returns.
+ * @p stream: NULL, or of one of the two. */
 gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
+gg_status ggi_crossing_order(const struct ggi_crossing *crossing, gg_stream *for_src,
+                             gg_stream *for_dst);
+
+/* ---- directly: peer.c ---- */
+
+/* Whether the two copy without the host. If not known yet, and @p may_ask, it is tried. */
+bool ggi_peer_is_direct(gg_device *dst, gg_device *src, bool may_ask);
+/* @p stream: NULL, or one of the crossing's. */
+gg_status ggi_copy_direct(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
 
 /* ---- the ways: copy_flat.c for one line of bytes, copy_nd.c for a box ---- */
 

@@ -1,8 +1,5 @@
 /* export.c: memory that others use: what they must wait for, and what is kept until they are done. */
 #include "internal.h"
-#include "sized.h"
-
-#include <stddef.h>
 
 gg_status gg_memory_order(gg_memory *memory, gg_stream *stream)
 {
@@ -77,24 +74,4 @@ gg_status gg_memory_pending(gg_memory *memory, uint32_t flags, gg_stream **out)
     gg_stream_retain(meeting);
     *out = meeting;
     return GG_OK;
-}
-
-gg_status gg_pointer_info(gg_device *device, const void *pointer, struct gg_pointer_info *info)
-{
-    static const size_t first = offsetof(struct gg_pointer_info, size) + sizeof(size_t);
-    struct gg_pointer_info full = {.struct_size = sizeof full};
-    struct ggi_own own;
-    gg_status status = ggi_device_ready(device);
-    if (status)
-        return status;
-    if (!ggi_sized_fits(info, first))
-        return ggi_sized_refuse("gg_pointer_info", "gg_pointer_info", info, first);
-    if (!device->ops->pointer_info)
-        return ggi_unsupported(device, GG_OP_pointer_info);
-    ggi_own_begin(device, &own);
-    status = device->ops->pointer_info(atomic_load(&device->impl), pointer, &full);
-    ggi_own_end(device, &own);
-    if (!status)
-        ggi_sized_write(info, &full, sizeof full);
-    return status;
 }

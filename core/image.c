@@ -46,9 +46,10 @@ gg_status ggi_image_add_kernel(struct gg_image *image, struct ggi_bytes name,
     if (!kernels)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for the names of kernels");
     image->kernels = kernels;
-    char *copy = strndup((const char *)name.at, name.size);
+    char *copy = calloc(1, name.size + 1);
     if (!copy)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for the names of kernels");
+    memcpy(copy, name.at, name.size);
     kernels[image->kernel_count] = (struct gg_image_kernel){.name = copy, .parameter_count = -1};
     *out = &kernels[image->kernel_count++];
     return GG_OK;

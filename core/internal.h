@@ -145,8 +145,9 @@ struct gg_device {
     _Atomic(gg_stream *) meeting;        /* waits for several others as one; export.c */
     struct ggi_ring *ring;               /* pinned slots for small copies; made on first need */
     struct ggi_staging *staging;         /* lanes for large ones; staging.h */
-    struct gg_error lost;                /* where a sticky error was first seen; under spare_lock */
-    atomic_bool gone; /* it was: nothing runs any more, and events may never say so */
+    _Atomic(uint64_t) peers_direct, peers_apart; /* by ordinal, where copies go from here; peer.c */
+    struct gg_error lost; /* where a sticky error was first seen; under spare_lock */
+    atomic_bool gone;     /* it was: nothing runs any more, and events may never say so */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */

@@ -39,6 +39,7 @@ static gg_status block_of(gg_memory *memory, void **base, size_t *size)
 {
     struct gg_device *device = memory->device;
     struct gg_pointer_info info = {.struct_size = sizeof info};
+    gg_device *owner = NULL;
     *base = memory->pointer;
     *size = memory->room;
     if (memory->slab) {
@@ -47,8 +48,8 @@ static gg_status block_of(gg_memory *memory, void **base, size_t *size)
     }
     if (memory->pool)
         return GG_OK;
-    gg_status status = gg_pointer_info(device, memory->pointer, &info);
-    if (!status && !info.base)
+    gg_status status = gg_pointer_query(memory->pointer, &owner, &info);
+    if (!status && (owner != device || !info.base))
         status = ggi_fail(GG_ERR_UNSUPPORTED,
                           "ipc_export: %s:%d: the driver does not say which allocation %p is in",
                           device->backend->name, (int)device->ordinal, memory->pointer);

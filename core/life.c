@@ -180,6 +180,7 @@ static void close_device(struct gg_device *device)
 static void shut_device(struct gg_device *device, uint64_t deadline)
 {
     struct ggi_own own;
+    ggi_staging_settle(device, deadline);
     ggi_own_begin(device, &own);
     pthread_mutex_lock(&device->drain_lock); /* no stream is destroyed under the walks below */
     wait_for_results(device, deadline);

@@ -156,27 +156,31 @@ static bool try_retain(gg_memory *memory)
     return false;
 }
 
+/* With a lock held: the block that begins at or next below @p pointer, with a reference. Only then its size
+ * says something: it may be a pool's free block. */
+static gg_memory *nearest(const void *pointer)
+{
+    size_t at = blocks_up_to((uintptr_t)pointer);
+    return at && try_retain(pinned.block[at - 1]) ? pinned.block[at - 1] : NULL;
+}
+
 gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
 {
-    gg_memory *found = NULL;
+    gg_memory *found;
     pthread_mutex_t *lock;
     if (!atomic_load_explicit(&pinned.hint, memory_order_acquire))
         return NULL;
     lock = stripe_of_thread();
     pthread_mutex_lock(lock);
-    size_t at = blocks_up_to((uintptr_t)pointer);
-    if (at > 0) {
-        gg_memory *memory = pinned.block[at - 1];
-        size_t inside = (uintptr_t)pointer - (uintptr_t)memory->pointer;
-        if (try_retain(memory)) { /* only then its size says something: it may be a pool's free block */
-            found = memory;
-            *offset = inside;
-        }
-    }
+    found = nearest(pointer);
     pthread_mutex_unlock(lock);
-    if (found && (*offset >= found->nbytes || nbytes > found->nbytes - *offset)) {
+    if (!found)
+        return NULL;
+    size_t inside = (uintptr_t)pointer - (uintptr_t)found->pointer;
+    if (inside >= found->nbytes || nbytes > found->nbytes - inside) {
         gg_memory_release(found);
-        found = NULL;
+        return NULL;
     }
+    *offset = inside;
     return found;
 }

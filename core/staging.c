@@ -73,6 +73,20 @@ void ggi_lane_give(struct ggi_lane *lane)
     pthread_mutex_unlock(&lane->lock);
 }
 
+void ggi_staging_settle(struct gg_device *device, uint64_t deadline)
+{
+    for (int i = 0; device->staging && i < 2; i++) {
+        struct ggi_lane *lane = &device->staging->lane[i];
+        pthread_mutex_lock(&lane->lock);
+        while (lane->held && ggi_now_ns() < deadline) {
+            struct timespec until;
+            slice_from_now(&until);
+            pthread_cond_timedwait(&lane->free, &lane->lock, &until);
+        }
+        pthread_mutex_unlock(&lane->lock);
+    }
+}
+
 /* ---- one transfer ---- */
 
 /* Chunks are numbered from `first`. Upwards a chunk is opened for the crew, queued when it is filled, and
@@ -145,7 +159,9 @@ static void queue_chunk(struct transfer *t)
     unsigned slot = slot_of(t, t->queued);
     struct ggi_piece piece;
     piece_of(t, t->queued, &piece);
-    gg_status status = ggi_piece_submit(t->passage, &piece, t->lane->slot[slot], &t->ticket);
+    gg_status status = ggi_check(device); /* the process may be ending */
+    if (!status)
+        status = ggi_piece_submit(t->passage, &piece, t->lane->slot[slot], &t->ticket);
     if (!status) {
         ggi_begin(device, GG_OP_event_record, job->stream, 0);
         status = device->ops->event_record(t->lane->event[slot], job->stream->impl);
@@ -161,7 +177,12 @@ static bool has_passed(struct transfer *t, uint64_t chunk)
     struct gg_device *device = t->passage->job->device;
     if (t->status) /* the stream will be waited for as a whole */
         return true;
-    gg_status status = device->ops->event_query(t->lane->event[slot_of(t, chunk)]);
+    gg_status status = ggi_check(device);
+    if (status) {
+        fail(t, status);
+        return true;
+    }
+    status = device->ops->event_query(t->lane->event[slot_of(t, chunk)]);
     if (status == GG_NOT_READY)
         return false;
     if (status)

@@ -87,6 +87,9 @@ gg_status ggi_stage(const struct ggi_passage *passage);
 struct ggi_staging *ggi_staging_new(struct gg_device *device); /* without slots and threads yet */
 /* Let go of the slots that no copy is using. */
 void ggi_staging_trim(struct gg_device *device);
+/* At shutdown: copies that are on their way end at their next look; wait for that, so that no thread calls
+ * the driver while the process takes it away. */
+void ggi_staging_settle(struct gg_device *device, uint64_t deadline);
 /* At shutdown, when all is idle: of the threads, too. */
 void ggi_staging_destroy(struct gg_device *device);
 

@@ -152,6 +152,21 @@ static int cuda_copy_region(void *dst, const void *src, const struct gg_region *
     return cuda.copy_3d ? cuda.copy_3d(&copy, stream) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* ---- peers -------------------------------------------------------------------------------------- */
+
+static int cuda_peer_enable(struct gg_device_impl *peer)
+{
+    return cuda.peer_enable ? cuda.peer_enable(peer->context, 0) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int cuda_copy_peer(void *dst, struct gg_device_impl *dst_device, const void *src,
+                          struct gg_device_impl *src_device, size_t nbytes, void *stream)
+{
+    return cuda.copy_peer ? cuda.copy_peer(dst, dst_device->context, (void *)(uintptr_t)src,
+                                           src_device->context, nbytes, stream)
+                          : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 /* ---- kernels ------------------------------------------------------------------------------------- */
 
 static int cuda_allow_shared(void *function, int nbytes)
@@ -199,6 +214,8 @@ static bool cuda_supports(gg_op op)
 {
     if (op == GG_OP_copy_region)
         return cuda.copy_3d != NULL;
+    if (op == GG_OP_peer_enable || op == GG_OP_copy_peer)
+        return cuda.peer_enable && cuda.copy_peer;
     if (op == GG_OP_kernel_parameter)
         return cuda.function_parameter != NULL;
     if (op == GG_OP_kernel_suggest)
@@ -312,6 +329,9 @@ const struct twin twin = {
     .context_record = cuda_context_record,
     .pointer_info = cuda_pointer_info,
     .copy_region = cuda_copy_region,
+    .peer_enable = cuda_peer_enable,
+    .peer_enabled = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+    .copy_peer = cuda_copy_peer,
     .allow_shared = cuda_allow_shared,
     .suggest = cuda_suggest,
     .parameter = cuda_parameter,

@@ -155,6 +155,7 @@ static const struct {
     {GG_OP_stream_priority_range, offsetof(struct twin_driver, priority_range)},
     {GG_OP_stream_host_func, offsetof(struct twin_driver, host_func)},
     {GG_OP_event_elapsed, offsetof(struct twin_driver, event_elapsed)},
+    {GG_OP_peer_access, offsetof(struct twin_driver, peer_access)},
     {GG_OP_mem_register, offsetof(struct twin_driver, host_register)},
     {GG_OP_mem_unregister, offsetof(struct twin_driver, host_unregister)},
     {GG_OP_mem_prefetch, offsetof(struct twin_driver, prefetch)},

@@ -105,6 +105,11 @@ struct twin {
     /* A box of bytes; @p kind is known. */
     int (*copy_region)(void *dst, const void *src, const struct gg_region *region,
                        enum gg_copy_kind kind, void *stream);
+    /* Let work of the device that is current reach the memory of @p peer; peer_enabled: it can already. */
+    int (*peer_enable)(struct gg_device_impl *peer);
+    int peer_enabled;
+    int (*copy_peer)(void *dst, struct gg_device_impl *dst_device, const void *src,
+                     struct gg_device_impl *src_device, size_t nbytes, void *stream);
     /* In place of host_func where the driver has no such row; NULL: nothing is. */
     int (*host_func)(void *stream, void (*function)(void *), void *argument);
     /* Where a failed call leaves its code in the thread, for whoever asks next for the last error: take
@@ -286,6 +291,10 @@ gg_status twin_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
 gg_status twin_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
                     uint32_t pattern_size, size_t count);
 gg_status twin_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
+gg_status twin_peer_access(struct gg_device_impl *device, struct gg_device_impl *peer, int32_t *out);
+gg_status twin_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer);
+gg_status twin_copy_peer(struct gg_stream_impl *stream, struct gg_device_impl *dst_device, void *dst,
+                         struct gg_device_impl *src_device, const void *src, size_t nbytes);
 gg_status twin_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
                            const struct gg_region *region, enum gg_copy_kind kind);
 

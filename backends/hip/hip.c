@@ -240,6 +240,19 @@ static void hip_clear_error(void)
         hip.last_error();
 }
 
+static int hip_peer_enable(struct gg_device_impl *peer)
+{
+    return hip.peer_enable ? hip.peer_enable(peer->device, 0) : hipErrorNotSupported;
+}
+
+static int hip_copy_peer(void *dst, struct gg_device_impl *dst_device, const void *src,
+                         struct gg_device_impl *src_device, size_t nbytes, void *stream)
+{
+    return hip.copy_peer
+               ? hip.copy_peer(dst, dst_device->device, src, src_device->device, nbytes, stream)
+               : hipErrorNotSupported;
+}
+
 static int hip_suggest(void *function, size_t shared, int limit, int *blocks, int *threads)
 {
     return hip.function_suggest ? hip.function_suggest(blocks, threads, function, shared, limit)
@@ -254,6 +267,8 @@ static bool hip_supports(gg_op op)
         return hip.function_suggest != NULL;
     if (op == GG_OP_device_record)
         return false;
+    if (op == GG_OP_peer_enable || op == GG_OP_copy_peer)
+        return hip.peer_enable && hip.copy_peer;
     if (op == GG_OP_copy_region)
         return hip.copy_2d && hip.copy_3d;
     if (op == GG_OP_stream_host_func)
@@ -361,6 +376,9 @@ const struct twin twin = {
     .context_record = hip_context_record,
     .pointer_info = hip_pointer_info,
     .copy_region = hip_copy_region,
+    .peer_enable = hip_peer_enable,
+    .peer_enabled = hipErrorPeerAccessAlreadyEnabled,
+    .copy_peer = hip_copy_peer,
     .host_func = hip_host_func,
     .clear_error = hip_clear_error,
     .suggest = hip_suggest,

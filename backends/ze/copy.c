@@ -15,6 +15,43 @@ gg_status ze_copy(struct gg_stream_impl *stream, void *dst, const void *src, siz
     return code ? ze_fail(code, "%zu bytes, %p to %p", nbytes, src, dst) : GG_OK;
 }
 
+/* ---- peers: in one context, where nothing needs to be enabled ---- */
+
+gg_status ze_peer_access(struct gg_device_impl *device, struct gg_device_impl *peer, int32_t *out)
+{
+    uint8_t can = 0;
+    int code = 0;
+    if (!ze.device_peer)
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "this loader has no zeDeviceCanAccessPeer");
+    if (device->context == peer->context)
+        code = ze.device_peer(device->gpu->handle, peer->gpu->handle, &can);
+    if (code)
+        return ze_fail(code, "from device %d to device %d", (int)device->ordinal,
+                       (int)peer->ordinal);
+    *out = can != 0;
+    return GG_OK;
+}
+
+gg_status ze_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer)
+{
+    int32_t can = 0;
+    const gg_status status = ze_peer_access(device, peer, &can);
+    if (status || can)
+        return status;
+    return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "devices %d and %d do not reach each other",
+                         (int)device->ordinal, (int)peer->ordinal);
+}
+
+gg_status ze_copy_peer(struct gg_stream_impl *stream, struct gg_device_impl *dst_device, void *dst,
+                       struct gg_device_impl *src_device, const void *src, size_t nbytes)
+{
+    (void)dst_device;
+    (void)src_device;
+    return ze_copy(stream, dst, src, nbytes, GG_COPY_D2D, 0);
+}
+
+/* ---- boxes and fills ---- */
+
 /* The core keeps each figure below 2^31. */
 gg_status ze_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
                          const struct gg_region *region, enum gg_copy_kind kind)

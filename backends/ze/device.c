@@ -201,6 +201,8 @@ int32_t ze_device_supports(struct gg_device_impl *device, gg_op op)
         return ze.module_global != NULL;
     if (op == GG_OP_event_elapsed)
         return properties->timer_hz && properties->timer_bits > 0 && properties->timer_bits <= 64;
+    if (op == GG_OP_peer_access || op == GG_OP_peer_enable || op == GG_OP_copy_peer)
+        return ze.device_peer != NULL;
     if (op == GG_OP_copy_region)
         return ze.append_region != NULL;
     return 1;

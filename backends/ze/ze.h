@@ -223,6 +223,10 @@ gg_status ze_copy(struct gg_stream_impl *stream, void *dst, const void *src, siz
                   enum gg_copy_kind kind, int32_t pageable);
 gg_status ze_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
                          const struct gg_region *region, enum gg_copy_kind kind);
+gg_status ze_peer_access(struct gg_device_impl *device, struct gg_device_impl *peer, int32_t *out);
+gg_status ze_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer);
+gg_status ze_copy_peer(struct gg_stream_impl *stream, struct gg_device_impl *dst_device, void *dst,
+                       struct gg_device_impl *src_device, const void *src, size_t nbytes);
 gg_status ze_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern, uint32_t pattern_size,
                   size_t count);
 

@@ -15,6 +15,7 @@ static PyObject *zero(PyObject *module, PyObject *object)
 {
     struct gg_array_view view = GG_ARRAY_VIEW;
     PyObject *answer, *shape;
+    PyThreadState *thread;
     gg_status status;
     (void)module;
     if (zero_open(object, &view))
@@ -23,8 +24,11 @@ static PyObject *zero(PyObject *module, PyObject *object)
     answer = shape ? Py_BuildValue("(KNii)", (unsigned long long)(uintptr_t)view.data, shape,
                                    (int)view.code, (int)view.bits)
                    : NULL;
-    Py_BEGIN_ALLOW_THREADS status = zero_run(&view);
-    Py_END_ALLOW_THREADS if (!status) return answer;
+    thread = PyEval_SaveThread();
+    status = zero_run(&view);
+    PyEval_RestoreThread(thread);
+    if (!status)
+        return answer;
     Py_XDECREF(answer);
     return PyErr_Format(PyExc_RuntimeError, "gg_fill failed with status %d", (int)status);
 }

@@ -52,6 +52,14 @@ _atexit.register(_core._shutdown)
 from ._core import *  # noqa: E402,F403
 from ._core import __version__  # noqa: E402,F401
 
+TYPE_CHECKING = False  # what typing calls so; importing it would cost more than all else here
+if TYPE_CHECKING:
+    from ._compile import CompileError as CompileError
+    from ._compile import Image as Image
+    from ._compile import compile as compile
+    from ._join import concatenate as concatenate
+    from ._join import stack as stack
+
 
 def get_include() -> str:
     """The folder of gpuglue/gpuglue.h and gpuglue/python.h, for a compiler's -I."""

@@ -28,7 +28,7 @@ def _native(stream, device):
 
 
 def _torch():
-    import torch
+    import torch  # type: ignore
 
     def allocate(nbytes, device, stream):
         _check("torch", device, ("hip",) if torch.version.hip else ("cuda",))
@@ -39,7 +39,7 @@ def _torch():
 
 
 def _cupy():
-    import cupy
+    import cupy  # type: ignore
 
     def allocate(nbytes, device, stream):
         _check("cupy", device, ("hip",) if cupy.cuda.runtime.is_hip else ("cuda",))
@@ -50,7 +50,7 @@ def _cupy():
 
 
 def _rmm():
-    import rmm
+    import rmm  # type: ignore
 
     def allocate(nbytes, device, stream):
         _check("rmm", device, ("cuda",))

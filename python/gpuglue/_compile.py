@@ -2,6 +2,7 @@
 
 import platform
 import re
+from collections.abc import Sequence
 
 from . import _cache, _core, _rtc
 
@@ -19,27 +20,35 @@ class Image(bytes):
     format tells; names is {expression: name in the image} of what compile(names=) was given."""
 
     log = ""
-    names = {}
+    names: "dict[str, str]" = {}
 
     @property
-    def format(self):
+    def format(self) -> str:
         return _core._read_image(self)[0]
 
     @property
-    def arch(self):
+    def arch(self) -> str:
         return _core._read_image(self)[1]
 
     @property
-    def kernels(self):
+    def kernels(self) -> "dict[str, _core._Parameters | None]":
         return _core._read_image(self)[2]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<gpuglue.Image, {self.format} for {self.arch}, {len(self)} bytes>"
 
     __str__ = __repr__
 
 
-def compile(source, *, backend=None, arch=None, lang=None, options=(), names=()):
+def compile(
+    source: "str | bytes",
+    *,
+    backend: "str | None" = None,
+    arch: "str | None" = None,
+    lang: "str | None" = None,
+    options: "Sequence[str]" = (),
+    names: "Sequence[str]" = (),
+) -> Image:
     """Compile CUDA C++ (cuda, hip, host) or OpenCL C (ze) for a device that need not be here.
 
     arch is "sm_90", "compute_80" (PTX), "gfx90a", "x86_64", or with backend="ze" a device's name for ocloc,

@@ -109,20 +109,33 @@ class MemoryInfo(structseq[Any], tuple[int, int]):
     @property
     def total(self) -> int: ...
 
-class PoolStats(tuple[int, ...]):
+@final
+class PoolStats(structseq[Any], tuple[int, int, int, int, int, int, int, int, int, int, int]):
     """What a pool holds and did."""
 
-    used_blocks: int
-    used_bytes: int
-    peak_bytes: int
-    cached_blocks: int
-    cached_bytes: int
-    retired_blocks: int
-    retired_bytes: int
-    held_bytes: int
-    held_peak: int
-    allocations: int
-    driver_calls: int
+    __match_args__: Final = ("used_blocks", "used_bytes", "peak_bytes", "cached_blocks", "cached_bytes", "retired_blocks", "retired_bytes", "held_bytes", "held_peak", "allocations", "driver_calls")
+    @property
+    def used_blocks(self) -> int: ...
+    @property
+    def used_bytes(self) -> int: ...
+    @property
+    def peak_bytes(self) -> int: ...
+    @property
+    def cached_blocks(self) -> int: ...
+    @property
+    def cached_bytes(self) -> int: ...
+    @property
+    def retired_blocks(self) -> int: ...
+    @property
+    def retired_bytes(self) -> int: ...
+    @property
+    def held_bytes(self) -> int: ...
+    @property
+    def held_peak(self) -> int: ...
+    @property
+    def allocations(self) -> int: ...
+    @property
+    def driver_calls(self) -> int: ...
 
 @final
 class Pool:
@@ -184,6 +197,8 @@ class Device:
         """Wait for all work of the device."""
     def supports(self, op: str, /) -> bool:
         """Whether it can do an operation, such as 'event_elapsed'."""
+    def can_access(self, peer: _DeviceLike, /) -> bool:
+        """Whether a copy between the two needs no host."""
     def use(self) -> None:
         """Make it this thread's current device until the next use()."""
     def __enter__(self) -> Self: ...
@@ -343,14 +358,21 @@ def alloc_managed(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> B
 def register(obj: _HasBuffer, device: _DeviceLike | None = None) -> Buffer:
     """Page-lock the memory of a writable buffer where it lies."""
 
-class PointerInfo(tuple[Any, ...]):
+@final
+class PointerInfo(structseq[Any], tuple[str | None, Device | None, Literal["host", "device", "pinned", "managed"], int | None, int | None]):
     """What the drivers in use know of a pointer."""
 
-    backend: str | None
-    device: Device | None
-    kind: Literal["host", "device", "pinned", "managed"]
-    base: int | None
-    size: int | None
+    __match_args__: Final = ("backend", "device", "kind", "base", "size")
+    @property
+    def backend(self) -> str | None: ...
+    @property
+    def device(self) -> Device | None: ...
+    @property
+    def kind(self) -> Literal["host", "device", "pinned", "managed"]: ...
+    @property
+    def base(self) -> int | None: ...
+    @property
+    def size(self) -> int | None: ...
 
 def pointer_info(ptr: SupportsIndex, /) -> PointerInfo:
     """What the drivers in use know of an address."""
@@ -478,10 +500,13 @@ class GPUArray:
     def __iter__(self) -> Iterator[GPUArray]: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
     def __copy__(self) -> GPUArray: ...
     def __deepcopy__(self, memo: Any, /) -> GPUArray: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     __array_ufunc__: None
+    __dlpack_c_exchange_api__: Any  # a capsule
     __hash__: None  # type: ignore[assignment]
 
 @final
@@ -625,7 +650,7 @@ _Parameters: TypeAlias = tuple[tuple[int, int, str], ...]
 class Module:
     """Device code on a device."""
 
-    def __init__(self, image: _HasBuffer | str | Any, device: _DeviceLike | None = None) -> None: ...
+    def __new__(cls, image: _HasBuffer | str | Any, device: _DeviceLike | None = None) -> Module: ...
     def __getitem__(self, name: str, /) -> Kernel: ...
     def get_global(self, name: str, /) -> Buffer: ...
     def close(self) -> None: ...
@@ -675,7 +700,7 @@ class Kernel:
 class raw:
     """An argument of a kernel, byte by byte."""
 
-    def __init__(self, bytes: _HasBuffer) -> None: ...
+    def __new__(cls, bytes: _HasBuffer) -> raw: ...
 
 def _read_image(image: Any, /) -> tuple[str, str, dict[str, _Parameters | None]]: ...
 def _copy_bytes(

@@ -36,9 +36,9 @@ def _elements(array: "_core.GPUArray") -> str:
 
 
 def _busy(array: "_core.GPUArray", patience: float = 0.02) -> bool:
-    """Whether work is still pending on an array after that many seconds."""
-    end = time.monotonic() + patience
-    while _core._is_pending(array):
+    """Whether there is still work, after that many seconds, that fetching elements would have to wait for."""
+    end, stream = time.monotonic() + patience, _core.current_stream(array.device)
+    while _core._is_pending(array) or not stream.done:
         if time.monotonic() > end:
             return True
         time.sleep(0.0002)

@@ -75,7 +75,7 @@ static int check(struct py_state *state, PyObject *block, const struct py_place 
                    (unsigned long long)size, nbytes);
         return -1;
     }
-    return py_foreign_check(state, place->device, (void *)(uintptr_t)*address, nbytes);
+    return py_pointer_check(state, place->device, (void *)(uintptr_t)*address, nbytes);
 }
 
 gg_memory *py_allocator_alloc(struct py_state *state, const struct py_place *place, size_t nbytes)

@@ -139,15 +139,16 @@ PyObject *py_array_view(struct py_array *of, Py_ssize_t offset, PyObject *dtype,
     return (PyObject *)view;
 }
 
+static size_t magnitude(Py_ssize_t stride) /* also of the least number, which has no negative */
+{
+    return stride < 0 ? 0 - (size_t)stride : (size_t)stride;
+}
+
 void py_array_axes_by_stride(const struct py_array *array, int *order)
 {
     for (int i = 0; i < array->ndim; i++) {
         int at = i;
-        const Py_ssize_t stride = array->strides[i] < 0 ? -array->strides[i] : array->strides[i];
-        while (at > 0) {
-            const Py_ssize_t other = array->strides[order[at - 1]];
-            if ((other < 0 ? -other : other) >= stride)
-                break;
+        while (at > 0 && magnitude(array->strides[order[at - 1]]) < magnitude(array->strides[i])) {
             order[at] = order[at - 1];
             at--;
         }
@@ -270,6 +271,8 @@ static PyType_Slot array_slots[] = {
     {Py_bf_getbuffer, PY_SLOT(py_array_export)},
     {Py_bf_releasebuffer, PY_SLOT(py_array_unexport)},
     {Py_nb_bool, PY_SLOT(py_array_bool)},
+    {Py_nb_int, PY_SLOT(py_array_int)},
+    {Py_nb_float, PY_SLOT(py_array_float)},
     {Py_nb_add, PY_SLOT(py_array_refuse_binary)},
     {Py_nb_subtract, PY_SLOT(py_array_refuse_binary)},
     {Py_nb_multiply, PY_SLOT(py_array_refuse_binary)},
@@ -302,7 +305,7 @@ static PyType_Spec array_spec = {
 int py_array_add(PyObject *module, struct py_state *state)
 {
     if (py_type_add(module, &array_spec, &state->array_type) || py_flags_add(module, state) ||
-        py_cuda_interface_add(state))
+        py_cuda_interface_add(state) || py_exchange_add(state))
         return -1;
     /* None makes NumPy's operators raise instead of treating this as an object scalar. */
     if (PyObject_SetAttrString((PyObject *)state->array_type, "__array_ufunc__", Py_None))

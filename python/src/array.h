@@ -53,6 +53,8 @@ PyObject *py_array_flags(PyObject *self, void *closure);
 /* array_item.c */
 PyObject *py_array_item(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
 int py_array_bool(PyObject *self);
+PyObject *py_array_int(PyObject *self);
+PyObject *py_array_float(PyObject *self);
 
 /* array_index.c: basic indexing. A view that owns nothing new; -1 or NULL with an exception. */
 PyObject *py_array_subscript(PyObject *self, PyObject *index);

@@ -168,14 +168,26 @@ static int assign_foreign(struct py_state *state, struct py_array *to, PyObject 
     return failed;
 }
 
-static int assign(struct py_state *state, struct py_array *to, PyObject *value)
+static int assign(struct py_state *state, struct py_array *to, PyObject *value, bool element)
 {
     if (Py_IS_TYPE(value, state->array_type))
         return assign_array(state, to, py_array_of(value));
     if (PyLong_Check(value) || PyFloat_Check(value) || PyComplex_Check(value) ||
-        numpy_is_scalar(value))
+        numpy_is_scalar(value) ||
+        (element && (PyList_Check(value) || PyTuple_Check(value) || PyUnicode_Check(value))))
         return assign_element(state, to, value);
     return assign_foreign(state, to, value);
+}
+
+/* An index of integers only, one for each axis: what NumPy assigns as an element. */
+static bool is_element(const struct py_array *array, PyObject *index)
+{
+    if (!PyTuple_Check(index))
+        return array->ndim == 1 && PyLong_Check(index);
+    for (Py_ssize_t i = 0; i < PyTuple_Size(index); i++)
+        if (!PyLong_Check(PyTuple_GetItem(index, i)))
+            return false;
+    return array->ndim && PyTuple_Size(index) == array->ndim;
 }
 
 int py_array_assign_subscript(PyObject *self, PyObject *index, PyObject *value)
@@ -194,7 +206,7 @@ int py_array_assign_subscript(PyObject *self, PyObject *index, PyObject *value)
     view = py_array_subscript(self, index);
     if (!view)
         return -1;
-    failed = assign(state, py_array_of(view), value);
+    failed = assign(state, py_array_of(view), value, is_element(py_array_of(self), index));
     Py_DECREF(view);
     return failed;
 }

@@ -1,6 +1,7 @@
 /* array_foreign.c: from an address, a shape and a dtype to a GPUArray. */
 #include "array_foreign.h"
 #include "array.h"
+#include "memory.h"
 #include "numpy_bridge.h"
 
 static int refuse(const char *why, PyObject *object)
@@ -102,61 +103,27 @@ PyObject *py_foreign_wrap(struct py_state *state, const struct py_foreign *forei
 
 /* ---- where an address is ---------------------------------------------------------------------- */
 
-static int refuse_address(struct py_state *state, const struct py_foreign *foreign,
-                          const gg_device *device, const char *why)
-{
-    py_invalid(state, "%p is not memory that %s:%d reaches: %s", (void *)foreign->first,
-               gg_device_backend(device), (int)gg_device_ordinal(device), why);
-    return -1;
-}
-
-static int check_range(struct py_state *state, const struct py_foreign *foreign,
-                       const gg_device *device, const struct gg_pointer_info *info)
-{
-    Py_ssize_t low, high;
-    const uintptr_t base = (uintptr_t)info->base, first = (uintptr_t)foreign->first;
-    if (measure(foreign, &low, &high))
-        return -1;
-    if (!info->base || !info->size)
-        return 0;
-    if (first + (uintptr_t)low >= base && first + (uintptr_t)high <= base + info->size)
-        return 0;
-    return refuse_address(state, foreign, device, "the array goes past the end of its allocation");
-}
-
-static gg_status ask(gg_device *device, const void *pointer, struct gg_pointer_info *info)
-{
-    gg_status status;
-    PyThreadState *thread = PyEval_SaveThread();
-    status = gg_pointer_info(device, pointer, info);
-    PyEval_RestoreThread(thread);
-    return status;
-}
-
-/* A driver that cannot tell is believed to have it where the caller says. */
+/* Any memory is the host's, and a driver that cannot tell is believed to have it where the caller says. */
 int py_foreign_locate(struct py_state *state, const struct py_foreign *foreign, bool exactly,
                       gg_device **device, enum gg_memory_kind *kind)
 {
-    struct gg_pointer_info info = {.struct_size = sizeof info};
-    gg_status status;
-    *kind = py_vendor_of(*device) && py_vendor_of(*device)->device == DL_CPU ? GG_MEMORY_PINNED
-                                                                             : GG_MEMORY_DEVICE;
+    const struct py_vendor *vendor = py_vendor_of(*device);
+    const bool host = vendor && vendor->device == DL_CPU;
+    const bool believed = host || !gg_device_supports(*device, GG_OP_pointer_info);
+    struct py_pointer asked = {.wanted = exactly ? *device : NULL,
+                               .believed = believed ? *device : NULL};
+    Py_ssize_t low, high;
+    *kind = host ? GG_MEMORY_PINNED : GG_MEMORY_DEVICE;
     if (foreign->empty)
         return 0;
-    status = ask(*device, foreign->first, &info);
-    if (status == GG_ERR_UNSUPPORTED || (!status && *kind == GG_MEMORY_PINNED))
-        return 0; /* any memory is the host's */
-    if (status)
-        return py_check(state, status);
-    if (info.kind == GG_MEMORY_HOST)
-        return refuse_address(state, foreign, *device, "its driver does not know the address");
-    if (info.device >= 0 && info.device != gg_device_ordinal(*device)) {
-        if (exactly)
-            return refuse_address(state, foreign, *device, "it belongs to another device");
-        status = gg_device_get(gg_device_backend(*device), info.device, device);
-        if (status)
-            return py_check(state, status);
-    }
-    *kind = info.kind == GG_MEMORY_PINNED ? GG_MEMORY_PINNED : GG_MEMORY_DEVICE;
-    return check_range(state, foreign, *device, &info);
+    if (measure(foreign, &low, &high))
+        return -1;
+    asked.pointer = foreign->first + low;
+    asked.nbytes = (size_t)(high - low);
+    if (py_pointer_locate(state, &asked, device, kind))
+        return -1;
+    vendor = py_vendor_of(*device);
+    if (vendor && vendor->device == DL_CPU)
+        *kind = GG_MEMORY_PINNED;
+    return 0;
 }

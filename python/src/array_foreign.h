@@ -20,8 +20,8 @@ int py_foreign_layout(struct py_foreign *foreign, PyObject *shape, PyObject *str
 /* The array. On @p device, with a kind of memory the core can wrap. */
 PyObject *py_foreign_wrap(struct py_state *state, const struct py_foreign *foreign,
                           gg_device *device, enum gg_memory_kind kind);
-/* Ask the driver of @p device where it is, and of what kind. An address that it does not know, or with
- * @p exactly one of another device of its backend, is an InvalidArgumentError; else *device becomes that. */
+/* Ask the drivers in use where it is, and of what kind. An address that they do not know, or with @p exactly
+ * one of another device than @p device, is an InvalidArgumentError; else *device becomes that. */
 int py_foreign_locate(struct py_state *state, const struct py_foreign *foreign, bool exactly,
                       gg_device **device, enum gg_memory_kind *kind);
 

@@ -82,7 +82,8 @@ static int take_slice(struct indexing *view, PyObject *slice)
         step = 1;
     }
     view->offset += start * array->strides[view->axis];
-    return add_axis(view, count, step * array->strides[view->axis++]);
+    /* Of one element or none a stride says nothing; it wraps around as in NumPy. */
+    return add_axis(view, count, (Py_ssize_t)((size_t)step * (size_t)array->strides[view->axis++]));
 }
 
 /* The axes that an Ellipsis, or the end of the index, stands for. */

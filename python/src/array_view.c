@@ -36,6 +36,22 @@ static PyObject *other_size(struct py_array *array, PyObject *dtype, Py_ssize_t 
     return py_array_view(array, 0, dtype, array->ndim, shape, strides);
 }
 
+/* A void without a size is one of the size that is there. -1 with an exception, *dtype let go. */
+static int fit_void(const struct py_array *array, PyObject **dtype)
+{
+    PyObject *text;
+    if (numpy_itemsize(*dtype) || numpy_kind(*dtype) != 'V')
+        return 0;
+    Py_DECREF(*dtype);
+    text = PyUnicode_FromFormat("V%zd", array->itemsize);
+    if (!text || numpy_dtype(text, dtype)) {
+        Py_XDECREF(text);
+        return -1;
+    }
+    Py_DECREF(text);
+    return 0;
+}
+
 PY_FASTCALL(py_array_view_as)
 {
     static const char *const names[] = {"dtype"};
@@ -46,7 +62,7 @@ PY_FASTCALL(py_array_view_as)
         return NULL;
     if (!values[0])
         return same_size(array, array->dtype);
-    if (numpy_dtype(values[0], &dtype))
+    if (numpy_dtype(values[0], &dtype) || fit_void(array, &dtype))
         return NULL;
     itemsize = numpy_itemsize(dtype);
     view =

@@ -32,8 +32,10 @@ static PyObject *alias(struct py_state *state, PyObject *ndarray, gg_device *dev
     foreign.ndim = view.ndim;
     foreign.readonly = !view.writeable;
     foreign.empty = !view.nbytes;
-    memcpy(foreign.shape, view.shape, (size_t)view.ndim * sizeof *view.shape);
-    memcpy(foreign.strides, view.strides, (size_t)view.ndim * sizeof *view.strides);
+    for (int i = 0; i < view.ndim; i++) { /* of a 0-d array both are NULL */
+        foreign.shape[i] = view.shape[i];
+        foreign.strides[i] = view.strides[i];
+    }
     return py_foreign_wrap(state, &foreign, device, GG_MEMORY_PINNED);
 }
 

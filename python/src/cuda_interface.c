@@ -170,14 +170,16 @@ static int follow(struct py_state *state, PyObject *number, gg_device *device, P
     return py_check(state, status);
 }
 
-/* Of the device that is wanted, of the current one if it is like CUDA's, else of CUDA. */
+/* The device that is wanted, the current one if it is like CUDA's, else one of CUDA or HIP: the driver
+ * says later which of its backend's it is. */
 static int choose_device(struct py_state *state, gg_device **device)
 {
     const struct py_vendor *vendor;
     if (!*device && py_device_current(state, device))
         return -1;
     vendor = py_vendor_of(*device);
-    if (vendor && vendor->cuda_like)
+    if ((vendor && vendor->cuda_like) || !gg_device_get("cuda", 0, device) ||
+        !gg_device_get("hip", 0, device))
         return 0;
     return py_check(state, gg_device_get("cuda", 0, device));
 }

@@ -218,6 +218,25 @@ static PyObject *device_use(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(
+    can_access_doc,
+    "can_access($self, peer, /)\n--\n\n"
+    "Whether work of each of the two devices can reach the memory of the other, so that a\n"
+    "copy between them needs no host. Of another backend it never can.");
+
+static PyObject *device_can_access(PyObject *self, PyObject *peer)
+{
+    struct py_state *state = py_state_of(self);
+    gg_device *other;
+    int32_t can = 0;
+    if (py_device_arg(state, peer, &other))
+        return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    gg_status status = gg_device_can_access(device_of(self), other, &can);
+    PyEval_RestoreThread(thread);
+    return py_check(state, status) ? NULL : PyBool_FromLong(can);
+}
+
 static PyObject *device_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -308,6 +327,7 @@ static PyMethodDef methods[] = {
     {"synchronize", device_synchronize, METH_NOARGS, synchronize_doc},
     {"use", device_use, METH_NOARGS, use_doc},
     {"supports", device_supports, METH_O, supports_doc},
+    {"can_access", device_can_access, METH_O, can_access_doc},
     {"__enter__", device_enter, METH_NOARGS, "__enter__($self)\n--\n\nMake it current."},
     {"__exit__", PY_METHOD(device_exit), METH_FASTCALL,
      "__exit__($self, *args)\n--\n\nRestore exactly what was current before."},

@@ -104,6 +104,10 @@ struct py_vendor {
 };
 /* NULL for a backend that no protocol knows. */
 const struct py_vendor *py_vendor_of(const gg_device *device);
+const struct py_vendor *py_vendor_known(const gg_device *device); /* the same with a BufferError */
+/* The backend whose memory a DLPack type is, and the kind of memory; NULL. Ordinary memory is that of the host's
+ * backend. */
+const struct py_vendor *py_vendor_of_type(int32_t type, enum gg_memory_kind *kind);
 /* The device of a DLPack device, and the kind of memory that its type says. BufferError, -1 if there is
  * no such device here. CPU memory: on @p wanted, a device of the host's. */
 int py_vendor_find(struct py_state *state, struct dl_device device, gg_device **out,
@@ -120,11 +124,29 @@ int py_dl_dtype(PyObject *dtype, struct dl_dtype *out);
 /* A new reference; BufferError for what NumPy has no name for. */
 PyObject *py_dl_numpy(struct dl_dtype dtype);
 
+/* ---- dlpack_tensor.c ------------------------------------------------------------------------------ */
+
+struct py_array;
+/* A tensor over an array's memory. NULL with an exception. */
+struct dl_managed_versioned *py_dl_export(const struct py_array *array, struct dl_device device,
+                                          bool copied);
+PyObject *py_dl_capsule(const struct py_array *array, struct dl_device device, bool versioned,
+                        bool copied);
+/* A tensor in C order over @p memory, which it takes over; NULL, without an exception, when out of memory. */
+struct dl_managed_versioned *py_dl_over(gg_memory *memory, const struct dl_tensor *like);
+
 /* ---- dlpack_import.c ------------------------------------------------------------------------------ */
 
 /* from_dlpack, on the producer's own device, without a copy. @p stream: ours that the producer is to make
  * wait; NULL: the current one. */
 PyObject *py_from_dlpack(struct py_state *state, PyObject *object, gg_stream *stream);
+/* An array over a tensor, which is taken over in any case; @p device gets its device. */
+PyObject *py_dl_import(struct py_state *state, struct dl_managed_versioned *managed,
+                       gg_device **device);
+
+/* ---- dlpack_exchange.c ---------------------------------------------------------------------------- */
+
+int py_exchange_add(struct py_state *state); /* the table of GPUArray */
 /* By the exchange table of the object's type: 1 with an array in @p out, 0 without such a table, -1. */
 int py_from_exchange(struct py_state *state, PyObject *object, PyObject **out);
 

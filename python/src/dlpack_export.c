@@ -1,122 +1,7 @@
-/* dlpack_export.c: GPUArray.__dlpack__. What is given out holds the core's block, not the Python object: it may
- * be let go on any thread, without the GIL, and after the interpreter's end. */
+/* dlpack_export.c: GPUArray.__dlpack__. */
 #include "array.h"
 #include "dlpack.h"
-#include "ends.h"
 #include "numpy_bridge.h"
-
-/* ---- the struct that is given out ------------------------------------------------------------- */
-
-struct exported {
-    union {
-        struct dl_managed legacy;
-        struct dl_managed_versioned versioned;
-    } as;
-    gg_memory *memory;
-    int64_t sizes[]; /* shape, then strides */
-};
-
-static void let_go(struct exported *exported)
-{
-    gg_memory_release(exported->memory);
-    free(exported);
-}
-
-static void delete_legacy(struct dl_managed *self)
-{
-    let_go(self->context);
-}
-
-static void delete_versioned(struct dl_managed_versioned *self)
-{
-    let_go(self->context);
-}
-
-/* Whoever takes a capsule renames it. */
-static void capsule_destructor(PyObject *capsule)
-{
-    if (PyCapsule_IsValid(capsule, DL_NAME_VERSIONED)) {
-        struct dl_managed_versioned *versioned = PyCapsule_GetPointer(capsule, DL_NAME_VERSIONED);
-        versioned->deleter(versioned);
-    } else if (PyCapsule_IsValid(capsule, DL_NAME)) {
-        struct dl_managed *legacy = PyCapsule_GetPointer(capsule, DL_NAME);
-        legacy->deleter(legacy);
-    }
-}
-
-static int refuse_strides(const struct py_array *array)
-{
-    PyObject *strides = py_sizes(array->strides, array->ndim);
-    if (strides)
-        PyErr_Format(
-            PyExc_BufferError,
-            "DLPack counts strides in elements of %zd bytes, these are %R bytes: copy() the "
-            "array first",
-            array->itemsize, strides);
-    Py_XDECREF(strides);
-    return -1;
-}
-
-static int fill_tensor(const struct py_array *array, struct dl_device device, struct dl_dtype dtype,
-                       int64_t *sizes, struct dl_tensor *out)
-{
-    char *first = gg_memory_pointer(array->memory);
-    out->data = array->size ? first + array->offset : NULL;
-    out->device = device;
-    out->ndim = array->ndim;
-    out->dtype = dtype;
-    out->shape = sizes;
-    out->strides = sizes + array->ndim;
-    out->byte_offset = 0;
-    for (int i = 0; i < array->ndim; i++) {
-        out->shape[i] = array->shape[i];
-        out->strides[i] = array->strides[i] / array->itemsize;
-        if (array->shape[i] < 2)
-            out->strides[i] = 1; /* says nothing, and some take it to say something */
-        else if (array->strides[i] % array->itemsize)
-            return refuse_strides(array);
-    }
-    return 0;
-}
-
-static PyObject *capsule_of(const struct py_array *array, struct dl_device device, bool versioned,
-                            bool copied)
-{
-    const size_t sizes = 2 * (size_t)array->ndim * sizeof(int64_t);
-    struct exported *exported;
-    struct dl_dtype dtype;
-    PyObject *capsule = NULL;
-    if (py_dl_dtype(array->dtype, &dtype))
-        return NULL;
-    exported = malloc(sizeof *exported + sizes);
-    if (!exported)
-        return PyErr_NoMemory();
-    if (fill_tensor(array, device, dtype, exported->sizes,
-                    versioned ? &exported->as.versioned.tensor : &exported->as.legacy.tensor)) {
-        free(exported);
-        return NULL;
-    }
-    if (versioned) {
-        exported->as.versioned.version = (struct dl_version){DL_MAJOR, DL_MINOR};
-        exported->as.versioned.context = exported;
-        exported->as.versioned.deleter = delete_versioned;
-        exported->as.versioned.flags =
-            (array->readonly ? (uint64_t)DL_READ_ONLY : 0) | (copied ? (uint64_t)DL_IS_COPIED : 0);
-        capsule = PyCapsule_New(&exported->as.versioned, DL_NAME_VERSIONED, capsule_destructor);
-    } else {
-        exported->as.legacy.context = exported;
-        exported->as.legacy.deleter = delete_legacy;
-        capsule = PyCapsule_New(&exported->as.legacy, DL_NAME, capsule_destructor);
-    }
-    if (!capsule) {
-        free(exported);
-        return NULL;
-    }
-    gg_memory_retain(array->memory);
-    exported->memory = array->memory;
-    gg_memory_record_use(array->memory, NULL); /* whoever has it uses streams of its own */
-    return capsule;
-}
 
 /* ---- the consumer's stream -------------------------------------------------------------------- */
 
@@ -294,7 +179,7 @@ static PyObject *give_host(struct py_state *state, struct py_array *array,
     if (!request->always && py_host_reaches(array->memory))
         return settle(state, array->memory, &host)
                    ? NULL
-                   : capsule_of(array, cpu, request->versioned, false);
+                   : py_dl_capsule(array, cpu, request->versioned, false);
     if (request->never)
         return PyErr_Format(
             PyExc_ValueError,
@@ -302,7 +187,7 @@ static PyObject *give_host(struct py_state *state, struct py_array *array,
     copy = copy_to_host(state, array);
     if (!copy)
         return NULL;
-    capsule = capsule_of(py_array_of(copy), cpu, request->versioned, true);
+    capsule = py_dl_capsule(py_array_of(copy), cpu, request->versioned, true);
     Py_DECREF(copy);
     return capsule;
 }
@@ -315,20 +200,11 @@ static PyObject *give_copy(struct py_state *state, struct py_array *array,
     if (!copy)
         return NULL;
     if (!settle(state, py_array_of(copy)->memory, &request->consumer))
-        capsule = capsule_of(py_array_of(copy), py_vendor_device(vendor, py_array_of(copy)->memory),
-                             request->versioned, true);
+        capsule =
+            py_dl_capsule(py_array_of(copy), py_vendor_device(vendor, py_array_of(copy)->memory),
+                          request->versioned, true);
     Py_DECREF(copy);
     return capsule;
-}
-
-static const struct py_vendor *vendor_of(const struct py_array *array)
-{
-    gg_device *device = gg_memory_device(array->memory);
-    const struct py_vendor *vendor = py_vendor_of(device);
-    if (!vendor)
-        PyErr_Format(PyExc_BufferError, "DLPack has no device type for backend \"%s\"",
-                     gg_device_backend(device));
-    return vendor;
 }
 
 PY_FASTCALL(py_array_dlpack)
@@ -336,7 +212,7 @@ PY_FASTCALL(py_array_dlpack)
     static const char *const names[] = {"stream", "max_version", "dl_device", "copy"};
     struct py_state *state = py_state_of(self);
     struct py_array *array = py_array_of(self);
-    const struct py_vendor *vendor = vendor_of(array);
+    const struct py_vendor *vendor = py_vendor_known(gg_memory_device(array->memory));
     struct request request;
     struct dl_device own;
     PyObject *values[4];
@@ -359,12 +235,12 @@ PY_FASTCALL(py_array_dlpack)
         return give_copy(state, array, vendor, &request);
     return settle(state, array->memory, &request.consumer)
                ? NULL
-               : capsule_of(array, own, request.versioned, false);
+               : py_dl_capsule(array, own, request.versioned, false);
 }
 
 PyObject *py_array_dlpack_device(PyObject *self, PyObject *unused)
 {
-    const struct py_vendor *vendor = vendor_of(py_array_of(self));
+    const struct py_vendor *vendor = py_vendor_known(gg_memory_device(py_array_of(self)->memory));
     struct dl_device device;
     (void)unused;
     if (!vendor)

@@ -210,6 +210,13 @@ static PyObject *wrap(struct py_state *state, struct taken *taken, gg_device **d
     return array;
 }
 
+PyObject *py_dl_import(struct py_state *state, struct dl_managed_versioned *managed,
+                       gg_device **device)
+{
+    struct taken taken;
+    return take_versioned(managed, &taken) ? NULL : wrap(state, &taken, device);
+}
+
 /* ---- __dlpack__ ----------------------------------------------------------------------------------- */
 
 static int read_producer_device(PyObject *object, struct dl_device *out)
@@ -309,81 +316,4 @@ PyObject *py_from_dlpack(struct py_state *state, PyObject *object, gg_stream *st
     gg_stream_release(stream);
     Py_XDECREF(number);
     return array;
-}
-
-/* ---- the exchange table --------------------------------------------------------------------------- */
-
-static const struct dl_exchange *exchange_of(PyObject *capsule)
-{
-    struct dl_exchange_header *header;
-    if (!PyCapsule_IsValid(capsule, DL_EXCHANGE_NAME))
-        return NULL;
-    header = PyCapsule_GetPointer(capsule, DL_EXCHANGE_NAME);
-    while (header && header->version.major > DL_MAJOR)
-        header = header->previous;
-    return header && header->version.major == DL_MAJOR ? (const struct dl_exchange *)(void *)header
-                                                       : NULL;
-}
-
-/* Its work goes on the producer's current stream: a use of it, for ours to wait for. */
-static int follow_producer(struct py_state *state, const struct dl_exchange *exchange,
-                           struct dl_device where, gg_device *device, gg_memory *memory)
-{
-    const struct py_vendor *vendor = py_vendor_of(device);
-    void *native = NULL;
-    gg_stream *stream;
-    gg_status status;
-    if (!vendor->streams || py_dl_is_host(where.type))
-        return 0;
-    if (exchange->current_stream(where.type, where.id, &native)) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_BufferError, "the producer could not tell its current stream");
-        return -1;
-    }
-    status = gg_stream_borrow(device, (uint64_t)(uintptr_t)native, NULL, NULL, &stream);
-    if (!status) {
-        status = gg_memory_record_use(memory, stream);
-        gg_stream_release(stream);
-    }
-    return py_check(state, status);
-}
-
-static PyObject *take_exchanged(struct py_state *state, PyObject *object,
-                                const struct dl_exchange *exchange)
-{
-    struct dl_managed_versioned *managed = NULL;
-    struct taken taken;
-    struct dl_device where;
-    gg_device *device;
-    PyObject *array;
-    if (numpy_load())
-        return NULL;
-    if (exchange->from_object(object, &managed) || !managed) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_BufferError, "the producer gave no tensor and no reason");
-        return NULL;
-    }
-    if (take_versioned(managed, &taken))
-        return NULL;
-    where = taken.tensor->device;
-    array = wrap(state, &taken, &device);
-    if (array && follow_producer(state, exchange, where, device, py_array_of(array)->memory))
-        Py_CLEAR(array);
-    return array;
-}
-
-int py_from_exchange(struct py_state *state, PyObject *object, PyObject **out)
-{
-    const struct dl_exchange *exchange;
-    PyObject *capsule;
-    int found =
-        py_optional_attribute((PyObject *)Py_TYPE(object), "__dlpack_c_exchange_api__", &capsule);
-    if (found < 1)
-        return found;
-    exchange = exchange_of(capsule); /* static data of its library */
-    Py_DECREF(capsule);
-    if (!exchange || !exchange->from_object || !exchange->current_stream)
-        return 0;
-    *out = take_exchanged(state, object, exchange);
-    return *out ? 1 : -1;
 }

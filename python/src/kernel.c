@@ -54,7 +54,7 @@ static void kernel_dealloc(PyObject *self)
 
 PyDoc_STRVAR(
     bind_doc,
-    "bind(signature, grid=None, block=None, smem=0, cooperative=False)\n--\n\n"
+    "bind($self, signature, grid=None, block=None, smem=0, cooperative=False)\n--\n\n"
     "The same kernel with the types of its arguments: a text of codes as in the struct module\n"
     "(P is a pointer: an array), or a sequence of codes and dtypes. Bare ints and floats are then\n"
     "taken. grid, block and smem are what a call takes where it gives no other.\n\n"
@@ -245,10 +245,10 @@ static PyObject *kernel_repr(PyObject *self)
 static PyMethodDef methods[] = {
     {"bind", PY_METHOD(kernel_bind), METH_FASTCALL | METH_KEYWORDS, bind_doc},
     {"max_active_blocks", PY_METHOD(kernel_occupancy), METH_FASTCALL | METH_KEYWORDS,
-     "max_active_blocks(block, smem=0)\n--\n\n"
+     "max_active_blocks($self, block, smem=0)\n--\n\n"
      "How many blocks of that shape a multiprocessor runs at once."},
     {"suggest_block", PY_METHOD(kernel_suggest), METH_FASTCALL | METH_KEYWORDS,
-     "suggest_block(smem=0, limit=0)\n--\n\n"
+     "suggest_block($self, smem=0, limit=0)\n--\n\n"
      "(threads per block, blocks) that keep the device busiest; at most `limit` threads."},
     {NULL, NULL, 0, NULL},
 };

@@ -255,9 +255,9 @@ static PyObject *module_repr(PyObject *self)
 }
 
 static PyMethodDef methods[] = {
-    {"get_global", module_global, METH_O,
-     "get_global(name, /)\n--\n\nA variable of the module, as a Buffer that keeps the module."},
-    {"close", module_close, METH_NOARGS, "close()\n--\n\nIdempotent; kernels keep the code."},
+    {"get_global", module_global,
+     METH_O, "get_global($self, name, /)\n--\n\nA variable of the module, as a Buffer that keeps the module."},
+    {"close", module_close, METH_NOARGS, "close($self)\n--\n\nIdempotent; kernels keep the code."},
     {"__enter__", module_enter, METH_NOARGS, NULL},
     {"__exit__", module_exit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -15,10 +15,10 @@ int py_type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
 static int module_exec(PyObject *module)
 {
     static int (*const parts[])(PyObject *, struct py_state *) = {
-        py_errors_add,    py_reports_add, py_registry_add, py_device_add, py_stream_add,
-        py_event_add,     py_timer_add,   py_current_add,  py_memory_add, py_foreign_add,
-        py_allocator_add, py_pool_add,    py_copy_add,     py_array_add,  py_kernel_add,
-        py_capi_add,      py_ipc_add,
+        py_errors_add,  py_reports_add,   py_registry_add, py_device_add, py_stream_add,
+        py_event_add,   py_timer_add,     py_current_add,  py_memory_add, py_foreign_add,
+        py_pointer_add, py_allocator_add, py_pool_add,     py_copy_add,   py_array_add,
+        py_kernel_add,  py_capi_add,      py_ipc_add,
     };
     struct py_state *state = PyModule_GetState(module);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)

@@ -1,29 +1,7 @@
-/* numpy_bridge.c: the only file that sees NumPy's C API.
+/* numpy_bridge.c: arrays, by NumPy's C API. Only the numpy_*.c files see it.
  *
  * Built with NumPy 2 headers for the 1.23 API, so that one binary serves NumPy 1.24 and all of 2.x. */
-#include "numpy_bridge.h"
-
-#define NPY_TARGET_VERSION NPY_1_23_API_VERSION
-#define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
-#define PY_ARRAY_UNIQUE_SYMBOL py_array_api /* shared with numpy_results.c */
-#include <numpy/arrayobject.h>
-
-_Static_assert(sizeof(npy_intp) == sizeof(Py_ssize_t), "NumPy's sizes are passed on as they are");
-
-static PyArrayObject *as_array(PyObject *object)
-{
-    return (PyArrayObject *)object;
-}
-
-static PyArray_Descr *as_descr(PyObject *dtype)
-{
-    return (PyArray_Descr *)dtype;
-}
-
-static npy_intp *as_dims(const Py_ssize_t *shape) /* the API lacks the const, but only reads */
-{
-    return (npy_intp *)(uintptr_t)shape;
-}
+#include "numpy_types.h"
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
@@ -94,11 +72,6 @@ int numpy_refuse_axis(Py_ssize_t axis, int ndim)
     return -1;
 }
 
-char numpy_kind(PyObject *dtype)
-{
-    return as_descr(dtype)->kind;
-}
-
 int numpy_scalar(PyObject *object, void *out, size_t room, size_t *size, char *kind)
 {
     if (!PyArray_API) {
@@ -139,132 +112,6 @@ void numpy_look(PyObject *object, struct numpy_view *view)
     view->c = PyArray_IS_C_CONTIGUOUS(array);
     view->f = PyArray_IS_F_CONTIGUOUS(array);
     view->writeable = PyArray_ISWRITEABLE(array);
-}
-
-struct numpy_kind numpy_kind_of(PyObject *dtype)
-{
-    const PyArray_Descr *descr = as_descr(dtype);
-    return (struct numpy_kind){.letter = descr->kind,
-                               .itemsize = PyDataType_ELSIZE(descr),
-                               .native = PyArray_ISNBO(descr->byteorder),
-                               .builtin = PyTypeNum_ISUSERDEF(descr->type_num) == 0};
-}
-
-static int plain_number(char letter, Py_ssize_t itemsize)
-{
-    static const struct {
-        char letter;
-        Py_ssize_t itemsize;
-        int number;
-    } plain[] = {{'f', 4, NPY_FLOAT32},   {'f', 8, NPY_FLOAT64},    {'f', 2, NPY_FLOAT16},
-                 {'i', 1, NPY_INT8},      {'i', 2, NPY_INT16},      {'i', 4, NPY_INT32},
-                 {'i', 8, NPY_INT64},     {'u', 1, NPY_UINT8},      {'u', 2, NPY_UINT16},
-                 {'u', 4, NPY_UINT32},    {'u', 8, NPY_UINT64},     {'b', 1, NPY_BOOL},
-                 {'c', 8, NPY_COMPLEX64}, {'c', 16, NPY_COMPLEX128}};
-    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
-        if (plain[i].letter == letter && plain[i].itemsize == itemsize)
-            return plain[i].number;
-    return -1;
-}
-
-PyObject *numpy_plain_dtype(char letter, Py_ssize_t itemsize)
-{
-    const int number = plain_number(letter, itemsize);
-    if (number < 0 || numpy_load())
-        return NULL;
-    return (PyObject *)PyArray_DescrFromType(number);
-}
-
-/* Those of numbers are written here: to ask NumPy takes longer than all else of an interface. */
-PyObject *numpy_typestr(PyObject *dtype)
-{
-    const struct numpy_kind kind = numpy_kind_of(dtype);
-    char text[4] = {NPY_NATBYTE == NPY_LITTLE ? '<' : '>', kind.letter};
-    if (kind.builtin && kind.native && kind.itemsize <= 16 && strchr("biufc", kind.letter)) {
-        int length = 2;
-        if (kind.itemsize == 1)
-            text[0] = '|';
-        if (kind.itemsize >= 10)
-            text[length++] = '1';
-        text[length++] = (char)('0' + kind.itemsize % 10);
-        return PyUnicode_FromStringAndSize(text, length);
-    }
-    return PyObject_GetAttrString(dtype, "str");
-}
-
-Py_ssize_t numpy_itemsize(PyObject *dtype)
-{
-    return PyDataType_ELSIZE(as_descr(dtype));
-}
-
-bool numpy_same_dtype(PyObject *one, PyObject *other)
-{
-    return one == other || PyArray_EquivTypes(as_descr(one), as_descr(other));
-}
-
-/* ---- dtypes ---------------------------------------------------------------------------------- */
-
-int numpy_check_dtype(PyObject *dtype)
-{
-    PyArray_Descr *descr = as_descr(dtype);
-    if (descr->type_num == NPY_OBJECT || (PyDataType_REFCHK(descr) && descr->kind == 'V')) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "dtype %S holds Python objects, which have no meaning on a device: convert to a "
-            "fixed-size dtype first, such as a.astype(float)",
-            dtype);
-        return -1;
-    }
-    if (PyDataType_REFCHK(descr)) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "dtype %S has no fixed size: convert to one that has, such as a.astype('S16') or "
-            "a.astype('U16')",
-            dtype);
-        return -1;
-    }
-    if (PyDataType_HASSUBARRAY(descr)) {
-        PyErr_Format(PyExc_TypeError,
-                     "dtype %S is a subarray: give its base dtype and append its shape to yours",
-                     dtype);
-        return -1;
-    }
-    return 0;
-}
-
-/* 'S', 'U' and 'V' without a length: what NumPy makes of them when it makes an array. */
-static PyObject *give_length(PyObject *dtype)
-{
-    const Py_ssize_t none = 0;
-    PyObject *array, *sized;
-    if (numpy_itemsize(dtype))
-        return dtype;
-    array = numpy_empty(dtype, 1, &none, false);
-    Py_DECREF(dtype);
-    if (!array)
-        return NULL;
-    sized = Py_NewRef((PyObject *)PyArray_DESCR(as_array(array)));
-    Py_DECREF(array);
-    return sized;
-}
-
-int numpy_dtype(PyObject *object, PyObject **out)
-{
-    PyArray_Descr *descr = NULL;
-    PyObject *dtype;
-    if (numpy_load())
-        return -1;
-    if (!PyArray_DescrConverter(object ? object : Py_None, &descr))
-        return -1;
-    if (numpy_check_dtype((PyObject *)descr)) {
-        Py_DECREF(descr);
-        return -1;
-    }
-    dtype = give_length((PyObject *)descr);
-    if (!dtype)
-        return -1;
-    *out = dtype;
-    return 0;
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -395,7 +242,7 @@ int numpy_assign(PyObject *destination, PyObject *source)
 
 PyObject *numpy_element(PyObject *dtype, PyObject *value)
 {
-    PyObject *element;
+    PyObject *element, *flat;
     if (!dtype) {
         element = PyArray_FromAny(value, NULL, 0, 0, NPY_ARRAY_ENSUREARRAY, NULL);
         if (element && PyArray_NDIM(as_array(element))) {
@@ -407,10 +254,11 @@ PyObject *numpy_element(PyObject *dtype, PyObject *value)
         return element;
     }
     element = numpy_empty(dtype, 0, NULL, false);
-    if (element && PyObject_SetItem(element, Py_Ellipsis, value)) {
-        Py_DECREF(element);
-        return NULL;
-    }
+    flat = element ? PyObject_CallMethod(element, "reshape", "i", 1) : NULL;
+    /* As a[0] = value does, with its errors. */
+    if (!flat || PySequence_SetItem(flat, 0, value))
+        Py_CLEAR(element);
+    Py_XDECREF(flat);
     return element;
 }
 

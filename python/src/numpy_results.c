@@ -1,10 +1,7 @@
 /* numpy_results.c: arrays whose data is memory of gg_result_alloc, through NumPy's own data handler: so they
  * own their data and can be resized, and the memory comes back when the last view is gone. */
-#include "numpy_bridge.h"
-
 #define NO_IMPORT_ARRAY /* numpy_bridge.c loads it */
-#define PY_ARRAY_UNIQUE_SYMBOL py_array_api
-#include <numpy/arrayobject.h>
+#include "numpy_types.h"
 
 /* What the next array of this thread is made of. */
 static _Thread_local void *offered;

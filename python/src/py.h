@@ -170,7 +170,8 @@ bool py_stopping(void);
 
 /* ---- memory.c, copy.c, array.c ----------------------------------------------------------------------- */
 int py_memory_add(PyObject *module, struct py_state *state);  /* Buffer, alloc, alloc_pinned, … */
-int py_foreign_add(PyObject *module, struct py_state *state); /* register, pointer_info */
+int py_foreign_add(PyObject *module, struct py_state *state); /* register */
+int py_pointer_add(PyObject *module, struct py_state *state); /* pointer_info */
 int py_allocator_add(PyObject *module, struct py_state *state); /* use_allocator */
 int py_pool_add(PyObject *module, struct py_state *state);      /* Pool, trim */
 int py_ipc_add(PyObject *module, struct py_state *state);       /* IpcHandle */

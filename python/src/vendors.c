@@ -34,6 +34,15 @@ const struct py_vendor *py_vendor_of(const gg_device *device)
     return NULL;
 }
 
+const struct py_vendor *py_vendor_known(const gg_device *device)
+{
+    const struct py_vendor *vendor = py_vendor_of(device);
+    if (!vendor)
+        PyErr_Format(PyExc_BufferError, "DLPack has no device type for backend \"%s\"",
+                     gg_device_backend(device));
+    return vendor;
+}
+
 struct dl_device py_vendor_device(const struct py_vendor *vendor, const gg_memory *memory)
 {
     const enum gg_memory_kind kind = gg_memory_kind_of(memory);
@@ -55,8 +64,7 @@ bool py_dl_is_host(int32_t type)
     return type == DL_CPU || type == DL_CUDA_HOST || type == DL_ROCM_HOST;
 }
 
-/* The backend whose memory a DLPack type is. Ordinary memory is that of the host's backend. */
-static const struct py_vendor *vendor_of_type(int32_t type, enum gg_memory_kind *kind)
+const struct py_vendor *py_vendor_of_type(int32_t type, enum gg_memory_kind *kind)
 {
     for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++) {
         const struct py_vendor *vendor = &vendors[i];
@@ -64,7 +72,7 @@ static const struct py_vendor *vendor_of_type(int32_t type, enum gg_memory_kind 
             continue;
         *kind = type == vendor->device && type != DL_CPU ? GG_MEMORY_DEVICE : GG_MEMORY_PINNED;
         if (type == vendor->managed && type != vendor->device)
-            *kind = GG_MEMORY_DEVICE; /* the core wraps managed memory as what the device reaches */
+            *kind = GG_MEMORY_MANAGED;
         return vendor;
     }
     return NULL;
@@ -73,7 +81,7 @@ static const struct py_vendor *vendor_of_type(int32_t type, enum gg_memory_kind 
 int py_vendor_find(struct py_state *state, struct dl_device device, gg_device **out,
                    enum gg_memory_kind *kind)
 {
-    const struct py_vendor *vendor = vendor_of_type(device.type, kind);
+    const struct py_vendor *vendor = py_vendor_of_type(device.type, kind);
     const bool numbered = vendor && vendor->numbered && *kind == GG_MEMORY_DEVICE;
     gg_status status;
     if (!vendor) {

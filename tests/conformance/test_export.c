@@ -114,27 +114,6 @@ static void wrapped_memory_that_was_never_used_is_let_go_at_once(void **state)
     assert_int_equal(atomic_load(&released), 1);
 }
 
-static void an_address_is_told_by_kind_and_device(void **state)
-{
-    struct fixture *f = *state;
-    struct gg_pointer_info info = {.struct_size = sizeof info};
-    gg_memory *memory = new_memory(f, 1000);
-    int on_the_stack = 0;
-    need(f, GG_OP_pointer_info);
-    assert_int_equal(gg_pointer_info(f->device, gg_memory_pointer(memory), &info), GG_OK);
-    assert_int_equal(info.kind, GG_MEMORY_DEVICE);
-    assert_int_equal(info.device, gg_device_ordinal(f->device));
-    assert_int_equal(gg_pointer_info(f->device, &on_the_stack, &info), GG_OK);
-    assert_int_equal(info.kind, GG_MEMORY_HOST);
-}
-
-static void the_answer_about_an_address_needs_room(void **state)
-{
-    struct fixture *f = *state;
-    struct gg_pointer_info info = {.struct_size = 4};
-    assert_int_equal(gg_pointer_info(f->device, &info, &info), GG_ERR_INVALID_ARGUMENT);
-}
-
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
@@ -145,8 +124,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stream_is_made_to_wait_for_all_work_on_memory),
         cmocka_unit_test(memory_that_unknown_streams_use_can_be_released),
         cmocka_unit_test(wrapped_memory_that_was_never_used_is_let_go_at_once),
-        cmocka_unit_test(an_address_is_told_by_kind_and_device),
-        cmocka_unit_test(the_answer_about_an_address_needs_room),
     };
     return run_suite(argc, argv, "export", tests, sizeof tests / sizeof tests[0]);
 }

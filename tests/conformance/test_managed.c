@@ -14,9 +14,10 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Whole pages, which the test frees itself. */
-static unsigned char *pages(size_t count)
+/* Whole pages, to be registered, which the test frees itself. */
+static unsigned char *pages(struct fixture *f, size_t count)
 {
+    need(f, GG_OP_mem_register);
     void *memory = aligned_alloc(page_size(), count * page_size());
     assert_non_null(memory);
     memset(memory, 7, count * page_size());
@@ -26,7 +27,6 @@ static unsigned char *pages(size_t count)
 static gg_memory *registered(struct fixture *f, void *pointer, size_t nbytes)
 {
     gg_memory *memory = NULL;
-    need(f, GG_OP_mem_register);
     atomic_store(&released, 0);
     assert_int_equal(
         gg_memory_register(f->device, pointer, nbytes, count_release, &released, &memory), GG_OK);
@@ -46,7 +46,7 @@ static void close_memory(struct fixture *f, gg_memory *memory)
 static void registered_memory_is_page_locked(void **state)
 {
     struct fixture *f = *state;
-    unsigned char *bytes = pages(4);
+    unsigned char *bytes = pages(f, 4);
     size_t nbytes = 3 * page_size() - 10;
     gg_memory *memory = registered(f, bytes + 5, nbytes), *device = new_memory(f, nbytes);
     assert_int_equal(gg_memory_kind_of(memory), GG_MEMORY_PINNED);
@@ -68,7 +68,7 @@ static void registered_memory_is_page_locked(void **state)
 static void registered_memory_is_unlocked_when_its_work_is_done(void **state)
 {
     struct fixture *f = *state;
-    unsigned char *bytes = pages(2);
+    unsigned char *bytes = pages(f, 2);
     gg_memory *memory = registered(f, bytes, page_size()), *device = new_memory(f, page_size());
     void *gate = hold(f, f->stream);
     assert_int_equal(copy(at(device, 0), at(memory, 0), page_size(), f->stream, GG_COPY_ASYNC),
@@ -88,7 +88,7 @@ static void registered_memory_is_unlocked_when_its_work_is_done(void **state)
 static void a_page_is_not_registered_twice(void **state)
 {
     struct fixture *f = *state;
-    unsigned char *bytes = pages(6);
+    unsigned char *bytes = pages(f, 6);
     size_t page = page_size();
     gg_memory *memory = registered(f, bytes + 2 * page + 100, page), *other = untouched;
     const struct {
@@ -129,15 +129,12 @@ static void a_device_that_cannot_register_says_so(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = untouched;
-    unsigned char *bytes = pages(1);
-    if (gg_device_supports(f->device, GG_OP_mem_register)) {
-        free(bytes);
+    unsigned char bytes[8];
+    if (gg_device_supports(f->device, GG_OP_mem_register))
         skip();
-    }
     assert_int_equal(gg_memory_register(f->device, bytes, 8, NULL, NULL, &memory),
                      GG_ERR_UNSUPPORTED);
     assert_ptr_equal(memory, untouched);
-    free(bytes);
 }
 
 /* ---- managed memory ---- */

@@ -77,8 +77,7 @@ MUTANTS = [
            "if (offset <= memory->nbytes && nbytes <= memory->nbytes - offset)", "if (memory)",
            on("copy fill", HOST)),
     Mutant("pinned memory is not recognised", "a pointer into pinned memory counts as pinned", "core/pinned.c",
-           "if (try_retain(memory)) {",
-           "if (inside > memory->nbytes && try_retain(memory)) {", ("pinned",)),
+           "    found = nearest(pointer);", "    found = lock ? NULL : nearest(pointer);", ("pinned",)),
     # ---- core: life
     Mutant("memory is freed in use", "close frees nothing that queued work uses", "core/memory.c",
            "return home_orders ? ggi_pool_only_home(memory, false) : ggi_memory_prune(memory, false);",

@@ -176,6 +176,13 @@ def gate_library():
     return library
 
 
+def late_library():
+    """late_calls: of tests/support/late.c."""
+    library = ctypes.CDLL(str(built("GPUGLUE_TEST_LATE", "liblate.so")))
+    library.late_calls.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
+    return library
+
+
 def needs(device, *operations):
     """Skip where the device cannot do what a test is about."""
     missing = [operation for operation in operations if not device.supports(operation)]

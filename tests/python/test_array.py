@@ -318,37 +318,18 @@ def test_its_truth_is_that_of_its_only_element(device):
             bool(gg.zeros(size, device=device))
 
 
+def test_a_0_d_array_is_a_number_and_no_other_is(device):
+    assert int(gg.full((), 7.5, device=device)) == 7 and float(gg.full((), 3, "i4", device=device)) == 3.0
+    for many in (gg.zeros(1, device=device), gg.to_gpu(np.frombuffer(b"12", "u1"), device)):
+        for convert in (int, float):
+            with pytest.raises(TypeError, match="0-d"):
+                convert(many)
+
+
 def test_len_is_the_first_dimension(device):
     assert len(gg.empty((4, 2), device=device)) == 4
     with pytest.raises(TypeError, match="0-d"):
         len(gg.empty((), device=device))
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (1, 0), (5, 7, 3)])
-def test_repr_shows_the_elements_as_numpy_does(device, shape):
-    host = np.arange(np.prod(shape, dtype=int), dtype="f4").reshape(shape)
-    made = gg.to_gpu(host, device)
-    gg.synchronize(device)
-    text = repr(made)
-    assert "float32" in text and f"{device.backend}:{device.ordinal}" in text
-    shown = np.array2string(host, separator=", ", prefix="GPUArray(") if host.size else f"[], shape={shape}"
-    assert text.startswith(f"GPUArray({shown}, dtype")
-
-
-@pytest.mark.parametrize("shape", [(3000,), (40, 50), (1500, 2), (2, 3, 400), (11, 11, 11)])
-def test_repr_of_a_large_array_shows_the_corners_as_numpy_does(device, shape):
-    host = np.arange(np.prod(shape), dtype="i4").reshape(shape)
-    made = gg.to_gpu(host, device)
-    gg.synchronize(device)
-    assert repr(made).startswith(f"GPUArray({np.array2string(host, separator=', ', prefix='GPUArray(')}, dtype")
-
-
-def test_repr_waits_for_no_work(device, stream, gate):
-    made = gg.zeros(3, device=device)
-    gg.synchronize(device)
-    gate.hold(stream)
-    made.fill(1, stream=stream)
-    assert "pending" in repr(made) and not stream.done
 
 
 MAKERS = {

@@ -107,7 +107,7 @@ def test_an_address_that_the_driver_does_not_know_is_refused(device):
     if is_host(device) or not device.supports("pointer_info"):
         pytest.skip(f"{device} takes any address")
     host = np.zeros(10)
-    with device, pytest.raises(ValueError, match="does not know"):
+    with device, pytest.raises(ValueError, match="no driver in use knows"):
         gg.asarray(host.ctypes.data, "f8", shape=10, owner=host)
 
 
@@ -115,7 +115,7 @@ def test_an_address_of_another_device_is_refused(device, second_device):
     array = gg.zeros(3, device=second_device)
     if not device.supports("pointer_info"):
         pytest.skip(f"{device} cannot tell whose an address is")
-    with pytest.raises(ValueError, match="another device"):
+    with pytest.raises(ValueError, match="is memory of"):
         gg.asarray(array.ptr, "f8", shape=3, device=device)
     with device:
         assert gg.asarray(array.ptr, "f8", shape=3, owner=array).device is second_device

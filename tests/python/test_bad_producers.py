@@ -322,8 +322,8 @@ WRONG = {
     "strides of another length": ({"strides": (4, 4)}, "strides"),
     "no version": ({"version": KeyError}, "version"),
     "version 1": ({"version": 1}, "version"),
-    "more than the allocation": ({"shape": (2**40,)}, "past the end"),
-    "memory of the host": ({"data": (0x10000, False)}, "does not know"),
+    "more than the allocation": ({"shape": (2**40,)}, "leave the allocation"),
+    "memory of the host": ({"data": (0x10000, False)}, "no driver in use knows"),
 }
 
 

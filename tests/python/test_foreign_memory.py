@@ -163,6 +163,16 @@ def test_managed_memory_is_the_hosts_and_the_devices(managed, device):
     assert (host == 9).all()
 
 
+def test_an_array_over_managed_memory_is_the_hosts_too(managed, device):
+    with device:
+        array = gg.asarray(managed.ptr, "u1", shape=(2, 3), owner=managed)
+    host = np.asarray(array)
+    gg.fill(managed, 5)
+    device.synchronize()
+    assert host.tolist() == array.tolist() == [[5] * 3] * 2
+    assert gg.from_dlpack(array).ptr == array.ptr
+
+
 def test_managed_memory_is_moved_and_advised(managed, device):
     if not device.supports("mem_prefetch"):
         with pytest.raises(gg.UnsupportedError):

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import sys
 import weakref
 
 import numpy as np
@@ -74,6 +75,16 @@ def test_what_needs_a_copy_is_no_index(numbers, index):
 @pytest.mark.parametrize("index", [np.int64(1), np.array(1), np.uint8(1)])
 def test_numpys_integers_are_indices(numbers, index):
     assert numbers[index].tolist() == numbers[1].tolist()
+
+
+@pytest.mark.parametrize("step", [2**60, -(2**60), 2**62, sys.maxsize, -sys.maxsize - 1])
+def test_a_step_over_the_end_leaves_one_element(device, step):
+    host = np.arange(5.0)
+    array = gg.to_gpu(host, device)
+    for one, like in ((array[::step], host[::step]), (array[2::step, None], host[2::step, None])):
+        assert (one.shape, one.strides) == (like.shape, like.strides)
+        assert one.get().tolist() == one.copy().tolist() == like.tolist()
+        assert one.ravel("K").tolist() == one.T.ravel().tolist() == like.ravel().tolist()
 
 
 def test_deleting_elements_is_refused(numbers):
@@ -163,6 +174,20 @@ def test_host_values_are_cast_as_numpy_casts(device):
             made[...] = value
 
 
+@pytest.mark.parametrize("value", [[1, 2], [[1]], [], (), "x", b"1", "7", None, 1j, 2**70, 300])
+def test_what_is_no_element_is_refused_as_in_numpy(device, value):
+    for dtype in ("u1", "i4", "f8", "S2"):
+        host = np.zeros((2, 3), dtype)
+        array, errors = gg.to_gpu(host, device), []
+        for target in (host, array):
+            try:
+                target[1, 2] = value
+                errors.append(None)
+            except Exception as error:
+                errors.append(type(error))
+        assert errors[0] is errors[1] and array.get().tobytes() == host.tobytes()
+
+
 def test_records_are_assigned_as_tuples(device):
     made = gg.zeros(3, [("a", "i2"), ("b", "f8")], device=device)
     made[1] = (3, 2.5)
@@ -206,6 +231,10 @@ def test_astype_converts_as_numpy_does(numbers):
         assert made.dtype == dtype and (made.get() == host.T.astype(dtype)).all()
     assert numbers.astype("i8", copy=False) is numbers and numbers.astype("i8").ptr != numbers.ptr
     assert numbers.astype("i8", order="F", copy=False).flags.fnc
+
+
+def test_a_void_without_a_size_is_one_of_the_size_that_is_there(numbers):
+    assert numbers.view("V").dtype == np.zeros(1, numbers.dtype).view("V").dtype
 
 
 def test_filling_a_view_leaves_the_rest(device):

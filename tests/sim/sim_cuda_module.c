@@ -13,12 +13,12 @@ static uint64_t number(const char *at, size_t size)
     return value;
 }
 
-/* The driver is told no size: it reads that from the image. 0: no image. */
+/* The driver is told no size: it reads that from the image. 0: no image. Text may be shorter than a magic. */
 static size_t size_of(const char *image)
 {
-    if (!memcmp(image, "\177ELF", 4))
+    if (!strncmp(image, "\177ELF", 4))
         return (size_t)(number(image + ELF_OFFSET, 8) + number(image + ELF_COUNT, 2) * SECTION_SIZE);
-    if (number(image, 4) == 0xba55ed50u)
+    if (!strncmp(image, "\x50\xed\x55\xba", 4))
         return (size_t)(number(image + FAT_HEADER, 2) + number(image + FAT_SIZE, 8));
     return strstr(image, ".version") && strstr(image, ".target") ? strlen(image) : 0;
 }

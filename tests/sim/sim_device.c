@@ -151,6 +151,7 @@ static int first_init(const char *visible)
     if (!count)
         return SIM_NO_DEVICE;
     sim.random = sim_setting("GPUGLUE_SIM_SEED", 1) * 0x9E3779B97F4A7C15u | 1;
+    sim.peers = sim_setting("GPUGLUE_SIM_PEERS", SIM_PEERS_REACH);
     status = map_devices(physical, count);
     if (!status)
         status = make_pools();

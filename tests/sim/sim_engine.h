@@ -76,6 +76,12 @@ struct sim_device {
     struct sim_pool *default_pool, *current_pool;
 };
 
+enum sim_peers {
+    SIM_PEERS_APART, /* no device reaches another */
+    SIM_PEERS_REACH,
+    SIM_PEERS_LOSE /* they say that they do, and what is sent does not arrive */
+};
+
 struct sim_machine {
     pthread_mutex_t lock;   /* everything below, and all objects */
     pthread_cond_t changed; /* a command finished, or hold was switched */
@@ -85,6 +91,7 @@ struct sim_machine {
     uint64_t far_base;    /* not 0: there, and nothing is mapped (beyond what a process may map) */
     uint64_t clock_hz;    /* of SIM_TIME */
     _Atomic(uint64_t) clock_start; /* 0: no stamp so far */
+    uint64_t peers;       /* enum sim_peers */
     uint64_t random;
     uint64_t serial;
     bool hold;

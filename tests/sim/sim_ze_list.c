@@ -88,11 +88,12 @@ static bool valid_end(const void *pointer, size_t size, bool *tracked)
     return *tracked || (address && !sim_memory_reserved(address));
 }
 
-/* Device memory of another device is out of reach. */
+/* Device memory of another device may be out of reach. */
 static bool reachable(const struct sim_queue *list, const void *pointer)
 {
     const struct sim_alloc *alloc = sim_memory_find((uintptr_t)pointer);
-    return !alloc || alloc->kind != SIM_DEVICE || alloc->device == list->context->device;
+    return !alloc || alloc->kind != SIM_DEVICE || alloc->device == list->context->device ||
+           sim.peers != SIM_PEERS_APART;
 }
 
 ze_result_t zeCommandListAppendMemoryCopy(ze_command_list_handle_t hCommandList, void *dstptr,

@@ -7,7 +7,8 @@ a test that fails, fails. In each root: import; `python -m gpuglue` on each real
 is right where there is no device; the vendors' headers of that release against our declarations; the Python suite on
 host and on each simulated Level Zero driver behind the root's real loader, all of it; and the files of it that work
 on a device (FEW) once more behind each of the loader's layers, with two drivers at once, and on the simulated CUDA and HIP;
-the balance that the loader's leak checker draws; in bookworm Intel's own driver, in its capture mode.
+the balance that the loader's leak checker draws; in bookworm Intel's own driver, in its capture mode; in trixie torch
+on host.
 
 Needs root and Debian's archive. Two roots at a time, as many as there are processors."""
 
@@ -18,6 +19,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import sysconfig
 import time
 
 from roots import HEADERS, PLACE, TREE, Unavailable, dress, fill, in_root, last_line, make_bare, need_tools, say, version_of
@@ -26,11 +28,12 @@ LEVEL_ZERO, HIP_HEADERS = "libze-dev", "libamdhip64-dev"
 # root: its suite, the release that its last packages are from, and what is installed besides Python
 MATRIX = {
     "bookworm": ("bookworm", "", ("libze1", "intel-opencl-icd", "libamdhip64-5")),
-    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5")),
+    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5", "python3-torch")),
     "forky": ("forky", "", ("libze1", "libze-intel-gpu1", "libamdhip64-6")),
     "experimental": ("forky", "experimental", ("libze1", "libze-intel-gpu1", "libamdhip64-7")),
 }
 CAPTURED = "bookworm"  # whose Intel driver can run without its hardware
+LIBRARIES = {"python3-torch": "tests/libraries/test_torch.py"}  # package: its tests, on host
 
 SIMS = f"{PLACE}/tests/sim"
 OLD, NEW = f"{SIMS}/ze_old/libze_sim_old.so.1", f"{SIMS}/ze_new/libze_sim_new.so.1"
@@ -184,6 +187,26 @@ def compile_headers(root, package, source):
     return f"ok: {version}{rest}"
 
 
+# ---- other libraries ------------------------------------------------------------------------------------------
+
+
+def build_extension(root):
+    """An extension of the stable ABI, built here with the wheel's headers; "" or why there is none."""
+    site = root / PLACE.lstrip("/") / "site"
+    includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{site / 'gpuglue/include'}"]
+    source = TREE / "examples/extensions/zero_c.c"
+    command = ["cc", "-std=c11", "-shared", "-fPIC", "-DPy_LIMITED_API=0x030b0000", *includes, str(source)]
+    result = subprocess.run([*command, "-o", str(site / "zero_c.abi3.so")], capture_output=True, text=True)
+    return failed(result.stderr[-3000:]) if result.returncode else ""
+
+
+def library_rows(root, packages):
+    for package in packages:
+        why = build_extension(root)
+        row = why or suite(root, (LIBRARIES[package],), GPUGLUE_BACKEND="host")
+        yield f"{package} {version_of(root, package)}", row
+
+
 # ---- one root ---------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +272,7 @@ def run_root(name, wheel, tests):
         runs_of(root, name, hip, loader, row)
     if name == CAPTURED and "intel-opencl-icd" not in missing and loader:
         row["Intel's driver, captured"] = suite(root, ("tests/vendors",), GPUGLUE_BACKEND="ze")
+    row |= library_rows(root, [package for package in packages if package in LIBRARIES and package not in missing])
     facts = facts_of(root, packages, hip, loader, records)
     say(f"{name}: done in {time.monotonic() - began:.0f} s")
     return facts, row

@@ -315,6 +315,18 @@ struct gg_backend_ops {
     gg_status (*module_names)(struct gg_module_impl *module,
                               void (*each)(void *user, const char *name), void *user);
 
+    /* -- peers: two open devices of this backend. All three or none. -- */
+
+    /* Whether work of @p device can reach the memory of @p peer: 1 or 0. */
+    gg_status (*peer_access)(struct gg_device_impl *device, struct gg_device_impl *peer,
+                             int32_t *out);
+    /* Let it. Called again for the same two it does nothing. */
+    gg_status (*peer_enable)(struct gg_device_impl *device, struct gg_device_impl *peer);
+    /* Copy from one to the other, on a stream of either; both ways were enabled. */
+    gg_status (*copy_peer)(struct gg_stream_impl *stream, struct gg_device_impl *dst_device,
+                           void *dst, struct gg_device_impl *src_device, const void *src,
+                           size_t nbytes);
+
     /* -- memory of other processes -- */
 
     /* What another process needs to open device memory: @p pointer is what mem_alloc gave. The bytes mean

@@ -40,11 +40,12 @@ enum gg_copy_flag {
 /** Copy @p nbytes from @p src to @p dst.
  *  Stream     NULL: the current stream of the device, made to wait first for unfinished gpuglue work
  *             on either end. Given: nothing is inserted.
- *             Between two devices the copy goes through the host, on a stream of each: @p stream
- *             may be of either and then stands for that device's current one; the other end is
- *             as with NULL.
+ *             Between two devices @p stream may be of either and then stands for that device's current
+ *             one; the other end is as with NULL. Where they reach each other (gg_device_can_access) the
+ *             copy runs on that stream, or on the source's, and takes its place among the other device's
+ *             current one as well; else it goes through the host, on a stream of each.
  *  Returns    when the host side is finished (source read, destination written), or with
- *             GG_COPY_ASYNC when queued; between two devices always when all is finished. Up to
+ *             GG_COPY_ASYNC when queued; through the host always when all is finished. Up to
  *             64 KiB from pageable memory is queued in any case: its bytes were copied into pinned
  *             memory of ours.
  *  Ownership  each end's release is called exactly once, also on failure; both memories are kept

@@ -118,6 +118,11 @@ GG_API gg_status gg_device_synchronize(gg_device *device);
 /** Whether the device can do @p op: from the table, the driver and the device. */
 GG_API int gg_device_supports(gg_device *device, gg_op op);
 
+/** Whether work of each of the two can reach the memory of the other, so that a copy between them needs no
+ *  host; 1 for the device itself. Both are opened. That a driver says so is not relied on: the first copy
+ *  between the two is tried out. */
+GG_API gg_status gg_device_can_access(gg_device *device, gg_device *peer, int32_t *out);
+
 /** Native handles of the device. Per backend: cuda CUdevice, CUcontext; hip the ordinal; host 0. */
 GG_API gg_status gg_device_native(gg_device *device, uint64_t handles[4]);
 
@@ -335,11 +340,6 @@ struct gg_pointer_info {
  *  Errors  GG_ERR_INVALID_ARGUMENT: NULL. */
 GG_API gg_status gg_pointer_query(const void *pointer, gg_device **device,
                                   struct gg_pointer_info *info);
-
-/** Ask the driver of @p device about @p pointer. Set info->struct_size first.
- *  Errors  GG_ERR_UNSUPPORTED where the backend cannot tell. */
-GG_API gg_status gg_pointer_info(gg_device *device, const void *pointer,
-                                 struct gg_pointer_info *info);
 
 /* Copies, fills, and memory for what is copied to the host. */
 #include "copies.h"

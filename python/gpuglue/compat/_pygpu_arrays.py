@@ -182,7 +182,7 @@ class HostAllocator(PagelockedAllocator):
 class GPUArray:
     """A device array with its host mirror, which is the array that was handed in."""
 
-    __hash__ = None
+    __hash__ = None  # type: ignore
 
     def __init__(self, *args, **kwargs):
         allocator = kwargs.get("allocator")

@@ -13,7 +13,7 @@ _DROPPED = ("--ptxas-options", "-Xptxas", "-Xcompiler", "--compiler-options", "-
 _TAKE_NEXT = ("-Xptxas", "--ptxas-options", "-Xcompiler", "--compiler-options", "-ccbin", "-maxrregcount", "-std",
               "--std", "-arch", "-code", "-gencode", "--gpu-architecture")
 
-DEFAULT_NVCC_FLAGS = []
+DEFAULT_NVCC_FLAGS: "list[str]" = []
 
 
 def _options(options):

@@ -88,7 +88,7 @@ class GPUArray:
         return repr(self.get())
 
     __str__ = __repr__
-    __hash__ = None
+    __hash__ = None  # type: ignore
 
     def _compare(self, other):
         raise TypeError("gpuglue's gpuarray does no arithmetic and no comparisons")
