@@ -125,6 +125,9 @@ static const char *const quiet[] = {
     "zeEventHostReset",
     /* Asked again until the driver does it. */
     "zeEventHostSignal",
+    /* Devices that may not reach each other copy through the host. */
+    "cuDeviceCanAccessPeer", "hipDeviceCanAccessPeer", "zeDeviceCanAccessPeer",
+    "cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess",
     /* Results of get() are not page-locked then, and a pool's pages stay locked until the end. */
     "cuMemHostRegister_v2", "hipHostRegister", "cuMemHostUnregister", "hipHostUnregister", NULL};
 
@@ -148,6 +151,13 @@ static const char *const sometimes[] = {
     /* The block that is too large fails without a fault as well; what has no memory asks once more. */
     "cuMemAlloc_v2", "hipMalloc", "zeMemAllocDevice", "cuMemAllocManaged", "hipMallocManaged",
     "cuMemAllocAsync", "hipMallocAsync",
+    /* Where the proof that bytes arrive on another device fails, copies go through the host. */
+    "cuMemcpyPeerAsync", "hipMemcpyPeerAsync", "cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync",
+    "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync", "cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync",
+    "zeCommandListAppendMemoryCopy", "cuStreamCreateWithPriority", "hipStreamCreateWithPriority",
+    "zeCommandListCreateImmediate",
+    /* A busy block that cannot be waited for is not taken: the allocation asks on. */
+    "cuStreamWaitEvent", "hipStreamWaitEvent", "zeCommandListAppendWaitOnEvents",
     /* A quarantine of memory is looked at again. */
     "cuCtxRecordEvent",
     /* What a kernel's shape is checked against; and asked by the user. */
