@@ -6,8 +6,8 @@
 
 /* ---- the ends ---- */
 
-static gg_status check_inside(const gg_memory *memory, const char *what, size_t offset,
-                              const struct ggi_reach *reach)
+gg_status ggi_check_inside(const gg_memory *memory, const char *what, size_t offset,
+                           const struct ggi_reach *reach)
 {
     size_t below = (size_t)0 - (size_t)reach->low, above = (size_t)reach->high;
     if (!reach->low)
@@ -38,7 +38,7 @@ static gg_status resolve(struct ggi_end *side, const struct gg_end *end, size_t 
     }
     if (!memory)
         return GG_OK;
-    gg_status status = check_inside(memory, what, offset, &side->reach);
+    gg_status status = ggi_check_inside(memory, what, offset, &side->reach);
     if (status)
         return status;
     side->memory = memory;

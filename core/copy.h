@@ -31,6 +31,9 @@ struct ggi_job {
 
 /* ---- copy.c ---- */
 
+/* Whether elements that reach so far around @p offset lie in the memory. */
+gg_status ggi_check_inside(const gg_memory *memory, const char *what, size_t offset,
+                           const struct ggi_reach *reach);
 /* Queue a box, one piece of the job's, and count it; the device reaches both sides. */
 gg_status ggi_submit(struct ggi_job *job, void *dst, const void *src, const struct ggi_box *box,
                      enum gg_copy_kind kind, uint64_t *ticket);

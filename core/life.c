@@ -168,6 +168,8 @@ static void close_device(struct gg_device *device)
     ggi_results_trim(device);
     gg_stream_release(atomic_exchange(&device->meeting, NULL));
     ggi_drain_locked(device, true);
+    if (ggi_drain_waiting(device)) /* one question that fails says nothing */
+        ggi_drain_locked(device, true);
     ggi_quarantine_destroy(device);
     ggi_stream_strip(device->default_stream); /* gives its events to the spares */
     destroy_spares(device);

@@ -73,6 +73,8 @@ static void memory_destroy(struct ggi_retired *self)
         return;
     if (memory->registered)
         ggi_unregister(memory);
+    if (memory->import)
+        ggi_import_close(memory);
     if (memory->pointer && memory->kind != GG_MEMORY_DEVICE)
         ggi_pinned_remove(memory);
     if (memory->wrapped && memory->release)
@@ -318,11 +320,11 @@ void gg_memory_retain(gg_memory *memory)
     atomic_fetch_add_explicit(&memory->refs, 1, memory_order_relaxed);
 }
 
-/* Somebody else's memory that nothing ever used need not wait for a drain. */
+/* Somebody else's memory that nothing ever used, and whose end calls no driver, need not wait for a drain. */
 static bool needs_no_list(const gg_memory *memory)
 {
-    return memory->wrapped && !memory->use_count && !atomic_load(&memory->captured) &&
-           ggi_usable(memory->device);
+    return memory->wrapped && !memory->retired.may_wait && !memory->use_count &&
+           !atomic_load(&memory->captured) && ggi_usable(memory->device);
 }
 
 void gg_memory_release(gg_memory *memory)

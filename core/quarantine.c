@@ -41,16 +41,19 @@ static bool can_record(const struct gg_device *device)
             ops->device_supports(atomic_load(&device->impl), GG_OP_device_record));
 }
 
-static void record(struct gg_device *device)
+/* False: there is no event behind the device's work. */
+static bool record(struct gg_device *device)
 {
     struct ggi_quarantine *q = &device->quarantine;
     if (!q->event && ggi_event_take(device, false, &q->event))
-        return;
+        return false;
     uint64_t round = ggi_quarantine_begin(device);
     ggi_begin(device, GG_OP_device_record, NULL, 0);
     gg_status status = device->ops->device_record(atomic_load(&device->impl), q->event);
-    if (!ggi_end(device, GG_OP_device_record, NULL, 0, status))
-        q->recorded = round;
+    if (ggi_end(device, GG_OP_device_record, NULL, 0, status))
+        return false;
+    q->recorded = round;
+    return true;
 }
 
 static void synchronize(struct gg_device *device)
@@ -81,12 +84,10 @@ void ggi_quarantine_look(struct gg_device *device, bool wait)
     poll_event(device);
     if (!atomic_load(&q->waiting) || q->recorded)
         return;
-    if (can_record(device)) {
-        record(device);
+    if (can_record(device) && record(device))
         poll_event(device);
-    } else if (wait) {
+    else if (wait) /* on a lost device too: it answers at once */
         synchronize(device);
-    }
 }
 
 void ggi_quarantine_destroy(struct gg_device *device)

@@ -310,6 +310,7 @@ const struct twin twin = {
     .pinned_flags = CU_MEMHOSTALLOC_PORTABLE,
     .managed_flags = CU_MEM_ATTACH_GLOBAL,
     .register_flags = CU_MEMHOSTREGISTER_PORTABLE,
+    .ipc_flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, /* the only value that is taken */
     .capture_relaxed = CU_STREAM_CAPTURE_MODE_RELAXED,
     .version_min = 11000,
     .default_stream = 1, /* CU_STREAM_LEGACY: the same stream whatever a program was compiled with */

@@ -7,6 +7,8 @@
 
 #include <gpuglue/backend.h>
 
+#include "ipc.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -68,7 +70,7 @@ struct twin {
     int integrated;        /* the attribute */
     int word_attribute;    /* of devices that write_word works on */
     unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
-    unsigned managed_flags, register_flags;
+    unsigned managed_flags, register_flags, ipc_flags;
     int capture_relaxed;
     bool writes_words; /* write_word takes any device memory */
     int version_min;
@@ -277,6 +279,12 @@ gg_status twin_mem_advise(struct gg_device_impl *device, const void *pointer, si
                           enum gg_advice advice, int32_t for_host);
 gg_status twin_mem_alloc_async(struct gg_stream_impl *stream, size_t nbytes, void **out);
 gg_status twin_mem_free_async(struct gg_stream_impl *stream, void *pointer);
+
+gg_status twin_ipc_export(struct gg_device_impl *device, const void *pointer,
+                          uint8_t native[GG_IPC_NATIVE_SIZE]);
+gg_status twin_ipc_open(struct gg_device_impl *device, const uint8_t native[GG_IPC_NATIVE_SIZE],
+                        void **out);
+gg_status twin_ipc_close(struct gg_device_impl *device, void *pointer);
 
 gg_status twin_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
                     enum gg_copy_kind kind, int32_t pageable);

@@ -45,13 +45,31 @@ static int fill_by_copy(struct py_state *state, struct py_array *array, PyObject
     return failed;
 }
 
+static int fill_apart(struct py_state *state, struct py_array *array, const void *pattern,
+                      size_t size, gg_stream *stream)
+{
+    size_t shape[PY_MAX_DIMS];
+    gg_status status;
+    if (!size || !array->size)
+        return 0;
+    for (int i = 0; i < array->ndim; i++)
+        shape[i] = (size_t)array->shape[i];
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_fill_nd(array->memory, array->offset, array->strides, array->ndim, shape, pattern,
+                        size, stream);
+    PyEval_RestoreThread(thread);
+    return py_check(state, status);
+}
+
 int py_fill_element(struct py_state *state, struct py_array *array, PyObject *element,
                     gg_stream *stream)
 {
     struct numpy_view view;
     numpy_look(element, &view);
-    if (view.nbytes > LONGEST_PATTERN || !(array->c || array->f))
+    if (view.nbytes > LONGEST_PATTERN)
         return fill_by_copy(state, array, element, stream);
+    if (!(array->c || array->f))
+        return fill_apart(state, array, view.data, view.nbytes, stream);
     return fill(state, array->memory, array->offset, view.data, view.nbytes, (size_t)array->size,
                 stream);
 }

@@ -227,6 +227,11 @@ static PyMethodDef buffer_methods[] = {
      "advise($self, advice, device=None)\n--\n\n"
      "Say how managed memory will be used: 'read_mostly', 'preferred_location', 'accessed_by', by\n"
      "its device or by 'host'."},
+    {"ipc_handle", py_buffer_ipc_handle, METH_NOARGS,
+     "ipc_handle($self)\n--\n\n"
+     "An IpcHandle by which another process opens this device memory. Waits for the work on it "
+     "that\n"
+     "gpuglue knows of. UnsupportedError where the backend has no such handles."},
     {"__enter__", buffer_enter, METH_NOARGS, "__enter__($self)\n--\n\nThe buffer itself."},
     {"__exit__", PY_METHOD(buffer_exit), METH_FASTCALL, "__exit__($self, *args)\n--\n\nclose()."},
     {"__array__", PY_METHOD(py_buffer_array), METH_FASTCALL | METH_KEYWORDS,

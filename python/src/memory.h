@@ -37,6 +37,9 @@ PyObject *py_buffer_prefetch(PyObject *self, PyObject *const *args, Py_ssize_t n
 PyObject *py_buffer_advise(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                            PyObject *kwnames);
 
+/* ipc.c */
+PyObject *py_buffer_ipc_handle(PyObject *self, PyObject *unused);
+
 /* memory_export.c: page-locked memory as host memory */
 int py_buffer_export(PyObject *self, Py_buffer *view, int flags);
 void py_buffer_unexport(PyObject *self, Py_buffer *view);

@@ -20,7 +20,7 @@ struct py_state {
     PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
         *flags_type, *module_type, *kernel_type, *raw_type, *local_type;
     PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type,
-        *pointer_info_type;
+        *pointer_info_type, *ipc_type;
     /* exceptions; errors.c */
     PyObject *error, *out_of_memory, *invalid_argument, *backend_unavailable, *unsupported,
         *device_error, *device_lost, *fork_error;
@@ -174,6 +174,7 @@ int py_foreign_add(PyObject *module, struct py_state *state); /* register */
 int py_pointer_add(PyObject *module, struct py_state *state); /* pointer_info */
 int py_allocator_add(PyObject *module, struct py_state *state); /* use_allocator */
 int py_pool_add(PyObject *module, struct py_state *state);      /* Pool, trim */
+int py_ipc_add(PyObject *module, struct py_state *state);       /* IpcHandle */
 PyObject *py_device_memory_info(PyObject *self, PyObject *unused);
 PyObject *py_pool_wrap(struct py_state *state, gg_device *device, enum gg_memory_kind kind);
 int py_copy_add(PyObject *module, struct py_state *state);   /* copy, fill */

@@ -6,6 +6,7 @@
 #include <cuda.h>
 
 #include "../../backends/cuda/cuda_types.h"
+#include "../../backends/cuda_hip/ipc.h"
 #include "prototypes.h"
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <hip/hip_runtime_api.h>
 
 #include "../../backends/hip/hip_types.h"
+#include "../../backends/cuda_hip/ipc.h"
 #include "prototypes.h"
 
 #include <cstddef>

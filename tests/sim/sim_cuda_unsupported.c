@@ -144,21 +144,6 @@ CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
     return unsupported("cuIpcOpenEventHandle");
 }
 
-CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
-{
-    return unsupported("cuIpcGetMemHandle");
-}
-
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
-{
-    return unsupported("cuIpcOpenMemHandle_v2");
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
-{
-    return unsupported("cuIpcCloseMemHandle");
-}
-
 CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
                                           CUmemAllocationHandleType handleType,
                                           unsigned long long flags)

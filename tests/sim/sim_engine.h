@@ -71,6 +71,7 @@ struct sim_device {
     uint64_t base;     /* client addresses: reserved, never accessible */
     char *alias;       /* the same pages, readable and writable by the engine only */
     size_t size, used; /* bytes of device memory */
+    int file;          /* which they are */
     struct sim_context *primary;
     struct sim_pool *default_pool, *current_pool;
 };
@@ -90,7 +91,7 @@ struct sim_machine {
     uint64_t far_base;    /* not 0: there, and nothing is mapped (beyond what a process may map) */
     uint64_t clock_hz;    /* of SIM_TIME */
     _Atomic(uint64_t) clock_start; /* 0: no stamp so far */
-    uint64_t peers;       /* enum sim_peers */
+    uint64_t peers;                /* enum sim_peers */
     uint64_t random;
     uint64_t serial;
     bool hold;
@@ -241,6 +242,7 @@ struct sim_alloc {
     uint64_t freed_queue_id;
     unsigned flags;
     bool attempted;
+    uint64_t imported; /* the client's address in pages of another process; 0: its own memory */
 };
 
 struct sim_block {

@@ -55,10 +55,11 @@ int sim_module_load(struct sim_context *context, const void *image, size_t size,
 
 void sim_module_unload(struct sim_module *module)
 {
-    struct sim_function *function = sim_table_next(&sim_functions, NULL), *next;
-    struct sim_alloc *alloc = module->variable ? sim_memory_find(module->variable) : NULL;
+    struct sim_function *function, *next;
+    struct sim_alloc *alloc;
     sim_wait_context(module->context);
-    for (; function; function = next) {
+    alloc = module->variable ? sim_memory_find(module->variable) : NULL; /* a wait moves the table */
+    for (function = sim_table_next(&sim_functions, NULL); function; function = next) {
         next = sim_table_next(&sim_functions, function);
         if (function->module != module)
             continue;

@@ -327,6 +327,19 @@ struct gg_backend_ops {
     gg_status (*copy_peer)(struct gg_stream_impl *stream, struct gg_device_impl *dst_device,
                            void *dst, struct gg_device_impl *src_device, const void *src,
                            size_t nbytes);
+
+    /* -- memory of other processes -- */
+
+    /* What another process needs to open device memory: @p pointer is what mem_alloc gave. The bytes mean
+     * something to ipc_open only; the same memory gives the same ones. */
+    gg_status (*ipc_export)(struct gg_device_impl *device, const void *pointer,
+                            uint8_t native[GG_IPC_NATIVE_SIZE]);
+    /* Map what another process, never this one, has exported of that device. The core opens nothing twice
+     * before it was closed. */
+    gg_status (*ipc_open)(struct gg_device_impl *device, const uint8_t native[GG_IPC_NATIVE_SIZE],
+                          void **out);
+    /* What ipc_open gave; idle. May wait for the device. */
+    gg_status (*ipc_close)(struct gg_device_impl *device, void *pointer);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

@@ -81,4 +81,11 @@ GG_API gg_status gg_copy_nd(const struct gg_end *dst, const ptrdiff_t *dst_strid
 GG_API gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t pattern_size,
                          size_t count, gg_stream *stream);
 
+/** The same for each element of an area: @p pattern_size bytes each, laid out as a destination of
+ *  gg_copy_nd, by calls of the device's own.
+ *  Errors  as gg_copy_nd and gg_fill. */
+GG_API gg_status gg_fill_nd(gg_memory *memory, size_t offset, const ptrdiff_t *strides,
+                            int32_t ndim, const size_t *shape, const void *pattern,
+                            size_t pattern_size, gg_stream *stream);
+
 #endif

@@ -363,6 +363,7 @@ GG_API void gg_shutdown(uint64_t timeout_ns);
 }
 #endif
 
+#include <gpuglue/ipc.h>
 #include <gpuglue/pool.h>
 
 #endif
