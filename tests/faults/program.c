@@ -80,6 +80,7 @@ void run_program(const char *backend, struct outcome *out)
     run_steps(p, &device_steps, out);
     run_steps(p, &memory_steps, out);
     run_steps(p, &copies_steps, out);
+    run_steps(p, &kernels_steps, out);
     run_steps(p, &work_steps, out);
     run_steps(p, &borrowed_steps, out);
     run_steps(p, &other_steps, out);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STEPS_MAX 128
+#define STEPS_MAX 192
 #define SKIPPED (-1) /* what the step needs was not made */
 #define SMALL 4096u
 #define LARGE ((size_t)1 << 20) /* too many bytes for a pinned slot */
@@ -58,8 +58,8 @@ struct steps {
     const struct step *step;
     size_t count;
 };
-extern const struct steps device_steps, memory_steps, copies_steps, work_steps, borrowed_steps,
-    other_steps, end_steps;
+extern const struct steps device_steps, memory_steps, copies_steps, kernels_steps, work_steps,
+    borrowed_steps, other_steps, end_steps;
 
 /* A step's answer, with what a failure said. */
 struct answer {
