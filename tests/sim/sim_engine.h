@@ -90,7 +90,7 @@ struct sim_machine {
     uint64_t far_base;    /* not 0: there, and nothing is mapped (beyond what a process may map) */
     uint64_t clock_hz;    /* of SIM_TIME */
     _Atomic(uint64_t) clock_start; /* 0: no stamp so far */
-    uint64_t peers;       /* enum sim_peers */
+    uint64_t peers;                /* enum sim_peers */
     uint64_t random;
     uint64_t serial;
     bool hold;
