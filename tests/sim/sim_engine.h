@@ -91,7 +91,7 @@ struct sim_machine {
     uint64_t far_base;    /* not 0: there, and nothing is mapped (beyond what a process may map) */
     uint64_t clock_hz;    /* of SIM_TIME */
     _Atomic(uint64_t) clock_start; /* 0: no stamp so far */
-    uint64_t peers;       /* enum sim_peers */
+    uint64_t peers;                /* enum sim_peers */
     uint64_t random;
     uint64_t serial;
     bool hold;
@@ -253,16 +253,6 @@ struct sim_block {
 };
 
 int sim_memory_device(struct sim_device *device, const struct sim_block *block, uint64_t *out);
-/* sim_ipc.c: 64 bytes by which another process finds the pages. */
-struct sim_ipc;
-int sim_ipc_export(uint64_t address, void *handle);
-int sim_ipc_open(struct sim_context *context, const void *handle, uint64_t *out);
-int sim_ipc_close(uint64_t address);
-/* Whole pages of @p file from @p offset on, as memory of the device that is the client's at base + inside. */
-int sim_memory_import(struct sim_context *context, int file, uint64_t offset, size_t size,
-                      size_t inside, uint64_t *out);
-struct sim_alloc *sim_memory_next(const struct sim_alloc *previous);
-
 int sim_memory_host(enum sim_memory kind, const struct sim_block *block, uint64_t *out);
 int sim_memory_register(uint64_t address, const struct sim_block *block);
 struct sim_alloc *sim_memory_find(uint64_t address);

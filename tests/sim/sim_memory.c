@@ -1,5 +1,5 @@
 /* All memory that a vendor's library knows, sorted by address; device memory is never touchable. */
-#include "sim_engine.h"
+#include "sim_ipc.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,15 @@
+/* Memory for other processes: 64 bytes by which they find the pages. */
+#ifndef SIM_IPC_H
+#define SIM_IPC_H
+
+#include "sim_engine.h"
+
+int sim_ipc_export(uint64_t address, void *handle);
+int sim_ipc_open(struct sim_context *context, const void *handle, uint64_t *out);
+int sim_ipc_close(uint64_t address);
+/* Whole pages of @p file from @p offset on, as memory of the device that is the client's at base + inside. */
+int sim_memory_import(struct sim_context *context, int file, uint64_t offset, size_t size,
+                      size_t inside, uint64_t *out);
+struct sim_alloc *sim_memory_next(const struct sim_alloc *previous);
+
+#endif
