@@ -222,6 +222,11 @@ demo: run-environment
 
 bench: run-environment
 	$(MAKE) -C bench PYTHON=$(CURDIR)/.venv-run/bin/python
+# All tables about memory, with the peers that are installed, and a picture of the bandwidths.
+.PHONY: bench-memory
+bench-memory: run-environment
+	.venv-run/bin/python -m pip install -q --disable-pip-version-check -r scripts/requirements-bench.txt
+	$(MAKE) -C bench memory PYTHON=$(CURDIR)/.venv-run/bin/python
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cpp')
 fmt: .venv/ready-test

@@ -1,4 +1,5 @@
-"""Copies of pageable memory by size, and of strided views: the driver alone, gpuglue, CuPy and torch in turn.
+"""Copies of pageable memory by size, and of strided views: the driver alone, gpuglue, CuPy, torch and cuda.core
+in turn.
 
     python copies.py [--raw LIBRARY] [--json FILE] [--device NAME] [--most MIB] [--sweep]
 
@@ -87,10 +88,29 @@ def torch_sides(host):
     }
 
 
+def cuda_core_sides(host):
+    """cuda.core copies between buffers: page-locked memory only."""
+    from cuda import core
+    device = core.Device()
+    device.set_current()
+    stream = device.create_stream()
+    there, here = device.allocate(host.nbytes, stream=stream), core.LegacyPinnedMemoryResource().allocate(host.nbytes)
+
+    def up():
+        there.copy_from(here, stream=stream)
+        stream.sync()
+
+    def down():
+        there.copy_to(here, stream=stream)
+        stream.sync()
+
+    return {("up", "cuda.core pinned"): up, ("down", "cuda.core pinned"): down}
+
+
 def peer_sides(host, absent):
     """The peers that are there."""
     sides = {}
-    for name, make in (("CuPy", cupy_sides), ("torch", torch_sides)):
+    for name, make in (("CuPy", cupy_sides), ("torch", torch_sides), ("cuda.core", cuda_core_sides)):
         if name in absent:
             continue
         try:
@@ -208,7 +228,7 @@ def show(title, rows):
 def measure(options):
     """All figures, printed as they come."""
     device = gg.Device(options.device) if options.device else gg.current_device()
-    absent = {"CuPy": "left out", "torch": "left out"} if options.alone else {}
+    absent = {"CuPy": "left out", "torch": "left out", "cuda.core": "left out"} if options.alone else {}
     floor, reason = open_floor(options.raw, device)
     stream = gg.Stream(device, nonblocking=True)
     result = {"device": device.name, "no_floor": reason, "sizes": {}, "absent": absent}

@@ -71,9 +71,10 @@ void twin_module_unload(struct gg_module_impl *module)
 {
     struct gg_kernel_impl *next;
     struct twin_guard guard;
-    int code = twin_enter(&guard, TWIN_AT_module_unload, module->device, NULL);
-    if (!code)
-        code = twin_driver.module_unload(module->native);
+    /* Unloaded even where the context cannot be entered: the handle says what it belongs to. */
+    twin_forget(twin_enter(&guard, TWIN_AT_module_unload, module->device, NULL),
+                "entering a context to unload a module");
+    const int code = twin_driver.module_unload(module->native);
     twin_leave(&guard);
     if (code)
         twin_forget(code, "unloading a module");

@@ -30,7 +30,8 @@ static gg_status status_of(enum class class)
 }
 
 /* From which we learn what a driver can do, and where a device is. */
-static const char *const tell_support[] = {"GetExtensionProperties", "zeDeviceGetProperties", NULL};
+static const char *const tell_support[] = {"GetExtensionProperties", "zeDeviceGetProperties",
+                                           "DeviceGetUuid", NULL};
 /* … and where a launch's limits are: one that is not known is taken as the stricter one. */
 static const char *const tell_limits[] = {"cuDeviceGet",
                                           "hipDeviceGet",
@@ -40,8 +41,8 @@ static const char *const tell_limits[] = {"cuDeviceGet",
                                           "hipFuncGetAttribute",
                                           "zeDeviceGetComputeProperties",
                                           NULL};
-static const char *const tell_devices[] = {"PCIBusId", "PciGetProperties", "zeDeviceGet",
-                                           "zeDriverGet", NULL};
+static const char *const tell_devices[] = {"DeviceGetUuid", "PCIBusId",    "PciGetProperties",
+                                           "zeDeviceGet",   "zeDriverGet", NULL};
 
 static bool is_in(const char *name, const char *const *parts)
 {
@@ -158,8 +159,8 @@ static const char *const sometimes[] = {
     /* Where the proof that bytes arrive on another device fails, copies go through the host. */
     "cuMemcpyPeerAsync", "hipMemcpyPeerAsync", "cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync",
     "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync", "cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync",
-    "zeCommandListAppendMemoryCopy", "cuStreamCreateWithPriority", "hipStreamCreateWithPriority",
-    "zeCommandListCreateImmediate",
+    "cuStreamWriteValue64_v2", "hipStreamWriteValue64", "zeCommandListAppendMemoryCopy",
+    "cuStreamCreateWithPriority", "hipStreamCreateWithPriority", "zeCommandListCreateImmediate",
     /* A busy block that cannot be waited for is not taken: the allocation asks on. */
     "cuStreamWaitEvent", "hipStreamWaitEvent", "zeCommandListAppendWaitOnEvents",
     /* A quarantine of memory is looked at again. */
