@@ -191,6 +191,7 @@ test-examples: run-environment build-plain
 	$(STEP) "doublify on host" env $(call run-host,plain) .venv-run/bin/python examples/doublify.py
 	$(STEP) "an existing library: build" .venv-run/bin/python examples/existing_library/build.py --out build/example
 	$(STEP) "an existing library: use" env $(call run-host,plain) .venv-run/bin/python examples/existing_library/use.py build/example
+	$(STEP) "an existing library: use, by PyCUDA's names" env $(call run-host,plain) .venv-run/bin/python examples/existing_library/use_pycuda.py build/example
 without-ze:
 	$(STEP) --skip "Level Zero" "libze1 or libze-dev is not installed"
 lint-step:

@@ -36,6 +36,18 @@ static void *grow(void *array, size_t count, size_t size)
     return realloc(array, (count ? 2 * count : 1) * size);
 }
 
+/* Up to the first zero byte; the bytes need not end in one. */
+static char *copy_name(struct ggi_bytes name)
+{
+    const size_t size = strnlen((const char *)name.at, name.size);
+    char *copy = malloc(size + 1);
+    if (!copy)
+        return NULL;
+    memcpy(copy, name.at, size);
+    copy[size] = 0;
+    return copy;
+}
+
 gg_status ggi_image_add_kernel(struct gg_image *image, struct ggi_bytes name,
                                struct gg_image_kernel **out)
 {
@@ -46,10 +58,9 @@ gg_status ggi_image_add_kernel(struct gg_image *image, struct ggi_bytes name,
     if (!kernels)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for the names of kernels");
     image->kernels = kernels;
-    char *copy = calloc(1, name.size + 1);
+    char *copy = copy_name(name);
     if (!copy)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for the names of kernels");
-    memcpy(copy, name.at, name.size);
     kernels[image->kernel_count] = (struct gg_image_kernel){.name = copy, .parameter_count = -1};
     *out = &kernels[image->kernel_count++];
     return GG_OK;

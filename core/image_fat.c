@@ -42,7 +42,7 @@ gg_status ggi_image_read_fatbin(struct ggi_bytes bytes, struct gg_image *image)
 
 /* ---- a bundle of code objects ---- */
 
-/* "hipv4-amdgcn-amd-amdhsa--gfx90a": what is behind the last "--"; the entry for the host has none. */
+/* "…--gfx90a": what is behind the last "--"; the entry for the host has none. */
 static void add_target(struct ggi_bytes triple, struct gg_image *image)
 {
     char word[64];

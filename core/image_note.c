@@ -214,7 +214,7 @@ static gg_status read_kernels(struct pack *pack, struct gg_image *image)
     return status;
 }
 
-/* "amdgcn-amd-amdhsa--gfx90a:xnack+": what is behind the "--". */
+/* "…--gfx90a:xnack+": what is behind the "--". */
 static void read_target(struct ggi_bytes text, struct gg_image *image)
 {
     char word[64];

@@ -14,6 +14,7 @@ enum {
     OP_FUNCTION_PARAMETER = 55,
     OP_FUNCTION_END = 56,
     KERNEL = 6, /* execution model */
+    WORKGROUP_STORAGE = 4,
     FUNCTION_STORAGE = 7,
     HEADER_WORDS = 5,
     MAX_IDS = 1 << 22
@@ -63,6 +64,13 @@ static gg_status add_entry(struct spirv *spirv, uint64_t at, uint32_t count)
     return status;
 }
 
+/* OpenCL's vectors: one of three has the size of one of four. */
+static uint32_t vector_size(const struct spirv *spirv, uint32_t component, uint32_t count)
+{
+    const uint32_t each = component < spirv->bound ? spirv->types[component].size : 0;
+    return count <= 16 && each <= 8 ? each * (count == 3 ? 4 : count) : 0;
+}
+
 /* An instruction that makes a type. Sizes that need alignment rules stay 0: not told. */
 static void note_type(struct spirv *spirv, unsigned op, uint64_t at, uint32_t count)
 {
@@ -78,10 +86,15 @@ static void note_type(struct spirv *spirv, unsigned op, uint64_t at, uint32_t co
     case OP_TYPE_POINTER:
         if (bits == FUNCTION_STORAGE) /* a struct by value */
             set_type(spirv, id, GG_PARAMETER_BYTES, 0);
+        else if (bits == WORKGROUP_STORAGE)
+            set_type(spirv, id, GG_PARAMETER_LOCAL, 0);
         else
             set_type(spirv, id, GG_PARAMETER_POINTER, 8);
         break;
     case OP_TYPE_VECTOR:
+        set_type(spirv, id, GG_PARAMETER_BYTES,
+                 count > 3 ? vector_size(spirv, bits, word(spirv, at + 3)) : 0);
+        break;
     case OP_TYPE_ARRAY:
     case OP_TYPE_STRUCT:
         set_type(spirv, id, GG_PARAMETER_BYTES, 0);
@@ -134,6 +147,8 @@ gg_status ggi_image_read_spirv(struct ggi_bytes bytes, struct gg_image *image)
     ggi_image_add_arch(image, "spirv");
     if (bytes.size < 4 * HEADER_WORDS || bytes.size % 4)
         return ggi_image_damaged("%zu bytes are no whole number of SPIR-V words", bytes.size);
+    if ((word(&spirv, 1) & 0xff0000ff) || word(&spirv, 1) >> 16 != 1)
+        return ggi_image_damaged("its version of SPIR-V, 0x%x, is none", word(&spirv, 1));
     if (!spirv.bound || spirv.bound > MAX_IDS)
         return ggi_image_damaged("SPIR-V with %u ids", spirv.bound);
     spirv.types = calloc(spirv.bound, sizeof *spirv.types);

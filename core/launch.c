@@ -2,8 +2,6 @@
  * error with a name and not a device that is lost. */
 #include "module.h"
 
-#include <string.h>
-
 static const char axes[] = "xyz";
 
 static gg_status refuse(const gg_kernel *kernel, const char *what, char axis, uint32_t given,
@@ -35,9 +33,42 @@ static gg_status check_shape(const gg_kernel *kernel, const struct gg_launch *la
     return GG_OK;
 }
 
+/* Memory of the block's own has a size and no value; all else has a value. */
+static gg_status check_value(const gg_kernel *kernel, const struct gg_launch *launch, uint32_t i)
+{
+    const bool told = (int32_t)i < kernel->parameter_count;
+    const bool local = told && kernel->parameters[i].kind == GG_PARAMETER_LOCAL;
+    if (local == !launch->arguments[i])
+        return GG_OK;
+    if (local)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "%.100s: argument %u is memory that each block has to itself: pass its "
+                        "size, gpuglue.local(bytes) or in C a NULL value",
+                        kernel->name, i);
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%.100s: argument %u has no value, as only memory of the block's own has: the "
+                    "kernel does not take such memory there",
+                    kernel->name, i);
+}
+
+/* What each block has to itself, in bytes. */
+static uint32_t shared_of(const struct gg_launch *launch)
+{
+    uint64_t total = launch->shared;
+    for (uint32_t i = 0; i < launch->argument_count; i++)
+        if (!launch->arguments[i])
+            total = launch->sizes[i] > UINT32_MAX ? UINT32_MAX : total + launch->sizes[i];
+    return total > UINT32_MAX ? UINT32_MAX : (uint32_t)total;
+}
+
 static gg_status check_arguments(const gg_kernel *kernel, const struct gg_launch *launch)
 {
     const uint32_t count = launch->argument_count;
+    for (uint32_t i = 0; i < count; i++) {
+        gg_status status = check_value(kernel, launch, i);
+        if (status)
+            return status;
+    }
     if (kernel->parameter_count < 0)
         return GG_OK;
     if (count != (uint32_t)kernel->parameter_count)
@@ -105,16 +136,18 @@ static gg_status check(gg_kernel *kernel, const struct gg_launch *launch)
         status = check_arguments(kernel, launch);
     if (!status)
         status = check_memories(kernel, launch);
-    return status ? status : allow_shared(kernel, launch->shared);
+    return status ? status : allow_shared(kernel, shared_of(launch));
 }
 
 /* ---- running ---- */
 
-static gg_status order(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream)
+static gg_status order(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream,
+                       bool implicit)
 {
-    gg_status status = ggi_module_order(kernel->module, stream);
+    gg_status status = implicit ? ggi_module_order(kernel->module, stream) : GG_OK;
     for (size_t i = 0; i < launch->memory_count && !status; i++)
-        status = ggi_memory_order(launch->memories[i], stream);
+        status = implicit ? ggi_memory_order(launch->memories[i], stream)
+                          : ggi_memory_enter(launch->memories[i], stream);
     return status;
 }
 
@@ -131,20 +164,6 @@ static void count_uses(gg_kernel *kernel, const struct gg_launch *launch, gg_str
     }
 }
 
-/* The kernel's name and shape in the record: with GPUGLUE_DEBUG=sync this is where a bad address is told. */
-static gg_status failed(const gg_kernel *kernel, const struct gg_launch *launch, gg_status status)
-{
-    struct gg_error first = {.struct_size = sizeof first};
-    gg_last_error(&first);
-    struct gg_error *error = &ggi_thread()->error;
-    ggi_fail(status, "kernel %.100s, grid %u x %u x %u, block %u x %u x %u, %u bytes shared: %.400s",
-             kernel->name, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
-             launch->block[1], launch->block[2], launch->shared, first.message);
-    memcpy(first.message, error->message, sizeof first.message);
-    *error = first;
-    return status;
-}
-
 gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream)
 {
     struct gg_device *device = kernel->module->device;
@@ -157,8 +176,8 @@ gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg
     status = check(kernel, launch);
     if (!status)
         status = ggi_choose_stream(device, &stream, &implicit, &complete);
-    if (!status && implicit)
-        status = order(kernel, launch, stream);
+    if (!status)
+        status = order(kernel, launch, stream, implicit);
     if (status)
         return status;
     ggi_begin(device, GG_OP_kernel_launch, stream, 0);
@@ -166,6 +185,6 @@ gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg
     status = ggi_end(device, GG_OP_kernel_launch, stream, 0, status);
     count_uses(kernel, launch, stream); /* a failed launch may have begun */
     if (status)
-        return failed(kernel, launch, status);
+        return ggi_launch_failed(kernel, launch, status);
     return complete ? ggi_stream_finish(stream, true) : GG_OK;
 }

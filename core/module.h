@@ -39,4 +39,8 @@ struct gg_kernel {
 gg_status ggi_module_order(gg_module *module, gg_stream *stream);
 void ggi_module_used(gg_module *module, gg_stream *stream, uint64_t ticket, bool captured);
 
+/* launch_told.c: the kernel, its shape and its arguments go in front of what the record says. */
+gg_status ggi_launch_failed(const gg_kernel *kernel, const struct gg_launch *launch,
+                            gg_status status);
+
 #endif

@@ -6,13 +6,35 @@
 #include <string.h>
 
 #define LOG_SIZE 2048
+#define SPIRV_MAGIC 0x07230203u
+#define SPIRV_NEWEST 6u /* the last version that was published is 1.6 */
 
 /* ---- building ---- */
 
-static gg_status check_image(struct gg_device_impl *device, const struct gg_image *image)
+/* Compilers have ended the process at a header that they did not know. */
+static gg_status check_header(const void *bytes)
+{
+    uint32_t head[2];
+    memcpy(head, bytes, sizeof head);
+    if (head[0] != SPIRV_MAGIC)
+        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                             "the SPIR-V begins with 0x%08x: its words have the other byte order, "
+                             "which drivers do not take: expected 0x%08x",
+                             head[0], SPIRV_MAGIC);
+    if ((head[1] >> 8 & 0xff) > SPIRV_NEWEST)
+        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                             "the image is of SPIR-V 1.%u: expected 1.0 to 1.%u",
+                             head[1] >> 8 & 0xff, SPIRV_NEWEST);
+    return GG_OK;
+}
+
+static gg_status check_image(struct gg_device_impl *device, const struct gg_image *image,
+                             const void *bytes)
 {
     struct gg_device_info info = {.struct_size = sizeof info};
-    if (image->format == GG_IMAGE_SPIRV || image->format == GG_IMAGE_ZEBIN)
+    if (image->format == GG_IMAGE_SPIRV)
+        return check_header(bytes);
+    if (image->format == GG_IMAGE_ZEBIN)
         return GG_OK;
     gg_status status = ze_device_info(device->ordinal, &info);
     if (status)
@@ -62,7 +84,7 @@ gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *i
 {
     if (!ze_device_supports(device, GG_OP_module_load))
         return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "this loader has no zeModuleCreate");
-    gg_status status = check_image(device, image);
+    gg_status status = check_image(device, image, bytes);
     if (status)
         return status;
     struct gg_module_impl *module = calloc(1, sizeof *module);
@@ -108,21 +130,33 @@ gg_status ze_module_global(struct gg_module_impl *module, const char *name, void
     return code ? ze_fail(code, "the variable %.200s", name) : GG_OK;
 }
 
+/* Memory may hold pointers to other memory, which a kernel must be allowed to follow. */
+static int allow_indirect(void *kernel)
+{
+    const uint32_t all = ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST |
+                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE |
+                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED;
+    const int code = ze.kernel_indirect ? ze.kernel_indirect(kernel, all) : 0;
+    return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ? 0 : code;
+}
+
 static int create(struct gg_module_impl *module, struct gg_kernel_impl *kernel)
 {
     const struct ze_kernel_desc desc = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC,
                                         .name = kernel->name};
     int code = ze.kernel_create(module->native, &desc, &kernel->native);
-    if (code)
+    if (!code)
+        code = allow_indirect(kernel->native);
+    if (code) {
+        if (kernel->native)
+            ze_forget(ze.kernel_destroy(kernel->native), "destroying a kernel");
         return code;
+    }
     kernel->properties.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES;
     if (ze.kernel_properties && !ze.kernel_properties(kernel->native, &kernel->properties))
         kernel->arguments = kernel->properties.arguments;
-    if (ze.kernel_indirect) /* memory may hold pointers to other memory */
-        ze_forget(ze.kernel_indirect(kernel->native, ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST |
-                                                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE |
-                                                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED),
-                  "indirect access of a kernel");
+    else
+        kernel->properties.stype = 0; /* not known */
     return 0;
 }
 

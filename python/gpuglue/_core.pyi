@@ -702,6 +702,14 @@ class raw:
 
     def __new__(cls, bytes: _HasBuffer) -> raw: ...
 
+@final
+class local:
+    """An argument of a kernel that is memory which each block has to itself."""
+
+    nbytes: Final[int]
+
+    def __init__(self, nbytes: SupportsIndex) -> None: ...
+
 def _read_image(image: Any, /) -> tuple[str, str, dict[str, _Parameters | None]]: ...
 def _copy_bytes(
     dst: Any, dst_offset: int, src: Any, src_offset: int, nbytes: int, stream: _StreamLike | None, asynchronous: bool, /

@@ -2,12 +2,13 @@
 
 The source is preprocessed with gpuglue's header in front (cuda_dialect.h); in the result the kernels are
 found by their mark, and the table that the backend wants is put behind it. No file is written but by the
-compiler itself, in a folder of its own that a shell removes even if this process is killed meanwhile."""
+compiler itself, in a folder of its own: see _scratch."""
 
 import os
 import re
 import shutil
-import subprocess
+
+from . import _scratch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MARK = re.compile(r'__attribute__\s*\(\(\s*__visibility__\("default"\),\s*__used__,\s*__hot__\s*\)\)')
@@ -16,7 +17,6 @@ NAME = re.compile(r"(?:\s|__attribute__\s*\(\([^()]*(?:\([^()]*\)[^()]*)*\)\)|[\
 SHARED = re.compile(r"\b(?:extern\s+thread_local|thread_local\s+extern)\s+([^;()\[\]]*?(?:__attribute__\s*\(\(.*?\)\)[^;\[\]]*?)?)"
                     r"\b(\w+)\s*\[\s*\]\s*;", re.S)
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|namespace\s+([\w:]*)\s*\{|extern\s*"C(?:\+\+)?"\s*\{|[{}]')
-RUN = 'mkdir -m 700 "$TMPDIR" || exit 1; trap "rm -rf \\"$TMPDIR\\"" 0; "$@"'
 
 
 class NoCompiler(LookupError):
@@ -50,37 +50,12 @@ class Failed(Exception):
     """The compiler said no; its words are the argument."""
 
 
-def _memory(data=b""):
-    handle = os.memfd_create("gpuglue-source")
-    os.write(handle, data) if len(data) < 1 << 20 else _write_all(handle, data)
-    os.lseek(handle, 0, os.SEEK_SET)
-    return handle
-
-
-def _write_all(handle, data):
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view):]
-
-
 def _run(arguments, source):
-    """What the compiler writes on its output, which is a file in memory."""
-    given, made = _memory(source), _memory()
-    scratch = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"gpuglue-{os.getpid()}-{os.urandom(6).hex()}")
-    environment = {**os.environ, "TMPDIR": scratch, "LC_ALL": "C"}
-    command = ["/bin/sh", "-c", RUN, "sh", *arguments, "-o", f"/dev/fd/{made}", "-"]
-    try:
-        done = subprocess.run(command, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              env=environment, pass_fds=(made,), check=False)
-        log = done.stderr.decode(errors="replace")
-        if done.returncode:
-            raise Failed(log or f"{arguments[0]} ended with {done.returncode}")
-        with open(os.dup(made), "rb") as file:
-            file.seek(0)
-            return file.read(), log
-    finally:
-        os.close(given)
-        os.close(made)
+    """What the compiler makes of the source, and its words."""
+    status, made, log = _scratch.run(lambda made: [*arguments, "-o", f"/dev/fd/{made}", "-"], source)
+    if status:
+        raise Failed(log or f"{arguments[0]} ended with {status}")
+    return made, log
 
 
 def _scopes(text, places):

@@ -3,8 +3,11 @@
 import ctypes
 import os
 import shutil
-import subprocess
-import tempfile
+
+from . import _scratch
+
+# The program wants files: it works in its own folder of temporary ones, and what it made goes out by a descriptor.
+RUN = 'made=$1; shift; cd "$TMPDIR" && cat >source.cl && "$@" && cat ./*.spv >"$made"'
 
 
 class Failed(Exception):
@@ -66,19 +69,15 @@ def _by_library(library, arguments, source):
 
 
 def _by_program(path, arguments, source):
-    with tempfile.TemporaryDirectory(prefix="gpuglue-") as folder:
-        with open(os.path.join(folder, "source.cl"), "w", encoding="utf-8") as file:
-            file.write(source)
-        done = subprocess.run([path, *arguments[1:]], cwd=folder, capture_output=True, check=False)
-        files = {}
-        for name in os.listdir(folder):
-            with open(os.path.join(folder, name), "rb") as file:
-                files[name] = file.read()
-    return _result(done.returncode, files, (done.stdout + done.stderr).decode(errors="replace"))
+    program = [os.path.abspath(path), *(word for word in arguments[1:] if word != "-q")]  # it hides errors too
+    status, made, log = _scratch.run(lambda made: ["/bin/sh", "-c", RUN, "sh", f"/dev/fd/{made}", *program],
+                                     source.encode())
+    return _result(status, {"source.spv": made} if made else {}, log)
 
 
 def _result(code, files, log):
     made = [data for name, data in files.items() if name.endswith(".spv")]
+    log = log.replace("\0", "").rstrip()
     if code or not made:
         raise Failed(log or f"ocloc ended with {code}")
     return made[0], log

@@ -2,15 +2,20 @@
 
 A library is taken from, in order: GPUGLUE_NVRTC_LIBRARY or GPUGLUE_HIPRTC_LIBRARY (an absolute path, then
 nothing else is tried), the process itself, the wheels of this Python environment, the loader by name, the
-toolkits' folders."""
+toolkits' folders.
+
+AMD's writes temporary files, which stay if the process is killed meanwhile; so it runs in one of its own
+(`python -m gpuglue._rtc`) with a folder that goes with it."""
 
 import ctypes
 import glob
+import json
 import os
 import re
+import sys
 import threading
 
-from . import _search
+from . import _scratch, _search
 
 # Headers that sources include out of habit and that such a compiler has no folder for. What they would
 # declare is built in.
@@ -25,25 +30,29 @@ typedef unsigned long long uintptr_t; typedef long long intptr_t;
 HEADERS = {**dict.fromkeys(EMPTY_HEADERS, "#pragma once\n"), "stdint.h": INTEGERS, "cstdint": INTEGERS}
 
 
+def mapped(pattern):
+    """Paths of libraries in the process, by the beginning of the file's name."""
+    try:
+        with open("/proc/self/maps") as maps:
+            paths = {line.split(None, 5)[5].strip() for line in maps if line.count("/")}
+    except OSError:
+        return []
+    return sorted(path for path in paths if re.match(pattern, os.path.basename(path)))
+
+
 class Rtc:
     """One of the two: how its library is called and found, and how its functions are called."""
 
-    def __init__(self, prefix, title, variable, stem, names, folders, code):
+    def __init__(self, prefix, title, variable, stem, names, folders, spills):
         self.prefix, self.title, self.variable, self.stem = prefix, title, variable, stem
-        self.names, self.folders, self.code = names, folders, code
+        self.names, self.folders, self.spills = names, folders, spills
         self._library, self._lock = None, threading.Lock()
 
     # ---- finding it
 
     def _mapped(self):
         """Paths of copies that the process already has."""
-        try:
-            with open("/proc/self/maps") as maps:
-                paths = {line.split(None, 5)[5].strip() for line in maps if line.count("/")}
-        except OSError:
-            return []
-        pattern = re.compile(rf"{self.stem}(-[0-9a-f]+)?\.so[.0-9]*$")
-        return sorted(path for path in paths if pattern.match(os.path.basename(path)))
+        return mapped(rf"{self.stem}(-[0-9a-f]+)?\.so[.0-9]*$")
 
     def _candidates(self):
         given = os.environ.get(self.variable)
@@ -90,10 +99,12 @@ class Rtc:
             except OSError:
                 pass
 
-    def _true_path(self, library):
-        mapped = self._mapped()
-        name = os.path.realpath(library._name) if os.path.isabs(library._name) else None
-        return name or (os.path.realpath(mapped[0]) if mapped else library._name)
+    @staticmethod
+    def _true_path(library):
+        if os.path.isabs(library._name):
+            return os.path.realpath(library._name)
+        found = mapped(re.escape(library._name))
+        return os.path.realpath(found[0]) if found else library._name
 
     # ---- using it
 
@@ -141,6 +152,10 @@ class Rtc:
 
     def compile(self, source, options, names, code):
         """(code, log, {expression: name in the image}); RuntimeError with the log as second argument."""
+        here = not self.spills or not sys.executable
+        return self.compile_here(source, options, names, code) if here else elsewhere(self, source, options, names, code)
+
+    def compile_here(self, source, options, names, code):
         program = ctypes.c_void_p()
         texts = [text.encode() for text in HEADERS.values()]
         headers = (ctypes.c_char_p * len(texts))(*texts)
@@ -173,8 +188,46 @@ ROCM_FOLDERS = [
     "$CONDA_PREFIX/lib", "$ROCM_PATH/lib", "$ROCM_HOME/lib", "/opt/rocm/lib", "/opt/rocm-*/lib", "/opt/rocm/core-*/lib"]
 
 nvrtc = Rtc("nvrtc", "NVRTC (libnvrtc), NVIDIA's run-time compiler", "GPUGLUE_NVRTC_LIBRARY", "libnvrtc",
-            ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"], CUDA_FOLDERS, "GetCUBIN")
+            ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"], CUDA_FOLDERS, False)
 # Before HIP 7 it is also inside the runtime.
 hiprtc = Rtc("hiprtc", "HIPRTC (libhiprtc), AMD's run-time compiler", "GPUGLUE_HIPRTC_LIBRARY", "libhiprtc",
              ["libhiprtc.so.8", "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so",
-              "libamdhip64.so.6", "libamdhip64.so.5"], ROCM_FOLDERS, "GetCode")
+              "libamdhip64.so.6", "libamdhip64.so.5"], ROCM_FOLDERS, True)
+
+
+# ---- in a process of its own
+
+
+def elsewhere(rtc, source, options, names, code):
+    """What rtc.compile_here gives there."""
+    asked = json.dumps({"source": source, "options": options, "names": names, "code": code})
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    environment = {"PYTHONPATH": path, "PYTHONFAULTHANDLER": "", rtc.variable: rtc.library().gg_path}
+    command = [sys.executable, "-P", "-m", "gpuglue._rtc", rtc.prefix]
+    status, answer, words = _scratch.run(lambda made: [*command, str(made)], asked.encode(), environment)
+    head, _, body = answer.partition(b"\n")
+    if status or not head:
+        raise RuntimeError(f"the compiler's process ended with {status}", words)
+    told = json.loads(head)
+    if told["error"]:
+        raise RuntimeError(*told["error"])
+    return body, told["log"], told["names"]
+
+
+def answer_one(rtc, asked):
+    try:
+        body, log, names = rtc.compile_here(**asked)
+    except RuntimeError as error:
+        return {"error": error.args}, b""
+    return {"error": None, "log": log, "names": names}, body
+
+
+def main(prefix, descriptor):
+    rtc = {"nvrtc": nvrtc, "hiprtc": hiprtc}[prefix]
+    head, body = answer_one(rtc, json.loads(sys.stdin.buffer.read()))
+    with open(int(descriptor), "wb") as file:
+        file.write(json.dumps(head).encode() + b"\n" + body)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -176,12 +176,12 @@ static PyObject *kernel_attributes(PyObject *self, void *closure)
 PyObject *py_parameters(const struct gg_parameter *parameters, int32_t count)
 {
     static const char *const kinds[] = {"unknown", "signed",  "unsigned", "integer",
-                                        "float",   "pointer", "bytes"};
+                                        "float",   "pointer", "bytes",    "local"};
     if (count < 0)
         Py_RETURN_NONE;
     PyObject *all = PyTuple_New(count);
     for (int32_t i = 0; all && i < count; i++) {
-        const uint32_t kind = parameters[i].kind <= GG_PARAMETER_BYTES ? parameters[i].kind : 0;
+        const uint32_t kind = parameters[i].kind <= GG_PARAMETER_LOCAL ? parameters[i].kind : 0;
         PyObject *one = Py_BuildValue("(kks)", (unsigned long)parameters[i].offset,
                                       (unsigned long)parameters[i].size, kinds[kind]);
         if (!one || PyTuple_SetItem(all, i, one))

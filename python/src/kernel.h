@@ -29,7 +29,8 @@ struct py_kernel {
 /* pack.c: the arguments of a launch, laid out. Most calls need no allocation. */
 enum { PY_PACK_FEW = 24 };
 struct py_pack {
-    Py_ssize_t count, room;
+    Py_ssize_t count;
+    gg_stream *stream;    /* of the launch, borrowed; NULL: the current one */
     union py_slot *slots; /* a value of at most 16 bytes each */
     const void **arguments;
     size_t *sizes;
@@ -51,8 +52,13 @@ struct py_pack {
     gg_memory *few_memories[PY_PACK_FEW];
 };
 int py_pack(struct py_pack *pack, const struct py_kernel *kernel, PyObject *const *args,
-            Py_ssize_t count);
+            Py_ssize_t count, gg_stream *stream);
 void py_pack_release(struct py_pack *pack);
+
+/* kernel_foreign.c: an array of ours over another library's memory; @p stream, if any, waits for what that
+ * library has pending. TypeError for memory of the host. */
+PyObject *py_kernel_foreign(struct py_state *state, gg_device *device, gg_stream *stream,
+                            PyObject *object);
 
 /* kernel_module.c: gpuglue.raw(bytes): bytes that are an argument as they are. */
 extern PyType_Spec py_raw_spec;
@@ -69,6 +75,11 @@ PyObject *py_parameters(const struct gg_parameter *parameters, int32_t count);
 PyObject *py_kernel_wrap(struct py_state *state, gg_kernel *kernel, PyObject *module);
 /* raw_bytes.c */
 extern PyMethodDef py_raw_functions[];
+/* local.c: gpuglue.local(bytes): memory that each block of a launch has to itself. */
+extern PyType_Spec py_local_spec;
+struct py_local {
+    PyObject_HEAD size_t nbytes;
+};
 /* signature.c: "Pif", or a sequence of codes and dtypes: an array of PyMem_Malloc. */
 int py_signature(struct py_state *state, PyObject *signature, struct gg_parameter **out,
                  int32_t *count);

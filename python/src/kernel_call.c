@@ -88,14 +88,16 @@ static PyObject *launch_with(struct py_kernel *self, PyObject *const *args, Py_s
     struct gg_launch launch;
     struct py_pack pack;
     gg_stream *stream = NULL;
-    if (fill_shape(self, values, &launch) || py_pack(&pack, self, args, count))
-        return NULL;
     PyObject *result = NULL;
-    if (!values[OPTION_STREAM] ||
-        !py_stream_arg(self->state, values[OPTION_STREAM], gg_kernel_device(self->kernel), &stream))
+    if (fill_shape(self, values, &launch) ||
+        (values[OPTION_STREAM] && py_stream_arg(self->state, values[OPTION_STREAM],
+                                                gg_kernel_device(self->kernel), &stream)))
+        return NULL;
+    if (!py_pack(&pack, self, args, count, stream)) {
         result = run(self, &launch, &pack, stream);
+        py_pack_release(&pack);
+    }
     gg_stream_release(stream);
-    py_pack_release(&pack);
     return result;
 }
 

@@ -42,11 +42,11 @@ static const size_t held[] = {
     offsetof(struct py_state, no_device_warning), offsetof(struct py_state, pool_type),
     offsetof(struct py_state, ipc_type),          offsetof(struct py_state, pool_stats_type),
     offsetof(struct py_state, module_type),       offsetof(struct py_state, kernel_type),
-    offsetof(struct py_state, raw_type),          offsetof(struct py_state, interface_keys[0]),
-    offsetof(struct py_state, interface_keys[1]), offsetof(struct py_state, interface_keys[2]),
-    offsetof(struct py_state, interface_keys[3]), offsetof(struct py_state, interface_keys[4]),
-    offsetof(struct py_state, interface_keys[5]), offsetof(struct py_state, interface_keys[6]),
-    offsetof(struct py_state, allocator),
+    offsetof(struct py_state, raw_type),          offsetof(struct py_state, local_type),
+    offsetof(struct py_state, interface_keys[0]), offsetof(struct py_state, interface_keys[1]),
+    offsetof(struct py_state, interface_keys[2]), offsetof(struct py_state, interface_keys[3]),
+    offsetof(struct py_state, interface_keys[4]), offsetof(struct py_state, interface_keys[5]),
+    offsetof(struct py_state, interface_keys[6]), offsetof(struct py_state, allocator),
 };
 
 static PyObject **held_at(PyObject *module, size_t i)

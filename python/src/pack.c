@@ -183,6 +183,11 @@ static int put_number(const struct place *at, PyObject *object)
     const uint32_t kind = at->told ? at->told->kind : GG_PARAMETER_UNKNOWN;
     if (kind == GG_PARAMETER_FLOAT)
         return put_float(at, object);
+    if (kind == GG_PARAMETER_LOCAL)
+        return say(at,
+                   "%s is %R where the kernel takes memory of the block's own: pass "
+                   "gpuglue.local(bytes)",
+                   object);
     if (kind == GG_PARAMETER_UNKNOWN || kind == GG_PARAMETER_BYTES)
         return refuse_bare(at, object);
     if (PyFloat_Check(object))
@@ -253,8 +258,8 @@ static int is_ctypes(PyObject *object)
 static int put_foreign(const struct place *at, PyObject *object)
 {
     struct py_pack *pack = at->pack;
-    PyObject *ours =
-        py_foreign_array(at->kernel->state, object, gg_kernel_device(at->kernel->kernel));
+    PyObject *ours = py_kernel_foreign(at->kernel->state, gg_kernel_device(at->kernel->kernel),
+                                       pack->stream, object);
     if (!ours)
         return -1;
     if (!pack->owned) {
@@ -339,6 +344,11 @@ static int put_object(const struct place *at, PyObject *object)
         return put_buffer(at, object);
     if (object == Py_None)
         return put_null(at, object);
+    if (Py_IS_TYPE(object, state->local_type)) {
+        at->pack->arguments[at->index] = NULL;
+        at->pack->sizes[at->index] = ((struct py_local *)object)->nbytes;
+        return 0;
+    }
     if (Py_IS_TYPE(object, state->raw_type))
         return put_view(at, ((struct py_raw *)object)->bytes);
     if (PyObject_TypeCheck(object, state->array_type))
@@ -347,9 +357,10 @@ static int put_object(const struct place *at, PyObject *object)
 }
 
 int py_pack(struct py_pack *pack, const struct py_kernel *kernel, PyObject *const *args,
-            Py_ssize_t count)
+            Py_ssize_t count, gg_stream *stream)
 {
     struct place at = {pack, kernel, 0, NULL};
+    pack->stream = stream;
     if (take_room(pack, count))
         return -1;
     if (kernel->count >= 0 && count != kernel->count) {

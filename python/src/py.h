@@ -18,7 +18,7 @@
 /* Everything that lives as long as the module. */
 struct py_state {
     PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
-        *flags_type, *module_type, *kernel_type, *raw_type;
+        *flags_type, *module_type, *kernel_type, *raw_type, *local_type;
     PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type,
         *pointer_info_type, *ipc_type;
     /* exceptions; errors.c */
@@ -180,9 +180,7 @@ PyObject *py_pool_wrap(struct py_state *state, gg_device *device, enum gg_memory
 int py_copy_add(PyObject *module, struct py_state *state);   /* copy, fill */
 int py_array_add(PyObject *module, struct py_state *state);  /* GPUArray, to_gpu, empty, … */
 int py_kernel_add(PyObject *module, struct py_state *state); /* Module, Kernel, raw */
-/* An array of another library as one of ours, over the same memory; TypeError where that cannot be. */
-PyObject *py_foreign_array(struct py_state *state, PyObject *object, gg_device *device);
-int py_capi_add(PyObject *module, struct py_state *state);           /* _C_API; capi.c */
+int py_capi_add(PyObject *module, struct py_state *state);   /* _C_API; capi.c */
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
 
 /* ---- shared argument parsing: arguments.c ------------------------------------------------------------- */

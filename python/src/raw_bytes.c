@@ -121,32 +121,6 @@ static PyObject *wrap_pointer(PyObject *module, PyObject *args)
     return py_buffer_wrap(state, memory);
 }
 
-/* By gpuglue.asarray, which takes memory over where it lies on the device. */
-PyObject *py_foreign_array(struct py_state *state, PyObject *object, gg_device *device)
-{
-    PyObject *core = PyImport_ImportModule("gpuglue"), *result = NULL;
-    PyObject *asarray = core ? PyObject_GetAttrString(core, "asarray") : NULL;
-    PyObject *place = asarray ? py_device_wrap(state, device) : NULL;
-    PyObject *arguments = place ? Py_BuildValue("(OO)", object, place) : NULL;
-    if (!asarray && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_TypeError,
-                     "arrays of other libraries (%R) are not taken yet: pass a GPUArray",
-                     Py_TYPE(object));
-    }
-    if (arguments)
-        result = PyObject_CallObject(asarray, arguments);
-    if (result && !PyObject_TypeCheck(result, state->array_type)) {
-        PyErr_Format(PyExc_TypeError, "gpuglue.asarray made a %R", Py_TYPE(result));
-        Py_CLEAR(result);
-    }
-    Py_XDECREF(arguments);
-    Py_XDECREF(place);
-    Py_XDECREF(asarray);
-    Py_XDECREF(core);
-    return result;
-}
-
 PyMethodDef py_raw_functions[] = {
     {"_copy_bytes", PY_METHOD(copy_bytes), METH_FASTCALL,
      "_copy_bytes(dst, dst_offset, src, src_offset, nbytes, stream, asynchronous, /)"},

@@ -93,6 +93,97 @@ static void a_launch_counts_as_use_of_its_memory(void **state)
     gg_kernel_release(kernel);
 }
 
+/* Floats that the pool gave out for f->stream while earlier work of that stream still fills them: gpuglue
+ * knows no use of the new block, only when it was handed out. */
+static void make_scaling_in_a_block_that_came_back(struct fixture *f, struct scaling *s, void **gate)
+{
+    const size_t nbytes = (size_t)3 << 20; /* too large for a slab */
+    const float three = 3;
+    gg_memory *memory;
+    make_scaling(f, s);
+    finish(f->stream);
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, nbytes, f->stream, &memory),
+                     GG_OK);
+    s->pointer = gg_memory_pointer(memory);
+    *gate = hold(f, f->stream);
+    assert_int_equal(gg_fill(memory, 0, &three, sizeof three, LENGTH, f->stream), GG_OK);
+    gg_memory_release(memory);
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, nbytes, f->stream, &s->memory),
+                     GG_OK);
+    assert_true(f->memory_count < OWNED_ROOM);
+    f->memories[f->memory_count++] = s->memory;
+    assert_ptr_equal(gg_memory_pointer(s->memory), s->pointer);
+}
+
+/* Other streams run meanwhile, so @p stream would have; a simulated driver says "not ready" a few times in
+ * any case. */
+static void assert_waits(struct fixture *f, gg_stream *stream)
+{
+    gg_kernel *kernel = kernel_of(f, "nothing");
+    gg_stream *other = new_stream(f);
+    struct call call;
+    call_begin(&call, NULL, 0);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(gg_kernel_launch(kernel, &call.launch, other), GG_OK);
+        finish(other);
+    }
+    for (int i = 0; i < 2000; i++)
+        assert_true(busy(stream));
+    gg_kernel_release(kernel);
+}
+
+static void a_launch_on_another_stream_waits_for_the_hand_out_of_its_memory(void **state)
+{
+    struct fixture *f = *state;
+    gg_kernel *kernel = kernel_of(f, "scale");
+    struct scaling s;
+    void *gate;
+    make_scaling_in_a_block_that_came_back(f, &s, &gate);
+    assert_int_equal(gg_kernel_launch(kernel, &s.call.launch, f->second), GG_OK);
+    assert_waits(f, f->second);
+    gate_open(gate);
+    finish(f->second);
+    assert_floats(f, s.memory, 6);
+    gg_kernel_release(kernel);
+}
+
+static void a_launch_without_a_stream_waits_for_the_hand_out_of_its_memory(void **state)
+{
+    struct fixture *f = *state;
+    gg_kernel *kernel = kernel_of(f, "scale");
+    struct scaling s;
+    gg_scope *scope;
+    void *gate;
+    make_scaling_in_a_block_that_came_back(f, &s, &gate);
+    assert_int_equal(gg_enter(f->device, f->second, &scope), GG_OK);
+    assert_int_equal(gg_kernel_launch(kernel, &s.call.launch, NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_waits(f, f->second);
+    gate_open(gate);
+    finish(f->second);
+    assert_floats(f, s.memory, 6);
+    gg_kernel_release(kernel);
+}
+
+static void a_launch_on_a_given_stream_waits_for_no_other_work(void **state)
+{
+    struct fixture *f = *state;
+    gg_kernel *kernel = kernel_of(f, "scale");
+    struct scaling s;
+    const float five = 5;
+    make_scaling(f, &s);
+    finish(f->stream);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_fill(s.memory, 0, &five, sizeof five, LENGTH, f->stream), GG_OK);
+    assert_int_equal(gg_kernel_launch(kernel, &s.call.launch, f->second), GG_OK);
+    finish(f->second); /* the first stream is still held */
+    assert_true(busy(f->stream));
+    gate_open(gate);
+    finish(f->stream);
+    assert_floats(f, s.memory, 5);
+    gg_kernel_release(kernel);
+}
+
 static void the_number_of_arguments_is_checked(void **state)
 {
     struct fixture *f = *state;
@@ -142,6 +233,27 @@ static void a_block_or_grid_over_a_limit_is_refused_naming_it(void **state)
     s.call.launch.grid[2] = 1;
     s.call.launch.shared = 1u << 30;
     assert_refused(f, kernel, &s, "shared memory");
+    assert_floats(f, s.memory, 3);
+    gg_kernel_release(kernel);
+}
+
+static void a_grid_over_the_devices_limit_is_refused_naming_it(void **state)
+{
+    struct fixture *f = *state;
+    gg_kernel *kernel = kernel_of(f, "scale");
+    struct scaling s;
+    make_scaling(f, &s);
+    for (int axis = 0; axis < 3; axis++) {
+        int64_t limit = 0;
+        char number[24];
+        if (gg_device_attribute(f->device, (gg_attribute)(GG_ATTR_MAX_GRID_X + axis), &limit) ||
+            limit >= UINT32_MAX)
+            continue;
+        snprintf(number, sizeof number, "%lld", (long long)limit);
+        s.call.launch.grid[axis] = (uint32_t)limit + 1;
+        assert_refused(f, kernel, &s, number);
+        s.call.launch.grid[axis] = 1;
+    }
     assert_floats(f, s.memory, 3);
     gg_kernel_release(kernel);
 }
@@ -256,9 +368,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_launch_returns_when_it_is_queued),
         cmocka_unit_test(a_launch_without_a_stream_waits_for_work_on_its_memory),
         cmocka_unit_test(a_launch_counts_as_use_of_its_memory),
+        cmocka_unit_test(a_launch_on_another_stream_waits_for_the_hand_out_of_its_memory),
+        cmocka_unit_test(a_launch_without_a_stream_waits_for_the_hand_out_of_its_memory),
+        cmocka_unit_test(a_launch_on_a_given_stream_waits_for_no_other_work),
         cmocka_unit_test(the_number_of_arguments_is_checked),
         cmocka_unit_test(the_size_of_arguments_is_checked),
         cmocka_unit_test(a_block_or_grid_over_a_limit_is_refused_naming_it),
+        cmocka_unit_test(a_grid_over_the_devices_limit_is_refused_naming_it),
         cmocka_unit_test(memory_of_another_device_is_refused),
         cmocka_unit_test(threads_of_a_block_wait_for_each_other),
         cmocka_unit_test(arguments_of_every_size_arrive),

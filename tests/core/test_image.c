@@ -136,12 +136,27 @@ static uint32_t interesting(void)
     return values[next_random(sizeof values / sizeof values[0])];
 }
 
-/* One to eight changes, most of them near the front, where the headers are; sometimes a cut. */
+/* Where the map of a code object's note begins; 0 in other images. */
+static uint32_t note_of(const unsigned char *bytes, size_t size)
+{
+    const unsigned char *found = memmem(bytes, size, "amdhsa.kernels", 14);
+    return found ? (uint32_t)(found - bytes) - 2 : 0;
+}
+
+static uint32_t somewhere(size_t size, uint32_t note)
+{
+    const uint32_t front = size < 512 ? (uint32_t)size : 512, rest = (uint32_t)size - note;
+    if (note && next_random(2))
+        return note + next_random(rest < 1500 ? rest : 1500);
+    return next_random(next_random(2) ? (uint32_t)size : front);
+}
+
+/* One to eight changes, most of them in headers and in the note; sometimes a cut. */
 static size_t damage(unsigned char *bytes, size_t size)
 {
+    const uint32_t note = note_of(bytes, size);
     for (uint32_t left = 1 + next_random(8); left; left--) {
-        const uint32_t span = next_random(2) ? (uint32_t)size : size < 512 ? (uint32_t)size : 512;
-        const uint32_t at = next_random(span);
+        const uint32_t at = somewhere(size, note);
         const uint32_t value = interesting();
         const size_t width = next_random(2) ? 1 : size - at < 4 ? size - at : 4;
         if (next_random(3))

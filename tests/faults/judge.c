@@ -98,6 +98,8 @@ static const char *const quiet[] = {
     "cuModuleUnload", "hipModuleUnload", "zeModuleDestroy", "zeKernelDestroy",
     "zeModuleBuildLogDestroy", "zeEventDestroy", "zeEventPoolDestroy", "zeContextDestroy",
     "cuDevicePrimaryCtxRelease_v2",
+    /* Words for a message, and facts of a kernel that the image tells as well. */
+    "zeModuleBuildLogGetString", "zeKernelGetProperties",
     /* Without the relaxed mode housekeeping leaves its look to a later call. */
     "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode",
     /* No answer counts as no capture: the operation's own call fails where there is one. */
@@ -140,6 +142,8 @@ static const char *const sometimes[] = {
     "hipEventRecord", "cuEventCreate", "hipEventCreateWithFlags", "zeEventCreate",
     "zeEventPoolCreate", "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier",
     "zeEventHostSynchronize", "zeCommandListHostSynchronize",
+    /* The program's questions; and limits for the checks of a launch, which the driver then makes. */
+    "cuFuncGetAttribute", "hipFuncGetAttribute", "zeDeviceGetComputeProperties",
     /* What is current is put back behind an operation that has succeeded, and set around releases. */
     "cuCtxGetCurrent", "hipGetDevice", "cuCtxSetCurrent", "hipSetDevice",
     /* Facts for the probe, whose report has them or their failure, and for a message. */

@@ -31,8 +31,6 @@ union output {
     struct gg_memory_stats stats;
     struct gg_pointer_info pointer;
     struct gg_ipc_handle handle;
-    gg_module *module;
-    gg_kernel *kernel;
     uint32_t shape[2];
 };
 
@@ -43,9 +41,7 @@ struct program {
     gg_stream *first, *second, *urgent, *borrowed, *ownerless, *foreign, *of_other;
     gg_event *plain, *blocking, *start, *stop, *borrowed_event, *event_of_other;
     gg_memory *small, *large, *twin, *pinned, *pinned_twin, *empty, *wrapped, *memory_of_other;
-    gg_memory *registered, *managed, *variable, *imported;
-    gg_module *module;
-    gg_kernel *kernel;
+    gg_memory *registered, *managed, *imported;
     gg_scope *scope;
     unsigned char *host; /* LARGE bytes of ordinary memory */
     bool failed;         /* a step so far that should not: from then on data may be wrong */
@@ -67,7 +63,7 @@ struct steps {
     size_t count;
 };
 extern const struct steps device_steps, memory_steps, copies_steps, kinds_steps, ipc_steps,
-    kernel_steps, work_steps, borrowed_steps, other_steps, end_steps;
+    kernels_steps, work_steps, borrowed_steps, other_steps, end_steps;
 
 /* A step's answer, with what a failure said. */
 struct answer {

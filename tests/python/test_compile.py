@@ -94,7 +94,7 @@ def compiled(device, **kwargs):
 
 def test_one_source_adds_vectors_everywhere(device):
     kernel = compiled(device)["vector_add"]
-    n = (1 << 20) + 11
+    n = (1 << 24) + 11
     a, b = np.random.default_rng(1).random((2, n), dtype=np.float32)
     c = gg.empty(n, np.float32, device=device)
     kernel(c, gg.to_gpu(a, device), gg.to_gpu(b, device), np.uint32(n), grid=(n + 255) // 256, block=256)

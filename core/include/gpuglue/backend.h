@@ -308,7 +308,8 @@ struct gg_backend_ops {
                                 uint32_t *threads, uint32_t *blocks);
     /* Let launches have up to @p shared bytes of dynamic shared memory, more than the usual limit. */
     gg_status (*kernel_allow_shared)(struct gg_kernel_impl *kernel, uint32_t shared);
-    /* The arguments' values are read before the call returns; stream and order are the core's. */
+    /* The arguments' values are read before the call returns; stream and order are the core's. A value
+     * is NULL, and its size that of the block's own memory, only where the image tells such parameters. */
     gg_status (*kernel_launch)(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
                                const struct gg_launch *launch);
     /* Call @p each with the name of every kernel. */

@@ -36,7 +36,8 @@ enum gg_parameter_kind {
     GG_PARAMETER_INTEGER, /* of a sign that the image does not tell */
     GG_PARAMETER_FLOAT,
     GG_PARAMETER_POINTER,
-    GG_PARAMETER_BYTES /* a struct or an array, by value */
+    GG_PARAMETER_BYTES, /* a struct or an array, by value */
+    GG_PARAMETER_LOCAL  /* memory that each block has to itself, of a size that the launch says */
 };
 
 struct gg_parameter {
@@ -144,7 +145,8 @@ struct gg_launch {
     uint32_t grid[3], block[3];
     uint32_t shared; /* bytes of dynamic shared memory for each block */
     uint32_t argument_count;
-    const void *const *arguments; /* where each argument's value is; read before the call returns */
+    const void *const *arguments; /* where each argument's value is; read before the call returns;
+                                     NULL for a parameter of kind LOCAL */
     const size_t *sizes;          /* of each, in bytes */
     gg_memory *const *memories;   /* what the kernel reads and writes */
     size_t memory_count;
@@ -153,7 +155,8 @@ struct gg_launch {
 /** Run a kernel. Its device memory is in @p launch->memories, so that it is kept until the work has run
  *  and counts as used.
  *  Stream   NULL: the current stream of the device, made to wait first for unfinished gpuglue work on
- *           the memories and the module's variables. Given: nothing is inserted.
+ *           the memories and the module's variables. Given: nothing is inserted, but where the pool has
+ *           just given out one of the memories to another stream: that hand-out is waited for.
  *  Errors   GG_ERR_INVALID_ARGUMENT, before anything runs: number or size of arguments, a block or grid
  *           over a limit (which is named), memory of another device. */
 GG_API gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch,

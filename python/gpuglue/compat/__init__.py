@@ -3,6 +3,7 @@
 import importlib
 import importlib.machinery
 import importlib.util
+import os
 import sys
 
 _PROVIDED = {"PyGPU": "PyGPU", "PybindGPU": "PyGPU", "pycuda": "pycuda"}
@@ -30,6 +31,11 @@ class _Alias:
 
     def exec_module(self, module):
         module.__spec__, module.__loader__, module.__name__ = self._identity
+
+
+def get_include():
+    """The folder of ptr_wrapper.h, for extensions that are built with pybind11."""
+    return os.path.dirname(os.path.abspath(__file__))
 
 
 def install(*names, force=False):

@@ -1,6 +1,7 @@
 /* ptr_wrapper.h: PyGPU's way to hand pointers to an extension of pybind11: a function that takes a
  * ptr_wrapper<T> is called with any of gpuglue's: a pointer wrapper, an array (GPUArray, DeviceArray, those of
- * other libraries that have `ptr`), or an int. The memory is the caller's to keep. */
+ * other libraries that have `ptr`), or an int. The memory is the caller's to keep. Its folder is
+ * gpuglue.compat.get_include(). */
 #ifndef GPUGLUE_COMPAT_PTR_WRAPPER_H
 #define GPUGLUE_COMPAT_PTR_WRAPPER_H
 
@@ -31,16 +32,18 @@ template <class T> struct type_caster<ptr_wrapper<T>> {
 
     bool load(handle source, bool)
     {
-        object number = reinterpret_borrow<object>(source);
-        if (!PyIndex_Check(number.ptr()) && hasattr(number, "device_data"))
-            number = called(number.attr("device_data"));
-        else if (!PyIndex_Check(number.ptr()) && hasattr(number, "ptr"))
-            number = called(number.attr("ptr"));
-        if (!PyIndex_Check(number.ptr()))
+        object number = reinterpret_borrow<object>(source), inner;
+        if (!PyLong_Check(number.ptr()))
+            inner = attribute(number, "device_data");
+        if (!inner && !PyLong_Check(number.ptr()))
+            inner = attribute(number, "ptr");
+        if (inner)
+            number = called(inner);
+        if (PyObject_CheckBuffer(number.ptr()) && !PyLong_Check(number.ptr()) && is_array(number))
+            return false; /* host memory; as a number it would be its value */
+        if (!PyIndex_Check(number.ptr()) || PyBool_Check(number.ptr()))
             return false;
-        object index = reinterpret_steal<object>(PyNumber_Index(number.ptr()));
-        if (!index)
-            throw error_already_set();
+        object index = reinterpret_steal<object>(check(PyNumber_Index(number.ptr())));
         const unsigned long long address = PyLong_AsUnsignedLongLong(index.ptr());
         if (address == ~0ull && PyErr_Occurred())
             throw error_already_set();
@@ -60,6 +63,19 @@ template <class T> struct type_caster<ptr_wrapper<T>> {
         return PyCallable_Check(what.ptr())
                    ? reinterpret_steal<object>(check(PyObject_CallNoArgs(what.ptr())))
                    : what;
+    }
+    /* None where there is no such attribute; what a closed array raises is raised. */
+    static object attribute(const object &from, const char *name)
+    {
+        PyObject *found = PyObject_GetAttrString(from.ptr(), name);
+        if (!found && !PyErr_ExceptionMatches(PyExc_AttributeError))
+            throw error_already_set();
+        PyErr_Clear();
+        return reinterpret_steal<object>(found);
+    }
+    static bool is_array(const object &what)
+    {
+        return hasattr(what, "__array_interface__") && hasattr(what, "__setitem__");
     }
     static PyObject *check(PyObject *result)
     {

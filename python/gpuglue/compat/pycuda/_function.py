@@ -6,6 +6,7 @@ import gpuglue
 
 from . import _enums, _memory
 from ._errors import LogicError, translated
+from ._host_memory import managed_owner
 
 
 class ArgumentHandler:
@@ -40,8 +41,27 @@ class InOut(In, Out):
     pass
 
 
+def _at(address):
+    """What stands for an address in a launch: a view of the allocation, whose pending work then counts."""
+    found = _memory._table.find(address)
+    if found is None:
+        return np.uintp(address)
+    buffer, offset = found
+    return gpuglue.asarray(buffer)[offset:] if offset else buffer
+
+
+def _unwrap_host(array):
+    """Managed memory is the one that both can reach."""
+    owner = managed_owner(array)
+    if owner is None:
+        raise TypeError("a NumPy array is host memory: wrap it in In(), Out() or InOut(), or upload it with "
+                        "gpuarray.to_gpu()")
+    offset = array.ctypes.data - owner.get_device_pointer()
+    return gpuglue.asarray(owner._gpuglue)[offset:] if offset else owner._gpuglue
+
+
 def _unwrap(argument):
-    """What gpuglue's kernel takes, and the Buffer that it uses (or None)."""
+    """What gpuglue's kernel takes."""
     if isinstance(argument, ArgumentHandler):
         argument = argument.get_device_alloc()
     array = getattr(argument, "_pycuda_array", None)
@@ -49,21 +69,16 @@ def _unwrap(argument):
         argument = array
     if isinstance(argument, (np.generic, float)) or hasattr(argument, "_fields_") or \
             isinstance(argument, gpuglue.raw):
-        return argument, None
+        return argument
     if isinstance(argument, np.ndarray):
-        raise TypeError("a NumPy array is host memory: wrap it in In(), Out() or InOut(), or upload it with "
-                        "gpuarray.to_gpu()")
+        return _unwrap_host(argument)
     if isinstance(argument, (gpuglue.GPUArray, gpuglue.Buffer)):
-        return argument, None
+        return argument
     if isinstance(argument, bool) or (isinstance(argument, int) and not hasattr(argument, "__array__")):
-        return argument, None
+        return argument
     if isinstance(argument, _memory.PointerHolderBase) or hasattr(argument, "gpudata") or hasattr(argument, "ptr"):
-        address = _memory.address_of(argument)
-        found = _memory._table.find(address)
-        if found and found[1] == 0:
-            return found[0], None
-        return np.uintp(address), found[0] if found else None
-    return argument, None
+        return _at(_memory.address_of(argument))
+    return argument
 
 
 class Function:
@@ -74,12 +89,8 @@ class Function:
 
     @translated
     def _run(self, kernel, args, grid, block, shared, stream):
-        pairs = [_unwrap(argument) for argument in args]
-        kernel(*(value for value, _ in pairs), grid=grid, block=block, smem=shared,
+        kernel(*map(_unwrap, args), grid=grid, block=block, smem=shared,
                stream=stream._stream if stream is not None else None)
-        for _, buffer in pairs:
-            if buffer is not None:
-                buffer.record_use(stream._stream if stream is not None else gpuglue.current_stream())
 
     def __call__(self, *args, grid=(1, 1), block=None, shared=0, stream=None, texrefs=(), time_kernel=False):
         if block is None:

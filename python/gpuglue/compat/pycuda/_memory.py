@@ -152,63 +152,6 @@ def _host(obj):
     return array
 
 
-def _mem_flags(mem_flags):
-    return None  # page-locked memory of gpuglue is portable and mapped in any case
-
-
-@translated
-def pagelocked_empty(shape, dtype, order="C", mem_flags=0):
-    return gpuglue.empty_pinned(shape, dtype) if order == "C" else _in_order(gpuglue.empty_pinned, shape, dtype, order)
-
-
-def _in_order(make, shape, dtype, order):
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    return make(shape[::-1], dtype).T if order == "F" else make(shape, dtype)
-
-
-@translated
-def pagelocked_zeros(shape, dtype, order="C", mem_flags=0):
-    array = pagelocked_empty(shape, dtype, order, mem_flags)
-    array.fill(0)
-    return array
-
-
-def _order_of(array):
-    return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-
-
-def pagelocked_empty_like(array, mem_flags=0):
-    return pagelocked_empty(array.shape, array.dtype, _order_of(array), mem_flags)
-
-
-def pagelocked_zeros_like(array, mem_flags=0):
-    return pagelocked_zeros(array.shape, array.dtype, _order_of(array), mem_flags)
-
-
-def aligned_empty(shape, dtype, order="C", alignment=4096):
-    """Host memory that begins at a multiple of alignment."""
-    dtype = np.dtype(dtype)
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    raw = np.empty(nbytes + alignment, np.uint8)
-    start = -raw.ctypes.data % alignment
-    return raw[start:start + nbytes].view(dtype).reshape(shape, order=order)
-
-
-def aligned_zeros(shape, dtype, order="C", alignment=4096):
-    array = aligned_empty(shape, dtype, order, alignment)
-    array.fill(0)
-    return array
-
-
-def aligned_empty_like(array, alignment=4096):
-    return aligned_empty(array.shape, array.dtype, _order_of(array), alignment)
-
-
-def aligned_zeros_like(array, alignment=4096):
-    return aligned_zeros(array.shape, array.dtype, _order_of(array), alignment)
-
-
 # ---- copies
 
 
