@@ -138,8 +138,8 @@ static const char *const quiet[] = {
  * know: of all their calls at least one must be told. */
 static const char *const sometimes[] = {
     /* The program's queries and records; and the engine's look at what is done, which comes again. */
-    "cuStreamQuery", "hipStreamQuery", "cuEventQuery", "zeEventQueryStatus", "cuEventRecord",
-    "hipEventRecord", "cuEventCreate", "hipEventCreateWithFlags", "zeEventCreate",
+    "cuStreamQuery", "hipStreamQuery", "cuEventQuery", "hipEventQuery", "zeEventQueryStatus",
+    "cuEventRecord", "hipEventRecord", "cuEventCreate", "hipEventCreateWithFlags", "zeEventCreate",
     "zeEventPoolCreate", "zeCommandListAppendSignalEvent", "zeCommandListAppendBarrier",
     "zeEventHostSynchronize", "zeCommandListHostSynchronize",
     /* The program's questions; and limits for the checks of a launch, which the driver then makes. */
