@@ -169,8 +169,8 @@ py-plugin: build-plugin build-plain
 	$(STEP) "Python on the example plugin" env $(run-plugin) .venv-run/bin/$(PYTEST) tests/python
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
-test-sim-clients: build-plain
-	$(STEP) "NVIDIA's own Python clients on cuda-sim" env LD_LIBRARY_PATH=$(call SIM,plain) $(PYTEST) tests/sim/clients/test_cuda_*.py
+test-sim-clients: install-plain
+	$(STEP) "NVIDIA's own Python clients on cuda-sim" $(PLAIN) $(call run-cuda-sim,plain) LD_LIBRARY_PATH=$(call SIM,plain) $(PYTEST) tests/sim/clients/test_cuda_*.py
 test-hip-client: build-plain
 	$(if $(HAVE_HIP),$(STEP) "AMD's own Python client on hip-sim-6" env LD_LIBRARY_PATH=$(call HIP_SIM,plain,6) $(PYTEST) tests/sim/clients/test_hip_python.py,\
 	    $(STEP) --skip "AMD's own Python client on hip-sim-6" "$$(cat .venv/no-hip)")

@@ -1,5 +1,4 @@
 /* CUDA face: device memory of one process in another. */
-#include "sim_ipc.h"
 #include "sim_cuda.h"
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)

@@ -1,5 +1,4 @@
 /* HIP face: device memory of one process in another. */
-#include "sim_ipc.h"
 #include "sim_hip.h"
 
 hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *devPtr)
