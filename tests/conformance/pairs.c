@@ -72,12 +72,18 @@ gg_stream *stream_on(struct pair *pair, gg_device *device)
 /* A direct copy needs not wait for anything. */
 static bool through_host(struct pair *pair)
 {
-    struct gg_end src = at(filled_on(pair, pair->from, 1), 0);
-    struct gg_end dst = at(filled_on(pair, pair->to, 2), 0);
-    gg_stream *stream = stream_on(pair, pair->from);
-    const gg_status status = copy(dst, src, 1, stream, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC);
+    gg_memory *src = NULL, *dst = NULL;
+    gg_stream *stream = NULL;
+    assert_int_equal(gg_memory_alloc(pair->from, GG_MEMORY_DEVICE, 1, NULL, &src), GG_OK);
+    assert_int_equal(gg_memory_alloc(pair->to, GG_MEMORY_DEVICE, 1, NULL, &dst), GG_OK);
+    assert_int_equal(gg_stream_create(pair->from, GG_STREAM_NONBLOCKING, 0, &stream), GG_OK);
+    const gg_status status =
+        copy(at(dst, 0), at(src, 0), 1, stream, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC);
     assert_true(status == GG_OK || status == GG_ERR_UNSUPPORTED);
     finish(stream);
+    gg_stream_release(stream);
+    gg_memory_release(src);
+    gg_memory_release(dst);
     return status != GG_OK;
 }
 

@@ -1,5 +1,6 @@
 /* Memory for other processes: a handle names the file that a device's memory is, and where in it. */
 #include "sim_ipc.h"
+#include "sim_engine.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,9 +1,11 @@
-/* Memory for other processes: 64 bytes by which they find the pages. */
-#ifndef SIM_IPC_H
-#define SIM_IPC_H
+/* sim_ipc.h: device memory that another process opens. */
+#ifndef GPUGLUE_SIM_IPC_H
+#define GPUGLUE_SIM_IPC_H
 
 #include "sim_engine.h"
 
+/* sim_ipc.c: 64 bytes by which another process finds the pages. */
+struct sim_ipc;
 int sim_ipc_export(uint64_t address, void *handle);
 int sim_ipc_open(struct sim_context *context, const void *handle, uint64_t *out);
 int sim_ipc_close(uint64_t address);

@@ -1,5 +1,6 @@
 /* All memory that a vendor's library knows, sorted by address; device memory is never touchable. */
 #include "sim_ipc.h"
+#include "sim_engine.h"
 
 #include <stdlib.h>
 #include <string.h>
