@@ -1,5 +1,6 @@
 /* CUDA face: device memory of one process in another. */
 #include "sim_cuda.h"
+#include "sim_ipc.h"
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {

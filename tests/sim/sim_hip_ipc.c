@@ -1,5 +1,6 @@
 /* HIP face: device memory of one process in another. */
 #include "sim_hip.h"
+#include "sim_ipc.h"
 
 hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *devPtr)
 {
