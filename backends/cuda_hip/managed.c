@@ -96,9 +96,10 @@ gg_status twin_mem_alloc_async(struct gg_stream_impl *stream, size_t nbytes, voi
 gg_status twin_mem_free_async(struct gg_stream_impl *stream, void *pointer)
 {
     struct twin_guard guard;
-    int code = twin_enter(&guard, TWIN_AT_free_async, stream->device, stream);
-    if (!code)
-        code = twin_driver.free_async(pointer, stream->native);
+    /* Freed even where the context cannot be entered: the pointer says what it belongs to. */
+    twin_forget(twin_enter(&guard, TWIN_AT_free_async, stream->device, stream),
+                "entering a context to free memory");
+    const int code = twin_driver.free_async(pointer, stream->native);
     twin_leave(&guard);
     if (!code || twin_is_gone(code))
         return GG_OK;
