@@ -186,7 +186,10 @@ static int launch_implicit(struct program *p, union output *out)
 static int launch_explicit(struct program *p, union output *out)
 {
     (void)out;
-    return p->first ? launch_scale(p->first, 3, 32, 0) : SKIPPED;
+    if (!p->first || !have.values)
+        return SKIPPED;
+    const int status = (int)gg_memory_order(have.values, p->first); /* a given stream waits for nothing */
+    return status ? status : launch_scale(p->first, 3, 32, 0);
 }
 
 static int launch_cooperative(struct program *p, union output *out)
