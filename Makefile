@@ -126,6 +126,13 @@ PLUGIN := test-plugin c-plugin py-plugin
 PY_TOGETHER := py-together py-asan-together py-tsan-together
 PY_ASAN := py-asan-host py-asan-cuda-sim $(if $(HAVE_ZE),py-asan-ze-sim-old)
 PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
+# Under sanitizers the files that work on a device, where starting many processes is not what they show: all of
+# the suite on host, under the address sanitizer on cuda-sim too.
+ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_copies bad_days between close_races closed copy current \
+    device dlpack errors event foreign_memory gil ipc kernel life memory pool results stream strided views)
+suite-host := tests/python
+suite-asan-cuda-sim := tests/python
+suite-of = $(or $(suite-$(2)),$(suite-$(1)-$(2)),$(ON_DEVICE))
 # A part: its probes start many processes, which is slow under sanitizers.
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
 files-asan := tests/python/test_hip.py
@@ -133,8 +140,10 @@ OTHERS := test-wheel test-sim-clients test-hip-client test-examples test-librari
 ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(PY_TOGETHER) $(PLUGIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
 .PHONY: all-tests without-ze $(ALL_TESTS) $(INSTALLS)
 
+# Of a plain build without the fault sweeps that the address sanitizer's build runs.
+rest-plain := --no-suite faults-usual
 $(C_TESTS): c-%: build-%
-	$(STEP) "C tests: $*" $(fixed-$*) meson test -C build/$* --no-rebuild --timeout-multiplier 3 --print-errorlogs
+	$(STEP) "C tests: $*" $(fixed-$*) meson test -C build/$* --no-rebuild $(rest-$*) --timeout-multiplier 3 --print-errorlogs
 $(INSTALLS): install-%: build-%
 	$(STEP) "install: $*" meson install -C build/$* --no-rebuild --quiet
 $(PY_PLAIN): py-%: run-environment build-plain
@@ -144,9 +153,9 @@ $(PY_HIP): py-%: run-environment build-plain
 	$(if $(HAVE_HIP),$(STEP) "Python on $*" env $(call run-$(*:few-%=%),plain) .venv-run/bin/$(PYTEST) $(if $(filter few-%,$*),$(HIP_FEW),tests/python),\
 	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
 $(PY_ASAN): py-asan-%: install-asan
-	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) --capture=sys tests/python
+	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) --capture=sys $(call suite-of,asan,$*)
 $(PY_TSAN): py-tsan-%: install-tsan
-	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) --capture=sys tests/python
+	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) --capture=sys $(call suite-of,tsan,$*)
 $(PY_HIP_SANITIZED): py-%-few-hip-sim-7: install-%
 	$(if $(HAVE_HIP),$(STEP) "Python on hip-sim-7 ($*)" env $(python-$*) $(call run-hip-sim-7,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
 	    $(fixed-$*) $(PYTEST) --capture=sys $(HIP_FEW) $(files-$*),\

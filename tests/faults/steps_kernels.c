@@ -188,7 +188,8 @@ static int launch_explicit(struct program *p, union output *out)
     (void)out;
     if (!p->first || !have.values)
         return SKIPPED;
-    const int status = (int)gg_memory_order(have.values, p->first); /* a given stream waits for nothing */
+    const int status =
+        (int)gg_memory_order(have.values, p->first); /* a given stream waits for nothing */
     return status ? status : launch_scale(p->first, 3, 32, 0);
 }
 
