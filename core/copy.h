@@ -94,6 +94,8 @@ gg_status ggi_crossing_order(const struct ggi_crossing *crossing, gg_stream *for
 
 /* Whether the two copy without the host. If not known yet, and @p may_ask, it is tried. */
 bool ggi_peer_is_direct(gg_device *dst, gg_device *src, bool may_ask);
+/* Whether the stream waits, or has waited, for a device that is lost: its wait may never end. */
+bool ggi_peer_is_lost(gg_stream *stream);
 /* @p stream: NULL, or one of the crossing's. */
 gg_status ggi_copy_direct(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
 

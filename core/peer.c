@@ -161,6 +161,22 @@ bool ggi_peer_is_direct(gg_device *dst, gg_device *src, bool may_ask)
     return find_out(dst, src, bit);
 }
 
+/* Where streams are ordered with the default one, a look at that may spoil somebody's capture. */
+bool ggi_peer_is_lost(gg_stream *stream)
+{
+    struct gg_device *peer = atomic_load_explicit(&stream->behind, memory_order_relaxed);
+    struct ggi_own own;
+    if (!peer || atomic_load(&peer->gone) || atomic_load(&ggi_down) ||
+        peer->flags & GG_DEVICE_SHARED_DEFAULT)
+        return peer && atomic_load(&peer->gone);
+    ggi_own_begin(peer, &own);
+    gg_status status = peer->ops->stream_query(peer->default_stream->impl);
+    ggi_own_end(peer, &own);
+    if (status == GG_ERR_DEVICE_LOST)
+        atomic_store(&peer->gone, true);
+    return status == GG_ERR_DEVICE_LOST;
+}
+
 /* ---- the copy ---- */
 
 static gg_status call(const struct ggi_crossing *crossing, gg_stream *stream)

@@ -211,6 +211,8 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
         status = ggi_end(device, GG_OP_stream_wait_event, stream, 0, status);
     }
     pthread_mutex_unlock(&other->lock);
+    if (!status && other->device != device)
+        atomic_store(&stream->behind, other->device);
     if (!status && (stream->is_default || !ggi_stream_capturing(stream)))
         ggi_stream_submitted(stream);
     return status;

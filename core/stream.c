@@ -1,4 +1,5 @@
 /* stream.c: streams as the user sees them: made, borrowed, asked, waited for. */
+#include "copy.h"
 #include "pool.h"
 
 #include <stdlib.h>
@@ -199,6 +200,14 @@ static gg_status last_slice(gg_stream *stream, uint64_t ticket)
     return status == GG_NOT_READY ? GG_OK : status;
 }
 
+static gg_status refuse_lost_peer(gg_stream *stream)
+{
+    struct gg_device *peer = atomic_load(&stream->behind);
+    ggi_fail(GG_ERR_DEVICE_LOST, "the stream of %s:%d waits for its work, and that device was lost",
+             stream->device->backend->name, (int)stream->device->ordinal);
+    return ggi_op_failed(peer, GG_OP_stream_wait, GG_ERR_DEVICE_LOST);
+}
+
 /* Each slice asks the backend anew, which then waits for what was queued meanwhile as well: a ticket taken
  * after the first slice says when the work that counts is done. */
 static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hook)
@@ -219,6 +228,8 @@ static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hoo
             return GG_NOT_READY;
         if (ggi_stream_passed(stream, ticket, true))
             return last_slice(stream, ticket);
+        if (ggi_peer_is_lost(stream))
+            return refuse_lost_peer(stream);
         uint64_t left = timeout_ns - (now - start);
         status = wait_slice(stream, left < GGI_SLICE_NS ? left : GGI_SLICE_NS);
     }

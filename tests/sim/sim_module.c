@@ -135,11 +135,9 @@ static void run(void *data)
         sim_context_lose(launch->context, status);
         pthread_mutex_unlock(&sim.lock);
     }
-    if (!launch->kept)
-        free(launch);
 }
 
-/* What a graph holds may run again. */
+/* All are kept: what a graph holds may run again, and what is queued on a lost device never runs. */
 static struct sim_launch *kept;
 
 int sim_module_prepare(struct sim_queue *queue, const struct sim_function *function,
@@ -160,11 +158,8 @@ int sim_module_prepare(struct sim_queue *queue, const struct sim_function *funct
     for (unsigned i = 0; launch->kernel && i < launch->kernel->count; i++)
         memcpy(launch->values[i], arguments[i], launch->kernel->sizes[i]);
     record(launch, function->name);
-    launch->kept = queue->capture != NULL;
-    if (launch->kept) {
-        launch->next = kept;
-        kept = launch;
-    }
+    launch->next = kept;
+    kept = launch;
     *work = (struct sim_work){.kind = SIM_HOST, .host = {.run = run, .data = launch}};
     return SIM_OK;
 }
@@ -174,10 +169,5 @@ int sim_module_launch(struct sim_queue *queue, const struct sim_function *functi
 {
     struct sim_work work;
     int status = sim_module_prepare(queue, function, shape, arguments, &work);
-    if (status)
-        return status;
-    status = sim_queue_submit(queue, &work);
-    if (status && !queue->capture)
-        free(work.host.data);
-    return status;
+    return status ? status : sim_queue_submit(queue, &work);
 }

@@ -37,7 +37,6 @@ struct sim_launch {
     const struct sim_kernel *kernel;
     struct sim_context *context;
     uint64_t variable;
-    bool kept;
     struct sim_launch *next;
     _Alignas(16) unsigned char values[SIM_MAX_ARGUMENTS][16];
 };
