@@ -92,8 +92,8 @@ gg_status host_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribu
     else if (attribute == GG_KERNEL_MAX_DYNAMIC_SHARED_SIZE)
         return host_device_attribute(0, GG_ATTR_SHARED_MEMORY_PER_BLOCK, value);
     else
-        return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "a kernel of this backend has no %s",
-                              gg_kernel_attribute_name(attribute));
+        return host_api->fail(GG_ERR_UNSUPPORTED, NULL,
+                              "a kernel of this backend has no attribute %d", (int)attribute);
     return GG_OK;
 }
 

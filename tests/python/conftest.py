@@ -84,6 +84,18 @@ def device(backend):
     return gpuglue.Device(f"{backend}:0")
 
 
+@pytest.fixture(scope="session")
+def known_device(device):
+    """The device, if other libraries have a name for its kind: a plugin of somebody's own has none."""
+    import gpuglue
+
+    try:
+        gpuglue.empty(1, device=device).__dlpack_device__()
+    except BufferError as error:
+        pytest.skip(str(error))
+    return device
+
+
 @pytest.fixture
 def second_device(backend):
     import gpuglue

@@ -265,7 +265,7 @@ def test_with_a_stream_get_and_set_are_ordered_there_and_finished(device, stream
 # ---- what it is not ---------------------------------------------------------------------------------
 
 
-def test_device_memory_is_no_memory_of_the_host(device):
+def test_device_memory_is_no_memory_of_the_host(known_device, device):
     made = gg.zeros(3, device=device)
     if made.__dlpack_device__()[0] == 1:
         pytest.skip(f"the memory of {device} is the host's")

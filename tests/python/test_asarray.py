@@ -9,6 +9,8 @@ import pytest
 
 import gpuglue as gg
 
+pytestmark = pytest.mark.usefixtures("known_device")
+
 
 def is_host(device):
     return gg.empty(1, device=device).__dlpack_device__()[0] == 1

@@ -43,7 +43,7 @@ def source(device, tmp_path, monkeypatch):
 # ---- devices and contexts
 
 
-def test_devices_tell_their_facts(device):
+def test_devices_tell_their_facts(known_device, device):
     assert cuda.Device.count() >= 1
     mine = cuda.Device(0)
     assert mine.name() == device.name and mine.total_memory() == device.total_memory
@@ -198,7 +198,7 @@ def test_events_time_and_order():
     assert isinstance(stream.handle, int)
 
 
-def test_errors_have_the_drivers_words():
+def test_errors_have_the_drivers_words(known_device):
     with pytest.raises(cuda.LogicError) as caught:
         cuda.module_from_buffer(b"no image at all")
     assert "no image of a known format" in str(caught.value) and hasattr(caught.value, "code")

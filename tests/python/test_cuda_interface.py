@@ -5,6 +5,8 @@ import pytest
 
 import gpuglue as gg
 
+pytestmark = pytest.mark.usefixtures("known_device")
+
 
 @pytest.fixture
 def array(device):

@@ -11,6 +11,8 @@ from conftest import run_python, succeeds
 
 import gpuglue as gg
 
+pytestmark = pytest.mark.usefixtures("known_device")
+
 CPU = 1
 CUDA, ROCM, ONE_API = 2, 10, 14
 

@@ -11,6 +11,8 @@ from producers import HEAP, Producer, Tensor, Versioned
 
 import gpuglue as gg
 
+pytestmark = pytest.mark.usefixtures("known_device")
+
 P = ctypes.c_void_p
 SET_ERROR = ctypes.CFUNCTYPE(None, P, ctypes.c_char_p, ctypes.c_char_p)
 

@@ -163,7 +163,7 @@ def test_managed_memory_is_the_hosts_and_the_devices(managed, device):
     assert (host == 9).all()
 
 
-def test_an_array_over_managed_memory_is_the_hosts_too(managed, device):
+def test_an_array_over_managed_memory_is_the_hosts_too(known_device, managed, device):
     with device:
         array = gg.asarray(managed.ptr, "u1", shape=(2, 3), owner=managed)
     host = np.asarray(array)

@@ -53,6 +53,7 @@ def test_another_process_opens_a_pickled_handle(device, buffer):
         buffer = handles[0].open()
         print(buffer.kind, buffer.nbytes, buffer.device.uuid, set(read(buffer).tolist()))
         gg.fill(buffer, 9)
+        gg.synchronize(buffer.device)  # an exit does not wait for it
         buffer.close()
     """, buffer.ipc_handle())
     assert told == f"device 4000 {device.uuid} {{7}}"
@@ -65,6 +66,7 @@ def test_arrays_pass_through_a_handle(device, buffer):
         there = handles[0].open()
         print(float(read(there, "f4").sum()))
         gg.copy(there, gg.ones(1000, "f4", device=there.device))
+        gg.synchronize(there.device)  # between blocks a copy is queued, and an exit does not wait for it
     """, buffer.ipc_handle())
     assert told == "499500.0"
     assert (read(buffer, "f4") == 1).all()

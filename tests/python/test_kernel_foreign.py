@@ -38,7 +38,7 @@ def dressed(array, protocol):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_arrays_of_other_libraries_are_taken_on_their_own_device(device, scale, protocol):
+def test_arrays_of_other_libraries_are_taken_on_their_own_device(known_device, device, scale, protocol):
     array = floats(device)
     if array.device.backend == "host" and protocol == "DLPack":
         pytest.skip("host's DLPack device is the CPU, whose tensors a launch refuses")
@@ -48,7 +48,7 @@ def test_arrays_of_other_libraries_are_taken_on_their_own_device(device, scale, 
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_view_of_another_library_is_taken_where_it_begins(device, scale, protocol):
+def test_a_view_of_another_library_is_taken_where_it_begins(known_device, device, scale, protocol):
     array = floats(device)
     if array.device.backend == "host" and protocol == "DLPack":
         pytest.skip("host's DLPack device is the CPU, whose tensors a launch refuses")

@@ -3,6 +3,8 @@
 import pytest
 from conftest import run_python, succeeds
 
+pytestmark = pytest.mark.usefixtures("known_device")
+
 LATE = """
 import ctypes, conftest, extension_table, producers
 import gpuglue as gg
