@@ -119,22 +119,31 @@ run-environment: wheel
 
 # ---- tests: each a line, run through scripts/step.sh ------------------------------------------------------
 C_TESTS := c-plain c-asan c-tsan
-INSTALLS := install-asan install-tsan
+INSTALLS := install-plain install-asan install-tsan
 PY_PLAIN := $(PYTHON_RUNS:%=py-%)
 PY_HIP := py-hip-sim-7 py-few-hip-sim-5 py-few-hip-sim-6
 PLUGIN := test-plugin c-plugin py-plugin
 PY_TOGETHER := py-together py-asan-together py-tsan-together
 PY_ASAN := py-asan-host py-asan-cuda-sim $(if $(HAVE_ZE),py-asan-ze-sim-old)
 PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
+# Under sanitizers the files that work on a device, where starting many processes is not what they show: all of
+# the suite on host, under the address sanitizer on cuda-sim too.
+ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_copies bad_days between close_races closed copy current \
+    device dlpack errors event foreign_memory gil ipc kernel life memory pool results stream strided views)
+suite-host := tests/python
+suite-asan-cuda-sim := tests/python
+suite-of = $(or $(suite-$(2)),$(suite-$(1)-$(2)),$(ON_DEVICE))
 # A part: its probes start many processes, which is slow under sanitizers.
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
 files-asan := tests/python/test_hip.py
-OTHERS := test-wheel test-sim-clients test-hip-client test-examples lint-step
+OTHERS := test-wheel test-sim-clients test-hip-client test-examples test-libraries test-sdk test-stubs lint-step
 ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(PY_TOGETHER) $(PLUGIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
 .PHONY: all-tests without-ze $(ALL_TESTS) $(INSTALLS)
 
+# Of a plain build without the fault sweeps that the address sanitizer's build runs.
+rest-plain := --no-suite faults-usual
 $(C_TESTS): c-%: build-%
-	$(STEP) "C tests: $*" $(fixed-$*) meson test -C build/$* --no-rebuild --timeout-multiplier 3 --print-errorlogs
+	$(STEP) "C tests: $*" $(fixed-$*) meson test -C build/$* --no-rebuild $(rest-$*) --timeout-multiplier 3 --print-errorlogs
 $(INSTALLS): install-%: build-%
 	$(STEP) "install: $*" meson install -C build/$* --no-rebuild --quiet
 $(PY_PLAIN): py-%: run-environment build-plain
@@ -144,9 +153,9 @@ $(PY_HIP): py-%: run-environment build-plain
 	$(if $(HAVE_HIP),$(STEP) "Python on $*" env $(call run-$(*:few-%=%),plain) .venv-run/bin/$(PYTEST) $(if $(filter few-%,$*),$(HIP_FEW),tests/python),\
 	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
 $(PY_ASAN): py-asan-%: install-asan
-	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) --capture=sys tests/python
+	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) --capture=sys $(call suite-of,asan,$*)
 $(PY_TSAN): py-tsan-%: install-tsan
-	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) --capture=sys tests/python
+	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) --capture=sys $(call suite-of,tsan,$*)
 $(PY_HIP_SANITIZED): py-%-few-hip-sim-7: install-%
 	$(if $(HAVE_HIP),$(STEP) "Python on hip-sim-7 ($*)" env $(python-$*) $(call run-hip-sim-7,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
 	    $(fixed-$*) $(PYTEST) --capture=sys $(HIP_FEW) $(files-$*),\
@@ -169,16 +178,29 @@ py-plugin: build-plugin build-plain
 	$(STEP) "Python on the example plugin" env $(run-plugin) .venv-run/bin/$(PYTEST) tests/python
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
-test-sim-clients: build-plain
-	$(STEP) "NVIDIA's own Python clients on cuda-sim" env LD_LIBRARY_PATH=$(call SIM,plain) $(PYTEST) tests/sim/clients/test_cuda_*.py
+test-sim-clients: install-plain
+	$(STEP) "NVIDIA's own Python clients on cuda-sim" $(PLAIN) $(call run-cuda-sim,plain) LD_LIBRARY_PATH=$(call SIM,plain) $(PYTEST) tests/sim/clients/test_cuda_*.py
 test-hip-client: build-plain
 	$(if $(HAVE_HIP),$(STEP) "AMD's own Python client on hip-sim-6" env LD_LIBRARY_PATH=$(call HIP_SIM,plain,6) $(PYTEST) tests/sim/clients/test_hip_python.py,\
 	    $(STEP) --skip "AMD's own Python client on hip-sim-6" "$$(cat .venv/no-hip)")
+# What `meson install` made of the plain build, for tests that need packages which the wheel's environment lacks.
+PLAIN := env PYTHONPATH=$(CURDIR)/build/plain/root/site
+test-libraries: install-plain
+	$(STEP) "others' libraries on host" $(PLAIN) $(PYTEST) tests/libraries
+test-sdk: install-plain
+	$(STEP) "extensions and programs on host" $(PLAIN) $(call run-host,plain) $(PYTEST) tests/sdk
+	$(STEP) "extensions and programs on cuda-sim" $(PLAIN) $(call run-cuda-sim,plain) $(PYTEST) tests/sdk
+TYPED := examples/roundtrip.py examples/demo.py examples/extensions/use_ctypes.py examples/existing_library/build.py
+test-stubs: install-plain
+	$(STEP) "the stubs and the module" $(PLAIN) GPUGLUE_BACKEND=host python -P -m mypy.stubtest gpuglue --allowlist tests/stubs/allowlist.txt
+	$(STEP) "types of the examples" env MYPYPATH=$(CURDIR)/build/plain/root/site:$(CURDIR)/examples/existing_library python -P -m mypy --strict --follow-imports=silent --no-incremental $(TYPED)
 test-examples: run-environment build-plain
 	$(STEP) "round trip on host" env $(call run-host,plain) .venv-run/bin/python examples/roundtrip.py
 	$(STEP) "round trip on cuda-sim" env $(call run-cuda-sim,plain) .venv-run/bin/python examples/roundtrip.py
+	$(STEP) "doublify on host" env $(call run-host,plain) .venv-run/bin/python examples/doublify.py
 	$(STEP) "an existing library: build" .venv-run/bin/python examples/existing_library/build.py --out build/example
 	$(STEP) "an existing library: use" env $(call run-host,plain) .venv-run/bin/python examples/existing_library/use.py build/example
+	$(STEP) "an existing library: use, by PyCUDA's names" env $(call run-host,plain) .venv-run/bin/python examples/existing_library/use_pycuda.py build/example
 without-ze:
 	$(STEP) --skip "Level Zero" "libze1 or libze-dev is not installed"
 lint-step:
@@ -209,6 +231,11 @@ demo: run-environment
 
 bench: run-environment
 	$(MAKE) -C bench PYTHON=$(CURDIR)/.venv-run/bin/python
+# All tables about memory, with the peers that are installed, and a picture of the bandwidths.
+.PHONY: bench-memory
+bench-memory: run-environment
+	.venv-run/bin/python -m pip install -q --disable-pip-version-check -r scripts/requirements-bench.txt
+	$(MAKE) -C bench memory PYTHON=$(CURDIR)/.venv-run/bin/python
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cpp')
 fmt: .venv/ready-test

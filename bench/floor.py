@@ -51,6 +51,10 @@ class Floor:
                     arrays.nbytes)
         self.check(self.library.raw_use(self.raw, ctypes.c_void_p(stream.handle), ctypes.byref(bulk)))
 
+    def allocate(self, nbytes):
+        """What the row alloc_free allocates from now on."""
+        self.library.raw_alloc_bytes(self.raw, ctypes.c_size_t(nbytes))
+
     def bursts_of(self, name):
         """A function that gives the nanoseconds of so many bursts of one of raw.c's rows."""
 

@@ -98,6 +98,18 @@ static int alloc_free_1mib(struct raw *r)
     return code ? code : raw_cu.release_memory(memory);
 }
 
+static int alloc_free(struct raw *r)
+{
+    uint64_t memory;
+    const int code = raw_cu.alloc(&memory, r->alloc_bytes);
+    return code ? code : raw_cu.release_memory(memory);
+}
+
+void raw_alloc_bytes(struct raw *r, size_t nbytes)
+{
+    r->alloc_bytes = nbytes;
+}
+
 static int upload(struct raw *r, size_t nbytes)
 {
     memcpy(r->pinned, r->host, nbytes);
@@ -138,6 +150,46 @@ static int roundtrip_1kib(struct raw *r)
 {
     const int code = upload(r, RAW_KIB);
     return code ? code : download(r, RAW_KIB);
+}
+
+/* ---- launches: kernels that do nothing, as text that the driver compiles ---- */
+
+static const char kernels[] =
+    ".version 6.4\n.target sm_50\n.address_size 64\n"
+    ".visible .entry nothing()\n{\n ret;\n}\n"
+    ".visible .entry sixteen(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d,\n"
+    " .param .u64 e, .param .u64 f, .param .u64 g, .param .u64 h, .param .u32 i, .param .u32 j,\n"
+    " .param .u32 k, .param .u32 l, .param .u32 m, .param .u32 n, .param .u32 o, .param .u32 p)\n"
+    "{\n ret;\n}\n";
+
+static int launch(struct raw *r)
+{
+    return raw_cu.launch(r->nothing, 1, 1, 1, 32, 1, 1, 0, r->stream, NULL, NULL);
+}
+
+static int launch_synchronize(struct raw *r)
+{
+    const int code = launch(r);
+    return code ? code : raw_cu.stream_sync(r->stream);
+}
+
+static int launch_16(struct raw *r)
+{
+    static uint32_t word;
+    void *arguments[16];
+    for (int i = 0; i < 16; i++)
+        arguments[i] = i < 8 ? (void *)&r->memory : (void *)&word;
+    return raw_cu.launch(r->sixteen, 1, 1, 1, 32, 1, 1, 0, r->stream, arguments, NULL);
+}
+
+static int load_kernels(struct raw *r)
+{
+    void *module;
+    int code = check(raw_cu.module_load(&module, kernels), "cuModuleLoadData");
+    if (!code)
+        code = check(raw_cu.function(&r->nothing, module, "nothing"), "cuModuleGetFunction");
+    return code ? code
+                : check(raw_cu.function(&r->sixteen, module, "sixteen"), "cuModuleGetFunction");
 }
 
 /* The large copies wait inside the clock. */
@@ -191,7 +243,11 @@ const struct raw_row raw_rows[] = {
     {"h2d_1kib_queue", h2d_1kib_queue, RAW_BURST, MANY},
     {"roundtrip_1kib", roundtrip_1kib, RAW_BURST, MANY},
     {"alloc_free_1mib", alloc_free_1mib, RAW_BURST, SOME},
+    {"alloc_free", alloc_free, RAW_BURST, SOME},
     {"stream_create_destroy", stream_create_destroy, RAW_BURST, SOME},
+    {"launch", launch, RAW_BURST, MANY},
+    {"launch_synchronize", launch_synchronize, RAW_BURST, MANY},
+    {"launch_16", launch_16, RAW_BURST, MANY},
     {"h2d_pinned", h2d_pinned, 1, FEW},
     {"d2h_pinned", d2h_pinned, 1, FEW},
     {"h2d_pageable", h2d_pageable, 1, FEW},
@@ -240,7 +296,7 @@ static int make(struct raw *r)
         code = check(raw_cu.alloc_host(&r->pinned, RAW_KIB, 1), "cuMemHostAlloc");
     if (!code)
         memset(r->pinned, 1, RAW_KIB);
-    return code;
+    return code ? code : load_kernels(r);
 }
 
 static int begin(struct raw *r, const char *library, int ordinal)

@@ -10,32 +10,37 @@
 #define RAW_MIB (1024u * RAW_KIB)
 
 /* SLOT(name, symbol, parameters): what is used of the driver. */
-#define RAW_DRIVER(SLOT)                                                        \
-    SLOT(init, "cuInit", (unsigned))                                            \
-    SLOT(version, "cuDriverGetVersion", (int *))                                \
-    SLOT(device_get, "cuDeviceGet", (int *, int))                               \
-    SLOT(device_name, "cuDeviceGetName", (char *, int, int))                    \
-    SLOT(retain, "cuDevicePrimaryCtxRetain", (void **, int))                    \
-    SLOT(release, "cuDevicePrimaryCtxRelease_v2", (int))                        \
-    SLOT(set_current, "cuCtxSetCurrent", (void *))                              \
-    SLOT(get_current, "cuCtxGetCurrent", (void **))                             \
-    SLOT(get_device, "cuCtxGetDevice", (int *))                                 \
-    SLOT(stream_create, "cuStreamCreateWithPriority", (void **, unsigned, int)) \
-    SLOT(stream_destroy, "cuStreamDestroy_v2", (void *))                        \
-    SLOT(stream_query, "cuStreamQuery", (void *))                               \
-    SLOT(stream_sync, "cuStreamSynchronize", (void *))                          \
-    SLOT(stream_wait, "cuStreamWaitEvent", (void *, void *, unsigned))          \
-    SLOT(event_create, "cuEventCreate", (void **, unsigned))                    \
-    SLOT(event_destroy, "cuEventDestroy_v2", (void *))                          \
-    SLOT(event_record, "cuEventRecord", (void *, void *))                       \
-    SLOT(event_query, "cuEventQuery", (void *))                                 \
-    SLOT(alloc, "cuMemAlloc_v2", (uint64_t *, size_t))                          \
-    SLOT(release_memory, "cuMemFree_v2", (uint64_t))                            \
-    SLOT(alloc_host, "cuMemHostAlloc", (void **, size_t, unsigned))             \
-    SLOT(release_host, "cuMemFreeHost", (void *))                               \
-    SLOT(h2d, "cuMemcpyHtoDAsync_v2", (uint64_t, const void *, size_t, void *)) \
-    SLOT(d2h, "cuMemcpyDtoHAsync_v2", (void *, uint64_t, size_t, void *))       \
-    SLOT(d2d, "cuMemcpyDtoDAsync_v2", (uint64_t, uint64_t, size_t, void *))
+#define RAW_DRIVER(SLOT)                                                                        \
+    SLOT(init, "cuInit", (unsigned))                                                            \
+    SLOT(version, "cuDriverGetVersion", (int *))                                                \
+    SLOT(device_get, "cuDeviceGet", (int *, int))                                               \
+    SLOT(device_name, "cuDeviceGetName", (char *, int, int))                                    \
+    SLOT(retain, "cuDevicePrimaryCtxRetain", (void **, int))                                    \
+    SLOT(release, "cuDevicePrimaryCtxRelease_v2", (int))                                        \
+    SLOT(set_current, "cuCtxSetCurrent", (void *))                                              \
+    SLOT(get_current, "cuCtxGetCurrent", (void **))                                             \
+    SLOT(get_device, "cuCtxGetDevice", (int *))                                                 \
+    SLOT(stream_create, "cuStreamCreateWithPriority", (void **, unsigned, int))                 \
+    SLOT(stream_destroy, "cuStreamDestroy_v2", (void *))                                        \
+    SLOT(stream_query, "cuStreamQuery", (void *))                                               \
+    SLOT(stream_sync, "cuStreamSynchronize", (void *))                                          \
+    SLOT(stream_wait, "cuStreamWaitEvent", (void *, void *, unsigned))                          \
+    SLOT(event_create, "cuEventCreate", (void **, unsigned))                                    \
+    SLOT(event_destroy, "cuEventDestroy_v2", (void *))                                          \
+    SLOT(event_record, "cuEventRecord", (void *, void *))                                       \
+    SLOT(event_query, "cuEventQuery", (void *))                                                 \
+    SLOT(alloc, "cuMemAlloc_v2", (uint64_t *, size_t))                                          \
+    SLOT(release_memory, "cuMemFree_v2", (uint64_t))                                            \
+    SLOT(alloc_host, "cuMemHostAlloc", (void **, size_t, unsigned))                             \
+    SLOT(release_host, "cuMemFreeHost", (void *))                                               \
+    SLOT(h2d, "cuMemcpyHtoDAsync_v2", (uint64_t, const void *, size_t, void *))                 \
+    SLOT(d2h, "cuMemcpyDtoHAsync_v2", (void *, uint64_t, size_t, void *))                       \
+    SLOT(d2d, "cuMemcpyDtoDAsync_v2", (uint64_t, uint64_t, size_t, void *))                     \
+    SLOT(module_load, "cuModuleLoadData", (void **, const void *))                              \
+    SLOT(function, "cuModuleGetFunction", (void **, void *, const char *))                      \
+    SLOT(launch, "cuLaunchKernel",                                                              \
+         (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, \
+          void **, void **))
 
 #define RAW_MEMBER(name, symbol, parameters) int(*name) parameters;
 struct raw_driver {
@@ -57,8 +62,10 @@ struct raw {
     void *context, *stream, *event, *spare;
     void *pinned; /* RAW_KIB, as all that is small */
     uint64_t memory;
+    size_t alloc_bytes; /* of the row alloc_free */
     char host[RAW_KIB];
     struct raw_bulk bulk;
+    void *nothing, *sixteen; /* kernels: without parameters, and with 8 pointers and 8 words */
 };
 
 /* One row: some calls, as many of them for each reading of the clock. */
@@ -80,6 +87,9 @@ void raw_close(struct raw *raw);
 
 /* The stream (a CUstream), and the memory of large copies, which may be NULL where none are run. */
 int raw_use(struct raw *raw, void *stream, const struct raw_bulk *bulk);
+
+/* How much the row alloc_free allocates from now on. */
+void raw_alloc_bytes(struct raw *raw, size_t nbytes);
 
 /* Make the context current in the calling thread and leave it so: C needs it for the legacy stream, so the
  * other side may have it too. */

@@ -52,6 +52,7 @@ static void measure(struct raw *r, const char *kind, void *stream, const struct 
 {
     check(raw_use(r, stream, bulk));
     fprintf(out, ",\n  \"%s\": {\n", kind);
+    raw_alloc_bytes(r, RAW_MIB);
     for (const struct raw_row *row = raw_rows; row->name; row++) {
         const double ns = median(r, row);
         const char *comma = row[1].name ? "," : "";

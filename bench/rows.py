@@ -34,16 +34,28 @@ SMALL = [
     Row("event record", "event.record(stream)", "event_record", plus=120),
     Row("wait for event", "stream.wait(event)", "wait_event", plus=120),
     Row("event create + close", "Event(device).close()", "event_create_destroy", limit=350),
+    Row("launch", "kernel(grid=1, block=32, stream=stream)", "launch", times=1.10),
+    Row("launch, bound", "bound(stream=stream)", "launch", times=1.03),
+    Row("launch + synchronise", "bound(stream=stream); stream.synchronize()", "launch_synchronize", times=1.05),
+    Row("launch, 16 arguments", "bound16(" + 8 * "array8, " + 8 * "7, " + "stream=stream)", "launch", plus=400, note="+"),
     Row("H2D, 8 bytes", "array8.set(host8, stream)", "h2d_8_queue", times=1.05),
     Row("D2H, 8 bytes", "array8.get(host8, stream)", "d2h_8", times=1.05),
     Row("1 KiB there and back", "array1k.set(host1k, stream); array1k.get(host1k, stream)", "roundtrip_1kib"),
     Row("to_gpu of 1 KiB", "to_gpu(host1k, device, stream)", "h2d_1kib_queue", bursts=SLOW_BURSTS, note="*"),
     Row("to_gpu + get of 1 KiB", "to_gpu(host1k, device, stream).get(stream=stream)", "roundtrip_1kib",
         bursts=SLOW_BURSTS, note="*"),
-    Row("alloc + close, 1 MiB", "alloc(MIB, device, stream).close()", "alloc_free_1mib", bursts=SLOW_BURSTS),
+    Row("alloc + close, 1 MiB", "alloc(MIB, device, stream).close()", "alloc_free_1mib", limit=300,
+        bursts=SLOW_BURSTS),
     Row("stream create + close", "Stream(device).close()", "stream_create_destroy", bursts=SLOW_BURSTS),
 ]
-NOTES = {"*": "the floor copies into memory that is there already, gpuglue allocates it; a pool is to come"}
+KERNELS = b""".version 6.4
+.target sm_50
+.address_size 64
+.visible .entry nothing() { ret; }
+.visible .entry sixteen(%s)
+{ ret; }
+""" % b", ".join([b".param .u64 p%d" % i for i in range(8)] + [b".param .u32 w%d" % i for i in range(8)])
+NOTES = {"+": "the floor has no arguments: each may cost 25 ns", "*": "the floor copies into memory that is there already, gpuglue takes it from its pool"}
 
 
 @dataclass
@@ -100,6 +112,19 @@ class Arrays:
         self.stream.synchronize()
 
 
+def takes_kernels(device):
+    """Whether the device takes the text of KERNELS."""
+    return device.arch.startswith("sm_")
+
+
+def kernels_for(device):
+    """The kernels of the rows of launches."""
+    module, shape = gg.Module(KERNELS, device), {"grid": 1, "block": 32}
+    kernel = module["nothing"]
+    return {"kernel": kernel, "bound": kernel.bind("", **shape),
+            "bound16": module["sixteen"].bind("P" * 8 + "I" * 8, **shape)}
+
+
 def names_for(device, stream):
     """What the statements refer to."""
     host8, host1k = np.ones(1), np.ones(KIB // 8)
@@ -107,6 +132,7 @@ def names_for(device, stream):
     event.record(stream)
     stream.synchronize()
     return {
+        **(kernels_for(device) if takes_kernels(device) else {}),
         "current_device": gg.current_device, "Event": gg.Event, "Stream": gg.Stream, "alloc": gg.alloc,
         "to_gpu": gg.to_gpu, "device": device, "stream": stream, "event": event, "MIB": MIB, "host8": host8,
         "host1k": host1k, "array8": gg.to_gpu(host8, device), "array1k": gg.to_gpu(host1k, device),
@@ -122,7 +148,7 @@ def measure_small(device, stream, floor, quick):
     """Nanoseconds of each small row on a stream, of both sides."""
     names, rounds, figures = names_for(device, stream), 2 if quick else ROUNDS, {}
     gg.synchronize(device)
-    for row in SMALL:
+    for row in (row for row in SMALL if takes_kernels(device) or not row.name.startswith("launch")):
         own = bursts_of(row.statement, names, stream.synchronize)
         times = in_turn(sides_of(floor, row.floor, own), rounds, SLOW_BURSTS if quick else row.bursts)
         figures[row.name] = {side: spread(found) for side, found in times.items()}

@@ -1,9 +1,10 @@
-/* between.c: copies between two devices, of one backend or of two, through the host: down through the
- * source's pinned ring, up through the destination's, a bounded part at a time.
+/* between.c: copies between two devices. Those of one backend that reach each other copy directly (peer.c);
+ * others, of one backend or of two, through the host: down through the source's pinned ring, up through the
+ * destination's, a bounded part at a time.
  *
  * Nobody who waits for a slot of one ring holds one of the other, nor a second of the same, so copies in
  * opposite directions cannot block each other: what came down lies in ordinary memory before it goes up. */
-#include "internal.h"
+#include "copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,15 +114,40 @@ static gg_status refuse(const struct ggi_crossing *crossing, const char *before,
 
 /* A given stream takes the place of the current one of its own device; the other end has no stream given,
  * so it is ordered behind the work that is known of it. */
-static gg_status choose_streams(struct ggi_crossing *crossing, gg_stream *stream, bool *wait_src,
-                                bool *wait_dst)
+static gg_status choose_streams(struct ggi_crossing *crossing, gg_stream *stream)
 {
-    bool complete, for_dst = stream && stream->device == crossing->dst->device;
+    bool out_complete = false, in_complete = false;
+    bool for_dst = stream && stream->device == crossing->dst->device;
     crossing->in = for_dst ? stream : NULL;
     crossing->out = for_dst ? NULL : stream;
-    gg_status status = ggi_choose_stream(crossing->src->device, &crossing->out, wait_src, &complete);
-    return status ? status
-                  : ggi_choose_stream(crossing->dst->device, &crossing->in, wait_dst, &complete);
+    gg_status status = ggi_choose_stream(crossing->src->device, &crossing->out, &crossing->wait_src,
+                                         &out_complete);
+    if (!status)
+        status = ggi_choose_stream(crossing->dst->device, &crossing->in, &crossing->wait_dst,
+                                   &in_complete);
+    crossing->complete = stream == NULL && (out_complete || in_complete);
+    return status;
+}
+
+gg_status ggi_crossing_order(const struct ggi_crossing *crossing, gg_stream *for_src,
+                             gg_stream *for_dst)
+{
+    gg_status status = crossing->wait_src ? ggi_memory_order(crossing->src, for_src)
+                                          : ggi_memory_enter(crossing->src, for_src);
+    if (status)
+        return status;
+    return crossing->wait_dst ? ggi_memory_order(crossing->dst, for_dst)
+                              : ggi_memory_enter(crossing->dst, for_dst);
+}
+
+static gg_status through_host(struct ggi_crossing *crossing, uint32_t flags, bool capturing)
+{
+    if (flags & GG_COPY_REQUIRE_ASYNC)
+        return refuse(crossing, "copy: ", ", and the call waits for both; leave require_async out");
+    if (capturing)
+        return refuse(crossing, "stream is capturing: ", " and cannot become part of a graph");
+    gg_status status = ggi_crossing_order(crossing, crossing->out, crossing->in);
+    return status ? status : carry(crossing);
 }
 
 /* After a failure part of the work may still be queued. */
@@ -139,20 +165,13 @@ static void keep_owner(gg_stream *stream, const struct gg_end *end)
 
 gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags)
 {
-    bool wait_src, wait_dst;
-    gg_status status = choose_streams(crossing, stream, &wait_src, &wait_dst);
+    gg_status status = choose_streams(crossing, stream);
     if (status || !crossing->nbytes)
         return status;
-    if (flags & GG_COPY_REQUIRE_ASYNC)
-        return refuse(crossing, "copy: ", ", and the call waits for both; leave require_async out");
-    if (captured(crossing->out) || captured(crossing->in))
-        return refuse(crossing, "stream is capturing: ", " and cannot become part of a graph");
-    if (wait_src)
-        status = ggi_memory_order(crossing->src, crossing->out);
-    if (!status && wait_dst)
-        status = ggi_memory_order(crossing->dst, crossing->in);
-    if (!status)
-        status = carry(crossing);
+    bool capturing = captured(crossing->out) || captured(crossing->in);
+    if (ggi_peer_is_direct(crossing->dst->device, crossing->src->device, !capturing))
+        return ggi_copy_direct(crossing, stream, flags);
+    status = through_host(crossing, flags, capturing);
     if (status) {
         keep_owner(crossing->out, crossing->src_end);
         keep_owner(crossing->in, crossing->dst_end);

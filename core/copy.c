@@ -1,46 +1,44 @@
-/* copy.c: one copy for every pair of ends: what is checked, what it waits for, which way it goes. */
-#include "internal.h"
+/* copy.c: one copy for every pair of ends and layouts: what is checked, what it waits for. Which way it
+ * then goes is copy_flat.c's and copy_nd.c's. */
+#include "copy.h"
 
 #include <string.h>
 
-/* An end, resolved. A host pointer into pinned memory of ours becomes that memory. */
-struct side {
-    const struct gg_end *end;
-    gg_memory *memory; /* NULL: ordinary host memory */
-    gg_memory *found;  /* the reference that ggi_pinned_find gave */
-    char *pointer;
-    bool device;      /* on a device */
-    bool page_locked; /* host memory that the copy's device reaches by itself */
-};
-
-struct job {
-    struct side dst, src;
-    size_t nbytes;
-    gg_device *device;
-    gg_stream *stream;
-    uint32_t flags;
-    bool implicit; /* no stream was given */
-    bool complete; /* must have finished on the device when the call returns */
-    bool kept;     /* the ends' owners wait for a ticket */
-};
-
 /* ---- the ends ---- */
 
-static gg_status resolve(struct side *side, const struct gg_end *end, size_t nbytes,
+gg_status ggi_check_inside(const gg_memory *memory, const char *what, size_t offset,
+                           const struct ggi_reach *reach)
+{
+    size_t below = (size_t)0 - (size_t)reach->low, above = (size_t)reach->high;
+    if (!reach->low)
+        return ggi_check_range(memory, what, offset, above);
+    if (offset <= memory->nbytes && below <= offset && above <= memory->nbytes - offset)
+        return GG_OK;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s: elements from %zu bytes before to %zu behind offset %zu do not fit into "
+                    "the memory's %zu bytes",
+                    what, below, above, offset, memory->nbytes);
+}
+
+static gg_status resolve(struct ggi_end *side, const struct gg_end *end, size_t nbytes,
                          const char *what)
 {
-    size_t offset = end->offset;
+    size_t offset = end->offset, low = (size_t)0 - (size_t)side->reach.low;
     gg_memory *memory = end->memory;
     side->end = end;
     if (!memory) {
         if (!end->host && nbytes)
             return ggi_fail(GG_ERR_INVALID_ARGUMENT, "copy: the %s is a NULL pointer", what);
         side->pointer = nbytes ? (char *)end->host + offset : NULL;
-        side->found = memory = nbytes ? ggi_pinned_find(side->pointer, nbytes, &offset) : NULL;
+        side->found = memory =
+            nbytes ? ggi_pinned_find(side->pointer - low, low + (size_t)side->reach.high, &offset)
+                   : NULL;
+        if (memory)
+            offset += low;
     }
     if (!memory)
         return GG_OK;
-    gg_status status = ggi_check_range(memory, what, offset, nbytes);
+    gg_status status = ggi_check_inside(memory, what, offset, &side->reach);
     if (status)
         return status;
     side->memory = memory;
@@ -50,13 +48,16 @@ static gg_status resolve(struct side *side, const struct gg_end *end, size_t nby
     return GG_OK;
 }
 
-static gg_status check_overlap(const struct job *job)
+static gg_status check_overlap(const struct ggi_job *job)
 {
-    uintptr_t dst = (uintptr_t)job->dst.pointer, src = (uintptr_t)job->src.pointer;
+    uintptr_t dst = (uintptr_t)job->dst.pointer + (uintptr_t)job->dst.reach.low;
+    uintptr_t src = (uintptr_t)job->src.pointer + (uintptr_t)job->src.reach.low;
+    uintptr_t dst_end = (uintptr_t)job->dst.pointer + (uintptr_t)job->dst.reach.high;
+    uintptr_t src_end = (uintptr_t)job->src.pointer + (uintptr_t)job->src.reach.high;
     if (job->dst.device != job->src.device ||
         (job->dst.device && job->dst.memory->device != job->src.memory->device))
         return GG_OK;
-    if (dst + job->nbytes <= src || src + job->nbytes <= dst)
+    if (dst_end <= src || src_end <= dst)
         return GG_OK;
     return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                     "copy: source and destination overlap (%zu bytes, %zu apart); copy through a "
@@ -65,7 +66,7 @@ static gg_status check_overlap(const struct job *job)
 }
 
 /* Where the copy runs: the source's device if it is on one. */
-static gg_status choose_device(struct job *job)
+static gg_status choose_device(struct ggi_job *job)
 {
     gg_memory *dst = job->dst.memory, *src = job->src.memory;
     gg_memory *at = job->src.device ? src : job->dst.device ? dst : src ? src : dst;
@@ -80,19 +81,23 @@ static gg_status choose_device(struct job *job)
     return GG_OK;
 }
 
-static gg_status order(struct job *job)
+static gg_status order(struct ggi_job *job)
 {
     gg_status status = GG_OK;
     if (job->implicit && job->src.memory)
         status = ggi_memory_order(job->src.memory, job->stream);
+    else if (job->src.memory)
+        status = ggi_memory_enter(job->src.memory, job->stream);
     if (!status && job->implicit && job->dst.memory)
         status = ggi_memory_order(job->dst.memory, job->stream);
+    else if (!status && job->dst.memory)
+        status = ggi_memory_enter(job->dst.memory, job->stream);
     return status;
 }
 
-/* ---- one way or the other ---- */
+/* ---- queueing ---- */
 
-static void mark_captured(struct job *job)
+static void mark_captured(struct ggi_job *job)
 {
     if (job->src.memory)
         atomic_store(&job->src.memory->captured, 1);
@@ -100,119 +105,105 @@ static void mark_captured(struct job *job)
         atomic_store(&job->dst.memory->captured, 1);
 }
 
-static void count(struct job *job, uint64_t *ticket)
+void ggi_count(struct ggi_job *job, uint64_t *ticket)
 {
+    *ticket = 0;
+    if (job->capturing) {
+        mark_captured(job);
+        return;
+    }
     *ticket = ggi_stream_submitted(job->stream);
     if (job->src.memory)
         ggi_memory_used(job->src.memory, job->stream, *ticket);
     if (job->dst.memory)
         ggi_memory_used(job->dst.memory, job->stream, *ticket);
+    if (job->src.device && !job->dst.device)
+        atomic_store_explicit(&job->stream->to_host, *ticket, memory_order_relaxed);
 }
 
-/* Queue it and count it. On a capturing stream nothing runs, so there is nothing to count. */
-static gg_status submit(struct job *job, void *dst, const void *src, enum gg_copy_kind kind,
-                        bool pageable, bool capturing, uint64_t *ticket)
+/* The two axes that one call takes, as the contract has them. */
+static struct gg_region region_of(const struct ggi_box *box, const struct ggi_tiling *tiling)
 {
-    gg_stream *stream = job->stream;
-    ggi_begin(job->device, GG_OP_copy, stream, job->nbytes);
-    gg_status status = job->device->ops->copy(stream->impl, dst, src, job->nbytes, kind, pageable);
-    status = ggi_end(job->device, GG_OP_copy, stream, job->nbytes, status);
-    *ticket = 0;
-    if (capturing) {
-        mark_captured(job);
-        return status;
+    const struct ggi_axis *row = &box->axis[tiling->row];
+    struct gg_region region = {.struct_size = sizeof region,
+                               .width = box->run,
+                               .height = row->count,
+                               .depth = 1,
+                               .dst_pitch = (size_t)row->dst,
+                               .src_pitch = (size_t)row->src};
+    if (tiling->slice >= 0) {
+        const struct ggi_axis *slice = &box->axis[tiling->slice];
+        region.depth = slice->count;
+        region.dst_slice = (size_t)slice->dst;
+        region.src_slice = (size_t)slice->src;
     }
-    count(job, ticket);
-    if (kind == GG_COPY_D2H)
-        atomic_store_explicit(&stream->to_host, *ticket, memory_order_relaxed);
-    return status;
+    return region;
 }
 
-/* One aligned word needs no slot: drivers take its value with the command. */
-static bool is_word(const struct job *job)
+static gg_status call(struct ggi_job *job, char *dst, const char *src, const struct ggi_box *box,
+                      const struct ggi_tiling *tiling, enum gg_copy_kind kind)
 {
-    size_t size = job->nbytes;
-    bool fits = size == 1 || size == 2 || size == 4 || (size == 8 && job->device->writes_words);
-    return fits && (uintptr_t)job->dst.pointer % size == 0;
-}
-
-static gg_status word_to_device(struct job *job)
-{
-    struct gg_stream_impl *stream = job->stream->impl;
     const struct gg_backend_ops *ops = job->device->ops;
-    gg_op op = job->nbytes == 8 ? GG_OP_write_word : GG_OP_fill;
-    uint64_t word = 0, ticket;
-    uint32_t half;
-    memcpy(&word, job->src.pointer, job->nbytes);
-    memcpy(&half, &word, sizeof half); /* fill writes the low bytes first */
-    ggi_begin(job->device, op, job->stream, job->nbytes);
-    gg_status status = op == GG_OP_write_word
-                           ? ops->write_word(stream, job->dst.pointer, word)
-                           : ops->fill(stream, job->dst.pointer, half, (uint32_t)job->nbytes, 1);
-    status = ggi_end(job->device, op, job->stream, job->nbytes, status);
-    count(job, &ticket);
-    return status;
-}
-
-/* Up to a slot: the source is free again after one memcpy. */
-static gg_status through_ring_to_device(struct job *job)
-{
-    struct ggi_slot *slot;
-    uint64_t ticket;
-    gg_status status = ggi_ring_take(job->device, &slot);
-    if (status)
-        return status;
-    memcpy(slot->data, job->src.pointer, job->nbytes);
-    status = submit(job, job->dst.pointer, slot->data, GG_COPY_H2D, false, false, &ticket);
-    ggi_ring_give(job->device, slot, job->stream, ticket);
-    return status;
-}
-
-static gg_status through_ring_to_host(struct job *job)
-{
-    struct ggi_slot *slot;
-    uint64_t ticket;
-    gg_status status = ggi_ring_take(job->device, &slot);
-    if (status)
-        return status;
-    status = submit(job, slot->data, job->src.pointer, GG_COPY_D2H, false, false, &ticket);
-    if (!status) {
-        status = ggi_ring_watch(job->device, slot, job->stream);
-        if (status == GG_NOT_READY)
-            status = ggi_stream_finish(job->stream, true);
+    gg_stream *stream = job->stream;
+    gg_status status;
+    if (tiling->row < 0) {
+        ggi_begin(job->device, GG_OP_copy, stream, box->run);
+        status = ops->copy(stream->impl, dst, src, box->run, kind, false);
+        return ggi_end(job->device, GG_OP_copy, stream, box->run, status);
     }
-    if (!status)
-        memcpy(job->dst.pointer, slot->data, job->nbytes);
-    ggi_ring_give(job->device, slot, job->stream, status ? ticket : 0);
+    struct gg_region region = region_of(box, tiling);
+    size_t nbytes = region.width * region.height * region.depth;
+    ggi_begin(job->device, GG_OP_copy_region, stream, nbytes);
+    status = ops->copy_region(stream->impl, dst, src, &region, kind);
+    return ggi_end(job->device, GG_OP_copy_region, stream, nbytes, status);
+}
+
+/* Steps to the next place of the axes that no call takes; false after the last. */
+static bool step(const struct ggi_box *box, const struct ggi_tiling *tiling, size_t *index,
+                 char **dst, const char **src)
+{
+    for (int i = box->axes; i-- > 0;) {
+        const struct ggi_axis *axis = &box->axis[i];
+        if (i == tiling->row || i == tiling->slice)
+            continue;
+        *dst += axis->dst;
+        *src += axis->src;
+        if (++index[i] < axis->count)
+            return true;
+        index[i] = 0;
+        *dst -= (ptrdiff_t)axis->count * axis->dst;
+        *src -= (ptrdiff_t)axis->count * axis->src;
+    }
+    return false;
+}
+
+gg_status ggi_submit(struct ggi_job *job, void *dst, const void *src, const struct ggi_box *box,
+                     enum gg_copy_kind kind, uint64_t *ticket)
+{
+    size_t index[GG_COPY_MAX_DIMS] = {0};
+    struct ggi_tiling tiling;
+    char *to = dst;
+    const char *from = src;
+    ggi_box_tile(box, box->axes && gg_device_supports(job->device, GG_OP_copy_region), &tiling);
+    gg_status status = call(job, to, from, box, &tiling, kind);
+    while (!status && step(box, &tiling, index, &to, &from))
+        status = call(job, to, from, box, &tiling, kind);
+    ggi_count(job, ticket);
     return status;
 }
 
-/* The vendor copies pageable memory when it likes, so the stream is waited for: first so that an
- * interrupt can still come, then, once the transfer has begun, to its end. */
-static gg_status pageable_copy(struct job *job, enum gg_copy_kind kind)
-{
-    uint64_t ticket;
-    gg_status status = ggi_stream_finish(job->stream, true);
-    if (status)
-        return status;
-    status = submit(job, job->dst.pointer, job->src.pointer, kind, true, false, &ticket);
-    gg_status finished = ggi_stream_settle(job->stream);
-    return status ? status : finished;
-}
-
-/* The owners of the ends are needed until the ticket has passed; in a graph, which may run again, always. */
-static void keep_owners(struct job *job, bool capturing, uint64_t ticket)
+void ggi_keep_owners(struct ggi_job *job, uint64_t ticket)
 {
     const struct gg_end *ends[2] = {job->dst.end, job->src.end};
     gg_status status = GG_OK;
     for (int i = 0; i < 2; i++) {
         if (!ends[i]->release)
             continue;
-        if (!status && capturing)
+        if (!status && job->capturing)
             status = ggi_device_keep(job->device, ends[i]->release, ends[i]->owner);
         else if (!status)
             status = ggi_stream_keep(job->stream, ticket, ends[i]->release, ends[i]->owner);
-        if (status && !capturing) { /* no memory for the note: wait here instead */
+        if (status && !job->capturing) { /* no memory for the note: wait here instead */
             ggi_stream_finish(job->stream, false);
             ends[i]->release(ends[i]->owner);
         }
@@ -220,33 +211,7 @@ static void keep_owners(struct job *job, bool capturing, uint64_t ticket)
     job->kept = true;
 }
 
-static gg_status direct_copy(struct job *job, enum gg_copy_kind kind, bool capturing)
-{
-    uint64_t ticket;
-    gg_status status =
-        submit(job, job->dst.pointer, job->src.pointer, kind, false, capturing, &ticket);
-    bool early = job->flags & GG_COPY_ASYNC || kind == GG_COPY_D2D || capturing;
-    if (!status && !early)
-        status = ggi_stream_finish(job->stream, true);
-    if (early || status) /* after a failed wait it may run yet */
-        keep_owners(job, capturing, ticket);
-    return status;
-}
-
-/* Neither end is on a device: wait for what still uses them, then it is a memcpy. */
-static gg_status host_copy(struct job *job)
-{
-    if (job->flags & GG_COPY_REQUIRE_ASYNC)
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "copy: the host itself copies between two host blocks, and waits for the "
-                        "stream first; leave require_async out");
-    gg_status status = ggi_stream_finish(job->stream, true);
-    if (!status)
-        memcpy(job->dst.pointer, job->src.pointer, job->nbytes);
-    return status;
-}
-
-static bool driver_knows(struct job *job, const void *pointer)
+bool ggi_driver_knows(const struct ggi_job *job, const void *pointer)
 {
     struct gg_pointer_info info = {.struct_size = sizeof info};
     struct ggi_own own;
@@ -259,7 +224,7 @@ static bool driver_knows(struct job *job, const void *pointer)
     return !status && info.kind != GG_MEMORY_HOST;
 }
 
-static gg_status refuse_waiting(const struct job *job, bool page_locked)
+gg_status ggi_refuse_waiting(const struct ggi_job *job, bool page_locked)
 {
     const char *why = job->complete
                           ? "work without a stream is finished on this device when a call "
@@ -272,61 +237,32 @@ static gg_status refuse_waiting(const struct job *job, bool page_locked)
                     job->nbytes, why);
 }
 
-static gg_status refuse_capture(void)
+gg_status ggi_refuse_capture(void)
 {
     return ggi_fail(GG_ERR_UNSUPPORTED,
                     "stream is capturing: only copies with page-locked memory can become part of a "
                     "graph; use pinned memory");
 }
 
-static gg_status host_and_device(struct job *job, enum gg_copy_kind kind, bool capturing)
-{
-    struct side *host = kind == GG_COPY_H2D ? &job->src : &job->dst;
-    bool small = job->nbytes <= GGI_SLOT_SIZE;
-    if (!host->page_locked && (capturing || job->flags & GG_COPY_ASYNC) &&
-        !(small && kind == GG_COPY_H2D && !capturing))
-        host->page_locked = driver_knows(job, host->pointer);
-    if (capturing && !host->page_locked)
-        return refuse_capture();
-    bool queued = (kind == GG_COPY_H2D && small && !capturing) ||
-                  (host->page_locked && job->flags & GG_COPY_ASYNC);
-    if (job->flags & GG_COPY_REQUIRE_ASYNC && (!queued || job->complete))
-        return refuse_waiting(job, host->page_locked);
-    if (host->page_locked && (capturing || !small || host->memory || job->flags & GG_COPY_ASYNC))
-        return direct_copy(job, kind, capturing);
-    if (!small)
-        return pageable_copy(job, kind);
-    if (kind == GG_COPY_D2H)
-        return through_ring_to_host(job);
-    return is_word(job) ? word_to_device(job) : through_ring_to_device(job);
-}
+/* ---- the call ---- */
 
-static gg_status run(struct job *job)
+static gg_status run(struct ggi_job *job)
 {
-    bool capturing = !job->stream->is_default && ggi_stream_capturing(job->stream);
-    gg_status status;
-    bool on_device = job->src.device && job->dst.device;
-    if (on_device && job->complete && job->flags & GG_COPY_REQUIRE_ASYNC)
-        return refuse_waiting(job, true);
-    if (on_device)
-        status = direct_copy(job, GG_COPY_D2D, capturing);
-    else if (job->dst.device)
-        status = host_and_device(job, GG_COPY_H2D, capturing);
-    else if (job->src.device)
-        status = host_and_device(job, GG_COPY_D2H, capturing);
-    else
-        status = capturing ? refuse_capture() : host_copy(job);
+    job->capturing = !job->stream->is_default && ggi_stream_capturing(job->stream);
+    if (job->src.device && job->dst.device && job->complete && job->flags & GG_COPY_REQUIRE_ASYNC)
+        return ggi_refuse_waiting(job, true);
+    gg_status status = job->box ? ggi_copy_box(job) : ggi_copy_flat(job);
     if (!status && job->complete)
         status = ggi_stream_finish(job->stream, true);
     return status;
 }
 
-static bool between_devices(const struct job *job)
+static bool between_devices(const struct ggi_job *job)
 {
     return job->src.device && job->dst.device && job->src.memory->device != job->dst.memory->device;
 }
 
-static gg_status copy_between(struct job *job)
+static gg_status copy_between(struct ggi_job *job)
 {
     struct ggi_crossing crossing = {.dst_end = job->dst.end,
                                     .src_end = job->src.end,
@@ -335,12 +271,14 @@ static gg_status copy_between(struct job *job)
                                     .to = job->dst.pointer,
                                     .from = job->src.pointer,
                                     .nbytes = job->nbytes};
+    if (job->box && job->nbytes && !ggi_box_is_line(job))
+        return ggi_copy_box_between(job);
     gg_status status = ggi_copy_between(&crossing, job->stream, job->flags);
     job->kept = crossing.kept;
     return status;
 }
 
-static gg_status prepare(struct job *job, const struct gg_end *dst, const struct gg_end *src)
+static gg_status prepare(struct ggi_job *job, const struct gg_end *dst, const struct gg_end *src)
 {
     gg_status status = resolve(&job->dst, dst, job->nbytes, "destination");
     if (!status)
@@ -354,33 +292,57 @@ static gg_status prepare(struct job *job, const struct gg_end *dst, const struct
 
 static gg_status check_flags(uint32_t flags)
 {
-    if (flags & ~(uint32_t)(GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC))
+    if (flags & ~(uint32_t)(GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC | GG_COPY_FRESH))
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "copy flags 0x%x hold an unknown bit",
                         (unsigned)flags);
     return GG_OK;
 }
 
+/* With @p status so far; whatever happens, the owners are let go and the references given back. */
+static gg_status copy(struct ggi_job *job, gg_status status, const struct gg_end *dst,
+                      const struct gg_end *src)
+{
+    if (!status)
+        status = check_flags(job->flags);
+    if (!status)
+        status = prepare(job, dst, src);
+    if (!status && between_devices(job)) {
+        status = copy_between(job);
+    } else if (!status && job->nbytes) {
+        status = check_overlap(job);
+        if (!status)
+            status = order(job);
+        if (!status)
+            status = run(job);
+    }
+    if (!job->kept && dst->release)
+        dst->release(dst->owner);
+    if (!job->kept && src->release)
+        src->release(src->owner);
+    gg_memory_release(job->dst.found);
+    gg_memory_release(job->src.found);
+    return status;
+}
+
 gg_status gg_copy(const struct gg_end *dst, const struct gg_end *src, size_t nbytes,
                   gg_stream *stream, uint32_t flags)
 {
-    struct job job = {.nbytes = nbytes, .stream = stream, .flags = flags};
-    gg_status status = check_flags(flags);
-    if (!status)
-        status = prepare(&job, dst, src);
-    if (!status && between_devices(&job)) {
-        status = copy_between(&job);
-    } else if (!status && nbytes) {
-        status = check_overlap(&job);
-        if (!status)
-            status = order(&job);
-        if (!status)
-            status = run(&job);
+    struct ggi_job job = {.nbytes = nbytes, .stream = stream, .flags = flags};
+    job.dst.reach.high = job.src.reach.high = (ptrdiff_t)nbytes; /* read as a size_t again */
+    return copy(&job, GG_OK, dst, src);
+}
+
+gg_status gg_copy_nd(const struct gg_end *dst, const ptrdiff_t *dst_strides,
+                     const struct gg_end *src, const ptrdiff_t *src_strides, int32_t ndim,
+                     const size_t *shape, size_t itemsize, gg_stream *stream, uint32_t flags)
+{
+    struct ggi_box box;
+    struct ggi_job job = {.box = &box, .stream = stream, .flags = flags};
+    gg_status status =
+        ggi_box_make(&box, ndim, shape, dst_strides, src_strides, itemsize, &job.nbytes);
+    if (!status && job.nbytes) {
+        ggi_box_reach(&box, GGI_DST, &job.dst.reach);
+        ggi_box_reach(&box, GGI_SRC, &job.src.reach);
     }
-    if (!job.kept && dst->release)
-        dst->release(dst->owner);
-    if (!job.kept && src->release)
-        src->release(src->owner);
-    gg_memory_release(job.dst.found);
-    gg_memory_release(job.src.found);
-    return status;
+    return copy(&job, status, dst, src);
 }

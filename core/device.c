@@ -1,6 +1,7 @@
 /* device.c: devices: opening them on first need, what they are, waiting for all their work. */
-#include "internal.h"
+#include "pool.h"
 #include "sized.h"
+#include "staging.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -33,6 +34,16 @@ gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend,
     return GG_OK;
 }
 
+static gg_status make_pools(struct gg_device *device)
+{
+    static const enum gg_memory_kind kinds[GGI_POOLS] = {GG_MEMORY_DEVICE, GG_MEMORY_PINNED,
+                                                         GG_MEMORY_MANAGED};
+    for (int i = 0; i < GGI_POOLS; i++)
+        if (!device->pools[i] && !(device->pools[i] = ggi_pool_new(device, kinds[i])))
+            return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a device");
+    return GG_OK;
+}
+
 /* With device->lock held. */
 static gg_status open_device(struct gg_device *device)
 {
@@ -46,8 +57,14 @@ static gg_status open_device(struct gg_device *device)
     ggi_begin(device, GG_OP_stream_default, NULL, 0);
     status = device->ops->stream_default(impl, &stream);
     status = ggi_end(device, GG_OP_stream_default, NULL, 0, status);
-    if (!status && !device->ring && !(device->ring = ggi_ring_new()))
+    if (!status && !device->ring)
+        device->ring = ggi_ring_new();
+    if (!status && !device->staging)
+        device->staging = ggi_staging_new(device);
+    if (!status && (!device->ring || !device->staging))
         status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a device");
+    if (!status)
+        status = make_pools(device);
     if (!status)
         status = ggi_stream_new(device, stream, 0, &device->default_stream);
     if (status) {
@@ -300,6 +317,7 @@ gg_status gg_device_synchronize(gg_device *device)
     gg_status status = ggi_device_ready(device);
     if (status)
         return status;
+    uint64_t round = ggi_quarantine_begin(device);
     size_t count = hold_streams(device, &uses);
     status = gg_device_supports(device, GG_OP_device_record) ? wait_by_event(device)
                                                              : wait_by_streams(device, uses, count);
@@ -309,6 +327,8 @@ gg_status gg_device_synchronize(gg_device *device)
         gg_stream_release(uses[i].stream);
     }
     free(uses);
+    if (!status)
+        ggi_quarantine_end(device, round);
     if (!status)
         ggi_drain(device);
     return status;

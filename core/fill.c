@@ -1,6 +1,7 @@
 /* fill.c: a pattern of any size, written by the device: by the driver's own fill where it has one for
- * that size, else by one small copy that then doubles itself. */
-#include "internal.h"
+ * that size, else by one small copy that then doubles itself. Elements that lie apart follow by copies of
+ * boxes, of which each doubles what is there along one axis. */
+#include "copy.h"
 
 #include <string.h>
 
@@ -118,23 +119,136 @@ static gg_status check(const gg_memory *memory, size_t offset, const void *patte
     return ggi_check_range(memory, "fill", offset, size * count);
 }
 
+/* ---- elements that lie apart ---- */
+
+/* The first elements along the outermost axis of @p piece once more, behind themselves. */
+static gg_status repeat(struct ggi_job *job, struct fill *fill, const struct ggi_box *piece,
+                        size_t done)
+{
+    char *to = fill->dst + (ptrdiff_t)done * piece->axis[0].dst;
+    uint64_t ticket;
+    if (fill->memory->kind != GG_MEMORY_PINNED)
+        return ggi_submit(job, to, fill->dst, piece, GG_COPY_D2D, &ticket);
+    ggi_box_copy(to, fill->dst, piece);
+    return GG_OK;
+}
+
+#define MOST_CALLS 4096u /* of the device's; where it would be more, the host writes the elements */
+
+static void piece_of(const struct ggi_box *box, int axis, size_t count, struct ggi_box *piece)
+{
+    piece->run = box->run;
+    piece->axes = box->axes - axis;
+    memcpy(piece->axis, box->axis + axis, (size_t)piece->axes * sizeof piece->axis[0]);
+    piece->axis[0].count = count;
+}
+
+static bool too_many(struct gg_device *device, const struct ggi_box *box)
+{
+    const bool regions = gg_device_supports(device, GG_OP_copy_region);
+    struct ggi_tiling tiling;
+    struct ggi_box piece;
+    size_t calls = 0;
+    for (int axis = 0; axis < box->axes && calls <= MOST_CALLS; axis++)
+        for (size_t done = 1; done < box->axis[axis].count; done += piece.axis[0].count) {
+            size_t left = box->axis[axis].count - done;
+            piece_of(box, axis, done < left ? done : left, &piece);
+            ggi_box_tile(&piece, regions, &tiling);
+            calls += tiling.calls;
+        }
+    return calls > MOST_CALLS;
+}
+
+/* From the first run on, along one axis after the other, the innermost first. */
+static gg_status spread(struct fill *fill, const struct ggi_box *box)
+{
+    const struct ggi_end end = {.memory = fill->memory, .device = true};
+    struct ggi_job job = {.dst = end,
+                          .src = end,
+                          .device = fill->memory->device,
+                          .stream = fill->stream,
+                          .capturing = fill->capturing};
+    gg_status status = GG_OK;
+    for (int axis = box->axes; !status && axis-- > 0;) {
+        struct ggi_box piece;
+        for (size_t done = 1; !status && done < box->axis[axis].count; done += piece.axis[0].count) {
+            size_t left = box->axis[axis].count - done;
+            piece_of(box, axis, done < left ? done : left, &piece);
+            status = repeat(&job, fill, &piece, done);
+        }
+    }
+    return status;
+}
+
+/* One element of the host's for all. */
+static gg_status by_copy(const struct fill *fill, size_t offset, const ptrdiff_t *strides,
+                         int32_t ndim, const size_t *shape)
+{
+    static const ptrdiff_t same[GG_COPY_MAX_DIMS];
+    const struct gg_end dst = {.memory = fill->memory, .offset = offset};
+    const struct gg_end src = {.host = (void *)(uintptr_t)fill->pattern};
+    return gg_copy_nd(&dst, strides, &src, same, ndim, shape, fill->size, fill->stream, 0);
+}
+
+/* ---- the calls ---- */
+
+/* @p box: the elements, or NULL where they are one line. */
+static gg_status order_and_run(struct fill *fill, const struct ggi_box *box)
+{
+    gg_memory *memory = fill->memory;
+    bool implicit, complete;
+    gg_status status = ggi_choose_stream(memory->device, &fill->stream, &implicit, &complete);
+    if (status || !fill->count)
+        return status;
+    if (implicit)
+        status = ggi_memory_order(memory, fill->stream);
+    else
+        status = ggi_memory_enter(memory, fill->stream);
+    if (!status)
+        status = run(fill);
+    if (!status && box)
+        status = spread(fill, box);
+    if (!status && complete)
+        status = ggi_stream_finish(fill->stream, true);
+    return status;
+}
+
 gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t pattern_size,
                   size_t count, gg_stream *stream)
 {
     struct fill fill = {
         .memory = memory, .pattern = pattern, .size = pattern_size, .count = count, .stream = stream};
-    bool implicit, complete;
     gg_status status = check(memory, offset, pattern, pattern_size, count);
-    if (!status)
-        status = ggi_choose_stream(memory->device, &fill.stream, &implicit, &complete);
-    if (status || !count)
+    if (status)
         return status;
     fill.dst = (char *)memory->pointer + offset;
-    if (implicit)
-        status = ggi_memory_order(memory, fill.stream);
+    return order_and_run(&fill, NULL);
+}
+
+gg_status gg_fill_nd(gg_memory *memory, size_t offset, const ptrdiff_t *strides, int32_t ndim,
+                     const size_t *shape, const void *pattern, size_t pattern_size,
+                     gg_stream *stream)
+{
+    struct fill fill = {.memory = memory, .pattern = pattern, .size = pattern_size, .stream = stream};
+    struct ggi_reach reach = {0, 0};
+    struct ggi_box box;
+    ptrdiff_t shift = 0, same_shift = 0;
+    size_t nbytes = 0;
+    gg_status status = check(memory, offset, pattern, pattern_size, 0);
     if (!status)
-        status = run(&fill);
-    if (!status && complete)
-        status = ggi_stream_finish(fill.stream, true);
-    return status;
+        status = ggi_box_make(&box, ndim, shape, strides, strides, pattern_size, &nbytes);
+    if (!status && nbytes) {
+        ggi_box_reach(&box, GGI_DST, &reach);
+        status = ggi_check_inside(memory, "fill", offset, &reach);
+    }
+    if (status)
+        return status;
+    if (nbytes && memory->kind != GG_MEMORY_PINNED && too_many(memory->device, &box))
+        return by_copy(&fill, offset, strides, ndim, shape);
+    if (nbytes) {
+        ggi_box_order(&box, GGI_DST, &shift, &same_shift);
+        fill.count = box.run / pattern_size;
+        fill.dst = (char *)memory->pointer + offset + shift;
+    }
+    return order_and_run(&fill, nbytes ? &box : NULL);
 }

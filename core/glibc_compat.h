@@ -28,6 +28,7 @@ OLD(dlinfo, "2.3.3")
 OLD(dlopen, "2.2.5")
 OLD(dlsym, "2.2.5")
 
+OLD(pthread_attr_setaffinity_np, "2.3.4")
 OLD(pthread_attr_setstacksize, "2.2.5")
 OLD(pthread_condattr_setclock, "2.3.3")
 OLD(pthread_create, "2.2.5")

@@ -13,6 +13,7 @@
 #define GGI_SLOT_SIZE 65536u     /* of the pinned ring */
 #define GGI_PINNED_BACKLOG \
     (64u << 20)       /* bytes of idle pinned memory that may wait for a quiet moment */
+#define GGI_POOLS 3   /* of device, pinned and managed memory */
 #define GGI_SPARES 16 /* idle native events kept per device and kind */
 
 /* ---- backends: registry.c (plugins), probe.c (reports), select.c (the default) --------------------- */
@@ -106,6 +107,15 @@ bool ggi_backend_adopt(struct gg_backend *backend);
 
 /* ---- device -------------------------------------------------------------------------------------- */
 
+/* Released blocks that streams use which are not known: they wait until all that the device had when they
+ * were released is done. Their round says when that was; quarantine.c. */
+struct ggi_quarantine {
+    _Atomic(uint64_t) round, done; /* the present one, and the last that is over */
+    _Atomic(uint64_t) waiting;     /* blocks */
+    uint64_t recorded; /* the round that the event stands behind, or 0; under drain_lock */
+    struct gg_event_impl *event; /* under drain_lock */
+};
+
 struct gg_device {
     struct gg_backend *backend;
     struct gg_backend_ops *ops;
@@ -127,13 +137,17 @@ struct gg_device {
     pthread_mutex_t drain_lock;
     pthread_t opener;     /* the thread that opened it */
     _Atomic(bool) shared; /* others have used it too: at the end one of them may be inside a call */
-    _Atomic(uint64_t) retired_pinned; /* bytes */
-    _Atomic(int64_t) keeps;           /* owners that streams of this device still keep */
+    struct ggi_pool *pools[GGI_POOLS]; /* of device, pinned, managed memory; set before impl */
+    _Atomic(int) over;                 /* a pool keeps more than it should */
+    struct ggi_quarantine quarantine;
+    _Atomic(int64_t) keeps;              /* owners that streams of this device still keep */
     _Atomic(struct ggi_keep *) captured; /* owners of memory in graphs, which may run again at any time */
-    _Atomic(uint64_t) blocks, bytes, retired_blocks, retired_bytes;
-    struct ggi_ring *ring; /* pinned slots for small copies; made on first need */
-    struct gg_error lost;  /* where a sticky error was first seen; under spare_lock */
-    atomic_bool gone;      /* it was: nothing runs any more, and events may never say so */
+    _Atomic(gg_stream *) meeting;        /* waits for several others as one; export.c */
+    struct ggi_ring *ring;               /* pinned slots for small copies; made on first need */
+    struct ggi_staging *staging;         /* lanes for large ones; staging.h */
+    _Atomic(uint64_t) peers_direct, peers_apart; /* by ordinal, where copies go from here; peer.c */
+    struct gg_error lost; /* where a sticky error was first seen; under spare_lock */
+    atomic_bool gone;     /* it was: nothing runs any more, and events may never say so */
 };
 
 /* Fork and shutdown test, the first thing every public call does: no lock, no call. */
@@ -181,6 +195,11 @@ void ggi_retire(struct gg_device *device, struct ggi_retired *item);
 void ggi_drain(struct gg_device *device);
 /* The same with drain_lock held; @p force: wherever that may wait. For the shutdown. */
 void ggi_drain_locked(struct gg_device *device, bool force);
+bool ggi_drain_waiting(const struct gg_device *device); /* a drain would find something */
+/* With drain_lock held: the first retired object that @p want takes, off the list; or NULL. */
+struct ggi_retired *ggi_retire_pick(struct gg_device *device,
+                                    bool (*want)(const struct ggi_retired *item, const void *what),
+                                    const void *what);
 
 /* ---- stream ---------------------------------------------------------------------------------------- */
 
@@ -188,20 +207,25 @@ void ggi_drain_locked(struct gg_device *device, bool force);
  * work's ticket. All tickets up to `completed` are known to be done. */
 struct gg_stream {
     struct ggi_retired retired;
+    /* References; in the high half how many of them uses of memory hold. One word, so that nobody sees
+     * the two change one after the other and takes a stream for closed. */
     _Atomic(int64_t) refs;
     struct gg_device *device;
     struct gg_stream_impl *impl;
     uint64_t serial; /* never reused, unlike native handles */
     uint32_t flags;
-    _Atomic(int64_t) use_refs; /* of refs, those that uses of memory hold */
     bool is_default, borrowed;
-    bool gone; /* closed and idle: the native side is destroyed, the counts are still asked for */
-    bool of_thread;       /* the handle means this stream in `thread` only */
-    atomic_bool unmarked; /* work of a stream without an owner that no event stands behind */
+    bool gone;   /* closed and idle: the native side is destroyed, the counts are still asked for */
+    bool sealed; /* closed, and a ticket behind all that anybody can have queued was taken */
+    bool parted; /* its free blocks are anybody's; under the pool's lock */
+    struct ggi_bins *bins; /* free blocks that only this stream may take at once; under that lock */
+    bool of_thread;        /* the handle means this stream in `thread` only */
+    atomic_bool unmarked;  /* work of a stream without an owner that no event stands behind */
     pthread_t thread;
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
     _Atomic(uint64_t) submitted, completed;
+    _Atomic(struct gg_device *) behind; /* another device whose work it was made to wait for, or NULL */
     _Atomic(uint64_t) to_host;    /* ticket of the last copy to the host: what shutdown waits for */
     pthread_mutex_t lock;         /* marker, fence */
     struct gg_event_impl *marker; /* polled to raise completed */
@@ -231,6 +255,7 @@ static inline gg_status ggi_stream_check(gg_stream *stream)
 
 gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
                          gg_stream **out);
+void ggi_stream_endable(gg_stream *stream); /* set how it ends; stream_end.c */
 /* A reference, unless the last one is gone already. */
 bool ggi_stream_try_retain(gg_stream *stream);
 /* The references of uses: a stream that has no other is closed, and lives on for its counts only. */
@@ -266,6 +291,13 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket);
 /* Wait for all work. With @p hook the wait can end in GG_ERR_INTERRUPTED. */
 gg_status ggi_stream_finish(gg_stream *stream, bool hook);
 bool ggi_stream_capturing(gg_stream *stream);
+/* The vendor's default stream and blocking streams wait for each other by themselves. */
+bool ggi_stream_ordered_anyway(const gg_stream *stream, const gg_stream *other);
+/* Whose native handle means nothing by itself later, or elsewhere: only its marker is asked. */
+static inline bool ggi_stream_ownerless(const gg_stream *stream)
+{
+    return (stream->borrowed && !stream->release) || stream->of_thread;
+}
 /* Destroy the events that belong to it, not the stream. */
 void ggi_stream_strip(gg_stream *stream);
 gg_status ggi_stream_keep(gg_stream *stream, uint64_t ticket, void (*release)(void *), void *owner);
@@ -292,83 +324,6 @@ struct gg_event {
 gg_status ggi_event_take(struct gg_device *device, bool timing, struct gg_event_impl **out);
 void ggi_event_give(struct gg_device *device, bool timing, struct gg_event_impl *impl);
 
-/* ---- memory ---------------------------------------------------------------------------------------- */
-
-struct ggi_use {
-    gg_stream *stream; /* a reference */
-    uint64_t ticket;
-};
-
-struct gg_memory {
-    struct ggi_retired retired;
-    _Atomic(int64_t) refs;
-    struct gg_device *device;
-    enum gg_memory_kind kind; /* as allocated */
-    _Atomic(int) captured;
-    void *pointer;
-    size_t nbytes;
-    void (*release)(void *owner); /* of wrapped memory */
-    void *owner;
-    bool wrapped;
-    pthread_mutex_t lock; /* the uses */
-    uint32_t use_count, use_room;
-    struct ggi_use few[3];
-    struct ggi_use *uses; /* few, or allocated */
-};
-
-/* Note that @p stream uses the memory up to @p ticket. Waits for the stream if memory for the note ran
- * out, so it cannot fail. */
-void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket);
-/* Make @p stream wait on the device for the unfinished uses on other streams. */
-gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream);
-/* Forget the uses that are over, asking the driver about all streams (look) or only about those of
- * other devices; whether none is left. */
-bool ggi_memory_prune(gg_memory *memory, bool look);
-/* pinned.c: where pinned memory lies. */
-gg_status ggi_pinned_add(gg_memory *memory);
-void ggi_pinned_remove(gg_memory *memory);
-/* The pinned memory of ours that holds [pointer, pointer + nbytes), with a reference, or NULL. */
-gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset);
-gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offset, size_t nbytes);
-
-/* ---- the pinned ring: ring.c ----------------------------------------------------------------------- */
-
-struct ggi_slot {
-    void *data;              /* GGI_SLOT_SIZE bytes of pinned memory */
-    _Atomic(uint64_t) *word; /* pinned too: the device can say there that it has come so far */
-    uint64_t word_value;     /* what it said last */
-    gg_stream *stream;
-    uint64_t ticket;
-    bool taken;
-};
-struct ggi_ring *ggi_ring_new(void); /* an empty one; NULL without memory */
-/* A free slot, taken; waits (with the hook) when all are in use. */
-gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
-/* Let the device say in the slot's word that all before it is done, and look at that for a moment: it is
- * seen sooner than any query answers. GG_NOT_READY: not seen, or the device has no such words. */
-gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream);
-/* The same without waiting: NULL where none is free now. */
-struct ggi_slot *ggi_ring_try(struct gg_device *device);
-/* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
-void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
-                   uint64_t ticket);
-/* At shutdown, when all is idle; keeps the ring if a thread is still in it. */
-void ggi_ring_destroy(struct gg_device *device);
-
-/* ---- copies between devices: between.c -------------------------------------------------------------- */
-
-struct ggi_crossing {
-    const struct gg_end *dst_end, *src_end;
-    gg_memory *dst, *src; /* of two devices */
-    char *to;
-    const char *from;
-    size_t nbytes;
-    gg_stream *in, *out; /* of the destination's device, of the source's */
-    bool kept;           /* after a failure the owners of the ends wait for queued work */
-};
-/* Through the host; finished on both devices when it returns. @p stream: NULL, or of one of the two. */
-gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags);
-
 /* ---- this thread: current.c ------------------------------------------------------------------------ */
 
 struct gg_scope {
@@ -390,11 +345,12 @@ struct ggi_thread *ggi_thread(void);
 /* The stream that an operation without one runs on; *complete is set where it must also have finished
  * on the device when the call returns (a default stream that no other library shares). */
 void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete);
-
-/* For an operation of @p device: *stream is checked if given, else becomes the implicit one. */
+/* *stream is checked if given, else becomes the implicit one. */
 gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete);
 
 int ggi_interrupted(void); /* asks the wait hook */
 uint64_t ggi_now_ns(void); /* monotonic */
+
+#include "memory.h"
 
 #endif

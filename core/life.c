@@ -1,5 +1,6 @@
 /* life.c: the ends of a process: forks, after which what exists is inert, and the shutdown. */
-#include "internal.h"
+#include "pool.h"
+#include "staging.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -152,8 +153,10 @@ static void destroy_spares(struct gg_device *device)
 /* What the user still holds needs the context: then it is left to the process. */
 static bool unheld(struct gg_device *device)
 {
-    return ggi_streams_of(device) == device->default_stream && !device->default_stream->next &&
-           !atomic_load(&device->blocks) && !atomic_load(&device->retired_blocks);
+    for (int i = 0; i < GGI_POOLS; i++)
+        if (ggi_pool_figures(device->pools[i]).held_bytes)
+            return false;
+    return ggi_streams_of(device) == device->default_stream && !device->default_stream->next;
 }
 
 /* What the engine itself holds. Where other threads have used the device, one of them may be inside a
@@ -161,7 +164,13 @@ static bool unheld(struct gg_device *device)
 static void close_device(struct gg_device *device)
 {
     ggi_ring_destroy(device);
+    ggi_staging_destroy(device);
+    ggi_results_trim(device);
+    gg_stream_release(atomic_exchange(&device->meeting, NULL));
     ggi_drain_locked(device, true);
+    if (ggi_drain_waiting(device)) /* one question that fails says nothing */
+        ggi_drain_locked(device, true);
+    ggi_quarantine_destroy(device);
     ggi_stream_strip(device->default_stream); /* gives its events to the spares */
     destroy_spares(device);
     if (unheld(device))
@@ -171,10 +180,15 @@ static void close_device(struct gg_device *device)
 static void shut_device(struct gg_device *device, uint64_t deadline)
 {
     struct ggi_own own;
+    ggi_staging_settle(device, deadline);
     ggi_own_begin(device, &own);
     pthread_mutex_lock(&device->drain_lock); /* no stream is destroyed under the walks below */
     wait_for_results(device, deadline);
-    bool idle = all_idle(device);
+    bool idle = all_idle(device) || all_idle(device); /* one question that fails says nothing */
+    if (idle) {
+        ggi_drain_locked(device, true);
+        ggi_pools_empty(device);
+    }
     bool alone = !atomic_load(&device->shared) && pthread_equal(device->opener, pthread_self());
     if (idle && alone)
         close_device(device);

@@ -1,5 +1,5 @@
 /* memory.c: blocks of device and pinned memory: made, wrapped, asked, given back. */
-#include "internal.h"
+#include "pool.h"
 #include "sized.h"
 
 #include <inttypes.h>
@@ -14,85 +14,173 @@
 static bool memory_idle(struct ggi_retired *self)
 {
     gg_memory *memory = (gg_memory *)self;
-    return !atomic_load(&memory->captured) && ggi_memory_prune(memory, false);
+    if (atomic_load(&memory->captured) ||
+        (atomic_load(&memory->unknown) && !ggi_quarantine_passed(memory)))
+        return false;
+    bool home_orders = memory->pool && (memory->size_class != GGI_NO_CLASS || memory->pool->async);
+    return home_orders ? ggi_pool_only_home(memory, false) : ggi_memory_prune(memory, false);
 }
 
-/* The driver still has it, or nothing was allocated. */
-static void give_back(gg_memory *memory)
+/* A stream that is gone was idle: any other will do. */
+static void free_async(struct gg_device *device, void *pointer, size_t nbytes, gg_stream *stream)
 {
-    struct gg_device *device = memory->device;
-    if (memory->kind == GG_MEMORY_PINNED)
-        ggi_pinned_remove(memory);
-    if (memory->wrapped) {
-        if (memory->release)
-            memory->release(memory->owner);
-        return;
-    }
-    ggi_begin(device, GG_OP_mem_free, NULL, memory->nbytes);
-    gg_status status =
-        device->ops->mem_free(atomic_load(&device->impl), memory->kind, memory->pointer);
-    ggi_end(device, GG_OP_mem_free, NULL, memory->nbytes, status);
-    atomic_fetch_sub(&device->retired_blocks, 1);
-    atomic_fetch_sub(&device->retired_bytes, memory->nbytes);
-    if (memory->kind == GG_MEMORY_PINNED)
-        atomic_fetch_sub(&device->retired_pinned, memory->nbytes);
+    gg_stream *on = stream && !stream->gone ? stream : device->default_stream;
+    ggi_begin(device, GG_OP_mem_free_async, on, nbytes);
+    gg_status status = device->ops->mem_free_async(on->impl, pointer);
+    ggi_end(device, GG_OP_mem_free_async, on, nbytes, status);
 }
 
-static void memory_destroy(struct ggi_retired *self)
+static void free_now(struct ggi_pool *pool, void *pointer, size_t nbytes)
 {
-    gg_memory *memory = (gg_memory *)self;
-    if (memory->pointer)
-        give_back(memory);
+    struct gg_device *device = pool->device;
+    ggi_begin(device, GG_OP_mem_free, NULL, nbytes);
+    gg_status status = device->ops->mem_free(atomic_load(&device->impl), pool->kind, pointer);
+    ggi_end(device, GG_OP_mem_free, NULL, nbytes, status);
+}
+
+void ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_stream *stream)
+{
+    if (pool->async)
+        free_async(pool->device, pointer, nbytes, stream);
+    else
+        free_now(pool, pointer, nbytes);
+    pthread_mutex_lock(&pool->lock);
+    pool->figures.driver_calls++;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void ggi_memory_delete(gg_memory *memory)
+{
     pthread_mutex_destroy(&memory->lock);
     if (memory->uses != memory->few)
         free(memory->uses);
+    if (memory->home)
+        ggi_stream_use_release(memory->home);
     free(memory);
+}
+
+/* A piece of a slab, or what the pool keeps, goes on a list; the rest to whom it belongs. */
+static void memory_destroy(struct ggi_retired *self)
+{
+    gg_memory *memory = (gg_memory *)self;
+    bool kept = memory->pool && memory->size_class != GGI_NO_CLASS;
+    ggi_quarantine_leave(memory);
+    if (memory->pool && !kept)
+        ggi_driver_free(memory->pool, memory->pointer, memory->room, memory->home);
+    if (memory->pool)
+        ggi_pool_take_back(memory);
+    if (kept)
+        return;
+    if (memory->registered)
+        ggi_unregister(memory);
+    if (memory->import)
+        ggi_import_close(memory);
+    if (memory->pointer && memory->kind != GG_MEMORY_DEVICE)
+        ggi_pinned_remove(memory);
+    if (memory->wrapped && memory->release)
+        memory->release(memory->owner);
+    ggi_memory_delete(memory);
+}
+
+gg_memory *ggi_memory_retired(const struct ggi_retired *item)
+{
+    return item->destroy == memory_destroy ? (gg_memory *)(uintptr_t)item : NULL;
 }
 
 /* ---- making and asking ---- */
 
-static gg_memory *new_memory(gg_device *device, enum gg_memory_kind kind, void *pointer,
-                             size_t nbytes)
+gg_memory *ggi_memory_blank(gg_device *device, enum gg_memory_kind kind, void *pointer,
+                            size_t nbytes)
 {
     gg_memory *memory = calloc(1, sizeof *memory);
     if (!memory)
         return NULL;
     memory->retired.idle = memory_idle;
     memory->retired.destroy = memory_destroy;
-    memory->retired.may_wait =
-        kind == GG_MEMORY_PINNED || !(device->flags & GG_DEVICE_FREE_NEVER_WAITS);
-    atomic_init(&memory->refs, 1);
     memory->device = device;
     memory->kind = kind;
     memory->pointer = pointer;
     memory->nbytes = nbytes;
+    memory->size_class = GGI_NO_CLASS;
     memory->uses = memory->few;
     memory->use_room = sizeof memory->few / sizeof memory->few[0];
     pthread_mutex_init(&memory->lock, NULL);
+    atomic_init(&memory->refs, 0);
     return memory;
 }
 
-static gg_status driver_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes, void **out)
+gg_memory *ggi_memory_new(gg_device *device, enum gg_memory_kind kind, void *pointer, size_t nbytes)
 {
-    struct ggi_own own;
-    ggi_relax_begin(device, &own); /* a capture elsewhere must survive the user's allocation too */
-    ggi_begin(device, GG_OP_mem_alloc, NULL, nbytes);
-    gg_status status = device->ops->mem_alloc(atomic_load(&device->impl), kind, nbytes, out);
-    status = ggi_end(device, GG_OP_mem_alloc, NULL, nbytes, status);
-    ggi_relax_end(device, &own);
-    return status;
+    gg_memory *memory = ggi_memory_blank(device, kind, pointer, nbytes);
+    if (memory && pointer && kind != GG_MEMORY_DEVICE && ggi_pinned_add(memory)) {
+        ggi_memory_delete(memory);
+        return NULL;
+    }
+    return memory;
 }
 
-/* What was released may still be in use by queued work: worth a short wait before giving up. Idle blocks
- * go only once all streams are idle: before that, giving one back may wait for work that needs us. */
-static void wait_for_retired(gg_device *device)
+static gg_status no_handle(void)
 {
-    const struct timespec pause = {0, 100000};
-    uint64_t limit = ggi_now_ns() + 40 * GGI_SLICE_NS;
-    while (atomic_load(&device->retired_blocks) && ggi_now_ns() < limit && !ggi_interrupted()) {
-        ggi_drain(device);
-        nanosleep(&pause, NULL);
-    }
+    return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a memory handle");
+}
+
+/* With the lock held: whether the pool may take that much from the driver; it is counted then. */
+static bool within_limit(struct ggi_pool *pool, size_t nbytes)
+{
+    struct gg_pool_stats *figures = &pool->figures;
+    if (figures->limit &&
+        (figures->held_bytes > figures->limit || nbytes > figures->limit - figures->held_bytes))
+        return false;
+    figures->held_bytes += nbytes;
+    figures->driver_calls++;
+    if (figures->held_bytes > figures->held_peak)
+        figures->held_peak = figures->held_bytes;
+    return true;
+}
+
+static gg_status alloc_async(struct gg_device *device, size_t nbytes, gg_stream *stream, void **out)
+{
+    if (!gg_device_supports(device, GG_OP_mem_alloc_async) || !device->ops->mem_free_async)
+        return ggi_fail(
+            GG_ERR_UNSUPPORTED,
+            "GPUGLUE_ALLOCATOR=async: %s:%d has no pool of its own; take pool or direct",
+            device->backend->name, (int)device->ordinal);
+    if (!stream->is_default && ggi_stream_capturing(stream))
+        return ggi_fail(
+            GG_ERR_UNSUPPORTED,
+            "stream is capturing: memory that the driver allocates there would belong to "
+            "the graph; allocate before the capture begins");
+    ggi_begin(device, GG_OP_mem_alloc_async, stream, nbytes);
+    gg_status status = device->ops->mem_alloc_async(stream->impl, nbytes, out);
+    return ggi_end(device, GG_OP_mem_alloc_async, stream, nbytes, status);
+}
+
+static gg_status alloc_now(struct ggi_pool *pool, size_t nbytes, void **out)
+{
+    struct gg_device *device = pool->device;
+    ggi_begin(device, GG_OP_mem_alloc, NULL, nbytes);
+    gg_status status = device->ops->mem_alloc(atomic_load(&device->impl), pool->kind, nbytes, out);
+    return ggi_end(device, GG_OP_mem_alloc, NULL, nbytes, status);
+}
+
+gg_status ggi_driver_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, void **out)
+{
+    struct ggi_own own;
+    pthread_mutex_lock(&pool->lock);
+    bool may = within_limit(pool, nbytes);
+    pthread_mutex_unlock(&pool->lock);
+    if (!may)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "the pool's limit");
+    ggi_relax_begin(pool->device, &own); /* a capture elsewhere must survive the allocation */
+    gg_status status =
+        pool->async ? alloc_async(pool->device, nbytes, stream, out) : alloc_now(pool, nbytes, out);
+    ggi_relax_end(pool->device, &own);
+    if (!status)
+        return GG_OK;
+    pthread_mutex_lock(&pool->lock);
+    pool->figures.held_bytes -= nbytes;
+    pthread_mutex_unlock(&pool->lock);
+    return status;
 }
 
 /* "the device has 1 of 2 bytes free; ", or nothing where the driver does not say. */
@@ -107,21 +195,34 @@ static void say_free(gg_device *device, char *out, size_t size)
     ggi_own_end(device, &own);
 }
 
-static gg_status out_of_memory(gg_device *device, enum gg_memory_kind kind, size_t nbytes)
+static void say_limit(const struct gg_pool_stats *figures, char *out, size_t size)
 {
-    char room[96] = "";
+    if (figures->limit)
+        snprintf(out, size, ", and the pool's limit is %" PRIu64, figures->limit);
+}
+
+gg_status ggi_out_of_memory(struct ggi_pool *pool, size_t nbytes)
+{
+    struct gg_device *device = pool->device;
+    const struct gg_pool_stats figures = ggi_pool_figures(pool);
+    char room[96] = "", limit[64] = "";
     struct gg_error first = {.struct_size = sizeof first};
     gg_last_error(&first);
     say_free(device, room, sizeof room);
+    say_limit(&figures, limit, sizeof limit);
     struct gg_error *error = &ggi_thread()->error;
     ggi_fail(GG_ERR_OUT_OF_MEMORY,
-             "%s:%d: no %zu bytes of %s memory: %sgpuglue holds %" PRIu64 " bytes in %" PRIu64
-             " blocks and %" PRIu64
-             " bytes that queued work still uses. Close what is no longer needed, or ask for less",
+             "%s:%d: no %zu bytes of %s memory: %sgpuglue holds %" PRIu64 " (at most %" PRIu64
+             " so far, %" PRIu64 " calls of the driver%s): %" PRIu64 " bytes in %" PRIu64
+             " blocks are in use, %" PRIu64 " are free in blocks that did not fit, and %" PRIu64
+             " were released and are still used by queued work. Close what is no longer needed, or "
+             "ask for less",
              device->backend->name, (int)device->ordinal, nbytes,
-             kind == GG_MEMORY_PINNED ? "pinned host" : "device", room,
-             (uint64_t)atomic_load(&device->bytes), (uint64_t)atomic_load(&device->blocks),
-             (uint64_t)atomic_load(&device->retired_bytes));
+             pool->kind == GG_MEMORY_PINNED    ? "pinned host"
+             : pool->kind == GG_MEMORY_MANAGED ? "managed"
+                                               : "device",
+             room, figures.held_bytes, figures.held_peak, figures.driver_calls, limit,
+             figures.used_bytes, figures.used_blocks, figures.cached_bytes, figures.retired_bytes);
     memcpy(first.message, error->message, sizeof first.message);
     *error = first;
     return GG_ERR_OUT_OF_MEMORY;
@@ -133,11 +234,11 @@ static gg_status check_alloc(gg_device *device, enum gg_memory_kind kind, size_t
     gg_status status = ggi_device_ready(device);
     if (status)
         return status;
-    if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED)
+    if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED && kind != GG_MEMORY_MANAGED)
         return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "memory kind %d cannot be allocated; device (%d) and "
-                        "pinned (%d) can",
-                        (int)kind, GG_MEMORY_DEVICE, GG_MEMORY_PINNED);
+                        "memory kind %d cannot be allocated; device (%d), pinned (%d) and managed "
+                        "(%d) can",
+                        (int)kind, GG_MEMORY_DEVICE, GG_MEMORY_PINNED, GG_MEMORY_MANAGED);
     if (nbytes > PTRDIFF_MAX)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%zu bytes are more than an address can reach",
                         nbytes);
@@ -148,38 +249,51 @@ static gg_status check_alloc(gg_device *device, enum gg_memory_kind kind, size_t
     return GG_OK;
 }
 
-gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
-                          gg_stream *stream, gg_memory **out)
+/* The pool it comes from and the stream it is for: the current one if none was given. */
+static struct ggi_pool *pool_of(gg_device *device, enum gg_memory_kind kind, gg_stream **stream)
 {
-    void *pointer = NULL;
+    bool complete;
+    if (kind != GG_MEMORY_DEVICE)
+        *stream = NULL;
+    else if (!*stream)
+        ggi_implicit_stream(device, stream, &complete);
+    return device->pools[kind == GG_MEMORY_DEVICE ? 0 : kind == GG_MEMORY_PINNED ? 1 : 2];
+}
+
+gg_status gg_memory_try_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
+                              gg_stream *stream, gg_memory **out)
+{
     gg_status status = check_alloc(device, kind, nbytes, stream);
     if (status)
         return status;
-    ggi_drain(device);
-    if (nbytes)
-        status = driver_alloc(device, kind, nbytes, &pointer);
-    if (status == GG_ERR_OUT_OF_MEMORY && atomic_load(&device->retired_blocks)) {
-        wait_for_retired(device);
-        status = driver_alloc(device, kind, nbytes, &pointer);
-    }
-    if (status)
-        return status == GG_ERR_OUT_OF_MEMORY ? out_of_memory(device, kind, nbytes) : status;
-    gg_memory *memory = new_memory(device, kind, pointer, nbytes);
-    if (memory && pointer && kind == GG_MEMORY_PINNED && ggi_pinned_add(memory)) {
-        free(memory);
-        memory = NULL;
-    }
-    if (!memory) {
-        if (pointer)
-            device->ops->mem_free(atomic_load(&device->impl), kind, pointer);
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a memory handle");
-    }
-    if (pointer) {
-        atomic_fetch_add(&device->blocks, 1);
-        atomic_fetch_add(&device->bytes, nbytes);
-    }
+    struct ggi_pool *pool = pool_of(device, kind, &stream);
+    bool pooled = nbytes && !(pool->by_stream && ggi_allocator_set());
+    return pooled && ggi_pool_take(pool, nbytes, stream, out) ? GG_OK : GG_NOT_READY;
+}
+
+static gg_status alloc_nothing(gg_device *device, enum gg_memory_kind kind, gg_memory **out)
+{
+    gg_memory *memory = ggi_memory_new(device, kind, NULL, 0);
+    if (!memory)
+        return no_handle();
+    atomic_store(&memory->refs, 1);
     *out = memory;
     return GG_OK;
+}
+
+gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
+                          gg_stream *stream, gg_memory **out)
+{
+    gg_status status = check_alloc(device, kind, nbytes, stream);
+    if (status)
+        return status;
+    if (!nbytes)
+        return alloc_nothing(device, kind, out);
+    struct ggi_pool *pool = pool_of(device, kind, &stream);
+    if (pool->by_stream && ggi_allocator_set())
+        return ggi_allocator_alloc(device, nbytes, stream, out);
+    return ggi_pool_take(pool, nbytes, stream, out) ? GG_OK
+                                                    : ggi_pool_alloc(pool, nbytes, stream, out);
 }
 
 gg_status gg_memory_wrap(gg_device *device, enum gg_memory_kind kind, void *pointer, size_t nbytes,
@@ -190,17 +304,13 @@ gg_status gg_memory_wrap(gg_device *device, enum gg_memory_kind kind, void *poin
         return status;
     if (!pointer && nbytes)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "a NULL pointer cannot hold %zu bytes", nbytes);
-    gg_memory *memory = new_memory(device, kind, pointer, nbytes);
-    if (memory && pointer && kind == GG_MEMORY_PINNED && ggi_pinned_add(memory)) {
-        free(memory);
-        memory = NULL;
-    }
+    gg_memory *memory = ggi_memory_new(device, kind, pointer, nbytes);
     if (!memory)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a memory handle");
+        return no_handle();
     memory->wrapped = true;
-    memory->retired.may_wait = false;
     memory->release = release;
     memory->owner = owner;
+    atomic_store(&memory->refs, 1);
     *out = memory;
     return GG_OK;
 }
@@ -210,20 +320,29 @@ void gg_memory_retain(gg_memory *memory)
     atomic_fetch_add_explicit(&memory->refs, 1, memory_order_relaxed);
 }
 
+/* Somebody else's memory that nothing ever used, and whose end calls no driver, need not wait for a drain. */
+static bool needs_no_list(const gg_memory *memory)
+{
+    return memory->wrapped && !memory->retired.may_wait && !memory->use_count &&
+           !atomic_load(&memory->captured) && ggi_usable(memory->device);
+}
+
 void gg_memory_release(gg_memory *memory)
 {
     if (!memory || atomic_fetch_sub(&memory->refs, 1) != 1)
         return;
     struct gg_device *device = memory->device;
-    if (memory->pointer && !memory->wrapped) {
-        atomic_fetch_sub(&device->blocks, 1);
-        atomic_fetch_sub(&device->bytes, memory->nbytes);
-        atomic_fetch_add(&device->retired_blocks, 1);
-        atomic_fetch_add(&device->retired_bytes, memory->nbytes);
-        if (memory->kind == GG_MEMORY_PINNED)
-            atomic_fetch_add(&device->retired_pinned, memory->nbytes);
+    if (atomic_load_explicit(&device->generation, memory_order_relaxed) !=
+        atomic_load_explicit(&ggi_generation, memory_order_relaxed))
+        return; /* of the parent of this process; what locks there are may be held for ever */
+    if (needs_no_list(memory)) {
+        memory_destroy(&memory->retired);
+        return;
     }
-    ggi_retire(device, &memory->retired);
+    if (atomic_load_explicit(&memory->unknown, memory_order_relaxed))
+        ggi_quarantine_enter(memory);
+    if (!memory->pool || !ggi_pool_give(memory))
+        ggi_retire(device, &memory->retired);
 }
 
 void *gg_memory_pointer(const gg_memory *memory)
@@ -264,10 +383,13 @@ gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stat
         return status;
     if (!ggi_sized_fits(stats, first))
         return ggi_sized_refuse("gg_device_memory_stats", "gg_memory_stats", stats, first);
-    full.blocks = atomic_load(&device->blocks);
-    full.bytes = atomic_load(&device->bytes);
-    full.retired_blocks = atomic_load(&device->retired_blocks);
-    full.retired_bytes = atomic_load(&device->retired_bytes);
+    for (int i = 0; i < GGI_POOLS && atomic_load(&device->impl); i++) {
+        const struct gg_pool_stats figures = ggi_pool_figures(device->pools[i]);
+        full.blocks += figures.used_blocks;
+        full.bytes += figures.used_bytes;
+        full.retired_blocks += figures.retired_blocks;
+        full.retired_bytes += figures.retired_bytes;
+    }
     ggi_sized_write(stats, &full, sizeof full);
     return GG_OK;
 }

@@ -75,20 +75,61 @@ static bool grow_pinned(void)
     return true;
 }
 
+/* With all locks held. */
+static gg_status add(gg_memory *memory)
+{
+    if (pinned.count == pinned.room && !grow_pinned())
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to note a pinned block");
+    size_t at = blocks_up_to((uintptr_t)memory->pointer);
+    memmove(pinned.block + at + 1, pinned.block + at, (pinned.count - at) * sizeof *pinned.block);
+    pinned.block[at] = memory;
+    atomic_store(&pinned.hint, ++pinned.count);
+    return GG_OK;
+}
+
 gg_status ggi_pinned_add(gg_memory *memory)
 {
     pthread_once(&pinned_once, make_stripes);
     lock_all();
-    bool fits = pinned.count < pinned.room || grow_pinned();
-    if (fits) {
-        size_t at = blocks_up_to((uintptr_t)memory->pointer);
-        memmove(pinned.block + at + 1, pinned.block + at,
-                (pinned.count - at) * sizeof *pinned.block);
-        pinned.block[at] = memory;
-        atomic_store(&pinned.hint, ++pinned.count);
-    }
+    gg_status status = add(memory);
     unlock_all();
-    return fits ? GG_OK : ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to note a pinned block");
+    return status;
+}
+
+static uintptr_t begin_of(const gg_memory *memory)
+{
+    return (uintptr_t)(memory->registered ? memory->registered : memory->pointer);
+}
+
+/* With all locks held: a block in the list that shares a page with @p memory. Two registered blocks or
+ * blocks of our own never overlap, so only the nearest on each side can. */
+static const gg_memory *neighbour(const gg_memory *memory)
+{
+    uintptr_t begin = begin_of(memory), end = begin + memory->room;
+    size_t at = blocks_up_to(end - 1);
+    const gg_memory *below = at ? pinned.block[at - 1] : NULL;
+    const gg_memory *above = at < pinned.count ? pinned.block[at] : NULL;
+    if (below && begin < begin_of(below) + (below->room ? below->room : below->nbytes))
+        return below;
+    return above && begin_of(above) < end ? above : NULL;
+}
+
+gg_status ggi_pinned_add_alone(gg_memory *memory)
+{
+    gg_status status;
+    pthread_once(&pinned_once, make_stripes);
+    lock_all();
+    const gg_memory *other = neighbour(memory);
+    if (other)
+        status =
+            ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                     "register: pages of the %zu bytes at %p are page-locked by gpuglue already "
+                     "(%zu bytes at %p): close that first, or register both at once",
+                     memory->nbytes, memory->pointer, other->nbytes, other->pointer);
+    else
+        status = add(memory);
+    unlock_all();
+    return status;
 }
 
 void ggi_pinned_remove(gg_memory *memory)
@@ -115,23 +156,31 @@ static bool try_retain(gg_memory *memory)
     return false;
 }
 
+/* With a lock held: the block that begins at or next below @p pointer, with a reference. Only then its size
+ * says something: it may be a pool's free block. */
+static gg_memory *nearest(const void *pointer)
+{
+    size_t at = blocks_up_to((uintptr_t)pointer);
+    return at && try_retain(pinned.block[at - 1]) ? pinned.block[at - 1] : NULL;
+}
+
 gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
 {
-    gg_memory *found = NULL;
+    gg_memory *found;
     pthread_mutex_t *lock;
     if (!atomic_load_explicit(&pinned.hint, memory_order_acquire))
         return NULL;
     lock = stripe_of_thread();
     pthread_mutex_lock(lock);
-    size_t at = blocks_up_to((uintptr_t)pointer);
-    if (at > 0) {
-        gg_memory *memory = pinned.block[at - 1];
-        size_t inside = (uintptr_t)pointer - (uintptr_t)memory->pointer;
-        if (inside < memory->nbytes && nbytes <= memory->nbytes - inside && try_retain(memory)) {
-            found = memory;
-            *offset = inside;
-        }
-    }
+    found = nearest(pointer);
     pthread_mutex_unlock(lock);
+    if (!found)
+        return NULL;
+    size_t inside = (uintptr_t)pointer - (uintptr_t)found->pointer;
+    if (inside >= found->nbytes || nbytes > found->nbytes - inside) {
+        gg_memory_release(found);
+        return NULL;
+    }
+    *offset = inside;
     return found;
 }

@@ -55,12 +55,6 @@ static void poll_marker(gg_stream *stream)
     stream->marker_ticket = 0;
 }
 
-/* Whose native handle means nothing by itself later, or elsewhere: only its marker is asked. */
-static bool ownerless(const gg_stream *stream)
-{
-    return (stream->borrowed && !stream->release) || stream->of_thread;
-}
-
 /* With stream->lock held: the work counted so far is over, or will never run. */
 static void pass(gg_stream *stream, uint64_t ticket)
 {
@@ -78,7 +72,7 @@ static void look_at(gg_stream *stream)
         return;
     }
     poll_marker(stream);
-    if (ownerless(stream) || stream->marker_ticket ||
+    if (ggi_stream_ownerless(stream) || stream->marker_ticket ||
         atomic_load_explicit(&stream->completed, memory_order_acquire) >= before)
         return;
     if (ggi_stream_capturing(stream))
@@ -151,7 +145,7 @@ uint64_t ggi_stream_submitted(gg_stream *stream)
 {
     uint64_t ticket = atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_acq_rel) + 1;
     struct ggi_own own;
-    if (!ownerless(stream))
+    if (!ggi_stream_ownerless(stream))
         return ticket;
     ggi_own_begin(stream->device, &own);
     pthread_mutex_lock(&stream->lock);
@@ -186,7 +180,7 @@ static gg_status event_behind(gg_stream *other, bool counted, struct gg_event_im
 {
     struct gg_device *device = other->device;
     gg_status status = GG_OK;
-    if (counted && ownerless(other) && other->marker) {
+    if (counted && ggi_stream_ownerless(other) && other->marker) {
         *out = other->marker;
         return GG_OK;
     }
@@ -206,6 +200,10 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
     struct gg_device *device = stream->device;
     struct gg_event_impl *event = NULL;
     pthread_mutex_lock(&other->lock);
+    if (other->gone) { /* it was idle when it was destroyed */
+        pthread_mutex_unlock(&other->lock);
+        return GG_OK;
+    }
     gg_status status = event_behind(other, counted, &event);
     if (!status) {
         ggi_begin(device, GG_OP_stream_wait_event, stream, 0);
@@ -213,13 +211,14 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
         status = ggi_end(device, GG_OP_stream_wait_event, stream, 0, status);
     }
     pthread_mutex_unlock(&other->lock);
+    if (!status && other->device != device)
+        atomic_store(&stream->behind, other->device);
     if (!status && (stream->is_default || !ggi_stream_capturing(stream)))
         ggi_stream_submitted(stream);
     return status;
 }
 
-/* The vendor's default stream and blocking streams wait for each other by themselves. */
-static bool ordered_anyway(const gg_stream *stream, const gg_stream *other)
+bool ggi_stream_ordered_anyway(const gg_stream *stream, const gg_stream *other)
 {
     return stream->device == other->device && (stream->device->flags & GG_DEVICE_SHARED_DEFAULT) &&
            ((stream->is_default && !(other->flags & GG_STREAM_NONBLOCKING)) ||
@@ -231,7 +230,7 @@ gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket)
     if (stream == other || ggi_stream_passed(other, ticket, false))
         return GG_OK;
     bool capturing = !stream->is_default && ggi_stream_capturing(stream);
-    if (!capturing && ordered_anyway(stream, other))
+    if (!capturing && ggi_stream_ordered_anyway(stream, other))
         return GG_OK;
     if (capturing && !ggi_stream_passed(other, ticket, true))
         return ggi_fail(

@@ -1,6 +1,7 @@
 /* retire.c: what was released waits here until the device is done with it. Releasing is one push and
  * never a driver call; calls that may wait anyway come by and destroy what has become idle. */
-#include "internal.h"
+#include "pool.h"
+#include "staging.h"
 
 void ggi_retire(struct gg_device *device, struct ggi_retired *item)
 {
@@ -65,12 +66,22 @@ static void sweep(struct gg_device *device, bool wait)
     }
 }
 
-static bool anything(struct gg_device *device)
+bool ggi_drain_waiting(const struct gg_device *device)
 {
     return atomic_load_explicit(&device->retired, memory_order_relaxed) ||
            atomic_load_explicit(&device->waiting, memory_order_relaxed) ||
            atomic_load_explicit(&device->closed, memory_order_relaxed) ||
+           atomic_load_explicit(&device->over, memory_order_relaxed) ||
            atomic_load_explicit(&device->keeps, memory_order_relaxed);
+}
+
+/* The pools keep no more than they may. */
+static void keep_less(struct gg_device *device)
+{
+    for (int i = 0; i < GGI_POOLS; i++) {
+        ggi_pool_gather(device->pools[i], NULL);
+        ggi_pool_shed(device->pools[i], ggi_pool_figures(device->pools[i]).keep);
+    }
 }
 
 void ggi_drain_locked(struct gg_device *device, bool force)
@@ -79,7 +90,10 @@ void ggi_drain_locked(struct gg_device *device, bool force)
     ggi_own_begin(device, &own);
     bool idle = look_at_streams(device);
     abandon_closed(device);
-    force = force || atomic_load(&device->retired_pinned) > GGI_PINNED_BACKLOG;
+    force = force || ggi_pool_figures(device->pools[1]).retired_bytes > GGI_PINNED_BACKLOG;
+    ggi_quarantine_look(device, force);
+    if (atomic_exchange(&device->over, 0))
+        keep_less(device);
     do {
         collect(device);
         sweep(device, idle || force);
@@ -90,17 +104,23 @@ void ggi_drain_locked(struct gg_device *device, bool force)
 
 void ggi_drain(struct gg_device *device)
 {
-    if (!anything(device) || pthread_mutex_trylock(&device->drain_lock))
+    if (!ggi_drain_waiting(device) || pthread_mutex_trylock(&device->drain_lock))
         return;
     if (!atomic_load(&ggi_down))
         ggi_drain_locked(device, false);
     pthread_mutex_unlock(&device->drain_lock);
 }
 
-gg_status gg_device_trim(gg_device *device)
+struct ggi_retired *ggi_retire_pick(struct gg_device *device,
+                                    bool (*want)(const struct ggi_retired *item, const void *what),
+                                    const void *what)
 {
-    gg_status status = ggi_device_ready(device);
-    if (!status)
-        ggi_drain(device);
-    return status;
+    collect(device);
+    for (struct ggi_retired **at = &device->pending; *at; at = &(*at)->next)
+        if (want(*at, what)) {
+            struct ggi_retired *item = *at;
+            *at = item->next;
+            return item;
+        }
+    return NULL;
 }

@@ -1,5 +1,6 @@
-/* stream.c: streams as the user sees them: made, borrowed, asked, waited for, given back. */
-#include "internal.h"
+/* stream.c: streams as the user sees them: made, borrowed, asked, waited for. */
+#include "copy.h"
+#include "pool.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -8,57 +9,17 @@
 
 static _Atomic(uint64_t) last_serial;
 
-static bool stream_idle(struct ggi_retired *self)
-{
-    gg_stream *stream = (gg_stream *)self;
-    if (stream->gone)
-        return true;
-    if (!stream->borrowed && ggi_stream_capturing(stream)) /* a fork of a capture, say */
-        return false;
-    return ggi_stream_passed(stream, atomic_load(&stream->submitted), true);
-}
-
-static void unlink_stream(gg_stream *stream)
-{
-    struct gg_device *device = stream->device;
-    pthread_mutex_lock(&device->lock);
-    if (stream->previous)
-        stream->previous->next = stream->next;
-    else
-        device->streams = stream->next;
-    if (stream->next)
-        stream->next->previous = stream->previous;
-    pthread_mutex_unlock(&device->lock);
-}
-
-static void destroy_native(gg_stream *stream)
-{
-    unlink_stream(stream);
-    ggi_stream_strip(stream);
-    ggi_stream_release_keeps(stream, true);
-    stream->device->ops->stream_destroy(stream->impl);
-    if (stream->release)
-        stream->release(stream->owner);
-    stream->gone = true;
-}
-
-static void stream_destroy(struct ggi_retired *self)
-{
-    gg_stream *stream = (gg_stream *)self;
-    if (!stream->gone)
-        destroy_native(stream);
-    pthread_mutex_destroy(&stream->lock);
-    free(stream);
-}
-
 gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
                          gg_stream **out)
 {
     gg_stream *stream = calloc(1, sizeof *stream);
+    if (stream && !(stream->bins = calloc(1, sizeof *stream->bins))) {
+        free(stream);
+        stream = NULL;
+    }
     if (!stream)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a stream");
-    stream->retired.idle = stream_idle;
-    stream->retired.destroy = stream_destroy;
+    ggi_stream_endable(stream);
     atomic_init(&stream->refs, 1);
     stream->device = device;
     stream->impl = impl;
@@ -173,43 +134,6 @@ bool ggi_stream_try_retain(gg_stream *stream)
     return false;
 }
 
-void gg_stream_release(gg_stream *stream)
-{
-    if (!stream)
-        return;
-    struct gg_device *device = stream->device;
-    int64_t uses = atomic_load_explicit(&stream->use_refs, memory_order_relaxed);
-    int64_t left = atomic_fetch_sub(&stream->refs, 1) - 1;
-    if (!left)
-        ggi_retire(device, &stream->retired);
-    else if (left == uses) /* and from here on the stream may be gone */
-        atomic_store(&device->closed, 1);
-}
-
-void ggi_stream_use_retain(gg_stream *stream)
-{
-    atomic_fetch_add(&stream->use_refs, 1);
-    gg_stream_retain(stream);
-}
-
-void ggi_stream_use_release(gg_stream *stream)
-{
-    atomic_fetch_sub(&stream->use_refs, 1);
-    gg_stream_release(stream);
-}
-
-/* Whoever comes to the stream through a use sees first that its ticket has passed, and asks no more. */
-bool ggi_stream_abandon(gg_stream *stream)
-{
-    int64_t refs = atomic_load(&stream->refs);
-    if (stream->is_default || !refs || refs != atomic_load(&stream->use_refs))
-        return true;
-    if (!stream_idle(&stream->retired))
-        return false;
-    destroy_native(stream);
-    return true;
-}
-
 gg_device *gg_stream_device(const gg_stream *stream)
 {
     return stream->device;
@@ -276,6 +200,14 @@ static gg_status last_slice(gg_stream *stream, uint64_t ticket)
     return status == GG_NOT_READY ? GG_OK : status;
 }
 
+static gg_status refuse_lost_peer(gg_stream *stream)
+{
+    struct gg_device *peer = atomic_load(&stream->behind);
+    ggi_fail(GG_ERR_DEVICE_LOST, "the stream of %s:%d waits for its work, and that device was lost",
+             stream->device->backend->name, (int)stream->device->ordinal);
+    return ggi_op_failed(peer, GG_OP_stream_wait, GG_ERR_DEVICE_LOST);
+}
+
 /* Each slice asks the backend anew, which then waits for what was queued meanwhile as well: a ticket taken
  * after the first slice says when the work that counts is done. */
 static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hook)
@@ -296,6 +228,8 @@ static gg_status wait_in_slices(gg_stream *stream, uint64_t timeout_ns, bool hoo
             return GG_NOT_READY;
         if (ggi_stream_passed(stream, ticket, true))
             return last_slice(stream, ticket);
+        if (ggi_peer_is_lost(stream))
+            return refuse_lost_peer(stream);
         uint64_t left = timeout_ns - (now - start);
         status = wait_slice(stream, left < GGI_SLICE_NS ? left : GGI_SLICE_NS);
     }

@@ -66,7 +66,8 @@ _Atomic(bool) ggi_debug_sync;
 /* Only what runs later on the device has a failure that would show elsewhere. */
 static bool runs_later(gg_op op)
 {
-    return op == GG_OP_copy || op == GG_OP_fill || op == GG_OP_write_word;
+    return op == GG_OP_copy || op == GG_OP_fill || op == GG_OP_write_word ||
+           op == GG_OP_kernel_launch;
 }
 
 gg_status ggi_sync_after(struct gg_device *device, gg_op op, const void *stream, gg_status status)

@@ -91,10 +91,50 @@ static bool next_use(gg_memory *memory, const gg_stream *stream, uint64_t *after
     return found;
 }
 
+static gg_status refuse_capture(void)
+{
+    return ggi_fail(
+        GG_ERR_UNSUPPORTED,
+        "stream is capturing, and the memory was given out while earlier work still used "
+        "it: allocate it, and synchronize, before the capture begins");
+}
+
+/* Where a capture forbids to ask or wait for a stream, what was counted there decides: the ticket of the
+ * hand-out itself stands behind it. */
+static gg_status enter_capture(gg_stream *stream, gg_stream *home, uint64_t handed, bool both)
+{
+    if (ggi_stream_passed(home, handed - 1, false))
+        return GG_OK;
+    return both && stream != home ? ggi_stream_fence(stream, home, true) : refuse_capture();
+}
+
+/* A block may have been given out before the earlier work of its home stream was done. That stream runs
+ * in order; any other waits for the point at which the block was given out. */
+gg_status ggi_memory_enter_slow(gg_memory *memory, gg_stream *stream)
+{
+    gg_stream *home = memory->home;
+    uint64_t handed = atomic_load_explicit(&memory->handed, memory_order_relaxed);
+    if (!handed || atomic_load_explicit(&memory->fenced, memory_order_relaxed) == stream->serial)
+        return GG_OK;
+    if (ggi_stream_passed(home, handed, stream != home)) {
+        atomic_store_explicit(&memory->handed, 0, memory_order_relaxed);
+        return GG_OK;
+    }
+    bool captures = ggi_stream_capturing(stream), home_captures = ggi_stream_capturing(home);
+    gg_status status = GG_OK;
+    if (captures || home_captures)
+        status = enter_capture(stream, home, handed, captures && home_captures);
+    else if (stream != home)
+        status = ggi_stream_after(stream, home, handed);
+    if (!status)
+        atomic_store_explicit(&memory->fenced, stream->serial, memory_order_relaxed);
+    return status;
+}
+
 gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream)
 {
     struct ggi_use use;
-    gg_status status = GG_OK;
+    gg_status status = ggi_memory_enter(memory, stream);
     uint64_t after = 0;
     while (!status && next_use(memory, stream, &after, &use)) {
         status = ggi_stream_after(stream, use.stream, use.ticket);
@@ -108,6 +148,21 @@ static bool any_use(gg_memory *memory, struct ggi_use *out)
 {
     uint64_t after = 0;
     return next_use(memory, NULL, &after, out);
+}
+
+uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one)
+{
+    uint32_t count = 0;
+    pthread_mutex_lock(&memory->lock);
+    for (uint32_t i = 0; i < memory->use_count; i++) {
+        gg_stream *stream = memory->uses[i].stream;
+        if (ggi_stream_passed(stream, memory->uses[i].ticket, false))
+            continue;
+        if (!count++)
+            gg_stream_retain(*one = stream);
+    }
+    pthread_mutex_unlock(&memory->lock);
+    return count;
 }
 
 gg_status gg_memory_wait(gg_memory *memory)
@@ -124,11 +179,13 @@ gg_status gg_memory_wait(gg_memory *memory)
 gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream)
 {
     gg_status status = ggi_check(memory->device);
-    if (!status)
+    if (!status && stream)
         status = ggi_stream_check(stream);
     if (status)
         return status;
-    if (ggi_stream_capturing(stream))
+    if (!stream)
+        atomic_store(&memory->unknown, GGI_UNKNOWN);
+    else if (ggi_stream_capturing(stream))
         atomic_store(&memory->captured, 1);
     else
         ggi_memory_used(memory, stream, ggi_stream_submitted(stream));

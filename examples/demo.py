@@ -9,9 +9,13 @@ nothing of gpuglue on a device address, and measures the copies. Exit status 0 w
 import os
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import gpuglue as gg
 
@@ -25,22 +29,22 @@ DTYPES = "bool int8 uint16 int32 uint64 float16 float32 float64 complex64 comple
 SIZES = (0, 1, 1000, 1_000_003)
 MIB = 1 << 20
 
-failures = []
+failures: list[str] = []
 
 
-def check(name, passed):
+def check(name: str, passed: bool | np.bool_) -> None:
     """Note a check and print how it went."""
     print(f"  {'ok  ' if passed else 'FAIL'} {name}")
     if not passed:
         failures.append(name)
 
 
-def title(text):
+def title(text: str) -> None:
     """Print a heading."""
     print(f"\n== {text}")
 
 
-def show_backends():
+def show_backends() -> gg.Device:
     """Which backends there are, and why the others are not."""
     title("backends")
     for backend in gg.backends(probe="active"):
@@ -51,7 +55,7 @@ def show_backends():
     return device
 
 
-def sample(dtype, size):
+def sample(dtype: np.dtype[Any], size: int) -> npt.NDArray[Any]:
     """An array of many different values."""
     generator = np.random.default_rng(size)
     if dtype.kind in "SU":
@@ -60,12 +64,12 @@ def sample(dtype, size):
     return raw.view(dtype)
 
 
-def same(one, other):
+def same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     """Equal to the last bit, not-a-numbers included."""
     return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
-def round_trip(array):
+def round_trip(array: npt.NDArray[Any]) -> bool:
     """To the device, across it, and back, by every kind of copy."""
     on_device = gg.to_gpu(array)
     across = gg.empty_like(on_device)
@@ -78,7 +82,7 @@ def round_trip(array):
     return same(on_device.get(), array) and same(back, array) and same(later, array)
 
 
-def show_round_trips():
+def show_round_trips() -> None:
     """Round trips over dtypes, sizes and orders."""
     title("round trips, compared with NumPy bit by bit")
     for dtype in [np.dtype(name) for name in DTYPES.split()] + [POINT]:
@@ -93,7 +97,7 @@ def show_round_trips():
     check("arange", same(gg.arange(10, 0, -3).get(), np.arange(10, 0, -3)))
 
 
-def obtain_library(device):
+def obtain_library(device: gg.Device) -> tuple[Any, str]:
     """The example library for the device's backend, or why there is none."""
     if device.backend == "cuda" and os.environ.get("GPUGLUE_CUDA_LIBRARY"):
         return None, "GPUGLUE_CUDA_LIBRARY names a driver that the library itself would not use"
@@ -106,7 +110,7 @@ def obtain_library(device):
         return None, str(error)
 
 
-def show_library(device):
+def show_library(device: gg.Device) -> None:
     """A library of one's own, called through the address."""
     title("an existing library, called through .ptr")
     example, reason = obtain_library(device)
@@ -124,7 +128,7 @@ def show_library(device):
             check(f"int64 is refused: {error}", True)
 
 
-def best_rate(nbytes, copy, times=5):
+def best_rate(nbytes: int, copy: Callable[[], None], times: int = 5) -> float:
     """GB/s of the fastest of a few runs."""
     best = float("inf")
     for _ in range(times):
@@ -135,15 +139,15 @@ def best_rate(nbytes, copy, times=5):
     return nbytes / best / 1e9
 
 
-def rates(nbytes):
+def rates(nbytes: int) -> list[float]:
     """GB/s of five kinds of copy."""
     device, other = gg.alloc(nbytes), gg.alloc(nbytes)
     pageable, pinned = np.ones(nbytes, np.uint8), gg.zeros_pinned(nbytes, np.uint8)
-    pairs = [(device, pageable), (pageable, device), (device, pinned), (pinned, device), (other, device)]
-    return [best_rate(nbytes, lambda dst=dst, src=src: gg.copy(dst, src)) for dst, src in pairs]
+    pairs: list[tuple[Any, Any]] = [(device, pageable), (pageable, device), (device, pinned), (pinned, device), (other, device)]
+    return [best_rate(nbytes, partial(gg.copy, dst, src)) for dst, src in pairs]
 
 
-def show_rates():
+def show_rates() -> None:
     """Bandwidths for a few sizes."""
     title("bandwidth in GB/s, best of 5")
     names = ["H2D pageable", "D2H pageable", "H2D pinned", "D2H pinned", "D2D"]
@@ -152,7 +156,7 @@ def show_rates():
         print(f"  {mib:4} MiB  " + "".join(f"{rate:14.2f}" for rate in rates(mib * MIB)))
 
 
-def main():
+def main() -> int:
     """All of it."""
     device = show_backends()
     show_round_trips()

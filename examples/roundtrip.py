@@ -10,7 +10,7 @@ import numpy as np
 import gpuglue as gpuarray
 
 
-def main():
+def main() -> None:
     """Copy an array to the device, on the device, and back, and compare."""
     original = np.arange(27, dtype=np.float32).reshape(3, 3, 3)
 

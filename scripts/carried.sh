@@ -72,6 +72,12 @@ test)
         [ -n "$tests" ] && step "C tests on $run" "$run" bash -c "c_tests $run"
         step "Python on $run" "$run" "$python" -m pytest -q -p no:cacheprovider tests/python
         step "examples on $run" "$run" "$python" examples/roundtrip.py
+        # Where there is what compiles for it.
+        case $run in
+        host) command -v c++ >/dev/null && step "doublify on $run" "$run" "$python" examples/doublify.py ;;
+        cuda | hip-shim) "$python" -c "from gpuglue._rtc import nvrtc; nvrtc.library()" 2>/dev/null &&
+            step "doublify on $run" "$run" "$python" examples/doublify.py ;;
+        esac
     done
     printf '\n== summary\n'
     cat build/summary.txt

@@ -16,6 +16,7 @@ python -m pip download --quiet --disable-pip-version-check --only-binary=:all: -
 # The build tree's own layout, because the tests find libgpuglue relative to themselves.
 built=build/plain
 (cd $built && find libgpuglue.so gpuglue_*.so tests -type f ! -path '*.p/*' \( -executable -o -name '*.so*' \) -exec cp --parents {} "$OLDPWD/$out/tests" \;)
+cp -r $built/tests/images $out/tests/tests && rm -rf $out/tests/tests/images/*.p
 cp -L "$(gcc -print-file-name=libcmocka.so.0)" $out/tests/lib
 # The example library, for host and, where this machine has nvcc, for CUDA.
 python examples/existing_library/build.py --carry $out/existing_library

@@ -2,6 +2,7 @@
  * The driver library alone is needed, and of each device only the primary context, which every other
  * user of the driver or the runtime in the process shares. */
 #include "cuda_probe.h"
+#include "cuda_types.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,8 +126,104 @@ static int cuda_pointer_info(const void *pointer, struct gg_pointer_info *info)
     return 0;
 }
 
+/* ---- boxes -------------------------------------------------------------------------------------- */
+
+static struct cuda_side side_of(const void *pointer, bool host, size_t pitch, size_t slice)
+{
+    struct cuda_side side = {.type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+                             .pitch = pitch,
+                             .rows = slice / pitch};
+    if (host)
+        side.host = (void *)(uintptr_t)pointer;
+    else
+        side.device = (uintptr_t)pointer;
+    return side;
+}
+
+static int cuda_copy_region(void *dst, const void *src, const struct gg_region *region,
+                            enum gg_copy_kind kind, void *stream)
+{
+    const struct cuda_copy_3d copy = {
+        .src = side_of(src, kind == GG_COPY_H2D, region->src_pitch, region->src_slice),
+        .dst = side_of(dst, kind == GG_COPY_D2H, region->dst_pitch, region->dst_slice),
+        .width = region->width,
+        .height = region->height,
+        .depth = region->depth};
+    return cuda.copy_3d ? cuda.copy_3d(&copy, stream) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* ---- peers -------------------------------------------------------------------------------------- */
+
+static int cuda_peer_enable(struct gg_device_impl *peer)
+{
+    return cuda.peer_enable ? cuda.peer_enable(peer->context, 0) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int cuda_copy_peer(void *dst, struct gg_device_impl *dst_device, const void *src,
+                          struct gg_device_impl *src_device, size_t nbytes, void *stream)
+{
+    return cuda.copy_peer ? cuda.copy_peer(dst, dst_device->context, (void *)(uintptr_t)src,
+                                           src_device->context, nbytes, stream)
+                          : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------- */
+
+static int cuda_allow_shared(void *function, int nbytes)
+{
+    return cuda.function_set_attribute
+               ? cuda.function_set_attribute(
+                     function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
+               : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int cuda_suggest(void *function, size_t shared, int limit, int *blocks, int *threads)
+{
+    return cuda.function_suggest
+               ? cuda.function_suggest(blocks, threads, function, NULL, shared, limit)
+               : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int cuda_parameter(void *function, size_t index, size_t *offset, size_t *size)
+{
+    return cuda.function_parameter ? cuda.function_parameter(function, index, offset, size)
+                                   : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int cuda_names(void *module, void (*each)(void *user, const char *name), void *user)
+{
+    void *functions[64];
+    unsigned count = 0;
+    const char *name = NULL;
+    if (!cuda.module_function_count || !cuda.module_functions || !cuda.function_name)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    int code = cuda.module_function_count(&count, module);
+    if (count > sizeof functions / sizeof functions[0])
+        count = sizeof functions / sizeof functions[0];
+    if (!code && count)
+        code = cuda.module_functions(functions, count, module);
+    for (unsigned i = 0; i < count && !code; i++) {
+        code = cuda.function_name(&name, functions[i]);
+        if (!code)
+            each(user, name);
+    }
+    return code;
+}
+
 static bool cuda_supports(gg_op op)
 {
+    if (op == GG_OP_copy_region)
+        return cuda.copy_3d != NULL;
+    if (op == GG_OP_peer_enable || op == GG_OP_copy_peer)
+        return cuda.peer_enable && cuda.copy_peer;
+    if (op == GG_OP_kernel_parameter)
+        return cuda.function_parameter != NULL;
+    if (op == GG_OP_kernel_suggest)
+        return cuda.function_suggest != NULL;
+    if (op == GG_OP_kernel_allow_shared)
+        return cuda.function_set_attribute != NULL;
+    if (op == GG_OP_module_names)
+        return cuda.module_functions && cuda.module_function_count && cuda.function_name;
     if (op == GG_OP_device_record)
         return cuda.context_record != NULL;
     return op != GG_OP_pointer_info || cuda.pointer_attributes != NULL;
@@ -170,6 +267,8 @@ static const int attributes[GG_ATTR_COUNT] = {
     [GG_ATTR_ASYNC_ENGINES] = CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT,
     [GG_ATTR_MANAGED_MEMORY] = CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
     [GG_ATTR_CONCURRENT_KERNELS] = CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS,
+    [GG_ATTR_SHARED_MEMORY_OPTIN] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+    [GG_ATTR_COOPERATIVE_LAUNCH] = CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
 };
 
 /* The driver has one name everywhere. The folders are those that loaders are often not told of: WSL,
@@ -209,6 +308,9 @@ const struct twin twin = {
     .event_no_timing = CU_EVENT_DISABLE_TIMING,
     .event_blocking = CU_EVENT_BLOCKING_SYNC,
     .pinned_flags = CU_MEMHOSTALLOC_PORTABLE,
+    .managed_flags = CU_MEM_ATTACH_GLOBAL,
+    .register_flags = CU_MEMHOSTREGISTER_PORTABLE,
+    .ipc_flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, /* the only value that is taken */
     .capture_relaxed = CU_STREAM_CAPTURE_MODE_RELAXED,
     .version_min = 11000,
     .default_stream = 1, /* CU_STREAM_LEGACY: the same stream whatever a program was compiled with */
@@ -226,6 +328,15 @@ const struct twin twin = {
     .context_ordinal = cuda_context_ordinal,
     .context_record = cuda_context_record,
     .pointer_info = cuda_pointer_info,
+    .copy_region = cuda_copy_region,
+    .peer_enable = cuda_peer_enable,
+    .peer_enabled = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+    .copy_peer = cuda_copy_peer,
+    .allow_shared = cuda_allow_shared,
+    .suggest = cuda_suggest,
+    .parameter = cuda_parameter,
+    .names = cuda_names,
+    .not_found = CUDA_ERROR_NOT_FOUND,
     .supports = cuda_supports,
 };
 

@@ -44,6 +44,21 @@ gg_status twin_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
                 : GG_OK;
 }
 
+gg_status twin_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                           const struct gg_region *region, enum gg_copy_kind kind)
+{
+    struct twin_guard guard;
+    if (!direction(kind))
+        return twin_host->fail(GG_ERR_UNSUPPORTED, NULL, "copy of kind %d", (int)kind);
+    int code = twin_enter(&guard, TWIN_AT_copy_h2d, stream->device, stream);
+    if (!code)
+        code = twin.copy_region(dst, src, region, kind, stream->native);
+    twin_leave(&guard);
+    return code ? twin_fail(code, "%zu x %zu x %zu bytes %s, %p to %p", region->depth,
+                            region->height, region->width, direction(kind), src, dst)
+                : GG_OK;
+}
+
 static int start_fill(void *dst, uint32_t pattern, uint32_t pattern_size, size_t count, void *stream)
 {
     switch (pattern_size) {

@@ -155,6 +155,23 @@ static const struct {
     {GG_OP_stream_priority_range, offsetof(struct twin_driver, priority_range)},
     {GG_OP_stream_host_func, offsetof(struct twin_driver, host_func)},
     {GG_OP_event_elapsed, offsetof(struct twin_driver, event_elapsed)},
+    {GG_OP_peer_access, offsetof(struct twin_driver, peer_access)},
+    {GG_OP_mem_register, offsetof(struct twin_driver, host_register)},
+    {GG_OP_mem_unregister, offsetof(struct twin_driver, host_unregister)},
+    {GG_OP_mem_prefetch, offsetof(struct twin_driver, prefetch)},
+    {GG_OP_mem_advise, offsetof(struct twin_driver, advise)},
+    {GG_OP_mem_alloc_async, offsetof(struct twin_driver, alloc_async)},
+    {GG_OP_mem_free_async, offsetof(struct twin_driver, free_async)},
+    {GG_OP_ipc_export, offsetof(struct twin_driver, ipc_export)},
+    {GG_OP_ipc_open, offsetof(struct twin_driver, ipc_open)},
+    {GG_OP_ipc_close, offsetof(struct twin_driver, ipc_close)},
+    {GG_OP_module_load, offsetof(struct twin_driver, module_load)},
+    {GG_OP_module_unload, offsetof(struct twin_driver, module_unload)},
+    {GG_OP_module_global, offsetof(struct twin_driver, module_global)},
+    {GG_OP_module_kernel, offsetof(struct twin_driver, module_function)},
+    {GG_OP_kernel_attribute, offsetof(struct twin_driver, function_attribute)},
+    {GG_OP_kernel_occupancy, offsetof(struct twin_driver, function_occupancy)},
+    {GG_OP_kernel_launch, offsetof(struct twin_driver, launch)},
 };
 
 int32_t twin_device_supports(struct gg_device_impl *device, gg_op op)

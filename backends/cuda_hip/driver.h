@@ -7,6 +7,8 @@
 
 #include <gpuglue/backend.h>
 
+#include "ipc.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -68,6 +70,7 @@ struct twin {
     int integrated;        /* the attribute */
     int word_attribute;    /* of devices that write_word works on */
     unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
+    unsigned managed_flags, register_flags, ipc_flags;
     int capture_relaxed;
     bool writes_words; /* write_word takes any device memory */
     int version_min;
@@ -99,11 +102,26 @@ struct twin {
     /* Record behind all work of a context. */
     int (*context_record)(void *context, void *event);
     int (*pointer_info)(const void *pointer, struct gg_pointer_info *info);
+    /* A box of bytes; @p kind is known. */
+    int (*copy_region)(void *dst, const void *src, const struct gg_region *region,
+                       enum gg_copy_kind kind, void *stream);
+    /* Let work of the device that is current reach the memory of @p peer; peer_enabled: it can already. */
+    int (*peer_enable)(struct gg_device_impl *peer);
+    int peer_enabled;
+    int (*copy_peer)(void *dst, struct gg_device_impl *dst_device, const void *src,
+                     struct gg_device_impl *src_device, size_t nbytes, void *stream);
     /* In place of host_func where the driver has no such row; NULL: nothing is. */
     int (*host_func)(void *stream, void (*function)(void *), void *argument);
     /* Where a failed call leaves its code in the thread, for whoever asks next for the last error: take
      * it away, other code must not stumble on a failure or a "not ready" of ours. NULL: none is left. */
     void (*clear_error)(void);
+    /* Of a kernel's function. NULL: the vendor has nothing like it, or not_supported is answered where a
+     * driver is too old. parameter answers invalid_value behind the last. */
+    int (*allow_shared)(void *function, int nbytes);
+    int (*suggest)(void *function, size_t shared, int limit, int *blocks, int *threads);
+    int (*parameter)(void *function, size_t index, size_t *offset, size_t *size);
+    int (*names)(void *module, void (*each)(void *user, const char *name), void *user);
+    int not_found; /* the code for a name that a module does not have */
     /* Whether an optional operation made of these functions has what it needs. */
     bool (*supports)(gg_op op);
 };
@@ -123,6 +141,21 @@ struct gg_event_impl {
     void *native;
     struct gg_device_impl *device;
     bool owned, blocking;
+};
+
+/* Kernels live in their module's list, so that the same name is asked for once. */
+struct gg_kernel_impl {
+    struct gg_kernel_impl *next;
+    struct gg_module_impl *module;
+    void *function;
+    char name[];
+};
+
+struct gg_module_impl {
+    void *native;
+    struct gg_device_impl *device;
+    pthread_mutex_t lock; /* kernels */
+    struct gg_kernel_impl *kernels;
 };
 
 struct gg_device_impl {
@@ -234,14 +267,36 @@ gg_status twin_capture_mode(struct gg_device_impl *device, int32_t relaxed, int3
 gg_status twin_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                          void **out);
 gg_status twin_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+gg_status twin_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
+gg_status twin_mem_unregister(struct gg_device_impl *device, void *pointer);
 gg_status twin_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info);
+
+gg_status twin_alloc_managed(struct gg_device_impl *device, size_t nbytes, void **out);
+gg_status twin_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
+                            int32_t to_host);
+gg_status twin_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
+                          enum gg_advice advice, int32_t for_host);
+gg_status twin_mem_alloc_async(struct gg_stream_impl *stream, size_t nbytes, void **out);
+gg_status twin_mem_free_async(struct gg_stream_impl *stream, void *pointer);
+
+gg_status twin_ipc_export(struct gg_device_impl *device, const void *pointer,
+                          uint8_t native[GG_IPC_NATIVE_SIZE]);
+gg_status twin_ipc_open(struct gg_device_impl *device, const uint8_t native[GG_IPC_NATIVE_SIZE],
+                        void **out);
+gg_status twin_ipc_close(struct gg_device_impl *device, void *pointer);
 
 gg_status twin_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
                     enum gg_copy_kind kind, int32_t pageable);
 gg_status twin_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
                     uint32_t pattern_size, size_t count);
 gg_status twin_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
+gg_status twin_peer_access(struct gg_device_impl *device, struct gg_device_impl *peer, int32_t *out);
+gg_status twin_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer);
+gg_status twin_copy_peer(struct gg_stream_impl *stream, struct gg_device_impl *dst_device, void *dst,
+                         struct gg_device_impl *src_device, const void *src, size_t nbytes);
+gg_status twin_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                           const struct gg_region *region, enum gg_copy_kind kind);
 
 gg_status twin_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
 gg_status twin_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,
@@ -270,5 +325,29 @@ gg_status twin_event_query(struct gg_event_impl *event);
 gg_status twin_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
 gg_status twin_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
                              double *milliseconds);
+
+gg_status twin_module_load(struct gg_device_impl *device, const struct gg_image *image,
+                           const void *bytes, size_t nbytes, struct gg_module_impl **out);
+void twin_module_unload(struct gg_module_impl *module);
+gg_status twin_module_global(struct gg_module_impl *module, const char *name, void **pointer,
+                             size_t *nbytes);
+gg_status twin_module_kernel(struct gg_module_impl *module, const char *name,
+                             struct gg_kernel_impl **out);
+gg_status twin_module_names(struct gg_module_impl *module,
+                            void (*each)(void *user, const char *name), void *user);
+gg_status twin_kernel_parameter(struct gg_kernel_impl *kernel, uint32_t index,
+                                struct gg_parameter *parameter);
+gg_status twin_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
+                                int64_t *value);
+gg_status twin_kernel_occupancy(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
+                                int32_t *blocks);
+gg_status twin_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
+                              uint32_t *threads, uint32_t *blocks);
+gg_status twin_kernel_allow_shared(struct gg_kernel_impl *kernel, uint32_t shared);
+gg_status twin_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
+                             const struct gg_launch *launch);
+
+/* fits.c: GG_OK where the device takes an image; else the refusal, naming both. */
+gg_status twin_image_fits(struct gg_device_impl *device, const struct gg_image *image);
 
 #endif

@@ -53,8 +53,9 @@ gg_status twin_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind
         return alloc_device(device, nbytes, out);
     case GG_MEMORY_PINNED:
         return alloc_pinned(device, nbytes, out);
-    case GG_MEMORY_HOST:
     case GG_MEMORY_MANAGED:
+        return twin_alloc_managed(device, nbytes, out);
+    case GG_MEMORY_HOST:
         break;
     }
     return twin_host->fail(GG_ERR_UNSUPPORTED, NULL, "memory of kind %d", (int)kind);

@@ -1,17 +1,15 @@
 /* hip.c: AMD's half of the twins: names, numbers, and the functions whose prototypes are its own.
  * HIP has a current device instead of a current context; what torch or others made current in the
  * thread is restored. */
+#include "hip_driver.h"
 #include "hip_probe.h"
+#include "hip_types.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct hip_driver {
-#define OWN(slot, parameters, symbol, need) int(*slot) parameters;
-#include "hip.def"
-#undef OWN
-} hip;
+struct hip_driver hip;
 
 enum hip_old {
 #define OLD(name, value) OLD_##name = value,
@@ -208,10 +206,24 @@ static void hip_clear_error(void)
         hip.last_error();
 }
 
+static int hip_suggest(void *function, size_t shared, int limit, int *blocks, int *threads)
+{
+    return hip.function_suggest ? hip.function_suggest(blocks, threads, function, shared, limit)
+                                : hipErrorNotSupported;
+}
+
 static bool hip_supports(gg_op op)
 {
+    if (op == GG_OP_kernel_parameter || op == GG_OP_kernel_allow_shared || op == GG_OP_module_names)
+        return false; /* the image tells; there is no further memory to be had */
+    if (op == GG_OP_kernel_suggest)
+        return hip.function_suggest != NULL;
     if (op == GG_OP_device_record)
         return false;
+    if (op == GG_OP_peer_enable || op == GG_OP_copy_peer)
+        return hip.peer_enable && hip.copy_peer;
+    if (op == GG_OP_copy_region)
+        return hip.copy_2d && hip.copy_3d;
     if (op == GG_OP_stream_host_func)
         return hip.add_callback != NULL;
     return op != GG_OP_pointer_info || hip.pointer_attributes != NULL;
@@ -255,6 +267,8 @@ static const int attributes[GG_ATTR_COUNT] = {
     [GG_ATTR_ASYNC_ENGINES] = hipDeviceAttributeAsyncEngineCount,
     [GG_ATTR_MANAGED_MEMORY] = hipDeviceAttributeManagedMemory,
     [GG_ATTR_CONCURRENT_KERNELS] = hipDeviceAttributeConcurrentKernels,
+    [GG_ATTR_SHARED_MEMORY_OPTIN] = -1,
+    [GG_ATTR_COOPERATIVE_LAUNCH] = hipDeviceAttributeCooperativeLaunch,
 };
 
 /* The directories handed in come first: torch's and AMD's wheels bring a copy of their own, and two in
@@ -294,6 +308,8 @@ const struct twin twin = {
     .event_no_timing = hipEventDisableTiming,
     .event_blocking = hipEventBlockingSync,
     .pinned_flags = hipHostMallocPortable,
+    .managed_flags = hipMemAttachGlobal,
+    .register_flags = hipHostRegisterPortable,
     .capture_relaxed = hipStreamCaptureModeRelaxed,
     .version_min = HIP_OLDEST * HIP_MAJOR,
     .default_stream = 0, /* the null stream; handle 1 came late, and 2 means other things to others */
@@ -312,8 +328,14 @@ const struct twin twin = {
     .context_ordinal = hip_context_ordinal,
     .context_record = hip_context_record,
     .pointer_info = hip_pointer_info,
+    .copy_region = hip_copy_region,
+    .peer_enable = hip_peer_enable,
+    .peer_enabled = hipErrorPeerAccessAlreadyEnabled,
+    .copy_peer = hip_copy_peer,
     .host_func = hip_host_func,
     .clear_error = hip_clear_error,
+    .suggest = hip_suggest,
+    .not_found = hipErrorNotFound,
     .supports = hip_supports,
 };
 

@@ -22,6 +22,37 @@ gg_status host_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
     return status ? status : host_submit(stream, &work);
 }
 
+/* ---- boxes ---- */
+
+static void run_copy_region(const struct host_command *command)
+{
+    const struct gg_region *box = &command->region;
+    char *dst = command->dst;
+    const char *src = command->src;
+    for (size_t z = 0; z < box->depth; z++)
+        for (size_t y = 0; y < box->height; y++)
+            memcpy(dst + z * box->dst_slice + y * box->dst_pitch,
+                   src + z * box->src_slice + y * box->src_pitch, box->width);
+}
+
+gg_status host_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                           const struct gg_region *region, enum gg_copy_kind kind)
+{
+    const struct host_command work = {
+        .run = run_copy_region, .dst = dst, .src = src, .region = *region};
+    const size_t rows = region->height - 1, slices = region->depth - 1;
+    gg_status status = GG_OK;
+    if (kind != GG_COPY_D2H)
+        status = host_check_device_range(stream->device, dst,
+                                         slices * region->dst_slice + rows * region->dst_pitch +
+                                             region->width);
+    if (!status && kind != GG_COPY_H2D)
+        status = host_check_device_range(stream->device, src,
+                                         slices * region->src_slice + rows * region->src_pitch +
+                                             region->width);
+    return status ? status : host_submit(stream, &work);
+}
+
 /* ---- fill ---- */
 
 static void run_fill_1(const struct host_command *command)

@@ -7,7 +7,8 @@
 
 const struct gg_host_api *host_api;
 
-/* capture_mode and stream_capturing stay NULL: there are no graphs here. device_supports too: all
+/* capture_mode and stream_capturing stay NULL: there are no graphs here. kernel_allow_shared too: no
+ * block gets more shared memory than others. device_supports too: all
  * that the table has works. */
 static const struct gg_backend_ops host_ops = {
     .struct_size = sizeof host_ops,
@@ -47,6 +48,21 @@ static const struct gg_backend_ops host_ops = {
     .event_wait = host_event_wait,
     .event_elapsed = host_event_elapsed,
     .write_word = host_write_word,
+    .mem_register = host_mem_register,
+    .mem_unregister = host_mem_unregister,
+    .mem_prefetch = host_mem_prefetch,
+    .mem_advise = host_mem_advise,
+    .copy_region = host_copy_region,
+    .module_load = host_module_load,
+    .module_unload = host_module_unload,
+    .module_global = host_module_global,
+    .module_kernel = host_module_kernel,
+    .kernel_parameter = host_kernel_parameter,
+    .kernel_attribute = host_kernel_attribute,
+    .kernel_occupancy = host_kernel_occupancy,
+    .kernel_suggest = host_kernel_suggest,
+    .kernel_launch = host_kernel_launch,
+    .module_names = host_module_names,
 };
 
 static const struct gg_backend_desc host_desc = {

@@ -11,6 +11,7 @@
 #define GPUGLUE_BACKENDS_HOST_H
 
 #include <gpuglue/backend.h>
+#include <gpuglue/host_kernel.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,7 +53,9 @@ struct host_block {
     char *base;
     size_t size;
     enum gg_memory_kind kind;
-    bool mapped; /* by mmap */
+    bool mapped;     /* by mmap */
+    bool registered; /* others own it */
+    bool lent;       /* a module's variable: not ours to free */
 };
 
 struct gg_device_impl {
@@ -77,6 +80,7 @@ struct host_command {
     struct host_point *point; /* a reference */
     void (*function)(void *);
     void *argument;
+    struct gg_region region;
 };
 
 struct gg_stream_impl {
@@ -89,6 +93,7 @@ struct gg_stream_impl {
     uint64_t submitted, completed;     /* counts of commands */
     pthread_t worker;
     bool started, stopping;
+    _Atomic(const char *) failure; /* what went wrong in a command; static; for the next who waits */
 };
 
 /* A place in one or more queues. It is kept by the event that was recorded there, by the commands
@@ -108,6 +113,12 @@ struct gg_event_impl {
     struct host_point *point; /* NULL: never recorded */
 };
 
+/* The launches of a kernel. */
+struct gg_kernel_impl {
+    struct gg_module_impl *module;
+    const struct gg_host_kernel *told; /* the shared object's own */
+};
+
 /* ---- what the rows use of each other ---- */
 
 /* stream.c: queue a copy of @p work, starting the worker if need be. Takes work->point over on success. */
@@ -115,6 +126,19 @@ gg_status host_submit(struct gg_stream_impl *stream, const struct host_command *
 
 /* memory.c: GG_OK when [pointer, pointer + nbytes) lies in one block. */
 gg_status host_check_device_range(struct gg_device_impl *device, const void *pointer, size_t nbytes);
+
+/* memory.c: a module's variable is memory of the device too. False without memory for the note. */
+bool host_lend(struct gg_device_impl *device, void *pointer, size_t nbytes);
+void host_take_back(struct gg_device_impl *device, void *pointer);
+
+/* block.c: run every thread of every block. NULL, or what went wrong (static). */
+struct host_grid {
+    const struct gg_host_kernel *kernel;
+    const void *const *arguments;
+    struct gg_host_dim grid, block;
+    uint32_t shared; /* bytes */
+};
+const char *host_run_grid(const struct host_grid *grid);
 
 /* event.c */
 struct host_point *host_point_new(void); /* reached, until it is queued; NULL: out of memory */
@@ -143,6 +167,12 @@ int32_t host_device_current(void);
 gg_status host_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                          void **out);
 gg_status host_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+gg_status host_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
+gg_status host_mem_unregister(struct gg_device_impl *device, void *pointer);
+gg_status host_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
+                            int32_t to_host);
+gg_status host_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
+                          enum gg_advice advice, int32_t for_host);
 gg_status host_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info);
 
@@ -151,6 +181,8 @@ gg_status host_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
 gg_status host_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
                     uint32_t pattern_size, size_t count);
 gg_status host_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
+gg_status host_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                           const struct gg_region *region, enum gg_copy_kind kind);
 
 gg_status host_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
 gg_status host_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,
@@ -178,5 +210,25 @@ gg_status host_event_query(struct gg_event_impl *event);
 gg_status host_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
 gg_status host_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
                              double *milliseconds);
+
+gg_status host_module_load(struct gg_device_impl *device, const struct gg_image *image,
+                           const void *bytes, size_t nbytes, struct gg_module_impl **out);
+void host_module_unload(struct gg_module_impl *module);
+gg_status host_module_global(struct gg_module_impl *module, const char *name, void **pointer,
+                             size_t *nbytes);
+gg_status host_module_kernel(struct gg_module_impl *module, const char *name,
+                             struct gg_kernel_impl **out);
+gg_status host_module_names(struct gg_module_impl *module,
+                            void (*each)(void *user, const char *name), void *user);
+gg_status host_kernel_parameter(struct gg_kernel_impl *kernel, uint32_t index,
+                                struct gg_parameter *parameter);
+gg_status host_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
+                                int64_t *value);
+gg_status host_kernel_occupancy(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
+                                int32_t *blocks);
+gg_status host_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
+                              uint32_t *threads, uint32_t *blocks);
+gg_status host_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
+                             const struct gg_launch *launch);
 
 #endif

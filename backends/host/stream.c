@@ -113,13 +113,22 @@ unlock:
     return status;
 }
 
+/* What a command could not do is told once, to the first who asks after it. */
+static gg_status outcome(struct gg_stream_impl *stream)
+{
+    const char *failure = atomic_load_explicit(&stream->failure, memory_order_acquire);
+    if (failure && atomic_compare_exchange_strong(&stream->failure, &failure, NULL))
+        return host_api->fail(GG_ERR_DEVICE, NULL, "%s", failure);
+    return GG_OK;
+}
+
 gg_status host_stream_query(struct gg_stream_impl *stream)
 {
     bool idle;
     pthread_mutex_lock(&stream->lock);
     idle = stream->completed == stream->submitted;
     pthread_mutex_unlock(&stream->lock);
-    return idle ? GG_OK : GG_NOT_READY;
+    return idle ? outcome(stream) : GG_NOT_READY;
 }
 
 gg_status host_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)
@@ -132,7 +141,7 @@ gg_status host_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)
         in_time = host_cond_wait(&stream->progress, &stream->lock, deadline);
     in_time = stream->completed >= ticket;
     pthread_mutex_unlock(&stream->lock);
-    return in_time ? GG_OK : GG_NOT_READY;
+    return in_time ? outcome(stream) : GG_NOT_READY;
 }
 
 /* ---- create and destroy ---- */

@@ -15,6 +15,65 @@ gg_status ze_copy(struct gg_stream_impl *stream, void *dst, const void *src, siz
     return code ? ze_fail(code, "%zu bytes, %p to %p", nbytes, src, dst) : GG_OK;
 }
 
+/* ---- peers: in one context, where nothing needs to be enabled ---- */
+
+gg_status ze_peer_access(struct gg_device_impl *device, struct gg_device_impl *peer, int32_t *out)
+{
+    uint8_t can = 0;
+    int code = 0;
+    if (!ze.device_peer)
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "this loader has no zeDeviceCanAccessPeer");
+    if (device->context == peer->context)
+        code = ze.device_peer(device->gpu->handle, peer->gpu->handle, &can);
+    if (code)
+        return ze_fail(code, "from device %d to device %d", (int)device->ordinal,
+                       (int)peer->ordinal);
+    *out = can != 0;
+    return GG_OK;
+}
+
+gg_status ze_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer)
+{
+    int32_t can = 0;
+    const gg_status status = ze_peer_access(device, peer, &can);
+    if (status || can)
+        return status;
+    return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "devices %d and %d do not reach each other",
+                         (int)device->ordinal, (int)peer->ordinal);
+}
+
+gg_status ze_copy_peer(struct gg_stream_impl *stream, struct gg_device_impl *dst_device, void *dst,
+                       struct gg_device_impl *src_device, const void *src, size_t nbytes)
+{
+    (void)dst_device;
+    (void)src_device;
+    return ze_copy(stream, dst, src, nbytes, GG_COPY_D2D, 0);
+}
+
+/* ---- boxes and fills ---- */
+
+/* The core keeps each figure below 2^31. */
+gg_status ze_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                         const struct gg_region *region, enum gg_copy_kind kind)
+{
+    const struct ze_copy_region box = {.width = (uint32_t)region->width,
+                                       .height = (uint32_t)region->height,
+                                       .depth = region->depth > 1 ? (uint32_t)region->depth : 0};
+    (void)kind;
+    if (!ze.append_region)
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL,
+                             "this loader has no zeCommandListAppendMemoryCopyRegion");
+    int code = ze_append_begin(stream);
+    if (!code)
+        code = ze.append_region(stream->list, dst, &box, (uint32_t)region->dst_pitch,
+                                (uint32_t)region->dst_slice, src, &box, (uint32_t)region->src_pitch,
+                                (uint32_t)region->src_slice, NULL, 0, NULL);
+    code = ze_append_end(stream, code);
+    return code ? ze_fail(code, "%zu x %zu x %zu bytes, %p to %p", region->depth, region->height,
+                          region->width, src, dst)
+                : GG_OK;
+}
+
 /* The pattern is read when the call is made: little-endian, so its first bytes are the value's lowest. */
 gg_status ze_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern, uint32_t pattern_size,
                   size_t count)

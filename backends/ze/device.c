@@ -192,8 +192,19 @@ int32_t ze_device_supports(struct gg_device_impl *device, gg_op op)
     const struct ze_device_properties *properties = &device->gpu->properties;
     if (op == GG_OP_device_memory_info)
         return device->tells_free_memory;
+    if (op == GG_OP_module_load || op == GG_OP_kernel_launch)
+        return ze.module_create && ze.module_destroy && ze.kernel_create && ze.kernel_destroy &&
+               ze.kernel_block && ze.kernel_argument && ze.append_launch;
+    if (op == GG_OP_kernel_suggest)
+        return ze.kernel_suggest != NULL;
+    if (op == GG_OP_module_global)
+        return ze.module_global != NULL;
     if (op == GG_OP_event_elapsed)
         return properties->timer_hz && properties->timer_bits > 0 && properties->timer_bits <= 64;
+    if (op == GG_OP_peer_access || op == GG_OP_peer_enable || op == GG_OP_copy_peer)
+        return ze.device_peer != NULL;
+    if (op == GG_OP_copy_region)
+        return ze.append_region != NULL;
     return 1;
 }
 

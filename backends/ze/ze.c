@@ -76,7 +76,8 @@ void ze_forget(int code, const char *what)
 
 /* NULL stay: device_current (nothing is current in a thread here), device_record (other people's lists
  * are not known), capture_mode and stream_capturing (no graphs), event_native (each record has a ze_event of its own,
- * which soon serves another), write_word. */
+ * which soon serves another), write_word, mem_register (the specification has none),
+ * kernel_occupancy and kernel_allow_shared (the driver does not tell, and local memory is an argument). */
 static const struct gg_backend_ops ze_ops = {
     .struct_size = sizeof ze_ops,
     .probe = ze_probe,
@@ -93,6 +94,10 @@ static const struct gg_backend_ops ze_ops = {
     .mem_free = ze_mem_free,
     .pointer_info = ze_pointer_info,
     .copy = ze_copy,
+    .copy_region = ze_copy_region,
+    .peer_access = ze_peer_access,
+    .peer_enable = ze_peer_enable,
+    .copy_peer = ze_copy_peer,
     .fill = ze_fill,
     .stream_default = ze_stream_default,
     .stream_create = ze_stream_create,
@@ -112,6 +117,15 @@ static const struct gg_backend_ops ze_ops = {
     .event_wait = ze_event_wait,
     .event_elapsed = ze_event_elapsed,
     .device_supports = ze_device_supports,
+    .module_load = ze_module_load,
+    .module_unload = ze_module_unload,
+    .module_global = ze_module_global,
+    .module_kernel = ze_module_kernel,
+    .kernel_parameter = ze_kernel_parameter,
+    .kernel_attribute = ze_kernel_attribute,
+    .kernel_suggest = ze_kernel_suggest,
+    .kernel_launch = ze_kernel_launch,
+    .module_names = ze_module_names,
 };
 
 static const struct gg_backend_desc ze_backend = {

@@ -5,7 +5,7 @@
  * is a box: each record puts a new point into it, a ze_event of its own that waiters hold, and which is
  * reset only when it was signalled and every list that waits for it has passed.
  *
- * Locks, in the order in which they may be held together: device, stream, event, pool. None is held
+ * Locks, in the order in which they may be held together: device, kernel, stream, event, pool. None is held
  * while waiting. Level Zero forbids two threads on one list and on one event pool. */
 #ifndef GPUGLUE_BACKENDS_ZE_H
 #define GPUGLUE_BACKENDS_ZE_H
@@ -133,6 +133,24 @@ struct gg_stream_impl {
     struct ze_tasks *tasks; /* host functions; NULL until there is one */
 };
 
+/* Group size and arguments are set in the kernel before it is appended: one launch at a time. */
+struct gg_kernel_impl {
+    struct gg_kernel_impl *next; /* in its module's list */
+    struct gg_module_impl *module;
+    void *native;
+    pthread_mutex_t lock; /* taken before a stream's */
+    uint32_t arguments;
+    struct ze_kernel_properties properties;
+    char name[];
+};
+
+struct gg_module_impl {
+    struct gg_device_impl *device;
+    void *native;
+    pthread_mutex_t lock; /* kernels */
+    struct gg_kernel_impl *kernels;
+};
+
 struct gg_event_impl {
     struct gg_device_impl *device;
     bool timed, borrowed;
@@ -203,6 +221,12 @@ gg_status ze_pointer_info(struct gg_device_impl *device, const void *pointer,
 
 gg_status ze_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
                   enum gg_copy_kind kind, int32_t pageable);
+gg_status ze_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                         const struct gg_region *region, enum gg_copy_kind kind);
+gg_status ze_peer_access(struct gg_device_impl *device, struct gg_device_impl *peer, int32_t *out);
+gg_status ze_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer);
+gg_status ze_copy_peer(struct gg_stream_impl *stream, struct gg_device_impl *dst_device, void *dst,
+                       struct gg_device_impl *src_device, const void *src, size_t nbytes);
 gg_status ze_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern, uint32_t pattern_size,
                   size_t count);
 
@@ -231,5 +255,23 @@ gg_status ze_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *st
                            double *milliseconds);
 /* With a reference: what the event recorded last; NULL: never. */
 struct ze_point *ze_event_last(struct gg_event_impl *event);
+
+gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *image,
+                         const void *bytes, size_t nbytes, struct gg_module_impl **out);
+void ze_module_unload(struct gg_module_impl *module);
+gg_status ze_module_global(struct gg_module_impl *module, const char *name, void **pointer,
+                           size_t *nbytes);
+gg_status ze_module_kernel(struct gg_module_impl *module, const char *name,
+                           struct gg_kernel_impl **out);
+gg_status ze_module_names(struct gg_module_impl *module, void (*each)(void *user, const char *name),
+                          void *user);
+gg_status ze_kernel_parameter(struct gg_kernel_impl *kernel, uint32_t index,
+                              struct gg_parameter *parameter);
+gg_status ze_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
+                              int64_t *value);
+gg_status ze_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
+                            uint32_t *threads, uint32_t *blocks);
+gg_status ze_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
+                           const struct gg_launch *launch);
 
 #endif

@@ -68,6 +68,37 @@ struct ze_device_properties {
     char name[256];
 };
 
+struct ze_module_desc {
+    uint32_t stype;
+    const void *next;
+    uint32_t format;
+    size_t size;
+    const void *image;
+    const char *flags;
+    const void *constants;
+};
+
+struct ze_kernel_desc {
+    uint32_t stype;
+    const void *next;
+    uint32_t flags;
+    const char *name;
+};
+
+struct ze_kernel_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t arguments;
+    uint32_t required_x, required_y, required_z;
+    uint32_t required_subgroups, required_subgroup_size, max_subgroup_size, max_subgroups;
+    uint32_t local_memory, private_memory, spill_memory;
+    uint8_t uuid[32];
+};
+
+struct ze_group_count {
+    uint32_t x, y, z;
+};
+
 struct ze_usable_memory { /* behind ze_device_properties */
     uint32_t stype;
     void *next;
@@ -132,6 +163,10 @@ struct ze_queue_desc {
     uint32_t stype;
     const void *next;
     uint32_t ordinal, index, flags, mode, priority;
+};
+
+struct ze_copy_region {
+    uint32_t x, y, z, width, height, depth; /* depth 0: one slice */
 };
 
 struct ze_pool_desc {

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 WRAPPER = "example_wrap.cxx"
@@ -30,7 +32,7 @@ class CannotBuild(Exception):
     """Something that the build needs is not on this machine; the message says what."""
 
 
-def run(command, **options):
+def run(command: list[Any], **options: Any) -> None:
     """Run a program; its output is shown only when it fails."""
     done = subprocess.run(
         [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
@@ -39,7 +41,7 @@ def run(command, **options):
         raise CannotBuild(f"{' '.join(str(word) for word in command)} failed:\n{done.stdout}")
 
 
-def swig_command(scratch):
+def swig_command(scratch: Path) -> tuple[list[str], dict[str, Any]]:
     """SWIG as a command: on PATH, beside this Python, or fetched from the package index."""
     beside = Path(sys.executable).parent / "swig"
     found = shutil.which("swig") or (str(beside) if beside.exists() else None)
@@ -53,7 +55,7 @@ def swig_command(scratch):
     return [sys.executable, "-c", "from swig import swig; swig()"], {"env": environment}
 
 
-def generate(out):
+def generate(out: Path) -> Path:
     """Let SWIG write the wrapper and example.py into `out`."""
     out.mkdir(parents=True, exist_ok=True)
     try:
@@ -65,7 +67,7 @@ def generate(out):
     return out / WRAPPER
 
 
-def need(program, why):
+def need(program: str, why: str) -> str:
     """The path of a program, or CannotBuild."""
     found = shutil.which(program)
     if not found:
@@ -73,7 +75,7 @@ def need(program, why):
     return found
 
 
-def compile_host(wrapper, out, include):
+def compile_host(wrapper: Path, out: Path, include: Path) -> None:
     """The plain C++ build."""
     compiler = need(os.environ.get("CXX", "g++"), "the host build is plain C++")
     sources = [HERE / "reduce.cpp", HERE / "device_array.cpp", wrapper]
@@ -81,7 +83,7 @@ def compile_host(wrapper, out, include):
     run([compiler, *flags, "-I", HERE, "-I", include, *sources, "-o", out / MODULE])
 
 
-def compile_cuda(wrapper, out, include):
+def compile_cuda(wrapper: Path, out: Path, include: Path) -> None:
     """The CUDA build, for the GPU of this machine, or for all kinds where there is none."""
     compiler = need("nvcc", "the CUDA build needs NVIDIA's compiler")
     arch = "native" if Path("/dev/nvidiactl").exists() else "all-major"
@@ -94,7 +96,7 @@ def compile_cuda(wrapper, out, include):
 COMPILERS = {"host": compile_host, "cuda": compile_cuda}
 
 
-def build(backend, out, wrapper=None):
+def build(backend: str, out: Path, wrapper: Path | None = None) -> None:
     """Make example.py and its compiled half in `out`, with what is there already left alone."""
     if backend not in COMPILERS:
         raise CannotBuild(f"this library has no build for {backend}; it has {', '.join(COMPILERS)}")
@@ -109,7 +111,7 @@ def build(backend, out, wrapper=None):
     COMPILERS[backend](Path(wrapper), out, include)
 
 
-def load(folder):
+def load(folder: Path) -> ModuleType:
     """Import `example` from a folder."""
     sys.path.insert(0, str(folder))
     try:
@@ -118,7 +120,7 @@ def load(folder):
         sys.path.remove(str(folder))
 
 
-def obtain(backend, scratch, carried=None):
+def obtain(backend: str, scratch: Path, carried: Path | None = None) -> ModuleType:
     """The module for a backend: carried ready-made, from a carried wrapper, or built from scratch.
 
     `carried` is a folder that another machine made: <backend>/ with the finished module, or
@@ -132,7 +134,7 @@ def obtain(backend, scratch, carried=None):
     return load(Path(scratch) / backend)
 
 
-def carry(folder):
+def carry(folder: Path) -> None:
     """Fill a folder for obtain(): the wrapper, and each build that this machine can make."""
     wrapper = generate(folder / "wrapper")
     shutil.rmtree(folder / "wrapper" / "swig", ignore_errors=True)
@@ -143,9 +145,9 @@ def carry(folder):
             print(f"{backend}: not built: {error}")
 
 
-def main():
+def main() -> None:
     """Build, import, and sum once."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--backend", default="host", choices=COMPILERS)
     parser.add_argument("--out", type=Path, default=HERE / "build", help="where the results go")
     parser.add_argument("--wrapper", type=Path, help="what SWIG generated elsewhere")

@@ -51,3 +51,35 @@ _atexit.register(_core._shutdown)
 
 from ._core import *  # noqa: E402,F403
 from ._core import __version__  # noqa: E402,F401
+
+TYPE_CHECKING = False  # what typing calls so; importing it would cost more than all else here
+if TYPE_CHECKING:
+    from ._compile import CompileError as CompileError
+    from ._compile import Image as Image
+    from ._compile import compile as compile
+    from ._join import concatenate as concatenate
+    from ._join import stack as stack
+
+
+def get_include() -> str:
+    """The folder of gpuglue/gpuglue.h and gpuglue/python.h, for a compiler's -I."""
+    return _os.path.join(_os.path.dirname(__file__), "include")
+
+
+def get_library_dir() -> str:
+    """The folder of libgpuglue.so, for a linker's -L; extensions of Python need none (gpuglue/python.h)."""
+    return _os.path.join(_os.path.dirname(__file__), "_lib")
+
+
+def __getattr__(name: str) -> object:
+    """What needs NumPy to be defined, and the compilers, are loaded when they are first asked for."""
+    if name in ("concatenate", "stack"):
+        from . import _join
+
+        globals().update(concatenate=_join.concatenate, stack=_join.stack)
+        return globals()[name]
+    if name in ("compile", "CompileError", "Image"):
+        from . import _compile
+
+        return getattr(_compile, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

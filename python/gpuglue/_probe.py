@@ -12,6 +12,7 @@ from . import _core
 
 STDERR_LINES = 5
 LONGEST = 86400  # seconds; the system's own waits overflow at some weeks
+LISTING = 60.0  # to learn the names, which touches no driver: a slow machine only
 GRACE = 1.0  # after the time limit, to read the answers of those that finished within it
 
 
@@ -21,12 +22,12 @@ def isolated(timeout=10.0):
         raise _core.UnsupportedError("an isolated probe needs sys.executable, which is not set")
     if not 0 < timeout <= LONGEST:
         raise _core.InvalidArgumentError(f"timeout is {timeout!r}, expected seconds, more than 0 and at most {LONGEST}")
-    deadline = time.monotonic() + timeout
-    names = run(["--names"], {"GPUGLUE_BACKEND": "host"}, deadline, timeout)
+    names = run(["--names"], {"GPUGLUE_BACKEND": "host"}, time.monotonic() + LISTING, LISTING)
     if not isinstance(names, list):
         raise _core.Error(f"the backends could not be listed: {names[1]}")
     chosen = ",".join(name.strip() for name in os.environ.get("GPUGLUE_BACKEND", "").lower().split(","))
     names += [name for name in named(chosen) if name not in names]
+    deadline = time.monotonic() + timeout
     children = {name: start([name], alone(name, names, chosen)) for name in names if selected(name, chosen)}
     records = []
     for name in names:

@@ -92,6 +92,19 @@ static PyObject *alloc_pinned(PyObject *module, PyObject *const *args, Py_ssize_
     return alloc_at(state, &place, GG_MEMORY_PINNED, values[0], NULL);
 }
 
+static PyObject *alloc_managed(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+                               PyObject *kwnames)
+{
+    static const char *const names[] = {"nbytes", "device"};
+    struct py_state *state = PyModule_GetState(module);
+    struct py_place place;
+    PyObject *values[2];
+    if (py_parse("alloc_managed", names, 2, 2, 1, args, nargs, kwnames, values) ||
+        py_place_open(state, values[1], NULL, &place))
+        return NULL;
+    return alloc_at(state, &place, GG_MEMORY_MANAGED, values[0], NULL);
+}
+
 PyObject *py_pinned_array(struct py_state *state, gg_device *device, const struct py_layout *layout,
                           gg_memory **out)
 {
@@ -155,6 +168,10 @@ PyMethodDef py_alloc_functions[] = {
     {"alloc_pinned", PY_METHOD(alloc_pinned), METH_FASTCALL | METH_KEYWORDS,
      "alloc_pinned(nbytes, device=None)\n--\n\n"
      "Allocate page-locked host memory, from and to which copies can run in the background."},
+    {"alloc_managed", PY_METHOD(alloc_managed), METH_FASTCALL | METH_KEYWORDS,
+     "alloc_managed(nbytes, device=None)\n--\n\n"
+     "Allocate memory that the driver moves between host and device; see Buffer.prefetch and\n"
+     "advise. UnsupportedError where the device has none."},
     {"empty_pinned", PY_METHOD(empty_pinned), METH_FASTCALL | METH_KEYWORDS,
      "empty_pinned(shape, dtype='float64', order='C', device=None)\n--\n\n"
      "An uninitialised numpy.ndarray in page-locked memory."},

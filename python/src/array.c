@@ -1,5 +1,6 @@
 /* array.c: GPUArray, a typed and shaped piece of device memory: the type and its making. */
 #include "array.h"
+#include "array_foreign.h"
 #include "memory.h"
 #include "numpy_bridge.h"
 
@@ -23,51 +24,68 @@ static int make_room(struct py_array *array, int ndim)
     return 0;
 }
 
-/* Contiguous strides. An empty array is given those it would have with 1 for each 0, as in NumPy. */
-static void make_strides(struct py_array *array, bool fortran)
+void py_strides_contiguous(Py_ssize_t *strides, const Py_ssize_t *shape, int ndim,
+                           Py_ssize_t itemsize, bool fortran)
 {
-    Py_ssize_t stride = array->itemsize;
-    for (int i = 0; i < array->ndim; i++) {
-        const int axis = fortran ? i : array->ndim - 1 - i;
-        array->strides[axis] = stride;
-        stride *= array->shape[axis] ? array->shape[axis] : 1;
+    Py_ssize_t stride = itemsize;
+    for (int i = 0; i < ndim; i++) {
+        const int axis = fortran ? i : ndim - 1 - i;
+        strides[axis] = stride;
+        stride *= shape[axis] ? shape[axis] : 1;
     }
 }
 
-static int dimensions_above_one(const struct py_array *array)
+/* Whether elements lie one behind the other, the last axis (fortran: the first) fastest. The stride of
+ * an axis of one element says nothing. */
+static bool contiguous(const struct py_array *array, bool fortran)
 {
-    int count = 0;
+    Py_ssize_t expected = array->itemsize;
+    for (int i = 0; i < array->ndim; i++) {
+        const int axis = fortran ? i : array->ndim - 1 - i;
+        if (array->shape[axis] == 1)
+            continue;
+        if (array->strides[axis] != expected)
+            return false;
+        expected *= array->shape[axis];
+    }
+    return true;
+}
+
+/* Size and contiguity, from shape and strides. */
+static void settle_layout(struct py_array *array)
+{
+    array->size = 1;
     for (int i = 0; i < array->ndim; i++)
-        count += array->shape[i] != 1;
-    return count;
+        array->size *= array->shape[i];
+    array->nbytes = (size_t)(array->size * array->itemsize);
+    array->c = !array->size || contiguous(array, false);
+    array->f = !array->size || contiguous(array, true);
 }
 
 static int set_layout(struct py_array *array, const struct py_layout *layout)
 {
-    bool both;
     if (make_room(array, layout->ndim))
         return -1;
     for (int i = 0; i < layout->ndim; i++)
         array->shape[i] = layout->shape[i];
     array->dtype = Py_NewRef(layout->dtype);
     array->itemsize = numpy_itemsize(layout->dtype);
-    array->size = layout->size;
-    array->nbytes = layout->nbytes;
-    make_strides(array, layout->fortran);
-    both = !layout->size || dimensions_above_one(array) < 2;
-    array->c = both || !layout->fortran;
-    array->f = both || layout->fortran;
+    py_strides_contiguous(array->strides, array->shape, array->ndim, array->itemsize,
+                          layout->fortran);
+    settle_layout(array);
     return 0;
 }
 
-static struct py_array *make_blank(struct py_state *state)
+static struct py_array *make_blank(PyTypeObject *type)
 {
-    struct py_array *array = PyObject_New(struct py_array, state->array_type);
+    struct py_array *array = PyObject_New(struct py_array, type);
     if (array) {
         array->memory = NULL;
         array->offset = 0;
         array->dtype = array->base = NULL;
+        array->readonly = false;
         array->shape = array->few;
+        array->exposed = NULL;
         array->weakrefs = NULL;
     }
     return array;
@@ -76,7 +94,7 @@ static struct py_array *make_blank(struct py_state *state)
 PyObject *py_array_make(struct py_state *state, const struct py_layout *layout,
                         const struct py_place *place)
 {
-    struct py_array *array = make_blank(state);
+    struct py_array *array = make_blank(state->array_type);
     if (!array)
         return NULL;
     if (!set_layout(array, layout))
@@ -86,13 +104,90 @@ PyObject *py_array_make(struct py_state *state, const struct py_layout *layout,
     return (PyObject *)array;
 }
 
+struct py_array *py_array_over(PyTypeObject *type, gg_memory *memory, size_t offset, PyObject *dtype,
+                               int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides)
+{
+    struct py_array *array = make_blank(type);
+    if (!array)
+        return NULL;
+    if (make_room(array, ndim)) {
+        Py_DECREF(array);
+        return NULL;
+    }
+    memcpy(array->shape, shape, (size_t)ndim * sizeof *shape);
+    memcpy(array->strides, strides, (size_t)ndim * sizeof *strides);
+    gg_memory_retain(memory);
+    array->memory = memory;
+    array->offset = offset;
+    array->dtype = Py_NewRef(dtype);
+    array->itemsize = numpy_itemsize(dtype);
+    settle_layout(array);
+    return array;
+}
+
+PyObject *py_array_view(struct py_array *of, Py_ssize_t offset, PyObject *dtype, int ndim,
+                        const Py_ssize_t *shape, const Py_ssize_t *strides)
+{
+    struct py_array *view = py_array_over(Py_TYPE((PyObject *)of), of->memory,
+                                          of->offset + (size_t)offset, dtype, ndim, shape, strides);
+    if (!view)
+        return NULL;
+    view->readonly = of->readonly;
+    /* As in NumPy, the base of a view of a view is the array that the memory came with. */
+    const bool has_array = of->base && Py_IS_TYPE(of->base, Py_TYPE((PyObject *)of));
+    view->base = Py_NewRef(has_array ? of->base : (PyObject *)of);
+    return (PyObject *)view;
+}
+
+static size_t magnitude(Py_ssize_t stride) /* also of the least number, which has no negative */
+{
+    return stride < 0 ? 0 - (size_t)stride : (size_t)stride;
+}
+
+void py_array_axes_by_stride(const struct py_array *array, int *order)
+{
+    for (int i = 0; i < array->ndim; i++) {
+        int at = i;
+        while (at > 0 && magnitude(array->strides[order[at - 1]]) < magnitude(array->strides[i])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+}
+
+PyObject *py_array_make_like(struct py_state *state, const struct py_array *model, PyObject *dtype,
+                             const struct py_place *place)
+{
+    struct py_layout layout;
+    PyObject *object;
+    int order[PY_MAX_DIMS];
+    py_array_layout(model, &layout);
+    Py_DECREF(layout.dtype);
+    layout.dtype = Py_NewRef(dtype);
+    layout.nbytes = (size_t)(layout.size * numpy_itemsize(dtype));
+    object = py_array_make(state, &layout, place);
+    py_layout_close(&layout);
+    if (!object || model->c || model->f)
+        return object;
+    struct py_array *array = py_array_of(object);
+    Py_ssize_t stride = array->itemsize;
+    py_array_axes_by_stride(model, order);
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        array->strides[order[i]] = stride;
+        stride *= array->shape[order[i]];
+    }
+    settle_layout(array);
+    return object;
+}
+
 void py_array_layout(const struct py_array *array, struct py_layout *layout)
 {
     layout->dtype = Py_NewRef(array->dtype);
     layout->size = array->size;
     layout->nbytes = array->nbytes;
     layout->ndim = array->ndim;
-    layout->fortran = !array->c;
+    layout->fortran = array->f && !array->c;
     for (int i = 0; i < array->ndim; i++)
         layout->shape[i] = array->shape[i];
 }
@@ -106,6 +201,7 @@ static void array_dealloc(PyObject *self)
     if (array->weakrefs)
         PyObject_ClearWeakRefs(self);
     gg_memory_release(array->memory);
+    gg_stream_release(array->exposed);
     if (array->shape != array->few)
         free(array->shape);
     Py_XDECREF(array->dtype);
@@ -114,39 +210,17 @@ static void array_dealloc(PyObject *self)
     Py_DECREF(type); /* instances of a heap type own a reference to it */
 }
 
-static PyObject *describe(const struct py_array *array)
+/* Never raises and never waits: debuggers and tracebacks call it. gpuglue/_show.py writes the text. */
+static PyObject *array_repr(PyObject *self)
 {
-    gg_device *device = gg_memory_device(array->memory);
-    PyObject *shape = py_sizes(array->shape, array->ndim), *text;
-    char address[PY_ADDRESS_SIZE];
-    if (!shape)
-        return NULL;
-    py_address(address, gg_memory_pointer(array->memory), array->offset);
-    text = PyUnicode_FromFormat("<gpuglue.GPUArray shape=%R dtype=%S %s:%d ptr=%s>", shape,
-                                array->dtype, gg_device_backend(device),
-                                (int)gg_device_ordinal(device), address);
-    Py_DECREF(shape);
-    return text;
-}
-
-static PyObject *array_repr(PyObject *self) /* never raises: debuggers and tracebacks call it */
-{
-    PyObject *text = describe(py_array_of(self));
+    PyObject *module = PyImport_ImportModule("gpuglue._show"), *text = NULL;
+    if (module)
+        text = PyObject_CallMethod(module, "text", "O", self);
+    Py_XDECREF(module);
     if (text)
         return text;
     PyErr_Clear();
     return PyUnicode_FromString("<gpuglue.GPUArray>");
-}
-
-static PyObject *array_compare(PyObject *self, PyObject *other, int op)
-{
-    (void)self;
-    (void)other;
-    (void)op;
-    PyErr_SetString(PyExc_TypeError,
-                    "GPUArrays are not compared: gpuglue does no arithmetic; compare "
-                    "the arrays that .get() gives, or use `is`");
-    return NULL;
 }
 
 static Py_ssize_t array_length(PyObject *self)
@@ -156,6 +230,13 @@ static Py_ssize_t array_length(PyObject *self)
         return array->shape[0];
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d GPUArray");
     return -1;
+}
+
+static PyObject *array_iter(PyObject *self)
+{
+    if (py_array_of(self)->ndim)
+        return PySeqIter_New(self);
+    return PyErr_Format(PyExc_TypeError, "iteration over a 0-d GPUArray");
 }
 
 PyDoc_STRVAR(
@@ -178,12 +259,39 @@ static PyType_Slot array_slots[] = {
     {Py_tp_dealloc, PY_SLOT(array_dealloc)},
     {Py_tp_repr, PY_SLOT(array_repr)},
     {Py_tp_hash, PY_SLOT(PyObject_HashNotImplemented)},
-    {Py_tp_richcompare, PY_SLOT(array_compare)},
     {Py_tp_methods, py_array_methods},
     {Py_tp_getset, py_array_attributes},
     {Py_tp_members, array_members},
+    {Py_tp_iter, PY_SLOT(array_iter)},
     {Py_sq_length, PY_SLOT(array_length)},
+    {Py_sq_item, PY_SLOT(py_array_at)},
+    {Py_mp_length, PY_SLOT(array_length)},
+    {Py_mp_subscript, PY_SLOT(py_array_subscript)},
+    {Py_mp_ass_subscript, PY_SLOT(py_array_assign_subscript)},
+    {Py_bf_getbuffer, PY_SLOT(py_array_export)},
+    {Py_bf_releasebuffer, PY_SLOT(py_array_unexport)},
     {Py_nb_bool, PY_SLOT(py_array_bool)},
+    {Py_nb_int, PY_SLOT(py_array_int)},
+    {Py_nb_float, PY_SLOT(py_array_float)},
+    {Py_nb_add, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_subtract, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_multiply, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_remainder, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_divmod, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_lshift, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_rshift, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_and, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_xor, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_or, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_floor_divide, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_true_divide, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_matrix_multiply, PY_SLOT(py_array_refuse_binary)},
+    {Py_nb_power, PY_SLOT(py_array_refuse_power)},
+    {Py_nb_negative, PY_SLOT(py_array_refuse_unary)},
+    {Py_nb_positive, PY_SLOT(py_array_refuse_unary)},
+    {Py_nb_absolute, PY_SLOT(py_array_refuse_unary)},
+    {Py_nb_invert, PY_SLOT(py_array_refuse_unary)},
+    {Py_tp_richcompare, PY_SLOT(py_array_refuse_compare)},
     {0, NULL},
 };
 
@@ -196,13 +304,16 @@ static PyType_Spec array_spec = {
 
 int py_array_add(PyObject *module, struct py_state *state)
 {
-    if (py_type_add(module, &array_spec, &state->array_type))
+    if (py_type_add(module, &array_spec, &state->array_type) || py_flags_add(module, state) ||
+        py_cuda_interface_add(state) || py_exchange_add(state))
         return -1;
     /* None makes NumPy's operators raise instead of treating this as an object scalar. */
     if (PyObject_SetAttrString((PyObject *)state->array_type, "__array_ufunc__", Py_None))
         return -1;
-    return PyModule_AddFunctions(module, py_array_functions) ||
-                   PyModule_AddFunctions(module, py_like_functions)
-               ? -1
-               : 0;
+    static PyMethodDef *const functions[] = {py_array_functions, py_like_functions,
+                                             py_pickle_functions, py_protocol_functions};
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        if (PyModule_AddFunctions(module, functions[i]))
+            return -1;
+    return 0;
 }

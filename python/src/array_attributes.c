@@ -87,5 +87,11 @@ PyGetSetDef py_array_attributes[] = {
     {"ndim", array_ndim, NULL, "Number of dimensions.", NULL},
     {"device", array_device, NULL, "The Device whose memory this is.", NULL},
     {"base", array_base, NULL, "The object whose memory this is a view of, or None.", NULL},
+    {"flags", py_array_flags, NULL, "Contiguity and the like, as in NumPy.", NULL},
+    {"T", py_array_transposed, NULL, "A view with its axes reversed.", NULL},
+    {"__array_interface__", py_array_interface, NULL,
+     "NumPy's description of memory that the host reaches; AttributeError for other.", NULL},
+    {"__cuda_array_interface__", py_array_cuda_interface, NULL,
+     "Version 3, on cuda and hip; AttributeError elsewhere.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -128,3 +128,34 @@ int py_array_bool(PyObject *self)
     Py_DECREF(element);
     return truth;
 }
+
+/* The element of a 0-d array. Without these int() would read the bytes of memory that the host reaches as
+ * digits. */
+static PyObject *only_element(PyObject *self)
+{
+    if (!py_array_of(self)->ndim)
+        return take(self, NULL, 0);
+    return PyErr_Format(PyExc_TypeError,
+                        "only a 0-d GPUArray is a number, this has %d dimensions: use item()",
+                        py_array_of(self)->ndim);
+}
+
+PyObject *py_array_int(PyObject *self)
+{
+    PyObject *element = only_element(self), *number;
+    if (!element)
+        return NULL;
+    number = PyNumber_Long(element);
+    Py_DECREF(element);
+    return number;
+}
+
+PyObject *py_array_float(PyObject *self)
+{
+    PyObject *element = only_element(self), *number;
+    if (!element)
+        return NULL;
+    number = PyNumber_Float(element);
+    Py_DECREF(element);
+    return number;
+}

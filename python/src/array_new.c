@@ -28,8 +28,7 @@ static PyObject *upload(struct py_state *state, PyObject *host, const struct py_
     return array;
 }
 
-/* An ndarray of a dtype that may go to a device; takes over @p host. */
-static PyObject *upload_checked(struct py_state *state, PyObject *host, const struct py_place *place)
+PyObject *py_array_upload(struct py_state *state, PyObject *host, const struct py_place *place)
 {
     struct numpy_view view;
     PyObject *array = NULL;
@@ -61,7 +60,7 @@ static PyObject *from_data(struct py_state *state, PyObject *data, PyObject *dty
         return NULL;
     host = numpy_from(data, dtype, order);
     Py_XDECREF(dtype);
-    return upload_checked(state, host, place);
+    return py_array_upload(state, host, place);
 }
 
 static PyObject *to_gpu(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -91,7 +90,7 @@ static PyObject *arange(PyObject *module, PyObject *const *args, Py_ssize_t narg
         Py_XDECREF(dtype);
         return NULL;
     }
-    array = upload_checked(state, numpy_arange(values[0], values[1], values[2], dtype), &place);
+    array = py_array_upload(state, numpy_arange(values[0], values[1], values[2], dtype), &place);
     py_place_close(&place);
     Py_XDECREF(dtype);
     return array;

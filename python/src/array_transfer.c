@@ -1,10 +1,12 @@
-/* array_transfer.c: methods of GPUArray that move data. */
+/* array_transfer.c: methods of GPUArray that move its elements. */
 #include "array.h"
 #include "ends.h"
 #include "fill.h"
 #include "memory.h"
 #include "numpy_bridge.h"
 #include "pinned.h"
+
+#define RESULT_LEAST ((size_t)1 << 20) /* bytes; smaller results are NumPy's own */
 
 /* ---- get ------------------------------------------------------------------------------------- */
 
@@ -20,14 +22,34 @@ static int fetch(struct py_state *state, struct py_array *array, struct py_end *
     return failed;
 }
 
-static PyObject *get_new(struct py_state *state, struct py_array *array, gg_stream *stream)
+/* A new array on the host. Large ones live in memory that is used again: see gg_result_alloc. */
+static PyObject *new_result(struct py_state *state, struct py_array *array, uint32_t *flags)
 {
-    PyObject *out = numpy_empty(array->dtype, array->ndim, array->shape, !array->c);
+    const bool fortran = array->f && !array->c;
+    void *memory = NULL;
+    int32_t fresh = 0;
+    gg_status status;
+    *flags = 0;
+    if (array->nbytes < RESULT_LEAST)
+        return numpy_empty(array->dtype, array->ndim, array->shape, fortran);
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_result_alloc(gg_memory_device(array->memory), array->nbytes, &memory, &fresh);
+    PyEval_RestoreThread(thread);
+    if (py_check(state, status))
+        return NULL;
+    *flags = fresh ? (uint32_t)GG_COPY_FRESH : 0u;
+    return numpy_result(array->dtype, array->ndim, array->shape, fortran, memory);
+}
+
+PyObject *py_array_to_host(struct py_state *state, struct py_array *array, gg_stream *stream)
+{
+    uint32_t flags;
+    PyObject *out = new_result(state, array, &flags);
     struct py_end dst;
     if (!out)
         return NULL;
     py_end_host(&dst, out);
-    if (fetch(state, array, &dst, stream, 0))
+    if (fetch(state, array, &dst, stream, flags))
         Py_CLEAR(out);
     py_end_close(&dst);
     return out;
@@ -87,26 +109,24 @@ static PyObject *get(PyObject *self, const char *name, uint32_t flags, PyObject 
     else if (flags & GG_COPY_ASYNC)
         out = get_new_pinned(state, array, stream);
     else
-        out = get_new(state, array, stream);
+        out = py_array_to_host(state, array, stream);
     gg_stream_release(stream);
     return out;
 }
 
-static PyObject *array_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                           PyObject *kwnames)
+PY_FASTCALL(py_array_get)
 {
     return get(self, "get", 0, args, nargs, kwnames);
 }
 
-static PyObject *array_get_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                                 PyObject *kwnames)
+PY_FASTCALL(py_array_get_async)
 {
     return get(self, "get_async", GG_COPY_ASYNC, args, nargs, kwnames);
 }
 
-static PyObject *array_tolist(PyObject *self, PyObject *unused)
+PyObject *py_array_tolist(PyObject *self, PyObject *unused)
 {
-    PyObject *host = get_new(py_state_of(self), py_array_of(self), NULL), *list;
+    PyObject *host = py_array_to_host(py_state_of(self), py_array_of(self), NULL), *list;
     (void)unused;
     if (!host)
         return NULL;
@@ -123,9 +143,12 @@ static int set_from(struct py_state *state, struct py_array *array, PyObject *so
     struct py_end dst, src;
     size_t nbytes = 0;
     int failed;
-    if (py_end_open(state, &src, source, false))
+    if (py_end_open(state, &dst, (PyObject *)array, true))
         return -1;
-    py_end_array(&dst, array);
+    if (py_end_open(state, &src, source, false)) {
+        py_end_close(&dst);
+        return -1;
+    }
     failed = py_ends_match(state, &dst, &src, &nbytes) ||
              py_transfer(state, &dst, &src, nbytes, stream, flags);
     py_end_close(&dst);
@@ -150,22 +173,19 @@ static PyObject *set(PyObject *self, const char *name, uint32_t flags, PyObject 
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *array_set(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                           PyObject *kwnames)
+PY_FASTCALL(py_array_set)
 {
     return set(self, "set", 0, args, nargs, kwnames);
 }
 
-static PyObject *array_set_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                                 PyObject *kwnames)
+PY_FASTCALL(py_array_set_async)
 {
     return set(self, "set_async", GG_COPY_ASYNC, args, nargs, kwnames);
 }
 
 /* ---- on the device --------------------------------------------------------------------------- */
 
-static PyObject *array_fill(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                            PyObject *kwnames)
+PY_FASTCALL(py_array_fill)
 {
     static const char *const names[] = {"value", "stream"};
     PyObject *values[2];
@@ -175,21 +195,46 @@ static PyObject *array_fill(PyObject *self, PyObject *const *args, Py_ssize_t na
     Py_RETURN_NONE;
 }
 
-static PyObject *copy_at(struct py_state *state, struct py_array *array,
-                         const struct py_place *place)
+int py_array_copy_into(struct py_state *state, struct py_array *to, struct py_array *from,
+                       gg_stream *stream)
 {
-    struct py_layout layout;
-    PyObject *copy;
-    py_array_layout(array, &layout);
-    copy = py_array_make(state, &layout, place);
-    py_layout_close(&layout);
-    if (copy && set_from(state, py_array_of(copy), (PyObject *)array, place->stream, 0))
+    return set_from(state, to, (PyObject *)from, stream, 0);
+}
+
+int py_array_set_from(struct py_state *state, struct py_array *to, PyObject *source)
+{
+    return set_from(state, to, source, NULL, 0);
+}
+
+/* Takes over @p copy, which may be NULL. */
+static PyObject *filled(struct py_state *state, PyObject *copy, struct py_array *array,
+                        gg_stream *stream)
+{
+    if (copy && py_array_copy_into(state, py_array_of(copy), array, stream))
         Py_CLEAR(copy);
     return copy;
 }
 
-static PyObject *array_copy(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                            PyObject *kwnames)
+PyObject *py_array_copy_at(struct py_state *state, struct py_array *array,
+                           const struct py_place *place)
+{
+    PyObject *copy = py_array_make_like(state, array, array->dtype, place);
+    return filled(state, copy, array, place->stream);
+}
+
+PyObject *py_array_copy_in_order(struct py_state *state, struct py_array *array, bool fortran)
+{
+    const struct py_place place = {.device = gg_memory_device(array->memory)};
+    struct py_layout layout;
+    PyObject *copy;
+    py_array_layout(array, &layout);
+    layout.fortran = fortran;
+    copy = py_array_make(state, &layout, &place);
+    py_layout_close(&layout);
+    return filled(state, copy, array, NULL);
+}
+
+PY_FASTCALL(py_array_copy)
 {
     static const char *const names[] = {"stream"};
     struct py_state *state = py_state_of(self);
@@ -199,69 +244,7 @@ static PyObject *array_copy(PyObject *self, PyObject *const *args, Py_ssize_t na
     if (py_parse("copy", names, 1, 1, 0, args, nargs, kwnames, values) ||
         py_stream_arg(state, values[0], place.device, &place.stream))
         return NULL;
-    copy = copy_at(state, array, &place);
+    copy = py_array_copy_at(state, array, &place);
     py_place_close(&place);
     return copy;
 }
-
-static PyObject *array_record_use(PyObject *self, PyObject *stream)
-{
-    return py_record_use(py_state_of(self), py_array_of(self)->memory, stream);
-}
-
-static PyObject *array_release_captured(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    gg_memory_release_captured(py_array_of(self)->memory);
-    Py_RETURN_NONE;
-}
-
-static PyObject *array_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                             PyObject *kwnames)
-{
-    (void)self;
-    (void)args;
-    (void)nargs;
-    (void)kwnames;
-    return PyErr_Format(PyExc_TypeError, "a GPUArray is not converted to a NumPy array implicitly: "
-                                         "call .get() to copy it to the host");
-}
-
-PyMethodDef py_array_methods[] = {
-    {"get", PY_METHOD(array_get), METH_FASTCALL | METH_KEYWORDS,
-     "get($self, out=None, stream=None)\n--\n\n"
-     "The array's elements as a numpy.ndarray of the same order, or in out, which is returned.\n"
-     "Finished on return; stream only says where it is ordered."},
-    {"set", PY_METHOD(array_set), METH_FASTCALL | METH_KEYWORDS,
-     "set($self, a, stream=None)\n--\n\n"
-     "Copy from an array of equal shape and dtype. Its memory has been read on return."},
-    {"get_async", PY_METHOD(array_get_async), METH_FASTCALL | METH_KEYWORDS,
-     "get_async($self, out=None, stream=None)\n--\n\n"
-     "Like get, but may return before the data is there if out is page-locked, as the array made\n"
-     "without out is: synchronise the stream before looking."},
-    {"set_async", PY_METHOD(array_set_async), METH_FASTCALL | METH_KEYWORDS,
-     "set_async($self, a, stream=None)\n--\n\n"
-     "Like set, but may return before a was read if it is page-locked: do not write to it before "
-     "the\n"
-     "stream has passed this point."},
-    {"item", PY_METHOD(py_array_item), METH_FASTCALL,
-     "item($self, *index)\n--\n\n"
-     "One element as a Python scalar: the only one, or that at a flat index or one index per\n"
-     "dimension. Only that element is copied."},
-    {"tolist", array_tolist, METH_NOARGS,
-     "tolist($self)\n--\n\nThe elements as nested lists of Python scalars."},
-    {"fill", PY_METHOD(array_fill), METH_FASTCALL | METH_KEYWORDS,
-     "fill($self, value, stream=None)\n--\n\nSet every element to value, cast as NumPy assigns "
-     "it."},
-    {"copy", PY_METHOD(array_copy), METH_FASTCALL | METH_KEYWORDS,
-     "copy($self, stream=None)\n--\n\nA new array with the same elements, on the same device."},
-    {"record_use", array_record_use, METH_O,
-     "record_use($self, stream)\n--\n\n"
-     "Announce work on this memory that gpuglue did not submit: all that stream has now."},
-    {"release_captured", array_release_captured, METH_NOARGS,
-     "release_captured($self)\n--\n\n"
-     "Say that no captured graph that used this memory will run again, so that it may be freed."},
-    {"__array__", PY_METHOD(array_array), METH_FASTCALL | METH_KEYWORDS,
-     "__array__($self, *args)\n--\n\nRaises TypeError: copies to the host are made by get()."},
-    {NULL, NULL, 0, NULL},
-};

@@ -41,7 +41,7 @@ static gg_device *device_of(PyObject *self)
 
 PyDoc_STRVAR(
     for_local_rank_doc,
-    "for_local_rank(backend=None)\n--\n\n"
+    "for_local_rank(backend=None, /)\n--\n\n"
     "The device for this process among those of its node: the local rank that Open MPI,\n"
     "Intel MPI, MPICH, MVAPICH, PALS, Flux, Slurm or torchrun put into the environment, modulo\n"
     "the number of devices. Device 0 where there is no launcher.");
@@ -178,43 +178,10 @@ static PyObject *device_repr(PyObject *self)
 
 /* ---- what it does ------------------------------------------------------------------------------------ */
 
-static PyStructSequence_Field memory_fields[] = {
-    {"free", "bytes that could be allocated now"},
-    {"total", "bytes that the device has"},
-    {NULL, NULL},
-};
-
-static PyStructSequence_Desc memory_desc = {
-    .name = "gpuglue.MemoryInfo",
-    .doc = "Device memory, in bytes.",
-    .fields = memory_fields,
-    .n_in_sequence = 2,
-};
-
 PyDoc_STRVAR(memory_info_doc,
              "memory_info($self)\n--\n\n"
              "(free, total) bytes of device memory now, after giving back what was "
              "released and is idle.");
-
-static PyObject *device_memory_info(PyObject *self, PyObject *unused)
-{
-    struct py_state *state = py_state_of(self);
-    uint64_t free_bytes, total;
-    (void)unused;
-    PyThreadState *thread = PyEval_SaveThread();
-    gg_status status = gg_device_memory_info(device_of(self), &free_bytes, &total);
-    PyEval_RestoreThread(thread);
-    if (status)
-        return py_raise(state, status);
-    PyObject *result = PyStructSequence_New(state->memory_info_type);
-    if (!result)
-        return NULL;
-    PyStructSequence_SetItem(result, 0, PyLong_FromUnsignedLongLong(free_bytes));
-    PyStructSequence_SetItem(result, 1, PyLong_FromUnsignedLongLong(total));
-    if (PyErr_Occurred())
-        Py_CLEAR(result);
-    return result;
-}
 
 PyDoc_STRVAR(synchronize_doc, "synchronize($self)\n--\n\n"
                               "Wait for all work of the device, also on streams that gpuglue does "
@@ -251,6 +218,25 @@ static PyObject *device_use(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(
+    can_access_doc,
+    "can_access($self, peer, /)\n--\n\n"
+    "Whether work of each of the two devices can reach the memory of the other, so that a\n"
+    "copy between them needs no host. Of another backend it never can.");
+
+static PyObject *device_can_access(PyObject *self, PyObject *peer)
+{
+    struct py_state *state = py_state_of(self);
+    gg_device *other;
+    int32_t can = 0;
+    if (py_device_arg(state, peer, &other))
+        return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    gg_status status = gg_device_can_access(device_of(self), other, &can);
+    PyEval_RestoreThread(thread);
+    return py_check(state, status) ? NULL : PyBool_FromLong(can);
+}
+
 static PyObject *device_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -266,7 +252,7 @@ static PyObject *device_exit(PyObject *self, PyObject *const *args, Py_ssize_t n
 
 PyDoc_STRVAR(
     supports_doc,
-    "supports($self, op)\n--\n\n"
+    "supports($self, op, /)\n--\n\n"
     "Whether this device, driver and backend can do an operation, such as 'event_elapsed'\n"
     "or 'stream_host_func'.");
 
@@ -308,6 +294,11 @@ static PyObject *device_per_thread_stream(PyObject *self, void *unused)
     return py_stream_wrap(state, stream);
 }
 
+static PyObject *device_pool(PyObject *self, void *kind)
+{
+    return py_pool_wrap(py_state_of(self), device_of(self), (enum gg_memory_kind)(intptr_t)kind);
+}
+
 static PyObject *device_priority_range(PyObject *self, void *unused)
 {
     struct py_state *state = py_state_of(self);
@@ -332,10 +323,11 @@ static void device_dealloc(PyObject *self)
 
 static PyMethodDef methods[] = {
     {"for_local_rank", device_for_local_rank, METH_VARARGS | METH_CLASS, for_local_rank_doc},
-    {"memory_info", device_memory_info, METH_NOARGS, memory_info_doc},
+    {"memory_info", py_device_memory_info, METH_NOARGS, memory_info_doc},
     {"synchronize", device_synchronize, METH_NOARGS, synchronize_doc},
     {"use", device_use, METH_NOARGS, use_doc},
     {"supports", device_supports, METH_O, supports_doc},
+    {"can_access", device_can_access, METH_O, can_access_doc},
     {"__enter__", device_enter, METH_NOARGS, "__enter__($self)\n--\n\nMake it current."},
     {"__exit__", PY_METHOD(device_exit), METH_FASTCALL,
      "__exit__($self, *args)\n--\n\nRestore exactly what was current before."},
@@ -364,6 +356,9 @@ static PyGetSetDef getters[] = {
      "CUDA's per-thread default stream; UnsupportedError on other backends.", NULL},
     {"stream_priority_range", device_priority_range, NULL,
      "(least, greatest) urgency for Stream(priority=), such as (0, -5).", NULL},
+    {"pool", device_pool, NULL, "The Pool of its device memory.", (void *)(intptr_t)GG_MEMORY_DEVICE},
+    {"pinned_pool", device_pool, NULL, "The Pool of page-locked memory for it.",
+     (void *)(intptr_t)GG_MEMORY_PINNED},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -388,9 +383,5 @@ static PyType_Spec spec = {
 
 int py_device_add(PyObject *module, struct py_state *state)
 {
-    state->memory_info_type = PyStructSequence_NewType(&memory_desc);
-    if (!state->memory_info_type ||
-        PyModule_AddObjectRef(module, "MemoryInfo", (PyObject *)state->memory_info_type))
-        return -1;
     return py_type_add(module, &spec, &state->device_type);
 }

@@ -18,6 +18,8 @@ void py_end_array(struct py_end *end, struct py_array *array)
     end->end.offset = array->offset;
     end->dtype = array->dtype;
     end->shape = array->shape;
+    end->strides = array->strides;
+    end->itemsize = array->itemsize;
     end->ndim = array->ndim;
     end->nbytes = array->nbytes;
     end->c = array->c;
@@ -33,6 +35,8 @@ void py_end_host(struct py_end *end, PyObject *array)
     end->end.host = view.data;
     end->dtype = view.dtype;
     end->shape = view.shape;
+    end->strides = view.strides;
+    end->itemsize = numpy_itemsize(view.dtype);
     end->ndim = view.ndim;
     end->nbytes = view.nbytes;
     end->c = view.c;
@@ -100,6 +104,8 @@ int py_end_open(struct py_state *state, struct py_end *end, PyObject *object, bo
 {
     int is_array;
     if (PyObject_TypeCheck(object, state->array_type)) {
+        if (destination && ((struct py_array *)object)->readonly)
+            return refuse_read_only(state, object);
         py_end_array(end, (struct py_array *)object);
         return 0;
     }
@@ -154,17 +160,20 @@ static int refuse_shapes(struct py_state *state, const struct py_end *dst, const
     return -1;
 }
 
+int py_ends_same_dtype(const struct py_end *dst, const struct py_end *src)
+{
+    if (numpy_same_dtype(dst->dtype, src->dtype))
+        return 0;
+    PyErr_Format(PyExc_TypeError,
+                 "the dtypes differ: destination %S, source %S; convert the source with astype",
+                 dst->dtype, src->dtype);
+    return -1;
+}
+
 static int match_arrays(struct py_state *state, struct py_end *dst, struct py_end *src)
 {
-    if (give_type(dst) || give_type(src))
+    if (give_type(dst) || give_type(src) || py_ends_same_dtype(dst, src))
         return -1;
-    if (!numpy_same_dtype(dst->dtype, src->dtype)) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "the dtypes differ: destination %S, source %S; convert on the host with astype",
-            dst->dtype, src->dtype);
-        return -1;
-    }
     if (dst->ndim != src->ndim ||
         (dst->ndim && memcmp(dst->shape, src->shape, (size_t)dst->ndim * sizeof *dst->shape)))
         return refuse_shapes(state, dst, src);

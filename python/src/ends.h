@@ -15,9 +15,10 @@ struct py_end {
     enum py_end_kind kind;
     struct gg_end end; /* as gg_copy wants it; memory with a reference of ours, no owner */
     PyObject *keep; /* a reference to what holds host memory: the ndarray, a memoryview; else NULL */
-    PyObject *dtype; /* borrowed; NULL for bytes */
-    const Py_ssize_t *shape;
+    PyObject *dtype;                   /* borrowed; NULL for bytes */
+    const Py_ssize_t *shape, *strides; /* borrowed; strides NULL: as contiguous */
     int ndim;
+    Py_ssize_t itemsize;
     size_t nbytes;
     bool c, f; /* contiguous in C order, in Fortran order */
 };
@@ -30,8 +31,10 @@ void py_end_close(struct py_end *end);
 
 /* Whether the two fit, and how many bytes are to be copied. */
 int py_ends_match(struct py_state *state, struct py_end *dst, struct py_end *src, size_t *nbytes);
+/* Whether two arrays have one dtype; a TypeError that names both and astype. */
+int py_ends_same_dtype(const struct py_end *dst, const struct py_end *src);
 
-/* Copy. @p flags are gg_copy_flag. */
+/* Copy, whatever the strides of two ends that fit. @p flags are gg_copy_flag. */
 int py_transfer(struct py_state *state, struct py_end *dst, struct py_end *src, size_t nbytes,
                 gg_stream *stream, uint32_t flags);
 

@@ -194,10 +194,34 @@ static PyObject *with_reports(struct py_state *state, PyObject *text, PyObject *
     return text;
 }
 
+/* " [file.py:12]": the line of Python that is running; nothing where there is none. */
+static PyObject *current_line(void)
+{
+    PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
+    PyObject *code = frame ? (PyObject *)PyFrame_GetCode(frame) : NULL;
+    PyObject *file = code ? PyObject_GetAttrString(code, "co_filename") : NULL, *line = NULL;
+    if (file)
+        line = PyUnicode_FromFormat(" [%S:%d]", file, PyFrame_GetLineNumber(frame));
+    else if (!PyErr_Occurred())
+        line = PyUnicode_FromString("");
+    Py_XDECREF(file);
+    Py_XDECREF(code);
+    return line;
+}
+
+/* A driver's failure of a launch names its line: the kernel runs where no traceback goes. */
+static bool tells_line(gg_status status, const struct gg_error *error)
+{
+    return (status == GG_ERR_DEVICE || status == GG_ERR_DEVICE_LOST) &&
+           !strcmp(error->op, gg_op_name(GG_OP_kernel_launch));
+}
+
 static PyObject *exception_of(struct py_state *state, gg_status status, const struct gg_error *error)
 {
     const char *text = error->message[0] ? error->message : gg_status_message(status);
     PyObject *message = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    if (tells_line(status, error))
+        message = joined(message, message ? current_line() : NULL);
     PyObject *records = NULL, *exception = NULL;
     if (status == GG_ERR_UNAVAILABLE)
         message = with_reports(state, message, &records);

@@ -23,26 +23,42 @@ int py_fill_zero(struct py_state *state, struct py_array *array, gg_stream *stre
     return fill(state, array->memory, array->offset, "", 1, array->nbytes, stream);
 }
 
-/* Elements that are too long for a pattern are laid out on the host. */
+/* One element on the host for every element of the array: strides of 0. */
 static int fill_by_copy(struct py_state *state, struct py_array *array, PyObject *element,
                         gg_stream *stream)
 {
+    static const Py_ssize_t none[PY_MAX_DIMS];
     struct py_end dst, src;
-    PyObject *full = numpy_empty(array->dtype, array->ndim, array->shape, !array->c);
     int failed;
-    if (!full)
-        return -1;
-    if (PyObject_SetItem(full, Py_Ellipsis, element)) {
-        Py_DECREF(full);
-        return -1;
-    }
+    if (!array->size)
+        return 0;
     py_end_array(&dst, array);
-    py_end_host(&src, full);
+    py_end_host(&src, element);
+    src.shape = array->shape;
+    src.strides = none;
+    src.ndim = array->ndim;
+    src.c = src.f = array->size == 1;
+    dst.c = dst.f = array->size == 1;
     failed = py_transfer(state, &dst, &src, array->nbytes, stream, 0);
     py_end_close(&src);
     py_end_close(&dst);
-    Py_DECREF(full);
     return failed;
+}
+
+static int fill_apart(struct py_state *state, struct py_array *array, const void *pattern,
+                      size_t size, gg_stream *stream)
+{
+    size_t shape[PY_MAX_DIMS];
+    gg_status status;
+    if (!size || !array->size)
+        return 0;
+    for (int i = 0; i < array->ndim; i++)
+        shape[i] = (size_t)array->shape[i];
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_fill_nd(array->memory, array->offset, array->strides, array->ndim, shape, pattern,
+                        size, stream);
+    PyEval_RestoreThread(thread);
+    return py_check(state, status);
 }
 
 int py_fill_element(struct py_state *state, struct py_array *array, PyObject *element,
@@ -52,6 +68,8 @@ int py_fill_element(struct py_state *state, struct py_array *array, PyObject *el
     numpy_look(element, &view);
     if (view.nbytes > LONGEST_PATTERN)
         return fill_by_copy(state, array, element, stream);
+    if (!(array->c || array->f))
+        return fill_apart(state, array, view.data, view.nbytes, stream);
     return fill(state, array->memory, array->offset, view.data, view.nbytes, (size_t)array->size,
                 stream);
 }
@@ -60,8 +78,13 @@ int py_fill_array(struct py_state *state, PyObject *object, PyObject *value, PyO
 {
     struct py_array *array = (struct py_array *)object;
     gg_stream *stream = NULL;
-    PyObject *element = numpy_element(array->dtype, value);
+    PyObject *element;
     int failed;
+    if (array->readonly) {
+        py_invalid(state, "the array is read-only");
+        return -1;
+    }
+    element = numpy_element(array->dtype, value);
     if (!element)
         return -1;
     failed = py_stream_arg(state, stream_object, gg_memory_device(array->memory), &stream);

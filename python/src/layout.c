@@ -111,7 +111,11 @@ char py_order(PyObject *object, char usual)
     const char *text;
     if (!object || object == Py_None)
         return usual;
-    text = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, &length) : NULL;
+    if (!PyUnicode_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "order must be a str, got %R", object);
+        return 0;
+    }
+    text = PyUnicode_AsUTF8AndSize(object, &length);
     if (text && length == 1 && strchr("CFAKcfak", text[0]))
         return (char)(text[0] & ~0x20); /* upper case */
     if (!PyErr_Occurred())
@@ -145,7 +149,7 @@ void py_layout_of(struct py_layout *layout, PyObject *array)
         layout->size *= view.shape[i];
     }
     layout->nbytes = view.nbytes;
-    layout->fortran = !view.c;
+    layout->fortran = view.f && !view.c;
 }
 
 void py_layout_close(struct py_layout *layout)

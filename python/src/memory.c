@@ -92,9 +92,9 @@ static PyObject *buffer_stream(PyObject *self, void *closure)
     return Py_NewRef(stream ? stream : Py_None);
 }
 
-static const char *kind_name(const gg_memory *memory)
+const char *py_kind_name(enum gg_memory_kind kind)
 {
-    switch (gg_memory_kind_of(memory)) {
+    switch (kind) {
     case GG_MEMORY_HOST:
         return "host";
     case GG_MEMORY_DEVICE:
@@ -111,7 +111,7 @@ static PyObject *buffer_kind(PyObject *self, void *closure)
 {
     gg_memory *memory = py_buffer_memory(self);
     (void)closure;
-    return memory ? PyUnicode_FromString(kind_name(memory)) : NULL;
+    return memory ? PyUnicode_FromString(py_kind_name(gg_memory_kind_of(memory))) : NULL;
 }
 
 /* PyUnicode_FromFormat writes no 64-bit hexadecimals before 3.12, and %p as "(nil)" for 0. */
@@ -130,7 +130,7 @@ static PyObject *buffer_repr(PyObject *self)
     device = gg_memory_device(memory);
     py_address(address, gg_memory_pointer(memory), 0);
     return PyUnicode_FromFormat("<gpuglue.Buffer %zu bytes %s %s:%d ptr=%s>",
-                                gg_memory_size(memory), kind_name(memory),
+                                gg_memory_size(memory), py_kind_name(gg_memory_kind_of(memory)),
                                 gg_device_backend(device), (int)gg_device_ordinal(device), address);
 }
 
@@ -210,11 +210,28 @@ static PyMethodDef buffer_methods[] = {
     {"close", buffer_close,
      METH_NOARGS, "close($self)\n--\n\nGive the memory back as soon as nothing uses it. Never waits; idempotent."},
     {"record_use", buffer_record_use, METH_O,
-     "record_use($self, stream)\n--\n\n"
+     "record_use($self, stream, /)\n--\n\n"
      "Announce work on this memory that gpuglue did not submit: all that stream has now."},
     {"release_captured", buffer_release_captured, METH_NOARGS,
      "release_captured($self)\n--\n\n"
      "Say that no captured graph that used this memory will run again, so that it may be freed."},
+    {"from_ptr", PY_METHOD(py_buffer_from_ptr), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+     "from_ptr($type, ptr, nbytes, device=None, *, owner=None)\n--\n\n"
+     "A Buffer over memory that something else owns. The driver is asked what it is; owner is "
+     "kept\n"
+     "until the Buffer is closed and the queued work is done."},
+    {"prefetch", PY_METHOD(py_buffer_prefetch), METH_FASTCALL | METH_KEYWORDS,
+     "prefetch($self, device=None, stream=None)\n--\n\n"
+     "Move managed memory to its device, or to 'host', in the order of a stream."},
+    {"advise", PY_METHOD(py_buffer_advise), METH_FASTCALL | METH_KEYWORDS,
+     "advise($self, advice, device=None)\n--\n\n"
+     "Say how managed memory will be used: 'read_mostly', 'preferred_location', 'accessed_by', by\n"
+     "its device or by 'host'."},
+    {"ipc_handle", py_buffer_ipc_handle, METH_NOARGS,
+     "ipc_handle($self)\n--\n\n"
+     "An IpcHandle by which another process opens this device memory. Waits for the work on it "
+     "that\n"
+     "gpuglue knows of. UnsupportedError where the backend has no such handles."},
     {"__enter__", buffer_enter, METH_NOARGS, "__enter__($self)\n--\n\nThe buffer itself."},
     {"__exit__", PY_METHOD(buffer_exit), METH_FASTCALL, "__exit__($self, *args)\n--\n\nclose()."},
     {"__array__", PY_METHOD(py_buffer_array), METH_FASTCALL | METH_KEYWORDS,

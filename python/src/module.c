@@ -15,8 +15,10 @@ int py_type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
 static int module_exec(PyObject *module)
 {
     static int (*const parts[])(PyObject *, struct py_state *) = {
-        py_errors_add, py_reports_add, py_registry_add, py_device_add, py_stream_add, py_event_add,
-        py_timer_add,  py_current_add, py_memory_add,   py_copy_add,   py_array_add,
+        py_errors_add,  py_reports_add,   py_registry_add, py_device_add, py_stream_add,
+        py_event_add,   py_timer_add,     py_current_add,  py_memory_add, py_foreign_add,
+        py_pointer_add, py_allocator_add, py_pool_add,     py_copy_add,   py_array_add,
+        py_kernel_add,  py_capi_add,      py_ipc_add,
     };
     struct py_state *state = PyModule_GetState(module);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -28,23 +30,23 @@ static int module_exec(PyObject *module)
 
 /* Where the state holds references. */
 static const size_t held[] = {
-    offsetof(struct py_state, device_type),
-    offsetof(struct py_state, stream_type),
-    offsetof(struct py_state, event_type),
-    offsetof(struct py_state, timer_type),
-    offsetof(struct py_state, buffer_type),
-    offsetof(struct py_state, array_type),
-    offsetof(struct py_state, backend_info_type),
-    offsetof(struct py_state, memory_info_type),
-    offsetof(struct py_state, error),
-    offsetof(struct py_state, out_of_memory),
-    offsetof(struct py_state, invalid_argument),
-    offsetof(struct py_state, backend_unavailable),
-    offsetof(struct py_state, unsupported),
-    offsetof(struct py_state, device_error),
-    offsetof(struct py_state, device_lost),
-    offsetof(struct py_state, fork_error),
-    offsetof(struct py_state, no_device_warning),
+    offsetof(struct py_state, device_type),       offsetof(struct py_state, stream_type),
+    offsetof(struct py_state, event_type),        offsetof(struct py_state, timer_type),
+    offsetof(struct py_state, buffer_type),       offsetof(struct py_state, array_type),
+    offsetof(struct py_state, flags_type),        offsetof(struct py_state, backend_info_type),
+    offsetof(struct py_state, memory_info_type),  offsetof(struct py_state, error),
+    offsetof(struct py_state, pointer_info_type), offsetof(struct py_state, out_of_memory),
+    offsetof(struct py_state, invalid_argument),  offsetof(struct py_state, backend_unavailable),
+    offsetof(struct py_state, unsupported),       offsetof(struct py_state, device_error),
+    offsetof(struct py_state, device_lost),       offsetof(struct py_state, fork_error),
+    offsetof(struct py_state, no_device_warning), offsetof(struct py_state, pool_type),
+    offsetof(struct py_state, ipc_type),          offsetof(struct py_state, pool_stats_type),
+    offsetof(struct py_state, module_type),       offsetof(struct py_state, kernel_type),
+    offsetof(struct py_state, raw_type),          offsetof(struct py_state, local_type),
+    offsetof(struct py_state, interface_keys[0]), offsetof(struct py_state, interface_keys[1]),
+    offsetof(struct py_state, interface_keys[2]), offsetof(struct py_state, interface_keys[3]),
+    offsetof(struct py_state, interface_keys[4]), offsetof(struct py_state, interface_keys[5]),
+    offsetof(struct py_state, interface_keys[6]), offsetof(struct py_state, allocator),
 };
 
 static PyObject **held_at(PyObject *module, size_t i)

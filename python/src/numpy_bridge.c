@@ -1,28 +1,7 @@
-/* numpy_bridge.c: the only file that sees NumPy's C API.
+/* numpy_bridge.c: arrays, by NumPy's C API. Only the numpy_*.c files see it.
  *
  * Built with NumPy 2 headers for the 1.23 API, so that one binary serves NumPy 1.24 and all of 2.x. */
-#include "numpy_bridge.h"
-
-#define NPY_TARGET_VERSION NPY_1_23_API_VERSION
-#define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
-#include <numpy/arrayobject.h>
-
-_Static_assert(sizeof(npy_intp) == sizeof(Py_ssize_t), "NumPy's sizes are passed on as they are");
-
-static PyArrayObject *as_array(PyObject *object)
-{
-    return (PyArrayObject *)object;
-}
-
-static PyArray_Descr *as_descr(PyObject *dtype)
-{
-    return (PyArray_Descr *)dtype;
-}
-
-static npy_intp *as_dims(const Py_ssize_t *shape) /* the API lacks the const, but only reads */
-{
-    return (npy_intp *)(uintptr_t)shape;
-}
+#include "numpy_types.h"
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
@@ -71,6 +50,49 @@ int numpy_is_array(PyObject *object)
     return PyArray_Check(object);
 }
 
+bool numpy_is_scalar(PyObject *object)
+{
+    return PyArray_API && PyArray_CheckScalar(object);
+}
+
+int numpy_refuse_axis(Py_ssize_t axis, int ndim)
+{
+    PyObject *module = PyImport_ImportModule("numpy.exceptions"), *type, *error;
+    if (!module) { /* before NumPy 1.25 */
+        PyErr_Clear();
+        module = PyImport_ImportModule("numpy");
+    }
+    type = module ? PyObject_GetAttrString(module, "AxisError") : NULL;
+    error = type ? PyObject_CallFunction(type, "ni", axis, ndim) : NULL;
+    if (error)
+        PyErr_SetObject(type, error);
+    Py_XDECREF(error);
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return -1;
+}
+
+int numpy_scalar(PyObject *object, void *out, size_t room, size_t *size, char *kind)
+{
+    if (!PyArray_API) {
+        if (!numpy_imported())
+            return 0;
+        if (numpy_load())
+            return -1;
+    }
+    if (!PyArray_IsScalar(object, Generic))
+        return 0;
+    PyArray_Descr *descr = PyArray_DescrFromScalar(object);
+    if (!descr)
+        return -1;
+    *size = (size_t)PyDataType_ELSIZE(descr);
+    *kind = descr->kind;
+    Py_DECREF((PyObject *)descr);
+    if (*kind != 'V' && *kind != 'U' && *kind != 'S' && *kind != 'O' && *size <= room)
+        PyArray_ScalarAsCtype(object, out);
+    return 1;
+}
+
 int numpy_max_dims(void)
 {
     return PyArray_RUNTIME_VERSION >= NPY_2_0_API_VERSION ? 64 : 32;
@@ -92,81 +114,6 @@ void numpy_look(PyObject *object, struct numpy_view *view)
     view->writeable = PyArray_ISWRITEABLE(array);
 }
 
-Py_ssize_t numpy_itemsize(PyObject *dtype)
-{
-    return PyDataType_ELSIZE(as_descr(dtype));
-}
-
-bool numpy_same_dtype(PyObject *one, PyObject *other)
-{
-    return one == other || PyArray_EquivTypes(as_descr(one), as_descr(other));
-}
-
-/* ---- dtypes ---------------------------------------------------------------------------------- */
-
-int numpy_check_dtype(PyObject *dtype)
-{
-    PyArray_Descr *descr = as_descr(dtype);
-    if (descr->type_num == NPY_OBJECT || (PyDataType_REFCHK(descr) && descr->kind == 'V')) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "dtype %S holds Python objects, which have no meaning on a device: convert to a "
-            "fixed-size dtype first, such as a.astype(float)",
-            dtype);
-        return -1;
-    }
-    if (PyDataType_REFCHK(descr)) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "dtype %S has no fixed size: convert to one that has, such as a.astype('S16') or "
-            "a.astype('U16')",
-            dtype);
-        return -1;
-    }
-    if (PyDataType_HASSUBARRAY(descr)) {
-        PyErr_Format(PyExc_TypeError,
-                     "dtype %S is a subarray: give its base dtype and append its shape to yours",
-                     dtype);
-        return -1;
-    }
-    return 0;
-}
-
-/* 'S', 'U' and 'V' without a length: what NumPy makes of them when it makes an array. */
-static PyObject *give_length(PyObject *dtype)
-{
-    const Py_ssize_t none = 0;
-    PyObject *array, *sized;
-    if (numpy_itemsize(dtype))
-        return dtype;
-    array = numpy_empty(dtype, 1, &none, false);
-    Py_DECREF(dtype);
-    if (!array)
-        return NULL;
-    sized = Py_NewRef((PyObject *)PyArray_DESCR(as_array(array)));
-    Py_DECREF(array);
-    return sized;
-}
-
-int numpy_dtype(PyObject *object, PyObject **out)
-{
-    PyArray_Descr *descr = NULL;
-    PyObject *dtype;
-    if (numpy_load())
-        return -1;
-    if (!PyArray_DescrConverter(object ? object : Py_None, &descr))
-        return -1;
-    if (numpy_check_dtype((PyObject *)descr)) {
-        Py_DECREF(descr);
-        return -1;
-    }
-    dtype = give_length((PyObject *)descr);
-    if (!dtype)
-        return -1;
-    *out = dtype;
-    return 0;
-}
-
 /* ---- making ---------------------------------------------------------------------------------- */
 
 PyObject *numpy_empty(PyObject *dtype, int ndim, const Py_ssize_t *shape, bool fortran)
@@ -185,6 +132,24 @@ PyObject *numpy_over(PyObject *dtype, int ndim, const Py_ssize_t *shape, bool fo
     flags |= fortran ? NPY_ARRAY_F_CONTIGUOUS : NPY_ARRAY_C_CONTIGUOUS;
     array = PyArray_NewFromDescr(&PyArray_Type, as_descr(dtype), ndim, as_dims(shape), NULL, data,
                                  flags, NULL);
+    if (!array) {
+        Py_DECREF(base);
+        return NULL;
+    }
+    if (PyArray_SetBaseObject(as_array(array), base)) { /* takes over base, also on failure */
+        Py_DECREF(array);
+        return NULL;
+    }
+    return array;
+}
+
+PyObject *numpy_strided(PyObject *dtype, int ndim, const Py_ssize_t *shape,
+                        const Py_ssize_t *strides, void *data, bool writeable, PyObject *base)
+{
+    PyObject *array;
+    Py_INCREF(dtype); /* taken over */
+    array = PyArray_NewFromDescr(&PyArray_Type, as_descr(dtype), ndim, as_dims(shape),
+                                 as_dims(strides), data, writeable ? NPY_ARRAY_WRITEABLE : 0, NULL);
     if (!array) {
         Py_DECREF(base);
         return NULL;
@@ -217,6 +182,24 @@ static PyObject *make_contiguous(PyObject *array)
     copy = numpy_contiguous(array, false);
     Py_DECREF(array);
     return copy;
+}
+
+PyObject *numpy_packed(PyObject *array)
+{
+    return make_contiguous(array);
+}
+
+PyObject *numpy_any(PyObject *object)
+{
+    PyObject *memoryview, *array;
+    if (numpy_load())
+        return NULL;
+    if (!PyBytes_Check(object))
+        return PyArray_FromAny(object, NULL, 0, 0, NPY_ARRAY_ENSUREARRAY, NULL);
+    memoryview = PyMemoryView_FromObject(object);
+    array = memoryview ? numpy_from_memoryview(memoryview) : NULL;
+    Py_XDECREF(memoryview);
+    return array;
 }
 
 static PyObject *from_any(PyObject *object, PyObject *dtype, int flags)
@@ -259,7 +242,7 @@ int numpy_assign(PyObject *destination, PyObject *source)
 
 PyObject *numpy_element(PyObject *dtype, PyObject *value)
 {
-    PyObject *element;
+    PyObject *element, *flat;
     if (!dtype) {
         element = PyArray_FromAny(value, NULL, 0, 0, NPY_ARRAY_ENSUREARRAY, NULL);
         if (element && PyArray_NDIM(as_array(element))) {
@@ -271,10 +254,11 @@ PyObject *numpy_element(PyObject *dtype, PyObject *value)
         return element;
     }
     element = numpy_empty(dtype, 0, NULL, false);
-    if (element && PyObject_SetItem(element, Py_Ellipsis, value)) {
-        Py_DECREF(element);
-        return NULL;
-    }
+    flat = element ? PyObject_CallMethod(element, "reshape", "i", 1) : NULL;
+    /* As a[0] = value does, with its errors. */
+    if (!flat || PySequence_SetItem(flat, 0, value))
+        Py_CLEAR(element);
+    Py_XDECREF(flat);
     return element;
 }
 

@@ -23,7 +23,14 @@ int numpy_load(void);
 
 /* 1: an ndarray, 0: not, -1: an exception. Imports nothing: without NumPy there are no ndarrays. */
 int numpy_is_array(PyObject *object);
+/* A NumPy scalar or a 0-d ndarray. Imports nothing. */
+bool numpy_is_scalar(PyObject *object);
 void numpy_look(PyObject *array, struct numpy_view *view);
+
+/* A scalar of NumPy's: 1, its bytes in @p out, its size and the letter of its kind; of kind 'V', and where
+ * it is longer than @p room, no bytes. 0: another object; imports nothing. -1: an exception. */
+int numpy_scalar(PyObject *object, void *out, size_t room, size_t *size, char *kind);
+char numpy_kind(PyObject *dtype); /* 'f', 'i', 'u', … */
 
 /* How many dimensions the running NumPy takes. */
 int numpy_max_dims(void);
@@ -32,6 +39,21 @@ int numpy_max_dims(void);
  * what has no place on a device: objects, variable-width strings, subarrays. */
 int numpy_dtype(PyObject *object, PyObject **out);
 int numpy_check_dtype(PyObject *dtype);
+/* AxisError for an axis that there is not. Always returns -1. */
+int numpy_refuse_axis(Py_ssize_t axis, int ndim);
+/* A dtype in parts. */
+struct numpy_kind {
+    char letter; /* b i u f c S U V m M */
+    Py_ssize_t itemsize;
+    bool native;  /* the machine's byte order */
+    bool builtin; /* NumPy's own, not of another package */
+};
+struct numpy_kind numpy_kind_of(PyObject *dtype);
+/* NumPy's own dtype of a kind (b i u f c) and size, a new reference; NULL without an exception if there is
+ * none. Loads NumPy. */
+PyObject *numpy_plain_dtype(char letter, Py_ssize_t itemsize);
+/* The dtype's text, such as "<f4". A new reference. */
+PyObject *numpy_typestr(PyObject *dtype);
 Py_ssize_t numpy_itemsize(PyObject *dtype);
 bool numpy_same_dtype(PyObject *one, PyObject *other);
 
@@ -40,11 +62,23 @@ PyObject *numpy_empty(PyObject *dtype, int ndim, const Py_ssize_t *shape, bool f
 PyObject *numpy_over(PyObject *dtype, int ndim, const Py_ssize_t *shape, bool fortran, void *data,
                      PyObject *base);
 
+/* An ordinary array that owns its memory, which is @p memory of gg_result_alloc (taken over, also on
+ * failure) and goes back there with the last view. numpy_results.c */
+PyObject *numpy_result(PyObject *dtype, int ndim, const Py_ssize_t *shape, bool fortran,
+                       void *memory);
+
 /* np.asarray(object, dtype, order) with order one of C F A K; dtype NULL: as it is. Buffers, bytes too,
  * are taken as buffers. The result is a base-class ndarray, contiguous in C or Fortran order. */
 PyObject *numpy_from(PyObject *object, PyObject *dtype, char order);
 /* A view of a memoryview's memory with its shape and format. */
 PyObject *numpy_from_memoryview(PyObject *memoryview);
+/* np.asanyarray: what the object's elements are, with any strides; no copy where there need be none. */
+PyObject *numpy_any(PyObject *object);
+/* Contiguous in C or Fortran order: itself, or a copy. Takes over @p array. */
+PyObject *numpy_packed(PyObject *array);
+/* An array over memory that @p base (taken over, also on failure) keeps alive, with any strides. */
+PyObject *numpy_strided(PyObject *dtype, int ndim, const Py_ssize_t *shape,
+                        const Py_ssize_t *strides, void *data, bool writeable, PyObject *base);
 /* A contiguous copy. */
 PyObject *numpy_contiguous(PyObject *array, bool fortran);
 /* destination[...] = source */

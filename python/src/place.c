@@ -1,5 +1,5 @@
 /* place.c: device= and stream= arguments, and allocation there. */
-#include "place.h"
+#include "allocator.h"
 
 /* The device of an open Stream object, or NULL for anything else. */
 static gg_device *device_of(struct py_state *state, PyObject *stream)
@@ -32,7 +32,14 @@ gg_memory *py_place_alloc(struct py_state *state, const struct py_place *place,
 {
     gg_memory *memory = NULL;
     gg_status status;
+    if (state->allocator && kind == GG_MEMORY_DEVICE && nbytes)
+        return py_allocator_alloc(state, place, nbytes);
     py_owners_drain(); /* what nobody wants any more should not make this allocation fail */
+    status = gg_memory_try_alloc(place->device, kind, nbytes, place->stream, &memory);
+    if (!status)
+        return memory;
+    if (status != GG_NOT_READY)
+        return py_raise(state, status), NULL;
     PyThreadState *thread = PyEval_SaveThread();
     status = gg_memory_alloc(place->device, kind, nbytes, place->stream, &memory);
     PyEval_RestoreThread(thread);

@@ -14,7 +14,8 @@ int py_place_open(struct py_state *state, PyObject *device, PyObject *stream,
                   struct py_place *place);
 void py_place_close(struct py_place *place);
 
-/* Allocate with the GIL released; NULL with an exception. */
+/* Allocate: from the pool with the GIL held, which is faster than letting it go, else without; NULL with
+ * an exception. */
 gg_memory *py_place_alloc(struct py_state *state, const struct py_place *place,
                           enum gg_memory_kind kind, size_t nbytes);
 

@@ -17,12 +17,16 @@
 
 /* Everything that lives as long as the module. */
 struct py_state {
-    PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type;
-    PyTypeObject *backend_info_type, *memory_info_type;
+    PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
+        *flags_type, *module_type, *kernel_type, *raw_type, *local_type;
+    PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type,
+        *pointer_info_type, *ipc_type;
     /* exceptions; errors.c */
     PyObject *error, *out_of_memory, *invalid_argument, *backend_unavailable, *unsupported,
         *device_error, *device_lost, *fork_error;
     PyObject *no_device_warning;
+    PyObject *interface_keys[7]; /* of __cuda_array_interface__, in cuda_interface.c's order */
+    PyObject *allocator;         /* the user's, or NULL: the pool */
     /* the one Python object of each gg_device; device.c */
     struct py_device **devices;
     Py_ssize_t device_count;
@@ -78,9 +82,11 @@ struct py_array {
     size_t nbytes;   /* of the elements */
     int ndim;
     bool c, f;           /* contiguous in C order, in Fortran order */
+    bool readonly;       /* someone else's memory, which is not to be written */
     Py_ssize_t *shape;   /* ndim, then ndim strides in bytes; in few, or allocated */
     Py_ssize_t *strides; /* shape + ndim */
     Py_ssize_t few[8];
+    gg_stream *exposed; /* whose handle was given out last, so that it stays good; or NULL */
     PyObject *weakrefs;
 };
 
@@ -163,9 +169,18 @@ void py_owners_stop(void);
 bool py_stopping(void);
 
 /* ---- memory.c, copy.c, array.c ----------------------------------------------------------------------- */
-int py_memory_add(PyObject *module, struct py_state *state); /* Buffer, alloc, alloc_pinned, … */
+int py_memory_add(PyObject *module, struct py_state *state);  /* Buffer, alloc, alloc_pinned, … */
+int py_foreign_add(PyObject *module, struct py_state *state); /* register */
+int py_pointer_add(PyObject *module, struct py_state *state); /* pointer_info */
+int py_allocator_add(PyObject *module, struct py_state *state); /* use_allocator */
+int py_pool_add(PyObject *module, struct py_state *state);      /* Pool, trim */
+int py_ipc_add(PyObject *module, struct py_state *state);       /* IpcHandle */
+PyObject *py_device_memory_info(PyObject *self, PyObject *unused);
+PyObject *py_pool_wrap(struct py_state *state, gg_device *device, enum gg_memory_kind kind);
 int py_copy_add(PyObject *module, struct py_state *state);   /* copy, fill */
 int py_array_add(PyObject *module, struct py_state *state);  /* GPUArray, to_gpu, empty, … */
+int py_kernel_add(PyObject *module, struct py_state *state); /* Module, Kernel, raw */
+int py_capi_add(PyObject *module, struct py_state *state);   /* _C_API; capi.c */
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
 
 /* ---- shared argument parsing: arguments.c ------------------------------------------------------------- */

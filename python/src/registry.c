@@ -239,7 +239,7 @@ static PyObject *with_text(PyObject *module, PyObject *argument, gg_status (*fun
 
 PyDoc_STRVAR(
     use_backend_doc,
-    "use_backend(selection)\n--\n\n"
+    "use_backend(selection, /)\n--\n\n"
     "Choose the default backend, whatever GPUGLUE_BACKEND says: 'auto', 'name[,name…]' (the\n"
     "first of these with a device, nothing else) or '^name[,name…]' (auto without those).");
 
@@ -304,11 +304,12 @@ static PyMethodDef functions[] = {
     {"devices", PY_METHOD(devices), METH_FASTCALL | METH_KEYWORDS, devices_doc},
     {"default_backend", default_backend, METH_NOARGS, default_backend_doc},
     {"use_backend", use_backend, METH_O, use_backend_doc},
-    {"_register_plugin", register_plugin, METH_O, "_register_plugin(path)\n--\n\nBy absolute path."},
+    {"_register_plugin", register_plugin, METH_O,
+     "_register_plugin(path, /)\n--\n\nBy absolute path."},
     {"_refuse_plugin", refuse_plugin, METH_VARARGS,
-     "_refuse_plugin(name, reason)\n--\n\nOne that was announced and cannot be had."},
-    {"_add_library_directory", add_library_directory, METH_O,
-     "_add_library_directory(path)\n--\n\nWhere vendors' libraries may be, before the bare names."},
+     "_refuse_plugin(name, reason, /)\n--\n\nOne that was announced and cannot be had."},
+    {"_add_library_directory", add_library_directory,
+     METH_O, "_add_library_directory(path, /)\n--\n\nWhere vendors' libraries may be, before the bare names."},
     {"_shutdown", shut_down, METH_NOARGS, shutdown_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -1,95 +1,11 @@
-/* test_between.c: copies between two devices, of one backend or of two, both ways.
- *
- * The devices are those of the run's backend and the host, or the first device of each backend that
- * GPUGLUE_TOGETHER lists, and a second one of the run's own: so several are open in one process. */
-#include "conformance.h"
+/* test_between.c: copies between two devices, of one backend or of two, both ways. */
+#include "pairs.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#define DEVICES_ROOM 8
+
 #define SLOT 65536u
-#define NBYTES 4096u
-struct devices {
-    gg_device *device[DEVICES_ROOM];
-    size_t count;
-};
-
-struct pair {
-    struct fixture *f;
-    gg_device *from, *to;
-};
-
-/* ---- the devices ---- */
-
-static void add_device(struct devices *all, gg_device *device)
-{
-    for (size_t i = 0; i < all->count; i++)
-        if (all->device[i] == device)
-            return;
-    all->device[all->count++] = device;
-}
-
-static struct devices all_devices(struct fixture *f)
-{
-    const char *together = getenv("GPUGLUE_TOGETHER");
-    struct devices all = {{f->device}, 1};
-    char names[64], *rest = names, *name;
-    gg_device *device;
-    int32_t count = 0;
-    snprintf(names, sizeof names, "%s", together ? together : "host");
-    while ((name = strtok_r(rest, ",", &rest))) {
-        if (gg_device_get(name, 0, &device))
-            fail_msg("%s", last_error().message);
-        add_device(&all, device);
-    }
-    assert_int_equal(gg_device_count(backend_name(), &count), GG_OK);
-    if (count > 1) {
-        assert_int_equal(gg_device_get(backend_name(), 1, &device), GG_OK);
-        add_device(&all, device);
-    }
-    if (all.count < 2)
-        skip();
-    return all;
-}
-
-static void for_each_pair(void **state, void (*body)(struct pair *pair))
-{
-    struct devices all = all_devices(*state);
-    for (size_t i = 0; i < all.count; i++)
-        for (size_t j = 0; j < all.count; j++)
-            if (i != j)
-                body(&(struct pair){*state, all.device[i], all.device[j]});
-}
-
-/* ---- things on either device, given back by the fixture ---- */
-
-static gg_memory *memory_on(struct pair *pair, gg_device *device, enum gg_memory_kind kind,
-                            size_t nbytes)
-{
-    struct fixture *f = pair->f;
-    gg_memory *memory = NULL;
-    assert_int_equal(gg_memory_alloc(device, kind, nbytes, NULL, &memory), GG_OK);
-    assert_true(f->memory_count < OWNED_ROOM && f->stream_count < OWNED_ROOM);
-    return f->memories[f->memory_count++] = memory;
-}
-
-static gg_memory *filled_on(struct pair *pair, gg_device *device, unsigned char value)
-{
-    gg_memory *memory = memory_on(pair, device, GG_MEMORY_DEVICE, NBYTES);
-    assert_int_equal(fill_bytes(memory, value, NULL), GG_OK);
-    assert_int_equal(gg_device_synchronize(device), GG_OK);
-    return memory;
-}
-
-static gg_stream *stream_on(struct pair *pair, gg_device *device)
-{
-    struct fixture *f = pair->f;
-    gg_stream *stream = NULL;
-    assert_int_equal(gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &stream), GG_OK);
-    return f->streams[f->stream_count++] = stream;
-}
 
 static void *opened_by_hook;
 static int open_the_gate(void)
@@ -104,13 +20,6 @@ static gg_stream *held_stream_on(struct pair *pair, gg_device *device)
     opened_by_hook = hold(pair->f, stream); /* opens once a call waits */
     gg_set_wait_hook(open_the_gate);
     return stream;
-}
-
-static unsigned char first_byte(gg_memory *memory)
-{
-    unsigned char byte = 0;
-    assert_int_equal(copy(host_at(&byte), at(memory, 0), 1, NULL, 0), GG_OK);
-    return byte;
 }
 
 /* ---- what moves ---- */
@@ -186,7 +95,7 @@ static void copy_over_a_writer(struct pair *pair)
 
 static void a_copy_between_devices_waits_for_unfinished_work_on_its_destination(void **state)
 {
-    for_each_pair(state, copy_over_a_writer);
+    for_each_pair_apart(state, copy_over_a_writer);
 }
 
 /* What an entered stream of either end has before the copy runs before it. */
@@ -209,7 +118,7 @@ static void copy_on_entered_streams(struct pair *pair)
 
 static void a_copy_between_devices_runs_on_the_current_streams_of_both_to_its_end(void **state)
 {
-    for_each_pair(state, copy_on_entered_streams);
+    for_each_pair_apart(state, copy_on_entered_streams);
 }
 
 /* The given stream is waited for as well: then the work on it before the copy has been seen. */
@@ -230,7 +139,7 @@ static void copy_on_a_stream(struct pair *pair)
 
 static void a_given_stream_stands_for_the_current_one_of_its_own_end(void **state)
 {
-    for_each_pair(state, copy_on_a_stream);
+    for_each_pair_apart(state, copy_on_a_stream);
 }
 
 /* Explicit is the caller's: what another stream writes to that end is not waited for. */
@@ -267,7 +176,7 @@ static void refuse_async(struct pair *pair)
 
 static void require_async_refuses_a_copy_between_devices_with_the_reason(void **state)
 {
-    for_each_pair(state, refuse_async);
+    for_each_pair_apart(state, refuse_async);
 }
 
 static void a_stream_of_a_third_device_is_refused(void **state)
@@ -309,7 +218,7 @@ static void interrupt_it(struct pair *pair)
 
 static void an_interrupted_copy_keeps_what_is_queued_alive(void **state)
 {
-    for_each_pair(state, interrupt_it);
+    for_each_pair_apart(state, interrupt_it);
 }
 
 /* ---- other memory of two devices ---- */

@@ -1,6 +1,8 @@
 /* test_fill.c: patterns of any size over device and pinned memory. */
 #include "conformance.h"
 
+#include "strided.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +149,108 @@ static void a_null_pattern_is_refused(void **state)
     assert_filled(f, memory, 64, 5);
 }
 
+/* ---- elements that lie apart ---- */
+
+/* Every element of the layout gets the pattern, and no byte between them; compared with a plain loop. */
+static void check_apart(struct fixture *f, gg_memory *memory, const struct request *r)
+{
+    const size_t total = gg_memory_size(memory);
+    const ptrdiff_t same[MOST] = {0};
+    struct request one = *r;
+    unsigned char *expected = malloc(total), *got = malloc(total), pattern[64];
+    assert_true(expected && got && r->itemsize <= sizeof pattern);
+    fill_pattern(pattern, sizeof pattern, 5);
+    memset(expected, 0xcc, total);
+    one.src.offset = 0;
+    memcpy(one.src.strides, same, sizeof same);
+    reference(&one, expected, pattern);
+    assert_int_equal(fill_bytes(memory, 0xcc, f->stream), GG_OK);
+    assert_int_equal(gg_fill_nd(memory, r->dst.offset, r->dst.strides, r->ndim, r->shape, pattern,
+                                r->itemsize, f->stream),
+                     GG_OK);
+    read_back(f, memory, got, total);
+    const bool equal = memcmp(got, expected, total) == 0;
+    free(expected);
+    free(got);
+    assert_true(equal);
+}
+
+static const struct request apart[] = {
+    {1, {7}, 4, {16, {12}}, {0}},
+    {1, {9}, 1, {100, {-11}}, {0}},
+    {2, {5, 6}, 2, {0, {64, 4}}, {0}},
+    {2, {16, 8}, 8, {24, {8, 256}}, {0}}, /* turned */
+    {2, {4, 4}, 16, {1024, {-320, -16}}, {0}},
+    {3, {3, 4, 5}, 3, {16, {400, -3, 40}}, {0}},
+    {4, {2, 3, 2, 3}, 4, {0, {1024, 256, 64, 8}}, {0}},
+    {5, {2, 2, 3, 2, 2}, 12, {8, {1500, 700, 200, 80, 24}}, {0}},
+    {2, {3, 10}, 4, {0, {40, 4}}, {0}}, /* one line after all */
+    {2, {4, 1}, 4, {0, {8, 999999}}, {0}},
+    {0, {0}, 5, {3, {0}}, {0}},
+};
+
+static void elements_that_lie_apart_are_filled_and_nothing_between(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, ROOM), *pinned = new_pinned(f, ROOM, 0);
+    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+        check_apart(f, memory, &apart[i]);
+        check_apart(f, pinned, &apart[i]);
+    }
+}
+
+/* More calls than a device without boxes of its own should make. */
+static void many_elements_that_lie_apart_are_filled(void **state)
+{
+    struct fixture *f = *state;
+    const struct request r = {2, {300, 300}, 4, {0, {2400, 8}}, {0}};
+    check_apart(f, new_memory(f, 300 * 2400), &r);
+}
+
+static void a_fill_of_elements_that_lie_apart_is_queued(void **state)
+{
+    struct fixture *f = *state;
+    const ptrdiff_t strides[] = {16};
+    const size_t shape[] = {8};
+    gg_memory *memory = new_memory(f, 128);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_fill_nd(memory, 0, strides, 1, shape, "ab", 2, f->stream), GG_OK);
+    assert_true(busy(f->stream));
+    gate_open(gate);
+    finish(f->stream);
+}
+
+static void a_fill_outside_the_memory_or_over_itself_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, 64);
+    const ptrdiff_t forth[] = {16}, back[] = {-16}, still[] = {0}, close[] = {2};
+    const size_t four[] = {4}, five[] = {5}, huge[] = {SIZE_MAX / 2};
+    assert_int_equal(gg_fill_nd(memory, 0, forth, 1, five, "abcd", 4, f->stream),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("do not fit into the memory's 64 bytes");
+    assert_int_equal(gg_fill_nd(memory, 40, back, 1, four, "abcd", 4, f->stream),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_fill_nd(memory, 0, still, 1, four, "abcd", 4, f->stream),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("overlap each other");
+    assert_int_equal(gg_fill_nd(memory, 0, close, 1, four, "abcd", 4, f->stream),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_fill_nd(memory, 0, forth, 1, huge, "abcd", 4, f->stream),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_fill_nd(memory, 0, forth, 1, four, NULL, 4, f->stream),
+                     GG_ERR_INVALID_ARGUMENT);
+}
+
+static void an_area_without_elements_is_filled_with_nothing(void **state)
+{
+    struct fixture *f = *state;
+    const ptrdiff_t strides[] = {16, 4};
+    const size_t shape[] = {3, 0};
+    gg_memory *memory = new_memory(f, 8);
+    assert_int_equal(gg_fill_nd(memory, 8, strides, 2, shape, "abcd", 4, f->stream), GG_OK);
+}
+
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
@@ -161,6 +265,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_pattern_is_read_before_the_call_returns),
         cmocka_unit_test(a_fill_returns_when_it_is_queued),
         cmocka_unit_test(a_null_pattern_is_refused),
+        cmocka_unit_test(elements_that_lie_apart_are_filled_and_nothing_between),
+        cmocka_unit_test(many_elements_that_lie_apart_are_filled),
+        cmocka_unit_test(a_fill_of_elements_that_lie_apart_is_queued),
+        cmocka_unit_test(a_fill_outside_the_memory_or_over_itself_is_refused),
+        cmocka_unit_test(an_area_without_elements_is_filled_with_nothing),
     };
     return run_suite(argc, argv, "fill", tests, sizeof tests / sizeof tests[0]);
 }

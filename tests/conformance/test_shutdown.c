@@ -11,16 +11,16 @@ static void *reached, *over; /* gates: the other thread is inside its call; the 
 static void stay_inside(void *user, const struct gg_trace *trace)
 {
     (void)user;
-    if (trace->op != GG_OP_mem_alloc)
+    if (trace->op != GG_OP_stream_create)
         return;
     gate_open(reached);
     gate_wait(over);
 }
 
-static void *allocate(void *argument)
+static void *make_stream(void *argument)
 {
-    static gg_memory *memory; /* left to the process */
-    const gg_status status = gg_memory_alloc(argument, GG_MEMORY_DEVICE, 4096, NULL, &memory);
+    static gg_stream *stream; /* left to the process */
+    const gg_status status = gg_stream_create(argument, 0, 0, &stream);
     if (status)
         printf("%s\n", last_error().message);
     return status ? argument : NULL;
@@ -41,7 +41,7 @@ static int shut_down(bool by_the_opener)
         (by_the_opener && gg_device_default_stream(device, &stream)))
         return 1;
     gg_set_tracer(&tracer);
-    if (pthread_create(&thread, NULL, allocate, device))
+    if (pthread_create(&thread, NULL, make_stream, device))
         return 1;
     gate_wait(reached);
     gg_shutdown(2000000000u);

@@ -8,6 +8,9 @@
 #define ROUNDS 20000
 #define LOOKERS 3
 
+/* Of another process, as after a fork: gpuglue's own release of a block counts, and does nothing more. */
+static struct gg_device elsewhere = {.generation = UINT32_MAX};
+
 static _Alignas(SPAN) char space[BLOCKS + 1][SPAN];
 
 static gg_memory *new_block(unsigned at)
@@ -17,6 +20,7 @@ static gg_memory *new_block(unsigned at)
         abort();
     memory->pointer = space[at];
     memory->nbytes = SPAN;
+    memory->device = &elsewhere;
     atomic_store(&memory->refs, 1);
     if (ggi_pinned_add(memory)) /* in threads, too, where cmocka cannot assert */
         abort();

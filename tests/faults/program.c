@@ -72,6 +72,7 @@ void run_program(const char *backend, struct outcome *out)
     static struct program program; /* owners are let go until the very end */
     struct program *p = &program;
     p->backend = backend;
+    start_exporter(backend);
     p->host = calloc(1, LARGE);
     if (!p->host) {
         snprintf(out->wrong, sizeof out->wrong, "no memory for the test");
@@ -79,6 +80,10 @@ void run_program(const char *backend, struct outcome *out)
     }
     run_steps(p, &device_steps, out);
     run_steps(p, &memory_steps, out);
+    run_steps(p, &copies_steps, out);
+    run_steps(p, &kinds_steps, out);
+    run_steps(p, &ipc_steps, out);
+    run_steps(p, &kernels_steps, out);
     run_steps(p, &work_steps, out);
     run_steps(p, &borrowed_steps, out);
     run_steps(p, &other_steps, out);

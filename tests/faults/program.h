@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STEPS_MAX 128
+#define STEPS_MAX 192
 #define SKIPPED (-1) /* what the step needs was not made */
 #define SMALL 4096u
 #define LARGE ((size_t)1 << 20) /* too many bytes for a pinned slot */
@@ -29,6 +29,9 @@ union output {
     double milliseconds;
     struct gg_device_info info;
     struct gg_memory_stats stats;
+    struct gg_pointer_info pointer;
+    struct gg_ipc_handle handle;
+    uint32_t shape[2];
 };
 
 /* What was made so far; NULL where that failed. */
@@ -38,6 +41,7 @@ struct program {
     gg_stream *first, *second, *urgent, *borrowed, *ownerless, *foreign, *of_other;
     gg_event *plain, *blocking, *start, *stop, *borrowed_event, *event_of_other;
     gg_memory *small, *large, *twin, *pinned, *pinned_twin, *empty, *wrapped, *memory_of_other;
+    gg_memory *registered, *managed, *imported;
     gg_scope *scope;
     unsigned char *host; /* LARGE bytes of ordinary memory */
     bool failed;         /* a step so far that should not: from then on data may be wrong */
@@ -58,8 +62,8 @@ struct steps {
     const struct step *step;
     size_t count;
 };
-extern const struct steps device_steps, memory_steps, work_steps, borrowed_steps, other_steps,
-    end_steps;
+extern const struct steps device_steps, memory_steps, copies_steps, kinds_steps, ipc_steps,
+    kernels_steps, work_steps, borrowed_steps, other_steps, end_steps;
 
 /* A step's answer, with what a failure said. */
 struct answer {
@@ -77,6 +81,9 @@ struct outcome {
 
 /* Runs all steps. What is in @p out grows with each step, so that a crash tells how far it came. */
 void run_program(const char *backend, struct outcome *out);
+
+/* Before anything else: the other process of steps_ipc.c. */
+void start_exporter(const char *backend);
 
 /* For steps. */
 void release_owner(void *owner); /* counts */

@@ -172,6 +172,16 @@ static int write_there(struct program *p, union output *out)
     return (int)gg_copy(&dst, &src, SMALL, p->of_other, 0);
 }
 
+static int copy_there(struct program *p, union output *out)
+{
+    (void)out;
+    if (!p->memory_of_other || !p->small)
+        return SKIPPED;
+    struct gg_end dst = {.memory = p->memory_of_other}, src = {.memory = p->small};
+    const gg_status status = gg_fill(p->small, 0, "\x15", 1, SMALL, NULL);
+    return (int)(status ? status : gg_copy(&dst, &src, SMALL, NULL, 0));
+}
+
 static int record_there(struct program *p, union output *out)
 {
     (void)out;
@@ -224,6 +234,7 @@ static const struct step other[] = {
     {"record there", record_there, GG_OK},
     {"wait here for what was recorded there", wait_here, GG_OK},
     {"wait for that", wait_for_first, GG_OK},
+    {"copy there", copy_there, GG_OK},
     {"read there", read_there, GG_OK},
     {"borrow a stream of there", borrow_from_there, GG_OK},
     {"synchronize another device", synchronize_there, GG_OK},

@@ -207,8 +207,8 @@ const struct steps device_steps = {begin, sizeof begin / sizeof begin[0]};
 
 static int release_all(struct program *p, union output *out)
 {
-    gg_memory *memories[] = {p->small,       p->large, p->twin,    p->pinned,
-                             p->pinned_twin, p->empty, p->wrapped, p->memory_of_other};
+    gg_memory *memories[] = {p->small, p->large,   p->twin,    p->pinned,         p->pinned_twin,
+                             p->empty, p->wrapped, p->managed, p->memory_of_other};
     gg_event *events[] = {p->plain, p->blocking,       p->start,
                           p->stop,  p->borrowed_event, p->event_of_other};
     gg_stream *streams[] = {p->first,     p->second,  p->urgent,  p->borrowed,

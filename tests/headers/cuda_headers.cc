@@ -5,6 +5,8 @@
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 
+#include "../../backends/cuda/cuda_types.h"
+#include "../../backends/cuda_hip/ipc.h"
 #include "prototypes.h"
 
 #include <cstdint>
@@ -33,6 +35,26 @@ extern const not_yet cuCtxRecordEvent;
 #define NUMBER(name, value) static_assert(name == value, #name);
 #include "../../backends/cuda/cuda_numbers.def"
 #undef NUMBER
+
+#define PLACE(ours, theirs) \
+    static_assert(offsetof(cuda_copy_3d, ours) == offsetof(CUDA_MEMCPY3D, theirs), #theirs)
+static_assert(sizeof(cuda_copy_3d) == sizeof(CUDA_MEMCPY3D), "CUDA_MEMCPY3D");
+PLACE(src.x, srcXInBytes);
+PLACE(src.lod, srcLOD);
+PLACE(src.type, srcMemoryType);
+PLACE(src.host, srcHost);
+PLACE(src.device, srcDevice);
+PLACE(src.pitch, srcPitch);
+PLACE(src.rows, srcHeight);
+PLACE(dst.x, dstXInBytes);
+PLACE(dst.type, dstMemoryType);
+PLACE(dst.host, dstHost);
+PLACE(dst.device, dstDevice);
+PLACE(dst.pitch, dstPitch);
+PLACE(dst.rows, dstHeight);
+PLACE(width, WidthInBytes);
+PLACE(height, Height);
+PLACE(depth, Depth);
 
 // What twin.default_stream and twin.per_thread_stream say, and the capture states that mean "no".
 static_assert(sizeof(CUuuid) == 16 && sizeof(CUdevice) == sizeof(int), "sizes");

@@ -3,6 +3,8 @@
 #define __HIP_PLATFORM_AMD__ 1
 #include <hip/hip_runtime_api.h>
 
+#include "../../backends/hip/hip_types.h"
+#include "../../backends/cuda_hip/ipc.h"
 #include "prototypes.h"
 
 #include <cstddef>
@@ -12,15 +14,20 @@
 #define C_FUNCTION(name, ...) extern decltype(static_cast<hipError_t (&)(__VA_ARGS__)>(name)) c_##name
 C_FUNCTION(hipMalloc, void **, size_t);
 C_FUNCTION(hipHostMalloc, void **, size_t, unsigned);
+C_FUNCTION(hipMallocManaged, void **, size_t, unsigned);
+C_FUNCTION(hipMallocAsync, void **, size_t, hipStream_t);
 C_FUNCTION(hipGetDeviceProperties, hipDeviceProp_t *, int);
 #define hipMalloc c_hipMalloc
 #define hipHostMalloc c_hipHostMalloc
+#define hipMallocManaged c_hipMallocManaged
+#define hipMallocAsync c_hipMallocAsync
 
 // Later headers map the plain name to the newer struct, and declare what 5.2 lacks.
 #if HIP_VERSION_MAJOR < 5 || (HIP_VERSION_MAJOR == 5 && HIP_VERSION_MINOR < 7)
 extern const not_yet hipDrvGetErrorName, hipDrvGetErrorString;
 #endif
 #if HIP_VERSION_MAJOR < 6
+extern const not_yet hipModuleLaunchCooperativeKernel;
 extern const not_yet hipGetDevicePropertiesR0600;
 #define hipGetDeviceProperties c_hipGetDeviceProperties
 #endif
@@ -73,6 +80,24 @@ static_assert(sizeof(hipPointerAttribute_t) == 32 && offsetof(hipPointerAttribut
               "hipPointerAttribute_t");
 static_assert(sizeof(hipUUID) == 16 && sizeof(hipDevice_t) == sizeof(int), "sizes");
 static_assert(hipStreamCaptureStatusNone == 0, "capture status");
+
+#define PLACE(ours, theirs) \
+    static_assert(offsetof(hip_copy_3d, ours) == offsetof(hipMemcpy3DParms, theirs), #theirs)
+static_assert(sizeof(hip_copy_3d) == sizeof(hipMemcpy3DParms), "hipMemcpy3DParms");
+PLACE(src_array, srcArray);
+PLACE(src_x, srcPos.x);
+PLACE(src.pointer, srcPtr.ptr);
+PLACE(src.pitch, srcPtr.pitch);
+PLACE(src.width, srcPtr.xsize);
+PLACE(src.rows, srcPtr.ysize);
+PLACE(dst_x, dstPos.x);
+PLACE(dst.pointer, dstPtr.ptr);
+PLACE(dst.pitch, dstPtr.pitch);
+PLACE(dst.rows, dstPtr.ysize);
+PLACE(width, extent.width);
+PLACE(height, extent.height);
+PLACE(depth, extent.depth);
+PLACE(kind, kind);
 
 int main()
 {

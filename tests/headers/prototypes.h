@@ -10,8 +10,13 @@ template <typename T> constexpr int class_of()
 {
     if (std::is_floating_point<T>::value)
         return -static_cast<int>(sizeof(T));
-    static_assert(std::is_pointer<T>::value || std::is_integral<T>::value || std::is_enum<T>::value,
-                  "structs by value have no place in these lists");
+    // Bytes by value go the same way whatever they are called where they are too many for registers.
+    if (std::is_class<T>::value)
+        return 1000 * static_cast<int>(sizeof(T)) + static_cast<int>(alignof(T));
+    static_assert(
+        std::is_pointer<T>::value || std::is_integral<T>::value || std::is_enum<T>::value ||
+            (std::is_class<T>::value && std::is_trivially_copyable<T>::value && sizeof(T) > 32),
+        "only handles of many bytes are passed by value in these lists");
     return static_cast<int>(sizeof(T)); // a pointer is 8, as a 64-bit integer is
 }
 

@@ -84,6 +84,18 @@ def device(backend):
     return gpuglue.Device(f"{backend}:0")
 
 
+@pytest.fixture(scope="session")
+def known_device(device):
+    """The device, if other libraries have a name for its kind: a plugin of somebody's own has none."""
+    import gpuglue
+
+    try:
+        gpuglue.empty(1, device=device).__dlpack_device__()
+    except BufferError as error:
+        pytest.skip(str(error))
+    return device
+
+
 @pytest.fixture
 def second_device(backend):
     import gpuglue
@@ -173,6 +185,13 @@ def core_library():
 def gate_library():
     library = ctypes.CDLL(str(built("GPUGLUE_TEST_GATE", "libgate.so")))
     library.gate_new.restype = ctypes.c_void_p
+    return library
+
+
+def late_library():
+    """late_calls: of tests/support/late.c."""
+    library = ctypes.CDLL(str(built("GPUGLUE_TEST_LATE", "liblate.so")))
+    library.late_calls.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
     return library
 
 

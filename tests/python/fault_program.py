@@ -51,6 +51,34 @@ def queue(large, pinned, stream, start, stop):
     attempt(stream.synchronize)
 
 
+def strided(large, host):
+    """Every other row and a turned square, up, down and filled."""
+    square = large.reshape(512, 512)
+    attempt(square[::2].set, host[::2])
+    attempt(square.T.get)
+    attempt(square[:, ::3].fill, 2.0)
+    attempt(gg.copy, square[:100, :100], square[200:300, 200:300])
+
+
+def other_kinds(device, host):
+    """Memory that is registered, managed, wrapped, exported; what a pointer is."""
+    registered = attempt(gg.register, host, device)
+    if registered:
+        attempt(registered.close)
+    managed = attempt(gg.alloc_managed, 65536, device)
+    if managed:
+        attempt(managed.advise, "read_mostly")
+        attempt(managed.prefetch)
+        attempt(gg.fill, managed, 3)
+        attempt(managed.close)
+    block = attempt(gg.alloc, 1 << 16, device=device)
+    if block:
+        attempt(gg.pointer_info, block.ptr)
+        attempt(block.ipc_handle)
+        attempt(lambda: gg.Buffer.from_ptr(block.ptr, 100, device))
+    attempt(gg.trim)
+
+
 def work(device):
     stream = attempt(gg.Stream, device, nonblocking=True)
     start, stop = (attempt(gg.Event, device, timing=True) for _ in range(2))
@@ -61,6 +89,10 @@ def work(device):
     attempt(device.memory_info)
     if large is not None and stream:
         queue(large, pinned, stream, start, stop)
+    host = np.zeros((512, 512), np.float32)
+    if large is not None:
+        strided(large, host)
+    other_kinds(device, host)
     if small is not None:
         check(small)
     if block:

@@ -49,9 +49,9 @@ def test_too_many_dimensions_are_refused(device):
         gg.empty((1,) * 65, device=device)
 
 
-@pytest.mark.parametrize("order", ["X", "", "CF", 3, b"C"])
-def test_orders_are_letters(device, order):
-    with pytest.raises(ValueError, match="'C', 'F', 'A', 'K'"):
+@pytest.mark.parametrize("order, error", [("X", ValueError), ("", ValueError), ("CF", ValueError), (3, TypeError), (b"C", TypeError)])
+def test_orders_are_letters(device, order, error):
+    with pytest.raises(error, match="order must be"):
         gg.empty(3, order=order, device=device)
 
 

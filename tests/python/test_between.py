@@ -26,6 +26,26 @@ def pairs(devices):
     return [pair for pair in pairs if pair[0] != pair[1]] or pytest.skip("there is one device")
 
 
+def is_direct(source, destination):
+    """A direct copy needs not wait for anything."""
+    try:
+        gg.copy(number(destination, 2), number(source, 1), stream=gg.Stream(source), require_async=True)
+    except gg.UnsupportedError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def pairs_apart(pairs):
+    """Those whose copies go through the host."""
+    return [pair for pair in pairs if not is_direct(*pair)]
+
+
+@pytest.fixture(scope="module")
+def direct_pairs(pairs):
+    return [pair for pair in pairs if is_direct(*pair)] or pytest.skip("no two devices reach each other")
+
+
 @pytest.fixture
 def gates():
     """Makes gates; all are open at the end."""
@@ -104,8 +124,8 @@ def test_page_locked_memory_of_another_device_is_an_end_too(pairs):
         assert (pinned == 9).all()
 
 
-def test_a_copy_between_devices_waits_for_work_on_both_ends(pairs, gates):
-    for source, destination in pairs:
+def test_a_copy_between_devices_waits_for_work_on_both_ends(pairs_apart, gates):
+    for source, destination in pairs_apart:
         here, there = number(source, 1), number(destination, 2)
         down, up = (gg.Stream(device, nonblocking=True) for device in (source, destination))
         held = [gates(down), gates(up)]
@@ -119,8 +139,8 @@ def test_a_copy_between_devices_waits_for_work_on_both_ends(pairs, gates):
             opener.join()
 
 
-def test_the_given_stream_may_be_of_either_device(pairs, gates):
-    for source, destination in pairs:
+def test_the_given_stream_may_be_of_either_device(pairs_apart, gates):
+    for source, destination in pairs_apart:
         for device in (source, destination):
             here, there = number(source, 1), number(destination, 2)
             stream = gg.Stream(device, nonblocking=True)
@@ -143,12 +163,32 @@ def test_a_stream_of_a_third_device_is_refused(devices, order):
     assert (destination.get() == 1).all()
 
 
-def test_require_async_refuses_a_copy_between_devices(pairs):
-    for source, destination in pairs:
+def test_require_async_refuses_a_copy_between_devices(pairs_apart):
+    for source, destination in pairs_apart:
         there = number(destination, 2)
         with pytest.raises(gg.UnsupportedError, match=f"from {source.backend}:.* to {destination.backend}:.*the host"):
             gg.copy(there, number(source, 1), stream=gg.Stream(source), require_async=True)
         assert there.tolist() == [2] * 4
+
+
+def test_a_copy_between_devices_that_reach_each_other_is_queued(direct_pairs, gates):
+    for source, destination in direct_pairs:
+        here, there = number(source, 3), number(destination, 2)
+        stream = gg.Stream(source, nonblocking=True)
+        gate = gates(stream)
+        gg.copy(there, here, stream=stream)
+        assert not stream.done
+        gate.open()
+        assert there.tolist() == [3] * 4
+        assert source.can_access(destination) is True
+
+
+def test_a_device_reaches_itself_and_none_of_another_backend(devices):
+    for device in devices:
+        assert device.can_access(device) is True
+        assert not any(device.can_access(other) for other in devices if other.backend != device.backend)
+    with pytest.raises(TypeError):
+        devices[0].can_access(1.5)
 
 
 def test_shape_and_dtype_must_be_equal_across_devices_too(pairs):
@@ -162,6 +202,47 @@ def test_shape_and_dtype_must_be_equal_across_devices_too(pairs):
 def test_to_gpu_of_a_device_array_says_what_to_use(devices):
     with pytest.raises(TypeError, match=r"use copy\(destination, source\)"):
         gg.to_gpu(number(devices[0], 1), devices[-1])
+
+
+# ---- addresses ---------------------------------------------------------------------------------------
+
+
+def test_an_address_is_found_whatever_device_is_current(devices):
+    known = [device for device in devices if device.supports("pointer_info")]
+    for current in devices:
+        for device in known:
+            array = number(device, 7)
+            with current:
+                found = gg.asarray(array.ptr, "i4", shape=4, owner=array)
+            assert found.device is device and found.tolist() == [7] * 4
+
+
+def test_an_address_of_another_backend_than_was_said_is_refused(devices):
+    known = [device for device in devices if device.supports("pointer_info")]
+    for device in known:
+        array = number(device, 7)
+        for said in known:
+            if said is not device:
+                with pytest.raises(ValueError, match=f"is memory of {device.backend}:{device.ordinal}, not of"):
+                    gg.asarray(array.ptr, "i4", shape=4, device=said)
+
+
+class Interface:
+    def __init__(self, array):
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+        self.keep = array
+
+
+def test_a_cuda_array_interface_is_taken_whatever_device_is_current(devices):
+    sources = [device for device in devices if hasattr(gg.empty(1, device=device), "__cuda_array_interface__")]
+    for source in sources:
+        if not source.supports("pointer_info"):
+            continue
+        for current in devices:
+            array = number(source, 8)
+            with current:
+                found = gg.asarray(Interface(array))
+            assert found.ptr == array.ptr and found.device is source
 
 
 # ---- the list ---------------------------------------------------------------------------------------

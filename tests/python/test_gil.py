@@ -88,7 +88,7 @@ LONG = {
     "a copy to the host": lambda device, stream: lambda host=np.zeros(LARGE, "i8"), of=numbers(device): of.get(host),
     "a copy on the device": lambda device, stream: lambda a=numbers(device), b=numbers(device): gg.copy(a, b),
     "a fill": lambda device, stream: lambda a=numbers(device): a.fill(1),
-    "an allocation": lambda device, stream: lambda: gg.alloc(LARGE, device),
+    "an allocation from the driver": lambda device, stream: lambda: gg.alloc((256 << 20) + 1, device),
     "recording an event": lambda device, stream: lambda event=gg.Event(device): event.record(stream),
     "waiting for an event on the device": lambda device, stream: lambda event=stream.record(): stream.wait(event),
 }

@@ -88,6 +88,7 @@ def test_the_stub_has_the_names_that_there_are():
     stub = ast.parse((pathlib.Path(gg.__file__).parent / "_core.pyi").read_text())
     types = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
     names = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)} | set(types)
+    names |= {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)} & {"_C_API"}
     assert names == {name for name in dir(gg._core) if not name.startswith("__")}
     for name in ("Device", "Stream", "Event", "timer", "Buffer", "GPUArray"):
         members = {node.name for node in types[name].body if isinstance(node, ast.FunctionDef)}

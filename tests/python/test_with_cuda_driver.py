@@ -3,6 +3,8 @@
 import pytest
 from with_cuda import beside, missing
 
+import gpuglue as gg
+
 
 @pytest.fixture
 def with_driver(device):
@@ -162,6 +164,10 @@ MEANWHILE = {
         "array = gg.zeros(1000, 'f4'); other = gg.Stream(nonblocking=True); gate = cuda.gate().hold(other)",
         "array.fill(1, stream=other); del array\ntry: gg.alloc(1 << 50)\nexcept MemoryError: pass\ngate.open()",
     ),
+    "the first copy between two devices": (
+        "there = [gg.zeros(8, device=each) for each in gg.devices('cuda')]; gg.synchronize()",
+        "gg.copy(there[-1], there[0], stream=gg.Stream(nonblocking=True)) if len(there) > 1 else None",
+    ),
     "a look at free memory": ("array = gg.zeros(1000)", "del array; gg.Device('cuda:0').memory_info()"),
     "an event of the capture": ("", "event = ours.record(); del event; gg.alloc(16)"),
     "a wait among captured streams": (
@@ -202,6 +208,27 @@ def test_memory_used_on_the_default_stream_before_is_not_waited_for_in_a_capture
         graph.replay()
         assert (array.get() == 3).all()
     """)
+
+
+def test_a_direct_copy_between_devices_becomes_part_of_a_graph_where_its_stream_is_given(with_driver):
+    if len(gg.devices("cuda")) < 2 or not gg.Device("cuda:0").can_access("cuda:1"):
+        pytest.skip("there are no two devices of cuda that reach each other")
+    message = with_driver("""
+        here, there = gg.full(100, 5.0, device="cuda:0"), gg.zeros(100, device="cuda:1")
+        gg.copy(there, gg.zeros(100, device="cuda:0"))  # they are known to reach each other from here on
+        stream = gg.Stream(device="cuda:0", nonblocking=True)
+        for each in gg.devices("cuda"):
+            each.synchronize()
+        with cuda.Capture(stream.handle, cuda.RELAXED) as graph:
+            gg.copy(there, here, stream=stream)
+            with stream:
+                try: gg.copy(there, here)
+                except gg.UnsupportedError as error: print(error)
+        assert not there.get().any()
+        graph.replay()
+        assert (there.get() == 5).all()
+    """)
+    assert "only where the stream is given" in message
 
 
 def test_a_refused_get_says_what_to_do(with_driver):

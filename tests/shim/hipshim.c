@@ -5,6 +5,8 @@
  * Both vendors' codes have the same numbers wherever both have the error. What is current in a thread
  * is HIP's device, and the driver's context is current only during a call: the cuda backend may run in
  * the same process. */
+#include "boxes.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -38,6 +40,9 @@ int hipHostFree(void *pointer);
 struct hip_pointer; /* hipPointerAttribute_t */
 int hipPointerGetAttributes(struct hip_pointer *attributes, const void *pointer);
 int hipMemGetAddressRange(void **base, size_t *nbytes, void *pointer);
+int hipMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                     size_t height, int kind, void *stream);
+int hipMemcpy3DAsync(const struct hip_copy_3d *copy, void *stream);
 #pragma GCC visibility pop
 
 /* ---- the driver's functions */
@@ -58,6 +63,7 @@ static struct {
     int (*free)(void *pointer);
     int (*pinned_alloc)(void **out, size_t nbytes, unsigned flags);
     int (*pinned_free)(void *pointer);
+    int (*copy_3d)(const void *copy, void *stream);
     int (*pointer_attributes)(unsigned count, int *names, void **values, const void *pointer);
 } driver;
 
@@ -88,6 +94,7 @@ static const struct wanted wanted[] = {
     {"cuMemFree_v2", &driver.free},
     {"cuMemHostAlloc", &driver.pinned_alloc},
     {"cuMemFreeHost", &driver.pinned_free},
+    {"cuMemcpy3DAsync_v2", &driver.copy_3d},
     {"cuPointerGetAttributes", &driver.pointer_attributes},
 };
 
@@ -354,4 +361,40 @@ int hipMemGetAddressRange(void **base, size_t *nbytes, void *pointer)
     void *values[] = {base, nbytes};
     const int code = enter();
     return code ? code : leave(driver.pointer_attributes(2, names, values, pointer));
+}
+
+/* ---- boxes */
+enum { TO_DEVICE = 1, TO_HOST = 2, HOST_TYPE = 1, DEVICE_TYPE = 2 };
+
+static struct cuda_side side_of(const struct hip_pitched *from, int host)
+{
+    struct cuda_side side = {.type = host ? HOST_TYPE : DEVICE_TYPE,
+                             .host = host ? from->pointer : NULL,
+                             .device = host ? NULL : from->pointer,
+                             .pitch = from->pitch,
+                             .rows = from->rows};
+    return side;
+}
+
+int hipMemcpy3DAsync(const struct hip_copy_3d *copy, void *stream)
+{
+    const struct cuda_copy_3d box = {.src = side_of(&copy->src, copy->kind == TO_DEVICE),
+                                     .dst = side_of(&copy->dst, copy->kind == TO_HOST),
+                                     .width = copy->width,
+                                     .height = copy->height,
+                                     .depth = copy->depth};
+    const int code = enter();
+    return code ? code : leave(driver.copy_3d(&box, stream));
+}
+
+int hipMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                     size_t height, int kind, void *stream)
+{
+    const struct hip_copy_3d copy = {.src = {(void *)(uintptr_t)src, src_pitch, width, 0},
+                                     .dst = {dst, dst_pitch, width, 0},
+                                     .width = width,
+                                     .height = height,
+                                     .depth = 1,
+                                     .kind = kind};
+    return hipMemcpy3DAsync(&copy, stream);
 }

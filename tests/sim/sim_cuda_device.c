@@ -138,7 +138,7 @@ CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDe
         return cuda_leave(CUDA_ERROR_INVALID_DEVICE);
     if (!canAccessPeer)
         return cuda_leave(SIM_INVALID);
-    *canAccessPeer = dev != peerDev;
+    *canAccessPeer = dev != peerDev && sim.peers != SIM_PEERS_APART;
     return cuda_leave(SIM_OK);
 }
 

@@ -186,7 +186,7 @@ void cuda_attempt_memory(uint64_t address)
         return;
     pthread_mutex_lock(&sim.lock);
     alloc = sim_memory_find(address);
-    if (alloc && alloc->base == address)
+    if (alloc && (alloc->imported ? alloc->imported : alloc->base) == address)
         alloc->attempted = true;
     pthread_mutex_unlock(&sim.lock);
 }

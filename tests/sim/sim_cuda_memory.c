@@ -49,7 +49,8 @@ static CUresult free_memory(const char *name, uint64_t address, unsigned kinds)
     if (result)
         return result;
     alloc = sim_memory_find(address);
-    if (!alloc || alloc->base != address || alloc->freed_on || !(kinds & 1u << alloc->kind))
+    if (!alloc || alloc->base != address || alloc->freed_on || alloc->imported ||
+        !(kinds & 1u << alloc->kind))
         return cuda_leave(SIM_INVALID);
     status = alloc->context->lost;
     if (!status)

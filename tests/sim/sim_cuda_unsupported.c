@@ -14,45 +14,9 @@ CUresult cuModuleLoad(CUmodule *module, const char *fname)
     return unsupported("cuModuleLoad");
 }
 
-CUresult cuModuleLoadData(CUmodule *module, const void *image)
-{
-    return unsupported("cuModuleLoadData");
-}
-
-CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
-                            CUjit_option *options, void **optionValues)
-{
-    return unsupported("cuModuleLoadDataEx");
-}
-
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 {
     return unsupported("cuModuleLoadFatBinary");
-}
-
-CUresult cuModuleUnload(CUmodule hmod)
-{
-    return unsupported("cuModuleUnload");
-}
-
-CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
-{
-    return unsupported("cuModuleGetFunction");
-}
-
-CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
-{
-    return unsupported("cuModuleGetGlobal_v2");
-}
-
-CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
-{
-    return unsupported("cuModuleGetFunctionCount");
-}
-
-CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
-{
-    return unsupported("cuModuleEnumerateFunctions");
 }
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
@@ -112,16 +76,6 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramO
     return unsupported("cuKernelGetParamInfo");
 }
 
-CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
-{
-    return unsupported("cuFuncGetAttribute");
-}
-
-CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
-{
-    return unsupported("cuFuncSetAttribute");
-}
-
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
     return unsupported("cuFuncSetCacheConfig");
@@ -138,38 +92,10 @@ CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
     return unsupported("cuFuncGetModule");
 }
 
-CUresult cuFuncGetName(const char **name, CUfunction hfunc)
-{
-    return unsupported("cuFuncGetName");
-}
-
-CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                        unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                        unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-                        void **kernelParams, void **extra)
-{
-    return unsupported("cuLaunchKernel");
-}
-
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
                           void **extra)
 {
     return unsupported("cuLaunchKernelEx");
-}
-
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                                   unsigned int gridDimZ, unsigned int blockDimX,
-                                   unsigned int blockDimY, unsigned int blockDimZ,
-                                   unsigned int sharedMemBytes, CUstream hStream,
-                                   void **kernelParams)
-{
-    return unsupported("cuLaunchCooperativeKernel");
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
-                                                     size_t dynamicSMemSize)
-{
-    return unsupported("cuOccupancyMaxActiveBlocksPerMultiprocessor");
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func,
@@ -177,13 +103,6 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CU
                                                               unsigned int flags)
 {
     return unsupported("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
-}
-
-CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
-                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                          size_t dynamicSMemSize, int blockSizeLimit)
-{
-    return unsupported("cuOccupancyMaxPotentialBlockSize");
 }
 
 CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues,
@@ -223,21 +142,6 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
     return unsupported("cuIpcOpenEventHandle");
-}
-
-CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
-{
-    return unsupported("cuIpcGetMemHandle");
-}
-
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
-{
-    return unsupported("cuIpcOpenMemHandle_v2");
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
-{
-    return unsupported("cuIpcCloseMemHandle");
 }
 
 CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
@@ -390,4 +294,10 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevR
 CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
 {
     return unsupported("cuCtxGetDevResource");
+}
+
+/* Tables of private functions, which NVRTC asks for. */
+CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
+{
+    return unsupported("cuGetExportTable");
 }

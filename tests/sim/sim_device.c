@@ -91,9 +91,11 @@ static int map_device(struct sim_device *device, size_t size)
     if (!sim.far_base)
         client = mmap(client, size, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
     alias = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    close(file);
-    if (client == MAP_FAILED || alias == MAP_FAILED)
+    if (client == MAP_FAILED || alias == MAP_FAILED) {
+        close(file);
         return SIM_NO_MEMORY;
+    }
+    device->file = file; /* other processes open it by its number */
     device->alias = alias;
     device->size = size;
     return SIM_OK;
@@ -149,6 +151,7 @@ static int first_init(const char *visible)
     if (!count)
         return SIM_NO_DEVICE;
     sim.random = sim_setting("GPUGLUE_SIM_SEED", 1) * 0x9E3779B97F4A7C15u | 1;
+    sim.peers = sim_setting("GPUGLUE_SIM_PEERS", SIM_PEERS_REACH);
     status = map_devices(physical, count);
     if (!status)
         status = make_pools();

@@ -33,7 +33,9 @@ enum sim_error {
     SIM_CAPTURE_IMPLICIT = -20,
     SIM_CAPTURED_EVENT = -21,
     SIM_CAPTURE_WRONG_THREAD = -22,
-    SIM_NO_DEVICE = -23
+    SIM_NO_DEVICE = -23,
+    SIM_NOT_FOUND = -24,
+    SIM_INVALID_IMAGE = -25
 };
 
 enum { SIM_MAX_DEVICES = 16, SIM_ALIGNMENT = 512 };
@@ -52,7 +54,8 @@ struct sim_table {
     struct sim_slot *free;
 };
 
-extern struct sim_table sim_contexts, sim_queues, sim_events, sim_pools, sim_graphs, sim_execs;
+extern struct sim_table sim_contexts, sim_queues, sim_events, sim_pools, sim_graphs, sim_execs,
+    sim_modules, sim_functions;
 
 void *sim_table_take(struct sim_table *table); /* zeroed; newest freed handle first */
 void *sim_table_find(struct sim_table *table, const void *handle); /* NULL unless alive */
@@ -68,8 +71,15 @@ struct sim_device {
     uint64_t base;     /* client addresses: reserved, never accessible */
     char *alias;       /* the same pages, readable and writable by the engine only */
     size_t size, used; /* bytes of device memory */
+    int file;          /* which they are */
     struct sim_context *primary;
     struct sim_pool *default_pool, *current_pool;
+};
+
+enum sim_peers {
+    SIM_PEERS_APART, /* no device reaches another */
+    SIM_PEERS_REACH,
+    SIM_PEERS_LOSE /* they say that they do, and what is sent does not arrive */
 };
 
 struct sim_machine {
@@ -81,6 +91,7 @@ struct sim_machine {
     uint64_t far_base;    /* not 0: there, and nothing is mapped (beyond what a process may map) */
     uint64_t clock_hz;    /* of SIM_TIME */
     _Atomic(uint64_t) clock_start; /* 0: no stamp so far */
+    uint64_t peers;                /* enum sim_peers */
     uint64_t random;
     uint64_t serial;
     bool hold;
@@ -231,6 +242,7 @@ struct sim_alloc {
     uint64_t freed_queue_id;
     unsigned flags;
     bool attempted;
+    uint64_t imported; /* the client's address in pages of another process; 0: its own memory */
 };
 
 struct sim_block {

@@ -9,22 +9,29 @@ struct side {
 
 struct request {
     struct side dst, src;
-    size_t width, height;
+    size_t width, height, depth; /* depth 0: one slice */
+    size_t dst_slice, src_slice;
 };
 
 static int submit(struct sim_queue *queue, const struct request *request)
 {
     const size_t height = request->height, width = request->width;
+    const size_t depth = request->depth ? request->depth : 1;
     const struct side *dst = &request->dst, *src = &request->src;
     struct sim_work work = {.kind = SIM_COPY};
     if (!width || !height)
         return SIM_OK;
     if (height > 1 && (dst->pitch < width || src->pitch < width))
         return SIM_INVALID;
-    if (!hip_end_valid(dst->pointer, sim_region_span(width, height, 1, dst->pitch, 0), dst->end,
-                       &work.dst_tracked) ||
-        !hip_end_valid(src->pointer, sim_region_span(width, height, 1, src->pitch, 0), src->end,
-                       &work.src_tracked))
+    if (depth > 1 &&
+        (request->dst_slice < height * dst->pitch || request->src_slice < height * src->pitch))
+        return SIM_INVALID;
+    if (!hip_end_valid(dst->pointer,
+                       sim_region_span(width, height, depth, dst->pitch, request->dst_slice),
+                       dst->end, &work.dst_tracked) ||
+        !hip_end_valid(src->pointer,
+                       sim_region_span(width, height, depth, src->pitch, request->src_slice),
+                       src->end, &work.src_tracked))
         return SIM_INVALID;
     work.copy.dst = (uintptr_t)dst->pointer;
     work.copy.src = (uintptr_t)src->pointer;
@@ -32,7 +39,9 @@ static int submit(struct sim_queue *queue, const struct request *request)
     work.copy.src_pitch = src->pitch;
     work.copy.width = width;
     work.copy.height = height;
-    work.copy.depth = 1;
+    work.copy.depth = depth;
+    work.copy.dst_slice = request->dst_slice;
+    work.copy.src_slice = request->src_slice;
     return sim_queue_submit(queue, &work);
 }
 
@@ -68,7 +77,7 @@ static hipError_t copy_now(const char *name, const struct request *request, hipS
 static struct request linear(void *dst, enum hip_end to, const void *src, enum hip_end from,
                              size_t size)
 {
-    return (struct request){{dst, 0, to}, {src, 0, from}, size, 1};
+    return (struct request){{dst, 0, to}, {src, 0, from}, size, 1, 1, 0, 0};
 }
 
 /* False for a kind that there is not. */
@@ -171,8 +180,31 @@ hipError_t hipMemcpyPeerAsync(void *dst, int dstDeviceId, const void *src, int s
 hipError_t hipMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
                             size_t height, hipMemcpyKind kind, hipStream_t stream)
 {
-    struct request request = {{dst, dpitch, HIP_ANY_END}, {src, spitch, HIP_ANY_END}, width, height};
+    struct request request = {
+        {dst, dpitch, HIP_ANY_END}, {src, spitch, HIP_ANY_END}, width, height, 1, 0, 0};
     if (!set_ends(&request, kind))
         return hip_note(hipErrorInvalidMemcpyDirection);
     return copy_async("hipMemcpy2DAsync", &request, stream);
+}
+
+hipError_t hipMemcpy3DAsync(const struct hipMemcpy3DParms *p, hipStream_t stream)
+{
+    if (!p || p->srcArray || p->dstArray)
+        return hip_note(p ? hipErrorNotSupported : hipErrorInvalidValue);
+    const size_t dst_slice = p->dstPtr.pitch * p->dstPtr.ysize;
+    const size_t src_slice = p->srcPtr.pitch * p->srcPtr.ysize;
+    const char *dst = (char *)p->dstPtr.ptr + p->dstPos.z * dst_slice +
+                      p->dstPos.y * p->dstPtr.pitch + p->dstPos.x;
+    const char *src = (char *)p->srcPtr.ptr + p->srcPos.z * src_slice +
+                      p->srcPos.y * p->srcPtr.pitch + p->srcPos.x;
+    struct request request = {{dst, p->dstPtr.pitch, HIP_ANY_END},
+                              {src, p->srcPtr.pitch, HIP_ANY_END},
+                              p->extent.width,
+                              p->extent.height,
+                              p->extent.depth,
+                              dst_slice,
+                              src_slice};
+    if (!set_ends(&request, p->kind))
+        return hip_note(hipErrorInvalidMemcpyDirection);
+    return copy_async("hipMemcpy3DAsync", &request, stream);
 }

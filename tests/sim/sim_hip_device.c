@@ -199,7 +199,7 @@ hipError_t hipDeviceCanAccessPeer(int *canAccessPeer, int deviceId, int peerDevi
         return hip_leave(hipErrorInvalidDevice);
     if (!canAccessPeer)
         return hip_leave(SIM_INVALID);
-    *canAccessPeer = deviceId != peerDeviceId;
+    *canAccessPeer = deviceId != peerDeviceId && sim.peers != SIM_PEERS_APART;
     return hip_leave(SIM_OK);
 }
 

@@ -212,7 +212,7 @@ void hip_attempt_memory(const void *pointer)
         return;
     pthread_mutex_lock(&sim.lock);
     alloc = sim_memory_find((uintptr_t)pointer);
-    if (alloc && alloc->base == (uintptr_t)pointer)
+    if (alloc && (alloc->imported ? alloc->imported : alloc->base) == (uintptr_t)pointer)
         alloc->attempted = true;
     pthread_mutex_unlock(&sim.lock);
 }

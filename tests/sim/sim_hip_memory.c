@@ -81,7 +81,8 @@ static hipError_t free_memory(const char *name, void *pointer, unsigned kinds)
     if (!pointer)
         return hip_leave(SIM_OK);
     alloc = sim_memory_find(address);
-    if (!alloc || alloc->base != address || alloc->freed_on || !(kinds & 1u << alloc->kind))
+    if (!alloc || alloc->base != address || alloc->freed_on || alloc->imported ||
+        !(kinds & 1u << alloc->kind))
         return hip_leave(SIM_INVALID);
     status = alloc->context->lost;
     if (!status)

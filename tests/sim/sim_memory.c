@@ -1,4 +1,5 @@
 /* All memory that a vendor's library knows, sorted by address; device memory is never touchable. */
+#include "sim_ipc.h"
 #include "sim_engine.h"
 
 #include <stdlib.h>
@@ -127,6 +128,43 @@ int sim_memory_device(struct sim_device *device, const struct sim_block *block, 
     return SIM_OK;
 }
 
+int sim_memory_import(struct sim_context *context, int file, uint64_t offset, size_t size,
+                      size_t inside, uint64_t *out)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const struct sim_block block = {.context = context, .size = size};
+    struct sim_device *device = context->device;
+    uint64_t base = first_gap(device, size + page);
+    struct sim_alloc alloc;
+    int status;
+    if (!base)
+        return SIM_NO_MEMORY;
+    base = (base + page - 1) / page * page;
+    alloc = describe(SIM_DEVICE, &block, base, size);
+    alloc.imported = base + inside;
+    status = insert(&alloc);
+    if (status)
+        return status;
+    if (mmap(sim_memory_alias(&alloc, base), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+             file, (off_t)offset) == MAP_FAILED)
+        return SIM_NO_MEMORY;
+    *out = alloc.imported;
+    return SIM_OK;
+}
+
+/* The device's own pages again. */
+static void give_back_pages(const struct sim_alloc *alloc)
+{
+    mmap(sim_memory_alias(alloc, alloc->base), alloc->reserved, PROT_READ | PROT_WRITE,
+         MAP_SHARED | MAP_FIXED, alloc->device->file, (off_t)(alloc->base - alloc->device->base));
+}
+
+struct sim_alloc *sim_memory_next(const struct sim_alloc *previous)
+{
+    size_t at = previous ? (size_t)(previous - allocs) + 1 : 0;
+    return at < alloc_count ? &allocs[at] : NULL;
+}
+
 /* One mapping, which a forked child shares; a child may not touch managed memory. */
 int sim_memory_host(enum sim_memory kind, const struct sim_block *block, uint64_t *out)
 {
@@ -179,7 +217,9 @@ void sim_memory_release(struct sim_alloc *alloc)
 {
     size_t at = (size_t)(alloc - allocs);
     sim_pool_account(alloc->pool, -(int64_t)alloc->reserved);
-    if (alloc->kind == SIM_DEVICE) {
+    if (alloc->imported) {
+        give_back_pages(alloc);
+    } else if (alloc->kind == SIM_DEVICE) {
         poison(alloc, FREED);
         alloc->device->used -= alloc->reserved;
     } else if (alloc->kind != SIM_REGISTERED) {

@@ -25,6 +25,21 @@ static char *resolve(uint64_t address, size_t size, bool tracked)
     return found;
 }
 
+/* -1: none's; its memory is the host's. */
+static int device_at(uint64_t address)
+{
+    for (int i = 0; i < sim.device_count; i++)
+        if (address - sim.devices[i].base < sim.devices[i].size)
+            return i;
+    return -1;
+}
+
+static bool is_lost(const struct sim_region *region)
+{
+    const int dst = device_at(region->dst), src = device_at(region->src);
+    return sim.peers == SIM_PEERS_LOSE && dst >= 0 && src >= 0 && dst != src;
+}
+
 static int run_copy(const struct sim_work *work)
 {
     const struct sim_region *region = &work->copy;
@@ -37,6 +52,8 @@ static int run_copy(const struct sim_work *work)
                         work->src_tracked);
     if (!dst || !src)
         return SIM_ILLEGAL_ADDRESS;
+    if (is_lost(region))
+        return SIM_OK;
     for (size_t z = 0; z < depth; z++)
         for (size_t y = 0; y < height; y++)
             memmove(dst + z * region->dst_slice + y * region->dst_pitch,

@@ -71,7 +71,8 @@ int sim_pool_free(uint64_t address, struct sim_queue *queue)
     struct sim_alloc *alloc = sim_memory_find(address);
     struct sim_work work = {.kind = SIM_FREE};
     int status;
-    if (!alloc || alloc->base != address || alloc->freed_on || alloc->kind == SIM_REGISTERED)
+    if (!alloc || alloc->base != address || alloc->freed_on || alloc->imported ||
+        alloc->kind == SIM_REGISTERED)
         return SIM_INVALID;
     if (queue->capture)
         return SIM_UNSUPPORTED;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct sim_table *const tables[] = {&sim_queues, &sim_events, &sim_contexts,
-                                           &sim_pools,  &sim_graphs, &sim_execs};
+static struct sim_table *const tables[] = {&sim_queues, &sim_events, &sim_contexts, &sim_pools,
+                                           &sim_graphs, &sim_execs,  &sim_modules,  &sim_functions};
 static const char *const memory_names[SIM_MEMORY_KINDS] = {"device", "pinned", "managed",
                                                            "registered"};
 enum { TABLES = sizeof tables / sizeof tables[0] };

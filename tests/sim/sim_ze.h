@@ -38,6 +38,9 @@ void ze_attempt(struct sim_table *table, const void *handle);
 /* With the lock. */
 struct sim_device *ze_device(ze_device_handle_t handle); /* NULL: no such device */
 ze_driver_handle_t ze_driver(void);
+struct sim_function;
+int ze_prepare(struct sim_queue *list, const struct sim_function *function,
+               const ze_group_count_t *groups, struct sim_work *work);
 
 #pragma GCC visibility push(default)
 /* Newer than the header; parameters are what theirs come down to. */

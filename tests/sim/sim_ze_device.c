@@ -177,11 +177,14 @@ ze_result_t zeDevicePciGetPropertiesExt(ze_device_handle_t hDevice,
 ze_result_t zeDeviceCanAccessPeer(ze_device_handle_t hDevice, ze_device_handle_t hPeerDevice,
                                   ze_bool_t *value)
 {
-    struct sim_device *device;
+    struct sim_device *device, *peer;
     const ze_result_t result = ze_enter_device("zeDeviceCanAccessPeer", hDevice, &device);
     if (result)
         return result;
-    *value = ze_device(hPeerDevice) == device;
+    peer = ze_device(hPeerDevice);
+    if (!peer)
+        return ze_leave(SIM_INVALID);
+    *value = peer == device || sim.peers != SIM_PEERS_APART;
     return ze_leave(SIM_OK);
 }
 

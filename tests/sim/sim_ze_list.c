@@ -1,5 +1,6 @@
 /* Level Zero face: immediate command lists, in order only with the flag of API 1.7. */
 #include "sim_ze.h"
+#include "sim_module.h"
 
 enum { MOST_WAITS = 16 };
 
@@ -87,11 +88,12 @@ static bool valid_end(const void *pointer, size_t size, bool *tracked)
     return *tracked || (address && !sim_memory_reserved(address));
 }
 
-/* Device memory of another device is out of reach. */
+/* Device memory of another device may be out of reach. */
 static bool reachable(const struct sim_queue *list, const void *pointer)
 {
     const struct sim_alloc *alloc = sim_memory_find((uintptr_t)pointer);
-    return !alloc || alloc->kind != SIM_DEVICE || alloc->device == list->context->device;
+    return !alloc || alloc->kind != SIM_DEVICE || alloc->device == list->context->device ||
+           sim.peers != SIM_PEERS_APART;
 }
 
 ze_result_t zeCommandListAppendMemoryCopy(ze_command_list_handle_t hCommandList, void *dstptr,
@@ -110,6 +112,53 @@ ze_result_t zeCommandListAppendMemoryCopy(ze_command_list_handle_t hCommandList,
     if (!size || !valid_end(dstptr, size, &what.work.dst_tracked) ||
         !valid_end(srcptr, size, &what.work.src_tracked) || !reachable(list, dstptr) ||
         !reachable(list, srcptr))
+        return ze_leave_list(list, SIM_INVALID);
+    return ze_leave_list(list, append(list, &what, &events));
+}
+
+/* Where a side begins; depth 0 is one slice, whose slice pitch is ignored. */
+static bool place(const struct sim_queue *list, const void *pointer, const ze_copy_region_t *region,
+                  size_t pitch, size_t slice, uint64_t *address, bool *tracked)
+{
+    const size_t depth = region->depth ? region->depth : 1;
+    const size_t start = region->originZ * slice + region->originY * pitch + region->originX;
+    const char *first = (const char *)pointer + start;
+    const size_t size = sim_region_span(region->width, region->height, depth, pitch, slice);
+    *address = (uintptr_t)first;
+    return pitch >= region->originX + region->width &&
+           (!region->depth || slice >= pitch * region->height) && valid_end(first, size, tracked) &&
+           reachable(list, first);
+}
+
+ze_result_t zeCommandListAppendMemoryCopyRegion(
+    ze_command_list_handle_t hCommandList, void *dstptr, const ze_copy_region_t *dstRegion,
+    uint32_t dstPitch, uint32_t dstSlicePitch, const void *srcptr,
+    const ze_copy_region_t *srcRegion, uint32_t srcPitch, uint32_t srcSlicePitch,
+    ze_event_handle_t hSignalEvent, uint32_t numWaitEvents, ze_event_handle_t *phWaitEvents)
+{
+    const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
+    struct sim_append what = {.work = {.kind = SIM_COPY}};
+    struct sim_region *copy = &what.work.copy;
+    struct sim_queue *list;
+    const ze_result_t result =
+        ze_enter_list("zeCommandListAppendMemoryCopyRegion", hCommandList, &list);
+    if (result)
+        return result;
+    if (!dstptr || !srcptr || !dstRegion || !srcRegion)
+        return ze_leave_list(list, ZE_RESULT_ERROR_INVALID_NULL_POINTER);
+    *copy = (struct sim_region){.width = dstRegion->width,
+                                .height = dstRegion->height,
+                                .depth = dstRegion->depth ? dstRegion->depth : 1,
+                                .dst_pitch = dstPitch,
+                                .src_pitch = srcPitch,
+                                .dst_slice = dstRegion->depth ? dstSlicePitch : 0,
+                                .src_slice = dstRegion->depth ? srcSlicePitch : 0};
+    if (!copy->width || !copy->height || srcRegion->width != dstRegion->width ||
+        srcRegion->height != dstRegion->height || srcRegion->depth != dstRegion->depth ||
+        !place(list, dstptr, dstRegion, dstPitch, copy->dst_slice, &copy->dst,
+               &what.work.dst_tracked) ||
+        !place(list, srcptr, srcRegion, srcPitch, copy->src_slice, &copy->src,
+               &what.work.src_tracked))
         return ze_leave_list(list, SIM_INVALID);
     return ze_leave_list(list, append(list, &what, &events));
 }
@@ -217,6 +266,25 @@ ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t hCommandLis
     what.work.host.run = function;
     what.work.host.data = data;
     return ze_leave_list(list, append(list, &what, &events));
+}
+
+ze_result_t zeCommandListAppendLaunchKernel(ze_command_list_handle_t hCommandList,
+                                            ze_kernel_handle_t hKernel,
+                                            const ze_group_count_t *pLaunchFuncArgs,
+                                            ze_event_handle_t hSignalEvent, uint32_t numWaitEvents,
+                                            ze_event_handle_t *phWaitEvents)
+{
+    const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
+    struct sim_append what = {0};
+    struct sim_queue *list;
+    int status = SIM_BAD_HANDLE;
+    const ze_result_t result = ze_enter_list("zeCommandListAppendLaunchKernel", hCommandList, &list);
+    if (result)
+        return result;
+    const struct sim_function *function = sim_table_find(&sim_functions, hKernel);
+    if (function && pLaunchFuncArgs)
+        status = ze_prepare(list, function, pLaunchFuncArgs, &what.work);
+    return ze_leave_list(list, status ? status : append(list, &what, &events));
 }
 
 /* ---- asking */

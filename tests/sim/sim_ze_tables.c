@@ -71,6 +71,8 @@ ze_result_t zeGetCommandListProcAddrTable(ze_api_version_t version,
     table->pfnAppendBarrier = zeCommandListAppendBarrier;
     table->pfnAppendMemoryCopy = zeCommandListAppendMemoryCopy;
     table->pfnAppendMemoryFill = zeCommandListAppendMemoryFill;
+    table->pfnAppendMemoryCopyRegion = zeCommandListAppendMemoryCopyRegion;
+    table->pfnAppendLaunchKernel = zeCommandListAppendLaunchKernel;
     table->pfnAppendSignalEvent = zeCommandListAppendSignalEvent;
     table->pfnAppendWaitOnEvents = zeCommandListAppendWaitOnEvents;
     table->pfnAppendWriteGlobalTimestamp = zeCommandListAppendWriteGlobalTimestamp;
@@ -79,6 +81,37 @@ ze_result_t zeGetCommandListProcAddrTable(ze_api_version_t version,
     put(table, LIST_IS_IMMEDIATE, 9, version, (void (*)(void))zeCommandListIsImmediate);
     put(table, LIST_APPEND_HOST_FUNCTION, 17, version,
         (void (*)(void))zeCommandListAppendHostFunction);
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetModuleProcAddrTable(ze_api_version_t version, ze_module_dditable_t *table)
+{
+    (void)version;
+    table->pfnCreate = zeModuleCreate;
+    table->pfnDestroy = zeModuleDestroy;
+    table->pfnGetGlobalPointer = zeModuleGetGlobalPointer;
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetModuleBuildLogProcAddrTable(ze_api_version_t version,
+                                             ze_module_build_log_dditable_t *table)
+{
+    (void)version;
+    table->pfnDestroy = zeModuleBuildLogDestroy;
+    table->pfnGetString = zeModuleBuildLogGetString;
+    return ZE_RESULT_SUCCESS;
+}
+
+ze_result_t zeGetKernelProcAddrTable(ze_api_version_t version, ze_kernel_dditable_t *table)
+{
+    (void)version;
+    table->pfnCreate = zeKernelCreate;
+    table->pfnDestroy = zeKernelDestroy;
+    table->pfnSetGroupSize = zeKernelSetGroupSize;
+    table->pfnSuggestGroupSize = zeKernelSuggestGroupSize;
+    table->pfnSetArgumentValue = zeKernelSetArgumentValue;
+    table->pfnSetIndirectAccess = zeKernelSetIndirectAccess;
+    table->pfnGetProperties = zeKernelGetProperties;
     return ZE_RESULT_SUCCESS;
 }
 

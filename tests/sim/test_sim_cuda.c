@@ -101,11 +101,11 @@ static void proc_address_gives_the_form_of_the_version_asked_for(void **state)
 static void what_is_not_simulated_says_so_and_writes_nothing(void **state)
 {
     CUmodule module = (CUmodule)7;
-    CUipcMemHandle handle;
+    CUipcEventHandle handle;
     (void)state;
-    assert_int_equal(cu.cuModuleLoadData(&module, "x"), CUDA_ERROR_NOT_SUPPORTED);
+    assert_int_equal(cu.cuModuleLoadData(&module, "x"), CUDA_ERROR_INVALID_IMAGE);
     assert_ptr_equal(module, (CUmodule)7);
-    assert_int_equal(cu.cuIpcGetMemHandle(&handle, 0), CUDA_ERROR_NOT_SUPPORTED);
+    assert_int_equal(cu.cuIpcGetEventHandle(&handle, NULL), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 static const struct CMUnitTest context_tests[] = {

@@ -197,6 +197,23 @@ static void rows_of_a_pitch_are_copied(void **state)
                      hipErrorInvalidValue);
 }
 
+static void slices_of_a_pitch_are_copied(void **state)
+{
+    char *memory = new_memory(64), *pinned = new_pinned(64);
+    struct hipMemcpy3DParms box = {.srcPtr = {pinned, 2, 2, 2},
+                                   .dstPtr = {memory, 4, 2, 3},
+                                   .extent = {2, 2, 2},
+                                   .kind = hipMemcpyHostToDevice};
+    (void)state;
+    memcpy(pinned, "abcdefgh", 8);
+    assert_int_equal(hip.hipMemsetD8Async(memory, '.', 64, NULL), hipSuccess);
+    assert_int_equal(hip.hipMemcpy3DAsync(&box, NULL), hipSuccess);
+    assert_int_equal(hip.hipMemcpy(pinned, memory, 20, hipMemcpyDeviceToHost), hipSuccess);
+    assert_memory_equal(pinned, "ab..cd......ef..gh..", 20);
+    box.dstPtr.ysize = 1; /* slices shorter than their rows */
+    assert_int_equal(hip.hipMemcpy3DAsync(&box, NULL), hipErrorInvalidValue);
+}
+
 static void copies_check_their_ends_and_their_direction(void **state)
 {
     char *memory = new_memory(SIZE), *pinned = new_pinned(SIZE);
@@ -240,6 +257,7 @@ static const struct CMUnitTest device_tests[] = {
     HIP_TEST(memory_is_freed_once_and_by_its_own_function),
     HIP_TEST(kinds_of_memory_have_the_numbers_of_the_version),
     HIP_TEST(rows_of_a_pitch_are_copied),
+    HIP_TEST(slices_of_a_pitch_are_copied),
     HIP_TEST(copies_check_their_ends_and_their_direction),
     HIP_TEST(faults_are_injected_and_a_lost_device_stays_lost),
 };

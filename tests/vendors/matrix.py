@@ -7,7 +7,8 @@ a test that fails, fails. In each root: import; `python -m gpuglue` on each real
 is right where there is no device; the vendors' headers of that release against our declarations; the Python suite on
 host and on each simulated Level Zero driver behind the root's real loader, all of it; and the files of it that work
 on a device (FEW) once more behind each of the loader's layers, with two drivers at once, and on the simulated CUDA and HIP;
-the balance that the loader's leak checker draws; in bookworm Intel's own driver, in its capture mode.
+AMD's and Intel's compilers, which need no device; the balance that the loader's leak checker draws; in bookworm
+Intel's own driver, in its capture mode; in trixie torch on host.
 
 Needs root and Debian's archive. Two roots at a time, as many as there are processors."""
 
@@ -18,19 +19,24 @@ import pathlib
 import re
 import subprocess
 import sys
+import sysconfig
 import time
 
 from roots import HEADERS, PLACE, TREE, Unavailable, dress, fill, in_root, last_line, make_bare, need_tools, say, version_of
 
 LEVEL_ZERO, HIP_HEADERS = "libze-dev", "libamdhip64-dev"
+OCLOC = ("intel-ocloc", "libigc2", "libigdfcl2")
 # root: its suite, the release that its last packages are from, and what is installed besides Python
 MATRIX = {
-    "bookworm": ("bookworm", "", ("libze1", "intel-opencl-icd", "libamdhip64-5")),
-    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5")),
-    "forky": ("forky", "", ("libze1", "libze-intel-gpu1", "libamdhip64-6")),
-    "experimental": ("forky", "experimental", ("libze1", "libze-intel-gpu1", "libamdhip64-7")),
+    "bookworm": ("bookworm", "", ("libze1", "intel-opencl-icd", "libamdhip64-5", "libhiprtc-builtins5")),
+    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5", "libhiprtc-builtins5", "python3-torch", *OCLOC)),
+    "forky": ("forky", "", ("libze1", "libze-intel-gpu1", "libamdhip64-6", "libhiprtc6", "libhiprtc-builtins6", *OCLOC)),
+    "experimental": ("forky", "experimental", ("libze1", "libze-intel-gpu1", "libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7", *OCLOC)),
 }
+# Which packages a compiler is in; the first that a root is given counts.
+COMPILERS = {"hiprtc": ("libhiprtc7", "libhiprtc6", "libamdhip64-5"), "ocloc": ("intel-ocloc", "intel-opencl-icd")}
 CAPTURED = "bookworm"  # whose Intel driver can run without its hardware
+LIBRARIES = {"python3-torch": "tests/libraries/test_torch.py"}  # package: its tests, on host
 
 SIMS = f"{PLACE}/tests/sim"
 OLD, NEW = f"{SIMS}/ze_old/libze_sim_old.so.1", f"{SIMS}/ze_new/libze_sim_new.so.1"
@@ -184,6 +190,26 @@ def compile_headers(root, package, source):
     return f"ok: {version}{rest}"
 
 
+# ---- other libraries ------------------------------------------------------------------------------------------
+
+
+def build_extension(root):
+    """An extension of the stable ABI, built here with the wheel's headers; "" or why there is none."""
+    site = root / PLACE.lstrip("/") / "site"
+    includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{site / 'gpuglue/include'}"]
+    source = TREE / "examples/extensions/zero_c.c"
+    command = ["cc", "-std=c11", "-shared", "-fPIC", "-DPy_LIMITED_API=0x030b0000", *includes, str(source)]
+    result = subprocess.run([*command, "-o", str(site / "zero_c.abi3.so")], capture_output=True, text=True)
+    return failed(result.stderr[-3000:]) if result.returncode else ""
+
+
+def library_rows(root, packages):
+    for package in packages:
+        why = build_extension(root)
+        row = why or suite(root, (LIBRARIES[package],), GPUGLUE_BACKEND="host")
+        yield f"{package} {version_of(root, package)}", row
+
+
 # ---- one root ---------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +235,19 @@ def runs_of(root, name, hip, loader, row):
         say(f"{name}: {title}: {row[title]}  ({time.monotonic() - began:.0f} s)")
     for title, environment in BALANCES.items() if loader else ():
         row[f"leaks, {title}"] = leaks(root, loader, environment)
+
+
+def compilers_of(root, packages, missing):
+    """HIPRTC and ocloc compile for real targets; what the root's release does not know of is not asked for."""
+    found = {name: next((package for package in its if package in packages), "") for name, its in COMPILERS.items()}
+    have = [name for name, package in found.items() if package and package not in missing]
+    if not have:
+        return "skipped: neither HIPRTC nor ocloc can be had"
+    older_hip = numbers(version_of(root, found["hiprtc"]) or "9") < (6,)
+    older_ocloc = numbers(version_of(root, found["ocloc"]) or "99") < (23,)
+    known = {"GPUGLUE_GFX": "gfx90a" if older_hip else "gfx90a,gfx942", "GPUGLUE_INTEL": "tgllp" if older_ocloc else "tgllp,dg2"}
+    row = suite(root, ("tests/vendors/test_compilers.py",), GPUGLUE_BACKEND="host", GPUGLUE_COMPILERS=",".join(have), **known)
+    return f"{row} ({', '.join(f'{name} {version_of(root, found[name])}' for name in have)})"
 
 
 def facts_of(root, packages, hip, loader, records):
@@ -247,8 +286,11 @@ def run_root(name, wheel, tests):
         row["suites"] = f"skipped: what was built here does not load there: {why}"
     else:
         runs_of(root, name, hip, loader, row)
+    row["compilers"] = compilers_of(root, packages, missing)
+    say(f"{name}: compilers: {row['compilers']}")
     if name == CAPTURED and "intel-opencl-icd" not in missing and loader:
-        row["Intel's driver, captured"] = suite(root, ("tests/vendors",), GPUGLUE_BACKEND="ze")
+        row["Intel's driver, captured"] = suite(root, ("tests/vendors/test_intel_capture.py",), GPUGLUE_BACKEND="ze")
+    row |= library_rows(root, [package for package in packages if package in LIBRARIES and package not in missing])
     facts = facts_of(root, packages, hip, loader, records)
     say(f"{name}: done in {time.monotonic() - began:.0f} s")
     return facts, row

@@ -156,9 +156,9 @@ def fill(root, wheel, tests):
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     shutil.unpack_archive(wheel, place / "site", "zip")
-    shutil.copytree(TREE / "tests/python", place / "tests/python", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(HERE, place / "tests/vendors", ignore=shutil.ignore_patterns("__pycache__"))
-    for file in sorted((*tests.glob("*.so"), *tests.glob("sim/**/*.so*"), *tests.glob("core/plugins/*.so"))):
+    for name in ("python", "libraries", "vendors"):
+        shutil.copytree(TREE / "tests" / name, place / "tests" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in sorted((*tests.glob("*.so"), *tests.glob("sim/**/*.so*"), *tests.glob("core/plugins/*.so"), *tests.glob("images/*"))):
         if file.is_file():
             to = place / "tests" / file.relative_to(tests)
             to.parent.mkdir(parents=True, exist_ok=True)

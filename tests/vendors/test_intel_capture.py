@@ -83,6 +83,84 @@ def test_every_operation_is_accepted_behind_the_loaders_layers(family, layers):
     assert capture(EVERY_OPERATION, family, 2, **layers) == "ok\n"
 
 
+SPIRV = """
+import gpuglue as gg, numpy as np
+source = "kernel void scale(global float *x, uint n, float by) {{ uint i = get_global_id(0); if (i < n) x[i] *= by; }}"
+image = gg.compile(source, backend="ze", arch={family!r})
+device = gg.Device("ze:0")
+"""
+
+
+@OF_EACH
+def test_what_ocloc_makes_is_loaded_and_launched(family):
+    code = SPIRV.format(family=family) + (
+        "kernel = gg.Module(image, device)['scale']\n"
+        "x = gg.zeros(100, np.float32)\n"
+        "kernel(x, 100, 2.0, grid=4, block=32); gg.synchronize()\n"
+        "print(len(kernel.parameters), kernel.attributes['max_threads_per_block'] > 0)"
+    )
+    assert capture(code, family) == "3 True\n"
+
+
+LOCAL = """
+import gpuglue as gg, numpy as np
+source = "kernel void turn(global int *x, local int *room) {{ uint i = get_local_id(0); room[i] = x[i]; barrier(1); x[i] = room[get_local_size(0) - 1 - i]; }}"
+turn = gg.Module(gg.compile(source, backend="ze", arch={family!r}), gg.Device("ze:0"))["turn"]
+x = gg.zeros(64, np.int32)
+turn(x, gg.local(256), grid=1, block=64); gg.synchronize()
+print(turn.parameters[1][2])
+for wrong in (gg.local(1 << 30), x, 256, np.int32(256)):
+    try: turn(x, wrong, grid=1, block=64); print("went well", wrong)
+    except (gg.InvalidArgumentError, TypeError) as error: pass
+turn(x, gg.local(128), grid=1, block=32); gg.synchronize(); print("alive")
+"""
+
+
+@OF_EACH
+def test_a_blocks_own_memory_is_an_argument(family):
+    assert capture(LOCAL.format(family=family), family) == "local\nalive\n"
+
+
+def test_wrong_launches_are_refused_before_the_driver_sees_them():
+    code = SPIRV.format(family="tgllp") + (
+        "kernel, x = gg.Module(image, device)['scale'], gg.zeros(100, np.float32)\n"
+        "for arguments, shape in (((x, 100), {}), ((x, 100, 2.0, 3), {}), ((x, 100, np.float64(2)), {}),\n"
+        "                         ((x, 100, 2.0), {'block': 0}), ((x, 100, 2.0), {'block': 1 << 20}), ((x, 100, 2.0), {'smem': 1 << 30})):\n"
+        "    try: kernel(*arguments, **{'grid': 1, 'block': 8, **shape}); print('went well', shape)\n"
+        "    except (gg.Error, TypeError): pass\n"
+        "try: gg.Module(image, device)['skale']\n"
+        "except ValueError as error: print('scale' in str(error))\n"
+        "kernel(x, 100, 2.0, grid=4, block=32); gg.synchronize(); print('alive')"
+    )
+    assert capture(code, "tgllp") == "True\nalive\n"
+
+
+# Intel's compiler ends the process at the first of these, without a word.
+DAMAGED = {
+    "bad magic": "bytes([image[0] ^ 1]) + image[1:]",
+    "no magic": "bytes(4) + image[4:]",
+    "swapped": "np.frombuffer(image, '<u4').byteswap().tobytes()",
+    "a version that is none": "image[:7] + bytes([1]) + image[8:]",
+    "a version to come": "image[:5] + bytes([99]) + image[6:]",
+    "truncated": "image[:len(image) // 2 // 4 * 4 + 2]",
+    "header only": "image[:20]",
+    "a byte": "image[:1]",
+    "nothing": "b''",
+    "an instruction without length": "image[:20] + bytes(4) + image[24:]",
+}
+
+
+@OF_EACH
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damaged_spirv_is_an_error_and_the_process_goes_on(family, damage):
+    code = SPIRV.format(family=family) + (
+        f"try: gg.Module({DAMAGED[damage]}, device)['scale']; print('went well')\n"
+        "except gg.Error as error: print(len(str(error)) > 20)\n"
+        "gg.Module(image, device)['scale']; print('alive')"
+    )
+    assert capture(code, family) == "True\nalive\n"
+
+
 def test_more_than_4_gib_at_once():
     code = "import gpuglue as gg; b = gg.alloc(5 << 30); print(b.nbytes)"
     assert capture(code, "tgllp") == f"{5 << 30}\n"

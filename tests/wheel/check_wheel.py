@@ -33,6 +33,8 @@ REQUIRED = [
     "gpuglue/_lib/pkgconfig/gpuglue.pc",
     "gpuglue/include/gpuglue/gpuglue.h",
     "gpuglue/include/gpuglue/backend.h",
+    "gpuglue/include/gpuglue/python.h",
+    "gpuglue/_lib/cmake/gpuglue/gpuglueConfig.cmake",
     "gpuglue/__init__.py",
     "gpuglue/__main__.py",
     "gpuglue/_core.pyi",

@@ -32,6 +32,8 @@ extern "C" {
 struct gg_device_impl;
 struct gg_stream_impl;
 struct gg_event_impl;
+struct gg_module_impl;
+struct gg_kernel_impl;
 
 enum gg_need { GG_REQUIRED, GG_OPTIONAL };
 
@@ -127,6 +129,17 @@ struct gg_host_api {
 enum gg_borrowed_flag { GG_STREAM_OF_THREAD = 0x100 }; /* an answer of stream_borrow only */
 enum gg_copy_kind { GG_COPY_H2D = 1, GG_COPY_D2H = 2, GG_COPY_D2D = 3 };
 
+/* Rows in slices, in bytes: row y of slice z begins z * slice + y * pitch behind an end's pointer. Each
+ * figure is 1 to INT32_MAX; width <= pitch. With depth 1 the slices are 0; else they are multiples of
+ * their pitch, and pitch * height <= slice. */
+struct gg_region {
+    uint32_t struct_size;
+    uint32_t reserved;
+    size_t width, height, depth; /* bytes of a row, rows of a slice, slices */
+    size_t dst_pitch, dst_slice;
+    size_t src_pitch, src_slice;
+};
+
 /* The slots stand in the order of ops.def, which also says which are required. */
 struct gg_backend_ops {
     uint32_t struct_size; /* sizeof as compiled into the plugin; a shorter table reads as NULL */
@@ -171,7 +184,8 @@ struct gg_backend_ops {
 
     /* -- memory -- */
 
-    /* GG_MEMORY_DEVICE or GG_MEMORY_PINNED, nbytes > 0, aligned to 256 or more; the device reads and
+    /* GG_MEMORY_DEVICE, GG_MEMORY_PINNED, or GG_MEMORY_MANAGED where there is such a thing (else
+     * GG_ERR_UNSUPPORTED); nbytes > 0, aligned to 256 or more; the device reads and
      * writes pinned memory at the same address. GG_ERR_OUT_OF_MEMORY where it is that. */
     gg_status (*mem_alloc)(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                            void **out);
@@ -243,6 +257,89 @@ struct gg_backend_ops {
      * memory later: where a driver can do this it is cheaper than the smallest copy. The word is written
      * in one piece, after all that stands before it on the stream: the host may poll for it. */
     gg_status (*write_word)(struct gg_stream_impl *stream, void *dst, uint64_t value);
+
+    /* -- memory that others own, managed memory, memory in the order of a stream -- */
+
+    /* Page-lock whole pages of the host's so that the device reaches them at the same address. They
+     * overlap nothing that is registered already. */
+    gg_status (*mem_register)(struct gg_device_impl *device, void *pointer, size_t nbytes);
+    /* What mem_register was given; idle. May wait for the device. */
+    gg_status (*mem_unregister)(struct gg_device_impl *device, void *pointer);
+    /* Managed memory: move it to the stream's device or to the host, in the order of the stream. */
+    gg_status (*mem_prefetch)(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
+                              int32_t to_host);
+    /* Managed memory: how it will be used; the place it is about is the device or the host. */
+    gg_status (*mem_advise)(struct gg_device_impl *device, const void *pointer, size_t nbytes,
+                            enum gg_advice advice, int32_t for_host);
+    /* Device memory from the vendor's own pool, ready when the stream comes to this point. */
+    gg_status (*mem_alloc_async)(struct gg_stream_impl *stream, size_t nbytes, void **out);
+    /* Its way back, in the order of the stream; all uses are ordered before. */
+    gg_status (*mem_free_async)(struct gg_stream_impl *stream, void *pointer);
+    /* -- boxes -- */
+
+    /* Copy a box of bytes, stream-ordered, as copy does; host memory is page-locked. Without this slot the
+     * core copies row by row. */
+    gg_status (*copy_region)(struct gg_stream_impl *stream, void *dst, const void *src,
+                             const struct gg_region *region, enum gg_copy_kind kind);
+
+    /* -- module: code for the device. A kernel_impl belongs to its module and dies with it. -- */
+
+    /* @p image is what the core read in the @p nbytes at @p bytes, which are not damaged as far as it
+     * can tell. GG_ERR_INVALID_ARGUMENT, naming both, for one that the device does not take. */
+    gg_status (*module_load)(struct gg_device_impl *device, const struct gg_image *image,
+                             const void *bytes, size_t nbytes, struct gg_module_impl **out);
+    /* No kernel of it is queued or runs; its memory is not in use. May wait for the device. */
+    void (*module_unload)(struct gg_module_impl *module);
+    /* GG_NOT_READY (for once "there is none") where the module has no variable of that name. */
+    gg_status (*module_global)(struct gg_module_impl *module, const char *name, void **pointer,
+                               size_t *nbytes);
+    /* GG_NOT_READY where the module has no kernel of that name. */
+    gg_status (*module_kernel)(struct gg_module_impl *module, const char *name,
+                               struct gg_kernel_impl **out);
+    /* Parameter @p index: offset and size, the kind where it is known. GG_NOT_READY behind the last;
+     * GG_ERR_UNSUPPORTED where the driver tells nothing. */
+    gg_status (*kernel_parameter)(struct gg_kernel_impl *kernel, uint32_t index,
+                                  struct gg_parameter *parameter);
+    gg_status (*kernel_attribute)(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
+                                  int64_t *value);
+    gg_status (*kernel_occupancy)(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
+                                  int32_t *blocks);
+    gg_status (*kernel_suggest)(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
+                                uint32_t *threads, uint32_t *blocks);
+    /* Let launches have up to @p shared bytes of dynamic shared memory, more than the usual limit. */
+    gg_status (*kernel_allow_shared)(struct gg_kernel_impl *kernel, uint32_t shared);
+    /* The arguments' values are read before the call returns; stream and order are the core's. A value
+     * is NULL, and its size that of the block's own memory, only where the image tells such parameters. */
+    gg_status (*kernel_launch)(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
+                               const struct gg_launch *launch);
+    /* Call @p each with the name of every kernel. */
+    gg_status (*module_names)(struct gg_module_impl *module,
+                              void (*each)(void *user, const char *name), void *user);
+
+    /* -- peers: two open devices of this backend. All three or none. -- */
+
+    /* Whether work of @p device can reach the memory of @p peer: 1 or 0. */
+    gg_status (*peer_access)(struct gg_device_impl *device, struct gg_device_impl *peer,
+                             int32_t *out);
+    /* Let it. Called again for the same two it does nothing. */
+    gg_status (*peer_enable)(struct gg_device_impl *device, struct gg_device_impl *peer);
+    /* Copy from one to the other, on a stream of either; both ways were enabled. */
+    gg_status (*copy_peer)(struct gg_stream_impl *stream, struct gg_device_impl *dst_device,
+                           void *dst, struct gg_device_impl *src_device, const void *src,
+                           size_t nbytes);
+
+    /* -- memory of other processes -- */
+
+    /* What another process needs to open device memory: @p pointer is what mem_alloc gave. The bytes mean
+     * something to ipc_open only; the same memory gives the same ones. */
+    gg_status (*ipc_export)(struct gg_device_impl *device, const void *pointer,
+                            uint8_t native[GG_IPC_NATIVE_SIZE]);
+    /* Map what another process, never this one, has exported of that device. The core opens nothing twice
+     * before it was closed. */
+    gg_status (*ipc_open)(struct gg_device_impl *device, const uint8_t native[GG_IPC_NATIVE_SIZE],
+                          void **out);
+    /* What ipc_open gave; idle. May wait for the device. */
+    gg_status (*ipc_close)(struct gg_device_impl *device, void *pointer);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ extern "C" {
 
 #define GG_VERSION "0.1.0"
 #define GG_ABI_MAJOR 1 /* of this header; gg_abi() tells the library's */
-#define GG_ABI_MINOR 0
+#define GG_ABI_MINOR 1
 
 #define STATUS(name, number, message) GG_##name = number,
 typedef enum gg_status {

@@ -27,6 +27,7 @@
 #define GPUGLUE_H
 
 #include <gpuglue/base.h>
+#include <gpuglue/kernel.h>
 #include <gpuglue/probe.h>
 
 #ifdef __cplusplus
@@ -73,7 +74,9 @@ struct gg_device_info {
     X(COMPUTE_MINOR, "compute_minor")                     \
     X(ASYNC_ENGINES, "async_engines")                     \
     X(MANAGED_MEMORY, "managed_memory")                   \
-    X(CONCURRENT_KERNELS, "concurrent_kernels")
+    X(CONCURRENT_KERNELS, "concurrent_kernels")           \
+    X(SHARED_MEMORY_OPTIN, "shared_memory_optin")         \
+    X(COOPERATIVE_LAUNCH, "cooperative_launch")
 #define GG_ATTRIBUTE_ENUM(name, word) GG_ATTR_##name,
 typedef enum gg_attribute { GG_ATTRIBUTES(GG_ATTRIBUTE_ENUM) GG_ATTR_COUNT } gg_attribute;
 #undef GG_ATTRIBUTE_ENUM
@@ -114,6 +117,11 @@ GG_API gg_status gg_device_synchronize(gg_device *device);
 
 /** Whether the device can do @p op: from the table, the driver and the device. */
 GG_API int gg_device_supports(gg_device *device, gg_op op);
+
+/** Whether work of each of the two can reach the memory of the other, so that a copy between them needs no
+ *  host; 1 for the device itself. Both are opened. That a driver says so is not relied on: the first copy
+ *  between the two is tried out. */
+GG_API gg_status gg_device_can_access(gg_device *device, gg_device *peer, int32_t *out);
 
 /** Native handles of the device. Per backend: cuda CUdevice, CUcontext; hip the ordinal; host 0. */
 GG_API gg_status gg_device_native(gg_device *device, uint64_t handles[4]);
@@ -234,11 +242,17 @@ enum gg_memory_kind {
     GG_MEMORY_MANAGED /* moved by the driver */
 };
 
-/** Allocate @p nbytes of device or pinned memory, aligned to at least 256. 0 bytes give a block with
+/** Allocate @p nbytes of device, pinned or managed memory, aligned to at least 256. 0 bytes give a block with
  *  a NULL pointer. @p stream (NULL: the current one) is where the memory will first be used.
- *  Errors  GG_ERR_OUT_OF_MEMORY, with the sizes; what was released and idle was given back first. */
+ *  Errors  GG_ERR_OUT_OF_MEMORY, with the sizes; what was released and idle was given back first.
+ *          GG_ERR_UNSUPPORTED: the device has no managed memory. */
 GG_API gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
                                  gg_stream *stream, gg_memory **out);
+
+/** The same where no driver has to be asked and nothing is waited for: GG_NOT_READY where it has to be,
+ *  and gg_memory_alloc may then take long. Takes well under a microsecond. */
+GG_API gg_status gg_memory_try_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
+                                     gg_stream *stream, gg_memory **out);
 
 /** Wrap memory that someone else owns. @p release(@p owner) is called once, from any thread, when
  *  the last reference and the queued work are gone; NULL: nothing to call. */
@@ -259,15 +273,56 @@ GG_API size_t gg_memory_size(const gg_memory *memory);
 GG_API enum gg_memory_kind gg_memory_kind_of(const gg_memory *memory);
 GG_API gg_device *gg_memory_device(const gg_memory *memory);
 
-/** Announce work on @p memory that gpuglue did not submit: all that @p stream has now. */
+/** Announce work on @p memory that gpuglue did not submit: all that @p stream has now. Without a stream
+ *  (NULL): streams that gpuglue does not know use it, from now on; once released it is not used again
+ *  before all is done that the device had by then. */
 GG_API gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream);
 
 /** Wait until no work that gpuglue knows of uses @p memory; looks at the wait hook. */
 GG_API gg_status gg_memory_wait(gg_memory *memory);
 
+/** GG_OK when no work that gpuglue knows of uses @p memory, GG_NOT_READY while some does. Never waits. */
+GG_API gg_status gg_memory_query(gg_memory *memory);
+
+/** Later work of @p stream, of the same backend, waits on the device for all work on @p memory that
+ *  gpuglue knows of: what an operation without a stream does by itself. */
+GG_API gg_status gg_memory_order(gg_memory *memory, gg_stream *stream);
+
+enum gg_pending_flag {
+    GG_PENDING_DEFAULT_TOO = 1
+}; /* the device's default stream is a good answer */
+
+/** One stream behind which all unfinished work on @p memory is, for someone who will wait for it on the
+ *  device: the one that has it, or else one of gpuglue's that was made to wait for all of them. NULL in
+ *  @p out: nothing is pending. Else a reference. Never waits; asks no driver what is done. */
+GG_API gg_status gg_memory_pending(gg_memory *memory, uint32_t flags, gg_stream **out);
+
 /** Memory that was used while a stream was captured into a graph is neither reused nor freed, since
  *  the graph may run again. Say that no such graph will. */
 GG_API void gg_memory_release_captured(gg_memory *memory);
+
+/** Page-lock host memory that exists, so that copies from and to it run in the background. Whole pages
+ *  are locked, from the one of the first byte to the one of the last. @p release(@p owner) is called once
+ *  when they are unlocked: the memory must exist until then.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: no bytes, or a page of it is page-locked by gpuglue already;
+ *          GG_ERR_UNSUPPORTED where the backend cannot. */
+GG_API gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,
+                                    void (*release)(void *owner), void *owner, gg_memory **out);
+
+/** Move managed memory to its device, or to the host, in the order of @p stream (as for gg_copy).
+ *  Errors  GG_ERR_INVALID_ARGUMENT for other memory; GG_ERR_UNSUPPORTED. */
+GG_API gg_status gg_memory_prefetch(gg_memory *memory, int to_host, gg_stream *stream);
+
+/** How managed memory will be used. The location is its device, or the host. */
+enum gg_advice {
+    GG_ADVICE_READ_MOSTLY = 1,
+    GG_ADVICE_NOT_READ_MOSTLY,
+    GG_ADVICE_PREFERRED_LOCATION,
+    GG_ADVICE_NO_PREFERRED_LOCATION,
+    GG_ADVICE_ACCESSED_BY,
+    GG_ADVICE_NOT_ACCESSED_BY
+};
+GG_API gg_status gg_memory_advise(gg_memory *memory, enum gg_advice advice, int for_host);
 
 /** What a pointer points at. GG_MEMORY_HOST for memory that no driver knows. */
 struct gg_pointer_info {
@@ -279,58 +334,15 @@ struct gg_pointer_info {
     size_t size;
 };
 
-/** What gpuglue keeps of a device's memory. */
-struct gg_memory_stats {
-    uint32_t struct_size;
-    uint32_t reserved;
-    uint64_t blocks, bytes;                 /* given out and not released */
-    uint64_t retired_blocks, retired_bytes; /* released, not yet given back to the driver */
-};
+/** What the drivers of all backends in use know of @p pointer. @p device is NULL for memory that none
+ *  knows. Base and size are those of the driver's allocation, of which a block of a pool is a part: a
+ *  released block is still known while a pool keeps it. Set info->struct_size first.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: NULL. */
+GG_API gg_status gg_pointer_query(const void *pointer, gg_device **device,
+                                  struct gg_pointer_info *info);
 
-/** The counts now; between two of them other threads may have been at work.
- *  Errors  GG_ERR_INVALID_ARGUMENT: struct_size. */
-GG_API gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stats);
-
-/** Give back to the driver what was released and is idle. Waits for nothing of the user's. */
-GG_API gg_status gg_device_trim(gg_device *device);
-
-/* ---- copies and fills ------------------------------------------------------------------------ */
-
-/* One end of a copy: @p memory (device or pinned), or ordinary host memory at @p host. */
-struct gg_end {
-    gg_memory *memory;            /* NULL: host memory */
-    void *host;                   /* the block's first byte, where memory is NULL */
-    size_t offset;                /* bytes into either */
-    void (*release)(void *owner); /* called once when the copy needs the end no more; may be NULL */
-    void *owner;
-};
-
-enum gg_copy_flag {
-    GG_COPY_ASYNC = 1, /* may return before the host side is finished (page-locked ends only) */
-    GG_COPY_REQUIRE_ASYNC = 2 /* refuse (GG_ERR_UNSUPPORTED) where the call would have to wait */
-};
-
-/** Copy @p nbytes from @p src to @p dst.
- *  Stream     NULL: the current stream of the device, made to wait first for unfinished gpuglue work
- *             on either end. Given: nothing is inserted.
- *             Between two devices the copy goes through the host, on a stream of each: @p stream
- *             may be of either and then stands for that device's current one; the other end is
- *             as with NULL.
- *  Returns    when the host side is finished (source read, destination written), or with
- *             GG_COPY_ASYNC when queued; between two devices always when all is finished. Up to
- *             64 KiB from pageable memory is queued in any case: its bytes were copied into pinned
- *             memory of ours.
- *  Ownership  each end's release is called exactly once, also on failure; both memories are kept
- *             until the work has run.
- *  Errors     GG_ERR_INVALID_ARGUMENT (past an end, overlapping), GG_ERR_UNSUPPORTED,
- *             GG_ERR_INTERRUPTED (the wait hook said so; queued work goes on). */
-GG_API gg_status gg_copy(const struct gg_end *dst, const struct gg_end *src, size_t nbytes,
-                         gg_stream *stream, uint32_t flags);
-
-/** Write @p count copies of the @p pattern_size bytes (1 to 65536) at @p pattern, from @p offset on.
- *  The pattern is read before the call returns. Stream as for gg_copy. */
-GG_API gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, size_t pattern_size,
-                         size_t count, gg_stream *stream);
+/* Copies, fills, and memory for what is copied to the host. */
+#include "copies.h"
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
@@ -350,4 +362,8 @@ GG_API void gg_shutdown(uint64_t timeout_ns);
 #ifdef __cplusplus
 }
 #endif
+
+#include <gpuglue/ipc.h>
+#include <gpuglue/pool.h>
+
 #endif

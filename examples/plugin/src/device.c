@@ -50,14 +50,40 @@ gg_status mine_device_info(int32_t ordinal, struct gg_device_info *info)
     return GG_OK;
 }
 
+/* Limits of launches are those of usual GPUs, so that a program that keeps them here runs there. */
+static int64_t launch_limit(gg_attribute attribute)
+{
+    switch ((int)attribute) {
+    case GG_ATTR_MAX_THREADS_PER_BLOCK:
+    case GG_ATTR_MAX_BLOCK_X:
+    case GG_ATTR_MAX_BLOCK_Y:
+        return 1024;
+    case GG_ATTR_MAX_BLOCK_Z:
+        return 64;
+    case GG_ATTR_MAX_GRID_X:
+        return INT32_MAX;
+    case GG_ATTR_MAX_GRID_Y:
+    case GG_ATTR_MAX_GRID_Z:
+        return UINT16_MAX;
+    case GG_ATTR_SHARED_MEMORY_PER_BLOCK:
+    case GG_ATTR_SHARED_MEMORY_OPTIN:
+        return 256 << 10;
+    default:
+        return 0;
+    }
+}
+
 gg_status mine_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value)
 {
+    const int64_t limit = launch_limit(attribute);
     (void)ordinal;
-    if (attribute == GG_ATTR_WARP_SIZE || attribute == GG_ATTR_CONCURRENT_KERNELS)
+    if (limit)
+        *value = limit;
+    else if (attribute == GG_ATTR_WARP_SIZE || attribute == GG_ATTR_CONCURRENT_KERNELS)
         *value = 1;
     else if (attribute == GG_ATTR_MULTIPROCESSORS || attribute == GG_ATTR_ASYNC_ENGINES)
         *value = sysconf(_SC_NPROCESSORS_ONLN);
-    else if (attribute == GG_ATTR_MANAGED_MEMORY)
+    else if (attribute == GG_ATTR_MANAGED_MEMORY || attribute == GG_ATTR_COOPERATIVE_LAUNCH)
         *value = 0;
     else
         return mine_api->fail(GG_ERR_UNSUPPORTED, NULL, "a processor has no attribute %d",

@@ -120,7 +120,7 @@ gg_status mine_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind
 {
     struct mine_block block = {.size = nbytes, .kind = kind};
     bool added;
-    if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED)
+    if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED && kind != GG_MEMORY_MANAGED)
         return mine_api->fail(GG_ERR_UNSUPPORTED, NULL, "memory of kind %d", (int)kind);
     if (!reserve(device, nbytes))
         return out_of_memory(device, nbytes);
@@ -147,7 +147,8 @@ gg_status mine_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind,
     struct mine_block *block;
     pthread_mutex_lock(&device->memory_lock);
     block = find_block(device, pointer);
-    if (block && block->base == pointer && block->kind == kind) {
+    if (block && block->base == pointer && block->kind == kind && !block->registered &&
+        !block->lent) {
         freed = *block;
         device->used -= freed.size;
         remove_block(device, block);
@@ -158,6 +159,57 @@ gg_status mine_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind,
                               "%p is not the start of a block of that kind", pointer);
     give_back(&freed);
     return GG_OK;
+}
+
+/* ---- memory that others own, and managed memory, which is everywhere already ---- */
+
+gg_status mine_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes)
+{
+    const struct mine_block block = {
+        .base = pointer, .size = nbytes, .kind = GG_MEMORY_PINNED, .registered = true};
+    pthread_mutex_lock(&device->memory_lock);
+    bool taken = find_block(device, (char *)pointer + nbytes - 1) || find_block(device, pointer);
+    bool added = !taken && add_block(device, &block);
+    pthread_mutex_unlock(&device->memory_lock);
+    if (added)
+        return GG_OK;
+    return mine_api->fail(taken ? GG_ERR_INVALID_ARGUMENT : GG_ERR_OUT_OF_MEMORY, NULL,
+                          "%llu bytes at %p %s", (unsigned long long)nbytes, pointer,
+                          taken ? "are memory of this device already" : "cannot be noted");
+}
+
+gg_status mine_mem_unregister(struct gg_device_impl *device, void *pointer)
+{
+    pthread_mutex_lock(&device->memory_lock);
+    struct mine_block *block = find_block(device, pointer);
+    bool found = block && block->base == pointer && block->registered;
+    if (found)
+        remove_block(device, block);
+    pthread_mutex_unlock(&device->memory_lock);
+    return found ? GG_OK
+                 : mine_api->fail(GG_ERR_INVALID_ARGUMENT, NULL, "%p is not registered", pointer);
+}
+
+static void move_nothing(const struct mine_command *command)
+{
+    (void)command;
+}
+
+gg_status mine_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
+                            int32_t to_host)
+{
+    const struct mine_command work = {.run = move_nothing, .brief = true};
+    gg_status status = mine_check_device_range(stream->device, pointer, nbytes);
+    (void)to_host;
+    return status ? status : mine_submit(stream, &work);
+}
+
+gg_status mine_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
+                          enum gg_advice advice, int32_t for_host)
+{
+    (void)advice;
+    (void)for_host;
+    return mine_check_device_range(device, pointer, nbytes);
 }
 
 gg_status mine_pointer_info(struct gg_device_impl *device, const void *pointer,
@@ -187,4 +239,28 @@ gg_status mine_check_device_range(struct gg_device_impl *device, const void *poi
     return mine_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,
                           "%llu bytes at %p are not memory of this device",
                           (unsigned long long)nbytes, pointer);
+}
+
+/* ---- variables of modules ---- */
+
+bool mine_lend(struct gg_device_impl *device, void *pointer, size_t nbytes)
+{
+    const struct mine_block block = {
+        .base = pointer, .size = nbytes, .kind = GG_MEMORY_DEVICE, .lent = true};
+    bool added = true;
+    pthread_mutex_lock(&device->memory_lock);
+    if (!find_block(device, pointer))
+        added = add_block(device, &block);
+    pthread_mutex_unlock(&device->memory_lock);
+    return added;
+}
+
+void mine_take_back(struct gg_device_impl *device, void *pointer)
+{
+    struct mine_block *block;
+    pthread_mutex_lock(&device->memory_lock);
+    block = find_block(device, pointer);
+    if (block && block->lent)
+        remove_block(device, block);
+    pthread_mutex_unlock(&device->memory_lock);
 }

@@ -7,7 +7,8 @@
 
 const struct gg_host_api *mine_api;
 
-/* capture_mode and stream_capturing stay NULL: there are no graphs here. device_supports too: all
+/* capture_mode and stream_capturing stay NULL: there are no graphs here. kernel_allow_shared too: no
+ * block gets more shared memory than others. device_supports too: all
  * that the table has works. */
 static const struct gg_backend_ops mine_ops = {
     .struct_size = sizeof mine_ops,
@@ -47,6 +48,21 @@ static const struct gg_backend_ops mine_ops = {
     .event_wait = mine_event_wait,
     .event_elapsed = mine_event_elapsed,
     .write_word = mine_write_word,
+    .mem_register = mine_mem_register,
+    .mem_unregister = mine_mem_unregister,
+    .mem_prefetch = mine_mem_prefetch,
+    .mem_advise = mine_mem_advise,
+    .copy_region = mine_copy_region,
+    .module_load = mine_module_load,
+    .module_unload = mine_module_unload,
+    .module_global = mine_module_global,
+    .module_kernel = mine_module_kernel,
+    .kernel_parameter = mine_kernel_parameter,
+    .kernel_attribute = mine_kernel_attribute,
+    .kernel_occupancy = mine_kernel_occupancy,
+    .kernel_suggest = mine_kernel_suggest,
+    .kernel_launch = mine_kernel_launch,
+    .module_names = mine_module_names,
 };
 
 static const struct gg_backend_desc mine_desc = {

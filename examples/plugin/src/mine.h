@@ -11,6 +11,7 @@
 #define GPUGLUE_BACKENDS_MINE_H
 
 #include <gpuglue/backend.h>
+#include <gpuglue/host_kernel.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -49,7 +50,9 @@ struct mine_block {
     char *base;
     size_t size;
     enum gg_memory_kind kind;
-    bool mapped; /* by mmap */
+    bool mapped;     /* by mmap */
+    bool registered; /* others own it */
+    bool lent;       /* a module's variable: not ours to free */
 };
 
 struct gg_device_impl {
@@ -74,6 +77,7 @@ struct mine_command {
     struct mine_point *point; /* a reference */
     void (*function)(void *);
     void *argument;
+    struct gg_region region;
 };
 
 struct gg_stream_impl {
@@ -86,6 +90,7 @@ struct gg_stream_impl {
     uint64_t submitted, completed;     /* counts of commands */
     pthread_t worker;
     bool started, stopping;
+    _Atomic(const char *) failure; /* what went wrong in a command; static; for the next who waits */
 };
 
 /* A place in one or more queues. It is kept by the event that was recorded there, by the commands
@@ -105,6 +110,12 @@ struct gg_event_impl {
     struct mine_point *point; /* NULL: never recorded */
 };
 
+/* The launches of a kernel. */
+struct gg_kernel_impl {
+    struct gg_module_impl *module;
+    const struct gg_host_kernel *told; /* the shared object's own */
+};
+
 /* ---- what the rows use of each other ---- */
 
 /* stream.c: queue a copy of @p work, starting the worker if need be. Takes work->point over on success. */
@@ -112,6 +123,19 @@ gg_status mine_submit(struct gg_stream_impl *stream, const struct mine_command *
 
 /* memory.c: GG_OK when [pointer, pointer + nbytes) lies in one block. */
 gg_status mine_check_device_range(struct gg_device_impl *device, const void *pointer, size_t nbytes);
+
+/* memory.c: a module's variable is memory of the device too. False without memory for the note. */
+bool mine_lend(struct gg_device_impl *device, void *pointer, size_t nbytes);
+void mine_take_back(struct gg_device_impl *device, void *pointer);
+
+/* block.c: run every thread of every block. NULL, or what went wrong (static). */
+struct mine_grid {
+    const struct gg_host_kernel *kernel;
+    const void *const *arguments;
+    struct gg_host_dim grid, block;
+    uint32_t shared; /* bytes */
+};
+const char *mine_run_grid(const struct mine_grid *grid);
 
 /* event.c */
 struct mine_point *mine_point_new(void); /* reached, until it is queued; NULL: out of memory */
@@ -140,6 +164,12 @@ int32_t mine_device_current(void);
 gg_status mine_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
                          void **out);
 gg_status mine_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
+gg_status mine_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
+gg_status mine_mem_unregister(struct gg_device_impl *device, void *pointer);
+gg_status mine_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
+                            int32_t to_host);
+gg_status mine_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
+                          enum gg_advice advice, int32_t for_host);
 gg_status mine_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info);
 
@@ -148,6 +178,8 @@ gg_status mine_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
 gg_status mine_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
                     uint32_t pattern_size, size_t count);
 gg_status mine_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
+gg_status mine_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
+                           const struct gg_region *region, enum gg_copy_kind kind);
 
 gg_status mine_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
 gg_status mine_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,
@@ -175,5 +207,25 @@ gg_status mine_event_query(struct gg_event_impl *event);
 gg_status mine_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
 gg_status mine_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
                              double *milliseconds);
+
+gg_status mine_module_load(struct gg_device_impl *device, const struct gg_image *image,
+                           const void *bytes, size_t nbytes, struct gg_module_impl **out);
+void mine_module_unload(struct gg_module_impl *module);
+gg_status mine_module_global(struct gg_module_impl *module, const char *name, void **pointer,
+                             size_t *nbytes);
+gg_status mine_module_kernel(struct gg_module_impl *module, const char *name,
+                             struct gg_kernel_impl **out);
+gg_status mine_module_names(struct gg_module_impl *module,
+                            void (*each)(void *user, const char *name), void *user);
+gg_status mine_kernel_parameter(struct gg_kernel_impl *kernel, uint32_t index,
+                                struct gg_parameter *parameter);
+gg_status mine_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
+                                int64_t *value);
+gg_status mine_kernel_occupancy(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
+                                int32_t *blocks);
+gg_status mine_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
+                              uint32_t *threads, uint32_t *blocks);
+gg_status mine_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
+                             const struct gg_launch *launch);
 
 #endif

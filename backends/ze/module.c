@@ -1,0 +1,217 @@
+/* module.c: modules, built from SPIR-V by the driver, and their kernels. */
+#include "ze.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_SIZE 2048
+#define SPIRV_MAGIC 0x07230203u
+#define SPIRV_NEWEST 6u /* the last version that was published is 1.6 */
+
+/* ---- building ---- */
+
+/* Compilers have ended the process at a header that they did not know. */
+static gg_status check_header(const void *bytes)
+{
+    uint32_t head[2];
+    memcpy(head, bytes, sizeof head);
+    if (head[0] != SPIRV_MAGIC)
+        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                             "the SPIR-V begins with 0x%08x: its words have the other byte order, "
+                             "which drivers do not take: expected 0x%08x",
+                             head[0], SPIRV_MAGIC);
+    if ((head[1] >> 8 & 0xff) > SPIRV_NEWEST)
+        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                             "the image is of SPIR-V 1.%u: expected 1.0 to 1.%u",
+                             head[1] >> 8 & 0xff, SPIRV_NEWEST);
+    return GG_OK;
+}
+
+static gg_status check_image(struct gg_device_impl *device, const struct gg_image *image,
+                             const void *bytes)
+{
+    struct gg_device_info info = {.struct_size = sizeof info};
+    if (image->format == GG_IMAGE_SPIRV)
+        return check_header(bytes);
+    if (image->format == GG_IMAGE_ZEBIN)
+        return GG_OK;
+    gg_status status = ze_device_info(device->ordinal, &info);
+    if (status)
+        return status;
+    return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                         "the image is %s for %s, this device is %s: it takes SPIR-V", image->word,
+                         image->arch[0] ? image->arch : "another kind of device", info.arch);
+}
+
+/* What the driver's compiler wrote, cut to the buffer. */
+static void read_log(void *log, char text[LOG_SIZE])
+{
+    size_t size = 0;
+    char *all = NULL;
+    text[0] = 0;
+    if (!log)
+        return;
+    if (ze.log_text && !ze.log_text(log, &size, NULL) && size)
+        all = calloc(1, size + 1);
+    if (all && !ze.log_text(log, &size, all))
+        snprintf(text, LOG_SIZE, "%s", all);
+    free(all);
+    if (ze.log_destroy)
+        ze_forget(ze.log_destroy(log), "destroying a build log");
+}
+
+static gg_status build(struct gg_module_impl *module, const struct gg_image *image,
+                       const void *bytes, size_t nbytes)
+{
+    const struct ze_module_desc desc = {.stype = ZE_STRUCTURE_TYPE_MODULE_DESC,
+                                        .format = image->format == GG_IMAGE_SPIRV
+                                                      ? ZE_MODULE_FORMAT_IL_SPIRV
+                                                      : ZE_MODULE_FORMAT_NATIVE,
+                                        .size = nbytes,
+                                        .image = bytes};
+    char text[LOG_SIZE];
+    void *log = NULL;
+    const int code = ze.module_create(module->device->context, module->device->gpu->handle, &desc,
+                                      &module->native, &log);
+    read_log(log, text);
+    return code ? ze_fail(code, "an image of %zu bytes%s%.300s", nbytes, text[0] ? ": " : "", text)
+                : GG_OK;
+}
+
+gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *image,
+                         const void *bytes, size_t nbytes, struct gg_module_impl **out)
+{
+    if (!ze_device_supports(device, GG_OP_module_load))
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "this loader has no zeModuleCreate");
+    gg_status status = check_image(device, image, bytes);
+    if (status)
+        return status;
+    struct gg_module_impl *module = calloc(1, sizeof *module);
+    if (!module)
+        return ze_no_memory("a module");
+    module->device = device;
+    pthread_mutex_init(&module->lock, NULL);
+    status = build(module, image, bytes, nbytes);
+    if (status) {
+        pthread_mutex_destroy(&module->lock);
+        free(module);
+        return status;
+    }
+    *out = module;
+    return GG_OK;
+}
+
+void ze_module_unload(struct gg_module_impl *module)
+{
+    struct gg_kernel_impl *next;
+    for (struct gg_kernel_impl *kernel = module->kernels; kernel; kernel = next) {
+        next = kernel->next;
+        ze_forget(ze.kernel_destroy(kernel->native), "destroying a kernel");
+        pthread_mutex_destroy(&kernel->lock);
+        free(kernel);
+    }
+    ze_forget(ze.module_destroy(module->native), "destroying a module");
+    pthread_mutex_destroy(&module->lock);
+    free(module);
+}
+
+/* ---- names ---- */
+
+gg_status ze_module_global(struct gg_module_impl *module, const char *name, void **pointer,
+                           size_t *nbytes)
+{
+    if (!ze.module_global)
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL,
+                             "this loader has no zeModuleGetGlobalPointer");
+    const int code = ze.module_global(module->native, name, nbytes, pointer);
+    if (code == ZE_RESULT_ERROR_INVALID_GLOBAL_NAME)
+        return GG_NOT_READY;
+    return code ? ze_fail(code, "the variable %.200s", name) : GG_OK;
+}
+
+/* Memory may hold pointers to other memory, which a kernel must be allowed to follow. */
+static int allow_indirect(void *kernel)
+{
+    const uint32_t all = ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST |
+                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE |
+                         ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED;
+    const int code = ze.kernel_indirect ? ze.kernel_indirect(kernel, all) : 0;
+    return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ? 0 : code;
+}
+
+static int create(struct gg_module_impl *module, struct gg_kernel_impl *kernel)
+{
+    const struct ze_kernel_desc desc = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC,
+                                        .name = kernel->name};
+    int code = ze.kernel_create(module->native, &desc, &kernel->native);
+    if (!code)
+        code = allow_indirect(kernel->native);
+    if (code) {
+        if (kernel->native)
+            ze_forget(ze.kernel_destroy(kernel->native), "destroying a kernel");
+        return code;
+    }
+    kernel->properties.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES;
+    if (ze.kernel_properties && !ze.kernel_properties(kernel->native, &kernel->properties))
+        kernel->arguments = kernel->properties.arguments;
+    else
+        kernel->properties.stype = 0; /* not known */
+    return 0;
+}
+
+/* With the module's lock held. */
+static gg_status new_kernel(struct gg_module_impl *module, const char *name,
+                            struct gg_kernel_impl **out)
+{
+    const size_t size = strlen(name) + 1;
+    struct gg_kernel_impl *kernel = calloc(1, sizeof *kernel + size);
+    if (!kernel)
+        return ze_no_memory("a kernel");
+    memcpy(kernel->name, name, size);
+    kernel->module = module;
+    const int code = create(module, kernel);
+    if (code) {
+        free(kernel);
+        return code == ZE_RESULT_ERROR_INVALID_KERNEL_NAME
+                   ? GG_NOT_READY
+                   : ze_fail(code, "the kernel %.200s", name);
+    }
+    pthread_mutex_init(&kernel->lock, NULL);
+    kernel->next = module->kernels;
+    *out = module->kernels = kernel;
+    return GG_OK;
+}
+
+gg_status ze_module_kernel(struct gg_module_impl *module, const char *name,
+                           struct gg_kernel_impl **out)
+{
+    gg_status status = GG_OK;
+    pthread_mutex_lock(&module->lock);
+    struct gg_kernel_impl *kernel = module->kernels;
+    while (kernel && strcmp(kernel->name, name) != 0)
+        kernel = kernel->next;
+    if (kernel)
+        *out = kernel;
+    else
+        status = new_kernel(module, name, out);
+    pthread_mutex_unlock(&module->lock);
+    return status;
+}
+
+gg_status ze_module_names(struct gg_module_impl *module, void (*each)(void *user, const char *name),
+                          void *user)
+{
+    uint32_t count = 0;
+    int code = ze.module_names ? ze.module_names(module->native, &count, NULL)
+                               : ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+    const char **names = code ? NULL : calloc(count ? count : 1, sizeof *names);
+    if (!code && !names)
+        return ze_no_memory("names");
+    if (!code)
+        code = ze.module_names(module->native, &count, names);
+    for (uint32_t i = 0; !code && i < count; i++)
+        each(user, names[i]);
+    free((void *)names);
+    return code ? ze_fail(code, "the names of a module's kernels") : GG_OK;
+}

@@ -1,0 +1,283 @@
+"""Copies of pageable memory by size, and of strided views: the driver alone, gpuglue, CuPy, torch and cuda.core
+in turn.
+
+    python copies.py [--raw LIBRARY] [--json FILE] [--device NAME] [--most MIB] [--sweep]
+
+GB/s; pageable memory is warm unless the row says fresh. --sweep runs it again for several numbers of copy threads,
+with staging forced, measured and off, each in a process of its own, with gpuglue's own rows only.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import gpuglue as gg
+
+from floor import open_floor
+from rows import MIB, Arrays
+
+ROUNDS = 7  # of each side in turn; one more before them is thrown away
+SIDE = 4096  # of the square of the strided rows
+
+
+def gbps(nbytes, times):
+    """Bytes per nanosecond, of the median."""
+    return nbytes / statistics.median(times)
+
+
+def in_turn(sides, rounds=ROUNDS):
+    """Nanoseconds of each side, one run of each after the other."""
+    times = {name: [] for name in sides}
+    for turn in range(rounds + 1):
+        for name, action in sides.items():
+            start = time.perf_counter_ns()
+            action()
+            if turn:
+                times[name].append(time.perf_counter_ns() - start)
+    return times
+
+
+def raw_sides(floor):
+    """Rows of raw.c as actions."""
+    return {} if floor is None else {
+        ("up", "raw pageable"): lambda: floor.bursts_of("h2d_pageable")(1),
+        ("up", "raw pinned"): lambda: floor.bursts_of("h2d_pinned")(1),
+        ("down", "raw pageable"): lambda: floor.bursts_of("d2h_pageable")(1),
+        ("down", "raw pinned"): lambda: floor.bursts_of("d2h_pinned")(1),
+    }
+
+
+def cupy_sides(host):
+    """CuPy's ways, or none."""
+    import cupy
+    there = cupy.empty(host.shape, host.dtype)
+    wait = cupy.cuda.get_current_stream().synchronize
+
+    def up():
+        there.set(host)
+        wait()
+
+    return {
+        ("up", "CuPy"): up,
+        ("down", "CuPy"): lambda: there.get(out=host),
+        ("down, fresh", "CuPy"): there.get,
+    }
+
+
+def torch_sides(host):
+    """torch's ways, or none."""
+    import torch
+    there = torch.empty(host.shape, dtype=torch.uint8, device="cuda")
+    here = torch.from_numpy(host)
+
+    def up():
+        there.copy_(here)
+        torch.cuda.synchronize()
+
+    return {
+        ("up", "torch"): up,
+        ("down", "torch"): lambda: here.copy_(there),
+        ("down, fresh", "torch"): lambda: there.cpu().numpy(),
+    }
+
+
+def cuda_core_sides(host):
+    """cuda.core copies between buffers: page-locked memory only."""
+    from cuda import core
+    device = core.Device()
+    device.set_current()
+    stream = device.create_stream()
+    there, here = device.allocate(host.nbytes, stream=stream), core.LegacyPinnedMemoryResource().allocate(host.nbytes)
+
+    def up():
+        there.copy_from(here, stream=stream)
+        stream.sync()
+
+    def down():
+        there.copy_to(here, stream=stream)
+        stream.sync()
+
+    return {("up", "cuda.core pinned"): up, ("down", "cuda.core pinned"): down}
+
+
+def peer_sides(host, absent):
+    """The peers that are there."""
+    sides = {}
+    for name, make in (("CuPy", cupy_sides), ("torch", torch_sides), ("cuda.core", cuda_core_sides)):
+        if name in absent:
+            continue
+        try:
+            sides |= make(host)
+        except Exception as error:  # not installed, no device: all the same here
+            absent[name] = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return sides
+
+
+def own_sides(arrays):
+    """gpuglue's ways."""
+    return {
+        ("up", "gpuglue"): arrays.set_pageable,
+        ("down", "gpuglue"): arrays.get_pageable,
+        ("down, fresh", "gpuglue"): lambda: arrays.array.get(stream=arrays.stream),
+    }
+
+
+def measure_size(nbytes, device, stream, floor, absent):
+    """Row → side → GB/s."""
+    arrays = Arrays(device, nbytes)
+    arrays.stream = stream
+    if floor:
+        floor.use(stream, arrays)
+    for action in own_sides(arrays).values():
+        for _ in range(max(1, 32 * MIB // nbytes)):  # it measures what pays when it has seen enough
+            action()
+    sides = raw_sides(floor) | own_sides(arrays) | peer_sides(arrays.pageable, absent)
+    rows = {}
+    for (row, side), times in in_turn(sides).items():
+        rows.setdefault(row, {})[side] = gbps(nbytes, times)
+    return rows
+
+
+def first_and_third(device, nbytes):
+    """GB/s of .get() the first, second, third … time, with results let go in between."""
+    array = gg.zeros(nbytes, np.uint8, device=device)
+    gg.zeros(nbytes // 2, np.uint8, device=device).get()  # another size: slots and threads are there then
+    gg.current_stream(device).synchronize()
+    found = []
+    for _ in range(5):
+        start = time.perf_counter_ns()
+        result = array.get()
+        found.append(nbytes / (time.perf_counter_ns() - start))
+        del result
+    return found
+
+
+# ---- strided ----
+
+
+def views():
+    """Name → view of a square of float32 on the host."""
+    square = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE)
+    return {"transposed": square.T, "every other row": np.concatenate([square, square])[::2]}
+
+
+def strided_own(view, device):
+    """gpuglue: a view up to a C-contiguous array, and that back into the view."""
+    there = gg.empty(view.shape, view.dtype, device=device)
+    return {("up", "gpuglue"): lambda: there.set(view), ("down", "gpuglue"): lambda: there.get(view)}
+
+
+def strided_cupy(view):
+    """CuPy the same."""
+    import cupy
+    there = cupy.empty(view.shape, view.dtype)
+    wait = cupy.cuda.get_current_stream().synchronize
+
+    def up():
+        there[...] = cupy.asarray(view, order="C")
+        wait()
+
+    def down():
+        view[...] = there.get()
+
+    return {("up", "CuPy"): up, ("down", "CuPy"): down}
+
+
+def strided_torch(view):
+    """torch the same."""
+    import torch
+    there = torch.empty(view.shape, dtype=torch.float32, device="cuda")
+    here = torch.from_numpy(view)
+
+    def up():
+        there.copy_(here)
+        torch.cuda.synchronize()
+
+    return {("up", "torch"): up, ("down", "torch"): lambda: here.copy_(there)}
+
+
+def measure_strided(device, absent):
+    """View → row → side → GB/s."""
+    found = {}
+    for name, view in views().items():
+        sides = strided_own(view, device)
+        for peer, make in (("CuPy", strided_cupy), ("torch", strided_torch)):
+            if peer not in absent:
+                sides |= make(view)
+        for (row, side), times in in_turn(sides).items():
+            found.setdefault(f"{name}, {row}", {})[side] = gbps(view.nbytes, times)
+    return found
+
+
+# ---- all of it ----
+
+
+def show(title, rows):
+    """A line for each row."""
+    for row, sides in rows.items():
+        print(f"{title:>10} {row:22}" + "".join(f"  {side} {value:.1f}" for side, value in sides.items()), flush=True)
+
+
+def measure(options):
+    """All figures, printed as they come."""
+    device = gg.Device(options.device) if options.device else gg.current_device()
+    absent = {"CuPy": "left out", "torch": "left out", "cuda.core": "left out"} if options.alone else {}
+    floor, reason = open_floor(options.raw, device)
+    stream = gg.Stream(device, nonblocking=True)
+    result = {"device": device.name, "no_floor": reason, "sizes": {}, "absent": absent}
+    fresh = first_and_third(device, options.most * MIB)
+    print(f"{options.most} MiB, .get() the first to fifth time, GB/s: " + " ".join(f"{value:.1f}" for value in fresh))
+    result["get"] = fresh
+    for mib in (1, 4, 16, 64, 256):
+        if mib <= options.most:
+            result["sizes"][mib] = measure_size(mib * MIB, device, stream, floor, absent)
+            show(f"{mib} MiB", result["sizes"][mib])
+    result["strided"] = measure_strided(device, absent)
+    show("64 MiB", result["strided"])
+    for name, why in absent.items():
+        print(f"not compared with {name}: {why}")
+    return result
+
+
+def sweep(options):
+    """The same in new processes, for numbers of copy threads and each way of choosing."""
+    for staging in ("never", "auto", "always"):
+        for threads in (1, 2, 4, 8, 16):
+            print(f"\n== GPUGLUE_STAGING={staging} GPUGLUE_COPY_THREADS={threads}", flush=True)
+            settings = {"GPUGLUE_STAGING": staging, "GPUGLUE_COPY_THREADS": str(threads), "GPUGLUE_LOG": "info"}
+            command = [sys.executable, __file__, "--alone", "--most", str(options.most)]
+            command += ["--raw", options.raw] if options.raw else []
+            command += ["--device", options.device] if options.device else []
+            subprocess.run(command, env=os.environ | settings, check=False)
+            if staging == "never":
+                break
+
+
+def main():
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--raw", help="raw.c, compiled as a library")
+    parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("--device", help="such as cuda:0; else the current one")
+    parser.add_argument("--most", type=int, default=256, help="the largest size, in MiB")
+    parser.add_argument("--alone", action="store_true", help="without CuPy and torch")
+    parser.add_argument("--sweep", action="store_true", help="also with other numbers of copy threads")
+    options = parser.parse_args()
+    result = measure(options)
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(result, indent=1))
+    if options.sweep:
+        sweep(options)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""What it costs to look at an array, take a view of it, and pass it to another library: nanoseconds per call.
+
+    python exchange.py [--device NAME] [--json FILE] [--rounds N]
+
+No driver is called in most rows, so that there is no floor to hold them against: the limits are figures. torch's
+rows need torch and a device that it has.
+"""
+
+import argparse
+import json
+import statistics
+
+import numpy as np
+
+import gpuglue as gg
+from timing import bursts_of, loop_overhead
+
+# Name, statement, most nanoseconds (0: none).
+ROWS = [
+    ("slice a[1:-1]", "array[1:-1]", 250),
+    ("slice a[1:, ::2]", "matrix[1:, ::2]", 250),
+    ("element a[3]", "array[3]", 250),
+    ("a.T", "matrix.T", 250),
+    ("a.shape", "matrix.shape", 60),
+    ("a.strides", "matrix.strides", 60),
+    ("a.dtype", "matrix.dtype", 60),
+    ("a.ptr", "matrix.ptr", 60),
+    ("a.size", "matrix.size", 60),
+    ("a.nbytes", "matrix.nbytes", 60),
+    ("a.ndim", "matrix.ndim", 60),
+    ("a.device", "matrix.device", 60),
+    ("a.flags", "matrix.flags", 60),
+    ("a.base", "matrix.base", 60),
+    ("__dlpack__(stream, max_version)", "matrix.__dlpack__(stream=number, max_version=version)", 400),
+    ("__dlpack__()", "matrix.__dlpack__()", 400),
+    ("__dlpack_device__()", "matrix.__dlpack_device__()", 0),
+    ("__cuda_array_interface__", "matrix.__cuda_array_interface__", 400),
+    ("from_dlpack(GPUArray)", "from_dlpack(matrix)", 0),
+    ("asarray(GPUArray)", "asarray(matrix)", 0),
+]
+TORCH = [
+    ("asarray(torch tensor)", "asarray(tensor)", 1500),
+    ("from_dlpack(torch tensor)", "from_dlpack(tensor)", 0),
+    ("torch.from_dlpack(GPUArray)", "torch_from_dlpack(matrix)", 0),
+]
+
+
+def names_of(device):
+    """What the statements use."""
+    array = gg.zeros(1000, "f4", device=device)
+    matrix = gg.zeros((100, 100), "f4", device=device)
+    gg.synchronize(device)
+    for made in (array, matrix):
+        made.get()  # now everything about it is known to be done
+    numbers = {2: 1, 10: 0}  # the default stream in DLPack
+    return {
+        "array": array,
+        "matrix": matrix,
+        "number": numbers.get(array.__dlpack_device__()[0]),
+        "version": (1, 3),
+        "asarray": gg.asarray,
+        "from_dlpack": gg.from_dlpack,
+    }
+
+
+def torch_names(device):
+    """The tensor for torch's rows, or None."""
+    try:
+        import torch
+
+        where = f"cuda:{device.ordinal}" if device.backend in ("cuda", "hip") else "cpu"
+        tensor = torch.zeros((100, 100), device=where)
+    except Exception as error:  # not installed, or no such device
+        print(f"without torch: {error}")
+        return None
+    print(f"torch {torch.__version__}, exchange table: {hasattr(torch.Tensor, '__dlpack_c_exchange_api__')}")
+    return {"tensor": tensor, "torch_from_dlpack": torch.from_dlpack}
+
+
+def measure(rows, names, device, rounds):
+    """The median of each row's statement, the loop around it taken off."""
+    empty, figures = loop_overhead(), {}
+    for name, statement, limit in rows:
+        try:
+            eval(statement, dict(names))
+        except AttributeError as error:
+            print(f"{name:34} {'-':>8}  {error}")
+            continue
+        burst = bursts_of(statement, names, settle=lambda: gg.synchronize(device))
+        burst(20)
+        own = statistics.median(time for _ in range(rounds) for time in burst(20)) - empty
+        figures[name] = {"ns": own, "limit": limit or None, "reached": own <= limit if limit else None}
+        verdict = "" if not limit else "ok" if own <= limit else "MISSED"
+        print(f"{name:34} {own:8.0f}  {limit or '-':>6}  {verdict}")
+    return figures
+
+
+def main():
+    """Print a table, and write it as JSON where that was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", help="such as cuda:0; by default the current one")
+    parser.add_argument("--json", help="a file to write the figures to")
+    parser.add_argument("--rounds", type=int, default=50)
+    options = parser.parse_args()
+    device = gg.Device(options.device)
+    print(f"{device}, NumPy {np.__version__}; ns per call, median; limit")
+    with device:
+        names = names_of(device)
+        figures = measure(ROWS, names, device, options.rounds)
+        extra = torch_names(device)
+        if extra:
+            figures |= measure(TORCH, names | extra, device, options.rounds)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"device": str(device), "ns": figures}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

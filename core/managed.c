@@ -1,0 +1,141 @@
+/* managed.c: host memory that is page-locked where it lies, and managed memory: where it is to be. */
+#include "pool.h"
+
+#include <unistd.h>
+
+/* ---- registered memory ---- */
+
+/* Whole pages: [begin, begin + size). */
+static gg_status to_pages(const void *pointer, size_t nbytes, uintptr_t *begin, size_t *size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)pointer;
+    if (!pointer || !nbytes)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "register: %zu bytes at %p: there is nothing to "
+                        "page-lock",
+                        nbytes, pointer);
+    if (nbytes > UINTPTR_MAX - first || first + nbytes > UINTPTR_MAX - page)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "register: %zu bytes at %p leave the address space", nbytes, pointer);
+    *begin = first / page * page;
+    *size = (first + nbytes + page - 1) / page * page - *begin;
+    return GG_OK;
+}
+
+static gg_status lock_pages(gg_device *device, void *pages, size_t size)
+{
+    struct ggi_own own;
+    ggi_relax_begin(device, &own);
+    ggi_begin(device, GG_OP_mem_register, NULL, size);
+    gg_status status = device->ops->mem_register(atomic_load(&device->impl), pages, size);
+    status = ggi_end(device, GG_OP_mem_register, NULL, size, status);
+    ggi_relax_end(device, &own);
+    return status;
+}
+
+void ggi_unregister(gg_memory *memory)
+{
+    struct gg_device *device = memory->device;
+    ggi_begin(device, GG_OP_mem_unregister, NULL, memory->room);
+    gg_status status = device->ops->mem_unregister(atomic_load(&device->impl), memory->registered);
+    ggi_end(device, GG_OP_mem_unregister, NULL, memory->room, status);
+}
+
+/* The place in the list of pinned memory is taken first, so that two threads cannot both lock a page. */
+gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,
+                             void (*release)(void *), void *owner, gg_memory **out)
+{
+    uintptr_t begin = 0;
+    size_t size = 0;
+    gg_status status = ggi_device_ready(device);
+    if (!status)
+        status = to_pages(pointer, nbytes, &begin, &size);
+    if (status)
+        return status;
+    if (!device->ops->mem_register || !device->ops->mem_unregister)
+        return ggi_unsupported(device, GG_OP_mem_register);
+    ggi_drain(device); /* pages that were released may be locked still */
+    gg_memory *memory = ggi_memory_blank(device, GG_MEMORY_PINNED, pointer, nbytes);
+    if (!memory)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a memory handle");
+    memory->registered = (void *)begin;
+    memory->room = size;
+    memory->retired.may_wait = true;
+    status = ggi_pinned_add_alone(memory);
+    if (status)
+        goto delete_handle;
+    status = lock_pages(device, memory->registered, size);
+    if (status)
+        goto remove_pinned;
+    memory->wrapped = true;
+    memory->release = release;
+    memory->owner = owner;
+    atomic_store(&memory->refs, 1);
+    *out = memory;
+    return GG_OK;
+
+remove_pinned:
+    ggi_pinned_remove(memory);
+delete_handle:
+    ggi_memory_delete(memory);
+    return status;
+}
+
+/* ---- managed memory ---- */
+
+static gg_status check_managed(gg_memory *memory, const char *what)
+{
+    gg_status status = ggi_check(memory->device);
+    if (status)
+        return status;
+    if (memory->kind == GG_MEMORY_MANAGED)
+        return GG_OK;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s: only managed memory has a place to choose, this is memory of kind %d",
+                    what, (int)memory->kind);
+}
+
+gg_status gg_memory_prefetch(gg_memory *memory, int to_host, gg_stream *stream)
+{
+    struct gg_device *device = memory->device;
+    bool implicit, complete;
+    gg_status status = check_managed(memory, "prefetch");
+    if (!status)
+        status = ggi_choose_stream(device, &stream, &implicit, &complete);
+    if (status)
+        return status;
+    if (!device->ops->mem_prefetch)
+        return ggi_unsupported(device, GG_OP_mem_prefetch);
+    if (!memory->nbytes)
+        return GG_OK;
+    status = implicit ? ggi_memory_order(memory, stream) : ggi_memory_enter(memory, stream);
+    if (status)
+        return status;
+    ggi_begin(device, GG_OP_mem_prefetch, stream, memory->nbytes);
+    status = device->ops->mem_prefetch(stream->impl, memory->pointer, memory->nbytes, to_host != 0);
+    status = ggi_end(device, GG_OP_mem_prefetch, stream, memory->nbytes, status);
+    if (!stream->is_default && ggi_stream_capturing(stream))
+        atomic_store(&memory->captured, 1);
+    else
+        ggi_memory_used(memory, stream, ggi_stream_submitted(stream));
+    return !status && complete ? ggi_stream_finish(stream, true) : status;
+}
+
+gg_status gg_memory_advise(gg_memory *memory, enum gg_advice advice, int for_host)
+{
+    struct gg_device *device = memory->device;
+    gg_status status = check_managed(memory, "advise");
+    if (status)
+        return status;
+    if ((int)advice < GG_ADVICE_READ_MOSTLY || advice > GG_ADVICE_NOT_ACCESSED_BY)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "advise: advice %d is unknown; there are %d to %d",
+                        (int)advice, GG_ADVICE_READ_MOSTLY, GG_ADVICE_NOT_ACCESSED_BY);
+    if (!device->ops->mem_advise)
+        return ggi_unsupported(device, GG_OP_mem_advise);
+    if (!memory->nbytes)
+        return GG_OK;
+    ggi_begin(device, GG_OP_mem_advise, NULL, memory->nbytes);
+    status = device->ops->mem_advise(atomic_load(&device->impl), memory->pointer, memory->nbytes,
+                                     advice, for_host != 0);
+    return ggi_end(device, GG_OP_mem_advise, NULL, memory->nbytes, status);
+}

@@ -1,0 +1,112 @@
+/* memory.h: blocks of memory and their uses, and the pinned ring. */
+#ifndef GPUGLUE_MEMORY_H
+#define GPUGLUE_MEMORY_H
+
+#include "internal.h"
+
+/* ---- memory ---------------------------------------------------------------------------------------- */
+
+struct ggi_use {
+    gg_stream *stream; /* a reference */
+    uint64_t ticket;
+};
+
+#define GGI_UNKNOWN UINT64_MAX
+
+struct gg_memory {
+    struct ggi_retired retired;
+    _Atomic(int64_t) refs;
+    struct gg_device *device;
+    enum gg_memory_kind kind; /* as allocated */
+    _Atomic(int) captured;
+    void *pointer;
+    size_t nbytes;
+    void (*release)(void *owner); /* of wrapped memory */
+    void *owner;
+    bool wrapped;
+    struct ggi_import *import; /* of another process's block that it is a part of; or NULL */
+    void *registered; /* the first of its pages, room bytes, that were locked for it; or NULL */
+    /* of memory that gpuglue allocated; pool.h */
+    struct ggi_pool *pool; /* that counts it; NULL: of others, or nothing */
+    struct ggi_slab *slab; /* that it is a piece of, or NULL */
+    gg_memory *next_free;
+    size_t room;              /* bytes that it has from the driver */
+    uint32_t size_class;      /* GGI_NO_CLASS: goes back to the driver */
+    gg_stream *home;          /* that it was given out for, with a reference of a use; or NULL */
+    _Atomic(uint64_t) handed; /* ticket of home at which it was given out; 0: nothing to wait for */
+    _Atomic(uint64_t) fenced; /* serial of the stream that was last made to wait for it */
+    _Atomic(uint64_t) unknown; /* streams that are not known use it: GGI_UNKNOWN, once released its
+                                  round in quarantine; 0: none does */
+    pthread_mutex_t lock;      /* the uses */
+    uint32_t use_count, use_room;
+    struct ggi_use few[3];
+    struct ggi_use *uses; /* few, or allocated */
+};
+
+/* Note that @p stream uses the memory up to @p ticket. Waits for the stream if memory for the note ran
+ * out, so it cannot fail. */
+void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket);
+/* Before an operation on a given stream: a block of the pool may still be used by its home stream. */
+gg_status ggi_memory_enter_slow(gg_memory *memory, gg_stream *stream);
+static inline gg_status ggi_memory_enter(gg_memory *memory, gg_stream *stream)
+{
+    return atomic_load_explicit(&memory->handed, memory_order_relaxed)
+               ? ggi_memory_enter_slow(memory, stream)
+               : GG_OK;
+}
+/* Before one without a stream: make @p stream wait on the device for the unfinished uses on other
+ * streams, and for what ggi_memory_enter does. */
+gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream);
+/* How many streams have unfinished uses, as far as is known without asking the driver; the first of them, if
+ * any, in @p one with a reference. */
+uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one);
+/* Forget the uses that are over, asking the driver about all streams (look) or only about those of
+ * other devices; whether none is left. */
+bool ggi_memory_prune(gg_memory *memory, bool look);
+/* quarantine.c. At release: the round that the block has to sit out. */
+void ggi_quarantine_enter(gg_memory *memory);
+bool ggi_quarantine_passed(const gg_memory *memory);
+void ggi_quarantine_leave(gg_memory *memory);
+/* With drain_lock held: see how far the device is; @p wait: where nothing else tells, wait for all of it. */
+void ggi_quarantine_look(struct gg_device *device, bool wait);
+/* Around a wait for all of the device. */
+uint64_t ggi_quarantine_begin(struct gg_device *device);
+void ggi_quarantine_end(struct gg_device *device, uint64_t round);
+void ggi_quarantine_destroy(struct gg_device *device);
+
+/* pinned.c: where pinned memory lies. */
+gg_status ggi_pinned_add(gg_memory *memory);
+/* The same, refused where pages of it are in the list already. */
+gg_status ggi_pinned_add_alone(gg_memory *memory);
+void ggi_pinned_remove(gg_memory *memory);
+void ggi_unregister(gg_memory *memory);   /* managed.c */
+void ggi_import_close(gg_memory *memory); /* ipc.c */
+/* The pinned memory of ours that holds [pointer, pointer + nbytes), with a reference, or NULL. */
+gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset);
+gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offset, size_t nbytes);
+
+/* ---- the pinned ring: ring.c ----------------------------------------------------------------------- */
+
+struct ggi_slot {
+    void *data;              /* GGI_SLOT_SIZE bytes of pinned memory */
+    _Atomic(uint64_t) *word; /* pinned too: the device can say there that it has come so far */
+    uint64_t word_value;     /* what it said last */
+    gg_stream *stream;
+    uint64_t ticket;
+    bool taken;
+};
+struct ggi_ring *ggi_ring_new(void); /* an empty one; NULL without memory */
+/* A free slot, taken; waits (with the hook) when all are in use. */
+gg_status ggi_ring_take(struct gg_device *device, struct ggi_slot **out);
+/* Let the device say in the slot's word that all before it is done, and look at that for a moment: it is
+ * seen sooner than any query answers. GG_NOT_READY: not seen, or the device has no such words. */
+gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream);
+/* The same without waiting: NULL where none is free now. */
+struct ggi_slot *ggi_ring_try(struct gg_device *device);
+/* Give it back: free once @p stream has passed @p ticket; ticket 0: now. */
+void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
+                   uint64_t ticket);
+/* At shutdown, when all is idle; keeps the ring if a thread is still in it. */
+void ggi_ring_destroy(struct gg_device *device);
+
+#endif

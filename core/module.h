@@ -1,0 +1,46 @@
+/* module.h: what the files about modules and kernels share. */
+#ifndef GPUGLUE_MODULE_H
+#define GPUGLUE_MODULE_H
+
+#include "internal.h"
+
+/* A variable of a module that was given out. It hangs in the module's list until its memory is gone. */
+struct ggi_global {
+    struct ggi_global *next, **link;
+    struct gg_module *module; /* a reference */
+    gg_memory *memory;        /* no reference; NULL until it is made */
+    char *name;
+};
+
+struct gg_module {
+    _Atomic(int64_t) refs;
+    struct gg_device *device;
+    struct gg_module_impl *impl;
+    struct gg_image *image;
+    gg_memory *code; /* stands for what launches use: the module is unloaded when that is idle */
+    pthread_mutex_t lock; /* globals; taken before a memory's lock */
+    _Atomic(struct ggi_global *) globals;
+};
+
+struct gg_kernel {
+    _Atomic(int64_t) refs;
+    struct gg_module *module; /* a reference */
+    struct gg_kernel_impl *impl;
+    char *name;
+    int32_t parameter_count; /* -1: not known */
+    struct gg_parameter *parameters;
+    uint32_t max_grid[3], max_block[3], max_threads; /* UINT32_MAX: not known */
+    bool cooperative;                                /* the device runs such launches */
+    _Atomic(uint32_t) shared_allowed; /* bytes of dynamic shared memory that need no further call */
+    uint32_t shared_most;             /* the opt-in limit less what the kernel declares itself */
+};
+
+/* For every variable of the module that is given out: @p stream waits for its uses; it is used. */
+gg_status ggi_module_order(gg_module *module, gg_stream *stream);
+void ggi_module_used(gg_module *module, gg_stream *stream, uint64_t ticket, bool captured);
+
+/* launch_told.c: the kernel, its shape and its arguments go in front of what the record says. */
+gg_status ggi_launch_failed(const gg_kernel *kernel, const struct gg_launch *launch,
+                            gg_status status);
+
+#endif

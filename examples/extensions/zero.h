@@ -1,0 +1,29 @@
+/* zero.h: what the examples of extensions do with an array of any library: tell where it is, and set it to zero on
+ * its own device and stream. */
+#ifndef ZERO_H
+#define ZERO_H
+
+#include <gpuglue/python.h>
+
+typedef gg_status (*fill_function)(gg_memory *memory, size_t offset, const void *pattern,
+                                   size_t pattern_size, size_t count, gg_stream *stream);
+
+/* Any array that is contiguous and may be written. NULL stream: the current one of its device. */
+static inline int zero_open(PyObject *object, struct gg_array_view *view)
+{
+    struct gg_array_request request = GG_ARRAY_REQUEST;
+    request.flags = GG_ARRAY_WRITABLE | GG_ARRAY_C_CONTIGUOUS | GG_ARRAY_HOST;
+    return gg_python_import() ? -1 : gg_array_from_object(object, &request, view);
+}
+
+/* A library of your own would launch a kernel here, on view->stream_handle. Needs no GIL. */
+static inline gg_status zero_run(struct gg_array_view *view)
+{
+    fill_function fill = (fill_function)gg_python_function("gg_fill");
+    gg_status status =
+        fill(view->memory, view->offset, "", 1, view->size * view->itemsize, view->stream);
+    gg_array_view_release(view);
+    return status;
+}
+
+#endif

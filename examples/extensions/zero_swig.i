@@ -1,0 +1,33 @@
+/* zero_swig.i: the same with SWIG: a typemap turns any array of any library into a view. */
+%module zero_swig
+%{
+#include "zero.h"
+
+static unsigned long long zero(struct gg_array_view *view, int *code, int *bits)
+{
+    unsigned long long address = (unsigned long long)(uintptr_t)view->data;
+    gg_status status;
+    *code = view->code;
+    *bits = view->bits;
+    Py_BEGIN_ALLOW_THREADS
+    status = zero_run(view);
+    Py_END_ALLOW_THREADS
+    return status ? 0 : address;
+}
+%}
+
+%typemap(in) struct gg_array_view *(struct gg_array_view view = GG_ARRAY_VIEW) {
+    if (zero_open($input, &view))
+        SWIG_fail;
+    $1 = &view;
+}
+/* Released, if nothing else did it. */
+%typemap(freearg) struct gg_array_view * {
+    if ($1)
+        gg_array_view_release($1);
+}
+%apply int *OUTPUT { int *code, int *bits };
+%include <typemaps.i>
+%apply int *OUTPUT { int *code, int *bits };
+
+unsigned long long zero(struct gg_array_view *view, int *code, int *bits);

@@ -1,0 +1,226 @@
+"""compile(): source to an image, by whichever compiler makes code for that architecture."""
+
+import platform
+import re
+from collections.abc import Sequence
+
+from . import _cache, _core, _rtc
+
+
+class CompileError(_core.Error):
+    """The source was not compiled; `log` is what the compiler wrote."""
+
+    log = ""
+
+
+class Image(bytes):
+    """Device code, as gpuglue.Module takes it: bytes that know what they are.
+
+    format and arch are read from the bytes; log is the compiler's; kernels are {name: parameters} where the
+    format tells; names is {expression: name in the image} of what compile(names=) was given."""
+
+    log = ""
+    names: "dict[str, str]" = {}
+
+    @property
+    def format(self) -> str:
+        return _core._read_image(self)[0]
+
+    @property
+    def arch(self) -> str:
+        return _core._read_image(self)[1]
+
+    @property
+    def kernels(self) -> "dict[str, _core._Parameters | None]":
+        return _core._read_image(self)[2]
+
+    def __repr__(self) -> str:
+        return f"<gpuglue.Image, {self.format} for {self.arch}, {len(self)} bytes>"
+
+    __str__ = __repr__
+
+
+def compile(
+    source: "str | bytes",
+    *,
+    backend: "str | None" = None,
+    arch: "str | None" = None,
+    lang: "str | None" = None,
+    options: "Sequence[str]" = (),
+    names: "Sequence[str]" = (),
+) -> Image:
+    """Compile CUDA C++ (cuda, hip, host) or OpenCL C (ze) for a device that need not be here.
+
+    arch is "sm_90", "compute_80" (PTX), "gfx90a", "x86_64", or with backend="ze" a device's name for ocloc,
+    such as "dg2"; without it the current device's, of `backend` if one is named. `names` are C++ expressions,
+    such as "sum<float>", by which Module finds the kernels that they instantiate. Results are kept on disk:
+    see GPUGLUE_CACHE_DIR. CompileError carries the compiler's log."""
+    if isinstance(source, bytes):
+        source = source.decode()
+    if isinstance(options, str) or isinstance(names, str):
+        raise TypeError("options and names are sequences of str, not a str")
+    backend, arch = _target(backend, arch)
+    make = _maker(backend, arch, lang)
+    return make(source, arch, [str(option) for option in options], [str(name) for name in names])
+
+
+# ---- the target
+
+
+def _target(backend, arch):
+    if arch is None:
+        device = _core.Device(backend if backend else None) if backend else _core.current_device()
+        return device.backend, _plain(device.arch)
+    if backend is None:
+        backend = ("cuda" if arch.startswith(("sm_", "compute_")) else "hip" if arch.startswith("gfx") else
+                   "host" if arch == platform.machine() else None)
+    if backend is None:
+        raise _core.InvalidArgumentError(
+            f"compile: the architecture {arch!r} says no backend: expected sm_…, compute_…, gfx…, "
+            f"{platform.machine()}, or backend=")
+    return backend, arch
+
+
+def _plain(arch):
+    return arch.split(":", 1)[0] if arch.startswith("gfx") else arch
+
+
+def _maker(backend, arch, lang):
+    """The function that compiles; a device with another vendor's architecture takes that vendor's code."""
+    if backend == "ze":
+        makers, expected = _opencl_image, ("opencl",)
+    elif arch.startswith(("sm_", "compute_")):
+        makers, expected = _nvrtc_image, ("cuda",)
+    elif arch.startswith("gfx"):
+        makers, expected = _hiprtc_image, ("cuda", "hip")
+    elif backend == "host" and arch == platform.machine():
+        makers, expected = _host_image, ("cuda",)
+    else:
+        raise _core.UnsupportedError(
+            f"compile: no compiler here makes code for {arch!r} on {backend}: expected sm_…, compute_…, gfx…, or "
+            f"for host {platform.machine()}")
+    if lang is not None and lang not in expected:
+        raise _core.InvalidArgumentError(f"compile: lang={lang!r} for {backend} ({arch}): expected {expected[0]!r}")
+    return makers
+
+
+# ---- the four compilers
+
+
+def _failed(title, error, log):
+    failure = CompileError(f"{title}: {error}\n{log}".rstrip())
+    failure.log = log
+    return failure
+
+
+def _missing(error):
+    return _core.UnsupportedError(f"compile: {error}")
+
+
+def _reads_files(source, options):
+    """Whether more than the source and what we supply goes in: then the hash does not tell it all."""
+    if not any(re.match(r"-I|--include-path|-include|--pre-include|-isystem", option) for option in options):
+        return False
+    included = re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', source, re.M)
+    return any(name not in _rtc.HEADERS for name in included) or any("include" in o for o in options if o[:2] != "-I")
+
+
+def _image(body, log, names):
+    image = Image(body)
+    image.log, image.names = log, dict(names)
+    return image
+
+
+def _cached(kind, identity, source, arch, options, names, make):
+    name = None if _reads_files(source, options) else _cache.key(
+        kind, identity, arch, source, len(options), *options, len(names), *names)
+    found = _cache.load(name) if name else None
+    if found:
+        return _image(found[1], found[0].get("log", ""), found[0].get("names", {}))
+    body, log, lowered = make()
+    if name:
+        _cache.store(name, {"log": log, "names": lowered, "kind": kind, "arch": arch}, body)
+    return _image(body, log, lowered)
+
+
+def _rtc_image(rtc, kind, source, arch, options, names, code):
+    def make():
+        try:
+            return rtc.compile(source, options, names, code)
+        except RuntimeError as error:
+            if len(error.args) < 2:
+                raise CompileError(f"{kind}: {error}") from None
+            raise _failed(kind, error.args[0], error.args[1]) from None
+
+    return _cached(kind, rtc.identity() + code, source, arch, options, names, make)
+
+
+def _nvrtc_image(source, arch, options, names):
+    try:
+        numbers = _rtc.nvrtc.supported()
+    except LookupError as error:
+        raise _missing(error) from None
+    number = re.fullmatch(r"(?:sm|compute)_(\d+)[af]?", arch)
+    if not number:
+        raise _core.InvalidArgumentError(f"compile: {arch!r} is no architecture: expected sm_90, compute_80, …")
+    if arch.startswith("sm_") and numbers and int(number[1]) > max(numbers):
+        arch = f"compute_{max(numbers)}"  # newer than the compiler: the driver goes on from PTX
+    code = "GetCUBIN" if arch.startswith("sm_") else "GetPTX"
+    full = [f"--gpu-architecture={arch}", *_without_arch(options)]
+    return _rtc_image(_rtc.nvrtc, "nvrtc", source, arch, full, names, code)
+
+
+def _without_arch(options):
+    kept, skip = [], False
+    for option in options:
+        if skip or option.startswith(("--gpu-architecture", "-arch=")):
+            skip = False
+        elif option == "-arch":
+            skip = True
+        else:
+            kept.append(option)
+    return kept
+
+
+def _hiprtc_image(source, arch, options, names):
+    try:
+        _rtc.hiprtc.library()
+    except LookupError as error:
+        raise _missing(error) from None
+    full = [f"--offload-arch={arch}", *_without_arch(options)]
+    return _rtc_image(_rtc.hiprtc, "hiprtc", source, arch, full, names, "GetCode")
+
+
+def _host_image(source, arch, options, names):
+    from . import _host_compiler
+
+    def make():
+        try:
+            return _host_compiler.compile_source(source, options, names)
+        except _host_compiler.Failed as error:
+            raise _failed("the host's C++ compiler", "the source was not compiled", str(error)) from None
+
+    try:
+        identity = _host_compiler.identity() + _core.__version__
+    except LookupError as error:
+        raise _missing(error) from None
+    return _cached("host", identity, source, arch, options, names, make)
+
+
+def _opencl_image(source, arch, options, names):
+    from . import _opencl
+
+    if names:
+        raise _core.InvalidArgumentError("compile: names= are C++ expressions, which OpenCL C does not have")
+
+    def make():
+        try:
+            body, log = _opencl.compile_source(source, options, arch)
+        except _opencl.Failed as error:
+            raise _failed("ocloc", "the source was not compiled", str(error)) from None
+        return body, log, {}
+
+    try:
+        return _cached("ocloc", _opencl.identity(), source, arch, options, names, make)
+    except LookupError as error:
+        raise _missing(error) from None

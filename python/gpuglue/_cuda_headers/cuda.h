@@ -1,0 +1,1 @@
+/* cuda.h: for the host backend: what a kernel may want of it is in cuda_dialect.h. */

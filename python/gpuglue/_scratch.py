@@ -1,0 +1,36 @@
+"""Compilers run with a TMPDIR of their own, which a shell removes behind them even if this process is killed
+meanwhile. What goes in and out lies in files in memory."""
+
+import os
+import subprocess
+
+# An end by a signal is an end, too: without the second trap some shells would leave the folder.
+RUN = 'mkdir -m 700 "$TMPDIR" || exit 1; trap "rm -rf \\"$TMPDIR\\"" 0; trap "exit 130" HUP INT TERM; "$@"'
+
+
+def memory(data=b""):
+    """The descriptor of a file in memory that holds the data, at its beginning."""
+    handle = os.memfd_create("gpuglue-source")
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view):]
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle
+
+
+def run(command, source, environment=None):
+    """(exit status, what the program wrote to the descriptor, its log). `command` makes the arguments of the number
+    of that descriptor; `source` is its standard input; it starts in the caller's folder."""
+    given, made = memory(source), memory()
+    base = os.environ.get("TMPDIR") or "/tmp"
+    scratch = os.path.join(base, f"gpuglue-{os.getpid()}-{os.urandom(6).hex()}")
+    try:
+        done = subprocess.run(["/bin/sh", "-c", RUN, "sh", *command(made)], stdin=given, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, pass_fds=(made,), check=False,
+                              env={**os.environ, **(environment or {}), "TMPDIR": scratch, "LC_ALL": "C"})
+        with open(os.dup(made), "rb") as file:
+            file.seek(0)
+            return done.returncode, file.read(), done.stdout.decode(errors="replace")
+    finally:
+        os.close(given)
+        os.close(made)

@@ -1,0 +1,130 @@
+/* array_axes.c: views with fewer axes, or with axes in another order. */
+#include "array.h"
+#include "numpy_bridge.h"
+
+PyObject *py_array_permuted(struct py_array *array, const int *order)
+{
+    Py_ssize_t shape[PY_MAX_DIMS], strides[PY_MAX_DIMS];
+    for (int i = 0; i < array->ndim; i++) {
+        shape[i] = array->shape[order[i]];
+        strides[i] = array->strides[order[i]];
+    }
+    return py_array_view(array, 0, array->dtype, array->ndim, shape, strides);
+}
+
+static int read_axis(const struct py_array *array, PyObject *object, int *out)
+{
+    Py_ssize_t axis = PyNumber_AsSsize_t(object, PyExc_OverflowError);
+    if (axis == -1 && PyErr_Occurred())
+        return -1;
+    if (axis < -array->ndim || axis >= array->ndim)
+        return numpy_refuse_axis(axis, array->ndim);
+    *out = (int)(axis < 0 ? axis + array->ndim : axis);
+    return 0;
+}
+
+static int drop_axis(const struct py_array *array, PyObject *object, bool *dropped)
+{
+    int axis;
+    if (read_axis(array, object, &axis))
+        return -1;
+    if (dropped[axis]) {
+        PyErr_SetString(PyExc_ValueError, "duplicate value in 'axis'");
+        return -1;
+    }
+    if (array->shape[axis] != 1) {
+        PyErr_SetString(PyExc_ValueError,
+                        "cannot select an axis to squeeze out which has size not equal to one");
+        return -1;
+    }
+    dropped[axis] = true;
+    return 0;
+}
+
+/* NumPy takes 0 and -1 for a 0-d array too. */
+static bool names_no_axis(const struct py_array *array, PyObject *object)
+{
+    const long axis = !array->ndim && PyLong_Check(object) ? PyLong_AsLong(object) : 1;
+    return axis == 0 || (axis == -1 && !PyErr_Occurred());
+}
+
+static int choose_axes(const struct py_array *array, PyObject *object, bool *dropped)
+{
+    if (!object || object == Py_None) {
+        for (int i = 0; i < array->ndim; i++)
+            dropped[i] = array->shape[i] == 1;
+        return 0;
+    }
+    if (!PyTuple_Check(object))
+        return names_no_axis(array, object) ? 0 : drop_axis(array, object, dropped);
+    for (Py_ssize_t i = 0; i < PyTuple_Size(object); i++)
+        if (drop_axis(array, PyTuple_GetItem(object, i), dropped))
+            return -1;
+    return 0;
+}
+
+PY_FASTCALL(py_array_squeeze)
+{
+    static const char *const names[] = {"axis"};
+    struct py_array *array = py_array_of(self);
+    Py_ssize_t shape[PY_MAX_DIMS], strides[PY_MAX_DIMS];
+    bool dropped[PY_MAX_DIMS] = {false};
+    PyObject *values[1];
+    int ndim = 0;
+    if (py_parse("squeeze", names, 1, 1, 0, args, nargs, kwnames, values) ||
+        choose_axes(array, values[0], dropped))
+        return NULL;
+    for (int i = 0; i < array->ndim; i++) {
+        if (dropped[i])
+            continue;
+        shape[ndim] = array->shape[i];
+        strides[ndim++] = array->strides[i];
+    }
+    return py_array_view(array, 0, array->dtype, ndim, shape, strides);
+}
+
+PyObject *py_array_transposed(PyObject *self, void *closure)
+{
+    struct py_array *array = py_array_of(self);
+    int order[PY_MAX_DIMS];
+    (void)closure;
+    for (int i = 0; i < array->ndim; i++)
+        order[i] = array->ndim - 1 - i;
+    return py_array_permuted(array, order);
+}
+
+static PyObject *transpose(struct py_array *array, PyObject *const *axes, Py_ssize_t count)
+{
+    int order[PY_MAX_DIMS];
+    bool used[PY_MAX_DIMS] = {false};
+    if (count != array->ndim)
+        return PyErr_Format(PyExc_ValueError, "axes don't match array: %zd axes for %d dimensions",
+                            count, array->ndim);
+    for (int i = 0; i < array->ndim; i++) {
+        if (read_axis(array, axes[i], &order[i]))
+            return NULL;
+        if (used[order[i]])
+            return PyErr_Format(PyExc_ValueError, "repeated axis in transpose");
+        used[order[i]] = true;
+    }
+    return py_array_permuted(array, order);
+}
+
+PY_FASTCALL(py_array_transpose)
+{
+    PyObject *axes[PY_MAX_DIMS], *tuple, *result;
+    if (kwnames && PyTuple_Size(kwnames))
+        return PyErr_Format(PyExc_TypeError, "transpose() takes no keyword arguments");
+    if (!nargs || (nargs == 1 && args[0] == Py_None))
+        return py_array_transposed(self, NULL);
+    if (nargs > 1 || PyIndex_Check(args[0]))
+        return transpose(py_array_of(self), args, nargs);
+    tuple = PySequence_Tuple(args[0]);
+    if (!tuple)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple) && i < PY_MAX_DIMS; i++)
+        axes[i] = PyTuple_GetItem(tuple, i); /* borrowed */
+    result = transpose(py_array_of(self), axes, PyTuple_Size(tuple));
+    Py_DECREF(tuple);
+    return result;
+}

@@ -1,0 +1,104 @@
+/* array_export.c: a GPUArray in memory that the host reaches, as host memory: buffer protocol,
+ * __array_interface__, __array__. Pending work is waited for first. */
+#include "array.h"
+#include "dlpack.h"
+#include "numpy_bridge.h"
+
+static int refuse_device_memory(PyObject *type)
+{
+    PyErr_SetString(type,
+                    "device memory cannot be read by the host: a.get() copies it to a NumPy array, "
+                    "and cupy.from_dlpack(a) or torch.from_dlpack(a) use it where it is");
+    return -1;
+}
+
+/* Once the host may look; -1 with an exception of @p type. */
+static int reach(PyObject *self, PyObject *type)
+{
+    struct py_array *array = py_array_of(self);
+    gg_status status;
+    if (!py_host_reaches(array->memory))
+        return refuse_device_memory(type);
+    if (gg_memory_query(array->memory) == GG_OK)
+        return 0;
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_memory_wait(array->memory);
+    PyEval_RestoreThread(thread);
+    return py_check(py_state_of(self), status);
+}
+
+/* An ndarray over the same memory, which keeps this array. */
+static PyObject *host_view(PyObject *self)
+{
+    struct py_array *array = py_array_of(self);
+    char *first = gg_memory_pointer(array->memory);
+    static char none[1];
+    return numpy_strided(array->dtype, array->ndim, array->shape, array->strides,
+                         first ? first + array->offset : none, !array->readonly, Py_NewRef(self));
+}
+
+/* NumPy knows every format and every flag: the buffer is that of an ndarray over the memory. */
+int py_array_export(PyObject *self, Py_buffer *view, int flags)
+{
+    PyObject *array;
+    int failed;
+    view->obj = NULL; /* says "failed" */
+    if (reach(self, PyExc_BufferError) || numpy_load())
+        return -1;
+    array = host_view(self);
+    if (!array)
+        return -1;
+    failed = PyObject_GetBuffer(array, view, flags);
+    Py_DECREF(array);
+    return failed;
+}
+
+void py_array_unexport(PyObject *self, Py_buffer *view) /* the exporter is that ndarray */
+{
+    (void)self;
+    (void)view;
+}
+
+PyObject *py_array_interface(PyObject *self, void *closure)
+{
+    PyObject *array, *interface;
+    (void)closure;
+    if (reach(self, PyExc_AttributeError) || numpy_load())
+        return NULL;
+    array = host_view(self);
+    if (!array)
+        return NULL;
+    interface = PyObject_GetAttrString(array, "__array_interface__");
+    Py_DECREF(array);
+    return interface;
+}
+
+/* By name; NumPy itself goes by the buffer protocol first. */
+PY_FASTCALL(py_array_array)
+{
+    static const char *const names[] = {"dtype", "copy"};
+    PyObject *values[2], *array, *result;
+    if (py_parse("__array__", names, 2, 2, 0, args, nargs, kwnames, values) ||
+        reach(self, PyExc_TypeError) || numpy_load())
+        return NULL;
+    array = host_view(self);
+    if (!array || (!values[0] && values[1] != Py_True))
+        return array;
+    result = values[0] && values[0] != Py_None ? PyObject_CallMethod(array, "astype", "O", values[0])
+             : values[1] == Py_True            ? numpy_contiguous(array, false)
+                                               : Py_NewRef(array);
+    Py_DECREF(array);
+    return result;
+}
+
+/* For _show.py, which does not wait. */
+PyObject *py_is_pending(PyObject *module, PyObject *array)
+{
+    struct py_state *state = PyModule_GetState(module);
+    if (!Py_IS_TYPE(array, state->array_type))
+        return PyErr_Format(PyExc_TypeError, "expected a GPUArray, got %R", Py_TYPE(array));
+    gg_status status = gg_memory_query(py_array_of(array)->memory);
+    if (status && status != GG_NOT_READY)
+        return py_raise(state, status);
+    return PyBool_FromLong(status == GG_NOT_READY);
+}

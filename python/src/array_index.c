@@ -1,0 +1,167 @@
+/* array_index.c: basic indexing, as NumPy does it: integers, slices, Ellipsis, None. No memory is touched. */
+#include "array.h"
+#include "numpy_bridge.h"
+
+/* A view in the making. */
+struct indexing {
+    const struct py_array *array;
+    Py_ssize_t offset;
+    int axis, ndim; /* axes of the array that are used up; axes of the view so far */
+    Py_ssize_t shape[PY_MAX_DIMS], strides[PY_MAX_DIMS];
+};
+
+static int too_many(const struct py_array *array, Py_ssize_t given)
+{
+    PyErr_Format(PyExc_IndexError,
+                 "too many indices: the array is %d-dimensional, but %zd were given", array->ndim,
+                 given);
+    return -1;
+}
+
+static int add_axis(struct indexing *view, Py_ssize_t length, Py_ssize_t stride)
+{
+    if (view->ndim >= numpy_max_dims()) {
+        PyErr_Format(PyExc_IndexError, "the result would have more than %d dimensions",
+                     numpy_max_dims());
+        return -1;
+    }
+    view->shape[view->ndim] = length;
+    view->strides[view->ndim++] = stride;
+    return 0;
+}
+
+static int refuse_index(PyObject *index)
+{
+    PyErr_Clear();
+    PyErr_Format(PyExc_IndexError,
+                 "a GPUArray is indexed with integers, slices, ... and None, which need no copy, "
+                 "not with %R; "
+                 "for masks and lists of indices hand it to a library: cupy.from_dlpack(a)[...]",
+                 Py_TYPE(index));
+    return -1;
+}
+
+static int take_position(struct indexing *view, Py_ssize_t position)
+{
+    const struct py_array *array = view->array;
+    const Py_ssize_t length = array->shape[view->axis];
+    if (position < -length || position >= length) {
+        PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for axis %d with size %zd",
+                     position, view->axis, length);
+        return -1;
+    }
+    view->offset += (position < 0 ? position + length : position) * array->strides[view->axis];
+    view->axis++;
+    return 0;
+}
+
+static int take_integer(struct indexing *view, PyObject *index)
+{
+    Py_ssize_t position;
+    if (PyBool_Check(index) || !PyIndex_Check(index))
+        return refuse_index(index);
+    position = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    if (position == -1 && PyErr_Occurred())
+        return PyErr_ExceptionMatches(PyExc_TypeError) ? refuse_index(index) : -1;
+    if (view->axis == view->array->ndim)
+        return too_many(view->array, view->axis + 1);
+    return take_position(view, position);
+}
+
+static int take_slice(struct indexing *view, PyObject *slice)
+{
+    Py_ssize_t start, stop, step, count;
+    const struct py_array *array = view->array;
+    if (view->axis == array->ndim)
+        return too_many(array, view->axis + 1);
+    if (PySlice_Unpack(slice, &start, &stop, &step))
+        return -1;
+    count = PySlice_AdjustIndices(array->shape[view->axis], &start, &stop, step);
+    if (count <= 0) { /* where NumPy leaves the pointer and the stride as they were */
+        count = start = 0;
+        step = 1;
+    }
+    view->offset += start * array->strides[view->axis];
+    /* Of one element or none a stride says nothing; it wraps around as in NumPy. */
+    return add_axis(view, count, (Py_ssize_t)((size_t)step * (size_t)array->strides[view->axis++]));
+}
+
+/* The axes that an Ellipsis, or the end of the index, stands for. */
+static int take_whole(struct indexing *view, int count)
+{
+    for (int i = 0; i < count; i++, view->axis++)
+        if (add_axis(view, view->array->shape[view->axis], view->array->strides[view->axis]))
+            return -1;
+    return 0;
+}
+
+static int take(struct indexing *view, PyObject *index, int whole)
+{
+    if (PyLong_CheckExact(index))
+        return take_integer(view, index);
+    if (PySlice_Check(index))
+        return take_slice(view, index);
+    if (index == Py_None)
+        return add_axis(view, 1, 0);
+    if (index == Py_Ellipsis)
+        return take_whole(view, whole);
+    return take_integer(view, index);
+}
+
+/* How many axes the items of an index use up, and how many Ellipses there are. */
+static int count_used(const struct py_array *array, PyObject *tuple, Py_ssize_t items, int *whole)
+{
+    Py_ssize_t used = 0;
+    int ellipses = 0;
+    for (Py_ssize_t i = 0; i < items; i++) {
+        PyObject *item = PyTuple_GetItem(tuple, i); /* borrowed */
+        ellipses += item == Py_Ellipsis;
+        used += item != Py_Ellipsis && item != Py_None;
+    }
+    if (ellipses > 1) {
+        PyErr_SetString(PyExc_IndexError, "an index can have one ellipsis ('...') only");
+        return -1;
+    }
+    if (used > array->ndim)
+        return too_many(array, used);
+    *whole = array->ndim - (int)used;
+    return 0;
+}
+
+static int take_tuple(struct indexing *view, PyObject *tuple)
+{
+    const Py_ssize_t items = PyTuple_Size(tuple);
+    int whole = 0;
+    if (count_used(view->array, tuple, items, &whole))
+        return -1;
+    for (Py_ssize_t i = 0; i < items; i++)
+        if (take(view, PyTuple_GetItem(tuple, i), whole))
+            return -1;
+    return 0;
+}
+
+PyObject *py_array_subscript(PyObject *self, PyObject *index)
+{
+    struct py_array *array = py_array_of(self);
+    struct indexing view; /* the two arrays are filled as far as they are used */
+    int failed;
+    view.array = array;
+    view.offset = 0;
+    view.axis = view.ndim = 0;
+    failed = PyTuple_Check(index) ? take_tuple(&view, index) : take(&view, index, array->ndim);
+    if (failed || take_whole(&view, array->ndim - view.axis))
+        return NULL;
+    return py_array_view(array, view.offset, array->dtype, view.ndim, view.shape, view.strides);
+}
+
+PyObject *py_array_at(PyObject *self, Py_ssize_t position) /* for iteration */
+{
+    struct py_array *array = py_array_of(self);
+    if (!array->ndim)
+        return PyErr_Format(PyExc_TypeError, "a 0-d GPUArray has no items");
+    if (position < 0 || position >= array->shape[0])
+        return PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for axis 0 with size %zd",
+                            position, array->shape[0]);
+    return py_array_view(array, position * array->strides[0], array->dtype, array->ndim - 1,
+                         array->shape + 1, array->strides + 1);
+}

@@ -1,0 +1,285 @@
+/* array_shape.c: other shapes for the same elements: reshape, ravel, flatten. A view wherever NumPy gives one,
+ * with NumPy's strides; else reshape and ravel copy, on the device. */
+#include "array.h"
+#include "numpy_bridge.h"
+
+/* ---- reshape --------------------------------------------------------------------------------- */
+
+struct shape {
+    int ndim;
+    Py_ssize_t length[PY_MAX_DIMS];
+};
+
+static int read_length(PyObject *object, Py_ssize_t *out)
+{
+    *out = PyNumber_AsSsize_t(object, PyExc_ValueError);
+    return *out == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int check_count(Py_ssize_t count)
+{
+    if (count <= numpy_max_dims())
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%zd dimensions: at most %d are possible", count,
+                 numpy_max_dims());
+    return -1;
+}
+
+/* reshape(3, 4), reshape((3, 4)), reshape(12) */
+static int read_shape(PyObject *const *args, Py_ssize_t count, struct shape *out)
+{
+    PyObject *tuple = NULL;
+    int failed = 0;
+    if (count == 1 && !PyIndex_Check(args[0])) {
+        tuple = PySequence_Tuple(args[0]);
+        if (!tuple)
+            return -1;
+        count = PyTuple_Size(tuple);
+    }
+    failed = check_count(count);
+    for (Py_ssize_t i = 0; !failed && i < count; i++)
+        failed = read_length(tuple ? PyTuple_GetItem(tuple, i) : args[i], &out->length[i]);
+    out->ndim = (int)count;
+    Py_XDECREF(tuple);
+    return failed;
+}
+
+static int refuse_size(const struct py_array *array, const struct shape *shape)
+{
+    PyObject *wanted = py_sizes(shape->length, shape->ndim);
+    if (wanted)
+        PyErr_Format(PyExc_ValueError, "cannot reshape array of size %zd into shape %R",
+                     array->size, wanted);
+    Py_XDECREF(wanted);
+    return -1;
+}
+
+/* Put a length for the -1 that one dimension may be. */
+static int complete(const struct py_array *array, struct shape *shape)
+{
+    Py_ssize_t known = 1;
+    int unknown = -1;
+    for (int i = 0; i < shape->ndim; i++) {
+        if (shape->length[i] >= 0) {
+            if (__builtin_mul_overflow(known, shape->length[i], &known))
+                return refuse_size(array, shape);
+        } else if (unknown < 0)
+            unknown = i;
+        else {
+            PyErr_SetString(PyExc_ValueError, "can only specify one unknown dimension");
+            return -1;
+        }
+    }
+    if (unknown < 0 ? known != array->size : !known || array->size % known)
+        return refuse_size(array, shape);
+    if (unknown >= 0)
+        shape->length[unknown] = array->size / known;
+    return 0;
+}
+
+/* The axes of an array that have more than one element. */
+struct axes {
+    int count;
+    Py_ssize_t length[PY_MAX_DIMS], stride[PY_MAX_DIMS];
+};
+
+static void real_axes(const struct py_array *array, struct axes *out)
+{
+    out->count = 0;
+    for (int i = 0; i < array->ndim; i++) {
+        if (array->shape[i] == 1)
+            continue;
+        out->length[out->count] = array->shape[i];
+        out->stride[out->count++] = array->strides[i];
+    }
+}
+
+/* The axes from @p first to before @p end are one run of elements, in the order that is asked for. */
+static bool mergeable(const struct axes *axes, int first, int end, bool fortran)
+{
+    for (int i = first; i + 1 < end; i++) {
+        const int slow = fortran ? i + 1 : i, fast = fortran ? i : i + 1;
+        if (axes->stride[slow] != axes->length[fast] * axes->stride[fast])
+            return false;
+    }
+    return true;
+}
+
+/* Strides of the new axes from @p first to before @p end, of which the fastest has @p stride. */
+static void split_run(const struct shape *shape, int first, int end, bool fortran,
+                      Py_ssize_t stride, Py_ssize_t *strides)
+{
+    for (int i = first; i < end; i++) {
+        const int axis = fortran ? i : end - 1 - (i - first);
+        strides[axis] = stride;
+        stride *= shape->length[axis];
+    }
+}
+
+/* Strides for the new shape over the same elements, if there are any: groups of old axes must make up
+ * groups of new ones, and each group of old ones must be one run. Not for empty arrays. */
+static bool strides_without_copy(const struct py_array *array, const struct shape *shape,
+                                 bool fortran, Py_ssize_t *strides)
+{
+    struct axes old;
+    int from = 0, to = 0;
+    real_axes(array, &old);
+    while (to < shape->ndim && from < old.count) {
+        Py_ssize_t have = old.length[from], want = shape->length[to];
+        int end = from + 1, new_end = to + 1;
+        while (have != want) {
+            if (want < have)
+                want *= shape->length[new_end++];
+            else
+                have *= old.length[end++];
+        }
+        if (!mergeable(&old, from, end, fortran))
+            return false;
+        split_run(shape, to, new_end, fortran, old.stride[fortran ? from : end - 1], strides);
+        from = end;
+        to = new_end;
+    }
+    /* Axes of one element at the end: NumPy gives them the stride of what follows. */
+    Py_ssize_t last = to ? strides[to - 1] : array->itemsize;
+    if (fortran && to)
+        last *= shape->length[to - 1];
+    for (; to < shape->ndim; to++)
+        strides[to] = last;
+    return true;
+}
+
+static PyObject *view_in_order(struct py_array *array, const struct shape *shape, bool fortran)
+{
+    Py_ssize_t strides[PY_MAX_DIMS];
+    py_strides_contiguous(strides, shape->length, shape->ndim, array->itemsize, fortran);
+    return py_array_view(array, 0, array->dtype, shape->ndim, shape->length, strides);
+}
+
+static PyObject *copy_reshaped(struct py_array *array, const struct shape *shape, bool fortran)
+{
+    PyObject *copy = py_array_copy_in_order(py_state_of((PyObject *)array), array, fortran), *view;
+    if (!copy)
+        return NULL;
+    view = view_in_order(py_array_of(copy), shape, fortran);
+    Py_DECREF(copy);
+    return view;
+}
+
+enum copying { IF_NEEDED, NEVER, ALWAYS };
+
+static PyObject *reshape(struct py_array *array, struct shape *shape, bool fortran,
+                         enum copying copying)
+{
+    Py_ssize_t strides[PY_MAX_DIMS];
+    if (copying != ALWAYS && shape->ndim == array->ndim &&
+        !memcmp(shape->length, array->shape, (size_t)array->ndim * sizeof *array->shape))
+        return py_array_view(array, 0, array->dtype, array->ndim, array->shape, array->strides);
+    if (complete(array, shape))
+        return NULL;
+    if (copying == ALWAYS)
+        return copy_reshaped(array, shape, fortran);
+    if (fortran ? array->f : array->c)
+        return view_in_order(array, shape, fortran);
+    if (strides_without_copy(array, shape, fortran, strides))
+        return py_array_view(array, 0, array->dtype, shape->ndim, shape->length, strides);
+    if (copying == IF_NEEDED)
+        return copy_reshaped(array, shape, fortran);
+    return PyErr_Format(PyExc_ValueError, "this reshape needs a copy, which copy=False forbids");
+}
+
+/* order= of reshape: C, F, or A: Fortran where the array is so and not in C order. */
+static int read_order(const struct py_array *array, PyObject *object, bool *fortran)
+{
+    const char order = py_order(object, 'C');
+    if (!order)
+        return -1;
+    if (order == 'K') {
+        PyErr_SetString(PyExc_ValueError, "order 'K' is not permitted for reshaping");
+        return -1;
+    }
+    *fortran = order == 'F' || (order == 'A' && array->f && !array->c);
+    return 0;
+}
+
+static int read_copying(PyObject *object, enum copying *out)
+{
+    int truth;
+    *out = IF_NEEDED;
+    if (!object || object == Py_None)
+        return 0;
+    truth = PyObject_IsTrue(object);
+    *out = truth ? ALWAYS : NEVER;
+    return truth < 0 ? -1 : 0;
+}
+
+PY_FASTCALL(py_array_reshape)
+{
+    static const char *const names[] = {"order", "copy"};
+    struct py_array *array = py_array_of(self);
+    struct shape shape;
+    PyObject *values[2];
+    enum copying copying;
+    bool fortran;
+    if (py_parse("reshape", names, 2, 0, 0, args + nargs, 0, kwnames, values) ||
+        read_order(array, values[0], &fortran) || read_copying(values[1], &copying))
+        return NULL;
+    if (!nargs)
+        return PyErr_Format(PyExc_TypeError, "reshape() takes a shape");
+    if (read_shape(args, nargs, &shape))
+        return NULL;
+    return reshape(array, &shape, fortran, copying);
+}
+
+/* ---- ravel and flatten ----------------------------------------------------------------------- */
+
+/* order='K': as the elements lie in memory, but for axes that run backwards. */
+static PyObject *flat_in_memory_order(struct py_array *array, enum copying copying)
+{
+    struct shape flat = {.ndim = 1, .length = {array->size}};
+    int order[PY_MAX_DIMS];
+    PyObject *sorted, *result;
+    if (array->c)
+        return copying == ALWAYS ? copy_reshaped(array, &flat, false)
+                                 : view_in_order(array, &flat, false);
+    py_array_axes_by_stride(array, order);
+    sorted = py_array_permuted(array, order);
+    if (!sorted)
+        return NULL;
+    result = py_array_of(sorted)->c ? reshape(py_array_of(sorted), &flat, false, copying)
+                                    : copy_reshaped(py_array_of(sorted), &flat, false);
+    Py_DECREF(sorted);
+    return result;
+}
+
+/* NumPy's ravel copies unless the array is contiguous, also where its strides would allow a view. */
+static PyObject *flat(PyObject *self, const char *name, enum copying copying, PyObject *const *args,
+                      Py_ssize_t nargs, PyObject *kwnames)
+{
+    static const char *const names[] = {"order"};
+    struct py_array *array = py_array_of(self);
+    struct shape flat = {.ndim = 1, .length = {array->size}};
+    PyObject *values[1];
+    char order;
+    bool fortran;
+    if (py_parse(name, names, 1, 1, 0, args, nargs, kwnames, values))
+        return NULL;
+    order = py_order(values[0], 'C');
+    if (!order)
+        return NULL;
+    if (order == 'K')
+        return flat_in_memory_order(array, copying);
+    fortran = order == 'F' || (order == 'A' && array->f && !array->c);
+    if (copying == ALWAYS || !(fortran ? array->f : array->c))
+        return copy_reshaped(array, &flat, fortran);
+    return view_in_order(array, &flat, fortran);
+}
+
+PY_FASTCALL(py_array_ravel)
+{
+    return flat(self, "ravel", IF_NEEDED, args, nargs, kwnames);
+}
+
+PY_FASTCALL(py_array_flatten)
+{
+    return flat(self, "flatten", ALWAYS, args, nargs, kwnames);
+}

@@ -1,0 +1,45 @@
+/* strided.h: a copy of N axes as a plain loop over all elements does it, and a bench for comparing. */
+#ifndef GPUGLUE_TESTS_STRIDED_H
+#define GPUGLUE_TESTS_STRIDED_H
+
+#include "conformance.h"
+
+#define MOST 6
+#define ROOM 4096u /* bytes of each end in the small tests */
+
+struct layout {
+    size_t offset; /* of element [0, …, 0] */
+    ptrdiff_t strides[MOST];
+};
+
+struct request {
+    int ndim;
+    size_t shape[MOST], itemsize;
+    struct layout dst, src;
+};
+
+/* One move at a time. */
+void reference(const struct request *r, unsigned char *dst, const unsigned char *src);
+void fill_pattern(unsigned char *bytes, size_t nbytes, unsigned seed);
+/* gg_copy_nd with the request's offsets added to the ends'. */
+gg_status run(const struct request *r, struct gg_end dst, struct gg_end src, gg_stream *stream,
+              uint32_t flags);
+
+/* Every kind of pair of ends, over the same bytes. */
+enum pair { UP, DOWN, ACROSS, FROM_PINNED, TO_PINNED, BETWEEN_PINNED, PAIRS };
+
+struct bench {
+    struct fixture *f;
+    size_t room;
+    unsigned char *from, *to, *expected;
+    gg_memory *device_src, *device_dst, *pinned_src, *pinned_dst;
+};
+
+struct bench new_bench(struct fixture *f, size_t room);
+void free_bench(struct bench *b);
+/* Run it and compare all bytes of the destination: what lies between the elements must not change. */
+void check(struct bench *b, const struct request *r, enum pair pair, uint32_t flags);
+/* With every pair, waiting and not. */
+void check_all(struct fixture *f, const struct request *r, size_t room);
+
+#endif

@@ -1,0 +1,129 @@
+/* test_export.c: memory that others use: what they have to wait for, where an address lies, when it is let go. */
+#include "conformance.h"
+
+#include <stdatomic.h>
+
+static gg_stream *const untouched = (gg_stream *)(uintptr_t)16;
+
+static void fill_on(gg_memory *memory, gg_stream *stream)
+{
+    assert_int_equal(gg_fill(memory, 0, "\7", 1, gg_memory_size(memory), stream), GG_OK);
+}
+
+static gg_stream *pending(gg_memory *memory, uint32_t flags)
+{
+    gg_stream *stream = untouched;
+    assert_int_equal(gg_memory_pending(memory, flags, &stream), GG_OK);
+    return stream;
+}
+
+static void memory_without_work_has_nothing_pending(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, 1000);
+    assert_int_equal(gg_memory_query(memory), GG_OK);
+    assert_null(pending(memory, 0));
+}
+
+static void a_query_tells_work_that_has_not_run_and_never_waits(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, 1000);
+    void *gate = hold(f, f->stream);
+    fill_on(memory, f->stream);
+    assert_int_equal(gg_memory_query(memory), GG_NOT_READY);
+    gate_open(gate);
+    assert_int_equal(gg_stream_wait(f->stream, UINT64_MAX), GG_OK);
+    assert_int_equal(gg_memory_query(memory), GG_OK);
+}
+
+static void what_is_pending_is_told_as_one_stream(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, 1000);
+    void *gate = hold(f, f->stream);
+    fill_on(memory, f->stream);
+    gg_stream *one = pending(memory, 0);
+    assert_ptr_equal(one, f->stream);
+    fill_on(memory, f->second); /* on two streams now, of which one is held */
+    assert_int_equal(gg_stream_wait_stream(f->second, f->stream), GG_OK);
+    fill_on(memory, f->second);
+    gg_stream *both = pending(memory, 0);
+    assert_ptr_not_equal(both, f->stream);
+    assert_ptr_not_equal(both, f->second);
+    assert_int_equal(gg_stream_query(both), GG_NOT_READY);
+    gate_open(gate);
+    assert_int_equal(gg_stream_wait(both, UINT64_MAX), GG_OK);
+    assert_int_equal(gg_memory_query(memory), GG_OK);
+    gg_stream_release(one);
+    gg_stream_release(both);
+}
+
+static void unknown_flags_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    gg_stream *stream = untouched;
+    gg_memory *memory = new_memory(f, 10);
+    assert_int_equal(gg_memory_pending(memory, 0x80, &stream), GG_ERR_INVALID_ARGUMENT);
+    assert_ptr_equal(stream, untouched);
+}
+
+static void a_stream_is_made_to_wait_for_all_work_on_memory(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, 1000), *out = new_pinned(f, 1000, 0);
+    void *gate = hold(f, f->stream);
+    fill_on(memory, f->stream);
+    assert_int_equal(gg_memory_order(memory, f->second), GG_OK);
+    assert_int_equal(copy(at(out, 0), at(memory, 0), 1000, f->second, GG_COPY_ASYNC), GG_OK);
+    assert_int_equal(gg_stream_query(f->second), GG_NOT_READY);
+    gate_open(gate);
+    assert_int_equal(gg_stream_wait(f->second, UINT64_MAX), GG_OK);
+    assert_int_equal(((unsigned char *)gg_memory_pointer(out))[999], 7);
+}
+
+static void memory_that_unknown_streams_use_can_be_released(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory;
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 1000, NULL, &memory), GG_OK);
+    assert_int_equal(gg_memory_record_use(memory, NULL), GG_OK);
+    gg_memory_release(memory);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+}
+
+static void note_release(void *owner)
+{
+    atomic_fetch_add((atomic_int *)owner, 1);
+}
+
+static void wrapped_memory_that_was_never_used_is_let_go_at_once(void **state)
+{
+    struct fixture *f = *state;
+    static char host[100];
+    atomic_int released = 0;
+    gg_memory *memory;
+    assert_int_equal(gg_memory_wrap(f->device, GG_MEMORY_PINNED, host, sizeof host, note_release,
+                                    &released, &memory),
+                     GG_OK);
+    gg_memory_retain(memory);
+    gg_memory_release(memory);
+    assert_int_equal(atomic_load(&released), 0);
+    gg_memory_release(memory);
+    assert_int_equal(atomic_load(&released), 1);
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_without_work_has_nothing_pending),
+        cmocka_unit_test(a_query_tells_work_that_has_not_run_and_never_waits),
+        cmocka_unit_test(what_is_pending_is_told_as_one_stream),
+        cmocka_unit_test(unknown_flags_are_refused),
+        cmocka_unit_test(a_stream_is_made_to_wait_for_all_work_on_memory),
+        cmocka_unit_test(memory_that_unknown_streams_use_can_be_released),
+        cmocka_unit_test(wrapped_memory_that_was_never_used_is_let_go_at_once),
+    };
+    return run_suite(argc, argv, "export", tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,287 @@
+/* test_managed.c: host memory that is page-locked where it lies, managed memory, and what a pointer is. */
+#include "conformance.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static gg_memory *const untouched = (gg_memory *)(uintptr_t)16;
+static atomic_int released;
+
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Whole pages, to be registered, which the test frees itself. */
+static unsigned char *pages(struct fixture *f, size_t count)
+{
+    need(f, GG_OP_mem_register);
+    void *memory = aligned_alloc(page_size(), count * page_size());
+    assert_non_null(memory);
+    memset(memory, 7, count * page_size());
+    return memory;
+}
+
+static gg_memory *registered(struct fixture *f, void *pointer, size_t nbytes)
+{
+    gg_memory *memory = NULL;
+    atomic_store(&released, 0);
+    assert_int_equal(
+        gg_memory_register(f->device, pointer, nbytes, count_release, &released, &memory), GG_OK);
+    return memory;
+}
+
+/* Let it be unlocked now. */
+static void close_memory(struct fixture *f, gg_memory *memory)
+{
+    gg_memory_release(memory);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+}
+
+/* ---- registered memory ---- */
+
+static void registered_memory_is_page_locked(void **state)
+{
+    struct fixture *f = *state;
+    unsigned char *bytes = pages(f, 4);
+    size_t nbytes = 3 * page_size() - 10;
+    gg_memory *memory = registered(f, bytes + 5, nbytes), *device = new_memory(f, nbytes);
+    assert_int_equal(gg_memory_kind_of(memory), GG_MEMORY_PINNED);
+    assert_ptr_equal(gg_memory_pointer(memory), bytes + 5);
+    assert_int_equal(gg_memory_size(memory), nbytes);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(copy(at(device, 0), host_at(bytes + 5), nbytes, f->stream,
+                          GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
+                     GG_OK); /* it is recognised by its address */
+    assert_true(busy(f->stream));
+    gate_open(gate);
+    finish(f->stream);
+    assert_filled(f, device, nbytes, 7);
+    close_memory(f, memory);
+    assert_int_equal(atomic_load(&released), 1);
+    free(bytes);
+}
+
+static void registered_memory_is_unlocked_when_its_work_is_done(void **state)
+{
+    struct fixture *f = *state;
+    unsigned char *bytes = pages(f, 2);
+    gg_memory *memory = registered(f, bytes, page_size()), *device = new_memory(f, page_size());
+    void *gate = hold(f, f->stream);
+    assert_int_equal(copy(at(device, 0), at(memory, 0), page_size(), f->stream, GG_COPY_ASYNC),
+                     GG_OK);
+    gg_memory_release(memory);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(atomic_load(&released), 0);
+    gate_open(gate);
+    finish(f->stream);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(atomic_load(&released), 1);
+    memory = registered(f, bytes, page_size()); /* and may be locked again */
+    close_memory(f, memory);
+    free(bytes);
+}
+
+static void a_page_is_not_registered_twice(void **state)
+{
+    struct fixture *f = *state;
+    unsigned char *bytes = pages(f, 6);
+    size_t page = page_size();
+    gg_memory *memory = registered(f, bytes + 2 * page + 100, page), *other = untouched;
+    const struct {
+        size_t offset, size;
+    } bad[] = {{2 * page + 100, page},
+               {2 * page, 10},
+               {3 * page + 4000, 8},
+               {0, 6 * page},
+               {page, page + 1}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(
+            gg_memory_register(f->device, bytes + bad[i].offset, bad[i].size, NULL, NULL, &other),
+            GG_ERR_INVALID_ARGUMENT);
+        assert_message_has("page-locked by gpuglue already");
+        assert_ptr_equal(other, untouched);
+    }
+    assert_int_equal(gg_memory_register(f->device, bytes, 2 * page, NULL, NULL, &other), GG_OK);
+    close_memory(f, other);
+    close_memory(f, memory);
+    free(bytes);
+}
+
+static void nothing_cannot_be_registered(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = untouched;
+    char byte;
+    assert_int_equal(gg_memory_register(f->device, &byte, 0, NULL, NULL, &memory),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_memory_register(f->device, NULL, 8, NULL, NULL, &memory),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_memory_register(f->device, &byte, SIZE_MAX - 8, NULL, NULL, &memory),
+                     GG_ERR_INVALID_ARGUMENT);
+    assert_ptr_equal(memory, untouched);
+}
+
+static void a_device_that_cannot_register_says_so(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = untouched;
+    unsigned char bytes[8];
+    if (gg_device_supports(f->device, GG_OP_mem_register))
+        skip();
+    assert_int_equal(gg_memory_register(f->device, bytes, 8, NULL, NULL, &memory),
+                     GG_ERR_UNSUPPORTED);
+    assert_ptr_equal(memory, untouched);
+}
+
+/* ---- managed memory ---- */
+
+/* Skips where the device has none; it says so then. */
+static gg_memory *managed(struct fixture *f, size_t nbytes)
+{
+    gg_memory *memory = untouched;
+    gg_status status = gg_memory_alloc(f->device, GG_MEMORY_MANAGED, nbytes, NULL, &memory);
+    if (status == GG_ERR_UNSUPPORTED) {
+        assert_ptr_equal(memory, untouched);
+        skip();
+    }
+    assert_int_equal(status, GG_OK);
+    assert_true(f->memory_count < OWNED_ROOM);
+    return f->memories[f->memory_count++] = memory;
+}
+
+static void managed_memory_is_the_devices_and_the_hosts(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = managed(f, MANY_BYTES), *device = new_memory(f, MANY_BYTES);
+    assert_int_equal(gg_memory_kind_of(memory), GG_MEMORY_MANAGED);
+    assert_int_equal((uintptr_t)gg_memory_pointer(memory) % 256, 0);
+    memset(gg_memory_pointer(memory), 0x31, MANY_BYTES);
+    assert_int_equal(copy(at(device, 0), at(memory, 0), MANY_BYTES, f->stream, GG_COPY_ASYNC),
+                     GG_OK);
+    assert_filled(f, device, MANY_BYTES, 0x31);
+    assert_int_equal(fill_bytes(memory, 0x32, f->stream), GG_OK);
+    finish(f->stream);
+    assert_int_equal(((unsigned char *)gg_memory_pointer(memory))[MANY_BYTES - 1], 0x32);
+}
+
+static void managed_memory_moves_in_the_order_of_a_stream(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = managed(f, MANY_BYTES);
+    need(f, GG_OP_mem_prefetch);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_memory_prefetch(memory, 0, f->stream), GG_OK);
+    assert_true(busy(f->stream));
+    gate_open(gate);
+    finish(f->stream);
+    assert_int_equal(gg_memory_prefetch(memory, 1, NULL), GG_OK);
+}
+
+static void managed_memory_takes_every_advice(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = managed(f, MANY_BYTES);
+    need(f, GG_OP_mem_advise);
+    for (int advice = GG_ADVICE_READ_MOSTLY; advice <= GG_ADVICE_NOT_ACCESSED_BY; advice++)
+        for (int for_host = 0; for_host < 2; for_host++)
+            assert_int_equal(gg_memory_advise(memory, (enum gg_advice)advice, for_host), GG_OK);
+    assert_int_equal(gg_memory_advise(memory, (enum gg_advice)0, 0), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_memory_advise(memory, (enum gg_advice)7, 0), GG_ERR_INVALID_ARGUMENT);
+}
+
+static void only_managed_memory_is_moved_or_advised(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, 100);
+    assert_int_equal(gg_memory_prefetch(memory, 0, f->stream), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_memory_advise(memory, GG_ADVICE_READ_MOSTLY, 0), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("only managed memory");
+}
+
+/* ---- what a pointer is ---- */
+
+static struct gg_pointer_info info_of(const void *pointer, gg_device **device)
+{
+    struct gg_pointer_info info = {.struct_size = sizeof info};
+    assert_int_equal(gg_pointer_query(pointer, device, &info), GG_OK);
+    return info;
+}
+
+static void a_pointer_tells_its_device_and_kind(void **state)
+{
+    struct fixture *f = *state;
+    gg_device *device = NULL;
+    need(f, GG_OP_pointer_info);
+    gg_memory *memory = new_memory(f, 5000), *pinned = new_pinned(f, 5000, 0);
+    char *inside = (char *)gg_memory_pointer(memory) + 4999;
+    struct gg_pointer_info info = info_of(inside, &device);
+    assert_ptr_equal(device, f->device);
+    assert_int_equal(info.kind, GG_MEMORY_DEVICE);
+    assert_int_equal(info.device, gg_device_ordinal(f->device));
+    if (info.base) {
+        assert_true((char *)info.base <= inside);
+        assert_true(inside < (char *)info.base + info.size);
+    }
+    info = info_of(gg_memory_pointer(pinned), &device);
+    assert_int_equal(info.kind, GG_MEMORY_PINNED);
+    assert_non_null(device);
+}
+
+static void other_memory_is_the_hosts(void **state)
+{
+    struct fixture *f = *state;
+    gg_device *device = f->device;
+    need(f, GG_OP_pointer_info);
+    struct gg_pointer_info info = info_of(&released, &device);
+    assert_int_equal(info.kind, GG_MEMORY_HOST);
+    assert_null(device);
+    assert_int_equal(info.device, -1);
+}
+
+static void memory_that_went_back_to_the_driver_is_known_to_nobody(void **state)
+{
+    struct fixture *f = *state;
+    gg_device *device = NULL;
+    gg_memory *memory = NULL;
+    need(f, GG_OP_pointer_info);
+    assert_int_equal(
+        gg_memory_alloc(f->device, GG_MEMORY_DEVICE, MANY_BYTES * 5, f->stream, &memory), GG_OK);
+    void *pointer = gg_memory_pointer(memory);
+    gg_memory_release(memory);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(info_of(pointer, &device).kind, GG_MEMORY_HOST);
+}
+
+static void null_is_no_pointer(void **state)
+{
+    struct gg_pointer_info info = {.struct_size = sizeof info};
+    gg_device *device = NULL;
+    (void)state;
+    assert_int_equal(gg_pointer_query(NULL, &device, &info), GG_ERR_INVALID_ARGUMENT);
+    info.struct_size = 4;
+    assert_int_equal(gg_pointer_query(&info, &device, &info), GG_ERR_INVALID_ARGUMENT);
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(registered_memory_is_page_locked),
+        cmocka_unit_test(registered_memory_is_unlocked_when_its_work_is_done),
+        cmocka_unit_test(a_page_is_not_registered_twice),
+        cmocka_unit_test(nothing_cannot_be_registered),
+        cmocka_unit_test(a_device_that_cannot_register_says_so),
+        cmocka_unit_test(managed_memory_is_the_devices_and_the_hosts),
+        cmocka_unit_test(managed_memory_moves_in_the_order_of_a_stream),
+        cmocka_unit_test(managed_memory_takes_every_advice),
+        cmocka_unit_test(only_managed_memory_is_moved_or_advised),
+        cmocka_unit_test(a_pointer_tells_its_device_and_kind),
+        cmocka_unit_test(other_memory_is_the_hosts),
+        cmocka_unit_test(memory_that_went_back_to_the_driver_is_known_to_nobody),
+        cmocka_unit_test(null_is_no_pointer),
+    };
+    return run_suite(argc, argv, "managed", tests, sizeof tests / sizeof tests[0]);
+}

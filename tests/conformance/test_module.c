@@ -1,0 +1,215 @@
+/* test_module.c: device code: loaded, asked, refused. The image is that of the test kernels (tests/images) for
+ * the architecture that the device reports. */
+#include "kernels.h"
+
+static void a_module_may_be_released_while_its_kernel_runs(void **state)
+{
+    struct fixture *f = *state;
+    gg_kernel *kernel = kernel_of(f, "scale");
+    struct scaling s;
+    make_scaling(f, &s);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_kernel_launch(kernel, &s.call.launch, f->stream), GG_OK);
+    gg_kernel_release(kernel);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    gate_open(gate);
+    finish(f->stream);
+    assert_floats(f, s.memory, 6);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+}
+
+static void a_variable_is_memory_that_kernels_read(void **state)
+{
+    struct fixture *f = *state;
+    const uint32_t values[] = {1, 20, 300, 4000}, zero = 0;
+    uint32_t got[8], count = 8;
+    gg_memory *table;
+    gg_module *module = load(f);
+    need(f, GG_OP_module_global);
+    assert_int_equal(gg_module_global(module, "table", &table), GG_OK);
+    assert_int_equal(gg_memory_size(table), sizeof values);
+    assert_int_equal(copy(at(table, 0), host_at(values), sizeof values, NULL, 0), GG_OK);
+    gg_memory *memory = new_memory(f, sizeof got);
+    assert_int_equal(gg_fill(memory, 0, &zero, 4, 8, NULL), GG_OK);
+    void *pointer = gg_memory_pointer(memory);
+    gg_kernel *kernel;
+    struct call call;
+    assert_int_equal(gg_module_kernel(module, "add_table", &kernel), GG_OK);
+    call_begin(&call, &memory, 1);
+    pass(&call, &pointer, sizeof pointer);
+    pass(&call, &count, sizeof count);
+    assert_int_equal(gg_kernel_launch(kernel, &call.launch, NULL), GG_OK);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
+    read_back(f, memory, got, sizeof got);
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(got[i], values[i & 3]);
+    gg_memory_release(table);
+    gg_kernel_release(kernel);
+    gg_module_release(module);
+}
+
+static void a_launch_waits_for_copies_to_a_variable(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t values[] = {7, 7, 7, 7}, got[4] = {0}, count = 4;
+    gg_memory *table;
+    gg_module *module = load(f);
+    need(f, GG_OP_module_global);
+    assert_int_equal(gg_module_global(module, "table", &table), GG_OK);
+    gg_memory *memory = new_memory_with(f, got, sizeof got);
+    void *pointer = gg_memory_pointer(memory);
+    gg_kernel *kernel;
+    struct call call;
+    assert_int_equal(gg_module_kernel(module, "add_table", &kernel), GG_OK);
+    call_begin(&call, &memory, 1);
+    pass(&call, &pointer, sizeof pointer);
+    pass(&call, &count, sizeof count);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(copy(at(table, 0), host_at(values), sizeof values, f->stream, GG_COPY_ASYNC),
+                     GG_OK);
+    gg_memory_release(table); /* the copy is still to come */
+    gg_scope *scope;
+    assert_int_equal(gg_enter(f->device, f->second, &scope), GG_OK);
+    assert_int_equal(gg_kernel_launch(kernel, &call.launch, NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+    gate_open(gate);
+    finish(f->second);
+    read_back(f, memory, got, sizeof got);
+    assert_int_equal(got[3], 7);
+    gg_kernel_release(kernel);
+    gg_module_release(module);
+}
+
+static void a_variable_that_is_not_there_is_named(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = NULL;
+    gg_module *module = load(f);
+    need(f, GG_OP_module_global);
+    assert_int_equal(gg_module_global(module, "tabel", &memory), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("tabel");
+    assert_null(memory);
+    gg_module_release(module);
+}
+
+static void a_kernel_that_is_not_there_lists_those_that_are(void **state)
+{
+    struct fixture *f = *state;
+    gg_kernel *kernel = NULL;
+    gg_module *module = load(f);
+    assert_int_equal(gg_module_kernel(module, "scael", &kernel), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("scael");
+    assert_message_has("scale");
+    assert_message_has("write_word");
+    assert_null(kernel);
+    gg_module_release(module);
+}
+
+static void an_image_for_another_architecture_is_refused_naming_both(void **state)
+{
+    struct fixture *f = *state;
+    const char *arch = info_of(f->device).arch;
+    static const char *const names[] = {"kernels.gfx90a.co", "kernels.ptx", "kernels.spv",
+                                        "kernels_host.so"};
+    need(f, GG_OP_module_load);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t size;
+        gg_module *module = NULL;
+        char *bytes = read_image(names[i], &size);
+        if (strcmp(names[i], image_for(arch)) != 0) {
+            assert_int_equal(gg_module_load(f->device, bytes, size, &module),
+                             GG_ERR_INVALID_ARGUMENT);
+            assert_message_has(arch);
+            assert_message_has(i == 0   ? "gfx90a"
+                               : i == 1 ? "sm_50"
+                               : i == 2 ? "spirv"
+                                        : "shared object");
+            assert_null(module);
+        }
+        free(bytes);
+    }
+}
+
+static void bytes_that_are_no_image_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const texts[] = {"", "hello, world, this is no image", "\177ELF",
+                                        "\x03\x02#\a"};
+    need(f, GG_OP_module_load);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        gg_module *module = NULL;
+        assert_int_equal(gg_module_load(f->device, texts[i], strlen(texts[i]), &module),
+                         GG_ERR_INVALID_ARGUMENT);
+        assert_null(module);
+    }
+}
+
+static void an_image_that_was_cut_short_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    gg_module *module = load(f);
+    gg_module_release(module);
+    module = NULL;
+    if (!strcmp(image_for(info_of(f->device).arch), "kernels.ptx"))
+        image_size = (size_t)(strstr(image, ".param") + 20 - image);
+    else
+        image_size = image_size / 2 + 1;
+    assert_int_equal(gg_module_load(f->device, image, image_size, &module), GG_ERR_INVALID_ARGUMENT);
+    assert_null(module);
+}
+
+static void a_kernel_tells_its_numbers(void **state)
+{
+    struct fixture *f = *state;
+    gg_kernel *kernel = kernel_of(f, "scale");
+    int64_t threads = 0;
+    int32_t blocks = 0;
+    uint32_t block = 0, grid = 0;
+    assert_string_equal(gg_kernel_name(kernel), "scale");
+    assert_ptr_equal(gg_kernel_device(kernel), f->device);
+    if (gg_device_supports(f->device, GG_OP_kernel_attribute)) {
+        assert_int_equal(gg_kernel_attribute_get(kernel, GG_KERNEL_MAX_THREADS_PER_BLOCK, &threads),
+                         GG_OK);
+        assert_true(threads >= 32);
+    }
+    if (gg_device_supports(f->device, GG_OP_kernel_occupancy)) {
+        assert_int_equal(gg_kernel_occupancy(kernel, 32, 0, &blocks), GG_OK);
+        assert_true(blocks >= 1);
+        assert_int_equal(gg_kernel_occupancy(kernel, 0, 0, &blocks), GG_ERR_INVALID_ARGUMENT);
+    }
+    if (gg_device_supports(f->device, GG_OP_kernel_suggest)) {
+        assert_int_equal(gg_kernel_suggest(kernel, 0, 64, &block, &grid), GG_OK);
+        assert_in_range(block, 1, 64);
+        assert_true(grid >= 1);
+    }
+    gg_kernel_release(kernel);
+}
+
+static void a_device_without_modules_says_so(void **state)
+{
+    struct fixture *f = *state;
+    gg_module *module = NULL;
+    if (gg_device_supports(f->device, GG_OP_module_load))
+        skip();
+    assert_int_equal(gg_module_load(f->device, "x", 1, &module), GG_ERR_UNSUPPORTED);
+    assert_null(module);
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_module_may_be_released_while_its_kernel_runs),
+        cmocka_unit_test(a_variable_is_memory_that_kernels_read),
+        cmocka_unit_test(a_launch_waits_for_copies_to_a_variable),
+        cmocka_unit_test(a_variable_that_is_not_there_is_named),
+        cmocka_unit_test(a_kernel_that_is_not_there_lists_those_that_are),
+        cmocka_unit_test(an_image_for_another_architecture_is_refused_naming_both),
+        cmocka_unit_test(bytes_that_are_no_image_are_refused),
+        cmocka_unit_test(an_image_that_was_cut_short_is_refused),
+        cmocka_unit_test(a_kernel_tells_its_numbers),
+        cmocka_unit_test(a_device_without_modules_says_so),
+    };
+    int status = run_suite(argc, argv, "module", tests, sizeof tests / sizeof tests[0]);
+    free(image);
+    return status;
+}

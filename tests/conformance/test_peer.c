@@ -1,0 +1,270 @@
+/* test_peer.c: copies between two devices that reach each other, which need no host. */
+#include "pairs.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* ---- order ---- */
+
+/* The first copy between two devices tries the way out, on streams of its own. */
+static void copy_while_held(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *stream = stream_on(pair, pair->from);
+    void *gate = hold(pair->f, stream);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, stream, 0), GG_OK);
+    assert_true(busy(stream));
+    gate_open(gate);
+    assert_filled(pair->f, dst, NBYTES, 1);
+}
+
+static void a_direct_copy_is_queued_and_waits_for_nothing(void **state)
+{
+    for_each_direct_pair(state, copy_while_held);
+}
+
+static void copy_behind_writers(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *down = stream_on(pair, pair->from), *up = stream_on(pair, pair->to);
+    gg_scope *from = NULL, *to = NULL;
+    void *first = hold(pair->f, down), *second = hold(pair->f, up);
+    assert_int_equal(fill_bytes(src, 3, down), GG_OK);
+    assert_int_equal(fill_bytes(dst, 4, up), GG_OK);
+    assert_int_equal(gg_enter(pair->from, stream_on(pair, pair->from), &from), GG_OK);
+    assert_int_equal(gg_enter(pair->to, stream_on(pair, pair->to), &to), GG_OK);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, NULL, 0), GG_OK);
+    assert_int_equal(gg_leave(to), GG_OK);
+    assert_int_equal(gg_leave(from), GG_OK);
+    gate_open(first);
+    finish(down);
+    assert_true(busy(up));
+    gate_open(second);
+    assert_filled(pair->f, dst, NBYTES, 3);
+}
+
+static void a_direct_copy_waits_on_the_device_for_unfinished_work_on_both_ends(void **state)
+{
+    for_each_direct_pair(state, copy_behind_writers);
+}
+
+/* Work that gpuglue does not know of, for it is on a stream that was given. */
+static void copy_between_entered_streams(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_memory *after = filled_on(pair, pair->to, 9);
+    gg_stream *down = stream_on(pair, pair->from), *up = stream_on(pair, pair->to);
+    gg_scope *from = NULL, *to = NULL;
+    void *gate = hold(pair->f, down);
+    assert_int_equal(gg_enter(pair->from, down, &from), GG_OK);
+    assert_int_equal(gg_enter(pair->to, up, &to), GG_OK);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, NULL, 0), GG_OK);
+    assert_int_equal(copy(at(after, 0), at(dst, 0), NBYTES, up, 0), GG_OK);
+    assert_int_equal(gg_leave(to), GG_OK);
+    assert_int_equal(gg_leave(from), GG_OK);
+    assert_true(busy(up));
+    gate_open(gate);
+    assert_filled(pair->f, after, NBYTES, 1);
+}
+
+static void a_direct_copy_has_its_place_on_the_current_streams_of_both(void **state)
+{
+    for_each_direct_pair(state, copy_between_entered_streams);
+}
+
+static void copy_on_either_stream(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 5), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *streams[2] = {stream_on(pair, pair->from), stream_on(pair, pair->to)};
+    for (unsigned char i = 0; i < 2; i++) {
+        assert_int_equal(fill_bytes(dst, 8, NULL), GG_OK);
+        assert_int_equal(gg_device_synchronize(pair->to), GG_OK);
+        assert_int_equal(
+            copy(at(dst, 0), at(src, 0), NBYTES, streams[i], GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
+            GG_OK);
+        finish(streams[i]);
+        assert_int_equal(first_byte(dst), 5);
+    }
+}
+
+static void the_given_stream_may_be_of_either_device(void **state)
+{
+    for_each_direct_pair(state, copy_on_either_stream);
+}
+
+/* ---- lifetime ---- */
+
+static void release_while_queued(struct pair *pair)
+{
+    gg_memory *src = NULL, *dst = filled_on(pair, pair->to, 2), *other;
+    gg_stream *stream = stream_on(pair, pair->to), *writer = stream_on(pair, pair->from);
+    void *gate = hold(pair->f, stream);
+    assert_int_equal(gg_memory_alloc(pair->from, GG_MEMORY_DEVICE, NBYTES, writer, &src), GG_OK);
+    assert_int_equal(fill_bytes(src, 6, writer), GG_OK);
+    finish(writer);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, stream, 0), GG_OK);
+    gg_memory_release(src);
+    assert_int_equal(gg_memory_alloc(pair->from, GG_MEMORY_DEVICE, NBYTES, writer, &other), GG_OK);
+    pair->f->memories[pair->f->memory_count++] = other;
+    assert_int_equal(fill_bytes(other, 7, writer), GG_OK);
+    finish(writer);
+    gate_open(gate);
+    assert_filled(pair->f, dst, NBYTES, 6);
+}
+
+static void memory_is_not_given_out_again_before_a_direct_copy_of_it_has_run(void **state)
+{
+    for_each_direct_pair(state, release_while_queued);
+}
+
+static void count_owners(struct pair *pair)
+{
+    atomic_int released = 0;
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *stream = stream_on(pair, pair->from);
+    struct gg_end from = at(src, 0), to = at(dst, 0);
+    void *gate = hold(pair->f, stream);
+    from.release = to.release = count_release;
+    from.owner = to.owner = &released;
+    assert_int_equal(copy(to, from, NBYTES, stream, 0), GG_OK);
+    assert_int_equal(atomic_load(&released), 0);
+    gate_open(gate);
+    finish(stream);
+    assert_int_equal(atomic_load(&released), 2);
+}
+
+static void the_owners_of_a_direct_copy_are_let_go_when_it_has_run(void **state)
+{
+    for_each_direct_pair(state, count_owners);
+}
+
+/* ---- what is told ---- */
+
+static void ask(struct pair *pair)
+{
+    int32_t can = 0;
+    assert_int_equal(gg_device_can_access(pair->from, pair->to, &can), GG_OK);
+    assert_int_equal(can, 1);
+}
+
+static void devices_that_copy_directly_reach_each_other(void **state)
+{
+    for_each_direct_pair(state, ask);
+}
+
+static void a_device_reaches_itself_and_none_of_another_backend(void **state)
+{
+    struct devices all = all_devices(*state);
+    int32_t can = 0;
+    assert_int_equal(gg_device_can_access(all.device[0], all.device[0], &can), GG_OK);
+    assert_int_equal(can, 1);
+    for (size_t i = 1; i < all.count; i++) {
+        if (!strcmp(gg_device_backend(all.device[0]), gg_device_backend(all.device[i])))
+            continue;
+        assert_int_equal(gg_device_can_access(all.device[0], all.device[i], &can), GG_OK);
+        assert_int_equal(can, 0);
+    }
+}
+
+/* ---- what does not arrive ---- */
+
+static int copy_apart(gg_device *from, gg_device *to)
+{
+    unsigned char got = 0;
+    gg_memory *src = NULL, *dst = NULL;
+    gg_stream *stream = NULL;
+    if (gg_memory_alloc(from, GG_MEMORY_DEVICE, NBYTES, NULL, &src) ||
+        gg_memory_alloc(to, GG_MEMORY_DEVICE, NBYTES, NULL, &dst) || fill_bytes(src, 5, NULL) ||
+        fill_bytes(dst, 6, NULL) || gg_stream_create(from, GG_STREAM_NONBLOCKING, 0, &stream))
+        return puts("nothing could be made"), 1;
+    gg_device_synchronize(from);
+    const gg_status status =
+        copy(at(dst, 0), at(src, 0), NBYTES, stream, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC);
+    if (status != GG_ERR_UNSUPPORTED)
+        return puts("the copy does not go through the host"), 1;
+    if (copy(at(dst, 0), at(src, 0), NBYTES, stream, 0) ||
+        copy(host_at(&got), at(dst, NBYTES - 1), 1, NULL, 0) || got != 5)
+        return puts("the copy through the host failed"), 1;
+    gg_stream_release(stream);
+    gg_memory_release(src);
+    gg_memory_release(dst);
+    return 0;
+}
+
+static int copy_where_peers_fail(int32_t say_they_can)
+{
+    gg_device *device[2];
+    int32_t count = 0, can = 0;
+    if (gg_device_count(NULL, &count) || count < 2)
+        return 77;
+    for (int i = 0; i < 2; i++)
+        if (gg_device_get(NULL, i, &device[i]))
+            return puts("no device"), 1;
+    if (gg_device_can_access(device[0], device[1], &can) || can != say_they_can)
+        return say_they_can ? 77 : 1;
+    return copy_apart(device[0], device[1]);
+}
+
+static int copy_where_peers_lose(void)
+{
+    return copy_where_peers_fail(1);
+}
+
+static int copy_where_there_are_no_peers(void)
+{
+    return copy_where_peers_fail(0);
+}
+
+/* Only a simulated driver can be asked for that. */
+static int run_where(struct fixture *f, const char *scenario, const char *peers, char *output,
+                     size_t size)
+{
+    struct gg_device_info info = {.struct_size = sizeof info};
+    assert_int_equal(gg_device_info(f->device, &info), GG_OK);
+    if (!strstr(info.name, "Simulated"))
+        skip();
+    const int code = start_scenario(scenario, "GPUGLUE_SIM_PEERS", peers, output, size);
+    if (code == 77)
+        skip();
+    return code;
+}
+
+static void what_does_not_arrive_directly_goes_through_the_host_with_a_warning(void **state)
+{
+    char output[2000];
+    assert_int_equal(run_where(*state, "copy_where_peers_lose", "2", output, sizeof output), 0);
+    assert_non_null(strstr(output, "does not arrive"));
+}
+
+static void devices_that_do_not_reach_each_other_copy_through_the_host(void **state)
+{
+    char output[2000];
+    assert_int_equal(run_where(*state, "copy_where_there_are_no_peers", "0", output, sizeof output),
+                     0);
+    assert_string_equal(output, "");
+}
+
+static const struct scenario scenarios[] = {
+    {"copy_where_peers_lose", copy_where_peers_lose},
+    {"copy_where_there_are_no_peers", copy_where_there_are_no_peers},
+};
+
+int main(int argc, char **argv)
+{
+    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
+    if (scenario >= 0)
+        return scenario;
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_direct_copy_is_queued_and_waits_for_nothing),
+        cmocka_unit_test(a_direct_copy_waits_on_the_device_for_unfinished_work_on_both_ends),
+        cmocka_unit_test(a_direct_copy_has_its_place_on_the_current_streams_of_both),
+        cmocka_unit_test(the_given_stream_may_be_of_either_device),
+        cmocka_unit_test(memory_is_not_given_out_again_before_a_direct_copy_of_it_has_run),
+        cmocka_unit_test(the_owners_of_a_direct_copy_are_let_go_when_it_has_run),
+        cmocka_unit_test(devices_that_copy_directly_reach_each_other),
+        cmocka_unit_test(a_device_reaches_itself_and_none_of_another_backend),
+        cmocka_unit_test(what_does_not_arrive_directly_goes_through_the_host_with_a_warning),
+        cmocka_unit_test(devices_that_do_not_reach_each_other_copy_through_the_host),
+    };
+    return run_suite(argc, argv, "peer", tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,233 @@
+/* test_results.c: memory for results: given out again with what it has, kept within a bound, given back. */
+#include "conformance.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NBYTES ((size_t)3 << 20)
+
+struct result {
+    unsigned char *bytes;
+    int32_t fresh;
+};
+
+static struct result new_result(struct fixture *f, size_t nbytes)
+{
+    struct result result = {NULL, -1};
+    void *memory = NULL;
+    assert_int_equal(gg_result_alloc(f->device, nbytes, &memory, &result.fresh), GG_OK);
+    result.bytes = memory;
+    return result;
+}
+
+static void a_result_has_the_bytes_asked_for_and_is_aligned(void **state)
+{
+    static const size_t sizes[] = {0, 1, 4096, NBYTES, NBYTES + 1};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct result result = new_result(f, sizes[i]);
+        assert_true(gg_result_size(result.bytes) >= sizes[i]);
+        assert_int_equal((uintptr_t)result.bytes % (2u << 20), 0);
+        assert_ptr_equal(gg_result_device(result.bytes), f->device);
+        memset(result.bytes, 1, sizes[i]);
+        gg_result_free(result.bytes);
+    }
+    gg_result_free(NULL);
+}
+
+static void freed_results_are_given_out_again(void **state)
+{
+    struct fixture *f = *state;
+    gg_device_trim(f->device);
+    struct result first = new_result(f, NBYTES);
+    assert_int_equal(first.fresh, 1);
+    gg_result_free(first.bytes);
+    struct result second = new_result(f, NBYTES);
+    assert_ptr_equal(second.bytes, first.bytes);
+    assert_int_equal(second.fresh, 0);
+    struct result other = new_result(f, NBYTES); /* the first is in use */
+    assert_ptr_not_equal(other.bytes, first.bytes);
+    gg_result_free(second.bytes);
+    gg_result_free(other.bytes);
+}
+
+static void a_much_larger_block_is_no_result(void **state)
+{
+    struct fixture *f = *state;
+    gg_device_trim(f->device);
+    struct result large = new_result(f, 8 * NBYTES);
+    gg_result_free(large.bytes);
+    struct result small = new_result(f, NBYTES);
+    assert_ptr_not_equal(small.bytes, large.bytes);
+    gg_result_free(small.bytes);
+}
+
+/* From its second use on the device reaches it by itself: a copy to it need not wait. */
+static void a_result_is_locked_from_its_second_use_on(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    need(f, GG_OP_mem_register);
+    gg_device_trim(f->device);
+    for (int use = 1; use <= 3; use++) {
+        struct result result = new_result(f, NBYTES);
+        gg_status status = copy(host_at(result.bytes), at(memory, 0), NBYTES, f->stream,
+                                GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC);
+        assert_int_equal(status, use == 1 ? GG_ERR_UNSUPPORTED : GG_OK);
+        finish(f->stream);
+        gg_result_free(result.bytes);
+    }
+}
+
+static void every_use_of_a_result_has_its_own_bytes(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    for (int use = 1; use <= 4; use++) {
+        struct result result = new_result(f, NBYTES);
+        assert_int_equal(fill_bytes(memory, (unsigned char)use, f->stream), GG_OK);
+        assert_int_equal(copy(host_at(result.bytes), at(memory, 0), NBYTES, f->stream,
+                              result.fresh ? GG_COPY_FRESH : 0),
+                         GG_OK);
+        for (size_t i = 0; i < NBYTES; i++)
+            assert_int_equal(result.bytes[i], use);
+        gg_result_free(result.bytes);
+    }
+}
+
+static void an_impossible_result_is_out_of_memory(void **state)
+{
+    struct fixture *f = *state;
+    void *memory = NULL;
+    int32_t fresh = 7;
+    assert_int_equal(gg_result_alloc(f->device, SIZE_MAX - 5, &memory, &fresh),
+                     GG_ERR_OUT_OF_MEMORY);
+    assert_int_equal(gg_result_alloc(f->device, (size_t)1 << 60, &memory, &fresh),
+                     GG_ERR_OUT_OF_MEMORY);
+    assert_null(memory);
+    assert_int_equal(fresh, 7);
+}
+
+static void *use_results(void *argument)
+{
+    struct fixture *f = argument;
+    for (int i = 0; i < 50; i++) {
+        void *memory = NULL;
+        int32_t fresh;
+        if (gg_result_alloc(f->device, NBYTES + (size_t)(i % 3) * NBYTES, &memory, &fresh))
+            return f;
+        memset(memory, i, NBYTES);
+        gg_result_free(memory);
+    }
+    return NULL;
+}
+
+static void threads_may_use_results(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_results, f), 0);
+    for (int i = 0; i < 4; i++) {
+        void *failed = f;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+}
+
+/* ---- processes of their own ---- */
+
+static gg_device *device_of_scenario(void)
+{
+    gg_device *device = NULL;
+    return gg_device_get(NULL, 0, &device) ? NULL : device;
+}
+
+static int keep_nothing(void)
+{
+    gg_device *device = device_of_scenario();
+    for (int i = 0; i < 3; i++) {
+        void *memory;
+        int32_t fresh;
+        if (!device || gg_result_alloc(device, NBYTES, &memory, &fresh))
+            return 1;
+        if (!fresh) {
+            printf("a result was kept\n");
+            return 1;
+        }
+        gg_result_free(memory);
+    }
+    gg_shutdown(1000000000);
+    return 0;
+}
+
+static void as_much_is_kept_as_the_variable_says(void **state)
+{
+    char output[1000];
+    (void)state;
+    int code = start_scenario("keep_nothing", "GPUGLUE_RESULT_CACHE", "0", output, sizeof output);
+    if (code)
+        fail_msg("exit %d: %s", code, output);
+}
+
+static int fork_with_results(void)
+{
+    gg_device *device = device_of_scenario();
+    void *held, *kept;
+    int32_t fresh;
+    int ended = 1;
+    for (int i = 0; i < 2; i++) { /* so that one is locked */
+        if (!device || gg_result_alloc(device, NBYTES, &kept, &fresh) ||
+            gg_result_alloc(device, NBYTES, &held, &fresh))
+            return 1;
+        gg_result_free(kept);
+        if (!i)
+            gg_result_free(held);
+    }
+    memset(held, 3, NBYTES);
+    pid_t child = fork();
+    if (!child) {
+        bool same = ((unsigned char *)held)[NBYTES - 1] == 3;
+        gg_result_free(held);
+        _exit(same && gg_result_alloc(device, NBYTES, &kept, &fresh) == GG_ERR_FORKED ? 0 : 1);
+    }
+    if (child < 0 || waitpid(child, &ended, 0) != child || ended ||
+        ((unsigned char *)held)[NBYTES - 1] != 3)
+        return 1;
+    gg_shutdown(1000000000);
+    gg_result_free(held); /* after the end */
+    return 0;
+}
+
+static void a_forked_child_may_free_results_of_its_parent(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("fork_with_results");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario scenarios[] = {
+        {"keep_nothing", keep_nothing},
+        {"fork_with_results", fork_with_results},
+    };
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_result_has_the_bytes_asked_for_and_is_aligned),
+        cmocka_unit_test(freed_results_are_given_out_again),
+        cmocka_unit_test(a_much_larger_block_is_no_result),
+        cmocka_unit_test(a_result_is_locked_from_its_second_use_on),
+        cmocka_unit_test(every_use_of_a_result_has_its_own_bytes),
+        cmocka_unit_test(an_impossible_result_is_out_of_memory),
+        cmocka_unit_test(threads_may_use_results),
+        cmocka_unit_test(as_much_is_kept_as_the_variable_says),
+        cmocka_unit_test(a_forked_child_may_free_results_of_its_parent),
+    };
+    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
+    if (scenario >= 0)
+        return scenario;
+    return run_suite(argc, argv, "results", tests, sizeof tests / sizeof tests[0]);
+}

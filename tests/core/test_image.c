@@ -1,0 +1,243 @@
+/* test_image.c: images are told apart by content, and whatever their bytes say, no read goes past them. The
+ * damaged ones are made of whole ones; GPUGLUE_TEST_FULL makes ten times as many. argv[1] is not used. */
+#include "../../core/image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MUTATIONS 1200 /* of each image; times ten with GPUGLUE_TEST_FULL */
+
+static const char *const files[] = {"kernels.ptx",        "kernels.gfx942.co", "kernels.gfx90a.co",
+                                    "kernels.bundle",     "kernels.spv",       "kernels_host.so",
+                                    "kernels.sm90.cubin", "kernels.fatbin"};
+enum { FILES = sizeof files / sizeof files[0] };
+
+static char *load(const char *name, size_t *size)
+{
+    char path[4200];
+    ssize_t length = readlink("/proc/self/exe", path, 4000);
+    assert_true(length > 0);
+    path[length] = 0;
+    snprintf(strrchr(path, '/'), 128, "/images/%s", name);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        fail_msg("%s is not there", path);
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    char *bytes = malloc(*size);
+    assert_int_equal(fread(bytes, 1, *size, file), *size);
+    fclose(file);
+    return bytes;
+}
+
+static struct gg_image *read_file(const char *name)
+{
+    size_t size;
+    struct gg_image *image = NULL;
+    char *bytes = load(name, &size);
+    gg_status status = gg_image_read(bytes, size, &image);
+    free(bytes);
+    if (status) {
+        struct gg_error error = {.struct_size = sizeof error};
+        gg_last_error(&error);
+        fail_msg("%s: %s", name, error.message);
+    }
+    return image;
+}
+
+static const struct gg_image_kernel *find(const struct gg_image *image, const char *name)
+{
+    for (size_t i = 0; i < image->kernel_count; i++)
+        if (!strcmp(image->kernels[i].name, name))
+            return &image->kernels[i];
+    fail_msg("no kernel %s", name);
+    return NULL;
+}
+
+static void formats_and_architectures_are_told_by_content(void **state)
+{
+    static const char *const expected[FILES][2] = {
+        {"ptx", "sm_50"},          {"code object", "gfx942"},
+        {"code object", "gfx90a"}, {"code object bundle", "gfx90a gfx942"},
+        {"spirv", "spirv"},        {"shared object", NULL},
+        {"cubin", "sm_90"},        {"fatbin", "compute_90 sm_90"}};
+    (void)state;
+    for (size_t i = 0; i < FILES; i++) {
+        struct gg_image *image = read_file(files[i]);
+        assert_string_equal(image->word, expected[i][0]);
+        if (expected[i][1])
+            assert_string_equal(image->arch, expected[i][1]);
+        gg_image_free(image);
+    }
+}
+
+static void check_scale(const char *file, const uint32_t kinds[3])
+{
+    static const uint32_t offsets[] = {0, 8, 12}, sizes[] = {8, 4, 4};
+    struct gg_image *image = read_file(file);
+    const struct gg_image_kernel *scale = find(image, "scale");
+    assert_int_equal(scale->parameter_count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(scale->parameters[i].size, sizes[i]);
+        assert_int_equal(scale->parameters[i].kind, kinds[i]);
+        if (image->format != GG_IMAGE_SPIRV)
+            assert_int_equal(scale->parameters[i].offset, offsets[i]);
+    }
+    assert_int_equal(find(image, "nothing")->parameter_count, 0);
+    assert_int_equal(find(image, "say")->parameter_count, 8);
+    gg_image_free(image);
+}
+
+static void parameters_of_kernels_are_read(void **state)
+{
+    (void)state;
+    check_scale("kernels.ptx",
+                (const uint32_t[]){GG_PARAMETER_INTEGER, GG_PARAMETER_INTEGER, GG_PARAMETER_FLOAT});
+    check_scale("kernels.gfx90a.co",
+                (const uint32_t[]){GG_PARAMETER_POINTER, GG_PARAMETER_UNSIGNED, GG_PARAMETER_FLOAT});
+    check_scale("kernels.spv",
+                (const uint32_t[]){GG_PARAMETER_POINTER, GG_PARAMETER_INTEGER, GG_PARAMETER_FLOAT});
+    check_scale("kernels.sm90.cubin", (const uint32_t[]){0, 0, 0});
+}
+
+static void structs_by_value_have_their_size(void **state)
+{
+    static const char *const told[] = {"kernels.ptx", "kernels.gfx942.co", "kernels.sm90.cubin"};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct gg_image *image = read_file(told[i]);
+        const struct gg_parameter *last = &find(image, "say")->parameters[7];
+        assert_int_equal(last->size, 16);
+        assert_int_equal(last->offset, 40);
+        gg_image_free(image);
+    }
+}
+
+/* ---- damage ---- */
+
+static uint64_t random_state;
+
+static uint32_t next_random(uint32_t below)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+static uint32_t interesting(void)
+{
+    static const uint32_t values[] = {0,          1,          0x7f,   0x80,       0xff,
+                                      0x7fff,     0x8000,     0xffff, 0x7fffffff, 0x80000000,
+                                      0xffffffff, 0xfffffff0, 4,      8,          64};
+    return values[next_random(sizeof values / sizeof values[0])];
+}
+
+/* Where the map of a code object's note begins; 0 in other images. */
+static uint32_t note_of(const unsigned char *bytes, size_t size)
+{
+    const unsigned char *found = memmem(bytes, size, "amdhsa.kernels", 14);
+    return found ? (uint32_t)(found - bytes) - 2 : 0;
+}
+
+static uint32_t somewhere(size_t size, uint32_t note)
+{
+    const uint32_t front = size < 512 ? (uint32_t)size : 512, rest = (uint32_t)size - note;
+    if (note && next_random(2))
+        return note + next_random(rest < 1500 ? rest : 1500);
+    return next_random(next_random(2) ? (uint32_t)size : front);
+}
+
+/* One to eight changes, most of them in headers and in the note; sometimes a cut. */
+static size_t damage(unsigned char *bytes, size_t size)
+{
+    const uint32_t note = note_of(bytes, size);
+    for (uint32_t left = 1 + next_random(8); left; left--) {
+        const uint32_t at = somewhere(size, note);
+        const uint32_t value = interesting();
+        const size_t width = next_random(2) ? 1 : size - at < 4 ? size - at : 4;
+        if (next_random(3))
+            memcpy(bytes + at, &value, width);
+        else
+            bytes[at] ^= (unsigned char)(1u << next_random(8));
+    }
+    return next_random(3) ? size : next_random((uint32_t)size + 1);
+}
+
+/* In memory of exactly its size, so that the sanitizer sees a read past it. */
+static void read_damaged(const char *original, size_t size, size_t *whole)
+{
+    struct gg_image *image = NULL;
+    unsigned char *scratch = malloc(size);
+    memcpy(scratch, original, size);
+    const size_t left = damage(scratch, size);
+    unsigned char *exact = malloc(left ? left : 1);
+    memcpy(exact, scratch, left);
+    free(scratch);
+    gg_status status = gg_image_read(exact, left, &image);
+    assert_true(status == GG_OK || status == GG_ERR_INVALID_ARGUMENT);
+    assert_true((status == GG_OK) == (image != NULL));
+    *whole += status == GG_OK;
+    gg_image_free(image);
+    free(exact);
+}
+
+static void damaged_images_are_refused_or_read_without_harm(void **state)
+{
+    const char *full = getenv("GPUGLUE_TEST_FULL");
+    const size_t count = full && *full == '1' ? 10 * MUTATIONS : MUTATIONS;
+    (void)state;
+    for (size_t i = 0; i < FILES; i++) {
+        size_t size, whole = 0;
+        char *bytes = load(files[i], &size);
+        random_state = 12345 + i;
+        for (size_t k = 0; k < count; k++)
+            read_damaged(bytes, size, &whole);
+        free(bytes);
+        assert_true(whole < count); /* some damage is found */
+    }
+}
+
+static void every_cut_of_an_image_is_survived(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FILES; i++) {
+        size_t size;
+        char *bytes = load(files[i], &size);
+        for (size_t left = 0; left < size; left += left < 1024 ? 1 : 97) {
+            struct gg_image *image = NULL;
+            char *exact = malloc(left ? left : 1);
+            memcpy(exact, bytes, left);
+            gg_image_read(exact, left, &image);
+            gg_image_free(image);
+            free(exact);
+        }
+        free(bytes);
+    }
+}
+
+static void linked_later_images_are_told(void **state)
+{
+    static const unsigned char ltoir[] = {0xed, 0x43, 0x4e, 0x7f, 1, 0, 0, 0};
+    struct gg_image *image = NULL;
+    (void)state;
+    assert_int_equal(gg_image_read(ltoir, sizeof ltoir, &image), GG_OK);
+    assert_string_equal(image->word, "ltoir");
+    gg_image_free(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formats_and_architectures_are_told_by_content),
+        cmocka_unit_test(parameters_of_kernels_are_read),
+        cmocka_unit_test(structs_by_value_have_their_size),
+        cmocka_unit_test(damaged_images_are_refused_or_read_without_harm),
+        cmocka_unit_test(every_cut_of_an_image_is_survived),
+        cmocka_unit_test(linked_later_images_are_told),
+    };
+    return cmocka_run_group_tests_name("image", tests, NULL, NULL);
+}

@@ -1,0 +1,40 @@
+"""JAX on the CPU and arrays of the host backend."""
+
+import numpy as np
+import pytest
+
+import gpuglue as gg
+
+jax = pytest.importorskip("jax")
+
+
+def test_jax_takes_an_array_without_a_copy(device):
+    array = gg.arange(12, dtype="f4", device=device).reshape(3, 4)
+    taken = jax.numpy.from_dlpack(array)
+    assert taken.unsafe_buffer_pointer() == array.ptr and np.asarray(taken).tolist() == array.tolist()
+
+
+def test_jax_takes_another_layout_right(device):
+    array = gg.arange(12, dtype="f4", device=device).reshape(3, 4)
+    for view in (array.T, array[1:], array[:, ::2].copy()):  # JAX itself refuses gaps
+        assert np.asarray(jax.numpy.from_dlpack(view)).tolist() == view.tolist()
+
+
+def test_an_array_of_jax_is_taken_without_a_copy(device):
+    theirs = jax.numpy.arange(1000.0).block_until_ready()
+    for take in (gg.from_dlpack, lambda a: gg.asarray(a, device=device)):
+        array = take(theirs)
+        assert array.ptr == theirs.unsafe_buffer_pointer() and array.get().tolist() == np.asarray(theirs).tolist()
+
+
+def test_bfloat16_goes_both_ways(device):
+    theirs = jax.numpy.arange(8).astype("bfloat16")
+    array = gg.from_dlpack(theirs)
+    assert array.dtype == theirs.dtype and array.tolist() == list(range(8))
+    assert np.asarray(jax.numpy.from_dlpack(array)).tolist() == list(range(8))
+
+
+def test_what_jax_computes_from_it_comes_back(device):
+    array = gg.arange(1000, dtype="f4", device=device)
+    doubled = gg.from_dlpack(jax.jit(lambda a: a * 2)(jax.numpy.from_dlpack(array)))
+    assert doubled.tolist() == [2.0 * i for i in range(1000)]

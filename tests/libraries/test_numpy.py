@@ -1,0 +1,53 @@
+"""NumPy and arrays of the host backend: the same memory both ways, by every protocol that NumPy knows."""
+
+import numpy as np
+import pytest
+
+import gpuglue as gg
+
+
+@pytest.mark.parametrize("take", [np.from_dlpack, np.asarray, lambda a: np.asarray(memoryview(a)), lambda a: np.asarray(a.__array__())])
+@pytest.mark.parametrize("view", [np.s_[:], np.s_[:, ::-1], np.s_[1:, 1], np.s_[:0], np.s_[2, 3]])
+def test_numpy_sees_the_same_memory(device, take, view):
+    array = gg.arange(12, dtype="i4", device=device).reshape(3, 4)[view]
+    host = take(array)
+    assert host.shape == array.shape and host.tolist() == array.tolist()
+    assert not host.size or host.ctypes.data == array.ptr and host.strides == array.strides
+
+
+@pytest.mark.parametrize("dtype", ["f4", "M8[s]", [("a", "i2"), ("b", "S3")], "U5", ">i4", "?"])
+def test_every_dtype_goes_through_the_buffer_protocol_or_the_interface(device, dtype):
+    host = np.zeros(3, dtype)
+    array = gg.to_gpu(host, device)
+    seen = np.asarray(array)
+    assert seen.dtype == host.dtype and seen.tobytes() == host.tobytes()
+
+
+def test_numpys_arrays_are_taken_by_dlpack(device):
+    host = np.arange(12.0).reshape(3, 4)[:, ::2]
+    array = gg.from_dlpack(host)
+    assert array.ptr == host.ctypes.data and array.strides == host.strides
+    host[1, 1] = 99
+    assert array.get()[1, 1] == 99
+
+
+def test_a_read_only_array_of_numpys_is_read_only(device):
+    host = np.arange(3.0)
+    host.flags.writeable = False
+    array = gg.from_dlpack(host)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+    assert not np.from_dlpack(array).flags.writeable and not np.asarray(array).flags.writeable
+
+
+def test_numpy_can_keep_what_it_got(device):
+    host = np.from_dlpack(gg.full(1000, 7, "u1", device=device))
+    others = [gg.full(1000, 9, "u1", device=device) for _ in range(50)]
+    assert (host == 7).all() and len(others) == 50
+
+
+def test_numpys_functions_do_not_compute_silently(device):
+    array = gg.ones(3, device=device)
+    for compute in (lambda: np.add(array, 1), lambda: np.ones(3) * array, lambda: array + np.ones(3)):
+        with pytest.raises(TypeError):
+            compute()

@@ -1,0 +1,35 @@
+"""The test kernels' image for a device, by what the device calls its architecture."""
+
+import platform
+
+import numpy as np
+import pytest
+from conftest import BUILT, needs
+
+import gpuglue as gg
+
+
+def path_for(device):
+    arch = device.arch
+    name = ("kernels.ptx" if arch.startswith("sm_") else "kernels.gfx942.co" if arch.startswith("gfx") else
+            "kernels_host.so" if arch == platform.machine() else "kernels.spv")
+    path = BUILT / "images" / name
+    if not path.exists():
+        pytest.skip(f"there is no {path}: the tests were not built")
+    return path
+
+
+def load(device):
+    needs(device, "module_load", "kernel_launch")
+    return gg.Module(path_for(device), device)
+
+
+def floats(device, count=10):
+    array = gg.to_gpu(np.arange(count, dtype=np.float32), device)
+    device.synchronize()  # tests go on with streams of their own
+    return array
+
+
+def runs_code(device):
+    """Whether launches run what was compiled: simulated drivers have functions for the test kernels only."""
+    return "Simulated" not in device.name

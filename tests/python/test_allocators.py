@@ -1,0 +1,166 @@
+"""use_allocator(): device memory from a callable, and from other packages' pools."""
+
+import ctypes
+import gc
+import sys
+import types
+
+import gpuglue as gg
+import numpy as np
+import pytest
+from conftest import core_library
+
+DEVICE = 1  # enum gg_memory_kind
+
+
+class Block:
+    """Memory that the C interface gave, as another package's would be."""
+
+    alive = 0
+
+    def __init__(self, nbytes, device, size=None):
+        core, handle, at = core_library(), ctypes.c_void_p(), ctypes.c_void_p()
+        core.gg_memory_pointer.restype = ctypes.c_void_p
+        assert core.gg_device_find(f"{device.backend}:{device.ordinal}".encode(), ctypes.byref(at)) == 0
+        assert core.gg_memory_alloc(at, DEVICE, ctypes.c_size_t(nbytes), None, ctypes.byref(handle)) == 0
+        self.core, self.handle, self.ptr = core, handle, core.gg_memory_pointer(handle)
+        if size is not None:
+            self.nbytes = size
+        Block.alive += 1
+
+    def __del__(self):
+        Block.alive -= 1
+        self.core.gg_memory_release(self.handle)
+
+
+@pytest.fixture(autouse=True)
+def own_pool_again():
+    yield
+    gg.use_allocator(None)
+
+
+def settle(device):
+    device.synchronize()
+    gg.trim()
+    gc.collect()
+
+
+def test_a_callable_gives_the_memory_of_everything(device):
+    calls = []
+
+    def allocator(nbytes, where, stream):
+        calls.append((nbytes, where, stream))
+        return Block(nbytes, where)
+
+    gg.use_allocator(allocator)
+    stream = gg.Stream(device)
+    buffer = gg.alloc(100, stream=stream)
+    array = gg.to_gpu(np.arange(10.0), device=device)
+    gg.use_allocator(None)
+    assert calls == [(100, device, stream), (80, device, gg.current_stream(device))]
+    assert (array.get() == np.arange(10.0)).all() and buffer.nbytes == 100
+    assert Block.alive == 2
+    del buffer, array, calls
+    settle(device)
+    assert Block.alive == 0
+
+
+def test_its_memory_is_dropped_after_the_work_on_it(device, gate):
+    gg.use_allocator(lambda nbytes, where, stream: Block(nbytes, where))
+    stream = gg.Stream(device, nonblocking=True)
+    buffer = gg.alloc(1000, device)
+    gate.hold(stream)
+    gg.fill(buffer, 1, stream=stream)
+    buffer.close()
+    gg.trim()
+    assert Block.alive == 1
+    gate.open()
+    settle(device)
+    assert Block.alive == 0
+
+
+def test_nothing_is_asked_for_no_bytes(device):
+    gg.use_allocator(lambda *args: pytest.fail("it was called"))
+    assert gg.alloc(0, device).ptr == 0
+
+
+def test_pinned_memory_does_not_come_from_it(device):
+    gg.use_allocator(lambda *args: pytest.fail("it was called"))
+    gg.alloc_pinned(10, device).close()
+
+
+def test_its_exception_is_the_callers(device):
+    def allocator(nbytes, where, stream):
+        raise MemoryError("the pool is dry")
+
+    gg.use_allocator(allocator)
+    with pytest.raises(MemoryError, match="the pool is dry"):
+        gg.alloc(10, device)
+
+
+WRONG = {
+    "None": (lambda n, d, s: None, TypeError, "with the address in its ptr, not None"),
+    "an int": (lambda n, d, s: 4096, TypeError, "with the address in its ptr"),
+    "NULL": (lambda n, d, s: types.SimpleNamespace(ptr=0), ValueError, "NULL"),
+    "no number": (lambda n, d, s: types.SimpleNamespace(ptr="x"), (TypeError, ValueError), "ptr"),
+    "too few bytes": (lambda n, d, s: Block(n, d, size=n - 1), ValueError, "gave 99 bytes, 100 were asked for"),
+    "a bad size": (lambda n, d, s: Block(n, d, size=-1), ValueError, "size"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_it_gives_is_checked(device, wrong):
+    allocator, error, message = WRONG[wrong]
+    gg.use_allocator(allocator)
+    with pytest.raises(error, match=message):
+        gg.alloc(100, device)
+    settle(device)
+    assert Block.alive == 0
+
+
+def test_memory_of_the_host_is_refused(device):
+    if not device.supports("pointer_info"):
+        pytest.skip("this driver answers nothing about pointers")
+    host = np.zeros(100)
+    gg.use_allocator(lambda n, d, s: types.SimpleNamespace(ptr=host.ctypes.data))
+    with pytest.raises(ValueError, match="is no memory of"):
+        gg.alloc(100, device)
+
+
+def test_an_unknown_name_is_refused(device):
+    for bad in ("tensorflow", "", 3):
+        with pytest.raises(ValueError, match="use_allocator takes 'torch', 'cupy', 'rmm', a callable or None"):
+            gg.use_allocator(bad)
+    gg.alloc(10, device).close()
+
+
+def test_a_package_that_is_missing_is_an_import_error(device, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rmm", None)
+    with pytest.raises(ImportError):
+        gg.use_allocator("rmm")
+    gg.alloc(10, device).close()
+
+
+def test_the_allocator_of_torch_is_used(device, monkeypatch):
+    """A module with torch's names; the real one is used in test_with_torch."""
+    blocks = {}
+
+    def allocate(nbytes, ordinal, stream):
+        block = Block(nbytes, gg.Device(f"{device.backend}:{ordinal}"))
+        blocks[block.ptr] = (block, stream)
+        return block.ptr
+
+    cuda = types.SimpleNamespace(caching_allocator_alloc=allocate, caching_allocator_delete=blocks.pop)
+    version = types.SimpleNamespace(hip="7" if device.backend == "hip" else None)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda, version=version))
+    gg.use_allocator("torch")
+    if device.backend not in ("cuda", "hip"):
+        with pytest.raises(gg.UnsupportedError, match="the allocator of torch has no memory of"):
+            gg.alloc(10, device)
+        return
+    stream = gg.Stream(device)
+    buffer, other = gg.alloc(100, stream=stream), gg.alloc(50, device)
+    assert [stream for _, stream in blocks.values()] == [stream.handle, 0]
+    del buffer, other
+    settle(device)
+    assert not blocks

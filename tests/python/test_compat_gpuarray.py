@@ -1,0 +1,159 @@
+"""gpuglue.compat.pycuda.gpuarray: storage, views, copies, makers; and slices as arguments of kernels."""
+
+import gc
+
+import numpy as np
+import pytest
+from kernels import path_for
+
+from gpuglue.compat.pycuda import driver as cuda
+from gpuglue.compat.pycuda import gpuarray, tools
+
+
+@pytest.fixture(autouse=True)
+def context(device):
+    if device.backend == "ze":
+        pytest.skip("the compatibility module is for cuda, hip and host")
+    cuda.init()
+    context = tools.make_default_context()
+    yield context
+    context.pop()
+    gc.collect()
+
+
+def test_arrays_tell_what_they_are():
+    a = gpuarray.empty((3, 4), np.float32, order="F")
+    assert (a.shape, a.dtype, a.strides, a.size, a.ndim) == ((3, 4), np.float32, (4, 12), 12, 2)
+    assert (a.nbytes, a.itemsize, a.mem_size, len(a)) == (48, 4, 12, 3)
+    assert a.flags.f_contiguous and not a.flags.c_contiguous and int(a.gpudata) == a.ptr
+    with pytest.raises(TypeError):
+        len(gpuarray.zeros((), np.float32))
+    with pytest.raises(ValueError, match="truth value"):
+        bool(a)
+    assert bool(gpuarray.ones(1)) and not bool(gpuarray.zeros((1, 1)))
+
+
+def test_round_trips_keep_order_and_values():
+    for order in "CF":
+        a = np.asarray(np.random.default_rng(5).random((4, 5)), order=order)
+        g = gpuarray.to_gpu(a)
+        got = g.get()
+        np.testing.assert_array_equal(got, a)
+        assert got.strides == a.strides
+        g.set(a * 2)
+        np.testing.assert_array_equal(g.get(np.empty_like(a)), a * 2)
+    np.testing.assert_array_equal(gpuarray.to_gpu(a[::2, ::-1]).get(), a[::2, ::-1])
+
+
+def test_asynchronous_round_trip():
+    stream = cuda.Stream()
+    a = cuda.pagelocked_empty(100, np.float32)
+    a[:] = np.arange(100)
+    g = gpuarray.to_gpu_async(a, stream=stream)
+    got = g.get_async(stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(got, a)
+
+
+@pytest.mark.parametrize("index", [
+    np.s_[3], np.s_[2:7], np.s_[5:3], np.s_[::-1], np.s_[::3], np.s_[-2:], np.s_[...], np.s_[None], np.s_[1:4, 2],
+    np.s_[:, ::2], np.s_[..., -1], np.s_[7:2:-2, None, 1:3], np.s_[0, 0]])
+def test_slices_are_views_as_numpys(index):
+    a = np.arange(80, dtype=np.int32).reshape(10, 8)
+    g = gpuarray.to_gpu(a)
+    part = g[index]
+    np.testing.assert_array_equal(part.get(), a[index])
+    assert part.shape == a[index].shape
+    if part.size:
+        part.fill(-1)
+        a[index] = -1
+        np.testing.assert_array_equal(g.get(), a)
+
+
+def test_assignment_to_slices():
+    a = np.arange(20, dtype=np.float32).reshape(4, 5)
+    g = gpuarray.to_gpu(a)
+    g[1] = gpuarray.to_gpu(np.full(5, 7, np.float32))
+    g[:, 2] = 3
+    g[3, 3:] = np.array([1, 2], np.float32)
+    a[1], a[:, 2], a[3, 3:] = 7, 3, [1, 2]
+    np.testing.assert_array_equal(g.get(), a)
+
+
+def test_shapes_change_without_copies():
+    a = np.arange(24, dtype=np.float32)
+    g = gpuarray.to_gpu(a)
+    for view, expected in ((g.reshape(2, 3, 4), a.reshape(2, 3, 4)), (g.reshape((4, -1)), a.reshape(4, 6)),
+                           (g.reshape(4, 6).T, a.reshape(4, 6).T), (g.reshape(1, 24, 1).squeeze(), a),
+                           (g.reshape(2, 3, 4).transpose((2, 0, 1)), a.reshape(2, 3, 4).transpose(2, 0, 1)),
+                           (g.reshape(4, 6).ravel(), a), (g.view(np.int32), a.view(np.int32)),
+                           (g.view(np.int64), a.view(np.int64)), (g.view(np.int16), a.view(np.int16))):
+        np.testing.assert_array_equal(view.get(), expected)
+        assert view.ptr == g.ptr
+    with pytest.raises(ValueError):
+        g.reshape(5, 5)
+
+
+def test_likes_keep_shape_type_and_order():
+    f = gpuarray.to_gpu(np.asfortranarray(np.ones((3, 4), np.float32)))
+    assert gpuarray.empty_like(f).strides == f.strides
+    assert gpuarray.zeros_like(f, order="C").strides == (16, 4)
+    np.testing.assert_array_equal(gpuarray.zeros_like(f).get(), np.zeros((3, 4)))
+    np.testing.assert_array_equal(gpuarray.ones_like(f, np.int16).get(), np.ones((3, 4), np.int16))
+    np.testing.assert_array_equal(gpuarray.zeros_like(f[:, ::2]).get(), np.zeros((3, 2)))
+
+
+def test_makers_of_arrays():
+    np.testing.assert_array_equal(gpuarray.arange(1, 10, 2, dtype=np.int32).get(), np.arange(1, 10, 2))
+    np.testing.assert_array_equal(gpuarray.zeros((2, 2), np.complex64).get(), np.zeros((2, 2), np.complex64))
+    np.testing.assert_array_equal(gpuarray.ones(3).get(), np.ones(3))
+    a, b = gpuarray.arange(4), gpuarray.to_gpu(np.arange(4) * 2)
+    np.testing.assert_array_equal(gpuarray.stack(a, b).get(), np.stack([a.get(), b.get()]))
+    np.testing.assert_array_equal(gpuarray.stack(a, b, axis=1).get(), np.stack([a.get(), b.get()], 1))
+    np.testing.assert_array_equal(gpuarray.concatenate([a, b]).get(), np.concatenate([a.get(), b.get()]))
+    np.testing.assert_array_equal(a.copy().get(), a.get())
+    assert gpuarray.empty((0, 3)).get().shape == (0, 3)
+
+
+def test_a_slice_is_an_argument_of_a_kernel(device):
+    if not device.supports("module_load"):
+        pytest.skip("no modules")
+    function = cuda.module_from_file(str(path_for(device))).get_function("scale")
+    g = gpuarray.arange(10, dtype=np.float32)
+    function(g[5:], np.uint32(3), np.float32(10), block=(32, 1, 1))
+    assert g.get().tolist() == [0, 1, 2, 3, 4, 50, 60, 70, 8, 9]
+    function(g.gpudata, np.uint32(1), np.float32(10), block=(32, 1, 1))
+    function(np.uintp(g.ptr + 4), np.uint32(1), np.float32(10), block=(32, 1, 1))
+    assert g.get()[1] == 10
+
+
+def test_pointer_holders_stand_for_memory(device):
+    if not device.supports("module_load"):
+        pytest.skip("no modules")
+
+    class Holder(cuda.PointerHolderBase):
+        def __init__(self, pointer):
+            self.pointer = pointer
+
+        def get_pointer(self):
+            return int(self.pointer)
+
+    g = gpuarray.arange(4, dtype=np.float32)
+    holder = Holder(g.gpudata)
+    cuda.module_from_file(str(path_for(device))).get_function("scale")(holder, np.uint32(4), np.float32(2), block=(32, 1, 1))
+    np.testing.assert_array_equal(cuda.from_device(holder, 4, np.float32), np.arange(4) * 2)
+
+
+def test_no_arithmetic_and_no_comparisons():
+    g = gpuarray.arange(4)
+    for attempt in (lambda: g == g, lambda: np.arange(4) + g, lambda: hash(g)):
+        with pytest.raises(TypeError):
+            attempt()
+
+
+def test_host_memory_is_aligned_and_ordered():
+    a = cuda.aligned_zeros((3, 5), np.float32, order="F", alignment=4096)
+    assert a.ctypes.data % 4096 == 0 and a.flags.f_contiguous and not a.any()
+    assert cuda.aligned_empty_like(a).shape == (3, 5)
+    locked = cuda.pagelocked_empty((3, 5), np.float32, order="F")
+    assert locked.shape == (3, 5) and locked.flags.f_contiguous

@@ -1,0 +1,188 @@
+"""gpuglue.compat: the names of PyCUDA's and PyGPU's documentation that the other suites do not come by."""
+
+import gc
+
+import numpy as np
+import pytest
+from conftest import needs
+from kernels import path_for, runs_code
+
+from gpuglue.compat import PyGPU
+from gpuglue.compat.pycuda import driver as cuda
+from gpuglue.compat.pycuda import gpuarray, tools
+from gpuglue.compat.pycuda.compiler import SourceModule
+
+
+@pytest.fixture(autouse=True)
+def context(device):
+    if device.backend == "ze":
+        pytest.skip("the compatibility module is for cuda, hip and host")
+    cuda.init()
+    context = tools.make_default_context()
+    yield context
+    context.pop()
+    gc.collect()
+
+
+# ---- devices and contexts
+
+
+def test_a_primary_context_is_retained_without_being_current(context):
+    before = cuda.Context.get_current()
+    primary = cuda.Device(0).retain_primary_context()
+    assert cuda.Context.get_current() is before
+    primary.push()
+    assert cuda.Context.get_current() is primary and cuda.Context.get_device() == cuda.Device(0)
+    primary.detach()
+    assert cuda.Context.get_current() is before
+    primary.detach()  # not current any more: nothing is popped
+    assert cuda.Context.get_current() is before
+
+
+def test_devices_tell_their_address_and_their_peers(device):
+    mine = cuda.Device(0)
+    assert mine.pci_bus_id() == device.pci_bus_id
+    assert isinstance(mine.can_access_peer(mine), bool)
+    if mine.pci_bus_id():
+        assert cuda.Device(mine.pci_bus_id()) == mine
+    with pytest.raises(cuda.Error):
+        cuda.Device(10000)
+
+
+@pytest.mark.parametrize("name", ["autoinit", "autoprimaryctx"])
+def test_importing_makes_the_primary_context_current(run_python, name, device):
+    code = f"""
+import gpuglue.compat
+gpuglue.compat.install("pycuda")
+import pycuda.{name}, pycuda.driver as cuda
+assert cuda.Context.get_current() is pycuda.{name}.context
+assert pycuda.{name}.device == cuda.Device(0) == cuda.Context.get_device()
+print(int(cuda.mem_alloc(100)) != 0)
+"""
+    result = run_python(code)
+    assert (result.returncode, result.stdout) == (0, "True\n"), result.stderr
+
+
+def test_enumerations_have_the_drivers_numbers():
+    assert cuda.ctx_flags.MAP_HOST == 8 and cuda.ctx_flags.BLOCKING_SYNC == 4
+    assert cuda.event_flags.BLOCKING_SYNC | cuda.event_flags.DISABLE_TIMING == 3
+    assert cuda.compute_mode.DEFAULT == 0 and cuda.func_cache.PREFER_L1 == 2
+    assert cuda.function_attribute.MAX_THREADS_PER_BLOCK == 0 and cuda.function_attribute.NUM_REGS == 4
+    assert cuda.device_attribute.MAX_THREADS_PER_BLOCK == 1 and cuda.device_attribute.WARP_SIZE == 10
+    assert cuda.memory_type.HOST == 1 and cuda.host_alloc_flags.PORTABLE == 1
+
+
+def test_exceptions_are_a_family():
+    assert issubclass(cuda.LaunchError, cuda.Error) and issubclass(cuda.LogicError, cuda.Error)
+    assert issubclass(cuda.CompileError, cuda.Error) and issubclass(cuda.RuntimeError, RuntimeError)
+    error = cuda.CompileError("it was not compiled", "nvcc x.cu", "", "line 3: no")
+    assert "line 3: no" in str(error) and error.command_line == "nvcc x.cu"
+
+
+# ---- memory
+
+
+def test_device_memory_is_no_buffer():
+    memory = cuda.mem_alloc(16)
+    with pytest.raises(cuda.LogicError, match="memcpy_dtoh"):
+        memory.as_buffer(16)
+
+
+def test_peer_copies_move_bytes():
+    source = cuda.to_device(np.arange(100, dtype=np.int16))
+    one, two, stream = cuda.mem_alloc(200), cuda.mem_alloc(200), cuda.Stream()
+    cuda.memcpy_peer(one, source, 200)
+    cuda.memcpy_peer_async(two, one, 200, stream=stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(cuda.from_device(two, 100, np.int16), np.arange(100))
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_fills_on_a_stream_are_in_its_order(bits):
+    kind, stream = np.dtype(f"u{bits // 8}"), cuda.Stream()
+    memory = cuda.mem_alloc(100 * kind.itemsize)
+    fill = getattr(cuda, f"memset_d{bits}_async")
+    fill(memory, 1, 100, stream)
+    fill(memory, 7, 50, stream=stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(cuda.from_device(memory, 100, kind), np.where(np.arange(100) < 50, 7, 1))
+
+
+def test_aligned_memory_is_zero_and_aligned():
+    like = np.empty((33, 7), np.float32, "F")
+    array = cuda.aligned_zeros_like(like, alignment=1 << 14)
+    assert array.ctypes.data % (1 << 14) == 0 and not array.any() and array.strides == like.strides
+
+
+def test_an_array_is_set_on_a_stream():
+    stream, host = cuda.Stream(), cuda.pagelocked_empty(100, np.float64)
+    host[:] = np.arange(100)
+    array = gpuarray.zeros(100, np.float64)
+    array.set_async(host, stream=stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(array.get(), np.arange(100))
+
+
+# ---- kernels
+
+
+def test_a_function_tells_its_numbers(device):
+    needs(device, "module_load", "kernel_attribute")
+    function = cuda.module_from_file(str(path_for(device))).get_function("scale")
+    names = {"max_threads_per_block": function._kernel.attributes.get("max_threads_per_block"),
+             "num_regs": function._kernel.attributes.get("registers"),
+             "local_size_bytes": function._kernel.attributes.get("local_size")}
+    for name, number in names.items():
+        if number is None:
+            with pytest.raises(cuda.LogicError, match="does not tell"):
+                getattr(function, name)
+        else:
+            assert getattr(function, name) == number
+
+
+def test_a_source_module_takes_headers_and_names_of_c_plus_plus(device, tmp_path, monkeypatch):
+    if not runs_code(device):
+        pytest.skip(f"{device} runs no compiled code")
+    monkeypatch.setenv("GPUGLUE_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "mine.h").write_text("template <class T> __device__ T twice(T x) { return 2 * x; }\n")
+    source = '#include "mine.h"\nextern "C" __global__ void f(int *x) { *x = twice(*x); }'
+    try:
+        module = SourceModule(source, no_extern_c=True, include_dirs=[str(tmp_path)], keep=False,
+                              cache_dir=str(tmp_path / "unused"))
+    except cuda.LogicError as error:
+        pytest.skip(str(error).splitlines()[0])
+    x = gpuarray.to_gpu(np.array([21], np.int32))
+    module.get_function("f")(x, block=(1, 1, 1))
+    assert x.get()[0] == 42
+
+
+# ---- PyGPU
+
+
+def test_pygpus_devices_tell_uuid_and_address(device):
+    properties = PyGPU.cudaDeviceProp(0)
+    assert properties.name() == device.name
+    assert properties.uuid() == str(device.uuid or "").replace("-", "").removeprefix("GPU")
+    if device.pci_bus_id:
+        domain, bus, rest = device.pci_bus_id.split(":")
+        assert (properties.pciDomainID(), properties.pciBusID()) == (int(domain, 16), int(bus, 16))
+        assert properties.pciDeviceID() == int(rest.split(".")[0], 16)
+    assert PyGPU.cudaDeviceReset() == 0 and PyGPU.cudaDeviceSynchronize() == 0
+
+
+def test_pygpus_pointers_say_whether_they_are_safe():
+    array = PyGPU.DeviceArray_float32(np.zeros(3, np.float32))
+    array.allocate()
+    host, device = array.host_data(), array.device_data()
+    assert host.is_safe() and host.get() == (int(host), True)
+    assert not device.is_safe() and device.get() == (None, False)
+    assert device.unsafe_get() == int(device) != 0
+    assert type(device) is PyGPU.pointer_wrapper_float32 and isinstance(device, PyGPU.ptr_wrapper)
+
+
+def test_pygpus_readings_answer_with_a_code_where_there_is_no_nvml():
+    status = PyGPU.nvmlInit()
+    assert isinstance(status.as_int(), int) and repr(status).startswith("<nvmlReturn: code=")
+    reading = PyGPU.nvmlDevice(0)
+    assert len(reading.utilization_rates()) == 2 and len(reading.memory_info()) == 3
+    assert status == 0 or reading.last_status() != 0

@@ -1,0 +1,397 @@
+"""gpuglue.compat.pycuda: what PyCUDA's documentation says of its glue, name by name."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+from kernels import path_for, runs_code
+
+import gpuglue.compat
+from gpuglue.compat.pycuda import driver as cuda
+from gpuglue.compat.pycuda import gpuarray, tools
+from gpuglue.compat.pycuda.compiler import SourceModule
+
+
+@pytest.fixture(autouse=True)
+def context(device):
+    if device.backend == "ze":
+        pytest.skip("the compatibility module is for cuda, hip and host")
+    cuda.init()
+    context = tools.make_default_context()
+    yield context
+    context.pop()
+    gc.collect()
+
+
+@pytest.fixture
+def source(device, tmp_path, monkeypatch):
+    """SourceModule, where code runs and a compiler is."""
+    if not runs_code(device):
+        pytest.skip(f"{device} runs no compiled code")
+    monkeypatch.setenv("GPUGLUE_CACHE_DIR", str(tmp_path))
+
+    def make(*args, **kwargs):
+        try:
+            return SourceModule(*args, **kwargs)
+        except cuda.LogicError as error:
+            pytest.skip(str(error).splitlines()[0])
+
+    return make
+
+
+# ---- devices and contexts
+
+
+def test_devices_tell_their_facts(known_device, device):
+    assert cuda.Device.count() >= 1
+    mine = cuda.Device(0)
+    assert mine.name() == device.name and mine.total_memory() == device.total_memory
+    assert isinstance(mine.get_attributes(), dict)
+    number = cuda.device_attribute.MAX_THREADS_PER_BLOCK
+    assert mine.get_attribute(number) == mine.max_threads_per_block >= 32
+    assert mine == cuda.Device(0) and hash(mine) == hash(cuda.Device(0))
+    assert len(mine.compute_capability()) == 2
+    assert isinstance(cuda.get_version(), tuple) and isinstance(cuda.get_driver_version(), int)
+    with pytest.raises(AttributeError):
+        mine.nonsense
+
+
+def test_contexts_are_a_stack_of_each_thread(context):
+    assert cuda.Context.get_current() is context
+    inner = cuda.Device(0).make_context()
+    assert cuda.Context.get_current() is inner
+    cuda.Context.pop()
+    assert cuda.Context.get_current() is context
+    cuda.Context.synchronize()
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(cuda.Context.get_current()))
+    thread.start()
+    thread.join()
+    assert seen == [None]
+    assert isinstance(cuda.Context.get_device(), cuda.Device)
+
+
+def test_a_pop_too_many_is_an_error_and_not_the_end():
+    cuda.Context.pop()
+    with pytest.raises(cuda.LogicError, match="no context"):
+        cuda.Context.pop()
+    tools.make_default_context()
+
+
+# ---- memory
+
+
+def test_allocations_are_addresses_and_are_freed_once():
+    allocation = cuda.mem_alloc(1024)
+    assert int(allocation) == allocation.__index__() > 0 and bool(allocation)
+    allocation.free()
+    with pytest.raises(cuda.LogicError, match="freed"):
+        allocation.free()
+    with pytest.raises(cuda.LogicError, match="freed"):
+        int(allocation)
+
+
+def test_out_of_memory_is_both_exceptions():
+    with pytest.raises(MemoryError) as caught:
+        cuda.mem_alloc(1 << 62)
+    assert isinstance(caught.value, cuda.MemoryError) and isinstance(caught.value, cuda.Error)
+
+
+def test_copies_go_there_and_back():
+    a = np.random.default_rng(1).random(1000).astype(np.float32)
+    allocation = cuda.to_device(a)
+    np.testing.assert_array_equal(cuda.from_device(allocation, a.shape, a.dtype), a)
+    np.testing.assert_array_equal(cuda.from_device_like(allocation, a), a)
+    other = cuda.mem_alloc_like(a)
+    cuda.memcpy_dtod(other, allocation, a.nbytes)
+    cuda.memcpy_htod(allocation, np.zeros_like(a))
+    got = np.empty_like(a)
+    cuda.memcpy_dtoh(got, other)
+    np.testing.assert_array_equal(got, a)
+
+
+def test_addresses_inside_an_allocation_are_taken():
+    a = np.arange(100, dtype=np.int32)
+    allocation = cuda.to_device(a)
+    part = np.empty(10, np.int32)
+    cuda.memcpy_dtoh(part, int(allocation) + 40)
+    np.testing.assert_array_equal(part, a[10:20])
+    cuda.memcpy_htod(int(allocation) + 396, np.array([7], np.int32))
+    assert cuda.from_device(allocation, 100, np.int32)[99] == 7
+
+
+def test_asynchronous_copies_are_in_the_streams_order():
+    stream = cuda.Stream()
+    a = cuda.pagelocked_empty(500, np.float64)
+    a[:] = np.arange(500)
+    got = cuda.pagelocked_zeros_like(a)
+    allocation, other = cuda.mem_alloc(a.nbytes), cuda.mem_alloc(a.nbytes)
+    cuda.memcpy_htod_async(allocation, a, stream)
+    cuda.memcpy_dtod_async(other, allocation, a.nbytes, stream)
+    cuda.memcpy_dtoh_async(got, other, stream)
+    stream.synchronize()
+    assert stream.is_done()
+    np.testing.assert_array_equal(got, a)
+
+
+def test_memory_is_filled():
+    allocation = cuda.mem_alloc(64)
+    for fill, dtype, value in ((cuda.memset_d8, np.uint8, 0xab), (cuda.memset_d16, np.uint16, 0xabcd),
+                               (cuda.memset_d32, np.uint32, 0xdeadbeef)):
+        count = 64 // np.dtype(dtype).itemsize
+        fill(allocation, value, count)
+        np.testing.assert_array_equal(cuda.from_device(allocation, count, dtype), np.full(count, value, dtype))
+    stream = cuda.Stream()
+    cuda.memset_d32_async(int(allocation) + 4, 5, 1, stream)
+    stream.synchronize()
+    assert cuda.from_device(allocation, 16, np.uint32)[:3].tolist() == [0xdeadbeef, 5, 0xdeadbeef]
+
+
+def test_free_and_total_memory():
+    free, total = cuda.mem_get_info()
+    assert 0 < free <= total
+
+
+def test_pitched_rows_and_boxes_are_copied():
+    allocation, pitch = cuda.mem_alloc_pitch(50, 20, 4)
+    assert pitch >= 50
+    a = np.arange(1000, dtype=np.uint8).reshape(20, 50)
+    copy = cuda.Memcpy2D()
+    copy.set_src_host(a)
+    copy.set_dst_device(allocation)
+    copy.width_in_bytes, copy.src_pitch, copy.dst_pitch, copy.height = 50, 50, pitch, 20
+    copy(aligned := True)
+    back = np.zeros((5, 10), np.uint8)
+    copy = cuda.Memcpy2D()
+    copy.set_src_device(allocation)
+    copy.set_dst_host(back)
+    copy.src_pitch, copy.src_x_in_bytes, copy.src_y = pitch, 7, 3
+    copy.dst_pitch, copy.width_in_bytes, copy.height = 10, 10, 5
+    copy(aligned)
+    np.testing.assert_array_equal(back, a[3:8, 7:17])
+
+
+def test_three_dimensional_boxes_are_copied():
+    a = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
+    allocation = cuda.mem_alloc(a.nbytes)
+    copy = cuda.Memcpy3D()
+    copy.set_src_host(a)
+    copy.set_dst_device(allocation)
+    copy.width_in_bytes = copy.src_pitch = copy.dst_pitch = 16
+    copy.src_height = copy.dst_height = copy.height = 3
+    copy.depth = 2
+    copy()
+    np.testing.assert_array_equal(cuda.from_device(allocation, a.shape, a.dtype), a)
+
+
+# ---- streams and events
+
+
+def test_events_time_and_order():
+    stream, start, stop = cuda.Stream(), cuda.Event(), cuda.Event()
+    start.record(stream)
+    stop.record(stream)
+    stop.synchronize()
+    assert stop.query() and stop.time_since(start) >= 0 and start.time_till(stop) == stop.time_since(start)
+    cuda.Stream().wait_for_event(stop)
+    assert isinstance(stream.handle, int)
+
+
+def test_errors_have_the_drivers_words(known_device):
+    with pytest.raises(cuda.LogicError) as caught:
+        cuda.module_from_buffer(b"no image at all")
+    assert "no image of a known format" in str(caught.value) and hasattr(caught.value, "code")
+
+
+# ---- modules
+
+
+def test_modules_from_files_and_buffers(device):
+    if not device.supports("module_load"):
+        pytest.skip("no modules")
+    path = path_for(device)
+    a = np.arange(10, dtype=np.float32)
+    for module in (cuda.module_from_file(str(path)), cuda.module_from_buffer(path.read_bytes())):
+        allocation = cuda.to_device(a)
+        module.get_function("scale")(allocation, np.uint32(10), np.float32(3), block=(32, 1, 1), grid=(1, 1))
+        np.testing.assert_array_equal(cuda.from_device_like(allocation, a), a * 3)
+    pointer, size = module.get_global("table")
+    cuda.memcpy_htod(pointer, np.arange(4, dtype=np.uint32))
+    assert size == 16 and cuda.from_device(pointer, 4, np.uint32).tolist() == [0, 1, 2, 3]
+
+
+def test_prepared_calls(device):
+    if not device.supports("module_load"):
+        pytest.skip("no modules")
+    function = cuda.module_from_file(str(path_for(device))).get_function("scale")
+    with pytest.raises(cuda.LogicError, match="prepare"):
+        function.prepared_call((1, 1), (32, 1, 1))
+    function.prepare("PIf")
+    a = np.arange(10, dtype=np.float32)
+    allocation, stream = cuda.to_device(a), cuda.Stream()
+    function.prepared_call((1, 1), (32, 1, 1), allocation, 10, 2)
+    function.prepared_async_call((1, 1), (32, 1, 1), stream, allocation, 10, 2)
+    stream.synchronize()
+    assert function.prepared_timed_call((1, 1), (32, 1, 1), allocation, 10, 2.0)() >= 0
+    np.testing.assert_array_equal(cuda.from_device_like(allocation, a), a * 8)
+    assert function.max_threads_per_block >= 32
+
+
+def test_in_out_and_inout(device):
+    if not device.supports("module_load"):
+        pytest.skip("no modules")
+    function = cuda.module_from_file(str(path_for(device))).get_function("scale")
+    a = np.arange(10, dtype=np.float32)
+    function(cuda.InOut(a), np.uint32(10), np.float32(2), block=(32, 1, 1))
+    np.testing.assert_array_equal(a, np.arange(10) * 2)
+    function(cuda.In(a), np.uint32(10), np.float32(2), block=(32, 1, 1))
+    np.testing.assert_array_equal(a, np.arange(10) * 2)
+    with pytest.raises(TypeError, match="wrap it in In"):
+        function(a, np.uint32(10), np.float32(2), block=(32, 1, 1))
+    with pytest.raises(ValueError, match="block size"):
+        function(cuda.In(a), np.uint32(10), np.float32(2))
+    assert function(cuda.InOut(a), np.uint32(10), np.float32(2), block=(32, 1, 1), time_kernel=True) >= 0
+
+
+def test_the_tutorials_doublify(source):
+    a = np.random.default_rng(4).standard_normal((4, 4)).astype(np.float32)
+    a_gpu = cuda.mem_alloc(a.nbytes)
+    cuda.memcpy_htod(a_gpu, a)
+    function = source("""
+      __global__ void doublify(float *a)
+      {
+        int idx = threadIdx.x + threadIdx.y*4;
+        a[idx] *= 2;
+      }""").get_function("doublify")
+    function(a_gpu, block=(4, 4, 1))
+    doubled = np.empty_like(a)
+    cuda.memcpy_dtoh(doubled, a_gpu)
+    np.testing.assert_array_equal(doubled, 2 * a)
+
+
+def test_vector_types_structs_and_constant_memory(source):
+    module = source("""
+      #include <stdio.h>
+      __constant__ float factors[2];
+      struct pair { int n; float *data; };
+      __global__ void combine(float3 by, pair p, float *out) { out[0] = by.x * factors[0] + by.y * factors[1] + by.z + p.n; }
+    """)
+    pointer, size = module.get_global("factors")
+    cuda.memcpy_htod(pointer, np.array([10, 100], np.float32))
+    out = gpuarray.zeros(1, np.float32)
+    pair = np.zeros((), np.dtype([("n", np.int32), ("data", np.uintp)], align=True))
+    pair["n"] = 4
+    module.get_function("combine")(gpuarray.vec.make_float3(1, 2, 3), pair[()], out, block=(1, 1, 1))
+    assert size == 8 and out.get()[0] == 10 + 200 + 3 + 4
+
+
+def test_a_source_that_is_wrong_shows_the_log(source):
+    source("__global__ void f() {}")  # skips where there is no compiler
+    with pytest.raises(cuda.CompileError, match="nonsense"):
+        SourceModule("__global__ void f() { nonsense(); }")
+
+
+def test_options_of_nvcc_are_understood(source):
+    module = source("__global__ void f(int *x) { *x = VALUE; }", options=["-DVALUE=9", "-O3", "-use_fast_math",
+                                                                            "--ptxas-options=-v", "-std=c++17"])
+    out = gpuarray.zeros(1, np.int32)
+    module.get_function("f")(out, block=(1, 1, 1))
+    assert out.get()[0] == 9
+
+
+# ---- tools
+
+
+def test_pools_keep_blocks_in_bins():
+    pool = tools.DeviceMemoryPool()
+    for size in (1, 2, 5, 100, 1000, 123456):
+        number = pool.bin_number(size)
+        assert pool.alloc_size(number) >= size
+        assert pool.bin_number(pool.alloc_size(number)) == number
+    block = pool.allocate(2000)
+    assert (pool.active_blocks, pool.held_blocks) == (1, 0) and int(block) > 0
+    block.free()
+    assert (pool.active_blocks, pool.held_blocks) == (0, 1)
+    a = gpuarray.to_gpu(np.arange(500, dtype=np.float32), allocator=pool.allocate)
+    assert (pool.active_blocks, pool.held_blocks) == (1, 0)
+    np.testing.assert_array_equal(a.get(), np.arange(500))
+    del a
+    pool.free_held()
+    assert pool.held_blocks == 0
+    pool.stop_holding()
+    del block
+    pool.allocate(100)
+    assert pool.held_blocks == 0
+
+
+def test_a_pool_of_page_locked_memory():
+    pool = tools.PageLockedMemoryPool()
+    a = pool.allocate((10, 10), np.float32)
+    a[:] = 1
+    view = a[2:]
+    del a
+    gc.collect()
+    assert pool.active_blocks == 1
+    del view
+    gc.collect()
+    assert (pool.active_blocks, pool.held_blocks) == (0, 1)
+
+
+def test_small_helpers():
+    assert [tools.bitlog2(n) for n in (1, 2, 3, 1 << 20)] == [0, 1, 1, 20]
+    assert tools.dtype_to_ctype(np.float32) == "float" and tools.dtype_to_ctype(np.uint8) == "unsigned char"
+    assert tools.mark_cuda_test(lambda: 3)() == 3
+    fixture = tools.init_cuda_context_fixture()
+    next(fixture)
+    with pytest.raises(StopIteration):
+        next(fixture)
+    tools.clear_context_caches()
+
+
+# ---- install
+
+
+INSTALL = """
+import sys
+import gpuglue.compat
+gpuglue.compat.install("pycuda")
+import pycuda.autoinit
+import pycuda.driver as drv
+import gpuglue.compat.pycuda.driver as ours
+import pycuda.gpuarray as gpuarray, pycuda
+assert drv is ours and pycuda.driver is ours and sys.modules["pycuda"] is gpuglue.compat.pycuda
+assert drv.Context.get_current() is pycuda.autoinit.context
+print(gpuarray.arange(5).get().sum())
+"""
+
+
+def test_the_alias_gives_the_same_modules(run_python):
+    result = run_python(INSTALL)
+    assert (result.returncode, result.stdout.strip()) == (0, "10"), result.stderr
+
+
+def test_a_real_package_is_not_hidden(run_python, tmp_path):
+    (tmp_path / "pycuda").mkdir()
+    (tmp_path / "pycuda" / "__init__.py").write_text("real = True\n")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import gpuglue.compat
+for before in (lambda: None, lambda: __import__("pycuda")):
+    before()
+    try:
+        gpuglue.compat.install("pycuda")
+    except ImportError as error:
+        print("refused", "force=True" in str(error))
+gpuglue.compat.install("pycuda", force=True)
+import pycuda.driver
+print(hasattr(pycuda, "real"))
+"""
+    result = run_python(code)
+    assert result.stdout.split("\n")[:3] == ["refused True", "refused True", "False"], result.stderr
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="PyGPU"):
+        gpuglue.compat.install("cupy")

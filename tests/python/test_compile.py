@@ -1,0 +1,352 @@
+"""compile(): source to images, for devices that need not be here; the cache on disk."""
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from kernels import runs_code
+
+import gpuglue as gg
+from gpuglue import _cache, _host_compiler, _rtc
+
+SOURCE = r"""
+#include <stdio.h>
+#include <stdint.h>
+namespace deep { __global__ void inner(int *x) { *x = 7; } }
+template <class T> __global__ void add(T *x, T y) { x[threadIdx.x] += y; }
+extern "C" {
+__constant__ float offsets[4];
+__global__ void __launch_bounds__(256) vector_add(float *c, const float *a, const float *b, uint32_t n)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+__global__ void block_sum(const float *x, float *out)
+{
+    extern __shared__ float part[];
+    part[threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];
+    __syncthreads();
+    for (unsigned step = blockDim.x / 2; step; step /= 2) {
+        if (threadIdx.x < step)
+            part[threadIdx.x] += part[threadIdx.x + step];
+        __syncthreads();
+    }
+    if (!threadIdx.x)
+        atomicAdd(out, part[0]);
+}
+__global__ void histogram(const unsigned char *x, unsigned n, unsigned *bins)
+{
+    __shared__ unsigned mine[256];
+    mine[threadIdx.x] = 0;
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < n; i += blockDim.x)
+        atomicAdd(&mine[x[i]], 1u);
+    __syncthreads();
+    atomicAdd(&bins[threadIdx.x], mine[threadIdx.x]);
+}
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUGLUE_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def has_nvrtc():
+    try:
+        return bool(_rtc.nvrtc.library())
+    except LookupError:
+        return False
+
+
+def has_host_compiler():
+    try:
+        return bool(_host_compiler.find())
+    except LookupError:
+        return False
+
+
+needs_nvrtc = pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not on this machine")
+needs_compiler = pytest.mark.skipif(not has_host_compiler(), reason="no C++ compiler is on this machine")
+ARCH = platform.machine()
+
+
+def compiled(device, **kwargs):
+    """SOURCE for the device; skips where nothing makes code for it, or where code does not run."""
+    if not runs_code(device) or not device.supports("module_load"):
+        pytest.skip(f"{device} runs no compiled code")
+    try:
+        return gg.Module(gg.compile(SOURCE, backend=device.backend, **kwargs), device)
+    except gg.UnsupportedError as error:
+        pytest.skip(str(error).splitlines()[0])
+
+
+# ---- running what was compiled
+
+
+def test_one_source_adds_vectors_everywhere(device):
+    kernel = compiled(device)["vector_add"]
+    n = (1 << 24) + 11
+    a, b = np.random.default_rng(1).random((2, n), dtype=np.float32)
+    c = gg.empty(n, np.float32, device=device)
+    kernel(c, gg.to_gpu(a, device), gg.to_gpu(b, device), np.uint32(n), grid=(n + 255) // 256, block=256)
+    np.testing.assert_array_equal(c.get(), a + b)
+
+
+def test_blocks_share_memory_and_wait_for_each_other(device):
+    kernel = compiled(device)["block_sum"]
+    x = np.random.default_rng(2).integers(0, 100, 4096).astype(np.float32)
+    out = gg.zeros(1, np.float32, device=device)
+    kernel(gg.to_gpu(x, device), out, grid=16, block=256, smem=1024)
+    assert out.get()[0] == x.sum()
+
+
+def test_atomics_and_static_shared_memory(device):
+    kernel = compiled(device)["histogram"]
+    x = np.random.default_rng(3).integers(0, 256, 5000).astype(np.uint8)
+    bins = gg.zeros(256, np.uint32, device=device)
+    kernel(gg.to_gpu(x, device), np.uint32(5000), bins, grid=1, block=256)
+    np.testing.assert_array_equal(bins.get(), np.bincount(x, minlength=256))
+
+
+def test_templates_are_found_by_their_expression(device):
+    module = compiled(device, names=["add<float>", "add<int>", "deep::inner"])
+    x = gg.to_gpu(np.ones(8, np.float32), device)
+    module["add<float>"](x, np.float32(2.5), grid=1, block=8)
+    np.testing.assert_array_equal(x.get(), np.full(8, 3.5, np.float32))
+    number = gg.zeros(1, np.int32, device=device)
+    module["deep::inner"](number, grid=1, block=1)
+    assert number.get()[0] == 7
+
+
+def test_constant_memory_is_a_variable(device):
+    assert compiled(device).get_global("offsets").nbytes == 16
+
+
+# ---- images without a device
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("arch, form, told", [("sm_90", "cubin", "sm_90"), ("compute_80", "ptx", "sm_80")])
+def test_nvrtc_compiles_without_a_gpu(arch, form, told):
+    image = gg.compile(SOURCE, arch=arch)
+    assert (image.format, image.arch) == (form, told) and isinstance(image, bytes)
+    assert [size for _, size, _ in image.kernels["vector_add"]] == [8, 8, 8, 4]
+
+
+@needs_nvrtc
+def test_options_reach_the_compiler():
+    with pytest.raises(gg.CompileError, match="chosen"):
+        gg.compile("#ifdef CHOSEN\n#error chosen\n#endif\n", arch="sm_90", options=["-DCHOSEN=1"])
+
+
+@pytest.mark.parametrize("arch", [pytest.param("sm_90", marks=needs_nvrtc), pytest.param(ARCH, marks=needs_compiler)])
+def test_errors_carry_the_compilers_log(arch):
+    with pytest.raises(gg.CompileError, match="nonsense") as caught:
+        gg.compile("\n\n__global__ void f() { nonsense(); }", arch=arch)
+    assert "nonsense" in caught.value.log and isinstance(caught.value, gg.Error)
+    assert "3" in caught.value.log  # the line
+
+
+@needs_compiler
+def test_the_host_compiler_makes_a_shared_object():
+    image = gg.compile(SOURCE, arch=ARCH)
+    assert (image.format, image.arch) == ("shared object", ARCH)
+
+
+@needs_compiler
+def test_kernels_in_namespaces_and_behind_macros_are_found():
+    text = r"""
+#define KERNEL(name) __global__ void name
+namespace a { namespace b { KERNEL(one)(int *x) { *x = 1; } } }
+KERNEL(two)(int *x) { *x = '{' ? 2 : 3; }
+__global__ void
+three(int *x);
+__global__ void three(int *x) { *x = 3; }
+template <class T> __global__ void four(T *) {}
+"""
+    module = gg.Module(gg.compile(text, arch=ARCH), "host")
+    for name, value in (("one", 1), ("two", 2), ("three", 3)):
+        x = gg.zeros(1, np.int32, device="host")
+        module[name](x, grid=1, block=1)
+        assert x.get()[0] == value
+    with pytest.raises(gg.InvalidArgumentError, match="four.*one, two, three"):
+        module["four"]
+
+
+@needs_compiler
+@pytest.mark.parametrize("declaration", ["extern __shared__ float s[];", "extern __shared__ __align__(16) float s[];"])
+@pytest.mark.parametrize("outside", [False, True])
+def test_dynamic_shared_memory_inside_and_outside_of_functions(declaration, outside):
+    before, inside = (declaration, "") if outside else ("", declaration)
+    text = f"""{before}
+extern "C" __global__ void turn(float *x) {{ {inside}
+    s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = s[blockDim.x - 1 - threadIdx.x]; }}"""
+    x = gg.to_gpu(np.arange(70, dtype=np.float32), device="host")
+    gg.Module(gg.compile(text, arch=ARCH), "host")["turn"](x, grid=1, block=70, smem=280)
+    np.testing.assert_array_equal(x.get(), np.arange(70)[::-1])
+
+
+@needs_compiler
+def test_threads_that_end_early_do_not_hold_a_barrier():
+    text = """extern "C" __global__ void some(int *x) {
+    if (threadIdx.x >= 5) return;
+    __syncthreads(); atomicAdd(x, 1); __syncthreads(); if (*x != 5) *x = -1000; }"""
+    x = gg.zeros(1, np.int32, device="host")
+    gg.Module(gg.compile(text, arch=ARCH), "host")["some"](x, grid=1, block=64)
+    assert x.get()[0] == 5
+
+
+def test_what_cannot_be_compiled_is_refused_with_words():
+    with pytest.raises(gg.InvalidArgumentError, match="says no backend"):
+        gg.compile("", arch="z80")
+    with pytest.raises(gg.InvalidArgumentError, match="lang='opencl'"):
+        gg.compile("", arch="sm_90", lang="opencl")
+    with pytest.raises(TypeError, match="sequences of str"):
+        gg.compile("", arch="sm_90", options="-O2")
+    with pytest.raises(gg.UnsupportedError, match="makes code for 'sparc'"):
+        gg.compile("", backend="host", arch="sparc")
+
+
+def test_a_compiler_that_is_not_there_is_told_with_what_was_tried(run_python):
+    code = """
+import gpuglue as gg
+try:
+    gg.compile("", arch="sm_90")
+except gg.UnsupportedError as error:
+    print(error)
+"""
+    result = run_python(code, GPUGLUE_NVRTC_LIBRARY="/nonexistent/libnvrtc.so")
+    assert "/nonexistent/libnvrtc.so" in result.stdout and "GPUGLUE_NVRTC_LIBRARY" in result.stdout, result.stderr
+
+
+# ---- the cache
+
+
+@pytest.fixture(params=[pytest.param("sm_90", marks=needs_nvrtc), pytest.param(ARCH, marks=needs_compiler)])
+def arch(request):
+    return request.param
+
+
+SMALL = 'extern "C" __global__ void f(int *x) { *x = %d; }'
+
+
+def entries(folder):
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def test_the_same_source_is_compiled_once(own_cache, arch, monkeypatch):
+    first = gg.compile(SMALL % 1, arch=arch, names=["f"])
+    assert len(entries(own_cache)) == 1
+    monkeypatch.setattr(_rtc.Rtc, "compile", None)
+    monkeypatch.setattr(_host_compiler, "compile_source", None)
+    again = gg.compile(SMALL % 1, arch=arch, names=["f"])
+    assert again == first and again.names == first.names and again.log == first.log
+
+
+def test_what_differs_is_compiled_again(own_cache, arch):
+    gg.compile(SMALL % 1, arch=arch)
+    gg.compile(SMALL % 2, arch=arch)
+    gg.compile(SMALL % 1, arch=arch, options=["-DX"])
+    assert len(entries(own_cache)) == 3
+
+
+def test_a_damaged_entry_is_made_anew(own_cache, arch):
+    first = gg.compile(SMALL % 1, arch=arch)
+    [entry] = entries(own_cache)
+    entry.write_bytes(entry.read_bytes()[:-10] + b"0123456789")
+    assert gg.compile(SMALL % 1, arch=arch) == first
+    assert _cache.load(entry.name.removesuffix(".image"))[1] == first
+
+
+def test_the_cache_can_be_off_and_may_be_impossible(own_cache, arch, monkeypatch, tmp_path):
+    monkeypatch.setenv("GPUGLUE_CACHE", "0")
+    gg.compile(SMALL % 1, arch=arch)
+    assert not entries(own_cache)
+    monkeypatch.delenv("GPUGLUE_CACHE")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GPUGLUE_CACHE_DIR", str(tmp_path / "file" / "below"))
+    assert gg.compile(SMALL % 1, arch=arch)
+
+
+def test_the_cache_keeps_to_its_size(own_cache, monkeypatch):
+    monkeypatch.setenv("GPUGLUE_CACHE_SIZE", "5000")
+    for i in range(10):
+        _cache.store(_cache.key("test", i), {"log": ""}, bytes(1000))
+        os.utime(own_cache / (_cache.key("test", i) + ".image"), (i, i))
+    assert sum(entry.stat().st_size for entry in entries(own_cache)) <= 6200
+    assert _cache.load(_cache.key("test", 9)) and not _cache.load(_cache.key("test", 0))
+
+
+def test_sources_with_headers_of_their_own_are_not_kept(own_cache, arch, tmp_path):
+    (tmp_path / "mine.h").write_text("#define VALUE 3\n")
+    gg.compile('#include "mine.h"\nextern "C" __global__ void f(int *x) { *x = VALUE; }', arch=arch,
+               options=[f"-I{tmp_path}"])
+    assert not entries(own_cache)
+
+
+def start(code, **environment):
+    paths = os.pathsep.join(sys.path)
+    return subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths, **environment},
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+
+COMPILE = "import gpuglue as gg; print(len(gg.compile({source!r}, arch={arch!r})))"
+
+
+def test_two_processes_compile_the_same_at_once(own_cache, arch):
+    code = COMPILE.format(source=SMALL % 5, arch=arch)
+    running = [start(code) for _ in range(2)]
+    results = [process.communicate() for process in running]
+    assert [process.returncode for process in running] == [0, 0], results
+    assert results[0][0] == results[1][0]
+    assert len(entries(own_cache)) == 1
+
+
+@pytest.mark.parametrize("moment", [0.05, 0.15, 0.3])
+def test_a_compile_that_is_killed_leaves_no_file(own_cache, arch, tmp_path, moment):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = start(COMPILE.format(source=SOURCE, arch=arch), TMPDIR=str(scratch))
+    time.sleep(moment)  # anywhere in it: whatever the moment is, nothing may be left
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 30
+    while list(scratch.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.02)  # the compiler's own shell cleans up behind it
+    assert not list(scratch.iterdir())
+    assert all(entry.suffix == ".image" for entry in entries(own_cache))
+
+
+def test_failed_compiles_leave_no_file(own_cache, arch, tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    with pytest.raises(gg.CompileError):
+        gg.compile("nonsense", arch=arch)
+    gg.compile(SMALL % 1, arch=arch)
+    assert not list(scratch.iterdir()) and len(entries(own_cache)) == 1
+
+
+@needs_compiler
+def test_images_of_one_kernel_name_do_not_mix():
+    modules = [gg.Module(gg.compile(f'extern "C" __global__ void f(int *x, {kind} y) {{ *x = (int)y + {i}; }}', arch=ARCH),
+                         "host") for i, kind in enumerate(("int", "double", "signed char"))]
+    for i, (module, size) in enumerate(zip(modules, (4, 8, 1))):
+        x = gg.zeros(1, np.int32, device="host")
+        assert module["f"].parameters[1][1] == size
+        module["f"](x, 40, grid=1, block=1)
+        assert x.get()[0] == 40 + i
+    for i in range(50):  # files' numbers come again
+        with gg.Module(gg.compile(SMALL % (i % 5), arch=ARCH), "host") as module:
+            x = gg.zeros(1, np.int32, device="host")
+            module["f"](x, grid=1, block=1)
+            assert x.get()[0] == i % 5

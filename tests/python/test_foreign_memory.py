@@ -1,0 +1,201 @@
+"""Memory that others own: registered, wrapped by its address, asked about; managed memory."""
+
+import gc
+import weakref
+
+import gpuglue as gg
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def registers(device):
+    if not device.supports("mem_register"):
+        with pytest.raises(gg.UnsupportedError, match="mem_register"):
+            gg.register(np.zeros(10), device)
+        pytest.skip("this device registers no memory, and says so")
+    return device
+
+
+@pytest.fixture
+def managed(device):
+    try:
+        return gg.alloc_managed(1 << 20, device)
+    except gg.UnsupportedError:
+        pytest.skip("this device has no managed memory, and says so")
+
+
+class Owner:
+    pass
+
+
+# ---- register ------------------------------------------------------------------------------------------------
+
+
+def test_a_registered_array_is_page_locked(registers):
+    array = np.arange(100_000, dtype="f8")
+    buffer = gg.register(array, registers)
+    assert (buffer.kind, buffer.ptr, buffer.nbytes) == ("pinned", array.ctypes.data, array.nbytes)
+    target = gg.empty(array.shape, device=registers)
+    stream = gg.Stream(registers)
+    gg.copy(target, array, stream=stream, require_async=True)
+    stream.synchronize()
+    assert (target.get() == array).all()
+
+
+def test_a_registered_array_lives_until_it_is_unlocked(registers):
+    array = np.zeros(100_000)
+    alive = weakref.ref(array)
+    buffer = gg.register(array, registers)
+    del array
+    gc.collect()
+    assert alive() is not None
+    buffer.close()
+    registers.synchronize()
+    gg.trim()
+    gc.collect()
+    assert alive() is None
+
+
+def test_memory_is_registered_once(registers):
+    array = np.zeros(100_000)
+    buffer = gg.register(array, registers)
+    with pytest.raises(ValueError, match="page-locked by gpuglue already"):
+        gg.register(array[10:], registers)
+    buffer.close()
+    registers.synchronize()
+    gg.register(array, registers).close()
+
+
+def test_what_cannot_be_written_or_is_no_buffer_is_not_registered(registers):
+    frozen = np.zeros(10)
+    frozen.flags.writeable = False
+    for bad in (b"bytes", frozen):
+        with pytest.raises(BufferError):
+            gg.register(bad, registers)
+    with pytest.raises(TypeError):
+        gg.register(3, registers)
+    with pytest.raises(BufferError):
+        gg.register(np.zeros((10, 10))[:, ::2], registers)
+    with pytest.raises(ValueError, match="nothing to page-lock"):
+        gg.register(np.zeros(0), registers)
+
+
+# ---- pointers ------------------------------------------------------------------------------------------------
+
+
+def test_a_pointer_tells_what_it_points_at(device):
+    if not device.supports("pointer_info"):
+        pytest.skip("this driver answers nothing about pointers")
+    buffer, pinned = gg.alloc(1000, device), gg.alloc_pinned(1000, device)
+    info = gg.pointer_info(buffer.ptr + 999)
+    assert (info.backend, info.device, info.kind) == (device.backend, device, "device")
+    assert info.base is None or info.base <= buffer.ptr < info.base + info.size
+    assert gg.pointer_info(pinned.ptr).kind == "pinned"
+    host = np.zeros(10)
+    assert gg.pointer_info(host.ctypes.data) == (None, None, "host", None, None)
+
+
+def test_a_freed_pointer_is_known_to_nobody(device):
+    if not device.supports("pointer_info"):
+        pytest.skip("this driver answers nothing about pointers")
+    buffer = gg.alloc(5 << 20, device)
+    address = buffer.ptr
+    buffer.close()
+    device.synchronize()
+    gg.trim()
+    assert gg.pointer_info(address).kind == "host"
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1 << 64, "x", None, 1.5])
+def test_what_is_no_pointer_is_refused(device, bad):
+    with pytest.raises((ValueError, TypeError)):
+        gg.pointer_info(bad)
+
+
+def test_a_buffer_is_made_over_memory_of_others(device):
+    if not device.supports("pointer_info"):
+        pytest.skip("this driver answers nothing about pointers")
+    base = gg.to_gpu(np.arange(100, dtype="u1"), device=device)
+    owner = Owner()
+    alive = weakref.ref(owner)
+    buffer = gg.Buffer.from_ptr(base.ptr + 10, 20, owner=owner)
+    del owner
+    assert (buffer.device, buffer.kind, buffer.nbytes) == (device, "device", 20)
+    out = np.zeros(20, "u1")
+    gg.copy(out, buffer)
+    assert (out == np.arange(10, 30)).all() and alive() is not None
+    buffer.close()
+    device.synchronize()
+    gg.trim()
+    gc.collect()
+    assert alive() is None
+
+
+def test_memory_that_is_not_as_it_is_said_to_be_is_refused(device):
+    if not device.supports("pointer_info"):
+        pytest.skip("this driver answers nothing about pointers")
+    buffer = gg.alloc(1000, device)
+    with pytest.raises(ValueError, match="no driver in use knows"):
+        gg.Buffer.from_ptr(np.zeros(10).ctypes.data, 8)
+    if gg.pointer_info(buffer.ptr).base is not None:
+        with pytest.raises(ValueError, match="leave the allocation"):
+            gg.Buffer.from_ptr(buffer.ptr, 1 << 40)
+    for bad in ((0, 8), (buffer.ptr, -1), (buffer.ptr, 1 << 64)):
+        with pytest.raises(ValueError):
+            gg.Buffer.from_ptr(*bad)
+    with pytest.raises(TypeError):
+        gg.Buffer.from_ptr(buffer.ptr)
+
+
+# ---- managed memory ------------------------------------------------------------------------------------------
+
+
+def test_managed_memory_is_the_hosts_and_the_devices(managed, device):
+    assert managed.kind == "managed"
+    host = np.asarray(managed)
+    host[:] = 7
+    array = gg.empty(1 << 20, "u1", device=device)
+    gg.copy(array, managed)
+    assert (array.get() == 7).all()
+    gg.fill(managed, 9)
+    device.synchronize()
+    assert (host == 9).all()
+
+
+def test_an_array_over_managed_memory_is_the_hosts_too(known_device, managed, device):
+    with device:
+        array = gg.asarray(managed.ptr, "u1", shape=(2, 3), owner=managed)
+    host = np.asarray(array)
+    gg.fill(managed, 5)
+    device.synchronize()
+    assert host.tolist() == array.tolist() == [[5] * 3] * 2
+    assert gg.from_dlpack(array).ptr == array.ptr
+
+
+def test_managed_memory_is_moved_and_advised(managed, device):
+    if not device.supports("mem_prefetch"):
+        with pytest.raises(gg.UnsupportedError):
+            managed.prefetch()
+        pytest.skip("this device moves nothing on request, and says so")
+    stream = gg.Stream(device)
+    managed.prefetch(stream=stream)
+    managed.prefetch("host", stream)
+    managed.prefetch(device)
+    stream.synchronize()
+    for advice in ("read_mostly", "preferred_location", "accessed_by"):
+        managed.advise(advice)
+        managed.advise(advice, "host")
+    for advice in ("not_read_mostly", "no_preferred_location", "not_accessed_by"):
+        managed.advise(advice, device)
+
+
+def test_bad_advice_is_refused(managed, device):
+    for bad in ("fast", 1, None):
+        with pytest.raises(ValueError, match="advice must be 'read_mostly'"):
+            managed.advise(bad)
+    with pytest.raises(ValueError, match="only managed memory"):
+        gg.alloc(10, device).prefetch()
+    managed.close()
+    with pytest.raises(ValueError, match="Buffer is closed"):
+        managed.advise("read_mostly")

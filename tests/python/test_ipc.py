@@ -1,0 +1,126 @@
+"""Handles to device memory: the other process is a Python of its own that gets the handle as a pickle."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import gpuglue as gg
+
+
+PROLOGUE = """
+import pickle, sys
+import numpy as np, gpuglue as gg
+def read(buffer, dtype="u1"):
+    there = np.empty(buffer.nbytes // np.dtype(dtype).itemsize, dtype)
+    gg.copy(there, buffer)
+    return there
+handles = pickle.loads(sys.stdin.buffer.read())
+"""
+
+
+def read(buffer, dtype="u1"):
+    there = np.empty(buffer.nbytes // np.dtype(dtype).itemsize, dtype)
+    gg.copy(there, buffer)
+    return there
+
+
+@pytest.fixture
+def buffer(device):
+    """A Buffer of 4000 bytes of 7, whose handle may be had."""
+    made = gg.alloc(4000, device=device)
+    gg.fill(made, 7)
+    try:
+        made.ipc_handle()
+    except gg.UnsupportedError:
+        pytest.skip(f"{device.name} has no handles for other processes")
+    return made
+
+
+def elsewhere(code, *handles):
+    """What a new process prints that runs code with `handles`."""
+    done = subprocess.run([sys.executable, "-c", PROLOGUE + textwrap.dedent(code)], input=pickle.dumps(handles),
+                          capture_output=True)
+    assert not done.returncode, done.stderr.decode()
+    return done.stdout.decode().strip()
+
+
+def test_another_process_opens_a_pickled_handle(device, buffer):
+    told = elsewhere("""
+        buffer = handles[0].open()
+        print(buffer.kind, buffer.nbytes, buffer.device.uuid, set(read(buffer).tolist()))
+        gg.fill(buffer, 9)
+        gg.synchronize(buffer.device)  # an exit does not wait for it
+        buffer.close()
+    """, buffer.ipc_handle())
+    assert told == f"device 4000 {device.uuid} {{7}}"
+    assert (read(buffer) == 9).all()
+
+
+def test_arrays_pass_through_a_handle(device, buffer):
+    gg.copy(buffer, gg.arange(1000, dtype="f4", device=device))
+    told = elsewhere("""
+        there = handles[0].open()
+        print(float(read(there, "f4").sum()))
+        gg.copy(there, gg.ones(1000, "f4", device=there.device))
+        gg.synchronize(there.device)  # between blocks a copy is queued, and an exit does not wait for it
+    """, buffer.ipc_handle())
+    assert told == "499500.0"
+    assert (read(buffer, "f4") == 1).all()
+
+
+def test_several_handles_to_one_block_work_side_by_side(device, buffer):
+    other = gg.alloc(4000, device=device)
+    gg.fill(other, 3)
+    told = elsewhere("""
+        first, second, again = (handle.open() for handle in handles)
+        value = lambda buffer: set(read(buffer).tolist())
+        print(value(first), value(second), again.ptr == first.ptr)
+        first.close(); gg.trim()
+        print(value(again), value(second))
+    """, buffer.ipc_handle(), other.ipc_handle(), buffer.ipc_handle())
+    assert told.split("\n") == ["{7} {3} True", "{7} {3}"]
+
+
+def test_a_handle_says_what_it_is_for(device, buffer):
+    handle = buffer.ipc_handle()
+    assert (handle.nbytes, handle.device_uuid) == (4000, device.uuid)
+    assert gg.Device(f"{handle.backend}:{device.ordinal}") == device
+    assert handle.offset >= 0
+    assert handle == gg.IpcHandle(bytes(handle)) == pickle.loads(pickle.dumps(handle))
+    assert hash(handle) == hash(buffer.ipc_handle())
+    assert "4000 bytes" in repr(handle) and device.uuid in repr(handle)
+
+
+def test_a_process_does_not_open_its_own_handle(buffer):
+    with pytest.raises(gg.InvalidArgumentError, match="was made by this process"):
+        buffer.ipc_handle().open()
+
+
+def test_a_damaged_handle_is_refused(buffer):
+    data = bytearray(bytes(buffer.ipc_handle()))
+    with pytest.raises(ValueError, match="as bytes\\(handle\\) gives them; got 3"):
+        gg.IpcHandle(b"abc")
+    data[4] ^= 1
+    with pytest.raises(gg.InvalidArgumentError, match="no handle that this version"):
+        gg.IpcHandle(bytes(data)).open()
+    with pytest.raises(TypeError):
+        gg.IpcHandle("text")
+
+
+def test_only_device_memory_that_is_open_has_a_handle(device, buffer):
+    with pytest.raises(gg.InvalidArgumentError, match="only device memory"):
+        gg.alloc_pinned(10, device=device).ipc_handle()
+    buffer.close()
+    with pytest.raises(ValueError, match="closed"):
+        buffer.ipc_handle()
+
+
+def test_a_device_without_handles_says_so(device):
+    try:
+        gg.alloc(10, device=device).ipc_handle()
+    except gg.UnsupportedError as error:
+        assert "ipc_export" in str(error)

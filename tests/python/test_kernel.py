@@ -1,0 +1,344 @@
+"""Module and Kernel: what a launch takes, what it refuses, how it is ordered."""
+
+import ctypes
+import functools
+import gc
+import threading
+
+import numpy as np
+import pytest
+from conftest import needs
+from kernels import floats, load, path_for
+
+import gpuglue as gg
+
+
+@pytest.fixture
+def module(device):
+    return load(device)
+
+
+@pytest.fixture
+def scale(module):
+    return module["scale"]
+
+
+SHAPE = {"grid": 1, "block": 32}
+
+
+def expect(array, factor):
+    np.testing.assert_array_equal(array.get(), np.arange(10, dtype=np.float32) * np.float32(factor))
+
+
+# ---- modules
+
+
+def test_a_module_comes_from_a_path_or_from_bytes(device):
+    path = path_for(device)
+    needs(device, "module_load")
+    for image in (path, str(path), path.read_bytes(), memoryview(path.read_bytes())):
+        module = gg.Module(image, device)
+        assert module.device == device and module.format == gg._core._read_image(path)[0]
+        assert module["nothing"].name == "nothing"
+
+
+def test_an_image_of_another_type_of_object_is_refused(device):
+    with pytest.raises(TypeError, match="bytes or the path"):
+        gg.Module(17, device)
+    with pytest.raises(FileNotFoundError):
+        gg.Module("/nonexistent/image.ptx", device)
+
+
+def test_a_wrong_image_says_what_was_expected(device):
+    needs(device, "module_load")
+    with pytest.raises(gg.InvalidArgumentError, match="no image of a known format"):
+        gg.Module(b"hello, world", device)
+    with pytest.raises(gg.InvalidArgumentError, match="0 bytes"):
+        gg.Module(b"", device)
+
+
+def test_unknown_kernels_and_variables_are_named(module):
+    with pytest.raises(gg.InvalidArgumentError, match="scael.*scale"):
+        module["scael"]
+    with pytest.raises(TypeError, match="str"):
+        module[3]
+    needs(module.device, "module_global")
+    with pytest.raises(gg.InvalidArgumentError, match="tabel"):
+        module.get_global("tabel")
+
+
+def test_a_closed_module_is_refused_and_its_kernels_go_on(device, module):
+    kernel = module["scale"]
+    module.close()
+    module.close()
+    with pytest.raises(ValueError, match="Module is closed"):
+        module["scale"]
+    array = floats(device)
+    kernel(array, 10, 2.0, **SHAPE)
+    expect(array, 2)
+    assert "closed" in repr(module)
+
+
+def test_a_variable_is_a_buffer_that_keeps_the_module(device):
+    module = load(device)
+    needs(device, "module_global")
+    table = module.get_global("table")
+    kernel = module["add_table"]
+    del module
+    gc.collect()
+    assert table.nbytes == 16
+    gg.copy(table, np.array([1, 20, 300, 4000], np.uint32))
+    numbers = gg.zeros(6, np.uint32, device=device)
+    kernel(numbers, 6, grid=1, block=8)
+    assert numbers.get().tolist() == [1, 20, 300, 4000, 1, 20]
+
+
+# ---- arguments
+
+
+def test_numpy_scalars_ctypes_scalars_and_bare_numbers_of_known_type_are_taken(device, scale):
+    for count, by in ((np.uint32(10), np.float32(2)), (10, 2.0), (10, 2), (ctypes.c_uint(10), ctypes.c_float(2)),
+                      (np.int32(10), gg.raw(np.float32(2).tobytes()))):
+        array = floats(device)
+        scale(array, count, by, **SHAPE)
+        expect(array, 2)
+
+
+def test_every_kind_of_argument_arrives(device, module):
+    class Mixed(ctypes.Structure):
+        _fields_ = [("letter", ctypes.c_char), ("number", ctypes.c_double)]
+
+    record = np.zeros((), np.dtype([("letter", "i1"), ("number", "f8")], align=True))
+    record["letter"], record["number"] = ord("q"), -0.5
+    for struct in (Mixed(b"q", -0.5), record[()], gg.raw(bytes(Mixed(b"q", -0.5)))):
+        out = gg.zeros(8, device=device)
+        module["say"](out, np.int8(-7), 65535, np.int32(-100000), -(1 << 40), 1.5, np.float64(2.25), struct,
+                      grid=1, block=1)
+        assert out.get().tolist() == [-7, 65535, -100000, -(1 << 40), 1.5, 2.25, ord("q"), -0.5]
+
+
+def test_a_float_parameter_that_is_given_an_int_becomes_a_float(device, scale):
+    array = floats(device)
+    scale(array, 10, 2, **SHAPE)
+    expect(array, 2)
+
+
+@pytest.mark.parametrize("wrong, error, words", [
+    ((10,), TypeError, "takes 3 arguments, got 2"),
+    ((10, 2.0, 3), TypeError, "takes 3 arguments, got 4"),
+    ((10.5, 2.0), TypeError, "argument 1 is a float, 10.5"),
+    ((10, np.float64(2)), ValueError, "argument 2.*8 bytes where the kernel takes 4"),
+    ((np.uint64(10), 2.0), ValueError, "argument 1.*8 bytes where the kernel takes 4"),
+    ((np.float32(10), 2.0), TypeError, "floating-point scalar.*takes an integer"),
+    ((10, np.int32(2)), TypeError, "integer scalar.*takes a float"),
+    ((1 << 40, 2.0), ValueError, "does not fit the 4 bytes"),
+    ((-(1 << 40), 2.0), ValueError, "does not fit the 4 bytes"),
+    ((10, 1e300), TypeError, "does not fit a float of 4 bytes"),
+    (("ten", 2.0), TypeError, "a kernel takes a GPUArray"),
+    ((None, 2.0), TypeError, "null pointer"),
+])
+def test_wrong_arguments_are_refused_before_anything_runs(device, scale, wrong, error, words):
+    array = floats(device)
+    with pytest.raises(error, match=words):
+        scale(array, *wrong, **SHAPE)
+    expect(array, 1)
+
+
+def test_host_arrays_are_refused_on_every_backend(scale):
+    with pytest.raises(TypeError, match="NumPy array.*to_gpu"):
+        scale(np.zeros(10, np.float32), 10, 2.0, **SHAPE)
+
+
+def test_closed_arrays_are_refused(device, scale):
+    buffer = gg.alloc(40, device)
+    buffer.close()
+    with pytest.raises(ValueError, match="closed"):
+        scale(buffer, 10, 2.0, **SHAPE)
+
+
+def test_memory_of_another_device_is_refused(scale, second_device):
+    with pytest.raises(gg.InvalidArgumentError, match="copy it there first"):
+        scale(floats(second_device), 10, 2.0, **SHAPE)
+
+
+def test_a_stream_of_another_device_is_refused(device, scale, second_device):
+    with pytest.raises(ValueError):
+        scale(floats(device), 10, 2.0, stream=gg.Stream(second_device), **SHAPE)
+
+
+def test_buffers_are_arguments(device, scale):
+    buffer = gg.alloc(40, device)
+    gg.copy(buffer, np.arange(10, dtype=np.float32))
+    scale(buffer, 10, 3.0, **SHAPE)
+    got = np.empty(10, np.float32)
+    gg.copy(got, buffer)
+    np.testing.assert_array_equal(got, np.arange(10) * 3)
+
+
+# ---- shapes
+
+
+@pytest.mark.parametrize("shape, words", [
+    ({"grid": 1, "block": 2048}, "block x is 2048, over the limit of 1024"),
+    ({"grid": 1, "block": (32, 64)}, "threads per block"),
+    ({"grid": 1, "block": 0}, "block x is 0"),
+    ({"grid": (1, 0, 1), "block": 1}, "grid y is 0"),
+    ({"grid": 1, "block": 1, "smem": 1 << 30}, "shared memory"),
+    ({"grid": 1, "block": (1, 1, 1, 1)}, "one to three"),
+    ({"grid": 1, "block": -1}, "from 1 to"),
+    ({"grid": 1 << 40, "block": 1}, "from 1 to"),
+])
+def test_wrong_shapes_are_refused_with_the_limit(device, scale, shape, words):
+    array = floats(device)
+    with pytest.raises(ValueError, match=words):
+        scale(array, 10, 2.0, **shape)
+    expect(array, 1)
+
+
+def test_a_launch_without_a_shape_says_what_it_needs(device, scale):
+    for shape in ({}, {"grid": 1}, {"block": 1}):
+        with pytest.raises(TypeError, match="needs grid= .* and block="):
+            scale(floats(device), 10, 2.0, **shape)
+    with pytest.raises(TypeError, match="no argument 'shared'"):
+        scale(floats(device), 10, 2.0, shared=1, **SHAPE)
+
+
+def test_shapes_are_ints_or_sequences_of_up_to_three(device, scale):
+    for grid, block in ((1, 32), ((1,), (32,)), ([1, 1], [32, 1]), ((1, 1, 1), (32, 1, 1)), (np.int64(1), np.int32(32))):
+        array = floats(device)
+        scale(array, 10, 2.0, grid=grid, block=block)
+        assert array.get()[1] == 2
+
+
+# ---- bind
+
+
+def test_a_bound_kernel_takes_bare_numbers_and_a_shape(device, scale):
+    bound = scale.bind("PIf", grid=1, block=32)
+    array = floats(device)
+    bound(array, 10, 2)
+    expect(array, 2)
+    bound(array, 10, 2, grid=1, block=1)  # of element 0 only, which is 0
+    expect(array, 2)
+    assert "bound" in repr(bound)
+
+
+def test_signatures_are_codes_or_dtypes(device, scale):
+    for signature in ("PIf", ["P", np.uint32, np.float32], ("P", "I", np.dtype("f4"))):
+        array = floats(device)
+        scale.bind(signature)(array, 10, 2, **SHAPE)
+        expect(array, 2)
+
+
+@pytest.mark.parametrize("signature, words", [("PI", "takes 3 arguments, the signature has 2"),
+                                              ("PId", "argument 2 has 8 bytes"), ("PI!", "no code of a type")])
+def test_signatures_that_do_not_fit_are_refused(scale, signature, words):
+    if scale.device.backend == "ze":
+        needs(scale.device, "kernel_attribute")
+    with pytest.raises(ValueError, match=words):
+        scale.bind(signature)
+
+
+# ---- calling
+
+
+def test_a_kernel_is_called_through_partial_and_star(device, scale):
+    array = floats(device)
+    functools.partial(scale, array, 10)(2.0, **SHAPE)
+    scale(*[array, 10, 2.0], **SHAPE)
+    type(scale).__call__(scale, array, 10, 2.0, **SHAPE)
+    expect(array, 8)
+
+
+def test_a_launch_lets_other_threads_run_and_returns_before_it_is_done(device, scale, stream, gate):
+    array = floats(device)
+    gate.hold(stream)
+    scale(array, 10, 2.0, stream=stream, **SHAPE)
+    assert not stream.done
+    gate.open()
+    stream.synchronize()
+    expect(array, 2)
+
+
+def test_a_launch_without_a_stream_waits_for_work_on_its_arrays(device, scale, stream, gate):
+    array = floats(device)
+    gate.hold(stream)
+    scale(array, 10, 2.0, stream=stream, **SHAPE)
+    other = gg.Stream(device, nonblocking=True)
+    with other:
+        scale(array, 10, 3.0, **SHAPE)
+    assert not other.done
+    gate.open()
+    other.synchronize()
+    expect(array, 6)
+
+
+def test_arguments_may_be_dropped_once_a_kernel_is_queued(device, scale, stream, gate):
+    array, watched = floats(device), floats(device)
+    gate.hold(stream)
+    scale(array, 10, 2.0, stream=stream, **SHAPE)
+    del array
+    gc.collect()
+    gate.open()
+    stream.synchronize()
+    expect(watched, 1)
+
+
+def test_many_arguments_are_packed(device, module):
+    kernel = module["nothing"]
+    with pytest.raises(TypeError, match="takes 0 arguments, got 40"):
+        kernel(*range(40), **SHAPE)
+
+
+def test_threads_launch_the_same_kernel(device, scale):
+    arrays = [floats(device) for _ in range(4)]
+
+    def work(array):
+        stream = gg.Stream(device)
+        for _ in range(20):
+            scale(array, 10, np.float32(-1), stream=stream, **SHAPE)
+        stream.synchronize()
+
+    threads = [threading.Thread(target=work, args=(array,)) for array in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for array in arrays:
+        expect(array, 1)
+
+
+# ---- numbers
+
+
+def test_a_kernel_tells_its_facts(device, module, scale):
+    assert (scale.name, scale.device, scale.module) == ("scale", device, module)
+    assert [size for _, size, _ in scale.parameters] == [8, 4, 4]
+    assert scale.attributes.get("max_threads_per_block", 1024) >= 32
+    if device.supports("kernel_occupancy"):
+        assert scale.max_active_blocks(32) >= 1
+    if device.supports("kernel_suggest"):
+        threads, blocks = scale.suggest_block(limit=64)
+        assert 1 <= threads <= 64 and blocks >= 1
+
+
+def test_a_kernel_cannot_be_made_by_hand():
+    with pytest.raises(TypeError):
+        gg.Kernel()
+
+
+def test_launches_are_told_in_the_simulated_drivers_record(device, module, tmp_path, run_python):
+    if "Simulated" not in device.name:
+        pytest.skip("a simulated driver keeps the record")
+    code = f"""
+import gpuglue as gg, numpy as np
+array = gg.to_gpu(np.zeros(4, np.float32))
+gg.Module({str(path_for(device))!r})["scale"](array, 4, 2.5, grid=(2, 3), block=(4, 5, 6))
+gg.synchronize()
+"""
+    record = tmp_path / "launches"
+    result = run_python(code, GPUGLUE_SIM_LAUNCHES=str(record))
+    assert result.returncode == 0, result.stderr
+    line = record.read_text()
+    assert line.startswith("scale grid 2 3 1 block 4 5 6 shared 0 arguments")
+    assert line.split()[-2:] == ["04000000", np.float32(2.5).tobytes().hex()]

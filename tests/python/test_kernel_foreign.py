@@ -1,0 +1,113 @@
+"""Launches whose arguments are arrays of other libraries: taken on their own device, refused elsewhere."""
+
+import numpy as np
+import pytest
+from kernels import floats, load
+from producers import Producer
+
+import gpuglue as gg
+
+SHAPE = {"grid": 1, "block": 32}
+
+
+class Dressed:
+    """Somebody's array, of which one protocol is seen."""
+
+    def __init__(self, array, *names):
+        for name in names:
+            setattr(self, name, getattr(array, name))
+
+
+def expect(array, factor):
+    np.testing.assert_array_equal(array.get(), np.arange(10, dtype=np.float32) * np.float32(factor))
+
+
+@pytest.fixture
+def scale(device):
+    return load(device)["scale"]
+
+
+PROTOCOLS = {"DLPack": ("__dlpack__", "__dlpack_device__"), "CUDA Array Interface": ("__cuda_array_interface__",)}
+
+
+def dressed(array, protocol):
+    try:
+        return Dressed(array, *PROTOCOLS[protocol])
+    except AttributeError:
+        pytest.skip(f"{array.device} has no {protocol}")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_arrays_of_other_libraries_are_taken_on_their_own_device(known_device, device, scale, protocol):
+    array = floats(device)
+    if array.device.backend == "host" and protocol == "DLPack":
+        pytest.skip("host's DLPack device is the CPU, whose tensors a launch refuses")
+    scale(dressed(array, protocol), 10, 2.0, **SHAPE)
+    gg.synchronize(device)
+    expect(array, 2)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_view_of_another_library_is_taken_where_it_begins(known_device, device, scale, protocol):
+    array = floats(device)
+    if array.device.backend == "host" and protocol == "DLPack":
+        pytest.skip("host's DLPack device is the CPU, whose tensors a launch refuses")
+    scale(dressed(array[5:], protocol), 5, 2.0, **SHAPE)
+    gg.synchronize(device)
+    np.testing.assert_array_equal(array.get(), np.arange(10) * np.where(np.arange(10) < 5, 1, 2))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_arrays_of_another_device_are_refused(device, scale, second_device, protocol):
+    other = floats(second_device)
+    with pytest.raises((ValueError, BufferError, gg.Error)) as caught:
+        scale(dressed(other, protocol), 10, 2.0, **SHAPE)
+    assert not isinstance(caught.value, gg.DeviceError)
+    expect(other, 1)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_launchs_stream_waits_for_what_the_producer_has_pending(device, scale, stream, gate, protocol):
+    array, other = floats(device), gg.Stream(device, nonblocking=True)
+    if not hasattr(array, "__cuda_array_interface__"):
+        pytest.skip(f"{device} has no protocol that tells of streams: a producer waits itself")
+    host = gg.empty_pinned(10, np.float32)
+    host[:] = 1
+    gate.hold(stream)
+    array.set_async(host, stream=stream)
+    scale(dressed(array, protocol), 10, 2.0, stream=other, **SHAPE)
+    assert not other.done
+    gate.open()
+    other.synchronize()
+    np.testing.assert_array_equal(array.get(), np.full(10, 2, np.float32))
+
+
+def test_cpu_tensors_are_refused_on_every_backend(scale):
+    tensor = Producer((10,), "f4")  # of DLPack's device 1, the CPU
+    with pytest.raises(TypeError, match="asarray|to_gpu"):
+        scale(tensor, 10, 2.0, **SHAPE)
+    np.testing.assert_array_equal(tensor.host, np.arange(10))
+
+
+def test_a_producer_that_fails_says_so_itself(scale):
+    class Broken:
+        def __dlpack_device__(self):
+            raise RuntimeError("no device today")
+
+        def __dlpack__(self, **_):
+            raise RuntimeError("no array today")
+
+    with pytest.raises(RuntimeError, match="today"):
+        scale(Broken(), 10, 2.0, **SHAPE)
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_what_was_taken_before_a_wrong_argument_is_let_go(device, scale, position):
+    buffer = gg.alloc(40, device)
+    arguments = [buffer, 10, 2.0]
+    arguments[position] = object()
+    with pytest.raises(TypeError, match=f"argument {position} "):
+        scale(*arguments, **SHAPE)
+    buffer.close()
+    with pytest.raises(ValueError, match="closed"):
+        scale(buffer, 10, 2.0, **SHAPE)

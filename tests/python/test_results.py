@@ -1,0 +1,97 @@
+"""What get() makes: ordinary arrays, whose memory is used again when the last view of one is gone."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import gpuglue as gg
+
+COUNT = 1 << 20  # of four bytes: large enough for memory of gpuglue's
+
+
+@pytest.fixture
+def numbers(device):
+    return gg.to_gpu(np.arange(COUNT, dtype="i4"), device)
+
+
+def test_a_result_is_an_ordinary_array(numbers):
+    result = numbers.get()
+    assert type(result) is np.ndarray and result.base is None
+    assert result.flags.owndata and result.flags.writeable and result.flags.c_contiguous
+    assert (result == np.arange(COUNT)).all()
+
+
+def test_a_result_keeps_the_order_of_its_array(device):
+    host = np.asfortranarray(np.arange(COUNT, dtype="i4").reshape(1024, -1))
+    result = gg.to_gpu(host, device).get()
+    assert result.flags.f_contiguous and (result == host).all()
+
+
+def test_a_result_can_be_resized(numbers):
+    result = numbers.get()
+    result.resize(2 * COUNT, refcheck=False)
+    assert (result[:COUNT] == np.arange(COUNT)).all()
+    result.resize(10, refcheck=False)
+    assert (result == np.arange(10)).all()
+
+
+def test_the_memory_of_a_result_is_used_again(numbers):
+    first = numbers.get()
+    address = first.ctypes.data
+    del first
+    assert numbers.get().ctypes.data == address
+
+
+def test_a_result_is_not_used_again_while_a_view_lives(numbers):
+    result = numbers.get()
+    view, expected = result[5:900:7], np.arange(COUNT)[5:900:7]
+    del result
+    numbers.fill(-1)
+    others = [numbers.get() for _ in range(4)]
+    assert (view == expected).all() and all((other == -1).all() for other in others)
+
+
+def test_results_of_every_use_are_right(numbers):
+    for use in range(6):  # fresh, pageable, page-locked
+        numbers.fill(use)
+        result = numbers.get()
+        assert (result == use).all()
+        del result
+
+
+def test_a_result_outlives_its_array_and_trim(device):
+    array = gg.to_gpu(np.arange(COUNT, dtype="i4"), device)
+    kept = [array.get() for _ in range(2)]
+    del kept[0]
+    kept.append(array.get())
+    del array
+    gc.collect()
+    gg.synchronize(device)
+    assert all((result == np.arange(COUNT)).all() for result in kept)
+
+
+def test_threads_get_results_of_their_own(numbers):
+    wrong = []
+
+    def get_often():
+        for _ in range(20):
+            if not (numbers.get() == np.arange(COUNT)).all():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=get_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_only_results_live_in_that_memory(numbers):
+    handlers = pytest.importorskip("numpy._core.multiarray", reason="NumPy 1 has it elsewhere")
+    usual = handlers.get_handler_name()
+    result = numbers.get()
+    assert handlers.get_handler_name(result) == "gpuglue_results"
+    assert handlers.get_handler_name() == usual == handlers.get_handler_name(np.ones(COUNT, "i4"))
+    assert handlers.get_handler_name(numbers[:10].get()) == usual

@@ -1,0 +1,245 @@
+"""Arrays to and from torch, CuPy, JAX, numba and cuda.core on a real device: no copy, and nobody reads before the
+other has written. A producer is late: some 50 ms of work stand before its write, on a stream that is not ordered
+with the default one, so that a missing wait is seen. gpuglue itself never waits on the host: what it gives out and
+takes in returns while that work runs."""
+
+import pytest
+from with_cuda import beside, missing
+
+
+def runner(library):
+    @pytest.fixture
+    def run(device):
+        reason = missing(library, device)
+        if reason:
+            pytest.skip(reason)
+        return beside(library)
+
+    return run
+
+
+with_torch, with_cupy, with_jax = runner("torch"), runner("cupy"), runner("jax")
+with_numba, with_cuda_core = runner("numba"), runner("cuda.core")
+
+# ours: a stream of gpuglue; array: zeros that become 7 late on it.
+LATE_ARRAY = """
+ours = gg.Stream("cuda:0", nonblocking=True)
+array = gg.zeros(100_000, "f4", device="cuda:0")
+gg.synchronize("cuda:0")
+cuda.late(ours)
+array.fill(7, stream=ours)
+"""
+
+
+# ---- torch ----------------------------------------------------------------------------------------------------
+
+
+def test_torch_reads_after_our_late_write_and_nobody_waits_on_the_host(with_torch):
+    with_torch(
+        LATE_ARRAY
+        + """
+theirs = torch.cuda.Stream()
+with torch.cuda.stream(theirs):
+    tensor = torch.from_dlpack(array)
+    copy = tensor + 0
+assert not ours.done, "the exchange waited on the host"
+assert tensor.data_ptr() == array.ptr and copy.cpu().eq(7).all()
+"""
+    )
+
+
+def test_we_read_after_torchs_late_write_and_nobody_waits_on_the_host(with_torch):
+    for take in ("gg.from_dlpack(tensor)", "gg.asarray(tensor)"):
+        with_torch(f"""
+theirs = torch.cuda.Stream()
+tensor = torch.zeros(100_000, device="cuda"); torch.cuda.synchronize()
+with torch.cuda.stream(theirs):
+    cuda.late(gg.Stream.borrow(theirs))
+    tensor.fill_(7)
+    array = {take}
+assert not theirs.query(), "the exchange waited on the host"
+assert array.ptr == tensor.data_ptr()
+with gg.Stream("cuda:0", nonblocking=True):
+    assert (array.get() == 7).all()
+""")
+
+
+def test_torchs_exchange_table_is_used_where_it_is_there(with_torch):
+    with_torch("""
+if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"): raise SystemExit(0)
+tensor = torch.arange(6, device="cuda").reshape(2, 3)
+torch.Tensor.__dlpack__ = None  # would be asked otherwise
+assert gg.asarray(tensor.T).tolist() == tensor.T.tolist()
+""")
+
+
+def test_torchs_memory_is_kept_until_our_work_is_done(with_torch):
+    with_torch("""
+tensor = torch.full((1 << 20,), 7.0, device="cuda"); torch.cuda.synchronize()
+stream, out = gg.Stream("cuda:0", nonblocking=True), gg.zeros_pinned(1 << 20, "f4", device="cuda:0")
+array = gg.asarray(tensor)
+cuda.late(stream)
+array.get_async(out, stream=stream)
+del tensor, array; gc.collect()
+others = [torch.full((1 << 20,), 9.0, device="cuda") for _ in range(8)]
+stream.synchronize()
+assert (out == 7).all()
+""")
+
+
+def test_dtypes_go_both_ways_with_torch(with_torch):
+    with_torch("""
+for name in ("float32", "float64", "float16", "int8", "int64", "uint8", "bool", "complex64", "complex128"):
+    tensor = torch.ones(3, dtype=getattr(torch, name), device="cuda")
+    array = gg.asarray(tensor)
+    assert str(array.dtype) == name and torch.from_dlpack(array).dtype == tensor.dtype
+""")
+
+
+# ---- CuPy -----------------------------------------------------------------------------------------------------
+
+
+def test_cupy_reads_after_our_late_write_and_nobody_waits_on_the_host(with_cupy):
+    with_cupy(
+        LATE_ARRAY
+        + """
+with cupy.cuda.Stream(non_blocking=True):
+    view = cupy.from_dlpack(array)
+    copy = view + 0
+    assert not ours.done, "the exchange waited on the host"
+    assert view.data.ptr == array.ptr and (cupy.asnumpy(copy) == 7).all()
+"""
+    )
+
+
+def test_cupy_reads_after_our_late_write_by_the_interface(with_cupy):
+    with_cupy(
+        LATE_ARRAY
+        + """
+with cupy.cuda.Stream(non_blocking=True):
+    view = cupy.asarray(array)  # CuPy waits on the host
+    assert view.data.ptr == array.ptr and (cupy.asnumpy(view + 0) == 7).all()
+"""
+    )
+
+
+@pytest.mark.parametrize("take", ["gg.from_dlpack(view)", "gg.asarray(view)", "gg.asarray(cuda_only(view))"])
+def test_we_read_after_cupys_late_write_and_nobody_waits_on_the_host(with_cupy, take):
+    with_cupy(f"""
+class cuda_only:
+    def __init__(self, a): self.a = a; self.__cuda_array_interface__ = a.__cuda_array_interface__
+view = cupy.zeros(100_000, "f4"); cupy.cuda.Device().synchronize()
+theirs = cupy.cuda.Stream(non_blocking=True)
+with theirs:
+    cuda.late(gg.Stream.borrow(theirs))
+    view.fill(7)
+    array = {take}
+    assert not theirs.done, "the exchange waited on the host"
+assert array.ptr == view.data.ptr
+with gg.Stream("cuda:0", nonblocking=True):
+    assert (array.get() == 7).all()
+""")
+
+
+def test_a_raw_kernel_of_cupy_writes_into_our_array(with_cupy):
+    with_cupy("""
+kernel = cupy.RawKernel('extern "C" __global__ void seven(float *a, int n) '
+                        '{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) a[i] = 7; }', "seven")
+ours = gg.Stream("cuda:0", nonblocking=True)
+array = gg.zeros(100_000, "f4", device="cuda:0"); gg.synchronize("cuda:0")
+with cupy.cuda.ExternalStream(ours.handle):
+    cuda.late(ours)
+    kernel((400,), (256,), (cupy.from_dlpack(array), np.int32(100_000)))
+    array.record_use(ours)
+with gg.Stream("cuda:0", nonblocking=True):
+    assert (array.get() == 7).all()
+""")
+
+
+# ---- JAX ------------------------------------------------------------------------------------------------------
+
+
+def test_jax_reads_after_our_late_write(with_jax):
+    with_jax(
+        LATE_ARRAY
+        + """
+taken = jax.numpy.from_dlpack(array)
+assert taken.unsafe_buffer_pointer() == array.ptr and (np.asarray(taken + 0) == 7).all()
+"""
+    )
+
+
+def test_we_read_what_jax_has_computed(with_jax):
+    with_jax("""
+theirs = jax.jit(lambda a: a * 0 + 7)(jax.numpy.zeros(100_000))
+array = gg.from_dlpack(theirs)
+with gg.Stream("cuda:0", nonblocking=True):
+    assert (array.get() == 7).all()
+assert array.ptr == theirs.unsafe_buffer_pointer()
+""")
+
+
+# ---- numba ----------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_of_numba_writes_into_our_array(with_numba):
+    with_numba("""
+from numba import cuda as nc
+@nc.jit
+def seven(a):
+    i = nc.grid(1)
+    if i < a.size: a[i] += 7
+ours = gg.Stream("cuda:0", nonblocking=True)
+array = gg.zeros(100_000, "f4", device="cuda:0"); gg.synchronize("cuda:0")
+stream = nc.external_stream(ours.handle)
+cuda.late(ours)
+array.fill(0, stream=ours)
+seven[400, 256, stream](array)
+array.record_use(ours)
+with gg.Stream("cuda:0", nonblocking=True):
+    assert (array.get() == 7).all()
+""")
+
+
+def test_arrays_of_numba_are_taken_without_a_copy(with_numba):
+    with_numba("""
+from numba import cuda as nc
+theirs = nc.to_device(np.arange(12.0).reshape(3, 4))
+array = gg.asarray(theirs)
+assert array.ptr == theirs.device_ctypes_pointer.value and (array.get() == theirs.copy_to_host()).all()
+array.fill(5); gg.synchronize("cuda:0")
+assert (theirs.copy_to_host() == 5).all()
+stream = nc.stream()
+assert gg.Stream.borrow(stream).handle == stream.handle.value
+""")
+
+
+# ---- cuda.core ------------------------------------------------------------------------------------------------
+
+
+def test_cuda_core_launches_on_our_stream_into_our_array(with_cuda_core):
+    with_cuda_core("""
+from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+dev = Device(0); dev.set_current()
+ours = gg.Stream("cuda:0", nonblocking=True)
+array = gg.zeros(100_000, "f4", device="cuda:0"); gg.synchronize("cuda:0")
+arch = "".join(map(str, dev.compute_capability))
+code = 'extern "C" __global__ void seven(float *a, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) a[i] = 7; }'
+kernel = Program(code, "c++", ProgramOptions(arch="sm_" + arch)).compile("cubin").get_kernel("seven")
+cuda.late(ours)
+stream = dev.create_stream(ours)
+launch(stream, LaunchConfig(grid=400, block=256), kernel, array.ptr, np.int32(100_000))
+array.record_use(ours)
+with gg.Stream("cuda:0", nonblocking=True):
+    assert (array.get() == 7).all()
+""")
+
+
+def test_cuda_core_looks_at_our_array(with_cuda_core):
+    with_cuda_core("""
+from cuda.core.utils import StridedMemoryView
+ours = gg.Stream("cuda:0", nonblocking=True)
+array = gg.arange(12, dtype="f4", device="cuda:0").reshape(3, 4)[:, ::2]
+view = StridedMemoryView(array, stream_ptr=ours.handle)
+assert view.ptr == array.ptr and tuple(view.shape) == (3, 2) and tuple(view.strides) == (4, 2)
+""")
