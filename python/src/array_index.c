@@ -58,7 +58,7 @@ static int take_position(struct indexing *view, Py_ssize_t position)
 static int take_integer(struct indexing *view, PyObject *index)
 {
     Py_ssize_t position;
-    if (PyBool_Check(index) || !PyIndex_Check(index))
+    if (PyBool_Check(index) || numpy_is_bool(index) || !PyIndex_Check(index))
         return refuse_index(index);
     position = PyNumber_AsSsize_t(index, PyExc_IndexError);
     if (position == -1 && PyErr_Occurred())

@@ -55,6 +55,11 @@ bool numpy_is_scalar(PyObject *object)
     return PyArray_API && PyArray_CheckScalar(object);
 }
 
+bool numpy_is_bool(PyObject *object)
+{
+    return PyArray_API && PyArray_IsScalar(object, Bool);
+}
+
 int numpy_refuse_axis(Py_ssize_t axis, int ndim)
 {
     PyObject *module = PyImport_ImportModule("numpy.exceptions"), *type, *error;

@@ -25,6 +25,8 @@ int numpy_load(void);
 int numpy_is_array(PyObject *object);
 /* A NumPy scalar or a 0-d ndarray. Imports nothing. */
 bool numpy_is_scalar(PyObject *object);
+/* NumPy's own truth value, which older ones take for an integer. Imports nothing. */
+bool numpy_is_bool(PyObject *object);
 void numpy_look(PyObject *array, struct numpy_view *view);
 
 /* A scalar of NumPy's: 1, its bytes in @p out, its size and the letter of its kind; of kind 'V', and where
