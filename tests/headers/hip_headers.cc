@@ -24,10 +24,9 @@ C_FUNCTION(hipGetDeviceProperties, hipDeviceProp_t *, int);
 
 // Later headers map the plain name to the newer struct, and declare what 5.2 lacks.
 #if HIP_VERSION_MAJOR < 5 || (HIP_VERSION_MAJOR == 5 && HIP_VERSION_MINOR < 7)
-extern const not_yet hipDrvGetErrorName, hipDrvGetErrorString;
+extern const not_yet hipDrvGetErrorName, hipDrvGetErrorString, hipModuleLaunchCooperativeKernel;
 #endif
 #if HIP_VERSION_MAJOR < 6
-extern const not_yet hipModuleLaunchCooperativeKernel;
 extern const not_yet hipGetDevicePropertiesR0600;
 #define hipGetDeviceProperties c_hipGetDeviceProperties
 #endif
