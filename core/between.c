@@ -99,11 +99,6 @@ static gg_status carry(struct ggi_crossing *crossing)
 
 /* ---- before and after ---- */
 
-static bool captured(gg_stream *stream)
-{
-    return !stream->is_default && ggi_stream_capturing(stream);
-}
-
 static gg_status refuse(const struct ggi_crossing *crossing, const char *before, const char *after)
 {
     const struct gg_device *from = crossing->src->device, *to = crossing->dst->device;
@@ -168,7 +163,7 @@ gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uin
     gg_status status = choose_streams(crossing, stream);
     if (status || !crossing->nbytes)
         return status;
-    bool capturing = captured(crossing->out) || captured(crossing->in);
+    bool capturing = ggi_stream_captures(crossing->out) || ggi_stream_captures(crossing->in);
     if (ggi_peer_is_direct(crossing->dst->device, crossing->src->device, !capturing))
         return ggi_copy_direct(crossing, stream, flags);
     status = through_host(crossing, flags, capturing);

@@ -248,7 +248,7 @@ gg_status ggi_refuse_capture(void)
 
 static gg_status run(struct ggi_job *job)
 {
-    job->capturing = !job->stream->is_default && ggi_stream_capturing(job->stream);
+    job->capturing = ggi_stream_captures(job->stream);
     if (job->src.device && job->dst.device && job->complete && job->flags & GG_COPY_REQUIRE_ASYNC)
         return ggi_refuse_waiting(job, true);
     gg_status status = job->box ? ggi_copy_box(job) : ggi_copy_flat(job);

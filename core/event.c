@@ -197,7 +197,7 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
     status = ggi_end(device, GG_OP_event_record, stream, 0, status);
     if (status)
         return status;
-    bool captured = !stream->is_default && ggi_stream_capturing(stream);
+    bool captured = ggi_stream_captures(stream);
     atomic_store_explicit(&event->captured, captured, memory_order_relaxed);
     atomic_fetch_add(&event->recorded, 1);
     if (!captured)

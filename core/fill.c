@@ -92,7 +92,7 @@ static gg_status by_host(struct fill *fill)
 static gg_status run(struct fill *fill)
 {
     size_t part = shortest(fill->pattern, fill->size);
-    fill->capturing = !fill->stream->is_default && ggi_stream_capturing(fill->stream);
+    fill->capturing = ggi_stream_captures(fill->stream);
     if (fill->memory->kind == GG_MEMORY_PINNED)
         return by_host(fill);
     if (part && (uintptr_t)fill->dst % part == 0)

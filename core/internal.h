@@ -291,6 +291,11 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket);
 /* Wait for all work. With @p hook the wait can end in GG_ERR_INTERRUPTED. */
 gg_status ggi_stream_finish(gg_stream *stream, bool hook);
 bool ggi_stream_capturing(gg_stream *stream);
+/* The default stream is not asked: that may spoil a capture elsewhere. */
+static inline bool ggi_stream_captures(gg_stream *stream)
+{
+    return !stream->is_default && ggi_stream_capturing(stream);
+}
 /* The vendor's default stream and blocking streams wait for each other by themselves. */
 bool ggi_stream_ordered_anyway(const gg_stream *stream, const gg_stream *other);
 /* Whose native handle means nothing by itself later, or elsewhere: only its marker is asked. */

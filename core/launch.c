@@ -153,7 +153,7 @@ static gg_status order(gg_kernel *kernel, const struct gg_launch *launch, gg_str
 
 static void count_uses(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream)
 {
-    const bool captured = !stream->is_default && ggi_stream_capturing(stream);
+    const bool captured = ggi_stream_captures(stream);
     const uint64_t ticket = captured ? 0 : ggi_stream_submitted(stream);
     ggi_module_used(kernel->module, stream, ticket, captured);
     for (size_t i = 0; i < launch->memory_count; i++) {

@@ -114,7 +114,7 @@ gg_status gg_memory_prefetch(gg_memory *memory, int to_host, gg_stream *stream)
     ggi_begin(device, GG_OP_mem_prefetch, stream, memory->nbytes);
     status = device->ops->mem_prefetch(stream->impl, memory->pointer, memory->nbytes, to_host != 0);
     status = ggi_end(device, GG_OP_mem_prefetch, stream, memory->nbytes, status);
-    if (!stream->is_default && ggi_stream_capturing(stream))
+    if (ggi_stream_captures(stream))
         atomic_store(&memory->captured, 1);
     else
         ggi_memory_used(memory, stream, ggi_stream_submitted(stream));

@@ -145,7 +145,7 @@ static gg_status alloc_async(struct gg_device *device, size_t nbytes, gg_stream 
             GG_ERR_UNSUPPORTED,
             "GPUGLUE_ALLOCATOR=async: %s:%d has no pool of its own; take pool or direct",
             device->backend->name, (int)device->ordinal);
-    if (!stream->is_default && ggi_stream_capturing(stream))
+    if (ggi_stream_captures(stream))
         return ggi_fail(
             GG_ERR_UNSUPPORTED,
             "stream is capturing: memory that the driver allocates there would belong to "

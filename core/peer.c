@@ -8,6 +8,16 @@
 #define SENT UINT64_C(0x6770756775756c65)
 #define MASKED 64 /* devices of a backend that a mask has a bit for; others go through the host */
 
+static gg_status call(const struct ggi_crossing *crossing, gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    ggi_begin(device, GG_OP_copy_peer, stream, crossing->nbytes);
+    gg_status status = device->ops->copy_peer(
+        stream->impl, atomic_load(&crossing->dst->device->impl), crossing->to,
+        atomic_load(&crossing->src->device->impl), crossing->from, crossing->nbytes);
+    return ggi_end(device, GG_OP_copy_peer, stream, crossing->nbytes, status);
+}
+
 /* ---- the proof, once for each direction ---- */
 
 struct proof {
@@ -45,12 +55,12 @@ static gg_status write(gg_memory *memory, uint64_t value, gg_stream *stream)
 
 static gg_status send(const struct proof *proof, gg_stream *stream)
 {
-    struct gg_device *device = stream->device;
-    ggi_begin(device, GG_OP_copy_peer, stream, PROOF_BYTES);
-    gg_status status = device->ops->copy_peer(
-        stream->impl, atomic_load(&proof->dst->device->impl), proof->dst->pointer,
-        atomic_load(&proof->src->device->impl), proof->src->pointer, PROOF_BYTES);
-    status = ggi_end(device, GG_OP_copy_peer, stream, PROOF_BYTES, status);
+    const struct ggi_crossing crossing = {.dst = proof->dst,
+                                          .src = proof->src,
+                                          .to = proof->dst->pointer,
+                                          .from = proof->src->pointer,
+                                          .nbytes = PROOF_BYTES};
+    gg_status status = call(&crossing, stream);
     return status ? status : ggi_stream_finish(stream, false);
 }
 
@@ -179,16 +189,6 @@ bool ggi_peer_is_lost(gg_stream *stream)
 
 /* ---- the copy ---- */
 
-static gg_status call(const struct ggi_crossing *crossing, gg_stream *stream)
-{
-    struct gg_device *device = stream->device;
-    ggi_begin(device, GG_OP_copy_peer, stream, crossing->nbytes);
-    gg_status status = device->ops->copy_peer(
-        stream->impl, atomic_load(&crossing->dst->device->impl), crossing->to,
-        atomic_load(&crossing->src->device->impl), crossing->from, crossing->nbytes);
-    return ggi_end(device, GG_OP_copy_peer, stream, crossing->nbytes, status);
-}
-
 static void keep_owner(gg_stream *stream, uint64_t ticket, const struct gg_end *end)
 {
     if (!end->release)
@@ -244,11 +244,6 @@ static gg_status into_graph(struct ggi_crossing *crossing, gg_stream *stream)
     return status;
 }
 
-static bool captures(gg_stream *stream)
-{
-    return !stream->is_default && ggi_stream_capturing(stream);
-}
-
 gg_status ggi_copy_direct(struct ggi_crossing *crossing, gg_stream *given, uint32_t flags)
 {
     gg_stream *stream = given ? given : crossing->out;
@@ -257,9 +252,9 @@ gg_status ggi_copy_direct(struct ggi_crossing *crossing, gg_stream *given, uint3
         return ggi_fail(GG_ERR_UNSUPPORTED,
                         "copy: work without a stream is finished on this device when a call "
                         "returns: give a stream, or leave require_async out");
-    if (given && captures(stream))
+    if (given && ggi_stream_captures(stream))
         return into_graph(crossing, stream);
-    if (captures(stream) || captures(other))
+    if (ggi_stream_captures(stream) || ggi_stream_captures(other))
         return ggi_fail(GG_ERR_UNSUPPORTED,
                         "stream is capturing: a copy between two devices becomes part of its graph "
                         "only where the stream is given");

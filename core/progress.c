@@ -213,7 +213,7 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
     pthread_mutex_unlock(&other->lock);
     if (!status && other->device != device)
         atomic_store(&stream->behind, other->device);
-    if (!status && (stream->is_default || !ggi_stream_capturing(stream)))
+    if (!status && !ggi_stream_captures(stream))
         ggi_stream_submitted(stream);
     return status;
 }
@@ -229,7 +229,7 @@ gg_status ggi_stream_after(gg_stream *stream, gg_stream *other, uint64_t ticket)
 {
     if (stream == other || ggi_stream_passed(other, ticket, false))
         return GG_OK;
-    bool capturing = !stream->is_default && ggi_stream_capturing(stream);
+    bool capturing = ggi_stream_captures(stream);
     if (!capturing && ggi_stream_ordered_anyway(stream, other))
         return GG_OK;
     if (capturing && !ggi_stream_passed(other, ticket, true))

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -70,7 +71,8 @@ static void unique_path(int file, char *out, size_t size)
 static gg_status open_object(struct gg_module_impl *module, const void *bytes, size_t nbytes)
 {
     char path[256];
-    module->file = memfd_create("gpuglue-module", MFD_CLOEXEC);
+    module->file =
+        (int)syscall(SYS_memfd_create, "gpuglue-module", MFD_CLOEXEC); /* glibc has it since 2.27 */
     if (module->file < 0)
         return host_api->fail(GG_ERR_DEVICE, NULL, "no file in memory for the image: %s",
                               strerror(errno));
