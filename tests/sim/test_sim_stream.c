@@ -87,12 +87,12 @@ static void blocking_streams_wait_for_the_null_stream(void **state)
 {
     CUstream blocking = new_stream(0), free_stream = new_stream(CU_STREAM_NON_BLOCKING);
     struct gate gate;
-    CUdeviceptr memory = new_memory(4);
+    CUdeviceptr memory = new_memory(12); /* a word for each stream: nothing orders the three */
     (void)state;
     close_gate(&gate, CU_STREAM_LEGACY);
     assert_int_equal(cu.cuMemsetD32Async(memory, 1, 1, blocking), CUDA_SUCCESS);
-    assert_int_equal(cu.cuMemsetD32Async(memory, 1, 1, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
-    assert_int_equal(cu.cuMemsetD32Async(memory, 1, 1, free_stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemsetD32Async(memory + 4, 1, 1, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemsetD32Async(memory + 8, 1, 1, free_stream), CUDA_SUCCESS);
     assert_int_equal(cu.cuStreamSynchronize(free_stream), CUDA_SUCCESS);
     for (int i = 0; i < 50; i++) {
         assert_int_equal(cu.cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
