@@ -48,10 +48,11 @@ static const struct gg_image_kernel *in_image(const gg_module *module, const cha
     return NULL;
 }
 
-/* The driver's word, one by one. */
+/* The driver's word, one by one. One that tells none is no failure, and leaves no record. */
 static gg_status ask_parameters(gg_kernel *kernel)
 {
     struct gg_device *device = kernel->module->device;
+    const struct gg_error before = ggi_thread()->error;
     gg_status status = GG_OK;
     struct gg_parameter *parameters = NULL;
     int32_t count = 0;
@@ -72,7 +73,10 @@ static gg_status ask_parameters(gg_kernel *kernel)
     }
     if (status != GG_NOT_READY) {
         free(parameters);
-        return status == GG_ERR_UNSUPPORTED ? GG_OK : status;
+        if (status != GG_ERR_UNSUPPORTED)
+            return ggi_op_failed(device, GG_OP_kernel_parameter, status);
+        ggi_thread()->error = before;
+        return GG_OK;
     }
     kernel->parameters = parameters;
     kernel->parameter_count = count;
@@ -84,12 +88,8 @@ static gg_status find_parameters(gg_kernel *kernel)
 {
     const struct gg_image_kernel *told = in_image(kernel->module, kernel->name);
     kernel->parameter_count = -1;
-    if (!told || told->parameter_count < 0) {
-        ggi_quiet(1);
-        gg_status status = ask_parameters(kernel);
-        ggi_quiet(-1);
-        return status;
-    }
+    if (!told || told->parameter_count < 0)
+        return ask_parameters(kernel);
     const size_t nbytes = (size_t)told->parameter_count * sizeof *kernel->parameters;
     kernel->parameters = malloc(nbytes ? nbytes : 1);
     if (!kernel->parameters)

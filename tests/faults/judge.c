@@ -165,8 +165,6 @@ static const char *const sometimes[] = {
     "cuStreamWaitEvent", "hipStreamWaitEvent", "zeCommandListAppendWaitOnEvents",
     /* A quarantine of memory is looked at again. */
     "cuCtxRecordEvent",
-    /* What a kernel's shape is checked against; and asked by the user. */
-    "cuFuncGetAttribute", "hipFuncGetAttribute", "zeDeviceGetComputeProperties",
     /* A pool that is refused a slab asks for less. */
     "cuMemHostAlloc", "hipHostMalloc", "zeMemAllocHost", NULL};
 

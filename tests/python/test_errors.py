@@ -5,7 +5,7 @@ import pickle
 import sys
 
 import pytest
-from conftest import run_python, succeeds
+from conftest import BUILT, run_python, succeeds
 
 import gpuglue as gg
 
@@ -137,6 +137,18 @@ def test_a_call_that_the_driver_refuses_once_raises_and_works_again(sim_library,
         "%s; gg.synchronize(); assert gg.zeros(3).tolist() == [0, 0, 0]"
     ) % (function, CALLS[function], CALLS[function])
     assert with_fault(sim_library, "", code) == "801 CUDA_ERROR_NOT_SUPPORTED cuda 0"
+
+
+def test_a_question_for_a_kernels_parameters_that_fails_has_the_drivers_code(sim_library):
+    image = BUILT / "images" / "kernels.fatbin"  # compressed: only the driver knows what its kernels take
+    code = (
+        "import ctypes; ctypes.CDLL(gg.backends()[0].library).sim_fail(b'cuFuncGetParamInfo:1=999')\n"
+        f"module = gg.Module({str(image)!r})\n"
+        "try: module['scale']\n"
+        "except gg.DeviceError as error: print(error.code, error.name, error.op)\n"
+        "print(module['scale'].name)"
+    )
+    assert with_fault(sim_library, "", code).splitlines() == ["999 CUDA_ERROR_UNKNOWN kernel_parameter", "scale"]
 
 
 # ---- what is called of the vendor's ---------------------------------------------------------------------
