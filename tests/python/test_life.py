@@ -78,6 +78,25 @@ def test_objects_inherited_by_a_fork_are_inert_and_the_parent_is_unharmed():
     assert forks(code) == "5 True"
 
 
+def test_inherited_managed_memory_is_given_to_nobody_in_a_child(device):
+    try:
+        gg.alloc_managed(64, device).close()
+    except gg.UnsupportedError:
+        pytest.skip("this device has no managed memory, and says so")
+    code = FORK_AFTER.replace("pid =", "managed = gg.alloc_managed(64); gg.fill(managed, 3); device.synchronize()\npid =") + (
+        "if pid == 0:\n"
+        "    calls = [lambda: memoryview(managed), lambda: bytes(managed), lambda: managed.__array_interface__, managed.prefetch,\n"
+        "             lambda: gg.copy(bytearray(64), managed), lambda: gg.fill(managed, 4)]\n"
+        "    for call in calls:\n"
+        "        try: call()\n"
+        "        except gg.ForkError as error: assert 'spawn' in str(error), error\n"
+        "        else: os._exit(1)\n"
+        "    repr(managed); managed.close(); os._exit(0)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), set(bytes(managed)))"
+    )
+    assert forks(code) == "0 {3}"
+
+
 def test_a_with_block_that_a_fork_is_inside_of_can_be_left(backend):
     code = FORK_AFTER.replace("pid = os.fork()\n", "") + (
         "with stream:\n"
