@@ -208,10 +208,13 @@ lint-step:
 
 # By a make of its own, which sees what the set-up has installed.
 all-tests: $(ALL_TESTS)
+# Steps side by side, since most of them wait much; in turn where they would share one real device. What a
+# step says comes when it has ended.
+JOBS ?= $(if $(wildcard /dev/nvidia0),1,$(shell cores=$$(nproc); echo $$((cores < 7 ? cores + 1 : 8))))
 # Goes on after a failure, so that one run tells all.
 test: .venv/ready-test
 	@mkdir -p build && rm -f build/summary.txt
-	@$(MAKE) --no-print-directory -k all-tests; status=$$?; \
+	@$(MAKE) --no-print-directory -k -j$(JOBS) --output-sync=target all-tests; status=$$?; \
 	    printf '\n== summary\n'; cat build/summary.txt; exit $$status
 test-full: export GPUGLUE_TEST_FULL = 1
 test-full: test
