@@ -248,8 +248,12 @@ gg_status ggi_stream_settle(gg_stream *stream)
     do
         status = device->ops->stream_wait(stream->impl, GGI_SLICE_NS);
     while (status == GG_NOT_READY);
-    if (status && status != GG_ERR_DEVICE_LOST)
-        device->ops->device_synchronize(atomic_load(&device->impl));
+    ggi_quiet(1);
+    if (status && status != GG_ERR_DEVICE_LOST &&
+        device->ops->device_synchronize(atomic_load(&device->impl)))
+        while (device->ops->stream_query(stream->impl) == GG_NOT_READY)
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    ggi_quiet(-1);
     return ggi_end(device, GG_OP_stream_wait, stream, 0, status);
 }
 

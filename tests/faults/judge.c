@@ -213,7 +213,10 @@ static enum verdict judge_end(const struct trial *trial, char *why, size_t size)
     const char *last = "";
     if (trial->outcome->count > 0)
         last = trial->outcome->answer[trial->outcome->count - 1].name;
-    snprintf(why, size, "the last step was '%s'", last ? last : "");
+    snprintf(why, size, "%s %d, the last step was '%s'",
+             WIFSIGNALED(trial->ended) ? "signal" : "exit status",
+             WIFSIGNALED(trial->ended) ? WTERMSIG(trial->ended) : WEXITSTATUS(trial->ended),
+             last ? last : "");
     if (WIFSIGNALED(trial->ended) && WTERMSIG(trial->ended) == SIGALRM)
         return HUNG;
     if (WIFEXITED(trial->ended) && output_has(trial->folder, "LeakSanitizer"))
