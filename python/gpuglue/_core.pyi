@@ -714,6 +714,10 @@ def _read_image(image: Any, /) -> tuple[str, str, dict[str, _Parameters | None]]
 def _copy_bytes(
     dst: Any, dst_offset: int, src: Any, src_offset: int, nbytes: int, stream: _StreamLike | None, asynchronous: bool, /
 ) -> None: ...
+def _copy_box(
+    dst: Any, dst_place: tuple[int, int, int], src: Any, src_place: tuple[int, int, int], shape: tuple[int, int, int],
+    stream: _StreamLike | None, asynchronous: bool, /
+) -> None: ...
 def _fill_bytes(
     buffer: Buffer, offset: int, pattern: _HasBuffer, count: int, stream: _StreamLike | None, /
 ) -> None: ...

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 
-from . import _scratch
+from . import _nvcc_options, _scratch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MARK = re.compile(r'__attribute__\s*\(\(\s*__visibility__\("default"\),\s*__used__,\s*__hot__\s*\)\)')
@@ -120,30 +120,11 @@ def table(names):
     return "\n".join(lines)
 
 
-def translate(options):
-    """Options of nvcc to the compiler's own; those that mean nothing here go."""
-    kept, skip = [], False
-    for option in options:
-        if skip:
-            skip = False
-            continue
-        name = option.split("=", 1)[0]
-        if name in ("-arch", "--gpu-architecture", "-code", "-gencode", "--generate-code", "--maxrregcount",
-                    "-maxrregcount", "--use_fast_math", "-use_fast_math", "--ptxas-options", "-Xptxas", "-lineinfo",
-                    "--fmad", "-rdc", "--device-debug", "-G", "-w", "--disable-warnings"):
-            skip = option in ("-arch", "-code", "-gencode", "-maxrregcount", "-Xptxas", "--maxrregcount")
-            continue
-        kept.append({"--define-macro": "-D", "--include-path": "-I", "--std": "-std"}.get(name, name)
-                    + ("=" if name == "--std" else "") + option[len(name) + 1:]
-                    if name in ("--define-macro", "--include-path", "--std") else option)
-    return kept
-
-
 def compile_source(source, options, names):
     """(shared object, log, {expression: name in the table})."""
     compiler = find()
     folders = [f"-I{folder}" for folder in include_folders()]
-    common = [compiler, "-std=c++17", "-O2", "-pipe", *translate(options)]
+    common = [compiler, "-std=c++17", "-O2", "-pipe", *_nvcc_options.for_cxx(options)]
     prefix = "#include <gpuglue/cuda_dialect.h>\n#line 1 \"source.cu\"\n"
     text, log = _run([*common, *folders, "-E", "-x", "c++"], (prefix + source).encode())
     text = text.decode(errors="surrogateescape")

@@ -74,7 +74,7 @@ class Device:
         try:
             return self.get_attributes()[attribute]
         except KeyError:
-            raise LogicError(f"{self._device} does not tell {attribute}") from None
+            raise LogicError(f"{self._device} does not tell {attribute!r}") from None
 
     def get_attributes(self):
         known = self._device.attributes

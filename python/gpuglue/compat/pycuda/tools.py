@@ -98,7 +98,8 @@ class _Pool:
     mantissa_bits = 2
 
     def __init__(self):
-        self._lock, self._bins, self._holding = threading.Lock(), {}, True
+        # A collection under the lock may give a block back, on this thread.
+        self._lock, self._bins, self._holding = threading.RLock(), {}, True
         self.active_blocks = 0
 
     @property
@@ -128,14 +129,18 @@ class _Pool:
         with self._lock:
             held = self._bins.get(number)
             block = held.pop() if held else None
+        if block is None:
+            block = self._made(max(self.alloc_size(number), 1))
+        with self._lock:
             self.active_blocks += 1
-        if block is not None:
-            return number, block
+        return number, block
+
+    def _made(self, size):
         try:
-            return number, self._make(max(self.alloc_size(number), 1))
+            return self._make(size)
         except driver.MemoryError:
             self.free_held()
-            return number, self._make(max(self.alloc_size(number), 1))
+            return self._make(size)
 
     def _give(self, number, block):
         with self._lock:
@@ -145,7 +150,8 @@ class _Pool:
 
     def free_held(self):
         with self._lock:
-            self._bins.clear()
+            held, self._bins = self._bins, {}
+        held.clear()
 
     def stop_holding(self):
         self._holding = False
