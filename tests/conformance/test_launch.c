@@ -308,8 +308,9 @@ static void threads_of_a_block_wait_for_each_other(void **state)
 static void all_handles_of_a_kernel_keep_what_shared_memory_they_may_have(void **state)
 {
     struct fixture *f = *state;
-    gg_kernel *first = kernel_of(f, "scale"), *second = kernel_of(f, "scale");
+    gg_kernel *first = kernel_of(f, "scale"), *second;
     int64_t most = 0;
+    assert_int_equal(gg_module_kernel(gg_kernel_module(first), "scale", &second), GG_OK);
     struct scaling s;
     make_scaling(f, &s);
     if (gg_device_attribute(f->device, GG_ATTR_SHARED_MEMORY_OPTIN, &most) || most < 1)
