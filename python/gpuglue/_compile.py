@@ -60,6 +60,8 @@ def compile(
         source = source.decode()
     if isinstance(options, str) or isinstance(names, str):
         raise TypeError("options and names are sequences of str, not a str")
+    if any("\0" in text for text in (source, *map(str, options), *map(str, names))):
+        raise _core.InvalidArgumentError("compile: the source, an option or a name holds a NUL, where it would end")
     backend, arch = _target(backend, arch)
     make = _maker(backend, arch, lang)
     return make(source, arch, [str(option) for option in options], [str(name) for name in names])

@@ -381,6 +381,35 @@ def test_failed_compiles_leave_no_file(own_cache, arch, tmp_path, monkeypatch):
 
 
 @needs_compiler
+@pytest.mark.parametrize("name", ["a $(touch X) b", "a `touch X`", 'a" b', "a' ; touch X '", "-f $HOME \\"])
+def test_folders_of_any_name_hold_temporary_files(own_cache, tmp_path, monkeypatch, name):
+    scratch = tmp_path / name
+    scratch.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    assert gg.compile(SMALL % 1, arch=ARCH)
+    assert not list(scratch.iterdir()) and not (tmp_path / "X").exists()
+
+
+@needs_compiler
+def test_a_process_without_standard_streams_compiles(run_python):
+    code = f"""
+import os
+os.close(0), os.close(1)
+import gpuglue as gg
+os.write(2, b"%d" % len(gg.compile({SMALL % 1!r}, arch={ARCH!r})))
+"""
+    result = run_python(code)
+    assert result.stderr.isdigit(), result.stderr
+
+
+@pytest.mark.parametrize("wrong", [{"source": "a\0b"}, {"options": ["-DX\0"]}, {"names": ["f\0"]}])
+def test_a_nul_is_refused(wrong):
+    with pytest.raises(gg.InvalidArgumentError, match="NUL"):
+        gg.compile(**{"source": "", "arch": "sm_90", **wrong})
+
+
+@needs_compiler
 def test_images_of_one_kernel_name_do_not_mix():
     modules = [gg.Module(gg.compile(f'extern "C" __global__ void f(int *x, {kind} y) {{ *x = (int)y + {i}; }}', arch=ARCH),
                          "host") for i, kind in enumerate(("int", "double", "signed char"))]

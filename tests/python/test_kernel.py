@@ -62,7 +62,11 @@ def test_unknown_kernels_and_variables_are_named(module):
         module["scael"]
     with pytest.raises(TypeError, match="str"):
         module[3]
+    with pytest.raises(gg.InvalidArgumentError, match="NUL"):
+        module["scale\0x"]
     needs(module.device, "module_global")
+    with pytest.raises(TypeError, match="str"):
+        module.get_global(3)
     with pytest.raises(gg.InvalidArgumentError, match="tabel"):
         module.get_global("tabel")
 
