@@ -93,12 +93,13 @@ static bool has_word(const char *words, const char *word)
 
 void ggi_image_add_arch(struct gg_image *image, const char *word)
 {
-    size_t used = strlen(image->arch), length = strlen(word);
-    if (!length || has_word(image->arch, word) || used + length + 2 > sizeof image->arch)
+    static const char more[] = " " GGI_MORE_ARCHS;
+    const size_t used = strlen(image->arch), left = sizeof image->arch - used;
+    if (!word[0] || has_word(image->arch, word) || has_word(image->arch, GGI_MORE_ARCHS))
         return;
-    if (used)
-        image->arch[used++] = ' ';
-    memcpy(image->arch + used, word, length + 1);
+    if (1 + strlen(word) + sizeof more > left)
+        word = GGI_MORE_ARCHS;
+    snprintf(image->arch + used, left, "%s%s", used ? " " : "", word);
 }
 
 void gg_image_free(struct gg_image *image)

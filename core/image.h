@@ -64,7 +64,9 @@ gg_status ggi_image_add_kernel(struct gg_image *image, struct ggi_bytes name,
 /* One more parameter of the kernel; sets parameter_count from -1 to 1 or raises it. */
 gg_status ggi_image_add_parameter(struct gg_image_kernel *kernel,
                                   const struct gg_parameter *parameter);
-/* @p word behind what arch has, with a blank between; not if it is there already or no room is left. */
+/* @p word behind what arch has, with a blank between; not if it is there already. Where no room is left the
+ * dots of GGI_MORE_ARCHS end it. */
+#define GGI_MORE_ARCHS "\xe2\x80\xa6"
 void ggi_image_add_arch(struct gg_image *image, const char *word);
 gg_status ggi_image_damaged(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -48,8 +48,12 @@ static void add_target(struct ggi_bytes triple, struct gg_image *image)
     char word[64];
     const unsigned char *dashes = triple.size ? memmem(triple.at, triple.size, "--gfx", 5) : NULL;
     size_t size = dashes ? (size_t)(triple.at + triple.size - (dashes + 2)) : 0;
-    if (!size || size >= sizeof word)
+    if (!size)
         return;
+    if (size >= sizeof word) {
+        ggi_image_add_arch(image, GGI_MORE_ARCHS);
+        return;
+    }
     memcpy(word, dashes + 2, size);
     word[size] = 0;
     ggi_image_add_arch(image, word);

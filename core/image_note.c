@@ -220,8 +220,12 @@ static void read_target(struct ggi_bytes text, struct gg_image *image)
     char word[64];
     const unsigned char *dashes = text.size ? memmem(text.at, text.size, "--", 2) : NULL;
     size_t size = dashes ? (size_t)(text.at + text.size - (dashes + 2)) : 0;
-    if (!size || size >= sizeof word)
+    if (!size)
         return;
+    if (size >= sizeof word) {
+        ggi_image_add_arch(image, GGI_MORE_ARCHS);
+        return;
+    }
     memcpy(word, dashes + 2, size);
     word[size] = 0;
     ggi_image_add_arch(image, word);

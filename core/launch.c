@@ -97,23 +97,21 @@ static gg_status check_memories(const gg_kernel *kernel, const struct gg_launch 
     return GG_OK;
 }
 
-/* More than what every kernel gets has to be asked for, once per kernel and size. */
+/* More than what every kernel gets has to be asked for. The driver's limit is one for all kernels made of a
+ * function, and a smaller one would take from the others what they have: so all is asked for, once. */
 static gg_status allow_shared(gg_kernel *kernel, uint32_t shared)
 {
     struct gg_device *device = kernel->module->device;
-    uint32_t allowed = atomic_load_explicit(&kernel->shared_allowed, memory_order_relaxed);
-    if (shared <= allowed)
+    if (shared <= atomic_load_explicit(&kernel->shared_allowed, memory_order_relaxed))
         return GG_OK;
     if (shared > kernel->shared_most || !device->ops->kernel_allow_shared)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "%.100s: %u bytes of dynamic shared memory are over the limit of %u",
                         kernel->name, shared, kernel->shared_most);
-    gg_status status = device->ops->kernel_allow_shared(kernel->impl, shared);
+    gg_status status = device->ops->kernel_allow_shared(kernel->impl, kernel->shared_most);
     if (status)
         return ggi_op_failed(device, GG_OP_kernel_allow_shared, status);
-    while (shared > allowed &&
-           !atomic_compare_exchange_weak(&kernel->shared_allowed, &allowed, shared)) {
-    }
+    atomic_store(&kernel->shared_allowed, kernel->shared_most);
     return GG_OK;
 }
 

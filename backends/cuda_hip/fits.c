@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define ARCH_SIZE 64
+#define MORE_ARCHS "\xe2\x80\xa6" /* the last word where gg_image has no room for all */
 
 /* ---- sm_90, sm_90a, compute_90 ---- */
 
@@ -84,7 +85,7 @@ static bool format_fits(const struct gg_image *image, bool is_sm)
     return image->format == GG_IMAGE_CODE_OBJECT || image->format == GG_IMAGE_BUNDLE;
 }
 
-/* Any of the words, or none there: then the driver looks itself. */
+/* Any of the words, or none there, or more than those: then the driver looks itself. */
 static bool any_fits(const struct gg_image *image, const char *device)
 {
     char words[sizeof image->arch], *rest = words;
@@ -96,7 +97,8 @@ static bool any_fits(const struct gg_image *image, const char *device)
         return true;
     memcpy(words, image->arch, sizeof words);
     for (char *word; (word = strsep(&rest, " "));)
-        if (is_sm ? sm_fits(image, word, number) : gfx_fits(word, device))
+        if (!strcmp(word, MORE_ARCHS) ||
+            (is_sm ? sm_fits(image, word, number) : gfx_fits(word, device)))
             return true;
     return false;
 }

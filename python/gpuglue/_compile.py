@@ -1,5 +1,6 @@
 """compile(): source to an image, by whichever compiler makes code for that architecture."""
 
+import os
 import platform
 import re
 from collections.abc import Sequence
@@ -59,6 +60,8 @@ def compile(
         source = source.decode()
     if isinstance(options, str) or isinstance(names, str):
         raise TypeError("options and names are sequences of str, not a str")
+    if any("\0" in text for text in (source, *map(str, options), *map(str, names))):
+        raise _core.InvalidArgumentError("compile: the source, an option or a name holds a NUL, where it would end")
     backend, arch = _target(backend, arch)
     make = _maker(backend, arch, lang)
     return make(source, arch, [str(option) for option in options], [str(name) for name in names])
@@ -117,12 +120,34 @@ def _missing(error):
     return _core.UnsupportedError(f"compile: {error}")
 
 
-def _reads_files(source, options):
-    """Whether more than the source and what we supply goes in: then the hash does not tell it all."""
-    if not any(re.match(r"-I|--include-path|-include|--pre-include|-isystem", option) for option in options):
+# Options that bring no file along. Of others it is not known, and so nothing is kept.
+PLAIN = re.compile(
+    r"-[DU]\S*|--(?:un)?define-macro(?:=\S*)?|-O\w*|-[gGw]|-g\d|-v|-W(?![alp],)[\w=-]+|-m(?!.*native)[\w=.,+-]+|"
+    r"--?std(?:=[\w+:]+)?|-f(?!plugin|pass|profile|auto|branch|modul)[\w-]+(?:=\w+)?|-cl-[\w.=-]+|-ze-[\w.=-]+|-pthread|"
+    r"--?(?:gpu-architecture|offload-arch|arch|code|gencode|generate-code|maxrregcount|use_fast_math|ftz|prec-div|"
+    r"prec-sqrt|fmad|rdc|relocatable-device-code|lineinfo|generate-line-info|device-debug|device-c|dlto|restrict|"
+    r"extra-device-vectorization|default-device|disable-warnings|ptxas-options|Xptxas|expt?-[\w-]+|extended-lambda|"
+    r"default-stream|res-usage|minimal)(?:=\S*)?|[\w+=,:][\w+=,:-]*")
+FOLDERS = re.compile(r"-I|-isystem|-iquote|-idirafter|-include|-imacros|--include-path")
+DIRECTIVE = re.compile(r"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:include|import|embed)|__has_(?:include|embed)", re.S)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.M)
+
+
+def _options_tell(options, folders=False):
+    """Whether the options say all that they do; with folders=True, but for what the preprocessor reads."""
+    return all(PLAIN.fullmatch(option) or folders and (FOLDERS.match(option) or FOLDERS.fullmatch(before))
+               for before, option in zip(["", *options], options))
+
+
+def _source_tells(source, supplied):
+    """Whether it includes only what is supplied: then no file of the user's goes in."""
+    if os.environ.get("CPATH") or os.environ.get("CPLUS_INCLUDE_PATH"):
         return False
-    included = re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', source, re.M)
-    return any(name not in _rtc.HEADERS for name in included) or any("include" in o for o in options if o[:2] != "-I")
+    text = re.sub(r"\\[ \t]*\r?\n", "", source)
+    if any((angle or quoted) not in supplied or quoted and os.path.exists(quoted)
+           for angle, quoted in INCLUDE.findall(text)):
+        return False
+    return not DIRECTIVE.search(INCLUDE.sub("", text))
 
 
 def _image(body, log, names):
@@ -131,9 +156,8 @@ def _image(body, log, names):
     return image
 
 
-def _cached(kind, identity, source, arch, options, names, make):
-    name = None if _reads_files(source, options) else _cache.key(
-        kind, identity, arch, source, len(options), *options, len(names), *names)
+def _kept(name, kind, arch, make):
+    """What lies in the cache by that name, or what is made and then laid there; without a name it is only made."""
     found = _cache.load(name) if name else None
     if found:
         return _image(found[1], found[0].get("log", ""), found[0].get("names", {}))
@@ -141,6 +165,16 @@ def _cached(kind, identity, source, arch, options, names, make):
     if name:
         _cache.store(name, {"log": log, "names": lowered, "kind": kind, "arch": arch}, body)
     return _image(body, log, lowered)
+
+
+def _key(kind, identity, arch, source, options, names):
+    return _cache.key(kind, identity, arch, source, len(options), *options, len(names), *names)
+
+
+def _cached(kind, identity, source, arch, options, names, make, supplied=_rtc.HEADERS):
+    """Kept where the source and the options tell all that goes in."""
+    tells = _options_tell(options) and _source_tells(source, supplied)
+    return _kept(_key(kind, identity, arch, source, options, names) if tells else None, kind, arch, make)
 
 
 def _rtc_image(rtc, kind, source, arch, options, names, code):
@@ -194,17 +228,26 @@ def _hiprtc_image(source, arch, options, names):
 def _host_image(source, arch, options, names):
     from . import _host_compiler
 
-    def make():
+    def attempt(step, *arguments):
         try:
-            return _host_compiler.compile_source(source, options, names)
+            return step(*arguments)
         except _host_compiler.Failed as error:
             raise _failed("the host's C++ compiler", "the source was not compiled", str(error)) from None
+
+    def make():
+        """Kept by the text with all that it includes, where the source alone does not tell."""
+        text, log = attempt(_host_compiler.preprocess, source, options)
+        name = None if tells or not _options_tell(options, folders=True) else _key(
+            "host text", identity, arch, text, options, names)
+        image = _kept(name, "host", arch, lambda: attempt(_host_compiler.build, text, log, options, names))
+        return image, image.log, image.names
 
     try:
         identity = _host_compiler.identity() + _core.__version__
     except LookupError as error:
         raise _missing(error) from None
-    return _cached("host", identity, source, arch, options, names, make)
+    tells = _options_tell(options) and _source_tells(source, _rtc.HEADERS)
+    return _kept(_key("host", identity, arch, source, options, names) if tells else None, "host", arch, make)
 
 
 def _opencl_image(source, arch, options, names):
@@ -221,6 +264,6 @@ def _opencl_image(source, arch, options, names):
         return body, log, {}
 
     try:
-        return _cached("ocloc", _opencl.identity(), source, arch, options, names, make)
+        return _cached("ocloc", _opencl.identity(), source, arch, options, names, make, supplied=())
     except LookupError as error:
         raise _missing(error) from None

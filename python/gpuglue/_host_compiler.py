@@ -10,6 +10,7 @@ import shutil
 
 from . import _nvcc_options, _scratch
 
+OWN_HEADERS = ("cuda_dialect.h", "host_kernel.h")
 HERE = os.path.dirname(os.path.abspath(__file__))
 MARK = re.compile(r'__attribute__\s*\(\(\s*__visibility__\("default"\),\s*__used__,\s*__hot__\s*\)\)')
 # What stands between the mark and the name: types, attributes.
@@ -33,9 +34,9 @@ def find():
 
 
 def identity():
-    path = find()
-    state = os.stat(path)
-    return f"{path} {state.st_size} {state.st_mtime_ns}"
+    """What tells this compiler, and our headers, from others: the files' sizes and times."""
+    paths = [find(), *(os.path.join(include_folders()[0], "gpuglue", name) for name in OWN_HEADERS)]
+    return " ".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path in paths for state in [os.stat(path)])
 
 
 def include_folders():
@@ -120,19 +121,26 @@ def table(names):
     return "\n".join(lines)
 
 
-def compile_source(source, options, names):
-    """(shared object, log, {expression: name in the table})."""
-    compiler = find()
-    folders = [f"-I{folder}" for folder in include_folders()]
-    common = [compiler, "-std=c++17", "-O2", "-pipe", *_nvcc_options.for_cxx(options)]
+def _common(options):
+    return [find(), "-std=c++17", "-O2", "-pipe", *_nvcc_options.for_cxx(options)]
+
+
+def preprocess(source, options):
+    """(the source with all that it includes, log)."""
     prefix = "#include <gpuglue/cuda_dialect.h>\n#line 1 \"source.cu\"\n"
-    text, log = _run([*common, *folders, "-E", "-x", "c++"], (prefix + source).encode())
+    folders = [f"-I{folder}" for folder in include_folders()]
+    return _run([*_common(options), *folders, "-E", "-x", "c++"], (prefix + source).encode())
+
+
+def build(text, log, options, names):
+    """(shared object, log, {expression: name in the table}) of what preprocess() gave."""
     text = text.decode(errors="surrogateescape")
+    common = _common(options)
     wanted = {name: expression for expression, name in kernels(text).items()}
     wanted.update({name: name for name in names})
     text = dynamic_shared(text) + '\n# 1 "gpuglue"\n' + table(wanted) + "\n"
     # Symbols that are unique in the process would tie one image's kernels to another's.
-    quiet = ["-Wno-attributes", "-Wno-unused", *(["-fno-gnu-unique"] if "clang" not in compiler else [])]
+    quiet = ["-Wno-attributes", "-Wno-unused", *(["-fno-gnu-unique"] if "clang" not in common[0] else [])]
     image, more = _run([*common, *quiet, "-shared", "-fPIC", "-fno-lto", "-x", "c++-cpp-output"],
                        text.encode(errors="surrogateescape"))
     return image, log + more, {name: name for name in names}

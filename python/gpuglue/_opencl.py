@@ -4,7 +4,7 @@ import ctypes
 import os
 import shutil
 
-from . import _scratch
+from . import _rtc, _scratch
 
 # The program wants files: it works in its own folder of temporary ones, and what it made goes out by a descriptor.
 RUN = 'made=$1; shift; cd "$TMPDIR" && cat >source.cl && "$@" && cat ./*.spv >"$made"'
@@ -37,8 +37,9 @@ def find():
 
 
 def identity():
+    """What tells this compiler from another: its file's size and time."""
     kind, what = find()
-    path = what if kind == "program" else what._name
+    path = os.path.abspath(what) if kind == "program" else _rtc.Rtc.true_path(what)
     state = os.stat(path) if os.path.isabs(path) else None
     return f"{kind} {path} {(state.st_size, state.st_mtime_ns) if state else ''}"
 

@@ -84,7 +84,7 @@ class Rtc:
             except (OSError, AttributeError) as error:
                 tried.append(f"{path}: {error}")
                 continue
-            library.gg_path = self._true_path(library)
+            library.gg_path = self.true_path(library)
             return library
         listed = "\n  ".join(tried) or "nothing of that name"
         raise LookupError(f"{self.title} was not found. Install it, or set {self.variable} to its path. "
@@ -100,7 +100,7 @@ class Rtc:
                 pass
 
     @staticmethod
-    def _true_path(library):
+    def true_path(library):
         if os.path.isabs(library._name):
             return os.path.realpath(library._name)
         found = mapped(re.escape(library._name))
@@ -115,13 +115,13 @@ class Rtc:
         return major.value, minor.value
 
     def identity(self):
-        """What tells this compiler from another: its version, and its file's size and time."""
+        """What tells this compiler from another: its version, its file's size and time; and what we supply to it."""
         library = self.library()
         try:
             state = os.stat(library.gg_path)
         except OSError:
-            return f"{library.gg_path} {self.version()}"
-        return f"{self.version()} {library.gg_path} {state.st_size} {state.st_mtime_ns}"
+            return f"{library.gg_path} {self.version()} {HEADERS}"
+        return f"{HEADERS} {self.version()} {library.gg_path} {state.st_size} {state.st_mtime_ns}"
 
     def supported(self):
         """Numbers of the architectures that it compiles for; empty where it does not say."""

@@ -1,16 +1,21 @@
 """Compilers run with a TMPDIR of their own, which a shell removes behind them even if this process is killed
 meanwhile. What goes in and out lies in files in memory."""
 
+import fcntl
 import os
 import subprocess
 
-# An end by a signal is an end, too: without the second trap some shells would leave the folder.
-RUN = 'mkdir -m 700 "$TMPDIR" || exit 1; trap "rm -rf \\"$TMPDIR\\"" 0; trap "exit 130" HUP INT TERM; "$@"'
+# An end by a signal is an end, too: without the second trap some shells would leave the folder. The folder's name
+# is looked up when the trap runs, and so is never read as part of a command.
+RUN = """mkdir -m 700 -- "$TMPDIR" || exit 1; trap 'rm -rf -- "$TMPDIR"' 0; trap "exit 130" HUP INT TERM; "$@\""""
 
 
 def memory(data=b""):
     """The descriptor of a file in memory that holds the data, at its beginning."""
     handle = os.memfd_create("gpuglue-source")
+    if handle < 3:  # where standard streams are closed: the numbers are wanted for the compiler's own
+        low, handle = handle, fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, 3)
+        os.close(low)
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view):]

@@ -158,13 +158,19 @@ static PyObject *kernel_device(PyObject *self, void *closure)
 
 static PyObject *kernel_attributes(PyObject *self, void *closure)
 {
-    PyObject *all = PyDict_New();
+    int64_t values[GG_KERNEL_ATTRIBUTE_COUNT];
+    bool told[GG_KERNEL_ATTRIBUTE_COUNT];
     (void)closure;
+    PyThreadState *thread = PyEval_SaveThread(); /* a lazy driver loads the code now */
+    for (int i = 0; i < GG_KERNEL_ATTRIBUTE_COUNT; i++)
+        told[i] =
+            !gg_kernel_attribute_get(as_kernel(self)->kernel, (gg_kernel_attribute)i, &values[i]);
+    PyEval_RestoreThread(thread);
+    PyObject *all = PyDict_New();
     for (int i = 0; all && i < GG_KERNEL_ATTRIBUTE_COUNT; i++) {
-        int64_t value;
-        if (gg_kernel_attribute_get(as_kernel(self)->kernel, (gg_kernel_attribute)i, &value))
+        if (!told[i])
             continue;
-        PyObject *number = PyLong_FromLongLong(value);
+        PyObject *number = PyLong_FromLongLong(values[i]);
         if (!number ||
             PyDict_SetItemString(all, gg_kernel_attribute_name((gg_kernel_attribute)i), number))
             Py_CLEAR(all);
@@ -209,10 +215,13 @@ static PyObject *kernel_occupancy(PyObject *self, PyObject *const *args, Py_ssiz
         (values[1] && py_dims(state, values[1], "smem", smem)))
         return NULL;
     const uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-    if (py_check(state, gg_kernel_occupancy(as_kernel(self)->kernel,
-                                            threads > UINT32_MAX ? UINT32_MAX : (uint32_t)threads,
-                                            smem[0], &blocks)))
-        return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    gg_status status = gg_kernel_occupancy(as_kernel(self)->kernel,
+                                           threads > UINT32_MAX ? UINT32_MAX : (uint32_t)threads,
+                                           smem[0], &blocks);
+    PyEval_RestoreThread(thread);
+    if (status)
+        return py_raise(state, status);
     return PyLong_FromLong(blocks);
 }
 
@@ -227,9 +236,12 @@ static PyObject *kernel_suggest(PyObject *self, PyObject *const *args, Py_ssize_
         (values[0] && py_dims(state, values[0], "smem", smem)) ||
         (values[1] && py_dims(state, values[1], "limit", limit)))
         return NULL;
-    if (py_check(state,
-                 gg_kernel_suggest(as_kernel(self)->kernel, smem[0], limit[0], &threads, &blocks)))
-        return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    gg_status status =
+        gg_kernel_suggest(as_kernel(self)->kernel, smem[0], limit[0], &threads, &blocks);
+    PyEval_RestoreThread(thread);
+    if (status)
+        return py_raise(state, status);
     return Py_BuildValue("(kk)", (unsigned long)threads, (unsigned long)blocks);
 }
 

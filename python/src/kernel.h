@@ -55,6 +55,9 @@ int py_pack(struct py_pack *pack, const struct py_kernel *kernel, PyObject *cons
             Py_ssize_t count, gg_stream *stream);
 void py_pack_release(struct py_pack *pack);
 
+/* ctypes_kind.c: 1 for a value of ctypes, else 0, or -1; @p kind is a scalar's as NumPy has it, else 0. */
+int py_ctypes_kind(PyObject *object, char *kind);
+
 /* kernel_foreign.c: an array of ours over another library's memory; @p stream, if any, waits for what that
  * library has pending. TypeError for memory of the host. */
 PyObject *py_kernel_foreign(struct py_state *state, gg_device *device, gg_stream *stream,

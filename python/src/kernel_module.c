@@ -164,25 +164,40 @@ static void module_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+static const char *name_of(PyObject *self, PyObject *key)
+{
+    Py_ssize_t size;
+    if (!PyUnicode_Check(key)) {
+        PyErr_Format(PyExc_TypeError, "the name of a kernel or a variable is a str, got %R",
+                     Py_TYPE(key));
+        return NULL;
+    }
+    const char *name = PyUnicode_AsUTF8AndSize(key, &size);
+    if (!name || strlen(name) == (size_t)size)
+        return name;
+    py_invalid(py_state_of(self), "the name %R holds a NUL, where it would end", key);
+    return NULL;
+}
+
 static PyObject *module_item(PyObject *self, PyObject *key)
 {
     gg_module *module = open_module(self);
     gg_kernel *kernel;
     if (!module)
         return NULL;
-    if (!PyUnicode_Check(key)) {
-        PyErr_Format(PyExc_TypeError, "the name of a kernel is a str, got %R", Py_TYPE(key));
-        return NULL;
-    }
     PyObject *lowered = as_module(self)->names ? PyDict_GetItem(as_module(self)->names, key) : NULL;
     if (lowered && PyUnicode_Check(lowered))
         key = lowered;
-    const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+    const char *name = name_of(self, key);
     if (!name)
         return NULL;
+    Py_INCREF(key); /* the dict of names may change meanwhile */
     gg_module_retain(module);
+    PyThreadState *thread = PyEval_SaveThread(); /* a lazy driver loads the code now */
     gg_status status = gg_module_kernel(module, name, &kernel);
+    PyEval_RestoreThread(thread);
     gg_module_release(module);
+    Py_DECREF(key);
     return status ? py_raise(py_state_of(self), status)
                   : py_kernel_wrap(py_state_of(self), kernel, self);
 }
@@ -191,7 +206,7 @@ static PyObject *module_global(PyObject *self, PyObject *key)
 {
     gg_module *module = open_module(self);
     gg_memory *memory;
-    const char *name = module ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+    const char *name = module ? name_of(self, key) : NULL;
     if (!name)
         return NULL;
     gg_module_retain(module);

@@ -66,16 +66,6 @@ static void put(const struct place *at, const void *value, size_t size)
     at->pack->sizes[at->index] = size;
 }
 
-static void put_memory(const struct place *at, gg_memory *memory, size_t offset)
-{
-    struct py_pack *pack = at->pack;
-    pack->slots[at->index].pointer = (char *)gg_memory_pointer(memory) + offset;
-    pack->arguments[at->index] = &pack->slots[at->index];
-    pack->sizes[at->index] = sizeof(void *);
-    gg_memory_retain(memory);
-    pack->memories[pack->memory_count++] = memory;
-}
-
 static int say(const struct place *at, const char *format, PyObject *object)
 {
     char what[96];
@@ -83,6 +73,26 @@ static int say(const struct place *at, const char *format, PyObject *object)
              (int)at->index);
     PyErr_Format(PyExc_TypeError, format, what, object);
     return -1;
+}
+
+static bool takes_float(const struct place *at)
+{
+    return at->told && at->told->kind == GG_PARAMETER_FLOAT;
+}
+
+/* An integer may be an address: images of some formats tell pointers so. A float is none. */
+static int put_memory(const struct place *at, PyObject *object, gg_memory *memory, size_t offset)
+{
+    struct py_pack *pack = at->pack;
+    if (takes_float(at))
+        return say(at, "%s is an array or a buffer, %R, where the kernel takes a float",
+                   (PyObject *)Py_TYPE(object));
+    pack->slots[at->index].pointer = (char *)gg_memory_pointer(memory) + offset;
+    pack->arguments[at->index] = &pack->slots[at->index];
+    pack->sizes[at->index] = sizeof(void *);
+    gg_memory_retain(memory);
+    pack->memories[pack->memory_count++] = memory;
+    return 0;
 }
 
 /* Bytes that stay where they are: a struct, raw(). */
@@ -199,7 +209,8 @@ static int put_number(const struct place *at, PyObject *object)
 static int put_null(const struct place *at, PyObject *object)
 {
     void *const null = NULL;
-    if (at->told && at->told->size && at->told->size != sizeof null)
+    if (at->told && ((at->told->size && at->told->size != sizeof null) ||
+                     at->told->kind == GG_PARAMETER_FLOAT || at->told->kind == GG_PARAMETER_BYTES))
         return say(at, "%s is %R, a null pointer, where the kernel takes no pointer", object);
     put(at, &null, sizeof null);
     return 0;
@@ -207,15 +218,21 @@ static int put_null(const struct place *at, PyObject *object)
 
 /* ---- others ---- */
 
-/* A value bound to a type is a scalar of another type only by mistake. */
+/* A scalar of another type than the parameter's is one only by mistake; kinds are NumPy's. */
 static int check_scalar(const struct place *at, char kind, PyObject *object)
 {
     const uint32_t told = at->told ? at->told->kind : GG_PARAMETER_UNKNOWN;
-    const bool is_float = kind == 'f', is_integer = kind == 'i' || kind == 'u' || kind == 'b';
-    if (is_integer && told == GG_PARAMETER_FLOAT)
-        return say(at, "%s is an integer scalar, %R, where the kernel takes a float", object);
-    if (is_float && (told == GG_PARAMETER_SIGNED || told == GG_PARAMETER_UNSIGNED ||
-                     told == GG_PARAMETER_INTEGER))
+    const bool is_integer = kind == 'i' || kind == 'u' || kind == 'b';
+    if (told == GG_PARAMETER_FLOAT && kind != 'f')
+        return say(at,
+                   is_integer ? "%s is an integer scalar, %R, where the kernel takes a float"
+                              : "%s is no float, %R, where the kernel takes a float",
+                   object);
+    if (told == GG_PARAMETER_POINTER && !is_integer && kind != 'V')
+        return say(at, "%s is no address, %R, where the kernel takes a pointer", object);
+    if ((kind == 'f' || kind == 'c') &&
+        (told == GG_PARAMETER_SIGNED || told == GG_PARAMETER_UNSIGNED ||
+         told == GG_PARAMETER_INTEGER))
         return say(at, "%s is a floating-point scalar, %R, where the kernel takes an integer",
                    object);
     return 0;
@@ -228,30 +245,14 @@ static int put_numpy(const struct place *at, PyObject *object)
     size_t size;
     union py_slot value;
     const int found = numpy_scalar(object, &value, sizeof value, &size, &kind);
-    if (found < 1)
-        return found;
+    if (found < 1 || kind == 'U' || kind == 'S' || kind == 'O')
+        return found < 0 ? -1 : 0; /* text and objects are no values of a kernel */
     if (check_scalar(at, kind, object))
         return -1;
     if (size > sizeof value || kind == 'V')
         return put_view(at, object) ? -1 : 1;
     put(at, &value, size);
     return 1;
-}
-
-/* A ctypes value: 1, 0, -1. Without ctypes imported there is none. */
-static int is_ctypes(PyObject *object)
-{
-    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_ctypes"); /* borrowed */
-    static const char *const names[] = {"_SimpleCData", "Structure", "Union", "Array"};
-    int found = 0;
-    for (size_t i = 0; module && i < sizeof names / sizeof names[0] && !found; i++) {
-        PyObject *type = PyObject_GetAttrString(module, names[i]);
-        if (!type)
-            return -1;
-        found = PyObject_IsInstance(object, type);
-        Py_DECREF(type);
-    }
-    return found;
 }
 
 /* An array of another library becomes one of ours over the same memory, where its device is. */
@@ -271,8 +272,8 @@ static int put_foreign(const struct place *at, PyObject *object)
         }
     }
     pack->owned[pack->owned_count++] = ours;
-    put_memory(at, ((struct py_array *)ours)->memory, ((struct py_array *)ours)->offset);
-    return 0;
+    return put_memory(at, object, ((struct py_array *)ours)->memory,
+                      ((struct py_array *)ours)->offset);
 }
 
 static int has_attribute(PyObject *object, const char *name)
@@ -287,6 +288,7 @@ static int has_attribute(PyObject *object, const char *name)
 static int put_other(const struct place *at, PyObject *object)
 {
     int found = numpy_is_array(object);
+    char kind;
     if (found < 0)
         return -1;
     if (found)
@@ -297,9 +299,9 @@ static int put_other(const struct place *at, PyObject *object)
     found = put_numpy(at, object);
     if (found)
         return found < 0 ? -1 : 0;
-    found = is_ctypes(object);
+    found = py_ctypes_kind(object, &kind);
     if (found)
-        return found < 0 ? -1 : put_view(at, object);
+        return found < 0 || (kind && check_scalar(at, kind, object)) ? -1 : put_view(at, object);
     found = has_attribute(object, "__cuda_array_interface__");
     if (!found)
         found = has_attribute(object, "__dlpack__");
@@ -319,8 +321,7 @@ static int put_array(const struct place *at, PyObject *object)
         py_closed(at->kernel->state, "GPUArray");
         return -1;
     }
-    put_memory(at, array->memory, array->offset);
-    return 0;
+    return put_memory(at, object, array->memory, array->offset);
 }
 
 static int put_buffer(const struct place *at, PyObject *object)
@@ -329,8 +330,7 @@ static int put_buffer(const struct place *at, PyObject *object)
     if (!memory)
         return -1;
     py_buffer_touch(object);
-    put_memory(at, memory, 0);
-    return 0;
+    return put_memory(at, object, memory, 0);
 }
 
 static int put_object(const struct place *at, PyObject *object)

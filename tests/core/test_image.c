@@ -229,10 +229,48 @@ static void linked_later_images_are_told(void **state)
     gg_image_free(image);
 }
 
+/* A bundle of @p count code objects without code, for gfx1000 and on. */
+static size_t make_bundle(char *bytes, uint64_t count)
+{
+    size_t at = 32;
+    memcpy(bytes, "__CLANG_OFFLOAD_BUNDLE__", 24);
+    memcpy(bytes + 24, &count, 8);
+    for (uint64_t i = 0; i < count; i++) {
+        char triple[80];
+        const uint64_t length = (uint64_t)snprintf(
+            triple, sizeof triple, "hip-amdgcn-amd-amdhsa--gfx%d:xnack-", 1000 + (int)i);
+        const uint64_t entry[3] = {0, 16, length};
+        memcpy(bytes + at, entry, sizeof entry);
+        memcpy(bytes + at + sizeof entry, triple, length);
+        at += sizeof entry + length;
+    }
+    return at;
+}
+
+static void architectures_that_there_is_no_room_for_are_not_forgotten(void **state)
+{
+    static char bytes[4096];
+    (void)state;
+    for (uint64_t count = 1; count < 40; count++) {
+        struct gg_image *image = NULL;
+        const size_t size = make_bundle(bytes, count);
+        assert_int_equal(gg_image_read(bytes, size, &image), GG_OK);
+        size_t words = 1;
+        for (const char *at = image->arch; (at = strchr(at, ' ')); at++)
+            words++;
+        const char *last = strrchr(image->arch, ' ');
+        const int cut = last && !strcmp(last, " \xe2\x80\xa6");
+        assert_true(cut ? words <= count : words == count);
+        assert_true(strlen(image->arch) < sizeof image->arch);
+        gg_image_free(image);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats_and_architectures_are_told_by_content),
+        cmocka_unit_test(architectures_that_there_is_no_room_for_are_not_forgotten),
         cmocka_unit_test(parameters_of_kernels_are_read),
         cmocka_unit_test(structs_by_value_have_their_size),
         cmocka_unit_test(damaged_images_are_refused_or_read_without_harm),

@@ -5,7 +5,6 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -261,7 +260,7 @@ def test_the_same_source_is_compiled_once(own_cache, arch, monkeypatch):
     first = gg.compile(SMALL % 1, arch=arch, names=["f"])
     assert len(entries(own_cache)) == 1
     monkeypatch.setattr(_rtc.Rtc, "compile", None)
-    monkeypatch.setattr(_host_compiler, "compile_source", None)
+    monkeypatch.setattr(_host_compiler, "build", None)
     again = gg.compile(SMALL % 1, arch=arch, names=["f"])
     assert again == first and again.names == first.names and again.log == first.log
 
@@ -300,10 +299,52 @@ def test_the_cache_keeps_to_its_size(own_cache, monkeypatch):
     assert _cache.load(_cache.key("test", 9)) and not _cache.load(_cache.key("test", 0))
 
 
-def test_sources_with_headers_of_their_own_are_not_kept(own_cache, arch, tmp_path):
+HEADED = 'extern "C" __global__ void f(int *x) { *x = VALUE; }'
+
+
+@pytest.mark.parametrize("include, options", [
+    ('#include "mine.h"', []),
+    ('#include "mine.h"', ["-I{folder}"]),
+    ('#include <mine.h>', ["-I", "{folder}"]),
+    ('#define NAME "mine.h"\n#include NAME', ["-I{folder}"]),
+    ('#inc\\\nlude "mine.h"', []),
+    ('/* */ # /* */ include "mine.h"', []),
+    ('#if __has_include("mine.h")\n#include <stdio.h>\n#include "mine.h"\n#endif', []),
+])
+def test_a_header_that_changed_is_compiled_anew(arch, tmp_path, monkeypatch, include, options):
+    monkeypatch.chdir(tmp_path)
+    images = []
+    for value in (3, 4):
+        (tmp_path / "mine.h").write_text(f"#define VALUE {value}\n")
+        images.append(gg.compile(f"{include}\n{HEADED}", arch=arch, options=[o.format(folder=tmp_path) for o in options]))
+    assert images[0] != images[1]
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", [["-iquote", "{folder}"], ["-isystem{folder}"], ["-include", "{folder}/math.h"]])
+def test_a_header_that_is_called_like_a_standard_one_is_read_anew(tmp_path, options):
+    images = []
+    for value in (3, 4):
+        (tmp_path / "math.h").write_text(f"#define VALUE {value}\n")
+        images.append(gg.compile(f'#include "math.h"\n{HEADED}', arch=ARCH,
+                                 options=[o.format(folder=tmp_path) for o in options]))
+    assert images[0] != images[1]
+
+
+@needs_compiler
+def test_a_header_of_the_users_that_stayed_is_not_compiled_again(own_cache, tmp_path, monkeypatch):
     (tmp_path / "mine.h").write_text("#define VALUE 3\n")
-    gg.compile('#include "mine.h"\nextern "C" __global__ void f(int *x) { *x = VALUE; }', arch=arch,
-               options=[f"-I{tmp_path}"])
+    first = gg.compile(f'#include "mine.h"\n{HEADED}', arch=ARCH, options=[f"-I{tmp_path}"])
+    monkeypatch.setattr(_host_compiler, "build", None)
+    assert gg.compile(f'#include "mine.h"\n{HEADED}', arch=ARCH, options=[f"-I{tmp_path}"]) == first
+
+
+def test_a_source_that_reads_headers_of_its_own_is_not_kept_where_no_text_of_them_is_had(own_cache, tmp_path, monkeypatch):
+    if not has_nvrtc():
+        pytest.skip("NVRTC is not on this machine")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.h").write_text("#define VALUE 3\n")
+    gg.compile(f'#include "mine.h"\n{HEADED}', arch="sm_90")
     assert not entries(own_cache)
 
 
@@ -325,18 +366,21 @@ def test_two_processes_compile_the_same_at_once(own_cache, arch):
     assert len(entries(own_cache)) == 1
 
 
-@pytest.mark.parametrize("moment", [0.05, 0.15, 0.3])
-def test_a_compile_that_is_killed_leaves_no_file(own_cache, arch, tmp_path, moment):
+def wait_until(true):
+    while not true():
+        os.sched_yield()
+
+
+@needs_compiler
+def test_a_compile_that_is_killed_leaves_no_file(own_cache, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    process = start(COMPILE.format(source=SOURCE, arch=arch), TMPDIR=str(scratch))
-    time.sleep(moment)  # anywhere in it: whatever the moment is, nothing may be left
+    process = start(COMPILE.format(source=SOURCE, arch=ARCH), TMPDIR=str(scratch))
+    wait_until(lambda: any(scratch.iterdir()) or process.poll() is not None)  # the compiler has its folder
+    assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGKILL)
     process.wait()
-    deadline = time.monotonic() + 30
-    while list(scratch.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.02)  # the compiler's own shell cleans up behind it
-    assert not list(scratch.iterdir())
+    wait_until(lambda: not any(scratch.iterdir()))  # the compiler's own shell cleans up behind it
     assert all(entry.suffix == ".image" for entry in entries(own_cache))
 
 
@@ -348,6 +392,35 @@ def test_failed_compiles_leave_no_file(own_cache, arch, tmp_path, monkeypatch):
         gg.compile("nonsense", arch=arch)
     gg.compile(SMALL % 1, arch=arch)
     assert not list(scratch.iterdir()) and len(entries(own_cache)) == 1
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["a $(touch X) b", "a `touch X`", 'a" b', "a' ; touch X '", "-f $HOME \\"])
+def test_folders_of_any_name_hold_temporary_files(own_cache, tmp_path, monkeypatch, name):
+    scratch = tmp_path / name
+    scratch.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    assert gg.compile(SMALL % 1, arch=ARCH)
+    assert not list(scratch.iterdir()) and not (tmp_path / "X").exists()
+
+
+@needs_compiler
+def test_a_process_without_standard_streams_compiles(run_python):
+    code = f"""
+import os
+os.close(0), os.close(1)
+import gpuglue as gg
+os.write(2, b"%d" % len(gg.compile({SMALL % 1!r}, arch={ARCH!r})))
+"""
+    result = run_python(code)
+    assert result.stderr.isdigit(), result.stderr
+
+
+@pytest.mark.parametrize("wrong", [{"source": "a\0b"}, {"options": ["-DX\0"]}, {"names": ["f\0"]}])
+def test_a_nul_is_refused(wrong):
+    with pytest.raises(gg.InvalidArgumentError, match="NUL"):
+        gg.compile(**{"source": "", "arch": "sm_90", **wrong})
 
 
 @needs_compiler

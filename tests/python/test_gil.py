@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from kernels import load
 
 import gpuglue as gg
 
@@ -89,6 +90,8 @@ LONG = {
     "a copy on the device": lambda device, stream: lambda a=numbers(device), b=numbers(device): gg.copy(a, b),
     "a fill": lambda device, stream: lambda a=numbers(device): a.fill(1),
     "an allocation from the driver": lambda device, stream: lambda: gg.alloc((256 << 20) + 1, device),
+    "a kernel of a module": lambda device, stream: lambda module=load(device): module["scale"],
+    "numbers of a kernel": lambda device, stream: lambda kernel=load(device)["scale"]: kernel.attributes,
     "recording an event": lambda device, stream: lambda event=gg.Event(device): event.record(stream),
     "waiting for an event on the device": lambda device, stream: lambda event=stream.record(): stream.wait(event),
 }

@@ -62,7 +62,11 @@ def test_unknown_kernels_and_variables_are_named(module):
         module["scael"]
     with pytest.raises(TypeError, match="str"):
         module[3]
+    with pytest.raises(gg.InvalidArgumentError, match="NUL"):
+        module["scale\0x"]
     needs(module.device, "module_global")
+    with pytest.raises(TypeError, match="str"):
+        module.get_global(3)
     with pytest.raises(gg.InvalidArgumentError, match="tabel"):
         module.get_global("tabel")
 
@@ -136,12 +140,36 @@ def test_a_float_parameter_that_is_given_an_int_becomes_a_float(device, scale):
     ((10, 1e300), TypeError, "does not fit a float of 4 bytes"),
     (("ten", 2.0), TypeError, "a kernel takes a GPUArray"),
     ((None, 2.0), TypeError, "null pointer"),
+    ((10, None), TypeError, "null pointer"),
+    ((10, ctypes.c_int(2)), TypeError, "integer scalar.*takes a float"),
+    ((ctypes.c_float(10), 2.0), TypeError, "floating-point scalar.*takes an integer"),
+    ((10, np.bool_(True)), TypeError, "integer scalar.*takes a float"),
+    ((10, np.complex64(2)), TypeError, "no float.*takes a float"),
+    ((10, np.datetime64("2020-01-01")), TypeError, "no float.*takes a float"),
+    ((np.str_("t"), 2.0), TypeError, "a kernel takes a GPUArray"),
+    ((np.bytes_(b"four"), 2.0), TypeError, "a kernel takes a GPUArray"),
 ])
 def test_wrong_arguments_are_refused_before_anything_runs(device, scale, wrong, error, words):
     array = floats(device)
     with pytest.raises(error, match=words):
         scale(array, *wrong, **SHAPE)
     expect(array, 1)
+
+
+def test_an_array_where_a_float_belongs_is_refused(device, module):
+    array, out = floats(device), gg.zeros(8, device=device)
+    arguments = [np.int8(-7), 65535, np.int32(-100000), -(1 << 40), 1.5, np.float64(2.25), gg.raw(bytes(16))]
+    for wrong in (array, gg.alloc(8, device), None):
+        arguments[5] = wrong
+        with pytest.raises(TypeError, match="argument 6.*(takes a float|takes no pointer)"):
+            module["say"].bind(["P", "b", "H", "i", "q", "f", "d", "V16"])(out, *arguments, grid=1, block=1)
+    assert not out.get().any()
+
+
+@pytest.mark.parametrize("wrong", [np.float64(2), ctypes.c_double(2), np.complex64(2), np.datetime64("2020-01-01")])
+def test_a_number_that_is_no_address_is_refused_where_a_pointer_belongs(scale, wrong):
+    with pytest.raises(TypeError, match="argument 0.*takes (a pointer|an integer)"):
+        scale.bind("PIf")(wrong, 10, 2.0, **SHAPE)
 
 
 def test_host_arrays_are_refused_on_every_backend(scale):

@@ -1,9 +1,11 @@
 """Kernels that fail on the device, and images that would break a driver."""
 
+import struct
+
 import numpy as np
 import pytest
 from conftest import needs
-from kernels import path_for
+from kernels import path_for, runs_code
 
 import gpuglue as gg
 
@@ -59,6 +61,26 @@ def test_a_blocks_own_memory_is_refused_where_the_kernel_takes_none(device):
     for wrong, error in ((0, ValueError), (-1, ValueError), ("64", TypeError), (1 << 65, (ValueError, OverflowError))):
         with pytest.raises(error):
             gg.local(wrong)
+
+
+def bundle_of(archs, body):
+    entries = [b"hip-amdgcn-amd-amdhsa--" + arch.encode() for arch in archs]
+    head = 32 + sum(24 + len(entry) for entry in entries)
+    table = b"".join(struct.pack("<QQQ", head, len(body), len(entry)) + entry for entry in entries)
+    return b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(entries)) + table + body
+
+
+def test_a_bundle_of_many_architectures_is_loaded_wherever_the_devices_own_stands(device):
+    if path_for(device).suffix != ".co":
+        pytest.skip("bundles of code objects are not what this device takes")
+    if runs_code(device):
+        pytest.skip("the code object that stands for all is of one architecture")
+    needs(device, "module_load")
+    others = [f"gfx{number}" for number in range(1000, 1100)]
+    for count in (1, 12, 100):
+        assert gg.Module(bundle_of([*others[:count], device.arch], path_for(device).read_bytes()), device)
+    with pytest.raises(gg.InvalidArgumentError, match="build it for"):
+        gg.Module(bundle_of(others[:3], b"code"), device)
 
 
 HEADERS = {

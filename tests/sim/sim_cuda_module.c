@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { ELF_OFFSET = 40, ELF_COUNT = 60, SECTION_SIZE = 64, FAT_HEADER = 6, FAT_SIZE = 8 };
+enum { USUAL_SHARED = 49152 }; /* bytes that a launch may ask for without cuFuncSetAttribute */
 
 static uint64_t number(const char *at, size_t size)
 {
@@ -78,7 +79,7 @@ CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
         return result;
     module = sim_table_find(&sim_modules, hmod);
     if (module && hfunc && name)
-        status = sim_module_function(module, name, &function);
+        status = sim_module_one_function(module, name, USUAL_SHARED, &function);
     if (!status)
         *hfunc = (CUfunction)(void *)function;
     return cuda_leave(module ? status : SIM_BAD_HANDLE);
@@ -154,7 +155,7 @@ CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfu
         return cuda_leave(SIM_INVALID);
     *pi = attrib == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK           ? SIM_MAX_THREADS
           : attrib == CU_FUNC_ATTRIBUTE_NUM_REGS                      ? 16
-          : attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? 49152
+          : attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? (int)function->shared_most
                                                                       : 0;
     return cuda_leave(SIM_OK);
 }
@@ -168,6 +169,7 @@ CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int v
     if (attrib != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
         value > SIM_MAX_SHARED)
         return cuda_leave(SIM_INVALID);
+    function->shared_most = (unsigned)value;
     return cuda_leave(SIM_OK);
 }
 

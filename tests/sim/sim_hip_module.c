@@ -100,7 +100,8 @@ hipError_t hipModuleGetFunction(hipFunction_t *out, hipModule_t handle, const ch
         return result;
     module = sim_table_find(&sim_modules, handle);
     if (module)
-        status = out && kname ? sim_module_function(module, kname, &function) : SIM_INVALID;
+        status = out && kname ? sim_module_one_function(module, kname, SIM_MAX_SHARED, &function)
+                              : SIM_INVALID;
     if (!status)
         *out = (hipFunction_t)(void *)function;
     return hip_leave(status);

@@ -83,9 +83,25 @@ int sim_module_function(struct sim_module *module, const char *name, struct sim_
     function->module = module;
     function->name = strdup(name);
     function->kernel = sim_kernel_find(name);
+    function->shared_most = SIM_MAX_SHARED;
     function->slot.internal = true; /* it goes with its module */
     *out = function;
     return SIM_OK;
+}
+
+int sim_module_one_function(struct sim_module *module, const char *name, unsigned shared_most,
+                            struct sim_function **out)
+{
+    struct sim_function *function = NULL;
+    while ((function = sim_table_next(&sim_functions, function)))
+        if (function->module == module && !strcmp(function->name, name)) {
+            *out = function;
+            return SIM_OK;
+        }
+    int status = sim_module_function(module, name, out);
+    if (!status)
+        (*out)->shared_most = shared_most;
+    return status;
 }
 
 /* The one variable that test images have. */
@@ -146,7 +162,7 @@ int sim_module_prepare(struct sim_queue *queue, const struct sim_function *funct
     struct sim_launch *launch;
     const uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
     const uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
-    if (!threads || threads > SIM_MAX_THREADS || !blocks || shape->shared > SIM_MAX_SHARED)
+    if (!threads || threads > SIM_MAX_THREADS || !blocks || shape->shared > function->shared_most)
         return SIM_INVALID;
     launch = calloc(1, sizeof *launch);
     if (!launch)

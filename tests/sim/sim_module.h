@@ -27,6 +27,7 @@ struct sim_function {
     struct sim_module *module;
     char *name;
     const struct sim_kernel *kernel; /* NULL: launches are recorded and do nothing */
+    unsigned shared_most; /* bytes of dynamic shared memory: a launch with more is refused */
     /* Where group size and arguments are set before: */
     unsigned block[3];
     _Alignas(16) unsigned char values[SIM_MAX_ARGUMENTS][16];
@@ -46,6 +47,9 @@ int sim_module_load(struct sim_context *context, const void *image, size_t size,
                     struct sim_module **out);
 void sim_module_unload(struct sim_module *module); /* waits for the context's work */
 int sim_module_function(struct sim_module *module, const char *name, struct sim_function **out);
+/* The same, but the function that was made before, if any: drivers but Level Zero's have one of a name. */
+int sim_module_one_function(struct sim_module *module, const char *name, unsigned shared_most,
+                            struct sim_function **out);
 int sim_module_global(struct sim_module *module, const char *name, uint64_t *address, size_t *size);
 /* The work of a launch, with its arguments' values. */
 int sim_module_prepare(struct sim_queue *queue, const struct sim_function *function,

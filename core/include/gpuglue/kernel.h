@@ -59,7 +59,9 @@ struct gg_image {
     uint32_t struct_size;
     uint32_t format;  /* enum gg_image_format */
     const char *word; /* gg_image_format_name of it */
-    char arch[160]; /* what it is for: "sm_90", "gfx90a", "x86_64"; of several "sm_80 sm_90"; "" */
+    /* What it is for: "sm_90", "gfx90a", "x86_64"; of several "sm_80 sm_90"; "". The last word is "…" where
+     * there is no room for all of them. */
+    char arch[160];
     size_t kernel_count;
     const struct gg_image_kernel *kernels; /* none where the format hides them (a compressed fatbin) */
 };
