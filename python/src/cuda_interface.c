@@ -142,13 +142,10 @@ static int read_rest(struct py_state *state, PyObject *interface, struct py_fore
     return 0;
 }
 
-/* Our work without a stream will wait, on the device, for the stream that is named. */
+/* Work of ours waits, on the device, for the stream that is named. */
 static int follow(struct py_state *state, PyObject *number, gg_device *device, PyObject *array)
 {
-    gg_memory *memory = py_array_of(array)->memory;
     uint64_t handle;
-    gg_stream *stream;
-    gg_status status;
     if (!number || number == Py_None)
         return 0;
     if (py_uint64(state, number, "stream", &handle))
@@ -160,14 +157,7 @@ static int follow(struct py_state *state, PyObject *number, gg_device *device, P
                       number);
     if (handle <= 2 && !py_vendor_of(device)->null_is_one)
         return refuse(state, "1 and 2 are no streams of hip", number);
-    PyThreadState *thread = PyEval_SaveThread();
-    status = gg_stream_borrow(device, handle, NULL, NULL, &stream);
-    if (!status) {
-        status = gg_memory_record_use(memory, stream);
-        gg_stream_release(stream);
-    }
-    PyEval_RestoreThread(thread);
-    return py_check(state, status);
+    return py_foreign_follow(state, device, handle, py_array_of(array)->memory);
 }
 
 /* The device that is wanted, the current one if it is like CUDA's, else one of CUDA or HIP: the driver

@@ -127,6 +127,20 @@ def test_a_consumer_follows_the_stream_that_is_named(array, device, stream, gate
         assert (copy.get() == 7).all()
 
 
+def test_the_current_stream_waits_for_the_stream_that_is_named(array, device, stream, gate):
+    class Foreign:
+        __cuda_array_interface__ = {**array.__cuda_array_interface__, "stream": stream.handle}
+
+    gate.hold(stream)
+    with gg.Stream(device, nonblocking=True) as ours:
+        gg.asarray(Foreign())
+        seen = gg.Event(device).record(ours)
+        assert not seen.done
+        gate.open()
+        seen.synchronize()
+        assert stream.done
+
+
 def test_1_and_2_are_no_streams_of_hip(array, device):
     if array.__dlpack_device__()[0] != 10:
         pytest.skip(f"{device} is not of hip")

@@ -256,6 +256,16 @@ def test_concatenate_is_that_of_numpy(numbers, axis):
     assert made.shape == expected.shape and (made.get() == expected).all()
 
 
+def test_flattened_parts_are_joined_on_the_stream_that_is_given_alone(device, stream, gate):
+    host = np.arange(1, 1025, dtype="f4").reshape(32, 32)
+    part, current = gg.to_gpu(host, device).T, gg.Stream(device, nonblocking=True)
+    device.synchronize()
+    gate.hold(current)
+    with current:  # which is held until the end
+        made = gg.concatenate([part, part], None, stream=stream)
+    assert (made.get(stream=stream) == np.concatenate([host.T, host.T], None)).all()
+
+
 @pytest.mark.parametrize("axis", [0, 2, -1])
 def test_stack_is_that_of_numpy(numbers, axis):
     parts = [numbers, numbers[::-1]]
