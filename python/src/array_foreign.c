@@ -97,6 +97,7 @@ PyObject *py_foreign_wrap(struct py_state *state, const struct py_foreign *forei
     if (!array)
         return NULL;
     array->readonly = foreign->readonly;
+    array->wrapped = true;
     array->base = Py_XNewRef(foreign->owner);
     return (PyObject *)array;
 }

@@ -83,6 +83,8 @@ struct py_array {
     int ndim;
     bool c, f;           /* contiguous in C order, in Fortran order */
     bool readonly;       /* someone else's memory, which is not to be written */
+    bool unversioned;    /* … or its producer's DLPack could not say: it goes on to others of that kind */
+    bool wrapped;        /* over memory that gpuglue did not make */
     Py_ssize_t *shape;   /* ndim, then ndim strides in bytes; in few, or allocated */
     Py_ssize_t *strides; /* shape + ndim */
     Py_ssize_t few[8];

@@ -48,6 +48,25 @@ def test_records_tell_their_fields(array):
     assert (described["typestr"], described["descr"]) == ("|V8", [("a", "<f4"), ("b", "<i4")])
 
 
+@pytest.mark.parametrize("dtype", ["V8", [("a", "<f4"), ("b", "<i4")], [("a", "<f8")]], ids=str)
+def test_types_without_a_name_come_back(array, dtype):
+    view = array.view(dtype)
+
+    class Foreign:
+        __cuda_array_interface__ = view.__cuda_array_interface__
+
+    assert gg.asarray(Foreign()).dtype == view.dtype
+
+
+@pytest.mark.parametrize("fields", [[("a", "<i2")], [("a", "<i8"), ("b", "<i8")]], ids=["smaller", "larger"])
+def test_fields_of_another_size_are_refused(array, fields):
+    class Foreign:
+        __cuda_array_interface__ = {**array.view("V8").__cuda_array_interface__, "descr": fields}
+
+    with pytest.raises(gg.InvalidArgumentError, match="another size"):
+        gg.asarray(Foreign())
+
+
 def test_an_empty_array_has_address_0(array):
     assert array[:0].__cuda_array_interface__["data"] == (0, False)
 

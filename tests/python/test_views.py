@@ -237,6 +237,14 @@ def test_a_void_without_a_size_is_one_of_the_size_that_is_there(numbers):
     assert numbers.view("V").dtype == np.zeros(1, numbers.dtype).view("V").dtype
 
 
+@pytest.mark.parametrize("shape", [(0, 2**60), (2**60, 0), (2**31, 0, 2**31), (-1, 2**60)])
+def test_an_empty_array_is_not_given_a_shape_that_no_memory_has(device, shape):
+    with pytest.raises(ValueError):
+        np.zeros(0).reshape(shape)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        gg.zeros(0, device=device).reshape(shape)
+
+
 def test_filling_a_view_leaves_the_rest(device):
     made, host = gg.zeros((6, 7), "i2", device=device), np.zeros((6, 7), "i2")
     for number, index in enumerate((np.s_[::2, ::3], np.s_[:, 1], np.s_[4], np.s_[::-1, ::-2], np.s_[:0]), 1):
