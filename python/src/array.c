@@ -83,7 +83,7 @@ static struct py_array *make_blank(PyTypeObject *type)
         array->memory = NULL;
         array->offset = 0;
         array->dtype = array->base = NULL;
-        array->readonly = false;
+        array->readonly = array->unversioned = array->wrapped = false;
         array->shape = array->few;
         array->exposed = NULL;
         array->weakrefs = NULL;
@@ -133,6 +133,7 @@ PyObject *py_array_view(struct py_array *of, Py_ssize_t offset, PyObject *dtype,
     if (!view)
         return NULL;
     view->readonly = of->readonly;
+    view->unversioned = of->unversioned;
     /* As in NumPy, the base of a view of a view is the array that the memory came with. */
     const bool has_array = of->base && Py_IS_TYPE(of->base, Py_TYPE((PyObject *)of));
     view->base = Py_NewRef(has_array ? of->base : (PyObject *)of);

@@ -21,7 +21,7 @@ PyObject *py_array_flags(PyObject *self, void *closure)
         return NULL;
     flags->c = array->c;
     flags->f = array->f;
-    flags->owndata = !array->base;
+    flags->owndata = !array->base && !array->wrapped;
     flags->writeable = !array->readonly;
     return (PyObject *)flags;
 }
@@ -104,7 +104,7 @@ static PyMemberDef flags_members[] = {
      "In Fortran order, without gaps."},
     {"contiguous", T_BOOL, offsetof(struct py_flags, c), READONLY, "The same as c_contiguous."},
     {"fortran", T_BOOL, offsetof(struct py_flags, f), READONLY, "The same as f_contiguous."},
-    {"owndata", T_BOOL, offsetof(struct py_flags, owndata), READONLY, "It is no view."},
+    {"owndata", T_BOOL, offsetof(struct py_flags, owndata), READONLY, "It is no view, and gpuglue made its memory."},
     {"writeable", T_BOOL, offsetof(struct py_flags, writeable), READONLY, "It may be written."},
     {NULL, 0, 0, 0, NULL},
 };

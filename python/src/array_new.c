@@ -56,7 +56,7 @@ static PyObject *from_data(struct py_state *state, PyObject *data, PyObject *dty
 {
     PyObject *dtype = NULL, *host;
     if (refuse_device_data(state, data) || numpy_load() ||
-        (dtype_object && dtype_object != Py_None && numpy_dtype(dtype_object, &dtype)))
+        (dtype_object && dtype_object != Py_None && numpy_dtype_to_cast(dtype_object, &dtype)))
         return NULL;
     host = numpy_from(data, dtype, order);
     Py_XDECREF(dtype);
@@ -84,7 +84,7 @@ static PyObject *arange(PyObject *module, PyObject *const *args, Py_ssize_t narg
     struct py_place place;
     PyObject *values[6], *dtype = NULL, *array;
     if (py_parse("arange", names, 6, 4, 1, args, nargs, kwnames, values) || numpy_load() ||
-        (values[3] && values[3] != Py_None && numpy_dtype(values[3], &dtype)))
+        (values[3] && values[3] != Py_None && numpy_dtype_to_cast(values[3], &dtype)))
         return NULL;
     if (py_place_open(state, values[4], values[5], &place)) {
         Py_XDECREF(dtype);

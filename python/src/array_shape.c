@@ -54,6 +54,16 @@ static int refuse_size(const struct py_array *array, const struct shape *shape)
     return -1;
 }
 
+/* NumPy counts what a 0 hides: strides and views have to fit too. */
+static bool too_large(const struct py_array *array, const struct shape *shape)
+{
+    Py_ssize_t bytes = array->itemsize;
+    for (int i = 0; i < shape->ndim; i++)
+        if (shape->length[i] && __builtin_mul_overflow(bytes, shape->length[i], &bytes))
+            return true;
+    return false;
+}
+
 /* Put a length for the -1 that one dimension may be. */
 static int complete(const struct py_array *array, struct shape *shape)
 {
@@ -74,7 +84,7 @@ static int complete(const struct py_array *array, struct shape *shape)
         return refuse_size(array, shape);
     if (unknown >= 0)
         shape->length[unknown] = array->size / known;
-    return 0;
+    return too_large(array, shape) ? refuse_size(array, shape) : 0;
 }
 
 /* The axes of an array that have more than one element. */

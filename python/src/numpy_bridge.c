@@ -235,6 +235,11 @@ PyObject *numpy_from_memoryview(PyObject *memoryview)
     return PyArray_FromAny(memoryview, NULL, 0, 0, 0, NULL);
 }
 
+bool numpy_owns(PyObject *array)
+{
+    return PyArray_CHKFLAGS(as_array(array), NPY_ARRAY_OWNDATA);
+}
+
 PyObject *numpy_contiguous(PyObject *array, bool fortran)
 {
     return PyArray_NewCopy(as_array(array), fortran ? NPY_FORTRANORDER : NPY_CORDER);

@@ -237,6 +237,14 @@ def test_a_void_without_a_size_is_one_of_the_size_that_is_there(numbers):
     assert numbers.view("V").dtype == np.zeros(1, numbers.dtype).view("V").dtype
 
 
+@pytest.mark.parametrize("shape", [(0, 2**60), (2**60, 0), (2**31, 0, 2**31), (-1, 2**60)])
+def test_an_empty_array_is_not_given_a_shape_that_no_memory_has(device, shape):
+    with pytest.raises(ValueError):
+        np.zeros(0).reshape(shape)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        gg.zeros(0, device=device).reshape(shape)
+
+
 def test_filling_a_view_leaves_the_rest(device):
     made, host = gg.zeros((6, 7), "i2", device=device), np.zeros((6, 7), "i2")
     for number, index in enumerate((np.s_[::2, ::3], np.s_[:, 1], np.s_[4], np.s_[::-1, ::-2], np.s_[:0]), 1):
@@ -254,6 +262,16 @@ def test_concatenate_is_that_of_numpy(numbers, axis):
     expected = np.concatenate([part.get() for part in parts], axis)
     made = gg.concatenate(parts, axis)
     assert made.shape == expected.shape and (made.get() == expected).all()
+
+
+def test_flattened_parts_are_joined_on_the_stream_that_is_given_alone(device, stream, gate):
+    host = np.arange(1, 1025, dtype="f4").reshape(32, 32)
+    part, current = gg.to_gpu(host, device).T, gg.Stream(device, nonblocking=True)
+    device.synchronize()
+    gate.hold(current)
+    with current:  # which is held until the end
+        made = gg.concatenate([part, part], None, stream=stream)
+    assert (made.get(stream=stream) == np.concatenate([host.T, host.T], None)).all()
 
 
 @pytest.mark.parametrize("axis", [0, 2, -1])
