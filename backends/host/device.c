@@ -137,9 +137,13 @@ gg_status host_device_memory_info(struct gg_device_impl *device, uint64_t *free,
 
 /* ---- all streams at once ---- */
 
+/* A query would also take what a command could not do from those who are to be told. */
 static gg_status queue_behind(struct host_point *point, struct gg_stream_impl *stream)
 {
-    return host_stream_query(stream) ? host_point_queue(point, stream) : GG_OK;
+    pthread_mutex_lock(&stream->lock);
+    const bool idle = stream->completed == stream->submitted;
+    pthread_mutex_unlock(&stream->lock);
+    return idle ? GG_OK : host_point_queue(point, stream);
 }
 
 /* A point behind all that is queued on the device, with a reference for the caller. */
