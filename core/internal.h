@@ -225,7 +225,7 @@ struct gg_stream {
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
     _Atomic(uint64_t) submitted, completed;
-    _Atomic(struct gg_error *) failed;  /* what a look of ours was told, for who asks next; or NULL */
+    _Atomic(struct gg_error *) failed; /* what a look of ours was told, for who asks next; or NULL */
     _Atomic(struct gg_device *) behind; /* another device whose work it was made to wait for, or NULL */
     _Atomic(uint64_t) to_host;    /* ticket of the last copy to the host: what shutdown waits for */
     pthread_mutex_t lock;         /* marker, fence */
