@@ -79,11 +79,12 @@ gg_status mine_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t
     (void)ordinal;
     if (limit)
         *value = limit;
-    else if (attribute == GG_ATTR_WARP_SIZE || attribute == GG_ATTR_CONCURRENT_KERNELS)
+    else if (attribute == GG_ATTR_WARP_SIZE || attribute == GG_ATTR_CONCURRENT_KERNELS ||
+             attribute == GG_ATTR_MANAGED_MEMORY)
         *value = 1;
     else if (attribute == GG_ATTR_MULTIPROCESSORS || attribute == GG_ATTR_ASYNC_ENGINES)
         *value = sysconf(_SC_NPROCESSORS_ONLN);
-    else if (attribute == GG_ATTR_MANAGED_MEMORY || attribute == GG_ATTR_COOPERATIVE_LAUNCH)
+    else if (attribute == GG_ATTR_COOPERATIVE_LAUNCH)
         *value = 0;
     else
         return mine_api->fail(GG_ERR_UNSUPPORTED, NULL, "a processor has no attribute %d",
