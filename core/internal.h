@@ -225,6 +225,7 @@ struct gg_stream {
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
     _Atomic(uint64_t) submitted, completed;
+    _Atomic(struct gg_error *) failed; /* what a look of ours was told, for who asks next; or NULL */
     _Atomic(struct gg_device *) behind; /* another device whose work it was made to wait for, or NULL */
     _Atomic(uint64_t) to_host;    /* ticket of the last copy to the host: what shutdown waits for */
     pthread_mutex_t lock;         /* marker, fence */
@@ -272,6 +273,11 @@ gg_stream *ggi_streams_of(struct gg_device *device);
 uint64_t ggi_stream_submitted(gg_stream *stream);
 /* Whether all work up to @p ticket is done, without waiting; `look` asks the driver if need be. */
 bool ggi_stream_passed(gg_stream *stream, uint64_t ticket, bool look);
+/* A query on our own account, with the thread quiet, answered @p status: a failure of the stream's work is
+ * told once, so it is kept for the user. */
+void ggi_stream_asked(gg_stream *stream, gg_status status);
+/* What was kept, now that the user asks in @p op; or GG_OK. */
+gg_status ggi_stream_tell(gg_stream *stream, gg_op op);
 /* All up to @p ticket is done: somebody saw it. Lets go of what was kept for it. */
 void ggi_stream_advance(gg_stream *stream, uint64_t ticket);
 /* Make @p stream wait on the device for all that @p other has now. */
@@ -344,6 +350,7 @@ struct ggi_thread {
     gg_device *used;        /* gg_device_use */
     int quiet;
     struct gg_error error;
+    struct gg_error hushed; /* what was recorded while it was quiet */
 };
 /* This thread's record; never NULL (a shared one where memory ran out). */
 struct ggi_thread *ggi_thread(void);

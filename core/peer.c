@@ -181,6 +181,7 @@ bool ggi_peer_is_lost(gg_stream *stream)
         return peer && atomic_load(&peer->gone);
     ggi_own_begin(peer, &own);
     gg_status status = peer->ops->stream_query(peer->default_stream->impl);
+    ggi_stream_asked(peer->default_stream, status);
     ggi_own_end(peer, &own);
     if (status == GG_ERR_DEVICE_LOST)
         atomic_store(&peer->gone, true);

@@ -145,6 +145,7 @@ static gg_memory *managed(struct fixture *f, size_t nbytes)
     gg_memory *memory = untouched;
     gg_status status = gg_memory_alloc(f->device, GG_MEMORY_MANAGED, nbytes, NULL, &memory);
     if (status == GG_ERR_UNSUPPORTED) {
+        assert_message_has("managed memory");
         assert_ptr_equal(memory, untouched);
         skip();
     }
@@ -166,6 +167,18 @@ static void managed_memory_is_the_devices_and_the_hosts(void **state)
     assert_int_equal(fill_bytes(memory, 0x32, f->stream), GG_OK);
     finish(f->stream);
     assert_int_equal(((unsigned char *)gg_memory_pointer(memory))[MANY_BYTES - 1], 0x32);
+}
+
+static void a_device_says_whether_it_has_managed_memory(void **state)
+{
+    struct fixture *f = *state;
+    int64_t has = -1;
+    assert_int_equal(gg_device_attribute(f->device, GG_ATTR_MANAGED_MEMORY, &has), GG_OK);
+    gg_memory *memory = NULL;
+    const gg_status status =
+        gg_memory_alloc(f->device, GG_MEMORY_MANAGED, MANY_BYTES, NULL, &memory);
+    assert_int_equal(status, has ? GG_OK : GG_ERR_UNSUPPORTED);
+    gg_memory_release(memory);
 }
 
 static void managed_memory_moves_in_the_order_of_a_stream(void **state)
@@ -275,6 +288,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_cannot_be_registered),
         cmocka_unit_test(a_device_that_cannot_register_says_so),
         cmocka_unit_test(managed_memory_is_the_devices_and_the_hosts),
+        cmocka_unit_test(a_device_says_whether_it_has_managed_memory),
         cmocka_unit_test(managed_memory_moves_in_the_order_of_a_stream),
         cmocka_unit_test(managed_memory_takes_every_advice),
         cmocka_unit_test(only_managed_memory_is_moved_or_advised),
