@@ -55,26 +55,45 @@ void ggi_pool_gather(struct ggi_pool *pool, const gg_stream *except)
             gather_from(pool, stream);
 }
 
-/* Streams that the vendor keeps in order with this one lend their blocks without a wait. */
-static bool take_ordered(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
+/* A free block of a stream that the vendor keeps in order with this one; *lender: that stream. */
+static gg_memory *borrow(struct ggi_pool *pool, uint32_t size_class, gg_stream *stream,
+                         gg_stream **lender)
 {
     gg_memory *memory = NULL;
-    if (!stream || ggi_stream_capturing(stream))
-        return false;
     for (gg_stream *other = ggi_streams_of(pool->device); other && !memory; other = other->next) {
         if (other == stream || !ggi_stream_ordered_anyway(stream, other))
             continue;
+        *lender = other;
         pthread_mutex_lock(&pool->lock);
-        memory = ggi_bin_pop(other->bins, ggi_class_of(nbytes));
+        memory = ggi_bin_pop(other->bins, size_class);
         if (memory) {
             pool->busy_blocks--;
             pool->figures.cached_blocks--;
             pool->figures.cached_bytes -= memory->room;
-            ggi_pool_count_out(pool, nbytes);
         }
         pthread_mutex_unlock(&pool->lock);
     }
+    return memory;
+}
+
+/* Streams that the vendor keeps in order with this one lend their blocks. A third one asks the borrower
+ * alone, which answers for the lender only with a wait of its own in it. */
+static bool take_ordered(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
+{
+    gg_stream *lender = NULL;
+    if (!stream || ggi_stream_capturing(stream))
+        return false;
+    gg_memory *memory = borrow(pool, ggi_class_of(nbytes), stream, &lender);
     if (!memory)
+        return false;
+    bool behind = !ggi_stream_capturing(lender) && !ggi_stream_fence(stream, lender, false);
+    pthread_mutex_lock(&pool->lock);
+    if (behind)
+        ggi_pool_count_out(pool, nbytes);
+    else
+        ggi_pool_put(pool, memory);
+    pthread_mutex_unlock(&pool->lock);
+    if (!behind)
         return false;
     ggi_pool_hand_out(memory, nbytes, stream, ggi_stream_submitted(stream));
     *out = memory;
@@ -162,10 +181,9 @@ static gg_status add_slab(struct ggi_pool *pool, uint32_t size_class)
     return GG_OK;
 }
 
-static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
-                             gg_memory **out)
+static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, uint32_t size_class,
+                             gg_stream *stream, gg_memory **out)
 {
-    uint32_t size_class = pool->direct ? GGI_NO_CLASS : ggi_class_of(nbytes);
     size_t room = size_class == GGI_NO_CLASS ? nbytes : ggi_class_room(size_class);
     void *pointer = NULL;
     gg_status status = ggi_driver_alloc(pool, room, stream, &pointer);
@@ -187,6 +205,13 @@ static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, gg_stream *st
     return GG_OK;
 }
 
+static gg_status alloc_rounded(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                               gg_memory **out)
+{
+    uint32_t size_class = pool->direct ? GGI_NO_CLASS : ggi_class_of(nbytes);
+    return alloc_block(pool, nbytes, size_class, stream, out);
+}
+
 /* Small ones by the slab; where there is no room for that, alone. */
 static gg_status grow(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
@@ -197,7 +222,7 @@ static gg_status grow(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, g
         if (status && status != GG_ERR_OUT_OF_MEMORY)
             return status;
     }
-    return alloc_block(pool, nbytes, stream, out);
+    return alloc_rounded(pool, nbytes, stream, out);
 }
 
 /* ---- no more memory ---- */
@@ -267,7 +292,9 @@ static gg_status scrape(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
         if (found)
             return GG_OK;
         if (last || bytes_held(pool) < held)
-            status = alloc_block(pool, nbytes, stream, out);
+            status = alloc_rounded(pool, nbytes, stream, out);
+        if (status == GG_ERR_OUT_OF_MEMORY && last) /* what its class adds may be what is missing */
+            status = alloc_block(pool, nbytes, GGI_NO_CLASS, stream, out);
         if (status == GG_ERR_OUT_OF_MEMORY && !last)
             nanosleep(&pause, NULL);
     }
