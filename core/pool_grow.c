@@ -2,7 +2,10 @@
  * where that has nothing, take from streams that are busy, give back, and ask once more. */
 #include "pool.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define SLAB_UNIT ((size_t)2 << 20)
@@ -301,6 +304,51 @@ static gg_status scrape(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
     return status;
 }
 
+/* "the device has 1 of 2 bytes free; ", or nothing where the driver does not say. */
+static void say_free(gg_device *device, char *out, size_t size)
+{
+    uint64_t free = 0, total = 0;
+    struct ggi_own own;
+    ggi_own_begin(device, &own);
+    if (device->ops->device_memory_info &&
+        !device->ops->device_memory_info(atomic_load(&device->impl), &free, &total))
+        snprintf(out, size, "the device has %" PRIu64 " of %" PRIu64 " bytes free; ", free, total);
+    ggi_own_end(device, &own);
+}
+
+static void say_limit(const struct gg_pool_stats *figures, char *out, size_t size)
+{
+    if (figures->limit)
+        snprintf(out, size, ", and the pool's limit is %" PRIu64, figures->limit);
+}
+
+static gg_status out_of_memory(struct ggi_pool *pool, size_t nbytes)
+{
+    struct gg_device *device = pool->device;
+    const struct gg_pool_stats figures = ggi_pool_figures(pool);
+    char room[96] = "", limit[64] = "";
+    struct gg_error first = {.struct_size = sizeof first};
+    gg_last_error(&first);
+    say_free(device, room, sizeof room);
+    say_limit(&figures, limit, sizeof limit);
+    struct gg_error *error = &ggi_thread()->error;
+    ggi_fail(GG_ERR_OUT_OF_MEMORY,
+             "%s:%d: no %zu bytes of %s memory: %sgpuglue holds %" PRIu64 " (at most %" PRIu64
+             " so far, %" PRIu64 " calls of the driver%s): %" PRIu64 " bytes in %" PRIu64
+             " blocks are in use, %" PRIu64 " are free in blocks that did not fit, and %" PRIu64
+             " were released and are still used by queued work. Close what is no longer needed, or "
+             "ask for less",
+             device->backend->name, (int)device->ordinal, nbytes,
+             pool->kind == GG_MEMORY_PINNED    ? "pinned host"
+             : pool->kind == GG_MEMORY_MANAGED ? "managed"
+                                               : "device",
+             room, figures.held_bytes, figures.held_peak, figures.driver_calls, limit,
+             figures.used_bytes, figures.used_blocks, figures.cached_bytes, figures.retired_bytes);
+    memcpy(first.message, error->message, sizeof first.message);
+    *error = first;
+    return GG_ERR_OUT_OF_MEMORY;
+}
+
 gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
     struct gg_device *device = pool->device;
@@ -318,5 +366,5 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
         status = grow(pool, nbytes, stream, out);
     if (status == GG_ERR_OUT_OF_MEMORY)
         status = scrape(pool, nbytes, stream, out);
-    return status == GG_ERR_OUT_OF_MEMORY ? ggi_out_of_memory(pool, nbytes) : status;
+    return status == GG_ERR_OUT_OF_MEMORY ? out_of_memory(pool, nbytes) : status;
 }
