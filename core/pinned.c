@@ -101,8 +101,8 @@ static uintptr_t begin_of(const gg_memory *memory)
     return (uintptr_t)(memory->registered ? memory->registered : memory->pointer);
 }
 
-/* With all locks held: a block in the list that shares a page with @p memory. Two registered blocks or
- * blocks of our own never overlap, so only the nearest on each side can. */
+/* With all locks held: a block in the list that shares a page with @p memory. Registered blocks, blocks of our
+ * own and what is wrapped in them never overlap in the list, so only the nearest on each side can. */
 static const gg_memory *neighbour(const gg_memory *memory)
 {
     uintptr_t begin = begin_of(memory), end = begin + memory->room;
