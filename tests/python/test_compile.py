@@ -141,6 +141,41 @@ def test_nvrtc_compiles_without_a_gpu(arch, form, told):
     assert [size for _, size, _ in image.kernels["vector_add"]] == [8, 8, 8, 4]
 
 
+STANDARD = {
+    "float.h": "FLT_MAX + DBL_EPSILON", "cfloat": "FLT_EPSILON", "math.h": "M_PI + INFINITY + NAN", "cmath": "std::sqrt(a[1]) + M_PI",
+    "stdint.h": "INT32_MAX + UINT64_MAX + INT64_MIN + (uint_fast32_t)1 + UINT32_C(1)", "cstdint": "(std::uint32_t)1 + INT8_MIN",
+    "limits.h": "INT_MAX + LLONG_MIN", "climits": "UINT_MAX", "stddef.h": "offsetof(float4, y)", "cstddef": "(std::size_t)1",
+    "string.h": "(memcpy(a, a, 4), 1)", "cstring": "(std::memcpy(a, a, 4), 1)", "assert.h": "(assert(a), 1)",
+    "cassert": "1", "stdbool.h": "true", "stdio.h": "printf(\"\")", "stdlib.h": "abs(-1)", "cstdlib": "std::abs(-1)",
+    "time.h": "clock()",
+}
+
+
+@pytest.mark.parametrize("arch", [pytest.param("sm_90", marks=needs_nvrtc), pytest.param(ARCH, marks=needs_compiler)])
+def test_standard_headers_have_what_kernels_take_from_them(arch):
+    includes = "".join(f"#include <{name}>\n" for name in STANDARD)
+    lines = " ".join(f"a[{i}] = {text};" for i, text in enumerate(STANDARD.values()))
+    assert gg.compile(f"{includes}__global__ void f(float *a) {{ {lines} }}", arch=arch)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", STANDARD)
+def test_each_standard_header_stands_alone(name):
+    assert gg.compile(f"#include <{name}>\n__global__ void f(float *a) {{ a[0] = {STANDARD[name]}; }}", arch="compute_80")
+
+
+@needs_nvrtc
+def test_headers_of_the_toolkit_are_found_beside_the_compiler():
+    if not _rtc.nvrtc.include_folders():
+        pytest.skip("the compiler came without its toolkit's headers")
+    text = """#include <stdint.h>
+#include <cuda_fp16.h>
+#include <cuComplex.h>
+#include <math_constants.h>
+__global__ void f(__half *a, float *b) { a[0] = __float2half(CUDART_PI_F); b[0] = cuCrealf(make_cuFloatComplex(1, 2)); }"""
+    assert gg.compile(text, arch="sm_90")
+
+
 @needs_nvrtc
 def test_options_reach_the_compiler():
     with pytest.raises(gg.CompileError, match="chosen"):
