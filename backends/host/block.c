@@ -11,7 +11,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define STACK_SIZE ((size_t)256 << 10)
+#define STACK_SIZE ((size_t)1 << 20)
 #define SHARED_ALIGNMENT 64u
 
 struct fiber {

@@ -144,9 +144,9 @@ def _source_tells(source, supplied):
     if os.environ.get("CPATH") or os.environ.get("CPLUS_INCLUDE_PATH"):
         return False
     text = re.sub(r"\\[ \t]*\r?\n", "", source)
-    if any((angle or quoted) not in supplied or quoted and os.path.exists(quoted)
-           for angle, quoted in INCLUDE.findall(text)):
-        return False
+    for angle, quoted in INCLUDE.findall(text):
+        if (angle or quoted) not in supplied or quoted and os.path.exists(quoted):
+            return False
     return not DIRECTIVE.search(INCLUDE.sub("", text))
 
 
@@ -201,6 +201,8 @@ def _nvrtc_image(source, arch, options, names):
         arch = f"compute_{max(numbers)}"  # newer than the compiler: the driver goes on from PTX
     code = "GetCUBIN" if arch.startswith("sm_") else "GetPTX"
     full = [f"--gpu-architecture={arch}", *_without_arch(options)]
+    if not _source_tells(source, _rtc.HEADERS):  # the toolkit's own headers, behind the folders of the user's
+        full += [f"--include-path={folder}" for folder in _rtc.nvrtc.include_folders()]
     return _rtc_image(_rtc.nvrtc, "nvrtc", source, arch, full, names, code)
 
 

@@ -10,14 +10,18 @@ import shutil
 
 from . import _nvcc_options, _scratch
 
-OWN_HEADERS = ("cuda_dialect.h", "host_kernel.h")
+OWN_HEADERS = ("cuda_dialect.h", "cuda_functions.h", "host_kernel.h")
 HERE = os.path.dirname(os.path.abspath(__file__))
 MARK = re.compile(r'__attribute__\s*\(\(\s*__visibility__\("default"\),\s*__used__,\s*__hot__\s*\)\)')
 # What stands between the mark and the name: types, attributes.
 NAME = re.compile(r"(?:\s|__attribute__\s*\(\([^()]*(?:\([^()]*\)[^()]*)*\)\)|[\w:<>,*&]+?(?=[\s*&]))*?\s*(\w+)\s*\(")
-SHARED = re.compile(r"\b(?:extern\s+thread_local|thread_local\s+extern)\s+([^;()\[\]]*?(?:__attribute__\s*\(\(.*?\)\)[^;\[\]]*?)?)"
-                    r"\b(\w+)\s*\[\s*\]\s*;", re.S)
-TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|namespace\s+([\w:]*)\s*\{|extern\s*"C(?:\+\+)?"\s*\{|[{}]')
+ATTRIBUTE = r"(?:__attribute__\s*\(\((?:[^();{}]|\([^();{}]*\))*\)\)|alignas\s*\([^;{}()]*\))"
+# An array without a size; the words in front of its type stand in any order.
+SHARED = re.compile(r"(?:\b(?:volatile|const)\s+)*\b(?:extern|thread_local)\b"
+                    rf"([^;{{}}()\[\]]*?(?:{ATTRIBUTE}[^;{{}}()\[\]]*?)*)\b(\w+)\s*\[\s*\]\s*;")
+# Numbers come first, for the quotes in them, and texts as they are written.
+TOKEN = re.compile(r'\b\d(?:\'?\w)*|R"([^()\\\s]*)\(.*?\)\1"|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|'
+                   r'namespace\s+([\w:]*)\s*\{|extern\s*"C(?:\+\+)?"\s*\{|[{}]', re.S)
 
 
 class NoCompiler(LookupError):
@@ -35,7 +39,7 @@ def find():
 
 def identity():
     """What tells this compiler, and our headers, from others: the files' sizes and times."""
-    paths = [find(), *(os.path.join(include_folders()[0], "gpuglue", name) for name in OWN_HEADERS)]
+    paths = [find(), __file__, *(os.path.join(include_folders()[0], "gpuglue", name) for name in OWN_HEADERS)]
     return " ".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path in paths for state in [os.stat(path)])
 
 
@@ -71,7 +75,7 @@ def _scopes(text, places):
             if stack:
                 stack.pop()
         elif token[0].endswith("{"):
-            stack.append(("namespace", token[1] or "") if token[0].startswith("namespace") else
+            stack.append(("namespace", token[2] or "") if token[0].startswith("namespace") else
                          ("extern", "") if token[0].startswith("extern") else ("body", ""))
     while place is not None:
         yield place, _scope(stack)
@@ -84,36 +88,47 @@ def _scope(stack):
 
 
 def kernels(text):
-    """Names, qualified, of the kernels in preprocessed text that are no templates."""
-    found = {}
+    """{name: expression} of the kernels in preprocessed text that are no templates. Those in a namespace have their
+    own name, too, unless there are two of it; a kernel in none keeps its name."""
+    found = []
     marks = {mark.start(): mark for mark in MARK.finditer(text)}
     for place, (namespace, inside) in _scopes(text, marks):
         before = text[max(0, place - 400):place]
         name = NAME.match(text, marks[place].end())
         if inside or not name or re.search(r"template\s*<[^;{}]*>\s*(?:\w+\s*)*$", before):
             continue
-        found[f"{namespace}::{name[1]}" if namespace else name[1]] = name[1]
-    return found
+        found.append((f"{namespace}::{name[1]}" if namespace else name[1], name[1]))
+    found = list(dict.fromkeys(found))
+    short = [name for _, name in found]
+    return {name if short.count(name) == 1 else whole: whole for whole, name in found}
 
 
 def dynamic_shared(text):
-    """`extern __shared__ T x[];` becomes what reaches the block's memory."""
-    places = {match.start(): match for match in SHARED.finditer(text)}
-    pieces, end = [], 0
-    for place, (_, inside) in _scopes(text, places):
+    """`extern __shared__ T x[];` becomes a pointer to the block's memory: (text, pointers outside of functions)."""
+    places = {match.start(): match for match in SHARED.finditer(text) if re.search(r"\bextern\b", match[0])
+              and re.search(r"\bthread_local\b", match[0])}
+    pieces, end, outside = [], 0, []
+    for place, (namespace, inside) in _scopes(text, places):
         match = places[place]
-        kind = re.sub(r"__attribute__\s*\(\(.*?\)\)\)?|alignas\s*\([^)]*\)", "", match[1]).strip()
-        line = f"{kind} *{match[2]} = static_cast<{kind} *>(::gg_host::current->shared);" if inside else \
-            f"static ::gg_host::dynamic_shared<{kind}> {match[2]};"
+        kind = match[0][:match.start(2) - place]
+        kind = re.sub(rf"{ATTRIBUTE}|\b(?:extern|thread_local)\b", "", kind).strip()
+        name = f"{namespace}::{match[2]}"
+        line = f"static thread_local {kind} *{match[2]};" if name not in outside else ";"
+        if inside:
+            line = f"{kind} *{match[2]} = static_cast<{kind} *>(::gg_host::current->shared);"
+        elif name not in outside:
+            outside.append(name)
         pieces += [text[end:place], line]
         end = match.end()
-    return "".join(pieces) + text[end:]
+    return "".join(pieces) + text[end:], [name if name[0] == ":" else f"::{name}" for name in outside]
 
 
-def table(names):
-    """The table of kernels, as source: {name in the table: expression}."""
-    lines = [f'static constexpr ::gg_host_kernel gg_told_{i} = ::gg_host::describe<&{expression}>("{name}");'
-             for i, (name, expression) in enumerate(names.items())]
+def table(names, pointers):
+    """The table of kernels, as source: {name in the table: expression}; and how a block finds its memory."""
+    lines = ["namespace gg_host { namespace { void take_shared(const gg_host_thread *thread) { (void)thread;",
+             *(f"{name} = static_cast<decltype({name})>(thread->shared);" for name in pointers), "} } }"]
+    lines += [f'static constexpr ::gg_host_kernel gg_told_{i} = ::gg_host::describe<&{expression}>("{name}");'
+              for i, (name, expression) in enumerate(names.items())]
     listed = ", ".join(f"&gg_told_{i}" for i in range(len(names))) or "nullptr"
     lines.append(f"static const ::gg_host_kernel *const gg_list[] = {{{listed}}};")
     lines.append('extern "C" __attribute__((visibility("default"))) const struct ::gg_host_kernels gg_host_kernels = '
@@ -125,20 +140,36 @@ def _common(options):
     return [find(), "-std=c++17", "-O2", "-pipe", *_nvcc_options.for_cxx(options)]
 
 
+def _macros(arguments):
+    """(lines that define macros, the other arguments): a name of the user's may be one of our header's, too. Names
+    that begin with an underscore may be meant for the system's headers."""
+    lines, kept, words = [], [], iter(arguments)
+    for word in words:
+        given = word[2:] or next(words, "") if word[:2] in ("-D", "-U") else ""
+        name, equals, value = given.partition("=")
+        if not name or name[0] == "_" or "\n" in given:
+            kept += [word] if word[2:] or not given else [word, given]
+        else:
+            lines.append(f"#define {name} {value if equals else 1}" if word[1] == "D" else f"#undef {name}")
+    return lines, kept
+
+
 def preprocess(source, options):
     """(the source with all that it includes, log)."""
-    prefix = "#include <gpuglue/cuda_dialect.h>\n#line 1 \"source.cu\"\n"
+    macros, arguments = _macros(_common(options))
+    lines = ["#include <gpuglue/cuda_dialect.h>", *macros, '#line 1 "source.cu"', source]
     folders = [f"-I{folder}" for folder in include_folders()]
-    return _run([*_common(options), *folders, "-E", "-x", "c++"], (prefix + source).encode())
+    return _run([*arguments, *folders, "-E", "-x", "c++"], "\n".join(lines).encode())
 
 
 def build(text, log, options, names):
     """(shared object, log, {expression: name in the table}) of what preprocess() gave."""
     text = text.decode(errors="surrogateescape")
     common = _common(options)
-    wanted = {name: expression for expression, name in kernels(text).items()}
+    wanted = kernels(text)
     wanted.update({name: name for name in names})
-    text = dynamic_shared(text) + '\n# 1 "gpuglue"\n' + table(wanted) + "\n"
+    text, pointers = dynamic_shared(text)
+    text += '\n# 1 "gpuglue"\n' + table(wanted, pointers) + "\n"
     # Symbols that are unique in the process would tie one image's kernels to another's.
     quiet = ["-Wno-attributes", "-Wno-unused", *(["-fno-gnu-unique"] if "clang" not in common[0] else [])]
     image, more = _run([*common, *quiet, "-shared", "-fPIC", "-fno-lto", "-x", "c++-cpp-output"],

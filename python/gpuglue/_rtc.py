@@ -16,18 +16,7 @@ import sys
 import threading
 
 from . import _scratch, _search
-
-# Headers that sources include out of habit and that such a compiler has no folder for. What they would
-# declare is built in.
-EMPTY_HEADERS = (
-    "stdio.h", "stdlib.h", "stddef.h", "string.h", "math.h", "assert.h", "float.h", "cuda.h", "cuda_runtime.h",
-    "cuda_runtime_api.h", "device_launch_parameters.h", "hip/hip_runtime.h", "cstdio", "cstdlib", "cmath")
-INTEGERS = """#pragma once
-typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short uint16_t;
-typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t; typedef unsigned long long uint64_t;
-typedef unsigned long long uintptr_t; typedef long long intptr_t;
-"""
-HEADERS = {**dict.fromkeys(EMPTY_HEADERS, "#pragma once\n"), "stdint.h": INTEGERS, "cstdint": INTEGERS}
+from ._rtc_headers import HEADERS
 
 
 def mapped(pattern):
@@ -122,6 +111,20 @@ class Rtc:
         except OSError:
             return f"{library.gg_path} {self.version()} {HEADERS}"
         return f"{HEADERS} {self.version()} {library.gg_path} {state.st_size} {state.st_mtime_ns}"
+
+    def include_folders(self):
+        """Folders of the toolkit's own headers, for what is not in HEADERS: beside the library, in the wheels that
+        belong to it, where CUDA_HOME and CUDA_PATH say."""
+        beside = os.path.dirname(self.library().gg_path)
+        found = []
+        for pattern in (f"{beside}/../include", f"{beside}/../../include", f"{beside}/../../cuda_runtime/include",
+                        "$CUDA_HOME/include", "$CUDA_PATH/include"):
+            folder = os.path.realpath(os.path.expandvars(pattern))
+            if os.path.exists(os.path.join(folder, "cuda_fp16.h")):
+                found += [folder, os.path.join(folder, "cccl"), *(
+                    os.path.join(folder, "..", "..", other, "include") for other in ("cuda_cccl", "curand"))]
+                break
+        return [os.path.normpath(folder) for folder in found if os.path.isdir(folder)]
 
     def supported(self):
         """Numbers of the architectures that it compiles for; empty where it does not say."""

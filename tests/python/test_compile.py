@@ -141,6 +141,41 @@ def test_nvrtc_compiles_without_a_gpu(arch, form, told):
     assert [size for _, size, _ in image.kernels["vector_add"]] == [8, 8, 8, 4]
 
 
+STANDARD = {
+    "float.h": "FLT_MAX + DBL_EPSILON", "cfloat": "FLT_EPSILON", "math.h": "M_PI + INFINITY + NAN", "cmath": "std::sqrt(a[1]) + M_PI",
+    "stdint.h": "INT32_MAX + UINT64_MAX + INT64_MIN + (uint_fast32_t)1 + UINT32_C(1)", "cstdint": "(std::uint32_t)1 + INT8_MIN",
+    "limits.h": "INT_MAX + LLONG_MIN", "climits": "UINT_MAX", "stddef.h": "offsetof(float4, y)", "cstddef": "(std::size_t)1",
+    "string.h": "(memcpy(a, a, 4), 1)", "cstring": "(std::memcpy(a, a, 4), 1)", "assert.h": "(assert(a), 1)",
+    "cassert": "1", "stdbool.h": "true", "stdio.h": "printf(\"\")", "stdlib.h": "abs(-1)", "cstdlib": "std::abs(-1)",
+    "time.h": "clock()",
+}
+
+
+@pytest.mark.parametrize("arch", [pytest.param("sm_90", marks=needs_nvrtc), pytest.param(ARCH, marks=needs_compiler)])
+def test_standard_headers_have_what_kernels_take_from_them(arch):
+    includes = "".join(f"#include <{name}>\n" for name in STANDARD)
+    lines = " ".join(f"a[{i}] = {text};" for i, text in enumerate(STANDARD.values()))
+    assert gg.compile(f"{includes}__global__ void f(float *a) {{ {lines} }}", arch=arch)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", STANDARD)
+def test_each_standard_header_stands_alone(name):
+    assert gg.compile(f"#include <{name}>\n__global__ void f(float *a) {{ a[0] = {STANDARD[name]}; }}", arch="compute_80")
+
+
+@needs_nvrtc
+def test_headers_of_the_toolkit_are_found_beside_the_compiler():
+    if not _rtc.nvrtc.include_folders():
+        pytest.skip("the compiler came without its toolkit's headers")
+    text = """#include <stdint.h>
+#include <cuda_fp16.h>
+#include <cuComplex.h>
+#include <math_constants.h>
+__global__ void f(__half *a, float *b) { a[0] = __float2half(CUDART_PI_F); b[0] = cuCrealf(make_cuFloatComplex(1, 2)); }"""
+    assert gg.compile(text, arch="sm_90")
+
+
 @needs_nvrtc
 def test_options_reach_the_compiler():
     with pytest.raises(gg.CompileError, match="chosen"):
@@ -206,6 +241,107 @@ extern "C" __global__ void turn(float *x) {{ {inside}
     x = gg.to_gpu(np.arange(70, dtype=np.float32), device="host")
     gg.Module(gg.compile(text, arch=ARCH), "host")["turn"](x, grid=1, block=70, smem=280)
     np.testing.assert_array_equal(x.get(), np.arange(70)[::-1])
+
+
+def run_on_host(text, name="k", count=8, kind=np.float32, names=(), options=(), **shape):
+    x = gg.zeros(count, kind, device="host")
+    module = gg.Module(gg.compile(text, backend="host", arch=ARCH, names=names, options=options), "host")
+    module[name](x, **{"grid": 1, "block": 1, **shape})
+    return x.get()
+
+
+KERNEL = 'extern "C" __global__ void k(float *a)'
+
+
+@needs_compiler
+@pytest.mark.parametrize("words", ["extern __shared__ {}", "extern volatile __shared__ {}", "__shared__ extern {}",
+                                   "extern __shared__ volatile {}", "volatile extern __shared__ {}"])
+@pytest.mark.parametrize("outside", [False, True])
+def test_the_words_of_dynamic_shared_memory_stand_in_any_order(words, outside):
+    line = words.format("float s[];")
+    text = f"{line} {KERNEL} {{ s[1] = 3; a[0] = s[1]; }}" if outside else f"{KERNEL} {{ {line} s[1] = 3; a[0] = s[1]; }}"
+    assert run_on_host(text, smem=64)[0] == 3
+
+
+@needs_compiler
+def test_dynamic_shared_memory_outside_of_functions_is_a_pointer():
+    text = f"""
+struct P {{ int x; }};
+namespace n {{ extern __shared__ P s[]; }}
+extern __shared__ int t[];
+extern __shared__ int t[];
+template <class T> __device__ T first(T *p) {{ return p[0]; }}
+{KERNEL} {{
+    if (!threadIdx.x) n::s->x = 2;
+    __syncthreads(); atomicAdd(t, 1); __syncthreads();
+    if (!threadIdx.x) {{ a[blockIdx.x] = first(t); a[2] = *reinterpret_cast<int *>(n::s); }} }}"""
+    assert run_on_host(text, smem=64, grid=2, block=40).tolist()[:3] == [42, 42, 42]
+
+
+@needs_compiler
+@pytest.mark.parametrize("before", ["__device__ int n() { return 1'000; } __device__ char c() { return 'x'; }",
+                                    '__device__ const char *text = R"({ " )";', "__device__ int n = 0x1'0'f;"])
+def test_quotes_that_begin_no_text_hide_no_kernel(before):
+    assert run_on_host(f"{before}\n__global__ void k(float *a) {{ a[0] = 1; }}")[0] == 1
+
+
+@needs_compiler
+def test_kernels_of_one_name_in_two_namespaces_keep_them_apart():
+    text = """namespace a { __global__ void k(float *x) { *x = 1; } __global__ void l(float *x) { *x = 3; } }
+namespace b { __global__ void k(float *x) { *x = 2; } }"""
+    assert [run_on_host(text, name)[0] for name in ("a::k", "b::k", "l")] == [1, 2, 3]
+    with pytest.raises(gg.InvalidArgumentError, match="a::k.*b::k"):
+        run_on_host(text, "k")
+    assert run_on_host(text + "__global__ void k(float *x) { *x = 4; }", "k")[0] == 4
+
+
+@needs_compiler
+def test_macros_may_be_called_like_names_in_our_header():
+    names = ("A", "B", "T", "U", "at", "self", "compare", "was", "function", "current", "thread", "value")
+    text = f"{KERNEL} {{ a[0] = {' + '.join(names)} + TWICE(21) + SET + __OWN; a[1] = atomicAdd(a, 1.0f); }}"
+    options = [*(f"-D{name}=2" for name in names), "-DTWICE(x)=((x) * 2)", "-D", "SET", "-D__OWN=5", "-DSET2", "-USET2"]
+    assert run_on_host(text, options=options)[0] == 2 * len(names) + 42 + 1 + 5 + 1
+
+
+NUMBERS = {
+    "__float_as_int(1.0f) == 0x3f800000": 1, "__int_as_float(0x40000000)": 2, "__uint_as_float(0x40000000u)": 2,
+    "__float_as_uint(-0.0f) == 0x80000000u": 1, "__umul24(3u, 5u)": 15, "__umulhi(1u << 31, 8u)": 4, "__mulhi(-1, 1)": -1,
+    "__fmul_rn(2, 3)": 6, "__fmaf_rn(2, 3, 4)": 10, "__frcp_rn(4)": 0.25, "__fsqrt_rn(9)": 3, "__dadd_rn(1, 2)": 3,
+    "__float2int_rn(2.5f)": 2, "__float2int_rz(-2.5f)": -2, "__float2int_rd(-2.5f)": -3, "__double2int_ru(2.1)": 3,
+    "__int2float_rn(7)": 7, "__double2float_rn(0.5)": 0.5, "__popcll(255ull)": 8, "__clzll(1)": 63, "__ffsll(8)": 4,
+    "__brev(1u) == 0x80000000u": 1, "__brevll(1ull) == 1ull << 63": 1, "__saturatef(NAN)": 0, "__saturatef(2)": 1,
+    "umin(1u, 2u) + umax(1u, 2u)": 3, "__ldcg(b) + __ldcv(b)": 6, "make_long2(1, 2).y + make_ulong4(1, 2, 3, 4).w": 6,
+    "make_longlong3(1, 2, 3).z": 3, "uint3(dim3(1, 2)).y": 2, "clock64() > 0": 1, "clock() >= 0": 1, "norm3df(2, 3, 6)": 7,
+    "rcbrtf(8)": 0.5, "__exp10f(2)": 100, "atomicAdd_block(a + 7, 1.0f)": 0,
+}
+
+
+@needs_compiler
+def test_functions_of_cuda_give_what_they_give_there():
+    lines = " ".join(f"a[{i}] = static_cast<float>({text});" for i, text in enumerate([*NUMBERS], 8))
+    text = f"""__device__ __noinline__ float seven() {{ return 7; }}
+struct P {{ float x; }};
+__device__ float of(const __grid_constant__ P p) {{ return p.x; }}
+{KERNEL} {{ const float b[] = {{3}}; a[0] = seven(); a[1] = of(P{{8}}); {lines} }}"""
+    got = run_on_host(text, count=8 + len(NUMBERS))
+    assert got[:2].tolist() == [7, 8]
+    assert dict(zip(NUMBERS, got[8:].tolist())) == pytest.approx(NUMBERS)
+
+
+@needs_compiler
+def test_barriers_count_the_threads_that_say_so():
+    text = f"""{KERNEL} {{ const int i = threadIdx.x;
+    const int count = __syncthreads_count(i < 5), any = __syncthreads_or(i == 39), none = __syncthreads_or(i > 39);
+    const int all = __syncthreads_and(i < 40), most = __syncthreads_and(i < 39);
+    if (i == 7) {{ a[0] = count; a[1] = any; a[2] = none; a[3] = all; a[4] = most; }} }}"""
+    assert run_on_host(text, block=40).tolist()[:5] == [5, 1, 0, 1, 0]
+
+
+@needs_compiler
+def test_a_thread_may_have_large_arrays_of_its_own():
+    text = f"""{KERNEL} {{ volatile char mine[700000]; mine[0] = 1; mine[699999] = 2;
+    __syncthreads(); a[threadIdx.x] = mine[0] + mine[699999]; }}"""
+    assert run_on_host(text, block=8).tolist() == [3] * 8
 
 
 @needs_compiler

@@ -1,6 +1,7 @@
 /* cuda_dialect.h: as much of CUDA C++ as lets one source run on the host backend too: the built-in variables,
  * shared memory, barriers, atomics, vector types. C++17. gpuglue.compile includes it and adds the table
- * of kernels (host_kernel.h). What needs a warp of more than one thread is not here. */
+ * of kernels (host_kernel.h). What needs a warp of more than one thread is not here (shuffles, votes, __syncwarp),
+ * nor are textures, surfaces, cooperative groups, half-precision types and clusters. */
 #ifndef GPUGLUE_CUDA_DIALECT_H
 #define GPUGLUE_CUDA_DIALECT_H
 
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <math.h>
 #include <type_traits>
 #include <utility>
@@ -25,6 +27,8 @@
 #define __managed__
 #define __shared__ thread_local
 #define __forceinline__ inline
+#define __noinline__ /* nothing: the C++ library uses the word within attributes */
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 
@@ -40,12 +44,25 @@ inline void barrier()
     current = self;
 }
 
-/* An `extern __shared__` array outside a function. */
-template <class T> struct dynamic_shared {
-    operator T *() const { return static_cast<T *>(current->shared); }
-    template <class U> explicit operator U *() const { return static_cast<U *>(current->shared); }
-    T &operator[](long i) const { return static_cast<T *>(current->shared)[i]; }
-};
+/* Of the block that runs, whose threads are all on one thread of the system. */
+__attribute__((__visibility__("hidden"))) inline thread_local int votes;
+
+/* How many threads of the block say so. The first barrier is for those that still read the last answer. */
+inline int count_votes(bool mine)
+{
+    barrier();
+    votes = 0;
+    barrier();
+    votes += mine;
+    barrier();
+    return votes;
+}
+
+namespace
+{
+/* Pointers that stand for `extern __shared__` arrays outside of functions; gpuglue.compile writes it. */
+void take_shared(const gg_host_thread *thread);
+} // namespace
 
 /* Each shared object has its own: two may have kernels of one name that differ in their parameters. */
 namespace
@@ -90,6 +107,7 @@ template <class... A, void (*function)(A...)> struct entry<function> {
     static void run(const gg_host_thread *thread, const void *const *arguments)
     {
         current = thread;
+        take_shared(thread);
         call(arguments, std::index_sequence_for<A...>());
     }
 };
@@ -115,6 +133,7 @@ struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
     constexpr dim3(uint3 d) : x(d.x), y(d.y), z(d.z) {}
+    constexpr operator uint3() const { return {x, y, z}; }
 };
 
 #define GG_VECTORS(name, type)                                            \
@@ -153,6 +172,8 @@ GG_VECTORS(short, short)
 GG_VECTORS(ushort, unsigned short)
 GG_VECTORS(int, int)
 GG_VECTORS(uint, unsigned)
+GG_VECTORS(long, long)
+GG_VECTORS(ulong, unsigned long)
 GG_VECTORS(longlong, long long)
 GG_VECTORS(ulonglong, unsigned long long)
 GG_VECTORS(float, float)
@@ -162,6 +183,10 @@ GG_VECTORS_3(uchar, unsigned char)
 GG_VECTORS_3(short, short)
 GG_VECTORS_3(ushort, unsigned short)
 GG_VECTORS_3(int, int)
+GG_VECTORS_3(long, long)
+GG_VECTORS_3(ulong, unsigned long)
+GG_VECTORS_3(longlong, long long)
+GG_VECTORS_3(ulonglong, unsigned long long)
 GG_VECTORS_3(float, float)
 GG_VECTORS_3(double, double)
 #undef GG_VECTORS
@@ -182,6 +207,18 @@ static inline uint3 make_uint3(unsigned x, unsigned y, unsigned z)
 static inline void __syncthreads()
 {
     ::gg_host::barrier();
+}
+static inline int __syncthreads_count(int mine)
+{
+    return ::gg_host::count_votes(mine != 0);
+}
+static inline int __syncthreads_or(int mine)
+{
+    return ::gg_host::count_votes(mine != 0) != 0;
+}
+static inline int __syncthreads_and(int mine)
+{
+    return ::gg_host::count_votes(mine == 0) == 0;
 }
 static inline void __threadfence()
 {
@@ -233,6 +270,17 @@ static inline T atomicCAS(T *at, typename gg_host_same<T>::type compare,
     return gg_host_change(at, [=](T was) { return was == compare ? value : was; });
 }
 
+#define atomicAdd_block atomicAdd
+#define atomicAdd_system atomicAdd
+#define atomicCAS_block atomicCAS
+#define atomicCAS_system atomicCAS
+#define atomicExch_block atomicExch
+#define atomicExch_system atomicExch
+#define atomicMax_block atomicMax
+#define atomicMax_system atomicMax
+#define atomicMin_block atomicMin
+#define atomicMin_system atomicMin
+
 /* ---- functions that the C library lacks ---- */
 
 template <class A, class B> static inline std::common_type_t<A, B> min(A a, B b)
@@ -263,8 +311,9 @@ static inline float __fdividef(float a, float b)
 #define __powf powf
 static inline float saturate(float x)
 {
-    return x < 0 ? 0 : x > 1 ? 1 : x;
+    return x > 0 ? x < 1 ? x : 1 : 0; /* 0 for what is no number */
 }
+#define __saturatef saturate
 static inline int __mul24(int a, int b)
 {
     return a * b;
@@ -285,5 +334,7 @@ template <class T> static inline T __ldg(const T *at)
 {
     return *at;
 }
+
+#include <gpuglue/cuda_functions.h>
 
 #endif
