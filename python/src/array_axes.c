@@ -117,7 +117,7 @@ PY_FASTCALL(py_array_transpose)
         return PyErr_Format(PyExc_TypeError, "transpose() takes no keyword arguments");
     if (!nargs || (nargs == 1 && args[0] == Py_None))
         return py_array_transposed(self, NULL);
-    if (nargs > 1 || PyIndex_Check(args[0]))
+    if (nargs > 1 || py_is_index(args[0]))
         return transpose(py_array_of(self), args, nargs);
     tuple = PySequence_Tuple(args[0]);
     if (!tuple)

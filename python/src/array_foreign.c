@@ -12,7 +12,7 @@ static int refuse(const char *why, PyObject *object)
 
 static int read_sizes(PyObject *object, Py_ssize_t *out, int *count)
 {
-    PyObject *tuple = PyIndex_Check(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
+    PyObject *tuple = py_is_index(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
     Py_ssize_t given;
     if (!tuple)
         return -1;

@@ -30,7 +30,7 @@ static int read_shape(PyObject *const *args, Py_ssize_t count, struct shape *out
 {
     PyObject *tuple = NULL;
     int failed = 0;
-    if (count == 1 && !PyIndex_Check(args[0])) {
+    if (count == 1 && !py_is_index(args[0])) {
         tuple = PySequence_Tuple(args[0]);
         if (!tuple)
             return -1;

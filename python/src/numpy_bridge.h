@@ -90,6 +90,9 @@ PyObject *numpy_strided(PyObject *dtype, int ndim, const Py_ssize_t *shape,
                         const Py_ssize_t *strides, void *data, bool writeable, PyObject *base);
 /* Whether its memory is of its own making. */
 bool numpy_owns(PyObject *array);
+/* The ndarray that [name] gives of one element of @p dtype, the first axis of which is that of elements; @p view is a
+ * look at it, @p offset where it begins in the element. */
+PyObject *numpy_field(PyObject *dtype, PyObject *name, struct numpy_view *view, Py_ssize_t *offset);
 /* A contiguous copy. */
 PyObject *numpy_contiguous(PyObject *array, bool fortran);
 /* destination[...] = source */
