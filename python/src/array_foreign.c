@@ -104,7 +104,8 @@ PyObject *py_foreign_wrap(struct py_state *state, const struct py_foreign *forei
 
 /* The producer's work is a use, which all that gpuglue does waits for; what else is on the current stream, the user's
  * own kernels above all, has to wait as after a __dlpack__ that got this stream. */
-int py_foreign_follow(struct py_state *state, gg_device *device, uint64_t producer, gg_memory *memory)
+int py_foreign_follow(struct py_state *state, gg_device *device, uint64_t producer,
+                      gg_memory *memory)
 {
     gg_stream *stream, *current;
     gg_status status;

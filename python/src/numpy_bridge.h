@@ -64,6 +64,7 @@ PyObject *numpy_plain_dtype(char letter, Py_ssize_t itemsize);
 /* The dtype's text, such as "<f4". A new reference. */
 PyObject *numpy_typestr(PyObject *dtype);
 Py_ssize_t numpy_itemsize(PyObject *dtype);
+size_t numpy_alignment(PyObject *dtype);
 bool numpy_same_dtype(PyObject *one, PyObject *other);
 
 /* New arrays: uninitialised; over memory that @p base (taken over, also on failure) keeps alive. */

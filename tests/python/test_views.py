@@ -257,6 +257,16 @@ def test_a_shape_is_any_sequence_of_ints(device, make):
     assert gg.zeros(np.array(3), device=device).shape == (3,) and flat.reshape(np.array(6)).shape == (6,)
 
 
+@pytest.mark.parametrize("index", [np.s_[:], np.s_[::2], np.s_[0], np.s_[..., 0], np.s_[:0]])
+def test_flags_are_those_of_numpy(device, index):
+    for order in "CF":
+        host, made = np.zeros((3, 4), "f8", order), gg.zeros((3, 4), "f8", order, device)
+        odd, odd_made = np.zeros(97, "u1")[1:].view("f8"), gg.zeros(97, "u1", device=device)[1:].view("f8")
+        for one, other in ((host[index], made[index]), (host.T, made.T), (odd, odd_made)):
+            assert other.flags.num == one.flags.num and other.flags.aligned == one.flags["A"]
+            assert repr(one.flags).startswith(repr(other.flags))
+
+
 RECORDS = [
     [("a", "i4"), ("b", "f8")],
     np.dtype([("a", "i1"), ("b", "f8")], align=True),
