@@ -305,6 +305,17 @@ def test_names_that_are_no_field_are_refused_as_in_numpy(device):
         made[["a"]]
 
 
+@pytest.mark.parametrize("axes", [(1.0, 0), ("a",), (True, False), ([0], 1)], ids=str)
+def test_axes_that_are_no_integers_are_type_errors(numbers, axes):
+    for array in (numbers, numbers.get()):
+        with pytest.raises(TypeError):
+            array.transpose(*axes)
+        with pytest.raises(TypeError):
+            array.squeeze(axes)
+        with pytest.raises(TypeError):
+            array.squeeze(axes[0])
+
+
 def test_filling_a_view_leaves_the_rest(device):
     made, host = gg.zeros((6, 7), "i2", device=device), np.zeros((6, 7), "i2")
     for number, index in enumerate((np.s_[::2, ::3], np.s_[:, 1], np.s_[4], np.s_[::-1, ::-2], np.s_[:0]), 1):
