@@ -452,7 +452,7 @@ class GPUArray:
     def fill(self, value: Any, stream: _StreamLike | None = None) -> None:
         """Set every element."""
     def copy(self, stream: _StreamLike | None = None) -> GPUArray:
-        """A new array with the same elements."""
+        """A new array with the same elements, without gaps, its axes in the same order in memory."""
     def astype(self, dtype: npt.DTypeLike, order: _OrderLike = "K", copy: bool = True) -> GPUArray:
         """A new array of another dtype; NumPy converts, on the host."""
     def to_device(self, device: _DeviceLike, /, *, stream: _StreamLike | None = None) -> Any:
@@ -529,6 +529,10 @@ class ArrayFlags:
     def owndata(self) -> bool: ...
     @property
     def writeable(self) -> bool: ...
+    @property
+    def aligned(self) -> bool: ...
+    @property
+    def num(self) -> int: ...
     def __getitem__(self, key: str, /) -> bool: ...
 
 def asarray(

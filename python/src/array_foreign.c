@@ -12,7 +12,7 @@ static int refuse(const char *why, PyObject *object)
 
 static int read_sizes(PyObject *object, Py_ssize_t *out, int *count)
 {
-    PyObject *tuple = PyIndex_Check(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
+    PyObject *tuple = py_is_index(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
     Py_ssize_t given;
     if (!tuple)
         return -1;
@@ -104,7 +104,8 @@ PyObject *py_foreign_wrap(struct py_state *state, const struct py_foreign *forei
 
 /* The producer's work is a use, which all that gpuglue does waits for; what else is on the current stream, the user's
  * own kernels above all, has to wait as after a __dlpack__ that got this stream. */
-int py_foreign_follow(struct py_state *state, gg_device *device, uint64_t producer, gg_memory *memory)
+int py_foreign_follow(struct py_state *state, gg_device *device, uint64_t producer,
+                      gg_memory *memory)
 {
     gg_stream *stream, *current;
     gg_status status;

@@ -228,14 +228,21 @@ static PyObject *full(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
 
 /* ---- GPUArray(shape | data, ...) ------------------------------------------------------------- */
 
-/* Ints, and tuples or lists (of ints, it is to be hoped), are a shape. A 0-d array has __index__ too. */
+/* Ints, and tuples or lists (of ints, it is to be hoped), are a shape. Arrays have __index__ too, and NumPy's
+ * integers are buffers. */
 static int is_shape(PyObject *object)
 {
     int is_array;
     if (PyLong_Check(object) || PyTuple_Check(object) || PyList_Check(object))
         return 1;
     is_array = numpy_is_array(object);
-    return is_array ? -(is_array < 0) : PyIndex_Check(object);
+    if (is_array)
+        return -(is_array < 0);
+    if (!PyIndex_Check(object))
+        return 0;
+    return numpy_is_scalar(object) ||
+           !(PyObject_CheckBuffer(object) || PyObject_HasAttrString(object, "__array__") ||
+             PyObject_HasAttrString(object, "__dlpack__"));
 }
 
 static PyObject *new_from_data(struct py_state *state, PyObject *const *values)

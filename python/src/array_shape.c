@@ -30,7 +30,7 @@ static int read_shape(PyObject *const *args, Py_ssize_t count, struct shape *out
 {
     PyObject *tuple = NULL;
     int failed = 0;
-    if (count == 1 && !PyIndex_Check(args[0])) {
+    if (count == 1 && !py_is_index(args[0])) {
         tuple = PySequence_Tuple(args[0]);
         if (!tuple)
             return -1;
@@ -251,7 +251,7 @@ static PyObject *flat_in_memory_order(struct py_array *array, enum copying copyi
     if (array->c)
         return copying == ALWAYS ? copy_reshaped(array, &flat, false)
                                  : view_in_order(array, &flat, false);
-    py_array_axes_by_stride(array, order);
+    py_axes_by_stride(array->strides, array->ndim, order);
     sorted = py_array_permuted(array, order);
     if (!sorted)
         return NULL;

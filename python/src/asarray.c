@@ -286,9 +286,10 @@ PyObject *py_wrap_anything(struct py_state *state, PyObject *object, bool host)
     if (is_array < 0 || (!is_array && is_value(object)))
         return is_array < 0
                    ? NULL
-                   : PyErr_Format(PyExc_TypeError,
-                                  "expected a GPUArray, a Buffer or an array of any library, got %R",
-                                  Py_TYPE(object));
+                   : PyErr_Format(
+                         PyExc_TypeError,
+                         "expected a GPUArray, a Buffer or an array of any library, got %R",
+                         Py_TYPE(object));
     if (host_wish(state, &wish))
         return NULL;
     array = from_anything(state, object, &wish);

@@ -13,11 +13,12 @@ int py_is_address(PyObject *object, const struct py_wish *wish)
         return 1;
     if (!wish->shape || numpy_is_array(object))
         return 0;
-    return numpy_scalar(object, value, sizeof value, &size, &kind) < 0 ? -1 : kind == 'i' || kind == 'u';
+    return numpy_scalar(object, value, sizeof value, &size, &kind) < 0 ? -1
+                                                                       : kind == 'i' || kind == 'u';
 }
 
 PyObject *py_from_address(struct py_state *state, PyObject *number, const struct py_wish *wish,
-                              PyObject *owner)
+                          PyObject *owner)
 {
     struct py_foreign foreign = {.owner = owner};
     gg_device *device = wish->device;
@@ -28,7 +29,8 @@ PyObject *py_from_address(struct py_state *state, PyObject *number, const struct
         return PyErr_Format(
             PyExc_TypeError,
             "an address needs shape= and dtype=, and owner= for what keeps its memory");
-    if (py_uint64(state, number, "an address", &address) || numpy_dtype_to_cast(wish->dtype, &foreign.dtype))
+    if (py_uint64(state, number, "an address", &address) ||
+        numpy_dtype_to_cast(wish->dtype, &foreign.dtype))
         return NULL;
     foreign.first = (char *)(uintptr_t)address;
     if (numpy_lacks_length(foreign.dtype))
@@ -58,7 +60,7 @@ static int attribute_or_call(PyObject *object, const char *name, PyObject **out)
 }
 
 int py_from_pointer_object(struct py_state *state, PyObject *object, const struct py_wish *wish,
-                               PyObject **out)
+                           PyObject **out)
 {
     static const char *const names[] = {"ptr", "gpudata", "data_ptr"};
     struct py_wish full = *wish;

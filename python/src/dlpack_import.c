@@ -85,7 +85,8 @@ static int take_capsule(PyObject *capsule, bool knows_versions, struct taken *ou
     }
     if (PyCapsule_IsValid(capsule, DL_NAME)) {
         void *managed = PyCapsule_GetPointer(capsule, DL_NAME);
-        return PyCapsule_SetName(capsule, DL_NAME_USED) ? -1 : take_legacy(managed, knows_versions, out);
+        return PyCapsule_SetName(capsule, DL_NAME_USED) ? -1
+                                                        : take_legacy(managed, knows_versions, out);
     }
     if (!PyCapsule_CheckExact(capsule)) {
         PyErr_Format(PyExc_TypeError, "__dlpack__ gave a %R, expected a capsule", Py_TYPE(capsule));
@@ -296,8 +297,7 @@ static PyObject *take_from(struct py_state *state, PyObject *object, gg_stream *
     gg_device *device;
     if (!capsule)
         return NULL;
-    array =
-        take_capsule(capsule, knows_versions, &taken) ? NULL : wrap(state, &taken, &device);
+    array = take_capsule(capsule, knows_versions, &taken) ? NULL : wrap(state, &taken, &device);
     Py_DECREF(capsule);
     if (array && stream_number && device == gg_stream_device(stream) &&
         py_check(state, gg_memory_record_use(py_array_of(array)->memory, stream)))

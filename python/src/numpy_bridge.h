@@ -64,6 +64,7 @@ PyObject *numpy_plain_dtype(char letter, Py_ssize_t itemsize);
 /* The dtype's text, such as "<f4". A new reference. */
 PyObject *numpy_typestr(PyObject *dtype);
 Py_ssize_t numpy_itemsize(PyObject *dtype);
+size_t numpy_alignment(PyObject *dtype);
 bool numpy_same_dtype(PyObject *one, PyObject *other);
 
 /* New arrays: uninitialised; over memory that @p base (taken over, also on failure) keeps alive. */
@@ -90,6 +91,9 @@ PyObject *numpy_strided(PyObject *dtype, int ndim, const Py_ssize_t *shape,
                         const Py_ssize_t *strides, void *data, bool writeable, PyObject *base);
 /* Whether its memory is of its own making. */
 bool numpy_owns(PyObject *array);
+/* The ndarray that [name] gives of one element of @p dtype, the first axis of which is that of elements; @p view is a
+ * look at it, @p offset where it begins in the element. */
+PyObject *numpy_field(PyObject *dtype, PyObject *name, struct numpy_view *view, Py_ssize_t *offset);
 /* A contiguous copy. */
 PyObject *numpy_contiguous(PyObject *array, bool fortran);
 /* destination[...] = source */

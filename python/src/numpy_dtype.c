@@ -65,6 +65,11 @@ Py_ssize_t numpy_itemsize(PyObject *dtype)
     return PyDataType_ELSIZE(as_descr(dtype));
 }
 
+size_t numpy_alignment(PyObject *dtype)
+{
+    return (size_t)PyDataType_ALIGNMENT(as_descr(dtype));
+}
+
 bool numpy_same_dtype(PyObject *one, PyObject *other)
 {
     return one == other || PyArray_EquivTypes(as_descr(one), as_descr(other));

@@ -81,9 +81,9 @@ struct py_array {
     Py_ssize_t size; /* elements */
     size_t nbytes;   /* of the elements */
     int ndim;
-    bool c, f;           /* contiguous in C order, in Fortran order */
-    bool readonly;       /* someone else's memory, which is not to be written */
-    bool unversioned;    /* … or its producer's DLPack could not say: it goes on to others of that kind */
+    bool c, f;     /* contiguous in C order, in Fortran order */
+    bool readonly; /* someone else's memory, which is not to be written */
+    bool unversioned; /* … or its producer's DLPack could not say: it goes on to others of that kind */
     bool wrapped;        /* over memory that gpuglue did not make */
     Py_ssize_t *shape;   /* ndim, then ndim strides in bytes; in few, or allocated */
     Py_ssize_t *strides; /* shape + ndim */
@@ -142,7 +142,8 @@ int py_stream_arg(struct py_state *state, PyObject *object, gg_device *device, g
 /* Stream.borrow: *out is a new reference. On the object's own device, else on @p device, NULL: the current one. */
 int py_stream_borrow(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out);
 /* The same, but of no other device than @p device, unless that is NULL. */
-int py_stream_borrow_on(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out);
+int py_stream_borrow_on(struct py_state *state, PyObject *object, gg_device *device,
+                        gg_stream **out);
 /* Record @p event (NULL: a new one) on @p stream; the event as a new reference. */
 PyObject *py_event_record(struct py_state *state, PyObject *event, gg_stream *stream);
 /* A Python Stream for a core stream; takes over the reference. */
