@@ -31,10 +31,11 @@ struct py_state {
     struct py_device **devices;
     Py_ssize_t device_count;
     struct py_scope *scopes; /* with-blocks that are open, of all threads; current.c */
-    bool prepared; /* plugins and directories of this environment were handed to the core */
-    bool settled;  /* a current device was asked for before: drivers are initialised */
-    bool used;     /* Device.use() was called: some thread's device is no default */
-    bool warned;   /* NoDeviceWarning was given, or there is no reason for it */
+    bool prepared;  /* plugins and directories of this environment were handed to the core */
+    bool overruled; /* use_backend() was called */
+    bool settled;   /* a current device was asked for before: drivers are initialised */
+    bool used;      /* Device.use() was called: some thread's device is no default */
+    bool warned;    /* NoDeviceWarning was given, or there is no reason for it */
 };
 
 static inline struct py_state *py_state_of(PyObject *self) /* of one of our (final) types */
