@@ -184,7 +184,9 @@ static gg_status fail_unavailable(const struct gg_backend *backend)
     ggi_text_begin(&text, message, sizeof message);
     ggi_text_add(&text, "backend not available: ");
     say(backend, &text);
-    return ggi_fail(GG_ERR_UNAVAILABLE, "%s", message);
+    ggi_fail(GG_ERR_UNAVAILABLE, "%s", message);
+    ggi_fail_names(backend->name);
+    return GG_ERR_UNAVAILABLE;
 }
 
 static gg_status open_held(struct gg_backend *backend)

@@ -177,7 +177,7 @@ static PyObject *module_item(PyObject *self, PyObject *key)
     PyObject *lowered = as_module(self)->names ? PyDict_GetItem(as_module(self)->names, key) : NULL;
     if (lowered && PyUnicode_Check(lowered))
         key = lowered;
-    const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+    const char *name = py_name(py_state_of(self), key, "the name of a kernel");
     if (!name)
         return NULL;
     gg_module_retain(module);
@@ -191,7 +191,7 @@ static PyObject *module_global(PyObject *self, PyObject *key)
 {
     gg_module *module = open_module(self);
     gg_memory *memory;
-    const char *name = module ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+    const char *name = module ? py_name(py_state_of(self), key, "the name of a variable") : NULL;
     if (!name)
         return NULL;
     gg_module_retain(module);

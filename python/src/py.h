@@ -118,6 +118,8 @@ int py_prepare(struct py_state *state);
 /* What the core found, as a tuple of BackendInfo. */
 PyObject *py_reports(struct py_state *state, enum gg_probe_level level);
 PyObject *py_reports_wrap(struct py_state *state, const struct gg_reports *reports);
+/* What a str says, which lives as long as it does; a null character is refused with @p what. */
+const char *py_name(struct py_state *state, PyObject *string, const char *what);
 PyObject *py_text(const char *bytes); /* a str; '' for NULL */
 /* gg_current_device, with all that the first call needs. -1 with an exception. */
 int py_device_current(struct py_state *state, gg_device **out);

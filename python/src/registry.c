@@ -170,7 +170,7 @@ static PyObject *devices(PyObject *module, PyObject *const *args, Py_ssize_t nar
         return all_devices(state);
     if (!PyUnicode_Check(value))
         return PyErr_Format(PyExc_TypeError, "backend must be a str or None, not %R", value);
-    const char *backend = PyUnicode_AsUTF8AndSize(value, NULL);
+    const char *backend = py_name(state, value, "backend");
     if (!backend || py_prepare(state))
         return NULL;
     PyObject *result = PyList_New(0);
@@ -228,7 +228,7 @@ static PyObject *with_text(PyObject *module, PyObject *argument, gg_status (*fun
     struct py_state *state = PyModule_GetState(module);
     if (!PyUnicode_Check(argument))
         return PyErr_Format(PyExc_TypeError, "the argument must be a str, not %R", argument);
-    const char *value = PyUnicode_AsUTF8AndSize(argument, NULL);
+    const char *value = py_name(state, argument, "the argument");
     if (!value)
         return NULL;
     PyThreadState *thread = PyEval_SaveThread();
