@@ -24,7 +24,7 @@ help:
 
 ifdef WHEEL
 PYTHON ?= python3
-RUNS ?= host cuda-sim $(if $(wildcard /dev/nvidia0),cuda)
+RUNS ?= host $(if $(TESTS),cuda-sim) $(if $(wildcard /dev/nvidia0),cuda)
 export PYTHON WHEEL WHEELHOUSE TESTS RUNS
 test demo bench:
 	scripts/carried.sh $@
@@ -72,7 +72,7 @@ tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests
 run-host = $(tests-of) GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host
 run-cuda-sim = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda GPUGLUE_CUDA_LIBRARY=$(SIM)/libcuda.so.1
 # Level Zero: a simulated driver, old or new, behind this machine's real loader.
-HAVE_ZE := $(and $(wildcard /usr/include/level_zero/ze_ddi.h),$(shell ldconfig -p | grep -o 'libze_loader.so.1 ' | head -1))
+HAVE_ZE := $(and $(wildcard /usr/include/level_zero/ze_ddi.h),$(shell PATH=$$PATH:/sbin:/usr/sbin ldconfig -p | grep -o 'libze_loader.so.1 ' | head -1))
 run-ze-sim-old = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_old/libze_sim_old.so.1
 run-ze-sim-new = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_new/libze_sim_new.so.1
 PYTHON_RUNS := host cuda-sim $(if $(HAVE_ZE),ze-sim-old ze-sim-new)

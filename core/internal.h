@@ -54,6 +54,8 @@ const struct gg_backend_desc *ggi_host_backend(const struct gg_host_api *host); 
 
 /* ---- errors, log, trace ------------------------------------------------------------------------ */
 
+/* The error that was recorded last is about this backend. */
+void ggi_fail_names(const char *backend);
 /* Record an error of the core itself and return @p status. */
 gg_status ggi_fail(gg_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 gg_status ggi_host_fail(gg_status status, const struct gg_vendor_error *error, const char *format,

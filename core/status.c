@@ -124,6 +124,13 @@ gg_status ggi_host_fail(gg_status status, const struct gg_vendor_error *error, c
     return status;
 }
 
+void ggi_fail_names(const char *backend)
+{
+    struct gg_error *error = &ggi_thread()->error;
+    if (!ggi_thread()->quiet)
+        set_text(error->backend, sizeof error->backend, backend);
+}
+
 void ggi_quiet(int delta)
 {
     ggi_thread()->quiet += delta;

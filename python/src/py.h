@@ -31,10 +31,11 @@ struct py_state {
     struct py_device **devices;
     Py_ssize_t device_count;
     struct py_scope *scopes; /* with-blocks that are open, of all threads; current.c */
-    bool prepared; /* plugins and directories of this environment were handed to the core */
-    bool settled;  /* a current device was asked for before: drivers are initialised */
-    bool used;     /* Device.use() was called: some thread's device is no default */
-    bool warned;   /* NoDeviceWarning was given, or there is no reason for it */
+    bool prepared;  /* plugins and directories of this environment were handed to the core */
+    bool overruled; /* use_backend() was called */
+    bool settled;   /* a current device was asked for before: drivers are initialised */
+    bool used;      /* Device.use() was called: some thread's device is no default */
+    bool warned;    /* NoDeviceWarning was given, or there is no reason for it */
 };
 
 static inline struct py_state *py_state_of(PyObject *self) /* of one of our (final) types */
@@ -119,6 +120,8 @@ int py_prepare(struct py_state *state);
 /* What the core found, as a tuple of BackendInfo. */
 PyObject *py_reports(struct py_state *state, enum gg_probe_level level);
 PyObject *py_reports_wrap(struct py_state *state, const struct gg_reports *reports);
+/* What a str says, which lives as long as it does; a null character is refused with @p what. */
+const char *py_name(struct py_state *state, PyObject *string, const char *what);
 PyObject *py_text(const char *bytes); /* a str; '' for NULL */
 /* gg_current_device, with all that the first call needs. -1 with an exception. */
 int py_device_current(struct py_state *state, gg_device **out);

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from conftest import BUILT, run_python, succeeds
+from kernels import path_for
 
 import gpuglue as gg
 
@@ -140,6 +141,7 @@ NO_MEMORY = (
 def test_a_failure_that_a_look_or_a_device_wide_wait_found_is_raised_once(device, look):
     if device.arch != platform.machine():
         pytest.skip("its kernels do not run in this process's memory")
+    path_for(device)
     assert succeeds(run_python(NO_MEMORY.format(device.backend, look))).count("kernel did not run") == 1
 
 

@@ -231,3 +231,13 @@ def test_a_folder_that_may_not_be_read_is_passed_over(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(_search.os, "listdir", lambda folder: (_ for _ in ()).throw(PermissionError(folder)))
     assert not [folder for folder in _search.library_directories() if "nvidia" in folder]
+
+
+def test_an_error_about_one_backend_names_it_and_lists_no_file_of_another(tmp_path):
+    code = (
+        "import gpuglue as gg\n"
+        "for name in ('nosuch', 'cuda'):\n"
+        "    try: gg.devices(name)\n"
+        "    except gg.BackendUnavailableError as error: print(error.backend, {line.split(':')[0].strip() for line in str(error).splitlines()[1:]})"
+    )
+    assert succeeds(run_python(code, GPUGLUE_BACKEND="auto", **NO_GPU)) == "nosuch set()\ncuda {'cuda'}"

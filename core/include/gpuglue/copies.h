@@ -2,6 +2,12 @@
 #ifndef GPUGLUE_COPIES_H
 #define GPUGLUE_COPIES_H
 
+#include <gpuglue/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- memory for results ---------------------------------------------------------------------- */
 
 /** Host memory of the calling process's own (a forked child has a copy of it) for copies from @p device,
@@ -87,5 +93,9 @@ GG_API gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, 
 GG_API gg_status gg_fill_nd(gg_memory *memory, size_t offset, const ptrdiff_t *strides,
                             int32_t ndim, const size_t *shape, const void *pattern,
                             size_t pattern_size, gg_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
