@@ -65,15 +65,16 @@ static void unmap(void *owner)
     munmap(result->map, result->mapped);
 }
 
-/* Called when the last copy with it is over; see retire.c. */
+/* Called when the last copy with it is over; see retire.c. What the driver still takes for locked is never
+ * unmapped: other memory that came to lie there would be taken for it. */
 static void unlock_and_unmap(void *owner)
 {
     struct result *result = owner;
     struct gg_device *device = result->device;
     ggi_begin(device, GG_OP_mem_unregister, NULL, result->nbytes);
     gg_status status = device->ops->mem_unregister(atomic_load(&device->impl), block_of(result));
-    ggi_end(device, GG_OP_mem_unregister, NULL, result->nbytes, status);
-    unmap(result);
+    if (!ggi_end(device, GG_OP_mem_unregister, NULL, result->nbytes, status))
+        unmap(result);
 }
 
 /* A locked block goes by way of its device's retire list; what another process has locked, and what is
