@@ -82,8 +82,9 @@ gg_status ggi_pinned_add(gg_memory *memory);
 /* The same, refused where pages of it are in the list already. */
 gg_status ggi_pinned_add_alone(gg_memory *memory);
 void ggi_pinned_remove(gg_memory *memory);
-void ggi_unregister(gg_memory *memory);   /* managed.c */
-void ggi_import_close(gg_memory *memory); /* ipc.c */
+void ggi_unregister(gg_memory *memory);      /* managed.c */
+bool ggi_result_is(const gg_memory *memory); /* results.c: the lock of a result */
+void ggi_import_close(gg_memory *memory);    /* ipc.c */
 /* The pinned memory of ours that holds [pointer, pointer + nbytes), with a reference, or NULL. */
 gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset);
 gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offset, size_t nbytes);

@@ -124,8 +124,12 @@ gg_status ggi_pinned_add_alone(gg_memory *memory)
         status =
             ggi_fail(GG_ERR_INVALID_ARGUMENT,
                      "register: pages of the %zu bytes at %p are page-locked by gpuglue already "
-                     "(%zu bytes at %p): close that first, or register both at once",
-                     memory->nbytes, memory->pointer, other->nbytes, other->pointer);
+                     "(%zu bytes at %p): %s",
+                     memory->nbytes, memory->pointer, other->nbytes, other->pointer,
+                     atomic_load(&other->refs) > 0
+                         ? "close that first, or register both at once"
+                         : "that was closed, and is unlocked once the device is idle: synchronize "
+                           "it first");
     else
         status = add(memory);
     unlock_all();

@@ -395,7 +395,7 @@ def copy(
     *,
     require_async: bool = False,
 ) -> None:
-    """Copy between arrays, buffers and host memory; between devices through the host."""
+    """Copy between arrays, buffers and host memory; between devices directly, or else through the host."""
 
 def fill(dst: GPUArray | Buffer, value: Any, stream: _StreamLike | None = None) -> None:
     """Set every element of an array, or the bytes of a buffer."""

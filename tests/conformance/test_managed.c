@@ -111,6 +111,32 @@ static void a_page_is_not_registered_twice(void **state)
     free(bytes);
 }
 
+/* Unlocking may wait for the whole device, so the pages are locked still. */
+static void closed_memory_is_registered_again_whatever_else_runs(void **state)
+{
+    struct fixture *f = *state;
+    unsigned char *bytes = pages(f, 4);
+    gg_memory *other = untouched;
+    void *gate = hold(f, f->second);
+    for (int again = 0; again < 3; again++)
+        gg_memory_release(registered(f, bytes, 2 * page_size()));
+    gg_memory *memory = registered(f, bytes, 2 * page_size() - 100), *device = new_memory(f, 100);
+    assert_int_equal(gg_memory_size(memory), 2 * page_size() - 100);
+    assert_int_equal(
+        copy(at(device, 0), host_at(bytes), 100, f->stream, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
+        GG_OK);
+    gg_memory_release(memory);
+    assert_int_equal(
+        gg_memory_register(f->device, bytes + page_size(), 2 * page_size(), NULL, NULL, &other),
+        GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("was closed, and is unlocked once the device is idle");
+    gate_open(gate);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(atomic_load(&released), 2); /* the one before let go of its owner, too */
+    free(bytes);
+}
+
 static void nothing_cannot_be_registered(void **state)
 {
     struct fixture *f = *state;
@@ -296,6 +322,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(other_memory_is_the_hosts),
         cmocka_unit_test(memory_that_went_back_to_the_driver_is_known_to_nobody),
         cmocka_unit_test(null_is_no_pointer),
+        cmocka_unit_test(closed_memory_is_registered_again_whatever_else_runs),
     };
     return run_suite(argc, argv, "managed", tests, sizeof tests / sizeof tests[0]);
 }

@@ -18,6 +18,10 @@ extern "C" {
  *  Errors  GG_ERR_OUT_OF_MEMORY. */
 GG_API gg_status gg_result_alloc(gg_device *device, size_t nbytes, void **out, int32_t *fresh);
 
+/** As realloc, for a result: also in a forked child and after the end, where nothing is locked.
+ *  Errors  GG_ERR_OUT_OF_MEMORY; the old one is as it was. */
+GG_API gg_status gg_result_resize(void *result, size_t nbytes, void **out);
+
 /** Give it back: from any thread, never waits, calls no driver. NULL is nothing. */
 GG_API void gg_result_free(void *result);
 
