@@ -86,6 +86,32 @@ def test_attributes_of_devices_have_names_also_where_nobody_tells_them(device):
                 mine.get_attribute(attribute)
 
 
+def test_attributes_of_devices_tell_where_they_are(device):
+    told = cuda.Device(0).get_attributes()
+    assert told[cuda.device_attribute.INTEGRATED] == device.integrated
+    if device.pci_bus_id:
+        place = [told[cuda.device_attribute[f"PCI_{part}_ID"]] for part in ("DOMAIN", "BUS", "DEVICE")]
+        assert "%04x:%02x:%02x" % tuple(place) == device.pci_bus_id.rpartition(".")[0]
+
+
+@pytest.mark.parametrize("variable", [True, False])
+def test_the_default_device_is_told_by_a_variable_or_a_file(run_python, tmp_path, variable):
+    (tmp_path / ".cuda_device").write_text("1000\n")
+    code = """
+from gpuglue.compat.pycuda import driver, tools
+driver.init()
+for choose in (tools.make_default_context, tools.get_default_device):
+    try:
+        choose()
+    except driver.LogicError as error:
+        print("1000" in str(error))
+    else:
+        print(tools.get_default_device() == driver.Device(0))
+"""
+    result = run_python(code, HOME=str(tmp_path), CUDA_DEVICE="0" if variable else None)
+    assert (result.returncode, result.stdout) == (0, "True\nTrue\n"), result.stderr
+
+
 def test_exceptions_are_a_family():
     assert issubclass(cuda.LaunchError, cuda.Error) and issubclass(cuda.LogicError, cuda.Error)
     assert issubclass(cuda.CompileError, cuda.Error) and issubclass(cuda.RuntimeError, RuntimeError)
