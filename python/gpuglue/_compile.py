@@ -122,7 +122,7 @@ def _missing(error):
 
 # Options that bring no file along. Of others it is not known, and so nothing is kept.
 PLAIN = re.compile(
-    r"-[DU]\S*|--(?:un)?define-macro(?:=\S*)?|-O\w*|-[gGw]|-g\d|-v|-W(?![alp],)[\w=-]+|-m(?!.*native)[\w=.,+-]+|"
+    r"-[DU](?!.*\s-\S).*|--(?:un)?define-macro(?:=\S*)?|-O\w*|-[gGw]|-g\d|-v|-W(?![alp],)[\w=-]+|-m(?!.*native)[\w=.,+-]+|"
     r"--?std(?:=[\w+:]+)?|-f(?!plugin|pass|profile|auto|branch|modul)[\w-]+(?:=\w+)?|-cl-[\w.=-]+|-ze-[\w.=-]+|-pthread|"
     r"--?(?:gpu-architecture|offload-arch|arch|code|gencode|generate-code|maxrregcount|use_fast_math|ftz|prec-div|"
     r"prec-sqrt|fmad|rdc|relocatable-device-code|lineinfo|generate-line-info|device-debug|device-c|dlto|restrict|"
@@ -177,16 +177,27 @@ def _cached(kind, identity, source, arch, options, names, make, supplied=_rtc.HE
     return _kept(_key(kind, identity, arch, source, options, names) if tells else None, kind, arch, make)
 
 
-def _rtc_image(rtc, kind, source, arch, options, names, code):
+def _toolkit(source, folders):
+    """(names that the source includes from the toolkit, what tells the toolkit from another)."""
+    names = {angle or quoted for angle, quoted in INCLUDE.findall(source)}
+    states = [os.stat(path) for folder in folders for path in (folder, os.path.join(folder, "cuda_fp16.h"))
+              if os.path.exists(path)]
+    return ([name for name in names if not os.path.exists(name) and not os.path.isabs(name)
+             and any(os.path.exists(os.path.join(folder, name)) for folder in folders)],
+            f"{folders} {[(state.st_size, state.st_mtime_ns) for state in states]}")
+
+
+def _rtc_image(rtc, kind, source, arch, options, names, code, folders=()):
     def make():
         try:
-            return rtc.compile(source, options, names, code)
+            return rtc.compile(source, [*options, *(f"--include-path={folder}" for folder in folders)], names, code)
         except RuntimeError as error:
             if len(error.args) < 2:
                 raise CompileError(f"{kind}: {error}") from None
             raise _failed(kind, error.args[0], error.args[1]) from None
 
-    return _cached(kind, rtc.identity() + code, source, arch, options, names, make)
+    found, state = _toolkit(source, folders)
+    return _cached(kind, rtc.identity() + code + state, source, arch, options, names, make, {*_rtc.HEADERS, *found})
 
 
 def _nvrtc_image(source, arch, options, names):
@@ -201,9 +212,9 @@ def _nvrtc_image(source, arch, options, names):
         arch = f"compute_{max(numbers)}"  # newer than the compiler: the driver goes on from PTX
     code = "GetCUBIN" if arch.startswith("sm_") else "GetPTX"
     full = [f"--gpu-architecture={arch}", *_without_arch(options)]
-    if not _source_tells(source, _rtc.HEADERS):  # the toolkit's own headers, behind the folders of the user's
-        full += [f"--include-path={folder}" for folder in _rtc.nvrtc.include_folders()]
-    return _rtc_image(_rtc.nvrtc, "nvrtc", source, arch, full, names, code)
+    # The toolkit's own headers come behind the folders of the user's.
+    folders = () if _source_tells(source, _rtc.HEADERS) else _rtc.nvrtc.include_folders()
+    return _rtc_image(_rtc.nvrtc, "nvrtc", source, arch, full, names, code, folders)
 
 
 def _without_arch(options):

@@ -305,31 +305,6 @@ static void threads_of_a_block_wait_for_each_other(void **state)
     gg_kernel_release(kernel);
 }
 
-static void all_handles_of_a_kernel_keep_what_shared_memory_they_may_have(void **state)
-{
-    struct fixture *f = *state;
-    gg_kernel *first = kernel_of(f, "scale"), *second;
-    int64_t most = 0;
-    assert_int_equal(gg_module_kernel(gg_kernel_module(first), "scale", &second), GG_OK);
-    struct scaling s;
-    make_scaling(f, &s);
-    if (gg_device_attribute(f->device, GG_ATTR_SHARED_MEMORY_OPTIN, &most) || most < 1)
-        gg_device_attribute(f->device, GG_ATTR_SHARED_MEMORY_PER_BLOCK, &most);
-    s.call.launch.shared = (uint32_t)most;
-    gg_status status = gg_kernel_launch(first, &s.call.launch, f->stream);
-    if (status != GG_ERR_UNSUPPORTED) {
-        assert_int_equal(status, GG_OK);
-        s.call.launch.shared = (uint32_t)most - 1024;
-        assert_int_equal(gg_kernel_launch(second, &s.call.launch, f->stream), GG_OK);
-        s.call.launch.shared = (uint32_t)most;
-        assert_int_equal(gg_kernel_launch(first, &s.call.launch, f->stream), GG_OK);
-        finish(f->stream);
-        assert_floats(f, s.memory, 24);
-    }
-    gg_kernel_release(first);
-    gg_kernel_release(second);
-}
-
 static void arguments_of_every_size_arrive(void **state)
 {
     struct fixture *f = *state;
@@ -402,7 +377,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_grid_over_the_devices_limit_is_refused_naming_it),
         cmocka_unit_test(memory_of_another_device_is_refused),
         cmocka_unit_test(threads_of_a_block_wait_for_each_other),
-        cmocka_unit_test(all_handles_of_a_kernel_keep_what_shared_memory_they_may_have),
         cmocka_unit_test(arguments_of_every_size_arrive),
         cmocka_unit_test(a_cooperative_launch_runs_or_is_unsupported),
     };

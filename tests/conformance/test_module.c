@@ -195,6 +195,31 @@ static void a_device_without_modules_says_so(void **state)
     assert_null(module);
 }
 
+static void all_handles_of_a_kernel_keep_what_shared_memory_they_may_have(void **state)
+{
+    struct fixture *f = *state;
+    gg_kernel *first = kernel_of(f, "scale"), *second;
+    int64_t most = 0;
+    assert_int_equal(gg_module_kernel(gg_kernel_module(first), "scale", &second), GG_OK);
+    struct scaling s;
+    make_scaling(f, &s);
+    if (gg_device_attribute(f->device, GG_ATTR_SHARED_MEMORY_OPTIN, &most) || most < 1)
+        gg_device_attribute(f->device, GG_ATTR_SHARED_MEMORY_PER_BLOCK, &most);
+    s.call.launch.shared = (uint32_t)most;
+    gg_status status = gg_kernel_launch(first, &s.call.launch, f->stream);
+    if (status != GG_ERR_UNSUPPORTED) {
+        assert_int_equal(status, GG_OK);
+        s.call.launch.shared = (uint32_t)most - 1024;
+        assert_int_equal(gg_kernel_launch(second, &s.call.launch, f->stream), GG_OK);
+        s.call.launch.shared = (uint32_t)most;
+        assert_int_equal(gg_kernel_launch(first, &s.call.launch, f->stream), GG_OK);
+        finish(f->stream);
+        assert_floats(f, s.memory, 24);
+    }
+    gg_kernel_release(first);
+    gg_kernel_release(second);
+}
+
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
@@ -208,6 +233,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_image_that_was_cut_short_is_refused),
         cmocka_unit_test(a_kernel_tells_its_numbers),
         cmocka_unit_test(a_device_without_modules_says_so),
+        cmocka_unit_test(all_handles_of_a_kernel_keep_what_shared_memory_they_may_have),
     };
     int status = run_suite(argc, argv, "module", tests, sizeof tests / sizeof tests[0]);
     free(image);

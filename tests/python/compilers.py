@@ -1,0 +1,38 @@
+"""What the tests of compile() share: which compilers are here, and a cache for each test."""
+
+import platform
+
+import pytest
+
+from gpuglue import _host_compiler, _rtc
+
+ARCH = platform.machine()
+SMALL = 'extern "C" __global__ void f(int *x) { *x = %d; }'
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUGLUE_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def has_nvrtc():
+    try:
+        return bool(_rtc.nvrtc.library())
+    except LookupError:
+        return False
+
+
+def has_host_compiler():
+    try:
+        return bool(_host_compiler.find())
+    except LookupError:
+        return False
+
+
+needs_nvrtc = pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not on this machine")
+needs_compiler = pytest.mark.skipif(not has_host_compiler(), reason="no C++ compiler is on this machine")
+
+
+def entries(folder):
+    return sorted(folder.iterdir()) if folder.exists() else []
