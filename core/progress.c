@@ -75,13 +75,12 @@ void ggi_stream_asked(gg_stream *stream, gg_status status)
 
 gg_status ggi_stream_tell(gg_stream *stream, gg_op op)
 {
-    if (!atomic_load_explicit(&stream->failed, memory_order_acquire))
-        return GG_OK;
+    if (!atomic_load_explicit(&stream->failed, memory_order_acquire) || ggi_thread()->quiet)
+        return GG_OK; /* a wait of our own does not take it from the user */
     struct gg_error *kept = atomic_exchange(&stream->failed, NULL);
     if (!kept)
         return GG_OK;
-    if (!ggi_thread()->quiet)
-        ggi_thread()->error = *kept;
+    ggi_thread()->error = *kept;
     free(kept);
     return ggi_op_failed(stream->device, op, GG_ERR_DEVICE);
 }

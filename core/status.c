@@ -105,9 +105,17 @@ static void record(gg_status status, const struct gg_vendor_error *vendor, const
     vsnprintf(error->message, sizeof error->message, format, arguments);
 }
 
+/* Of what fails while it is quiet only the failure of earlier work may be told later: see ggi_stream_asked. */
+static bool is_hushed(gg_status status)
+{
+    return ggi_thread()->quiet && status != GG_ERR_DEVICE;
+}
+
 gg_status ggi_fail(gg_status status, const char *format, ...)
 {
     va_list arguments;
+    if (is_hushed(status))
+        return status;
     va_start(arguments, format);
     record(status, NULL, format, arguments);
     va_end(arguments);
@@ -118,6 +126,8 @@ gg_status ggi_host_fail(gg_status status, const struct gg_vendor_error *error, c
                         ...)
 {
     va_list arguments;
+    if (is_hushed(status))
+        return status;
     va_start(arguments, format);
     record(status, error, format, arguments);
     va_end(arguments);

@@ -176,6 +176,8 @@ static inline gg_status ask(gg_stream *stream, gg_op op, uint64_t timeout_ns)
     else
         status = device->ops->stream_wait(stream->impl, timeout_ns);
     status = ggi_end(device, op, stream, 0, status);
+    if (status == GG_ERR_DEVICE && ggi_thread()->quiet)
+        ggi_stream_asked(stream, status);
     if (status)
         return status;
     ggi_stream_advance(stream, before);
