@@ -24,7 +24,7 @@ help:
 
 ifdef WHEEL
 PYTHON ?= python3
-RUNS ?= host cuda-sim $(if $(wildcard /dev/nvidia0),cuda)
+RUNS ?= host $(if $(TESTS),cuda-sim) $(if $(wildcard /dev/nvidia0),cuda)
 export PYTHON WHEEL WHEELHOUSE TESTS RUNS
 test demo bench:
 	scripts/carried.sh $@
@@ -72,7 +72,7 @@ tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests
 run-host = $(tests-of) GPUGLUE_BACKEND=host GPUGLUE_REQUIRE=host
 run-cuda-sim = $(tests-of) GPUGLUE_BACKEND=cuda GPUGLUE_REQUIRE=cuda GPUGLUE_CUDA_LIBRARY=$(SIM)/libcuda.so.1
 # Level Zero: a simulated driver, old or new, behind this machine's real loader.
-HAVE_ZE := $(and $(wildcard /usr/include/level_zero/ze_ddi.h),$(shell ldconfig -p | grep -o 'libze_loader.so.1 ' | head -1))
+HAVE_ZE := $(and $(wildcard /usr/include/level_zero/ze_ddi.h),$(shell PATH=$$PATH:/sbin:/usr/sbin ldconfig -p | grep -o 'libze_loader.so.1 ' | head -1))
 run-ze-sim-old = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_old/libze_sim_old.so.1
 run-ze-sim-new = $(tests-of) GPUGLUE_BACKEND=ze GPUGLUE_REQUIRE=ze ZE_ENABLE_ALT_DRIVERS=$(CURDIR)/build/$(1)/tests/sim/ze_new/libze_sim_new.so.1
 PYTHON_RUNS := host cuda-sim $(if $(HAVE_ZE),ze-sim-old ze-sim-new)
@@ -126,18 +126,19 @@ PLUGIN := test-plugin c-plugin py-plugin
 PY_TOGETHER := py-together py-asan-together py-tsan-together
 PY_ASAN := py-asan-host py-asan-cuda-sim $(if $(HAVE_ZE),py-asan-ze-sim-old)
 PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
-# Under sanitizers the files that work on a device, where starting many processes is not what they show: all of
-# the suite on host, under the address sanitizer on cuda-sim too.
+# Under sanitizers the files that work on a device, where starting many processes is not what they show; all of
+# the suite once under each: the address sanitizer on cuda-sim, the thread sanitizer on host.
 ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_copies bad_days between close_races closed copy current \
     device dlpack errors event foreign_memory gil ipc kernel life memory pool results stream strided views)
-suite-host := tests/python
 suite-asan-cuda-sim := tests/python
-suite-of = $(or $(suite-$(2)),$(suite-$(1)-$(2)),$(ON_DEVICE))
+suite-tsan-host := tests/python
+suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))
 # A part: its probes start many processes, which is slow under sanitizers.
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
 files-asan := tests/python/test_hip.py
 OTHERS := test-wheel test-sim-clients test-hip-client test-examples test-libraries test-sdk test-stubs lint-step
-ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_PLAIN) $(PY_HIP) $(PY_TOGETHER) $(PLUGIN) $(OTHERS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED)
+# The long ones first, so that no core is idle at the end.
+ALL_TESTS := $(if $(HAVE_ZE),,without-ze) build-clang $(C_TESTS) $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED) $(PY_PLAIN) $(PY_HIP) $(PY_TOGETHER) $(PLUGIN) $(OTHERS)
 .PHONY: all-tests without-ze $(ALL_TESTS) $(INSTALLS)
 
 # Of a plain build without the fault sweeps that the address sanitizer's build runs.

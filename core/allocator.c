@@ -107,8 +107,8 @@ gg_status ggi_allocator_alloc(gg_device *device, size_t nbytes, gg_stream *strea
     if (!status) {
         status =
             gg_memory_wrap(device, GG_MEMORY_DEVICE, loan->pointer, nbytes, give_back, loan, out);
-        if (!status)
-            return GG_OK;
+        if (!status) /* their pool gives blocks again in the order of the stream, as ours does */
+            return gg_memory_hand_out(*out, stream);
         loan->from.free(loan->from.user, device, loan->pointer, nbytes);
     }
     ggi_stream_use_release(stream);

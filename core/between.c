@@ -160,11 +160,15 @@ static void keep_owner(gg_stream *stream, const struct gg_end *end)
 
 gg_status ggi_copy_between(struct ggi_crossing *crossing, gg_stream *stream, uint32_t flags)
 {
+    bool direct = false;
     gg_status status = choose_streams(crossing, stream);
     if (status || !crossing->nbytes)
         return status;
     bool capturing = ggi_stream_captures(crossing->out) || ggi_stream_captures(crossing->in);
-    if (ggi_peer_is_direct(crossing->dst->device, crossing->src->device, !capturing))
+    status = ggi_peer_is_direct(crossing->dst->device, crossing->src->device, !capturing, &direct);
+    if (status)
+        return status;
+    if (direct)
         return ggi_copy_direct(crossing, stream, flags);
     status = through_host(crossing, flags, capturing);
     if (status) {

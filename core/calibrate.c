@@ -11,6 +11,7 @@
 #define WORTH_MEASURING ((uint64_t)8 << 20)
 #define SCRATCH ((size_t)32 << 20)
 #define RUNS 3
+#define FAILURES 8 /* … to measure, until the vendor copies for good */
 #define BETTER_BY(staged, vendor) ((staged) + (staged) / 10 < (vendor)) /* 10 %: noise loses */
 
 enum mode { AUTO, ALWAYS, NEVER };
@@ -131,19 +132,20 @@ static void measure_in(struct measure *m, gg_memory *memory, char *host)
             m->lane->from, m->lane->best);
 }
 
-/* On a stream of its own, so that nobody's work is in the way. Without memory or a stream for it, nothing
- * is staged. */
-static void measure(struct gg_device *device, struct ggi_lane *lane, enum gg_copy_kind kind)
+/* On a stream of its own, so that nobody's work is in the way. */
+static gg_status measure(struct gg_device *device, struct ggi_lane *lane, enum gg_copy_kind kind)
 {
     struct measure m = {.lane = lane, .kind = kind, .job = {.device = device}};
     gg_memory *memory = NULL;
     char *host = mmap(NULL, SCRATCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (host == MAP_FAILED)
-        return;
+        return GG_ERR_OUT_OF_MEMORY;
     madvise(host, SCRATCH, MADV_HUGEPAGE);
-    if (gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &m.job.stream))
+    m.status = gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &m.job.stream);
+    if (m.status)
         goto free_host;
-    if (gg_memory_alloc(device, GG_MEMORY_DEVICE, SCRATCH, m.job.stream, &memory))
+    m.status = gg_memory_alloc(device, GG_MEMORY_DEVICE, SCRATCH, m.job.stream, &memory);
+    if (m.status)
         goto release_stream;
     measure_in(&m, memory, host);
     gg_memory_release(memory);
@@ -151,21 +153,30 @@ release_stream:
     gg_stream_release(m.job.stream);
 free_host:
     munmap(host, SCRATCH);
+    return m.status;
 }
 
-static void measure_once(struct gg_device *device, struct ggi_lane *lane, enum gg_copy_kind kind)
+/* What failed may succeed next time: nothing is known then, and nothing staged, until it has failed too
+ * often. An interrupt is the caller's. */
+static gg_status measure_once(struct gg_device *device, struct ggi_lane *lane,
+                              enum gg_copy_kind kind)
 {
     struct ggi_own own;
     ggi_own_begin(device, &own);
-    if (ggi_lane_take(device, lane) == GG_OK) {
-        if (!lane->measured) {
-            lane->from = SIZE_MAX;
-            measure(device, lane, kind);
-        }
+    gg_status status = ggi_lane_take(device, lane);
+    if (!status) {
+        if (!lane->measured)
+            status = measure(device, lane, kind);
+        if (!status)
+            atomic_store(&lane->measured, true);
         ggi_lane_give(lane);
     }
     ggi_own_end(device, &own);
-    atomic_store(&lane->measured, true); /* without slots, too */
+    if (status == GG_ERR_INTERRUPTED)
+        return ggi_fail(status, "a copy was interrupted while it was measured");
+    if (status && atomic_fetch_add(&lane->failures, 1) + 1 == FAILURES)
+        atomic_store(&lane->measured, true);
+    return GG_OK;
 }
 
 /* ---- the answers ---- */
@@ -176,21 +187,27 @@ static bool touches_pages(const struct ggi_job *job)
     return job->flags & GG_COPY_FRESH && ggi_copy_threads() > 1;
 }
 
-bool ggi_staging_pays(const struct ggi_job *job, enum gg_copy_kind kind)
+/* Whether one way wins without measuring. */
+static bool decided(const struct ggi_job *job, bool *out)
+{
+    const bool unlike = job->nbytes >= STAGED_LEAST && !(job->device->flags & GG_DEVICE_INTEGRATED);
+    *out = mode() == ALWAYS || (mode() == AUTO && unlike && touches_pages(job));
+    return *out || mode() != AUTO || !unlike; /* short, or the same memory twice */
+}
+
+gg_status ggi_staging_pays(const struct ggi_job *job, enum gg_copy_kind kind, bool *out)
 {
     struct ggi_lane *lane = ggi_lane_of(job->device, kind);
-    if (mode() != AUTO)
-        return mode() == ALWAYS;
-    if (job->nbytes < STAGED_LEAST || job->device->flags & GG_DEVICE_INTEGRATED)
-        return false; /* short, or the same memory twice */
-    if (touches_pages(job))
-        return true;
+    gg_status status = GG_OK;
+    if (decided(job, out))
+        return GG_OK;
     if (!atomic_load(&lane->measured)) {
         if (atomic_fetch_add(&lane->seen, job->nbytes) + job->nbytes < WORTH_MEASURING)
-            return false;
-        measure_once(job->device, lane, kind);
+            return GG_OK;
+        status = measure_once(job->device, lane, kind);
     }
-    return job->nbytes >= lane->from;
+    *out = !status && atomic_load(&lane->measured) && job->nbytes >= lane->from;
+    return status;
 }
 
 int ggi_staging_threads(const struct ggi_job *job, enum gg_copy_kind kind)

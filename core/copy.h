@@ -92,8 +92,9 @@ gg_status ggi_crossing_order(const struct ggi_crossing *crossing, gg_stream *for
 
 /* ---- directly: peer.c ---- */
 
-/* Whether the two copy without the host. If not known yet, and @p may_ask, it is tried. */
-bool ggi_peer_is_direct(gg_device *dst, gg_device *src, bool may_ask);
+/* Whether the two copy without the host. If not known yet, and @p may_ask, it is tried, which fails only where
+ * it was interrupted. */
+gg_status ggi_peer_is_direct(gg_device *dst, gg_device *src, bool may_ask, bool *out);
 /* Whether the stream waits, or has waited, for a device that is lost: its wait may never end. */
 bool ggi_peer_is_lost(gg_stream *stream);
 /* @p stream: NULL, or one of the crossing's. */

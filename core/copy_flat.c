@@ -89,10 +89,13 @@ static gg_status staged_copy(struct ggi_job *job, enum gg_copy_kind kind)
 static gg_status pageable_copy(struct ggi_job *job, enum gg_copy_kind kind)
 {
     uint64_t ticket;
+    bool staged = false;
     gg_status status = ggi_stream_finish(job->stream, true);
+    if (!status)
+        status = ggi_staging_pays(job, kind, &staged);
     if (status)
         return status;
-    if (ggi_staging_pays(job, kind)) {
+    if (staged) {
         status = staged_copy(job, kind);
         if (status != GG_NOT_READY)
             return status;

@@ -280,7 +280,9 @@ gg_status ggi_copy_box_between(struct ggi_job *job)
     size_t shape[GG_COPY_MAX_DIMS];
     struct gg_end dst = end_at(&job->dst), src = end_at(&job->src), middle = {0};
     if (job->flags & GG_COPY_REQUIRE_ASYNC)
-        return ggi_refuse_waiting(job, true);
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "copy: elements that lie apart go through the host on their way to another "
+                        "device, and the call waits for both; leave require_async out");
     for (int i = 0; i < box->axes; i++) {
         shape[i] = box->axis[i].count;
         to[i] = box->axis[i].dst;

@@ -311,6 +311,13 @@ static gg_status wait_by_streams(struct gg_device *device, const struct ggi_use 
     return ggi_end(device, GG_OP_device_synchronize, NULL, 0, status);
 }
 
+/* An event behind a stream's work does not say whether it succeeded; the stream does. */
+static gg_status outcome(const struct ggi_use *use)
+{
+    ggi_stream_passed(use->stream, use->ticket, true);
+    return ggi_stream_tell(use->stream, GG_OP_device_synchronize);
+}
+
 gg_status gg_device_synchronize(gg_device *device)
 {
     struct ggi_use *uses;
@@ -321,15 +328,18 @@ gg_status gg_device_synchronize(gg_device *device)
     size_t count = hold_streams(device, &uses);
     status = gg_device_supports(device, GG_OP_device_record) ? wait_by_event(device)
                                                              : wait_by_streams(device, uses, count);
+    const bool waited = !status;
     for (size_t i = 0; i < count; i++) {
-        if (!status)
+        if (waited && !status)
+            status = outcome(&uses[i]);
+        if (waited)
             ggi_stream_advance(uses[i].stream, uses[i].ticket);
         gg_stream_release(uses[i].stream);
     }
     free(uses);
-    if (!status)
+    if (waited)
         ggi_quarantine_end(device, round);
-    if (!status)
+    if (waited)
         ggi_drain(device);
     return status;
 }

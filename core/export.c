@@ -18,7 +18,7 @@ gg_status gg_memory_query(gg_memory *memory)
     gg_status status = ggi_check(memory->device);
     if (status)
         return status;
-    return ggi_memory_prune(memory, true) ? GG_OK : GG_NOT_READY;
+    return ggi_memory_prune(memory, true) && !ggi_memory_handed(memory) ? GG_OK : GG_NOT_READY;
 }
 
 /* A stream of the device's own, on which several others can be waited for as one. */

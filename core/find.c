@@ -1,6 +1,7 @@
 /* find.c: backends by name, devices by ordinal, name, PCI address or UUID. */
 #include "backends.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ gg_status ggi_backend_find(const char *name, struct gg_backend **out)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory to look for backend \"%.100s\"", name);
     ggi_fail(GG_ERR_UNAVAILABLE, "backend not available: %.100s: %s: %s", name,
              gg_probe_status_name(record->report.status), record->report.reason);
+    ggi_fail_names(name);
     ggi_record_release(record);
     return GG_ERR_UNAVAILABLE;
 }
@@ -48,7 +50,9 @@ gg_status gg_device_count(const char *backend, int32_t *count)
     return status;
 }
 
-static gg_status take_ordinal(struct gg_backend *backend, int64_t ordinal, gg_device **out)
+/* @p digits: the ordinal as it was given, which no integer may hold. */
+static gg_status take_ordinal(struct gg_backend *backend, int64_t ordinal, const char *digits,
+                              gg_device **out)
 {
     int32_t count = backend->device_count;
     if (ordinal >= 0 && ordinal < count) {
@@ -56,19 +60,21 @@ static gg_status take_ordinal(struct gg_backend *backend, int64_t ordinal, gg_de
         return GG_OK;
     }
     if (count == 1)
-        return ggi_fail(GG_ERR_NO_SUCH_DEVICE, "no device %lld: backend \"%s\" has one, number 0",
-                        (long long)ordinal, backend->name);
-    return ggi_fail(GG_ERR_NO_SUCH_DEVICE, "no device %lld: backend \"%s\" has %d devices, 0 to %d",
-                    (long long)ordinal, backend->name, (int)count, (int)count - 1);
+        return ggi_fail(GG_ERR_NO_SUCH_DEVICE, "no device %.40s: backend \"%s\" has one, number 0",
+                        digits, backend->name);
+    return ggi_fail(GG_ERR_NO_SUCH_DEVICE, "no device %.40s: backend \"%s\" has %d devices, 0 to %d",
+                    digits, backend->name, (int)count, (int)count - 1);
 }
 
 gg_status gg_device_get(const char *backend, int32_t ordinal, gg_device **out)
 {
     struct gg_backend *found;
+    char digits[16];
     if (!out)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "device_get: no place for the device");
+    snprintf(digits, sizeof digits, "%" PRId32, ordinal);
     gg_status status = open_named(backend, &found);
-    return status ? status : take_ordinal(found, ordinal, out);
+    return status ? status : take_ordinal(found, ordinal, digits, out);
 }
 
 /* ---- addresses that a device has whoever drives it ---- */
@@ -222,10 +228,8 @@ static gg_status find_ordinal(const char *given, const char *backend, const char
     size_t length = strlen(digits);
     if (!length || strspn(digits, "0123456789") != length)
         return no_name(given);
-    /* more digits than a number of a device can have: the answer is the same */
-    int64_t ordinal = length > 12 ? INT32_MAX : strtoll(digits, NULL, 10);
     gg_status status = open_named(backend, &found);
-    return status ? status : take_ordinal(found, ordinal, out);
+    return status ? status : take_ordinal(found, strtoll(digits, NULL, 10), digits, out);
 }
 
 static void lower(const char *from, size_t length, char *to, size_t size)

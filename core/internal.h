@@ -54,6 +54,8 @@ const struct gg_backend_desc *ggi_host_backend(const struct gg_host_api *host); 
 
 /* ---- errors, log, trace ------------------------------------------------------------------------ */
 
+/* The error that was recorded last is about this backend. */
+void ggi_fail_names(const char *backend);
 /* Record an error of the core itself and return @p status. */
 gg_status ggi_fail(gg_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 gg_status ggi_host_fail(gg_status status, const struct gg_vendor_error *error, const char *format,
@@ -225,6 +227,7 @@ struct gg_stream {
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
     _Atomic(uint64_t) submitted, completed;
+    _Atomic(struct gg_error *) failed; /* what a look of ours was told, for who asks next; or NULL */
     _Atomic(struct gg_device *) behind; /* another device whose work it was made to wait for, or NULL */
     _Atomic(uint64_t) to_host;    /* ticket of the last copy to the host: what shutdown waits for */
     pthread_mutex_t lock;         /* marker, fence */
@@ -272,6 +275,11 @@ gg_stream *ggi_streams_of(struct gg_device *device);
 uint64_t ggi_stream_submitted(gg_stream *stream);
 /* Whether all work up to @p ticket is done, without waiting; `look` asks the driver if need be. */
 bool ggi_stream_passed(gg_stream *stream, uint64_t ticket, bool look);
+/* A query on our own account, with the thread quiet, answered @p status: a failure of the stream's work is
+ * told once, so it is kept for the user. */
+void ggi_stream_asked(gg_stream *stream, gg_status status);
+/* What was kept, now that the user asks in @p op; or GG_OK. */
+gg_status ggi_stream_tell(gg_stream *stream, gg_op op);
 /* All up to @p ticket is done: somebody saw it. Lets go of what was kept for it. */
 void ggi_stream_advance(gg_stream *stream, uint64_t ticket);
 /* Make @p stream wait on the device for all that @p other has now. */
@@ -344,6 +352,7 @@ struct ggi_thread {
     gg_device *used;        /* gg_device_use */
     int quiet;
     struct gg_error error;
+    struct gg_error hushed; /* what was recorded while it was quiet */
 };
 /* This thread's record; never NULL (a shared one where memory ran out). */
 struct ggi_thread *ggi_thread(void);

@@ -41,7 +41,62 @@ void ggi_unregister(gg_memory *memory)
     ggi_end(device, GG_OP_mem_unregister, NULL, memory->room, status);
 }
 
-/* The place in the list of pinned memory is taken first, so that two threads cannot both lock a page. */
+/* Memory that was registered, closed, and is idle by now, but stays locked while unlocking might wait. */
+static bool is_closed(const struct ggi_retired *item, const void *what)
+{
+    const gg_memory *wanted = what, *memory = ggi_memory_retired(item);
+    return memory && memory->registered && memory->registered == wanted->registered &&
+           memory->room == wanted->room && memory->pointer == wanted->pointer &&
+           item->idle((struct ggi_retired *)(uintptr_t)item);
+}
+
+static gg_memory *take_back(const gg_memory *wanted)
+{
+    struct gg_device *device = wanted->device;
+    struct ggi_retired *item = NULL;
+    pthread_mutex_lock(&device->drain_lock);
+    if (!atomic_load(&ggi_down))
+        item = ggi_retire_pick(device, is_closed, wanted);
+    pthread_mutex_unlock(&device->drain_lock);
+    gg_memory *memory = item ? ggi_memory_retired(item) : NULL;
+    if (!memory)
+        return NULL;
+    ggi_quarantine_leave(memory);
+    if (memory->release)
+        memory->release(memory->owner);
+    memory->nbytes = wanted->nbytes;
+    return memory;
+}
+
+/* The engine locks results by itself from their second use on: a part of one has no lock of its own. */
+static bool is_of_result(gg_device *device, const void *pointer, size_t nbytes)
+{
+    size_t offset;
+    gg_memory *memory = ggi_pinned_find(pointer, nbytes, &offset);
+    bool of_result = memory && memory->device == device && ggi_result_is(memory);
+    gg_memory_release(memory);
+    return of_result;
+}
+
+/* Locked now, or still. The place in the list of pinned memory is taken first, so that two threads cannot
+ * both lock a page. */
+static gg_status lock(gg_memory **memory)
+{
+    gg_memory *old = take_back(*memory);
+    if (old) {
+        ggi_memory_delete(*memory);
+        *memory = old;
+        return GG_OK;
+    }
+    gg_status status = ggi_pinned_add_alone(*memory);
+    if (status)
+        return status;
+    status = lock_pages((*memory)->device, (*memory)->registered, (*memory)->room);
+    if (status)
+        ggi_pinned_remove(*memory);
+    return status;
+}
+
 gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,
                              void (*release)(void *), void *owner, gg_memory **out)
 {
@@ -54,6 +109,8 @@ gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,
         return status;
     if (!device->ops->mem_register || !device->ops->mem_unregister)
         return ggi_unsupported(device, GG_OP_mem_register);
+    if (is_of_result(device, pointer, nbytes))
+        return gg_memory_wrap(device, GG_MEMORY_PINNED, pointer, nbytes, release, owner, out);
     ggi_drain(device); /* pages that were released may be locked still */
     gg_memory *memory = ggi_memory_blank(device, GG_MEMORY_PINNED, pointer, nbytes);
     if (!memory)
@@ -61,24 +118,17 @@ gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,
     memory->registered = (void *)begin;
     memory->room = size;
     memory->retired.may_wait = true;
-    status = ggi_pinned_add_alone(memory);
-    if (status)
-        goto delete_handle;
-    status = lock_pages(device, memory->registered, size);
-    if (status)
-        goto remove_pinned;
+    status = lock(&memory);
+    if (status) {
+        ggi_memory_delete(memory);
+        return status;
+    }
     memory->wrapped = true;
     memory->release = release;
     memory->owner = owner;
     atomic_store(&memory->refs, 1);
     *out = memory;
     return GG_OK;
-
-remove_pinned:
-    ggi_pinned_remove(memory);
-delete_handle:
-    ggi_memory_delete(memory);
-    return status;
 }
 
 /* ---- managed memory ---- */

@@ -75,10 +75,11 @@ static void memory_destroy(struct ggi_retired *self)
         ggi_unregister(memory);
     if (memory->import)
         ggi_import_close(memory);
-    if (memory->pointer && memory->kind != GG_MEMORY_DEVICE)
+    if (memory->pointer && memory->kind != GG_MEMORY_DEVICE && !memory->within)
         ggi_pinned_remove(memory);
     if (memory->wrapped && memory->release)
         memory->release(memory->owner);
+    gg_memory_release(memory->within);
     ggi_memory_delete(memory);
 }
 
@@ -133,9 +134,19 @@ static bool within_limit(struct ggi_pool *pool, size_t nbytes)
         return false;
     figures->held_bytes += nbytes;
     figures->driver_calls++;
-    if (figures->held_bytes > figures->held_peak)
-        figures->held_peak = figures->held_bytes;
     return true;
+}
+
+/* What the driver did not give was never held. */
+static void count_given(struct ggi_pool *pool, size_t nbytes, bool given)
+{
+    struct gg_pool_stats *figures = &pool->figures;
+    pthread_mutex_lock(&pool->lock);
+    if (!given)
+        figures->held_bytes -= nbytes;
+    else if (figures->held_bytes > figures->held_peak)
+        figures->held_peak = figures->held_bytes;
+    pthread_mutex_unlock(&pool->lock);
 }
 
 static gg_status alloc_async(struct gg_device *device, size_t nbytes, gg_stream *stream, void **out)
@@ -175,57 +186,8 @@ gg_status ggi_driver_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stre
     gg_status status =
         pool->async ? alloc_async(pool->device, nbytes, stream, out) : alloc_now(pool, nbytes, out);
     ggi_relax_end(pool->device, &own);
-    if (!status)
-        return GG_OK;
-    pthread_mutex_lock(&pool->lock);
-    pool->figures.held_bytes -= nbytes;
-    pthread_mutex_unlock(&pool->lock);
+    count_given(pool, nbytes, !status);
     return status;
-}
-
-/* "the device has 1 of 2 bytes free; ", or nothing where the driver does not say. */
-static void say_free(gg_device *device, char *out, size_t size)
-{
-    uint64_t free = 0, total = 0;
-    struct ggi_own own;
-    ggi_own_begin(device, &own);
-    if (device->ops->device_memory_info &&
-        !device->ops->device_memory_info(atomic_load(&device->impl), &free, &total))
-        snprintf(out, size, "the device has %" PRIu64 " of %" PRIu64 " bytes free; ", free, total);
-    ggi_own_end(device, &own);
-}
-
-static void say_limit(const struct gg_pool_stats *figures, char *out, size_t size)
-{
-    if (figures->limit)
-        snprintf(out, size, ", and the pool's limit is %" PRIu64, figures->limit);
-}
-
-gg_status ggi_out_of_memory(struct ggi_pool *pool, size_t nbytes)
-{
-    struct gg_device *device = pool->device;
-    const struct gg_pool_stats figures = ggi_pool_figures(pool);
-    char room[96] = "", limit[64] = "";
-    struct gg_error first = {.struct_size = sizeof first};
-    gg_last_error(&first);
-    say_free(device, room, sizeof room);
-    say_limit(&figures, limit, sizeof limit);
-    struct gg_error *error = &ggi_thread()->error;
-    ggi_fail(GG_ERR_OUT_OF_MEMORY,
-             "%s:%d: no %zu bytes of %s memory: %sgpuglue holds %" PRIu64 " (at most %" PRIu64
-             " so far, %" PRIu64 " calls of the driver%s): %" PRIu64 " bytes in %" PRIu64
-             " blocks are in use, %" PRIu64 " are free in blocks that did not fit, and %" PRIu64
-             " were released and are still used by queued work. Close what is no longer needed, or "
-             "ask for less",
-             device->backend->name, (int)device->ordinal, nbytes,
-             pool->kind == GG_MEMORY_PINNED    ? "pinned host"
-             : pool->kind == GG_MEMORY_MANAGED ? "managed"
-                                               : "device",
-             room, figures.held_bytes, figures.held_peak, figures.driver_calls, limit,
-             figures.used_bytes, figures.used_blocks, figures.cached_bytes, figures.retired_bytes);
-    memcpy(first.message, error->message, sizeof first.message);
-    *error = first;
-    return GG_ERR_OUT_OF_MEMORY;
 }
 
 static gg_status check_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
@@ -296,6 +258,24 @@ gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nb
                                                     : ggi_pool_alloc(pool, nbytes, stream, out);
 }
 
+/* A part of pinned memory of ours stays out of the list, where it would hide the rest, and the whole has
+ * its uses: one address is then found, and waited for, in one place. */
+static gg_memory *new_wrapped(gg_device *device, enum gg_memory_kind kind, void *pointer,
+                              size_t nbytes)
+{
+    size_t offset = 0;
+    gg_memory *within =
+        nbytes && kind != GG_MEMORY_DEVICE ? ggi_pinned_find(pointer, nbytes, &offset) : NULL;
+    if (!within)
+        return ggi_memory_new(device, kind, pointer, nbytes);
+    gg_memory *memory = ggi_memory_blank(device, kind, pointer, nbytes);
+    if (memory)
+        memory->within = within;
+    else
+        gg_memory_release(within);
+    return memory;
+}
+
 gg_status gg_memory_wrap(gg_device *device, enum gg_memory_kind kind, void *pointer, size_t nbytes,
                          void (*release)(void *), void *owner, gg_memory **out)
 {
@@ -304,7 +284,7 @@ gg_status gg_memory_wrap(gg_device *device, enum gg_memory_kind kind, void *poin
         return status;
     if (!pointer && nbytes)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "a NULL pointer cannot hold %zu bytes", nbytes);
-    gg_memory *memory = ggi_memory_new(device, kind, pointer, nbytes);
+    gg_memory *memory = new_wrapped(device, kind, pointer, nbytes);
     if (!memory)
         return no_handle();
     memory->wrapped = true;
@@ -321,10 +301,12 @@ void gg_memory_retain(gg_memory *memory)
 }
 
 /* Somebody else's memory that nothing ever used, and whose end calls no driver, need not wait for a drain. */
-static bool needs_no_list(const gg_memory *memory)
+static bool needs_no_list(gg_memory *memory)
 {
     return memory->wrapped && !memory->retired.may_wait && !memory->use_count &&
-           !atomic_load(&memory->captured) && ggi_usable(memory->device);
+           (!memory->within || ggi_memory_prune(memory->within, false)) &&
+           !atomic_load(&memory->captured) && !atomic_load(&memory->unknown) &&
+           ggi_usable(memory->device);
 }
 
 void gg_memory_release(gg_memory *memory)

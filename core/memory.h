@@ -24,6 +24,7 @@ struct gg_memory {
     void (*release)(void *owner); /* of wrapped memory */
     void *owner;
     bool wrapped;
+    gg_memory *within; /* pinned memory of ours that it is a part of, with a reference: has the uses; or NULL */
     struct ggi_import *import; /* of another process's block that it is a part of; or NULL */
     void *registered; /* the first of its pages, room bytes, that were locked for it; or NULL */
     /* of memory that gpuglue allocated; pool.h */
@@ -57,6 +58,8 @@ static inline gg_status ggi_memory_enter(gg_memory *memory, gg_stream *stream)
 /* Before one without a stream: make @p stream wait on the device for the unfinished uses on other
  * streams, and for what ggi_memory_enter does. */
 gg_status ggi_memory_order(gg_memory *memory, gg_stream *stream);
+/* Whether the point at which the block was given out still lies ahead of its home stream; asks the driver. */
+bool ggi_memory_handed(gg_memory *memory);
 /* How many streams have unfinished uses, as far as is known without asking the driver; the first of them, if
  * any, in @p one with a reference. */
 uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one);
@@ -79,8 +82,9 @@ gg_status ggi_pinned_add(gg_memory *memory);
 /* The same, refused where pages of it are in the list already. */
 gg_status ggi_pinned_add_alone(gg_memory *memory);
 void ggi_pinned_remove(gg_memory *memory);
-void ggi_unregister(gg_memory *memory);   /* managed.c */
-void ggi_import_close(gg_memory *memory); /* ipc.c */
+void ggi_unregister(gg_memory *memory);      /* managed.c */
+bool ggi_result_is(const gg_memory *memory); /* results.c: the lock of a result */
+void ggi_import_close(gg_memory *memory);    /* ipc.c */
 /* The pinned memory of ours that holds [pointer, pointer + nbytes), with a reference, or NULL. */
 gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset);
 gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offset, size_t nbytes);

@@ -135,8 +135,9 @@ gg_status gg_device_can_access(gg_device *device, gg_device *peer, int32_t *out)
     return status;
 }
 
-/* A failure may pass, so it is not remembered; the copy at hand goes through the host. */
-static bool find_out(gg_device *dst, gg_device *src, uint64_t bit)
+/* A failure may pass, so it is not remembered; the copy at hand goes through the host. An interrupt is the
+ * caller's, though. */
+static gg_status find_out(gg_device *dst, gg_device *src, uint64_t bit, bool *out)
 {
     int32_t can = 0;
     bool arrived = false;
@@ -148,27 +149,30 @@ static bool find_out(gg_device *dst, gg_device *src, uint64_t bit)
         status = prove(dst, src, &arrived);
     ggi_own_end(dst, &back);
     ggi_own_end(src, &there);
+    if (status == GG_ERR_INTERRUPTED)
+        return ggi_fail(status, "the first copy between two devices was interrupted");
     if (status)
-        return false;
+        return GG_OK;
     atomic_fetch_or(arrived ? &src->peers_direct : &src->peers_apart, bit);
     if (can && !arrived)
         ggi_log(GG_LOG_WARN,
                 "%s: what device %d sends to device %d directly does not arrive, so "
                 "copies between them go through the host",
                 src->backend->name, (int)src->ordinal, (int)dst->ordinal);
-    return arrived;
+    *out = arrived;
+    return GG_OK;
 }
 
-bool ggi_peer_is_direct(gg_device *dst, gg_device *src, bool may_ask)
+gg_status ggi_peer_is_direct(gg_device *dst, gg_device *src, bool may_ask, bool *out)
 {
+    *out = false;
     if (dst->backend != src->backend || dst->ordinal >= MASKED)
-        return false;
+        return GG_OK;
     const uint64_t bit = UINT64_C(1) << dst->ordinal;
-    if (atomic_load_explicit(&src->peers_direct, memory_order_acquire) & bit)
-        return true;
-    if (!may_ask || atomic_load_explicit(&src->peers_apart, memory_order_relaxed) & bit)
-        return false;
-    return find_out(dst, src, bit);
+    *out = atomic_load_explicit(&src->peers_direct, memory_order_acquire) & bit;
+    if (*out || !may_ask || atomic_load_explicit(&src->peers_apart, memory_order_relaxed) & bit)
+        return GG_OK;
+    return find_out(dst, src, bit, out);
 }
 
 /* Where streams are ordered with the default one, a look at that may spoil somebody's capture. */
@@ -181,6 +185,7 @@ bool ggi_peer_is_lost(gg_stream *stream)
         return peer && atomic_load(&peer->gone);
     ggi_own_begin(peer, &own);
     gg_status status = peer->ops->stream_query(peer->default_stream->impl);
+    ggi_stream_asked(peer->default_stream, status);
     ggi_own_end(peer, &own);
     if (status == GG_ERR_DEVICE_LOST)
         atomic_store(&peer->gone, true);

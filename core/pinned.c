@@ -101,8 +101,8 @@ static uintptr_t begin_of(const gg_memory *memory)
     return (uintptr_t)(memory->registered ? memory->registered : memory->pointer);
 }
 
-/* With all locks held: a block in the list that shares a page with @p memory. Two registered blocks or
- * blocks of our own never overlap, so only the nearest on each side can. */
+/* With all locks held: a block in the list that shares a page with @p memory. Registered blocks, blocks of our
+ * own and what is wrapped in them never overlap in the list, so only the nearest on each side can. */
 static const gg_memory *neighbour(const gg_memory *memory)
 {
     uintptr_t begin = begin_of(memory), end = begin + memory->room;
@@ -124,8 +124,12 @@ gg_status ggi_pinned_add_alone(gg_memory *memory)
         status =
             ggi_fail(GG_ERR_INVALID_ARGUMENT,
                      "register: pages of the %zu bytes at %p are page-locked by gpuglue already "
-                     "(%zu bytes at %p): close that first, or register both at once",
-                     memory->nbytes, memory->pointer, other->nbytes, other->pointer);
+                     "(%zu bytes at %p): %s",
+                     memory->nbytes, memory->pointer, other->nbytes, other->pointer,
+                     atomic_load(&other->refs) > 0
+                         ? "close that first, or register both at once"
+                         : "that was closed, and is unlocked once the device is idle: synchronize "
+                           "it first");
     else
         status = add(memory);
     unlock_all();

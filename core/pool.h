@@ -121,7 +121,5 @@ gg_memory *ggi_memory_new(gg_device *device, enum gg_memory_kind kind, void *poi
 void ggi_memory_delete(gg_memory *memory); /* the handle alone */
 /* The memory that a retired object is, or NULL. */
 gg_memory *ggi_memory_retired(const struct ggi_retired *item);
-/* The error, with what the pool knows. */
-gg_status ggi_out_of_memory(struct ggi_pool *pool, size_t nbytes);
 
 #endif

@@ -2,7 +2,10 @@
  * where that has nothing, take from streams that are busy, give back, and ask once more. */
 #include "pool.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define SLAB_UNIT ((size_t)2 << 20)
@@ -55,26 +58,45 @@ void ggi_pool_gather(struct ggi_pool *pool, const gg_stream *except)
             gather_from(pool, stream);
 }
 
-/* Streams that the vendor keeps in order with this one lend their blocks without a wait. */
-static bool take_ordered(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
+/* A free block of a stream that the vendor keeps in order with this one; *lender: that stream. */
+static gg_memory *borrow(struct ggi_pool *pool, uint32_t size_class, gg_stream *stream,
+                         gg_stream **lender)
 {
     gg_memory *memory = NULL;
-    if (!stream || ggi_stream_capturing(stream))
-        return false;
     for (gg_stream *other = ggi_streams_of(pool->device); other && !memory; other = other->next) {
         if (other == stream || !ggi_stream_ordered_anyway(stream, other))
             continue;
+        *lender = other;
         pthread_mutex_lock(&pool->lock);
-        memory = ggi_bin_pop(other->bins, ggi_class_of(nbytes));
+        memory = ggi_bin_pop(other->bins, size_class);
         if (memory) {
             pool->busy_blocks--;
             pool->figures.cached_blocks--;
             pool->figures.cached_bytes -= memory->room;
-            ggi_pool_count_out(pool, nbytes);
         }
         pthread_mutex_unlock(&pool->lock);
     }
+    return memory;
+}
+
+/* Streams that the vendor keeps in order with this one lend their blocks. A third one asks the borrower
+ * alone, which answers for the lender only with a wait of its own in it. */
+static bool take_ordered(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
+{
+    gg_stream *lender = NULL;
+    if (!stream || ggi_stream_capturing(stream))
+        return false;
+    gg_memory *memory = borrow(pool, ggi_class_of(nbytes), stream, &lender);
     if (!memory)
+        return false;
+    bool behind = !ggi_stream_capturing(lender) && !ggi_stream_fence(stream, lender, false);
+    pthread_mutex_lock(&pool->lock);
+    if (behind)
+        ggi_pool_count_out(pool, nbytes);
+    else
+        ggi_pool_put(pool, memory);
+    pthread_mutex_unlock(&pool->lock);
+    if (!behind)
         return false;
     ggi_pool_hand_out(memory, nbytes, stream, ggi_stream_submitted(stream));
     *out = memory;
@@ -162,10 +184,9 @@ static gg_status add_slab(struct ggi_pool *pool, uint32_t size_class)
     return GG_OK;
 }
 
-static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
-                             gg_memory **out)
+static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, uint32_t size_class,
+                             gg_stream *stream, gg_memory **out)
 {
-    uint32_t size_class = pool->direct ? GGI_NO_CLASS : ggi_class_of(nbytes);
     size_t room = size_class == GGI_NO_CLASS ? nbytes : ggi_class_room(size_class);
     void *pointer = NULL;
     gg_status status = ggi_driver_alloc(pool, room, stream, &pointer);
@@ -187,6 +208,13 @@ static gg_status alloc_block(struct ggi_pool *pool, size_t nbytes, gg_stream *st
     return GG_OK;
 }
 
+static gg_status alloc_rounded(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                               gg_memory **out)
+{
+    uint32_t size_class = pool->direct ? GGI_NO_CLASS : ggi_class_of(nbytes);
+    return alloc_block(pool, nbytes, size_class, stream, out);
+}
+
 /* Small ones by the slab; where there is no room for that, alone. */
 static gg_status grow(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
@@ -197,7 +225,7 @@ static gg_status grow(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, g
         if (status && status != GG_ERR_OUT_OF_MEMORY)
             return status;
     }
-    return alloc_block(pool, nbytes, stream, out);
+    return alloc_rounded(pool, nbytes, stream, out);
 }
 
 /* ---- no more memory ---- */
@@ -267,11 +295,58 @@ static gg_status scrape(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
         if (found)
             return GG_OK;
         if (last || bytes_held(pool) < held)
-            status = alloc_block(pool, nbytes, stream, out);
+            status = alloc_rounded(pool, nbytes, stream, out);
+        if (status == GG_ERR_OUT_OF_MEMORY && last) /* what its class adds may be what is missing */
+            status = alloc_block(pool, nbytes, GGI_NO_CLASS, stream, out);
         if (status == GG_ERR_OUT_OF_MEMORY && !last)
             nanosleep(&pause, NULL);
     }
     return status;
+}
+
+/* "the device has 1 of 2 bytes free; ", or nothing where the driver does not say. */
+static void say_free(gg_device *device, char *out, size_t size)
+{
+    uint64_t free = 0, total = 0;
+    struct ggi_own own;
+    ggi_own_begin(device, &own);
+    if (device->ops->device_memory_info &&
+        !device->ops->device_memory_info(atomic_load(&device->impl), &free, &total))
+        snprintf(out, size, "the device has %" PRIu64 " of %" PRIu64 " bytes free; ", free, total);
+    ggi_own_end(device, &own);
+}
+
+static void say_limit(const struct gg_pool_stats *figures, char *out, size_t size)
+{
+    if (figures->limit)
+        snprintf(out, size, ", and the pool's limit is %" PRIu64, figures->limit);
+}
+
+static gg_status out_of_memory(struct ggi_pool *pool, size_t nbytes)
+{
+    struct gg_device *device = pool->device;
+    const struct gg_pool_stats figures = ggi_pool_figures(pool);
+    char room[96] = "", limit[64] = "";
+    struct gg_error first = {.struct_size = sizeof first};
+    gg_last_error(&first);
+    say_free(device, room, sizeof room);
+    say_limit(&figures, limit, sizeof limit);
+    struct gg_error *error = &ggi_thread()->error;
+    ggi_fail(GG_ERR_OUT_OF_MEMORY,
+             "%s:%d: no %zu bytes of %s memory: %sgpuglue holds %" PRIu64 " (at most %" PRIu64
+             " so far, %" PRIu64 " calls of the driver%s): %" PRIu64 " bytes in %" PRIu64
+             " blocks are in use, %" PRIu64 " are free in blocks that did not fit, and %" PRIu64
+             " were released and are still used by queued work. Close what is no longer needed, or "
+             "ask for less",
+             device->backend->name, (int)device->ordinal, nbytes,
+             pool->kind == GG_MEMORY_PINNED    ? "pinned host"
+             : pool->kind == GG_MEMORY_MANAGED ? "managed"
+                                               : "device",
+             room, figures.held_bytes, figures.held_peak, figures.driver_calls, limit,
+             figures.used_bytes, figures.used_blocks, figures.cached_bytes, figures.retired_bytes);
+    memcpy(first.message, error->message, sizeof first.message);
+    *error = first;
+    return GG_ERR_OUT_OF_MEMORY;
 }
 
 gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
@@ -291,5 +366,5 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
         status = grow(pool, nbytes, stream, out);
     if (status == GG_ERR_OUT_OF_MEMORY)
         status = scrape(pool, nbytes, stream, out);
-    return status == GG_ERR_OUT_OF_MEMORY ? ggi_out_of_memory(pool, nbytes) : status;
+    return status == GG_ERR_OUT_OF_MEMORY ? out_of_memory(pool, nbytes) : status;
 }

@@ -2,16 +2,17 @@
  * them on the device. */
 #include "pool.h"
 
-/* The new user's stream behind one of the old ones. What cannot be ordered is left alone. */
+/* The new user's stream behind one of the old ones, with a wait even where the vendor orders the two: others
+ * ask the new one alone. What cannot be ordered is left alone. */
 static gg_status wait_for(gg_stream *stream, gg_stream *other, uint64_t ticket, bool all)
 {
     if (other->device->backend != stream->device->backend)
         return GG_ERR_UNSUPPORTED;
-    if (!all)
-        return ggi_stream_after(stream, other, ticket);
-    if (other == stream || other->gone || ggi_stream_ordered_anyway(stream, other))
+    if (other == stream || other->gone || (!all && ggi_stream_passed(other, ticket, false)))
         return GG_OK;
-    return ggi_stream_capturing(other) ? GG_ERR_UNSUPPORTED : ggi_stream_fence(stream, other, false);
+    if (!ggi_stream_ownerless(other) && ggi_stream_capturing(other))
+        return GG_ERR_UNSUPPORTED;
+    return ggi_stream_fence(stream, other, !all);
 }
 
 /* Behind the uses that are known, and behind all that its home has: its bare address was used there. */

@@ -184,7 +184,9 @@ static gg_status fail_unavailable(const struct gg_backend *backend)
     ggi_text_begin(&text, message, sizeof message);
     ggi_text_add(&text, "backend not available: ");
     say(backend, &text);
-    return ggi_fail(GG_ERR_UNAVAILABLE, "%s", message);
+    ggi_fail(GG_ERR_UNAVAILABLE, "%s", message);
+    ggi_fail_names(backend->name);
+    return GG_ERR_UNAVAILABLE;
 }
 
 static gg_status open_held(struct gg_backend *backend)
@@ -282,6 +284,8 @@ static struct ggi_record *record_of(struct gg_backend *backend, enum gg_probe_le
         ggi_text_add(&why, "excluded by GPUGLUE_BACKEND=%s", excluded_by);
         return complete(backend, ggi_record_why(backend->name, GG_PROBE_DISABLED, reason));
     }
+    if (level == GG_LISTED && backend->ops.probe)
+        return complete(backend, ggi_record_why(backend->name, GG_PROBE_NOT_PROBED, "listed only"));
     ggi_backend_hold(backend);
     record = record_held(backend, level);
     ggi_backend_let_go(backend);
@@ -336,11 +340,11 @@ static struct report_set *probe_all(struct gg_backend **all, size_t count, enum 
 gg_status gg_probe(enum gg_probe_level level, struct gg_reports **out)
 {
     size_t count;
-    if (!out || (level != GG_PASSIVE && level != GG_ACTIVE))
+    if (!out || (level != GG_PASSIVE && level != GG_ACTIVE && level != GG_LISTED))
         return ggi_fail(
             GG_ERR_INVALID_ARGUMENT,
-            "probe: level %d with result %p: expected GG_PASSIVE or GG_ACTIVE, and where "
-            "to put the reports",
+            "probe: level %d with result %p: expected GG_PASSIVE, GG_ACTIVE or GG_LISTED, and "
+            "where to put the reports",
             (int)level, (void *)out);
     struct gg_backend **all = ggi_backends(&count);
     struct report_set *set = all ? probe_all(all, count, level) : NULL;

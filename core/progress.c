@@ -62,6 +62,30 @@ static void pass(gg_stream *stream, uint64_t ticket)
     ggi_stream_advance(stream, ticket);
 }
 
+void ggi_stream_asked(gg_stream *stream, gg_status status)
+{
+    const struct gg_error *told = &ggi_thread()->hushed;
+    struct gg_error *none = NULL, *kept = status == GG_ERR_DEVICE ? malloc(sizeof *kept) : NULL;
+    if (!kept)
+        return;
+    *kept = *told;
+    if (!atomic_compare_exchange_strong(&stream->failed, &none, kept)) /* the first one counts */
+        free(kept);
+}
+
+gg_status ggi_stream_tell(gg_stream *stream, gg_op op)
+{
+    if (!atomic_load_explicit(&stream->failed, memory_order_acquire))
+        return GG_OK;
+    struct gg_error *kept = atomic_exchange(&stream->failed, NULL);
+    if (!kept)
+        return GG_OK;
+    if (!ggi_thread()->quiet)
+        ggi_thread()->error = *kept;
+    free(kept);
+    return ggi_op_failed(stream->device, op, GG_ERR_DEVICE);
+}
+
 /* With stream->lock held: ask the driver, and leave a marker behind where work is under way. The
  * native handle of a stream without an owner may be gone, so there only its marker is asked. */
 static void look_at(gg_stream *stream)
@@ -84,6 +108,8 @@ static void look_at(gg_stream *stream)
         ggi_stream_advance(stream, before);
     else if (status == GG_NOT_READY)
         record_marker(stream);
+    else
+        ggi_stream_asked(stream, status);
 }
 
 bool ggi_stream_passed(gg_stream *stream, uint64_t ticket, bool look)

@@ -8,6 +8,7 @@
 
 #define HUGE ((size_t)2 << 20)
 #define HEAD ((size_t)4096)            /* before each block, for its record */
+#define STEP ((size_t)64 << 10)        /* of sizes: the largest page that a system has */
 #define KEPT_BY_DEFAULT ((size_t)1024) /* MiB */
 
 /* Lies in the page before the block. */
@@ -64,15 +65,16 @@ static void unmap(void *owner)
     munmap(result->map, result->mapped);
 }
 
-/* Called when the last copy with it is over; see retire.c. */
+/* Called when the last copy with it is over; see retire.c. What the driver still takes for locked is never
+ * unmapped: other memory that came to lie there would be taken for it. */
 static void unlock_and_unmap(void *owner)
 {
     struct result *result = owner;
     struct gg_device *device = result->device;
     ggi_begin(device, GG_OP_mem_unregister, NULL, result->nbytes);
     gg_status status = device->ops->mem_unregister(atomic_load(&device->impl), block_of(result));
-    ggi_end(device, GG_OP_mem_unregister, NULL, result->nbytes, status);
-    unmap(result);
+    if (!ggi_end(device, GG_OP_mem_unregister, NULL, result->nbytes, status))
+        unmap(result);
 }
 
 /* A locked block goes by way of its device's retire list; what another process has locked, and what is
@@ -124,18 +126,33 @@ static struct result *find(struct gg_device *device, size_t nbytes)
     return found;
 }
 
+/* Whole huge pages, unless they would waste much. */
+static size_t rounded(size_t nbytes)
+{
+    size_t huge = (nbytes + HUGE - 1) & ~(HUGE - 1);
+    size_t small = nbytes ? (nbytes + STEP - 1) & ~(STEP - 1) : STEP;
+    return huge - nbytes <= nbytes / 8 ? huge : small;
+}
+
+/* What is not needed to be aligned goes back, and all of one kind is one mapping: a process may have so
+ * many of them, and there may be many results. */
 static struct result *map_new(struct gg_device *device, size_t nbytes)
 {
-    size_t mapped = nbytes + HUGE + HEAD;
-    char *map = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t mapped = STEP + nbytes, more = mapped + HUGE;
+    char *map = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return NULL;
-    uintptr_t block = ((uintptr_t)map + HEAD + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
-    madvise((void *)block, nbytes, MADV_HUGEPAGE);
+    uintptr_t block = ((uintptr_t)map + STEP + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
+    char *first = (char *)block - STEP;
+    if (first != map)
+        munmap(map, (size_t)(first - map));
+    if (first + mapped != map + more)
+        munmap(first + mapped, (size_t)(map + more - first) - mapped);
+    madvise(first, mapped, MADV_HUGEPAGE);
     struct result *result = record_of((void *)block);
     *result = (struct result){.device = device,
                               .nbytes = nbytes,
-                              .map = map,
+                              .map = first,
                               .mapped = mapped,
                               .generation = atomic_load(&ggi_generation)};
     return result;
@@ -169,11 +186,9 @@ gg_status gg_result_alloc(gg_device *device, size_t nbytes, void **out, int32_t 
     if (nbytes > PTRDIFF_MAX - 2 * HUGE)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%zu bytes are more than an address can reach",
                         nbytes);
-    size_t rounded = (nbytes + HUGE - 1) & ~(HUGE - 1);
-    rounded = rounded ? rounded : HUGE;
-    struct result *result = find(device, rounded);
+    struct result *result = find(device, rounded(nbytes));
     if (!result)
-        result = map_new(device, rounded);
+        result = map_new(device, rounded(nbytes));
     if (!result)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no %zu bytes of host memory for a result", nbytes);
     *fresh = result->uses == 0;
@@ -181,6 +196,36 @@ gg_status gg_result_alloc(gg_device *device, size_t nbytes, void **out, int32_t 
         lock_pages(device, result);
     *out = block_of(result);
     return GG_OK;
+}
+
+gg_status gg_result_resize(void *pointer, size_t nbytes, void **out)
+{
+    struct result *result = record_of(pointer);
+    gg_device *device = result->device;
+    int32_t fresh;
+    void *other = NULL;
+    gg_status status = GG_OK;
+    if (nbytes <= result->nbytes) {
+        *out = pointer;
+        return GG_OK;
+    }
+    if (ggi_usable(device))
+        status = gg_result_alloc(device, nbytes, &other, &fresh);
+    else if (nbytes <= PTRDIFF_MAX - 2 * HUGE && (result = map_new(device, rounded(nbytes))))
+        other = block_of(result);
+    if (!other && !status)
+        status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no %zu bytes of host memory for a result", nbytes);
+    if (status)
+        return status;
+    memcpy(other, pointer, gg_result_size(pointer));
+    gg_result_free(pointer);
+    *out = other;
+    return GG_OK;
+}
+
+bool ggi_result_is(const gg_memory *memory)
+{
+    return memory->release == unlock_and_unmap;
 }
 
 gg_device *gg_result_device(const void *pointer)
@@ -215,7 +260,8 @@ void gg_result_free(void *pointer)
     if (!pointer)
         return;
     struct result *result = record_of(pointer), *old;
-    if (result->generation != atomic_load(&ggi_generation) || atomic_load(&ggi_down)) {
+    if (result->generation != atomic_load(&ggi_generation) || atomic_load(&ggi_down) ||
+        result->nbytes > results.most) { /* the others are kept */
         destroy(result);
         return;
     }

@@ -34,6 +34,14 @@ static char *trimmed(char *text)
     return text;
 }
 
+bool ggi_selection_has(const struct ggi_selection *selection, const char *name)
+{
+    for (size_t i = 0; i < selection->count; i++)
+        if (!strcmp(selection->names[i], name))
+            return true;
+    return false;
+}
+
 static bool add_name(struct ggi_selection *selection, const char *name, struct ggi_text *why)
 {
     if (!*name)
@@ -47,7 +55,8 @@ static bool add_name(struct ggi_selection *selection, const char *name, struct g
     else if (selection->count == GGI_SELECTION_MAX)
         ggi_text_add(why, "has more than %d names", GGI_SELECTION_MAX);
     else {
-        selection->names[selection->count++] = name;
+        if (!ggi_selection_has(selection, name)) /* twice is once */
+            selection->names[selection->count++] = name;
         return true;
     }
     return false;
@@ -79,14 +88,6 @@ bool ggi_selection_parse(struct ggi_selection *selection, const char *text, stru
     if (parse(selection, why))
         return true;
     ggi_text_add(why, "; expected auto, name[,name...] or ^name[,name...]");
-    return false;
-}
-
-bool ggi_selection_has(const struct ggi_selection *selection, const char *name)
-{
-    for (size_t i = 0; i < selection->count; i++)
-        if (!strcmp(selection->names[i], name))
-            return true;
     return false;
 }
 

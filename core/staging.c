@@ -332,6 +332,7 @@ struct ggi_staging *ggi_staging_new(struct gg_device *device)
     for (int i = 0; i < 2; i++) {
         pthread_mutex_init(&staging->lane[i].lock, NULL);
         pthread_cond_init(&staging->lane[i].free, &monotonic);
+        staging->lane[i].from = SIZE_MAX;
     }
     pthread_mutex_init(&staging->crew.lock, NULL);
     pthread_cond_init(&staging->crew.wake, &monotonic);

@@ -48,6 +48,7 @@ struct ggi_lane {
     size_t from; /* SIZE_MAX: never; written before measured, as best is */
     int best;
     _Atomic(uint64_t) seen; /* bytes copied so far: measuring has a price */
+    _Atomic(int) failures;  /* to measure */
 };
 
 struct ggi_crew {
@@ -115,8 +116,9 @@ bool ggi_lane_work(struct ggi_lane *lane);
 
 /* ---- calibrate.c ---- */
 
-/* Whether the copy is faster through the lane than by the vendor; measures at its time. */
-bool ggi_staging_pays(const struct ggi_job *job, enum gg_copy_kind kind);
+/* Whether the copy is faster through the lane than by the vendor; measures at its time, which fails only where
+ * it was interrupted. */
+gg_status ggi_staging_pays(const struct ggi_job *job, enum gg_copy_kind kind, bool *out);
 /* With how many threads. */
 int ggi_staging_threads(const struct ggi_job *job, enum gg_copy_kind kind);
 

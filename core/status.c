@@ -91,7 +91,8 @@ static void set_text(char *target, size_t size, const char *text)
 static void record(gg_status status, const struct gg_vendor_error *vendor, const char *format,
                    va_list arguments)
 {
-    struct gg_error *error = &ggi_thread()->error;
+    struct ggi_thread *thread = ggi_thread();
+    struct gg_error *error = thread->quiet ? &thread->hushed : &thread->error;
     memset(error, 0, sizeof *error);
     error->struct_size = sizeof *error;
     error->status = status;
@@ -107,8 +108,6 @@ static void record(gg_status status, const struct gg_vendor_error *vendor, const
 gg_status ggi_fail(gg_status status, const char *format, ...)
 {
     va_list arguments;
-    if (ggi_thread()->quiet)
-        return status;
     va_start(arguments, format);
     record(status, NULL, format, arguments);
     va_end(arguments);
@@ -119,12 +118,17 @@ gg_status ggi_host_fail(gg_status status, const struct gg_vendor_error *error, c
                         ...)
 {
     va_list arguments;
-    if (ggi_thread()->quiet)
-        return status;
     va_start(arguments, format);
     record(status, error, format, arguments);
     va_end(arguments);
     return status;
+}
+
+void ggi_fail_names(const char *backend)
+{
+    struct gg_error *error = &ggi_thread()->error;
+    if (!ggi_thread()->quiet)
+        set_text(error->backend, sizeof error->backend, backend);
 }
 
 void ggi_quiet(int delta)

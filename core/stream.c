@@ -176,9 +176,10 @@ static inline gg_status ask(gg_stream *stream, gg_op op, uint64_t timeout_ns)
     else
         status = device->ops->stream_wait(stream->impl, timeout_ns);
     status = ggi_end(device, op, stream, 0, status);
-    if (!status)
-        ggi_stream_advance(stream, before);
-    return status;
+    if (status)
+        return status;
+    ggi_stream_advance(stream, before);
+    return ggi_stream_tell(stream, op);
 }
 
 gg_status gg_stream_query(gg_stream *stream)
@@ -197,7 +198,7 @@ static gg_status last_slice(gg_stream *stream, uint64_t ticket)
     gg_status status = ggi_stream_passed_or_lost(stream);
     if (!status && atomic_load(&stream->submitted) == ticket) /* nothing else was queued since */
         status = wait_slice(stream, GGI_SLICE_NS);
-    return status == GG_NOT_READY ? GG_OK : status;
+    return status <= GG_NOT_READY ? ggi_stream_tell(stream, GG_OP_stream_wait) : status;
 }
 
 static gg_status refuse_lost_peer(gg_stream *stream)

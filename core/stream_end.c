@@ -43,6 +43,7 @@ static void stream_destroy(struct ggi_retired *self)
     if (!stream->gone)
         destroy_native(stream);
     pthread_mutex_destroy(&stream->lock);
+    free(atomic_load(&stream->failed));
     free(stream->bins);
     free(stream);
 }

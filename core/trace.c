@@ -66,8 +66,15 @@ _Atomic(bool) ggi_debug_sync;
 /* Only what runs later on the device has a failure that would show elsewhere. */
 static bool runs_later(gg_op op)
 {
-    return op == GG_OP_copy || op == GG_OP_fill || op == GG_OP_write_word ||
+    return op == GG_OP_copy || op == GG_OP_copy_region || op == GG_OP_copy_peer ||
+           op == GG_OP_fill || op == GG_OP_write_word || op == GG_OP_mem_prefetch ||
            op == GG_OP_kernel_launch;
+}
+
+/* What gpuglue does on its own account is nobody's to interrupt. */
+static bool interrupted(void)
+{
+    return !ggi_thread()->quiet && ggi_interrupted();
 }
 
 gg_status ggi_sync_after(struct gg_device *device, gg_op op, const void *stream, gg_status status)
@@ -75,8 +82,9 @@ gg_status ggi_sync_after(struct gg_device *device, gg_op op, const void *stream,
     gg_stream *on = (gg_stream *)(uintptr_t)stream;
     if (status || !on || !runs_later(op) || ggi_stream_capturing(on))
         return status;
-    do
-        status = device->ops->stream_wait(on->impl, GGI_SLICE_NS);
-    while (status == GG_NOT_READY);
+    while ((status = device->ops->stream_wait(on->impl, GGI_SLICE_NS)) == GG_NOT_READY)
+        if (interrupted())
+            return ggi_fail(GG_ERR_INTERRUPTED,
+                            "the wait was interrupted; the queued work goes on");
     return status;
 }

@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whose uses they are. */
+static gg_memory *whole(gg_memory *memory)
+{
+    return memory->within ? memory->within : memory;
+}
+
 /* With the lock held. */
 static void prune(gg_memory *memory, bool look)
 {
@@ -20,6 +26,7 @@ static void prune(gg_memory *memory, bool look)
 
 bool ggi_memory_prune(gg_memory *memory, bool look)
 {
+    memory = whole(memory);
     pthread_mutex_lock(&memory->lock);
     prune(memory, look);
     bool none = !memory->use_count;
@@ -50,6 +57,7 @@ static bool make_room(gg_memory *memory)
 void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket)
 {
     bool noted = true;
+    memory = whole(memory);
     pthread_mutex_lock(&memory->lock);
     for (uint32_t i = 0; i < memory->use_count; i++)
         if (memory->uses[i].stream == stream) {
@@ -73,6 +81,7 @@ static bool next_use(gg_memory *memory, const gg_stream *stream, uint64_t *after
                      struct ggi_use *out)
 {
     bool found = false;
+    memory = whole(memory);
     pthread_mutex_lock(&memory->lock);
     for (uint32_t i = 0; i < memory->use_count; i++) {
         struct ggi_use use = memory->uses[i];
@@ -150,13 +159,31 @@ static bool any_use(gg_memory *memory, struct ggi_use *out)
     return next_use(memory, NULL, &after, out);
 }
 
+/* Who had a block before its hand-out may still be at work on it: one more use, by its home. */
+bool ggi_memory_handed(gg_memory *memory)
+{
+    uint64_t handed = atomic_load_explicit(&memory->handed, memory_order_relaxed);
+    if (!handed)
+        return false;
+    if (!ggi_stream_passed(memory->home, handed, true))
+        return true;
+    atomic_store_explicit(&memory->handed, 0, memory_order_relaxed);
+    return false;
+}
+
 uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one)
 {
+    gg_stream *home = ggi_memory_handed(memory) ? memory->home : NULL;
     uint32_t count = 0;
+    if (home) {
+        gg_stream_retain(*one = home);
+        count++;
+    }
+    memory = whole(memory);
     pthread_mutex_lock(&memory->lock);
     for (uint32_t i = 0; i < memory->use_count; i++) {
         gg_stream *stream = memory->uses[i].stream;
-        if (ggi_stream_passed(stream, memory->uses[i].ticket, false))
+        if (stream == home || ggi_stream_passed(stream, memory->uses[i].ticket, false))
             continue;
         if (!count++)
             gg_stream_retain(*one = stream);
@@ -169,6 +196,8 @@ gg_status gg_memory_wait(gg_memory *memory)
 {
     struct ggi_use use;
     gg_status status = ggi_check(memory->device);
+    if (!status && ggi_memory_handed(memory))
+        status = ggi_stream_wait_ticket(memory->home, atomic_load(&memory->handed));
     while (!status && any_use(memory, &use)) {
         status = ggi_stream_wait_ticket(use.stream, use.ticket);
         gg_stream_release(use.stream);
@@ -189,6 +218,24 @@ gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream)
         atomic_store(&memory->captured, 1);
     else
         ggi_memory_used(memory, stream, ggi_stream_submitted(stream));
+    return GG_OK;
+}
+
+gg_status gg_memory_hand_out(gg_memory *memory, gg_stream *stream)
+{
+    gg_status status = ggi_check(memory->device);
+    if (!status)
+        status = ggi_stream_check(stream);
+    if (!status && (!memory->wrapped || memory->home || stream->device != memory->device))
+        status =
+            ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                     "gg_memory_hand_out: expected wrapped memory that was not handed out yet, "
+                     "and a stream of its device");
+    if (status || ggi_stream_captures(stream)) /* what belongs to a graph runs in its order */
+        return status;
+    ggi_stream_use_retain(stream);
+    memory->home = stream;
+    atomic_store_explicit(&memory->handed, ggi_stream_submitted(stream), memory_order_relaxed);
     return GG_OK;
 }
 

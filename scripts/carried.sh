@@ -63,7 +63,8 @@ core_tests() {
     return $status
 }
 
-export tests GPUGLUE_TEST_LIBRARIES=$tests/tests
+export tests
+[ -z "$tests" ] || export GPUGLUE_TEST_LIBRARIES=$tests/tests
 export -f c_tests core_tests
 case $1 in
 test)

@@ -38,7 +38,8 @@ if [ "$purpose" = test ]; then
         cc -x c -fsyntax-only - 2>/dev/null || missing+=(libcmocka-dev)
     compiles c stdlib.h clang || missing+=(clang)
     # Not every system has these; without them Level Zero's tests are skipped.
-    compiles c level_zero/ze_ddi.h && ldconfig -p | grep -q libze_loader.so.1 || welcome+=(libze-dev libze1)
+    # ldconfig lies where a Debian user's PATH does not lead.
+    compiles c level_zero/ze_ddi.h && PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q libze_loader.so.1 || welcome+=(libze-dev libze1)
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then

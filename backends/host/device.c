@@ -79,11 +79,12 @@ gg_status host_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t
     (void)ordinal;
     if (limit)
         *value = limit;
-    else if (attribute == GG_ATTR_WARP_SIZE || attribute == GG_ATTR_CONCURRENT_KERNELS)
+    else if (attribute == GG_ATTR_WARP_SIZE || attribute == GG_ATTR_CONCURRENT_KERNELS ||
+             attribute == GG_ATTR_MANAGED_MEMORY)
         *value = 1;
     else if (attribute == GG_ATTR_MULTIPROCESSORS || attribute == GG_ATTR_ASYNC_ENGINES)
         *value = sysconf(_SC_NPROCESSORS_ONLN);
-    else if (attribute == GG_ATTR_MANAGED_MEMORY || attribute == GG_ATTR_COOPERATIVE_LAUNCH)
+    else if (attribute == GG_ATTR_COOPERATIVE_LAUNCH)
         *value = 0;
     else
         return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "a processor has no attribute %d",
@@ -137,9 +138,13 @@ gg_status host_device_memory_info(struct gg_device_impl *device, uint64_t *free,
 
 /* ---- all streams at once ---- */
 
+/* A query would also take what a command could not do from those who are to be told. */
 static gg_status queue_behind(struct host_point *point, struct gg_stream_impl *stream)
 {
-    return host_stream_query(stream) ? host_point_queue(point, stream) : GG_OK;
+    pthread_mutex_lock(&stream->lock);
+    const bool idle = stream->completed == stream->submitted;
+    pthread_mutex_unlock(&stream->lock);
+    return idle ? GG_OK : host_point_queue(point, stream);
 }
 
 /* A point behind all that is queued on the device, with a reference for the caller. */

@@ -150,18 +150,6 @@ static int ask_copy_queues(const struct ze_gpu *gpu, int64_t *value)
     return code;
 }
 
-static int ask_shared(const struct ze_gpu *gpu, int64_t *value)
-{
-    struct ze_access_properties access = {.stype =
-                                              ZE_STRUCTURE_TYPE_DEVICE_MEMORY_ACCESS_PROPERTIES};
-    if (!ze.access_properties)
-        return 0;
-    const int code = ze.access_properties(gpu->handle, &access);
-    if (!code)
-        *value = (access.shared_single & ZE_MEMORY_ACCESS_CAP_FLAG_RW) != 0;
-    return code;
-}
-
 gg_status ze_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value)
 {
     const struct ze_gpu *gpu = &ze_gpus[ordinal];
@@ -175,7 +163,7 @@ gg_status ze_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *
     else if (attribute == GG_ATTR_ASYNC_ENGINES)
         code = ask_copy_queues(gpu, &found);
     else if (attribute == GG_ATTR_MANAGED_MEMORY)
-        code = ask_shared(gpu, &found);
+        found = 0; /* whatever the device has, memory.c gives none */
     else if ((unsigned)attribute < GG_ATTR_COUNT)
         code = ask_compute(gpu, attribute, &found);
     if (code)

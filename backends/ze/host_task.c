@@ -200,9 +200,10 @@ static int prepare(struct gg_stream_impl *stream, struct task **out)
     return code;
 }
 
-/* The wait is appended first: what fails after it would hold the stream for ever, and nothing can. */
-int ze_stream_task(struct gg_stream_impl *stream, struct ze_point *after, void (*function)(void *),
-                   void *argument)
+/* With stream->task_lock held. The wait is appended first: what fails after it would hold the stream for
+ * ever, and nothing can. */
+static int queue_task(struct gg_stream_impl *stream, struct ze_point *after,
+                      void (*function)(void *), void *argument)
 {
     struct task *task = NULL;
     int code = prepare(stream, &task);
@@ -221,6 +222,15 @@ int ze_stream_task(struct gg_stream_impl *stream, struct ze_point *after, void (
     return 0;
 }
 
+int ze_stream_task(struct gg_stream_impl *stream, struct ze_point *after, void (*function)(void *),
+                   void *argument)
+{
+    pthread_mutex_lock(&stream->task_lock);
+    const int code = queue_task(stream, after, function, argument);
+    pthread_mutex_unlock(&stream->task_lock);
+    return code;
+}
+
 /* ---- host functions ---- */
 
 static int by_driver(struct gg_stream_impl *stream, void (*function)(void *), void *argument)
@@ -234,9 +244,11 @@ static int by_driver(struct gg_stream_impl *stream, void (*function)(void *), vo
 static int by_thread(struct gg_stream_impl *stream, void (*function)(void *), void *argument)
 {
     struct ze_point *after = NULL;
+    pthread_mutex_lock(&stream->task_lock);
     int code = ze_stream_mark(stream, &after);
     if (!code)
-        code = ze_stream_task(stream, after, function, argument);
+        code = queue_task(stream, after, function, argument);
+    pthread_mutex_unlock(&stream->task_lock);
     ze_point_release(after);
     return code;
 }

@@ -34,7 +34,9 @@ gg_status ze_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, 
     void *pointer = NULL;
     int code = 0;
     if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED)
-        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "memory of kind %d", (int)kind);
+        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL,
+                             "no managed memory on Level Zero: use device memory and copies, or "
+                             "page-locked memory, which kernels can read and write too");
     if (kind == GG_MEMORY_DEVICE)
         code = alloc_device(device, nbytes, &pointer);
     else

@@ -113,6 +113,7 @@ static struct gg_stream_impl *new_stream(struct gg_device_impl *device, void *li
     stream->owned = owned;
     atomic_init(&stream->shared, !owned);
     pthread_mutex_init(&stream->lock, NULL);
+    pthread_mutex_init(&stream->task_lock, NULL);
     return stream;
 }
 
@@ -156,6 +157,7 @@ void ze_stream_destroy(struct gg_stream_impl *stream)
     if (stream->owned)
         ze_list_destroy(stream->list);
     ze_point_release(stream->mark);
+    pthread_mutex_destroy(&stream->task_lock);
     pthread_mutex_destroy(&stream->lock);
     free(stream);
 }

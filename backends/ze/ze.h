@@ -5,7 +5,7 @@
  * is a box: each record puts a new point into it, a ze_event of its own that waiters hold, and which is
  * reset only when it was signalled and every list that waits for it has passed.
  *
- * Locks, in the order in which they may be held together: device, kernel, stream, event, pool. None is held
+ * Locks, in the order in which they may be held together: device, kernel, task, stream, event, pool. None is held
  * while waiting. Level Zero forbids two threads on one list and on one event pool. */
 #ifndef GPUGLUE_BACKENDS_ZE_H
 #define GPUGLUE_BACKENDS_ZE_H
@@ -131,6 +131,8 @@ struct gg_stream_impl {
     struct ze_point *mark; /* behind the first `marked` appends */
     uint64_t marked;
     struct ze_tasks *tasks; /* host functions; NULL until there is one */
+    /* Tasks run in the order in which they were queued, so they must stand in that order in the list too. */
+    pthread_mutex_t task_lock;
 };
 
 /* Group size and arguments are set in the kernel before it is appended: one launch at a time. */

@@ -124,12 +124,6 @@ struct ze_memory_properties {
     char name[256];
 };
 
-struct ze_access_properties {
-    uint32_t stype;
-    void *next;
-    uint32_t host, device, shared_single, shared_cross, shared_system;
-};
-
 struct ze_group_properties {
     uint32_t stype;
     void *next;

@@ -17,7 +17,7 @@ import gpuglue as gg
 
 
 def main(device: str | None = None) -> npt.NDArray[np.float32]:
-    """Double an array's bytes there and back; what came back."""
+    """Set the first half of an array to zero, by calls of C; the array's elements."""
     library = ctypes.CDLL(os.path.join(gg.get_library_dir(), "libgpuglue.so"))
     with gg.Device(device) as where:
         array = gg.to_gpu(np.arange(8, dtype="f4"), where)

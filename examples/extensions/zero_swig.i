@@ -12,7 +12,9 @@ static unsigned long long zero(struct gg_array_view *view, int *code, int *bits)
     Py_BEGIN_ALLOW_THREADS
     status = zero_run(view);
     Py_END_ALLOW_THREADS
-    return status ? 0 : address;
+    if (status)
+        PyErr_Format(PyExc_RuntimeError, "gg_fill failed with status %d", (int)status);
+    return address;
 }
 %}
 
@@ -29,5 +31,12 @@ static unsigned long long zero(struct gg_array_view *view, int *code, int *bits)
 %apply int *OUTPUT { int *code, int *bits };
 %include <typemaps.i>
 %apply int *OUTPUT { int *code, int *bits };
+
+/* What it raised is an exception. */
+%exception zero {
+    $action
+    if (PyErr_Occurred())
+        SWIG_fail;
+}
 
 unsigned long long zero(struct gg_array_view *view, int *code, int *bits);

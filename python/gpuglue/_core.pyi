@@ -23,6 +23,7 @@ def _library() -> tuple[str, str, str, str]: ...
 def _shutdown() -> None: ...
 def _register_plugin(path: str, /) -> None: ...
 def _refuse_plugin(name: str, reason: str, /) -> None: ...
+def _listed() -> tuple[BackendInfo, ...]: ...
 def _add_library_directory(path: str, /) -> None: ...
 
 # ---- errors ----------------------------------------------------------------------------------------
@@ -394,7 +395,7 @@ def copy(
     *,
     require_async: bool = False,
 ) -> None:
-    """Copy between arrays, buffers and host memory; between devices through the host."""
+    """Copy between arrays, buffers and host memory; between devices directly, or else through the host."""
 
 def fill(dst: GPUArray | Buffer, value: Any, stream: _StreamLike | None = None) -> None:
     """Set every element of an array, or the bytes of a buffer."""
@@ -452,7 +453,7 @@ class GPUArray:
     def fill(self, value: Any, stream: _StreamLike | None = None) -> None:
         """Set every element."""
     def copy(self, stream: _StreamLike | None = None) -> GPUArray:
-        """A new array with the same elements."""
+        """A new array with the same elements, without gaps, its axes in the same order in memory."""
     def astype(self, dtype: npt.DTypeLike, order: _OrderLike = "K", copy: bool = True) -> GPUArray:
         """A new array of another dtype; NumPy converts, on the host."""
     def to_device(self, device: _DeviceLike, /, *, stream: _StreamLike | None = None) -> Any:
@@ -529,6 +530,10 @@ class ArrayFlags:
     def owndata(self) -> bool: ...
     @property
     def writeable(self) -> bool: ...
+    @property
+    def aligned(self) -> bool: ...
+    @property
+    def num(self) -> int: ...
     def __getitem__(self, key: str, /) -> bool: ...
 
 def asarray(
@@ -713,6 +718,10 @@ class local:
 def _read_image(image: Any, /) -> tuple[str, str, dict[str, _Parameters | None]]: ...
 def _copy_bytes(
     dst: Any, dst_offset: int, src: Any, src_offset: int, nbytes: int, stream: _StreamLike | None, asynchronous: bool, /
+) -> None: ...
+def _copy_box(
+    dst: Any, dst_place: tuple[int, int, int], src: Any, src_place: tuple[int, int, int], shape: tuple[int, int, int],
+    stream: _StreamLike | None, asynchronous: bool, /
 ) -> None: ...
 def _fill_bytes(
     buffer: Buffer, offset: int, pattern: _HasBuffer, count: int, stream: _StreamLike | None, /

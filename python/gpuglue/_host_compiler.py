@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 
-from . import _scratch
+from . import _nvcc_options, _scratch
 
 OWN_HEADERS = ("cuda_dialect.h", "cuda_functions.h", "host_kernel.h")
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -136,27 +136,8 @@ def table(names, pointers):
     return "\n".join(lines)
 
 
-def translate(options):
-    """Options of nvcc to the compiler's own; those that mean nothing here go."""
-    kept, skip = [], False
-    for option in options:
-        if skip:
-            skip = False
-            continue
-        name = option.split("=", 1)[0]
-        if name in ("-arch", "--gpu-architecture", "-code", "-gencode", "--generate-code", "--maxrregcount",
-                    "-maxrregcount", "--use_fast_math", "-use_fast_math", "--ptxas-options", "-Xptxas", "-lineinfo",
-                    "--fmad", "-rdc", "--device-debug", "-G", "-w", "--disable-warnings"):
-            skip = option in ("-arch", "-code", "-gencode", "-maxrregcount", "-Xptxas", "--maxrregcount")
-            continue
-        kept.append({"--define-macro": "-D", "--include-path": "-I", "--std": "-std"}.get(name, name)
-                    + ("=" if name == "--std" else "") + option[len(name) + 1:]
-                    if name in ("--define-macro", "--include-path", "--std") else option)
-    return kept
-
-
 def _common(options):
-    return [find(), "-std=c++17", "-O2", "-pipe", *translate(options)]
+    return [find(), "-std=c++17", "-O2", "-pipe", *_nvcc_options.for_cxx(options)]
 
 
 def _macros(arguments):

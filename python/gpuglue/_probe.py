@@ -16,46 +16,46 @@ LISTING = 60.0  # to learn the names, which touches no driver: a slow machine on
 GRACE = 1.0  # after the time limit, to read the answers of those that finished within it
 
 
-def isolated(timeout=10.0):
-    """What backends() gives, found by one child per backend within `timeout` seconds."""
+def isolated(overruled, timeout=10.0):
+    """What backends() gives, found by one child per backend within `timeout` seconds. Where the variable was
+    `overruled` by use_backend(), it excludes nobody."""
     if not sys.executable:
         raise _core.UnsupportedError("an isolated probe needs sys.executable, which is not set")
+    check_timeout(timeout)
+    selection = "auto" if overruled else os.environ.get("GPUGLUE_BACKEND", "auto")
+    listed = run(["--names"], {"GPUGLUE_BACKEND": selection}, time.monotonic() + LISTING, LISTING)
+    if not isinstance(listed, list):
+        raise _core.Error(f"the backends could not be listed: {listed[1]}")
+    names = [each["name"] for each in listed if each["status"] in ("not-probed", "disabled")]
+    known = named(selection, listed)
+    deadline = time.monotonic() + timeout
+    children = {
+        each["name"]: start([each["name"]], alone(each["name"], names, known))
+        for each in listed
+        if each["status"] == "not-probed"
+    }
+    answers = {name: finish(child, deadline, timeout) for name, child in children.items()}
+    return tuple(record(each["name"], answers.get(each["name"], each), each["priority"]) for each in listed)
+
+
+def check_timeout(timeout):
+    if not hasattr(type(timeout), "__float__"):
+        raise TypeError(f"timeout must be a number of seconds, not {timeout!r}")
     if not 0 < timeout <= LONGEST:
         raise _core.InvalidArgumentError(f"timeout is {timeout!r}, expected seconds, more than 0 and at most {LONGEST}")
-    names = run(["--names"], {"GPUGLUE_BACKEND": "host"}, time.monotonic() + LISTING, LISTING)
-    if not isinstance(names, list):
-        raise _core.Error(f"the backends could not be listed: {names[1]}")
-    chosen = ",".join(name.strip() for name in os.environ.get("GPUGLUE_BACKEND", "").lower().split(","))
-    names += [name for name in named(chosen) if name not in names]
-    deadline = time.monotonic() + timeout
-    children = {name: start([name], alone(name, names, chosen)) for name in names if selected(name, chosen)}
-    records = []
-    for name in names:
-        if name in children:
-            records.append(record(name, finish(children[name], deadline, timeout)))
-        else:
-            records.append(blank(name, "disabled", f"GPUGLUE_BACKEND={chosen} excludes it"))
-    return tuple(sorted(records, key=lambda info: (-info.priority, info.name)))
 
 
-def named(selection):
+def named(selection, listed):
     """The names in a selection that says which backends to use, not which to leave out."""
-    if selection in ("", "auto") or selection.startswith("^"):
-        return []
-    return [name.strip() for name in selection.split(",") if name.strip()]
+    chosen = [name.strip() for name in selection.lower().split(",")]
+    wrong = any(each["name"] == "GPUGLUE_BACKEND" for each in listed)
+    return [] if wrong or selection.strip().startswith("^") else chosen
 
 
-def selected(name, selection):
-    if selection.startswith("^"):
-        return name not in [name.strip() for name in selection[1:].split(",")]
-    return selection in ("", "auto") or name in named(selection)
-
-
-def alone(name, names, selection):
+def alone(name, names, known):
     """Nobody but `name` is probed; and it is named only where the user named it, which may matter to it."""
     others = [other for other in names if other != name]
-    only = name if name in named(selection) or not others else "^" + ",".join(others)
-    return {"GPUGLUE_BACKEND": only}
+    return {"GPUGLUE_BACKEND": name if name in known or not others else "^" + ",".join(others)}
 
 
 def start(arguments, environment):
@@ -108,20 +108,21 @@ def tail(errors):
     return "; it last said: " + " | ".join(lines[-STDERR_LINES:]) if lines else ""
 
 
-def record(name, answer):
+def record(name, answer, priority):
     if isinstance(answer, dict):
         answer["tried"] = tuple(tuple(pair) for pair in answer["tried"])
         answer["notes"] = tuple(answer["notes"])
         return _core.BackendInfo([answer[field] for field in fields()])
-    return blank(name, *answer)
+    return blank(name, priority, *answer)
 
 
 def fields():
     return _core.BackendInfo.__match_args__
 
 
-def blank(name, status, reason):
-    known = {"name": name, "status": status, "reason": reason, "devices": None, "priority": 0, "tried": (), "notes": ()}
+def blank(name, priority, status, reason):
+    known = {"name": name, "status": status, "reason": reason, "devices": None, "tried": (), "notes": ()}
+    known["priority"] = priority
     return _core.BackendInfo([known.get(field, "") for field in fields()])
 
 
@@ -132,7 +133,7 @@ def as_dict(info):
 def child(argument):
     """In the child: print one JSON value."""
     if argument == "--names":
-        return [info.name for info in _core.backends("passive")]
+        return [as_dict(info) for info in _core._listed()]
     for info in _core.backends("active"):
         if info.name == argument:
             return as_dict(info)

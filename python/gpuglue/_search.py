@@ -10,20 +10,24 @@ from . import _core
 GROUP = "gpuglue.backends"
 
 _lock = _thread.RLock()  # a plugin's entry point may itself call gpuglue
-_begun = False
+_begun = _done = False
 
 
 def prepare():
-    """Tell the core, once, before it first looks for backends."""
-    global _begun
+    """Tell the core, once, before it first looks for backends. What is interrupted is begun again."""
+    global _begun, _done
     with _lock:
-        if _begun:
+        if _begun or _done:  # begun: by this thread, further out
             return
         _begun = True
-        for directory in library_directories():
-            _core._add_library_directory(directory)
-        for name, value, find in announced():
-            announce(name, value, find)
+        try:
+            for directory in library_directories():
+                _core._add_library_directory(directory)
+            for name, value, find in announced():
+                announce(name, value, find)
+            _done = True
+        finally:
+            _begun = False
 
 
 def announced():
@@ -71,7 +75,7 @@ def library_directories():
         for folder in package_folders(package):
             yield from existing(os.path.join(folder, "lib"))
     for folder in package_folders("nvidia"):
-        for name in sorted(os.listdir(folder)):
+        for name in names_in(folder):
             yield from existing(os.path.join(folder, name, "lib"))
 
 
@@ -83,9 +87,20 @@ def package_folders(name):
         spec = find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return []
-    locations = spec.submodule_search_locations if spec else None
-    folders = [os.path.abspath(folder) for folder in locations or []]
-    return [folder for folder in folders if os.path.isdir(folder) and os.path.dirname(folder) != os.getcwd()]
+    locations = (spec.submodule_search_locations if spec else None) or []
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed, and nothing lies in it
+        here, locations = None, [folder for folder in locations if os.path.isabs(folder)]
+    folders = [os.path.abspath(folder) for folder in locations]
+    return [folder for folder in folders if os.path.isdir(folder) and os.path.dirname(folder) != here]
+
+
+def names_in(folder):
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:  # others may not let us look
+        return []
 
 
 def existing(folder):

@@ -5,11 +5,9 @@
 
 /* ---- one block of it ---- */
 
-static PyObject *call(struct py_state *state, const struct py_place *place, size_t nbytes)
+static PyObject *call(struct py_state *state, const struct py_place *place, gg_stream *stream,
+                      size_t nbytes)
 {
-    gg_stream *stream = place->stream;
-    if (!stream && py_check(state, gg_current_stream(place->device, &stream)))
-        return NULL;
     gg_stream_retain(stream);
     PyObject *stream_object = py_stream_wrap(state, stream), *result = NULL;
     PyObject *device = stream_object ? py_device_wrap(state, place->device) : NULL;
@@ -78,11 +76,12 @@ static int check(struct py_state *state, PyObject *block, const struct py_place 
     return py_pointer_check(state, place->device, (void *)(uintptr_t)*address, nbytes);
 }
 
-gg_memory *py_allocator_alloc(struct py_state *state, const struct py_place *place, size_t nbytes)
+static gg_memory *alloc_on(struct py_state *state, const struct py_place *place, gg_stream *stream,
+                           size_t nbytes)
 {
     uint64_t address = 0;
     gg_memory *memory = NULL;
-    PyObject *block = call(state, place, nbytes);
+    PyObject *block = call(state, place, stream, nbytes);
     if (!block)
         return NULL;
     if (check(state, block, place, nbytes, &address) ||
@@ -91,6 +90,21 @@ gg_memory *py_allocator_alloc(struct py_state *state, const struct py_place *pla
         Py_DECREF(block);
         return NULL;
     }
+    if (py_check(state, gg_memory_hand_out(memory, stream))) {
+        gg_memory_release(memory);
+        return NULL;
+    }
+    return memory;
+}
+
+gg_memory *py_allocator_alloc(struct py_state *state, const struct py_place *place, size_t nbytes)
+{
+    gg_stream *stream = place->stream;
+    if (!stream && py_check(state, gg_current_stream(place->device, &stream)))
+        return NULL;
+    gg_stream_retain(stream); /* the callable may leave or close it */
+    gg_memory *memory = alloc_on(state, place, stream, nbytes);
+    gg_stream_release(stream);
     return memory;
 }
 

@@ -1,6 +1,20 @@
 /* arguments.c: parsing shared by all functions: names, integers, attributes, pointers for ctypes. */
 #include "py.h"
 
+const char *py_name(struct py_state *state, PyObject *string, const char *what)
+{
+    Py_ssize_t length;
+    if (!PyUnicode_Check(string)) {
+        PyErr_Format(PyExc_TypeError, "%s is a str, got %R", what, Py_TYPE(string));
+        return NULL;
+    }
+    const char *text = PyUnicode_AsUTF8AndSize(string, &length);
+    if (!text || strlen(text) == (size_t)length)
+        return text;
+    py_invalid(state, "%s is %R, which has a null character in it", what, string);
+    return NULL;
+}
+
 static Py_ssize_t index_of(const char *const *names, Py_ssize_t count, PyObject *name)
 {
     for (Py_ssize_t i = 0; i < count; i++)

@@ -83,7 +83,7 @@ static struct py_array *make_blank(PyTypeObject *type)
         array->memory = NULL;
         array->offset = 0;
         array->dtype = array->base = NULL;
-        array->readonly = false;
+        array->readonly = array->unversioned = array->wrapped = false;
         array->shape = array->few;
         array->exposed = NULL;
         array->weakrefs = NULL;
@@ -133,6 +133,7 @@ PyObject *py_array_view(struct py_array *of, Py_ssize_t offset, PyObject *dtype,
     if (!view)
         return NULL;
     view->readonly = of->readonly;
+    view->unversioned = of->unversioned;
     /* As in NumPy, the base of a view of a view is the array that the memory came with. */
     const bool has_array = of->base && Py_IS_TYPE(of->base, Py_TYPE((PyObject *)of));
     view->base = Py_NewRef(has_array ? of->base : (PyObject *)of);
@@ -144,11 +145,11 @@ static size_t magnitude(Py_ssize_t stride) /* also of the least number, which ha
     return stride < 0 ? 0 - (size_t)stride : (size_t)stride;
 }
 
-void py_array_axes_by_stride(const struct py_array *array, int *order)
+void py_axes_by_stride(const Py_ssize_t *strides, int ndim, int *order)
 {
-    for (int i = 0; i < array->ndim; i++) {
+    for (int i = 0; i < ndim; i++) {
         int at = i;
-        while (at > 0 && magnitude(array->strides[order[at - 1]]) < magnitude(array->strides[i])) {
+        while (at > 0 && magnitude(strides[order[at - 1]]) < magnitude(strides[i])) {
             order[at] = order[at - 1];
             at--;
         }
@@ -156,28 +157,31 @@ void py_array_axes_by_stride(const struct py_array *array, int *order)
     }
 }
 
+void py_array_restride(struct py_array *array, const Py_ssize_t *like)
+{
+    Py_ssize_t stride = array->itemsize;
+    int order[PY_MAX_DIMS];
+    py_axes_by_stride(like, array->ndim, order);
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        array->strides[order[i]] = stride;
+        stride *= array->shape[order[i]] ? array->shape[order[i]] : 1;
+    }
+    settle_layout(array);
+}
+
 PyObject *py_array_make_like(struct py_state *state, const struct py_array *model, PyObject *dtype,
                              const struct py_place *place)
 {
     struct py_layout layout;
     PyObject *object;
-    int order[PY_MAX_DIMS];
     py_array_layout(model, &layout);
     Py_DECREF(layout.dtype);
     layout.dtype = Py_NewRef(dtype);
     layout.nbytes = (size_t)(layout.size * numpy_itemsize(dtype));
     object = py_array_make(state, &layout, place);
     py_layout_close(&layout);
-    if (!object || model->c || model->f)
-        return object;
-    struct py_array *array = py_array_of(object);
-    Py_ssize_t stride = array->itemsize;
-    py_array_axes_by_stride(model, order);
-    for (int i = array->ndim - 1; i >= 0; i--) {
-        array->strides[order[i]] = stride;
-        stride *= array->shape[order[i]];
-    }
-    settle_layout(array);
+    if (object && !model->c && !model->f)
+        py_array_restride(py_array_of(object), model->strides);
     return object;
 }
 

@@ -24,7 +24,9 @@ PyObject *py_array_view(struct py_array *of, Py_ssize_t offset, PyObject *dtype,
 PyObject *py_array_make_like(struct py_state *state, const struct py_array *model, PyObject *dtype,
                              const struct py_place *place);
 /* The axes, the one with the longest stride first; equal ones keep their order. */
-void py_array_axes_by_stride(const struct py_array *array, int *order);
+void py_axes_by_stride(const Py_ssize_t *strides, int ndim, int *order);
+/* Of a new array: its axes in memory in the order of other strides. */
+void py_array_restride(struct py_array *array, const Py_ssize_t *like);
 /* The layout of an array that is there, for another of the same kind: in C order, or in Fortran order
  * where it is contiguous in that only. */
 void py_array_layout(const struct py_array *array, struct py_layout *layout);

@@ -12,6 +12,17 @@ PyObject *py_array_permuted(struct py_array *array, const int *order)
     return py_array_view(array, 0, array->dtype, array->ndim, shape, strides);
 }
 
+/* NumPy's truth values, and Python's, are no axes. */
+static int check_axes(PyObject *const *axes, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (PyBool_Check(axes[i]) || !PyIndex_Check(axes[i])) {
+            PyErr_Format(PyExc_TypeError, "an axis is an integer, got %R", axes[i]);
+            return -1;
+        }
+    return 0;
+}
+
 static int read_axis(const struct py_array *array, PyObject *object, int *out)
 {
     Py_ssize_t axis = PyNumber_AsSsize_t(object, PyExc_OverflowError);
@@ -26,7 +37,7 @@ static int read_axis(const struct py_array *array, PyObject *object, int *out)
 static int drop_axis(const struct py_array *array, PyObject *object, bool *dropped)
 {
     int axis;
-    if (read_axis(array, object, &axis))
+    if (check_axes(&object, 1) || read_axis(array, object, &axis))
         return -1;
     if (dropped[axis]) {
         PyErr_SetString(PyExc_ValueError, "duplicate value in 'axis'");
@@ -44,7 +55,8 @@ static int drop_axis(const struct py_array *array, PyObject *object, bool *dropp
 /* NumPy takes 0 and -1 for a 0-d array too. */
 static bool names_no_axis(const struct py_array *array, PyObject *object)
 {
-    const long axis = !array->ndim && PyLong_Check(object) ? PyLong_AsLong(object) : 1;
+    const bool number = PyLong_Check(object) && !PyBool_Check(object);
+    const long axis = !array->ndim && number ? PyLong_AsLong(object) : 1;
     return axis == 0 || (axis == -1 && !PyErr_Occurred());
 }
 
@@ -97,6 +109,8 @@ static PyObject *transpose(struct py_array *array, PyObject *const *axes, Py_ssi
 {
     int order[PY_MAX_DIMS];
     bool used[PY_MAX_DIMS] = {false};
+    if (check_axes(axes, count < PY_MAX_DIMS ? count : PY_MAX_DIMS))
+        return NULL;
     if (count != array->ndim)
         return PyErr_Format(PyExc_ValueError, "axes don't match array: %zd axes for %d dimensions",
                             count, array->ndim);
@@ -117,7 +131,7 @@ PY_FASTCALL(py_array_transpose)
         return PyErr_Format(PyExc_TypeError, "transpose() takes no keyword arguments");
     if (!nargs || (nargs == 1 && args[0] == Py_None))
         return py_array_transposed(self, NULL);
-    if (nargs > 1 || PyIndex_Check(args[0]))
+    if (nargs > 1 || py_is_index(args[0]))
         return transpose(py_array_of(self), args, nargs);
     tuple = PySequence_Tuple(args[0]);
     if (!tuple)

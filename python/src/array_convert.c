@@ -21,19 +21,21 @@ static PyObject *place_for(struct py_state *state, struct py_array *array, PyObj
     return made;
 }
 
-/* By way of NumPy: down, cast, up. Takes over @p made, which may be NULL. */
+/* By way of NumPy: down, cast, up. The cast says how long texts become. */
 static PyObject *converted(struct py_state *state, struct py_array *array, PyObject *dtype,
-                           PyObject *made)
+                           char order, bool fortran)
 {
-    PyObject *host = made ? py_array_to_host(state, array, NULL) : NULL, *cast;
-    int failed = -1;
+    PyObject *host = py_array_to_host(state, array, NULL), *cast, *made = NULL;
+    struct numpy_view view;
     cast = host ? numpy_from(host, dtype, 'K') : NULL;
-    if (cast)
-        failed = py_array_set_from(state, py_array_of(made), cast);
-    Py_XDECREF(cast);
     Py_XDECREF(host);
-    if (failed)
+    if (!cast)
+        return NULL;
+    numpy_look(cast, &view);
+    made = place_for(state, array, view.dtype, order, fortran);
+    if (made && py_array_set_from(state, py_array_of(made), cast))
         Py_CLEAR(made);
+    Py_DECREF(cast);
     return made;
 }
 
@@ -43,7 +45,7 @@ static PyObject *astype(struct py_state *state, struct py_array *array, PyObject
     const bool fortran = order == 'F' || (order == 'A' && array->f && !array->c);
     const bool lies_so = order == 'K' || (fortran ? array->f : array->c);
     PyObject *made;
-    if (numpy_same_dtype(dtype, array->dtype)) {
+    if (!numpy_casts(array->dtype, dtype)) {
         if (!always && lies_so)
             return Py_NewRef((PyObject *)array);
         made = place_for(state, array, array->dtype, order, fortran);
@@ -51,7 +53,7 @@ static PyObject *astype(struct py_state *state, struct py_array *array, PyObject
             Py_CLEAR(made);
         return made;
     }
-    return converted(state, array, dtype, place_for(state, array, dtype, order, fortran));
+    return converted(state, array, dtype, order, fortran);
 }
 
 PY_FASTCALL(py_array_astype)
@@ -64,7 +66,7 @@ PY_FASTCALL(py_array_astype)
         return NULL;
     order = py_order(values[1], 'K');
     always = values[2] ? PyObject_IsTrue(values[2]) : 1;
-    if (!order || always < 0 || numpy_dtype(values[0], &dtype))
+    if (!order || always < 0 || numpy_dtype_to_cast(values[0], &dtype))
         return NULL;
     result = astype(py_state_of(self), py_array_of(self), dtype, order, always);
     Py_DECREF(dtype);

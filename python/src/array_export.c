@@ -37,6 +37,53 @@ static PyObject *host_view(PyObject *self)
                          first ? first + array->offset : none, !array->readonly, Py_NewRef(self));
 }
 
+/* Whether what is read back has the dtype that was written. Takes over @p back, and forgets what went wrong. */
+static bool comes_back(PyObject *dtype, PyObject *back)
+{
+    const bool same = back && numpy_same_dtype(dtype, back);
+    Py_XDECREF(back);
+    PyErr_Clear();
+    return same;
+}
+
+/* Neither of a buffer's formats nor of the interface's texts can name every type: NumPy would take what it reads
+ * there for the truth, and then asks no __array__. */
+static bool is_plain(PyObject *dtype)
+{
+    const struct numpy_kind kind = numpy_kind_of(dtype);
+    return kind.builtin && kind.letter != 'V';
+}
+
+static bool buffer_tells(PyObject *array, PyObject *dtype)
+{
+    PyObject *memory, *back;
+    struct numpy_view view;
+    if (is_plain(dtype))
+        return true;
+    if (!numpy_kind_of(dtype).builtin)
+        return false;
+    memory = PyMemoryView_FromObject(array);
+    back = memory ? numpy_from_memoryview(memory) : NULL;
+    Py_XDECREF(memory);
+    if (!back)
+        return comes_back(dtype, NULL);
+    numpy_look(back, &view);
+    Py_INCREF(view.dtype);
+    Py_DECREF(back);
+    return comes_back(dtype, view.dtype);
+}
+
+static bool interface_tells(PyObject *interface, PyObject *dtype)
+{
+    PyObject *descr, *back;
+    if (is_plain(dtype))
+        return true;
+    if (!numpy_kind_of(dtype).builtin)
+        return false;
+    descr = PyDict_GetItemString(interface, numpy_has_fields(dtype) ? "descr" : "typestr");
+    return comes_back(dtype, descr && !numpy_dtype_to_cast(descr, &back) ? back : NULL);
+}
+
 /* NumPy knows every format and every flag: the buffer is that of an ndarray over the memory. */
 int py_array_export(PyObject *self, Py_buffer *view, int flags)
 {
@@ -48,7 +95,12 @@ int py_array_export(PyObject *self, Py_buffer *view, int flags)
     array = host_view(self);
     if (!array)
         return -1;
-    failed = PyObject_GetBuffer(array, view, flags);
+    if (flags & PyBUF_FORMAT && !buffer_tells(array, py_array_of(self)->dtype)) {
+        PyErr_Format(PyExc_BufferError, "no buffer format tells dtype %S: numpy.asarray() does",
+                     py_array_of(self)->dtype);
+        failed = -1;
+    } else
+        failed = PyObject_GetBuffer(array, view, flags);
     Py_DECREF(array);
     return failed;
 }
@@ -70,25 +122,51 @@ PyObject *py_array_interface(PyObject *self, void *closure)
         return NULL;
     interface = PyObject_GetAttrString(array, "__array_interface__");
     Py_DECREF(array);
-    return interface;
+    if (!interface || interface_tells(interface, py_array_of(self)->dtype))
+        return interface;
+    Py_DECREF(interface);
+    return PyErr_Format(PyExc_AttributeError,
+                        "no __array_interface__ tells dtype %S: numpy.asarray() does",
+                        py_array_of(self)->dtype);
+}
+
+/* copy: 1 always, 0 never, -1 if needed. Takes over @p array. */
+static PyObject *as_asked(PyObject *array, PyObject *dtype, int copy)
+{
+    struct numpy_view view;
+    PyObject *result;
+    numpy_look(array, &view);
+    if (!dtype || !numpy_casts(view.dtype, dtype)) {
+        if (copy != 1)
+            return array;
+        result = numpy_contiguous(array, false);
+    } else if (!copy)
+        result = PyErr_Format(PyExc_ValueError,
+                              "another dtype is had by a copy, which copy=False forbids");
+    else
+        result = PyObject_CallMethod(array, "astype", "O", dtype);
+    Py_DECREF(array);
+    return result;
 }
 
 /* By name; NumPy itself goes by the buffer protocol first. */
 PY_FASTCALL(py_array_array)
 {
     static const char *const names[] = {"dtype", "copy"};
-    PyObject *values[2], *array, *result;
+    PyObject *values[2], *array, *dtype = NULL;
+    int copy;
     if (py_parse("__array__", names, 2, 2, 0, args, nargs, kwnames, values) ||
         reach(self, PyExc_TypeError) || numpy_load())
         return NULL;
+    copy = !values[1] || values[1] == Py_None ? -1 : PyObject_IsTrue(values[1]);
+    if (PyErr_Occurred() ||
+        (values[0] && values[0] != Py_None && numpy_dtype_to_cast(values[0], &dtype)))
+        return NULL;
     array = host_view(self);
-    if (!array || (!values[0] && values[1] != Py_True))
-        return array;
-    result = values[0] && values[0] != Py_None ? PyObject_CallMethod(array, "astype", "O", values[0])
-             : values[1] == Py_True            ? numpy_contiguous(array, false)
-                                               : Py_NewRef(array);
-    Py_DECREF(array);
-    return result;
+    if (array)
+        array = as_asked(array, dtype, copy);
+    Py_XDECREF(dtype);
+    return array;
 }
 
 /* For _show.py, which does not wait. */

@@ -1,15 +1,27 @@
 /* array_flags.c: what GPUArray.flags is: a few facts, by attribute and by NumPy's names. */
 #include "array.h"
+#include "numpy_bridge.h"
 
 #include <structmember.h>
 
 struct py_flags {
-    PyObject_HEAD bool c, f, owndata, writeable;
+    PyObject_HEAD bool c, f, owndata, writeable, aligned;
 };
 
 static struct py_flags *flags_of(PyObject *self)
 {
     return (struct py_flags *)self;
+}
+
+/* Each element is where the machine likes one of its type. */
+static bool is_aligned(const struct py_array *array)
+{
+    const size_t mask = numpy_alignment(array->dtype) - 1;
+    size_t bits = (size_t)(uintptr_t)gg_memory_pointer(array->memory) + array->offset;
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] > 1)
+            bits |= (size_t)array->strides[i];
+    return !array->size || !(bits & mask);
 }
 
 PyObject *py_array_flags(PyObject *self, void *closure)
@@ -21,8 +33,9 @@ PyObject *py_array_flags(PyObject *self, void *closure)
         return NULL;
     flags->c = array->c;
     flags->f = array->f;
-    flags->owndata = !array->base;
+    flags->owndata = !array->base && !array->wrapped;
     flags->writeable = !array->readonly;
+    flags->aligned = is_aligned(array);
     return (PyObject *)flags;
 }
 
@@ -46,17 +59,28 @@ static PyObject *flags_fnc(PyObject *self, void *closure)
 static const struct {
     const char *name, *letter;
     size_t offset;
+    long number; /* as in NumPy */
 } names[] = {
-    {"C_CONTIGUOUS", "C", offsetof(struct py_flags, c)},
-    {"F_CONTIGUOUS", "F", offsetof(struct py_flags, f)},
-    {"OWNDATA", "O", offsetof(struct py_flags, owndata)},
-    {"WRITEABLE", "W", offsetof(struct py_flags, writeable)},
+    {"C_CONTIGUOUS", "C", offsetof(struct py_flags, c), 1},
+    {"F_CONTIGUOUS", "F", offsetof(struct py_flags, f), 2},
+    {"OWNDATA", "O", offsetof(struct py_flags, owndata), 4},
+    {"WRITEABLE", "W", offsetof(struct py_flags, writeable), 0x400},
+    {"ALIGNED", "A", offsetof(struct py_flags, aligned), 0x100},
 };
 enum { NAME_COUNT = sizeof names / sizeof names[0] };
 
 static bool value_of(PyObject *self, size_t i)
 {
     return *((const bool *)(const void *)((const char *)self + names[i].offset));
+}
+
+static PyObject *flags_number(PyObject *self, void *closure)
+{
+    long number = 0;
+    (void)closure;
+    for (size_t i = 0; i < NAME_COUNT; i++)
+        number |= value_of(self, i) ? names[i].number : 0;
+    return PyLong_FromLong(number);
 }
 
 static PyObject *flags_subscript(PyObject *self, PyObject *key)
@@ -104,14 +128,18 @@ static PyMemberDef flags_members[] = {
      "In Fortran order, without gaps."},
     {"contiguous", T_BOOL, offsetof(struct py_flags, c), READONLY, "The same as c_contiguous."},
     {"fortran", T_BOOL, offsetof(struct py_flags, f), READONLY, "The same as f_contiguous."},
-    {"owndata", T_BOOL, offsetof(struct py_flags, owndata), READONLY, "It is no view."},
+    {"owndata", T_BOOL, offsetof(struct py_flags, owndata), READONLY,
+     "It is no view, and gpuglue made its memory."},
     {"writeable", T_BOOL, offsetof(struct py_flags, writeable), READONLY, "It may be written."},
+    {"aligned", T_BOOL, offsetof(struct py_flags, aligned), READONLY,
+     "Its elements are where the machine likes them."},
     {NULL, 0, 0, 0, NULL},
 };
 
 static PyGetSetDef flags_attributes[] = {
     {"forc", flags_forc, NULL, "In Fortran or C order.", NULL},
     {"fnc", flags_fnc, NULL, "In Fortran order and not in C order.", NULL},
+    {"num", flags_number, NULL, "All of them, as NumPy's number.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -12,7 +12,7 @@ static int refuse(const char *why, PyObject *object)
 
 static int read_sizes(PyObject *object, Py_ssize_t *out, int *count)
 {
-    PyObject *tuple = PyIndex_Check(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
+    PyObject *tuple = py_is_index(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
     Py_ssize_t given;
     if (!tuple)
         return -1;
@@ -97,8 +97,30 @@ PyObject *py_foreign_wrap(struct py_state *state, const struct py_foreign *forei
     if (!array)
         return NULL;
     array->readonly = foreign->readonly;
+    array->wrapped = true;
     array->base = Py_XNewRef(foreign->owner);
     return (PyObject *)array;
+}
+
+/* The producer's work is a use, which all that gpuglue does waits for; what else is on the current stream, the user's
+ * own kernels above all, has to wait as after a __dlpack__ that got this stream. */
+int py_foreign_follow(struct py_state *state, gg_device *device, uint64_t producer,
+                      gg_memory *memory)
+{
+    gg_stream *stream, *current;
+    gg_status status;
+    PyThreadState *thread = PyEval_SaveThread();
+    status = gg_stream_borrow(device, producer, NULL, NULL, &stream);
+    if (!status) {
+        status = gg_memory_record_use(memory, stream);
+        gg_stream_release(stream);
+    }
+    if (!status)
+        status = gg_current_stream(device, &current);
+    if (!status)
+        status = gg_memory_order(memory, current);
+    PyEval_RestoreThread(thread);
+    return py_check(state, status);
 }
 
 /* ---- where an address is ---------------------------------------------------------------------- */

@@ -20,6 +20,10 @@ int py_foreign_layout(struct py_foreign *foreign, PyObject *shape, PyObject *str
 /* The array. On @p device, with a kind of memory the core can wrap. */
 PyObject *py_foreign_wrap(struct py_state *state, const struct py_foreign *foreign,
                           gg_device *device, enum gg_memory_kind kind);
+/* Work pending on a producer's stream, of which this is the handle: later work on the current stream, and gpuglue's
+ * on every other, waits for it on the device. */
+int py_foreign_follow(struct py_state *state, gg_device *device, uint64_t producer,
+                      gg_memory *memory);
 /* Ask the drivers in use where it is, and of what kind. An address that they do not know, or with @p exactly
  * one of another device than @p device, is an InvalidArgumentError; else *device becomes that. */
 int py_foreign_locate(struct py_state *state, const struct py_foreign *foreign, bool exactly,

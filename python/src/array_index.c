@@ -1,4 +1,5 @@
-/* array_index.c: basic indexing, as NumPy does it: integers, slices, Ellipsis, None. No memory is touched. */
+/* array_index.c: basic indexing, as NumPy does it: integers, slices, Ellipsis, None, and the name of a field. No
+ * memory is touched. */
 #include "array.h"
 #include "numpy_bridge.h"
 
@@ -140,11 +141,38 @@ static int take_tuple(struct indexing *view, PyObject *tuple)
     return 0;
 }
 
+/* a['name']: NumPy says of one element where the field is and what it is; a field may have axes of its own. */
+static PyObject *field(struct py_array *array, PyObject *name)
+{
+    Py_ssize_t shape[PY_MAX_DIMS], strides[PY_MAX_DIMS], offset;
+    struct numpy_view look;
+    PyObject *found = numpy_field(array->dtype, name, &look, &offset), *view = NULL;
+    const int ndim = found ? array->ndim + look.ndim - 1 : 0;
+    if (!found)
+        return NULL;
+    if (ndim > numpy_max_dims())
+        PyErr_Format(PyExc_IndexError, "the result would have more than %d dimensions",
+                     numpy_max_dims());
+    else {
+        memcpy(shape, array->shape, (size_t)array->ndim * sizeof *shape);
+        memcpy(strides, array->strides, (size_t)array->ndim * sizeof *strides);
+        for (int i = array->ndim; i < ndim; i++) {
+            shape[i] = look.shape[i - array->ndim + 1];
+            strides[i] = look.strides[i - array->ndim + 1];
+        }
+        view = py_array_view(array, offset, look.dtype, ndim, shape, strides);
+    }
+    Py_DECREF(found);
+    return view;
+}
+
 PyObject *py_array_subscript(PyObject *self, PyObject *index)
 {
     struct py_array *array = py_array_of(self);
     struct indexing view; /* the two arrays are filled as far as they are used */
     int failed;
+    if (PyUnicode_Check(index) && numpy_has_fields(array->dtype))
+        return field(array, index);
     view.array = array;
     view.offset = 0;
     view.axis = view.ndim = 0;

@@ -70,6 +70,21 @@ static PyObject *make(struct py_state *state, struct py_layout *layout,
     return NULL;
 }
 
+/* order='K' of a prototype that is contiguous in neither order. */
+static void restride(struct py_state *state, struct py_array *array, PyObject *prototype)
+{
+    struct numpy_view view;
+    const struct py_array *model = py_array_of(prototype);
+    if (PyObject_TypeCheck(prototype, state->array_type)) {
+        if (!model->c && !model->f)
+            py_array_restride(array, model->strides);
+        return;
+    }
+    numpy_look(prototype, &view);
+    if (!view.c && !view.f)
+        py_array_restride(array, view.strides);
+}
+
 /* values: prototype, dtype, order, device, stream */
 static PyObject *make_like(struct py_state *state, PyObject *const *values, enum content content,
                            PyObject *value)
@@ -85,6 +100,8 @@ static PyObject *make_like(struct py_state *state, PyObject *const *values, enum
         py_place_close(&place);
     }
     py_layout_close(&layout);
+    if (array && py_order(values[2], 'K') == 'K')
+        restride(state, py_array_of(array), values[0]);
     return array;
 }
 

@@ -48,8 +48,8 @@ PyMethodDef py_array_methods[] = {
     METHOD(
         "copy", py_array_copy,
         "($self, stream=None)\n--\n\n"
-        "A new contiguous array with the same elements, on the same device: in Fortran order if\n"
-        "this one is, else in C order."),
+        "A new array with the same elements, on the same device and without gaps. Its axes lie in\n"
+        "memory as they do here, as with NumPy's order='K'."),
     METHOD(
         "astype", py_array_astype,
         "($self, dtype, order='K', copy=True)\n--\n\n"

@@ -56,7 +56,7 @@ static PyObject *from_data(struct py_state *state, PyObject *data, PyObject *dty
 {
     PyObject *dtype = NULL, *host;
     if (refuse_device_data(state, data) || numpy_load() ||
-        (dtype_object && dtype_object != Py_None && numpy_dtype(dtype_object, &dtype)))
+        (dtype_object && dtype_object != Py_None && numpy_dtype_to_cast(dtype_object, &dtype)))
         return NULL;
     host = numpy_from(data, dtype, order);
     Py_XDECREF(dtype);
@@ -84,7 +84,7 @@ static PyObject *arange(PyObject *module, PyObject *const *args, Py_ssize_t narg
     struct py_place place;
     PyObject *values[6], *dtype = NULL, *array;
     if (py_parse("arange", names, 6, 4, 1, args, nargs, kwnames, values) || numpy_load() ||
-        (values[3] && values[3] != Py_None && numpy_dtype(values[3], &dtype)))
+        (values[3] && values[3] != Py_None && numpy_dtype_to_cast(values[3], &dtype)))
         return NULL;
     if (py_place_open(state, values[4], values[5], &place)) {
         Py_XDECREF(dtype);
@@ -228,14 +228,21 @@ static PyObject *full(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
 
 /* ---- GPUArray(shape | data, ...) ------------------------------------------------------------- */
 
-/* Ints, and tuples or lists (of ints, it is to be hoped), are a shape. A 0-d array has __index__ too. */
+/* Ints, and tuples or lists (of ints, it is to be hoped), are a shape. Arrays have __index__ too, and NumPy's
+ * integers are buffers. */
 static int is_shape(PyObject *object)
 {
     int is_array;
     if (PyLong_Check(object) || PyTuple_Check(object) || PyList_Check(object))
         return 1;
     is_array = numpy_is_array(object);
-    return is_array ? -(is_array < 0) : PyIndex_Check(object);
+    if (is_array)
+        return -(is_array < 0);
+    if (!PyIndex_Check(object))
+        return 0;
+    return numpy_is_scalar(object) ||
+           !(PyObject_CheckBuffer(object) || PyObject_HasAttrString(object, "__array__") ||
+             PyObject_HasAttrString(object, "__dlpack__"));
 }
 
 static PyObject *new_from_data(struct py_state *state, PyObject *const *values)

@@ -30,7 +30,7 @@ static int read_shape(PyObject *const *args, Py_ssize_t count, struct shape *out
 {
     PyObject *tuple = NULL;
     int failed = 0;
-    if (count == 1 && !PyIndex_Check(args[0])) {
+    if (count == 1 && !py_is_index(args[0])) {
         tuple = PySequence_Tuple(args[0]);
         if (!tuple)
             return -1;
@@ -54,6 +54,16 @@ static int refuse_size(const struct py_array *array, const struct shape *shape)
     return -1;
 }
 
+/* NumPy counts what a 0 hides: strides and views have to fit too. */
+static bool too_large(const struct py_array *array, const struct shape *shape)
+{
+    Py_ssize_t bytes = array->itemsize;
+    for (int i = 0; i < shape->ndim; i++)
+        if (shape->length[i] && __builtin_mul_overflow(bytes, shape->length[i], &bytes))
+            return true;
+    return false;
+}
+
 /* Put a length for the -1 that one dimension may be. */
 static int complete(const struct py_array *array, struct shape *shape)
 {
@@ -74,7 +84,7 @@ static int complete(const struct py_array *array, struct shape *shape)
         return refuse_size(array, shape);
     if (unknown >= 0)
         shape->length[unknown] = array->size / known;
-    return 0;
+    return too_large(array, shape) ? refuse_size(array, shape) : 0;
 }
 
 /* The axes of an array that have more than one element. */
@@ -241,7 +251,7 @@ static PyObject *flat_in_memory_order(struct py_array *array, enum copying copyi
     if (array->c)
         return copying == ALWAYS ? copy_reshaped(array, &flat, false)
                                  : view_in_order(array, &flat, false);
-    py_array_axes_by_stride(array, order);
+    py_axes_by_stride(array->strides, array->ndim, order);
     sorted = py_array_permuted(array, order);
     if (!sorted)
         return NULL;

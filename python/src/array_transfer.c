@@ -35,6 +35,8 @@ static PyObject *new_result(struct py_state *state, struct py_array *array, uint
     PyThreadState *thread = PyEval_SaveThread();
     status = gg_result_alloc(gg_memory_device(array->memory), array->nbytes, &memory, &fresh);
     PyEval_RestoreThread(thread);
+    if (status == GG_ERR_OUT_OF_MEMORY) /* of mappings, perhaps, of which NumPy needs none */
+        return numpy_empty(array->dtype, array->ndim, array->shape, fortran);
     if (py_check(state, status))
         return NULL;
     *flags = fresh ? (uint32_t)GG_COPY_FRESH : 0u;

@@ -26,7 +26,8 @@ static PyObject *other_size(struct py_array *array, PyObject *dtype, Py_ssize_t 
     if (itemsize < array->itemsize) {
         if (!itemsize || array->itemsize % itemsize)
             return refuse("a smaller dtype's size must divide the size of the one that is there");
-        shape[last] *= array->itemsize / itemsize;
+        if (__builtin_mul_overflow(shape[last], array->itemsize / itemsize, &shape[last]))
+            return refuse("the size of the shape does not fit in 63 bits");
     } else {
         if (shape[last] * array->itemsize % itemsize)
             return refuse("a larger dtype's size must divide the bytes of the last axis");
@@ -40,7 +41,7 @@ static PyObject *other_size(struct py_array *array, PyObject *dtype, Py_ssize_t 
 static int fit_void(const struct py_array *array, PyObject **dtype)
 {
     PyObject *text;
-    if (numpy_itemsize(*dtype) || numpy_kind(*dtype) != 'V')
+    if (!numpy_lacks_length(*dtype) || numpy_kind(*dtype) != 'V')
         return 0;
     Py_DECREF(*dtype);
     text = PyUnicode_FromFormat("V%zd", array->itemsize);
@@ -62,7 +63,7 @@ PY_FASTCALL(py_array_view_as)
         return NULL;
     if (!values[0])
         return same_size(array, array->dtype);
-    if (numpy_dtype(values[0], &dtype) || fit_void(array, &dtype))
+    if (numpy_dtype_to_cast(values[0], &dtype) || fit_void(array, &dtype))
         return NULL;
     itemsize = numpy_itemsize(dtype);
     view =

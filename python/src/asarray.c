@@ -1,16 +1,8 @@
 /* asarray.c: asarray and from_dlpack: arrays of other libraries, without a copy where that can be. */
 #include "array.h"
-#include "array_foreign.h"
+#include "asarray.h"
 #include "memory.h"
 #include "numpy_bridge.h"
-
-/* What asarray was asked for. */
-struct wish {
-    gg_device *device; /* NULL: wherever it is */
-    gg_device *alias;  /* NULL, or a host device for memory that only the host reaches */
-    PyObject *dtype, *shape, *strides, *owner;
-    int copy; /* 1 always, 0 never, -1 if needed */
-};
 
 static bool is_host_device(const gg_device *device)
 {
@@ -39,8 +31,48 @@ static PyObject *alias(struct py_state *state, PyObject *ndarray, gg_device *dev
     return py_foreign_wrap(state, &foreign, device, GG_MEMORY_PINNED);
 }
 
+static PyObject *refuse_copy(const char *what)
+{
+    return PyErr_Format(PyExc_ValueError, "%s by a copy, which copy=False forbids", what);
+}
+
+/* Texts too become as long as the object's own need. Takes over @p host. */
+static PyObject *cast(PyObject *object, PyObject *host, PyObject *dtype)
+{
+    const bool is_list = PyList_Check(object) || PyTuple_Check(object);
+    struct numpy_view view;
+    PyObject *wanted, *result;
+    if (numpy_dtype_to_cast(dtype, &wanted)) {
+        Py_DECREF(host);
+        return NULL;
+    }
+    numpy_look(host, &view);
+    result = numpy_casts(view.dtype, wanted) ? numpy_from(is_list ? object : host, wanted, 'K')
+                                             : Py_NewRef(host);
+    Py_DECREF(wanted);
+    Py_DECREF(host);
+    return result;
+}
+
+/* An ndarray of the object's elements, in its own memory where there is no need for a copy. */
+static PyObject *host_array(PyObject *object, const struct py_wish *wish)
+{
+    PyObject *host = numpy_any(object), *as_it_was = host;
+    if (!host)
+        return NULL;
+    Py_INCREF(as_it_was);
+    if (wish->dtype)
+        host = cast(object, host, wish->dtype);
+    if (host && wish->copy == 0 && (host != as_it_was || (host != object && numpy_owns(host)))) {
+        Py_CLEAR(host);
+        refuse_copy(wish->dtype ? "this becomes an array of that dtype" : "this becomes an array");
+    }
+    Py_DECREF(as_it_was);
+    return host;
+}
+
 /* The array's elements on the device that is wanted: its own memory where that is the host's. */
-static PyObject *from_host(struct py_state *state, PyObject *object, const struct wish *wish)
+static PyObject *from_host(struct py_state *state, PyObject *object, const struct py_wish *wish)
 {
     struct py_place place = {.device = wish->alias ? wish->alias : wish->device};
     PyObject *host, *array;
@@ -48,7 +80,7 @@ static PyObject *from_host(struct py_state *state, PyObject *object, const struc
         return NULL;
     if (py_device_open(state, place.device))
         return NULL;
-    host = numpy_any(object);
+    host = host_array(object, wish);
     if (!host)
         return NULL;
     if (is_host_device(place.device) && wish->copy <= 0) {
@@ -58,80 +90,9 @@ static PyObject *from_host(struct py_state *state, PyObject *object, const struc
     }
     if (wish->copy == 0) {
         Py_DECREF(host);
-        return PyErr_Format(PyExc_ValueError,
-                            "host memory goes to a device by a copy, which copy=False forbids");
+        return refuse_copy("host memory goes to a device");
     }
     return py_array_upload(state, numpy_packed(host), &place);
-}
-
-/* ---- addresses -------------------------------------------------------------------------------- */
-
-static PyObject *from_address(struct py_state *state, PyObject *number, const struct wish *wish,
-                              PyObject *owner)
-{
-    struct py_foreign foreign = {.owner = owner};
-    gg_device *device = wish->device;
-    enum gg_memory_kind kind;
-    PyObject *array = NULL;
-    uint64_t address;
-    if (!wish->shape || !wish->dtype)
-        return PyErr_Format(
-            PyExc_TypeError,
-            "an address needs shape= and dtype=, and owner= for what keeps its memory");
-    if (py_uint64(state, number, "an address", &address) || numpy_dtype(wish->dtype, &foreign.dtype))
-        return NULL;
-    foreign.first = (char *)(uintptr_t)address;
-    if (!py_foreign_layout(&foreign, wish->shape, wish->strides)) {
-        if (!foreign.first && !foreign.empty)
-            py_invalid(state, "an address of 0 has no elements");
-        else if ((device || !py_device_current(state, &device)) && !py_device_open(state, device) &&
-                 !py_foreign_locate(state, &foreign, wish->device != NULL, &device, &kind))
-            array = py_foreign_wrap(state, &foreign, device, kind);
-    }
-    Py_DECREF(foreign.dtype);
-    return array;
-}
-
-/* What object.name, or object.name() is; 1, 0 without it, -1. */
-static int attribute_or_call(PyObject *object, const char *name, PyObject **out)
-{
-    PyObject *value;
-    int found = py_optional_attribute(object, name, out);
-    if (found < 1 || PyIndex_Check(*out) || !PyCallable_Check(*out))
-        return found;
-    value = PyObject_CallNoArgs(*out);
-    Py_DECREF(*out);
-    *out = value;
-    return value ? 1 : -1;
-}
-
-/* An object that says its address, shape and dtype, as PyCUDA's, PybindGPU's and torch's arrays do. */
-static int from_pointer_object(struct py_state *state, PyObject *object, const struct wish *wish,
-                               PyObject **out)
-{
-    static const char *const names[] = {"ptr", "gpudata", "data_ptr"};
-    struct wish full = *wish;
-    PyObject *address = NULL, *shape = NULL, *dtype = NULL, *strides = NULL;
-    int found = 0;
-    for (size_t i = 0; !found && i < sizeof names / sizeof names[0]; i++)
-        found = attribute_or_call(object, names[i], &address);
-    if (found < 1)
-        return found;
-    if (!full.shape && py_optional_attribute(object, "shape", &shape) > 0)
-        full.shape = shape;
-    if (!full.dtype && !PyErr_Occurred() && py_optional_attribute(object, "dtype", &dtype) > 0)
-        full.dtype = dtype;
-    if (!full.strides && shape && !PyErr_Occurred() &&
-        py_optional_attribute(object, "strides", &strides) > 0)
-        full.strides = strides;
-    *out = PyErr_Occurred()
-               ? NULL
-               : from_address(state, address, &full, wish->owner ? wish->owner : object);
-    Py_XDECREF(strides);
-    Py_XDECREF(dtype);
-    Py_XDECREF(shape);
-    Py_DECREF(address);
-    return *out ? 1 : -1;
 }
 
 /* ---- all together ----------------------------------------------------------------------------- */
@@ -183,35 +144,55 @@ static int no_such(PyObject *object)
     return -1;
 }
 
-static PyObject *from_anything(struct py_state *state, PyObject *object, const struct wish *wish)
+static int found_if(PyObject *array)
 {
-    PyObject *array = NULL;
-    int found;
+    return array ? 1 : -1;
+}
+
+/* What says itself what it is made of: 1 with an array, 0 for anything else, -1. */
+static int from_array(struct py_state *state, PyObject *object, const struct py_wish *wish,
+                      PyObject **out)
+{
+    int found = numpy_is_array(object);
     if (Py_IS_TYPE(object, state->array_type))
-        return Py_NewRef(object);
+        return found_if(*out = Py_NewRef(object));
     if (Py_IS_TYPE(object, state->buffer_type))
-        return from_buffer(state, object);
-    if (PyLong_Check(object))
-        return from_address(state, object, wish, wish->owner);
-    found = numpy_is_array(object);
+        return found_if(*out = from_buffer(state, object));
     if (found)
-        return found < 0 ? NULL : from_host(state, object, wish);
-    found = by_dlpack(state, object, &array);
+        return found < 0 ? -1 : found_if(*out = from_host(state, object, wish));
+    found = by_dlpack(state, object, out);
     if (!found)
-        found = py_from_cuda_interface(state, object, NULL, &array);
+        found = py_from_cuda_interface(state, object, NULL, out);
     if (found)
-        return array;
+        return found;
     if (PyObject_CheckBuffer(object) || PyList_Check(object) || PyTuple_Check(object) ||
         PyFloat_Check(object) || PyObject_HasAttrString(object, "__array_interface__"))
-        return from_host(state, object, wish);
-    found = from_pointer_object(state, object, wish, &array);
+        return found_if(*out = from_host(state, object, wish));
+    return 0;
+}
+
+static PyObject *from_anything(struct py_state *state, PyObject *object, const struct py_wish *wish)
+{
+    PyObject *array = NULL;
+    int found = py_is_address(object, wish);
+    if (found)
+        return found < 0 ? NULL : py_from_address(state, object, wish, wish->owner);
+    found = from_array(state, object, wish, &array);
+    if (found > 0 && (wish->shape || wish->strides || wish->owner)) {
+        Py_CLEAR(array);
+        PyErr_Format(PyExc_TypeError,
+                     "shape=, strides= and owner= are for addresses, got %R: reshape() the array",
+                     Py_TYPE(object));
+    }
+    if (!found)
+        found = py_from_pointer_object(state, object, wish, &array);
     if (!found)
         no_such(object);
     return array;
 }
 
 /* The array where it is wanted, and a copy if one was asked for. Takes over @p array. */
-static PyObject *brought(struct py_state *state, PyObject *array, const struct wish *wish,
+static PyObject *brought(struct py_state *state, PyObject *array, const struct py_wish *wish,
                          bool fresh)
 {
     struct py_place place = {0};
@@ -228,8 +209,7 @@ static PyObject *brought(struct py_state *state, PyObject *array, const struct w
     }
     if (wish->copy == 0) {
         Py_DECREF(array);
-        return PyErr_Format(PyExc_ValueError,
-                            "another device gets the array by a copy, which copy=False forbids");
+        return refuse_copy("another device gets the array");
     }
     place.device = wish->device;
     result = py_host_reaches(py_array_of(array)->memory)
@@ -241,26 +221,35 @@ static PyObject *brought(struct py_state *state, PyObject *array, const struct w
 
 /* CPU tensors of other libraries are host data, which is wanted on the current device. */
 static int settle_device(struct py_state *state, PyObject *object, PyObject *array,
-                         struct wish *wish)
+                         struct py_wish *wish)
 {
     if (!array || wish->device || Py_IS_TYPE(object, state->array_type) ||
-        Py_IS_TYPE(object, state->buffer_type) || PyLong_Check(object) ||
+        Py_IS_TYPE(object, state->buffer_type) || py_is_address(object, wish) ||
         !is_host_device(gg_memory_device(py_array_of(array)->memory)))
         return 0;
     return py_device_arg(state, NULL, &wish->device);
 }
 
-static PyObject *converted(PyObject *array, PyObject *dtype)
+/* Takes over @p array. */
+static PyObject *converted(PyObject *array, const struct py_wish *wish)
 {
-    PyObject *result;
-    if (!array || !dtype)
+    PyObject *result = NULL, *dtype;
+    if (!array || !wish->dtype)
         return array;
-    result = PyObject_CallMethod(array, "astype", "OsO", dtype, "K", Py_False);
+    if (!numpy_dtype_to_cast(wish->dtype, &dtype)) {
+        if (!numpy_casts(py_array_of(array)->dtype, dtype))
+            result = Py_NewRef(array);
+        else if (wish->copy == 0)
+            refuse_copy("an array gets another dtype");
+        else
+            result = PyObject_CallMethod(array, "astype", "Os", dtype, "K");
+        Py_DECREF(dtype);
+    }
     Py_DECREF(array);
     return result;
 }
 
-static int host_wish(struct py_state *state, struct wish *wish)
+static int host_wish(struct py_state *state, struct py_wish *wish)
 {
     return py_prepare(state) ? -1 : py_check(state, gg_device_get("host", 0, &wish->alias));
 }
@@ -282,13 +271,25 @@ static PyObject *refuse_host(struct py_state *state, PyObject *object, PyObject 
         Py_TYPE(object), gg_device_backend(device), (int)gg_device_ordinal(device));
 }
 
+/* Of which asarray makes an array: what is written to that is written to nowhere. */
+static bool is_value(PyObject *object)
+{
+    return PyLong_Check(object) || PyFloat_Check(object) || PyList_Check(object) ||
+           PyTuple_Check(object) || numpy_is_scalar(object);
+}
+
 PyObject *py_wrap_anything(struct py_state *state, PyObject *object, bool host)
 {
-    struct wish wish = {.copy = 0};
+    struct py_wish wish = {.copy = 0};
     const int is_array = numpy_is_array(object);
     PyObject *array;
-    if (is_array < 0 || PyLong_Check(object))
-        return is_array < 0 ? NULL : (no_such(object), NULL);
+    if (is_array < 0 || (!is_array && is_value(object)))
+        return is_array < 0
+                   ? NULL
+                   : PyErr_Format(
+                         PyExc_TypeError,
+                         "expected a GPUArray, a Buffer or an array of any library, got %R",
+                         Py_TYPE(object));
     if (host_wish(state, &wish))
         return NULL;
     array = from_anything(state, object, &wish);
@@ -312,9 +313,9 @@ static PyObject *asarray(PyObject *module, PyObject *const *args, Py_ssize_t nar
     static const char *const names[] = {"obj",   "dtype",   "device", "copy",
                                         "shape", "strides", "owner"};
     struct py_state *state = PyModule_GetState(module);
-    struct wish wish = {0};
+    struct py_wish wish = {0};
     PyObject *values[7], *array;
-    bool address;
+    int address;
     if (py_parse("asarray", names, 7, 2, 1, args, nargs, kwnames, values) ||
         read_copy(values[3], &wish.copy) ||
         (values[2] && values[2] != Py_None && py_device_arg(state, values[2], &wish.device)))
@@ -323,13 +324,13 @@ static PyObject *asarray(PyObject *module, PyObject *const *args, Py_ssize_t nar
     wish.shape = given(values[4]);
     wish.strides = given(values[5]);
     wish.owner = given(values[6]);
-    address = PyLong_Check(values[0]);
+    address = py_is_address(values[0], &wish);
     py_owners_drain();
     array = from_anything(state, values[0], &wish);
     if (settle_device(state, values[0], array, &wish))
         Py_CLEAR(array);
     array = brought(state, array, &wish, numpy_is_array(values[0]) == 1);
-    return address ? array : converted(array, wish.dtype);
+    return address ? array : converted(array, &wish);
 }
 
 int py_foreign_device_array(struct py_state *state, PyObject *object, PyObject **out)
@@ -358,7 +359,7 @@ static PyObject *from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
 {
     static const char *const names[] = {"x", "device", "copy", "stream"};
     struct py_state *state = PyModule_GetState(module);
-    struct wish wish = {0};
+    struct py_wish wish = {0};
     gg_stream *stream = NULL;
     PyObject *values[4], *array;
     if (py_parse("from_dlpack", names, 4, 1, 1, args, nargs, kwnames, values) ||
@@ -379,10 +380,9 @@ PyMethodDef py_protocol_functions[] = {
      "--\n\n"
      "A GPUArray over somebody else's memory: of an array with DLPack or __cuda_array_interface__, "
      "of an\nobject with ptr, gpudata or data_ptr(), of a Buffer (as bytes), or at an address, "
-     "with "
-     "shape and dtype,\nwhich owner keeps. Host data is aliased on a host device, and copied to "
-     "any "
-     "other. copy=True copies in\nany case, copy=False never."},
+     "with shape and dtype,\nwhich owner keeps; shape, strides and owner are for the latter. Host "
+     "data is aliased on a host device,\nand copied to any other. copy=True copies in any case, "
+     "copy=False never: ValueError where it had to."},
     {"from_dlpack", PY_METHOD(from_dlpack), METH_FASTCALL | METH_KEYWORDS,
      "from_dlpack(x, /, *, device=None, copy=None, stream=None)\n--\n\n"
      "A GPUArray over the memory of any array with DLPack, where it is; device= or copy=True copy "

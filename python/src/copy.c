@@ -96,9 +96,10 @@ static PyMethodDef functions[] = {
      "end has. Without a stream the copy is finished for the host on return. With one it may "
      "still\n"
      "run, if the host's end is page-locked; require_async refuses where it would have to wait.\n\n"
-     "Between two devices, also of two backends, the copy goes through the host and is finished "
-     "on\n"
-     "return; stream may be of either device."},
+     "Between two devices of one backend that reach each other the copy is direct, and queued "
+     "like any\n"
+     "other. Else it goes through the host and is finished on return. stream may be of either "
+     "device."},
     {"fill", PY_METHOD(fill), METH_FASTCALL | METH_KEYWORDS,
      "fill(dst, value, stream=None)\n--\n\n"
      "Set each element of a GPUArray to value. In a Buffer value is an int from 0 to 255, or "

@@ -107,21 +107,44 @@ static int read_data(struct py_state *state, PyObject *data, struct py_foreign *
     return 0;
 }
 
+/* [('', typestr)], which says no more than the typestr. */
+static bool is_typestr_again(PyObject *descr, PyObject *typestr)
+{
+    PyObject *again = Py_BuildValue("[(sO)]", "", typestr);
+    const int same = again ? PyObject_RichCompareBool(descr, again, Py_EQ) : -1;
+    Py_XDECREF(again);
+    PyErr_Clear();
+    return same == 1;
+}
+
 /* A structured type's text says its size only; its fields are in descr. */
+static int read_fields(struct py_state *state, PyObject *descr, PyObject *typestr, PyObject **dtype)
+{
+    PyObject *structured;
+    if (!descr || descr == Py_None || numpy_kind(*dtype) != 'V' || is_typestr_again(descr, typestr))
+        return 0;
+    if (numpy_dtype_to_cast(descr, &structured)) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (numpy_itemsize(structured) != numpy_itemsize(*dtype)) {
+        Py_DECREF(structured);
+        return refuse(state, "descr is of another size than typestr", descr);
+    }
+    Py_DECREF(*dtype);
+    *dtype = structured;
+    return 0;
+}
+
 static int read_type(struct py_state *state, PyObject *interface, struct py_foreign *out)
 {
-    PyObject *typestr = PyDict_GetItemString(interface, "typestr"), *descr; /* borrowed */
+    PyObject *typestr = PyDict_GetItemString(interface, "typestr"); /* borrowed */
     if (!typestr || !PyUnicode_Check(typestr))
         return refuse(state, "typestr is a str such as '<f4'", typestr);
-    descr = PyDict_GetItemString(interface, "descr");
-    if (descr && descr != Py_None && PyUnicode_GetLength(typestr) > 1 &&
-        PyUnicode_ReadChar(typestr, 1) == 'V' && !numpy_dtype(descr, &out->dtype))
-        return 0;
+    if (!numpy_dtype_to_cast(typestr, &out->dtype) && !numpy_lacks_length(out->dtype))
+        return read_fields(state, PyDict_GetItemString(interface, "descr"), typestr, &out->dtype);
     PyErr_Clear();
-    if (!numpy_dtype(typestr, &out->dtype))
-        return 0;
-    PyErr_Clear();
-    return refuse(state, "typestr is none that NumPy knows", typestr);
+    return refuse(state, "typestr is none that NumPy knows, with its size", typestr);
 }
 
 static int read_rest(struct py_state *state, PyObject *interface, struct py_foreign *out)
@@ -142,13 +165,10 @@ static int read_rest(struct py_state *state, PyObject *interface, struct py_fore
     return 0;
 }
 
-/* Our work without a stream will wait, on the device, for the stream that is named. */
+/* Work of ours waits, on the device, for the stream that is named. */
 static int follow(struct py_state *state, PyObject *number, gg_device *device, PyObject *array)
 {
-    gg_memory *memory = py_array_of(array)->memory;
     uint64_t handle;
-    gg_stream *stream;
-    gg_status status;
     if (!number || number == Py_None)
         return 0;
     if (py_uint64(state, number, "stream", &handle))
@@ -160,14 +180,7 @@ static int follow(struct py_state *state, PyObject *number, gg_device *device, P
                       number);
     if (handle <= 2 && !py_vendor_of(device)->null_is_one)
         return refuse(state, "1 and 2 are no streams of hip", number);
-    PyThreadState *thread = PyEval_SaveThread();
-    status = gg_stream_borrow(device, handle, NULL, NULL, &stream);
-    if (!status) {
-        status = gg_memory_record_use(memory, stream);
-        gg_stream_release(stream);
-    }
-    PyEval_RestoreThread(thread);
-    return py_check(state, status);
+    return py_foreign_follow(state, device, handle, py_array_of(array)->memory);
 }
 
 /* The device that is wanted, the current one if it is like CUDA's, else one of CUDA or HIP: the driver

@@ -38,7 +38,8 @@ PyDoc_STRVAR(current_device_doc,
              "current_device()\n--\n\n"
              "The device that calls of this thread without one use, asked anew at each call: the\n"
              "innermost `with`, then Device.use(), then GPUGLUE_DEVICE, then the device that is\n"
-             "current in the vendor's sense, then device 0 of the default backend.");
+             "current in the vendor's sense, then the default backend's first device that is not\n"
+             "integrated, else its device 0.");
 
 static PyObject *current_device(PyObject *module, PyObject *unused)
 {

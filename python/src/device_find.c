@@ -81,7 +81,7 @@ int py_device_arg(struct py_state *state, PyObject *object, gg_device **out)
         return 0;
     }
     if (PyUnicode_Check(object)) {
-        const char *name = PyUnicode_AsUTF8AndSize(object, NULL);
+        const char *name = py_name(state, object, "device");
         return name ? find_by_name(state, name, out) : -1;
     }
     if (PyIndex_Check(object))
@@ -96,7 +96,7 @@ int py_device_by_address(struct py_state *state, const char *kind, PyObject *obj
 {
     char name[128];
     PyObject *string = PyObject_Str(object);
-    const char *address = string ? PyUnicode_AsUTF8AndSize(string, NULL) : NULL;
+    const char *address = string ? py_name(state, string, kind) : NULL;
     int failed = -1;
     if (!address)
         goto drop_string;

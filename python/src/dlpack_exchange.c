@@ -1,7 +1,7 @@
 /* dlpack_exchange.c: DLPack's exchange table, by which extensions pass arrays without a call of Python: those of other
  * types are used, and GPUArray has one. */
 #include "array.h"
-#include "dlpack.h"
+#include "array_foreign.h"
 #include "numpy_bridge.h"
 
 static struct py_state *state_of_calls; /* the one module's */
@@ -166,14 +166,12 @@ static const struct dl_exchange *exchange_of(PyObject *capsule)
                                                        : NULL;
 }
 
-/* Its work goes on the producer's current stream: a use of it, for ours to wait for. */
+/* Its work goes on the producer's current stream, for ours to wait for. */
 static int follow_producer(struct py_state *state, const struct dl_exchange *exchange,
                            struct dl_device where, gg_device *device, gg_memory *memory)
 {
     const struct py_vendor *vendor = py_vendor_of(device);
     void *native = NULL;
-    gg_stream *stream;
-    gg_status status;
     if (!vendor->streams || py_dl_is_host(where.type))
         return 0;
     if (exchange->current_stream(where.type, where.id, &native)) {
@@ -181,12 +179,7 @@ static int follow_producer(struct py_state *state, const struct dl_exchange *exc
             PyErr_SetString(PyExc_BufferError, "the producer could not tell its current stream");
         return -1;
     }
-    status = gg_stream_borrow(device, (uint64_t)(uintptr_t)native, NULL, NULL, &stream);
-    if (!status) {
-        status = gg_memory_record_use(memory, stream);
-        gg_stream_release(stream);
-    }
-    return py_check(state, status);
+    return py_foreign_follow(state, device, (uint64_t)(uintptr_t)native, memory);
 }
 
 static PyObject *take_exchanged(struct py_state *state, PyObject *object,

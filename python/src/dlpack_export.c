@@ -224,7 +224,7 @@ PY_FASTCALL(py_array_dlpack)
         read_device(values[2], own, &request.to_host) ||
         read_copy(values[3], &request.always, &request.never))
         return NULL;
-    if (array->readonly && !request.versioned && !request.always)
+    if (array->readonly && !array->unversioned && !request.versioned && !request.always)
         return PyErr_Format(
             PyExc_BufferError,
             "a read-only array needs a consumer of DLPack 1.0, which can be told so: "

@@ -33,7 +33,7 @@ static void drop_legacy(PyObject *capsule)
 struct taken {
     PyObject *keep;
     const struct dl_tensor *tensor;
-    bool readonly;
+    bool readonly, unversioned;
 };
 
 /* The struct of a version that is not known is not looked into, but for its deleter. */
@@ -56,10 +56,12 @@ static int take_versioned(struct dl_managed_versioned *managed, struct taken *ou
     }
     out->tensor = &managed->tensor;
     out->readonly = managed->flags & DL_READ_ONLY;
+    out->unversioned = false;
     return 0;
 }
 
-static int take_legacy(struct dl_managed *managed, struct taken *out)
+/* It cannot say whether it may be written: @p readonly. */
+static int take_legacy(struct dl_managed *managed, bool readonly, struct taken *out)
 {
     out->keep = PyCapsule_New(managed, taken_legacy, drop_legacy);
     if (!out->keep) {
@@ -68,11 +70,12 @@ static int take_legacy(struct dl_managed *managed, struct taken *out)
         return -1;
     }
     out->tensor = &managed->tensor;
-    out->readonly = false;
+    out->readonly = readonly;
+    out->unversioned = true;
     return 0;
 }
 
-static int take_capsule(PyObject *capsule, struct taken *out)
+static int take_capsule(PyObject *capsule, bool knows_versions, struct taken *out)
 {
     const char *name;
     if (PyCapsule_IsValid(capsule, DL_NAME_VERSIONED)) {
@@ -82,7 +85,8 @@ static int take_capsule(PyObject *capsule, struct taken *out)
     }
     if (PyCapsule_IsValid(capsule, DL_NAME)) {
         void *managed = PyCapsule_GetPointer(capsule, DL_NAME);
-        return PyCapsule_SetName(capsule, DL_NAME_USED) ? -1 : take_legacy(managed, out);
+        return PyCapsule_SetName(capsule, DL_NAME_USED) ? -1
+                                                        : take_legacy(managed, knows_versions, out);
     }
     if (!PyCapsule_CheckExact(capsule)) {
         PyErr_Format(PyExc_TypeError, "__dlpack__ gave a %R, expected a capsule", Py_TYPE(capsule));
@@ -180,8 +184,11 @@ static PyObject *array_of(struct py_state *state, struct taken *taken, gg_device
     array = py_array_over(state->array_type, memory, (size_t)-geometry->low, dtype, tensor->ndim,
                           geometry->shape, geometry->strides);
     gg_memory_release(memory);
-    if (array)
-        array->readonly = taken->readonly;
+    if (!array)
+        return NULL;
+    array->readonly = taken->readonly;
+    array->unversioned = taken->unversioned;
+    array->wrapped = true;
     return (PyObject *)array;
 }
 
@@ -268,11 +275,14 @@ static PyObject *call_dlpack(PyObject *object, PyObject *stream, bool new_style)
     return capsule;
 }
 
-static PyObject *ask_for_capsule(PyObject *object, PyObject *stream)
+/* Who knows of versions and gives none may hide that its array is not to be written, as JAX does. */
+static PyObject *ask_for_capsule(PyObject *object, PyObject *stream, bool *knows_versions)
 {
     PyObject *capsule = call_dlpack(object, stream, true);
+    *knows_versions = true;
     if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError))
         return capsule;
+    *knows_versions = false;
     PyErr_Clear(); /* a producer from before version 1 */
     return call_dlpack(object, stream, false);
 }
@@ -281,12 +291,13 @@ static PyObject *ask_for_capsule(PyObject *object, PyObject *stream)
 static PyObject *take_from(struct py_state *state, PyObject *object, gg_stream *stream,
                            PyObject *stream_number)
 {
-    PyObject *capsule = ask_for_capsule(object, stream_number), *array;
+    bool knows_versions;
+    PyObject *capsule = ask_for_capsule(object, stream_number, &knows_versions), *array;
     struct taken taken;
     gg_device *device;
     if (!capsule)
         return NULL;
-    array = take_capsule(capsule, &taken) ? NULL : wrap(state, &taken, &device);
+    array = take_capsule(capsule, knows_versions, &taken) ? NULL : wrap(state, &taken, &device);
     Py_DECREF(capsule);
     if (array && stream_number && device == gg_stream_device(stream) &&
         py_check(state, gg_memory_record_use(py_array_of(array)->memory, stream)))

@@ -143,6 +143,7 @@ struct dl_managed_versioned *py_dl_over(gg_memory *memory, const struct dl_tenso
         run *= like->shape[i] ? like->shape[i] : 1;
     }
     exported->memory = memory;
+    gg_memory_record_use(memory, NULL); /* as above */
     return versioned(exported, 0);
 }
 

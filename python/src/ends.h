@@ -38,4 +38,9 @@ int py_ends_same_dtype(const struct py_end *dst, const struct py_end *src);
 int py_transfer(struct py_state *state, struct py_end *dst, struct py_end *src, size_t nbytes,
                 gg_stream *stream, uint32_t flags);
 
+/* Copy bytes of any layout, which lie in the ends: nobody looks. */
+int py_transfer_box(struct py_state *state, struct py_end *dst, const Py_ssize_t *dst_strides,
+                    struct py_end *src, const Py_ssize_t *src_strides, int ndim,
+                    const size_t *shape, gg_stream *stream, uint32_t flags);
+
 #endif

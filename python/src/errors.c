@@ -175,9 +175,10 @@ static PyObject *with_files(PyObject *text, const struct gg_report *report)
     return text;
 }
 
-/* What each backend answered: for people behind the message, for programs as records. Not by py_reports,
+/* What each backend answered, or the one that was asked for: for people behind the message, for programs as records. Not by py_reports,
  * which would raise another exception where this one is being made. */
-static PyObject *with_reports(struct py_state *state, PyObject *text, PyObject **records)
+static PyObject *with_reports(struct py_state *state, PyObject *text, const char *backend,
+                              PyObject **records)
 {
     struct gg_reports *reports;
     PyThreadState *thread = PyEval_SaveThread();
@@ -186,7 +187,8 @@ static PyObject *with_reports(struct py_state *state, PyObject *text, PyObject *
     if (status)
         return text;
     for (size_t i = 0; text && i < reports->count; i++)
-        text = with_files(text, &reports->report[i]);
+        if (!backend[0] || !strcmp(backend, reports->report[i].name))
+            text = with_files(text, &reports->report[i]);
     *records = py_reports_wrap(state, reports);
     gg_reports_free(reports);
     if (!*records)
@@ -224,7 +226,7 @@ static PyObject *exception_of(struct py_state *state, gg_status status, const st
         message = joined(message, message ? current_line() : NULL);
     PyObject *records = NULL, *exception = NULL;
     if (status == GG_ERR_UNAVAILABLE)
-        message = with_reports(state, message, &records);
+        message = with_reports(state, message, error->backend, &records);
     if (message)
         exception = PyObject_CallFunctionObjArgs(exception_for(state, status), message, NULL);
     Py_XDECREF(message);

@@ -174,13 +174,16 @@ int py_fill_buffer(struct py_state *state, PyObject *buffer, PyObject *value, Py
     struct pattern pattern;
     gg_memory *memory = py_buffer_memory(buffer);
     int failed;
-    if (!memory || open_pattern(state, &pattern, value))
+    if (!memory)
         return -1;
-    py_buffer_touch(buffer);
-    gg_memory_retain(memory); /* the Buffer may be closed meanwhile */
-    failed = fill_block(state, memory, &pattern, stream);
+    gg_memory_retain(memory); /* the Buffer may be closed meanwhile, by the value's own code, too */
+    failed = open_pattern(state, &pattern, value);
+    if (!failed) {
+        py_buffer_touch(buffer);
+        failed = fill_block(state, memory, &pattern, stream);
+        if (pattern.view.obj)
+            PyBuffer_Release(&pattern.view);
+    }
     gg_memory_release(memory);
-    if (pattern.view.obj)
-        PyBuffer_Release(&pattern.view);
     return failed;
 }

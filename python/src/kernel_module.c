@@ -164,21 +164,6 @@ static void module_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-static const char *name_of(PyObject *self, PyObject *key)
-{
-    Py_ssize_t size;
-    if (!PyUnicode_Check(key)) {
-        PyErr_Format(PyExc_TypeError, "the name of a kernel or a variable is a str, got %R",
-                     Py_TYPE(key));
-        return NULL;
-    }
-    const char *name = PyUnicode_AsUTF8AndSize(key, &size);
-    if (!name || strlen(name) == (size_t)size)
-        return name;
-    py_invalid(py_state_of(self), "the name %R holds a NUL, where it would end", key);
-    return NULL;
-}
-
 static PyObject *module_item(PyObject *self, PyObject *key)
 {
     gg_module *module = open_module(self);
@@ -188,7 +173,7 @@ static PyObject *module_item(PyObject *self, PyObject *key)
     PyObject *lowered = as_module(self)->names ? PyDict_GetItem(as_module(self)->names, key) : NULL;
     if (lowered && PyUnicode_Check(lowered))
         key = lowered;
-    const char *name = name_of(self, key);
+    const char *name = py_name(py_state_of(self), key, "the name of a kernel");
     if (!name)
         return NULL;
     Py_INCREF(key); /* the dict of names may change meanwhile */
@@ -206,7 +191,7 @@ static PyObject *module_global(PyObject *self, PyObject *key)
 {
     gg_module *module = open_module(self);
     gg_memory *memory;
-    const char *name = module ? name_of(self, key) : NULL;
+    const char *name = module ? py_name(py_state_of(self), key, "the name of a variable") : NULL;
     if (!name)
         return NULL;
     gg_module_retain(module);

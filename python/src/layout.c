@@ -13,6 +13,19 @@ PyObject *py_sizes(const Py_ssize_t *sizes, int count)
     return tuple;
 }
 
+bool py_is_index(PyObject *object)
+{
+    if (PyLong_Check(object))
+        return true;
+    if (!PyIndex_Check(object))
+        return false;
+    if (!PySequence_Check(object) || PySequence_Size(object) < 0) { /* an array without axes */
+        PyErr_Clear();
+        return true;
+    }
+    return false;
+}
+
 static int refuse_shape(struct py_state *state, PyObject *shape, const char *why)
 {
     PyObject *shown = py_shown(shape);
@@ -62,15 +75,17 @@ static int read_item(struct py_state *state, PyObject *shape, Py_ssize_t i, Py_s
 static int read_shape(struct py_state *state, PyObject *shape, struct py_layout *layout)
 {
     Py_ssize_t count;
-    if (PyIndex_Check(shape)) {
+    if (py_is_index(shape)) {
         layout->ndim = 1;
         return read_dimension(state, shape, shape, &layout->shape[0]);
     }
-    if (!PyTuple_Check(shape) && !PyList_Check(shape)) {
+    if (!PySequence_Check(shape) || PyBytes_Check(shape)) {
         PyErr_Format(PyExc_TypeError, "a shape is an int or a tuple or list of ints, got %R", shape);
         return -1;
     }
     count = PySequence_Size(shape);
+    if (count < 0)
+        return -1;
     if (count > numpy_max_dims()) {
         py_invalid(state, "shape with %zd dimensions: at most %d are possible", count,
                    numpy_max_dims());

@@ -23,6 +23,9 @@ int py_layout_open(struct py_state *state, struct py_layout *layout, PyObject *s
 void py_layout_of(struct py_layout *layout, PyObject *array);
 void py_layout_close(struct py_layout *layout);
 
+/* One integer, not an array of them, which has __index__ too. */
+bool py_is_index(PyObject *object);
+
 /* Sizes as a tuple of ints. */
 PyObject *py_sizes(const Py_ssize_t *sizes, int count);
 

@@ -235,6 +235,24 @@ PyObject *numpy_from_memoryview(PyObject *memoryview)
     return PyArray_FromAny(memoryview, NULL, 0, 0, 0, NULL);
 }
 
+PyObject *numpy_field(PyObject *dtype, PyObject *name, struct numpy_view *view, Py_ssize_t *offset)
+{
+    const Py_ssize_t one = 1;
+    PyObject *element = numpy_empty(dtype, 1, &one, false);
+    PyObject *field = element ? PyObject_GetItem(element, name) : NULL;
+    if (field) {
+        numpy_look(field, view);
+        *offset = (char *)view->data - (char *)PyArray_DATA(as_array(element));
+    }
+    Py_XDECREF(element);
+    return field;
+}
+
+bool numpy_owns(PyObject *array)
+{
+    return PyArray_CHKFLAGS(as_array(array), NPY_ARRAY_OWNDATA);
+}
+
 PyObject *numpy_contiguous(PyObject *array, bool fortran)
 {
     return PyArray_NewCopy(as_array(array), fortran ? NPY_FORTRANORDER : NPY_CORDER);

@@ -40,6 +40,13 @@ int numpy_max_dims(void);
 /* The dtype that np.dtype(object) gives (NULL: float64), as a new reference in @p out. TypeError for
  * what has no place on a device: objects, variable-width strings, subarrays. */
 int numpy_dtype(PyObject *object, PyObject **out);
+/* The same, for what is there already: 'S', 'U' and 'V' without a length stay so. A cast, by numpy_from, gives them
+ * the length that the data need. */
+int numpy_dtype_to_cast(PyObject *object, PyObject **out);
+bool numpy_lacks_length(PyObject *dtype);
+bool numpy_has_fields(PyObject *dtype);
+/* Whether elements of one type change when they become those of another, which may lack a length. */
+bool numpy_casts(PyObject *from, PyObject *to);
 int numpy_check_dtype(PyObject *dtype);
 /* AxisError for an axis that there is not. Always returns -1. */
 int numpy_refuse_axis(Py_ssize_t axis, int ndim);
@@ -57,6 +64,7 @@ PyObject *numpy_plain_dtype(char letter, Py_ssize_t itemsize);
 /* The dtype's text, such as "<f4". A new reference. */
 PyObject *numpy_typestr(PyObject *dtype);
 Py_ssize_t numpy_itemsize(PyObject *dtype);
+size_t numpy_alignment(PyObject *dtype);
 bool numpy_same_dtype(PyObject *one, PyObject *other);
 
 /* New arrays: uninitialised; over memory that @p base (taken over, also on failure) keeps alive. */
@@ -81,6 +89,11 @@ PyObject *numpy_packed(PyObject *array);
 /* An array over memory that @p base (taken over, also on failure) keeps alive, with any strides. */
 PyObject *numpy_strided(PyObject *dtype, int ndim, const Py_ssize_t *shape,
                         const Py_ssize_t *strides, void *data, bool writeable, PyObject *base);
+/* Whether its memory is of its own making. */
+bool numpy_owns(PyObject *array);
+/* The ndarray that [name] gives of one element of @p dtype, the first axis of which is that of elements; @p view is a
+ * look at it, @p offset where it begins in the element. */
+PyObject *numpy_field(PyObject *dtype, PyObject *name, struct numpy_view *view, Py_ssize_t *offset);
 /* A contiguous copy. */
 PyObject *numpy_contiguous(PyObject *array, bool fortran);
 /* destination[...] = source */

@@ -65,6 +65,11 @@ Py_ssize_t numpy_itemsize(PyObject *dtype)
     return PyDataType_ELSIZE(as_descr(dtype));
 }
 
+size_t numpy_alignment(PyObject *dtype)
+{
+    return (size_t)PyDataType_ALIGNMENT(as_descr(dtype));
+}
+
 bool numpy_same_dtype(PyObject *one, PyObject *other)
 {
     return one == other || PyArray_EquivTypes(as_descr(one), as_descr(other));
@@ -116,19 +121,40 @@ static PyObject *give_length(PyObject *dtype)
     return sized;
 }
 
-int numpy_dtype(PyObject *object, PyObject **out)
+bool numpy_lacks_length(PyObject *dtype)
+{
+    return !numpy_itemsize(dtype) && !numpy_has_fields(dtype);
+}
+
+bool numpy_has_fields(PyObject *dtype)
+{
+    return PyDataType_HASFIELDS(as_descr(dtype));
+}
+
+int numpy_dtype_to_cast(PyObject *object, PyObject **out)
 {
     PyArray_Descr *descr = NULL;
-    PyObject *dtype;
-    if (numpy_load())
-        return -1;
-    if (!PyArray_DescrConverter(object ? object : Py_None, &descr))
+    if (numpy_load() || !PyArray_DescrConverter(object ? object : Py_None, &descr))
         return -1;
     if (numpy_check_dtype((PyObject *)descr)) {
         Py_DECREF(descr);
         return -1;
     }
-    dtype = give_length((PyObject *)descr);
+    *out = (PyObject *)descr;
+    return 0;
+}
+
+bool numpy_casts(PyObject *from, PyObject *to)
+{
+    return numpy_lacks_length(to) ? numpy_kind(from) != numpy_kind(to) : !numpy_same_dtype(from, to);
+}
+
+int numpy_dtype(PyObject *object, PyObject **out)
+{
+    PyObject *dtype;
+    if (numpy_dtype_to_cast(object, &dtype))
+        return -1;
+    dtype = give_length(dtype);
     if (!dtype)
         return -1;
     *out = dtype;

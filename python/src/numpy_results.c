@@ -35,15 +35,9 @@ static void let_go(void *context, void *memory, size_t nbytes)
 static void *resize(void *context, void *memory, size_t nbytes)
 {
     void *other = NULL;
-    int32_t fresh;
-    (void)context;
-    if (!memory || nbytes <= gg_result_size(memory))
-        return memory ? memory : take_offered(context, nbytes);
-    if (gg_result_alloc(gg_result_device(memory), nbytes, &other, &fresh))
-        return NULL;
-    memcpy(other, memory, gg_result_size(memory));
-    gg_result_free(memory);
-    return other;
+    if (!memory)
+        return take_offered(context, nbytes);
+    return gg_result_resize(memory, nbytes, &other) ? NULL : other;
 }
 
 static PyDataMem_Handler handler = {

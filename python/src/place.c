@@ -1,24 +1,19 @@
 /* place.c: device= and stream= arguments, and allocation there. */
 #include "allocator.h"
 
-/* The device of an open Stream object, or NULL for anything else. */
-static gg_device *device_of(struct py_state *state, PyObject *stream)
-{
-    if (!stream || !PyObject_TypeCheck(stream, state->stream_type))
-        return NULL;
-    gg_stream *handle = ((struct py_stream *)stream)->stream;
-    return handle ? gg_stream_device(handle) : NULL;
-}
-
 int py_place_open(struct py_state *state, PyObject *device, PyObject *stream, struct py_place *place)
 {
+    const bool has_stream = stream && stream != Py_None;
     place->stream = NULL;
-    place->device = !device || device == Py_None ? device_of(state, stream) : NULL;
-    if (!place->device && py_device_arg(state, device, &place->device))
+    if (has_stream && (!device || device == Py_None)) {
+        if (py_stream_borrow(state, stream, NULL, &place->stream))
+            return -1;
+        place->device = gg_stream_device(place->stream);
+        return 0;
+    }
+    if (py_device_arg(state, device, &place->device))
         return -1;
-    if (stream && stream != Py_None)
-        return py_stream_arg(state, stream, place->device, &place->stream);
-    return 0;
+    return has_stream ? py_stream_arg(state, stream, place->device, &place->stream) : 0;
 }
 
 void py_place_close(struct py_place *place)

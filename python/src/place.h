@@ -9,7 +9,7 @@ struct py_place {
     gg_stream *stream; /* a reference, or NULL: the current one */
 };
 
-/* device= and stream= together: without a device a Stream brings its own. -1 with an exception. */
+/* device= and stream= together: without a device a stream brings its own. -1 with an exception. */
 int py_place_open(struct py_state *state, PyObject *device, PyObject *stream,
                   struct py_place *place);
 void py_place_close(struct py_place *place);

@@ -31,10 +31,11 @@ struct py_state {
     struct py_device **devices;
     Py_ssize_t device_count;
     struct py_scope *scopes; /* with-blocks that are open, of all threads; current.c */
-    bool prepared; /* plugins and directories of this environment were handed to the core */
-    bool settled;  /* a current device was asked for before: drivers are initialised */
-    bool used;     /* Device.use() was called: some thread's device is no default */
-    bool warned;   /* NoDeviceWarning was given, or there is no reason for it */
+    bool prepared;  /* plugins and directories of this environment were handed to the core */
+    bool overruled; /* use_backend() was called */
+    bool settled;   /* a current device was asked for before: drivers are initialised */
+    bool used;      /* Device.use() was called: some thread's device is no default */
+    bool warned;    /* NoDeviceWarning was given, or there is no reason for it */
 };
 
 static inline struct py_state *py_state_of(PyObject *self) /* of one of our (final) types */
@@ -81,8 +82,10 @@ struct py_array {
     Py_ssize_t size; /* elements */
     size_t nbytes;   /* of the elements */
     int ndim;
-    bool c, f;           /* contiguous in C order, in Fortran order */
-    bool readonly;       /* someone else's memory, which is not to be written */
+    bool c, f;     /* contiguous in C order, in Fortran order */
+    bool readonly; /* someone else's memory, which is not to be written */
+    bool unversioned; /* … or its producer's DLPack could not say: it goes on to others of that kind */
+    bool wrapped;        /* over memory that gpuglue did not make */
     Py_ssize_t *shape;   /* ndim, then ndim strides in bytes; in few, or allocated */
     Py_ssize_t *strides; /* shape + ndim */
     Py_ssize_t few[8];
@@ -117,6 +120,8 @@ int py_prepare(struct py_state *state);
 /* What the core found, as a tuple of BackendInfo. */
 PyObject *py_reports(struct py_state *state, enum gg_probe_level level);
 PyObject *py_reports_wrap(struct py_state *state, const struct gg_reports *reports);
+/* What a str says, which lives as long as it does; a null character is refused with @p what. */
+const char *py_name(struct py_state *state, PyObject *string, const char *what);
 PyObject *py_text(const char *bytes); /* a str; '' for NULL */
 /* gg_current_device, with all that the first call needs. -1 with an exception. */
 int py_device_current(struct py_state *state, gg_device **out);
@@ -133,11 +138,15 @@ int py_device_arg(struct py_state *state, PyObject *object, gg_device **out);
 int py_device_by_address(struct py_state *state, const char *kind, PyObject *object,
                          gg_device **out);
 long py_local_rank(struct py_state *state);
-/* stream= argument: None or NULL → *out = NULL; a Stream (open) or anything Stream.borrow takes on
- * @p device. *out is a new reference, to be released by gg_stream_release. -1 with an exception. */
+/* stream= argument: None or NULL → *out = NULL; a Stream (open) or anything Stream.borrow takes, which is on
+ * @p device if it does not say where. *out is a new reference, to be released by gg_stream_release. -1 with an
+ * exception. That it is a stream of the right device is left to the core. */
 int py_stream_arg(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out);
-/* Stream.borrow: *out is a new reference; device NULL: the object's own, else the current one. */
+/* Stream.borrow: *out is a new reference. On the object's own device, else on @p device, NULL: the current one. */
 int py_stream_borrow(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out);
+/* The same, but of no other device than @p device, unless that is NULL. */
+int py_stream_borrow_on(struct py_state *state, PyObject *object, gg_device *device,
+                        gg_stream **out);
 /* Record @p event (NULL: a new one) on @p stream; the event as a new reference. */
 PyObject *py_event_record(struct py_state *state, PyObject *event, gg_stream *stream);
 /* A Python Stream for a core stream; takes over the reference. */

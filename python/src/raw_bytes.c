@@ -68,6 +68,79 @@ static PyObject *copy_bytes(PyObject *module, PyObject *const *args, Py_ssize_t 
     Py_RETURN_NONE;
 }
 
+/* ---- boxes: rows of bytes, and layers of rows ---- */
+
+enum { BOX_AXES = 3 }; /* layers, rows, bytes */
+
+struct box_side {
+    Py_ssize_t offset, strides[BOX_AXES];
+};
+
+/* What the side reaches must lie in the end: of host memory nobody else knows the size. */
+static int reach(struct py_state *state, struct py_end *end, const struct box_side *side,
+                 const size_t *shape)
+{
+    uint64_t last = (uint64_t)side->offset;
+    bool fits = side->offset >= 0;
+    for (int i = 0; i < BOX_AXES && fits; i++) {
+        uint64_t step = 0;
+        fits = side->strides[i] >= 0 &&
+               !__builtin_mul_overflow(shape[i] - 1, (uint64_t)side->strides[i], &step) &&
+               !__builtin_add_overflow(last, step, &last);
+    }
+    if (!fits || last >= end->nbytes) {
+        py_invalid(state, "the rows of a copy do not fit into %zu bytes", end->nbytes);
+        return -1;
+    }
+    return move_on(state, end, (size_t)side->offset, 1);
+}
+
+static int box_between(struct py_state *state, PyObject *const *ends, const struct box_side *sides,
+                       const size_t *shape, PyObject *where, uint32_t flags)
+{
+    struct py_end dst, src;
+    gg_stream *stream = NULL;
+    int failed = -1;
+    if (py_end_open(state, &dst, ends[0], true))
+        return -1;
+    if (py_end_open(state, &src, ends[1], false))
+        goto close_dst;
+    gg_memory *memory = src.end.memory ? src.end.memory : dst.end.memory;
+    if (!memory)
+        py_invalid(state, "one end of a copy must be device memory");
+    else if (!reach(state, &dst, &sides[0], shape) && !reach(state, &src, &sides[1], shape) &&
+             !py_stream_arg(state, where, gg_memory_device(memory), &stream))
+        failed = py_transfer_box(state, &dst, sides[0].strides, &src, sides[1].strides, BOX_AXES,
+                                 shape, stream, flags);
+    gg_stream_release(stream);
+    py_end_close(&src);
+
+close_dst:
+    py_end_close(&dst);
+    return failed;
+}
+
+static PyObject *copy_box(PyObject *module, PyObject *args)
+{
+    PyObject *ends[2], *where;
+    struct box_side to = {.strides = {0, 0, 1}}, from = to;
+    Py_ssize_t layers, rows, width;
+    int early;
+    if (!PyArg_ParseTuple(args, "O(nnn)O(nnn)(nnn)Op:_copy_box", &ends[0], &to.offset,
+                          &to.strides[0], &to.strides[1], &ends[1], &from.offset, &from.strides[0],
+                          &from.strides[1], &layers, &rows, &width, &where, &early))
+        return NULL;
+    struct py_state *state = PyModule_GetState(module);
+    if (layers < 0 || rows < 0 || width < 0)
+        return py_invalid(state, "a copy of %zd x %zd x %zd bytes", layers, rows, width);
+    const size_t shape[BOX_AXES] = {(size_t)layers, (size_t)rows, (size_t)width};
+    const struct box_side sides[] = {to, from};
+    if (layers && rows && width &&
+        box_between(state, ends, sides, shape, where, early ? (uint32_t)GG_COPY_ASYNC : 0u))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *fill_bytes(PyObject *module, PyObject *args)
 {
     struct py_state *state = PyModule_GetState(module);
@@ -124,6 +197,9 @@ static PyObject *wrap_pointer(PyObject *module, PyObject *args)
 PyMethodDef py_raw_functions[] = {
     {"_copy_bytes", PY_METHOD(copy_bytes), METH_FASTCALL,
      "_copy_bytes(dst, dst_offset, src, src_offset, nbytes, stream, asynchronous, /)"},
+    {"_copy_box", copy_box, METH_VARARGS,
+     "_copy_box(dst, dst_place, src, src_place, shape, stream, asynchronous, /)\n--\n\n"
+     "Layers of rows of bytes. A place is (offset, from layer to layer, from row to row)."},
     {"_fill_bytes", fill_bytes, METH_VARARGS,
      "_fill_bytes(buffer, offset, pattern, count, stream, /)"},
     {"_wrap_pointer", wrap_pointer, METH_VARARGS,

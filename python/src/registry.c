@@ -44,13 +44,15 @@ PyObject *py_reports(struct py_state *state, enum gg_probe_level level)
     return result;
 }
 
-static PyObject *isolated(PyObject *timeout)
+/* The choice of use_backend() beats the variable in the child processes too. */
+static PyObject *isolated(const struct py_state *state, PyObject *timeout)
 {
     PyObject *module = PyImport_ImportModule("gpuglue._probe");
     if (!module)
         return NULL;
-    PyObject *result = timeout ? PyObject_CallMethod(module, "isolated", "O", timeout)
-                               : PyObject_CallMethod(module, "isolated", NULL);
+    PyObject *overruled = state->overruled ? Py_True : Py_False;
+    PyObject *result = timeout ? PyObject_CallMethod(module, "isolated", "OO", overruled, timeout)
+                               : PyObject_CallMethod(module, "isolated", "O", overruled);
     Py_DECREF(module);
     return result;
 }
@@ -81,7 +83,7 @@ static PyObject *backends(PyObject *module, PyObject *const *args, Py_ssize_t na
     if (!PyUnicode_CompareWithASCIIString(values[0], "active"))
         return py_reports(state, GG_ACTIVE);
     if (!PyUnicode_CompareWithASCIIString(values[0], "isolated"))
-        return isolated(values[1]);
+        return isolated(state, values[1]);
     return py_invalid(state, "probe is %R, expected 'passive', 'active' or 'isolated'", values[0]);
 }
 
@@ -168,7 +170,7 @@ static PyObject *devices(PyObject *module, PyObject *const *args, Py_ssize_t nar
         return all_devices(state);
     if (!PyUnicode_Check(value))
         return PyErr_Format(PyExc_TypeError, "backend must be a str or None, not %R", value);
-    const char *backend = PyUnicode_AsUTF8AndSize(value, NULL);
+    const char *backend = py_name(state, value, "backend");
     if (!backend || py_prepare(state))
         return NULL;
     PyObject *result = PyList_New(0);
@@ -226,7 +228,7 @@ static PyObject *with_text(PyObject *module, PyObject *argument, gg_status (*fun
     struct py_state *state = PyModule_GetState(module);
     if (!PyUnicode_Check(argument))
         return PyErr_Format(PyExc_TypeError, "the argument must be a str, not %R", argument);
-    const char *value = PyUnicode_AsUTF8AndSize(argument, NULL);
+    const char *value = py_name(state, argument, "the argument");
     if (!value)
         return NULL;
     PyThreadState *thread = PyEval_SaveThread();
@@ -251,6 +253,7 @@ static PyObject *use_backend(PyObject *module, PyObject *selection)
     PyObject *done = with_text(module, selection, gg_use_backend);
     if (done)
         state->warned = state->settled = false;
+    state->overruled |= done != NULL;
     return done;
 }
 
@@ -270,6 +273,12 @@ static PyObject *refuse_plugin(PyObject *module, PyObject *args)
     if (status)
         return py_raise(PyModule_GetState(module), status);
     Py_RETURN_NONE;
+}
+
+static PyObject *listed(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    return py_reports(PyModule_GetState(module), GG_LISTED);
 }
 
 static PyObject *add_library_directory(PyObject *module, PyObject *directory)
@@ -308,6 +317,8 @@ static PyMethodDef functions[] = {
      "_register_plugin(path, /)\n--\n\nBy absolute path."},
     {"_refuse_plugin", refuse_plugin, METH_VARARGS,
      "_refuse_plugin(name, reason, /)\n--\n\nOne that was announced and cannot be had."},
+    {"_listed", listed,
+     METH_NOARGS, "_listed()\n--\n\nAs backends(), without a look at any driver: who there is, who is excluded."},
     {"_add_library_directory", add_library_directory,
      METH_O, "_add_library_directory(path, /)\n--\n\nWhere vendors' libraries may be, before the bare names."},
     {"_shutdown", shut_down, METH_NOARGS, shutdown_doc},

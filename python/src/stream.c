@@ -80,7 +80,7 @@ static PyObject *stream_borrow(PyObject *type, PyObject *const *args, Py_ssize_t
         return NULL;
     if (values[1] && values[1] != Py_None && py_device_arg(state, values[1], &device))
         return NULL;
-    if (py_stream_borrow(state, values[0], device, &stream))
+    if (py_stream_borrow_on(state, values[0], device, &stream))
         return NULL;
     return py_stream_wrap(state, stream);
 }

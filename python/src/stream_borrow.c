@@ -151,15 +151,17 @@ static int look_at(struct py_state *state, PyObject *object, struct foreign *out
     return found < 1 ? -1 : foreign_ordinal(state, object, &out->ordinal);
 }
 
-/* The device of a foreign stream that names an ordinal only: of the current device's backend if CUDA's
- * streams exist there, else of CUDA. */
+/* The device of a foreign stream that names an ordinal only: of the backend of *out (NULL: the current device) if
+ * CUDA's streams exist there, else of CUDA. Who names none is believed to be of *out. */
 static int foreign_device(struct py_state *state, const struct foreign *foreign, gg_device **out)
 {
-    if (py_device_current(state, out))
+    const bool believed = *out;
+    const char *backend;
+    if (!believed && py_device_current(state, out))
         return -1;
-    if (foreign->ordinal < 0)
-        return 0;
-    const char *backend = gg_device_backend(*out);
+    backend = gg_device_backend(*out);
+    if (foreign->ordinal < 0 || (believed && !is_cuda_like(backend)))
+        return 0; /* the latter is refused as it is */
     return py_check(state, gg_device_get(is_cuda_like(backend) ? backend : "cuda",
                                          (int32_t)foreign->ordinal, out));
 }
@@ -169,7 +171,7 @@ int py_stream_borrow(struct py_state *state, PyObject *object, gg_device *device
     struct foreign foreign;
     if (Py_IS_TYPE(object, state->stream_type))
         return py_stream_arg(state, object, device, out);
-    if (look_at(state, object, &foreign) || (!device && foreign_device(state, &foreign, &device)) ||
+    if (look_at(state, object, &foreign) || foreign_device(state, &foreign, &device) ||
         py_device_open(state, device))
         return -1;
     if (!foreign.number && !is_cuda_like(gg_device_backend(device))) {
@@ -184,4 +186,19 @@ int py_stream_borrow(struct py_state *state, PyObject *object, gg_device *device
     if (status)
         Py_DECREF(object);
     return py_check(state, status);
+}
+
+int py_stream_borrow_on(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out)
+{
+    gg_device *found;
+    if (py_stream_borrow(state, object, device, out))
+        return -1;
+    found = gg_stream_device(*out);
+    if (!device || found == device)
+        return 0;
+    gg_stream_release(*out);
+    py_invalid(state, "the stream is of %s:%d, not of %s:%d", gg_device_backend(found),
+               (int)gg_device_ordinal(found), gg_device_backend(device),
+               (int)gg_device_ordinal(device));
+    return -1;
 }

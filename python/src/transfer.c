@@ -33,6 +33,19 @@ static int transfer_direct(struct py_state *state, struct py_end *dst, struct py
     return py_check(state, status);
 }
 
+int py_transfer_box(struct py_state *state, struct py_end *dst, const Py_ssize_t *dst_strides,
+                    struct py_end *src, const Py_ssize_t *src_strides, int ndim,
+                    const size_t *shape, gg_stream *stream, uint32_t flags)
+{
+    gg_status status;
+    give_owners(dst, src, flags);
+    PyThreadState *thread = PyEval_SaveThread();
+    status =
+        gg_copy_nd(&dst->end, dst_strides, &src->end, src_strides, ndim, shape, 1, stream, flags);
+    PyEval_RestoreThread(thread);
+    return py_check(state, status);
+}
+
 /* Beside an array a block of bytes, which has no strides, is an array in C order. */
 static int transfer_strided(struct py_state *state, struct py_end *dst, struct py_end *src,
                             gg_stream *stream, uint32_t flags)

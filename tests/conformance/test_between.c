@@ -179,6 +179,23 @@ static void require_async_refuses_a_copy_between_devices_with_the_reason(void **
     for_each_pair_apart(state, refuse_async);
 }
 
+static void refuse_strided_async(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    const struct gg_end from = at(src, 0), to = at(dst, 0);
+    const ptrdiff_t apart[] = {64, 2};
+    assert_int_equal(gg_copy_nd(&to, apart, &from, apart, 2, (const size_t[]){4, 4}, 1,
+                                stream_on(pair, pair->from), GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
+                     GG_ERR_UNSUPPORTED);
+    assert_message_has("on their way to another device");
+    assert_int_equal(first_byte(dst), 2);
+}
+
+static void require_async_refuses_a_strided_copy_between_devices_with_the_reason(void **state)
+{
+    for_each_pair(state, refuse_strided_async);
+}
+
 static void a_stream_of_a_third_device_is_refused(void **state)
 {
     struct devices all = all_devices(*state);
@@ -298,6 +315,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_given_stream_stands_for_the_current_one_of_its_own_end),
         cmocka_unit_test(an_explicit_stream_inserts_nothing_at_its_end),
         cmocka_unit_test(require_async_refuses_a_copy_between_devices_with_the_reason),
+        cmocka_unit_test(require_async_refuses_a_strided_copy_between_devices_with_the_reason),
         cmocka_unit_test(a_stream_of_a_third_device_is_refused),
         cmocka_unit_test(an_interrupted_copy_keeps_what_is_queued_alive),
         cmocka_unit_test(pinned_memory_of_another_device_is_an_end_too),

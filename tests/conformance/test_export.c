@@ -93,6 +93,53 @@ static void memory_that_unknown_streams_use_can_be_released(void **state)
     assert_int_equal(gg_device_trim(f->device), GG_OK);
 }
 
+static int interrupt(void)
+{
+    return 1;
+}
+
+/* Somebody had the block before, whose work on it nobody announced. */
+static void what_a_block_was_given_out_behind_is_pending(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = NULL;
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 1000, f->stream, &memory), GG_OK);
+    gg_memory_release(memory);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 1000, f->stream, &memory), GG_OK);
+    f->memories[f->memory_count++] = memory;
+    assert_int_equal(gg_memory_query(memory), GG_NOT_READY);
+    gg_stream *one = pending(memory, 0);
+    assert_ptr_equal(one, f->stream);
+    gg_stream_release(one);
+    gg_set_wait_hook(interrupt);
+    assert_int_equal(gg_memory_wait(memory), GG_ERR_INTERRUPTED);
+    gg_set_wait_hook(NULL);
+    gate_open(gate);
+    assert_int_equal(gg_memory_wait(memory), GG_OK);
+    assert_int_equal(gg_memory_query(memory), GG_OK);
+    assert_null(pending(memory, 0));
+}
+
+/* A wrapped piece neither hides the rest of its block nor has uses of its own. */
+static void pinned_memory_is_found_beside_a_piece_that_was_wrapped(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *pinned = new_pinned(f, 8192, 0), *memory = new_memory(f, 1000), *piece = NULL;
+    char *bytes = gg_memory_pointer(pinned);
+    assert_int_equal(
+        gg_memory_wrap(f->device, GG_MEMORY_PINNED, bytes + 1024, 16, NULL, NULL, &piece), GG_OK);
+    f->memories[f->memory_count++] = piece;
+    void *gate = hold(f, f->stream);
+    assert_int_equal(copy(host_at(bytes + 4096), at(memory, 0), 1000, f->stream, GG_COPY_ASYNC),
+                     GG_OK);
+    assert_int_equal(gg_memory_query(pinned), GG_NOT_READY);
+    assert_int_equal(gg_memory_query(piece), GG_NOT_READY);
+    gate_open(gate);
+    finish(f->stream);
+    assert_int_equal(gg_memory_query(piece), GG_OK);
+}
+
 static void note_release(void *owner)
 {
     atomic_fetch_add((atomic_int *)owner, 1);
@@ -114,6 +161,25 @@ static void wrapped_memory_that_was_never_used_is_let_go_at_once(void **state)
     assert_int_equal(atomic_load(&released), 1);
 }
 
+static void wrapped_memory_that_unknown_streams_use_waits_for_the_device(void **state)
+{
+    struct fixture *f = *state;
+    static char host[100];
+    atomic_int released = 0;
+    gg_memory *memory;
+    assert_int_equal(gg_memory_wrap(f->device, GG_MEMORY_PINNED, host, sizeof host, note_release,
+                                    &released, &memory),
+                     GG_OK);
+    void *gate = hold(f, f->second);
+    assert_int_equal(gg_memory_record_use(memory, NULL), GG_OK);
+    gg_memory_release(memory);
+    assert_int_equal(atomic_load(&released), 0);
+    gate_open(gate);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(atomic_load(&released), 1);
+}
+
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
@@ -124,6 +190,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stream_is_made_to_wait_for_all_work_on_memory),
         cmocka_unit_test(memory_that_unknown_streams_use_can_be_released),
         cmocka_unit_test(wrapped_memory_that_was_never_used_is_let_go_at_once),
+        cmocka_unit_test(what_a_block_was_given_out_behind_is_pending),
+        cmocka_unit_test(pinned_memory_is_found_beside_a_piece_that_was_wrapped),
+        cmocka_unit_test(wrapped_memory_that_unknown_streams_use_waits_for_the_device),
     };
     return run_suite(argc, argv, "export", tests, sizeof tests / sizeof tests[0]);
 }

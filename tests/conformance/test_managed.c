@@ -111,6 +111,32 @@ static void a_page_is_not_registered_twice(void **state)
     free(bytes);
 }
 
+/* Unlocking may wait for the whole device, so the pages are locked still. */
+static void closed_memory_is_registered_again_whatever_else_runs(void **state)
+{
+    struct fixture *f = *state;
+    unsigned char *bytes = pages(f, 4);
+    gg_memory *other = untouched;
+    void *gate = hold(f, f->second);
+    for (int again = 0; again < 3; again++)
+        gg_memory_release(registered(f, bytes, 2 * page_size()));
+    gg_memory *memory = registered(f, bytes, 2 * page_size() - 100), *device = new_memory(f, 100);
+    assert_int_equal(gg_memory_size(memory), 2 * page_size() - 100);
+    assert_int_equal(
+        copy(at(device, 0), host_at(bytes), 100, f->stream, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
+        GG_OK);
+    gg_memory_release(memory);
+    assert_int_equal(
+        gg_memory_register(f->device, bytes + page_size(), 2 * page_size(), NULL, NULL, &other),
+        GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("was closed, and is unlocked once the device is idle");
+    gate_open(gate);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(atomic_load(&released), 2); /* the one before let go of its owner, too */
+    free(bytes);
+}
+
 static void nothing_cannot_be_registered(void **state)
 {
     struct fixture *f = *state;
@@ -145,6 +171,7 @@ static gg_memory *managed(struct fixture *f, size_t nbytes)
     gg_memory *memory = untouched;
     gg_status status = gg_memory_alloc(f->device, GG_MEMORY_MANAGED, nbytes, NULL, &memory);
     if (status == GG_ERR_UNSUPPORTED) {
+        assert_message_has("managed memory");
         assert_ptr_equal(memory, untouched);
         skip();
     }
@@ -166,6 +193,18 @@ static void managed_memory_is_the_devices_and_the_hosts(void **state)
     assert_int_equal(fill_bytes(memory, 0x32, f->stream), GG_OK);
     finish(f->stream);
     assert_int_equal(((unsigned char *)gg_memory_pointer(memory))[MANY_BYTES - 1], 0x32);
+}
+
+static void a_device_says_whether_it_has_managed_memory(void **state)
+{
+    struct fixture *f = *state;
+    int64_t has = -1;
+    assert_int_equal(gg_device_attribute(f->device, GG_ATTR_MANAGED_MEMORY, &has), GG_OK);
+    gg_memory *memory = NULL;
+    const gg_status status =
+        gg_memory_alloc(f->device, GG_MEMORY_MANAGED, MANY_BYTES, NULL, &memory);
+    assert_int_equal(status, has ? GG_OK : GG_ERR_UNSUPPORTED);
+    gg_memory_release(memory);
 }
 
 static void managed_memory_moves_in_the_order_of_a_stream(void **state)
@@ -275,6 +314,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_cannot_be_registered),
         cmocka_unit_test(a_device_that_cannot_register_says_so),
         cmocka_unit_test(managed_memory_is_the_devices_and_the_hosts),
+        cmocka_unit_test(a_device_says_whether_it_has_managed_memory),
         cmocka_unit_test(managed_memory_moves_in_the_order_of_a_stream),
         cmocka_unit_test(managed_memory_takes_every_advice),
         cmocka_unit_test(only_managed_memory_is_moved_or_advised),
@@ -282,6 +322,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(other_memory_is_the_hosts),
         cmocka_unit_test(memory_that_went_back_to_the_driver_is_known_to_nobody),
         cmocka_unit_test(null_is_no_pointer),
+        cmocka_unit_test(closed_memory_is_registered_again_whatever_else_runs),
     };
     return run_suite(argc, argv, "managed", tests, sizeof tests / sizeof tests[0]);
 }

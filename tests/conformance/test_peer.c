@@ -191,9 +191,8 @@ static int copy_apart(gg_device *from, gg_device *to)
     return 0;
 }
 
-static int copy_where_peers_fail(int32_t say_they_can)
+static int two_devices(gg_device *device[2], int32_t say_they_can)
 {
-    gg_device *device[2];
     int32_t count = 0, can = 0;
     if (gg_device_count(NULL, &count) || count < 2)
         return 77;
@@ -202,7 +201,64 @@ static int copy_where_peers_fail(int32_t say_they_can)
             return puts("no device"), 1;
     if (gg_device_can_access(device[0], device[1], &can) || can != say_they_can)
         return say_they_can ? 77 : 1;
-    return copy_apart(device[0], device[1]);
+    return 0;
+}
+
+static int copy_where_peers_fail(int32_t say_they_can)
+{
+    gg_device *device[2];
+    int result = two_devices(device, say_they_can);
+    return result ? result : copy_apart(device[0], device[1]);
+}
+
+static int interrupt(void)
+{
+    return 1;
+}
+
+/* All that @p device may have is in use, so that an allocation waits until the gate opens. */
+static void *use_all_memory(gg_device *device)
+{
+    struct gg_pool_stats figures = {.struct_size = sizeof figures};
+    gg_memory *memory = NULL;
+    gg_stream *stream = NULL;
+    void *gate = gate_new();
+    if (!gg_memory_alloc(device, GG_MEMORY_DEVICE, 2 * MANY_BYTES, NULL, &memory) &&
+        !gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &stream) &&
+        !gg_stream_host_func(stream, gate_wait, gate) && !fill_bytes(memory, 1, stream) &&
+        !gg_pool_stats(device, GG_MEMORY_DEVICE, &figures) &&
+        !gg_pool_set_limit(device, GG_MEMORY_DEVICE, figures.held_bytes)) {
+        gg_memory_release(memory);
+        gg_stream_release(stream);
+        return gate;
+    }
+    return NULL;
+}
+
+/* Trying the way out takes memory, for which it waits. */
+static int interrupt_the_first_copy(void)
+{
+    gg_device *device[2];
+    gg_memory *memory[2] = {NULL, NULL};
+    int result = two_devices(device, 1);
+    for (int i = 0; !result && i < 2; i++)
+        result = gg_memory_alloc(device[i], GG_MEMORY_DEVICE, 3 * MANY_BYTES, NULL, &memory[i]);
+    if (result)
+        return result;
+    void *gate = use_all_memory(device[0]);
+    if (!gate)
+        return puts("no memory in use"), 1;
+    gg_set_wait_hook(interrupt);
+    gg_status status = copy(at(memory[1], 0), at(memory[0], 0), 3 * MANY_BYTES, NULL, 0);
+    gg_set_wait_hook(NULL);
+    gate_open(gate);
+    if (status != GG_ERR_INTERRUPTED || gg_pool_set_limit(device[0], GG_MEMORY_DEVICE, 0) ||
+        copy(at(memory[1], 0), at(memory[0], 0), 3 * MANY_BYTES, NULL, 0))
+        return printf("the copy: %s\n", gg_status_message(status)), 1;
+    gg_memory_release(memory[0]);
+    gg_memory_release(memory[1]);
+    gg_shutdown(1000000000);
+    return 0;
 }
 
 static int copy_where_peers_lose(void)
@@ -244,7 +300,14 @@ static void devices_that_do_not_reach_each_other_copy_through_the_host(void **st
     assert_string_equal(output, "");
 }
 
+static void an_interrupt_of_the_first_copy_is_told(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("interrupt_the_first_copy");
+}
+
 static const struct scenario scenarios[] = {
+    {"interrupt_the_first_copy", interrupt_the_first_copy},
     {"copy_where_peers_lose", copy_where_peers_lose},
     {"copy_where_there_are_no_peers", copy_where_there_are_no_peers},
 };
@@ -265,6 +328,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_device_reaches_itself_and_none_of_another_backend),
         cmocka_unit_test(what_does_not_arrive_directly_goes_through_the_host_with_a_warning),
         cmocka_unit_test(devices_that_do_not_reach_each_other_copy_through_the_host),
+        cmocka_unit_test(an_interrupt_of_the_first_copy_is_told),
     };
     return run_suite(argc, argv, "peer", tests, sizeof tests / sizeof tests[0]);
 }

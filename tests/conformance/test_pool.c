@@ -131,6 +131,49 @@ static void a_new_block_is_waited_for_by_nobody(void **state)
     finish(f->second);
 }
 
+/* The vendor orders the lender and the borrower by itself, and nothing of the borrower's own says so. */
+static void a_third_stream_waits_for_the_lender_of_a_block(void **state)
+{
+    struct fixture *f = *state;
+    struct gg_device_info info = {.struct_size = sizeof info};
+    gg_stream *lender = NULL, *borrower = NULL;
+    assert_int_equal(gg_device_info(f->device, &info), GG_OK);
+    if (!(info.flags & GG_DEVICE_SHARED_DEFAULT))
+        skip();
+    assert_int_equal(gg_device_default_stream(f->device, &lender), GG_OK);
+    assert_int_equal(gg_stream_create(f->device, 0, 0, &borrower), GG_OK);
+    f->streams[f->stream_count++] = borrower;
+    gg_memory *memory = alloc(f, BLOCK, lender);
+    void *pointer = gg_memory_pointer(memory), *gate = hold(f, lender);
+    assert_int_equal(fill_bytes(memory, 7, lender), GG_OK);
+    gg_memory_release(memory);
+    assert_comes(f, BLOCK, borrower, pointer);
+    memory = f->memories[f->memory_count - 1];
+    assert_int_equal(fill_bytes(memory, 9, f->second), GG_OK);
+    assert_waits(f->second);
+    gate_open(gate);
+    finish(f->second);
+    assert_filled(f, memory, BLOCK, 9);
+}
+
+static void a_block_that_a_borrower_did_not_use_goes_to_nobody_before_the_lender_is_done(void **state)
+{
+    struct fixture *f = *state;
+    struct gg_device_info info = {.struct_size = sizeof info};
+    gg_stream *lender = NULL, *borrower = NULL;
+    assert_int_equal(gg_device_info(f->device, &info), GG_OK);
+    if (!(info.flags & GG_DEVICE_SHARED_DEFAULT))
+        skip();
+    assert_int_equal(gg_device_default_stream(f->device, &lender), GG_OK);
+    assert_int_equal(gg_stream_create(f->device, 0, 0, &borrower), GG_OK);
+    f->streams[f->stream_count++] = borrower;
+    finish(lender);
+    void *gate = hold_unseen(f, lender), *pointer = come_and_go(f, BLOCK, lender);
+    assert_ptr_equal(come_and_go(f, BLOCK, borrower), pointer);
+    assert_does_not_come(f, BLOCK, f->second, pointer);
+    gate_open(gate);
+}
+
 /* ---- streams that are not known ---- */
 
 static void memory_that_unknown_streams_use_waits_for_the_whole_device(void **state)
@@ -147,6 +190,32 @@ static void memory_that_unknown_streams_use_waits_for_the_whole_device(void **st
     assert_int_equal(gg_device_synchronize(f->device), GG_OK);
     assert_int_equal(figures(f).retired_blocks, 0);
     assert_comes(f, BLOCK, f->stream, pointer);
+}
+
+/* ---- the driver ---- */
+
+static void what_fits_as_it_is_is_given_where_its_size_class_does_not_fit(void **state)
+{
+    struct fixture *f = *state;
+    const size_t nbytes = ((size_t)8 << 20) + 4096;
+    assert_int_equal(gg_pool_set_limit(f->device, GG_MEMORY_DEVICE, nbytes + 4096), GG_OK);
+    gg_memory *memory = NULL;
+    gg_status status = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, nbytes, f->stream, &memory);
+    assert_int_equal(gg_pool_set_limit(f->device, GG_MEMORY_DEVICE, 0), GG_OK);
+    assert_int_equal(status, GG_OK);
+    keep(f, memory);
+    assert_int_equal(fill_bytes(memory, 3, f->stream), GG_OK);
+    assert_filled(f, memory, nbytes, 3);
+}
+
+static void what_the_driver_refused_was_never_held(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory;
+    const size_t nbytes = (size_t)1 << 60;
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, nbytes, f->stream, &memory),
+                     GG_ERR_OUT_OF_MEMORY);
+    assert_true(figures(f).held_peak < nbytes);
 }
 
 /* ---- pinned memory ---- */
@@ -199,6 +268,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(memory_that_unknown_streams_use_waits_for_the_whole_device),
         cmocka_unit_test(pinned_memory_comes_back_when_no_stream_uses_it),
         cmocka_unit_test(a_free_pinned_block_is_not_taken_for_pinned_memory_of_ours),
+        cmocka_unit_test(a_third_stream_waits_for_the_lender_of_a_block),
+        cmocka_unit_test(
+            a_block_that_a_borrower_did_not_use_goes_to_nobody_before_the_lender_is_done),
+        cmocka_unit_test(what_fits_as_it_is_is_given_where_its_size_class_does_not_fit),
+        cmocka_unit_test(what_the_driver_refused_was_never_held),
     };
     return run_suite(argc, argv, "pool", tests, sizeof tests / sizeof tests[0]);
 }

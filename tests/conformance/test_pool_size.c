@@ -253,6 +253,22 @@ static void memory_comes_from_the_users_allocator_and_goes_back_after_the_work(v
     assert_int_equal(lender.frees, 1);
 }
 
+static void the_users_memory_is_handed_out_in_the_order_of_its_stream(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = NULL;
+    lend_by_table(f);
+    void *gate = hold(f, f->stream); /* whoever had it before is at work there */
+    gg_status status = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 1000, f->stream, &memory);
+    gg_set_allocator(NULL);
+    assert_int_equal(status, GG_OK);
+    keep(f, memory);
+    assert_int_equal(fill_bytes(memory, 1, f->second), GG_OK);
+    assert_waits(f->second);
+    gate_open(gate);
+    finish(f->second);
+}
+
 static void assert_lender_is_told(struct fixture *f, size_t nbytes, gg_status expected,
                                   const char *message)
 {
@@ -362,6 +378,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_the_users_allocator_gives_is_checked),
         cmocka_unit_test(an_allocator_needs_both_functions),
         cmocka_unit_test(the_async_allocator_takes_from_the_vendors_pool_or_says_that_there_is_none),
+        cmocka_unit_test(the_users_memory_is_handed_out_in_the_order_of_its_stream),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
     if (scenario >= 0)

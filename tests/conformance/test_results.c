@@ -139,6 +139,41 @@ static void threads_may_use_results(void **state)
     }
 }
 
+static void a_result_has_little_more_than_what_was_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    gg_device_trim(f->device);
+    for (size_t nbytes = MANY_BYTES + 100; nbytes < 40 * MANY_BYTES; nbytes += nbytes / 3) {
+        struct result result = new_result(f, nbytes);
+        assert_true(gg_result_size(result.bytes) - nbytes <= nbytes / 8);
+        gg_result_free(result.bytes);
+    }
+}
+
+/* The engine locked it, which its user cannot know. */
+static void a_result_can_be_registered(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, 5000);
+    need(f, GG_OP_mem_register);
+    gg_device_trim(f->device);
+    for (int use = 1; use <= 3; use++) {
+        struct result result = new_result(f, NBYTES);
+        gg_memory *registered = NULL;
+        assert_int_equal(
+            gg_memory_register(f->device, result.bytes + 4100, 5000, NULL, NULL, &registered),
+            GG_OK);
+        assert_ptr_equal(gg_memory_pointer(registered), result.bytes + 4100);
+        assert_int_equal(copy(at(registered, 0), at(memory, 0), 5000, f->stream,
+                              GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
+                         GG_OK);
+        gg_memory_release(registered);
+        finish(f->stream);
+        gg_device_trim(f->device);
+        gg_result_free(result.bytes);
+    }
+}
+
 /* ---- processes of their own ---- */
 
 static gg_device *device_of_scenario(void)
@@ -209,11 +244,79 @@ static void a_forked_child_may_free_results_of_its_parent(void **state)
     assert_scenario_is_silent("fork_with_results");
 }
 
+static int free_a_large_one(void)
+{
+    gg_device *device = device_of_scenario();
+    void *small = NULL, *large = NULL, *again = NULL;
+    int32_t fresh;
+    if (!device || gg_result_alloc(device, NBYTES, &small, &fresh) ||
+        gg_result_alloc(device, 4 * NBYTES, &large, &fresh))
+        return 1;
+    gg_result_free(small);
+    gg_result_free(large);
+    if (gg_result_alloc(device, NBYTES, &again, &fresh) || again != small || fresh) {
+        printf("the small one is gone\n");
+        return 1;
+    }
+    gg_result_free(again);
+    gg_shutdown(1000000000);
+    return 0;
+}
+
+static void a_result_above_what_may_be_kept_drives_out_nothing(void **state)
+{
+    char output[1000];
+    (void)state;
+    int code =
+        start_scenario("free_a_large_one", "GPUGLUE_RESULT_CACHE", "8", output, sizeof output);
+    if (code)
+        fail_msg("exit %d: %s", code, output);
+}
+
+static bool grows(unsigned char *bytes, size_t nbytes, unsigned char value)
+{
+    void *larger = NULL;
+    bytes[NBYTES - 1] = value;
+    if (gg_result_resize(bytes, nbytes, &larger))
+        return false;
+    bool same = ((unsigned char *)larger)[NBYTES - 1] == value;
+    memset(larger, 0, nbytes);
+    gg_result_free(larger);
+    return same;
+}
+
+static int resize_everywhere(void)
+{
+    gg_device *device = device_of_scenario();
+    void *result[3];
+    int32_t fresh;
+    int ended = 1;
+    for (int i = 0; i < 3; i++)
+        if (!device || gg_result_alloc(device, NBYTES, &result[i], &fresh))
+            return 1;
+    pid_t child = fork();
+    if (!child)
+        _exit(grows(result[0], 3 * NBYTES, 1) ? 0 : 1);
+    if (child < 0 || waitpid(child, &ended, 0) != child || ended || !grows(result[1], 3 * NBYTES, 2))
+        return 1;
+    gg_result_free(result[0]);
+    gg_shutdown(1000000000);
+    return grows(result[2], 3 * NBYTES, 3) ? 0 : 1;
+}
+
+static void a_result_grows_in_a_forked_child_and_after_the_end(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("resize_everywhere");
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario scenarios[] = {
         {"keep_nothing", keep_nothing},
         {"fork_with_results", fork_with_results},
+        {"free_a_large_one", free_a_large_one},
+        {"resize_everywhere", resize_everywhere},
     };
     struct CMUnitTest tests[] = {
         cmocka_unit_test(a_result_has_the_bytes_asked_for_and_is_aligned),
@@ -225,6 +328,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(threads_may_use_results),
         cmocka_unit_test(as_much_is_kept_as_the_variable_says),
         cmocka_unit_test(a_forked_child_may_free_results_of_its_parent),
+        cmocka_unit_test(a_result_has_little_more_than_what_was_asked_for),
+        cmocka_unit_test(a_result_can_be_registered),
+        cmocka_unit_test(a_result_above_what_may_be_kept_drives_out_nothing),
+        cmocka_unit_test(a_result_grows_in_a_forked_child_and_after_the_end),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
     if (scenario >= 0)

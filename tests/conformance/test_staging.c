@@ -172,6 +172,26 @@ static int choose_by_measuring(void)
     return 0;
 }
 
+/* There is no room for the measurement at first. Says on the log what was measured, once it was. */
+static int measure_again(void)
+{
+    struct scene s;
+    struct gg_device_info info = {.struct_size = sizeof info};
+    struct gg_pool_stats figures = {.struct_size = sizeof figures};
+    setenv("GPUGLUE_STAGING", "auto", 1);
+    if (set_scene(&s, LARGE) || gg_device_info(s.device, &info) ||
+        gg_pool_stats(s.device, GG_MEMORY_DEVICE, &figures) ||
+        gg_pool_set_limit(s.device, GG_MEMORY_DEVICE, figures.held_bytes))
+        return wrong("no scene");
+    if (info.flags & GG_DEVICE_INTEGRATED)
+        return 77;
+    if (there_and_back(&s, LARGE) || gg_pool_set_limit(s.device, GG_MEMORY_DEVICE, 0) ||
+        there_and_back(&s, LARGE))
+        return 1;
+    end_scene(&s);
+    return 0;
+}
+
 /* ---- threads that are refused, forks, the end ---- */
 
 static int refuse_threads(void)
@@ -309,6 +329,17 @@ static void what_was_measured_decides(void **state)
     assert_silent("choose_by_measuring");
 }
 
+static void a_measurement_that_failed_is_made_again(void **state)
+{
+    char output[4000];
+    (void)state;
+    int code = start_scenario("measure_again", "GPUGLUE_LOG", "info", output, sizeof output);
+    if (code == 77)
+        skip();
+    if (code || !strstr(output, "are staged from"))
+        fail_msg("exit %d: %s", code, output);
+}
+
 static void without_more_threads_the_caller_copies_alone(void **state)
 {
     char output[2000];
@@ -343,6 +374,7 @@ int main(int argc, char **argv)
         {"trim_slots", trim_slots},
         {"never_stage", never_stage},
         {"choose_by_measuring", choose_by_measuring},
+        {"measure_again", measure_again},
         {"refuse_threads", refuse_threads},
         {"fork_while_copying", fork_while_copying},
         {"end_while_copying", end_while_copying},
@@ -355,6 +387,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(slots_stay_within_their_budget_and_trim_gives_them_back),
         cmocka_unit_test(staging_can_be_switched_off),
         cmocka_unit_test(what_was_measured_decides),
+        cmocka_unit_test(a_measurement_that_failed_is_made_again),
         cmocka_unit_test(without_more_threads_the_caller_copies_alone),
         cmocka_unit_test(a_fork_during_a_staged_copy_harms_nobody),
         cmocka_unit_test(a_process_may_end_during_a_staged_copy),

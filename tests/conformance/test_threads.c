@@ -134,6 +134,29 @@ static void threads_may_share_an_event(void **state)
     run_crowd(&crowd, share_event);
 }
 
+static void add_one(void *argument)
+{
+    atomic_fetch_add((atomic_int *)argument, 1);
+}
+
+static void *queue_host_functions(void *argument)
+{
+    struct crowd *crowd = argument;
+    for (int i = 0; i < 200; i++)
+        expect(crowd, !gg_stream_host_func(crowd->stream, add_one, &crowd->next));
+    return NULL;
+}
+
+static void threads_may_queue_host_functions_on_one_stream(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.f = f, .stream = f->stream};
+    need(f, GG_OP_stream_host_func);
+    run_crowd(&crowd, queue_host_functions);
+    assert_int_equal(gg_stream_wait(f->stream, GG_FOREVER), GG_OK);
+    assert_int_equal(atomic_load(&crowd.next), THREADS * 200);
+}
+
 static void *wait_for_all(void *argument)
 {
     struct crowd *crowd = argument;
@@ -343,6 +366,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(threads_may_share_memory),
         cmocka_unit_test(threads_may_make_and_release_streams_and_events),
         cmocka_unit_test(threads_may_share_an_event),
+        cmocka_unit_test(threads_may_queue_host_functions_on_one_stream),
         cmocka_unit_test(threads_may_wait_for_the_same_work),
         cmocka_unit_test(threads_have_scopes_of_their_own),
         cmocka_unit_test(threads_may_ask_about_backends_and_devices),

@@ -27,6 +27,19 @@ def test_an_array_of_jax_is_taken_without_a_copy(device):
         assert array.ptr == theirs.unsafe_buffer_pointer() and array.get().tolist() == np.asarray(theirs).tolist()
 
 
+def test_an_array_of_jax_is_not_written(device):
+    theirs = jax.numpy.arange(3.0)
+    array = gg.asarray(theirs, device=device)
+    with pytest.raises(ValueError, match="read-only"):
+        array.fill(7)
+    assert jax.numpy.from_dlpack(array[1:]).tolist() == [1, 2] and theirs.tolist() == [0, 1, 2]
+
+
+def test_an_array_of_jax_is_data_and_no_shape(device):
+    for theirs in (jax.numpy.asarray(5), jax.numpy.arange(3)):
+        assert gg.GPUArray(theirs, device=device).get().tolist() == theirs.tolist()
+
+
 def test_bfloat16_goes_both_ways(device):
     theirs = jax.numpy.arange(8).astype("bfloat16")
     array = gg.from_dlpack(theirs)

@@ -15,12 +15,35 @@ def test_numpy_sees_the_same_memory(device, take, view):
     assert not host.size or host.ctypes.data == array.ptr and host.strides == array.strides
 
 
-@pytest.mark.parametrize("dtype", ["f4", "M8[s]", [("a", "i2"), ("b", "S3")], "U5", ">i4", "?"])
-def test_every_dtype_goes_through_the_buffer_protocol_or_the_interface(device, dtype):
+PADDED = np.dtype({"names": ["a", "b"], "formats": ["u1", "<f4"], "offsets": [0, 4], "itemsize": 12})
+OVERLAPPING = np.dtype({"names": ["a", "b"], "formats": ["u4", "<f4"], "offsets": [0, 2], "itemsize": 8})
+NUMPYS = ["f4", "M8[s]", [("a", "i2"), ("b", "S3")], "U5", ">i4", "?", "V5", PADDED, OVERLAPPING]
+
+
+@pytest.mark.parametrize("dtype", [*NUMPYS, "bfloat16", "float8_e4m3fn"], ids=str)
+def test_every_dtype_goes_through_one_of_the_protocols(device, dtype):
+    if isinstance(dtype, str) and "float" in dtype:
+        dtype = getattr(pytest.importorskip("ml_dtypes"), dtype)
     host = np.zeros(3, dtype)
     array = gg.to_gpu(host, device)
     seen = np.asarray(array)
-    assert seen.dtype == host.dtype and seen.tobytes() == host.tobytes()
+    assert seen.dtype == host.dtype and seen.tobytes() == host.tobytes() and seen.ctypes.data == array.ptr
+
+
+@pytest.mark.parametrize("dtype", [PADDED, OVERLAPPING], ids=["padded", "overlapping"])
+def test_what_a_protocol_cannot_tell_is_refused_by_it(device, dtype):
+    array = gg.zeros(3, dtype, device=device)
+    with pytest.raises(BufferError, match="numpy.asarray"):
+        memoryview(array)
+    with pytest.raises(AttributeError, match="numpy.asarray"):
+        array.__array_interface__
+
+
+def test_array_with_copy_false_never_copies(device):
+    array = gg.zeros(3, device=device)
+    assert array.__array__("f8", copy=False).ctypes.data == array.ptr != array.__array__(copy=True).ctypes.data
+    with pytest.raises(ValueError, match="copy=False"):
+        array.__array__("f4", copy=False)
 
 
 def test_numpys_arrays_are_taken_by_dlpack(device):

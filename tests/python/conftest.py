@@ -35,6 +35,9 @@ SIMULATED = {
     "ze-sim-direct": ("GPUGLUE_ZE_LIBRARY", "GPUGLUE_TEST_SIM_ZE_NEW", "sim/ze_new/libze_sim_new.so.1"),
 }
 
+GATE = ("GPUGLUE_TEST_GATE", "libgate.so")
+LATE = ("GPUGLUE_TEST_LATE", "liblate.so")
+
 # For run_python: the libraries of no vendor are found.
 NO_GPU = {f"GPUGLUE_{vendor}_LIBRARY": "/nonexistent/library" for vendor in ("CUDA", "HIP", "ZE")}
 
@@ -61,6 +64,13 @@ def built(variable, name):
     if not path.exists():
         raise pytest.UsageError(f"there is no {path}: build the tests, or set {variable}")
     return path
+
+
+def needed(variable, name):
+    """The same for one test, which is skipped where the tests were not built: a wheel alone is tested too."""
+    if not os.environ.get("GPUGLUE_TEST_LIBRARIES") and not os.environ.get(variable) and not (BUILT / name).exists():
+        pytest.skip(f"the tests were not built: there is no {BUILT / name}")
+    return built(variable, name)
 
 
 @pytest.fixture(scope="session")
@@ -131,7 +141,7 @@ def simulated(run):
 
 def nodes(what):
     """The environment in which /dev is so: path=absent, path=there, path=refused:GROUP, separated by commas."""
-    preload = [os.environ.get("LD_PRELOAD", ""), str(built("GPUGLUE_TEST_NODES_LIBRARY", "libnodes.so"))]
+    preload = [os.environ.get("LD_PRELOAD", ""), str(needed("GPUGLUE_TEST_NODES_LIBRARY", "libnodes.so"))]
     return {"LD_PRELOAD": " ".join(filter(None, preload)), "GPUGLUE_TEST_NODES": what}
 
 
@@ -183,14 +193,14 @@ def core_library():
 
 
 def gate_library():
-    library = ctypes.CDLL(str(built("GPUGLUE_TEST_GATE", "libgate.so")))
+    library = ctypes.CDLL(str(needed(*GATE)))
     library.gate_new.restype = ctypes.c_void_p
     return library
 
 
 def late_library():
     """late_calls: of tests/support/late.c."""
-    library = ctypes.CDLL(str(built("GPUGLUE_TEST_LATE", "liblate.so")))
+    library = ctypes.CDLL(str(needed(*LATE)))
     library.late_calls.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
     return library
 
@@ -213,6 +223,9 @@ def gate(device):
 
 def run_python(code, *, timeout=100, arguments=(), **environment):
     """Run code in a fresh interpreter with the tests' environment; None removes a variable."""
+    for function, library in (("gate_library", GATE), ("late_library", LATE)):
+        if function in (code or ""):
+            needed(*library)  # here, where a test can be skipped
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "tests/python"), *sys.path]))}
     variables |= {name: value for name, value in environment.items() if value is not None}
     for name in (name for name, value in environment.items() if value is None):

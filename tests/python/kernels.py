@@ -33,3 +33,11 @@ def floats(device, count=10):
 def runs_code(device):
     """Whether launches run what was compiled: simulated drivers have functions for the test kernels only."""
     return "Simulated" not in device.name
+
+
+def needs_compiler(device):
+    """Skip where nothing here compiles for the device; a compiler that says no is another matter."""
+    try:
+        gg.compile('extern "C" __global__ void f() {}', backend=device.backend)
+    except gg.UnsupportedError as error:
+        pytest.skip(str(error).splitlines()[0])

@@ -79,6 +79,17 @@ def test_its_memory_is_dropped_after_the_work_on_it(device, gate):
     assert Block.alive == 0
 
 
+def test_its_memory_is_handed_out_in_the_order_of_the_stream(device, gate):
+    gg.use_allocator(lambda nbytes, where, stream: Block(nbytes, where))
+    home, other = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
+    gate.hold(home)  # whoever had it before is at work there
+    buffer = gg.alloc(1000, stream=home)
+    gg.fill(buffer, 1, stream=other)
+    assert not any(other.done for _ in range(2000))
+    gate.open()
+    other.synchronize()
+
+
 def test_nothing_is_asked_for_no_bytes(device):
     gg.use_allocator(lambda *args: pytest.fail("it was called"))
     assert gg.alloc(0, device).ptr == 0

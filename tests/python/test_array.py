@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import itertools
 import sys
 import weakref
 
@@ -91,6 +92,18 @@ def test_like_functions_take_shape_dtype_order_and_device(device, order):
     for made in (gg.empty_like(model), gg.zeros_like(model), gg.ones_like(model), gg.full_like(model, 3)):
         assert (made.shape, made.dtype, made.strides, made.device) == (model.shape, model.dtype, model.strides, device)
     assert gg.full_like(model, 3).item(0) == 3 and gg.zeros_like(model).item(0) == 0
+
+
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(3))), ids=str)
+@pytest.mark.parametrize("index", [np.s_[:], np.s_[::2, :, ::-1], np.s_[:, :1]], ids=str)
+def test_like_functions_keep_the_order_of_the_axes(device, axes, index):
+    host = np.zeros((2, 3, 4), "i2").transpose(axes)[index]
+    model = gg.zeros((2, 3, 4), "i2", device=device).transpose(axes)[index]
+    for order in "KACF":
+        expected = np.empty_like(host, "f4", order).strides
+        for made in (gg.empty_like(model, "f4", order), gg.full_like(host, 3, "f4", order, device)):
+            assert made.strides == expected
+    assert (gg.full_like(model, 3).get() == 3).all()
 
 
 def test_like_functions_take_other_dtypes_and_orders(device):

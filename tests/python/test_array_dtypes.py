@@ -111,6 +111,33 @@ def test_strings_without_a_length_get_one_as_in_numpy(device, dtype):
     assert gg.zeros(3, dtype, device=device).dtype == np.zeros(3, dtype).dtype
 
 
+@pytest.mark.parametrize("kind", ["S", "U", "V"])
+def test_a_cast_to_strings_gives_them_the_length_that_they_need(device, kind):
+    for host in (np.array(["abc", "defgh"]), np.array([b"a", b"bcd"]), np.arange(8, 12), np.zeros(0, "f4")):
+        try:
+            expected = host.astype(kind)
+        except (TypeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                gg.to_gpu(host, device).astype(kind)
+            continue
+        made = gg.to_gpu(host, device).astype(kind), gg.GPUArray(host, kind, device=device), gg.asarray(host, kind)
+        assert all(same(one.get(), expected) for one in made)
+    if kind != "V":
+        words = np.asarray(["hello", "you"], kind)
+        assert same(gg.asarray(["hello", "you"], kind, device=device).get(), words)
+
+
+def test_strings_are_not_cast_to_strings_of_any_length(device):
+    made = gg.to_gpu(np.array(["abc"]), device)
+    assert made.astype("U", copy=False) is made and gg.asarray(made, str) is made
+
+
+@pytest.mark.parametrize("dtype", ["S", "U", np.dtype([]), "S0"])
+def test_a_view_as_a_type_without_a_size_is_refused(device, dtype):
+    with pytest.raises(ValueError, match="size"):
+        gg.zeros(3, device=device).view(dtype)
+
+
 def test_the_default_is_float64(device):
     for made in (gg.GPUArray(3, device=device), gg.empty(3, device=device), gg.ones(3, None, device=device)):
         assert made.dtype == np.float64

@@ -99,6 +99,44 @@ def test_an_address_needs_shape_and_dtype(numbers, device):
                 gg.asarray(numbers.ptr, **missing)
 
 
+def test_with_a_shape_an_integer_of_numpys_is_an_address_too(numbers, device):
+    with device:
+        array = gg.asarray(np.uint64(numbers.ptr), "f4", shape=12, owner=numbers)
+    assert array.ptr == numbers.ptr and array.tolist() == list(range(12))
+    assert gg.asarray(np.uint64(7), device=device).shape == ()
+
+
+@pytest.mark.parametrize("name, value", [("shape", 12), ("strides", (4,)), ("owner", [])])
+@pytest.mark.parametrize("kind", ["GPUArray", "Buffer", "NumPy", "list", "DLPack"])
+def test_what_is_for_addresses_is_refused_with_an_array(numbers, device, kind, name, value):
+    given = {"GPUArray": numbers, "Buffer": gg.alloc(48, device), "NumPy": np.zeros(12), "list": [1, 2]}
+    given["DLPack"] = OBJECTS["DLPack"](numbers)
+    with pytest.raises(TypeError, match="for addresses"):
+        gg.asarray(given[kind], device=device, **{name: value})
+
+
+def test_at_an_address_a_text_needs_a_length(numbers, device):
+    with device, pytest.raises(ValueError, match="length"):
+        gg.asarray(numbers.ptr, "S", shape=3, owner=numbers)
+
+
+def test_copy_false_never_copies(numbers, device):
+    host = np.arange(3, dtype="i8")
+    for data, dtype in ((numbers, "i2"), (host, "f4"), ([1, 2], None), (2.5, None), (b"abc", "u2"), (np.int8(1), None)):
+        with pytest.raises(ValueError, match="copy=False"):
+            gg.asarray(data, dtype, copy=False, device=device)
+    assert gg.asarray(numbers, "f4", copy=False) is numbers
+    if is_host(device):
+        assert gg.asarray(host, "i8", copy=False, device=device).ptr == host.ctypes.data
+        assert gg.asarray(bytearray(3), copy=False, device=device).shape == (3,)
+
+
+def test_what_gpuglue_did_not_make_is_not_its_own(numbers, device):
+    with device:
+        assert not gg.asarray(numbers.ptr, "f4", shape=12).flags.owndata
+    assert not gg.from_dlpack(numbers).flags.owndata and numbers.copy().flags.owndata
+
+
 @pytest.mark.parametrize("address, error", [(-1, ValueError), (2**64, ValueError), (0, ValueError)])
 def test_addresses_that_cannot_be_are_refused(device, address, error):
     with device, pytest.raises(error):

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from kernels import load
 
 import gpuglue as gg
 
@@ -193,3 +194,21 @@ def test_integers_beyond_every_range_are_refused_with_what_was_expected(device, 
     with pytest.raises(gg.InvalidArgumentError, match=expected) as caught:
         use(device, value)
     assert re.search(SHOWN.get(number) or str(value), str(caught.value))
+
+
+NAMERS = {
+    "device": lambda device, text: gg.Device(text),
+    "devices": lambda device, text: gg.devices(text),
+    "backend": lambda device, text: gg.use_backend(text),
+    "uuid": lambda device, text: gg.Device(uuid=text),
+    "kernel": lambda device, text: load(device)[text],
+    "variable": lambda device, text: load(device).get_global(text),
+}
+
+
+@pytest.mark.parametrize("name", NAMERS)
+def test_a_null_character_in_a_name_is_refused(device, name):
+    text = {"device": f"{device.backend}:0", "devices": device.backend, "backend": device.backend, "uuid": device.uuid,
+            "kernel": "scale", "variable": "table"}[name]
+    with pytest.raises(gg.InvalidArgumentError, match="null character"):
+        NAMERS[name](device, f"{text}\0garbage")

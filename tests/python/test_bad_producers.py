@@ -209,6 +209,16 @@ def test_a_producer_from_before_version_1_is_asked_again(backend):
     assert gg.from_dlpack(Old(versioned=False)).shape == (2, 3)
 
 
+def test_who_knows_of_versions_and_gives_none_is_not_written(backend):
+    class Old(Producer):
+        def __dlpack__(self, stream=None):
+            return self.capsule()
+
+    knows, old = gg.from_dlpack(Producer(versioned=False)), gg.from_dlpack(Old(versioned=False))
+    assert not knows.flags.writeable and old.flags.writeable
+    assert producers.look(knows[1:].__dlpack__()).tensor.data and producers.look(old.__dlpack__()).tensor.data
+
+
 def test_what_has_no_dlpack_is_refused(backend):
     with pytest.raises(AttributeError, match="__dlpack_device__"):
         gg.from_dlpack(object())

@@ -1,8 +1,10 @@
 """close() from one thread while another is inside a call on the same object."""
 
+import sys
 import threading
 
 import gpuglue as gg
+import pytest
 
 
 def race(device, make, use):
@@ -43,3 +45,15 @@ def test_an_event_may_be_closed_while_a_stream_is_told_to_wait_for_it(device):
 
 def test_a_buffer_may_be_closed_while_it_is_filled(device):
     race(device, lambda d: (gg.alloc(64, device=d),), lambda pair: gg.fill(pair[0], 1))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="no __buffer__ in Python code")
+def test_a_buffer_may_be_closed_by_the_value_that_fills_it(device):
+    class Closing:
+        def __buffer__(self, flags):
+            buffer.close()
+            return memoryview(b"ab")
+
+    buffer = gg.alloc(64, device=device)
+    gg.fill(buffer, Closing())
+    device.synchronize()

@@ -181,3 +181,20 @@ def holder(address):
             return address
 
     return Holder()
+
+
+def test_a_failed_allocation_is_no_active_block():
+    pool = tools.DeviceMemoryPool()
+    with pytest.raises(cuda.MemoryError):
+        pool.allocate(1 << 62)
+    assert (pool.active_blocks, pool.held_blocks) == (0, 0)
+
+
+def test_a_block_may_be_dropped_while_its_pool_is_at_work():
+    pool = tools.DeviceMemoryPool()
+    block = pool.allocate(100)
+    with pool._lock:  # as where a collection begins inside
+        assert pool._lock.acquire(blocking=False)  # else the next line would never end
+        pool._lock.release()
+        del block
+    assert (pool.active_blocks, pool.held_blocks) == (0, 1)

@@ -5,11 +5,11 @@ import gc
 import numpy as np
 import pytest
 from conftest import needs
-from kernels import path_for, runs_code
+from kernels import needs_compiler, path_for, runs_code
 
 from gpuglue.compat import PyGPU
 from gpuglue.compat.pycuda import driver as cuda
-from gpuglue.compat.pycuda import gpuarray, tools
+from gpuglue.compat.pycuda import _function, gpuarray, tools
 from gpuglue.compat.pycuda.compiler import SourceModule
 
 
@@ -70,6 +70,46 @@ def test_enumerations_have_the_drivers_numbers():
     assert cuda.function_attribute.MAX_THREADS_PER_BLOCK == 0 and cuda.function_attribute.NUM_REGS == 4
     assert cuda.device_attribute.MAX_THREADS_PER_BLOCK == 1 and cuda.device_attribute.WARP_SIZE == 10
     assert cuda.memory_type.HOST == 1 and cuda.host_alloc_flags.PORTABLE == 1
+
+
+def test_attributes_of_devices_have_names_also_where_nobody_tells_them(device):
+    numbers = {"MAX_THREADS_PER_MULTIPROCESSOR": 39, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 81, "L2_CACHE_SIZE": 38,
+               "ECC_ENABLED": 32, "INTEGRATED": 18, "GLOBAL_MEMORY_BUS_WIDTH": 37, "CAN_MAP_HOST_MEMORY": 19}
+    assert {name: cuda.device_attribute[name].value for name in numbers} == numbers
+    mine = cuda.Device(0)
+    known = mine.get_attributes()
+    for attribute in cuda.device_attribute:
+        if attribute in known:
+            assert mine.get_attribute(attribute) == known[attribute]
+        else:
+            with pytest.raises(cuda.LogicError, match=f"does not tell .*{attribute.name}"):
+                mine.get_attribute(attribute)
+
+
+def test_attributes_of_devices_tell_where_they_are(device):
+    told = cuda.Device(0).get_attributes()
+    assert told[cuda.device_attribute.INTEGRATED] == device.integrated
+    if device.pci_bus_id:
+        place = [told[cuda.device_attribute[f"PCI_{part}_ID"]] for part in ("DOMAIN", "BUS", "DEVICE")]
+        assert "%04x:%02x:%02x" % tuple(place) == device.pci_bus_id.rpartition(".")[0]
+
+
+@pytest.mark.parametrize("variable", [True, False])
+def test_the_default_device_is_told_by_a_variable_or_a_file(run_python, tmp_path, variable):
+    (tmp_path / ".cuda_device").write_text("1000\n")
+    code = """
+from gpuglue.compat.pycuda import driver, tools
+driver.init()
+for choose in (tools.make_default_context, tools.get_default_device):
+    try:
+        choose()
+    except driver.LogicError as error:
+        print("1000" in str(error))
+    else:
+        print(tools.get_default_device() == driver.Device(0))
+"""
+    result = run_python(code, HOME=str(tmp_path), CUDA_DEVICE="0" if variable else None)
+    assert (result.returncode, result.stdout) == (0, "True\nTrue\n"), result.stderr
 
 
 def test_exceptions_are_a_family():
@@ -146,14 +186,55 @@ def test_a_source_module_takes_headers_and_names_of_c_plus_plus(device, tmp_path
     monkeypatch.setenv("GPUGLUE_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "mine.h").write_text("template <class T> __device__ T twice(T x) { return 2 * x; }\n")
     source = '#include "mine.h"\nextern "C" __global__ void f(int *x) { *x = twice(*x); }'
-    try:
-        module = SourceModule(source, no_extern_c=True, include_dirs=[str(tmp_path)], keep=False,
-                              cache_dir=str(tmp_path / "unused"))
-    except cuda.LogicError as error:
-        pytest.skip(str(error).splitlines()[0])
+    needs_compiler(device)
+    module = SourceModule(source, no_extern_c=True, include_dirs=[str(tmp_path)], keep=False,
+                          cache_dir=str(tmp_path / "unused"))
     x = gpuarray.to_gpu(np.array([21], np.int32))
     module.get_function("f")(x, block=(1, 1, 1))
     assert x.get()[0] == 42
+
+
+@pytest.mark.parametrize("count", [np.int64, np.uint8, int])
+@pytest.mark.parametrize("factor", [np.float64, np.int32, np.float32, int])
+def test_prepared_numbers_are_converted_as_the_struct_module_does(device, count, factor):
+    needs(device, "module_load", "kernel_launch")
+    function = cuda.module_from_file(str(path_for(device))).get_function("scale")
+    for types in ("PIf", [np.intp, np.uint32, np.float32]):
+        allocation = cuda.to_device(np.arange(10, dtype=np.float32))
+        function.prepare(types)
+        function.prepared_call((1, 1), (32, 1, 1), allocation, count(10), factor(2))
+        np.testing.assert_array_equal(cuda.from_device(allocation, 10, np.float32), np.arange(10) * 2)
+
+
+def test_a_prepared_whole_number_is_no_fraction(device):
+    needs(device, "module_load", "kernel_launch")
+    function = cuda.module_from_file(str(path_for(device))).get_function("scale").prepare("PIf")
+    with pytest.raises((TypeError, cuda.LogicError)):
+        function.prepared_call((1, 1), (32, 1, 1), cuda.mem_alloc(40), np.float64(10), np.float32(2))
+
+
+def test_what_comes_back_on_a_stream_is_there_when_the_call_returns(device, monkeypatch):
+    needs(device, "module_load", "kernel_launch")
+    function = cuda.module_from_file(str(path_for(device))).get_function("scale")
+    stream, waited = cuda.Stream(), []
+    real = _function._wait
+    monkeypatch.setattr(_function, "_wait", lambda stream: (real(stream), waited.append(stream)))
+    a = np.arange(10, dtype=np.float32)
+    function(cuda.InOut(a), np.uint32(10), np.float32(2), block=(32, 1, 1), stream=stream)
+    np.testing.assert_array_equal(a, np.arange(10) * 2)
+    assert waited == [stream]
+    function(cuda.In(a), np.uint32(10), np.float32(2), block=(32, 1, 1), stream=stream)
+    assert waited == [stream]  # nothing comes back
+
+
+def test_two_holders_of_a_global_are_freed_each_for_itself(device):
+    needs(device, "module_load", "module_global")
+    module = cuda.module_from_file(str(path_for(device)))
+    first, second = module.get_global("table")[0], module.get_global("table")[0]
+    assert int(first) == int(second)
+    second.free()
+    cuda.memcpy_htod(first, np.arange(4, dtype=np.uint32))
+    assert cuda.from_device(int(first), 4, np.uint32).tolist() == [0, 1, 2, 3]
 
 
 # ---- PyGPU

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from kernels import path_for, runs_code
+from kernels import needs_compiler, path_for, runs_code
 
 import gpuglue.compat
 from gpuglue.compat.pycuda import driver as cuda
@@ -30,14 +30,8 @@ def source(device, tmp_path, monkeypatch):
     if not runs_code(device):
         pytest.skip(f"{device} runs no compiled code")
     monkeypatch.setenv("GPUGLUE_CACHE_DIR", str(tmp_path))
-
-    def make(*args, **kwargs):
-        try:
-            return SourceModule(*args, **kwargs)
-        except cuda.LogicError as error:
-            pytest.skip(str(error).splitlines()[0])
-
-    return make
+    needs_compiler(device)
+    return SourceModule
 
 
 # ---- devices and contexts
@@ -153,38 +147,6 @@ def test_free_and_total_memory():
     assert 0 < free <= total
 
 
-def test_pitched_rows_and_boxes_are_copied():
-    allocation, pitch = cuda.mem_alloc_pitch(50, 20, 4)
-    assert pitch >= 50
-    a = np.arange(1000, dtype=np.uint8).reshape(20, 50)
-    copy = cuda.Memcpy2D()
-    copy.set_src_host(a)
-    copy.set_dst_device(allocation)
-    copy.width_in_bytes, copy.src_pitch, copy.dst_pitch, copy.height = 50, 50, pitch, 20
-    copy(aligned := True)
-    back = np.zeros((5, 10), np.uint8)
-    copy = cuda.Memcpy2D()
-    copy.set_src_device(allocation)
-    copy.set_dst_host(back)
-    copy.src_pitch, copy.src_x_in_bytes, copy.src_y = pitch, 7, 3
-    copy.dst_pitch, copy.width_in_bytes, copy.height = 10, 10, 5
-    copy(aligned)
-    np.testing.assert_array_equal(back, a[3:8, 7:17])
-
-
-def test_three_dimensional_boxes_are_copied():
-    a = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
-    allocation = cuda.mem_alloc(a.nbytes)
-    copy = cuda.Memcpy3D()
-    copy.set_src_host(a)
-    copy.set_dst_device(allocation)
-    copy.width_in_bytes = copy.src_pitch = copy.dst_pitch = 16
-    copy.src_height = copy.dst_height = copy.height = 3
-    copy.depth = 2
-    copy()
-    np.testing.assert_array_equal(cuda.from_device(allocation, a.shape, a.dtype), a)
-
-
 # ---- streams and events
 
 
@@ -287,17 +249,8 @@ def test_vector_types_structs_and_constant_memory(source):
 
 
 def test_a_source_that_is_wrong_shows_the_log(source):
-    source("__global__ void f() {}")  # skips where there is no compiler
     with pytest.raises(cuda.CompileError, match="nonsense"):
-        SourceModule("__global__ void f() { nonsense(); }")
-
-
-def test_options_of_nvcc_are_understood(source):
-    module = source("__global__ void f(int *x) { *x = VALUE; }", options=["-DVALUE=9", "-O3", "-use_fast_math",
-                                                                            "--ptxas-options=-v", "-std=c++17"])
-    out = gpuarray.zeros(1, np.int32)
-    module.get_function("f")(out, block=(1, 1, 1))
-    assert out.get()[0] == 9
+        source("__global__ void f() { nonsense(); }")
 
 
 # ---- tools

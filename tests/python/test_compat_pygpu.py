@@ -108,6 +108,58 @@ def test_streams_and_events():
     assert int(stream.get()) and stream.last_status() == 0
 
 
+def never_made(kind):
+    handle = object.__new__(kind)
+    handle._object, handle._status = None, cudaError_t(2)  # noqa: F405
+    return handle
+
+
+def test_handles_that_were_never_made_are_refused_by_every_call():
+    event, stream = PyGPU.cudaEvent_t(), PyGPU.cudaStream_t()
+    no_event, no_stream = never_made(PyGPU.cudaEvent_t), never_made(PyGPU.cudaStream_t)
+    errors = [PyGPU.cudaEventRecord(event, no_stream), PyGPU.cudaEventRecord(no_event, stream),
+              PyGPU.cudaEventRecord(no_event), PyGPU.cudaEventSynchronize(no_event), PyGPU.cudaEventQuery(no_event),
+              PyGPU.cudaStreamSynchronize(no_stream), PyGPU.cudaStreamQuery(no_stream),
+              PyGPU.cudaStreamWaitEvent(stream, no_event), PyGPU.cudaStreamWaitEvent(no_stream, event),
+              PyGPU.cudaEventElapsedTime(event, no_event)[1], PyGPU.cudaEventElapsedTime(no_event, event)[1]]
+    assert [repr(error) for error in errors] == ["<cudaError: code=400>"] * len(errors)
+    assert PyGPU.cudaGetLastError() == 400 and no_event.last_status() == 2
+
+
+def test_a_device_array_takes_its_own_type_only():
+    with pytest.raises(TypeError, match="float32"):
+        PyGPU.DeviceArray_float64(np.zeros(4, np.float32))
+    with pytest.raises(PyGPU.UnsupportedDataType):
+        PyGPU.to_gpu(np.zeros(4, np.dtype("float64").newbyteorder()))
+
+
+def test_a_mirror_with_gaps_goes_there_and_back():
+    whole = np.arange(24.0).reshape(4, 6)
+    mirror = whole[::2, ::3]
+    expected = mirror.copy()
+    array = PyGPU.to_gpu(mirror)
+    assert array.last_status == 0
+    array.set_val((1, 0), 50)
+    expected[1, 0] = 50
+    mirror[...] = 0
+    assert array.get() is mirror and array.last_status == 0
+    np.testing.assert_array_equal(mirror, expected)
+    assert whole[0, 1] == 1 and whole[1, 0] == 6  # the gaps
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_an_element_is_set_by_its_indices(order):
+    k = np.zeros((3, 4), order=order)
+    array = PyGPU.to_gpu(k)
+    array.set_val((2, 1), 7.0)
+    expected = np.zeros((3, 4))
+    expected[2, 1] = 7
+    np.testing.assert_array_equal(array.get(), expected)
+    array.set_val((3, 0), 1.0)
+    assert array.last_status == 1
+    np.testing.assert_array_equal(array.get(), expected)
+
+
 def test_arrays_have_properties_and_a_mirror():
     k = np.arange(6.0).reshape(2, 3)
     array = PyGPU.to_gpu(k)

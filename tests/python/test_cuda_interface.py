@@ -48,6 +48,25 @@ def test_records_tell_their_fields(array):
     assert (described["typestr"], described["descr"]) == ("|V8", [("a", "<f4"), ("b", "<i4")])
 
 
+@pytest.mark.parametrize("dtype", ["V8", [("a", "<f4"), ("b", "<i4")], [("a", "<f8")]], ids=str)
+def test_types_without_a_name_come_back(array, dtype):
+    view = array.view(dtype)
+
+    class Foreign:
+        __cuda_array_interface__ = view.__cuda_array_interface__
+
+    assert gg.asarray(Foreign()).dtype == view.dtype
+
+
+@pytest.mark.parametrize("fields", [[("a", "<i2")], [("a", "<i8"), ("b", "<i8")]], ids=["smaller", "larger"])
+def test_fields_of_another_size_are_refused(array, fields):
+    class Foreign:
+        __cuda_array_interface__ = {**array.view("V8").__cuda_array_interface__, "descr": fields}
+
+    with pytest.raises(gg.InvalidArgumentError, match="another size"):
+        gg.asarray(Foreign())
+
+
 def test_an_empty_array_has_address_0(array):
     assert array[:0].__cuda_array_interface__["data"] == (0, False)
 
@@ -125,6 +144,20 @@ def test_a_consumer_follows_the_stream_that_is_named(array, device, stream, gate
         assert not ours.done
         gate.open()
         assert (copy.get() == 7).all()
+
+
+def test_the_current_stream_waits_for_the_stream_that_is_named(array, device, stream, gate):
+    class Foreign:
+        __cuda_array_interface__ = {**array.__cuda_array_interface__, "stream": stream.handle}
+
+    gate.hold(stream)
+    with gg.Stream(device, nonblocking=True) as ours:
+        gg.asarray(Foreign())
+        seen = gg.Event(device).record(ours)
+        assert not seen.done
+        gate.open()
+        seen.synchronize()
+        assert stream.done
 
 
 def test_1_and_2_are_no_streams_of_hip(array, device):

@@ -154,3 +154,9 @@ def races():
     import os
 
     return 100 if os.environ.get("GPUGLUE_TEST_FULL") else 10
+
+
+def test_an_ordinal_is_told_as_it_was_given(backend):
+    with pytest.raises(gg.InvalidArgumentError, match="no device 99999999999999999999:"):
+        gg.Device(f"{backend}:99999999999999999999")
+    assert gg.Device(f"{backend}:00000000000000000000") == gg.Device(f"{backend}:0")

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from conftest import NO_GPU, run_python, succeeds
+from conftest import NO_GPU, needs, run_python, succeeds
 
 import gpuglue as gg
 
@@ -68,18 +68,60 @@ def test_a_wrong_variable_does_not_disturb_calls_that_name_a_device(device):
 HELD = (
     "import gpuglue as gg, time\n"
     "from conftest import Gate, gate_library\n"
-    "stream = gg.Stream(nonblocking=True); buffer = gg.alloc(1 << 16, stream.device); gg.synchronize()\n"
-    "gate, returned, opened = Gate(gate_library()).hold(stream), [], time.monotonic() + {}\n"
+    "stream = gg.Stream(nonblocking=True); buffer = gg.alloc(1 << 16, stream.device)\n"
+    "array, other = gg.zeros((64, 64)), gg.zeros((64, 64))\n"
+    "{1}; gg.synchronize()\n"
+    "gate, returned, opened = Gate(gate_library()).hold(stream), [], time.monotonic() + {0}\n"
     "def late(): return gate.reached and (returned or time.monotonic() > opened) and not print(returned)\n"
     "opener = gate.open_when(late)\n"
-    "gg.fill(buffer, 1, stream=stream); returned.append('returned'); opener.join(); gg.synchronize()"
+    "{2}; returned.append('returned'); opener.join(); gg.synchronize()"
 )
 
 
-@pytest.mark.parametrize("text, said", [("sync", "[]"), (None, "['returned']")])
-def test_with_debug_sync_a_call_returns_when_its_work_is_done(device, gate, text, said):
-    patience = 0.1 if text else 30  # seconds for which the work is held back
-    assert succeeds(run_python(HELD.format(patience), GPUGLUE_DEBUG=text)) == said
+# What each needs first, and the call.
+CALLS = {
+    "fill": ("pass", "gg.fill(buffer, 1, stream=stream)"),
+    "copy": ("pass", "gg.copy(other, array, stream=stream)"),
+    "rows": ("pass", "gg.copy(other[::2, :32], array[1::2, :32], stream=stream)"),
+    "columns": ("pass", "gg.copy(other[:, ::2], array[:, ::2], stream=stream)"),
+    "devices": (
+        "there = gg.zeros((64, 64), device=gg.devices(stream.device.backend)[1]); gg.copy(there, array)",
+        "gg.copy(there, array, stream=stream)",
+    ),
+    "prefetch": ("managed = gg.alloc_managed(1 << 16)", "managed.prefetch(stream=stream)"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_with_debug_sync_a_call_returns_when_its_work_is_done(device, gate, call, request):
+    if call == "devices":
+        request.getfixturevalue("second_device")
+    if call == "prefetch":
+        needs(device, "mem_prefetch")
+    patience = 0.1  # seconds for which the work is held back
+    assert succeeds(run_python(HELD.format(patience, *CALLS[call]), GPUGLUE_DEBUG="sync")) == "[]"
+
+
+def test_without_debug_sync_a_call_returns_while_its_work_is_held_back(device, gate):
+    assert succeeds(run_python(HELD.format(30, *CALLS["fill"]), GPUGLUE_DEBUG=None)) == "['returned']"
+
+
+INTERRUPTED = (
+    "import gpuglue as gg, signal\n"
+    "from conftest import Gate, gate_library\n"
+    "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+    "array, stream = gg.zeros(4), gg.Stream(nonblocking=True); gg.synchronize()\n"
+    "gate = Gate(gate_library()).hold(stream)\n"
+    "while not gate.reached: pass\n"
+    "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+    "try: array.fill(1, stream=stream)\n"
+    "except KeyboardInterrupt: print(stream.done)\n"
+    "gate.open(); stream.synchronize(); print(array.tolist())"
+)
+
+
+def test_with_debug_sync_a_signal_ends_the_wait_and_not_the_work(device, gate):
+    assert succeeds(run_python(INTERRUPTED, GPUGLUE_DEBUG="sync")).split("\n") == ["False", "[1.0, 1.0, 1.0, 1.0]"]
 
 
 # ---- GPUGLUE_LOG -------------------------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 import json
 import pickle
+import platform
 import sys
 
 import pytest
 from conftest import BUILT, run_python, succeeds
+from kernels import path_for
 
 import gpuglue as gg
 
@@ -115,6 +117,32 @@ def test_a_lost_device_says_where_it_was_first_seen(sim_library):
     )
     told = with_fault(sim_library, "@fill:1=700", code).splitlines()
     assert told == ["fill went well", "wait DeviceLostError 700 CUDA_ERROR_ILLEGAL_ADDRESS", "end"]
+
+
+NO_MEMORY = (
+    "import resource, gpuglue as gg, kernels\n"
+    "device = gg.Device('{}:0')\n"
+    "kernel, array = kernels.load(device)['scale'], kernels.floats(device)\n"
+    "stream, before = gg.Stream(device), gg.Event(device)\n"
+    "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+    "limits = resource.getrlimit(resource.RLIMIT_AS)\n"
+    "before.record(stream); before.synchronize()\n"
+    "resource.setrlimit(resource.RLIMIT_AS, (used, limits[1]))\n"
+    "kernel(array, kernels.np.uint32(10), kernels.np.float32(2), grid=1, block=1, smem=1 << 16, stream=stream)\n"
+    "before.record(stream); before.synchronize()\n"
+    "resource.setrlimit(resource.RLIMIT_AS, limits)\n"
+    "for call in (lambda: {}, stream.synchronize):\n"
+    "    try: call()\n"
+    "    except gg.DeviceError as error: print(error)\n"
+)
+
+
+@pytest.mark.parametrize("look", ["gg.trim()", "device.synchronize()"])
+def test_a_failure_that_a_look_or_a_device_wide_wait_found_is_raised_once(device, look):
+    if device.arch != platform.machine():
+        pytest.skip("its kernels do not run in this process's memory")
+    path_for(device)
+    assert succeeds(run_python(NO_MEMORY.format(device.backend, look))).count("kernel did not run") == 1
 
 
 CALLS = {

@@ -179,6 +179,58 @@ def test_work_of_ours_waits_for_the_stream_of_who_made_a_tensor(device, stream, 
     assert copied.tolist() == [7, 7, 7]
 
 
+@pytest.fixture
+def foreign(table, stream):
+    """Of an array: an object of a library with a table of its own, whose current stream is `stream`."""
+
+    def current_stream(kind, number, out):
+        out[0] = stream.handle
+        return 0
+
+    rows = dict(Table._fields_)
+    ours = Table(
+        major=1,
+        minor=3,
+        from_object=rows["from_object"](lambda object, out: table.from_object(object.array, out)),
+        current_stream=rows["current_stream"](current_stream),
+    )
+
+    class Foreign:
+        __dlpack_c_exchange_api__ = HEAP.PyCapsule_New(ctypes.addressof(ours), b"dlpack_exchange_api", None)
+
+        def __init__(self, array):
+            self.array, self.table = array, ours
+
+    return Foreign
+
+
+def test_the_current_stream_waits_for_that_of_a_tables_library(device, stream, gate, foreign):
+    if not hasattr(device.default_stream, "__cuda_stream__"):
+        pytest.skip(f"{device} has no streams with numbers")
+    array = gg.zeros(3, "u1", device=device)
+    device.synchronize()
+    gate.hold(stream)  # the library's work
+    with gg.Stream(device, nonblocking=True) as ours:
+        taken = gg.asarray(foreign(array))
+        seen = gg.Event(device).record(ours)
+        assert taken.ptr == array.ptr and not seen.done
+        gate.open()
+        seen.synchronize()
+        assert stream.done
+
+
+def test_memory_made_for_others_is_kept_while_streams_that_gpuglue_was_not_told_of_may_use_it(
+    device, stream, gate, table
+):
+    device.synchronize()
+    gc.collect()
+    struct, _ = allocated(table, prototype(device, (4096,)))
+    address = struct.tensor.data
+    gate.hold(stream)
+    struct.deleter(ctypes.addressof(struct))
+    assert gg.empty(4096, "f4", device=device).ptr != address
+
+
 @pytest.mark.parametrize("shape, dtype", [((2, 3), "f4"), ((), "i8"), ((0, 3), "u1"), ((4, 1, 2), "c16")])
 def test_a_tensor_is_made_for_others(device, table, shape, dtype):
     struct, _ = allocated(table, prototype(device, shape, dtype))

@@ -79,6 +79,12 @@ def test_host_arrays_are_taken_only_where_they_are_asked_for(device, views):
     assert (view.data, view.host) == (host.ctypes.data, 1)
 
 
+@pytest.mark.parametrize("odd", [3, 2.5, [1, 2], (1.5,), np.float32(3), np.int64(3), None], ids=repr)
+def test_what_has_no_memory_of_its_own_is_a_type_error(device, odd):
+    with device, pytest.raises(TypeError):
+        sdk.view_of(odd, sdk.request(sdk.HOST | sdk.WRITABLE))
+
+
 def test_a_view_is_released_once(device):
     view = sdk.view_of(gg.zeros(3, device=device))
     sdk.release(view)

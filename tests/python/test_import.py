@@ -6,7 +6,7 @@ import pathlib
 import shutil
 
 import pytest
-from conftest import built, run_python, succeeds
+from conftest import needed, run_python, succeeds
 
 import gpuglue as gg
 
@@ -63,7 +63,7 @@ def test_another_copy_of_the_library_is_refused_naming_both(tmp_path):
 
 
 def test_another_library_of_that_name_is_refused_naming_both(tmp_path):
-    foreign = shutil.copy(built("GPUGLUE_TEST_GATE", "libgate.so"), tmp_path / "libgpuglue.so")
+    foreign = shutil.copy(needed("GPUGLUE_TEST_GATE", "libgate.so"), tmp_path / "libgpuglue.so")
     result = run_python("import gpuglue", LD_LIBRARY_PATH=str(tmp_path))
     assert result.returncode == 1 and "ImportError" in result.stderr
     assert str(foreign) in result.stderr and str(own_library().parent.parent) in result.stderr

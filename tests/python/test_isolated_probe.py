@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from conftest import run_python, succeeds
+from conftest import NO_GPU, run_python, succeeds
 
 import gpuglue as gg
 
@@ -65,3 +65,37 @@ def test_a_time_limit_that_is_none_is_refused_with_the_limits(timeout):
     with pytest.raises(gg.InvalidArgumentError, match="more than 0 and at most 86400") as caught:
         gg.backends("isolated", timeout=timeout)
     assert repr(timeout) in str(caught.value)
+
+
+def test_a_time_limit_that_is_no_number_is_refused():
+    with pytest.raises(TypeError, match="timeout must be a number of seconds, not '3'"):
+        gg.backends("isolated", timeout="3")
+
+
+COMPARE = (
+    "import gpuglue as gg\n{}\n"
+    "both = [[(r.name, r.status, r.reason) for r in gg.backends(level)] for level in ('active', 'isolated')]\n"
+    "print(both[0] == both[1] or both)"
+)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"GPUGLUE_BACKEND": text} for text in ("host,^cuda", "host, NoSuch,nosuch", "^host", "auto,host", ",")]
+    + [{"GPUGLUE_BACKEND": "host", "GPUGLUE_PLUGIN_PATH": "rel1:rel2"}],
+    ids=str,
+)
+def test_what_is_no_backend_is_told_as_an_active_probe_tells_it(environment):
+    """Refused plugins, names that nobody has, a selection that is none."""
+    result = run_python(COMPARE.format(""), **{**NO_GPU, "GPUGLUE_DEVICE": None, **environment})
+    assert result.stdout.strip() == "True", result.stderr
+
+
+def test_use_backend_beats_the_variable_there_too():
+    result = run_python(COMPARE.format("gg.use_backend('host')"), **{**NO_GPU, "GPUGLUE_BACKEND": "cuda", "GPUGLUE_DEVICE": None})
+    assert result.stdout.strip() == "True", result.stderr
+
+
+def test_listing_opens_no_drivers_library(sim_library):
+    code = "import gpuglue as gg\nprint({r.name: r.status for r in gg._core._listed()}['cuda'], 'libcuda' in open('/proc/self/maps').read())"
+    assert succeeds(run_python(code, GPUGLUE_BACKEND="auto", GPUGLUE_CUDA_LIBRARY=sim_library)) == "not-probed False"

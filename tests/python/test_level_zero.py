@@ -4,7 +4,7 @@ simulated driver is loaded in place of a loader, so none needs to be installed."
 import json
 
 import pytest
-from conftest import SIMULATED, built, nodes, run_python, succeeds
+from conftest import SIMULATED, built, needed, nodes, run_python, succeeds
 
 ASK = (
     "import gpuglue as gg\n"
@@ -140,7 +140,7 @@ def test_a_driver_that_cannot_start_gives_its_code(sim, code):
 
 
 def test_a_library_without_the_functions_is_named(sim):
-    status, reason, _ = ask(sim, GPUGLUE_ZE_LIBRARY=str(built("GPUGLUE_TEST_GATE", "libgate.so")))
+    status, reason, _ = ask(sim, GPUGLUE_ZE_LIBRARY=str(needed("GPUGLUE_TEST_GATE", "libgate.so")))
     assert (status, "zeInit" in reason) == ("symbol-missing", True)
 
 

@@ -7,6 +7,7 @@ import pytest
 from conftest import NO_GPU, run_python, succeeds
 
 import gpuglue as gg
+from gpuglue import _search
 
 
 def test_every_backend_has_a_record_with_its_name_and_status(backend):
@@ -196,3 +197,47 @@ def test_folders_of_the_vendors_wheels_are_searched_without_importing_them(tmp_p
     assert succeeds(run_python(f"import os; os.chdir({str(tmp_path)!r}); " + code)).find(str(tmp_path)) < 0
     assert found[:2] == [f"{tmp_path}/torch/lib", f"{tmp_path}/_rocm_sdk_core/lib"]
     assert f"{tmp_path}/nvidia/cu99/lib" in found
+
+
+def test_a_current_directory_that_was_removed_takes_no_backend_away(tmp_path, backend):
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "torch/lib").mkdir(parents=True)
+    (tmp_path / "torch/__init__.py").touch()
+    code = (
+        f"import os, sys; sys.path[:0] = ['', {str(tmp_path)!r}]; os.chdir({str(tmp_path / 'gone')!r}); os.rmdir(os.getcwd())\n"
+        "import gpuglue as gg; from gpuglue import _search\n"
+        "print(gg.default_backend(), *_search.library_directories())"
+    )
+    found = succeeds(run_python(code)).split()
+    assert found[0] == backend and f"{tmp_path}/torch/lib" in found
+
+
+def test_a_search_that_failed_is_begun_again_by_the_next_call():
+    code = (
+        "import gpuglue as gg; from gpuglue import _search\n"
+        "right = _search.library_directories\n"
+        "def wrong(): raise MemoryError('just now')\n"
+        "_search.library_directories = wrong\n"
+        "try: gg.backends()\n"
+        "except MemoryError as error: print(error)\n"
+        "seen = []; _search.library_directories = lambda: seen.append(1) or right()\n"
+        "gg.backends(); gg.backends(); print(seen)"
+    )
+    assert succeeds(run_python(code)).splitlines() == ["just now", "[1]"]
+
+
+def test_a_folder_that_may_not_be_read_is_passed_over(tmp_path, monkeypatch):
+    (tmp_path / "nvidia").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(_search.os, "listdir", lambda folder: (_ for _ in ()).throw(PermissionError(folder)))
+    assert not [folder for folder in _search.library_directories() if "nvidia" in folder]
+
+
+def test_an_error_about_one_backend_names_it_and_lists_no_file_of_another(tmp_path):
+    code = (
+        "import gpuglue as gg\n"
+        "for name in ('nosuch', 'cuda'):\n"
+        "    try: gg.devices(name)\n"
+        "    except gg.BackendUnavailableError as error: print(error.backend, {line.split(':')[0].strip() for line in str(error).splitlines()[1:]})"
+    )
+    assert succeeds(run_python(code, GPUGLUE_BACKEND="auto", **NO_GPU)) == "nosuch set()\ncuda {'cuda'}"

@@ -1,6 +1,7 @@
 """What get() makes: ordinary arrays, whose memory is used again when the last view of one is gone."""
 
 import gc
+import os
 import threading
 
 import numpy as np
@@ -95,3 +96,27 @@ def test_only_results_live_in_that_memory(numbers):
     assert handlers.get_handler_name(result) == "gpuglue_results"
     assert handlers.get_handler_name() == usual == handlers.get_handler_name(np.ones(COUNT, "i4"))
     assert handlers.get_handler_name(numbers[:10].get()) == usual
+
+
+def test_a_result_can_be_resized_in_a_forked_child(numbers):
+    result = numbers.get()
+    child = os.fork()
+    if not child:
+        try:
+            result.resize(2 * COUNT, refcheck=False)
+            os._exit(0 if (result[:COUNT] == np.arange(COUNT)).all() else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_result_can_be_registered(device, numbers):
+    if not device.supports("mem_register"):
+        pytest.skip("this device cannot register memory")
+    for _ in range(3):  # fresh, pageable, page-locked
+        result = numbers.get()
+        with gg.register(result, device) as registered:
+            assert registered.ptr == result.ctypes.data and registered.nbytes == result.nbytes
+        del result
+        device.synchronize()
+        gg.trim()

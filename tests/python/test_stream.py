@@ -177,6 +177,22 @@ def test_a_stream_of_another_library_is_borrowed_where_it_can_exist(device, stre
     borrowed.synchronize()
 
 
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+@pytest.mark.parametrize("number", ["its own", 0])
+def test_a_stream_of_another_device_keeps_its_device(device, second_device, library, number):
+    needs(device, "stream_borrow", "stream_native")
+    stream, array = gg.Stream(second_device, nonblocking=True), gg.zeros(4, device=device)
+    if not hasattr(stream, "__cuda_stream__"):
+        pytest.skip("only cuda and hip borrow objects")
+    theirs = foreign_streams(stream.handle if number else 0, second_device.ordinal)[library]
+    made = gg.zeros(4, stream=theirs), gg.to_gpu([1.0], stream=theirs), gg.zeros_like(array, stream=theirs)
+    assert {one.device for one in made} == {second_device} and gg.alloc(4, stream=theirs).device is second_device
+    array.record_use(theirs)
+    for wrong in (lambda: gg.Stream.borrow(theirs, device), lambda: array.fill(1, stream=theirs)):
+        with pytest.raises(gg.InvalidArgumentError, match=rf"{device.backend}:1.*{device.backend}:0"):
+            wrong()
+
+
 def test_a_native_handle_is_borrowed_as_an_integer(device, stream, gate):
     borrowed = gg.Stream.borrow(stream.handle, device)
     gate.hold(stream)

@@ -237,6 +237,85 @@ def test_a_void_without_a_size_is_one_of_the_size_that_is_there(numbers):
     assert numbers.view("V").dtype == np.zeros(1, numbers.dtype).view("V").dtype
 
 
+@pytest.mark.parametrize("shape", [(0, 2**60), (2**60, 0), (2**31, 0, 2**31), (-1, 2**60)])
+def test_an_empty_array_is_not_given_a_shape_that_no_memory_has(device, shape):
+    with pytest.raises(ValueError):
+        np.zeros(0).reshape(shape)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        gg.zeros(0, device=device).reshape(shape)
+
+
+@pytest.mark.parametrize("make", [np.array, lambda sizes: np.array(sizes, "u1"), list])
+def test_a_shape_is_any_sequence_of_ints(device, make):
+    sizes = make([2, 3])
+    flat = gg.arange(6, device=device)
+    assert flat.reshape(sizes).shape == gg.zeros(sizes, device=device).shape == (2, 3)
+    assert gg.empty(range(1, 3), device=device).shape == (1, 2) == np.empty(range(1, 3)).shape
+    assert flat.reshape(2, 3).transpose(make([1, 0])).shape == (3, 2)
+    with device:
+        assert gg.asarray(flat.ptr, "i8", shape=sizes, strides=make([24, 8]), owner=flat).shape == (2, 3)
+    assert gg.zeros(np.array(3), device=device).shape == (3,) and flat.reshape(np.array(6)).shape == (6,)
+
+
+@pytest.mark.parametrize("index", [np.s_[:], np.s_[::2], np.s_[0], np.s_[..., 0], np.s_[:0]])
+def test_flags_are_those_of_numpy(device, index):
+    for order in "CF":
+        host, made = np.zeros((3, 4), "f8", order), gg.zeros((3, 4), "f8", order, device)
+        odd, odd_made = np.zeros(97, "u1")[1:].view("f8"), gg.zeros(97, "u1", device=device)[1:].view("f8")
+        for one, other in ((host[index], made[index]), (host.T, made.T), (odd, odd_made)):
+            assert other.flags.num == one.flags.num and other.flags.aligned == one.flags["A"]
+            assert repr(one.flags).startswith(repr(other.flags))
+
+
+RECORDS = [
+    [("a", "i4"), ("b", "f8")],
+    np.dtype([("a", "i1"), ("b", "f8")], align=True),
+    [("c", "S3"), ("a", "f4", (2, 3)), ("b", [("x", "u1"), ("y", "?")])],
+]
+
+
+@pytest.mark.parametrize("dtype", RECORDS, ids=str)
+@pytest.mark.parametrize("index", [np.s_[:], np.s_[::-2, 1], np.s_[0, 0], np.s_[:0]])
+def test_a_field_is_a_view(device, dtype, index):
+    host = np.frombuffer(np.arange(12 * np.dtype(dtype).itemsize, dtype="u1") % 2, dtype).reshape(4, 3)
+    whole = gg.to_gpu(host, device)
+    for name in ("a", "b"):
+        made, expected = whole[index][name], np.asarray(host[index][name])
+        assert (made.shape, made.dtype) == (expected.shape, expected.dtype) and made.base is whole
+        assert made.get().tobytes() == np.ascontiguousarray(expected).tobytes()
+        assert made.strides == host[index][name].strides or not made.size or not made.ndim
+
+
+def test_a_field_is_assigned_and_the_others_stay(device):
+    host = np.zeros((2, 3), [("a", "i4"), ("b", "f8")])
+    made = gg.to_gpu(host, device)
+    for array in (made, host):
+        array["a"] = 7
+        array["b"][1] = np.arange(3.0)
+    assert (made.get() == host).all()
+
+
+def test_names_that_are_no_field_are_refused_as_in_numpy(device):
+    made = gg.zeros(3, [("a", "i4")], device=device)
+    with pytest.raises(ValueError, match="no field"):
+        made["b"]
+    with pytest.raises(IndexError):
+        gg.zeros(3, device=device)["a"]
+    with pytest.raises(IndexError):
+        made[["a"]]
+
+
+@pytest.mark.parametrize("axes", [(1.0, 0), ("a",), (True, False), ([0], 1)], ids=str)
+def test_axes_that_are_no_integers_are_type_errors(numbers, axes):
+    for array in (numbers, numbers.get()):
+        with pytest.raises(TypeError):
+            array.transpose(*axes)
+        with pytest.raises(TypeError):
+            array.squeeze(axes)
+        with pytest.raises(TypeError):
+            array.squeeze(axes[0])
+
+
 def test_filling_a_view_leaves_the_rest(device):
     made, host = gg.zeros((6, 7), "i2", device=device), np.zeros((6, 7), "i2")
     for number, index in enumerate((np.s_[::2, ::3], np.s_[:, 1], np.s_[4], np.s_[::-1, ::-2], np.s_[:0]), 1):
@@ -254,6 +333,16 @@ def test_concatenate_is_that_of_numpy(numbers, axis):
     expected = np.concatenate([part.get() for part in parts], axis)
     made = gg.concatenate(parts, axis)
     assert made.shape == expected.shape and (made.get() == expected).all()
+
+
+def test_flattened_parts_are_joined_on_the_stream_that_is_given_alone(device, stream, gate):
+    host = np.arange(1, 1025, dtype="f4").reshape(32, 32)
+    part, current = gg.to_gpu(host, device).T, gg.Stream(device, nonblocking=True)
+    device.synchronize()
+    gate.hold(current)
+    with current:  # which is held until the end
+        made = gg.concatenate([part, part], None, stream=stream)
+    assert (made.get(stream=stream) == np.concatenate([host.T, host.T], None)).all()
 
 
 @pytest.mark.parametrize("axis", [0, 2, -1])

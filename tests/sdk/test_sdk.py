@@ -165,7 +165,7 @@ def test_what_is_not_as_wanted_is_a_value_error(zero, device, made, match):
         zero(made(device))
 
 
-@pytest.mark.parametrize("odd", [3, "text", None, object()])
+@pytest.mark.parametrize("odd", [3, "text", None, object(), [1, 2, 3], (1.5,), 2.5, np.float32(3), np.int64(3)])
 def test_what_is_no_array_is_a_type_error(zero, device, odd):
     with pytest.raises(TypeError):
         zero(odd)

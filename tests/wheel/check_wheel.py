@@ -30,6 +30,7 @@ REQUIRED = [
     CORE,
     "gpuglue/_lib/gpuglue_cuda.so",
     "gpuglue/_lib/gpuglue_hip.so",
+    "gpuglue/_lib/gpuglue_ze.so",
     "gpuglue/_lib/pkgconfig/gpuglue.pc",
     "gpuglue/include/gpuglue/gpuglue.h",
     "gpuglue/include/gpuglue/backend.h",

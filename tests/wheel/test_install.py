@@ -13,7 +13,7 @@ from pythons import Environment, find
 
 PYTHONS = find()
 NUMPYS = {version: ["numpy"] for version in PYTHONS} | {"3.11": ["numpy", "numpy==1.24.4"]}
-NO_LIBRARY = {"GPUGLUE_CUDA_LIBRARY": "/nowhere/libcuda.so.1", "GPUGLUE_HIP_LIBRARY": "/nowhere/libamdhip64.so"}
+NO_LIBRARY = {"GPUGLUE_CUDA_LIBRARY": "/nowhere/libcuda.so.1", "GPUGLUE_HIP_LIBRARY": "/nowhere/libamdhip64.so", "GPUGLUE_ZE_LIBRARY": "/nowhere/libze_loader.so.1"}
 
 ROUND_TRIP = """
 import numpy, gpuglue
@@ -42,14 +42,14 @@ def bare(request, wheel, tmp_path_factory):
 def test_backends_are_listed_without_numpy(bare):
     found, numpy_loaded = json.loads(bare.run(LIST, **NO_LIBRARY))
     assert "host" in found
-    assert found["cuda"] == found["hip"] == "library-not-found"
+    assert found["cuda"] == found["hip"] == found["ze"] == "library-not-found"
     assert not numpy_loaded
 
 
 def test_the_command_prints_a_table_without_numpy_and_without_a_gpu(bare):
     code = "import runpy, sys; sys.argv = ['gpuglue']; runpy.run_module('gpuglue', run_name='__main__')"
     printed = bare.run(code, GPUGLUE_BACKEND="host", **NO_LIBRARY)
-    assert all(name in printed for name in ("host", "cuda", "hip"))
+    assert all(name in printed for name in ("host", "cuda", "hip", "ze"))
 
 
 @pytest.mark.parametrize("version,numpy", [(v, n) for v in sorted(PYTHONS) for n in NUMPYS[v]])
@@ -79,4 +79,4 @@ def test_an_editable_install_finds_every_plugin(tmp_path):
     environment.install("--no-build-isolation", "--no-deps", f"-Cbuild-dir={tmp_path}/build", "--editable", root)
     found, _ = json.loads(environment.run(LIST, **NO_LIBRARY))
     assert "host" in found
-    assert found["cuda"] == found["hip"] == "library-not-found"
+    assert found["cuda"] == found["hip"] == found["ze"] == "library-not-found"

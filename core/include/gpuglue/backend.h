@@ -221,7 +221,8 @@ struct gg_backend_ops {
     gg_status (*stream_borrow)(struct gg_device_impl *device, uint64_t native, uint32_t *flags,
                                int32_t *is_default, struct gg_stream_impl **out);
     gg_status (*stream_native)(struct gg_stream_impl *stream, uint64_t handles[4]);
-    /* GG_OK or GG_NOT_READY. */
+    /* GG_OK or GG_NOT_READY. Work that failed may be told once, as GG_ERR_DEVICE: the core keeps it for the
+     * user where it asked on its own account. */
     gg_status (*stream_query)(struct gg_stream_impl *stream);
     /* Wait for all that is queued now; GG_NOT_READY when @p timeout_ns has passed. */
     gg_status (*stream_wait)(struct gg_stream_impl *stream, uint64_t timeout_ns);

@@ -2,6 +2,12 @@
 #ifndef GPUGLUE_COPIES_H
 #define GPUGLUE_COPIES_H
 
+#include <gpuglue/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- memory for results ---------------------------------------------------------------------- */
 
 /** Host memory of the calling process's own (a forked child has a copy of it) for copies from @p device,
@@ -11,6 +17,10 @@
  *  (GPUGLUE_RESULT_CACHE, in MiB); gg_device_trim gives it back. May call the driver.
  *  Errors  GG_ERR_OUT_OF_MEMORY. */
 GG_API gg_status gg_result_alloc(gg_device *device, size_t nbytes, void **out, int32_t *fresh);
+
+/** As realloc, for a result: also in a forked child and after the end, where nothing is locked.
+ *  Errors  GG_ERR_OUT_OF_MEMORY; the old one is as it was. */
+GG_API gg_status gg_result_resize(void *result, size_t nbytes, void **out);
 
 /** Give it back: from any thread, never waits, calls no driver. NULL is nothing. */
 GG_API void gg_result_free(void *result);
@@ -87,5 +97,9 @@ GG_API gg_status gg_fill(gg_memory *memory, size_t offset, const void *pattern, 
 GG_API gg_status gg_fill_nd(gg_memory *memory, size_t offset, const ptrdiff_t *strides,
                             int32_t ndim, const size_t *shape, const void *pattern,
                             size_t pattern_size, gg_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -278,6 +278,10 @@ GG_API gg_device *gg_memory_device(const gg_memory *memory);
  *  before all is done that the device had by then. */
 GG_API gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream);
 
+/** Wrapped memory is there once @p stream has done what it has now, as what a stream-ordered allocator gives:
+ *  its first use on another stream waits for that, where a stream is given, too. */
+GG_API gg_status gg_memory_hand_out(gg_memory *memory, gg_stream *stream);
+
 /** Wait until no work that gpuglue knows of uses @p memory; looks at the wait hook. */
 GG_API gg_status gg_memory_wait(gg_memory *memory);
 
@@ -294,7 +298,8 @@ enum gg_pending_flag {
 
 /** One stream behind which all unfinished work on @p memory is, for someone who will wait for it on the
  *  device: the one that has it, or else one of gpuglue's that was made to wait for all of them. NULL in
- *  @p out: nothing is pending. Else a reference. Never waits; asks no driver what is done. */
+ *  @p out: nothing is pending. Else a reference. Never waits; asks the driver at most whether what was there before the memory
+ *  was given out is done. */
 GG_API gg_status gg_memory_pending(gg_memory *memory, uint32_t flags, gg_stream **out);
 
 /** Memory that was used while a stream was captured into a graph is neither reused nor freed, since

@@ -11,7 +11,8 @@ extern "C" {
 
 enum gg_probe_level {
     GG_PASSIVE, /* finds files and opens libraries; initialises no driver, so a fork stays safe */
-    GG_ACTIVE   /* initialises the driver and counts devices */
+    GG_ACTIVE,  /* initialises the driver and counts devices */
+    GG_LISTED   /* opens the plugins only: who there is and who is excluded, the rest not-probed */
 };
 
 struct gg_tried {

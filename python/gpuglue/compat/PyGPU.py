@@ -129,25 +129,28 @@ class cudaEvent_t(_Handle):
             lambda: gpuglue.Event(timing=not flags & 2, blocking=bool(flags & 1)))
 
 
-def _status_of(handle, function):
-    if handle._object is None:
-        return cudaError_t(_INVALID_HANDLE)
-    handle._status = _attempt(function)[1]
-    return handle._status
+def _status_of(function, *handles):
+    """What came of function(their objects...), which the first handle remembers. None is the current stream; a
+    handle that was never made is refused."""
+    if any(handle is not None and handle._object is None for handle in handles):
+        return failed(_INVALID_HANDLE)
+    _, handles[0]._status = _attempt(lambda: function(*(
+        handle._object if handle is not None else gpuglue.current_stream() for handle in handles)))
+    return handles[0]._status
 
 
 def cudaEventRecord(event, stream=None):
-    return _status_of(event, lambda: (stream._object if stream is not None else gpuglue.current_stream())
-                      .record(event._object))
+    return _status_of(lambda mine, where: where.record(mine), event, stream)
 
 
 def cudaEventSynchronize(event):
-    return _status_of(event, event._object.synchronize if event._object else None)
+    return _status_of(lambda mine: mine.synchronize(), event)
 
 
 def _query(handle):
-    status = _status_of(handle, lambda: handle._object.done)
-    return status if int(status) or handle._object is None or handle._object.done else cudaError_t(_NOT_READY)
+    done = []
+    status = _status_of(lambda mine: done.append(mine.done), handle)
+    return status if int(status) or done[0] else cudaError_t(_NOT_READY)
 
 
 def cudaEventQuery(event):
@@ -156,12 +159,13 @@ def cudaEventQuery(event):
 
 def cudaEventElapsedTime(start, end):
     """(milliseconds, error)"""
-    ms, error = _attempt(lambda: end._object.elapsed_since(start._object))
-    return (ms if ms is not None else 0.0), error
+    took = []
+    error = _status_of(lambda first, last: took.append(last.elapsed_since(first)), start, end)
+    return (took[0] if took else 0.0), error
 
 
 def cudaStreamSynchronize(stream):
-    return _status_of(stream, stream._object.synchronize if stream._object else None)
+    return _status_of(lambda mine: mine.synchronize(), stream)
 
 
 def cudaStreamQuery(stream):
@@ -169,7 +173,7 @@ def cudaStreamQuery(stream):
 
 
 def cudaStreamWaitEvent(stream, event, flags=0):
-    return _status_of(stream, lambda: stream._object.wait(event._object))
+    return _status_of(lambda mine, what: mine.wait(what), stream, event)
 
 
 # ---- NVML, where the vendor has it

@@ -62,6 +62,8 @@ class _DeviceArray:
             self._host, self._address = _existing(int(buffer), int(more[0]), more[1], self._dtype, more[2:])
         else:
             self._host = np.asarray(buffer)
+        if self._host.dtype != self._dtype:
+            raise TypeError(f"DeviceArray_{self._dtype}: the buffer is of {self._host.dtype}")
 
     def size(self):
         return self._host.size
@@ -96,24 +98,35 @@ class _DeviceArray:
         if self._device is None and self._address:
             self._device, self._status = _attempt(lambda: _core._wrap_pointer(
                 self._address, self._host.nbytes, gpuglue.current_device(), None))
-        if self._device is None:
-            self._status = cudaError_t(_INVALID_VALUE)
-        elif not self._host.flags.forc:
-            self._status = cudaError_t(_INVALID_VALUE)
-        else:
-            self._status = _attempt(function)[1]
+        self._status = _attempt(function)[1] if self._device is not None else cudaError_t(_INVALID_VALUE)
+
+    # The device's side of a buffer with gaps has none: its elements are in C order.
+
+    def _upload(self):
+        host = self._host if self._host.flags.forc else self._host.copy(order="C")
+        _core._copy_bytes(self._device, 0, host, 0, host.nbytes, None, False)
+
+    def _download(self):
+        host = self._host if self._host.flags.forc else np.empty(self._host.shape, self._host.dtype)
+        _core._copy_bytes(host, 0, self._device, 0, host.nbytes, None, False)
+        if host is not self._host:
+            self._host[...] = host
 
     def to_device(self):
-        self._copy(lambda: _core._copy_bytes(self._device, 0, self._host, 0, self._host.nbytes, None, False))
+        self._copy(self._upload)
 
     def to_host(self):
-        self._copy(lambda: _core._copy_bytes(self._host, 0, self._device, 0, self._host.nbytes, None, False))
+        self._copy(self._download)
+
+    def _set(self, index, value):
+        flags, element = self._host.flags, np.array(value, self._host.dtype)
+        if isinstance(index, tuple):
+            index = np.ravel_multi_index(index, self._host.shape, order="F" if flags.fnc else "C")
+        _core._copy_bytes(self._device, int(index) * element.nbytes, element, 0, element.nbytes, None, False)
 
     def set_val(self, index, value):
-        """One element of the device side."""
-        element = np.array(value, self._host.dtype)
-        offset = int(index) * element.nbytes
-        self._copy(lambda: _core._copy_bytes(self._device, offset, element, 0, element.nbytes, None, False))
+        """One element of the device side, by its place in memory or by a tuple of indices."""
+        self._copy(lambda: self._set(index, value))
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self._host, dtype=dtype, copy=True) if copy or dtype is not None else self._host
@@ -133,7 +146,7 @@ for _name in SUPPORTED_DTYPES:
 
 def _class_for(dtype):
     name = np.dtype(dtype).name
-    if name not in SUPPORTED_DTYPES:
+    if name not in SUPPORTED_DTYPES or np.dtype(dtype) != name:
         raise UnsupportedDataType(f"Data type: {name} is not supported: expected one of {', '.join(SUPPORTED_DTYPES)}")
     return globals()["DeviceArray_" + name]
 
@@ -229,8 +242,8 @@ class GPUArray:
     def __cuda_array_interface__(self):
         if gpuglue.current_device().backend not in ("cuda", "hip"):
             raise AttributeError("__cuda_array_interface__")
-        contiguous = self._array._host.flags.c_contiguous
-        return {"shape": self.shape, "strides": None if contiguous else self.strides, "data": (self.ptr, False),
+        flags = self._array._host.flags
+        return {"shape": self.shape, "strides": self.strides if flags.fnc else None, "data": (self.ptr, False),
                 "typestr": self.dtype.str, "stream": None, "version": 3}
 
     def allocate(self):

@@ -1,6 +1,7 @@
 """Devices and contexts. A context is its device's primary one; the stack of each thread is gpuglue's own of
 `with device:`, so that torch, CuPy and this module share what is current."""
 
+import re
 import threading
 
 import gpuglue
@@ -74,11 +75,19 @@ class Device:
         try:
             return self.get_attributes()[attribute]
         except KeyError:
-            raise LogicError(f"{self._device} does not tell {attribute}") from None
+            raise LogicError(f"{self._device} does not tell {attribute!r}") from None
 
     def get_attributes(self):
         known = self._device.attributes
-        return {number: known[ours] for number, ours in _enums.ATTRIBUTES.items() if ours in known}
+        told = {number: known[ours] for number, ours in _enums.ATTRIBUTES.items() if ours in known}
+        told[_enums.device_attribute.INTEGRATED] = int(self._device.integrated)
+        return told | self._place()
+
+    def _place(self):
+        """The PCI address in numbers."""
+        parts = re.fullmatch(r"(\w+):(\w+):(\w+)\.\w+", self._device.pci_bus_id or "")
+        names = ("PCI_DOMAIN_ID", "PCI_BUS_ID", "PCI_DEVICE_ID")
+        return {_enums.device_attribute[name]: int(part, 16) for name, part in zip(names, parts.groups() if parts else ())}
 
     def __getattr__(self, name):
         try:

@@ -81,11 +81,33 @@ def _unwrap(argument):
     return argument
 
 
+def _plain(argument):
+    """A NumPy number as one of Python's, which is taken for any type that it fits."""
+    value = argument.item() if isinstance(argument, (np.number, np.bool_)) else argument
+    return value if isinstance(value, (int, float)) else argument
+
+
+def _half(argument):
+    return np.float16(argument) if isinstance(argument, (np.number, np.bool_, int, float)) else argument
+
+
+def _converter(code):
+    """What makes of an argument what the prepared type takes: as the struct module does, which PyCUDA packs with."""
+    if isinstance(code, str) and len(code) == 1:
+        return {"P": lambda argument: argument, "e": _half}.get(code, _plain)
+    return _half if np.dtype(code) == np.float16 else _plain
+
+
+@translated
+def _wait(stream):
+    (stream._stream if stream is not None else gpuglue.current_stream()).synchronize()
+
+
 class Function:
     """A kernel: called with its arguments, block= and grid=."""
 
     def __init__(self, kernel):
-        self._kernel, self._bound = kernel, None
+        self._kernel, self._bound, self._converters = kernel, None, ()
 
     @translated
     def _run(self, kernel, args, grid, block, shared, stream):
@@ -105,8 +127,8 @@ class Function:
         took = timer() if timer else None
         for handler in handlers:
             handler.post_call(stream)
-        if handlers and stream is None:
-            gpuglue.current_stream().synchronize()
+        if stream is None and handlers or any(isinstance(handler, Out) for handler in handlers):
+            _wait(stream)
         return took
 
     @translated
@@ -114,12 +136,15 @@ class Function:
         """Fix the types: codes of the struct module, or NumPy dtypes."""
         if texrefs:
             raise LogicError("texture references are not part of gpuglue")
-        self._bound = self._kernel.bind(arg_types)
+        types = tuple(arg_types)
+        self._bound, self._converters = self._kernel.bind(types), tuple(map(_converter, types))
         return self
 
     def _prepared(self, args, grid, block, shared, stream):
         if self._bound is None:
             raise LogicError("prepare() has to be called first")
+        if len(args) == len(self._converters):  # else the launch says so
+            args = [convert(argument) for convert, argument in zip(self._converters, args)]
         self._run(self._bound, args, tuple(grid), tuple(block), shared, stream)
 
     def prepared_call(self, grid, block, *args, shared_size=0):
@@ -140,7 +165,7 @@ class Function:
         known = self._kernel.attributes
         name = _enums.FUNCTION_ATTRIBUTES.get(_enums.function_attribute(attribute))
         if name not in known:
-            raise LogicError(f"{self._kernel} does not tell {attribute}")
+            raise LogicError(f"{self._kernel} does not tell {attribute!r}")
         return known[name]
 
     def set_attribute(self, attribute, value):

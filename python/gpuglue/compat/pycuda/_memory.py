@@ -13,24 +13,24 @@ from ._errors import LogicError, translated
 
 
 class _Table:
-    """Allocations by address; an entry goes with the last DeviceAllocation over it."""
+    """Allocations by address; several may be there, as those of a module's global are. The newest is found."""
 
     def __init__(self):
         self.lock, self.starts, self.buffers = threading.RLock(), [], {}
 
     def add(self, buffer):
         with self.lock:
-            known = self.buffers.get(buffer.ptr)
-            if known is None:
+            known = self.buffers.setdefault(buffer.ptr, [])
+            if not known:
                 bisect.insort(self.starts, buffer.ptr)
-            self.buffers[buffer.ptr] = (buffer, known[1] + 1 if known else 1)
+            known.append(buffer)
 
-    def remove(self, address):
+    def remove(self, address, buffer):
         with self.lock:  # a collection inside may come here again
-            buffer, count = self.buffers.pop(address, (None, 0))
-            if count > 1:
-                self.buffers[address] = (buffer, count - 1)
-            elif count:
+            known = self.buffers[address]
+            del known[[one is buffer for one in known].index(True)]
+            if not known:
+                del self.buffers[address]
                 self.starts.pop(bisect.bisect_left(self.starts, address))
 
     def find(self, address):
@@ -40,7 +40,7 @@ class _Table:
             if at < 0:
                 return None
             start = self.starts[at]
-            buffer = self.buffers[start][0]
+            buffer = self.buffers[start][-1]
         return (buffer, address - start) if address - start < buffer.nbytes else None
 
 
@@ -102,12 +102,13 @@ class DeviceAllocation(PointerHolderBase):
         buffer, self._buffer = self._buffer, None
         if buffer is None:
             raise LogicError("this allocation was freed before")
-        _table.remove(self._address)
+        if self._address:
+            _table.remove(self._address, buffer)
         buffer.close()
 
     def __del__(self):
-        if getattr(self, "_buffer", None) is not None:
-            _table.remove(self._address)
+        if getattr(self, "_buffer", None) is not None and self._address:
+            _table.remove(self._address, self._buffer)
 
     def __bool__(self):
         return self._address != 0

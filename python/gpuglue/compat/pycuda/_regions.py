@@ -1,4 +1,4 @@
-"""Memcpy2D and Memcpy3D: boxes out of boxes, row by row."""
+"""Memcpy2D and Memcpy3D: boxes out of boxes."""
 
 import numpy as np
 
@@ -9,17 +9,48 @@ from ._errors import LogicError, translated
 
 
 class _End:
+    """One side of a copy; place is (offset, bytes from layer to layer, bytes from row to row)."""
+
     def __init__(self):
         self.kind, self.what = None, None
 
-    def at(self, offset, nbytes):
-        """What _copy_bytes takes."""
+    def at(self, place, shape):
+        """(memory, place in it) as _copy_box takes them."""
         if self.kind is None:
             raise LogicError("Memcpy: source or destination was not set")
         if self.kind == "host":
-            return self.what, offset
-        buffer, start = _memory.locate(self.what, offset + nbytes)
-        return buffer, start + offset
+            return self.what, place
+        offset, layer, row = place
+        buffer, start = _memory.locate(self.what, offset + _reach(place, shape))
+        return buffer, (start + offset, layer, row)
+
+
+def _reach(place, shape):
+    """Bytes from the first to behind the last."""
+    return (shape[0] - 1) * place[1] + (shape[1] - 1) * place[2] + shape[2] if all(shape) else 0
+
+
+def _parts(dst, src, shape):
+    """The box; row by row where its ends lie in each other, as columns of one allocation do."""
+    (to, at), (source, start) = dst, src
+    apart = at[0] + _reach(at, shape) <= start[0] or start[0] + _reach(start, shape) <= at[0]
+    if to is not source or apart:
+        yield dst, src, shape
+        return
+    for layer in range(shape[0]):
+        for row in range(shape[1]):
+            places = (((place[0] + layer * place[1] + row * place[2]), 0, 0) for place in (at, start))
+            yield (to, next(places)), (source, next(places)), (1, 1, shape[2])
+
+
+def _on_host(dst, to, src, source, shape):
+    """A copy that no device has to do with."""
+    views = []
+    for memory, place in ((dst, to), (src, source)):
+        if place[0] < 0 or place[0] + _reach(place, shape) > memory.nbytes:
+            raise LogicError(f"the rows of a copy do not fit into {memory.nbytes} bytes")
+        views.append(np.ndarray(shape, np.uint8, memory, place[0], (place[1], place[2], 1)))
+    views[0][...] = views[1]
 
 
 def _bytes(array):
@@ -60,18 +91,30 @@ class Memcpy2D:
 
     set_dst_array = set_src_array
 
-    def _rows(self):
-        for row in range(self.height):
-            yield (self.dst_x_in_bytes + (self.dst_y + row) * (self.dst_pitch or self.width_in_bytes),
-                   self.src_x_in_bytes + (self.src_y + row) * (self.src_pitch or self.width_in_bytes))
+    def _shape(self):
+        return 1, int(self.height), int(self.width_in_bytes)
+
+    def _place(self, x, y, pitch, z=0, height=0):
+        row = int(pitch or self.width_in_bytes)
+        layer = row * int(height or self.height)
+        return int(x) + int(y) * row + int(z) * layer, layer, row
+
+    def _places(self):
+        return (self._place(self.dst_x_in_bytes, self.dst_y, self.dst_pitch),
+                self._place(self.src_x_in_bytes, self.src_y, self.src_pitch))
 
     @translated
-    def __call__(self, how=None):
-        """aligned=True or False, as in PyCUDA, which changes nothing here; or a stream."""
-        stream = how._stream if hasattr(how, "_stream") else None
-        for to, source in self._rows():
-            _core._copy_bytes(*self._dst.at(to, self.width_in_bytes), *self._src.at(source, self.width_in_bytes),
-                              self.width_in_bytes, stream, stream is not None)
+    def __call__(self, aligned=None, stream=None):
+        """aligned is PyCUDA's, and changes nothing here; a stream may stand in its place."""
+        if hasattr(aligned, "_stream"):
+            stream = aligned
+        shape = self._shape()
+        dst, src = (end.at(place, shape) for end, place in zip((self._dst, self._src), self._places()))
+        if self._dst.kind == self._src.kind == "host":
+            return _on_host(*dst, *src, shape)
+        how = stream._stream if stream is not None else None, stream is not None
+        for (to, at), (source, start), part in _parts(dst, src, shape):
+            _core._copy_box(to, at, source, start, part, *how)
 
 
 class Memcpy3D(Memcpy2D):
@@ -83,9 +126,9 @@ class Memcpy3D(Memcpy2D):
         self.src_height = self.dst_height = 0
         self.depth = 1
 
-    def _rows(self):
-        for layer in range(self.depth):
-            to = (self.dst_z + layer) * (self.dst_height or self.height) * (self.dst_pitch or self.width_in_bytes)
-            source = (self.src_z + layer) * (self.src_height or self.height) * (self.src_pitch or self.width_in_bytes)
-            for row_to, row_source in super()._rows():
-                yield to + row_to, source + row_source
+    def _shape(self):
+        return int(self.depth), *super()._shape()[1:]
+
+    def _places(self):
+        return (self._place(self.dst_x_in_bytes, self.dst_y, self.dst_pitch, self.dst_z, self.dst_height),
+                self._place(self.src_x_in_bytes, self.src_y, self.src_pitch, self.src_z, self.src_height))

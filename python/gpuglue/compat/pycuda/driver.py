@@ -12,7 +12,7 @@ from ._host_memory import (
     aligned_zeros_like, managed_empty, managed_empty_like, managed_zeros, managed_zeros_like, pagelocked_empty,
     pagelocked_empty_like, pagelocked_zeros, pagelocked_zeros_like, register_host_memory)
 from ._memory import (
-    DeviceAllocation, PointerHolderBase, from_device, from_device_like, mem_alloc, mem_alloc_like, mem_alloc_pitch, mem_get_info, memcpy_dtod,
+    DeviceAllocation, PointerHolderBase, from_device, from_device_like, matrix_to_array, mem_alloc, mem_alloc_like, mem_alloc_pitch, mem_get_info, memcpy_dtod,
     memcpy_dtod_async, memcpy_dtoh, memcpy_dtoh_async, memcpy_htod, memcpy_htod_async, memcpy_peer,
     memcpy_peer_async, memset_d8, memset_d8_async, memset_d16, memset_d16_async, memset_d32, memset_d32_async,
     to_device)
@@ -25,7 +25,7 @@ __all__ = [
     "PagelockedHostAllocation", "PointerHolderBase", "RegisteredHostMemory", "RuntimeError", "Stream", "aligned_empty", "aligned_empty_like", "aligned_zeros",
     "aligned_zeros_like", "compute_mode", "ctx_flags", "device_attribute", "event_flags", "from_device",
     "from_device_like", "func_cache", "function_attribute", "get_driver_version", "get_version", "host_alloc_flags",
-    "init", "managed_empty", "managed_empty_like", "managed_zeros", "managed_zeros_like", "mem_alloc", "mem_alloc_like", "mem_alloc_pitch", "mem_attach_flags", "mem_get_info",
+    "init", "managed_empty", "managed_empty_like", "managed_zeros", "managed_zeros_like", "matrix_to_array", "mem_alloc", "mem_alloc_like", "mem_alloc_pitch", "mem_attach_flags", "mem_get_info",
     "mem_host_register_flags", "memcpy_dtod", "memcpy_dtod_async", "memcpy_dtoh", "memcpy_dtoh_async", "memcpy_htod",
     "memcpy_htod_async", "memcpy_peer", "memcpy_peer_async", "memory_type", "memset_d16", "memset_d16_async",
     "memset_d32", "memset_d32_async", "memset_d8", "memset_d8_async", "module_from_buffer", "module_from_file",

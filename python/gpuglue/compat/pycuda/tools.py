@@ -29,19 +29,28 @@ def dtype_to_ctype(dtype):
         raise ValueError(f"unable to map dtype {dtype!r}") from None
 
 
-def make_default_context(ctx_maker=None):
-    """The context of CUDA_DEVICE, of ~/.cuda_device, or of the first device that gives one."""
-    ctx_maker = ctx_maker or (lambda device: device.make_context())
+def _chosen():
+    """The number that CUDA_DEVICE or ~/.cuda_device tells, or None."""
     number = os.environ.get("CUDA_DEVICE")
-    if number is not None:
-        return ctx_maker(driver.Device(int(number)))
-    import gpuglue
+    if number is None:
+        try:
+            with open(os.path.join(os.path.expanduser("~"), ".cuda_device")) as file:
+                number = file.read().strip() or None
+        except OSError:
+            return None
+    return None if number is None else int(number)
 
-    return ctx_maker(driver.Device._of(gpuglue.current_device()) if hasattr(driver.Device, "_of") else driver.Device(0))
+
+def make_default_context(ctx_maker=None):
+    """The context of CUDA_DEVICE's device, of ~/.cuda_device's, or of the current one."""
+    ctx_maker = ctx_maker or (lambda device: device.make_context())
+    number = _chosen()
+    return ctx_maker(driver.Context.get_device() if number is None else driver.Device(number))
 
 
 def get_default_device(default=0):
-    return driver.Device(int(os.environ.get("CUDA_DEVICE", default)))
+    number = _chosen()
+    return driver.Device(default if number is None else number)
 
 
 def clear_context_caches():
@@ -98,7 +107,8 @@ class _Pool:
     mantissa_bits = 2
 
     def __init__(self):
-        self._lock, self._bins, self._holding = threading.Lock(), {}, True
+        # A collection under the lock may give a block back, on this thread.
+        self._lock, self._bins, self._holding = threading.RLock(), {}, True
         self.active_blocks = 0
 
     @property
@@ -128,14 +138,18 @@ class _Pool:
         with self._lock:
             held = self._bins.get(number)
             block = held.pop() if held else None
+        if block is None:
+            block = self._made(max(self.alloc_size(number), 1))
+        with self._lock:
             self.active_blocks += 1
-        if block is not None:
-            return number, block
+        return number, block
+
+    def _made(self, size):
         try:
-            return number, self._make(max(self.alloc_size(number), 1))
+            return self._make(size)
         except driver.MemoryError:
             self.free_held()
-            return number, self._make(max(self.alloc_size(number), 1))
+            return self._make(size)
 
     def _give(self, number, block):
         with self._lock:
@@ -145,7 +159,8 @@ class _Pool:
 
     def free_held(self):
         with self._lock:
-            self._bins.clear()
+            held, self._bins = self._bins, {}
+        held.clear()
 
     def stop_holding(self):
         self._holding = False
