@@ -11,7 +11,7 @@ from compilers import ARCH, SMALL, entries, needs_compiler, needs_nvrtc, own_cac
 from kernels import runs_code
 
 import gpuglue as gg
-from gpuglue import _cache, _host_compiler, _nvcc_options, _rtc
+from gpuglue import _cache, _host_compiler, _rtc
 
 SOURCE = r"""
 #include <stdio.h>
@@ -174,20 +174,6 @@ def test_errors_carry_the_compilers_log(arch):
         gg.compile("\n\n__global__ void f() { nonsense(); }", arch=arch)
     assert "nonsense" in caught.value.log and isinstance(caught.value, gg.Error)
     assert "3" in caught.value.log  # the line
-
-
-def test_each_compiler_is_told_what_it_knows():
-    options = ["-DX=", "-I", "one", "-std", "gnu++14", "-include", "x.h", "-G", "-O3", "-Xptxas", "-v", "-lineinfo"]
-    assert _nvcc_options.for_nvrtc(options) == ["-DX=", "-Ione", "-std=c++14", "--pre-include=x.h", "-G", "-lineinfo"]
-    assert _nvcc_options.for_cxx(options) == ["-DX=", "-Ione", "-include", "x.h", "-O3"]
-    assert _nvcc_options.for_cxx(["-Wall", "--std=c++20", "-fopenmp"]) == ["-Wall", "-std=c++20", "-fopenmp"]
-
-
-@needs_compiler
-def test_options_of_nvcc_and_an_older_language_do_no_harm_on_the_host():
-    options = ["-std=c++11", "-ftz=true", "-prec-div=false", "-fmad=false", "-res-usage", "--restrict", "-lineinfo"]
-    image = gg.compile("__global__ void f(int *x) { *x = 9; }", arch=ARCH, options=options)
-    assert image.format == "shared object"
 
 
 def test_what_cannot_be_compiled_is_refused_with_words():

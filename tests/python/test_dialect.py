@@ -5,8 +5,23 @@ import pytest
 from compilers import ARCH, SMALL, needs_compiler, own_cache  # noqa: F401
 
 import gpuglue as gg
+from gpuglue import _nvcc_options
 
 SOURCE = 'extern "C" __global__ void f(int *x, int y) { *x = y; }'
+
+
+def test_each_compiler_is_told_what_it_knows():
+    options = ["-DX=", "-I", "one", "-std", "gnu++14", "-include", "x.h", "-G", "-O3", "-Xptxas", "-v", "-lineinfo"]
+    assert _nvcc_options.for_nvrtc(options) == ["-DX=", "-Ione", "-std=c++14", "--pre-include=x.h", "-G", "-lineinfo"]
+    assert _nvcc_options.for_cxx(options) == ["-DX=", "-Ione", "-include", "x.h", "-O3"]
+    assert _nvcc_options.for_cxx(["-Wall", "--std=c++20", "-fopenmp"]) == ["-Wall", "-std=c++20", "-fopenmp"]
+
+
+@needs_compiler
+def test_options_of_nvcc_and_an_older_language_do_no_harm_on_the_host():
+    options = ["-std=c++11", "-ftz=true", "-prec-div=false", "-fmad=false", "-res-usage", "--restrict", "-lineinfo"]
+    image = gg.compile("__global__ void f(int *x) { *x = 9; }", arch=ARCH, options=options)
+    assert image.format == "shared object"
 
 
 @needs_compiler
