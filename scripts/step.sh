@@ -12,6 +12,8 @@ shift
 mkdir -p build
 printf '\n== %s\n   %s\n' "$name" "$*"
 start=$SECONDS
+# A step shares its make's job slots with nobody: ninja would look for descriptors that it is not given.
+unset MAKEFLAGS MFLAGS
 "$@"
 status=$?
 verdict=$([ $status = 0 ] && echo ok || echo FAILED)

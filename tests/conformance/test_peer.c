@@ -242,7 +242,7 @@ static int interrupt_the_first_copy(void)
     gg_memory *memory[2] = {NULL, NULL};
     int result = two_devices(device, 1);
     for (int i = 0; !result && i < 2; i++)
-        result = gg_memory_alloc(device[i], GG_MEMORY_DEVICE, 3 * MANY_BYTES, NULL, &memory[i]);
+        result = (int)gg_memory_alloc(device[i], GG_MEMORY_DEVICE, 3 * MANY_BYTES, NULL, &memory[i]);
     if (result)
         return result;
     void *gate = use_all_memory(device[0]);
