@@ -299,12 +299,12 @@ static void no_use_is_missed_while_another_thread_adds_one(void **state)
         assert_int_equal(gg_fill(meddling.memory, i * 16, "x", 1, 16, streams[i]), GG_OK);
     }
     meddling.gate = gates[0];
-    gate_open(gates[2]);
     scope = enter(f, f->second);
     assert_int_equal(gg_set_tracer(&tracer), GG_OK);
     assert_int_equal(gg_fill(meddling.memory, 16, "y", 1, 16, NULL), GG_OK);
     assert_int_equal(gg_set_tracer(NULL), GG_OK);
     assert_int_equal(gg_leave(scope), GG_OK);
+    gate_open(gates[2]); /* shut until now, so that it is the one which is asked about first */
     assert_int_equal(atomic_load(&meddling.failures), 0);
     assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY); /* the second gate is shut */
     gate_open(gates[1]);

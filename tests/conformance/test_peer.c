@@ -257,6 +257,8 @@ static int interrupt_the_first_copy(void)
         return printf("the copy: %s\n", gg_status_message(status)), 1;
     gg_memory_release(memory[0]);
     gg_memory_release(memory[1]);
+    gg_device_synchronize(device[0]); /* nobody waits at the gate any more */
+    gate_free(gate);
     gg_shutdown(1000000000);
     return 0;
 }
