@@ -60,7 +60,8 @@ HEADERS = {
     "limits.h": _header("", "", LIMITS), "climits": _header("", "", LIMITS),
     "float.h": _header("", "", FLOATS), "cfloat": _header("", "", FLOATS),
     "math.h": _header("", "", CONSTANTS), "cmath": _header("#include <math.h>", MATH),
-    "stddef.h": _header("", "", {"offsetof(type, member)": "__builtin_offsetof(type, member)"}),
+    # NVRTC 13.0 has no __builtin_offsetof.
+    "stddef.h": _header("", "", {"offsetof(type, member)": "((size_t)&((type *)0)->member)"}),
     "cstddef": _header("#include <stddef.h>", "size_t ptrdiff_t"),
     "cstring": _header("", "size_t memcpy memset"), "cstdlib": _header("", "size_t abs labs llabs malloc free"),
     "ctime": _header("", "clock clock_t"),
