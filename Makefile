@@ -129,7 +129,7 @@ PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
 # Under sanitizers the files that work on a device, where starting many processes is not what they show; all of
 # the suite once under each: the address sanitizer on cuda-sim, the thread sanitizer on host.
 ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_copies bad_days between close_races closed copy current \
-    device dlpack errors event foreign_memory gil ipc kernel life memory pool results stream strided views)
+    device dialect dlpack errors event foreign_memory gil ipc kernel life memory pool results stream strided views)
 suite-asan-cuda-sim := tests/python
 suite-tsan-host := tests/python
 suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))

@@ -1,5 +1,6 @@
 """What the tests of compile() share: which compilers are here, and a cache for each test."""
 
+import os
 import platform
 
 import pytest
@@ -14,6 +15,13 @@ SMALL = 'extern "C" __global__ void f(int *x) { *x = %d; }'
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUGLUE_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def only_once(request):
+    """What is compiled without a device is the same whatever the backend."""
+    if os.environ["GPUGLUE_BACKEND"] != "host" and not {"device", "backend"} & set(request.fixturenames):
+        pytest.skip("needs no device, and runs with those on host")
 
 
 def has_nvrtc():

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from compilers import ARCH, SMALL, entries, needs_compiler, needs_nvrtc, own_cache  # noqa: F401
+from compilers import ARCH, SMALL, entries, needs_compiler, needs_nvrtc, only_once, own_cache  # noqa: F401
 from kernels import runs_code
 
 import gpuglue as gg

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from compilers import ARCH, SMALL, needs_compiler, own_cache  # noqa: F401
+from compilers import ARCH, SMALL, needs_compiler, only_once, own_cache  # noqa: F401
 
 import gpuglue as gg
 from gpuglue import _nvcc_options
