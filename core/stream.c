@@ -244,6 +244,12 @@ gg_status ggi_stream_finish(gg_stream *stream, bool hook)
     return wait_in_slices(stream, GG_FOREVER, hook);
 }
 
+/* Between two questions, where no wait of the driver's helps. */
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
 gg_status ggi_stream_settle(gg_stream *stream)
 {
     struct gg_device *device = stream->device;
@@ -255,7 +261,7 @@ gg_status ggi_stream_settle(gg_stream *stream)
     if (status && status != GG_ERR_DEVICE_LOST &&
         device->ops->device_synchronize(atomic_load(&device->impl)))
         while (device->ops->stream_query(stream->impl) == GG_NOT_READY)
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+            nap();
     ggi_quiet(-1);
     return ggi_end(device, GG_OP_stream_wait, stream, 0, status);
 }
@@ -268,7 +274,7 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
     if (!stream->of_thread && (!stream->borrowed || stream->release))
         return ggi_stream_finish(stream, true);
     while (!status && !ggi_stream_passed(stream, ticket, true)) {
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        nap();
         status = ggi_check(stream->device);
         if (!status) /* a failure must end the wait */
             status = ggi_stream_ask_marker(stream);
