@@ -28,7 +28,7 @@ gg_status ggi_backend_find(const char *name, struct gg_backend **out)
 /* Found and opened; NULL is the default one. */
 static gg_status open_named(const char *name, struct gg_backend **out)
 {
-    struct gg_backend *backend;
+    struct gg_backend *backend = NULL;
     if (!name)
         return ggi_backend_default(out);
     gg_status status = ggi_backend_find(name, &backend);

@@ -167,7 +167,7 @@ static gg_status point_behind_all(struct gg_device_impl *device, struct host_poi
 
 gg_status host_device_synchronize(struct gg_device_impl *device)
 {
-    struct host_point *point;
+    struct host_point *point = NULL;
     gg_status status = point_behind_all(device, &point);
     if (status)
         return status;
@@ -178,7 +178,7 @@ gg_status host_device_synchronize(struct gg_device_impl *device)
 
 gg_status host_device_record(struct gg_device_impl *device, struct gg_event_impl *event)
 {
-    struct host_point *point, *before;
+    struct host_point *point = NULL, *before;
     gg_status status = point_behind_all(device, &point);
     if (status)
         return status;

@@ -36,7 +36,7 @@ static int read_axis(const struct py_array *array, PyObject *object, int *out)
 
 static int drop_axis(const struct py_array *array, PyObject *object, bool *dropped)
 {
-    int axis;
+    int axis = 0;
     if (check_axes(&object, 1) || read_axis(array, object, &axis))
         return -1;
     if (dropped[axis]) {
