@@ -35,6 +35,9 @@ static gg_status resolve(struct ggi_end *side, const struct gg_end *end, size_t 
                    : NULL;
         if (memory)
             offset += low;
+        else if (nbytes)
+            side->mixed =
+                ggi_pinned_shares_page(side->pointer - low, low + (size_t)side->reach.high);
     }
     if (!memory)
         return GG_OK;

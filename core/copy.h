@@ -14,6 +14,7 @@ struct ggi_end {
     struct ggi_reach reach;
     bool device;      /* on a device */
     bool page_locked; /* host memory that the copy's device reaches by itself */
+    bool mixed;       /* some of its pages are locked for other memory: drivers refuse the range (CUDA: 1) */
 };
 
 struct ggi_job {
@@ -104,6 +105,8 @@ gg_status ggi_copy_direct(struct ggi_crossing *crossing, gg_stream *stream, uint
 
 gg_status ggi_copy_flat(struct ggi_job *job);
 gg_status ggi_copy_box(struct ggi_job *job);
+/* The job's box through pinned memory of ours, by the lane or piece by piece through the ring. */
+gg_status ggi_copy_through_host(struct ggi_job *job, enum gg_copy_kind kind);
 /* Put the box in order; whether it turned out to be one line of bytes. */
 bool ggi_box_is_line(struct ggi_job *job);
 /* A box between two devices: packed on the host on its way. */

@@ -84,6 +84,16 @@ static gg_status staged_copy(struct ggi_job *job, enum gg_copy_kind kind)
     return status;
 }
 
+/* Without the driver seeing the caller's memory, however slow the way that is left. */
+static gg_status mixed_copy(struct ggi_job *job, enum gg_copy_kind kind)
+{
+    struct ggi_box line = {.run = job->nbytes};
+    job->box = &line;
+    gg_status status = ggi_copy_through_host(job, kind);
+    job->box = NULL;
+    return status;
+}
+
 /* The vendor copies pageable memory when it likes, so the stream is waited for: first so that an
  * interrupt can still come, then, once the transfer has begun, to its end. */
 static gg_status pageable_copy(struct ggi_job *job, enum gg_copy_kind kind)
@@ -136,7 +146,7 @@ static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
 {
     struct ggi_end *host = kind == GG_COPY_H2D ? &job->src : &job->dst;
     bool small = job->nbytes <= GGI_SLOT_SIZE, capturing = job->capturing;
-    if (!host->page_locked && (capturing || job->flags & GG_COPY_ASYNC) &&
+    if (!host->page_locked && !host->mixed && (capturing || job->flags & GG_COPY_ASYNC) &&
         !(small && kind == GG_COPY_H2D && !capturing))
         host->page_locked = ggi_driver_knows(job, host->pointer);
     if (capturing && !host->page_locked)
@@ -150,7 +160,7 @@ static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
     if (host->page_locked && (capturing || !small || host->memory || job->flags & GG_COPY_ASYNC))
         return direct_copy(job, kind);
     if (!small)
-        return pageable_copy(job, kind);
+        return host->mixed ? mixed_copy(job, kind) : pageable_copy(job, kind);
     gg_status status = foreign ? ggi_stream_finish(job->stream, true) : GG_OK;
     if (status)
         return status;

@@ -140,7 +140,7 @@ static gg_status through_ring(const struct ggi_passage *passage)
     return status;
 }
 
-static gg_status through_host(struct ggi_job *job, enum gg_copy_kind kind)
+gg_status ggi_copy_through_host(struct ggi_job *job, enum gg_copy_kind kind)
 {
     struct ggi_passage passage;
     const struct ggi_end *host = kind == GG_COPY_H2D ? &job->src : &job->dst;
@@ -165,7 +165,8 @@ static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
     bool queued = kind == GG_COPY_H2D && job->nbytes <= GGI_SLOT_SIZE && !job->capturing &&
                   !host->page_locked && !host->memory;
     size_t calls = calls_of(job, job->box);
-    if (!host->page_locked && (job->capturing || (job->flags & GG_COPY_ASYNC && !queued)))
+    if (!host->page_locked && !host->mixed &&
+        (job->capturing || (job->flags & GG_COPY_ASYNC && !queued)))
         host->page_locked = ggi_driver_knows(job, host->pointer);
     if (job->capturing && !host->page_locked)
         return ggi_refuse_capture();
@@ -177,7 +178,7 @@ static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
     if (host->page_locked && calls <= FEW_CALLS &&
         (job->flags & GG_COPY_ASYNC || job->box->run >= LONG_RUN))
         return direct(job, kind);
-    return through_host(job, kind);
+    return ggi_copy_through_host(job, kind);
 }
 
 static gg_status half(struct ggi_job *job, struct ggi_end *dst, struct ggi_end *src, char *middle,
@@ -198,7 +199,7 @@ static gg_status half(struct ggi_job *job, struct ggi_end *dst, struct ggi_end *
     ggi_box_order(&box, up ? GGI_DST : GGI_SRC, &dst_shift, &src_shift);
     part.dst.pointer += dst_shift;
     part.src.pointer += src_shift;
-    return through_host(&part, up ? GG_COPY_H2D : GG_COPY_D2H);
+    return ggi_copy_through_host(&part, up ? GG_COPY_H2D : GG_COPY_D2H);
 }
 
 static gg_status no_middle(const struct ggi_job *job)

@@ -27,6 +27,7 @@ struct gg_memory {
     gg_memory *within; /* pinned memory of ours that it is a part of, with a reference: has the uses; or NULL */
     struct ggi_import *import; /* of another process's block that it is a part of; or NULL */
     void *registered; /* the first of its pages, room bytes, that were locked for it; or NULL */
+    gg_memory *next_registered;
     /* of memory that gpuglue allocated; pool.h */
     struct ggi_pool *pool; /* that counts it; NULL: of others, or nothing */
     struct ggi_slab *slab; /* that it is a piece of, or NULL */
@@ -87,6 +88,8 @@ bool ggi_result_is(const gg_memory *memory); /* results.c: the lock of a result 
 void ggi_import_close(gg_memory *memory);    /* ipc.c */
 /* The pinned memory of ours that holds [pointer, pointer + nbytes), with a reference, or NULL. */
 gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset);
+/* Whether host memory that ggi_pinned_find does not find shares a page with registered memory. */
+bool ggi_pinned_shares_page(const void *pointer, size_t nbytes);
 gg_status ggi_check_range(const gg_memory *memory, const char *what, size_t offset, size_t nbytes);
 
 /* ---- the pinned ring: ring.c ----------------------------------------------------------------------- */

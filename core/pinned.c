@@ -16,7 +16,8 @@ static struct stripe {
 static struct {
     gg_memory **block; /* sorted by address */
     size_t count, room;
-    _Atomic(size_t) hint; /* count, readable without a lock */
+    _Atomic(size_t) hint;            /* count, readable without a lock */
+    _Atomic(gg_memory *) registered; /* those of them that lie in memory of others */
 } pinned;
 
 static pthread_once_t pinned_once = PTHREAD_ONCE_INIT;
@@ -132,8 +133,24 @@ gg_status ggi_pinned_add_alone(gg_memory *memory)
                            "it first");
     else
         status = add(memory);
+    if (!status) {
+        memory->next_registered = atomic_load(&pinned.registered);
+        atomic_store(&pinned.registered, memory);
+    }
     unlock_all();
     return status;
+}
+
+/* With all locks held. */
+static void forget_registered(const gg_memory *memory)
+{
+    gg_memory *at = atomic_load(&pinned.registered);
+    if (at == memory)
+        atomic_store(&pinned.registered, memory->next_registered);
+    while (at && at->next_registered != memory)
+        at = at->next_registered;
+    if (at)
+        at->next_registered = memory->next_registered;
 }
 
 void ggi_pinned_remove(gg_memory *memory)
@@ -147,6 +164,8 @@ void ggi_pinned_remove(gg_memory *memory)
                 (pinned.count - at) * sizeof *pinned.block);
         atomic_store(&pinned.hint, --pinned.count);
     }
+    if (memory->registered)
+        forget_registered(memory);
     unlock_all();
 }
 
@@ -186,5 +205,20 @@ gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
         return NULL;
     }
     *offset = inside;
+    return found;
+}
+
+bool ggi_pinned_shares_page(const void *pointer, size_t nbytes)
+{
+    const uintptr_t begin = (uintptr_t)pointer, end = begin + nbytes;
+    bool found = false;
+    if (!atomic_load_explicit(&pinned.registered, memory_order_acquire))
+        return false;
+    pthread_mutex_t *lock = stripe_of_thread();
+    pthread_mutex_lock(lock);
+    for (const gg_memory *at = atomic_load(&pinned.registered); at && !found;
+         at = at->next_registered)
+        found = begin < (uintptr_t)at->registered + at->room && (uintptr_t)at->registered < end;
+    pthread_mutex_unlock(lock);
     return found;
 }

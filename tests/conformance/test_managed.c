@@ -137,6 +137,30 @@ static void closed_memory_is_registered_again_whatever_else_runs(void **state)
     free(bytes);
 }
 
+/* Drivers refuse a range of which they have locked some pages. */
+static void memory_that_shares_a_page_with_registered_memory_is_copied(void **state)
+{
+    struct fixture *f = *state;
+    const size_t page = page_size(), count = 40, nbytes = (count - 2) * page;
+    unsigned char *bytes = pages(f, count);
+    gg_memory *memory = registered(f, bytes + 100, page), *device = new_memory(f, nbytes);
+    unsigned char *near = bytes + page + 200;
+    for (uint32_t flags = 0; flags <= GG_COPY_ASYNC; flags += GG_COPY_ASYNC) {
+        memset(near, 3, nbytes);
+        assert_int_equal(copy(at(device, 0), host_at(near), nbytes, f->stream, flags), GG_OK);
+        memset(near, 0, nbytes);
+        assert_int_equal(copy(host_at(near), at(device, 0), nbytes, f->stream, flags), GG_OK);
+        finish(f->stream);
+        assert_int_equal(near[0], 3);
+        assert_memory_equal(near, near + 1, nbytes - 1);
+    }
+    assert_int_equal(copy(at(device, 0), host_at(near), nbytes, f->stream,
+                          GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
+                     GG_ERR_UNSUPPORTED);
+    close_memory(f, memory);
+    free(bytes);
+}
+
 static void nothing_cannot_be_registered(void **state)
 {
     struct fixture *f = *state;
@@ -311,6 +335,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(registered_memory_is_page_locked),
         cmocka_unit_test(registered_memory_is_unlocked_when_its_work_is_done),
         cmocka_unit_test(a_page_is_not_registered_twice),
+        cmocka_unit_test(memory_that_shares_a_page_with_registered_memory_is_copied),
         cmocka_unit_test(nothing_cannot_be_registered),
         cmocka_unit_test(a_device_that_cannot_register_says_so),
         cmocka_unit_test(managed_memory_is_the_devices_and_the_hosts),

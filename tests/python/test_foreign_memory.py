@@ -43,6 +43,20 @@ def test_a_registered_array_is_page_locked(registers):
     assert (target.get() == array).all()
 
 
+def test_arrays_that_share_a_page_with_a_registered_one_are_copied_whatever_their_strides(registers):
+    whole = np.zeros((300, 4096), "f4")
+    middle = whole[100:101]
+    buffer = gg.register(middle, registers)
+    expected = np.arange(whole.size, dtype="f4").reshape(whole.shape)
+    for view in (slice(None), (slice(None), slice(None, None, 2)), (slice(None), slice(1, -1))):
+        whole[...] = expected
+        array = gg.to_gpu(whole[view], registers)
+        whole[...] = 0
+        array.get(out=whole[view])
+        assert (whole[view] == expected[view]).all()
+    assert buffer.nbytes == middle.nbytes
+
+
 def test_a_registered_array_lives_until_it_is_unlocked(registers):
     array = np.zeros(100_000)
     alive = weakref.ref(array)

@@ -199,9 +199,9 @@ bool cuda_end_valid(uint64_t address, size_t size, enum cuda_end end, bool *trac
     case CUDA_DEVICE_END:
         return alloc != NULL;
     case CUDA_HOST_END:
-        return address && !sim_memory_reserved(address);
+        return sim_memory_copyable(address, size);
     case CUDA_ANY_END:
-        return alloc || (address && !sim_memory_reserved(address));
+        return alloc || sim_memory_copyable(address, size);
     }
     return false;
 }

@@ -221,15 +221,14 @@ bool hip_end_valid(const void *pointer, size_t size, enum hip_end end, bool *tra
 {
     const uint64_t address = (uintptr_t)pointer;
     const struct sim_alloc *alloc = sim_memory_range(address, size);
-    const bool foreign = address && !sim_memory_reserved(address);
     *tracked = alloc != NULL;
     switch (end) {
     case HIP_DEVICE_END:
         return alloc != NULL;
     case HIP_HOST_END:
-        return foreign;
+        return sim_memory_copyable(address, size);
     case HIP_ANY_END:
-        return alloc || foreign;
+        return alloc || sim_memory_copyable(address, size);
     }
     return false;
 }

@@ -200,6 +200,13 @@ static bool overlaps(uint64_t address, size_t size)
     return at && allocs[at - 1].base + allocs[at - 1].size > address;
 }
 
+bool sim_memory_copyable(uint64_t address, size_t size)
+{
+    if (!address || sim_memory_reserved(address))
+        return false;
+    return !size || sim_memory_range(address, size) || !overlaps(address, size);
+}
+
 int sim_memory_register(uint64_t address, const struct sim_block *block)
 {
     struct sim_alloc alloc;

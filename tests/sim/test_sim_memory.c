@@ -112,6 +112,24 @@ static void registered_memory_may_not_overlap(void **state)
     free(memory);
 }
 
+static void a_copy_of_memory_that_is_registered_in_part_is_refused(void **state)
+{
+    char *memory = calloc(3, 4096);
+    CUdeviceptr device;
+    (void)state;
+    assert_int_equal(cu.cuMemAlloc_v2(&device, 3 * 4096), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemHostRegister_v2(memory + 4096, 4096, 0), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemcpyHtoD_v2(device, memory, 4096), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemcpyHtoD_v2(device, memory + 4096, 4096), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemcpyHtoD_v2(device, memory, 4097), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cu.cuMemcpyDtoH_v2(memory + 8191, device, 4096), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cu.cuMemcpyHtoD_v2(device, memory, 3 * 4096), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cu.cuMemHostUnregister(memory + 4096), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemcpyHtoD_v2(device, memory, 3 * 4096), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemFree_v2(device), CUDA_SUCCESS);
+    free(memory);
+}
+
 static void managed_memory_is_reachable_from_both_sides(void **state)
 {
     CUdeviceptr managed;
@@ -190,6 +208,7 @@ int run_memory_tests(void)
         SIM_TEST(fresh_and_freed_memory_holds_no_old_bytes),
         SIM_TEST(a_region_copy_moves_only_its_rectangle),
         SIM_TEST(registered_memory_may_not_overlap),
+        SIM_TEST(a_copy_of_memory_that_is_registered_in_part_is_refused),
         SIM_TEST(managed_memory_is_reachable_from_both_sides),
         SIM_TEST(pointers_are_described_and_strangers_are_zero),
         SIM_TEST(a_peer_copy_checks_whose_memory_it_is),
