@@ -18,7 +18,8 @@ FIRST_USE = {
     "torch": "import torch; torch.zeros(1, device='cuda')",
     "cupy": "import cupy; cupy.zeros(1)",
     "cuda.core": "from cuda import core; native = core.Device(0); native.set_current()",
-    "numba": "import numba.cuda, numpy; numba.cuda.to_device(numpy.zeros(1))",
+    # with a kernel: versions that do not fit the NumPy beside them fail there
+    "numba": "import numba.cuda, numpy; numba.cuda.jit(lambda a: None)[1, 1](numba.cuda.to_device(numpy.zeros(1)))",
     "jax": "import jax; assert jax.devices('gpu'); jax.numpy.zeros(1).block_until_ready()",
     "the driver": "import with_cuda as cuda; cuda.call('cuInit', 0)",
 }
