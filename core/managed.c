@@ -22,13 +22,15 @@ static gg_status to_pages(const void *pointer, size_t nbytes, uintptr_t *begin, 
     return GG_OK;
 }
 
-static gg_status lock_pages(gg_device *device, void *pages, size_t size)
+static gg_status lock_pages(const gg_memory *memory)
 {
+    struct gg_device *device = memory->device;
     struct ggi_own own;
     ggi_relax_begin(device, &own);
-    ggi_begin(device, GG_OP_mem_register, NULL, size);
-    gg_status status = device->ops->mem_register(atomic_load(&device->impl), pages, size);
-    status = ggi_end(device, GG_OP_mem_register, NULL, size, status);
+    ggi_begin(device, GG_OP_mem_register, NULL, memory->locked);
+    gg_status status =
+        device->ops->mem_register(atomic_load(&device->impl), memory->pointer, memory->locked);
+    status = ggi_end(device, GG_OP_mem_register, NULL, memory->locked, status);
     ggi_relax_end(device, &own);
     return status;
 }
@@ -36,18 +38,17 @@ static gg_status lock_pages(gg_device *device, void *pages, size_t size)
 void ggi_unregister(gg_memory *memory)
 {
     struct gg_device *device = memory->device;
-    ggi_begin(device, GG_OP_mem_unregister, NULL, memory->room);
-    gg_status status = device->ops->mem_unregister(atomic_load(&device->impl), memory->registered);
-    ggi_end(device, GG_OP_mem_unregister, NULL, memory->room, status);
+    ggi_begin(device, GG_OP_mem_unregister, NULL, memory->locked);
+    gg_status status = device->ops->mem_unregister(atomic_load(&device->impl), memory->pointer);
+    ggi_end(device, GG_OP_mem_unregister, NULL, memory->locked, status);
 }
 
 /* Memory that was registered, closed, and is idle by now, but stays locked while unlocking might wait. */
 static bool is_closed(const struct ggi_retired *item, const void *what)
 {
     const gg_memory *wanted = what, *memory = ggi_memory_retired(item);
-    return memory && memory->registered && memory->registered == wanted->registered &&
-           memory->room == wanted->room && memory->pointer == wanted->pointer &&
-           item->idle((struct ggi_retired *)(uintptr_t)item);
+    return memory && memory->registered && memory->pointer == wanted->pointer &&
+           memory->locked >= wanted->nbytes && item->idle((struct ggi_retired *)(uintptr_t)item);
 }
 
 static gg_memory *take_back(const gg_memory *wanted)
@@ -91,7 +92,7 @@ static gg_status lock(gg_memory **memory)
     gg_status status = ggi_pinned_add_alone(*memory);
     if (status)
         return status;
-    status = lock_pages((*memory)->device, (*memory)->registered, (*memory)->room);
+    status = lock_pages(*memory);
     if (status)
         ggi_pinned_remove(*memory);
     return status;
@@ -117,6 +118,7 @@ gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a memory handle");
     memory->registered = (void *)begin;
     memory->room = size;
+    memory->locked = nbytes;
     memory->retired.may_wait = true;
     status = lock(&memory);
     if (status) {

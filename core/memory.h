@@ -27,6 +27,7 @@ struct gg_memory {
     gg_memory *within; /* pinned memory of ours that it is a part of, with a reference: has the uses; or NULL */
     struct ggi_import *import; /* of another process's block that it is a part of; or NULL */
     void *registered; /* the first of its pages, room bytes, that were locked for it; or NULL */
+    size_t locked; /* bytes of it that the driver was told of: neighbours on its pages are others' */
     gg_memory *next_registered;
     /* of memory that gpuglue allocated; pool.h */
     struct ggi_pool *pool; /* that counts it; NULL: of others, or nothing */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define HUGE ((size_t)2 << 20)
 #define HEAD ((size_t)4096)            /* before each block, for its record */
 #define STEP ((size_t)64 << 10)        /* of sizes: the largest page that a system has */
 #define KEPT_BY_DEFAULT ((size_t)1024) /* MiB */
@@ -129,7 +128,7 @@ static struct result *find(struct gg_device *device, size_t nbytes)
 /* Whole huge pages, unless they would waste much. */
 static size_t rounded(size_t nbytes)
 {
-    size_t huge = (nbytes + HUGE - 1) & ~(HUGE - 1);
+    size_t huge = (nbytes + GGI_HUGE_PAGE - 1) & ~(GGI_HUGE_PAGE - 1);
     size_t small = nbytes ? (nbytes + STEP - 1) & ~(STEP - 1) : STEP;
     return huge - nbytes <= nbytes / 8 ? huge : small;
 }
@@ -138,11 +137,11 @@ static size_t rounded(size_t nbytes)
  * many of them, and there may be many results. */
 static struct result *map_new(struct gg_device *device, size_t nbytes)
 {
-    size_t mapped = STEP + nbytes, more = mapped + HUGE;
+    size_t mapped = STEP + nbytes, more = mapped + GGI_HUGE_PAGE;
     char *map = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return NULL;
-    uintptr_t block = ((uintptr_t)map + STEP + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
+    uintptr_t block = ((uintptr_t)map + STEP + GGI_HUGE_PAGE - 1) & ~(uintptr_t)(GGI_HUGE_PAGE - 1);
     char *first = (char *)block - STEP;
     if (first != map)
         munmap(map, (size_t)(first - map));
@@ -183,7 +182,7 @@ gg_status gg_result_alloc(gg_device *device, size_t nbytes, void **out, int32_t 
     if (status)
         return status;
     pthread_once(&results_once, find_most);
-    if (nbytes > PTRDIFF_MAX - 2 * HUGE)
+    if (nbytes > PTRDIFF_MAX - 2 * GGI_HUGE_PAGE)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%zu bytes are more than an address can reach",
                         nbytes);
     struct result *result = find(device, rounded(nbytes));
@@ -211,7 +210,7 @@ gg_status gg_result_resize(void *pointer, size_t nbytes, void **out)
     }
     if (ggi_usable(device))
         status = gg_result_alloc(device, nbytes, &other, &fresh);
-    else if (nbytes <= PTRDIFF_MAX - 2 * HUGE && (result = map_new(device, rounded(nbytes))))
+    else if (nbytes <= PTRDIFF_MAX - 2 * GGI_HUGE_PAGE && (result = map_new(device, rounded(nbytes))))
         other = block_of(result);
     if (!other && !status)
         status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no %zu bytes of host memory for a result", nbytes);

@@ -250,13 +250,16 @@ static size_t between(size_t value, size_t least, size_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Few chunks would leave engine and crew waiting for each other. */
+/* Few chunks would leave engine and crew waiting for each other. A page that is not there yet is one
+ * thread's: each that touches a huge page at once makes one and clears it, and all but one throw theirs away. */
 static void cut(struct transfer *t, int threads)
 {
     const struct ggi_job *job = t->passage->job;
-    size_t chunk = between(job->nbytes / 8, CHUNK_LEAST, GGI_STAGE_CHUNK);
-    ggi_cut_make(&t->cut, job->box, t->passage->strides, chunk & ~(size_t)4095);
-    t->part = between(chunk / (2 * (size_t)threads), PART_LEAST, PART_MOST);
+    const bool fresh = job->flags & GG_COPY_FRESH && job->nbytes >= GGI_HUGE_PAGE;
+    size_t chunk = between(job->nbytes / 8, fresh ? GGI_HUGE_PAGE : CHUNK_LEAST, GGI_STAGE_CHUNK);
+    chunk &= ~((fresh ? GGI_HUGE_PAGE : (size_t)4096) - 1);
+    ggi_cut_make(&t->cut, job->box, t->passage->strides, chunk);
+    t->part = fresh ? GGI_HUGE_PAGE : between(chunk / (2 * (size_t)threads), PART_LEAST, PART_MOST);
     t->last = t->first + t->cut.count;
 }
 

@@ -15,6 +15,7 @@
 #define GGI_STAGE_BUDGET ((size_t)128 << 20) /* pinned bytes of all lanes of the process */
 #define GGI_MOST_PARTS 64u                   /* of a chunk */
 #define GGI_MOST_CREW 64
+#define GGI_HUGE_PAGE ((size_t)2 << 20) /* of the memory that results lie in */
 
 /* Copying by the host, of one chunk. It is cut into parts, which threads take one by one. */
 struct ggi_load {

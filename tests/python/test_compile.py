@@ -272,12 +272,12 @@ def test_a_header_that_changed_is_compiled_anew(arch, tmp_path, monkeypatch, inc
 
 
 @needs_compiler
-@pytest.mark.parametrize("options", [["-iquote", "{folder}"], ["-isystem{folder}"], ["-include", "{folder}/math.h"]])
+@pytest.mark.parametrize("options", [["-iquote", "{folder}"], ["-isystem{folder}"], ["-include", "{folder}/fenv.h"]])
 def test_a_header_that_is_called_like_a_standard_one_is_read_anew(tmp_path, options):
     images = []
     for value in (3, 4):
-        (tmp_path / "math.h").write_text(f"#define VALUE {value}\n")
-        images.append(gg.compile(f'#include "math.h"\n{HEADED}', arch=ARCH,
+        (tmp_path / "fenv.h").write_text(f"#define VALUE {value}\n")
+        images.append(gg.compile(f'#include "fenv.h"\n{HEADED}', arch=ARCH,
                                  options=[o.format(folder=tmp_path) for o in options]))
     assert images[0] != images[1]
 

@@ -61,6 +61,19 @@ def test_a_program_copies_to_and_from_memory_of_gpuglue(with_driver):
     """)
 
 
+def test_a_program_copies_what_lies_on_a_page_with_registered_memory(with_driver):
+    with_driver("""
+        import ctypes
+        whole, array = np.zeros(100_000, "u1"), gg.full(90_000, 7, "u1")
+        mine, others = whole[:5000], whole[5100:]
+        buffer = gg.register(mine)
+        with gg.Device("cuda:0"):
+            nbytes = ctypes.c_size_t(array.nbytes)
+            cuda.call("cuMemcpyDtoH_v2", ctypes.c_void_p(others.ctypes.data), array, nbytes)
+        assert (others[:90_000] == 7).all() and not mine.any()
+    """)
+
+
 # ---- streams that are destroyed ---------------------------------------------------------------------------
 
 GATED = """

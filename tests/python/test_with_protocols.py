@@ -51,8 +51,8 @@ theirs = torch.cuda.Stream()
 with torch.cuda.stream(theirs):
     tensor = torch.from_dlpack(array)
     copy = tensor + 0
-assert not late or not ours.done, "the exchange waited on the host"
-assert tensor.data_ptr() == array.ptr and copy.cpu().eq(7).all()
+    assert not late or not ours.done, "the exchange waited on the host"
+    assert tensor.data_ptr() == array.ptr and copy.cpu().eq(7).all()
 """
         )
     )

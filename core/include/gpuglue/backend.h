@@ -261,8 +261,8 @@ struct gg_backend_ops {
 
     /* -- memory that others own, managed memory, memory in the order of a stream -- */
 
-    /* Page-lock whole pages of the host's so that the device reaches them at the same address. They
-     * overlap nothing that is registered already. */
+    /* Page-lock the host's bytes, at any address, so that the device reaches them there. Their pages hold
+     * nothing that is registered already; other bytes on them stay pageable to the driver. */
     gg_status (*mem_register)(struct gg_device_impl *device, void *pointer, size_t nbytes);
     /* What mem_register was given; idle. May wait for the device. */
     gg_status (*mem_unregister)(struct gg_device_impl *device, void *pointer);

@@ -306,8 +306,8 @@ GG_API gg_status gg_memory_pending(gg_memory *memory, uint32_t flags, gg_stream 
  *  the graph may run again. Say that no such graph will. */
 GG_API void gg_memory_release_captured(gg_memory *memory);
 
-/** Page-lock host memory that exists, so that copies from and to it run in the background. Whole pages
- *  are locked, from the one of the first byte to the one of the last. @p release(@p owner) is called once
+/** Page-lock host memory that exists, so that copies from and to it run in the background. The driver is
+ *  told of these bytes alone; the system locks their pages. @p release(@p owner) is called once
  *  when they are unlocked: the memory must exist until then.
  *  Errors  GG_ERR_INVALID_ARGUMENT: no bytes, or a page of it is page-locked by gpuglue already;
  *          GG_ERR_UNSUPPORTED where the backend cannot. */
