@@ -257,8 +257,7 @@ int sim_memory_host(enum sim_memory kind, const struct sim_block *block, uint64_
 int sim_memory_register(uint64_t address, const struct sim_block *block);
 struct sim_alloc *sim_memory_find(uint64_t address);
 struct sim_alloc *sim_memory_range(uint64_t address, size_t size); /* wholly inside one */
-/* Host memory that a copy may name: all of it known, or nothing of it. An H200 refuses (1) what begins inside
- * registered memory and leaves it. */
+/* Host memory that a copy may name: all of it known, or nothing (an H200 refuses what leaves registered memory). */
 bool sim_memory_copyable(uint64_t address, size_t size);
 bool sim_memory_reserved(uint64_t address); /* a device address, allocated or not */
 char *sim_memory_alias(const struct sim_alloc *alloc, uint64_t address);
