@@ -14,20 +14,29 @@ LIVE = [1, 100, 10_000, 100_000]
 TARGET = 300  # nanoseconds, at any size and number
 
 
-def measure(nbytes, device, floor, rounds):
-    """Nanoseconds of one pair of calls, of both sides in turn."""
-    names = {"alloc": gg.alloc, "device": device, "nbytes": nbytes}
+def sides_of(nbytes, device, floor):
+    """Pairs of calls of one size: the driver's, where there is a floor, and gpuglue's."""
     gg.alloc(nbytes, device).close()  # from the driver, once
-    sides = {"gpuglue": bursts_of("alloc(nbytes, device).close()", names)}
-    if floor:
+    sides = {"gpuglue": bursts_of("alloc(nbytes, device).close()",
+                                  {"alloc": gg.alloc, "device": device, "nbytes": nbytes})}
+    if floor is None:
+        return sides
+    run = floor.bursts_of("alloc_free")
+
+    def raw(count):
         floor.allocate(nbytes)
-        sides = {"raw": floor.bursts_of("alloc_free"), **sides}
-    return {side: spread(times) for side, times in in_turn(sides, rounds, SLOW_BURSTS).items()}
+        return run(count)
+
+    return {"raw": raw, **sides}
 
 
-def by_size(device, floor, rounds):
-    """A row for each size."""
-    return {str(nbytes): measure(nbytes, device, floor, rounds) for nbytes in SIZES}
+def measure(sizes, device, floor, rounds):
+    """Size → side → nanoseconds of one pair of calls; all sizes in turn, so that they meet the same machine."""
+    runs = {(nbytes, side): run for nbytes in sizes for side, run in sides_of(nbytes, device, floor).items()}
+    rows = {}
+    for (nbytes, side), times in in_turn(runs, rounds, SLOW_BURSTS).items():
+        rows.setdefault(str(nbytes), {})[side] = spread(times)
+    return rows
 
 
 def by_number(device, floor, rounds, most):
@@ -35,8 +44,8 @@ def by_number(device, floor, rounds, most):
     rows, live = {}, []
     for count in (count for count in LIVE if count <= most):
         live += [gg.alloc(256, device) for _ in range(count - len(live))]
-        for nbytes in (256, MIB):
-            rows[f"{nbytes} beside {count}"] = measure(nbytes, device, floor, rounds)
+        measured = measure([256, MIB], device, floor, rounds)
+        rows |= {f"{nbytes} beside {count}": sides for nbytes, sides in measured.items()}
     return rows
 
 
@@ -66,7 +75,7 @@ def main():
     print(f"{device}" + ("" if floor else f"; no floor: {why}"))
     rounds = 2 if options.quick else 20
     tables = {
-        "alloc + close, by size": by_size(device, floor, rounds),
+        "alloc + close, by size": measure(SIZES, device, floor, rounds),
         "alloc + close, by live blocks": by_number(device, floor, rounds, 100 if options.quick else LIVE[-1]),
     }
     if floor:

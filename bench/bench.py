@@ -22,10 +22,12 @@ from timing import loop_overhead
 TREE = Path(__file__).resolve().parents[1]
 
 
-def target_of(row, floor):
+def target_of(row, floor, measured):
     """The most nanoseconds a row may take, or None."""
     if row.limit:
         return row.limit
+    if row.beside:
+        return medians(measured[row.beside])[1] + row.plus
     if floor is None or not (row.plus or row.times):
         return None
     return floor + row.plus if row.plus else floor * row.times
@@ -40,7 +42,7 @@ def judge(measured):
     """Write each row's target beside its figures, and whether it is reached."""
     for row in (row for row in SMALL if row.name in measured["ns"]):
         floor, own = medians(measured["ns"][row.name])
-        target = target_of(row, floor)
+        target = target_of(row, floor, measured["ns"])
         measured["ns"][row.name] |= {"target": target, "reached": None if target is None else own <= target}
     for row in BULKS:
         floor, own = medians(measured["gbps"][row.name])

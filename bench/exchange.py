@@ -2,8 +2,9 @@
 
     python exchange.py [--device NAME] [--json FILE] [--rounds N]
 
-No driver is called in most rows, so that there is no floor to hold them against: the limits are figures. torch's
-rows need torch and a device that it has.
+No driver is called in most rows, so that there is no floor to hold them against: the limits are figures, and what
+NumPy takes for the like in the same run tells how fast the machine is. torch's rows need torch and a device that it
+has.
 """
 
 import argparse
@@ -13,35 +14,35 @@ import statistics
 import numpy as np
 
 import gpuglue as gg
-from timing import bursts_of, loop_overhead
+from timing import BURSTS, bursts_of, in_turn, loop_overhead
 
-# Name, statement, most nanoseconds (0: none).
+# Name, statement, most nanoseconds (0: none), what NumPy does alike.
 ROWS = [
-    ("slice a[1:-1]", "array[1:-1]", 250),
-    ("slice a[1:, ::2]", "matrix[1:, ::2]", 250),
-    ("element a[3]", "array[3]", 250),
-    ("a.T", "matrix.T", 250),
-    ("a.shape", "matrix.shape", 60),
-    ("a.strides", "matrix.strides", 60),
-    ("a.dtype", "matrix.dtype", 60),
-    ("a.ptr", "matrix.ptr", 60),
-    ("a.size", "matrix.size", 60),
-    ("a.nbytes", "matrix.nbytes", 60),
-    ("a.ndim", "matrix.ndim", 60),
-    ("a.device", "matrix.device", 60),
-    ("a.flags", "matrix.flags", 60),
-    ("a.base", "matrix.base", 60),
-    ("__dlpack__(stream, max_version)", "matrix.__dlpack__(stream=number, max_version=version)", 400),
-    ("__dlpack__()", "matrix.__dlpack__()", 400),
-    ("__dlpack_device__()", "matrix.__dlpack_device__()", 0),
-    ("__cuda_array_interface__", "matrix.__cuda_array_interface__", 400),
-    ("from_dlpack(GPUArray)", "from_dlpack(matrix)", 0),
-    ("asarray(GPUArray)", "asarray(matrix)", 0),
+    ("slice a[1:-1]", "array[1:-1]", 250, "flat[1:-1]"),
+    ("slice a[1:, ::2]", "matrix[1:, ::2]", 250, "square[1:, ::2]"),
+    ("element a[3]", "array[3]", 250, "flat[3:4]"),
+    ("a.T", "matrix.T", 250, "square.T"),
+    ("a.shape", "matrix.shape", 60, "square.shape"),
+    ("a.strides", "matrix.strides", 60, "square.strides"),
+    ("a.dtype", "matrix.dtype", 60, "square.dtype"),
+    ("a.ptr", "matrix.ptr", 60, ""),
+    ("a.size", "matrix.size", 60, "square.size"),
+    ("a.nbytes", "matrix.nbytes", 60, "square.nbytes"),
+    ("a.ndim", "matrix.ndim", 60, "square.ndim"),
+    ("a.device", "matrix.device", 60, "square.device"),
+    ("a.flags", "matrix.flags", 60, "square.flags"),
+    ("a.base", "matrix.base", 60, "square.base"),
+    ("__dlpack__(stream, max_version)", "matrix.__dlpack__(stream=number, max_version=version)", 400, ""),
+    ("__dlpack__()", "matrix.__dlpack__()", 400, "square.__dlpack__()"),
+    ("__dlpack_device__()", "matrix.__dlpack_device__()", 0, "square.__dlpack_device__()"),
+    ("__cuda_array_interface__", "matrix.__cuda_array_interface__", 400, "square.__array_interface__"),
+    ("from_dlpack(GPUArray)", "from_dlpack(matrix)", 0, "numpy_from_dlpack(square)"),
+    ("asarray(GPUArray)", "asarray(matrix)", 0, "numpy_asarray(square)"),
 ]
 TORCH = [
-    ("asarray(torch tensor)", "asarray(tensor)", 1500),
-    ("from_dlpack(torch tensor)", "from_dlpack(tensor)", 0),
-    ("torch.from_dlpack(GPUArray)", "torch_from_dlpack(matrix)", 0),
+    ("asarray(torch tensor)", "asarray(tensor)", 1500, ""),
+    ("from_dlpack(torch tensor)", "from_dlpack(tensor)", 0, ""),
+    ("torch.from_dlpack(GPUArray)", "torch_from_dlpack(matrix)", 0, ""),
 ]
 
 
@@ -58,6 +59,10 @@ def names_of(device):
         "matrix": matrix,
         "number": numbers.get(array.__dlpack_device__()[0]),
         "version": (1, 3),
+        "flat": np.zeros(1000, "f4"),
+        "square": np.zeros((100, 100), "f4"),
+        "numpy_asarray": np.asarray,
+        "numpy_from_dlpack": np.from_dlpack,
         "asarray": gg.asarray,
         "from_dlpack": gg.from_dlpack,
     }
@@ -78,20 +83,21 @@ def torch_names(device):
 
 
 def measure(rows, names, device, rounds):
-    """The median of each row's statement, the loop around it taken off."""
+    """The median of each row's statement and of NumPy's, in turn, the loop around them taken off."""
     empty, figures = loop_overhead(), {}
-    for name, statement, limit in rows:
+    for name, statement, limit, alike in rows:
         try:
             eval(statement, dict(names))
         except AttributeError as error:
             print(f"{name:34} {'-':>8}  {error}")
             continue
-        burst = bursts_of(statement, names, settle=lambda: gg.synchronize(device))
-        burst(20)
-        own = statistics.median(time for _ in range(rounds) for time in burst(20)) - empty
-        figures[name] = {"ns": own, "limit": limit or None, "reached": own <= limit if limit else None}
-        verdict = "" if not limit else "ok" if own <= limit else "MISSED"
-        print(f"{name:34} {own:8.0f}  {limit or '-':>6}  {verdict}")
+        sides = {"ns": bursts_of(statement, names, settle=lambda: gg.synchronize(device))}
+        sides |= {"numpy": bursts_of(alike, names)} if alike else {}
+        found = {side: statistics.median(times) - empty for side, times in in_turn(sides, rounds, BURSTS).items()}
+        figures[name] = {**found, "limit": limit or None, "reached": found["ns"] <= limit if limit else None}
+        verdict = "" if not limit else "ok" if found["ns"] <= limit else "MISSED"
+        beside = f"{found['numpy']:8.0f}" if alike else f"{'-':>8}"
+        print(f"{name:34} {found['ns']:8.0f} {beside}  {limit or '-':>6}  {verdict}")
     return figures
 
 
@@ -103,7 +109,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=50)
     options = parser.parse_args()
     device = gg.Device(options.device)
-    print(f"{device}, NumPy {np.__version__}; ns per call, median; limit")
+    print(f"{device}, NumPy {np.__version__}; ns per call, median; NumPy alike; limit")
     with device:
         names = names_of(device)
         figures = measure(ROWS, names, device, options.rounds)
