@@ -14,7 +14,7 @@ from pathlib import Path
 import gpuglue as gg
 
 from floor import open_floor
-from footprint import import_cost, wheel_size
+from footprint import cached_module_cost, import_cost, wheel_size
 from peers import measure_peers
 from rows import BULK, BULKS, MIB, NOTES, SMALL, Arrays, measure_stream, streams_of
 from timing import loop_overhead
@@ -98,6 +98,7 @@ def show_footprint(result, missed):
     cost, size = result["import"], result["wheel_bytes"]
     rows = [("import gpuglue, ms", cost["ms"], 15), ("  MiB over bare Python", cost["mib"], 15)]
     rows += [("wheel, MB", size / 1e6, 1)] if size else []
+    rows += [("SourceModule from the cache, ms", result["cached_module_ms"], 2)] if result["cached_module_ms"] else []
     print("\n== footprint")
     for name, value, target in rows:
         reached = value <= target
@@ -121,11 +122,14 @@ def measure(options):
     }
     if floor:
         floor.close()
+    with device:
+        cached, why_not = cached_module_cost()
     return {
         "device": device.name, "backend": device.backend, "python": platform.python_version(),
         "gpuglue_version": gg.__version__, "loop_ns": loop_overhead(), "bulk_bytes": nbytes,
         "driver": floor.driver if floor else None, "no_floor": reason, "streams": streams,
         "import": import_cost("import gpuglue", 3 if options.quick else 15), "wheel_bytes": wheel_size(TREE),
+        "cached_module_ms": cached, "no_module": why_not,
     }
 
 
@@ -151,6 +155,8 @@ def main():
         print(f"{mark} {text}")
     if result["no_floor"]:
         print("no floor, gpuglue's side alone:", result["no_floor"])
+    if result["no_module"]:
+        print("no SourceModule:", result["no_module"])
     for name, reason in absent.items():
         print(f"not compared with {name}: {reason}")
     print(f"{len(missed)} targets missed" if missed else "no target missed")

@@ -1,9 +1,10 @@
-"""What importing a package costs, in fresh processes: time, memory, size on disk."""
+"""What importing a package costs, in fresh processes: time, memory, size on disk; and a module from the cache."""
 
 import json
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 CODE = """
@@ -36,3 +37,24 @@ def wheel_size(tree):
     """Bytes of the newest wheel in dist/, or None."""
     wheels = sorted(Path(tree).glob("dist/**/gpuglue-*.whl"), key=lambda path: path.stat().st_mtime)
     return wheels[-1].stat().st_size if wheels else None
+
+
+SOURCE = "__global__ void doublify(float *a) { int i = threadIdx.x + threadIdx.y * 4; a[i] *= 2; }"
+
+
+def cached_module_cost(runs=50):
+    """Milliseconds of SourceModule and get_function once the source was compiled, and None; or None and why not."""
+    import gpuglue as gg
+    from gpuglue.compat.pycuda import driver
+    from gpuglue.compat.pycuda.compiler import SourceModule
+
+    def load():
+        start = time.perf_counter()
+        SourceModule(SOURCE).get_function("doublify")
+        return (time.perf_counter() - start) * 1e3
+
+    try:
+        load()
+    except (gg.Error, driver.Error) as error:
+        return None, str(error).splitlines()[0]
+    return statistics.median(load() for _ in range(runs)), None
