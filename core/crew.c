@@ -273,13 +273,15 @@ static void start(struct ggi_staging *staging, int workers)
     crew->wanted = workers; /* it is not asked again */
 }
 
-void ggi_crew_start(struct ggi_staging *staging, int threads)
+int ggi_crew_start(struct ggi_staging *staging, int threads)
 {
     struct ggi_crew *crew = &staging->crew;
     pthread_mutex_lock(&crew->lock);
     if (threads - 1 > crew->wanted && !atomic_load(&crew->stop))
         start(staging, threads - 1 < GGI_MOST_CREW ? threads - 1 : GGI_MOST_CREW);
+    const int started = crew->started;
     pthread_mutex_unlock(&crew->lock);
+    return started;
 }
 
 void ggi_crew_stop(struct ggi_crew *crew)

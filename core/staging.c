@@ -252,10 +252,9 @@ static size_t between(size_t value, size_t least, size_t most)
 
 /* Few chunks would leave engine and crew waiting for each other. A page that is not there yet is one
  * thread's: each that touches a huge page at once makes one and clears it, and all but one throw theirs away. */
-static void cut(struct transfer *t, int threads)
+static void cut(struct transfer *t, int threads, bool fresh)
 {
     const struct ggi_job *job = t->passage->job;
-    const bool fresh = job->flags & GG_COPY_FRESH && job->nbytes >= GGI_HUGE_PAGE;
     size_t chunk = between(job->nbytes / 8, fresh ? GGI_HUGE_PAGE : CHUNK_LEAST, GGI_STAGE_CHUNK);
     chunk &= ~((fresh ? GGI_HUGE_PAGE : (size_t)4096) - 1);
     ggi_cut_make(&t->cut, job->box, t->passage->strides, chunk);
@@ -290,13 +289,15 @@ gg_status ggi_stage_in(struct ggi_lane *lane, const struct ggi_passage *passage,
                          .opened = first,
                          .queued = first,
                          .finished = first};
-    bool up = passage->kind == GG_COPY_H2D;
-    cut(&t, threads);
-    ggi_crew_start(t.staging, threads);
+    const bool up = passage->kind == GG_COPY_H2D;
+    const bool fresh = job->flags & GG_COPY_FRESH && job->nbytes >= GGI_HUGE_PAGE;
+    const bool alone = !ggi_crew_start(t.staging, threads) || threads < 2;
+    const bool along = alone || !fresh; /* a page that is made may take 1 ms: nothing is queued then */
+    cut(&t, threads, fresh);
     atomic_store(&lane->threads, threads);
     while (!is_over(&t)) {
         bool moved = up ? move_up(&t) : move_down(&t);
-        if (moved || ggi_lane_work(lane))
+        if (moved || (along && ggi_lane_work(lane)))
             t.idle = 0;
         else
             pause_a_while(&t);

@@ -108,8 +108,8 @@ void ggi_lane_empty(struct gg_device *device, struct ggi_lane *lane); /* held, n
 /* How many threads may copy, the caller among them: GPUGLUE_COPY_THREADS, or the processor's share that
  * this process has. */
 int ggi_copy_threads(void);
-/* Have up to @p threads - 1 workers, as many as the system gives. */
-void ggi_crew_start(struct ggi_staging *staging, int threads);
+/* Have up to @p threads - 1 workers, as many as the system gives; how many there are. */
+int ggi_crew_start(struct ggi_staging *staging, int threads);
 void ggi_crew_wake(struct ggi_crew *crew);
 void ggi_crew_stop(struct ggi_crew *crew);
 /* Do one part of the lane's open chunks; false when there is none to be taken. */
