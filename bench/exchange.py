@@ -82,7 +82,7 @@ def torch_names(device):
     return {"tensor": tensor, "torch_from_dlpack": torch.from_dlpack}
 
 
-def measure(rows, names, device, rounds):
+def measure(rows, names, rounds, settle=lambda: None):
     """The median of each row's statement and of NumPy's, in turn, the loop around them taken off."""
     empty, figures = loop_overhead(), {}
     for name, statement, limit, alike in rows:
@@ -91,7 +91,7 @@ def measure(rows, names, device, rounds):
         except AttributeError as error:
             print(f"{name:34} {'-':>8}  {error}")
             continue
-        sides = {"ns": bursts_of(statement, names, settle=lambda: gg.synchronize(device))}
+        sides = {"ns": bursts_of(statement, names, settle=settle)}
         sides |= {"numpy": bursts_of(alike, names)} if alike else {}
         found = {side: statistics.median(times) - empty for side, times in in_turn(sides, rounds, BURSTS).items()}
         figures[name] = {**found, "limit": limit or None, "reached": found["ns"] <= limit if limit else None}
@@ -112,10 +112,10 @@ def main():
     print(f"{device}, NumPy {np.__version__}; ns per call, median; NumPy alike; limit")
     with device:
         names = names_of(device)
-        figures = measure(ROWS, names, device, options.rounds)
+        figures = measure(ROWS, names, options.rounds)  # none of them queues work
         extra = torch_names(device)
         if extra:
-            figures |= measure(TORCH, names | extra, device, options.rounds)
+            figures |= measure(TORCH, names | extra, options.rounds, device.synchronize)
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"device": str(device), "ns": figures}, file, indent=1)
