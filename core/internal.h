@@ -163,8 +163,20 @@ static inline gg_status ggi_check(struct gg_device *device)
 {
     return ggi_usable(device) ? GG_OK : ggi_refuse(device);
 }
+gg_status ggi_device_open(struct gg_device *device); /* unless it is open */
 /* Checked and opened: afterwards device->impl is there. */
-gg_status ggi_device_ready(struct gg_device *device);
+static inline gg_status ggi_device_ready(struct gg_device *device)
+{
+    gg_status status = ggi_check(device);
+    if (status)
+        return status;
+    if (!atomic_load_explicit(&device->impl, memory_order_acquire))
+        return ggi_device_open(device);
+    if (!atomic_load_explicit(&device->shared, memory_order_relaxed) &&
+        !pthread_equal(device->opener, pthread_self()))
+        atomic_store_explicit(&device->shared, true, memory_order_relaxed);
+    return GG_OK;
+}
 gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend, int32_t ordinal);
 gg_status ggi_unsupported(struct gg_device *device, gg_op op);
 /* Housekeeping of our own between these leaves stream captures and the error record alone. */
@@ -360,7 +372,16 @@ struct ggi_thread *ggi_thread(void);
  * on the device when the call returns (a default stream that no other library shares). */
 void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete);
 /* *stream is checked if given, else becomes the implicit one. */
-gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete);
+gg_status ggi_choose_stream_slow(gg_device *device, gg_stream **stream, bool *complete);
+static inline gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit,
+                                          bool *complete)
+{
+    *implicit = !*stream;
+    *complete = false;
+    if (*stream && (*stream)->device == device && !(*stream)->of_thread)
+        return ggi_device_ready(device);
+    return ggi_choose_stream_slow(device, stream, complete);
+}
 
 int ggi_interrupted(void); /* asks the wait hook */
 uint64_t ggi_now_ns(void); /* monotonic */
