@@ -26,6 +26,7 @@ struct py_state {
         *device_error, *device_lost, *fork_error;
     PyObject *no_device_warning;
     PyObject *interface_keys[7]; /* of __cuda_array_interface__, in cuda_interface.c's order */
+    PyObject *launch_options[4]; /* the names of a launch's keywords; kernel_call.c */
     PyObject *allocator;         /* the user's, or NULL: the pool */
     /* the one Python object of each gg_device; device.c */
     struct py_device **devices;
@@ -161,6 +162,14 @@ int py_warn_no_device(struct py_state *state);
 /* The core's wait hook: signals, on the main thread. */
 int py_interrupted(void);
 
+/* The end of a call that was counted in `busy`. */
+static inline void py_stream_leave(struct py_stream *stream)
+{
+    if (--stream->busy || !stream->closing)
+        return;
+    gg_stream_release(stream->closing);
+    stream->closing = NULL;
+}
 /* Run @p op on an open event and an open stream without the GIL; event.c. Counting the call in the two
  * objects, which the GIL protects, is cheaper than two references. */
 gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,
