@@ -138,9 +138,9 @@ struct ggi_slot {
     void *data;              /* GGI_SLOT_SIZE bytes of pinned memory */
     _Atomic(uint64_t) *word; /* pinned too: the device can say there that it has come so far */
     uint64_t word_value;     /* what it said last */
-    gg_stream *stream;
+    gg_stream *stream;       /* of the last copy, with a reference; or NULL */
     uint64_t ticket;
-    bool taken;
+    _Atomic(bool) taken; /* under the ring's lock; then all is the taker's until it says false */
 };
 struct ggi_ring *ggi_ring_new(void); /* an empty one; NULL without memory */
 /* A free slot, taken; waits (with the hook) when all are in use. */
