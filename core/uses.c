@@ -176,7 +176,8 @@ gg_status ggi_memory_enter_slow(gg_memory *memory, gg_stream *stream)
         atomic_store_explicit(&memory->handed, 0, memory_order_relaxed);
         return GG_OK;
     }
-    bool captures = ggi_stream_capturing(stream), home_captures = ggi_stream_capturing(home);
+    bool captures = ggi_stream_capturing(stream);
+    bool home_captures = stream == home ? captures : ggi_stream_capturing(home);
     gg_status status = GG_OK;
     if (captures || home_captures)
         status = enter_capture(stream, home, handed, captures && home_captures);
