@@ -129,7 +129,10 @@ static PyObject *launch_with(struct py_kernel *self, PyObject *const *args, Py_s
     if (fill_shape(self, values, &pack.launch) ||
         enter_stream(self, values[OPTION_STREAM], &ours, &stream))
         return NULL;
-    if (!py_pack(&pack, self, args, count, stream)) {
+    if (!count && !self->count) {
+        pack.launch.arguments = pack.few_arguments; /* the rest is 0, as in the shape */
+        result = run(self, &pack.launch, stream);
+    } else if (!py_pack(&pack, self, args, count, stream)) {
         result = run(self, &pack.launch, stream);
         py_pack_release(&pack);
     }
