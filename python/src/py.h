@@ -1,7 +1,8 @@
 /* py.h: what the files of python/src share: the module's state, the object structs, the small rules.
  *
- * Rules of this folder: a call parses once, in C; a method that may wait or submit lets go of the GIL
- * and holds references to what it uses meanwhile; the error record is copied before any Python call. */
+ * Rules of this folder: a call parses once, in C; a method that may wait or submit lets go of the GIL,
+ * and what it uses meanwhile stays: by a reference, by a count in an object that can be closed, or since an
+ * argument that the caller holds keeps it; the error record is copied before any Python call. */
 #ifndef GPUGLUE_PY_H
 #define GPUGLUE_PY_H
 
