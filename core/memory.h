@@ -17,30 +17,32 @@ struct ggi_use {
 struct gg_memory {
     struct ggi_retired retired;
     _Atomic(int64_t) refs;
+    /* what a launch looks at stands together */
     struct gg_device *device;
+    void *pointer;
+    gg_memory *within; /* pinned memory of ours that it is a part of, with a reference: has the uses; or NULL */
+    _Atomic(uint64_t) handed; /* ticket of home at which it was given out; 0: nothing to wait for */
+    _Atomic(uint64_t) newest[GGI_NEWEST]; /* tickets of uses, by serial; see below */
+
     enum gg_memory_kind kind; /* as allocated */
     _Atomic(int) captured;
-    void *pointer;
     size_t nbytes;
     void (*release)(void *owner); /* of wrapped memory */
     void *owner;
     bool wrapped;
-    gg_memory *within; /* pinned memory of ours that it is a part of, with a reference: has the uses; or NULL */
     struct ggi_import *import; /* of another process's block that it is a part of; or NULL */
     void *registered; /* the first of its pages, room bytes, that were locked for it; or NULL */
     /* of memory that gpuglue allocated; pool.h */
     struct ggi_pool *pool; /* that counts it; NULL: of others, or nothing */
     struct ggi_slab *slab; /* that it is a piece of, or NULL */
     gg_memory *next_free;
-    size_t room;              /* bytes that it has from the driver */
-    uint32_t size_class;      /* GGI_NO_CLASS: goes back to the driver */
-    gg_stream *home;          /* that it was given out for, with a reference of a use; or NULL */
-    _Atomic(uint64_t) handed; /* ticket of home at which it was given out; 0: nothing to wait for */
-    _Atomic(uint64_t) fenced; /* serial of the stream that was last made to wait for it */
+    size_t room;               /* bytes that it has from the driver */
+    uint32_t size_class;       /* GGI_NO_CLASS: goes back to the driver */
+    gg_stream *home;           /* that it was given out for, with a reference of a use; or NULL */
+    _Atomic(uint64_t) fenced;  /* serial of the stream that was last made to wait for `handed` */
     _Atomic(uint64_t) unknown; /* streams that are not known use it: GGI_UNKNOWN, once released its
                                   round in quarantine; 0: none does */
-    _Atomic(uint64_t) newest[GGI_NEWEST]; /* by serial; uses.c */
-    pthread_mutex_t lock;                 /* the uses */
+    pthread_mutex_t lock;      /* the uses */
     uint32_t use_count, use_room;
     struct ggi_use few[3];
     struct ggi_use *uses; /* few, or allocated; a ticket in `newest` may be a later one */

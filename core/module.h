@@ -18,8 +18,8 @@ struct gg_module {
     struct gg_module_impl *impl;
     struct gg_image *image;
     gg_memory *code; /* stands for what launches use: the module is unloaded when that is idle */
-    pthread_mutex_t lock; /* globals; taken before a memory's lock */
     _Atomic(struct ggi_global *) globals;
+    pthread_mutex_t lock; /* globals; taken before a memory's lock */
 };
 
 struct gg_kernel {

@@ -18,8 +18,10 @@
 
 /* Everything that lives as long as the module. */
 struct py_state {
-    PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
-        *flags_type, *module_type, *kernel_type, *raw_type, *local_type;
+    PyObject *launch_options[4]; /* the names of a launch's keywords; kernel_call.c */
+    PyTypeObject *stream_type, *array_type, *buffer_type, *event_type; /* what a launch looks at */
+    PyTypeObject *device_type, *timer_type, *flags_type, *module_type, *kernel_type, *raw_type,
+        *local_type;
     PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type,
         *pointer_info_type, *ipc_type;
     /* exceptions; errors.c */
@@ -27,7 +29,6 @@ struct py_state {
         *device_error, *device_lost, *fork_error;
     PyObject *no_device_warning;
     PyObject *interface_keys[7]; /* of __cuda_array_interface__, in cuda_interface.c's order */
-    PyObject *launch_options[4]; /* the names of a launch's keywords; kernel_call.c */
     PyObject *allocator;         /* the user's, or NULL: the pool */
     /* the one Python object of each gg_device; device.c */
     struct py_device **devices;
