@@ -302,11 +302,9 @@ void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete)
     *out = stream ? stream : device->default_stream;
 }
 
-gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete)
+gg_status ggi_choose_stream_slow(gg_device *device, gg_stream **stream, bool *complete)
 {
     gg_status status = ggi_device_ready(device);
-    *implicit = !*stream;
-    *complete = false;
     if (status)
         return status;
     if (!*stream) {

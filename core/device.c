@@ -81,16 +81,9 @@ static gg_status open_device(struct gg_device *device)
     return GG_OK;
 }
 
-gg_status ggi_device_ready(struct gg_device *device)
+gg_status ggi_device_open(struct gg_device *device)
 {
-    gg_status status = ggi_check(device);
-    if (status)
-        return status;
-    if (atomic_load_explicit(&device->impl, memory_order_acquire)) {
-        if (!pthread_equal(device->opener, pthread_self()))
-            atomic_store_explicit(&device->shared, true, memory_order_relaxed);
-        return GG_OK;
-    }
+    gg_status status = GG_OK;
     pthread_mutex_lock(&device->lock);
     if (!atomic_load(&device->impl))
         status = open_device(device);

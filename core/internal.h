@@ -126,9 +126,11 @@ struct gg_device {
     uint32_t flags;                        /* enum gg_device_flag */
     _Atomic(struct gg_device_impl *) impl; /* NULL until the first call that needs it */
     struct gg_stream *default_stream;      /* set before impl */
-    bool writes_words;                     /* ops->write_word works; set before impl */
-    pthread_mutex_t lock;                  /* opening, the list of streams */
-    struct gg_stream *streams;             /* all that are alive; under lock */
+    pthread_t opener;                      /* the thread that opened it */
+    _Atomic(bool) shared; /* others have used it too: at the end one of them may be inside a call */
+    bool writes_words;    /* ops->write_word works; set before impl */
+    pthread_mutex_t lock; /* opening, the list of streams */
+    struct gg_stream *streams; /* all that are alive; under lock */
     pthread_mutex_t spare_lock;
     struct gg_event_impl *spare[2][GGI_SPARES]; /* idle native events, without and with timing */
     int spares[2];                              /* under spare_lock, never held in a vendor call */
@@ -137,8 +139,6 @@ struct gg_device {
     _Atomic(int) waiting;                       /* pending is not empty */
     _Atomic(int) closed;                        /* there may be streams that only uses hold */
     pthread_mutex_t drain_lock;
-    pthread_t opener;     /* the thread that opened it */
-    _Atomic(bool) shared; /* others have used it too: at the end one of them may be inside a call */
     struct ggi_pool *pools[GGI_POOLS]; /* of device, pinned, managed memory; set before impl */
     _Atomic(int) over;                 /* a pool keeps more than it should */
     struct ggi_quarantine quarantine;
@@ -163,8 +163,20 @@ static inline gg_status ggi_check(struct gg_device *device)
 {
     return ggi_usable(device) ? GG_OK : ggi_refuse(device);
 }
+gg_status ggi_device_open(struct gg_device *device); /* unless it is open */
 /* Checked and opened: afterwards device->impl is there. */
-gg_status ggi_device_ready(struct gg_device *device);
+static inline gg_status ggi_device_ready(struct gg_device *device)
+{
+    gg_status status = ggi_check(device);
+    if (status)
+        return status;
+    if (!atomic_load_explicit(&device->impl, memory_order_acquire))
+        return ggi_device_open(device);
+    if (!atomic_load_explicit(&device->shared, memory_order_relaxed) &&
+        !pthread_equal(device->opener, pthread_self()))
+        atomic_store_explicit(&device->shared, true, memory_order_relaxed);
+    return GG_OK;
+}
 gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend, int32_t ordinal);
 gg_status ggi_unsupported(struct gg_device *device, gg_op op);
 /* Housekeeping of our own between these leaves stream captures and the error record alone. */
@@ -215,18 +227,18 @@ struct gg_stream {
     struct gg_device *device;
     struct gg_stream_impl *impl;
     uint64_t serial; /* never reused, unlike native handles */
+    _Atomic(uint64_t) submitted, completed;
     uint32_t flags;
     bool is_default, borrowed;
+    bool of_thread; /* the handle means this stream in `thread` only */
     bool gone;   /* closed and idle: the native side is destroyed, the counts are still asked for */
     bool sealed; /* closed, and a ticket behind all that anybody can have queued was taken */
     bool parted; /* its free blocks are anybody's; under the pool's lock */
     struct ggi_bins *bins; /* free blocks that only this stream may take at once; under that lock */
-    bool of_thread;        /* the handle means this stream in `thread` only */
     atomic_bool unmarked;  /* work of a stream without an owner that no event stands behind */
     pthread_t thread;
     void (*release)(void *owner); /* of a borrowed stream; NULL: nobody keeps the native stream alive */
     void *owner;
-    _Atomic(uint64_t) submitted, completed;
     _Atomic(struct gg_error *) failed; /* what a look of ours was told, for who asks next; or NULL */
     _Atomic(struct gg_device *) behind; /* another device whose work it was made to wait for, or NULL */
     _Atomic(uint64_t) to_host;    /* ticket of the last copy to the host: what shutdown waits for */
@@ -360,7 +372,16 @@ struct ggi_thread *ggi_thread(void);
  * on the device when the call returns (a default stream that no other library shares). */
 void ggi_implicit_stream(gg_device *device, gg_stream **out, bool *complete);
 /* *stream is checked if given, else becomes the implicit one. */
-gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit, bool *complete);
+gg_status ggi_choose_stream_slow(gg_device *device, gg_stream **stream, bool *complete);
+static inline gg_status ggi_choose_stream(gg_device *device, gg_stream **stream, bool *implicit,
+                                          bool *complete)
+{
+    *implicit = !*stream;
+    *complete = false;
+    if (*stream && (*stream)->device == device && !(*stream)->of_thread)
+        return ggi_device_ready(device);
+    return ggi_choose_stream_slow(device, stream, complete);
+}
 
 int ggi_interrupted(void); /* asks the wait hook */
 uint64_t ggi_now_ns(void); /* monotonic */

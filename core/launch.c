@@ -34,12 +34,8 @@ static gg_status check_shape(const gg_kernel *kernel, const struct gg_launch *la
 }
 
 /* Memory of the block's own has a size and no value; all else has a value. */
-static gg_status check_value(const gg_kernel *kernel, const struct gg_launch *launch, uint32_t i)
+static gg_status refuse_value(const gg_kernel *kernel, uint32_t i, bool local)
 {
-    const bool told = (int32_t)i < kernel->parameter_count;
-    const bool local = told && kernel->parameters[i].kind == GG_PARAMETER_LOCAL;
-    if (local == !launch->arguments[i])
-        return GG_OK;
     if (local)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "%.100s: argument %u is memory that each block has to itself: pass its "
@@ -51,35 +47,34 @@ static gg_status check_value(const gg_kernel *kernel, const struct gg_launch *la
                     kernel->name, i);
 }
 
-/* What each block has to itself, in bytes. */
-static uint32_t shared_of(const struct gg_launch *launch)
+static gg_status refuse_size(const gg_kernel *kernel, uint32_t i, size_t given, uint32_t size)
 {
-    uint64_t total = launch->shared;
-    for (uint32_t i = 0; i < launch->argument_count; i++)
-        if (!launch->arguments[i])
-            total = launch->sizes[i] > UINT32_MAX ? UINT32_MAX : total + launch->sizes[i];
-    return total > UINT32_MAX ? UINT32_MAX : (uint32_t)total;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%.100s: argument %u has %zu bytes where the kernel takes %u: pass a "
+                    "value of that size",
+                    kernel->name, i, given, size);
 }
 
-static gg_status check_arguments(const gg_kernel *kernel, const struct gg_launch *launch)
+/* One look at each argument; what each block has to itself is added to @p shared, in bytes. */
+static gg_status check_arguments(const gg_kernel *kernel, const struct gg_launch *launch,
+                                 uint64_t *shared)
 {
+    static const struct gg_parameter not_told = {.kind = GG_PARAMETER_UNKNOWN};
     const uint32_t count = launch->argument_count;
-    for (uint32_t i = 0; i < count; i++) {
-        gg_status status = check_value(kernel, launch, i);
-        if (status)
-            return status;
-    }
-    if (kernel->parameter_count < 0)
-        return GG_OK;
-    if (count != (uint32_t)kernel->parameter_count)
+    const bool told = kernel->parameter_count >= 0;
+    if (told && count != (uint32_t)kernel->parameter_count)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%.100s takes %d arguments, got %u", kernel->name,
                         (int)kernel->parameter_count, count);
-    for (uint32_t i = 0; i < count; i++)
-        if (kernel->parameters[i].size && kernel->parameters[i].size != launch->sizes[i])
-            return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                            "%.100s: argument %u has %zu bytes where the kernel takes %u: pass a "
-                            "value of that size",
-                            kernel->name, i, launch->sizes[i], kernel->parameters[i].size);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gg_parameter *parameter = told ? &kernel->parameters[i] : &not_told;
+        const bool local = parameter->kind == GG_PARAMETER_LOCAL, none = !launch->arguments[i];
+        if (local != none)
+            return refuse_value(kernel, i, local);
+        if (parameter->size && parameter->size != launch->sizes[i])
+            return refuse_size(kernel, i, launch->sizes[i], parameter->size);
+        if (none)
+            *shared += launch->sizes[i] < UINT32_MAX ? launch->sizes[i] : UINT32_MAX;
+    }
     return GG_OK;
 }
 
@@ -99,9 +94,10 @@ static gg_status check_memories(const gg_kernel *kernel, const struct gg_launch 
 
 /* More than what every kernel gets has to be asked for. The driver's limit is one for all kernels made of a
  * function, and a smaller one would take from the others what they have: so all is asked for, once. */
-static gg_status allow_shared(gg_kernel *kernel, uint32_t shared)
+static gg_status allow_shared(gg_kernel *kernel, uint64_t bytes)
 {
     struct gg_device *device = kernel->module->device;
+    const uint32_t shared = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
     if (shared <= atomic_load_explicit(&kernel->shared_allowed, memory_order_relaxed))
         return GG_OK;
     if (shared > kernel->shared_most || !device->ops->kernel_allow_shared)
@@ -129,12 +125,13 @@ static gg_status check(gg_kernel *kernel, const struct gg_launch *launch)
         return ggi_fail(GG_ERR_UNSUPPORTED, "%.100s: %s:%d runs no cooperative launches",
                         kernel->name, kernel->module->device->backend->name,
                         (int)kernel->module->device->ordinal);
+    uint64_t shared = launch->shared;
     status = check_shape(kernel, launch);
     if (!status)
-        status = check_arguments(kernel, launch);
+        status = check_arguments(kernel, launch, &shared);
     if (!status)
         status = check_memories(kernel, launch);
-    return status ? status : allow_shared(kernel, shared_of(launch));
+    return status ? status : allow_shared(kernel, shared);
 }
 
 /* ---- running ---- */
@@ -154,12 +151,8 @@ static void count_uses(gg_kernel *kernel, const struct gg_launch *launch, gg_str
     const bool captured = ggi_stream_captures(stream);
     const uint64_t ticket = captured ? 0 : ggi_stream_submitted(stream);
     ggi_module_used(kernel->module, stream, ticket, captured);
-    for (size_t i = 0; i < launch->memory_count; i++) {
-        if (captured)
-            atomic_store(&launch->memories[i]->captured, 1);
-        else
-            ggi_memory_used(launch->memories[i], stream, ticket);
-    }
+    for (size_t i = 0; i < launch->memory_count; i++)
+        ggi_note_use(launch->memories[i], stream, ticket, captured);
 }
 
 gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream)

@@ -12,19 +12,24 @@ struct ggi_use {
 };
 
 #define GGI_UNKNOWN UINT64_MAX
+#define GGI_NEWEST 4 /* streams in a row whose uses are noted again without the lock */
 
 struct gg_memory {
     struct ggi_retired retired;
     _Atomic(int64_t) refs;
+    /* what a launch looks at stands together */
     struct gg_device *device;
+    void *pointer;
+    gg_memory *within; /* pinned memory of ours that it is a part of, with a reference: has the uses; or NULL */
+    _Atomic(uint64_t) handed; /* ticket of home at which it was given out; 0: nothing to wait for */
+    _Atomic(uint64_t) newest[GGI_NEWEST]; /* tickets of uses, by serial; see below */
+
     enum gg_memory_kind kind; /* as allocated */
     _Atomic(int) captured;
-    void *pointer;
     size_t nbytes;
     void (*release)(void *owner); /* of wrapped memory */
     void *owner;
     bool wrapped;
-    gg_memory *within; /* pinned memory of ours that it is a part of, with a reference: has the uses; or NULL */
     struct ggi_import *import; /* of another process's block that it is a part of; or NULL */
     void *registered; /* the first of its pages, room bytes, that were locked for it; or NULL */
     size_t locked; /* bytes of it that the driver was told of: neighbours on its pages are others' */
@@ -33,22 +38,62 @@ struct gg_memory {
     struct ggi_pool *pool; /* that counts it; NULL: of others, or nothing */
     struct ggi_slab *slab; /* that it is a piece of, or NULL */
     gg_memory *next_free;
-    size_t room;              /* bytes that it has from the driver */
-    uint32_t size_class;      /* GGI_NO_CLASS: goes back to the driver */
-    gg_stream *home;          /* that it was given out for, with a reference of a use; or NULL */
-    _Atomic(uint64_t) handed; /* ticket of home at which it was given out; 0: nothing to wait for */
-    _Atomic(uint64_t) fenced; /* serial of the stream that was last made to wait for it */
+    size_t room;               /* bytes that it has from the driver */
+    uint32_t size_class;       /* GGI_NO_CLASS: goes back to the driver */
+    gg_stream *home;           /* that it was given out for, with a reference of a use; or NULL */
+    _Atomic(uint64_t) fenced;  /* serial of the stream that was last made to wait for `handed` */
     _Atomic(uint64_t) unknown; /* streams that are not known use it: GGI_UNKNOWN, once released its
                                   round in quarantine; 0: none does */
     pthread_mutex_t lock;      /* the uses */
     uint32_t use_count, use_room;
     struct ggi_use few[3];
-    struct ggi_use *uses; /* few, or allocated */
+    struct ggi_use *uses; /* few, or allocated; a ticket in `newest` may be a later one */
 };
+
+/* Whose uses they are. */
+static inline gg_memory *ggi_memory_whole(gg_memory *memory)
+{
+    return memory->within ? memory->within : memory;
+}
+
+/* The newest ticket of a use is raised without the lock, in a word of the stream's serial and the ticket:
+ * one compare-and-swap raises it where that stream is still meant. The use is in the list as long as its
+ * word is there: who takes uses away takes the words first. */
+#define GGI_TICKET_BITS 40
+static inline _Atomic(uint64_t) *ggi_newest_of(gg_memory *memory, const gg_stream *stream)
+{
+    return &memory->newest[stream->serial % GGI_NEWEST];
+}
+static inline uint64_t ggi_newest_word(const gg_stream *stream, uint64_t ticket)
+{
+    return stream->serial << GGI_TICKET_BITS | ticket;
+}
+/* False: the lock has to be taken. */
+static inline bool ggi_newest_raise(gg_memory *memory, const gg_stream *stream, uint64_t ticket)
+{
+    _Atomic(uint64_t) *newest = ggi_newest_of(memory, stream);
+    const uint64_t raised = ggi_newest_word(stream, ticket);
+    uint64_t word = atomic_load_explicit(newest, memory_order_relaxed);
+    while (word >> GGI_TICKET_BITS == stream->serial && !(ticket >> GGI_TICKET_BITS))
+        if (word >= raised || atomic_compare_exchange_weak_explicit(
+                                  newest, &word, raised, memory_order_release, memory_order_relaxed))
+            return true;
+    return false;
+}
 
 /* Note that @p stream uses the memory up to @p ticket. Waits for the stream if memory for the note ran
  * out, so it cannot fail. */
-void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket);
+void ggi_memory_used_slow(gg_memory *memory, gg_stream *stream, uint64_t ticket);
+static inline void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket)
+{
+    gg_memory *whole = ggi_memory_whole(memory);
+    if (!ggi_newest_raise(whole, stream, ticket))
+        ggi_memory_used_slow(whole, stream, ticket);
+}
+/* With the lock held, or nobody else near: one of the uses, with its newest ticket. */
+struct ggi_use ggi_memory_use(gg_memory *memory, uint32_t index);
+/* The same: put the newest tickets into the uses, before one of them is taken away. */
+void ggi_memory_take_newest(gg_memory *memory);
 /* Before an operation on a given stream: a block of the pool may still be used by its home stream. */
 gg_status ggi_memory_enter_slow(gg_memory *memory, gg_stream *stream);
 static inline gg_status ggi_memory_enter(gg_memory *memory, gg_stream *stream)
@@ -99,9 +144,9 @@ struct ggi_slot {
     void *data;              /* GGI_SLOT_SIZE bytes of pinned memory */
     _Atomic(uint64_t) *word; /* pinned too: the device can say there that it has come so far */
     uint64_t word_value;     /* what it said last */
-    gg_stream *stream;
+    gg_stream *stream;       /* of the last copy, with a reference; or NULL */
     uint64_t ticket;
-    bool taken;
+    _Atomic(bool) taken; /* under the ring's lock; then all is the taker's until it says false */
 };
 struct ggi_ring *ggi_ring_new(void); /* an empty one; NULL without memory */
 /* A free slot, taken; waits (with the hook) when all are in use. */

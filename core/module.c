@@ -138,8 +138,10 @@ static void global_destroy(void *owner)
 static void inherit_uses(gg_memory *memory, gg_memory *code)
 {
     pthread_mutex_lock(&code->lock);
-    for (uint32_t i = 0; i < code->use_count; i++)
-        ggi_memory_used(memory, code->uses[i].stream, code->uses[i].ticket);
+    for (uint32_t i = 0; i < code->use_count; i++) {
+        const struct ggi_use use = ggi_memory_use(code, i);
+        ggi_memory_used(memory, use.stream, use.ticket);
+    }
     pthread_mutex_unlock(&code->lock);
 }
 
@@ -227,22 +229,11 @@ gg_status ggi_module_order(gg_module *module, gg_stream *stream)
     return status;
 }
 
-static void note_use(gg_memory *memory, gg_stream *stream, uint64_t ticket, bool captured)
+void ggi_globals_used(gg_module *module, gg_stream *stream, uint64_t ticket, bool captured)
 {
-    if (captured)
-        atomic_store(&memory->captured, 1);
-    else
-        ggi_memory_used(memory, stream, ticket);
-}
-
-void ggi_module_used(gg_module *module, gg_stream *stream, uint64_t ticket, bool captured)
-{
-    note_use(module->code, stream, ticket, captured);
-    if (!atomic_load_explicit(&module->globals, memory_order_acquire))
-        return;
     pthread_mutex_lock(&module->lock);
     for (struct ggi_global *at = atomic_load(&module->globals); at; at = at->next)
         if (atomic_load(&at->memory->refs) > 0)
-            note_use(at->memory, stream, ticket, captured);
+            ggi_note_use(at->memory, stream, ticket, captured);
     pthread_mutex_unlock(&module->lock);
 }

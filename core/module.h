@@ -18,8 +18,8 @@ struct gg_module {
     struct gg_module_impl *impl;
     struct gg_image *image;
     gg_memory *code; /* stands for what launches use: the module is unloaded when that is idle */
-    pthread_mutex_t lock; /* globals; taken before a memory's lock */
     _Atomic(struct ggi_global *) globals;
+    pthread_mutex_t lock; /* globals; taken before a memory's lock */
 };
 
 struct gg_kernel {
@@ -35,9 +35,25 @@ struct gg_kernel {
     uint32_t shared_most;             /* the opt-in limit less what the kernel declares itself */
 };
 
+/* A use by work that was submitted, or by a graph. */
+static inline void ggi_note_use(gg_memory *memory, gg_stream *stream, uint64_t ticket, bool captured)
+{
+    if (captured)
+        atomic_store(&memory->captured, 1);
+    else
+        ggi_memory_used(memory, stream, ticket);
+}
+
 /* For every variable of the module that is given out: @p stream waits for its uses; it is used. */
 gg_status ggi_module_order(gg_module *module, gg_stream *stream);
-void ggi_module_used(gg_module *module, gg_stream *stream, uint64_t ticket, bool captured);
+void ggi_globals_used(gg_module *module, gg_stream *stream, uint64_t ticket, bool captured);
+static inline void ggi_module_used(gg_module *module, gg_stream *stream, uint64_t ticket,
+                                   bool captured)
+{
+    ggi_note_use(module->code, stream, ticket, captured);
+    if (atomic_load_explicit(&module->globals, memory_order_acquire))
+        ggi_globals_used(module, stream, ticket, captured);
+}
 
 /* launch_told.c: the kernel, its shape and its arguments go in front of what the record says. */
 gg_status ggi_launch_failed(const gg_kernel *kernel, const struct gg_launch *launch,

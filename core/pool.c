@@ -72,6 +72,7 @@ bool ggi_pool_only_home(gg_memory *memory, bool look)
 {
     uint32_t kept = 0;
     bool only = true;
+    ggi_memory_take_newest(memory);
     for (uint32_t i = 0; i < memory->use_count; i++) {
         struct ggi_use use = memory->uses[i];
         if (ggi_stream_passed(use.stream, use.ticket, look || use.stream->device != memory->device)) {
@@ -87,6 +88,7 @@ bool ggi_pool_only_home(gg_memory *memory, bool look)
 
 void ggi_pool_forget_uses(gg_memory *memory)
 {
+    ggi_memory_take_newest(memory);
     for (uint32_t i = 0; i < memory->use_count; i++)
         ggi_stream_use_release(memory->uses[i].stream);
     memory->use_count = 0;

@@ -19,8 +19,10 @@ static gg_status wait_for(gg_stream *stream, gg_stream *other, uint64_t ticket, 
 static gg_status order(gg_memory *memory, gg_stream *stream)
 {
     gg_status status = GG_OK;
-    for (uint32_t i = 0; i < memory->use_count && !status; i++)
-        status = wait_for(stream, memory->uses[i].stream, memory->uses[i].ticket, false);
+    for (uint32_t i = 0; i < memory->use_count && !status; i++) {
+        const struct ggi_use use = ggi_memory_use(memory, i);
+        status = wait_for(stream, use.stream, use.ticket, false);
+    }
     if (!status && memory->home && !ggi_stream_ownerless(memory->home))
         status = wait_for(stream, memory->home, 0, true);
     return status;

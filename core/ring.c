@@ -53,7 +53,7 @@ static struct ggi_slot *free_slot(struct ggi_ring *ring, bool look)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
-        if (slot->taken)
+        if (atomic_load_explicit(&slot->taken, memory_order_acquire))
             continue;
         if (!slot->stream || ggi_stream_passed(slot->stream, slot->ticket, look)) {
             ring->next = (ring->next + i + 1) % SLOTS;
@@ -68,7 +68,8 @@ static struct ggi_use busy_slot(struct ggi_ring *ring)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
-        if (!slot->taken && slot->stream && !ggi_stream_capturing(slot->stream)) {
+        if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && slot->stream &&
+            !ggi_stream_capturing(slot->stream)) {
             gg_stream_retain(slot->stream);
             return (struct ggi_use){slot->stream, slot->ticket};
         }
@@ -105,13 +106,9 @@ static gg_status take_free(struct gg_device *device, bool look, struct ggi_slot 
         slot = free_slot(ring, false);
     if (!status && !slot && look)
         slot = free_slot(ring, true);
-    gg_stream *passed = slot ? slot->stream : NULL;
-    if (slot) {
-        slot->taken = true;
-        slot->stream = NULL;
-    }
+    if (slot)
+        atomic_store_explicit(&slot->taken, true, memory_order_relaxed);
     pthread_mutex_unlock(&ring->lock);
-    gg_stream_release(passed);
     *out = slot;
     return status;
 }
@@ -153,18 +150,19 @@ gg_status ggi_ring_watch(struct gg_device *device, struct ggi_slot *slot, gg_str
     return status;
 }
 
+/* Without the lock; and a slot that goes back and forth for one stream keeps its reference. */
 void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                    uint64_t ticket)
 {
-    struct ggi_ring *ring = device->ring;
-    bool mark = ticket && (size_t)(slot - ring->slot) % MARK_EVERY == 0;
-    if (ticket)
-        gg_stream_retain(stream);
-    pthread_mutex_lock(&ring->lock);
-    slot->stream = ticket ? stream : NULL;
+    bool mark = ticket && (size_t)(slot - device->ring->slot) % MARK_EVERY == 0;
+    gg_stream *before = slot->stream, *now = ticket ? stream : NULL;
+    if (now && now != before)
+        gg_stream_retain(now);
+    slot->stream = now;
     slot->ticket = ticket;
-    slot->taken = false;
-    pthread_mutex_unlock(&ring->lock);
+    atomic_store_explicit(&slot->taken, false, memory_order_release);
+    if (now != before)
+        gg_stream_release(before);
     if (mark)
         ggi_stream_mark(stream);
 }
@@ -172,7 +170,7 @@ void ggi_ring_give(struct gg_device *device, struct ggi_slot *slot, gg_stream *s
 static bool any_taken(const struct ggi_ring *ring)
 {
     for (unsigned i = 0; i < SLOTS; i++)
-        if (ring->slot[i].taken)
+        if (atomic_load_explicit(&ring->slot[i].taken, memory_order_acquire))
             return true;
     return false;
 }

@@ -4,16 +4,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whose uses they are. */
-static gg_memory *whole(gg_memory *memory)
+/* ---- the newest ticket of a stream, in a word beside the list ---- */
+
+static uint64_t ticket_in(uint64_t word)
 {
-    return memory->within ? memory->within : memory;
+    return word & ((UINT64_C(1) << GGI_TICKET_BITS) - 1);
 }
+
+/* With the lock held: one word into the list. */
+static void take_word(gg_memory *memory, _Atomic(uint64_t) *slot)
+{
+    if (!atomic_load_explicit(slot, memory_order_relaxed))
+        return;
+    const uint64_t word = atomic_exchange_explicit(slot, 0, memory_order_acquire);
+    for (uint32_t i = 0; i < memory->use_count; i++)
+        if (memory->uses[i].stream->serial == word >> GGI_TICKET_BITS &&
+            memory->uses[i].ticket < ticket_in(word))
+            memory->uses[i].ticket = ticket_in(word);
+}
+
+void ggi_memory_take_newest(gg_memory *memory)
+{
+    for (int i = 0; i < GGI_NEWEST; i++)
+        take_word(memory, &memory->newest[i]);
+}
+
+/* With the lock held, for a use that is in the list: its word says it from now on. */
+static void put_word(gg_memory *memory, const gg_stream *stream, uint64_t ticket)
+{
+    if (stream->serial >> (64 - GGI_TICKET_BITS) || ticket >> GGI_TICKET_BITS)
+        return;
+    take_word(memory, ggi_newest_of(memory, stream));
+    atomic_store_explicit(ggi_newest_of(memory, stream), ggi_newest_word(stream, ticket),
+                          memory_order_release);
+}
+
+struct ggi_use ggi_memory_use(gg_memory *memory, uint32_t index)
+{
+    struct ggi_use use = memory->uses[index];
+    const uint64_t word =
+        atomic_load_explicit(ggi_newest_of(memory, use.stream), memory_order_acquire);
+    if (word >> GGI_TICKET_BITS == use.stream->serial && ticket_in(word) > use.ticket)
+        use.ticket = ticket_in(word);
+    return use;
+}
+
+/* ---- the list ---- */
 
 /* With the lock held. */
 static void prune(gg_memory *memory, bool look)
 {
     uint32_t kept = 0;
+    ggi_memory_take_newest(memory);
     for (uint32_t i = 0; i < memory->use_count; i++) {
         struct ggi_use use = memory->uses[i];
         if (ggi_stream_passed(use.stream, use.ticket, look || use.stream->device != memory->device))
@@ -26,7 +68,7 @@ static void prune(gg_memory *memory, bool look)
 
 bool ggi_memory_prune(gg_memory *memory, bool look)
 {
-    memory = whole(memory);
+    memory = ggi_memory_whole(memory);
     pthread_mutex_lock(&memory->lock);
     prune(memory, look);
     bool none = !memory->use_count;
@@ -54,25 +96,30 @@ static bool make_room(gg_memory *memory)
     return true;
 }
 
-void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket)
+/* With the lock held: the stream's use in the list, or a new one; NULL without memory for it. */
+static struct ggi_use *own_use(gg_memory *memory, gg_stream *stream)
 {
-    bool noted = true;
-    memory = whole(memory);
-    pthread_mutex_lock(&memory->lock);
     for (uint32_t i = 0; i < memory->use_count; i++)
-        if (memory->uses[i].stream == stream) {
-            if (memory->uses[i].ticket < ticket)
-                memory->uses[i].ticket = ticket;
-            pthread_mutex_unlock(&memory->lock);
-            return;
-        }
-    noted = make_room(memory);
-    if (noted) {
-        ggi_stream_use_retain(stream);
-        memory->uses[memory->use_count++] = (struct ggi_use){stream, ticket};
+        if (memory->uses[i].stream == stream)
+            return &memory->uses[i];
+    if (!make_room(memory))
+        return NULL;
+    ggi_stream_use_retain(stream);
+    memory->uses[memory->use_count] = (struct ggi_use){stream, 0};
+    return &memory->uses[memory->use_count++];
+}
+
+void ggi_memory_used_slow(gg_memory *memory, gg_stream *stream, uint64_t ticket)
+{
+    pthread_mutex_lock(&memory->lock);
+    struct ggi_use *use = own_use(memory, stream);
+    if (use) {
+        if (use->ticket < ticket)
+            use->ticket = ticket;
+        put_word(memory, stream, use->ticket);
     }
     pthread_mutex_unlock(&memory->lock);
-    if (!noted)
+    if (!use)
         ggi_stream_finish(stream, false); /* the caller keeps the stream during the call */
 }
 
@@ -81,10 +128,10 @@ static bool next_use(gg_memory *memory, const gg_stream *stream, uint64_t *after
                      struct ggi_use *out)
 {
     bool found = false;
-    memory = whole(memory);
+    memory = ggi_memory_whole(memory);
     pthread_mutex_lock(&memory->lock);
     for (uint32_t i = 0; i < memory->use_count; i++) {
-        struct ggi_use use = memory->uses[i];
+        struct ggi_use use = ggi_memory_use(memory, i);
         if (use.stream == stream || use.stream->serial <= *after ||
             (found && use.stream->serial > out->stream->serial) ||
             ggi_stream_passed(use.stream, use.ticket, false))
@@ -129,7 +176,8 @@ gg_status ggi_memory_enter_slow(gg_memory *memory, gg_stream *stream)
         atomic_store_explicit(&memory->handed, 0, memory_order_relaxed);
         return GG_OK;
     }
-    bool captures = ggi_stream_capturing(stream), home_captures = ggi_stream_capturing(home);
+    bool captures = ggi_stream_capturing(stream);
+    bool home_captures = stream == home ? captures : ggi_stream_capturing(home);
     gg_status status = GG_OK;
     if (captures || home_captures)
         status = enter_capture(stream, home, handed, captures && home_captures);
@@ -179,14 +227,14 @@ uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one)
         gg_stream_retain(*one = home);
         count++;
     }
-    memory = whole(memory);
+    memory = ggi_memory_whole(memory);
     pthread_mutex_lock(&memory->lock);
     for (uint32_t i = 0; i < memory->use_count; i++) {
-        gg_stream *stream = memory->uses[i].stream;
-        if (stream == home || ggi_stream_passed(stream, memory->uses[i].ticket, false))
+        const struct ggi_use use = ggi_memory_use(memory, i);
+        if (use.stream == home || ggi_stream_passed(use.stream, use.ticket, false))
             continue;
         if (!count++)
-            gg_stream_retain(*one = stream);
+            gg_stream_retain(*one = use.stream);
     }
     pthread_mutex_unlock(&memory->lock);
     return count;

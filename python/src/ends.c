@@ -13,7 +13,6 @@ static void end_clear(struct py_end *end, enum py_end_kind kind)
 void py_end_array(struct py_end *end, struct py_array *array)
 {
     end_clear(end, PY_END_ARRAY);
-    gg_memory_retain(array->memory);
     end->end.memory = array->memory;
     end->end.offset = array->offset;
     end->dtype = array->dtype;
@@ -128,7 +127,8 @@ int py_end_open(struct py_state *state, struct py_end *end, PyObject *object, bo
 
 void py_end_close(struct py_end *end)
 {
-    gg_memory_release(end->end.memory);
+    if (end->kind != PY_END_ARRAY)
+        gg_memory_release(end->end.memory);
     end->end.memory = NULL;
     Py_CLEAR(end->keep);
 }

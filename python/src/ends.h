@@ -13,7 +13,8 @@ enum py_end_kind {
 
 struct py_end {
     enum py_end_kind kind;
-    struct gg_end end; /* as gg_copy wants it; memory with a reference of ours, no owner */
+    struct gg_end end; /* as gg_copy wants it, no owner; memory is an array's, which outlives the end and
+                          keeps it, else with a reference of ours */
     PyObject *keep; /* a reference to what holds host memory: the ndarray, a memoryview; else NULL */
     PyObject *dtype;                   /* borrowed; NULL for bytes */
     const Py_ssize_t *shape, *strides; /* borrowed; strides NULL: as contiguous */

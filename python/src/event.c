@@ -74,14 +74,6 @@ static void leave_event(struct py_event *event)
     event->closing = NULL;
 }
 
-static void leave_stream(struct py_stream *stream)
-{
-    if (--stream->busy || !stream->closing)
-        return;
-    gg_stream_release(stream->closing);
-    stream->closing = NULL;
-}
-
 gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,
                                gg_status (*op)(gg_event *event, gg_stream *stream))
 {
@@ -92,7 +84,7 @@ gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,
     PyThreadState *thread = PyEval_SaveThread();
     gg_status status = op(native, on);
     PyEval_RestoreThread(thread);
-    leave_stream(stream);
+    py_stream_leave(stream);
     leave_event(event);
     return status;
 }

@@ -29,13 +29,15 @@ struct py_kernel {
 /* pack.c: the arguments of a launch, laid out. Most calls need no allocation. */
 enum { PY_PACK_FEW = 24 };
 struct py_pack {
+    struct gg_launch launch; /* py_pack sets what is about arguments and memories */
     Py_ssize_t count;
     gg_stream *stream;    /* of the launch, borrowed; NULL: the current one */
     union py_slot *slots; /* a value of at most 16 bytes each */
     const void **arguments;
     size_t *sizes;
-    gg_memory **memories; /* a reference each */
-    size_t memory_count;
+    gg_memory **memories; /* the arrays', which the caller of a launch holds, and those in held */
+    gg_memory **held;     /* a reference each: a Buffer can be closed meanwhile */
+    size_t held_count;
     Py_buffer *views; /* what longer values lie in */
     size_t view_count;
     PyObject **owned; /* arrays that were made of foreign ones */
@@ -49,7 +51,7 @@ struct py_pack {
     } few_slots[PY_PACK_FEW];
     const void *few_arguments[PY_PACK_FEW];
     size_t few_sizes[PY_PACK_FEW];
-    gg_memory *few_memories[PY_PACK_FEW];
+    gg_memory *few_memories[PY_PACK_FEW], *few_held[PY_PACK_FEW];
 };
 int py_pack(struct py_pack *pack, const struct py_kernel *kernel, PyObject *const *args,
             Py_ssize_t count, gg_stream *stream);
@@ -72,6 +74,7 @@ struct py_raw {
 /* kernel.c */
 extern PyType_Spec py_kernel_spec;
 /* kernel_call.c: with the arguments as vectorcall gives them, and as a tuple and a dict */
+int py_kernel_call_add(struct py_state *state);
 PyObject *py_kernel_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 PyObject *py_kernel_call_tuple(PyObject *object, PyObject *args, PyObject *kwargs);
 PyObject *py_parameters(const struct gg_parameter *parameters, int32_t count);

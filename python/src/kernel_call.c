@@ -8,19 +8,43 @@ static struct py_kernel *as_kernel(PyObject *self)
     return (struct py_kernel *)self;
 }
 
-enum option { OPTION_GRID, OPTION_BLOCK, OPTION_SMEM, OPTION_STREAM, OPTIONS };
-static const char *const option_names[OPTIONS] = {"grid", "block", "smem", "stream"};
+enum option { OPTION_STREAM, OPTION_GRID, OPTION_BLOCK, OPTION_SMEM, OPTIONS };
+static const char *const option_names[OPTIONS] = {"stream", "grid", "block", "smem"};
 
-static int find_options(PyObject *const *args, PyObject *kwnames, PyObject *values[OPTIONS])
+/* Names in a call are interned almost always, as ours are. */
+static int option_of(const struct py_state *state, PyObject *name)
+{
+    int i = 0;
+    while (i < OPTIONS && name != state->launch_options[i])
+        i++;
+    if (i < OPTIONS)
+        return i;
+    for (i = 0; i < OPTIONS && PyUnicode_CompareWithASCIIString(name, option_names[i]);)
+        i++;
+    return i;
+}
+
+int py_kernel_call_add(struct py_state *state)
+{
+    _Static_assert(OPTIONS == sizeof state->launch_options / sizeof state->launch_options[0],
+                   "one place for each name");
+    for (int i = 0; i < OPTIONS; i++) {
+        state->launch_options[i] = PyUnicode_InternFromString(option_names[i]);
+        if (!state->launch_options[i])
+            return -1;
+    }
+    return 0;
+}
+
+static int find_options(const struct py_state *state, PyObject *const *args, PyObject *kwnames,
+                        PyObject *values[OPTIONS])
 {
     const Py_ssize_t given = kwnames ? PyTuple_Size(kwnames) : 0;
     for (int i = 0; i < OPTIONS; i++)
         values[i] = NULL;
     for (Py_ssize_t k = 0; k < given; k++) {
         PyObject *name = PyTuple_GetItem(kwnames, k); /* borrowed */
-        int i = 0;
-        while (i < OPTIONS && PyUnicode_CompareWithASCIIString(name, option_names[i]))
-            i++;
+        const int i = option_of(state, name);
         if (i == OPTIONS) {
             PyErr_Format(
                 PyExc_TypeError,
@@ -63,41 +87,59 @@ static int fill_shape(struct py_kernel *self, PyObject *values[OPTIONS], struct 
     return -1;
 }
 
-static PyObject *run(struct py_kernel *self, struct gg_launch *launch, struct py_pack *pack,
-                     gg_stream *stream)
+static PyObject *run(struct py_kernel *self, const struct gg_launch *launch, gg_stream *stream)
 {
-    launch->argument_count = (uint32_t)pack->count;
-    launch->arguments = pack->arguments;
-    launch->sizes = pack->sizes;
-    launch->memories = pack->memories;
-    launch->memory_count = pack->memory_count;
-    gg_kernel *kernel = self->kernel;
-    gg_kernel_retain(kernel);
     PyThreadState *thread = PyEval_SaveThread();
-    gg_status status = gg_kernel_launch(kernel, launch, stream);
+    gg_status status = gg_kernel_launch(self->kernel, launch, stream); /* the caller holds self */
     PyEval_RestoreThread(thread);
-    gg_kernel_release(kernel);
     if (status)
         return py_raise(self->state, status);
     Py_RETURN_NONE;
 }
 
+/* stream= of a call. One of ours is counted in its object, which the caller holds: @p ours; of another
+ * library's @p out is a new reference. */
+static int enter_stream(struct py_kernel *self, PyObject *value, struct py_stream **ours,
+                        gg_stream **out)
+{
+    struct py_state *state = self->state;
+    *ours = NULL;
+    *out = NULL;
+    if (!value)
+        return 0;
+    if (!Py_IS_TYPE(value, state->stream_type))
+        return py_stream_arg(state, value, gg_kernel_device(self->kernel), out);
+    *out = ((struct py_stream *)(void *)value)->stream;
+    if (!*out) {
+        py_closed(state, "Stream");
+        return -1;
+    }
+    *ours = (struct py_stream *)(void *)value;
+    (*ours)->busy++;
+    return 0;
+}
+
 static PyObject *launch_with(struct py_kernel *self, PyObject *const *args, Py_ssize_t count,
                              PyObject *values[OPTIONS])
 {
-    struct gg_launch launch;
     struct py_pack pack;
-    gg_stream *stream = NULL;
+    struct py_stream *ours;
+    gg_stream *stream;
     PyObject *result = NULL;
-    if (fill_shape(self, values, &launch) ||
-        (values[OPTION_STREAM] && py_stream_arg(self->state, values[OPTION_STREAM],
-                                                gg_kernel_device(self->kernel), &stream)))
+    if (fill_shape(self, values, &pack.launch) ||
+        enter_stream(self, values[OPTION_STREAM], &ours, &stream))
         return NULL;
-    if (!py_pack(&pack, self, args, count, stream)) {
-        result = run(self, &launch, &pack, stream);
+    if (!count && !self->count) {
+        pack.launch.arguments = pack.few_arguments; /* the rest is 0, as in the shape */
+        result = run(self, &pack.launch, stream);
+    } else if (!py_pack(&pack, self, args, count, stream)) {
+        result = run(self, &pack.launch, stream);
         py_pack_release(&pack);
     }
-    gg_stream_release(stream);
+    if (ours)
+        py_stream_leave(ours);
+    else
+        gg_stream_release(stream);
     return result;
 }
 
@@ -105,9 +147,10 @@ PyObject *py_kernel_call(PyObject *object, PyObject *const *args, size_t nargsf,
 {
     const Py_ssize_t count = (Py_ssize_t)(nargsf & ~OFFSET_FLAG);
     PyObject *values[OPTIONS];
-    if (find_options(args + count, kwnames, values))
+    struct py_kernel *self = as_kernel(object);
+    if (find_options(self->state, args + count, kwnames, values))
         return NULL;
-    return launch_with(as_kernel(object), args, count, values);
+    return launch_with(self, args, count, values);
 }
 
 /* For callers that have a tuple and a dict, such as functools.partial in some versions. */
@@ -123,6 +166,7 @@ PyObject *py_kernel_call_tuple(PyObject *object, PyObject *args, PyObject *kwarg
     Py_ssize_t known = 0;
     for (int i = 0; i < OPTIONS; i++) {
         values[i] = kwargs ? PyDict_GetItemString(kwargs, option_names[i]) : NULL;
+        Py_XINCREF(values[i]); /* another thread may change the dict */
         known += values[i] != NULL;
     }
     if (kwargs && PyDict_Size(kwargs) != known)
@@ -131,6 +175,8 @@ PyObject *py_kernel_call_tuple(PyObject *object, PyObject *args, PyObject *kwarg
                         "kernel's arguments, and no other keyword");
     else
         result = launch_with(as_kernel(object), items, count, values);
+    for (int i = 0; i < OPTIONS; i++)
+        Py_XDECREF(values[i]);
     PyMem_Free((void *)items);
     return result;
 }

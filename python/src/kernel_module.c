@@ -349,7 +349,7 @@ int py_kernel_add(PyObject *module, struct py_state *state)
     if (py_type_add(module, &spec, &state->module_type) ||
         py_type_add(module, &py_kernel_spec, &state->kernel_type))
         return -1;
-    if (py_type_add(module, &py_local_spec, &state->local_type))
+    if (py_type_add(module, &py_local_spec, &state->local_type) || py_kernel_call_add(state))
         return -1;
     return py_type_add(module, &py_raw_spec, &state->raw_type);
 }

@@ -47,6 +47,8 @@ static const size_t held[] = {
     offsetof(struct py_state, interface_keys[2]), offsetof(struct py_state, interface_keys[3]),
     offsetof(struct py_state, interface_keys[4]), offsetof(struct py_state, interface_keys[5]),
     offsetof(struct py_state, interface_keys[6]), offsetof(struct py_state, allocator),
+    offsetof(struct py_state, launch_options[0]), offsetof(struct py_state, launch_options[1]),
+    offsetof(struct py_state, launch_options[2]), offsetof(struct py_state, launch_options[3]),
 };
 
 static PyObject **held_at(PyObject *module, size_t i)

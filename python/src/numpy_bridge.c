@@ -210,6 +210,8 @@ PyObject *numpy_any(PyObject *object)
 static PyObject *from_any(PyObject *object, PyObject *dtype, int flags)
 {
     PyObject *array;
+    if (!dtype && PyArray_CheckExact(object) && PyArray_CHKFLAGS(as_array(object), flags))
+        return make_contiguous(Py_NewRef(object)); /* as NumPy would in the end */
     if (dtype)
         flags |= NPY_ARRAY_FORCECAST; /* as np.asarray casts */
     Py_XINCREF(dtype);                /* taken over */

@@ -12,13 +12,17 @@
 static int take_room(struct py_pack *pack, Py_ssize_t count)
 {
     const size_t each = sizeof *pack->slots + sizeof *pack->arguments + sizeof *pack->sizes +
-                        sizeof *pack->memories;
+                        sizeof *pack->memories + sizeof *pack->held;
     char *at;
+    struct gg_launch *launch = &pack->launch;
     pack->slots = pack->few_slots;
-    pack->arguments = pack->few_arguments;
-    pack->sizes = pack->few_sizes;
-    pack->memories = pack->few_memories;
-    pack->memory_count = pack->view_count = pack->owned_count = 0;
+    launch->arguments = pack->arguments = pack->few_arguments;
+    launch->sizes = pack->sizes = pack->few_sizes;
+    launch->memories = pack->memories = pack->few_memories;
+    launch->memory_count = 0;
+    launch->argument_count = (uint32_t)count;
+    pack->held = pack->few_held;
+    pack->held_count = pack->view_count = pack->owned_count = 0;
     pack->views = NULL;
     pack->owned = NULL;
     pack->block = NULL;
@@ -31,16 +35,19 @@ static int take_room(struct py_pack *pack, Py_ssize_t count)
         return -1;
     }
     pack->slots = (void *)at;
-    pack->arguments = (void *)(at + (size_t)count * sizeof *pack->slots);
-    pack->sizes = (void *)(pack->arguments + count);
-    pack->memories = (void *)(pack->sizes + count);
+    launch->arguments = pack->arguments = (void *)(at + (size_t)count * sizeof *pack->slots);
+    launch->sizes = pack->sizes = (void *)(pack->arguments + count);
+    launch->memories = pack->memories = (void *)(pack->sizes + count);
+    pack->held = pack->memories + count;
     return 0;
 }
 
 void py_pack_release(struct py_pack *pack)
 {
-    for (size_t i = 0; i < pack->memory_count; i++)
-        gg_memory_release(pack->memories[i]);
+    for (size_t i = 0; i < pack->held_count; i++)
+        gg_memory_release(pack->held[i]);
+    if (!pack->views && !pack->owned && !pack->block)
+        return;
     for (size_t i = 0; i < pack->view_count; i++)
         PyBuffer_Release(&pack->views[i]);
     for (size_t i = 0; i < pack->owned_count; i++)
@@ -80,7 +87,8 @@ static bool takes_float(const struct place *at)
     return at->told && at->told->kind == GG_PARAMETER_FLOAT;
 }
 
-/* An integer may be an address: images of some formats tell pointers so. A float is none. */
+/* An integer may be an address: images of some formats tell pointers so. A float is none. The memory
+ * belongs to an object that stays, with it, until the launch is over. */
 static int put_memory(const struct place *at, PyObject *object, gg_memory *memory, size_t offset)
 {
     struct py_pack *pack = at->pack;
@@ -90,8 +98,7 @@ static int put_memory(const struct place *at, PyObject *object, gg_memory *memor
     pack->slots[at->index].pointer = (char *)gg_memory_pointer(memory) + offset;
     pack->arguments[at->index] = &pack->slots[at->index];
     pack->sizes[at->index] = sizeof(void *);
-    gg_memory_retain(memory);
-    pack->memories[pack->memory_count++] = memory;
+    pack->memories[pack->launch.memory_count++] = memory;
     return 0;
 }
 
@@ -184,7 +191,9 @@ static int put_integer(const struct place *at, PyObject *object)
                    gg_kernel_name(at->kernel->kernel), (int)at->index, object, (int)at->told->size);
         return -1;
     }
-    put(at, &magnitude, at->told->size); /* little-endian */
+    at->pack->slots[at->index].word = magnitude; /* little-endian */
+    at->pack->arguments[at->index] = &at->pack->slots[at->index];
+    at->pack->sizes[at->index] = at->told->size;
     return 0;
 }
 
@@ -200,7 +209,7 @@ static int put_number(const struct place *at, PyObject *object)
                    object);
     if (kind == GG_PARAMETER_UNKNOWN || kind == GG_PARAMETER_BYTES)
         return refuse_bare(at, object);
-    if (PyFloat_Check(object))
+    if (!PyLong_CheckExact(object) && PyFloat_Check(object))
         return say(at, "%s is a float, %R, where the kernel takes an integer", object);
     return put_integer(at, object);
 }
@@ -330,6 +339,8 @@ static int put_buffer(const struct place *at, PyObject *object)
     if (!memory)
         return -1;
     py_buffer_touch(object);
+    gg_memory_retain(memory);
+    at->pack->held[at->pack->held_count++] = memory;
     return put_memory(at, object, memory, 0);
 }
 

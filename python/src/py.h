@@ -1,7 +1,8 @@
 /* py.h: what the files of python/src share: the module's state, the object structs, the small rules.
  *
- * Rules of this folder: a call parses once, in C; a method that may wait or submit lets go of the GIL
- * and holds references to what it uses meanwhile; the error record is copied before any Python call. */
+ * Rules of this folder: a call parses once, in C; a method that may wait or submit lets go of the GIL,
+ * and what it uses meanwhile stays: by a reference, by a count in an object that can be closed, or since an
+ * argument that the caller holds keeps it; the error record is copied before any Python call. */
 #ifndef GPUGLUE_PY_H
 #define GPUGLUE_PY_H
 
@@ -17,8 +18,10 @@
 
 /* Everything that lives as long as the module. */
 struct py_state {
-    PyTypeObject *device_type, *stream_type, *event_type, *timer_type, *buffer_type, *array_type,
-        *flags_type, *module_type, *kernel_type, *raw_type, *local_type;
+    PyObject *launch_options[4]; /* the names of a launch's keywords; kernel_call.c */
+    PyTypeObject *stream_type, *array_type, *buffer_type, *event_type; /* what a launch looks at */
+    PyTypeObject *device_type, *timer_type, *flags_type, *module_type, *kernel_type, *raw_type,
+        *local_type;
     PyTypeObject *backend_info_type, *memory_info_type, *pool_type, *pool_stats_type,
         *pointer_info_type, *ipc_type;
     /* exceptions; errors.c */
@@ -161,6 +164,14 @@ int py_warn_no_device(struct py_state *state);
 /* The core's wait hook: signals, on the main thread. */
 int py_interrupted(void);
 
+/* The end of a call that was counted in `busy`. */
+static inline void py_stream_leave(struct py_stream *stream)
+{
+    if (--stream->busy || !stream->closing)
+        return;
+    gg_stream_release(stream->closing);
+    stream->closing = NULL;
+}
 /* Run @p op on an open event and an open stream without the GIL; event.c. Counting the call in the two
  * objects, which the GIL protects, is cheaper than two references. */
 gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,

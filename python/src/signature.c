@@ -91,7 +91,7 @@ drop_items:
 
 static int one_dim(struct py_state *state, PyObject *object, const char *what, uint32_t *out)
 {
-    PyObject *number = PyNumber_Index(object);
+    PyObject *number = PyLong_CheckExact(object) ? Py_NewRef(object) : PyNumber_Index(object);
     if (!number)
         return -1;
     int overflow = 0;
@@ -110,7 +110,7 @@ static int one_dim(struct py_state *state, PyObject *object, const char *what, u
 int py_dims(struct py_state *state, PyObject *object, const char *what, uint32_t out[3])
 {
     out[0] = out[1] = out[2] = 1;
-    if (PyIndex_Check(object))
+    if (PyLong_CheckExact(object) || PyIndex_Check(object))
         return one_dim(state, object, what, &out[0]);
     PyObject *items = PySequence_Tuple(object);
     if (!items) {

@@ -32,6 +32,14 @@ static gg_scope *enter(struct fixture *f, gg_stream *stream)
     return scope;
 }
 
+/* A fill without a stream, queued on the second one. */
+static void fill_on_second(struct fixture *f, gg_memory *memory, unsigned char value)
+{
+    gg_scope *scope = enter(f, f->second);
+    assert_int_equal(fill_bytes(memory, value, NULL), GG_OK);
+    assert_int_equal(gg_leave(scope), GG_OK);
+}
+
 /* ---- which stream ---- */
 
 static void work_without_a_stream_runs_on_the_current_stream(void **state)
@@ -148,13 +156,10 @@ static void an_implicit_write_waits_for_unfinished_reads(void **state)
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, NBYTES), *pinned = new_pinned(f, NBYTES, 0);
     void *gate;
-    gg_scope *scope;
     assert_int_equal(fill_bytes(memory, 0x42, f->stream), GG_OK);
     gate = hold(f, f->stream);
     assert_int_equal(copy(at(pinned, 0), at(memory, 0), NBYTES, f->stream, GG_COPY_ASYNC), GG_OK);
-    scope = enter(f, f->second);
-    assert_int_equal(fill_bytes(memory, 0x43, NULL), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    fill_on_second(f, memory, 0x43);
     assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY);
     gate_open(gate);
     finish(f->second);
@@ -185,14 +190,11 @@ static void an_implicit_operation_waits_for_every_stream_that_used_the_memory(vo
     gg_memory *memory = new_memory(f, NBYTES);
     gg_stream *streams[6];
     void *gates[6];
-    gg_scope *scope;
     for (size_t i = 0; i < 6; i++) {
         gates[i] = hold(f, streams[i] = new_stream(f));
         assert_int_equal(gg_fill(memory, i * 16, "x", 1, 16, streams[i]), GG_OK);
     }
-    scope = enter(f, f->second);
-    assert_int_equal(fill_bytes(memory, 0x45, NULL), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    fill_on_second(f, memory, 0x45);
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(gg_stream_wait(f->second, 1000000), GG_NOT_READY);
         gate_open(gates[i]);
@@ -205,11 +207,8 @@ static void implicit_operations_wait_for_announced_work(void **state)
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, NBYTES);
     void *gate = hold(f, f->stream); /* the work of somebody else */
-    gg_scope *scope;
     assert_int_equal(gg_memory_record_use(memory, f->stream), GG_OK);
-    scope = enter(f, f->second);
-    assert_int_equal(fill_bytes(memory, 1, NULL), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    fill_on_second(f, memory, 1);
     assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY);
     gate_open(gate);
     finish(f->second);
@@ -220,9 +219,7 @@ static void unannounced_work_is_not_waited_for(void **state)
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, NBYTES);
     void *gate = hold(f, f->stream);
-    gg_scope *scope = enter(f, f->second);
-    assert_int_equal(fill_bytes(memory, 1, NULL), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    fill_on_second(f, memory, 1);
     finish(f->second);
     gate_open(gate);
 }
@@ -253,6 +250,26 @@ static void work_of_an_implicit_operation_counts_as_a_use_too(void **state)
     gate_open(gate);
     finish(f->second);
     assert_int_equal(*(char *)gg_memory_pointer(pinned), 0x46);
+}
+
+/* More streams than a block notes without its lock, each used again and again. */
+static void the_last_use_by_each_of_many_streams_counts(void **state)
+{
+    enum { MANY = 6 };
+    struct fixture *f = *state;
+    gg_memory *memory = new_memory(f, NBYTES);
+    gg_stream *streams[MANY];
+    for (int i = 0; i < MANY; i++)
+        streams[i] = new_stream(f);
+    for (int held = 0; held < MANY; held++) {
+        void *gate = hold(f, streams[held]);
+        for (int i = 0; i < 3 * MANY; i++)
+            assert_int_equal(gg_memory_record_use(memory, streams[i % MANY]), GG_OK);
+        fill_on_second(f, memory, 2);
+        assert_int_equal(gg_stream_wait(f->second, 2000000), GG_NOT_READY);
+        gate_open(gate);
+        finish(f->second);
+    }
 }
 
 /* Another thread at work on the block, at the moment in which a stream is made to wait for its uses. */
@@ -342,14 +359,11 @@ static void a_finished_use_is_not_waited_for(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, NBYTES);
-    gg_scope *scope;
     void *gate;
     assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
     finish(f->stream);
     gate = hold(f, f->stream); /* work on other memory, or on none */
-    scope = enter(f, f->second);
-    assert_int_equal(fill_bytes(memory, 2, NULL), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    fill_on_second(f, memory, 2);
     finish(f->second);
     gate_open(gate);
 }
@@ -371,6 +385,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(unannounced_work_is_not_waited_for),
         cmocka_unit_test(an_implicit_copy_to_the_host_sees_work_queued_before_it),
         cmocka_unit_test(work_of_an_implicit_operation_counts_as_a_use_too),
+        cmocka_unit_test(the_last_use_by_each_of_many_streams_counts),
         cmocka_unit_test(no_use_is_missed_while_another_thread_adds_one),
         cmocka_unit_test(an_explicit_stream_inserts_nothing),
         cmocka_unit_test(an_explicit_stream_is_taken_inside_an_entered_one_too),

@@ -278,6 +278,14 @@ def test_a_kernel_is_called_through_partial_and_star(device, scale):
     expect(array, 8)
 
 
+def test_keywords_are_known_by_their_text(device, scale):
+    array = floats(device)
+    scale(array, 10, 2.0, **{f"{name[:2]}{name[2:]}": value for name, value in SHAPE.items()})
+    with pytest.raises(TypeError, match="no argument 'blocks'"):
+        scale(array, 10, 2.0, grid=1, blocks=32)
+    expect(array, 2)
+
+
 def test_a_launch_lets_other_threads_run_and_returns_before_it_is_done(device, scale, stream, gate):
     array = floats(device)
     gate.hold(stream)

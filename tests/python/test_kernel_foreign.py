@@ -82,6 +82,23 @@ def test_the_launchs_stream_waits_for_what_the_producer_has_pending(device, scal
     np.testing.assert_array_equal(array.get(), np.full(10, 2, np.float32))
 
 
+def test_a_stream_that_a_producer_closes_still_takes_the_launch(device, scale, stream):
+    array, closing = floats(device), gg.Stream(device)
+    if not hasattr(array, "__cuda_array_interface__"):
+        pytest.skip(f"{device} has no CUDA Array Interface")
+
+    class Closing:
+        @property
+        def __cuda_array_interface__(self):
+            closing.close()
+            return array.__cuda_array_interface__
+
+    scale(Closing(), 10, 2.0, stream=closing, **SHAPE)
+    expect(array, 2)
+    with pytest.raises(ValueError, match="Stream is closed"):
+        scale(array, 10, 2.0, stream=closing, **SHAPE)
+
+
 def test_cpu_tensors_are_refused_on_every_backend(scale):
     tensor = Producer((10,), "f4")  # of DLPack's device 1, the CPU
     with pytest.raises(TypeError, match="asarray|to_gpu"):
