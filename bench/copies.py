@@ -72,7 +72,8 @@ def cupy_sides(host):
 
 
 def torch_sides(host):
-    """torch's ways, or none."""
+    """torch's ways, or none. Its threads sleep between two copies: spinning they would slow down who comes next."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import torch
     there = torch.empty(host.shape, dtype=torch.uint8, device="cuda")
     here = torch.from_numpy(host)

@@ -74,8 +74,9 @@ class BulkRow:
 BULKS = [
     BulkRow("H2D pinned", "h2d_pinned", "set_pinned", 0.98),
     BulkRow("D2H pinned", "d2h_pinned", "get_pinned", 0.98),
-    BulkRow("H2D pageable", "h2d_pageable", "set_pageable"),
-    BulkRow("D2H pageable", "d2h_pageable", "get_pageable"),
+    BulkRow("H2D pageable", "h2d_pageable", "set_pageable", 4),
+    BulkRow("H2D pageable, to pinned", "h2d_pinned", "set_pageable", 0.75),
+    BulkRow("D2H pageable", "d2h_pageable", "get_pageable", 2.5),
     BulkRow("D2D", "d2d", "across", 0.98),
 ]
 
