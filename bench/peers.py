@@ -6,6 +6,7 @@ import numpy as np
 
 from timing import nanoseconds
 
+NOTHING = 'extern "C" __global__ void nothing() {}'
 CUPY = {
     "current device": "cp.cuda.runtime.getDevice()",
     "event query": "event.done",
@@ -18,6 +19,7 @@ CUPY = {
     "D2H, 8 bytes": "array8.get(stream, out=host8)",
     "to_gpu + get of 1 KiB": "cp.asarray(host1k).get()",
     "alloc + close, 1 MiB": "cp.cuda.alloc(1 << 20)",
+    "launch": "kernel((1,), (32,), ())",
 }
 TORCH = {
     "current device": "torch.cuda.current_device()",
@@ -37,6 +39,7 @@ CUDA_CORE = {
     "event record": "stream.record(event)",
     "wait for event": "stream.wait(event)",
     "alloc + close, 1 MiB": "device.allocate(1 << 20, stream=stream).close()",
+    "launch": "launch(stream, one_warp, kernel)",
 }
 
 
@@ -45,8 +48,9 @@ def cupy_names():
     cp = importlib.import_module("cupy")
     stream, event = cp.cuda.Stream(non_blocking=True), cp.cuda.Event(disable_timing=True)
     event.record(stream)
+    stream.use()  # launches take no stream
     return {"cp": cp, "stream": stream, "event": event, "host8": np.ones(1), "host1k": np.ones(128),
-            "array8": cp.ones(1)}, stream.synchronize
+            "array8": cp.ones(1), "kernel": cp.RawKernel(NOTHING, "nothing")}, stream.synchronize
 
 
 def torch_names():
@@ -64,7 +68,10 @@ def cuda_core_names():
     device = core.Device()
     device.set_current()
     stream = device.create_stream()
-    return {"device": device, "stream": stream, "event": stream.record()}, stream.sync
+    options = core.ProgramOptions(arch=f"sm_{device.arch}")
+    kernel = core.Program(NOTHING, "c++", options).compile("cubin").get_kernel("nothing")
+    return {"device": device, "stream": stream, "event": stream.record(), "launch": core.launch, "kernel": kernel,
+            "one_warp": core.LaunchConfig(grid=1, block=32)}, stream.sync
 
 
 PEERS = {"cupy": (cupy_names, CUPY), "torch": (torch_names, TORCH), "cuda.core": (cuda_core_names, CUDA_CORE)}

@@ -24,25 +24,29 @@ def lines(sizes, row):
 
 
 def draw(figures, target):
-    """One panel for each direction."""
+    """One panel for each direction; a side has one colour in all of them."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
     picture, panels = pyplot.subplots(1, len(TITLES), figsize=(15, 5), sharey=True)
+    colours, drawn = {}, {}
     for panel, (row, title) in zip(panels, TITLES.items()):
         for side, (xs, ys) in lines(figures["sizes"], row).items():
             own = side == "gpuglue"
-            panel.plot(xs, ys, marker="o", label=side, linewidth=2.5 if own else 1.2, zorder=3 if own else 2)
+            colour = colours.setdefault(side, f"C{len(colours)}")
+            drawn[side], = panel.plot(xs, ys, marker="o", color=colour, linewidth=2.5 if own else 1.2,
+                                      zorder=3 if own else 2)
         panel.set_xscale("log", base=2)
+        panel.xaxis.set_major_formatter("{x:.0f}")
         panel.set_title(title)
         panel.set_xlabel("MiB")
         panel.set_ylim(bottom=0)
         panel.grid(alpha=0.3)
-        panel.legend()
     panels[0].set_ylabel("GB/s")
     picture.suptitle(f"copies of pageable memory, {figures['device']}")
-    picture.tight_layout()
-    picture.savefig(target, dpi=120)
+    picture.tight_layout(rect=(0, 0.06, 1, 1))
+    picture.legend(drawn.values(), drawn.keys(), loc="lower center", ncols=len(drawn), frameon=False)
+    picture.savefig(target, dpi=90)
 
 
 def main():
