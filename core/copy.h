@@ -14,7 +14,7 @@ struct ggi_end {
     struct ggi_reach reach;
     bool device;      /* on a device */
     bool page_locked; /* host memory that the copy's device reaches by itself */
-    bool mixed; /* some of its pages are locked for other memory: drivers refuse the range (CUDA: 1) */
+    bool mixed;       /* some of its pages are locked for other memory: drivers refuse the range */
 };
 
 struct ggi_job {
