@@ -35,9 +35,6 @@ static gg_status resolve(struct ggi_end *side, const struct gg_end *end, size_t 
                    : NULL;
         if (memory)
             offset += low;
-        else if (nbytes)
-            side->mixed =
-                ggi_pinned_shares_page(side->pointer - low, low + (size_t)side->reach.high);
     }
     if (!memory)
         return GG_OK;
@@ -225,6 +222,13 @@ bool ggi_driver_knows(const struct ggi_job *job, const void *pointer)
         job->device->ops->pointer_info(atomic_load(&job->device->impl), pointer, &info);
     ggi_own_end(job->device, &own);
     return !status && info.kind != GG_MEMORY_HOST;
+}
+
+bool ggi_end_is_mixed(const struct ggi_end *host)
+{
+    char *first = host->memory ? NULL : (char *)host->end->host + host->end->offset;
+    return first && ggi_pinned_shares_page(first + host->reach.low,
+                                           (size_t)(host->reach.high - host->reach.low));
 }
 
 gg_status ggi_refuse_waiting(const struct ggi_job *job, bool page_locked)

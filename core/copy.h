@@ -14,7 +14,6 @@ struct ggi_end {
     struct ggi_reach reach;
     bool device;      /* on a device */
     bool page_locked; /* host memory that the copy's device reaches by itself */
-    bool mixed;       /* some of its pages are locked for other memory: drivers refuse the range */
 };
 
 struct ggi_job {
@@ -44,6 +43,8 @@ void ggi_count(struct ggi_job *job, uint64_t *ticket);
 void ggi_keep_owners(struct ggi_job *job, uint64_t ticket);
 /* Whether the vendor knows the pointer as page-locked memory. */
 bool ggi_driver_knows(const struct ggi_job *job, const void *pointer);
+/* Whether some pages of host memory are locked for other memory: drivers refuse such a range. */
+bool ggi_end_is_mixed(const struct ggi_end *host);
 gg_status ggi_refuse_waiting(const struct ggi_job *job, bool page_locked);
 gg_status ggi_refuse_capture(void);
 

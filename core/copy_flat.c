@@ -145,9 +145,11 @@ static gg_status host_copy(struct ggi_job *job)
 static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
 {
     struct ggi_end *host = kind == GG_COPY_H2D ? &job->src : &job->dst;
-    bool small = job->nbytes <= GGI_SLOT_SIZE, capturing = job->capturing;
-    if (!host->page_locked && !host->mixed && (capturing || job->flags & GG_COPY_ASYNC) &&
-        !(small && kind == GG_COPY_H2D && !capturing))
+    const bool small = job->nbytes <= GGI_SLOT_SIZE, capturing = job->capturing;
+    const bool may_be_locked = !host->page_locked && (capturing || job->flags & GG_COPY_ASYNC) &&
+                               !(small && kind == GG_COPY_H2D && !capturing);
+    const bool mixed = (may_be_locked || !small) && ggi_end_is_mixed(host);
+    if (may_be_locked && !mixed)
         host->page_locked = ggi_driver_knows(job, host->pointer);
     if (capturing && !host->page_locked)
         return ggi_refuse_capture();
@@ -160,7 +162,7 @@ static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
     if (host->page_locked && (capturing || !small || host->memory || job->flags & GG_COPY_ASYNC))
         return direct_copy(job, kind);
     if (!small)
-        return host->mixed ? mixed_copy(job, kind) : pageable_copy(job, kind);
+        return mixed ? mixed_copy(job, kind) : pageable_copy(job, kind);
     gg_status status = foreign ? ggi_stream_finish(job->stream, true) : GG_OK;
     if (status)
         return status;

@@ -165,8 +165,8 @@ static gg_status host_and_device(struct ggi_job *job, enum gg_copy_kind kind)
     bool queued = kind == GG_COPY_H2D && job->nbytes <= GGI_SLOT_SIZE && !job->capturing &&
                   !host->page_locked && !host->memory;
     size_t calls = calls_of(job, job->box);
-    if (!host->page_locked && !host->mixed &&
-        (job->capturing || (job->flags & GG_COPY_ASYNC && !queued)))
+    if (!host->page_locked && (job->capturing || (job->flags & GG_COPY_ASYNC && !queued)) &&
+        !ggi_end_is_mixed(host))
         host->page_locked = ggi_driver_knows(job, host->pointer);
     if (job->capturing && !host->page_locked)
         return ggi_refuse_capture();

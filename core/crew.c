@@ -9,9 +9,10 @@
 #include <string.h>
 
 #define MOST_BY_DEFAULT 16
-#define LOOKS \
-    300u /* some 100 µs, as long as the engine takes for a chunk: so nobody sleeps in between */
 #define STACK_SIZE ((size_t)512 << 10)
+
+/* Some 100 µs, as long as the engine takes for a chunk: so nobody sleeps in between. */
+unsigned ggi_crew_looks = 300;
 
 /* ---- how many ---- */
 
@@ -139,7 +140,7 @@ bool ggi_lane_work(struct ggi_lane *lane)
         uint64_t end = atomic_load_explicit(&lane->end[slot], memory_order_relaxed);
         /* What was read is right if nobody has moved `next` since: the chunk is not done before all its
          * parts are taken, and until then its slot stays its own. */
-        bool none = end / GGI_MOST_PARTS != chunk || number >= end;
+        bool none = (end - 1) / GGI_MOST_PARTS != chunk || number >= end;
         uint64_t after = none ? (chunk + 1) * GGI_MOST_PARTS : number + 1;
         if (!atomic_compare_exchange_weak(&lane->next, &number, after) || none)
             continue;
@@ -184,21 +185,25 @@ static void *work(void *argument)
     for (unsigned looks = 0; !atomic_load(&staging->crew.stop);) {
         bool worked = false;
         for (int i = 0; i < 2; i++)
-            while (has_work(&staging->lane[i], self.rank) && ggi_lane_work(&staging->lane[i]))
-                worked = true;
+            if (has_work(&staging->lane[i], self.rank) && ggi_lane_work(&staging->lane[i]))
+                worked = true; /* a part of each in turn: who holds a lane may not help itself */
         looks = worked ? 0 : looks + 1;
-        if (looks < LOOKS)
+        if (looks < ggi_crew_looks)
             sched_yield();
         else
             sleep_until_called(staging, self.rank);
-        if (looks >= LOOKS)
+        if (looks >= ggi_crew_looks)
             looks = 0;
     }
     return NULL;
 }
 
-void ggi_crew_wake(struct ggi_crew *crew)
+/* A worker counts itself as asleep before it looks for the last time, and a chunk is open before it is looked
+ * who sleeps, in one order for all: else both may miss the other. */
+void ggi_lane_open(struct ggi_staging *staging, struct ggi_lane *lane, uint64_t chunk)
 {
+    struct ggi_crew *crew = &staging->crew;
+    atomic_store(&lane->open, chunk);
     if (!atomic_load(&crew->sleeping))
         return;
     pthread_mutex_lock(&crew->lock);

@@ -137,13 +137,15 @@ static void find_limits(gg_kernel *kernel)
     kernel->cooperative = cooperative && cooperative != UINT32_MAX;
     const uint32_t usual = limit_of(device, GG_ATTR_SHARED_MEMORY_PER_BLOCK);
     const uint32_t optin = limit_of(device, GG_ATTR_SHARED_MEMORY_OPTIN);
-    const uint32_t most = optin == UINT32_MAX || optin < usual ? usual : optin;
+    const bool known = usual != UINT32_MAX;
+    const uint32_t most = optin == UINT32_MAX || (known && optin < usual) ? usual : optin;
     const int64_t own = number_of(kernel, GG_KERNEL_SHARED_SIZE, 0);
     const uint32_t taken = own > 0 && own < most ? (uint32_t)own : 0;
+    const uint32_t allowed = known ? usual : most == UINT32_MAX ? most : 0; /* not known: ask */
     kernel->shared_most = most == UINT32_MAX ? most : most - taken;
-    atomic_init(&kernel->shared_allowed, usual == UINT32_MAX ? usual
-                                         : usual > taken     ? usual - taken
-                                                             : 0);
+    atomic_init(&kernel->shared_allowed, allowed == UINT32_MAX ? allowed
+                                         : allowed > taken     ? allowed - taken
+                                                               : 0);
     ggi_quiet(-1);
 }
 

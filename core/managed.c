@@ -48,7 +48,8 @@ static bool is_closed(const struct ggi_retired *item, const void *what)
 {
     const gg_memory *wanted = what, *memory = ggi_memory_retired(item);
     return memory && memory->registered && memory->pointer == wanted->pointer &&
-           memory->locked >= wanted->nbytes && item->idle((struct ggi_retired *)(uintptr_t)item);
+           memory->room == wanted->room && memory->locked >= wanted->nbytes &&
+           item->idle((struct ggi_retired *)(uintptr_t)item);
 }
 
 static gg_memory *take_back(const gg_memory *wanted)

@@ -33,7 +33,6 @@ struct gg_memory {
     struct ggi_import *import; /* of another process's block that it is a part of; or NULL */
     void *registered; /* the first of its pages, room bytes, that were locked for it; or NULL */
     size_t locked; /* bytes of it that the driver was told of: neighbours on its pages are others' */
-    gg_memory *next_registered;
     /* of memory that gpuglue allocated; pool.h */
     struct ggi_pool *pool; /* that counts it; NULL: of others, or nothing */
     struct ggi_slab *slab; /* that it is a piece of, or NULL */

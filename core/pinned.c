@@ -13,12 +13,11 @@ static struct stripe {
     _Alignas(64) pthread_mutex_t lock;
 } stripes[STRIPES];
 
-static struct {
+static struct list {
     gg_memory **block; /* sorted by address */
-    size_t count, room;
-    _Atomic(size_t) hint;            /* count, readable without a lock */
-    _Atomic(gg_memory *) registered; /* those of them that lie in memory of others */
-} pinned;
+    size_t room;
+    _Atomic(size_t) count; /* readable without a lock */
+} pinned, registered;      /* all; those of them whose pages are locked for others' memory */
 
 static pthread_once_t pinned_once = PTHREAD_ONCE_INIT;
 
@@ -52,12 +51,12 @@ static void unlock_all(void)
 }
 
 /* With a lock held: how many blocks begin at or below @p address. */
-static size_t blocks_up_to(uintptr_t address)
+static size_t blocks_up_to(const struct list *list, uintptr_t address)
 {
-    size_t low = 0, high = pinned.count;
+    size_t low = 0, high = atomic_load_explicit(&list->count, memory_order_relaxed);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if ((uintptr_t)pinned.block[middle]->pointer <= address)
+        if ((uintptr_t)list->block[middle]->pointer <= address)
             low = middle + 1;
         else
             high = middle;
@@ -65,34 +64,48 @@ static size_t blocks_up_to(uintptr_t address)
     return low;
 }
 
-static bool grow_pinned(void)
+static bool grow(struct list *list)
 {
-    size_t room = pinned.room ? pinned.room * 2 : 64;
-    gg_memory **block = realloc(pinned.block, room * sizeof *block);
+    size_t room = list->room ? list->room * 2 : 64;
+    gg_memory **block = realloc(list->block, room * sizeof *block);
     if (!block)
         return false;
-    pinned.block = block;
-    pinned.room = room;
+    list->block = block;
+    list->room = room;
     return true;
 }
 
 /* With all locks held. */
-static gg_status add(gg_memory *memory)
+static gg_status add(struct list *list, gg_memory *memory)
 {
-    if (pinned.count == pinned.room && !grow_pinned())
+    const size_t count = atomic_load(&list->count);
+    if (count == list->room && !grow(list))
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to note a pinned block");
-    size_t at = blocks_up_to((uintptr_t)memory->pointer);
-    memmove(pinned.block + at + 1, pinned.block + at, (pinned.count - at) * sizeof *pinned.block);
-    pinned.block[at] = memory;
-    atomic_store(&pinned.hint, ++pinned.count);
+    size_t at = blocks_up_to(list, (uintptr_t)memory->pointer);
+    memmove(list->block + at + 1, list->block + at, (count - at) * sizeof *list->block);
+    list->block[at] = memory;
+    atomic_store(&list->count, count + 1);
     return GG_OK;
+}
+
+/* With all locks held. */
+static void take_out(struct list *list, const gg_memory *memory)
+{
+    const size_t count = atomic_load(&list->count);
+    size_t at = blocks_up_to(list, (uintptr_t)memory->pointer);
+    while (at > 0 && list->block[at - 1] != memory)
+        at--;
+    if (!at)
+        return;
+    memmove(list->block + at - 1, list->block + at, (count - at) * sizeof *list->block);
+    atomic_store(&list->count, count - 1);
 }
 
 gg_status ggi_pinned_add(gg_memory *memory)
 {
     pthread_once(&pinned_once, make_stripes);
     lock_all();
-    gg_status status = add(memory);
+    gg_status status = add(&pinned, memory);
     unlock_all();
     return status;
 }
@@ -102,14 +115,13 @@ static uintptr_t begin_of(const gg_memory *memory)
     return (uintptr_t)(memory->registered ? memory->registered : memory->pointer);
 }
 
-/* With all locks held: a block in the list that shares a page with @p memory. Registered blocks, blocks of our
- * own and what is wrapped in them never overlap in the list, so only the nearest on each side can. */
-static const gg_memory *neighbour(const gg_memory *memory)
+/* With a lock held: a block whose pages hold bytes of [begin, end). Registered blocks, blocks of our own and
+ * what is wrapped in them never overlap in the list, so only the nearest on each side can. */
+static const gg_memory *on_pages(const struct list *list, uintptr_t begin, uintptr_t end)
 {
-    uintptr_t begin = begin_of(memory), end = begin + memory->room;
-    size_t at = blocks_up_to(end - 1);
-    const gg_memory *below = at ? pinned.block[at - 1] : NULL;
-    const gg_memory *above = at < pinned.count ? pinned.block[at] : NULL;
+    size_t at = blocks_up_to(list, end - 1), count = atomic_load(&list->count);
+    const gg_memory *below = at ? list->block[at - 1] : NULL;
+    const gg_memory *above = at < count ? list->block[at] : NULL;
     if (below && begin < begin_of(below) + (below->room ? below->room : below->nbytes))
         return below;
     return above && begin_of(above) < end ? above : NULL;
@@ -120,7 +132,7 @@ gg_status ggi_pinned_add_alone(gg_memory *memory)
     gg_status status;
     pthread_once(&pinned_once, make_stripes);
     lock_all();
-    const gg_memory *other = neighbour(memory);
+    const gg_memory *other = on_pages(&pinned, begin_of(memory), begin_of(memory) + memory->room);
     if (other)
         status =
             ggi_fail(GG_ERR_INVALID_ARGUMENT,
@@ -132,40 +144,19 @@ gg_status ggi_pinned_add_alone(gg_memory *memory)
                          : "that was closed, and is unlocked once the device is idle: synchronize "
                            "it first");
     else
-        status = add(memory);
-    if (!status) {
-        memory->next_registered = atomic_load(&pinned.registered);
-        atomic_store(&pinned.registered, memory);
-    }
+        status = add(&pinned, memory);
+    if (!status && (status = add(&registered, memory)))
+        take_out(&pinned, memory);
     unlock_all();
     return status;
-}
-
-/* With all locks held. */
-static void forget_registered(const gg_memory *memory)
-{
-    gg_memory *at = atomic_load(&pinned.registered);
-    if (at == memory)
-        atomic_store(&pinned.registered, memory->next_registered);
-    while (at && at->next_registered != memory)
-        at = at->next_registered;
-    if (at)
-        at->next_registered = memory->next_registered;
 }
 
 void ggi_pinned_remove(gg_memory *memory)
 {
     lock_all();
-    size_t at = blocks_up_to((uintptr_t)memory->pointer);
-    while (at > 0 && pinned.block[at - 1] != memory)
-        at--;
-    if (at > 0) {
-        memmove(pinned.block + at - 1, pinned.block + at,
-                (pinned.count - at) * sizeof *pinned.block);
-        atomic_store(&pinned.hint, --pinned.count);
-    }
+    take_out(&pinned, memory);
     if (memory->registered)
-        forget_registered(memory);
+        take_out(&registered, memory);
     unlock_all();
 }
 
@@ -183,7 +174,7 @@ static bool try_retain(gg_memory *memory)
  * says something: it may be a pool's free block. */
 static gg_memory *nearest(const void *pointer)
 {
-    size_t at = blocks_up_to((uintptr_t)pointer);
+    size_t at = blocks_up_to(&pinned, (uintptr_t)pointer);
     return at && try_retain(pinned.block[at - 1]) ? pinned.block[at - 1] : NULL;
 }
 
@@ -191,7 +182,7 @@ gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
 {
     gg_memory *found;
     pthread_mutex_t *lock;
-    if (!atomic_load_explicit(&pinned.hint, memory_order_acquire))
+    if (!atomic_load_explicit(&pinned.count, memory_order_acquire))
         return NULL;
     lock = stripe_of_thread();
     pthread_mutex_lock(lock);
@@ -210,15 +201,12 @@ gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
 
 bool ggi_pinned_shares_page(const void *pointer, size_t nbytes)
 {
-    const uintptr_t begin = (uintptr_t)pointer, end = begin + nbytes;
-    bool found = false;
-    if (!atomic_load_explicit(&pinned.registered, memory_order_acquire))
+    const uintptr_t begin = (uintptr_t)pointer;
+    if (!atomic_load_explicit(&registered.count, memory_order_acquire))
         return false;
     pthread_mutex_t *lock = stripe_of_thread();
     pthread_mutex_lock(lock);
-    for (const gg_memory *at = atomic_load(&pinned.registered); at && !found;
-         at = at->next_registered)
-        found = begin < (uintptr_t)at->registered + at->room && (uintptr_t)at->registered < end;
+    const bool found = on_pages(&registered, begin, begin + nbytes);
     pthread_mutex_unlock(lock);
     return found;
 }

@@ -141,8 +141,7 @@ static void open_chunk(struct transfer *t)
     atomic_store_explicit(&lane->done[slot], 0, memory_order_relaxed);
     atomic_store_explicit(&lane->end[slot], chunk * GGI_MOST_PARTS + load->cut.count,
                           memory_order_relaxed);
-    atomic_store_explicit(&lane->open, ++t->opened, memory_order_release);
-    ggi_crew_wake(&t->staging->crew);
+    ggi_lane_open(t->staging, lane, ++t->opened);
 }
 
 static bool is_worked(const struct transfer *t, uint64_t chunk)

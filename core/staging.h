@@ -110,7 +110,9 @@ void ggi_lane_empty(struct gg_device *device, struct ggi_lane *lane); /* held, n
 int ggi_copy_threads(void);
 /* Have up to @p threads - 1 workers, as many as the system gives; how many there are. */
 int ggi_crew_start(struct ggi_staging *staging, int threads);
-void ggi_crew_wake(struct ggi_crew *crew);
+/* Chunks below @p chunk may be worked on. */
+void ggi_lane_open(struct ggi_staging *staging, struct ggi_lane *lane, uint64_t chunk);
+extern unsigned ggi_crew_looks; /* for work, before a worker sleeps; tests make it sleep sooner */
 void ggi_crew_stop(struct ggi_crew *crew);
 /* Do one part of the lane's open chunks; false when there is none to be taken. */
 bool ggi_lane_work(struct ggi_lane *lane);

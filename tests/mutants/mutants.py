@@ -46,7 +46,7 @@ MUTANTS = [
            "if (word >> GGI_TICKET_BITS == use.stream->serial && ticket_in(word) > use.ticket)", "if (word == 1)",
            on("order", CUDA, HOST)),
     Mutant("the driver sees memory that is registered in part", "registered memory has neighbours", "core/copy.c",
-           "        else if (nbytes)\n            side->mixed", "        else if (!nbytes)\n            side->mixed", on("managed", CUDA)),
+           "return first && ggi_pinned_shares_page(", "return !host && ggi_pinned_shares_page(", on("managed", CUDA)),
     Mutant("a copy is not complete", "work without a stream is complete where the default is not shared",
            "core/copy.c", "if (!status && job->complete)\n", "if (!status && job->complete && !job->nbytes)\n",
            on("order copy", HOST, NEW)),
