@@ -263,6 +263,36 @@ static int free_a_large_one(void)
     return 0;
 }
 
+/* Of three, two find room. */
+static int keep_two(void)
+{
+    gg_device *device = device_of_scenario();
+    void *result[3];
+    int32_t fresh;
+    int made = 0;
+    for (int round = 0; round < 2; round++) {
+        made = 0;
+        for (int i = 0; i < 3; i++, made += fresh)
+            if (!device || gg_result_alloc(device, 4 << 20, &result[i], &fresh))
+                return 1;
+        for (int i = 0; i < 3; i++)
+            gg_result_free(result[i]);
+    }
+    if (made != 1)
+        printf("%d of 3 were made anew\n", made);
+    gg_shutdown(1000000000);
+    return made != 1;
+}
+
+static void the_oldest_results_make_room_for_others(void **state)
+{
+    char output[1000];
+    (void)state;
+    int code = start_scenario("keep_two", "GPUGLUE_RESULT_CACHE", "8", output, sizeof output);
+    if (code)
+        fail_msg("exit %d: %s", code, output);
+}
+
 static void a_result_above_what_may_be_kept_drives_out_nothing(void **state)
 {
     char output[1000];
@@ -313,9 +343,8 @@ static void a_result_grows_in_a_forked_child_and_after_the_end(void **state)
 int main(int argc, char **argv)
 {
     static const struct scenario scenarios[] = {
-        {"keep_nothing", keep_nothing},
-        {"fork_with_results", fork_with_results},
-        {"free_a_large_one", free_a_large_one},
+        {"keep_nothing", keep_nothing},           {"fork_with_results", fork_with_results},
+        {"free_a_large_one", free_a_large_one},   {"keep_two", keep_two},
         {"resize_everywhere", resize_everywhere},
     };
     struct CMUnitTest tests[] = {
@@ -330,6 +359,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_forked_child_may_free_results_of_its_parent),
         cmocka_unit_test(a_result_has_little_more_than_what_was_asked_for),
         cmocka_unit_test(a_result_can_be_registered),
+        cmocka_unit_test(the_oldest_results_make_room_for_others),
         cmocka_unit_test(a_result_above_what_may_be_kept_drives_out_nothing),
         cmocka_unit_test(a_result_grows_in_a_forked_child_and_after_the_end),
     };
