@@ -188,12 +188,12 @@ static void *work(void *argument)
             if (has_work(&staging->lane[i], self.rank) && ggi_lane_work(&staging->lane[i]))
                 worked = true; /* a part of each in turn: who holds a lane may not help itself */
         looks = worked ? 0 : looks + 1;
-        if (looks < ggi_crew_looks)
-            sched_yield();
-        else
+        if (looks >= ggi_crew_looks) {
             sleep_until_called(staging, self.rank);
-        if (looks >= ggi_crew_looks)
             looks = 0;
+        } else if (!worked) {
+            sched_yield();
+        }
     }
     return NULL;
 }

@@ -291,8 +291,7 @@ gg_status ggi_stage_in(struct ggi_lane *lane, const struct ggi_passage *passage,
     const bool up = passage->kind == GG_COPY_H2D;
     const bool fresh = job->flags & GG_COPY_FRESH && job->nbytes >= GGI_HUGE_PAGE;
     const bool alone = !ggi_crew_start(t.staging, threads) || threads < 2;
-    const bool along =
-        alone || !fresh; /* a page that is made may take 1 ms: nothing is queued then */
+    const bool along = alone || !fresh; /* making a page may take 1 ms */
     cut(&t, threads, fresh);
     atomic_store(&lane->threads, threads);
     while (!is_over(&t)) {
