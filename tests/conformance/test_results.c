@@ -200,13 +200,18 @@ static int keep_nothing(void)
     return 0;
 }
 
-static void as_much_is_kept_as_the_variable_says(void **state)
+static void assert_right_with_cache(const char *scenario, const char *mib)
 {
     char output[1000];
-    (void)state;
-    int code = start_scenario("keep_nothing", "GPUGLUE_RESULT_CACHE", "0", output, sizeof output);
+    int code = start_scenario(scenario, "GPUGLUE_RESULT_CACHE", mib, output, sizeof output);
     if (code)
         fail_msg("exit %d: %s", code, output);
+}
+
+static void as_much_is_kept_as_the_variable_says(void **state)
+{
+    (void)state;
+    assert_right_with_cache("keep_nothing", "0");
 }
 
 static int fork_with_results(void)
@@ -286,21 +291,14 @@ static int keep_two(void)
 
 static void the_oldest_results_make_room_for_others(void **state)
 {
-    char output[1000];
     (void)state;
-    int code = start_scenario("keep_two", "GPUGLUE_RESULT_CACHE", "8", output, sizeof output);
-    if (code)
-        fail_msg("exit %d: %s", code, output);
+    assert_right_with_cache("keep_two", "8");
 }
 
 static void a_result_above_what_may_be_kept_drives_out_nothing(void **state)
 {
-    char output[1000];
     (void)state;
-    int code =
-        start_scenario("free_a_large_one", "GPUGLUE_RESULT_CACHE", "8", output, sizeof output);
-    if (code)
-        fail_msg("exit %d: %s", code, output);
+    assert_right_with_cache("free_a_large_one", "8");
 }
 
 static bool grows(unsigned char *bytes, size_t nbytes, unsigned char value)
