@@ -102,7 +102,9 @@ python-asan = $(call preload,libasan.so) ASAN_OPTIONS=$(ASAN_OPTIONS):detect_lea
 python-tsan = $(call preload,libtsan.so)
 # TSan needs its place in the address space, which a kernel with much randomisation does not leave free.
 fixed-tsan = $(shell setarch -R true 2>/dev/null && echo setarch -R)
-# In sanitized runs --capture=sys: a report goes to the real stderr and is not lost with the process.
+# In sanitized runs a report goes to the real stderr, not lost with the process, and faults are the sanitizer's
+# to report, which knows the stacks of threads without Python.
+reporting := --capture=sys -p no:faulthandler
 PYTEST := python -m pytest -q -p no:cacheprovider
 
 # ---- the wheel, and an environment that holds nothing but it -------------------------------------------
@@ -154,18 +156,18 @@ $(PY_HIP): py-%: run-environment build-plain
 	$(if $(HAVE_HIP),$(STEP) "Python on $*" env $(call run-$(*:few-%=%),plain) .venv-run/bin/$(PYTEST) $(if $(filter few-%,$*),$(HIP_FEW),tests/python),\
 	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
 $(PY_ASAN): py-asan-%: install-asan
-	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) --capture=sys $(call suite-of,asan,$*)
+	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(PYTEST) $(reporting) $(call suite-of,asan,$*)
 $(PY_TSAN): py-tsan-%: install-tsan
-	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) --capture=sys $(call suite-of,tsan,$*)
+	$(STEP) "Python on $*, tsan" env $(python-tsan) $(call run-$*,tsan) PYTHONPATH=$(CURDIR)/build/tsan/root/site $(fixed-tsan) $(PYTEST) $(reporting) $(call suite-of,tsan,$*)
 $(PY_HIP_SANITIZED): py-%-few-hip-sim-7: install-%
 	$(if $(HAVE_HIP),$(STEP) "Python on hip-sim-7 ($*)" env $(python-$*) $(call run-hip-sim-7,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
-	    $(fixed-$*) $(PYTEST) --capture=sys $(HIP_FEW) $(files-$*),\
+	    $(fixed-$*) $(PYTEST) $(reporting) $(HIP_FEW) $(files-$*),\
 	    $(STEP) --skip "Python on hip-sim-7 ($*)" "$$(cat .venv/no-hip)")
 py-together: run-environment build-plain
 	$(STEP) "Python on several backends at once" env $(call run-together,plain) .venv-run/bin/$(PYTEST) tests/python/test_between.py
 py-asan-together py-tsan-together: py-%-together: install-%
 	$(STEP) "Python on several backends at once, $*" env $(python-$*) $(call run-together,$*) PYTHONPATH=$(CURDIR)/build/$*/root/site \
-	    $(fixed-$*) $(PYTEST) --capture=sys tests/python/test_between.py
+	    $(fixed-$*) $(PYTEST) $(reporting) tests/python/test_between.py
 # The example plugin, built with the headers of the wheel and nothing else of this tree.
 .PHONY: build-plugin
 build-plugin: run-environment

@@ -249,24 +249,35 @@ static bool start_one(struct ggi_staging *staging, const pthread_attr_t *attribu
         free(worker);
         return false;
     }
+    pthread_setname_np(crew->thread[crew->started], "gpuglue-copy");
     crew->started++;
     return true;
 }
 
-/* With the crew's lock held. Signals are for the program's own threads. */
+/* Signals are for the program's own threads; a fault of these must still be reported. */
+static void block_signals(sigset_t *before)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigset_t all;
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&all, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+/* With the crew's lock held. */
 static void start(struct ggi_staging *staging, int workers)
 {
     struct ggi_crew *crew = &staging->crew;
     pthread_attr_t attributes;
     cpu_set_t processors;
-    sigset_t all, before;
+    sigset_t before;
     if (pthread_attr_init(&attributes))
         return;
     pthread_attr_setstacksize(&attributes, STACK_SIZE);
     if (processors_of(crew->node, &processors))
         pthread_attr_setaffinity_np(&attributes, sizeof processors, &processors);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    block_signals(&before);
     while (crew->started < workers && start_one(staging, &attributes)) {
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);

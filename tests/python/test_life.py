@@ -216,3 +216,21 @@ def test_a_wait_in_another_thread_is_not_interrupted(stream, gate):
     gate.open()
     waiter.join()
     assert ended == [None] and sys.exc_info() == (None, None, None)
+
+
+def test_threads_of_gpuglue_leave_signals_to_the_program_but_report_their_faults(device):
+    code = (
+        "import gpuglue as gg, numpy as np, os\n"
+        "device = gg.Device(); stream = gg.Stream(device)\n"
+        "gg.to_gpu(np.ones(1 << 21), device, stream=stream).get(stream=stream)\n"
+        "for task in os.listdir('/proc/self/task'):\n"
+        "    said = dict(line.split(':', 1) for line in open(f'/proc/self/task/{task}/status'))\n"
+        "    print(said['Name'].strip(), int(said['SigBlk'], 16))\n"
+    )
+    printed = succeeds(run_python(code, GPUGLUE_STAGING="always", GPUGLUE_COPY_THREADS="2"))
+    blocked = {name: int(mask) for name, mask in map(str.split, printed.splitlines()) if name.startswith("gpuglue-")}
+    assert "gpuglue-copy" in blocked
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1):
+        assert all(mask >> (number - 1) & 1 for mask in blocked.values()), blocked
+    for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
+        assert not any(mask >> (number - 1) & 1 for mask in blocked.values()), blocked

@@ -101,9 +101,11 @@ void sim_fail(const char *spec)
     pthread_mutex_unlock(&rule_lock);
 }
 
+/* The environment is read in the client's threads only, whose business it is that no other of its threads
+ * changes it: what workers run ("@copy") cannot be listed. */
 static bool listed(const char *variable, const char *name)
 {
-    const char *list = getenv(variable);
+    const char *list = name[0] == '@' ? NULL : getenv(variable);
     size_t length = strlen(name);
     while (list && *list) {
         size_t item = strcspn(list, ",");

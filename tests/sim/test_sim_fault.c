@@ -1,6 +1,25 @@
 /* Faults: the nth call, all from the nth on, loss of the device, and failures of queued work. */
 #include "test_sim_driver.h"
 
+#include <pthread.h>
+#include <string.h>
+
+static pthread_t client;
+static atomic_int reads_elsewhere;
+extern char **environ;
+
+/* Before libc's, for the library under test too. */
+char *getenv(const char *name)
+{
+    size_t length = strlen(name);
+    if (client && !pthread_equal(pthread_self(), client))
+        atomic_fetch_add(&reads_elsewhere, 1);
+    for (char **entry = environ; entry && *entry; entry++)
+        if (!strncmp(*entry, name, length) && (*entry)[length] == '=')
+            return *entry + length + 1;
+    return NULL;
+}
+
 static void the_nth_call_fails_and_writes_nothing(void **state)
 {
     CUdeviceptr memory = 7;
@@ -53,6 +72,18 @@ static void a_failure_of_queued_work_surfaces_later(void **state)
     assert_int_equal(cu.cuMemsetD8Async(memory, 1, 64, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+/* The client may change it meanwhile. */
+static void work_that_is_queued_reads_no_environment(void **state)
+{
+    CUstream stream = new_stream(0);
+    CUdeviceptr memory = new_memory(64);
+    (void)state;
+    client = pthread_self();
+    assert_int_equal(cu.cuMemsetD8Async(memory, 1, 64, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamSynchronize(stream), CUDA_SUCCESS);
+    assert_int_equal(reads_elsewhere, 0);
+}
+
 int run_fault_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -60,6 +91,7 @@ int run_fault_tests(void)
         SIM_TEST(from_the_nth_call_on_all_fail),
         SIM_TEST(a_lost_device_answers_nothing_else),
         SIM_TEST(a_failure_of_queued_work_surfaces_later),
+        SIM_TEST(work_that_is_queued_reads_no_environment),
     };
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }
