@@ -2,7 +2,7 @@
 # make test         everything that runs without a GPU, and what runs on the one that is there
 # make test-full    the same with all the random tests
 # make test-vendors the wheel in Debian roots of several generations, on vendors' own libraries (root only)
-# make mutants      breaks each rule in turn and shows the test that notices (long)
+# make mutants      breaks many of the rules, one at a time, and shows the test that notices (long)
 # make wheel        dist/gpuglue-….whl, checked
 # make bench        the driver alone against gpuglue
 # make fmt, lint    clang-format; the limits on length; vendors' names out of place; tests that documents name
@@ -226,7 +226,7 @@ test-vendors: wheel build-plain
 	$(if $(filter 0,$(shell id -u)),$(STEP) "vendors' own libraries" python tests/vendors/matrix.py "$$(echo dist/*.whl)" build/plain/tests,\
 	    $(STEP) --skip "vendors' own libraries" "Debian roots are made as root: sudo make test-vendors")
 
-# Not part of test: about fifty builds. NAMES="…" takes those whose names have these words in them.
+# Not part of test: a build for each of tests/mutants/mutants.py. NAMES="…" takes those whose names have these words in them.
 mutants: .venv/ready-test
 	MESON_OPTIONS="-Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include=$(HIP_INCLUDE)" python tests/mutants/run.py $(NAMES)
 

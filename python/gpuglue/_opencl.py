@@ -15,13 +15,16 @@ class Failed(Exception):
 
 
 def _library():
-    for name in (os.environ.get("GPUGLUE_OCLOC_LIBRARY"), "libocloc.so"):
-        try:
-            if name:
-                return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
+    """A variable is final; and who names the program wants that one."""
+    given = _rtc.named("GPUGLUE_OCLOC_LIBRARY")
+    if not given and os.environ.get("GPUGLUE_OCLOC"):
+        return None
+    try:
+        return ctypes.CDLL(given or "libocloc.so")
+    except OSError as error:
+        if given:
+            raise LookupError(f"GPUGLUE_OCLOC_LIBRARY is {given}, which cannot be opened: {error}") from None
+        return None
 
 
 def find():
@@ -29,9 +32,12 @@ def find():
     library = _library()
     if library is not None:
         return "library", library
-    path = shutil.which(os.environ.get("GPUGLUE_OCLOC") or "ocloc")
+    given = os.environ.get("GPUGLUE_OCLOC")
+    path = shutil.which(given or "ocloc")
     if path:
         return "program", path
+    if given:
+        raise LookupError(f"GPUGLUE_OCLOC is {given!r}, which is no program that can be run")
     raise LookupError("ocloc was not found, which makes SPIR-V of OpenCL C: install intel-ocloc, or load SPIR-V "
                       "that was built elsewhere with gpuglue.Module")
 

@@ -29,6 +29,14 @@ def mapped(pattern):
     return sorted(path for path in paths if re.match(pattern, os.path.basename(path)))
 
 
+def named(variable):
+    """The library that a variable names, which must be an absolute path; None where it is not set."""
+    path = os.environ.get(variable)
+    if path and not os.path.isabs(path):
+        raise LookupError(f"{variable} is {path!r}: expected the absolute path of a library")
+    return path or None
+
+
 class Rtc:
     """One of the two: how its library is called and found, and how its functions are called."""
 
@@ -44,7 +52,7 @@ class Rtc:
         return mapped(rf"{self.stem}(-[0-9a-f]+)?\.so[.0-9]*$")
 
     def _candidates(self):
-        given = os.environ.get(self.variable)
+        given = named(self.variable)
         if given:
             return [given]
         found = self._mapped()

@@ -187,16 +187,29 @@ def test_what_cannot_be_compiled_is_refused_with_words():
         gg.compile("", backend="host", arch="sparc")
 
 
-def test_a_compiler_that_is_not_there_is_told_with_what_was_tried(run_python):
-    code = """
+NOT_THERE = {
+    "nvrtc": ("sm_90", "GPUGLUE_NVRTC_LIBRARY", "/nonexistent/libnvrtc.so"),
+    "nvrtc by a relative path": ("sm_90", "GPUGLUE_NVRTC_LIBRARY", "libnvrtc.so"),
+    "hiprtc": ("gfx90a", "GPUGLUE_HIPRTC_LIBRARY", "/nonexistent/libhiprtc.so"),
+    "hiprtc by a relative path": ("gfx90a", "GPUGLUE_HIPRTC_LIBRARY", "./libhiprtc.so"),
+    "ocloc": ("tgllp", "GPUGLUE_OCLOC_LIBRARY", "/nonexistent/libocloc.so"),
+    "ocloc by a relative path": ("tgllp", "GPUGLUE_OCLOC_LIBRARY", "libocloc.so"),
+    "ocloc as a program": ("tgllp", "GPUGLUE_OCLOC", "/nonexistent/ocloc"),
+}
+
+
+@pytest.mark.parametrize("arch, variable, path", NOT_THERE.values(), ids=NOT_THERE)
+def test_a_compiler_that_a_variable_names_and_is_not_there_is_told_and_no_other_is_taken(
+        run_python, arch, variable, path):
+    code = f"""
 import gpuglue as gg
 try:
-    gg.compile("", arch="sm_90")
+    gg.compile("", arch={arch!r}, backend={'"ze"' if "OCLOC" in variable else None})
 except gg.UnsupportedError as error:
     print(error)
 """
-    result = run_python(code, GPUGLUE_NVRTC_LIBRARY="/nonexistent/libnvrtc.so")
-    assert "/nonexistent/libnvrtc.so" in result.stdout and "GPUGLUE_NVRTC_LIBRARY" in result.stdout, result.stderr
+    result = run_python(code, **{variable: path})
+    assert path in result.stdout and variable in result.stdout, result.stdout + result.stderr
 
 
 # ---- the cache

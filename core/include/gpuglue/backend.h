@@ -2,7 +2,7 @@
  *
  * A plugin is a shared library gpuglue_<name>.so that links libc only and exports one symbol,
  * gg_backend_query. The core passes it what it may use of ours (struct gg_host_api) and gets a
- * descriptor with a table of operations back. backends/host/ is the folder to copy.
+ * descriptor with a table of operations back. examples/plugin/ is the folder to copy.
  *
  * The core checks every argument before it calls an operation: pointers are not NULL, objects belong
  * to the device, sizes are not 0, ranges are inside their memory, flags are known to the core. It may

@@ -123,7 +123,8 @@ GG_API int gg_device_supports(gg_device *device, gg_op op);
  *  between the two is tried out. */
 GG_API gg_status gg_device_can_access(gg_device *device, gg_device *peer, int32_t *out);
 
-/** Native handles of the device. Per backend: cuda CUdevice, CUcontext; hip the ordinal; host 0. */
+/** Native handles of the device. Per backend: cuda CUdevice, CUcontext; hip the ordinal; ze ze_device,
+ *  ze_context, ze_driver; host 0. */
 GG_API gg_status gg_device_native(gg_device *device, uint64_t handles[4]);
 
 /** The current device of this thread, asked anew at each call: innermost gg_enter, then
@@ -188,8 +189,8 @@ GG_API gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event);
 /** The same for all that @p other, perhaps of another device, has now. */
 GG_API gg_status gg_stream_wait_stream(gg_stream *stream, gg_stream *other);
 
-/** Queue a host function. It runs in order, on a thread of the driver's, and must call neither
- *  gpuglue nor the driver. */
+/** Queue a host function. It runs in order, on a thread of the driver's or of the backend's, and must
+ *  call neither gpuglue nor the driver. */
 GG_API gg_status gg_stream_host_func(gg_stream *stream, void (*function)(void *), void *argument);
 
 /** Least and greatest urgency, such as 0 and -5. */
