@@ -210,6 +210,7 @@ gg_status gg_event_query(gg_event *event)
     struct gg_device *device = event->device;
     uint32_t recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
     gg_status status = ggi_check(device);
+    ggi_note_user(device);
     if (status || !recorded)
         return status;
     ggi_begin(device, GG_OP_event_query, NULL, 0);
@@ -225,6 +226,7 @@ static gg_status wait_slice(gg_event *event, uint64_t timeout_ns)
     struct gg_device *device = event->device;
     uint32_t recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
     gg_status status = ggi_check(device);
+    ggi_note_user(device);
     if (status || !recorded)
         return status;
     ggi_begin(device, GG_OP_event_wait, NULL, 0);

@@ -164,6 +164,13 @@ static inline gg_status ggi_check(struct gg_device *device)
     return ggi_usable(device) ? GG_OK : ggi_refuse(device);
 }
 gg_status ggi_device_open(struct gg_device *device); /* unless it is open */
+/* At the shutdown a device is closed only where no thread but the opener's can be inside a call. */
+static inline void ggi_note_user(struct gg_device *device)
+{
+    if (!atomic_load_explicit(&device->shared, memory_order_relaxed) &&
+        !pthread_equal(device->opener, pthread_self()))
+        atomic_store_explicit(&device->shared, true, memory_order_relaxed);
+}
 /* Checked and opened: afterwards device->impl is there. */
 static inline gg_status ggi_device_ready(struct gg_device *device)
 {
@@ -172,9 +179,7 @@ static inline gg_status ggi_device_ready(struct gg_device *device)
         return status;
     if (!atomic_load_explicit(&device->impl, memory_order_acquire))
         return ggi_device_open(device);
-    if (!atomic_load_explicit(&device->shared, memory_order_relaxed) &&
-        !pthread_equal(device->opener, pthread_self()))
-        atomic_store_explicit(&device->shared, true, memory_order_relaxed);
+    ggi_note_user(device);
     return GG_OK;
 }
 gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend, int32_t ordinal);
@@ -263,6 +268,7 @@ gg_status ggi_stream_refuse(const gg_stream *stream);
 static inline gg_status ggi_stream_check(gg_stream *stream)
 {
     gg_status status = ggi_check(stream->device);
+    ggi_note_user(stream->device);
     if (!status && stream->of_thread && !pthread_equal(stream->thread, pthread_self()))
         status = ggi_stream_refuse(stream);
     return status;
@@ -276,8 +282,11 @@ bool ggi_stream_try_retain(gg_stream *stream);
 /* The references of uses: a stream that has no other is closed, and lives on for its counts only. */
 void ggi_stream_use_retain(gg_stream *stream);
 void ggi_stream_use_release(gg_stream *stream);
+/* A reference for who comes to the stream through a use, so that its native side stays. False, without one,
+ * where that is gone: all its tickets have passed. */
+bool ggi_stream_enter(gg_stream *stream);
 /* With drain_lock held: destroy the native side of a stream that is closed and idle. False where it is
- * closed and still has work. */
+ * closed and still has work, or somebody entered it. */
 bool ggi_stream_abandon(gg_stream *stream);
 /* The newest stream of the device, and by `next` all others. What is reached stays in the list while
  * drain_lock is held: streams are added at the head, and only a drain takes them out. */

@@ -35,12 +35,12 @@ static gg_status lock_pages(const gg_memory *memory)
     return status;
 }
 
-void ggi_unregister(gg_memory *memory)
+bool ggi_unregister(gg_memory *memory)
 {
     struct gg_device *device = memory->device;
     ggi_begin(device, GG_OP_mem_unregister, NULL, memory->locked);
     gg_status status = device->ops->mem_unregister(atomic_load(&device->impl), memory->pointer);
-    ggi_end(device, GG_OP_mem_unregister, NULL, memory->locked, status);
+    return !ggi_end(device, GG_OP_mem_unregister, NULL, memory->locked, status);
 }
 
 /* Memory that was registered, closed, and is idle by now, but stays locked while unlocking might wait. */

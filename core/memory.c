@@ -11,14 +11,27 @@
 
 /* ---- the end of a block ---- */
 
+/* What no list keeps, and whose end does not wait, may have work on its home that nobody counted: by its bare
+ * address. With drain_lock held, so that the stream does not go meanwhile. */
+static bool home_is_done(gg_memory *memory)
+{
+    gg_stream *home = memory->home;
+    if (memory->retired.may_wait || !home || home->gone || ggi_stream_ownerless(home))
+        return true;
+    if (!memory->last)
+        memory->last = ggi_stream_submitted(home);
+    return ggi_stream_passed(home, memory->last, true);
+}
+
 static bool memory_idle(struct ggi_retired *self)
 {
     gg_memory *memory = (gg_memory *)self;
     if (atomic_load(&memory->captured) ||
         (atomic_load(&memory->unknown) && !ggi_quarantine_passed(memory)))
         return false;
-    bool home_orders = memory->pool && (memory->size_class != GGI_NO_CLASS || memory->pool->async);
-    return home_orders ? ggi_pool_only_home(memory, false) : ggi_memory_prune(memory, false);
+    if (memory->pool && (memory->size_class != GGI_NO_CLASS || memory->pool->async))
+        return ggi_pool_only_home(memory, false);
+    return ggi_memory_prune(memory, false) && (!memory->pool || home_is_done(memory));
 }
 
 /* A stream that is gone was idle: any other will do. */
@@ -71,8 +84,8 @@ static void memory_destroy(struct ggi_retired *self)
         ggi_pool_take_back(memory);
     if (kept)
         return;
-    if (memory->registered)
-        ggi_unregister(memory);
+    if (memory->registered && !ggi_unregister(memory))
+        return; /* the driver takes its pages for locked: they stay whose they are, for good */
     if (memory->import)
         ggi_import_close(memory);
     if (memory->pointer && memory->kind != GG_MEMORY_DEVICE && !memory->within)

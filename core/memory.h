@@ -37,9 +37,10 @@ struct gg_memory {
     struct ggi_pool *pool; /* that counts it; NULL: of others, or nothing */
     struct ggi_slab *slab; /* that it is a piece of, or NULL */
     gg_memory *next_free;
-    size_t room;               /* bytes that it has from the driver */
-    uint32_t size_class;       /* GGI_NO_CLASS: goes back to the driver */
-    gg_stream *home;           /* that it was given out for, with a reference of a use; or NULL */
+    size_t room;         /* bytes that it has from the driver */
+    uint32_t size_class; /* GGI_NO_CLASS: goes back to the driver */
+    gg_stream *home;     /* that it was given out for, with a reference of a use; or NULL */
+    uint64_t last;       /* behind all that home had when it was released; 0: not looked at yet */
     _Atomic(uint64_t) fenced;  /* serial of the stream that was last made to wait for `handed` */
     _Atomic(uint64_t) unknown; /* streams that are not known use it: GGI_UNKNOWN, once released its
                                   round in quarantine; 0: none does */
@@ -128,7 +129,8 @@ gg_status ggi_pinned_add(gg_memory *memory);
 /* The same, refused where pages of it are in the list already. */
 gg_status ggi_pinned_add_alone(gg_memory *memory);
 void ggi_pinned_remove(gg_memory *memory);
-void ggi_unregister(gg_memory *memory);      /* managed.c */
+/* Whether the driver let go of it. */
+bool ggi_unregister(gg_memory *memory);      /* managed.c */
 bool ggi_result_is(const gg_memory *memory); /* results.c: the lock of a result */
 void ggi_import_close(gg_memory *memory);    /* ipc.c */
 /* The pinned memory of ours that holds [pointer, pointer + nbytes), with a reference, or NULL. */

@@ -58,13 +58,15 @@ void ggi_pool_gather(struct ggi_pool *pool, const gg_stream *except)
             gather_from(pool, stream);
 }
 
-/* A free block of a stream that the vendor keeps in order with this one; *lender: that stream. */
+/* A free block of a stream that the vendor keeps in order with this one; *lender: that stream. One without an
+ * owner may be gone, and could not be waited for. */
 static gg_memory *borrow(struct ggi_pool *pool, uint32_t size_class, gg_stream *stream,
                          gg_stream **lender)
 {
     gg_memory *memory = NULL;
     for (gg_stream *other = ggi_streams_of(pool->device); other && !memory; other = other->next) {
-        if (other == stream || !ggi_stream_ordered_anyway(stream, other))
+        if (other == stream || ggi_stream_ownerless(other) ||
+            !ggi_stream_ordered_anyway(stream, other))
             continue;
         *lender = other;
         pthread_mutex_lock(&pool->lock);
@@ -289,11 +291,12 @@ static gg_status scrape(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
         if (ggi_interrupted())
             return ggi_fail(GG_ERR_INTERRUPTED, "the wait for memory was interrupted");
         pthread_mutex_lock(&device->drain_lock);
-        status = ggi_pool_steal(pool, nbytes, stream, out);
-        bool found = !status || give_back(pool, nbytes, stream, out);
+        const bool down = atomic_load(&ggi_down);
+        bool found = !down && (!ggi_pool_steal(pool, nbytes, stream, out) ||
+                               give_back(pool, nbytes, stream, out));
         pthread_mutex_unlock(&device->drain_lock);
-        if (found)
-            return GG_OK;
+        if (found || down)
+            return found ? GG_OK : ggi_refuse(device);
         if (last || bytes_held(pool) < held)
             status = alloc_rounded(pool, nbytes, stream, out);
         if (status == GG_ERR_OUT_OF_MEMORY && last) /* what its class adds may be what is missing */

@@ -19,6 +19,7 @@ struct result {
     size_t mapped;
     unsigned uses;     /* how often it was given out */
     gg_memory *locked; /* pinned memory of the device's; NULL: pageable */
+    bool stuck;        /* not so, but the driver takes it for locked: it is never unmapped */
     uint32_t generation;
 };
 
@@ -61,7 +62,8 @@ static void *block_of(struct result *result)
 static void unmap(void *owner)
 {
     struct result *result = owner;
-    munmap(result->map, result->mapped);
+    if (!result->stuck)
+        munmap(result->map, result->mapped);
 }
 
 /* Called when the last copy with it is over; see retire.c. What the driver still takes for locked is never
@@ -170,7 +172,7 @@ static void lock_pages(struct gg_device *device, struct result *result)
     status = ggi_end(device, GG_OP_mem_register, NULL, result->nbytes, status);
     if (!status && gg_memory_wrap(device, GG_MEMORY_PINNED, block, result->nbytes, unlock_and_unmap,
                                   result, &result->locked))
-        device->ops->mem_unregister(atomic_load(&device->impl), block);
+        result->stuck = device->ops->mem_unregister(atomic_load(&device->impl), block) != GG_OK;
     if (result->locked)
         result->locked->retired.may_wait = true; /* as freeing pinned memory */
     ggi_own_end(device, &own);

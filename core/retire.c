@@ -115,12 +115,14 @@ struct ggi_retired *ggi_retire_pick(struct gg_device *device,
                                     bool (*want)(const struct ggi_retired *item, const void *what),
                                     const void *what)
 {
+    struct ggi_retired *item, **at = &device->pending;
     collect(device);
-    for (struct ggi_retired **at = &device->pending; *at; at = &(*at)->next)
-        if (want(*at, what)) {
-            struct ggi_retired *item = *at;
-            *at = item->next;
-            return item;
-        }
-    return NULL;
+    while (*at && !want(*at, what))
+        at = &(*at)->next;
+    item = *at;
+    if (item)
+        *at = item->next;
+    atomic_store(&device->waiting,
+                 device->pending != NULL); /* they are no longer among the retired */
+    return item;
 }

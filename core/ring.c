@@ -69,7 +69,7 @@ static struct ggi_use busy_slot(struct ggi_ring *ring)
     for (unsigned i = 0; i < SLOTS; i++) {
         struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
         if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && slot->stream &&
-            !ggi_stream_capturing(slot->stream)) {
+            (ggi_stream_ownerless(slot->stream) || !ggi_stream_capturing(slot->stream))) {
             gg_stream_retain(slot->stream);
             return (struct ggi_use){slot->stream, slot->ticket};
         }

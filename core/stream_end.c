@@ -80,6 +80,17 @@ void gg_stream_release(gg_stream *stream)
         let_go(stream, 1);
 }
 
+bool ggi_stream_enter(gg_stream *stream)
+{
+    gg_stream_retain(stream);
+    pthread_mutex_lock(&stream->lock);
+    const bool gone = stream->gone;
+    pthread_mutex_unlock(&stream->lock);
+    if (gone)
+        let_go(stream, 1);
+    return !gone;
+}
+
 void ggi_stream_use_retain(gg_stream *stream)
 {
     atomic_fetch_add(&stream->refs, USE);
@@ -98,11 +109,12 @@ static void seal(gg_stream *stream)
     stream->sealed = true;
 }
 
-/* Those who come to the stream through a use of it find under its lock that it is gone. */
+/* Who comes to the stream through a use of it was here first, or finds under its lock that it is gone. */
 static bool leave_stream(gg_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    stream->gone = atomic_load(&stream->completed) >= atomic_load(&stream->submitted);
+    stream->gone = atomic_load(&stream->completed) >= atomic_load(&stream->submitted) &&
+                   only_uses(atomic_load(&stream->refs));
     pthread_mutex_unlock(&stream->lock);
     return stream->gone;
 }

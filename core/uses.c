@@ -123,26 +123,34 @@ void ggi_memory_used_slow(gg_memory *memory, gg_stream *stream, uint64_t ticket)
         ggi_stream_finish(stream, false); /* the caller keeps the stream during the call */
 }
 
-/* One use that @p stream has not yet been made to wait for, with a reference. */
-static bool next_use(gg_memory *memory, const gg_stream *stream, uint64_t *after,
-                     struct ggi_use *out)
+/* With the lock held: the first use after a serial that is not over and not of @p stream. */
+static bool find_use(gg_memory *memory, const gg_stream *stream, uint64_t after, struct ggi_use *out)
 {
     bool found = false;
-    memory = ggi_memory_whole(memory);
-    pthread_mutex_lock(&memory->lock);
     for (uint32_t i = 0; i < memory->use_count; i++) {
         struct ggi_use use = ggi_memory_use(memory, i);
-        if (use.stream == stream || use.stream->serial <= *after ||
+        if (use.stream == stream || use.stream->serial <= after ||
             (found && use.stream->serial > out->stream->serial) ||
             ggi_stream_passed(use.stream, use.ticket, false))
             continue;
         *out = use;
         found = true;
     }
-    if (found) {
-        gg_stream_retain(out->stream);
+    return found;
+}
+
+/* One use that @p stream has not yet been made to wait for, with a reference. */
+static bool next_use(gg_memory *memory, const gg_stream *stream, uint64_t *after,
+                     struct ggi_use *out)
+{
+    bool found;
+    memory = ggi_memory_whole(memory);
+    pthread_mutex_lock(&memory->lock);
+    do
+        found = find_use(memory, stream, *after, out);
+    while (found && !ggi_stream_enter(out->stream)); /* it is over by now */
+    if (found)
         *after = out->stream->serial;
-    }
     pthread_mutex_unlock(&memory->lock);
     return found;
 }
@@ -164,6 +172,17 @@ static gg_status enter_capture(gg_stream *stream, gg_stream *home, uint64_t hand
     return both && stream != home ? ggi_stream_fence(stream, home, true) : refuse_capture();
 }
 
+/* Behind the hand-out; both streams are held. */
+static gg_status after_hand_out(gg_stream *stream, gg_stream *home, uint64_t handed)
+{
+    bool captures = ggi_stream_capturing(stream), home_captures = captures;
+    if (stream != home)
+        home_captures = !ggi_stream_ownerless(home) && ggi_stream_capturing(home);
+    if (captures || home_captures)
+        return enter_capture(stream, home, handed, captures && home_captures);
+    return stream != home ? ggi_stream_after(stream, home, handed) : GG_OK;
+}
+
 /* A block may have been given out before the earlier work of its home stream was done. That stream runs
  * in order; any other waits for the point at which the block was given out. */
 gg_status ggi_memory_enter_slow(gg_memory *memory, gg_stream *stream)
@@ -172,17 +191,14 @@ gg_status ggi_memory_enter_slow(gg_memory *memory, gg_stream *stream)
     uint64_t handed = atomic_load_explicit(&memory->handed, memory_order_relaxed);
     if (!handed || atomic_load_explicit(&memory->fenced, memory_order_relaxed) == stream->serial)
         return GG_OK;
-    if (ggi_stream_passed(home, handed, stream != home)) {
+    if (ggi_stream_passed(home, handed, stream != home) ||
+        (stream != home && !ggi_stream_enter(home))) {
         atomic_store_explicit(&memory->handed, 0, memory_order_relaxed);
         return GG_OK;
     }
-    bool captures = ggi_stream_capturing(stream);
-    bool home_captures = stream == home ? captures : ggi_stream_capturing(home);
-    gg_status status = GG_OK;
-    if (captures || home_captures)
-        status = enter_capture(stream, home, handed, captures && home_captures);
-    else if (stream != home)
-        status = ggi_stream_after(stream, home, handed);
+    gg_status status = after_hand_out(stream, home, handed);
+    if (stream != home)
+        gg_stream_release(home);
     if (!status)
         atomic_store_explicit(&memory->fenced, stream->serial, memory_order_relaxed);
     return status;
@@ -221,20 +237,20 @@ bool ggi_memory_handed(gg_memory *memory)
 
 uint32_t ggi_memory_users(gg_memory *memory, gg_stream **one)
 {
-    gg_stream *home = ggi_memory_handed(memory) ? memory->home : NULL;
-    uint32_t count = 0;
-    if (home) {
-        gg_stream_retain(*one = home);
-        count++;
-    }
+    const bool handed = ggi_memory_handed(memory) && ggi_stream_enter(memory->home);
+    gg_stream *home = handed ? memory->home : NULL;
+    uint32_t count = handed;
+    if (handed)
+        *one = home;
     memory = ggi_memory_whole(memory);
     pthread_mutex_lock(&memory->lock);
     for (uint32_t i = 0; i < memory->use_count; i++) {
         const struct ggi_use use = ggi_memory_use(memory, i);
-        if (use.stream == home || ggi_stream_passed(use.stream, use.ticket, false))
+        if (use.stream == home || ggi_stream_passed(use.stream, use.ticket, false) ||
+            (!count && !ggi_stream_enter(use.stream)))
             continue;
         if (!count++)
-            gg_stream_retain(*one = use.stream);
+            *one = use.stream;
     }
     pthread_mutex_unlock(&memory->lock);
     return count;
@@ -244,8 +260,11 @@ gg_status gg_memory_wait(gg_memory *memory)
 {
     struct ggi_use use;
     gg_status status = ggi_check(memory->device);
-    if (!status && ggi_memory_handed(memory))
+    ggi_note_user(memory->device);
+    if (!status && ggi_memory_handed(memory) && ggi_stream_enter(memory->home)) {
         status = ggi_stream_wait_ticket(memory->home, atomic_load(&memory->handed));
+        gg_stream_release(memory->home);
+    }
     while (!status && any_use(memory, &use)) {
         status = ggi_stream_wait_ticket(use.stream, use.ticket);
         gg_stream_release(use.stream);

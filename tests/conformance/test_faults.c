@@ -132,6 +132,47 @@ static void pageable_memory_is_let_go_after_the_transfer_also_where_the_wait_fai
                        "cuStreamQuery:1=1,cuStreamQuery:3=1,hipStreamQuery:1=1,hipStreamQuery:3=1");
 }
 
+/* ---- an unlock that fails ---- */
+
+static gg_status of_unlocking;
+
+static void note_unlocking(void *user, const struct gg_trace *trace)
+{
+    (void)user;
+    if (trace->op == GG_OP_mem_unregister)
+        of_unlocking = trace->status;
+}
+
+static int fail_an_unlock(void)
+{
+    static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .post = note_unlocking};
+    static unsigned char pages[3 * 65536]; /* whole ones of its own, wherever they begin */
+    static atomic_int released;
+    gg_device *device;
+    gg_memory *memory = NULL;
+    unsigned char *whole = pages + (65536 - (uintptr_t)pages % 65536);
+    if (gg_device_get(NULL, 0, &device))
+        return wrong("no device");
+    if (!gg_device_supports(device, GG_OP_mem_register))
+        return 77;
+    if (gg_memory_register(device, whole, 65536, count_release, &released, &memory))
+        return wrong("not registered");
+    gg_set_tracer(&tracer);
+    gg_memory_release(memory);
+    if (gg_device_trim(device) || gg_device_synchronize(device) || gg_device_trim(device))
+        return wrong("not trimmed");
+    if (!of_unlocking)
+        return 77; /* nothing fails here by a variable */
+    return atomic_load(&released) ? wrong("let go while the driver takes it for locked") : 0;
+}
+
+static void what_cannot_be_unlocked_stays_its_owners(void **state)
+{
+    (void)state;
+    assert_silent_with("fail_an_unlock", "GPUGLUE_SIM_FAIL",
+                       "cuMemHostUnregister:1=1,hipHostUnregister:1=1");
+}
+
 /* ---- what is current ---- */
 
 /* On a thread for which nobody has made anything current: what is current is device 0, which is not
@@ -273,6 +314,7 @@ int main(int argc, char **argv)
     static const struct scenario scenarios[] = {
         {"fail_a_wait_on_pinned_memory", fail_a_wait_on_pinned_memory},
         {"fail_a_wait_on_pageable_memory", fail_a_wait_on_pageable_memory},
+        {"fail_an_unlock", fail_an_unlock},
         {"fail_and_restore", fail_and_restore},
         {"fail_a_look", fail_a_look},
         {"use_most_of_it_twice", use_most_of_it_twice},
@@ -280,6 +322,7 @@ int main(int argc, char **argv)
     struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_whose_wait_fails_keeps_what_it_needs_until_it_has_run),
         cmocka_unit_test(pageable_memory_is_let_go_after_the_transfer_also_where_the_wait_fails),
+        cmocka_unit_test(what_cannot_be_unlocked_stays_its_owners),
         cmocka_unit_test(what_is_current_is_restored_also_when_an_operation_fails),
         cmocka_unit_test(a_look_of_the_engine_that_fails_leaves_the_record_alone),
         cmocka_unit_test(out_of_memory_waits_for_what_was_released_and_tries_again),

@@ -1,6 +1,9 @@
 /* test_pool.c: memory that is given out again: to whom, and when. */
 #include "pool_blocks.h"
 
+#include <pthread.h>
+#include <time.h>
+
 /* ---- who gets it ---- */
 
 static void a_released_block_comes_back_to_its_stream_at_once(void **state)
@@ -103,6 +106,51 @@ static void a_block_may_outlive_the_stream_it_was_allocated_for(void **state)
     assert_comes(f, BLOCK, f->second, pointer);
 }
 
+static void *wait_for_it(void *memory)
+{
+    return gg_memory_wait(memory) ? memory : NULL;
+}
+
+/* Its native stream, which the other thread's wait asks, must not go while other calls clear away. */
+static void a_wait_for_memory_holds_the_closed_stream_that_had_it(void **state)
+{
+    struct fixture *f = *state;
+    const struct timespec a_while = {.tv_nsec = 100000000};
+    gg_stream *closed = NULL;
+    pthread_t thread;
+    void *failed = NULL;
+    assert_int_equal(gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &closed), GG_OK);
+    void *gate = hold(f, closed), *pointer = come_and_go(f, BLOCK, closed);
+    assert_comes(f, BLOCK, closed, pointer);
+    gg_stream_release(closed);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_it, f->memories[f->memory_count - 1]),
+                     0);
+    nanosleep(&a_while, NULL); /* so that it asks less often */
+    gate_open(gate);
+    while (pthread_tryjoin_np(thread, &failed))
+        assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_null(failed);
+}
+
+/* Elsewhere the driver itself waits before it frees. */
+static void a_block_that_is_not_kept_goes_after_unseen_work_on_its_stream(void **state)
+{
+    struct fixture *f = *state;
+    const size_t large = (size_t)257 << 20;
+    struct gg_device_info info = {.struct_size = sizeof info};
+    assert_int_equal(gg_device_info(f->device, &info), GG_OK);
+    if (info.flags & GG_DEVICE_SHARED_DEFAULT)
+        skip();
+    void *gate = hold_unseen(f, f->stream);
+    come_and_go(f, large, f->stream);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_true(figures(f).held_bytes >= large);
+    gate_open(gate);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_true(figures(f).held_bytes < large);
+}
+
 /* ---- the first use ---- */
 
 static void the_first_use_on_another_stream_waits_for_the_hand_out(void **state)
@@ -154,6 +202,28 @@ static void a_third_stream_waits_for_the_lender_of_a_block(void **state)
     gate_open(gate);
     finish(f->second);
     assert_filled(f, memory, BLOCK, 9);
+}
+
+/* It may be gone by the time that somebody takes its block, and then it can be neither asked nor waited for. */
+static void a_stream_without_an_owner_lends_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct gg_device_info info = {.struct_size = sizeof info};
+    uint64_t handles[4] = {0};
+    gg_stream *blocking = NULL, *lender = NULL, *borrower = NULL;
+    assert_int_equal(gg_device_info(f->device, &info), GG_OK);
+    if (!(info.flags & GG_DEVICE_SHARED_DEFAULT))
+        skip();
+    assert_int_equal(gg_device_default_stream(f->device, &borrower), GG_OK);
+    assert_int_equal(gg_stream_create(f->device, 0, 0, &blocking), GG_OK);
+    f->streams[f->stream_count++] = blocking;
+    assert_int_equal(gg_stream_native(blocking, handles), GG_OK);
+    assert_int_equal(gg_stream_borrow(f->device, handles[0], NULL, NULL, &lender), GG_OK);
+    f->streams[f->stream_count++] = lender;
+    void *gate = hold(f, lender), *pointer = come_and_go(f, BLOCK, lender);
+    assert_does_not_come(f, BLOCK, borrower, pointer);
+    gate_open(gate);
+    finish(lender);
 }
 
 static void a_block_that_a_borrower_did_not_use_goes_to_nobody_before_the_lender_is_done(void **state)
@@ -269,6 +339,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(pinned_memory_comes_back_when_no_stream_uses_it),
         cmocka_unit_test(a_free_pinned_block_is_not_taken_for_pinned_memory_of_ours),
         cmocka_unit_test(a_third_stream_waits_for_the_lender_of_a_block),
+        cmocka_unit_test(a_stream_without_an_owner_lends_nothing),
+        cmocka_unit_test(a_wait_for_memory_holds_the_closed_stream_that_had_it),
+        cmocka_unit_test(a_block_that_is_not_kept_goes_after_unseen_work_on_its_stream),
         cmocka_unit_test(
             a_block_that_a_borrower_did_not_use_goes_to_nobody_before_the_lender_is_done),
         cmocka_unit_test(what_fits_as_it_is_is_given_where_its_size_class_does_not_fit),

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 
 static void *reached, *over; /* gates: the other thread is inside its call; the shutdown is done */
+static gg_op where;          /* that call */
+static pthread_t leaver;     /* the thread that shuts down */
 
 /* Stands between the core's last check and the backend. */
 static void stay_inside(void *user, const struct gg_trace *trace)
 {
     (void)user;
-    if (trace->op != GG_OP_stream_create)
+    if (trace->op != where || pthread_equal(pthread_self(), leaver))
         return;
     gate_open(reached);
     gate_wait(over);
@@ -26,28 +28,44 @@ static void *make_stream(void *argument)
     return status ? argument : NULL;
 }
 
-/* The engine's part of the device is still there for it. The thread that opened the device is known to
- * the engine: it may be the one that shuts down, or the one inside. */
-static int shut_down(bool by_the_opener)
+static void *wait_for_stream(void *stream)
+{
+    const gg_status status = gg_stream_wait(stream, GG_FOREVER);
+    if (status)
+        printf("%s\n", last_error().message);
+    return status ? stream : NULL;
+}
+
+/* While another thread is inside @p call. */
+static int shut_down_under(gg_op op, void *(*call)(void *), void *argument)
 {
     static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .pre = stay_inside};
-    gg_device *device;
-    gg_stream *stream;
     pthread_t thread;
     void *failed;
     reached = gate_new();
     over = gate_new();
-    if (gg_device_get(NULL, 0, &device) ||
-        (by_the_opener && gg_device_default_stream(device, &stream)))
-        return 1;
+    where = op;
+    leaver = pthread_self();
     gg_set_tracer(&tracer);
-    if (pthread_create(&thread, NULL, make_stream, device))
+    if (pthread_create(&thread, NULL, call, argument))
         return 1;
     gate_wait(reached);
     gg_shutdown(2000000000u);
     gate_open(over);
     pthread_join(thread, &failed);
     return failed ? 1 : 0;
+}
+
+/* The engine's part of the device is still there for it. The thread that opened the device is known to
+ * the engine: it may be the one that shuts down, or the one inside. */
+static int shut_down(bool by_the_opener)
+{
+    gg_device *device;
+    gg_stream *stream;
+    if (gg_device_get(NULL, 0, &device) ||
+        (by_the_opener && gg_device_default_stream(device, &stream)))
+        return 1;
+    return shut_down_under(GG_OP_stream_create, make_stream, device);
 }
 
 static int shut_down_under_a_call(void)
@@ -60,6 +78,69 @@ static int shut_down_under_the_openers_call(void)
     return shut_down(false);
 }
 
+/* The other thread has made nothing on the device. */
+static int shut_down_under_a_wait(void)
+{
+    gg_device *device;
+    gg_stream *stream;
+    if (gg_device_get(NULL, 0, &device) || gg_device_default_stream(device, &stream))
+        return 1;
+    return shut_down_under(GG_OP_stream_wait, wait_for_stream, stream);
+}
+
+#define BLOCK ((size_t)3 << 20)
+
+static int stay_outside(void)
+{
+    if (!pthread_equal(pthread_self(), leaver)) {
+        gate_open(reached);
+        gate_wait(over);
+    }
+    return 0;
+}
+
+static void *ask_for_memory(void *device)
+{
+    gg_memory *memory = NULL;
+    return gg_memory_alloc(device, GG_MEMORY_DEVICE, 2 * BLOCK, NULL, &memory) == GG_ERR_SHUT_DOWN
+               ? NULL
+               : device;
+}
+
+/* The limit leaves no room before a block is over that a held stream uses. */
+static int shut_down_under_a_wait_for_memory(void)
+{
+    gg_device *device;
+    gg_stream *stream;
+    gg_memory *memory = NULL;
+    pthread_t thread;
+    static void *held; /* left to the process */
+    void *failed = NULL;
+    held = gate_new();
+    reached = gate_new();
+    over = gate_new();
+    leaver = pthread_self();
+    if (gg_device_get(NULL, 0, &device) ||
+        gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &stream))
+        return 1;
+    if (!gg_device_supports(device, GG_OP_stream_host_func))
+        return 77;
+    if (gg_memory_alloc(device, GG_MEMORY_DEVICE, BLOCK, stream, &memory) ||
+        gg_pool_set_limit(device, GG_MEMORY_DEVICE, 2 * BLOCK) ||
+        gg_stream_host_func(stream, gate_wait, held) || fill_bytes(memory, 1, stream))
+        return 1;
+    gg_memory_release(memory);
+    gg_set_wait_hook(stay_outside);
+    if (pthread_create(&thread, NULL, ask_for_memory, device))
+        return 1;
+    gate_wait(reached);
+    gg_shutdown(0);
+    gate_open(held); /* what the block waited for is over */
+    gate_open(over);
+    pthread_join(thread, &failed);
+    return failed ? 1 : 0;
+}
+
 static void a_call_that_is_under_way_at_the_shutdown_finds_its_device(void **state)
 {
     (void)state;
@@ -70,6 +151,18 @@ static void a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_dev
 {
     (void)state;
     assert_scenario_is_silent("shut_down_under_the_openers_call");
+}
+
+static void a_wait_that_is_under_way_at_the_shutdown_finds_its_device(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("shut_down_under_a_wait");
+}
+
+static void a_wait_for_memory_ends_at_the_shutdown(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("shut_down_under_a_wait_for_memory");
 }
 
 /* A simulated driver ends the process at a call of these. */
@@ -95,10 +188,14 @@ int main(int argc, char **argv)
     static const struct scenario scenarios[] = {
         {"shut_down_under_a_call", shut_down_under_a_call},
         {"shut_down_under_the_openers_call", shut_down_under_the_openers_call},
+        {"shut_down_under_a_wait", shut_down_under_a_wait},
+        {"shut_down_under_a_wait_for_memory", shut_down_under_a_wait_for_memory},
         {"leave_after_the_shutdown", leave_after_the_shutdown}};
     struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_is_under_way_at_the_shutdown_finds_its_device),
         cmocka_unit_test(a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_device),
+        cmocka_unit_test(a_wait_that_is_under_way_at_the_shutdown_finds_its_device),
+        cmocka_unit_test(a_wait_for_memory_ends_at_the_shutdown),
         cmocka_unit_test(a_scope_left_after_the_shutdown_calls_no_driver),
     };
     int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
