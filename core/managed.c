@@ -40,7 +40,8 @@ bool ggi_unregister(gg_memory *memory)
     struct gg_device *device = memory->device;
     ggi_begin(device, GG_OP_mem_unregister, NULL, memory->locked);
     gg_status status = device->ops->mem_unregister(atomic_load(&device->impl), memory->pointer);
-    return !ggi_end(device, GG_OP_mem_unregister, NULL, memory->locked, status);
+    status = ggi_end(device, GG_OP_mem_unregister, NULL, memory->locked, status);
+    return !status || status == GG_ERR_DEVICE_LOST; /* nothing runs there any more */
 }
 
 /* Memory that was registered, closed, and is idle by now, but stays locked while unlocking might wait. */

@@ -129,7 +129,7 @@ gg_status ggi_pinned_add(gg_memory *memory);
 /* The same, refused where pages of it are in the list already. */
 gg_status ggi_pinned_add_alone(gg_memory *memory);
 void ggi_pinned_remove(gg_memory *memory);
-/* Whether the driver let go of it. */
+/* False where the driver goes on to take it for locked. */
 bool ggi_unregister(gg_memory *memory);      /* managed.c */
 bool ggi_result_is(const gg_memory *memory); /* results.c: the lock of a result */
 void ggi_import_close(gg_memory *memory);    /* ipc.c */

@@ -250,7 +250,7 @@ static bool is_stuck(const struct trial *trial)
 /* Memory that the driver still takes for locked stays its owner's, for good. */
 static bool stays_locked(const struct fault *fault)
 {
-    return strstr(fault->name, "HostUnregister") != NULL;
+    return strstr(fault->name, "HostUnregister") && fault->class != CLASS_LOST;
 }
 
 enum verdict judge(const struct trial *trial, const struct outcome *baseline, bool *told, char *why,
