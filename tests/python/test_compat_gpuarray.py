@@ -1,6 +1,8 @@
 """gpuglue.compat.pycuda.gpuarray: storage, views, copies, makers; and slices as arguments of kernels."""
 
+import copy
 import gc
+import pickle
 
 import numpy as np
 import pytest
@@ -108,8 +110,8 @@ def test_makers_of_arrays():
     np.testing.assert_array_equal(gpuarray.zeros((2, 2), np.complex64).get(), np.zeros((2, 2), np.complex64))
     np.testing.assert_array_equal(gpuarray.ones(3).get(), np.ones(3))
     a, b = gpuarray.arange(4), gpuarray.to_gpu(np.arange(4) * 2)
-    np.testing.assert_array_equal(gpuarray.stack(a, b).get(), np.stack([a.get(), b.get()]))
-    np.testing.assert_array_equal(gpuarray.stack(a, b, axis=1).get(), np.stack([a.get(), b.get()], 1))
+    np.testing.assert_array_equal(gpuarray.stack([a, b]).get(), np.stack([a.get(), b.get()]))
+    np.testing.assert_array_equal(gpuarray.stack([a, b], 1).get(), np.stack([a.get(), b.get()], 1))
     np.testing.assert_array_equal(gpuarray.concatenate([a, b]).get(), np.concatenate([a.get(), b.get()]))
     np.testing.assert_array_equal(a.copy().get(), a.get())
     assert gpuarray.empty((0, 3)).get().shape == (0, 3)
@@ -157,3 +159,53 @@ def test_host_memory_is_aligned_and_ordered():
     assert cuda.aligned_empty_like(a).shape == (3, 5)
     locked = cuda.pagelocked_empty((3, 5), np.float32, order="F")
     assert locked.shape == (3, 5) and locked.flags.f_contiguous
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_stack_makes_the_axis_that_is_named(axis):
+    a, b = (gpuarray.to_gpu(np.arange(6, dtype="f4").reshape(2, 3) + n) for n in (0, 10))
+    np.testing.assert_array_equal(gpuarray.stack([a, b], axis).get(), np.stack([a.get(), b.get()], axis))
+    with pytest.raises(ValueError, match="axis 3"):
+        gpuarray.stack([a, b], 3)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_are_pickled_and_copied_deeply(order):
+    a = gpuarray.to_gpu(np.arange(50000, dtype="f4").reshape(100, 500, order=order))
+    for other in (pickle.loads(pickle.dumps(a)), copy.deepcopy(a)):
+        assert other.ptr != a.ptr and other.strides == a.strides
+        np.testing.assert_array_equal(other.get(), a.get())
+
+
+@pytest.mark.parametrize("index", [True, np.bool_(True), range(3), ((0, 1),), "x", 1.0], ids=repr)
+def test_what_is_no_basic_index_is_refused(index):
+    a = gpuarray.zeros(20, np.float32)
+    with pytest.raises(IndexError, match="invalid subindex"):
+        a[index]
+    with pytest.raises(IndexError, match="invalid subindex"):
+        a[index] = 5
+    assert not a.get().any()
+
+
+def test_a_fill_takes_one_value():
+    a = gpuarray.zeros(40, np.float32)
+    with pytest.raises(TypeError, match="one value"):
+        a[0:5] = [1, 2, 3]
+    with pytest.raises(TypeError, match="one value"):
+        a.fill([1, 2])
+    assert not a.get().any()
+
+
+def test_likes_and_copies_take_the_allocator_and_the_stream():
+    calls = []
+
+    def allocator(nbytes):
+        calls.append(nbytes)
+        return cuda.mem_alloc(nbytes)
+
+    a = gpuarray.to_gpu(np.arange(5, dtype="f4"), allocator)
+    gpuarray.empty_like(a), gpuarray.zeros_like(a), gpuarray.ones_like(a)
+    copied = a.copy(cuda.Stream())
+    assert calls == [20] * 5
+    cuda.Context.synchronize()
+    np.testing.assert_array_equal(copied.get(), a.get())

@@ -73,6 +73,8 @@ def test_every_device_array_goes_there_and_back(dtype):
     array.to_device()
     before = host.copy()
     host[...] = 0
+    with pytest.raises(TypeError, match="one value"):
+        array.set_val(5, [100, 100])
     array.set_val(5, 100)
     array.to_host()
     before[1, 1] = 100

@@ -99,3 +99,13 @@ def test_use_backend_beats_the_variable_there_too():
 def test_listing_opens_no_drivers_library(sim_library):
     code = "import gpuglue as gg\nprint({r.name: r.status for r in gg._core._listed()}['cuda'], 'libcuda' in open('/proc/self/maps').read())"
     assert succeeds(run_python(code, GPUGLUE_BACKEND="auto", GPUGLUE_CUDA_LIBRARY=sim_library)) == "not-probed False"
+
+
+@pytest.mark.parametrize("code, status", [
+    ("print('hello')", "available"), ("print('hello', end='')", "available"),
+    ("import os, sys\nif sys.orig_argv[-1] == 'host': os._exit(0)", "crashed")], ids=["a line", "a word", "an early end"])
+def test_what_others_print_is_no_answer_and_no_answer_is_told(tmp_path, code, status):
+    (tmp_path / "sitecustomize.py").write_text(code)
+    search = f"import os, sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    output = succeeds(run_python(search + PRINT.format(60.0), GPUGLUE_BACKEND="auto", **NO_GPU))
+    assert status in output and ("without an answer" in output) == (status == "crashed"), output

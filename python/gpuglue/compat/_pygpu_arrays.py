@@ -126,6 +126,8 @@ class _DeviceArray:
 
     def set_val(self, index, value):
         """One element of the device side, by its place in memory or by a tuple of indices."""
+        if np.ndim(np.array(value, self._host.dtype)):
+            raise TypeError(f"set_val: one value is expected, not {value!r}")
         self._copy(lambda: self._set(index, value))
 
     def __array__(self, dtype=None, copy=None):

@@ -22,6 +22,11 @@ def _shape_of(shape):
     return tuple(int(size) for size in np.atleast_1d(shape)) if isinstance(shape, np.ndarray) else tuple(map(int, shape))
 
 
+def _is_basic(entry):
+    return entry is None or entry is Ellipsis or isinstance(entry, slice) or (
+        isinstance(entry, (int, np.integer)) and not isinstance(entry, bool))
+
+
 def _strides_for(shape, dtype, order):
     strides, step = [], dtype.itemsize
     for size in (shape if order == "F" else shape[::-1]):
@@ -89,6 +94,9 @@ class GPUArray:
 
     __str__ = __repr__
     __hash__ = None  # type: ignore
+
+    def __reduce__(self):
+        return to_gpu, (self.get(),)
 
     def _compare(self, other):
         raise TypeError("gpuglue's gpuarray does no arithmetic and no comparisons")
@@ -172,11 +180,13 @@ class GPUArray:
     # ---- on the device
 
     @translated
-    def copy(self):
+    def copy(self, stream=None):
         new = GPUArray(self.shape, self.dtype, self.allocator, strides=self.strides if self.flags.forc else None)
         if self.flags.forc and self.size:
-            driver.memcpy_dtod(new.gpudata, self.gpudata, self.nbytes)
+            driver.memcpy_dtod_async(new.gpudata, self.gpudata, self.nbytes, stream)
         elif self.size:
+            if stream is not None:
+                stream.synchronize()
             new.set(np.ascontiguousarray(self.get()))
         return new
 
@@ -184,6 +194,8 @@ class GPUArray:
     def fill(self, value, stream=None):
         """Every element becomes value."""
         pattern = np.array(value, self.dtype)
+        if pattern.ndim:
+            raise TypeError(f"one value for all elements is expected, not {pattern.size}: assign an array of NumPy's")
         if self.flags.forc and self.size:
             buffer, offset = _memory.locate(self.gpudata, self.nbytes)
             _core._fill_bytes(buffer, offset, pattern.tobytes(), self.size, _memory._stream(stream))
@@ -205,6 +217,9 @@ class GPUArray:
         index = np_tuple(index)
         if builtins.any(isinstance(i, (list, np.ndarray, GPUArray)) for i in index):
             raise NotImplementedError("indexing by an array: gpuglue's gpuarray does basic indexing only")
+        for entry in index:  # NumPy would copy the phantom for it, and read what is not there
+            if not _is_basic(entry):
+                raise IndexError(f"invalid subindex {entry!r}: expected an integer, a slice, None or ...")
         if not builtins.any(i is Ellipsis for i in index):
             index += (Ellipsis,)  # a view also where all axes are gone: nothing is read
         return self._view(self._layout[index])
@@ -317,14 +332,15 @@ def ones(shape, dtype=np.float64, allocator=driver.mem_alloc, order="C"):
 
 def empty_like(other_ary, dtype=None, order="K"):
     dtype = np.dtype(other_ary.dtype if dtype is None else dtype)
+    allocator = getattr(other_ary, "allocator", driver.mem_alloc)
     fortran = other_ary.flags.f_contiguous and not other_ary.flags.c_contiguous
     if order == "K" and not other_ary.flags.forc:
         like = np.empty_like(_phantom(other_ary.shape, np.int8, tuple(s // other_ary.itemsize for s in other_ary.strides)),
                              subok=False, order="K")
-        return GPUArray(other_ary.shape, dtype, strides=tuple(s * dtype.itemsize for s in like.strides))
+        return GPUArray(other_ary.shape, dtype, allocator, strides=tuple(s * dtype.itemsize for s in like.strides))
     if order in ("A", "K"):
         order = "F" if fortran else "C"
-    return GPUArray(other_ary.shape, dtype, order=order)
+    return GPUArray(other_ary.shape, dtype, allocator, order=order)
 
 
 def zeros_like(other_ary, dtype=None, order="K"):
@@ -348,11 +364,14 @@ def arange(*args, dtype=None, **kwargs):
     return to_gpu(np.arange(*args, dtype=dtype, **kwargs))
 
 
-def stack(*arrays, axis=0, allocator=None):
-    """Arrays of one shape side by side along a new axis."""
-    arrays = arrays[0] if len(arrays) == 1 and isinstance(arrays[0], (list, tuple)) else arrays
+def stack(arrays, axis=0, allocator=None):
+    """Arrays of one shape side by side along a new axis; -1: the last."""
+    arrays = list(arrays)
+    axis = arrays[0].ndim if axis == -1 else axis
     if any(array.shape != arrays[0].shape for array in arrays):
         raise ValueError("arrays must have the same shapes")
+    if not 0 <= axis <= arrays[0].ndim:
+        raise ValueError(f"axis {axis} is none of the {arrays[0].ndim + 1} that the result has")
     return _joined([array[(slice(None),) * axis + (None,)] for array in arrays], axis, allocator)
 
 
