@@ -89,10 +89,11 @@ int twin_poll_stream(const struct gg_stream_impl *stream, uint64_t timeout_ns)
     int code = twin_driver.stream_query(stream->native);
     if (code != twin.not_ready || timeout_ns == 0)
         return code;
+    twin_clear(code);
     /* Behind a fence, so that what others queue meanwhile is theirs to wait for. */
-    if (fence_take(stream->device, &fence))
+    if (twin_clear(fence_take(stream->device, &fence)))
         return twin_poll(twin_driver.stream_query, stream->native, false, timeout_ns);
-    if (!twin_driver.event_record(fence, stream->native))
+    if (!twin_clear(twin_driver.event_record(fence, stream->native)))
         code = twin_poll(twin_driver.event_query, fence, false, timeout_ns);
     else
         code = twin_poll(twin_driver.stream_query, stream->native, false, timeout_ns);

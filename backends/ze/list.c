@@ -59,11 +59,11 @@ static int order(struct gg_stream_impl *stream)
     return code;
 }
 
-/* What others append to a list of theirs may have no barrier behind it. */
+/* What others append, to a list of theirs or to ours, may have no barrier behind it. */
 int ze_append_begin(struct gg_stream_impl *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    return stream->barrier_due || !stream->owned ? order(stream) : 0;
+    return stream->barrier_due || atomic_load(&stream->shared) ? order(stream) : 0;
 }
 
 int ze_append_end(struct gg_stream_impl *stream, int code)

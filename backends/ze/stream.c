@@ -62,30 +62,41 @@ gg_status ze_stream_wait_event(struct gg_stream_impl *stream, struct gg_event_im
 
 /* ---- create and destroy ---- */
 
-static void add(struct gg_stream_impl *stream)
+/* With the device's lock held: the stream of ours that has this list, with a reference. */
+static struct gg_stream_impl *known(struct gg_device_impl *device, void *list)
 {
-    struct gg_device_impl *device = stream->device;
-    pthread_mutex_lock(&device->lock);
-    stream->refs = 1;
-    stream->next = device->streams;
-    if (device->streams)
-        device->streams->previous = stream;
-    device->streams = stream;
-    pthread_mutex_unlock(&device->lock);
-}
-
-/* The stream of ours that has this list, with a reference. */
-static struct gg_stream_impl *find(struct gg_device_impl *device, void *list)
-{
-    struct gg_stream_impl *stream;
-    pthread_mutex_lock(&device->lock);
-    stream = device->streams;
+    struct gg_stream_impl *stream = device->streams;
     while (stream && stream->list != list)
         stream = stream->next;
     if (stream)
         stream->refs++;
+    return stream;
+}
+
+static struct gg_stream_impl *find(struct gg_device_impl *device, void *list)
+{
+    pthread_mutex_lock(&device->lock);
+    struct gg_stream_impl *stream = known(device, list);
     pthread_mutex_unlock(&device->lock);
     return stream;
+}
+
+/* The stream, or the one that another thread has added for its list meanwhile: two would append to a list at
+ * once. */
+static struct gg_stream_impl *add(struct gg_stream_impl *stream)
+{
+    struct gg_device_impl *device = stream->device;
+    pthread_mutex_lock(&device->lock);
+    struct gg_stream_impl *other = known(device, stream->list);
+    if (!other) {
+        stream->refs = 1;
+        stream->next = device->streams;
+        if (device->streams)
+            device->streams->previous = stream;
+        device->streams = stream;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return other ? other : stream;
 }
 
 static bool drop(struct gg_stream_impl *stream)
@@ -115,6 +126,13 @@ static struct gg_stream_impl *new_stream(struct gg_device_impl *device, void *li
     pthread_mutex_init(&stream->lock, NULL);
     pthread_mutex_init(&stream->task_lock, NULL);
     return stream;
+}
+
+static void delete_stream(struct gg_stream_impl *stream)
+{
+    pthread_mutex_destroy(&stream->task_lock);
+    pthread_mutex_destroy(&stream->lock);
+    free(stream);
 }
 
 gg_status ze_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out)
@@ -157,9 +175,7 @@ void ze_stream_destroy(struct gg_stream_impl *stream)
     if (stream->owned)
         ze_list_destroy(stream->list);
     ze_point_release(stream->mark);
-    pthread_mutex_destroy(&stream->task_lock);
-    pthread_mutex_destroy(&stream->lock);
-    free(stream);
+    delete_stream(stream);
 }
 
 /* ---- native handles ---- */
@@ -200,10 +216,12 @@ gg_status ze_stream_borrow(struct gg_device_impl *device, uint64_t native, uint3
         const gg_status status = check_foreign(device, list);
         if (status)
             return status;
-        stream = new_stream(device, list, false);
-        if (!stream)
+        struct gg_stream_impl *made = new_stream(device, list, false);
+        if (!made)
             return ze_no_memory("a borrowed stream");
-        add(stream);
+        stream = add(made);
+        if (stream != made)
+            delete_stream(made);
     }
     *out = stream;
     return GG_OK;

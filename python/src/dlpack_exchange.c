@@ -12,13 +12,14 @@ static struct py_state *state_of_calls; /* the one module's */
  * the device, and where there is none, the host waits. */
 static int order(gg_memory *memory, const struct py_vendor *vendor)
 {
+    const bool on_device = vendor->streams && !py_dl_is_host(py_vendor_device(vendor, memory).type);
     gg_stream *stream;
     gg_status status = gg_memory_query(memory);
     if (status == GG_NOT_READY) {
         PyThreadState *thread = PyEval_SaveThread();
-        status = vendor->streams ? gg_current_stream(gg_memory_device(memory), &stream)
-                                 : gg_memory_wait(memory);
-        if (!status && vendor->streams)
+        status = on_device ? gg_current_stream(gg_memory_device(memory), &stream)
+                           : gg_memory_wait(memory);
+        if (!status && on_device)
             status = gg_memory_order(memory, stream);
         PyEval_RestoreThread(thread);
     }

@@ -35,10 +35,13 @@ static int read_handle(PyObject *object, const struct py_vendor *vendor, long lo
     return 0;
 }
 
-static int read_stream(PyObject *object, const struct py_vendor *vendor, struct consumer *out)
+/* Who names no stream may read memory that the host reaches at once, by whatever it is called. */
+static int read_stream(PyObject *object, const struct py_vendor *vendor, int32_t type,
+                       struct consumer *out)
 {
+    const bool on_host = !vendor->streams || py_dl_is_host(type) || type == DL_CUDA_MANAGED;
     long long number;
-    *out = (struct consumer){.waiting = vendor->streams ? ON_DEVICE : ON_HOST};
+    *out = (struct consumer){.waiting = on_host ? ON_HOST : ON_DEVICE};
     if (!object || object == Py_None)
         return 0;
     number = PyLong_AsLongLong(object);
@@ -219,7 +222,7 @@ PY_FASTCALL(py_array_dlpack)
     if (!vendor || py_parse("__dlpack__", names, 4, 0, 0, args, nargs, kwnames, values))
         return NULL;
     own = py_vendor_device(vendor, array->memory);
-    if (read_stream(values[0], vendor, &request.consumer) ||
+    if (read_stream(values[0], vendor, own.type, &request.consumer) ||
         read_version(values[1], &request.versioned) ||
         read_device(values[2], own, &request.to_host) ||
         read_copy(values[3], &request.always, &request.never))

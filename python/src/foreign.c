@@ -43,7 +43,7 @@ static PyObject *register_memory(PyObject *module, PyObject *const *args, Py_ssi
         Py_DECREF(view);
         return NULL;
     }
-    return py_buffer_wrap(state, memory);
+    return py_buffer_over(state, memory);
 }
 
 /* ---- from_ptr ---- */
@@ -86,7 +86,7 @@ PyObject *py_buffer_from_ptr(PyObject *type, PyObject *const *args, Py_ssize_t n
         Py_XDECREF(owner);
         return NULL;
     }
-    return py_buffer_wrap(state, memory);
+    return py_buffer_over(state, memory);
 }
 
 /* ---- managed memory ---- */
@@ -117,17 +117,17 @@ PyObject *py_buffer_prefetch(PyObject *self, PyObject *const *args, Py_ssize_t n
     gg_stream *stream = NULL;
     PyObject *values[2];
     bool host;
-    if (!memory || py_parse("prefetch", names, 2, 2, 0, args, nargs, kwnames, values) ||
-        read_place(self, values[0], &host) ||
-        (values[1] && py_stream_arg(state, values[1], gg_memory_device(memory), &stream)))
+    if (!memory || py_parse("prefetch", names, 2, 2, 0, args, nargs, kwnames, values))
         return NULL;
-    memory = py_buffer_memory(self); /* the arguments' own code may have closed it */
-    if (!memory) {
+    gg_memory_retain(memory); /* the arguments' own code may close it */
+    if (read_place(self, values[0], &host) ||
+        (values[1] && py_stream_arg(state, values[1], gg_memory_device(memory), &stream)) ||
+        !py_buffer_memory(self)) {
         gg_stream_release(stream);
+        gg_memory_release(memory);
         return NULL;
     }
     py_buffer_touch(self);
-    gg_memory_retain(memory);
     PyThreadState *thread = PyEval_SaveThread();
     gg_status status = gg_memory_prefetch(memory, host, stream);
     PyEval_RestoreThread(thread);

@@ -170,14 +170,16 @@ static PyObject *module_item(PyObject *self, PyObject *key)
     gg_kernel *kernel;
     if (!module)
         return NULL;
+    gg_module_retain(module); /* the key's own code may close it */
     PyObject *lowered = as_module(self)->names ? PyDict_GetItem(as_module(self)->names, key) : NULL;
     if (lowered && PyUnicode_Check(lowered))
         key = lowered;
     const char *name = py_name(py_state_of(self), key, "the name of a kernel");
-    if (!name)
+    if (!name) {
+        gg_module_release(module);
         return NULL;
-    Py_INCREF(key); /* the dict of names may change meanwhile */
-    gg_module_retain(module);
+    }
+    Py_INCREF(key);                              /* the dict of names may change meanwhile */
     PyThreadState *thread = PyEval_SaveThread(); /* a lazy driver loads the code now */
     gg_status status = gg_module_kernel(module, name, &kernel);
     PyEval_RestoreThread(thread);

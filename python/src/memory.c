@@ -40,6 +40,14 @@ PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory)
     return (PyObject *)buffer;
 }
 
+PyObject *py_buffer_over(struct py_state *state, gg_memory *memory)
+{
+    PyObject *self = py_buffer_wrap(state, memory);
+    if (self)
+        py_buffer_touch(self);
+    return self;
+}
+
 static void buffer_dealloc(PyObject *self)
 {
     struct py_buffer *buffer = as_buffer(self);

@@ -36,9 +36,34 @@ static int drain_later(void *unused)
     return 0;
 }
 
+static _Thread_local struct py_returned *innermost;
+
+void py_returned_begin(struct py_returned *returned)
+{
+    returned->count = 0;
+    returned->outer = innermost;
+    innermost = returned;
+}
+
+void py_returned_end(struct py_returned *returned)
+{
+    innermost = returned->outer;
+    for (int i = 0; i < returned->count; i++)
+        Py_DECREF(returned->objects[i]);
+}
+
+static bool keep_for_call(PyObject *object)
+{
+    struct py_returned *returned = innermost;
+    if (!returned || returned->count == (int)(sizeof returned->objects / sizeof *returned->objects))
+        return false;
+    returned->objects[returned->count++] = object;
+    return true;
+}
+
 void py_owner_release(void *object)
 {
-    if (!object || atomic_load(&stopped))
+    if (!object || atomic_load(&stopped) || keep_for_call(object))
         return;
     struct owner *owner = malloc(sizeof *owner);
     if (!owner)

@@ -182,6 +182,15 @@ gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,
  * without the GIL: it goes on a lock-free list that a pending call or py_owners_drain empties. After
  * finalisation it leaks on purpose. */
 void py_owner_release(void *owner);
+/* What the core gives back in a call, on the calling thread, is dropped behind it without a list: between these
+ * two, which may be nested (a wait lets signal handlers run). The second needs the GIL. */
+struct py_returned {
+    struct py_returned *outer;
+    PyObject *objects[4];
+    int count;
+};
+void py_returned_begin(struct py_returned *returned);
+void py_returned_end(struct py_returned *returned);
 /* With the GIL held: drop what is on the list. Cheap when empty; called by allocs and copies. */
 void py_owners_drain(void);
 /* From now on owners are leaked: the interpreter is about to end. */
@@ -202,6 +211,8 @@ int py_array_add(PyObject *module, struct py_state *state);  /* GPUArray, to_gpu
 int py_kernel_add(PyObject *module, struct py_state *state); /* Module, Kernel, raw */
 int py_capi_add(PyObject *module, struct py_state *state);   /* _C_API; capi.c */
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
+PyObject *py_buffer_over(struct py_state *state,
+                         gg_memory *memory); /* of memory that may be in use already */
 
 /* ---- shared argument parsing: arguments.c ------------------------------------------------------------- */
 /* METH_FASTCALL|METH_KEYWORDS: put positional and keyword arguments into values[count], in the order

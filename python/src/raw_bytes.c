@@ -154,15 +154,17 @@ static PyObject *fill_bytes(PyObject *module, PyObject *args)
     gg_memory *memory = py_buffer_memory(buffer);
     gg_status status = GG_ERR_INVALID_ARGUMENT;
     bool asked = false;
+    if (memory)
+        gg_memory_retain(memory); /* the stream's own code may close it */
     if (memory && !py_stream_arg(state, stream_object, gg_memory_device(memory), &stream)) {
-        gg_memory_retain(memory);
+        py_buffer_touch(buffer);
         asked = true;
         PyThreadState *thread = PyEval_SaveThread();
         status = gg_fill(memory, (size_t)offset, pattern.buf, (size_t)pattern.len, (size_t)count,
                          stream);
         PyEval_RestoreThread(thread);
-        gg_memory_release(memory);
     }
+    gg_memory_release(memory);
     gg_stream_release(stream);
     PyBuffer_Release(&pattern);
     if (!asked)
@@ -191,7 +193,7 @@ static PyObject *wrap_pointer(PyObject *module, PyObject *args)
         Py_DECREF(owner);
         return py_raise(state, status);
     }
-    return py_buffer_wrap(state, memory);
+    return py_buffer_over(state, memory);
 }
 
 PyMethodDef py_raw_functions[] = {

@@ -4,7 +4,8 @@
 #include "ends.h"
 #include "numpy_bridge.h"
 
-/* An asynchronous copy outlives the call: give the core a reference to the host's end. */
+/* A copy may outlive the call: an asynchronous one, one in a graph, one whose wait was interrupted. So the core has
+ * a reference to the host's end; mostly it gives it back before it returns. */
 static void give_owner(struct py_end *end)
 {
     if (!end->keep)
@@ -13,37 +14,42 @@ static void give_owner(struct py_end *end)
     end->end.release = py_owner_release;
 }
 
-static void give_owners(struct py_end *dst, struct py_end *src, uint32_t flags)
+static PyThreadState *begin(struct py_end *dst, struct py_end *src, struct py_returned *returned)
 {
     py_owners_drain();
-    if (flags & GG_COPY_ASYNC) {
-        give_owner(dst);
-        give_owner(src);
-    }
+    give_owner(dst);
+    give_owner(src);
+    py_returned_begin(returned);
+    return PyEval_SaveThread();
+}
+
+static int end(struct py_state *state, PyThreadState *thread, struct py_returned *returned,
+               gg_status status)
+{
+    PyEval_RestoreThread(thread);
+    int failed = py_check(state, status);
+    py_returned_end(returned);
+    return failed;
 }
 
 static int transfer_direct(struct py_state *state, struct py_end *dst, struct py_end *src,
                            size_t nbytes, gg_stream *stream, uint32_t flags)
 {
-    gg_status status;
-    give_owners(dst, src, flags);
-    PyThreadState *thread = PyEval_SaveThread();
-    status = gg_copy(&dst->end, &src->end, nbytes, stream, flags);
-    PyEval_RestoreThread(thread);
-    return py_check(state, status);
+    struct py_returned returned;
+    PyThreadState *thread = begin(dst, src, &returned);
+    gg_status status = gg_copy(&dst->end, &src->end, nbytes, stream, flags);
+    return end(state, thread, &returned, status);
 }
 
 int py_transfer_box(struct py_state *state, struct py_end *dst, const Py_ssize_t *dst_strides,
                     struct py_end *src, const Py_ssize_t *src_strides, int ndim,
                     const size_t *shape, gg_stream *stream, uint32_t flags)
 {
-    gg_status status;
-    give_owners(dst, src, flags);
-    PyThreadState *thread = PyEval_SaveThread();
-    status =
+    struct py_returned returned;
+    PyThreadState *thread = begin(dst, src, &returned);
+    gg_status status =
         gg_copy_nd(&dst->end, dst_strides, &src->end, src_strides, ndim, shape, 1, stream, flags);
-    PyEval_RestoreThread(thread);
-    return py_check(state, status);
+    return end(state, thread, &returned, status);
 }
 
 /* Beside an array a block of bytes, which has no strides, is an array in C order. */
@@ -52,13 +58,11 @@ static int transfer_strided(struct py_state *state, struct py_end *dst, struct p
 {
     const struct py_end *array = dst->shape ? dst : src;
     const size_t *shape = (const size_t *)(const void *)array->shape;
-    gg_status status;
-    give_owners(dst, src, flags);
-    PyThreadState *thread = PyEval_SaveThread();
-    status = gg_copy_nd(&dst->end, dst->strides, &src->end, src->strides, array->ndim, shape,
-                        (size_t)array->itemsize, stream, flags);
-    PyEval_RestoreThread(thread);
-    return py_check(state, status);
+    struct py_returned returned;
+    PyThreadState *thread = begin(dst, src, &returned);
+    gg_status status = gg_copy_nd(&dst->end, dst->strides, &src->end, src->strides, array->ndim,
+                                  shape, (size_t)array->itemsize, stream, flags);
+    return end(state, thread, &returned, status);
 }
 
 static int refuse_wait(struct py_state *state, uint32_t flags)
