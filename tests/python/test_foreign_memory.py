@@ -1,6 +1,7 @@
 """Memory that others own: registered, wrapped by its address, asked about; managed memory."""
 
 import gc
+import threading
 import weakref
 
 import gpuglue as gg
@@ -213,3 +214,17 @@ def test_bad_advice_is_refused(managed, device):
     managed.close()
     with pytest.raises(ValueError, match="Buffer is closed"):
         managed.advise("read_mostly")
+
+
+def test_a_buffer_over_memory_in_use_waits_before_the_host_looks(device, gate):
+    pinned, stream = gg.alloc_pinned(1 << 16, device=device), gg.Stream(device, nonblocking=True)
+    np.asarray(pinned).view("u1")[...] = 0
+    ones = gg.full(1 << 16, 1, "u1", device=device)
+    device.synchronize()
+    gate.hold(stream)
+    gg.copy(pinned, ones, stream=stream)
+    opener = threading.Timer(0.2, gate.open)
+    opener.start()
+    over = gg.Buffer.from_ptr(pinned.ptr, 1 << 16, owner=pinned)
+    assert (np.frombuffer(over, "u1") == 1).all()
+    opener.join()

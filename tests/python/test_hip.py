@@ -352,6 +352,7 @@ def test_no_error_of_ours_is_left_for_others_to_find():
         "a = gg.to_gpu(bytearray(1 << 20), d, stream=s); s.record().synchronize(); assert clean()\n"
         "b = gg.GPUArray(1 << 20, 'u1', device=d); b.fill(3, stream=s); s.synchronize(); assert clean()\n"
         "b.fill(3); d.synchronize(); assert clean()\n"
+        "for n in range(50): b.fill(n, stream=s); s.synchronize(); assert clean()\n"
         "try: gg.alloc(1 << 50, d)\n"
         "except gg.OutOfMemoryError: pass\n"
         "assert clean()\n"

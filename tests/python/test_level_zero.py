@@ -245,3 +245,24 @@ print(event.done)
 @pytest.mark.parametrize("driver", ("old", "new"))
 def test_an_event_stands_behind_what_others_appended_to_the_list(sim, driver):
     assert sim(SHARED, driver=driver) == "False True"
+
+
+BEHIND = """
+import ctypes, os, gpuglue as gg, numpy as np
+stream = gg.Stream()
+driver, handle = ctypes.CDLL(os.environ["GPUGLUE_ZE_LIBRARY"]), ctypes.c_void_p(stream.handle)
+one, other, result = gg.zeros(1 << 20, "u1"), gg.full(1 << 20, 7, "u1"), gg.zeros(1 << 20, "u1")
+gg.synchronize()
+for _ in range(20):
+    result.fill(0, stream=stream); one.fill(0, stream=stream); stream.synchronize()
+    copied = ctypes.c_void_p(one.ptr), ctypes.c_void_p(other.ptr), ctypes.c_size_t(1 << 20)
+    assert driver.zeCommandListAppendMemoryCopy(handle, *copied, None, 0, None) == 0
+    gg.copy(result, one, stream=stream)
+    assert (result.get(stream=stream) == 7).all()
+print("ok")
+"""
+
+
+@pytest.mark.parametrize("driver", ("old", "new"))
+def test_work_of_ours_comes_behind_what_others_appended_to_the_list(sim, driver):
+    assert sim(BEHIND, driver=driver) == "ok"

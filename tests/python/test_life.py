@@ -234,3 +234,23 @@ def test_threads_of_gpuglue_leave_signals_to_the_program_but_report_their_faults
         assert all(mask >> (number - 1) & 1 for mask in blocked.values()), blocked
     for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
         assert not any(mask >> (number - 1) & 1 for mask in blocked.values()), blocked
+
+
+def test_the_memory_of_an_interrupted_get_is_nobodys_before_the_copy_has_run(device):
+    needs_gate(device)
+    if not device.supports("mem_register"):
+        pytest.skip("results are not page-locked here, so that a get() that has begun runs to its end")
+    code = GATED + (
+        "import numpy as np, signal, threading\n"
+        "one, two = (gg.full(1 << 20, n, 'i4', device=device) for n in (1, 2))\n"
+        "other = gg.Stream(device, nonblocking=True); device.synchronize()\n"
+        "for _ in range(3): one.get()\n"  # page-locked from its second use on
+        "gate.hold(stream)\n"
+        "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try: one.get(stream=stream); print('not interrupted')\n"
+        "except KeyboardInterrupt: pass\n"
+        "result = two.get(stream=other)\n"
+        "gate.open(); stream.synchronize()\n"
+        "print((result == 2).all())"
+    )
+    assert succeeds(run_python(code)) == "True"

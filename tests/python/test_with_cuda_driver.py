@@ -316,3 +316,19 @@ def test_the_owner_of_page_locked_memory_in_a_graph_lives_on(with_driver):
         assert alive() is not None
         graph.replay()
     """)
+
+
+@pytest.mark.parametrize("copy", ["gg.copy(array, host)", "array.set(host, stream=ours)", "array.get(out=host, stream=ours)"])
+def test_host_memory_of_a_captured_copy_lives_as_the_graph_does(with_driver, copy):
+    with_driver(f"""
+        import weakref
+        array, ours = gg.zeros(1 << 20, "f4"), gg.Stream(nonblocking=True)
+        for _ in range(3): host = array.get()  # page-locked from its second use on
+        gg.synchronize()
+        with cuda.Capture(ours.handle) as graph, ours:
+            {copy}
+        kept = weakref.ref(host)
+        del host; gc.collect(); gg.alloc(16)
+        assert kept() is not None
+        graph.replay()
+    """)
