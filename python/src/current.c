@@ -94,8 +94,7 @@ static PyObject *synchronize(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* ---- with-blocks ------------------------------------------------------------------------------- */
 
-PyObject *py_scope_enter(struct py_state *state, PyObject *self, gg_device *device,
-                         gg_stream *stream)
+static PyObject *enter(struct py_state *state, PyObject *self, gg_device *device, gg_stream *stream)
 {
     if (py_device_open(state, device))
         return NULL;
@@ -112,6 +111,16 @@ PyObject *py_scope_enter(struct py_state *state, PyObject *self, gg_device *devi
     entered->outer = state->scopes;
     state->scopes = entered;
     return Py_NewRef(self);
+}
+
+PyObject *py_scope_enter(struct py_state *state, PyObject *self, gg_device *device,
+                         gg_stream *stream)
+{
+    if (stream)
+        gg_stream_retain(stream); /* another thread may close it while the device is opened */
+    PyObject *entered = enter(state, self, device, stream);
+    gg_stream_release(stream);
+    return entered;
 }
 
 /* The innermost one of this thread, else one of a thread that is gone. */

@@ -331,14 +331,8 @@ static PyObject *stream_close(PyObject *self, PyObject *unused)
 static PyObject *stream_enter(PyObject *self, PyObject *unused)
 {
     gg_stream *stream = open_stream(self);
-    PyObject *entered;
     (void)unused;
-    if (!stream)
-        return NULL;
-    gg_stream_retain(stream); /* another thread may close it while the device is opened */
-    entered = py_scope_enter(py_state_of(self), self, gg_stream_device(stream), stream);
-    gg_stream_release(stream);
-    return entered;
+    return stream ? py_scope_enter(py_state_of(self), self, gg_stream_device(stream), stream) : NULL;
 }
 
 static PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t nargs)

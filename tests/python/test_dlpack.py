@@ -387,18 +387,3 @@ def test_small_floats_have_dlpacks_codes_and_come_back(device, name):
     assert tensor.code in (4, 10, 12) and tensor.bits == made.itemsize * 8
     back = gg.from_dlpack(made)
     assert back.dtype == made.dtype and back.tolist() == [0, 1, 2, 3]
-
-
-def test_page_locked_memory_is_given_to_the_host_when_its_work_is_done(known_device, gate):
-    numbers = gg.asarray(gg.alloc_pinned(1 << 16, device=known_device))
-    if numbers.__dlpack_device__()[0] == ONE_API:
-        pytest.skip("NumPy takes no memory of oneAPI's")
-    np.asarray(numbers)[...] = 0
-    ones, stream = gg.full(1 << 16, 1, "u1", device=known_device), gg.Stream(known_device, nonblocking=True)
-    known_device.synchronize()
-    gate.hold(stream)
-    gg.copy(numbers, ones, stream=stream)
-    opener = threading.Timer(0.2, gate.open)
-    opener.start()
-    assert (np.from_dlpack(numbers) == 1).all()
-    opener.join()

@@ -228,3 +228,18 @@ def test_a_buffer_over_memory_in_use_waits_before_the_host_looks(device, gate):
     over = gg.Buffer.from_ptr(pinned.ptr, 1 << 16, owner=pinned)
     assert (np.frombuffer(over, "u1") == 1).all()
     opener.join()
+
+
+def test_page_locked_memory_is_given_to_the_host_when_its_work_is_done(known_device, gate):
+    numbers = gg.asarray(gg.alloc_pinned(1 << 16, device=known_device))
+    if numbers.__dlpack_device__()[0] == 14:
+        pytest.skip("NumPy takes no memory of oneAPI's")
+    np.asarray(numbers)[...] = 0
+    ones, stream = gg.full(1 << 16, 1, "u1", device=known_device), gg.Stream(known_device, nonblocking=True)
+    known_device.synchronize()
+    gate.hold(stream)
+    gg.copy(numbers, ones, stream=stream)
+    opener = threading.Timer(0.2, gate.open)
+    opener.start()
+    assert (np.from_dlpack(numbers) == 1).all()
+    opener.join()

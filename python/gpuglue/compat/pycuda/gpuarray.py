@@ -10,6 +10,7 @@ from gpuglue import _core
 
 from . import _memory, driver
 from ._errors import translated
+from ._vectors import vec  # noqa: F401
 
 
 def _phantom(shape, dtype, strides):
@@ -383,20 +384,3 @@ def _joined(arrays, axis, allocator):
     if any(array.dtype != arrays[0].dtype for array in arrays):
         raise ValueError("arrays must have the same dtype")
     return to_gpu(np.concatenate([array.get() for array in arrays], axis), allocator or arrays[0].allocator)
-
-
-class _Vectors:
-    """gpuarray.vec: NumPy types of CUDA's short vectors, and what makes them."""
-
-    def __init__(self):
-        plain = {"char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32,
-                 "uint": np.uint32, "long": np.int64, "ulong": np.uint64, "longlong": np.int64, "ulonglong": np.uint64,
-                 "float": np.float32, "double": np.float64}
-        for name, kind in plain.items():
-            for count in (1, 2, 3, 4):
-                dtype = np.dtype([(letter, kind) for letter in "xyzw"[:count]])
-                setattr(self, f"{name}{count}", dtype)
-                setattr(self, f"make_{name}{count}", lambda *values, dtype=dtype: np.array(values, dtype)[()])
-
-
-vec = _Vectors()
