@@ -95,7 +95,7 @@ def kernels(text):
     for place, (namespace, inside) in _scopes(text, marks):
         before = text[max(0, place - 400):place]
         name = NAME.match(text, marks[place].end())
-        if inside or not name or re.search(r"template\s*<[^;{}]*>\s*(?:\w+\s*)*$", before):
+        if inside or not name or re.search(r"template\s*<[^;{}]*>[\w\s]*$", before):
             continue
         found.append((f"{namespace}::{name[1]}" if namespace else name[1], name[1]))
     found = list(dict.fromkeys(found))
