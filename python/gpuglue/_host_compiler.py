@@ -4,9 +4,11 @@ The source is preprocessed with gpuglue's header in front (cuda_dialect.h); in t
 found by their mark, and the table that the backend wants is put behind it. No file is written but by the
 compiler itself, in a folder of its own: see _scratch."""
 
+import functools
 import os
 import re
 import shutil
+import subprocess
 
 from . import _nvcc_options, _scratch
 
@@ -29,18 +31,40 @@ class NoCompiler(LookupError):
 
 
 def find():
-    """The C++ compiler: GPUGLUE_CXX, CXX, or the usual names."""
-    for given in (os.environ.get("GPUGLUE_CXX"), os.environ.get("CXX"), "c++", "g++", "clang++"):
+    """The C++ compiler: GPUGLUE_CXX and no other where it is set; else CXX, or the usual names. Links are kept: some
+    programs do by their name what they do."""
+    wanted = os.environ.get("GPUGLUE_CXX")
+    for given in [wanted] if wanted else [os.environ.get("CXX"), "c++", "g++", "clang++"]:
         path = shutil.which(given) if given else None
         if path:
-            return os.path.realpath(path)
+            return os.path.abspath(path)
+    if wanted:
+        raise NoCompiler(f"GPUGLUE_CXX is {wanted!r}, which is no program that can be run")
     raise NoCompiler("no C++ compiler was found for the host backend: install g++ or clang++, or set GPUGLUE_CXX")
 
 
+@functools.cache
+def _version(path):
+    """The first line of what it says of itself: a wrapper's file does not tell which compiler it runs."""
+    try:
+        told = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=False, env={**os.environ, "LC_ALL": "C"}).stdout
+    except OSError:
+        return ""
+    return told.decode(errors="replace").partition("\n")[0]
+
+
+def _is_clang(path):
+    return "clang" in _version(path) or "clang" in os.path.basename(os.path.realpath(path))
+
+
 def identity():
-    """What tells this compiler, and our headers, from others: the files' sizes and times."""
-    paths = [find(), __file__, *(os.path.join(include_folders()[0], "gpuglue", name) for name in OWN_HEADERS)]
-    return " ".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path in paths for state in [os.stat(path)])
+    """What tells this compiler, and our headers, from others: its version, the files' sizes and times."""
+    path = find()
+    headers = (os.path.join(include_folders()[0], "gpuglue", name) for name in OWN_HEADERS)
+    files = [os.path.realpath(path), __file__, *headers]
+    return " ".join([path, _version(path), *(f"{name} {state.st_size} {state.st_mtime_ns}"
+                                             for name in files for state in [os.stat(name)])])
 
 
 def include_folders():
@@ -171,7 +195,7 @@ def build(text, log, options, names):
     text, pointers = dynamic_shared(text)
     text += '\n# 1 "gpuglue"\n' + table(wanted, pointers) + "\n"
     # Symbols that are unique in the process would tie one image's kernels to another's.
-    quiet = ["-Wno-attributes", "-Wno-unused", *(["-fno-gnu-unique"] if "clang" not in common[0] else [])]
+    quiet = ["-Wno-attributes", "-Wno-unused", *([] if _is_clang(common[0]) else ["-fno-gnu-unique"])]
     image, more = _run([*common, *quiet, "-shared", "-fPIC", "-fno-lto", "-x", "c++-cpp-output"],
                        text.encode(errors="surrogateescape"))
     return image, log + more, {name: name for name in names}

@@ -1,10 +1,70 @@
 """The system's C++ compiler: which one is run, how, and what is made of its text."""
 
-from compilers import needs_compiler, only_once, own_cache  # noqa: F401
+import shutil
 
+import pytest
+from compilers import ARCH, SMALL, needs_compiler, only_once, own_cache  # noqa: F401
+
+import gpuglue as gg
 from gpuglue import _host_compiler
 
 pytestmark = needs_compiler
+
+
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    """A shell script in the compiler's place: stand_in(lines) is its path."""
+
+    def write(lines, name="stand-in"):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{lines}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("GPUGLUE_CXX", str(path))
+        return path
+
+    return write
+
+
+def test_a_compiler_that_is_a_link_is_run_by_the_links_name(stand_in, tmp_path, monkeypatch):
+    """As ccache is: by its own name it compiles nothing."""
+    real = _host_compiler.find()
+    (tmp_path / "c++").symlink_to(stand_in(f'case $0 in */c++) exec "{real}" "$@";; esac; exit 1', "ccache"))
+    monkeypatch.setenv("GPUGLUE_CXX", str(tmp_path / "c++"))
+    assert gg.compile(SMALL % 1, arch=ARCH)
+
+
+@pytest.mark.skipif(not shutil.which("clang++"), reason="clang++ is not on this machine")
+def test_clang_links_the_library_of_cxx(monkeypatch):
+    monkeypatch.setenv("GPUGLUE_CXX", "clang++")
+    text = "#include <string>\n__global__ void f(int *x) { *x = std::stoi(std::to_string(*x)); }"
+    assert b"libstdc++" in gg.compile(text, arch=ARCH)
+
+
+def test_a_compiler_of_gpuglues_variable_that_is_not_there_gives_way_to_no_other(monkeypatch):
+    monkeypatch.setenv("GPUGLUE_CXX", "no-such-compiler")
+    with pytest.raises(gg.UnsupportedError, match="GPUGLUE_CXX is 'no-such-compiler'"):
+        gg.compile(SMALL % 1, arch=ARCH)
+
+
+def test_a_compiler_of_everyones_variable_that_is_not_there_gives_way(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert gg.compile(SMALL % 1, arch=ARCH)
+
+
+def test_another_compiler_behind_the_same_wrapper_is_told(stand_in, tmp_path):
+    (tmp_path / "version").write_text("one 1.0\n")
+    stand_in(f'cat "{tmp_path}/version"')
+    first = _host_compiler.identity()
+    (tmp_path / "version").write_text("one 2.0\n")
+    _host_compiler._version.cache_clear()  # as in the next process
+    assert _host_compiler.identity() != first
+
+
+@pytest.mark.skipif(not shutil.which("clang++"), reason="clang++ is not on this machine")
+def test_a_compiler_behind_a_wrapper_is_known_for_what_it_is(stand_in):
+    """No path has its name in it, and it refuses an option that is g++'s alone."""
+    stand_in(f'exec "{shutil.which("clang++")}" "$@"')
+    assert gg.compile(SMALL % 1, arch=ARCH)
 
 
 def test_a_template_with_a_long_name_may_stand_before_a_plain_kernel():
