@@ -1,6 +1,11 @@
 """The system's C++ compiler: which one is run, how, and what is made of its text."""
 
+import os
+import select
 import shutil
+import signal
+import subprocess
+import sys
 
 import pytest
 from compilers import ARCH, SMALL, needs_compiler, only_once, own_cache  # noqa: F401
@@ -71,3 +76,20 @@ def test_a_template_with_a_long_name_may_stand_before_a_plain_kernel():
     name = "a_function_whose_name_is_long_enough_to_be_read_in_very_many_ways"
     text = f"template <class T> __device__ T {name}(T x) {{ return x; }}\n__global__ void f(int *x) {{ *x = {name}(1); }}"
     assert _host_compiler.kernels(_host_compiler.preprocess(text, [])[0].decode()) == {"f": "f"}
+
+
+@pytest.mark.parametrize("deaf", ["", "trap '' TERM"], ids=["that ends when asked", "that does not"])
+def test_an_interrupt_leaves_neither_a_folder_nor_a_compiler(stand_in, tmp_path, deaf):
+    """Whoever runs in the compiler's place holds a pipe: it is at its end when the last of them is gone."""
+    os.mkfifo(tmp_path / "pipe")
+    stand_in(f'[ "$1" = --version ] && exit\n{deaf}\nexec 9>"{tmp_path}/pipe"\necho >&9\nsleep 1000')
+    (tmp_path / "scratch").mkdir()
+    code = f"import gpuglue as gg; gg.compile('', arch={ARCH!r})"
+    python = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env={
+        **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path / "scratch")})
+    with open(tmp_path / "pipe", "rb") as pipe:
+        assert pipe.read(1) and any((tmp_path / "scratch").iterdir())
+        python.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in python.communicate()[1]
+        assert not any((tmp_path / "scratch").iterdir())
+        assert select.select([pipe], [], [], 20)[0] and not pipe.read()
