@@ -12,6 +12,10 @@ DROPPED = _both(
     "cubin", "ptx", "fatbin", "keep", "keep-dir", "verbose", "arch", "gpu-architecture", "code", "gpu-code", "gencode",
     "generate-code", "ptxas-options", "compiler-options", "compiler-bindir", "machine", "threads", "source-in-ptx",
     "src-in-ptx") | {"-v", "-m64", "-m32", "-Xptxas", "-Xcompiler", "-Xcudafe", "-Xlinker", "-ccbin", "-t", "-lcudadevrt"}
+# What g++ and clang++ are told, or nvcc's other programs: NVRTC has no word for it.
+_NOT_NVRTC_TAKES_NEXT = _both("optimize", "nvlink-options", "Werror") | {"-Xnvlink"}
+_NOT_NVRTC = _NOT_NVRTC_TAKES_NEXT | _both("debug", "profile", "objdir-as-tempdir", "use-local-env") | {
+    "-g", "-pg", "-objtemp"}
 # What the compilers of other devices have no word for. It changes speed, messages, or the last bit.
 DEVICE_ONLY = _both(
     "maxrregcount", "use_fast_math", "lineinfo", "generate-line-info", "fmad", "ftz", "prec-div", "prec-sqrt", "rdc",
@@ -45,8 +49,8 @@ def split(options, takes_next=frozenset()):
 def for_nvrtc(options):
     """nvcc's options as NVRTC takes them."""
     made = []
-    for name, value, option in split(options, ("-Werror", "--Werror")):
-        if name in DROPPED or name == "--Werror" or name.startswith(_NVCC) and name not in DEVICE_ONLY:
+    for name, value, option in split(options, _NOT_NVRTC_TAKES_NEXT):
+        if name in DROPPED or name in _NOT_NVRTC or name.startswith(_NVCC) and name not in DEVICE_ONLY:
             continue
         if value is None or name not in _TAKES_NEXT:
             made.append(option)

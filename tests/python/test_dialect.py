@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from compilers import ARCH, SMALL, needs_compiler, only_once, own_cache  # noqa: F401
+from compilers import ARCH, SMALL, needs_compiler, needs_nvrtc, only_once, own_cache  # noqa: F401
 
 import gpuglue as gg
 from gpuglue import _nvcc_options
@@ -15,6 +15,15 @@ def test_each_compiler_is_told_what_it_knows():
     assert _nvcc_options.for_nvrtc(options) == ["-DX=", "-Ione", "-std=c++14", "--pre-include=x.h", "-G", "-lineinfo"]
     assert _nvcc_options.for_cxx(options) == ["-DX=", "-Ione", "-include", "x.h", "-O3"]
     assert _nvcc_options.for_cxx(["-Wall", "--std=c++20", "-fopenmp"]) == ["-Wall", "-std=c++20", "-fopenmp"]
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("options", [
+    ["-g"], ["--debug"], ["-debug"], ["-pg"], ["--profile"], ["--optimize=3"], ["--optimize", "3"], ["-optimize", "3"],
+    ["-objtemp"], ["--objdir-as-tempdir"], ["-use-local-env"], ["--use-local-env"], ["-Xnvlink", "--suppress-stack-size"],
+    ["-Xnvlink=--verbose"], ["--nvlink-options", "--verbose"], ["--nvlink-options=--verbose"]], ids=" ".join)
+def test_what_nvcc_tells_other_programs_is_kept_from_nvrtc(options):
+    assert gg.compile(SMALL % 1, arch="sm_90", options=_nvcc_options.for_nvrtc(options))
 
 
 @needs_compiler
