@@ -5,6 +5,7 @@ bytes (256 MiB), GPUGLUE_CACHE=0 switches it off. A file is nameless until it is
 process that is killed leaves nothing; two that write the same at once both succeed. Where the file system
 cannot do that, or the folder cannot be written, nothing is kept."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -26,7 +27,7 @@ def folder():
 
 def key(*parts):
     """The name of an entry. Each part is told apart from the next by its length."""
-    digest = hashlib.sha256(b"gpuglue image 1")
+    digest = hashlib.sha256(b"gpuglue image 2")
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data) + data)
@@ -43,12 +44,17 @@ def load(name):
         with open(path, "rb") as file:
             head, _, body = file.read().partition(b"\n")
         facts = json.loads(head)
-        if facts["sha256"] != hashlib.sha256(body).hexdigest():
+        if facts.pop("sha256") != _digest(facts, body):
             return None
-        os.utime(path)  # for the order in which entries go
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+    with contextlib.suppress(OSError):  # another's entry, or on what can only be read, is as good
+        os.utime(path)  # for the order in which entries go
     return facts, body
+
+
+def _digest(facts, body):
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode() + b"\n" + body).hexdigest()
 
 
 def store(name, facts, body):
@@ -56,7 +62,7 @@ def store(name, facts, body):
     where = folder()
     if not where:
         return
-    head = json.dumps({**facts, "sha256": hashlib.sha256(body).hexdigest()}).encode()
+    head = json.dumps({**facts, "sha256": _digest(facts, body)}).encode()
     try:
         os.makedirs(where, mode=0o700, exist_ok=True)
         _link(where, name + SUFFIX, head + b"\n" + body)
