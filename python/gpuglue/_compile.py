@@ -129,13 +129,21 @@ PLAIN = re.compile(
     r"extra-device-vectorization|default-device|disable-warnings|ptxas-options|Xptxas|expt?-[\w-]+|extended-lambda|"
     r"default-stream|res-usage|minimal)(?:=\S*)?|[\w+=,:][\w+=,:-]*")
 FOLDERS = re.compile(r"-I|-isystem|-iquote|-idirafter|-include|-imacros|--include-path")
-DIRECTIVE = re.compile(r"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:include|import|embed)|__has_(?:include|embed)", re.S)
+# Of the assembler, which reads files that no preprocessed text shows.
+ASSEMBLED = re.compile(r"\.inc(?:bin|lude)\b", re.I)
+DIRECTIVE = re.compile(r"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:include|import|embed)|__has_(?:include|embed)|"
+                       r"\b__(?:DATE|TIME|TIMESTAMP)__\b", re.S)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.M)
+
+
+def _asks(text):
+    """Whether it brings in what stands in no source: a file, or the time."""
+    return DIRECTIVE.search(text) or ASSEMBLED.search(text)
 
 
 def _options_tell(options, folders=False):
     """Whether the options say all that they do; with folders=True, but for what the preprocessor reads."""
-    return all(PLAIN.fullmatch(option) or folders and (FOLDERS.match(option) or FOLDERS.fullmatch(before))
+    return all(PLAIN.fullmatch(option) and not _asks(option) or folders and (FOLDERS.match(option) or FOLDERS.fullmatch(before))
                for before, option in zip(["", *options], options))
 
 
@@ -147,7 +155,7 @@ def _source_tells(source, supplied):
     for angle, quoted in INCLUDE.findall(text):
         if (angle or quoted) not in supplied or quoted and os.path.exists(quoted):
             return False
-    return not DIRECTIVE.search(INCLUDE.sub("", text))
+    return not _asks(INCLUDE.sub("", text))
 
 
 def _image(body, log, names):
@@ -250,8 +258,8 @@ def _host_image(source, arch, options, names):
     def make():
         """Kept by the text with all that it includes, where the source alone does not tell."""
         text, log = attempt(_host_compiler.preprocess, source, options)
-        name = None if tells or not _options_tell(options, folders=True) else _key(
-            "host text", identity, arch, text, options, names)
+        whole = _options_tell(options, folders=True) and not ASSEMBLED.search(text.decode(errors="replace"))
+        name = _key("host text", identity, arch, text, options, names) if whole and not tells else None
         image = _kept(name, "host", arch, lambda: attempt(_host_compiler.build, text, log, options, names))
         return image, image.log, image.names
 
