@@ -143,7 +143,8 @@ def _asks(text):
 
 def _options_tell(options, folders=False):
     """Whether the options say all that they do; with folders=True, but for what the preprocessor reads."""
-    return all(PLAIN.fullmatch(option) and not _asks(option) or folders and (FOLDERS.match(option) or FOLDERS.fullmatch(before))
+    return all(PLAIN.fullmatch(option) and not _asks(option) or
+               folders and (FOLDERS.match(option) or FOLDERS.fullmatch(before))
                for before, option in zip(["", *options], options))
 
 

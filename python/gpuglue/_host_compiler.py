@@ -1,8 +1,8 @@
 """CUDA source for the host backend: the system's C++ compiler makes a shared object of it.
 
 The source is preprocessed with gpuglue's header in front (cuda_dialect.h); in the result the kernels are
-found by their mark, and the table that the backend wants is put behind it. No file is written but by the
-compiler itself, in a folder of its own: see _scratch."""
+found by their mark, and the table that the backend wants is put behind it. Files are written in a folder of the
+compiler's own alone: see _scratch."""
 
 import functools
 import os
@@ -14,6 +14,8 @@ from . import _nvcc_options, _scratch
 
 OWN_HEADERS = ("cuda_dialect.h", "cuda_functions.h", "host_kernel.h")
 HERE = os.path.dirname(os.path.abspath(__file__))
+# Some linkers write beside the output and rename, which a descriptor does not bear.
+RUN = 'made=$1; shift; "$@" -o "$TMPDIR/image" - && cat <"$TMPDIR/image" >"$made"'
 MARK = re.compile(r'__attribute__\s*\(\(\s*__visibility__\("default"\),\s*__used__,\s*__hot__\s*\)\)')
 # What stands between the mark and the name: types, attributes.
 NAME = re.compile(r"(?:\s|__attribute__\s*\(\([^()]*(?:\([^()]*\)[^()]*)*\)\)|[\w:<>,*&]+?(?=[\s*&]))*?\s*(\w+)\s*\(")
@@ -81,7 +83,7 @@ class Failed(Exception):
 
 def _run(arguments, source):
     """What the compiler makes of the source, and its words."""
-    status, made, log = _scratch.run(lambda made: [*arguments, "-o", f"/dev/fd/{made}", "-"], source)
+    status, made, log = _scratch.run(lambda made: ["/bin/sh", "-c", RUN, "sh", f"/dev/fd/{made}", *arguments], source)
     if status:
         raise Failed(log or f"{arguments[0]} ended with {status}")
     return made, log

@@ -93,3 +93,18 @@ def test_an_interrupt_leaves_neither_a_folder_nor_a_compiler(stand_in, tmp_path,
         assert "KeyboardInterrupt" in python.communicate()[1]
         assert not any((tmp_path / "scratch").iterdir())
         assert select.select([pipe], [], [], 20)[0] and not pipe.read()
+
+
+@pytest.mark.parametrize("linker", ["lld", "mold"])
+def test_linkers_that_write_beside_the_output_and_rename_make_images(linker):
+    if not shutil.which(f"ld.{linker}"):
+        pytest.skip(f"ld.{linker} is not on this machine")
+    assert gg.compile(SMALL % 1, arch=ARCH, options=[f"-fuse-ld={linker}"])
+
+
+def test_a_compiler_that_writes_beside_the_output_and_renames_makes_images(stand_in):
+    real = _host_compiler.find()
+    stand_in(f"""for word; do [ "$last" = -o ] && out=$word; last=$word; done
+for word; do shift; [ "$word" = "$out" ] && word=$out.new; set -- "$@" "$word"; done
+"{real}" "$@" && {{ [ ! "$out" ] || mv "$out.new" "$out"; }}""")
+    assert gg.compile(SMALL % 1, arch=ARCH)
