@@ -4,7 +4,6 @@ The source is preprocessed with gpuglue's header in front (cuda_dialect.h); in t
 found by their mark, and the table that the backend wants is put behind it. Files are written in a folder of the
 compiler's own alone: see _scratch."""
 
-import functools
 import os
 import re
 import shutil
@@ -45,9 +44,17 @@ def find():
     raise NoCompiler("no C++ compiler was found for the host backend: install g++ or clang++, or set GPUGLUE_CXX")
 
 
-@functools.cache
+_versions: dict[str, str] = {}
+
+
 def _version(path):
     """The first line of what it says of itself: a wrapper's file does not tell which compiler it runs."""
+    if path not in _versions:
+        _versions[path] = _ask_version(path)
+    return _versions[path]
+
+
+def _ask_version(path):
     try:
         told = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, check=False, env={**os.environ, "LC_ALL": "C"}).stdout

@@ -143,8 +143,13 @@ def child(argument):
     raise SystemExit(f"no backend is called {argument!r}")
 
 
-if __name__ == "__main__":
+def main():
     answer = os.dup(1)
     os.dup2(2, 1)  # what drivers and plugins print is no answer
-    os.write(answer, b"\n" + json.dumps(child(sys.argv[1])).encode())
+    with os.fdopen(answer, "w") as file:
+        file.write("\n" + json.dumps(child(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()
     os._exit(0)  # a driver's destructors may hang or crash as well

@@ -61,7 +61,7 @@ def test_another_compiler_behind_the_same_wrapper_is_told(stand_in, tmp_path):
     stand_in(f'cat "{tmp_path}/version"')
     first = _host_compiler.identity()
     (tmp_path / "version").write_text("one 2.0\n")
-    _host_compiler._version.cache_clear()  # as in the next process
+    _host_compiler._versions.clear()  # as in the next process
     assert _host_compiler.identity() != first
 
 
