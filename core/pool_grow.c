@@ -292,8 +292,9 @@ static gg_status scrape(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
             return ggi_fail(GG_ERR_INTERRUPTED, "the wait for memory was interrupted");
         pthread_mutex_lock(&device->drain_lock);
         const bool down = atomic_load(&ggi_down);
-        bool found = !down && (!ggi_pool_steal(pool, nbytes, stream, out) ||
-                               give_back(pool, nbytes, stream, out));
+        if (!down)
+            status = ggi_pool_steal(pool, nbytes, stream, out);
+        bool found = !down && (!status || give_back(pool, nbytes, stream, out));
         pthread_mutex_unlock(&device->drain_lock);
         if (found || down)
             return found ? GG_OK : ggi_refuse(device);

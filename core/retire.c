@@ -122,7 +122,7 @@ struct ggi_retired *ggi_retire_pick(struct gg_device *device,
     item = *at;
     if (item)
         *at = item->next;
-    atomic_store(&device->waiting,
-                 device->pending != NULL); /* they are no longer among the retired */
+    /* What was collected is no longer among the retired. */
+    atomic_store(&device->waiting, device->pending != NULL);
     return item;
 }

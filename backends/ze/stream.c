@@ -81,13 +81,13 @@ static struct gg_stream_impl *find(struct gg_device_impl *device, void *list)
     return stream;
 }
 
-/* The stream, or the one that another thread has added for its list meanwhile: two would append to a list at
- * once. */
+/* The stream, or the one that another thread has added meanwhile for the list that both borrowed: two would append
+ * to it at once. A list of ours is new, whoever had its address before. */
 static struct gg_stream_impl *add(struct gg_stream_impl *stream)
 {
     struct gg_device_impl *device = stream->device;
     pthread_mutex_lock(&device->lock);
-    struct gg_stream_impl *other = known(device, stream->list);
+    struct gg_stream_impl *other = stream->owned ? NULL : known(device, stream->list);
     if (!other) {
         stream->refs = 1;
         stream->next = device->streams;

@@ -179,7 +179,8 @@ static PyObject *module_item(PyObject *self, PyObject *key)
         gg_module_release(module);
         return NULL;
     }
-    Py_INCREF(key);                              /* the dict of names may change meanwhile */
+    Py_INCREF(key); /* the dict of names may change meanwhile */
+
     PyThreadState *thread = PyEval_SaveThread(); /* a lazy driver loads the code now */
     gg_status status = gg_module_kernel(module, name, &kernel);
     PyEval_RestoreThread(thread);

@@ -211,8 +211,8 @@ int py_array_add(PyObject *module, struct py_state *state);  /* GPUArray, to_gpu
 int py_kernel_add(PyObject *module, struct py_state *state); /* Module, Kernel, raw */
 int py_capi_add(PyObject *module, struct py_state *state);   /* _C_API; capi.c */
 PyObject *py_buffer_wrap(struct py_state *state, gg_memory *memory); /* takes over the reference */
-PyObject *py_buffer_over(struct py_state *state,
-                         gg_memory *memory); /* of memory that may be in use already */
+/* The same for memory that may be in use already. */
+PyObject *py_buffer_over(struct py_state *state, gg_memory *memory);
 
 /* ---- shared argument parsing: arguments.c ------------------------------------------------------------- */
 /* METH_FASTCALL|METH_KEYWORDS: put positional and keyword arguments into values[count], in the order

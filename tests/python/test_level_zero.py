@@ -266,3 +266,33 @@ print("ok")
 @pytest.mark.parametrize("driver", ("old", "new"))
 def test_work_of_ours_comes_behind_what_others_appended_to_the_list(sim, driver):
     assert sim(BEHIND, driver=driver) == "ok"
+
+
+REUSED = """
+import ctypes, os, gpuglue as gg
+from conftest import core_library
+stream = gg.Stream()
+core, device, ours, handles = core_library(), ctypes.c_void_p(), ctypes.c_void_p(), (ctypes.c_uint64 * 4)()
+assert core.gg_device_find(b"ze:0", ctypes.byref(device)) == 0
+assert core.gg_stream_borrow(device, ctypes.c_uint64(stream.handle), None, None, ctypes.byref(ours)) == 0
+assert core.gg_stream_native(ours, handles) == 0
+driver = ctypes.CDLL(os.environ["GPUGLUE_ZE_LIBRARY"])
+class Description(ctypes.Structure):
+    _fields_ = [("stype", ctypes.c_uint32), ("next", ctypes.c_void_p)] + [
+        (name, ctypes.c_uint32) for name in ("ordinal", "index", "flags", "mode", "priority")]
+theirs, description = ctypes.c_void_p(), Description(0xE, None, 0, 0, 0, 2, 0)
+assert driver.zeCommandListCreateImmediate(
+    ctypes.c_void_p(handles[2]), ctypes.c_void_p(handles[1]), ctypes.byref(description), ctypes.byref(theirs)) == 0
+borrowed = gg.Stream.borrow(theirs.value, gg.Device("ze:0")); borrowed.synchronize()
+assert driver.zeCommandListDestroy(theirs) == 0
+new = gg.Stream()
+assert new.handle == theirs.value, "its address was not given out again"
+gg.zeros(10, stream=new); new.synchronize(); new.close(); gg.synchronize(); gg.alloc(16).close(); gg.trim()
+print(driver.sim_alive(b"stream"))
+"""
+
+
+@pytest.mark.parametrize("driver", ("old", "new"))
+def test_a_new_stream_is_its_own_whoever_had_its_lists_address(sim, driver):
+    alive = int(sim(REUSED, driver=driver))
+    assert alive == int(sim(REUSED.split("class Desc")[0] + "print(driver.sim_alive(b'stream'))", driver=driver))

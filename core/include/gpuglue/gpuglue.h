@@ -309,7 +309,8 @@ GG_API void gg_memory_release_captured(gg_memory *memory);
 
 /** Page-lock host memory that exists, so that copies from and to it run in the background. The driver is
  *  told of these bytes alone; the system locks their pages. @p release(@p owner) is called once
- *  when they are unlocked: the memory must exist until then. Where the driver refuses to unlock it, it must exist for good.
+ *  when they are unlocked: the memory must exist until then. Where the driver refuses to unlock it, it is
+ *  never called, and the memory must exist for good.
  *  Errors  GG_ERR_INVALID_ARGUMENT: no bytes, or a page of it is page-locked by gpuglue already;
  *          GG_ERR_UNSUPPORTED where the backend cannot. */
 GG_API gg_status gg_memory_register(gg_device *device, void *pointer, size_t nbytes,

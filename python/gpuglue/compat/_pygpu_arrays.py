@@ -118,17 +118,18 @@ class _DeviceArray:
     def to_host(self):
         self._copy(self._download)
 
-    def _set(self, index, value):
-        flags, element = self._host.flags, np.array(value, self._host.dtype)
+    def _set(self, index, element):
+        flags = self._host.flags
         if isinstance(index, tuple):
             index = np.ravel_multi_index(index, self._host.shape, order="F" if flags.fnc else "C")
         _core._copy_bytes(self._device, int(index) * element.nbytes, element, 0, element.nbytes, None, False)
 
     def set_val(self, index, value):
         """One element of the device side, by its place in memory or by a tuple of indices."""
-        if np.ndim(np.array(value, self._host.dtype)):
+        element = np.array(value, self._host.dtype)
+        if element.ndim:
             raise TypeError(f"set_val: one value is expected, not {value!r}")
-        self._copy(lambda: self._set(index, value))
+        self._copy(lambda: self._set(index, element))
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self._host, dtype=dtype, copy=True) if copy or dtype is not None else self._host
