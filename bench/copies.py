@@ -1,10 +1,10 @@
 """Copies of pageable memory by size, and of strided views: the driver alone, gpuglue, CuPy, torch and cuda.core
-in turn.
+in alternation.
 
     python copies.py [--raw LIBRARY] [--json FILE] [--device NAME] [--most MIB] [--sweep]
 
-GB/s; pageable memory is warm unless the row says fresh. --sweep runs it again for several numbers of copy threads,
-with staging forced, measured and off, each in a process of its own, with gpuglue's own rows only.
+Figures are in GB/s. Pageable memory is warm except in "D2H, new array". --sweep repeats the measurement for several
+numbers of copy threads, with staging forced, chosen and off, each in a new process, with gpuglue's rows only.
 """
 
 import argparse
@@ -20,20 +20,20 @@ import numpy as np
 
 import gpuglue as gg
 
-from floor import open_floor
+from baseline import open_baseline
 from rows import MIB, Arrays
 
-ROUNDS = 7  # of each side in turn; one more before them is thrown away
-SIDE = 4096  # of the square of the strided rows
+ROUNDS = 7  # of each side in alternation, after one that is discarded
+SIDE = 4096  # elements per side of the square in the strided rows
 
 
 def gbps(nbytes, times):
-    """Bytes per nanosecond, of the median."""
+    """Bytes per nanosecond of the median."""
     return nbytes / statistics.median(times)
 
 
 def in_turn(sides, rounds=ROUNDS):
-    """Nanoseconds of each side, one run of each after the other."""
+    """Nanoseconds of each side; the sides alternate."""
     times = {name: [] for name in sides}
     for turn in range(rounds + 1):
         for name, action in sides.items():
@@ -44,18 +44,18 @@ def in_turn(sides, rounds=ROUNDS):
     return times
 
 
-def raw_sides(floor):
-    """Rows of raw.c as actions."""
-    return {} if floor is None else {
-        ("up", "raw pageable"): lambda: floor.bursts_of("h2d_pageable")(1),
-        ("up", "raw pinned"): lambda: floor.bursts_of("h2d_pinned")(1),
-        ("down", "raw pageable"): lambda: floor.bursts_of("d2h_pageable")(1),
-        ("down", "raw pinned"): lambda: floor.bursts_of("d2h_pinned")(1),
+def raw_sides(baseline):
+    """Rows of raw.c as functions."""
+    return {} if baseline is None else {
+        ("H2D", "raw pageable"): lambda: baseline.bursts_of("h2d_pageable")(1),
+        ("H2D", "raw pinned"): lambda: baseline.bursts_of("h2d_pinned")(1),
+        ("D2H", "raw pageable"): lambda: baseline.bursts_of("d2h_pageable")(1),
+        ("D2H", "raw pinned"): lambda: baseline.bursts_of("d2h_pinned")(1),
     }
 
 
 def cupy_sides(host):
-    """CuPy's ways, or none."""
+    """CuPy's copies."""
     import cupy
     there = cupy.empty(host.shape, host.dtype)
     wait = cupy.cuda.get_current_stream().synchronize
@@ -65,14 +65,14 @@ def cupy_sides(host):
         wait()
 
     return {
-        ("up", "CuPy"): up,
-        ("down", "CuPy"): lambda: there.get(out=host),
-        ("down, fresh", "CuPy"): there.get,
+        ("H2D", "CuPy"): up,
+        ("D2H", "CuPy"): lambda: there.get(out=host),
+        ("D2H, new array", "CuPy"): there.get,
     }
 
 
 def torch_sides(host):
-    """torch's ways, or none. Its threads sleep between two copies: spinning they would slow down who comes next."""
+    """torch's copies. Its threads must not spin between two copies: they would slow down the next side."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import torch
     there = torch.empty(host.shape, dtype=torch.uint8, device="cuda")
@@ -83,14 +83,14 @@ def torch_sides(host):
         torch.cuda.synchronize()
 
     return {
-        ("up", "torch"): up,
-        ("down", "torch"): lambda: here.copy_(there),
-        ("down, fresh", "torch"): lambda: there.cpu().numpy(),
+        ("H2D", "torch"): up,
+        ("D2H", "torch"): lambda: here.copy_(there),
+        ("D2H, new array", "torch"): lambda: there.cpu().numpy(),
     }
 
 
 def cuda_core_sides(host):
-    """cuda.core copies between buffers: page-locked memory only."""
+    """cuda.core's copies: between buffers, so with page-locked memory only."""
     from cuda import core
     device = core.Device()
     device.set_current()
@@ -105,41 +105,41 @@ def cuda_core_sides(host):
         there.copy_to(here, stream=stream)
         stream.sync()
 
-    return {("up", "cuda.core pinned"): up, ("down", "cuda.core pinned"): down}
+    return {("H2D", "cuda.core pinned"): up, ("D2H", "cuda.core pinned"): down}
 
 
 def peer_sides(host, absent):
-    """The peers that are there."""
+    """The copies of the other packages; `absent` gets the reasons of those that are not available."""
     sides = {}
     for name, make in (("CuPy", cupy_sides), ("torch", torch_sides), ("cuda.core", cuda_core_sides)):
         if name in absent:
             continue
         try:
             sides |= make(host)
-        except Exception as error:  # not installed, no device: all the same here
+        except Exception as error:  # not installed, no device, or anything else
             absent[name] = str(error).splitlines()[0] if str(error) else type(error).__name__
     return sides
 
 
 def own_sides(arrays):
-    """gpuglue's ways."""
+    """gpuglue's copies."""
     return {
-        ("up", "gpuglue"): arrays.set_pageable,
-        ("down", "gpuglue"): arrays.get_pageable,
-        ("down, fresh", "gpuglue"): lambda: arrays.array.get(stream=arrays.stream),
+        ("H2D", "gpuglue"): arrays.set_pageable,
+        ("D2H", "gpuglue"): arrays.get_pageable,
+        ("D2H, new array", "gpuglue"): lambda: arrays.array.get(stream=arrays.stream),
     }
 
 
-def measure_size(nbytes, device, stream, floor, absent):
+def measure_size(nbytes, device, stream, baseline, absent):
     """Row → side → GB/s."""
     arrays = Arrays(device, nbytes)
     arrays.stream = stream
-    if floor:
-        floor.use(stream, arrays)
+    if baseline:
+        baseline.use(stream, arrays)
     for action in own_sides(arrays).values():
-        for _ in range(max(1, 32 * MIB // nbytes)):  # it measures what pays when it has seen enough
+        for _ in range(max(1, 32 * MIB // nbytes)):  # so much that gpuglue has slots and threads
             action()
-    sides = raw_sides(floor) | own_sides(arrays) | peer_sides(arrays.pageable, absent)
+    sides = raw_sides(baseline) | own_sides(arrays) | peer_sides(arrays.pageable, absent)
     rows = {}
     for (row, side), times in in_turn(sides).items():
         rows.setdefault(row, {})[side] = gbps(nbytes, times)
@@ -147,9 +147,9 @@ def measure_size(nbytes, device, stream, floor, absent):
 
 
 def first_and_third(device, nbytes):
-    """GB/s of .get() the first, second, third … time, with results let go in between."""
+    """GB/s of the first five calls of .get(); each result is dropped before the next call."""
     array = gg.zeros(nbytes, np.uint8, device=device)
-    gg.zeros(nbytes // 2, np.uint8, device=device).get()  # another size: slots and threads are there then
+    gg.zeros(nbytes // 2, np.uint8, device=device).get()  # another size: allocates the slots and starts the threads
     gg.current_stream(device).synchronize()
     found = []
     for _ in range(5):
@@ -170,13 +170,13 @@ def views():
 
 
 def strided_own(view, device):
-    """gpuglue: a view up to a C-contiguous array, and that back into the view."""
+    """gpuglue: copy a view to a C-contiguous array, and that array back into the view."""
     there = gg.empty(view.shape, view.dtype, device=device)
-    return {("up", "gpuglue"): lambda: there.set(view), ("down", "gpuglue"): lambda: there.get(view)}
+    return {("H2D", "gpuglue"): lambda: there.set(view), ("D2H", "gpuglue"): lambda: there.get(view)}
 
 
 def strided_cupy(view):
-    """CuPy the same."""
+    """The same with CuPy."""
     import cupy
     there = cupy.empty(view.shape, view.dtype)
     wait = cupy.cuda.get_current_stream().synchronize
@@ -188,11 +188,11 @@ def strided_cupy(view):
     def down():
         view[...] = there.get()
 
-    return {("up", "CuPy"): up, ("down", "CuPy"): down}
+    return {("H2D", "CuPy"): up, ("D2H", "CuPy"): down}
 
 
 def strided_torch(view):
-    """torch the same."""
+    """The same with torch."""
     import torch
     there = torch.empty(view.shape, dtype=torch.float32, device="cuda")
     here = torch.from_numpy(view)
@@ -201,7 +201,7 @@ def strided_torch(view):
         there.copy_(here)
         torch.cuda.synchronize()
 
-    return {("up", "torch"): up, ("down", "torch"): lambda: here.copy_(there)}
+    return {("H2D", "torch"): up, ("D2H", "torch"): lambda: here.copy_(there)}
 
 
 def measure_strided(device, absent):
@@ -217,38 +217,38 @@ def measure_strided(device, absent):
     return found
 
 
-# ---- all of it ----
+# ---- everything ----
 
 
 def show(title, rows):
-    """A line for each row."""
+    """Print a line for each row."""
     for row, sides in rows.items():
         print(f"{title:>10} {row:22}" + "".join(f"  {side} {value:.1f}" for side, value in sides.items()), flush=True)
 
 
 def measure(options):
-    """All figures, printed as they come."""
+    """All figures; each is printed when it is measured."""
     device = gg.Device(options.device) if options.device else gg.current_device()
-    absent = {"CuPy": "left out", "torch": "left out", "cuda.core": "left out"} if options.alone else {}
-    floor, reason = open_floor(options.raw, device)
+    absent = {"CuPy": "--alone", "torch": "--alone", "cuda.core": "--alone"} if options.alone else {}
+    baseline, reason = open_baseline(options.raw, device)
     stream = gg.Stream(device, nonblocking=True)
-    result = {"device": device.name, "no_floor": reason, "sizes": {}, "absent": absent}
+    result = {"device": device.name, "no_baseline": reason, "sizes": {}, "absent": absent}
     fresh = first_and_third(device, options.most * MIB)
-    print(f"{options.most} MiB, .get() the first to fifth time, GB/s: " + " ".join(f"{value:.1f}" for value in fresh))
+    print(f"{options.most} MiB, the first five calls of .get(), GB/s: " + " ".join(f"{value:.1f}" for value in fresh))
     result["get"] = fresh
     for mib in (1, 4, 16, 64, 256):
         if mib <= options.most:
-            result["sizes"][mib] = measure_size(mib * MIB, device, stream, floor, absent)
+            result["sizes"][mib] = measure_size(mib * MIB, device, stream, baseline, absent)
             show(f"{mib} MiB", result["sizes"][mib])
     result["strided"] = measure_strided(device, absent)
     show("64 MiB", result["strided"])
-    for name, why in absent.items():
-        print(f"not compared with {name}: {why}")
+    for name, reason in absent.items():
+        print(f"not compared with {name}: {reason}")
     return result
 
 
 def sweep(options):
-    """The same in new processes, for numbers of copy threads and each way of choosing."""
+    """The same in new processes, for several numbers of copy threads and each value of GPUGLUE_STAGING."""
     for staging in ("never", "auto", "always"):
         for threads in (1, 2, 4, 8, 16):
             print(f"\n== GPUGLUE_STAGING={staging} GPUGLUE_COPY_THREADS={threads}", flush=True)
@@ -262,11 +262,11 @@ def sweep(options):
 
 
 def main():
-    """Measure, print, write."""
+    """Measure, print, and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--raw", help="raw.c, compiled as a library")
-    parser.add_argument("--json", type=Path, help="where the figures go")
-    parser.add_argument("--device", help="such as cuda:0; else the current one")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--device", help="such as cuda:0; default: the current device")
     parser.add_argument("--most", type=int, default=256, help="the largest size, in MiB")
     parser.add_argument("--alone", action="store_true", help="without CuPy and torch")
     parser.add_argument("--sweep", action="store_true", help="also with other numbers of copy threads")

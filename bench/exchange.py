@@ -1,10 +1,10 @@
-"""What it costs to look at an array, take a view of it, and pass it to another library: nanoseconds per call.
+"""The cost of attributes, views, and exchange with other libraries: nanoseconds per call.
 
     python exchange.py [--device NAME] [--json FILE] [--rounds N]
 
-No driver is called in most rows, so that there is no floor to hold them against: the limits are figures, and what
-NumPy takes for the like in the same run tells how fast the machine is. torch's rows need torch and a device that it
-has.
+Most rows call no driver, so there is no baseline. The limits are absolute, and the time of NumPy for the
+corresponding operation in the same run shows the speed of the machine. torch's rows need torch and a device that
+torch supports.
 """
 
 import argparse
@@ -15,8 +15,9 @@ import numpy as np
 
 import gpuglue as gg
 from timing import BURSTS, bursts_of, in_turn, loop_overhead
+from verdict import rounds_of, verdict
 
-# Name, statement, most nanoseconds (0: none), what NumPy does alike.
+# Name, statement, limit in nanoseconds (0: none), the corresponding statement of NumPy.
 ROWS = [
     ("slice a[1:-1]", "array[1:-1]", 250, "flat[1:-1]"),
     ("slice a[1:, ::2]", "matrix[1:, ::2]", 250, "square[1:, ::2]"),
@@ -47,12 +48,12 @@ TORCH = [
 
 
 def names_of(device):
-    """What the statements use."""
+    """The names that the statements use."""
     array = gg.zeros(1000, "f4", device=device)
     matrix = gg.zeros((100, 100), "f4", device=device)
     gg.synchronize(device)
     for made in (array, matrix):
-        made.get()  # now everything about it is known to be done
+        made.get()  # now all work on it is known to be done
     numbers = {2: 1, 10: 0}  # the default stream in DLPack
     return {
         "array": array,
@@ -83,7 +84,7 @@ def torch_names(device):
 
 
 def measure(rows, names, rounds, settle=lambda: None):
-    """The median of each row's statement and of NumPy's, in turn, the loop around them taken off."""
+    """The medians of each row's statement and of NumPy's, which alternate; the time of the loop is subtracted."""
     empty, figures = loop_overhead(), {}
     for name, statement, limit, alike in rows:
         try:
@@ -93,23 +94,24 @@ def measure(rows, names, rounds, settle=lambda: None):
             continue
         sides = {"ns": bursts_of(statement, names, settle=settle)}
         sides |= {"numpy": bursts_of(alike, names)} if alike else {}
-        found = {side: statistics.median(times) - empty for side, times in in_turn(sides, rounds, BURSTS).items()}
-        figures[name] = {**found, "limit": limit or None, "reached": found["ns"] <= limit if limit else None}
-        verdict = "" if not limit else "ok" if found["ns"] <= limit else "MISSED"
+        times = in_turn(sides, rounds, BURSTS)
+        found = {side: statistics.median(each) - empty for side, each in times.items()}
+        result = verdict([t - empty - limit for t in rounds_of(times["ns"], BURSTS)]) if limit else None
+        figures[name] = {**found, "limit": limit or None, "result": result}
         beside = f"{found['numpy']:8.0f}" if alike else f"{'-':>8}"
-        print(f"{name:34} {found['ns']:8.0f} {beside}  {limit or '-':>6}  {verdict}")
+        print(f"{name:34} {found['ns']:8.0f} {beside}  {limit or '-':>6}  {result or ''}")
     return figures
 
 
 def main():
-    """Print a table, and write it as JSON where that was asked for."""
+    """Print a table, and write JSON if requested."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", help="such as cuda:0; by default the current one")
-    parser.add_argument("--json", help="a file to write the figures to")
+    parser.add_argument("--device", help="such as cuda:0; default: the current device")
+    parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--rounds", type=int, default=50)
     options = parser.parse_args()
     device = gg.Device(options.device)
-    print(f"{device}, NumPy {np.__version__}; ns per call, median; NumPy alike; limit")
+    print(f"{device}, NumPy {np.__version__}; ns per call, median; NumPy; limit")
     with device:
         names = names_of(device)
         figures = measure(ROWS, names, options.rounds)  # none of them queues work

@@ -1,7 +1,6 @@
-"""What importing a package costs, in fresh processes: time, memory, size on disk; and a module from the cache."""
+"""The cost of an import in new processes: time, memory, size on disk; and of a module from the disk cache."""
 
 import json
-import statistics
 import subprocess
 import sys
 import time
@@ -21,14 +20,14 @@ print(json.dumps([seconds * 1e3, (resident() - before) / 2**20, "numpy" in sys.m
 
 
 def import_cost(statement, runs=15):
-    """Milliseconds and MiB of an import statement over bare Python (medians), and whether NumPy came along."""
+    """Milliseconds and MiB that an import statement adds, of each run, and whether it imports NumPy."""
     results = []
     for _ in range(runs):
         command = [sys.executable, "-c", CODE.format(statement=statement)]
         results.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
     return {
-        "ms": statistics.median(result[0] for result in results),
-        "mib": statistics.median(result[1] for result in results),
+        "ms": [result[0] for result in results],
+        "mib": [result[1] for result in results],
         "numpy": results[0][2],
     }
 
@@ -43,7 +42,7 @@ SOURCE = "__global__ void doublify(float *a) { int i = threadIdx.x + threadIdx.y
 
 
 def cached_module_cost(runs=50):
-    """Milliseconds of SourceModule and get_function once the source was compiled, and None; or None and why not."""
+    """Milliseconds of SourceModule and get_function from the disk cache, each time, and None; or None and a reason."""
     import gpuglue as gg
     from gpuglue.compat.pycuda import driver
     from gpuglue.compat.pycuda.compiler import SourceModule
@@ -57,4 +56,4 @@ def cached_module_cost(runs=50):
         load()
     except (gg.Error, driver.Error) as error:
         return None, str(error).splitlines()[0]
-    return statistics.median(load() for _ in range(runs)), None
+    return [load() for _ in range(runs)], None

@@ -1,4 +1,4 @@
-"""The same work by other packages, where they are installed: measured alike, for comparison only."""
+"""The same work by other packages, if they are installed, measured in the same way. For comparison only."""
 
 import importlib
 
@@ -11,7 +11,7 @@ CUPY = {
     "current device": "cp.cuda.runtime.getDevice()",
     "event query": "event.done",
     "stream query": "stream.done",
-    "stream synchronise, idle": "stream.synchronize()",
+    "stream synchronize, idle": "stream.synchronize()",
     "event record": "event.record(stream)",
     "wait for event": "stream.wait_event(event)",
     "event create + close": "cp.cuda.Event(disable_timing=True)",
@@ -25,7 +25,7 @@ TORCH = {
     "current device": "torch.cuda.current_device()",
     "event query": "event.query()",
     "stream query": "stream.query()",
-    "stream synchronise, idle": "stream.synchronize()",
+    "stream synchronize, idle": "stream.synchronize()",
     "event record": "event.record(stream)",
     "wait for event": "stream.wait_event(event)",
     "H2D, 8 bytes": "array8.copy_(host8)",
@@ -34,7 +34,7 @@ TORCH = {
     "alloc + close, 1 MiB": "torch.empty(1 << 20, dtype=torch.uint8, device='cuda')",
 }
 CUDA_CORE = {
-    "stream synchronise, idle": "stream.sync()",
+    "stream synchronize, idle": "stream.sync()",
     "event query": "event.is_done",
     "event record": "stream.record(event)",
     "wait for event": "stream.wait(event)",
@@ -44,7 +44,7 @@ CUDA_CORE = {
 
 
 def cupy_names():
-    """CuPy's side of the statements."""
+    """The names that CuPy's statements use."""
     cp = importlib.import_module("cupy")
     stream, event = cp.cuda.Stream(non_blocking=True), cp.cuda.Event(disable_timing=True)
     event.record(stream)
@@ -54,7 +54,7 @@ def cupy_names():
 
 
 def torch_names():
-    """PyTorch's side."""
+    """The names that PyTorch's statements use."""
     torch = importlib.import_module("torch")
     stream, event = torch.cuda.Stream(), torch.cuda.Event()
     event.record(stream)
@@ -63,7 +63,7 @@ def torch_names():
 
 
 def cuda_core_names():
-    """NVIDIA's cuda.core."""
+    """The names that cuda.core's statements use."""
     core = importlib.import_module("cuda.core")
     device = core.Device()
     device.set_current()
@@ -78,21 +78,21 @@ PEERS = {"cupy": (cupy_names, CUPY), "torch": (torch_names, TORCH), "cuda.core":
 
 
 def measure_statement(statement, names, settle, bursts):
-    """Nanoseconds, or None where the package has no such call in this version."""
+    """Nanoseconds, or None if this version of the package does not have the call."""
     try:
         return nanoseconds(statement, names, settle, bursts)
-    except Exception as error:  # of any kind: it is not our package
+    except Exception as error:  # of any type: the package is not ours
         print(f"  {statement}: {error}")
         return None
 
 
 def measure_peers(bursts=500):
-    """Nanoseconds of each row by each package that is installed and has a device; the rest say why not."""
+    """Nanoseconds of each row by each package that is installed and has a device, and the reasons of the others."""
     results, absent = {}, {}
     for name, (prepare, statements) in PEERS.items():
         try:
             names, settle = prepare()
-        except Exception as error:  # not installed, no device, a library missing: all the same here
+        except Exception as error:  # not installed, no device, or a missing library
             absent[name] = str(error).splitlines()[0] if str(error) else type(error).__name__
             continue
         results[name] = {

@@ -1,15 +1,16 @@
-"""A picture of what copies.py has measured: bandwidth against size, one line for each side.
+"""Draw the results of copies.py: bandwidth against size, one line per side.
 
     python picture.py FIGURES.json PICTURE.png
 
-Needs matplotlib, and neither gpuglue nor a device: the figures may come from another machine.
+Needs matplotlib, but neither gpuglue nor a device: the figures may come from another machine.
 """
 
 import json
 import sys
 from pathlib import Path
 
-TITLES = {"up": "host to device", "down": "device to host, into warm memory", "down, fresh": "device to host, a new array"}
+TITLES = {"H2D": "host to device", "D2H": "device to host, into warm memory",
+          "D2H, new array": "device to host, a new array"}
 
 
 def lines(sizes, row):
@@ -24,7 +25,7 @@ def lines(sizes, row):
 
 
 def draw(figures, target):
-    """One panel for each direction; a side has one colour in all of them."""
+    """Draw one panel per row; a side has the same colour in all of them."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -50,14 +51,14 @@ def draw(figures, target):
 
 
 def main():
-    """Read, draw, say where."""
+    """Read the figures and draw the picture."""
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     source, target = map(Path, sys.argv[1:])
     try:
         draw(json.loads(source.read_text()), target)
     except ModuleNotFoundError as error:
-        sys.exit(f"no picture: {error.name} is not installed; run picture.py with {source} where it is")
+        sys.exit(f"no picture: {error.name} is not installed; run picture.py with {source} on a machine that has it")
     print(f"drawn: {target}")
 
 

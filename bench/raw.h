@@ -1,15 +1,15 @@
-/* raw.h: what the floor uses of the driver, and what bench.py and raw_main.c call of raw.c. */
+/* raw.h: the driver functions of the baseline, and the functions that bench.py and raw_main.c call. */
 #ifndef RAW_H
 #define RAW_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define RAW_BURST 16 /* short calls that one reading of the clock covers */
+#define RAW_BURST 16 /* short calls per reading of the clock */
 #define RAW_KIB 1024u
 #define RAW_MIB (1024u * RAW_KIB)
 
-/* SLOT(name, symbol, parameters): what is used of the driver. */
+/* SLOT(name, symbol, parameters): the driver functions. */
 #define RAW_DRIVER(SLOT)                                                                        \
     SLOT(init, "cuInit", (unsigned))                                                            \
     SLOT(version, "cuDriverGetVersion", (int *))                                                \
@@ -49,7 +49,7 @@ struct raw_driver {
 #undef RAW_MEMBER
 extern struct raw_driver raw_cu;
 
-/* What large copies run between: the caller's own memory, so that both sides move the same bytes. */
+/* Source and destination of large copies: the caller's memory, so that both sides copy the same bytes. */
 struct raw_bulk {
     uint64_t memory, other; /* on the device */
     void *pinned, *pageable;
@@ -60,7 +60,7 @@ struct raw_bulk {
 struct raw {
     int device;
     void *context, *stream, *event, *spare;
-    void *pinned; /* RAW_KIB, as all that is small */
+    void *pinned; /* RAW_KIB bytes, for small copies */
     uint64_t memory;
     size_t alloc_bytes; /* of the row alloc_free */
     char host[RAW_KIB];
@@ -68,34 +68,35 @@ struct raw {
     void *nothing, *sixteen; /* kernels: without parameters, and with 8 pointers and 8 words */
 };
 
-/* One row: some calls, as many of them for each reading of the clock. */
+/* One row; `calls` of them are timed together. */
 struct raw_row {
     const char *name;
     int (*call)(struct raw *raw);
     int calls;
-    int bursts; /* that the program form takes */
+    int bursts; /* in the program */
 };
 extern const struct raw_row raw_rows[]; /* the last has no name */
 
-/* What went wrong last, in words. */
+/* The message of the last failure. */
 const char *raw_error(void);
 
-/* Load the driver from that file and retain the primary context of the device; NULL on failure. What is
- * current in the calling thread stays as it was, here and below. */
+/* Load the driver from that file and retain the primary context of the device; NULL on failure. This function and
+ * those below restore the current context of the calling thread. */
 struct raw *raw_open(const char *library, int ordinal);
 void raw_close(struct raw *raw);
 
-/* The stream (a CUstream), and the memory of large copies, which may be NULL where none are run. */
+/* Set the stream (a CUstream) and the memory of large copies, which may be NULL if there are none. */
 int raw_use(struct raw *raw, void *stream, const struct raw_bulk *bulk);
 
-/* How much the row alloc_free allocates from now on. */
+/* Set the size for the row alloc_free. */
 void raw_alloc_bytes(struct raw *raw, size_t nbytes);
 
-/* Make the context current in the calling thread and leave it so: C needs it for the legacy stream, so the
- * other side may have it too. */
+/* Make the context current in the calling thread permanently: C needs it for the legacy stream, so gpuglue gets
+ * it too. */
 int raw_stay(struct raw *raw);
 
-/* Run a row in so many bursts; each one's nanoseconds per call go to ns. The driver's code, or -1. */
+/* Run that many bursts of a row and write the nanoseconds per call of each to ns. Returns the driver's error code, or
+ * -1. */
 int raw_run(struct raw *raw, const char *name, int bursts, double *ns);
 
 #endif

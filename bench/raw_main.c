@@ -1,9 +1,9 @@
-/* raw_main.c: the floor alone, as a program.
+/* raw_main.c: the baseline alone, as a program.
  *
  *   cc -O2 -D_GNU_SOURCE -o raw raw.c raw_main.c -ldl && ./raw [device]
  *
  * Prints one JSON object: medians in nanoseconds per call, GB/s for the large copies. Without a driver or a
- * device it prints {"error": "…"}; that is no failure. */
+ * device it prints {"error": "…"} and exits with status 0. */
 #include "raw.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define BULK (256ull * RAW_MIB)
 #define MOST_BURSTS 2000
 
-static FILE *out; /* printed when all went well, so that the output is one object in any case */
+static FILE *out; /* printed at the end, so that the output is one object in any case */
 
 static void quit(const char *what)
 {
@@ -82,7 +82,7 @@ static void allocate(struct raw_bulk *b)
     need(raw_cu.alloc_host(&b->pinned, BULK, 1), "cuMemHostAlloc");
     b->pageable = malloc(BULK);
     need(!b->pageable, "out of host memory");
-    memset(b->pinned, 1, BULK); /* its pages are there before the clock runs */
+    memset(b->pinned, 1, BULK); /* fault the pages in before the measurement */
     memset(b->pageable, 1, BULK);
 }
 

@@ -1,10 +1,10 @@
-"""Timing as raw.c does it: bursts of 16 calls, with a wait between bursts off the clock; two sides in turn."""
+"""Timing as in raw.c: bursts of 16 calls with an unmeasured wait between bursts; the sides alternate."""
 
 import statistics
 import time
 
 BURST = 16
-ROUNDS = 100  # of bursts of each side in turn, so that both meet the same moods of the machine
+ROUNDS = 100  # of bursts of each side in alternation, so that noise affects both
 BURSTS = 20  # of each side in a round
 SLOW_BURSTS = 10  # of calls that take tens of microseconds
 BULK_ROUNDS = 10  # of one large copy of each side
@@ -19,7 +19,7 @@ def burst({names}, SIXTEEN=range({count}), now=now):
 
 
 def compiled(statement, names):
-    """A function that runs a statement 16 times and gives the nanoseconds; names are fast locals."""
+    """Return a function that runs a statement 16 times and returns the nanoseconds; names are fast locals."""
     space = {"now": time.perf_counter_ns, **names}
     arguments = ", ".join(f"{name}={name}" for name in names)
     source = LOOP.format(names=arguments, count=BURST, statement=statement)
@@ -28,7 +28,7 @@ def compiled(statement, names):
 
 
 def bursts_of(statement, names, settle=lambda: None):
-    """A function that gives the nanoseconds of so many bursts, the loop around the statement included."""
+    """Return a function that measures bursts and returns their nanoseconds, including the loop."""
     burst = compiled(statement, names)
 
     def run(count):
@@ -42,7 +42,7 @@ def bursts_of(statement, names, settle=lambda: None):
 
 
 def copies_of(action):
-    """A function that gives the nanoseconds of so many runs of an action that waits by itself."""
+    """Return a function that measures runs of an action that waits itself, and returns their nanoseconds."""
 
     def run(count):
         times = []
@@ -56,7 +56,7 @@ def copies_of(action):
 
 
 def in_turn(sides, rounds, bursts):
-    """The nanoseconds of each side's bursts; the sides run in turn, and the first round is thrown away."""
+    """The nanoseconds of each side's bursts. The sides alternate, and the first round is discarded."""
     times = {name: [] for name in sides}
     for turn in range(rounds + 1):
         for name, run in sides.items():
@@ -72,11 +72,11 @@ def spread(values):
 
 
 def nanoseconds(statement, names, settle=lambda: None, bursts=500):
-    """Median nanoseconds of one execution of a statement that is measured alone."""
+    """Median nanoseconds of one execution of a statement, measured alone."""
     times = in_turn({"alone": bursts_of(statement, names, settle)}, rounds=5, bursts=max(2, bursts // 5))
     return statistics.median(times["alone"])
 
 
 def loop_overhead():
-    """Nanoseconds of an empty turn of the loop: part of each figure of a statement, taken off none."""
+    """Nanoseconds of an empty iteration of the loop, which each figure of a statement includes."""
     return nanoseconds("pass", {})

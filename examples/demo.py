@@ -1,9 +1,9 @@
-"""What gpuglue does on this machine, each step checked: `make demo`.
+"""Show what gpuglue does on this machine, and check each step: `make demo`.
 
     python examples/demo.py
 
-Lists the backends with reasons, moves arrays of many types there and back, calls a library that knows
-nothing of gpuglue on a device address, and measures the copies. Exit status 0 when every check passed.
+Lists the backends with reasons, copies arrays of many types to the device and back, calls a library that does
+not use gpuglue with a device pointer, and measures the copies. The exit status is 0 if every check passed.
 """
 
 import os
@@ -33,7 +33,7 @@ failures: list[str] = []
 
 
 def check(name: str, passed: bool | np.bool_) -> None:
-    """Note a check and print how it went."""
+    """Record a check and print its result."""
     print(f"  {'ok  ' if passed else 'FAIL'} {name}")
     if not passed:
         failures.append(name)
@@ -45,7 +45,7 @@ def title(text: str) -> None:
 
 
 def show_backends() -> gg.Device:
-    """Which backends there are, and why the others are not."""
+    """List the backends, and why a backend is unavailable."""
     title("backends")
     for backend in gg.backends(probe="active"):
         what = f"{backend.devices} device(s)" if backend.status == "available" else backend.reason
@@ -56,7 +56,7 @@ def show_backends() -> gg.Device:
 
 
 def sample(dtype: np.dtype[Any], size: int) -> npt.NDArray[Any]:
-    """An array of many different values."""
+    """An array of many values."""
     generator = np.random.default_rng(size)
     if dtype.kind in "SU":
         return generator.integers(0, 99999, size).astype(dtype)
@@ -65,12 +65,12 @@ def sample(dtype: np.dtype[Any], size: int) -> npt.NDArray[Any]:
 
 
 def same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    """Equal to the last bit, not-a-numbers included."""
+    """Whether both are equal bit by bit, including NaNs."""
     return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
 def round_trip(array: npt.NDArray[Any]) -> bool:
-    """To the device, across it, and back, by every kind of copy."""
+    """Copy to the device, on the device, and back, by every kind of copy."""
     on_device = gg.to_gpu(array)
     across = gg.empty_like(on_device)
     gg.copy(across, on_device)
@@ -83,7 +83,7 @@ def round_trip(array: npt.NDArray[Any]) -> bool:
 
 
 def show_round_trips() -> None:
-    """Round trips over dtypes, sizes and orders."""
+    """Check round trips of several dtypes, sizes and orders."""
     title("round trips, compared with NumPy bit by bit")
     for dtype in [np.dtype(name) for name in DTYPES.split()] + [POINT]:
         passed = all(round_trip(sample(dtype, size)) for size in SIZES)
@@ -98,9 +98,9 @@ def show_round_trips() -> None:
 
 
 def obtain_library(device: gg.Device) -> tuple[Any, str]:
-    """The example library for the device's backend, or why there is none."""
+    """The example library for the device's backend, or the reason why there is none."""
     if device.backend == "cuda" and os.environ.get("GPUGLUE_CUDA_LIBRARY"):
-        return None, "GPUGLUE_CUDA_LIBRARY names a driver that the library itself would not use"
+        return None, "GPUGLUE_CUDA_LIBRARY is set, and the library itself would use another driver"
     sys.path.insert(0, str(HERE / "existing_library"))
     import build
 
@@ -111,7 +111,7 @@ def obtain_library(device: gg.Device) -> tuple[Any, str]:
 
 
 def show_library(device: gg.Device) -> None:
-    """A library of one's own, called through the address."""
+    """Call an existing library with device pointers."""
     title("an existing library, called through .ptr")
     example, reason = obtain_library(device)
     if example is None:
@@ -126,10 +126,15 @@ def show_library(device: gg.Device) -> None:
             check("int64 is refused", False)
         except TypeError as error:
             check(f"int64 is refused: {error}", True)
+        try:
+            example.sum(gg.arange(10, dtype=np.float64)[::2])
+            check("a strided view is refused", False)
+        except TypeError as error:
+            check(f"a strided view is refused: {error}", True)
 
 
 def best_rate(nbytes: int, copy: Callable[[], None], times: int = 5) -> float:
-    """GB/s of the fastest of a few runs."""
+    """GB/s of the fastest run."""
     best = float("inf")
     for _ in range(times):
         start = time.perf_counter()
@@ -143,12 +148,13 @@ def rates(nbytes: int) -> list[float]:
     """GB/s of five kinds of copy."""
     device, other = gg.alloc(nbytes), gg.alloc(nbytes)
     pageable, pinned = np.ones(nbytes, np.uint8), gg.zeros_pinned(nbytes, np.uint8)
-    pairs: list[tuple[Any, Any]] = [(device, pageable), (pageable, device), (device, pinned), (pinned, device), (other, device)]
+    pairs: list[tuple[Any, Any]] = [
+        (device, pageable), (pageable, device), (device, pinned), (pinned, device), (other, device)]
     return [best_rate(nbytes, partial(gg.copy, dst, src)) for dst, src in pairs]
 
 
 def show_rates() -> None:
-    """Bandwidths for a few sizes."""
+    """Print the bandwidth of copies of several sizes."""
     title("bandwidth in GB/s, best of 5")
     names = ["H2D pageable", "D2H pageable", "H2D pinned", "D2H pinned", "D2D"]
     print(" " * 12 + "".join(f"{name:>14}" for name in names))
@@ -157,7 +163,7 @@ def show_rates() -> None:
 
 
 def main() -> int:
-    """All of it."""
+    """Run all parts."""
     device = show_backends()
     show_round_trips()
     show_library(device)

@@ -1,4 +1,4 @@
-"""PyCUDA's tutorial on gpuglue: the import is all that is added (see the two lines at the top)."""
+"""PyCUDA's tutorial on gpuglue. Only the two lines at the top are added."""
 
 import gpuglue.compat
 

@@ -1,8 +1,8 @@
-"""There and back: a NumPy array to the device, another array there, and both fetched again.
+"""A round trip: copy a NumPy array to the device, on the device, and back to the host.
 
     python examples/roundtrip.py
 
-Runs on whatever device there is; without a GPU on the host backend.
+It runs on any device; without a GPU on the host backend.
 """
 
 import numpy as np
@@ -18,21 +18,21 @@ def main() -> None:
     print("device :", on_device.device)
     print("array  :", on_device)
 
-    # An array that is made on the device has no particular content until something is written to it.
+    # A new array is uninitialised.
     result = gpuarray.GPUArray((3, 3, 3), dtype=np.float32)
     gpuarray.copy(result, on_device)
 
-    # What every other library needs: the address, with shape, dtype and strides beside it.
+    # Other libraries need the address, with shape, dtype and strides.
     print("address:", hex(result.ptr), result.shape, result.dtype, result.strides)
 
     fetched = result.get()
     print(fetched)
     assert np.array_equal(fetched, original)
 
-    # New values from the host, into memory that is there already.
+    # Copy new values from the host into existing device memory.
     result.set(original * 2)
     assert np.array_equal(result.get(), original * 2)
-    print("round trip: right")
+    print("round trip: correct")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Test on a machine without network, from what `make carry` made; builds and installs nothing.
-#   carried.sh test|demo|bench     with these variables
+# Run the tests on a machine without network, with the files of `make carry`. Builds and installs nothing.
+#   carried.sh test|demo|bench     with these variables:
 # WHEEL       the wheel
-# WHEELHOUSE  folder of further wheels: pytest, hypothesis (NumPy must be there already, or lie in it)
-# TESTS       folder of the C tests; empty: none
-# RUNS        where: host, cuda, hip; with TESTS also cuda-sim, hip-sim-5, -6, -7, and hip-shim: the hip
-#             backend on NVIDIA's driver, through a library with HIP's names
+# WHEELHOUSE  directory with further wheels: pytest, hypothesis (NumPy must be installed, or be in it)
+# TESTS       directory of the C tests; empty: none
+# RUNS        host, cuda, hip; with TESTS also cuda-sim, hip-sim-5, -6, -7, and hip-shim: the hip backend
+#             on NVIDIA's driver, through a library with HIP's functions
 # PYTHON      an interpreter of 3.11 or newer
 set -u
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ site=$PWD/build/carried/site
 rm -rf build/carried build/summary.txt
 mkdir -p "$site"
 for file in "$WHEEL" ${WHEELHOUSE:+"$WHEELHOUSE"/*.whl}; do
-    "$python" -m zipfile -e "$file" "$site" || exit 1 # a wheel is an archive of what is installed
+    "$python" -m zipfile -e "$file" "$site" || exit 1 # a wheel is a zip archive
 done
 export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH}
 
@@ -41,26 +41,18 @@ in_run() { # RUN COMMAND...
         GPUGLUE_HIP_LIBRARY="$tests/tests/shim/libamdhip64.so.6" "$@" ;;
     hip-sim-*) env GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip \
         GPUGLUE_HIP_LIBRARY="$tests/tests/sim/hip${run#hip-sim-}/libamdhip64.so.${run#hip-sim-}" "$@" ;;
-    *) echo "unknown run $run; there are host, cuda, cuda-sim, hip, hip-shim, hip-sim-5, -6 and -7" && return 1 ;;
+    *) echo "unknown run $run; expected host, cuda, cuda-sim, hip, hip-shim, hip-sim-5, -6 and -7" && return 1 ;;
     esac
 }
 
-c_tests() { # RUN: every suite, all of them even after a failure
-    local status=0 file
-    for file in "$tests"/tests/conformance_*; do
-        echo "-- ${file##*/} ${1%%-*}"
-        timeout 300 env LD_LIBRARY_PATH="$tests/lib" "$file" "${1%%-*}" || status=1
-    done
-    return $status
+c_tests() { # RUN: one test at a time where it is a real device
+    local jobs=()
+    case $1 in cuda | hip | hip-shim) jobs=(-j 1) ;; esac
+    env LD_LIBRARY_PATH="$tests/lib" "$tests/tests/conformance" "${1%%-*}" --timeout 300 "${jobs[@]}"
 }
 
 core_tests() {
-    local status=0 file
-    for file in "$tests"/tests/core_*; do
-        echo "-- ${file##*/}"
-        timeout 300 env LD_LIBRARY_PATH="$tests/lib" "$file" "$tests/tests/core/plugins" || status=1
-    done
-    return $status
+    env LD_LIBRARY_PATH="$tests/lib" "$tests/tests/core_units" "$tests/tests/core/plugins" --timeout 300
 }
 
 export tests
@@ -73,7 +65,7 @@ test)
         [ -n "$tests" ] && step "C tests on $run" "$run" bash -c "c_tests $run"
         step "Python on $run" "$run" "$python" -m pytest -q -p no:cacheprovider tests/python
         step "examples on $run" "$run" "$python" examples/roundtrip.py
-        # Where there is what compiles for it.
+        # Only if its compiler is available.
         case $run in
         host) command -v c++ >/dev/null && step "doublify on $run" "$run" "$python" examples/doublify.py ;;
         cuda | hip-shim) "$python" -c "from gpuglue._rtc import nvrtc; nvrtc.library()" 2>/dev/null &&
@@ -84,7 +76,7 @@ test)
     cat build/summary.txt
     ;;
 demo)
-    step "what there is" any "$python" -m gpuglue
+    step "backends" any "$python" -m gpuglue
     step "round trips" any "$python" examples/demo.py
     ;;
 bench)

@@ -1,7 +1,6 @@
 #!/bin/bash
-# Put what a machine without network needs into dist/carry: the wheel, pytest and hypothesis as pure
-# Python wheels, the C tests with the libraries beside which they look, the example library. See
-# carried.sh.
+# Put the files that a machine without network needs into dist/carry: the wheel, pytest and hypothesis as
+# pure Python wheels, the C tests with their libraries, the example library. See carried.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=dist/carry
@@ -13,11 +12,11 @@ grep -v '^numpy' scripts/requirements-run.txt >build/pure.txt
 python -m pip download --quiet --disable-pip-version-check --only-binary=:all: --python-version 3.11 \
     --implementation py --abi none --platform any --dest $out/wheelhouse -r build/pure.txt
 
-# The build tree's own layout, because the tests find libgpuglue relative to themselves.
+# Keep the layout of the build tree: the tests find libgpuglue by a relative path.
 built=build/plain
 (cd $built && find libgpuglue.so gpuglue_*.so tests -type f ! -path '*.p/*' \( -executable -o -name '*.so*' \) -exec cp --parents {} "$OLDPWD/$out/tests" \;)
 cp -r $built/tests/images $out/tests/tests && rm -rf $out/tests/tests/images/*.p
 cp -L "$(gcc -print-file-name=libcmocka.so.0)" $out/tests/lib
-# The example library, for host and, where this machine has nvcc, for CUDA.
+# The example library, for host and, with nvcc, for CUDA.
 python examples/existing_library/build.py --carry $out/existing_library
 du -sh $out

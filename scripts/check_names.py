@@ -1,10 +1,10 @@
-"""Nobody but a backend knows a vendor, and the twins' shared half knows neither of the two.
+"""Check that only backends name vendors, and that the shared CUDA/HIP code names neither of the two.
 
     check_names.py
 
-- No .c or .h below backends/cuda_hip/ holds a vendor's name, symbol or constant, nor an error's number: driver.def
-  alone lists the symbols.
-- No file below core/ holds one either. In core/include comments may: they say what a native handle is, by backend.
+- No .c or .h below backends/cuda_hip/ has a vendor's name, symbol or constant, or an error number: only driver.def
+  lists the symbols.
+- No file below core/ has one either, except comments in core/include, which explain native handles per backend.
 - No source below core/ or backends/ includes a vendor's header.
 """
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 NAMES = r"\b(?:cuda|hip|ze|nvidia|amd|intel|rocm|oneapi|level[ _-]?zero)\b"
-# Whatever looks like a symbol, a constant or a type of theirs, also one that no list of ours has.
+# Everything that has the form of a vendor's symbol, constant or type, listed or not.
 LOOKS = r"\b(?:cu|cuda|hip|ze|zet|zes|zel|hsa|nv)[A-Z]\w*|\b(?:CU|CUDA|HIP|ZE|ZET|ZES|HSA)_\w+|\b(?:CU|CUDA)[a-z]\w+|\bz(?:e|et|es|el)_\w+_t\b"
 FILES = r"\blib(?:cuda|cudart|amdhip64|hiprtc|nvrtc|ze_loader)\w*"
 VENDOR = re.compile(f"(?i:{NAMES})|{LOOKS}|(?i:{FILES})")
@@ -30,7 +30,7 @@ def blank(match):
 
 
 def lists(root):
-    """The symbols that the lists of the backends have, and the errors' numbers."""
+    """The symbols in the lists of the backends, and the error numbers."""
     symbols, codes = set(), set()
     for path in sorted((root / "backends").rglob("*.def")):
         for kind, row in ROW.findall(path.read_text()):
@@ -39,7 +39,7 @@ def lists(root):
             if kind == "ERROR":
                 codes.add(int(words[1], 0))
             symbols |= {word for word in words if re.fullmatch(LOOKS, word)}
-    return symbols, {code for code in codes if code > 10}  # smaller numbers are everybody's
+    return symbols, {code for code in codes if code > 10}  # smaller numbers are too common
 
 
 def finds(path, text, pattern):
@@ -56,7 +56,7 @@ def check_shared(root, symbols, codes):
         bare = STRING.sub(blank, text)
         for match in NUMBER.finditer(bare):
             if int(match.group(1), 0) in codes:
-                yield f"{path}:{bare.count(chr(10), 0, match.start()) + 1}: {match.group()}, an error's number"
+                yield f"{path}:{bare.count(chr(10), 0, match.start()) + 1}: {match.group()}, an error number"
 
 
 def check_core(root):
@@ -68,8 +68,8 @@ def check_core(root):
 
 
 def check_headers(root):
-    for folder in "core", "backends":
-        for path in sorted((root / folder).rglob("*.[ch]")):
+    for directory in "core", "backends":
+        for path in sorted((root / directory).rglob("*.[ch]")):
             yield from finds(path, path.read_text(), HEADER)
 
 
@@ -77,10 +77,10 @@ def main(root="."):
     root = Path(root)
     symbols, codes = lists(root)
     if len(symbols) < 100 or len(codes) < 20:
-        print(f"the lists of the backends were not understood: {len(symbols)} symbols, {len(codes)} errors")
+        print(f"cannot parse the lists of the backends: {len(symbols)} symbols, {len(codes)} errors")
         return 1
     wrong = [*check_shared(root, symbols, codes), *check_core(root), *check_headers(root)]
-    print(f"vendors' names    {len(symbols)} symbols and {len(codes)} error numbers looked for, {len(wrong)} found")
+    print(f"vendors' names    {len(symbols)} symbols and {len(codes)} error numbers, {len(wrong)} found where they must not be")
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 

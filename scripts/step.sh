@@ -1,10 +1,12 @@
 #!/bin/bash
-# Run one step of `make test` and note how it went:  step.sh NAME COMMAND...
-# or that it cannot be run:                           step.sh --skip NAME REASON
-# A line per step goes to build/summary.txt, which `make test` prints at its end.
+# Run one step of `make test` and record its result:  step.sh NAME COMMAND...
+# or record that it is skipped:                        step.sh --skip NAME REASON
+# Each step adds a line to build/summary.txt, which `make test` prints at its end: the result, the seconds, those
+# of processors, the tier that the step belongs to (STEP_TIER), the name. Of a step that fails, the end of the output
+# goes to build/failures.txt, which is printed after that, since the output of steps that run side by side is mixed.
 if [ "$1" = --skip ]; then
     mkdir -p build
-    printf '%-7s         %s: %s\n' skipped "$2" "$3" | tee -a build/summary.txt
+    printf '%-7s                   %-5s  %s: %s\n' skipped "${STEP_TIER:--}" "$2" "$3" | tee -a build/summary.txt
     exit 0
 fi
 name=$1
@@ -12,10 +14,32 @@ shift
 mkdir -p build
 printf '\n== %s\n   %s\n' "$name" "$*"
 start=$SECONDS
-# A step shares its make's job slots with nobody: ninja would look for descriptors that it is not given.
+# Hide make's job server: ninja would try to use file descriptors that it does not inherit.
 unset MAKEFLAGS MFLAGS
-"$@"
+used=$(mktemp)
+output=$(mktemp)
+TIMEFORMAT='%U %S'
+# tee is a child of this shell, not of the step, which may wait for any child of its own.
+exec 3> >(exec tee "$output")
+tee=$!
+{ time "$@" >&3 2>&1 3>&-; } 2>"$used"
 status=$?
-verdict=$([ $status = 0 ] && echo ok || echo FAILED)
-printf '%-7s %5d s  %s\n' "$verdict" $((SECONDS - start)) "$name" | tee -a build/summary.txt
+exec 3>&-
+# Until tee has written all; a process that the step has left may keep it.
+for _ in {1..50}; do
+    kill -0 "$tee" 2>/dev/null || break
+    sleep 0.1
+done
+result=$([ $status = 0 ] && echo ok || echo FAILED)
+printf '%-7s %5d s %5.0f cpu  %-5s  %s\n' "$result" $((SECONDS - start)) "$(awk '{ print $1 + $2 }' "$used")" "${STEP_TIER:--}" "$name" | tee -a build/summary.txt
+if [ $status != 0 ]; then
+    # Beside the result what looks like its reason, else the last lines: the summary alone is to be enough to understand a failure.
+    pattern='(^|[^[:alnum:]_])(FAIL(ED)?|[Ff]ailed:|[[:alpha:]]*(Error|error|ERROR):|SUMMARY:)'
+    reason=$(grep -av ^SKIPPED "$output" | grep -aE "$pattern" | head -n 14)
+    [ -n "$reason" ] || reason=$(tail -n 14 "$output")
+    printf '%s\n' "$reason" | cut -c -200 | sed 's/^/        /' >>build/summary.txt
+    # In one write, as another step may fail at the same time.
+    printf '\n== the end of: %s\n%s\n' "$name" "$(grep -av ^SKIPPED "$output" | tail -n 40 | cut -c -300)" >>build/failures.txt
+fi
+rm -f "$used" "$output"
 exit $status

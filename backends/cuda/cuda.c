@@ -1,7 +1,9 @@
-/* cuda.c: NVIDIA's half of the twins: names, numbers, and the functions whose prototypes are its own.
- * The driver library alone is needed, and of each device only the primary context, which every other
- * user of the driver or the runtime in the process shares. */
+/* cuda.c: what is specific to CUDA: names, numbers, and functions with other prototypes than HIP's. Only the
+ * driver library is used, and of each device only the primary context, which is shared with all other users of
+ * the driver or the runtime in the process. */
 #include "cuda_probe.h"
+#include "cuda_ranges.h"
+#include "cuda_stats.h"
 #include "cuda_types.h"
 
 #include <stdio.h>
@@ -40,11 +42,24 @@ static int cuda_context_record(void *context, void *event)
     return cuda.context_record ? cuda.context_record(context, event) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static int32_t cuda_ordinal(int device)
+/* For a stream of a green context this is the primary one, which it belongs to. The old function returns another one,
+ * and CUDA 12.4 has green contexts and no other function. */
+static int cuda_stream_context(void *stream, void **context)
+{
+    void *green = NULL;
+    int version = 0;
+    if (cuda.stream_context)
+        return cuda.stream_context(stream, context, &green);
+    if (!cuda.stream_context_old || cuhip_driver.version(&version) || version / 10 == 1204)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return cuda.stream_context_old(stream, context);
+}
+
+static int32_t cuda_device_ordinal(int device)
 {
     int other = 0;
-    for (int i = 0; i < twin_device_count; i++)
-        if (twin_driver.device_get(&other, i) == 0 && other == device)
+    for (int i = 0; i < cuhip_device_count; i++)
+        if (cuhip_driver.device_get(&other, i) == 0 && other == device)
             return i;
     return -1;
 }
@@ -58,10 +73,10 @@ static int32_t cuda_context_ordinal(void *context)
         return -1;
     if (cuda.context_device(&device) || cuda.primary_state(device, &flags, &active) || !active)
         return -1;
-    if (cuda.primary_retain(&primary, device)) /* there is no other way to its handle */
+    if (cuda.primary_retain(&primary, device)) /* the only way to get its handle */
         return -1;
-    twin_forget(cuda.primary_release(device), "releasing a device's context");
-    return primary == context ? cuda_ordinal(device) : -1;
+    cuhip_log_failure(cuda.primary_release(device), "releasing a device's context");
+    return primary == context ? cuda_device_ordinal(device) : -1;
 }
 
 /* ---- facts -------------------------------------------------------------------------------------- */
@@ -75,10 +90,10 @@ static int cuda_device_arch(int device, char *out, size_t size)
 {
     int major = 0, minor = 0;
     int code =
-        twin_driver.device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+        cuhip_driver.device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
     if (!code)
-        code = twin_driver.device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                            device);
+        code = cuhip_driver.device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                             device);
     if (!code)
         snprintf(out, size, "sm_%d%d", major, minor);
     return code;
@@ -100,17 +115,17 @@ static void cuda_device_native(int device, void *context, uint64_t handles[4])
 
 static int cuda_pointer_info(const void *pointer, struct gg_pointer_info *info)
 {
-    unsigned type = 0, managed = 0; /* the driver writes 0 for a pointer that it does not know */
+    unsigned type = 0, managed = 0; /* the driver writes 0 for an unknown pointer */
     int device = -1;
     size_t size = 0;
-    int asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                   CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    int wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                    CU_POINTER_ATTRIBUTE_RANGE_SIZE};
     void *base = NULL;
-    void *answers[] = {&type, &managed, &device, &base, &size};
+    void *results[] = {&type, &managed, &device, &base, &size};
     if (!cuda.pointer_attributes)
         return CUDA_ERROR_NOT_SUPPORTED;
-    const int code = cuda.pointer_attributes(5, asked, answers, (uintptr_t)pointer);
+    const int code = cuda.pointer_attributes(5, wanted, results, (uintptr_t)pointer);
     if (code && code != CUDA_ERROR_INVALID_VALUE)
         return code;
     info->kind = GG_MEMORY_HOST;
@@ -120,15 +135,20 @@ static int cuda_pointer_info(const void *pointer, struct gg_pointer_info *info)
     info->kind = type == CU_MEMORYTYPE_HOST ? GG_MEMORY_PINNED : GG_MEMORY_DEVICE;
     if (managed)
         info->kind = GG_MEMORY_MANAGED;
-    info->device = cuda_ordinal(device);
+    info->device = cuda_device_ordinal(device);
     info->base = base;
     info->size = size;
     return 0;
 }
 
-/* ---- boxes -------------------------------------------------------------------------------------- */
+static unsigned cuda_ipc_flags(void)
+{
+    return CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS;
+}
 
-static struct cuda_side side_of(const void *pointer, bool host, size_t pitch, size_t slice)
+/* ---- rectangular regions -------------------------------------------------------------------------------------- */
+
+static struct cuda_side cuda_side(const void *pointer, bool host, size_t pitch, size_t slice)
 {
     struct cuda_side side = {.type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
                              .pitch = pitch,
@@ -144,8 +164,8 @@ static int cuda_copy_region(void *dst, const void *src, const struct gg_region *
                             enum gg_copy_kind kind, void *stream)
 {
     const struct cuda_copy_3d copy = {
-        .src = side_of(src, kind == GG_COPY_H2D, region->src_pitch, region->src_slice),
-        .dst = side_of(dst, kind == GG_COPY_D2H, region->dst_pitch, region->dst_slice),
+        .src = cuda_side(src, kind == GG_COPY_H2D, region->src_pitch, region->src_slice),
+        .dst = cuda_side(dst, kind == GG_COPY_D2H, region->dst_pitch, region->dst_slice),
         .width = region->width,
         .height = region->height,
         .depth = region->depth};
@@ -210,15 +230,36 @@ static int cuda_names(void *module, void (*each)(void *user, const char *name), 
     return code;
 }
 
+static int cuda_exec_create(void **exec, void *graph)
+{
+    return cuda.exec_create ? cuda.exec_create(exec, graph, 0) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int cuda_exec_update(void *exec, void *graph)
+{
+    struct {
+        int result;
+        void *node, *from;
+    } info = {.result =
+                  0}; /* CUgraphExecUpdateResultInfo: what the nodes are is unknown to the user */
+    return cuda.exec_update ? cuda.exec_update(exec, graph, &info) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static bool cuda_supports(gg_op op)
 {
+    if (op == GG_OP_capture_begin)
+        return cuda.exec_create != NULL;
+    if (op == GG_OP_graph_update)
+        return cuda.exec_update != NULL;
+    if (op == GG_OP_device_stats)
+        return (cuda.uuid || cuda.uuid_old || cuhip_driver.device_pci) && cuda_has_stats();
     if (op == GG_OP_copy_region)
         return cuda.copy_3d != NULL;
     if (op == GG_OP_peer_enable || op == GG_OP_copy_peer)
         return cuda.peer_enable && cuda.copy_peer;
     if (op == GG_OP_kernel_parameter)
         return cuda.function_parameter != NULL;
-    if (op == GG_OP_kernel_suggest)
+    if (op == GG_OP_kernel_suggest_block_size)
         return cuda.function_suggest != NULL;
     if (op == GG_OP_kernel_allow_shared)
         return cuda.function_set_attribute != NULL;
@@ -233,7 +274,7 @@ static bool cuda_supports(gg_op op)
 
 static const struct gg_symbol symbols[] = {
 #define FN(slot, parameters, cuda, hip, need, context) \
-    {#cuda, offsetof(struct twin_driver, slot), need},
+    {#cuda, offsetof(struct cuhip_driver, slot), need},
 #include "../cuda_hip/driver.def"
 #undef FN
 };
@@ -244,35 +285,22 @@ static const struct gg_symbol own_symbols[] = {
 #undef OWN
 };
 
-static const struct twin_error errors[] = {
+static const struct cuhip_error errors[] = {
 #define ERROR(name, code, status, text) {code, status, #name, text},
 #include "cuda_errors.def"
 #undef ERROR
 };
 
 static const int attributes[GG_ATTR_COUNT] = {
-    [GG_ATTR_WARP_SIZE] = CU_DEVICE_ATTRIBUTE_WARP_SIZE,
-    [GG_ATTR_MULTIPROCESSORS] = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-    [GG_ATTR_MAX_THREADS_PER_BLOCK] = CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-    [GG_ATTR_MAX_BLOCK_X] = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
-    [GG_ATTR_MAX_BLOCK_Y] = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
-    [GG_ATTR_MAX_BLOCK_Z] = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
-    [GG_ATTR_MAX_GRID_X] = CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
-    [GG_ATTR_MAX_GRID_Y] = CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
-    [GG_ATTR_MAX_GRID_Z] = CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
-    [GG_ATTR_SHARED_MEMORY_PER_BLOCK] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
-    [GG_ATTR_CLOCK_KHZ] = CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
-    [GG_ATTR_COMPUTE_MAJOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-    [GG_ATTR_COMPUTE_MINOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-    [GG_ATTR_ASYNC_ENGINES] = CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT,
-    [GG_ATTR_MANAGED_MEMORY] = CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
-    [GG_ATTR_CONCURRENT_KERNELS] = CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS,
-    [GG_ATTR_SHARED_MEMORY_OPTIN] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-    [GG_ATTR_COOPERATIVE_LAUNCH] = CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
+#define NUMBER(name, value)
+#define ATTRIBUTE(attribute, name, value) [GG_ATTR_##attribute] = name,
+#include "cuda_numbers.def"
+#undef ATTRIBUTE
+#undef NUMBER
 };
 
-/* The driver has one name everywhere. The folders are those that loaders are often not told of: WSL,
- * old containers, NixOS, Jetson, and the forward compatibility package. */
+/* The driver has the same name everywhere. The directories are often missing from the loader's path: WSL, old
+ * containers, NixOS, Jetson, and the forward compatibility package. */
 static const char *const library_names[] = {"libcuda.so.1", NULL};
 static const char *const library_directories[] = {"/usr/lib/wsl/lib",
                                                   "/usr/local/nvidia/lib64",
@@ -283,8 +311,10 @@ static const char *const library_directories[] = {"/usr/lib/wsl/lib",
                                                   "/usr/local/cuda/compat",
                                                   NULL};
 
-const struct twin twin = {
+const struct cuhip_vendor cuhip = {
     .name = "cuda",
+    .priority = 300,
+    .aliases = "nvidia",
     .library = {.struct_size = sizeof(struct gg_library_spec),
                 .names = library_names,
                 .variable = "GPUGLUE_CUDA_LIBRARY",
@@ -302,6 +332,7 @@ const struct twin twin = {
     .not_supported = CUDA_ERROR_NOT_SUPPORTED,
     .attributes = attributes,
     .integrated = CU_DEVICE_ATTRIBUTE_INTEGRATED,
+    .registered_attribute = CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
     .word_attribute = CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
     .writes_words = true,
     .stream_nonblocking = CU_STREAM_NON_BLOCKING,
@@ -310,14 +341,15 @@ const struct twin twin = {
     .pinned_flags = CU_MEMHOSTALLOC_PORTABLE,
     .managed_flags = CU_MEM_ATTACH_GLOBAL,
     .register_flags = CU_MEMHOSTREGISTER_PORTABLE,
-    .ipc_flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, /* the only value that is taken */
     .capture_relaxed = CU_STREAM_CAPTURE_MODE_RELAXED,
+    .capture_error_first = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+    .capture_error_last = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
     .version_min = 11000,
-    .default_stream = 1, /* CU_STREAM_LEGACY: the same stream whatever a program was compiled with */
+    .default_stream = 1, /* CU_STREAM_LEGACY: independent of how a program was compiled */
     .per_thread_stream = 2,
     .version_text = cuda_version_text,
-    .explain = cuda_explain,
-    .remark = cuda_remark,
+    .diagnose = cuda_diagnose,
+    .add_notes = cuda_add_notes,
     .device_arch = cuda_device_arch,
     .device_uuid = cuda_device_uuid,
     .device_native = cuda_device_native,
@@ -327,7 +359,9 @@ const struct twin twin = {
     .context_set = cuda_context_set,
     .context_ordinal = cuda_context_ordinal,
     .context_record = cuda_context_record,
+    .stream_context = cuda_stream_context,
     .pointer_info = cuda_pointer_info,
+    .ipc_flags = cuda_ipc_flags,
     .copy_region = cuda_copy_region,
     .peer_enable = cuda_peer_enable,
     .peer_enabled = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
@@ -337,26 +371,9 @@ const struct twin twin = {
     .parameter = cuda_parameter,
     .names = cuda_names,
     .not_found = CUDA_ERROR_NOT_FOUND,
+    .exec_create = cuda_exec_create,
+    .exec_update = cuda_exec_update,
+    .stats = cuda_stats,
+    .range_tool = cuda_range_tool,
     .supports = cuda_supports,
 };
-
-static const struct gg_backend_desc cuda_backend = {
-    .magic = GG_BACKEND_MAGIC,
-    .struct_size = sizeof(struct gg_backend_desc),
-    .abi_major = GG_BACKEND_ABI_MAJOR,
-    .abi_minor = GG_BACKEND_ABI_MINOR,
-    .priority = 300,
-    .name = "cuda",
-    .version = GG_VERSION,
-    .ops = &twin_ops,
-};
-
-int gg_backend_query(uint32_t core_abi, const struct gg_host_api *host,
-                     const struct gg_backend_desc **out)
-{
-    if (core_abi >> 16 != GG_ABI_MAJOR || host->struct_size < sizeof *host)
-        return 1;
-    twin_host = host;
-    *out = &cuda_backend;
-    return 0;
-}

@@ -1,4 +1,4 @@
-/* cuda_probe.h: what cuda.c and cuda_probe.c share: the driver's numbers, and the probe's sentences. */
+/* cuda_probe.h: the driver's numbers, and the functions of cuda_probe.c. */
 #ifndef GPUGLUE_CUDA_PROBE_H
 #define GPUGLUE_CUDA_PROBE_H
 
@@ -12,13 +12,15 @@ enum cuda_code {
 
 enum cuda_number {
 #define NUMBER(name, value) name = value,
+#define ATTRIBUTE(attribute, name, value) NUMBER(name, value)
 #include "cuda_numbers.def"
+#undef ATTRIBUTE
 #undef NUMBER
 };
 
-/* Of struct twin: the verdict on a code of cuInit or cuDeviceGetCount (0: it counted no device). */
-void cuda_explain(int code, struct gg_probe_result *result);
-/* Of struct twin: notes on masks, device nodes and the runtime library. */
-void cuda_remark(enum gg_probe_level level, int version, const struct gg_probe_result *result);
+/* For struct cuhip_vendor: the diagnosis of a code of cuInit or cuDeviceGetCount (0: it counted no device). */
+void cuda_diagnose(int code, struct gg_probe_result *result);
+/* For struct cuhip_vendor: notes on masks, device nodes and the runtime library. */
+void cuda_add_notes(enum gg_probe_level level, int version, const struct gg_probe_result *result);
 
 #endif

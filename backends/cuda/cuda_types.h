@@ -1,4 +1,4 @@
-/* cuda_types.h: the structs of cuda.h that we use. tests/headers compares sizes and offsets. */
+/* cuda_types.h: the structs of cuda.h that this backend uses. tests/headers compares sizes and offsets. */
 #ifndef GPUGLUE_CUDA_TYPES_H
 #define GPUGLUE_CUDA_TYPES_H
 

@@ -1,4 +1,4 @@
-/* device.c: devices, their shared contexts, and what is current in a thread. */
+/* device.c: devices: their properties, opening and closing. */
 #include "driver.h"
 
 #include <inttypes.h>
@@ -6,217 +6,216 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- contexts ----------------------------------------------------------------------------------- */
-
-int twin_switch(const struct gg_device_impl *device, struct twin_guard *guard)
-{
-    guard->switched = false;
-    int code = twin.context_get(&guard->saved);
-    if (code || guard->saved == device->context)
-        return code;
-    code = twin.context_set(device->context);
-    guard->switched = code == 0;
-    return code;
-}
-
-void twin_switch_back(const struct twin_guard *guard)
-{
-    twin_forget(twin.context_set(guard->saved), "restoring the caller's context");
-}
-
-gg_status twin_device_enter(struct gg_device_impl *device, void **saved)
-{
-    struct twin_guard guard;
-    const int code = twin_switch(device, &guard);
-    if (code)
-        return twin_fail(code, "making device %" PRId32 " current", device->ordinal);
-    *saved = guard.saved;
-    return GG_OK;
-}
-
-void twin_device_leave(void *saved)
-{
-    twin_forget(twin.context_set(saved), "restoring the caller's context");
-}
-
-int32_t twin_device_current(void)
-{
-    void *current = NULL;
-    if (!twin_device_count || twin_clear(twin.context_get(&current)) || !current)
-        return -1;
-    for (int i = 0; i < twin_device_count; i++)
-        if (atomic_load_explicit(&twin_contexts[i], memory_order_relaxed) == current)
-            return i;
-    return twin.context_ordinal(current);
-}
-
 /* ---- facts -------------------------------------------------------------------------------------- */
 
-static gg_status get_device(int32_t ordinal, int *device)
+static gg_status device_get(int32_t ordinal, int *device)
 {
-    const int code = twin_driver.device_get(device, ordinal);
-    return code ? twin_fail(code, "ordinal %" PRId32 " of %d", ordinal, twin_device_count) : GG_OK;
+    const int code = cuhip_driver.device_get(device, ordinal);
+    return code ? cuhip_fail(code, "ordinal %" PRId32 " of %d", ordinal, cuhip_device_count) : GG_OK;
 }
 
-/* "0000:65:00.0" in lower case, as sysfs spells it; "" where the driver does not say. */
-static void get_pci(int device, char *out, size_t size)
+/* "0000:65:00.0" in lower case, as in sysfs; "" if the driver does not report it. */
+static void device_get_pci(int device, char *out, size_t size)
 {
-    if (!twin_driver.device_pci || twin_clear(twin_driver.device_pci(out, (int)size, device)))
+    if (!cuhip_driver.device_pci ||
+        cuhip_clear_error(cuhip_driver.device_pci(out, (int)size, device)))
         out[0] = '\0';
     for (char *c = out; *c; c++)
         if (*c >= 'A' && *c <= 'F')
             *c = (char)(*c - 'A' + 'a');
 }
 
-static int get_facts(int device, struct gg_device_info *info)
+static int device_get_info(int device, struct gg_device_info *info)
 {
     size_t total = 0;
     int integrated = 0;
     bool known = false;
-    int code = twin_driver.device_name(info->name, (int)sizeof info->name, device);
+    int code = cuhip_driver.device_name(info->name, (int)sizeof info->name, device);
     if (!code)
-        code = twin_driver.device_total(&total, device);
+        code = cuhip_driver.device_total(&total, device);
     if (!code)
-        code = twin.device_arch(device, info->arch, sizeof info->arch);
-    if (!code && twin.device_uuid(device, info->uuid, &known))
+        code = cuhip.device_arch(device, info->arch, sizeof info->arch);
+    if (!code && cuhip.device_uuid(device, info->uuid, &known))
         known = false;
-    if (!code && twin_driver.device_attribute(&integrated, twin.integrated, device))
+    if (!code && cuhip_driver.device_attribute(&integrated, cuhip.integrated, device))
         integrated = 0;
-    get_pci(device, info->pci_bus_id, sizeof info->pci_bus_id);
+    device_get_pci(device, info->pci_bus_id, sizeof info->pci_bus_id);
     info->total_memory = total;
-    info->flags = GG_DEVICE_SHARED_DEFAULT | (integrated ? (uint32_t)GG_DEVICE_INTEGRATED : 0) |
+    info->flags = GG_DEVICE_SHARED_DEFAULT | GG_DEVICE_FREE_WAITS |
+                  (integrated ? (uint32_t)GG_DEVICE_INTEGRATED : 0) |
                   (known ? (uint32_t)GG_DEVICE_HAS_UUID : 0);
     return code;
 }
 
-gg_status twin_device_info(int32_t ordinal, struct gg_device_info *info)
+gg_status cuhip_device_info(int32_t ordinal, struct gg_device_info *info)
 {
     struct gg_device_info facts = {.struct_size = sizeof facts, .numa_node = -1};
     int device = 0;
-    const gg_status status = get_device(ordinal, &device);
+    const gg_status status = device_get(ordinal, &device);
     if (status)
         return status;
-    const int code = get_facts(device, &facts);
+    const int code = device_get_info(device, &facts);
     if (code)
-        return twin_fail(code, "reading what device %" PRId32 " is", ordinal);
+        return cuhip_fail(code, "properties of device %" PRId32, ordinal);
     facts.struct_size = info->struct_size;
     memcpy(info, &facts, info->struct_size < sizeof facts ? info->struct_size : sizeof facts);
     return GG_OK;
 }
 
-gg_status twin_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value)
+/* Whether the device could do it, but the driver has no function for it. */
+static bool attribute_needs_missing(gg_attribute attribute)
+{
+    return (attribute == GG_ATTR_MANAGED_MEMORY && !cuhip_driver.managed_alloc) ||
+           (attribute == GG_ATTR_COOPERATIVE_LAUNCH && !cuhip_driver.launch_cooperative);
+}
+
+gg_status cuhip_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value)
 {
     int device = 0, number = 0;
-    if ((unsigned)attribute >= GG_ATTR_COUNT || twin.attributes[attribute] < 0)
-        return twin_host->fail(GG_ERR_UNSUPPORTED, NULL, "attribute %d is not known",
+    if ((unsigned)attribute >= GG_ATTR_COUNT || cuhip.attributes[attribute] < 0)
+        return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL, "attribute %d is not known",
                                (int)attribute);
-    const gg_status status = get_device(ordinal, &device);
+    const gg_status status = device_get(ordinal, &device);
     if (status)
         return status;
-    const int code = twin_driver.device_attribute(&number, twin.attributes[attribute], device);
-    if (twin_clear(code) ==
-        twin.invalid_value) /* the driver is older than the attribute, or has dropped it */
-        return twin_host->fail(GG_ERR_UNSUPPORTED, NULL, "the driver does not know attribute %d",
-                               twin.attributes[attribute]);
+    const int code = cuhip_driver.device_attribute(&number, cuhip.attributes[attribute], device);
+    if (cuhip_clear_error(code) ==
+        cuhip.invalid_value) /* the driver is older than the attribute, or has removed it */
+        return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL, "the driver does not know attribute %d",
+                               cuhip.attributes[attribute]);
     if (code)
-        return twin_fail(code, "attribute %d", twin.attributes[attribute]);
-    *value = number;
+        return cuhip_fail(code, "attribute %d", cuhip.attributes[attribute]);
+    *value = attribute_needs_missing(attribute) ? 0 : number;
     return GG_OK;
 }
 
-gg_status twin_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total)
+/* The facts that identify it, which are all that the management library needs to know. */
+gg_status cuhip_device_stats(int32_t ordinal, struct gg_device_stats *stats)
 {
-    struct twin_guard guard;
+    struct gg_device_info facts = {.struct_size = sizeof facts};
+    bool known = false;
+    int device = 0;
+    const gg_status status = device_get(ordinal, &device);
+    if (status)
+        return status;
+    if (!cuhip.device_uuid(device, facts.uuid, &known) && known)
+        facts.flags = GG_DEVICE_HAS_UUID;
+    device_get_pci(device, facts.pci_bus_id, sizeof facts.pci_bus_id);
+    return cuhip.stats(&facts, stats);
+}
+
+gg_status cuhip_range_tool(struct gg_range_tool *tool)
+{
+    return cuhip.range_tool(tool);
+}
+
+gg_status cuhip_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total)
+{
     size_t now_free = 0, now_total = 0;
-    int code = twin_enter(&guard, TWIN_AT_memory_info, device, NULL);
-    if (!code)
-        code = twin_driver.memory_info(&now_free, &now_total);
-    twin_leave(&guard);
+    const int code = CUHIP_IN_CONTEXT(memory_info, device, NULL,
+                                      cuhip_driver.memory_info(&now_free, &now_total));
     if (code)
-        return twin_fail(code, "free and total memory");
+        return cuhip_fail(code, "free and total memory");
     *free = now_free;
     *total = now_total;
     return GG_OK;
 }
 
-static bool writes_64_bits(const struct gg_device_impl *device)
+static bool device_writes_words(const struct gg_device_impl *device)
 {
     int value = 0;
-    return !twin_driver.device_attribute(&value, twin.word_attribute, device->device) && value;
+    return !cuhip_driver.device_attribute(&value, cuhip.word_attribute, device->device) && value;
 }
 
-/* The optional rows, by the operation that is nothing without them. */
+/* The optional driver functions, by the operation that needs them; it may need several. */
 static const struct {
     gg_op op;
     size_t slot;
 } optional[] = {
-    {GG_OP_capture_mode, offsetof(struct twin_driver, capture_mode)},
-    {GG_OP_stream_capturing, offsetof(struct twin_driver, stream_capturing)},
-    {GG_OP_stream_priority_range, offsetof(struct twin_driver, priority_range)},
-    {GG_OP_stream_host_func, offsetof(struct twin_driver, host_func)},
-    {GG_OP_event_elapsed, offsetof(struct twin_driver, event_elapsed)},
-    {GG_OP_peer_access, offsetof(struct twin_driver, peer_access)},
-    {GG_OP_mem_register, offsetof(struct twin_driver, host_register)},
-    {GG_OP_mem_unregister, offsetof(struct twin_driver, host_unregister)},
-    {GG_OP_mem_prefetch, offsetof(struct twin_driver, prefetch)},
-    {GG_OP_mem_advise, offsetof(struct twin_driver, advise)},
-    {GG_OP_mem_alloc_async, offsetof(struct twin_driver, alloc_async)},
-    {GG_OP_mem_free_async, offsetof(struct twin_driver, free_async)},
-    {GG_OP_ipc_export, offsetof(struct twin_driver, ipc_export)},
-    {GG_OP_ipc_open, offsetof(struct twin_driver, ipc_open)},
-    {GG_OP_ipc_close, offsetof(struct twin_driver, ipc_close)},
-    {GG_OP_module_load, offsetof(struct twin_driver, module_load)},
-    {GG_OP_module_unload, offsetof(struct twin_driver, module_unload)},
-    {GG_OP_module_global, offsetof(struct twin_driver, module_global)},
-    {GG_OP_module_kernel, offsetof(struct twin_driver, module_function)},
-    {GG_OP_kernel_attribute, offsetof(struct twin_driver, function_attribute)},
-    {GG_OP_kernel_occupancy, offsetof(struct twin_driver, function_occupancy)},
-    {GG_OP_kernel_launch, offsetof(struct twin_driver, launch)},
+    {GG_OP_capture_mode, offsetof(struct cuhip_driver, capture_mode)},
+    {GG_OP_stream_capturing, offsetof(struct cuhip_driver, stream_capturing)},
+    {GG_OP_stream_priority_range, offsetof(struct cuhip_driver, priority_range)},
+    {GG_OP_peer_access, offsetof(struct cuhip_driver, peer_access)},
+    {GG_OP_mem_register, offsetof(struct cuhip_driver, host_register)},
+    {GG_OP_mem_register, offsetof(struct cuhip_driver, host_unregister)},
+    {GG_OP_mem_unregister, offsetof(struct cuhip_driver, host_unregister)},
+    {GG_OP_mem_prefetch, offsetof(struct cuhip_driver, prefetch)},
+    {GG_OP_mem_advise, offsetof(struct cuhip_driver, advise)},
+    {GG_OP_mem_alloc_async, offsetof(struct cuhip_driver, alloc_async)},
+    {GG_OP_mem_alloc_async, offsetof(struct cuhip_driver, free_async)},
+    {GG_OP_mem_free_async, offsetof(struct cuhip_driver, free_async)},
+    {GG_OP_ipc_export, offsetof(struct cuhip_driver, ipc_export)},
+    {GG_OP_ipc_open, offsetof(struct cuhip_driver, ipc_open)},
+    {GG_OP_ipc_open, offsetof(struct cuhip_driver, ipc_close)},
+    {GG_OP_ipc_close, offsetof(struct cuhip_driver, ipc_close)},
+    {GG_OP_module_load, offsetof(struct cuhip_driver, module_load)},
+    {GG_OP_module_load, offsetof(struct cuhip_driver, module_unload)},
+    {GG_OP_module_load, offsetof(struct cuhip_driver, module_function)},
+    {GG_OP_module_unload, offsetof(struct cuhip_driver, module_unload)},
+    {GG_OP_module_global, offsetof(struct cuhip_driver, module_global)},
+    {GG_OP_module_kernel, offsetof(struct cuhip_driver, module_function)},
+    {GG_OP_kernel_attribute, offsetof(struct cuhip_driver, function_attribute)},
+    {GG_OP_kernel_occupancy, offsetof(struct cuhip_driver, function_occupancy)},
+    {GG_OP_kernel_launch, offsetof(struct cuhip_driver, launch)},
+    {GG_OP_capture_begin, offsetof(struct cuhip_driver, stream_capturing)},
+    {GG_OP_capture_begin, offsetof(struct cuhip_driver, begin_capture)},
+    {GG_OP_capture_begin, offsetof(struct cuhip_driver, end_capture)},
+    {GG_OP_capture_begin, offsetof(struct cuhip_driver, graph_destroy)},
+    {GG_OP_capture_begin, offsetof(struct cuhip_driver, exec_launch)},
+    {GG_OP_capture_begin, offsetof(struct cuhip_driver, exec_destroy)},
+    {GG_OP_capture_begin, offsetof(struct cuhip_driver, capture_info)},
+    {GG_OP_capture_id, offsetof(struct cuhip_driver, capture_info)},
+    {GG_OP_capture_end, offsetof(struct cuhip_driver, end_capture)},
+    {GG_OP_graph_launch, offsetof(struct cuhip_driver, exec_launch)},
+    {GG_OP_graph_destroy, offsetof(struct cuhip_driver, exec_destroy)},
 };
 
-int32_t twin_device_supports(struct gg_device_impl *device, gg_op op)
+int32_t cuhip_device_supports(struct gg_device_impl *device, gg_op op)
 {
     if (op == GG_OP_write_word)
-        return twin.writes_words && twin_driver.write_word && writes_64_bits(device);
+        return cuhip.writes_words && cuhip_driver.write_word && device_writes_words(device);
+    if (op == GG_OP_stream_host_func)
+        return cuhip_driver.host_func || (cuhip.host_func && cuhip.supports(op));
     void (*function)(void) = NULL;
     for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++) {
         if (optional[i].op != op)
             continue;
-        memcpy(&function, (const char *)&twin_driver + optional[i].slot, sizeof function);
-        return function || (op == GG_OP_stream_host_func && twin.host_func && twin.supports(op));
+        memcpy(&function, (const char *)&cuhip_driver + optional[i].slot, sizeof function);
+        if (!function)
+            return 0;
     }
-    return twin.supports(op);
+    return cuhip.supports(op);
 }
 
-gg_status twin_device_native(struct gg_device_impl *device, uint64_t handles[4])
+gg_status cuhip_device_native(struct gg_device_impl *device, uint64_t handles[4])
 {
     memset(handles, 0, 4 * sizeof *handles);
-    twin.device_native(device->device, device->context, handles);
+    cuhip.device_native(device->device, device->context, handles);
     return GG_OK;
 }
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-gg_status twin_device_open(int32_t ordinal, struct gg_device_impl **out)
+gg_status cuhip_device_open(int32_t ordinal, struct gg_device_impl **out)
 {
     int code = 0;
     gg_status status = GG_OK;
     struct gg_device_impl *device = calloc(1, sizeof *device);
     if (!device)
-        return twin_no_memory(sizeof *device, "a device");
-    status = get_device(ordinal, &device->device);
+        return cuhip_no_memory(sizeof *device, "a device");
+    status = device_get(ordinal, &device->device);
     if (status)
         goto free_device;
-    code = twin.context_retain(device->device, &device->context);
+    code = cuhip.context_retain(device->device, &device->context);
     if (code) {
-        status = twin_fail(code, "opening the context of device %" PRId32, ordinal);
+        status = cuhip_fail(code, "opening the context of device %" PRId32, ordinal);
         goto free_device;
     }
     pthread_mutex_init(&device->lock, NULL);
     device->ordinal = ordinal;
     device->default_stream = (struct gg_stream_impl){
-        .native = (void *)twin.default_stream, .device = device, .enters = device};
-    atomic_store_explicit(&twin_contexts[ordinal], device->context, memory_order_relaxed);
+        .native = (void *)cuhip.default_stream, .device = device, .enters = device};
+    atomic_store_explicit(&cuhip_contexts[ordinal], device->context, memory_order_relaxed);
     *out = device;
     return GG_OK;
 
@@ -225,42 +224,26 @@ free_device:
     return status;
 }
 
-void twin_device_close(struct gg_device_impl *device)
+void cuhip_device_close(struct gg_device_impl *device)
 {
-    twin_fences_destroy(device);
-    atomic_store_explicit(&twin_contexts[device->ordinal], NULL, memory_order_relaxed);
-    twin_forget(twin.context_release(device->device), "releasing a device's context");
+    cuhip_fences_destroy(device);
+    atomic_store_explicit(&cuhip_contexts[device->ordinal], NULL, memory_order_relaxed);
+    cuhip_log_failure(cuhip.context_release(device->device), "releasing a device's context");
     pthread_mutex_destroy(&device->lock);
     free(device);
 }
 
 /* ---- work --------------------------------------------------------------------------------------- */
 
-gg_status twin_device_synchronize(struct gg_device_impl *device)
+gg_status cuhip_device_synchronize(struct gg_device_impl *device)
 {
-    struct twin_guard guard;
-    int code = twin_enter(&guard, TWIN_AT_device_synchronize, device, NULL);
-    if (!code)
-        code = twin_driver.device_synchronize();
-    twin_leave(&guard);
-    return code ? twin_fail(code, "waiting for all work of the device") : GG_OK;
+    const int code =
+        CUHIP_IN_CONTEXT(device_synchronize, device, NULL, cuhip_driver.device_synchronize());
+    return code ? cuhip_fail(code, "waiting for all work of the device") : GG_OK;
 }
 
-gg_status twin_device_record(struct gg_device_impl *device, struct gg_event_impl *event)
+gg_status cuhip_device_record(struct gg_device_impl *device, struct gg_event_impl *event)
 {
-    const int code = twin.context_record(device->context, event->native);
-    return code ? twin_fail(code, "recording behind all work of the device") : GG_OK;
-}
-
-gg_status twin_capture_mode(struct gg_device_impl *device, int32_t relaxed, int32_t *mode)
-{
-    int exchanged = relaxed ? twin.capture_relaxed : *mode;
-    (void)device; /* the mode is the thread's */
-    if (!twin_driver.capture_mode)
-        return twin_missing(offsetof(struct twin_driver, capture_mode));
-    const int code = twin_driver.capture_mode(&exchanged);
-    if (code)
-        return twin_fail(code, "exchanging the thread's capture mode for %d", exchanged);
-    *mode = exchanged;
-    return GG_OK;
+    const int code = cuhip.context_record(device->context, event->native);
+    return code ? cuhip_fail(code, "recording an event after all work of the device") : GG_OK;
 }

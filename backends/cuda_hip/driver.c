@@ -1,130 +1,133 @@
-/* driver.c: find the vendor's library, bring it up, say why not; and what its codes mean. */
+/* driver.c: find and initialise the vendor's library, report why it is unavailable, translate its codes. */
 #include "driver.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-const struct gg_host_api *twin_host;
-struct twin_driver twin_driver;
-_Atomic(void *) *twin_contexts;
-int twin_device_count;
+const struct gg_host_api *cuhip_api;
+struct cuhip_driver cuhip_driver;
+_Atomic(void *) *cuhip_contexts;
+int cuhip_device_count;
 
 /* ---- status ------------------------------------------------------------------------------------- */
 
-static const struct twin_error *find_error(int code)
+static const struct cuhip_error *error_find(int code)
 {
-    for (size_t i = 0; i < twin.error_count; i++)
-        if (twin.errors[i].code == code)
-            return &twin.errors[i];
+    for (size_t i = 0; i < cuhip.error_count; i++)
+        if (cuhip.errors[i].code == code)
+            return &cuhip.errors[i];
     return NULL;
 }
 
-const char *twin_code_name(int code)
+const char *cuhip_error_name(int code)
 {
-    const struct twin_error *row = find_error(code);
+    const struct cuhip_error *row = error_find(code);
     return row ? row->name : NULL;
 }
 
-/* Ours first; the driver is asked only about codes that we do not know, and only once it works: a
- * stub's functions for names crash. */
-static struct gg_vendor_error describe(int code, const struct twin_error *row)
+/* Our table first. The driver is queried only for codes that the table lacks, and only after it was initialised:
+ * a stub's functions for names crash. */
+static struct gg_vendor_error error_describe(int code, const struct cuhip_error *row)
 {
     struct gg_vendor_error error = {code, row ? row->name : NULL, row ? row->text : NULL};
-    if (!twin_device_count)
+    if (!cuhip_device_count)
         return error;
-    if (!error.name && twin_driver.error_name && twin_driver.error_name(code, &error.name))
+    if (!error.name && cuhip_driver.error_name && cuhip_driver.error_name(code, &error.name))
         error.name = NULL;
-    if (!error.text && twin_driver.error_text && twin_driver.error_text(code, &error.text))
+    if (!error.text && cuhip_driver.error_text && cuhip_driver.error_text(code, &error.text))
         error.text = NULL;
     return error;
 }
 
-gg_status twin_fail(int code, const char *format, ...)
+gg_status cuhip_fail(int code, const char *format, ...)
 {
     char figures[384];
     va_list arguments;
-    twin_clear(code);
-    if (code == twin.not_ready)
+    cuhip_clear_error(code);
+    if (code == cuhip.not_ready)
         return GG_NOT_READY;
-    const struct twin_error *row = find_error(code);
-    const struct gg_vendor_error error = describe(code, row);
+    const struct cuhip_error *row = error_find(code);
+    const struct gg_vendor_error error = error_describe(code, row);
     va_start(arguments, format);
     vsnprintf(figures, sizeof figures, format, arguments);
     va_end(arguments);
-    return twin_host->fail(row ? row->status : GG_ERR_DEVICE, &error, "%s", figures);
+    return cuhip_api->fail(row ? row->status : GG_ERR_DEVICE, &error, "%s", figures);
 }
 
-gg_status twin_answer(int code)
+gg_status cuhip_status_of(int code)
 {
-    const struct twin_error *row = code ? find_error(twin_clear(code)) : NULL;
+    const struct cuhip_error *row = code ? error_find(cuhip_clear_error(code)) : NULL;
     return row ? row->status : code ? GG_ERR_DEVICE : GG_OK;
 }
 
-gg_status twin_missing(size_t slot)
+gg_status cuhip_missing(size_t slot)
 {
     const char *name = "a function";
-    for (size_t i = 0; i < twin.symbol_count; i++)
-        if (twin.symbols[i].offset == slot)
-            name = twin.symbols[i].name;
-    return twin_host->fail(GG_ERR_UNSUPPORTED, NULL, "this driver has no %s", name);
+    for (size_t i = 0; i < cuhip.symbol_count; i++)
+        if (cuhip.symbols[i].offset == slot)
+            name = cuhip.symbols[i].name;
+    return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL, "this driver has no %s", name);
 }
 
-gg_status twin_no_memory(size_t nbytes, const char *what)
+gg_status cuhip_no_memory(size_t nbytes, const char *what)
 {
-    return twin_host->fail(GG_ERR_OUT_OF_MEMORY, NULL, "%zu bytes of host memory for %s", nbytes,
+    return cuhip_api->fail(GG_ERR_OUT_OF_MEMORY, NULL, "%zu bytes of host memory for %s", nbytes,
                            what);
 }
 
-bool twin_is_gone(int code)
+bool cuhip_is_shut_down(int code)
 {
-    const struct twin_error *row = code ? find_error(code) : NULL;
+    const struct cuhip_error *row = code ? error_find(code) : NULL;
     return row && row->status == GG_ERR_SHUT_DOWN;
 }
 
-void twin_forget(int code, const char *what)
+void cuhip_log_failure(int code, const char *what)
 {
-    const char *name = twin_code_name(code);
-    twin_clear(code);
-    if (code && !twin_is_gone(code))
-        twin_host->log(GG_LOG_DEBUG, twin.name, "%s: %s (%d)", what, name ? name : "unknown code",
+    if (!code) /* before the table of names, which is searched row by row */
+        return;
+    const char *name = cuhip_error_name(code);
+    cuhip_clear_error(code);
+    if (!cuhip_is_shut_down(code))
+        cuhip_api->log(GG_LOG_DEBUG, cuhip.name, "%s: %s (%d)", what, name ? name : "unknown code",
                        code);
 }
 
 /* ---- probe -------------------------------------------------------------------------------------- */
 
-static gg_probe_status resolve(const struct gg_library *library, struct gg_probe_result *result)
+static gg_probe_status library_resolve(const struct gg_library *library,
+                                       struct gg_probe_result *result)
 {
-    static bool resolved; /* once: other threads may be using the table when the core asks again */
+    static bool resolved; /* once: other threads may use the table when the core probes again */
     gg_probe_status status = GG_PROBE_AVAILABLE;
     if (resolved)
         return status;
-    status = twin_host->library_resolve(library, twin.symbols, twin.symbol_count, &twin_driver,
+    status = cuhip_api->library_resolve(library, cuhip.symbols, cuhip.symbol_count, &cuhip_driver,
                                         result->reason, sizeof result->reason);
     if (status == GG_PROBE_AVAILABLE)
-        status = twin_host->library_resolve(library, twin.own_symbols, twin.own_symbol_count,
-                                            twin.own, result->reason, sizeof result->reason);
+        status = cuhip_api->library_resolve(library, cuhip.own_symbols, cuhip.own_symbol_count,
+                                            cuhip.own, result->reason, sizeof result->reason);
     resolved = status == GG_PROBE_AVAILABLE;
     return status;
 }
 
-static const char *reason_not_to_search(const struct gg_probe_result *result)
+static const char *library_skip_reason(const struct gg_probe_result *result)
 {
-    const char *path = twin_host->get_env(twin.library.variable);
-    return !twin.in_vain || result->named || (path && *path) ? NULL : twin.in_vain();
+    const char *path = cuhip_api->get_env(cuhip.library.variable);
+    return !cuhip.skip_reason || result->named || (path && *path) ? NULL : cuhip.skip_reason();
 }
 
-static gg_probe_status find_library(struct gg_probe_result *result)
+static gg_probe_status library_find(struct gg_probe_result *result)
 {
     struct gg_library library = {.struct_size = sizeof library};
-    struct gg_library_spec spec = twin.library;
-    const char *in_vain = reason_not_to_search(result);
-    if (in_vain)
+    struct gg_library_spec spec = cuhip.library;
+    const char *skip_reason = library_skip_reason(result);
+    if (skip_reason)
         spec.flags |= GG_LIBRARY_ONLY_MAPPED;
-    gg_probe_status status = twin_host->library_open(&spec, result->log, &library, result->reason,
+    gg_probe_status status = cuhip_api->library_open(&spec, result->log, &library, result->reason,
                                                      sizeof result->reason);
-    if (status == GG_PROBE_LIBRARY_NOT_FOUND && in_vain) {
-        snprintf(result->reason, sizeof result->reason, "%s", in_vain);
+    if (status == GG_PROBE_LIBRARY_NOT_FOUND && skip_reason) {
+        snprintf(result->reason, sizeof result->reason, "%s", skip_reason);
         result->declined = 1;
         return GG_PROBE_NO_DEVICE;
     }
@@ -132,85 +135,105 @@ static gg_probe_status find_library(struct gg_probe_result *result)
         return status;
     snprintf(result->library_path, sizeof result->library_path, "%s", library.path);
     snprintf(result->found_by, sizeof result->found_by, "%s", library.found_by);
-    return resolve(&library, result);
+    return library_resolve(&library, result);
 }
 
-/* The driver's version; needs no initialisation, but is not asked of a stub. */
-static int find_version(struct gg_probe_result *result)
+/* The driver's version. It needs no initialisation, but a stub cannot report it. */
+static int driver_get_version(struct gg_probe_result *result)
 {
     int version = 0;
-    if (result->status == GG_PROBE_DRIVER_STUB || twin_driver.version(&version))
+    if (result->status == GG_PROBE_DRIVER_STUB || cuhip_driver.version(&version))
         return 0;
-    twin.version_text(version, result->library_version, sizeof result->library_version);
+    cuhip.version_text(version, result->library_version, sizeof result->library_version);
     return version;
 }
 
-static void refuse_version(struct gg_probe_result *result)
+static void probe_refuse_version(struct gg_probe_result *result)
 {
     char least[32];
-    twin.version_text(twin.version_min, least, sizeof least);
+    cuhip.version_text(cuhip.version_min, least, sizeof least);
     result->status = GG_PROBE_VERSION_UNSUPPORTED;
     snprintf(result->reason, sizeof result->reason,
-             "the driver's version is %s and %s is the oldest that works: update the driver",
+             "the driver's version is %s, expected %s or newer: update the driver",
              result->library_version, least);
 }
 
-static void keep_count(int count, struct gg_probe_result *result)
+static void probe_set_count(int count, struct gg_probe_result *result)
 {
-    if (!twin_contexts) { /* once: other threads may be reading when the core asks again */
-        twin_contexts = calloc((size_t)count, sizeof *twin_contexts);
-        twin_device_count = twin_contexts ? count : 0;
+    if (!cuhip_contexts) { /* once: other threads may read it when the core probes again */
+        cuhip_contexts = calloc((size_t)count, sizeof *cuhip_contexts);
+        cuhip_device_count = cuhip_contexts ? count : 0;
     }
-    if (!twin_contexts) {
+    if (!cuhip_contexts) {
         result->status = GG_PROBE_INIT_FAILED;
         snprintf(result->reason, sizeof result->reason, "out of host memory");
         return;
     }
     result->status = GG_PROBE_AVAILABLE;
-    result->device_count = twin_device_count;
+    result->device_count = cuhip_device_count;
 }
 
-static int initialise(struct gg_probe_result *result)
+static int driver_initialise(struct gg_probe_result *result)
 {
     int count = 0;
-    int code = twin_clear(twin_driver.init(0));
+    int code = cuhip_clear_error(cuhip_driver.init(0));
     if (code)
-        twin.explain(code, result);
-    const int version = find_version(result);
+        cuhip.diagnose(code, result);
+    const int version = driver_get_version(result);
     if (code)
         return version;
-    if (version && version < twin.version_min) {
-        refuse_version(result);
+    if (version && version < cuhip.version_min) {
+        probe_refuse_version(result);
         return version;
     }
-    code = twin_clear(twin_driver.device_count(&count));
+    code = cuhip_clear_error(cuhip_driver.device_count(&count));
     if (code || count < 1)
-        twin.explain(code, result);
+        cuhip.diagnose(code, result);
     else
-        keep_count(count, result);
+        probe_set_count(count, result);
     return version;
 }
 
-void twin_probe(enum gg_probe_level level, struct gg_probe_result *result)
+void cuhip_probe(enum gg_probe_level level, struct gg_probe_result *result)
 {
     int version = 0;
     result->device_count = -1;
-    result->status = find_library(result);
+    result->status = library_find(result);
     if (result->status == GG_PROBE_AVAILABLE && level == GG_ACTIVE) {
-        version = initialise(result);
+        version = driver_initialise(result);
     } else if (result->status == GG_PROBE_AVAILABLE) {
         result->status = GG_PROBE_NOT_PROBED;
         snprintf(result->reason, sizeof result->reason,
                  "the library was found and has not been initialised");
     }
-    twin.remark(level, version, result);
+    cuhip.add_notes(level, version, result);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the plugin --------------------------------------------------------------------------------- */
 
-const struct gg_backend_ops twin_ops = {
+const struct gg_backend_ops cuhip_ops = {
     .struct_size = sizeof(struct gg_backend_ops),
-#define OP(slot, need) .slot = twin_##slot,
+#define OP(slot, need) .slot = cuhip_##slot,
 #include <gpuglue/ops.def>
 #undef OP
 };
+
+int gg_backend_query(uint32_t core_abi, const struct gg_host_api *host,
+                     const struct gg_backend_desc **out)
+{
+    static struct gg_backend_desc desc = {.magic = GG_BACKEND_MAGIC,
+                                          .struct_size = sizeof desc,
+                                          .abi_major = GG_BACKEND_ABI_MAJOR,
+                                          .abi_minor = GG_BACKEND_ABI_MINOR,
+                                          .version = GG_VERSION,
+                                          .ops = &cuhip_ops};
+    if (core_abi >> 16 != GG_ABI_MAJOR ||
+        host->struct_size < offsetof(struct gg_host_api, processor_count))
+        return 1;
+    cuhip_api = host;
+    desc.name = cuhip.name;
+    desc.priority = cuhip.priority;
+    desc.aliases = cuhip.aliases;
+    *out = &desc;
+    return 0;
+}

@@ -1,9 +1,9 @@
-/* driver.h: what the files of this folder share, and what a vendor tells them (struct twin).
+/* driver.h: what the files of this directory share, and what a vendor defines (struct cuhip_vendor).
  *
- * Two vendors' drivers are mirror images: one body runs both, over a table of functions filled from
- * driver.def. A plugin is this folder and one file that defines `twin`. */
-#ifndef GPUGLUE_TWIN_DRIVER_H
-#define GPUGLUE_TWIN_DRIVER_H
+ * Two vendors have drivers of nearly the same shape. This code implements both, through a table of functions that
+ * is filled from driver.def. A plugin is this directory and one file that defines `cuhip`. */
+#ifndef GPUGLUE_CUHIP_DRIVER_H
+#define GPUGLUE_CUHIP_DRIVER_H
 
 #include <gpuglue/backend.h>
 
@@ -13,128 +13,149 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define TWIN_FENCES 16 /* spare events that a device keeps for waits */
+#define CUHIP_MAX_FENCES 16 /* spare events that a device keeps for its waits */
 
 /* Device addresses are 64-bit integers for one vendor and pointers for the other. Every 64-bit calling
- * convention passes the two alike, which lets one table serve both. */
+ * convention passes both the same way, so one table is enough. */
 _Static_assert(sizeof(void *) == sizeof(unsigned long long), "64-bit only");
 _Static_assert(sizeof(size_t) == sizeof(unsigned long long), "64-bit only");
 
 /* ---- the driver's functions -------------------------------------------------------------------- */
 
-struct twin_driver {
+struct cuhip_driver {
 #define FN(slot, parameters, first, second, need, context) int(*slot) parameters;
 #include "driver.def"
 #undef FN
 };
 
-enum twin_context { TWIN_ANYWHERE, TWIN_STREAM, TWIN_DEVICE };
+enum cuhip_context_need { CUHIP_ANY_CONTEXT, CUHIP_STREAM_CONTEXT, CUHIP_DEVICE_CONTEXT };
 
-/* The context column: TWIN_AT_copy_h2d and so on. */
-enum twin_row {
-#define FN(slot, parameters, first, second, need, context) TWIN_AT_##slot = context,
+/* The column `context` of driver.def: CUHIP_AT_copy_h2d and so on. */
+enum cuhip_context_of_slot {
+#define FN(slot, parameters, first, second, need, context) CUHIP_AT_##slot = context,
 #include "driver.def"
 #undef FN
 };
 
-/* ---- what a vendor says ------------------------------------------------------------------------ */
+/* ---- what a vendor defines ---------------------------------------------------------------------- */
 
-struct twin_error {
+struct cuhip_error {
     int code;
     gg_status status;
     const char *name, *text;
 };
 
-/* What a code of init or device_count means for a user, and what to do about it. */
-struct twin_verdict {
+/* What a code of init or device_count means for the user, and what to do about it. */
+struct cuhip_diagnosis {
     int code;
     gg_probe_status status;
     const char *sentence;
 };
 
-/* Everything in which the two differ: numbers, and functions where the prototypes do. Functions that
- * return int return the driver's code. */
-struct twin {
-    const char *name; /* of the plugin */
+/* All differences between the two: numbers, and functions whose prototypes differ. Functions that return int
+ * return the driver's code. */
+struct cuhip_vendor {
+    const char *name;    /* of the plugin */
+    int32_t priority;    /* of the plugin: see gg_backend_desc */
+    const char *aliases; /* likewise */
     struct gg_library_spec library;
-    const struct gg_symbol *symbols; /* driver.def, in the vendor's column */
+    const struct gg_symbol *symbols; /* of driver.def, from the vendor's column */
     size_t symbol_count;
     const struct gg_symbol *own_symbols; /* of the functions below */
     size_t own_symbol_count;
     void *own;
 
-    const struct twin_error *errors; /* codes with a meaning; all others are GG_ERR_DEVICE */
+    const struct cuhip_error *errors; /* the known codes; all others are GG_ERR_DEVICE */
     size_t error_count;
     int invalid_value, not_ready, not_supported;
-    const int *attributes; /* by gg_attribute; negative: the vendor has none */
-    int integrated;        /* the attribute */
-    int word_attribute;    /* of devices that write_word works on */
+    const int *attributes;    /* by gg_attribute; negative: the vendor has none */
+    int integrated;           /* the number of that attribute */
+    int word_attribute;       /* set for devices on which write_word works */
+    int registered_attribute; /* set for devices that access registered memory at its host address */
     unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
-    unsigned managed_flags, register_flags, ipc_flags;
+    unsigned managed_flags, register_flags;
     int capture_relaxed;
-    bool writes_words; /* write_word takes any device memory */
+    int capture_error_first, capture_error_last; /* the range of codes for captures */
+    bool captures_partly; /* some work on a captured stream runs at once: cuhip_check_capturable */
+    bool updates_partly;  /* an update that fails may have changed a part of the graph */
+    bool writes_words;    /* write_word accepts any device memory */
     int version_min;
-    /* Handles that name no stream object. To everyone 0 and 1 mean the default stream and 2 means the
-     * per-thread one; per_thread_stream 0: it is not taken. */
+    /* Handles that are not stream objects. By convention 0 and 1 are the default stream and 2 is the
+     * per-thread one. per_thread_stream is 0 if the vendor has none. */
     uintptr_t default_stream, per_thread_stream;
 
     void (*version_text)(int version, char *out, size_t size);
     /* Status and reason for a code of init or device_count. */
-    void (*explain)(int code, struct gg_probe_result *result);
-    /* Why it would be in vain to search for the library on this machine; NULL, or NULL returned: it is
-     * searched for. A user who names the backend is obeyed all the same. */
-    const char *(*in_vain)(void);
-    /* Notes beside the verdict: masks, device nodes, other runtimes. */
-    void (*remark)(enum gg_probe_level level, int version, const struct gg_probe_result *result);
+    void (*diagnose)(int code, struct gg_probe_result *result);
+    /* Why a search for the library would fail on this machine; NULL, or NULL returned: it is searched for.
+     * It is also searched for if the user names the backend. */
+    const char *(*skip_reason)(void);
+    /* Notes in the report beside the diagnosis: masks, device nodes, other runtimes. */
+    void (*add_notes)(enum gg_probe_level level, int version, const struct gg_probe_result *result);
 
     int (*device_arch)(int device, char *out, size_t size);
     int (*device_uuid)(int device, uint8_t uuid[16], bool *known);
     /* The vendor's handles of an open device. */
     void (*device_native)(int device, void *context, uint64_t handles[4]);
-    /* What is current in a thread is one pointer-sized value; NULL where there is nothing. */
+    /* A thread's current context, a pointer-sized value; NULL: none. */
     int (*context_retain)(int device, void **out);
     int (*context_release)(int device);
     int (*context_get)(void **current);
     int (*context_set)(void *context);
-    /* The ordinal whose shared context @p context, the current one, is although nobody here retained
-     * it; or -1. */
+    /* The ordinal of the device whose shared context is @p context, the current one, although this backend
+     * has not retained it; or -1. */
     int32_t (*context_ordinal)(void *context);
-    /* Record behind all work of a context. */
+    /* Record an event after all work of a context. */
     int (*context_record)(void *context, void *event);
+    /* The context of a stream. NULL: the vendor has no contexts. */
+    int (*stream_context)(void *stream, void **context);
     int (*pointer_info)(const void *pointer, struct gg_pointer_info *info);
-    /* A box of bytes; @p kind is known. */
+    /* The only flags with which the driver opens memory of another process. */
+    unsigned (*ipc_flags)(void);
+    /* Copy a rectangular region; @p kind is valid. */
     int (*copy_region)(void *dst, const void *src, const struct gg_region *region,
                        enum gg_copy_kind kind, void *stream);
-    /* Let work of the device that is current reach the memory of @p peer; peer_enabled: it can already. */
+    /* Let the current device access the memory of @p peer. peer_enabled is the code for "already enabled". */
     int (*peer_enable)(struct gg_device_impl *peer);
     int peer_enabled;
     int (*copy_peer)(void *dst, struct gg_device_impl *dst_device, const void *src,
                      struct gg_device_impl *src_device, size_t nbytes, void *stream);
-    /* In place of host_func where the driver has no such row; NULL: nothing is. */
+    /* Replaces the driver function host_func where the driver lacks it; may be NULL. */
     int (*host_func)(void *stream, void (*function)(void *), void *argument);
-    /* Where a failed call leaves its code in the thread, for whoever asks next for the last error: take
-     * it away, other code must not stumble on a failure or a "not ready" of ours. NULL: none is left. */
-    void (*clear_error)(void);
-    /* Of a kernel's function. NULL: the vendor has nothing like it, or not_supported is answered where a
-     * driver is too old. parameter answers invalid_value behind the last. */
+    /* Replaces the driver function event_query; may be NULL. */
+    int (*event_query)(void *event);
+    /* Clear the thread's last error if it is @p code, which a call of ours returned: other code must not find a
+     * failure or a "not ready" of ours there. NULL: the vendor has no last error. */
+    void (*clear_error)(int code);
+    /* Of a kernel's function. NULL: the vendor has no such function. They return not_supported if the driver is
+     * too old. `parameter` returns invalid_value after the last one. */
     int (*allow_shared)(void *function, int nbytes);
     int (*suggest)(void *function, size_t shared, int limit, int *blocks, int *threads);
     int (*parameter)(void *function, size_t index, size_t *offset, size_t *size);
     int (*names)(void *module, void (*each)(void *user, const char *name), void *user);
     int not_found; /* the code for a name that a module does not have */
-    /* Whether an optional operation made of these functions has what it needs. */
+    /* Make an executable graph of a captured one, and change one to do what another has captured. */
+    int (*exec_create)(void **exec, void *graph);
+    int (*exec_update)(void *exec, void *graph);
+    /* Statistics of the device with this UUID or PCI address, from the vendor's management library. */
+    gg_status (*stats)(const struct gg_device_info *facts, struct gg_device_stats *stats);
+    gg_status (*range_tool)(struct gg_range_tool *tool);
+    /* Whether an optional operation that uses these functions works with this driver. */
     bool (*supports)(gg_op op);
 };
 
-extern const struct twin twin; /* the plugin's own file defines it */
+extern const struct cuhip_vendor cuhip; /* defined by the vendor's file */
 
-/* ---- what the body keeps ------------------------------------------------------------------------ */
+/* ---- objects ------------------------------------------------------------------------------------ */
 
 struct gg_stream_impl {
     void *native;
     struct gg_device_impl *device;
-    struct gg_device_impl *enters; /* device, where the handle is a special one; else NULL */
+    struct gg_device_impl *enters; /* device, if the handle is a special one; else NULL */
+    unsigned flags;                /* with which it was created, if it is owned */
+    int priority;
     bool owned;
+    atomic_bool exported; /* other code may have the handle */
 };
 
 struct gg_event_impl {
@@ -143,7 +164,7 @@ struct gg_event_impl {
     bool owned, blocking;
 };
 
-/* Kernels live in their module's list, so that the same name is asked for once. */
+/* Kernels are kept in their module's list, so that each name is looked up once. */
 struct gg_kernel_impl {
     struct gg_kernel_impl *next;
     struct gg_module_impl *module;
@@ -158,196 +179,152 @@ struct gg_module_impl {
     struct gg_kernel_impl *kernels;
 };
 
+/* A captured graph, which others are updated from. It belongs to each executable graph that has its work. */
+struct cuhip_recording {
+    atomic_int references;
+    struct gg_device_impl *device;
+    void *native;
+    pthread_mutex_t lock; /* of native */
+};
+
+struct gg_graph_impl {
+    struct gg_device_impl *device;
+    void *exec;
+    struct cuhip_recording *recording;
+    bool broken; /* neither the old work nor the new */
+};
+
 struct gg_device_impl {
     void *context;
     int device; /* the driver's handle */
     int32_t ordinal;
     struct gg_stream_impl default_stream;
     pthread_mutex_t lock; /* fences */
-    void *fences[TWIN_FENCES];
+    void *fences[CUHIP_MAX_FENCES];
     int fence_count;
 };
 
-extern const struct gg_host_api *twin_host; /* set by gg_backend_query */
-extern const struct gg_backend_ops twin_ops;
-extern struct twin_driver twin_driver; /* filled by the first probe that finds the library */
-/* By ordinal, the contexts of open devices; there are twin_device_count. */
-extern _Atomic(void *) *twin_contexts;
-extern int twin_device_count;
+extern const struct gg_host_api *cuhip_api; /* set by gg_backend_query: the functions of the core */
+extern const struct gg_backend_ops cuhip_ops;
+extern struct cuhip_driver cuhip_driver; /* filled by the first probe that finds the library */
+/* The contexts of open devices, by ordinal; there are cuhip_device_count. */
+extern _Atomic(void *) *cuhip_contexts;
+extern int cuhip_device_count;
 
 /* ---- status: driver.c ---------------------------------------------------------------------------- */
 
-/* GG_NOT_READY, or record what the driver said, and return the status for it. @p format: the figures. */
-gg_status twin_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The status of @p code where it is an answer and no failure to tell of. */
-gg_status twin_answer(int code);
-/* GG_ERR_UNSUPPORTED for an optional function that this driver does not have. */
-gg_status twin_missing(size_t slot);
-gg_status twin_no_memory(size_t nbytes, const char *what);
-/* Whether the driver is gone already, as at the end of a process: nothing is left to destroy. */
-bool twin_is_gone(int code);
-const char *twin_code_name(int code); /* of our own table: needs no driver; NULL: not known */
-/* A call that nobody can be told the failure of. */
-void twin_forget(int code, const char *what);
+/* Records the driver's error with @p format as detail, and returns its status; or returns GG_NOT_READY. */
+gg_status cuhip_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The status of @p code where it is a result and not an error to report. */
+gg_status cuhip_status_of(int code);
+/* GG_ERR_UNSUPPORTED for an optional function that this driver lacks. */
+gg_status cuhip_missing(size_t slot);
+gg_status cuhip_no_memory(size_t nbytes, const char *what);
+/* Whether the driver has shut down, as at the end of a process: there is nothing left to destroy. */
+bool cuhip_is_shut_down(int code);
+const char *cuhip_error_name(int code); /* from our own table: needs no driver; NULL: unknown */
+/* Logs the failure of a call that has no caller to report to. */
+void cuhip_log_failure(int code, const char *what);
 
-/* Passes on a code that is not told to anybody as it is; twin_fail and twin_forget clear by themselves. */
-static inline int twin_clear(int code)
+/* Clears the last error if it is @p code, and returns @p code. cuhip_fail and cuhip_log_failure do it themselves. */
+static inline int cuhip_clear_error(int code)
 {
-    if (code && twin.clear_error)
-        twin.clear_error();
+    if (code && cuhip.clear_error)
+        cuhip.clear_error(code);
     return code;
 }
 
-/* ---- why a driver does not serve: why.c ------------------------------------------------------------ */
+static inline int cuhip_query_event(void *event)
+{
+    return cuhip.event_query ? cuhip.event_query(event) : cuhip_driver.event_query(event);
+}
 
-/* The row of @p code, or a general one. The list ends with a row of no sentence. */
-const struct twin_verdict *twin_find_verdict(const struct twin_verdict *verdicts, int code);
-/* A device node that is there and may not be used; drivers only say that they failed. NULL: none. */
-const char *twin_refused_node(const char *const *nodes);
-/* Status and reason of a verdict; "(the driver answered …)" is added. */
-void twin_say(const struct twin_verdict *verdict, int code, struct gg_probe_result *result);
-/* A variable that is set and hides devices, in the reason or as a note. */
-void twin_append_mask(const char *variable, struct gg_probe_result *result);
-void twin_note_mask(const char *variable, const struct gg_probe_result *result);
+/* ---- why a driver is unavailable: probe_diagnosis.c ------------------------------------------------------------ */
 
-/* ---- contexts: device.c -------------------------------------------------------------------------- */
+/* The row of @p code, or a general one. The list ends with a row without a sentence. */
+const struct cuhip_diagnosis *cuhip_find_diagnosis(const struct cuhip_diagnosis *diagnoses,
+                                                   int code);
+/* A device node that exists and cannot be accessed, which drivers do not report. NULL: none. */
+const char *cuhip_find_denied_node(const char *const *nodes);
+/* Sets status and reason from a diagnosis, with "(the driver returned …)". */
+void cuhip_report_diagnosis(const struct cuhip_diagnosis *diagnosis, int code,
+                            struct gg_probe_result *result);
+/* Report a variable that is set and hides devices, in the reason or as a note. */
+void cuhip_append_variable(const char *variable, struct gg_probe_result *result);
+void cuhip_note_variable(const char *variable, const struct gg_probe_result *result);
 
-struct twin_guard {
+/* ---- contexts: context.c ------------------------------------------------------------------------- */
+
+struct cuhip_scope {
     void *saved;
     bool switched;
 };
 
-int twin_switch(const struct gg_device_impl *device, struct twin_guard *guard);
-void twin_switch_back(const struct twin_guard *guard);
+int cuhip_context_switch(const struct gg_device_impl *device, struct cuhip_scope *scope);
+void cuhip_context_restore(const struct cuhip_scope *scope);
 
-/* Make current what a row needs (its column of driver.def, TWIN_AT_…). @p stream may be NULL for rows
- * that take none. Returns the driver's code; twin_leave is called in any case. */
-static inline int twin_enter(struct twin_guard *guard, enum twin_row row,
-                             const struct gg_device_impl *device,
-                             const struct gg_stream_impl *stream)
+/* Make current what a driver function needs (CUHIP_AT_<slot>). @p stream may be NULL for functions that
+ * take none. Returns the driver's code. cuhip_context_leave is called after a failure too. */
+static inline int cuhip_context_enter(struct cuhip_scope *scope, enum cuhip_context_of_slot slot,
+                                      const struct gg_device_impl *device,
+                                      const struct gg_stream_impl *stream)
 {
-    guard->switched = false;
-    if ((int)row == TWIN_ANYWHERE || ((int)row == TWIN_STREAM && !stream->enters))
+    scope->switched = false;
+    if ((int)slot == CUHIP_ANY_CONTEXT || ((int)slot == CUHIP_STREAM_CONTEXT && !stream->enters))
         return 0;
-    return twin_switch(device, guard);
+    return cuhip_context_switch(device, scope);
 }
 
-static inline void twin_leave(const struct twin_guard *guard)
+static inline void cuhip_context_leave(const struct cuhip_scope *scope)
 {
-    if (guard->switched)
-        twin_switch_back(guard);
+    if (scope->switched)
+        cuhip_context_restore(scope);
 }
+
+/* The code of @p call, evaluated with the context that driver function @p slot needs. */
+#define CUHIP_IN_CONTEXT(slot, device, stream, call)                               \
+    __extension__({                                                                \
+        struct cuhip_scope scope_;                                                 \
+        int code_ = cuhip_context_enter(&scope_, CUHIP_AT_##slot, device, stream); \
+        if (!code_)                                                                \
+            code_ = (call);                                                        \
+        cuhip_context_leave(&scope_);                                              \
+        code_;                                                                     \
+    })
+
+/* The same for a call that releases something: it is made even if the context cannot be entered, since
+ * the handle identifies its context. After the driver's shutdown there is nothing to release: 0. */
+#define CUHIP_RELEASE(slot, device, stream, call)                                        \
+    __extension__({                                                                      \
+        struct cuhip_scope scope_;                                                       \
+        cuhip_log_failure(cuhip_context_enter(&scope_, CUHIP_AT_##slot, device, stream), \
+                          "entering a context to release an object");                    \
+        const int code_ = (call);                                                        \
+        cuhip_context_leave(&scope_);                                                    \
+        code_ &&cuhip_is_shut_down(code_) ? 0 : code_;                                   \
+    })
 
 /* ---- waits: wait.c ------------------------------------------------------------------------------- */
 
-/* Ask @p query about @p object until it is done, fails, or @p timeout_ns have passed: a code. */
-int twin_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns);
-/* The same for all that a stream has now, behind a fence, so that later work is not waited for. */
-int twin_poll_stream(const struct gg_stream_impl *stream, uint64_t timeout_ns);
-void twin_fences_destroy(struct gg_device_impl *device);
+/* Poll @p object with @p query until it is complete, fails, or @p timeout_ns have passed: a code. */
+int cuhip_poll(int (*query)(void *object), void *object, bool sleep_at_once, uint64_t timeout_ns);
+/* The same for the work that is enqueued on a stream now; a fence excludes later work. */
+int cuhip_poll_stream(const struct gg_stream_impl *stream, uint64_t timeout_ns);
+void cuhip_fences_destroy(struct gg_device_impl *device);
 
-/* ---- the table's functions ---------------------------------------------------------------------- */
+/* ---- the operations: backend.h describes each ----------------------------------------------------- */
 
-void twin_probe(enum gg_probe_level level, struct gg_probe_result *result);
+#define OP(slot, need) __typeof__(*((struct gg_backend_ops *)0)->slot) cuhip_##slot;
+#include <gpuglue/ops.def>
+#undef OP
 
-gg_status twin_device_info(int32_t ordinal, struct gg_device_info *info);
-gg_status twin_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value);
-gg_status twin_device_open(int32_t ordinal, struct gg_device_impl **out);
-void twin_device_close(struct gg_device_impl *device);
-gg_status twin_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total);
-gg_status twin_device_synchronize(struct gg_device_impl *device);
-gg_status twin_device_record(struct gg_device_impl *device, struct gg_event_impl *event);
-int32_t twin_device_supports(struct gg_device_impl *device, gg_op op);
-gg_status twin_device_native(struct gg_device_impl *device, uint64_t handles[4]);
-gg_status twin_device_enter(struct gg_device_impl *device, void **saved);
-void twin_device_leave(void *saved);
-int32_t twin_device_current(void);
-gg_status twin_capture_mode(struct gg_device_impl *device, int32_t relaxed, int32_t *mode);
+/* managed.c */
+gg_status cuhip_alloc_managed(struct gg_device_impl *device, size_t nbytes, void **out);
 
-gg_status twin_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
-                         void **out);
-gg_status twin_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
-gg_status twin_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
-gg_status twin_mem_unregister(struct gg_device_impl *device, void *pointer);
-gg_status twin_pointer_info(struct gg_device_impl *device, const void *pointer,
-                            struct gg_pointer_info *info);
+/* graph.c: GG_OK unless the stream is captured and the driver would run @p what at once. */
+gg_status cuhip_check_capturable(const struct gg_stream_impl *stream, const char *what);
 
-gg_status twin_alloc_managed(struct gg_device_impl *device, size_t nbytes, void **out);
-gg_status twin_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
-                            int32_t to_host);
-gg_status twin_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
-                          enum gg_advice advice, int32_t for_host);
-gg_status twin_mem_alloc_async(struct gg_stream_impl *stream, size_t nbytes, void **out);
-gg_status twin_mem_free_async(struct gg_stream_impl *stream, void *pointer);
-
-gg_status twin_ipc_export(struct gg_device_impl *device, const void *pointer,
-                          uint8_t native[GG_IPC_NATIVE_SIZE]);
-gg_status twin_ipc_open(struct gg_device_impl *device, const uint8_t native[GG_IPC_NATIVE_SIZE],
-                        void **out);
-gg_status twin_ipc_close(struct gg_device_impl *device, void *pointer);
-
-gg_status twin_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
-                    enum gg_copy_kind kind, int32_t pageable);
-gg_status twin_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
-                    uint32_t pattern_size, size_t count);
-gg_status twin_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
-gg_status twin_peer_access(struct gg_device_impl *device, struct gg_device_impl *peer, int32_t *out);
-gg_status twin_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer);
-gg_status twin_copy_peer(struct gg_stream_impl *stream, struct gg_device_impl *dst_device, void *dst,
-                         struct gg_device_impl *src_device, const void *src, size_t nbytes);
-gg_status twin_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
-                           const struct gg_region *region, enum gg_copy_kind kind);
-
-gg_status twin_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
-gg_status twin_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,
-                             struct gg_stream_impl **out);
-void twin_stream_destroy(struct gg_stream_impl *stream);
-gg_status twin_stream_borrow(struct gg_device_impl *device, uint64_t native, uint32_t *flags,
-                             int32_t *is_default, struct gg_stream_impl **out);
-gg_status twin_stream_native(struct gg_stream_impl *stream, uint64_t handles[4]);
-gg_status twin_stream_query(struct gg_stream_impl *stream);
-gg_status twin_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns);
-gg_status twin_stream_wait_event(struct gg_stream_impl *stream, struct gg_event_impl *event);
-gg_status twin_stream_capturing(struct gg_stream_impl *stream, int32_t *capturing);
-gg_status twin_stream_priority_range(struct gg_device_impl *device, int32_t *least,
-                                     int32_t *greatest);
-gg_status twin_stream_host_func(struct gg_stream_impl *stream, void (*function)(void *),
-                                void *argument);
-
-gg_status twin_event_create(struct gg_device_impl *device, uint32_t flags,
-                            struct gg_event_impl **out);
-void twin_event_destroy(struct gg_event_impl *event);
-gg_status twin_event_borrow(struct gg_device_impl *device, uint64_t native,
-                            struct gg_event_impl **out);
-gg_status twin_event_native(struct gg_event_impl *event, uint64_t handles[4]);
-gg_status twin_event_record(struct gg_event_impl *event, struct gg_stream_impl *stream);
-gg_status twin_event_query(struct gg_event_impl *event);
-gg_status twin_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
-gg_status twin_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
-                             double *milliseconds);
-
-gg_status twin_module_load(struct gg_device_impl *device, const struct gg_image *image,
-                           const void *bytes, size_t nbytes, struct gg_module_impl **out);
-void twin_module_unload(struct gg_module_impl *module);
-gg_status twin_module_global(struct gg_module_impl *module, const char *name, void **pointer,
-                             size_t *nbytes);
-gg_status twin_module_kernel(struct gg_module_impl *module, const char *name,
-                             struct gg_kernel_impl **out);
-gg_status twin_module_names(struct gg_module_impl *module,
-                            void (*each)(void *user, const char *name), void *user);
-gg_status twin_kernel_parameter(struct gg_kernel_impl *kernel, uint32_t index,
-                                struct gg_parameter *parameter);
-gg_status twin_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
-                                int64_t *value);
-gg_status twin_kernel_occupancy(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
-                                int32_t *blocks);
-gg_status twin_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
-                              uint32_t *threads, uint32_t *blocks);
-gg_status twin_kernel_allow_shared(struct gg_kernel_impl *kernel, uint32_t shared);
-gg_status twin_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
-                             const struct gg_launch *launch);
-
-/* fits.c: GG_OK where the device takes an image; else the refusal, naming both. */
-gg_status twin_image_fits(struct gg_device_impl *device, const struct gg_image *image);
+/* image_compat.c: GG_OK if the device can load the image; else an error that names both. */
+gg_status cuhip_check_image(struct gg_device_impl *device, const struct gg_image *image);
 
 #endif

@@ -1,54 +1,43 @@
-/* ipc.c: device memory of one process in another. */
+/* ipc.c: device memory that is shared between processes. */
 #include "driver.h"
 
 #include <string.h>
 
-_Static_assert(sizeof(struct twin_ipc) == GG_IPC_NATIVE_SIZE, "the size of a handle");
+_Static_assert(sizeof(struct cuhip_ipc) == GG_IPC_NATIVE_SIZE, "the size of a handle");
 
-gg_status twin_ipc_export(struct gg_device_impl *device, const void *pointer,
-                          uint8_t native[GG_IPC_NATIVE_SIZE])
+gg_status cuhip_ipc_export(struct gg_device_impl *device, const void *pointer,
+                           uint8_t native[GG_IPC_NATIVE_SIZE])
 {
-    struct twin_guard guard;
-    struct twin_ipc handle;
-    if (!twin_driver.ipc_export)
-        return twin_missing(offsetof(struct twin_driver, ipc_export));
-    int code = twin_enter(&guard, TWIN_AT_ipc_export, device, NULL);
-    if (!code)
-        code = twin_driver.ipc_export(&handle, (void *)(uintptr_t)pointer);
-    twin_leave(&guard);
+    struct cuhip_ipc handle = {0}; /* a driver may leave the last bytes as they are */
+    if (!cuhip_driver.ipc_export)
+        return cuhip_missing(offsetof(struct cuhip_driver, ipc_export));
+    const int code = CUHIP_IN_CONTEXT(ipc_export, device, NULL,
+                                      cuhip_driver.ipc_export(&handle, (void *)(uintptr_t)pointer));
     if (code)
-        return twin_fail(code, "a handle for other processes to the memory at %p", pointer);
+        return cuhip_fail(code, "a handle for other processes to the memory at %p", pointer);
     memcpy(native, &handle, sizeof handle);
     return GG_OK;
 }
 
-gg_status twin_ipc_open(struct gg_device_impl *device, const uint8_t native[GG_IPC_NATIVE_SIZE],
-                        void **out)
+gg_status cuhip_ipc_open(struct gg_device_impl *device, const uint8_t native[GG_IPC_NATIVE_SIZE],
+                         void **out)
 {
-    struct twin_guard guard;
-    struct twin_ipc handle;
+    struct cuhip_ipc handle;
     void *pointer = NULL;
-    if (!twin_driver.ipc_open || !twin_driver.ipc_close)
-        return twin_missing(offsetof(struct twin_driver, ipc_open));
+    if (!cuhip_driver.ipc_open || !cuhip_driver.ipc_close)
+        return cuhip_missing(offsetof(struct cuhip_driver, ipc_open));
     memcpy(&handle, native, sizeof handle);
-    int code = twin_enter(&guard, TWIN_AT_ipc_open, device, NULL);
-    if (!code)
-        code = twin_driver.ipc_open(&pointer, handle, twin.ipc_flags);
-    twin_leave(&guard);
+    const int code = CUHIP_IN_CONTEXT(ipc_open, device, NULL,
+                                      cuhip_driver.ipc_open(&pointer, handle, cuhip.ipc_flags()));
     if (code)
-        return twin_fail(code, "opening memory of another process; is it alive, and its memory?");
+        return cuhip_fail(
+            code, "opening memory of another process: the process and its memory must still exist");
     *out = pointer;
     return GG_OK;
 }
 
-gg_status twin_ipc_close(struct gg_device_impl *device, void *pointer)
+gg_status cuhip_ipc_close(struct gg_device_impl *device, void *pointer)
 {
-    struct twin_guard guard;
-    twin_forget(twin_enter(&guard, TWIN_AT_ipc_close, device, NULL),
-                "entering a context to close memory of another process");
-    const int code = twin_driver.ipc_close(pointer);
-    twin_leave(&guard);
-    if (!code || twin_is_gone(code))
-        return GG_OK;
-    return twin_fail(code, "closing memory of another process at %p", pointer);
+    const int code = CUHIP_RELEASE(ipc_close, device, NULL, cuhip_driver.ipc_close(pointer));
+    return code ? cuhip_fail(code, "closing memory of another process at %p", pointer) : GG_OK;
 }

@@ -1,8 +1,8 @@
-/* ipc.h: what both vendors pass by value: the handle of a block for another process. */
-#ifndef GPUGLUE_TWIN_IPC_H
-#define GPUGLUE_TWIN_IPC_H
+/* ipc.h: the handle of a block for another process, which both vendors pass by value. */
+#ifndef GPUGLUE_CUHIP_IPC_H
+#define GPUGLUE_CUHIP_IPC_H
 
-struct twin_ipc {
+struct cuhip_ipc {
     char bytes[64];
 };
 

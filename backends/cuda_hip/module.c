@@ -1,4 +1,4 @@
-/* module.c: modules of the drivers, and their functions. */
+/* module.c: modules and their kernels. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -10,8 +10,8 @@ enum { JIT_ERROR_LOG = 5, JIT_ERROR_LOG_SIZE = 6 }; /* the same for both */
 
 /* ---- loading ---- */
 
-/* PTX ends where its NUL is, which bytes need not have. */
-static char *with_nul(const struct gg_image *image, const void *bytes, size_t nbytes)
+/* The driver expects PTX to end with a NUL, which @p bytes may lack. */
+static char *ptx_with_nul(const struct gg_image *image, const void *bytes, size_t nbytes)
 {
     char *copy = image->format == GG_IMAGE_PTX ? malloc(nbytes + 1) : NULL;
     if (copy) {
@@ -21,43 +21,40 @@ static char *with_nul(const struct gg_image *image, const void *bytes, size_t nb
     return copy;
 }
 
-static int driver_load(const void *image, char *log, void **out)
+static int module_load_image(const void *image, char *log, void **out)
 {
     int options[] = {JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE};
     void *values[] = {log, (void *)(uintptr_t)LOG_SIZE};
-    return twin_driver.module_load(out, image, 2, options, values);
+    return cuhip_driver.module_load(out, image, 2, options, values);
 }
 
-static gg_status load(struct gg_module_impl *module, const void *image, size_t nbytes)
+static gg_status module_load(struct gg_module_impl *module, const void *image, size_t nbytes)
 {
     char log[LOG_SIZE] = "";
-    struct twin_guard guard;
-    int code = twin_enter(&guard, TWIN_AT_module_load, module->device, NULL);
-    if (!code)
-        code = driver_load(image, log, &module->native);
-    twin_leave(&guard);
+    const int code = CUHIP_IN_CONTEXT(module_load, module->device, NULL,
+                                      module_load_image(image, log, &module->native));
     log[LOG_SIZE - 1] = 0;
     log[strcspn(log, "\n")] = log[0] ? ' ' : 0;
-    return code ? twin_fail(code, "an image of %zu bytes%s%.300s", nbytes, log[0] ? ": " : "", log)
+    return code ? cuhip_fail(code, "an image of %zu bytes%s%.300s", nbytes, log[0] ? ": " : "", log)
                 : GG_OK;
 }
 
-gg_status twin_module_load(struct gg_device_impl *device, const struct gg_image *image,
-                           const void *bytes, size_t nbytes, struct gg_module_impl **out)
+gg_status cuhip_module_load(struct gg_device_impl *device, const struct gg_image *image,
+                            const void *bytes, size_t nbytes, struct gg_module_impl **out)
 {
-    if (!twin_driver.module_load || !twin_driver.module_unload || !twin_driver.module_function)
-        return twin_missing(offsetof(struct twin_driver, module_load));
-    gg_status status = twin_image_fits(device, image);
+    if (!cuhip_driver.module_load || !cuhip_driver.module_unload || !cuhip_driver.module_function)
+        return cuhip_missing(offsetof(struct cuhip_driver, module_load));
+    gg_status status = cuhip_check_image(device, image);
     if (status)
         return status;
-    char *text = with_nul(image, bytes, nbytes);
+    char *text = ptx_with_nul(image, bytes, nbytes);
     struct gg_module_impl *module = calloc(1, sizeof *module);
     if (!module || (image->format == GG_IMAGE_PTX && !text)) {
-        status = twin_no_memory(nbytes, "a module");
+        status = cuhip_no_memory(nbytes, "a module");
     } else {
         module->device = device;
         pthread_mutex_init(&module->lock, NULL);
-        status = load(module, text ? text : bytes, nbytes);
+        status = module_load(module, text ? text : bytes, nbytes);
     }
     free(text);
     if (status)
@@ -67,17 +64,12 @@ gg_status twin_module_load(struct gg_device_impl *device, const struct gg_image 
     return status;
 }
 
-void twin_module_unload(struct gg_module_impl *module)
+void cuhip_module_unload(struct gg_module_impl *module)
 {
     struct gg_kernel_impl *next;
-    struct twin_guard guard;
-    /* Unloaded even where the context cannot be entered: the handle says what it belongs to. */
-    twin_forget(twin_enter(&guard, TWIN_AT_module_unload, module->device, NULL),
-                "entering a context to unload a module");
-    const int code = twin_driver.module_unload(module->native);
-    twin_leave(&guard);
-    if (code)
-        twin_forget(code, "unloading a module");
+    const int code = CUHIP_RELEASE(module_unload, module->device, NULL,
+                                   cuhip_driver.module_unload(module->native));
+    cuhip_log_failure(code, "unloading a module");
     for (struct gg_kernel_impl *kernel = module->kernels; kernel; kernel = next) {
         next = kernel->next;
         free(kernel);
@@ -88,24 +80,22 @@ void twin_module_unload(struct gg_module_impl *module)
 
 /* ---- names ---- */
 
-gg_status twin_module_global(struct gg_module_impl *module, const char *name, void **pointer,
-                             size_t *nbytes)
+gg_status cuhip_module_global(struct gg_module_impl *module, const char *name, void **pointer,
+                              size_t *nbytes)
 {
-    struct twin_guard guard;
-    if (!twin_driver.module_global)
-        return twin_missing(offsetof(struct twin_driver, module_global));
-    int code = twin_enter(&guard, TWIN_AT_module_global, module->device, NULL);
-    if (!code)
-        code = twin_driver.module_global(pointer, nbytes, module->native, name);
-    twin_leave(&guard);
-    if (code == twin.not_found) {
-        twin_clear(code);
+    if (!cuhip_driver.module_global)
+        return cuhip_missing(offsetof(struct cuhip_driver, module_global));
+    const int code =
+        CUHIP_IN_CONTEXT(module_global, module->device, NULL,
+                         cuhip_driver.module_global(pointer, nbytes, module->native, name));
+    if (code == cuhip.not_found) {
+        cuhip_clear_error(code);
         return GG_NOT_READY;
     }
-    return code ? twin_fail(code, "the variable %.200s", name) : GG_OK;
+    return code ? cuhip_fail(code, "the variable %.200s", name) : GG_OK;
 }
 
-static struct gg_kernel_impl *find_kernel(struct gg_module_impl *module, const char *name)
+static struct gg_kernel_impl *kernel_find(struct gg_module_impl *module, const char *name)
 {
     for (struct gg_kernel_impl *kernel = module->kernels; kernel; kernel = kernel->next)
         if (!strcmp(kernel->name, name))
@@ -114,25 +104,22 @@ static struct gg_kernel_impl *find_kernel(struct gg_module_impl *module, const c
 }
 
 /* With the lock held. */
-static gg_status new_kernel(struct gg_module_impl *module, const char *name,
+static gg_status kernel_new(struct gg_module_impl *module, const char *name,
                             struct gg_kernel_impl **out)
 {
-    struct twin_guard guard;
     void *function = NULL;
     const size_t size = strlen(name) + 1;
-    int code = twin_enter(&guard, TWIN_AT_module_function, module->device, NULL);
-    if (!code)
-        code = twin_driver.module_function(&function, module->native, name);
-    twin_leave(&guard);
-    if (code == twin.not_found) {
-        twin_clear(code);
+    const int code = CUHIP_IN_CONTEXT(module_function, module->device, NULL,
+                                      cuhip_driver.module_function(&function, module->native, name));
+    if (code == cuhip.not_found) {
+        cuhip_clear_error(code);
         return GG_NOT_READY;
     }
     if (code)
-        return twin_fail(code, "the kernel %.200s", name);
+        return cuhip_fail(code, "the kernel %.200s", name);
     struct gg_kernel_impl *kernel = malloc(sizeof *kernel + size);
     if (!kernel)
-        return twin_no_memory(sizeof *kernel + size, "a kernel");
+        return cuhip_no_memory(sizeof *kernel + size, "a kernel");
     kernel->module = module;
     kernel->function = function;
     memcpy(kernel->name, name, size);
@@ -141,29 +128,26 @@ static gg_status new_kernel(struct gg_module_impl *module, const char *name,
     return GG_OK;
 }
 
-gg_status twin_module_kernel(struct gg_module_impl *module, const char *name,
-                             struct gg_kernel_impl **out)
+gg_status cuhip_module_kernel(struct gg_module_impl *module, const char *name,
+                              struct gg_kernel_impl **out)
 {
     gg_status status = GG_OK;
     pthread_mutex_lock(&module->lock);
-    struct gg_kernel_impl *kernel = find_kernel(module, name);
+    struct gg_kernel_impl *kernel = kernel_find(module, name);
     if (kernel)
         *out = kernel;
     else
-        status = new_kernel(module, name, out);
+        status = kernel_new(module, name, out);
     pthread_mutex_unlock(&module->lock);
     return status;
 }
 
-gg_status twin_module_names(struct gg_module_impl *module,
-                            void (*each)(void *user, const char *name), void *user)
+gg_status cuhip_module_names(struct gg_module_impl *module,
+                             void (*each)(void *user, const char *name), void *user)
 {
-    struct twin_guard guard;
-    if (!twin.names)
-        return twin_host->fail(GG_ERR_UNSUPPORTED, NULL, "this driver does not tell names");
-    int code = twin_enter(&guard, TWIN_AT_module_function, module->device, NULL);
-    if (!code)
-        code = twin.names(module->native, each, user);
-    twin_leave(&guard);
-    return code ? twin_fail(code, "the names of a module's kernels") : GG_OK;
+    if (!cuhip.names)
+        return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL, "this driver does not report names");
+    const int code = CUHIP_IN_CONTEXT(module_function, module->device, NULL,
+                                      cuhip.names(module->native, each, user));
+    return code ? cuhip_fail(code, "the names of a module's kernels") : GG_OK;
 }

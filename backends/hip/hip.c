@@ -1,8 +1,6 @@
-/* hip.c: AMD's half of the twins: names, numbers, and the functions whose prototypes are its own.
- * HIP has a current device instead of a current context; what torch or others made current in the
- * thread is restored. */
+/* hip.c: what is specific to HIP: names, numbers, and functions with other prototypes than CUDA's. HIP has a
+ * current device instead of a current context. */
 #include "hip_driver.h"
-#include "hip_probe.h"
 #include "hip_types.h"
 
 #include <stdio.h>
@@ -27,16 +25,16 @@ enum hip_new {
 #undef NEW
 };
 
-/* HIP 6 changed two structs and an enum. Its version number is not trusted to say so: another maker's
- * HIP has its own. */
-static bool is_new(void)
+/* HIP 6 changed two structs and some numbers. The version number does not show it: other implementations of HIP have
+ * their own. */
+static bool hip_is_6_or_newer(void)
 {
     return hip.properties_0600 != NULL;
 }
 
-/* ---- contexts: the ordinal plus one, so that none is NULL ----------------------------------------- */
+/* ---- contexts: the ordinal plus one, so that no context is NULL ----------------------------------------- */
 
-static void *context_of(int device)
+static void *hip_context_of(int device)
 {
     return (void *)(uintptr_t)((unsigned)device + 1);
 }
@@ -44,18 +42,18 @@ static void *context_of(int device)
 static int32_t hip_context_ordinal(void *context)
 {
     const uintptr_t ordinal = (uintptr_t)context - 1;
-    return ordinal < (uintptr_t)twin_device_count ? (int32_t)ordinal : -1;
+    return ordinal < (uintptr_t)cuhip_device_count ? (int32_t)ordinal : -1;
 }
 
 static int hip_context_retain(int device, void **out)
 {
-    *out = context_of(device);
+    *out = hip_context_of(device);
     return 0;
 }
 
 static int hip_context_release(int device)
 {
-    (void)device; /* it is the runtime's own, and other code may be using it */
+    (void)device; /* it belongs to the runtime, and other code may use it */
     return 0;
 }
 
@@ -64,7 +62,7 @@ static int hip_context_get(void **current)
     int device = 0;
     const int code = hip.device_now(&device);
     if (!code)
-        *current = context_of(device);
+        *current = hip_context_of(device);
     return code;
 }
 
@@ -88,8 +86,8 @@ static void hip_version_text(int version, char *out, size_t size)
              version % HIP_MINOR);
 }
 
-/* A name such as gfx90a:sramecc+:xnack-, and not what lies there in a struct of another layout. */
-static bool is_arch(const char *text, size_t room)
+/* True for a name such as gfx90a:sramecc+:xnack-, false for other bytes in a struct of another layout. */
+static bool arch_is_valid(const char *text, size_t room)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_:+-";
     const size_t length = strnlen(text, room);
@@ -99,24 +97,41 @@ static bool is_arch(const char *text, size_t room)
 
 static int hip_device_arch(int device, char *out, size_t size)
 {
-    enum { ROOM = 4096 }; /* far more than any version's struct */
+    enum { ROOM = 4096 }; /* much more than any version's struct */
     char *properties = calloc(1, ROOM);
-    int (*ask)(void *properties, int device) = is_new() ? hip.properties_0600 : hip.properties_0000;
-    const char *arch =
-        properties + (is_new() ? (int)NEW_HIP_PROPERTIES_ARCH : (int)OLD_HIP_PROPERTIES_ARCH);
+    int (*get_properties)(void *properties, int device) =
+        hip_is_6_or_newer() ? hip.properties_0600 : hip.properties_0000;
+    const char *arch = properties + (hip_is_6_or_newer() ? (int)NEW_HIP_PROPERTIES_ARCH
+                                                         : (int)OLD_HIP_PROPERTIES_ARCH);
     if (!properties)
         return hipErrorOutOfMemory;
-    const int code = ask ? ask(properties, device) : 0;
+    const int code = get_properties ? get_properties(properties, device) : 0;
     out[0] = '\0';
-    if (!code && is_arch(arch, size))
+    if (!code && arch_is_valid(arch, size))
         snprintf(out, size, "%s", arch);
     free(properties);
     return code;
 }
 
+/* AMD's runtime returns text: the 16 hexadecimal digits that rocminfo shows behind "GPU-", or "XX" for a device that has
+ * no UUID. Other implementations of HIP return 16 bytes. */
+static void uuid_read(const char text[17], uint8_t uuid[16])
+{
+    uint64_t number = 0;
+    memcpy(uuid, text, 16);
+    if (strspn(text, "0123456789abcdef") != 16)
+        return;
+    number = strtoull(text, NULL, 16);
+    for (int i = 15; i >= 0; i--, number >>= 8)
+        uuid[i] = (uint8_t)number;
+}
+
 static int hip_device_uuid(int device, uint8_t uuid[16], bool *known)
 {
-    *known = hip.uuid && !twin_clear(hip.uuid(uuid, device));
+    char text[17] = "";
+    *known = hip.uuid && !cuhip_clear_error(hip.uuid(text, device)) && strcmp(text, "XX") != 0;
+    if (*known)
+        uuid_read(text, uuid);
     return 0;
 }
 
@@ -124,6 +139,21 @@ static void hip_device_native(int device, void *context, uint64_t handles[4])
 {
     (void)context;
     handles[0] = (uint64_t)device;
+}
+
+/* ---- events ------------------------------------------------------------------------------------- */
+
+/* hipEventQuery reads the stream that the event was recorded on, which may have been destroyed, and up to HIP 6
+ * invalidates a capture that runs there now. The time from an event to itself is not ready in the same cases, and
+ * is found without the stream. It is not valid for borrowed events without timing, and after no record. */
+static int hip_event_query(void *event)
+{
+    float none;
+    const int code = cuhip_driver.event_elapsed(&none, event, event);
+    if (code != hipErrorInvalidHandle)
+        return code;
+    cuhip_clear_error(code);
+    return cuhip_driver.event_query(event);
 }
 
 /* ---- pointers ----------------------------------------------------------------------------------- */
@@ -136,48 +166,60 @@ struct pointer { /* hipPointerAttribute_t of all versions; a later one may be lo
     char more[224];
 };
 
-static enum gg_memory_kind kind_of(const struct pointer *pointer)
+static enum gg_memory_kind pointer_kind(const struct pointer *pointer)
 {
-    const int host = is_new() ? (int)NEW_HIP_MEMORY_HOST : (int)OLD_HIP_MEMORY_HOST;
-    if (pointer->managed || (is_new() && pointer->type == NEW_HIP_MEMORY_MANAGED))
+    const int host = hip_is_6_or_newer() ? (int)NEW_HIP_MEMORY_HOST : (int)OLD_HIP_MEMORY_HOST;
+    if (pointer->managed || (hip_is_6_or_newer() && pointer->type == NEW_HIP_MEMORY_MANAGED))
         return GG_MEMORY_MANAGED;
     if (pointer->type == host)
         return GG_MEMORY_PINNED;
-    return is_new() && pointer->type < host ? GG_MEMORY_HOST : GG_MEMORY_DEVICE;
+    return hip_is_6_or_newer() && pointer->type < host ? GG_MEMORY_HOST : GG_MEMORY_DEVICE;
 }
 
 /* Up to HIP 5 an unknown pointer is an error, from HIP 6 on it is of type 0, "unregistered". */
+/* Not every kind of memory has a range. */
+static int hip_address_range(const void *pointer, struct gg_pointer_info *info)
+{
+    void *base = NULL;
+    size_t size = 0;
+    const int code = cuhip_clear_error(hip.address_range(&base, &size, (void *)(uintptr_t)pointer));
+    if (code == hipErrorInvalidValue || code == hipErrorInvalidDevicePointer ||
+        code == hipErrorNotFound)
+        return 0;
+    info->base = base;
+    info->size = size;
+    return code;
+}
+
 static int hip_pointer_info(const void *pointer, struct gg_pointer_info *info)
 {
     struct pointer found = {.device = -1};
-    void *base = NULL;
-    size_t size = 0;
     if (!hip.pointer_attributes)
         return hipErrorNotSupported;
-    const int code = twin_clear(hip.pointer_attributes(&found, pointer));
+    const int code = cuhip_clear_error(hip.pointer_attributes(&found, pointer));
     if (code && code != hipErrorInvalidValue)
         return code;
-    info->kind = code ? GG_MEMORY_HOST : kind_of(&found);
+    info->kind = code ? GG_MEMORY_HOST : pointer_kind(&found);
     if (info->kind == GG_MEMORY_HOST)
         return 0;
     info->device = found.device;
-    void *address = (void *)(uintptr_t)pointer;
-    if (hip.address_range && !twin_clear(hip.address_range(&base, &size, address))) {
-        info->base = base;
-        info->size = size;
-    }
-    return 0;
+    return hip.address_range ? hip_address_range(pointer, info) : 0;
 }
 
-/* ---- host functions before HIP had them ---------------------------------------------------------- */
+static unsigned hip_ipc_flags(void)
+{
+    return hip_is_6_or_newer() ? NEW_HIP_IPC_LAZY_PEER_ACCESS : OLD_HIP_IPC_LAZY_PEER_ACCESS;
+}
+
+/* ---- host functions in versions of HIP without them ---------------------------------------------------------- */
 
 struct call {
     void (*function)(void *);
     void *argument;
 };
 
-/* Called also where the stream has failed: the function may be what others wait for. */
-static void run_call(void *stream, int code, void *argument)
+/* Also called if the stream has failed: other code may wait for the function. */
+static void host_call_run(void *stream, int code, void *argument)
 {
     const struct call call = *(struct call *)argument;
     (void)stream;
@@ -194,15 +236,17 @@ static int hip_host_func(void *stream, void (*function)(void *), void *argument)
     if (!call)
         return hipErrorOutOfMemory;
     *call = (struct call){function, argument};
-    const int code = hip.add_callback(stream, run_call, call, 0);
+    const int code = hip.add_callback(stream, host_call_run, call, 0);
     if (code)
         free(call);
     return code;
 }
 
-static void hip_clear_error(void)
+/* From HIP 7 on "not ready" is not recorded, and a successful call keeps what is: the last error may be the
+ * application's. */
+static void hip_clear_error(int code)
 {
-    if (hip.last_error)
+    if (hip.peek_error && hip.last_error && hip.peek_error() == code)
         hip.last_error();
 }
 
@@ -212,14 +256,32 @@ static int hip_suggest(void *function, size_t shared, int limit, int *blocks, in
                                 : hipErrorNotSupported;
 }
 
+static int hip_exec_create(void **exec, void *graph)
+{
+    return hip.exec_create ? hip.exec_create(exec, graph, NULL, NULL, 0) : hipErrorNotSupported;
+}
+
+static int hip_exec_update(void *exec, void *graph)
+{
+    void *node = NULL;
+    int result = 0;
+    return hip.exec_update ? hip.exec_update(exec, graph, &node, &result) : hipErrorNotSupported;
+}
+
 static bool hip_supports(gg_op op)
 {
+    if (op == GG_OP_capture_begin)
+        return hip.exec_create != NULL;
+    if (op == GG_OP_graph_update)
+        return hip.exec_update != NULL;
     if (op == GG_OP_kernel_parameter || op == GG_OP_kernel_allow_shared || op == GG_OP_module_names)
-        return false; /* the image tells; there is no further memory to be had */
-    if (op == GG_OP_kernel_suggest)
+        return false; /* the image describes parameters and names; the limit of shared memory is fixed */
+    if (op == GG_OP_kernel_suggest_block_size)
         return hip.function_suggest != NULL;
     if (op == GG_OP_device_record)
         return false;
+    if (op == GG_OP_device_stats)
+        return cuhip_driver.device_pci && hip_has_stats();
     if (op == GG_OP_peer_enable || op == GG_OP_copy_peer)
         return hip.peer_enable && hip.copy_peer;
     if (op == GG_OP_copy_region)
@@ -233,7 +295,7 @@ static bool hip_supports(gg_op op)
 
 static const struct gg_symbol symbols[] = {
 #define FN(slot, parameters, cuda, hip, need, context) \
-    {#hip, offsetof(struct twin_driver, slot), need},
+    {#hip, offsetof(struct cuhip_driver, slot), need},
 #include "../cuda_hip/driver.def"
 #undef FN
 };
@@ -244,35 +306,23 @@ static const struct gg_symbol own_symbols[] = {
 #undef OWN
 };
 
-static const struct twin_error errors[] = {
+static const struct cuhip_error errors[] = {
 #define ERROR(name, code, status, text) {code, status, #name, text},
 #include "hip_errors.def"
 #undef ERROR
 };
 
 static const int attributes[GG_ATTR_COUNT] = {
-    [GG_ATTR_WARP_SIZE] = hipDeviceAttributeWarpSize,
-    [GG_ATTR_MULTIPROCESSORS] = hipDeviceAttributeMultiprocessorCount,
-    [GG_ATTR_MAX_THREADS_PER_BLOCK] = hipDeviceAttributeMaxThreadsPerBlock,
-    [GG_ATTR_MAX_BLOCK_X] = hipDeviceAttributeMaxBlockDimX,
-    [GG_ATTR_MAX_BLOCK_Y] = hipDeviceAttributeMaxBlockDimY,
-    [GG_ATTR_MAX_BLOCK_Z] = hipDeviceAttributeMaxBlockDimZ,
-    [GG_ATTR_MAX_GRID_X] = hipDeviceAttributeMaxGridDimX,
-    [GG_ATTR_MAX_GRID_Y] = hipDeviceAttributeMaxGridDimY,
-    [GG_ATTR_MAX_GRID_Z] = hipDeviceAttributeMaxGridDimZ,
-    [GG_ATTR_SHARED_MEMORY_PER_BLOCK] = hipDeviceAttributeMaxSharedMemoryPerBlock,
-    [GG_ATTR_CLOCK_KHZ] = hipDeviceAttributeClockRate,
-    [GG_ATTR_COMPUTE_MAJOR] = hipDeviceAttributeComputeCapabilityMajor,
-    [GG_ATTR_COMPUTE_MINOR] = hipDeviceAttributeComputeCapabilityMinor,
-    [GG_ATTR_ASYNC_ENGINES] = hipDeviceAttributeAsyncEngineCount,
-    [GG_ATTR_MANAGED_MEMORY] = hipDeviceAttributeManagedMemory,
-    [GG_ATTR_CONCURRENT_KERNELS] = hipDeviceAttributeConcurrentKernels,
+#define NUMBER(name, value)
+#define ATTRIBUTE(attribute, name, value) [GG_ATTR_##attribute] = name,
+#include "hip_numbers.def"
+#undef ATTRIBUTE
+#undef NUMBER
     [GG_ATTR_SHARED_MEMORY_OPTIN] = -1,
-    [GG_ATTR_COOPERATIVE_LAUNCH] = hipDeviceAttributeCooperativeLaunch,
 };
 
-/* The directories handed in come first: torch's and AMD's wheels bring a copy of their own, and two in
- * one process do not work. The unversioned name is that of torch's copy and of development packages. */
+/* Added directories come first: the wheels of torch and AMD contain a copy, and two copies in one process do not
+ * work. torch's copy and development packages have the unversioned name. */
 static const char *const library_names[] = {"libamdhip64.so.8", "libamdhip64.so.7",
                                             "libamdhip64.so.6", "libamdhip64.so.5",
                                             "libamdhip64.so",   NULL};
@@ -282,10 +332,12 @@ static const char *const library_directories[] = {"$CONDA_PREFIX/lib",    "$ROCM
                                                   "/opt/rocm/core-*/lib", "/opt/rocm/hip/lib",
                                                   "/usr/lib/wsl/lib",     NULL};
 
-const struct twin twin = {
+const struct cuhip_vendor cuhip = {
     .name = "hip",
+    .priority = 200,
+    .aliases = "rocm,amd",
     .library = {.struct_size = sizeof(struct gg_library_spec),
-                .flags = GG_LIBRARY_HANDED_IN,
+                .flags = GG_LIBRARY_ADDED_DIRECTORIES,
                 .names = library_names,
                 .variable = "GPUGLUE_HIP_LIBRARY",
                 .stem = "libamdhip64",
@@ -302,22 +354,29 @@ const struct twin twin = {
     .not_supported = hipErrorNotSupported,
     .attributes = attributes,
     .integrated = hipDeviceAttributeIntegrated,
+    .registered_attribute = hipDeviceAttributeCanUseHostPointerForRegisteredMem,
     .word_attribute = -1,
     .writes_words = false, /* documented for signal memory only */
     .stream_nonblocking = hipStreamNonBlocking,
-    .event_no_timing = hipEventDisableTiming,
+    .event_no_timing = 0, /* hip_event_query needs it; HIP measures the times in any case */
     .event_blocking = hipEventBlockingSync,
-    .pinned_flags = hipHostMallocPortable,
+    /* With Portable alone it is not coherent: a kernel would not see what the host writes meanwhile. */
+    .pinned_flags = hipHostMallocPortable | hipHostMallocCoherent,
     .managed_flags = hipMemAttachGlobal,
     .register_flags = hipHostRegisterPortable,
     .capture_relaxed = hipStreamCaptureModeRelaxed,
+    .capture_error_first = hipErrorStreamCaptureUnsupported,
+    .capture_error_last = hipErrorStreamCaptureWrongThread,
+    .captures_partly = true,
+    .updates_partly = true,
     .version_min = HIP_OLDEST * HIP_MAJOR,
-    .default_stream = 0, /* the null stream; handle 1 came late, and 2 means other things to others */
+    .default_stream =
+        0, /* the null stream; old versions lack handle 1, and the meaning of 2 differs */
     .per_thread_stream = 0,
     .version_text = hip_version_text,
-    .explain = hip_explain,
-    .in_vain = hip_in_vain,
-    .remark = hip_remark,
+    .diagnose = hip_diagnose,
+    .skip_reason = hip_skip_reason,
+    .add_notes = hip_add_notes,
     .device_arch = hip_device_arch,
     .device_uuid = hip_device_uuid,
     .device_native = hip_device_native,
@@ -328,34 +387,19 @@ const struct twin twin = {
     .context_ordinal = hip_context_ordinal,
     .context_record = hip_context_record,
     .pointer_info = hip_pointer_info,
+    .ipc_flags = hip_ipc_flags,
     .copy_region = hip_copy_region,
     .peer_enable = hip_peer_enable,
     .peer_enabled = hipErrorPeerAccessAlreadyEnabled,
     .copy_peer = hip_copy_peer,
     .host_func = hip_host_func,
+    .event_query = hip_event_query,
     .clear_error = hip_clear_error,
     .suggest = hip_suggest,
     .not_found = hipErrorNotFound,
+    .exec_create = hip_exec_create,
+    .exec_update = hip_exec_update,
+    .stats = hip_stats,
+    .range_tool = hip_range_tool,
     .supports = hip_supports,
 };
-
-static const struct gg_backend_desc hip_backend = {
-    .magic = GG_BACKEND_MAGIC,
-    .struct_size = sizeof(struct gg_backend_desc),
-    .abi_major = GG_BACKEND_ABI_MAJOR,
-    .abi_minor = GG_BACKEND_ABI_MINOR,
-    .priority = 200,
-    .name = "hip",
-    .version = GG_VERSION,
-    .ops = &twin_ops,
-};
-
-int gg_backend_query(uint32_t core_abi, const struct gg_host_api *host,
-                     const struct gg_backend_desc **out)
-{
-    if (core_abi >> 16 != GG_ABI_MAJOR || host->struct_size < sizeof *host)
-        return 1;
-    twin_host = host;
-    *out = &hip_backend;
-    return 0;
-}

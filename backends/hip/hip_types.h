@@ -1,4 +1,4 @@
-/* hip_types.h: the structs of hip_runtime_api.h that we use. tests/headers compares sizes and offsets. */
+/* hip_types.h: the structs of hip_runtime_api.h that this backend uses. tests/headers compares sizes and offsets. */
 #ifndef GPUGLUE_HIP_TYPES_H
 #define GPUGLUE_HIP_TYPES_H
 

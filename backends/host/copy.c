@@ -1,4 +1,4 @@
-/* copy.c: copies and fills, done by the stream's worker when their turn comes. */
+/* copy.c: copies and fills, run by the stream's worker. */
 #include "host.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static void run_copy(const struct host_command *command)
     memcpy(command->dst, command->src, command->size);
 }
 
-/* Pageable memory is read or written late too: a core that lets it go early shows at once. */
+/* Pageable memory is accessed asynchronously too: this exposes a core that releases it too early. */
 gg_status host_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
                     enum gg_copy_kind kind, int32_t pageable)
 {
@@ -22,7 +22,7 @@ gg_status host_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
     return status ? status : host_submit(stream, &work);
 }
 
-/* ---- boxes ---- */
+/* ---- rectangular regions ---- */
 
 static void run_copy_region(const struct host_command *command)
 {

@@ -1,6 +1,7 @@
-/* device.c: the one device, which is this machine's processor and memory. */
+/* device.c: the device: this machine's processor and memory. */
 #include "host.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static uint64_t installed_memory(void)
     return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
 }
 
-/* "model name : Some CPU @ 2 GHz"; false where the kernel does not say (arm). */
+/* "model name : Some CPU @ 2 GHz"; false if the kernel does not report it (arm). */
 static bool processor_name(char *name, size_t size)
 {
     char line[256];
@@ -33,6 +34,26 @@ static bool processor_name(char *name, size_t size)
     return found;
 }
 
+/* The kernel's random number of this boot: equal in all containers, as long as memory can be shared. The machine's own
+ * identity is confidential: see machine-id(5). */
+static bool boot_id(uint8_t uuid[16])
+{
+    char text[64] = "";
+    unsigned value;
+    int count = 0;
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file && !fgets(text, sizeof text, file))
+        text[0] = '\0';
+    if (file)
+        fclose(file);
+    memset(uuid, 0, 16);
+    for (const char *at = text; count < 16 && sscanf(at, "%2x", &value) == 1; count++) {
+        uuid[count] = (uint8_t)value;
+        at += at[2] == '-' ? 3 : 2;
+    }
+    return count == 16;
+}
+
 gg_status host_device_info(int32_t ordinal, struct gg_device_info *info)
 {
     struct utsname machine;
@@ -43,14 +64,15 @@ gg_status host_device_info(int32_t ordinal, struct gg_device_info *info)
         snprintf(info->name, sizeof info->name, "%.60s processor", machine.machine);
     snprintf(info->arch, sizeof info->arch, "%.31s", machine.machine);
     info->pci_bus_id[0] = '\0';
-    memset(info->uuid, 0, sizeof info->uuid);
-    info->flags = GG_DEVICE_LAZY | GG_DEVICE_FREE_NEVER_WAITS;
-    info->numa_node = -1;
+    info->flags = GG_DEVICE_FORK_SAFE_UNTIL_OPEN | GG_DEVICE_FREE_NEVER_WAITS;
+    if (boot_id(info->uuid))
+        info->flags |= GG_DEVICE_HAS_UUID;
+    info->numa_node = host_numa_node();
     info->total_memory = installed_memory();
     return GG_OK;
 }
 
-/* Limits of launches are those of usual GPUs, so that a program that keeps them here runs there. */
+/* Launch limits are those of usual GPUs, so that a program that runs here also runs there. */
 static int64_t launch_limit(gg_attribute attribute)
 {
     switch ((int)attribute) {
@@ -67,32 +89,66 @@ static int64_t launch_limit(gg_attribute attribute)
         return UINT16_MAX;
     case GG_ATTR_SHARED_MEMORY_PER_BLOCK:
     case GG_ATTR_SHARED_MEMORY_OPTIN:
+    case GG_ATTR_SHARED_MEMORY_PER_MULTIPROCESSOR: /* a processor runs one block at a time */
         return 256 << 10;
+    case GG_ATTR_THREADS_PER_MULTIPROCESSOR:
+        return 1024;
+    case GG_ATTR_REGISTERS_PER_BLOCK:
+    case GG_ATTR_REGISTERS_PER_MULTIPROCESSOR:
+    case GG_ATTR_CONSTANT_MEMORY:
+        return 64 << 10;
     default:
         return 0;
     }
 }
 
+/* Bytes of the first processor's level 2 cache: "1024K"; 0 if the kernel does not report it. */
+static int64_t cache_size(void)
+{
+    int64_t level = 0, size = 0;
+    FILE *files[] = {fopen("/sys/devices/system/cpu/cpu0/cache/index2/level", "re"),
+                     fopen("/sys/devices/system/cpu/cpu0/cache/index2/size", "re")};
+    if (files[0] && files[1] && fscanf(files[0], "%" SCNd64, &level) == 1 && level == 2 &&
+        fscanf(files[1], "%" SCNd64 "K", &size) != 1)
+        size = 0;
+    for (int i = 0; i < 2; i++)
+        if (files[i])
+            fclose(files[i]);
+    return size << 10;
+}
+
 gg_status host_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value)
 {
-    const int64_t limit = launch_limit(attribute);
+    const int64_t limit =
+        attribute == GG_ATTR_L2_CACHE_SIZE ? cache_size() : launch_limit(attribute);
     (void)ordinal;
-    if (limit)
+    if (limit > 0)
         *value = limit;
     else if (attribute == GG_ATTR_WARP_SIZE || attribute == GG_ATTR_CONCURRENT_KERNELS ||
              attribute == GG_ATTR_MANAGED_MEMORY)
         *value = 1;
-    else if (attribute == GG_ATTR_MULTIPROCESSORS || attribute == GG_ATTR_ASYNC_ENGINES)
+    else if (attribute == GG_ATTR_MULTIPROCESSORS)
+        *value = host_thread_count();
+    else if (attribute == GG_ATTR_ASYNC_ENGINES)
         *value = sysconf(_SC_NPROCESSORS_ONLN);
     else if (attribute == GG_ATTR_COOPERATIVE_LAUNCH)
         *value = 0;
     else
-        return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "a processor has no attribute %d",
+        return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "the host device has no attribute %d",
                               (int)attribute);
     return GG_OK;
 }
 
 /* ---- open and close ---- */
+
+static void device_destroy_locks(struct gg_device_impl *device)
+{
+    pthread_cond_destroy(&device->pause_changed);
+    pthread_mutex_destroy(&device->pause_lock);
+    pthread_mutex_destroy(&device->export_lock);
+    pthread_mutex_destroy(&device->memory_lock);
+    pthread_mutex_destroy(&device->lock);
+}
 
 gg_status host_device_open(int32_t ordinal, struct gg_device_impl **out)
 {
@@ -103,6 +159,11 @@ gg_status host_device_open(int32_t ordinal, struct gg_device_impl **out)
         return host_api->fail(GG_ERR_OUT_OF_MEMORY, NULL, "no memory for the device");
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->memory_lock, NULL);
+    pthread_mutex_init(&device->export_lock, NULL);
+    pthread_mutex_init(&device->pause_lock, NULL);
+    pthread_cond_init(&device->pause_changed, NULL);
+    host_team_init(&device->team);
+    device->file = -1;
     device->total = installed_memory();
     status = host_stream_create(device, 0, 0, &device->default_stream);
     if (status)
@@ -111,8 +172,8 @@ gg_status host_device_open(int32_t ordinal, struct gg_device_impl **out)
     return GG_OK;
 
 destroy_locks:
-    pthread_mutex_destroy(&device->memory_lock);
-    pthread_mutex_destroy(&device->lock);
+    host_team_destroy(&device->team);
+    device_destroy_locks(device);
     free(device);
     return status;
 }
@@ -120,13 +181,14 @@ destroy_locks:
 void host_device_close(struct gg_device_impl *device)
 {
     host_stream_destroy(device->default_stream);
-    pthread_mutex_destroy(&device->memory_lock);
-    pthread_mutex_destroy(&device->lock);
+    host_team_destroy(&device->team);
+    device_destroy_locks(device);
+    host_shared_close(device);
     free(device->blocks);
     free(device);
 }
 
-/* What is free is counted, not measured: an allocator that is asked the same gives the same. */
+/* Free memory is counted, not measured: the result depends only on our allocations. */
 gg_status host_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total)
 {
     pthread_mutex_lock(&device->memory_lock);
@@ -138,8 +200,8 @@ gg_status host_device_memory_info(struct gg_device_impl *device, uint64_t *free,
 
 /* ---- all streams at once ---- */
 
-/* A query would also take what a command could not do from those who are to be told. */
-static gg_status queue_behind(struct host_point *point, struct gg_stream_impl *stream)
+/* Not by a query, which would consume the error of a failed command. */
+static gg_status point_queue_behind(struct host_point *point, struct gg_stream_impl *stream)
 {
     pthread_mutex_lock(&stream->lock);
     const bool idle = stream->completed == stream->submitted;
@@ -147,19 +209,19 @@ static gg_status queue_behind(struct host_point *point, struct gg_stream_impl *s
     return idle ? GG_OK : host_point_queue(point, stream);
 }
 
-/* A point behind all that is queued on the device, with a reference for the caller. */
-static gg_status point_behind_all(struct gg_device_impl *device, struct host_point **out)
+/* A point after all work that is queued on the device, with a reference for the caller. */
+static gg_status point_queue_behind_all(struct gg_device_impl *device, struct host_point **out)
 {
     struct host_point *point = host_point_new();
     gg_status status = GG_OK;
     if (!point)
-        return host_no_point();
+        return host_point_no_memory();
     pthread_mutex_lock(&device->lock);
     for (struct host_object *object = device->streams; object && !status; object = object->next)
-        status = queue_behind(point, (struct gg_stream_impl *)object);
+        status = point_queue_behind(point, (struct gg_stream_impl *)object);
     pthread_mutex_unlock(&device->lock);
     if (status)
-        host_point_release(point); /* the queues that it is in keep it until they are past it */
+        host_point_release(point); /* the queues that have it hold references */
     else
         *out = point;
     return status;
@@ -168,7 +230,7 @@ static gg_status point_behind_all(struct gg_device_impl *device, struct host_poi
 gg_status host_device_synchronize(struct gg_device_impl *device)
 {
     struct host_point *point = NULL;
-    gg_status status = point_behind_all(device, &point);
+    gg_status status = point_queue_behind_all(device, &point);
     if (status)
         return status;
     status = host_point_wait(point, GG_FOREVER);
@@ -179,7 +241,7 @@ gg_status host_device_synchronize(struct gg_device_impl *device)
 gg_status host_device_record(struct gg_device_impl *device, struct gg_event_impl *event)
 {
     struct host_point *point = NULL, *before;
-    gg_status status = point_behind_all(device, &point);
+    gg_status status = point_queue_behind_all(device, &point);
     if (status)
         return status;
     pthread_mutex_lock(&event->lock);
@@ -191,7 +253,7 @@ gg_status host_device_record(struct gg_device_impl *device, struct gg_event_impl
     return GG_OK;
 }
 
-/* ---- native sense: no other library knows this device ---- */
+/* ---- native handles and the current device: other libraries do not know this device ---- */
 
 gg_status host_device_native(struct gg_device_impl *device, uint64_t handles[4])
 {
@@ -215,50 +277,4 @@ void host_device_leave(void *saved)
 int32_t host_device_current(void)
 {
     return -1;
-}
-
-/* ---- objects that a native handle can name ---- */
-
-void host_object_add(struct gg_device_impl *device, struct host_object **list,
-                     struct host_object *object)
-{
-    pthread_mutex_lock(&device->lock);
-    object->refs = 1;
-    object->next = *list;
-    if (*list)
-        (*list)->previous = object;
-    *list = object;
-    pthread_mutex_unlock(&device->lock);
-}
-
-/* Compares addresses and looks behind none, so a stale or foreign number is only not found. The head
- * of the list is read under the lock: hence the pointer to it. */
-struct host_object *host_object_find(struct gg_device_impl *device, struct host_object **list,
-                                     uint64_t native)
-{
-    struct host_object *object;
-    pthread_mutex_lock(&device->lock);
-    object = *list;
-    while (object && (uint64_t)(uintptr_t)object != native)
-        object = object->next;
-    if (object)
-        object->refs++;
-    pthread_mutex_unlock(&device->lock);
-    return object;
-}
-
-bool host_object_drop(struct gg_device_impl *device, struct host_object **list,
-                      struct host_object *object)
-{
-    bool last;
-    pthread_mutex_lock(&device->lock);
-    last = --object->refs == 0;
-    if (last && object->next)
-        object->next->previous = object->previous;
-    if (last && object->previous)
-        object->previous->next = object->next;
-    else if (last)
-        *list = object->next;
-    pthread_mutex_unlock(&device->lock);
-    return last;
 }

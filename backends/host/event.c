@@ -1,5 +1,5 @@
-/* event.c: an event names the point at which it was recorded last; recording it again names another,
- * and whoever waits for the first one still does. */
+/* event.c: events: each refers to the point of its last record. Recording it again refers to another point
+ * and does not affect waits for the first. */
 #include "host.h"
 
 #include <stdlib.h>
@@ -20,12 +20,12 @@ struct host_point *host_point_new(void)
     return point;
 }
 
-gg_status host_no_point(void)
+gg_status host_point_no_memory(void)
 {
     return host_api->fail(GG_ERR_OUT_OF_MEMORY, NULL, "no memory for an event's state");
 }
 
-static struct host_point *retain(struct host_point *point)
+static struct host_point *point_retain(struct host_point *point)
 {
     atomic_fetch_add_explicit(&point->refs, 1, memory_order_relaxed);
     return point;
@@ -40,8 +40,8 @@ void host_point_release(struct host_point *point)
     free(point);
 }
 
-/* Acquires time_ns with it. */
-static bool passed(const struct host_point *point)
+/* An acquire load: time_ns may be read afterwards. */
+static bool point_is_reached(const struct host_point *point)
 {
     return atomic_load_explicit(&point->pending, memory_order_acquire) == 0;
 }
@@ -51,13 +51,13 @@ gg_status host_point_wait(struct host_point *point, uint64_t timeout_ns)
     uint64_t deadline = host_deadline(timeout_ns);
     bool in_time = true;
     pthread_mutex_lock(&point->lock);
-    while (!passed(point) && in_time)
+    while (!point_is_reached(point) && in_time)
         in_time = host_cond_wait(&point->reached, &point->lock, deadline);
     pthread_mutex_unlock(&point->lock);
-    return passed(point) ? GG_OK : GG_NOT_READY;
+    return point_is_reached(point) ? GG_OK : GG_NOT_READY;
 }
 
-static void run_reach(const struct host_command *command)
+static void run_reach_point(const struct host_command *command)
 {
     struct host_point *point = command->point;
     pthread_mutex_lock(&point->lock);
@@ -70,10 +70,10 @@ static void run_reach(const struct host_command *command)
 
 gg_status host_point_queue(struct host_point *point, struct gg_stream_impl *stream)
 {
-    const struct host_command work = {.run = run_reach, .brief = true, .point = retain(point)};
-    gg_status status;
+    const struct host_command work = {
+        .run = run_reach_point, .brief = true, .point = point_retain(point)};
     atomic_fetch_add_explicit(&point->pending, 1, memory_order_relaxed);
-    status = host_submit(stream, &work);
+    gg_status status = host_submit(stream, &work);
     if (status) {
         atomic_fetch_sub_explicit(&point->pending, 1, memory_order_relaxed);
         host_point_release(point);
@@ -81,7 +81,7 @@ gg_status host_point_queue(struct host_point *point, struct gg_stream_impl *stre
     return status;
 }
 
-static void run_wait(const struct host_command *command)
+static void run_wait_point(const struct host_command *command)
 {
     host_point_wait(command->point, GG_FOREVER);
     host_point_release(command->point);
@@ -89,12 +89,11 @@ static void run_wait(const struct host_command *command)
 
 /* ---- events ---- */
 
-/* What the event recorded last, with a reference; NULL when it was never recorded. */
-static struct host_point *last_point(struct gg_event_impl *event)
+/* The point of the last record, with a reference; NULL if the event was never recorded. */
+static struct host_point *event_get_point(struct gg_event_impl *event)
 {
-    struct host_point *point;
     pthread_mutex_lock(&event->lock);
-    point = event->point ? retain(event->point) : NULL;
+    struct host_point *point = event->point ? point_retain(event->point) : NULL;
     pthread_mutex_unlock(&event->lock);
     return point;
 }
@@ -102,12 +101,11 @@ static struct host_point *last_point(struct gg_event_impl *event)
 gg_status host_event_create(struct gg_device_impl *device, uint32_t flags,
                             struct gg_event_impl **out)
 {
-    /* Every event has a time and every wait sleeps at once: both flags ask for what there is. */
+    /* Every event has a time and every wait sleeps at once, so both flags have no effect. */
     const uint32_t known = GG_EVENT_TIMING | GG_EVENT_BLOCKING;
-    struct gg_event_impl *event;
     if (flags & ~known)
         return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "event flags 0x%x", (unsigned)flags);
-    event = calloc(1, sizeof *event);
+    struct gg_event_impl *event = calloc(1, sizeof *event);
     if (!event)
         return host_api->fail(GG_ERR_OUT_OF_MEMORY, NULL, "no memory for an event");
     event->device = device;
@@ -121,7 +119,7 @@ void host_event_destroy(struct gg_event_impl *event)
 {
     struct gg_device_impl *device = event->device;
     if (!host_object_drop(device, &device->events, &event->object))
-        return; /* borrowed by someone */
+        return; /* still borrowed */
     if (event->point)
         host_point_release(event->point);
     pthread_mutex_destroy(&event->lock);
@@ -133,8 +131,8 @@ gg_status host_event_borrow(struct gg_device_impl *device, uint64_t native,
 {
     struct host_object *found = host_object_find(device, &device->events, native);
     if (!found)
-        return host_api->fail(GG_ERR_INVALID_ARGUMENT, NULL, "0x%llx is no event of this device",
-                              (unsigned long long)native);
+        return host_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                              "0x%llx is not an event of this device", (unsigned long long)native);
     *out = (struct gg_event_impl *)found;
     return GG_OK;
 }
@@ -146,76 +144,67 @@ gg_status host_event_native(struct gg_event_impl *event, uint64_t handles[4])
     return GG_OK;
 }
 
-/* With a reference: the event's own point once more where nobody else holds it, which makes recording
- * again free of allocations, else a new one. event->lock is held, so nobody can come by it meanwhile. */
-static struct host_point *point_to_record(struct gg_event_impl *event)
+/* With a reference: the event's own point if only the event holds it, so that recording again needs no
+ * allocation; else a new one. event->lock is held, so no other thread can retain the point meanwhile. */
+static struct host_point *event_point_to_record(struct gg_event_impl *event)
 {
     struct host_point *point = event->point;
-    if (point && passed(point) && atomic_load_explicit(&point->refs, memory_order_acquire) == 1)
-        return retain(point);
+    if (point && point_is_reached(point) &&
+        atomic_load_explicit(&point->refs, memory_order_acquire) == 1)
+        return point_retain(point);
     return host_point_new();
 }
 
 gg_status host_event_record(struct gg_event_impl *event, struct gg_stream_impl *stream)
 {
-    struct host_point *point, *before;
-    gg_status status;
     pthread_mutex_lock(&event->lock);
-    point = point_to_record(event);
-    status = point ? host_point_queue(point, stream) : host_no_point();
-    before = event->point;
+    struct host_point *point = event_point_to_record(event);
+    gg_status status = point ? host_point_queue(point, stream) : host_point_no_memory();
+    struct host_point *unused = status ? point : event->point;
     if (!status)
         event->point = point;
     pthread_mutex_unlock(&event->lock);
-    if (status)
-        before = point;
-    if (before)
-        host_point_release(before);
+    if (unused)
+        host_point_release(unused);
     return status;
 }
 
 gg_status host_stream_wait_event(struct gg_stream_impl *stream, struct gg_event_impl *event)
 {
-    const struct host_command work = {.run = run_wait, .point = last_point(event)};
-    gg_status status;
+    const struct host_command work = {
+        .run = run_wait_point, .unpaused = true, .point = event_get_point(event)};
     if (!work.point)
         return GG_OK;
-    if (passed(work.point)) {
-        host_point_release(work.point);
-        return GG_OK;
-    }
-    status = host_submit(stream, &work);
-    if (status)
+    const bool reached = point_is_reached(work.point);
+    gg_status status = reached ? GG_OK : host_submit(stream, &work);
+    if (reached || status)
         host_point_release(work.point);
     return status;
 }
 
 gg_status host_event_query(struct gg_event_impl *event)
 {
-    bool done;
     pthread_mutex_lock(&event->lock);
-    done = !event->point || passed(event->point);
+    const bool done = !event->point || point_is_reached(event->point);
     pthread_mutex_unlock(&event->lock);
     return done ? GG_OK : GG_NOT_READY;
 }
 
 gg_status host_event_wait(struct gg_event_impl *event, uint64_t timeout_ns)
 {
-    struct host_point *point = last_point(event);
-    gg_status status = GG_OK;
+    struct host_point *point = event_get_point(event);
     if (!point)
-        return status;
-    status = host_point_wait(point, timeout_ns);
+        return GG_OK;
+    gg_status status = host_point_wait(point, timeout_ns);
     host_point_release(point);
     return status;
 }
 
-/* False while the event is not reached. */
-static bool time_of(struct gg_event_impl *event, uint64_t *time_ns)
+/* False while the event has not been reached. */
+static bool event_get_time(struct gg_event_impl *event, uint64_t *time_ns)
 {
-    bool reached;
     pthread_mutex_lock(&event->lock);
-    reached = event->point && passed(event->point);
+    const bool reached = event->point && point_is_reached(event->point);
     if (reached)
         *time_ns = event->point->time_ns;
     pthread_mutex_unlock(&event->lock);
@@ -226,7 +215,7 @@ gg_status host_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *
                              double *milliseconds)
 {
     uint64_t from, to;
-    if (!time_of(start, &from) || !time_of(stop, &to))
+    if (!event_get_time(start, &from) || !event_get_time(stop, &to))
         return GG_NOT_READY;
     *milliseconds = (double)(int64_t)(to - from) * 1e-6;
     return GG_OK;

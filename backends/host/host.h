@@ -1,12 +1,11 @@
 /* host.h: what the files of the host backend share.
  *
- * This backend is the reference: a device made of ordinary memory and threads that behaves as a GPU
- * does. A stream is a queue with a worker thread of its own, an event is a point that workers pass,
- * and nothing is done before it was queued. Other backends are copies of this folder whose rows call
- * a vendor's driver instead.
+ * This backend is the reference implementation: a device made of ordinary memory and threads that behaves
+ * like a GPU. A stream is a queue with its own worker thread, an event is a point that workers reach, and all
+ * work is asynchronous.
  *
- * Locks, in the order in which they may be held together: device, event, stream, point. No lock is
- * held while work runs. */
+ * Locks, in the order in which they may be held together: export, pause, device, event, stream, point, team. No lock but
+ * the first is held while work runs. */
 #ifndef GPUGLUE_BACKENDS_HOST_H
 #define GPUGLUE_BACKENDS_HOST_H
 
@@ -14,65 +13,97 @@
 #include <gpuglue/host_kernel.h>
 
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* What the core lends us; set before any operation is called. */
+/* The functions of the core; set before any operation is called. */
 extern const struct gg_host_api *host_api;
 
-/* Linked into the core instead of loaded, so this stands for gg_backend_query. */
+/* In place of gg_backend_query: this backend is linked into the core. */
 const struct gg_backend_desc *ggi_host_backend(const struct gg_host_api *host);
 
 /* ---- time: host.c ---- */
 
 uint64_t host_now_ns(void);                     /* monotonic */
-uint64_t host_deadline(uint64_t timeout_ns);    /* GG_FOREVER stays what it is */
-void host_cond_init(pthread_cond_t *condition); /* one that understands host_now_ns */
+uint64_t host_deadline(uint64_t timeout_ns);    /* GG_FOREVER stays GG_FOREVER */
+void host_cond_init(pthread_cond_t *condition); /* uses the clock of host_now_ns */
 /* False when @p deadline has passed. */
 bool host_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline);
 
-/* ---- native handles: device.c ---- */
+/* ---- native handles: object.c ---- */
 
-/* First member of what can be borrowed by its native handle, which is its address. */
+/* First member of streams and events. Their native handle is their address. */
 struct host_object {
     struct host_object *next, *previous;
     int refs; /* under device->lock */
 };
 void host_object_add(struct gg_device_impl *device, struct host_object **list,
                      struct host_object *object);
-/* The living object that @p native names, with a reference, or NULL: it may be any number. */
+/* The live object with handle @p native, with a reference; NULL if there is none. Takes any number. */
 struct host_object *host_object_find(struct gg_device_impl *device, struct host_object **list,
                                      uint64_t native);
-/* True when that was the last reference: destroy it. */
+/* True if that was the last reference: the caller destroys the object. */
 bool host_object_drop(struct gg_device_impl *device, struct host_object **list,
                       struct host_object *object);
 
 /* ---- objects ---- */
+
+/* More than any kernel has: it refuses a mask that is smaller than its own. */
+#define HOST_CPUS_MAX 65536
+struct host_processors {
+    cpu_set_t set[HOST_CPUS_MAX / CPU_SETSIZE]; /* one mask: for the macros CPU_…_S */
+};
 
 struct host_block {
     char *base;
     size_t size;
     enum gg_memory_kind kind;
     bool mapped;     /* by mmap */
-    bool registered; /* others own it */
-    bool lent;       /* a module's variable: not ours to free */
+    bool registered; /* by mem_register: owned by the user */
+    bool global;     /* a module's variable: freed with its module */
+    bool imported;   /* mapped from another process */
+    bool shared;     /* in a file, which other processes can map */
+    uint64_t inode, offset;
+};
+
+/* Threads that run blocks of large grids, besides the streams' workers. */
+struct host_team {
+    int size;             /* threads that may run one grid, with its worker */
+    pthread_mutex_t lock; /* what follows */
+    pthread_cond_t work, done;
+    struct host_job *jobs;
+    pthread_t *threads;
+    int started;
+    bool start_tried; /* it is not repeated: the workers alone are enough */
+    bool stopping;
 };
 
 struct gg_device_impl {
-    pthread_mutex_t lock; /* the two lists */
+    struct host_team team;
+    pthread_mutex_t lock; /* streams, events */
     struct host_object *streams, *events;
+    struct host_object *ending; /* streams whose workers have yet to stop */
     struct gg_stream_impl *default_stream;
-    pthread_mutex_t memory_lock; /* the rest */
+    pthread_mutex_t memory_lock; /* what follows */
     struct host_block *blocks;   /* sorted by address */
     size_t block_count, block_room;
     uint64_t used, total; /* bytes of device memory */
+    int file;             /* of shared.c; -1: there is none yet */
+    uint64_t file_inode, file_end;
+    pthread_mutex_t export_lock; /* held to export memory, which may wait for work */
+    pthread_mutex_t pause_lock;
+    pthread_cond_t pause_changed; /* a command has ended while paused; the pause has ended */
+    atomic_bool paused;           /* written under pause_lock: no command that uses memory begins */
 };
 
-/* Work in a queue. `run` belongs to the row that queued it, and reads the members it needs. */
+/* Work in a queue. `run` reads the members that it needs. */
 struct host_command {
     struct host_command *next;
     void (*run)(const struct host_command *command);
-    bool brief; /* never waits: may run with the stream locked */
+    bool brief;    /* never waits: runs with the stream locked */
+    bool unpaused; /* may wait for other streams, and uses no device memory: runs in a pause too */
     void *dst;
     const void *src;
     size_t size;
@@ -87,21 +118,22 @@ struct gg_stream_impl {
     struct host_object object;
     struct gg_device_impl *device;
     pthread_mutex_t lock;              /* what follows */
-    pthread_cond_t work, progress;     /* for the worker; for those who wait for it */
+    pthread_cond_t work, progress;     /* signalled to the worker; to waiting threads */
     struct host_command *first, *last; /* queued */
-    struct host_command *spare;        /* to be used again */
-    uint64_t submitted, completed;     /* counts of commands */
+    struct host_command *spare;        /* for reuse */
+    bool uses_memory;                  /* a command that does runs now */
+    uint64_t submitted, completed;     /* numbers of commands */
     pthread_t worker;
     bool started, stopping;
-    _Atomic(const char *) failure; /* what went wrong in a command; static; for the next who waits */
+    _Atomic(const char *) failure; /* a static text: why a command failed; reported by the next wait */
 };
 
-/* A place in one or more queues. It is kept by the event that was recorded there, by the commands
- * that reach it and by those that wait for it, so that recording the event again disturbs none. */
+/* A position in one or more queues. The event that was recorded there holds a reference, and so do the
+ * commands that reach it or wait for it: recording the event again does not affect them. */
 struct host_point {
     atomic_int refs;
-    atomic_uint pending; /* queues that have yet to reach it */
-    uint64_t time_ns;    /* when the last of them did */
+    atomic_uint pending; /* queues that have not reached it */
+    uint64_t time_ns;    /* when the last one did */
     pthread_mutex_t lock;
     pthread_cond_t reached;
 };
@@ -113,122 +145,98 @@ struct gg_event_impl {
     struct host_point *point; /* NULL: never recorded */
 };
 
-/* The launches of a kernel. */
 struct gg_kernel_impl {
     struct gg_module_impl *module;
-    const struct gg_host_kernel *told; /* the shared object's own */
+    const struct gg_host_kernel *entry; /* in the shared object's table */
 };
 
-/* ---- what the rows use of each other ---- */
+/* ---- what these files call of each other ---- */
 
-/* stream.c: queue a copy of @p work, starting the worker if need be. Takes work->point over on success. */
+/* stream.c: queue a copy of @p work; starts the worker if necessary. On success takes over work->point. */
 gg_status host_submit(struct gg_stream_impl *stream, const struct host_command *work);
 
-/* memory.c: GG_OK when [pointer, pointer + nbytes) lies in one block. */
+/* stream.c: from the first to the second call no command runs that uses the device's memory. Waits for those that do;
+ * waits for events and host functions go on, so that no stream waits for one that is held. */
+void host_device_pause(struct gg_device_impl *device);
+void host_device_resume(struct gg_device_impl *device);
+
+/* memory.c: GG_OK when [pointer, pointer + nbytes) is inside one block. */
 gg_status host_check_device_range(struct gg_device_impl *device, const void *pointer, size_t nbytes);
 
-/* memory.c: a module's variable is memory of the device too. False without memory for the note. */
-bool host_lend(struct gg_device_impl *device, void *pointer, size_t nbytes);
-void host_take_back(struct gg_device_impl *device, void *pointer);
+int32_t host_numa_node(void); /* numa.c: of the process's processors; -1: unknown, or several nodes */
+/* team.c: the processors of the process's first thread. False if the system refuses them. */
+bool host_processors_get(struct host_processors *out);
 
-/* block.c: run every thread of every block. NULL, or what went wrong (static). */
+/* memory.c: the list of blocks, under its lock. `base` is the start of a block. */
+bool host_block_insert(struct gg_device_impl *device, const struct host_block *block);
+bool host_block_get(struct gg_device_impl *device, const void *base, struct host_block *out);
+void host_block_set(struct gg_device_impl *device, const struct host_block *changed);
+void host_block_drop(struct gg_device_impl *device, const void *base);
+
+/* shared.c: memory that other processes can map; false if there is none. */
+#define HOST_FILE_NAME "gpuglue-memory" /* as /proc shows it */
+bool host_shared_allocate(struct gg_device_impl *device, struct host_block *block);
+/* Whether its file is still the device's. */
+bool host_shared_is_current(const struct gg_device_impl *device, const struct host_block *block);
+void host_shared_close(struct gg_device_impl *device);
+void host_shared_free(struct gg_device_impl *device, const struct host_block *block);
+/* Move a private block there, at the same address. Waits for the device's work. */
+gg_status host_shared_convert(struct gg_device_impl *device, struct host_block *block);
+
+/* memory.c: list a module's variable as device memory. False if host memory is exhausted. */
+bool host_block_add_global(struct gg_device_impl *device, void *pointer, size_t nbytes);
+void host_block_remove_global(struct gg_device_impl *device, void *pointer);
+
 struct host_grid {
     const struct gg_host_kernel *kernel;
     const void *const *arguments;
     struct gg_host_dim grid, block;
     uint32_t shared; /* bytes */
 };
-const char *host_run_grid(const struct host_grid *grid);
+
+/* A grid that runs. Each of its threads takes the next chunk of blocks until there is none. */
+struct host_job {
+    const struct host_grid *grid;
+    uint64_t blocks, chunk;
+    _Atomic(uint64_t) next_block;
+    _Atomic(const char *) failure; /* a static text */
+    uint64_t offer_at;             /* when other threads are asked to help; 0: at once */
+    bool offered;
+    struct host_job *next; /* in team->jobs, under its lock, like `helpers` */
+    int helpers;           /* other threads that run blocks now */
+    bool no_room;          /* there is no memory for one more of them */
+};
+
+/* team.c: run every thread of every block. Returns NULL, or the reason of a failure (a static text). */
+const char *host_run_grid(struct host_team *team, const struct host_grid *grid);
+/* Called by the stream's worker, once: the other threads may take blocks. */
+void host_job_offer(struct host_job *job, struct host_team *team);
+/* Ends that, and waits for the blocks that they run. */
+void host_job_withdraw(struct host_job *job, struct host_team *team);
+void host_team_init(struct host_team *team);
+void host_team_destroy(struct host_team *team);
+int host_thread_count(void); /* that run blocks at a time */
+
+/* block.c: run blocks until none is left, on the stream's worker. @p team: may help; or NULL. */
+void host_run_blocks(struct host_job *job, struct host_team *team);
+/* The same on another thread. False: there is no memory for it, and it took no block. */
+bool host_help_with_blocks(struct host_job *job);
+
+/* stream.c: start a thread that receives no signals, on the processors of the process. Returns an errno or 0. */
+int host_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
 
 /* event.c */
-struct host_point *host_point_new(void); /* reached, until it is queued; NULL: out of memory */
+struct host_point *host_point_new(void); /* counts as reached until it is queued; NULL: out of memory */
 void host_point_release(struct host_point *point);
-/* Have @p stream reach it too. A failure leaves the point as it was. */
+/* Enqueue it on @p stream too. On failure the point is unchanged. */
 gg_status host_point_queue(struct host_point *point, struct gg_stream_impl *stream);
 gg_status host_point_wait(struct host_point *point, uint64_t timeout_ns);
-gg_status host_no_point(void); /* the error for NULL */
+gg_status host_point_no_memory(void); /* the error for NULL */
 
-/* ---- the operations, by row; backend.h says what each does ---- */
+/* ---- the operations: backend.h describes each; host.c sets those that do not exist to NULL ---- */
 
-void host_probe(enum gg_probe_level level, struct gg_probe_result *result);
-
-gg_status host_device_info(int32_t ordinal, struct gg_device_info *info);
-gg_status host_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value);
-gg_status host_device_open(int32_t ordinal, struct gg_device_impl **out);
-void host_device_close(struct gg_device_impl *device);
-gg_status host_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total);
-gg_status host_device_synchronize(struct gg_device_impl *device);
-gg_status host_device_record(struct gg_device_impl *device, struct gg_event_impl *event);
-gg_status host_device_native(struct gg_device_impl *device, uint64_t handles[4]);
-gg_status host_device_enter(struct gg_device_impl *device, void **saved);
-void host_device_leave(void *saved);
-int32_t host_device_current(void);
-
-gg_status host_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
-                         void **out);
-gg_status host_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
-gg_status host_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes);
-gg_status host_mem_unregister(struct gg_device_impl *device, void *pointer);
-gg_status host_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
-                            int32_t to_host);
-gg_status host_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
-                          enum gg_advice advice, int32_t for_host);
-gg_status host_pointer_info(struct gg_device_impl *device, const void *pointer,
-                            struct gg_pointer_info *info);
-
-gg_status host_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
-                    enum gg_copy_kind kind, int32_t pageable);
-gg_status host_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern,
-                    uint32_t pattern_size, size_t count);
-gg_status host_write_word(struct gg_stream_impl *stream, void *dst, uint64_t value);
-gg_status host_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
-                           const struct gg_region *region, enum gg_copy_kind kind);
-
-gg_status host_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
-gg_status host_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,
-                             struct gg_stream_impl **out);
-void host_stream_destroy(struct gg_stream_impl *stream);
-gg_status host_stream_borrow(struct gg_device_impl *device, uint64_t native, uint32_t *flags,
-                             int32_t *is_default, struct gg_stream_impl **out);
-gg_status host_stream_native(struct gg_stream_impl *stream, uint64_t handles[4]);
-gg_status host_stream_query(struct gg_stream_impl *stream);
-gg_status host_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns);
-gg_status host_stream_wait_event(struct gg_stream_impl *stream, struct gg_event_impl *event);
-gg_status host_stream_priority_range(struct gg_device_impl *device, int32_t *least,
-                                     int32_t *greatest);
-gg_status host_stream_host_func(struct gg_stream_impl *stream, void (*function)(void *),
-                                void *argument);
-
-gg_status host_event_create(struct gg_device_impl *device, uint32_t flags,
-                            struct gg_event_impl **out);
-void host_event_destroy(struct gg_event_impl *event);
-gg_status host_event_borrow(struct gg_device_impl *device, uint64_t native,
-                            struct gg_event_impl **out);
-gg_status host_event_native(struct gg_event_impl *event, uint64_t handles[4]);
-gg_status host_event_record(struct gg_event_impl *event, struct gg_stream_impl *stream);
-gg_status host_event_query(struct gg_event_impl *event);
-gg_status host_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
-gg_status host_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
-                             double *milliseconds);
-
-gg_status host_module_load(struct gg_device_impl *device, const struct gg_image *image,
-                           const void *bytes, size_t nbytes, struct gg_module_impl **out);
-void host_module_unload(struct gg_module_impl *module);
-gg_status host_module_global(struct gg_module_impl *module, const char *name, void **pointer,
-                             size_t *nbytes);
-gg_status host_module_kernel(struct gg_module_impl *module, const char *name,
-                             struct gg_kernel_impl **out);
-gg_status host_module_names(struct gg_module_impl *module,
-                            void (*each)(void *user, const char *name), void *user);
-gg_status host_kernel_parameter(struct gg_kernel_impl *kernel, uint32_t index,
-                                struct gg_parameter *parameter);
-gg_status host_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
-                                int64_t *value);
-gg_status host_kernel_occupancy(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
-                                int32_t *blocks);
-gg_status host_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
-                              uint32_t *threads, uint32_t *blocks);
-gg_status host_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
-                             const struct gg_launch *launch);
+#define OP(slot, need) __typeof__(*((struct gg_backend_ops *)0)->slot) host_##slot;
+#include <gpuglue/ops.def>
+#undef OP
 
 #endif

@@ -1,4 +1,4 @@
-/* launch.c: a launch is a command of the stream: its arguments are copied, and the worker runs it. */
+/* launch.c: launches: commands of a stream, with a copy of the arguments; and queries about kernels. */
 #include "host.h"
 
 #include <stdlib.h>
@@ -11,41 +11,41 @@
 struct launch {
     struct gg_stream_impl *stream;
     struct host_grid grid;
-    const void *arguments[]; /* then their values */
+    const void *arguments[]; /* followed by their values */
 };
 
 static void run_launch(const struct host_command *command)
 {
     struct launch *launch = command->argument;
-    const char *failure = host_run_grid(&launch->grid);
+    const char *failure = host_run_grid(&launch->stream->device->team, &launch->grid);
     if (failure)
         atomic_store_explicit(&launch->stream->failure, failure, memory_order_release);
     free(launch);
 }
 
-static size_t padded(size_t size)
+static size_t padded_size(size_t size)
 {
     return (size + ARGUMENT_ALIGNMENT - 1) / ARGUMENT_ALIGNMENT * ARGUMENT_ALIGNMENT;
 }
 
-/* Pointers first, then the values. */
-static struct launch *copy_launch(const struct gg_launch *given)
+/* The pointers first, then the values. */
+static struct launch *launch_copy(const struct gg_launch *given)
 {
-    size_t head = padded(sizeof(struct launch) + given->argument_count * sizeof(void *));
+    size_t head = padded_size(sizeof(struct launch) + given->argument_count * sizeof(void *));
     size_t total = head;
     for (uint32_t i = 0; i < given->argument_count; i++)
-        total += padded(given->sizes[i]);
+        total += padded_size(given->sizes[i]);
     struct launch *launch = malloc(total);
     char *at = (char *)launch + head;
     for (uint32_t i = 0; launch && i < given->argument_count; i++) {
         memcpy(at, given->arguments[i], given->sizes[i]);
         launch->arguments[i] = at;
-        at += padded(given->sizes[i]);
+        at += padded_size(given->sizes[i]);
     }
     return launch;
 }
 
-static struct gg_host_dim dim(const uint32_t size[3])
+static struct gg_host_dim host_dim(const uint32_t size[3])
 {
     return (struct gg_host_dim){size[0], size[1], size[2]};
 }
@@ -55,14 +55,14 @@ gg_status host_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_imp
 {
     if (given->flags & GG_LAUNCH_COOPERATIVE)
         return host_api->fail(
-            GG_ERR_UNSUPPORTED, NULL,
-            "cooperative launch: the blocks of a grid run one after the other here");
-    struct launch *launch = copy_launch(given);
+            GG_ERR_UNSUPPORTED,
+            NULL, "cooperative launch: on this backend a grid may have more blocks than threads to run them");
+    struct launch *launch = launch_copy(given);
     if (!launch)
         return host_api->fail(GG_ERR_OUT_OF_MEMORY, NULL, "no memory for a launch");
     launch->stream = stream;
-    launch->grid = (struct host_grid){kernel->told, launch->arguments, dim(given->grid),
-                                      dim(given->block), given->shared};
+    launch->grid = (struct host_grid){kernel->entry, launch->arguments, host_dim(given->grid),
+                                      host_dim(given->block), given->shared};
     const struct host_command work = {.run = run_launch, .argument = launch};
     gg_status status = host_submit(stream, &work);
     if (status)
@@ -70,13 +70,13 @@ gg_status host_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_imp
     return status;
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-static uint32_t most_threads(const struct gg_kernel_impl *kernel)
+static uint32_t kernel_max_threads(const struct gg_kernel_impl *kernel)
 {
     int64_t limit = 0;
     host_device_attribute(0, GG_ATTR_MAX_THREADS_PER_BLOCK, &limit);
-    const uint32_t own = kernel->told->max_threads;
+    const uint32_t own = kernel->entry->max_threads;
     return own && own < (uint32_t)limit ? own : (uint32_t)limit;
 }
 
@@ -84,9 +84,9 @@ gg_status host_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribu
                                 int64_t *value)
 {
     if (attribute == GG_KERNEL_MAX_THREADS_PER_BLOCK)
-        *value = most_threads(kernel);
+        *value = kernel_max_threads(kernel);
     else if (attribute == GG_KERNEL_SHARED_SIZE)
-        *value = kernel->told->shared_size;
+        *value = kernel->entry->shared_size;
     else if (attribute == GG_KERNEL_WARP_SIZE)
         *value = 1;
     else if (attribute == GG_KERNEL_MAX_DYNAMIC_SHARED_SIZE)
@@ -97,7 +97,7 @@ gg_status host_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribu
     return GG_OK;
 }
 
-/* Blocks follow each other on the stream's thread. */
+/* A thread runs one block at a time. */
 gg_status host_kernel_occupancy(struct gg_kernel_impl *kernel, uint32_t threads, size_t shared,
                                 int32_t *blocks)
 {
@@ -108,14 +108,14 @@ gg_status host_kernel_occupancy(struct gg_kernel_impl *kernel, uint32_t threads,
     return GG_OK;
 }
 
-gg_status host_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
-                              uint32_t *threads, uint32_t *blocks)
+gg_status host_kernel_suggest_block_size(struct gg_kernel_impl *kernel, size_t shared,
+                                         uint32_t limit, uint32_t *threads, uint32_t *blocks)
 {
-    const uint32_t most = most_threads(kernel);
+    const uint32_t most = kernel_max_threads(kernel);
     (void)shared;
     *threads = most < USUAL_THREADS ? most : USUAL_THREADS;
     if (limit && limit < *threads)
         *threads = limit;
-    *blocks = 1;
+    *blocks = (uint32_t)host_thread_count();
     return GG_OK;
 }

@@ -1,18 +1,25 @@
-/* memory.c: device memory is ordinary memory, pinned memory is shared with forked children. A sorted
- * list of blocks tells good pointers from bad ones. */
+/* memory.c: device memory is ordinary memory. Pinned memory is shared with forked children, and so are device blocks
+ * from MAP_FROM to below PRIVATE_FROM, and exported ones: other processes can map these. A sorted list of blocks is
+ * used to validate pointers. */
 #include "host.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define ALIGNMENT 256u
-#define MAP_FROM ((size_t)1 << 20) /* larger blocks are mapped, so that a free gives them back */
+#define MAP_FROM \
+    ((size_t)1 << 20) /* larger blocks are mapped, so that a free returns them to the system */
+/* Larger blocks hold memory of one user: a slab of the core has at most this size. They are private, since most kernels have
+ * huge pages only for private memory, until they are exported. In a slab, other users may write at that moment. */
+#define PRIVATE_FROM (((size_t)8 << 20) + 1)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 /* ---- the list of blocks; device->memory_lock is held ---- */
 
-/* How many blocks begin at or below @p pointer: the last of them may hold it. */
-static size_t blocks_up_to(const struct gg_device_impl *device, const void *pointer)
+/* The number of blocks that begin at or below @p pointer: the last of them may contain it. */
+static size_t blocks_count_up_to(const struct gg_device_impl *device, const void *pointer)
 {
     size_t low = 0, high = device->block_count;
     while (low < high) {
@@ -25,16 +32,16 @@ static size_t blocks_up_to(const struct gg_device_impl *device, const void *poin
     return low;
 }
 
-static struct host_block *find_block(const struct gg_device_impl *device, const void *pointer)
+static struct host_block *block_find(const struct gg_device_impl *device, const void *pointer)
 {
-    size_t count = blocks_up_to(device, pointer);
+    size_t count = blocks_count_up_to(device, pointer);
     struct host_block *block = count ? &device->blocks[count - 1] : NULL;
     return block && (uintptr_t)pointer - (uintptr_t)block->base < block->size ? block : NULL;
 }
 
-static bool add_block(struct gg_device_impl *device, const struct host_block *block)
+static bool block_add(struct gg_device_impl *device, const struct host_block *block)
 {
-    size_t at = blocks_up_to(device, block->base);
+    size_t at = blocks_count_up_to(device, block->base);
     if (device->block_count == device->block_room) {
         size_t room = device->block_room ? 2 * device->block_room : 64;
         struct host_block *blocks = realloc(device->blocks, room * sizeof *blocks);
@@ -50,54 +57,115 @@ static bool add_block(struct gg_device_impl *device, const struct host_block *bl
     return true;
 }
 
-static void remove_block(struct gg_device_impl *device, struct host_block *block)
+static void block_remove(struct gg_device_impl *device, struct host_block *block)
 {
     size_t after = device->block_count - (size_t)(block - device->blocks) - 1;
     memmove(block, block + 1, after * sizeof *block);
     device->block_count--;
 }
 
-/* ---- where blocks come from ---- */
+/* ---- for the other files ---- */
 
-static void *map(size_t nbytes, int sharing)
+bool host_block_insert(struct gg_device_impl *device, const struct host_block *block)
+{
+    pthread_mutex_lock(&device->memory_lock);
+    const bool added = block_add(device, block);
+    pthread_mutex_unlock(&device->memory_lock);
+    return added;
+}
+
+bool host_block_get(struct gg_device_impl *device, const void *base, struct host_block *out)
+{
+    pthread_mutex_lock(&device->memory_lock);
+    const struct host_block *block = block_find(device, base);
+    const bool found = block && block->base == base;
+    if (found)
+        *out = *block;
+    pthread_mutex_unlock(&device->memory_lock);
+    return found;
+}
+
+void host_block_set(struct gg_device_impl *device, const struct host_block *changed)
+{
+    pthread_mutex_lock(&device->memory_lock);
+    struct host_block *block = block_find(device, changed->base);
+    if (block)
+        *block = *changed;
+    pthread_mutex_unlock(&device->memory_lock);
+}
+
+void host_block_drop(struct gg_device_impl *device, const void *base)
+{
+    pthread_mutex_lock(&device->memory_lock);
+    struct host_block *block = block_find(device, base);
+    if (block)
+        block_remove(device, block);
+    pthread_mutex_unlock(&device->memory_lock);
+}
+
+/* ---- memory of blocks ---- */
+
+static void *map_pages(size_t nbytes, int sharing)
 {
     void *base = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
     return base == MAP_FAILED ? NULL : base;
 }
 
-static bool obtain(struct host_block *block)
+/* Aligned to a huge page, which older kernels do not do by themselves. */
+static void *map_huge_pages(size_t nbytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t size = (nbytes + page - 1) / page * page;
+    char *base = map_pages(size + HUGE_PAGE, MAP_PRIVATE);
+    if (!base)
+        return NULL;
+    const size_t before = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
+    if (before)
+        munmap(base, before);
+    munmap(base + before + size, HUGE_PAGE - before);
+    madvise(base + before, nbytes, MADV_HUGEPAGE);
+    return base + before;
+}
+
+static bool block_allocate(struct gg_device_impl *device, struct host_block *block)
 {
     void *base = NULL;
     block->mapped = block->kind == GG_MEMORY_PINNED || block->size >= MAP_FROM;
-    if (block->mapped)
-        base = map(block->size, block->kind == GG_MEMORY_PINNED ? MAP_SHARED : MAP_PRIVATE);
+    if (block->mapped && block->kind == GG_MEMORY_DEVICE && block->size < PRIVATE_FROM &&
+        host_shared_allocate(device, block))
+        return true;
+    if (block->kind == GG_MEMORY_PINNED)
+        base = map_pages(block->size, MAP_SHARED);
+    else if (block->mapped)
+        base = map_huge_pages(block->size);
     else if (posix_memalign(&base, ALIGNMENT, block->size))
         base = NULL;
     block->base = base;
     return base != NULL;
 }
 
-static void give_back(const struct host_block *block)
+static void block_free(struct gg_device_impl *device, const struct host_block *block)
 {
-    if (block->mapped)
+    if (block->shared)
+        host_shared_free(device, block);
+    else if (block->mapped)
         munmap(block->base, block->size);
     else
         free(block->base);
 }
 
-/* A GPU has no more than it has, while a kernel may promise more: so count. */
-static bool reserve(struct gg_device_impl *device, size_t nbytes)
+/* A GPU's memory is limited, while the kernel may overcommit: enforce the limit here. */
+static bool memory_reserve(struct gg_device_impl *device, size_t nbytes)
 {
-    bool fits;
     pthread_mutex_lock(&device->memory_lock);
-    fits = nbytes <= device->total - device->used;
+    const bool fits = nbytes <= device->total - device->used;
     if (fits)
         device->used += nbytes;
     pthread_mutex_unlock(&device->memory_lock);
     return fits;
 }
 
-static void unreserve(struct gg_device_impl *device, size_t nbytes)
+static void memory_unreserve(struct gg_device_impl *device, size_t nbytes)
 {
     pthread_mutex_lock(&device->memory_lock);
     device->used -= nbytes;
@@ -109,7 +177,7 @@ static gg_status out_of_memory(struct gg_device_impl *device, size_t nbytes)
     uint64_t left, total;
     host_device_memory_info(device, &left, &total);
     return host_api->fail(
-        GG_ERR_OUT_OF_MEMORY, NULL, "%llu bytes were asked for, %llu of %llu are free",
+        GG_ERR_OUT_OF_MEMORY, NULL, "%llu bytes were requested, %llu of %llu are free",
         (unsigned long long)nbytes, (unsigned long long)left, (unsigned long long)total);
 }
 
@@ -119,78 +187,74 @@ gg_status host_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind
                          void **out)
 {
     struct host_block block = {.size = nbytes, .kind = kind};
-    bool added;
     if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED && kind != GG_MEMORY_MANAGED)
         return host_api->fail(GG_ERR_UNSUPPORTED, NULL, "memory of kind %d", (int)kind);
-    if (!reserve(device, nbytes))
+    if (!memory_reserve(device, nbytes))
         return out_of_memory(device, nbytes);
-    if (!obtain(&block))
+    if (!block_allocate(device, &block))
         goto release_reserve;
-    pthread_mutex_lock(&device->memory_lock);
-    added = add_block(device, &block);
-    pthread_mutex_unlock(&device->memory_lock);
-    if (!added)
+    if (!host_block_insert(device, &block))
         goto free_block;
     *out = block.base;
     return GG_OK;
 
 free_block:
-    give_back(&block);
+    block_free(device, &block);
 release_reserve:
-    unreserve(device, nbytes);
+    memory_unreserve(device, nbytes);
     return out_of_memory(device, nbytes);
 }
 
 gg_status host_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer)
 {
     struct host_block freed = {0};
-    struct host_block *block;
     pthread_mutex_lock(&device->memory_lock);
-    block = find_block(device, pointer);
+    struct host_block *block = block_find(device, pointer);
     if (block && block->base == pointer && block->kind == kind && !block->registered &&
-        !block->lent) {
+        !block->global && !block->imported) {
         freed = *block;
         device->used -= freed.size;
-        remove_block(device, block);
+        block_remove(device, block);
     }
     pthread_mutex_unlock(&device->memory_lock);
     if (!freed.base)
         return host_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,
                               "%p is not the start of a block of that kind", pointer);
-    give_back(&freed);
+    block_free(device, &freed);
     return GG_OK;
 }
 
-/* ---- memory that others own, and managed memory, which is everywhere already ---- */
+/* ---- registered memory; managed memory, which never needs to move ---- */
 
 gg_status host_mem_register(struct gg_device_impl *device, void *pointer, size_t nbytes)
 {
     const struct host_block block = {
         .base = pointer, .size = nbytes, .kind = GG_MEMORY_PINNED, .registered = true};
     pthread_mutex_lock(&device->memory_lock);
-    bool taken = find_block(device, (char *)pointer + nbytes - 1) || find_block(device, pointer);
-    bool added = !taken && add_block(device, &block);
+    bool taken = block_find(device, (char *)pointer + nbytes - 1) || block_find(device, pointer);
+    bool added = !taken && block_add(device, &block);
     pthread_mutex_unlock(&device->memory_lock);
     if (added)
         return GG_OK;
     return host_api->fail(taken ? GG_ERR_INVALID_ARGUMENT : GG_ERR_OUT_OF_MEMORY, NULL,
                           "%llu bytes at %p %s", (unsigned long long)nbytes, pointer,
-                          taken ? "are memory of this device already" : "cannot be noted");
+                          taken ? "are already memory of this device"
+                                : "cannot be registered: no host memory");
 }
 
 gg_status host_mem_unregister(struct gg_device_impl *device, void *pointer)
 {
     pthread_mutex_lock(&device->memory_lock);
-    struct host_block *block = find_block(device, pointer);
+    struct host_block *block = block_find(device, pointer);
     bool found = block && block->base == pointer && block->registered;
     if (found)
-        remove_block(device, block);
+        block_remove(device, block);
     pthread_mutex_unlock(&device->memory_lock);
     return found ? GG_OK
                  : host_api->fail(GG_ERR_INVALID_ARGUMENT, NULL, "%p is not registered", pointer);
 }
 
-static void move_nothing(const struct host_command *command)
+static void run_nothing(const struct host_command *command)
 {
     (void)command;
 }
@@ -198,7 +262,7 @@ static void move_nothing(const struct host_command *command)
 gg_status host_mem_prefetch(struct gg_stream_impl *stream, const void *pointer, size_t nbytes,
                             int32_t to_host)
 {
-    const struct host_command work = {.run = move_nothing, .brief = true};
+    const struct host_command work = {.run = run_nothing, .brief = true};
     gg_status status = host_check_device_range(stream->device, pointer, nbytes);
     (void)to_host;
     return status ? status : host_submit(stream, &work);
@@ -215,9 +279,8 @@ gg_status host_mem_advise(struct gg_device_impl *device, const void *pointer, si
 gg_status host_pointer_info(struct gg_device_impl *device, const void *pointer,
                             struct gg_pointer_info *info)
 {
-    const struct host_block *block;
     pthread_mutex_lock(&device->memory_lock);
-    block = find_block(device, pointer);
+    const struct host_block *block = block_find(device, pointer);
     info->kind = block ? block->kind : GG_MEMORY_HOST;
     info->device = block ? 0 : -1;
     info->base = block ? block->base : NULL;
@@ -228,11 +291,10 @@ gg_status host_pointer_info(struct gg_device_impl *device, const void *pointer,
 
 gg_status host_check_device_range(struct gg_device_impl *device, const void *pointer, size_t nbytes)
 {
-    const struct host_block *block;
-    bool inside;
     pthread_mutex_lock(&device->memory_lock);
-    block = find_block(device, pointer);
-    inside = block && nbytes <= block->size - (size_t)((const char *)pointer - block->base);
+    const struct host_block *block = block_find(device, pointer);
+    const bool inside =
+        block && nbytes <= block->size - (size_t)((const char *)pointer - block->base);
     pthread_mutex_unlock(&device->memory_lock);
     if (inside)
         return GG_OK;
@@ -243,24 +305,21 @@ gg_status host_check_device_range(struct gg_device_impl *device, const void *poi
 
 /* ---- variables of modules ---- */
 
-bool host_lend(struct gg_device_impl *device, void *pointer, size_t nbytes)
+bool host_block_add_global(struct gg_device_impl *device, void *pointer, size_t nbytes)
 {
     const struct host_block block = {
-        .base = pointer, .size = nbytes, .kind = GG_MEMORY_DEVICE, .lent = true};
-    bool added = true;
+        .base = pointer, .size = nbytes, .kind = GG_MEMORY_DEVICE, .global = true};
     pthread_mutex_lock(&device->memory_lock);
-    if (!find_block(device, pointer))
-        added = add_block(device, &block);
+    const bool added = block_find(device, pointer) || block_add(device, &block);
     pthread_mutex_unlock(&device->memory_lock);
     return added;
 }
 
-void host_take_back(struct gg_device_impl *device, void *pointer)
+void host_block_remove_global(struct gg_device_impl *device, void *pointer)
 {
-    struct host_block *block;
     pthread_mutex_lock(&device->memory_lock);
-    block = find_block(device, pointer);
-    if (block && block->lent)
-        remove_block(device, block);
+    struct host_block *block = block_find(device, pointer);
+    if (block && block->global)
+        block_remove(device, block);
     pthread_mutex_unlock(&device->memory_lock);
 }

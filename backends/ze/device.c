@@ -1,4 +1,4 @@
-/* device.c: devices, the context that those of one driver share, and what a device can do. */
+/* device.c: devices: their properties, and the context that the devices of one driver share. */
 #include "ze.h"
 
 #include <inttypes.h>
@@ -14,8 +14,8 @@ int ze_gpu_count;
 
 /* ---- facts ---- */
 
-/* "0000:65:00.0", as sysfs spells it; "" where the driver does not say. */
-static void get_pci(const struct ze_gpu *gpu, char *out, size_t size)
+/* "0000:65:00.0", as in sysfs; "" if the driver does not report it. */
+static void device_get_pci(const struct ze_gpu *gpu, char *out, size_t size)
 {
     struct ze_pci_properties pci = {.stype = ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES};
     out[0] = '\0';
@@ -23,7 +23,7 @@ static void get_pci(const struct ze_gpu *gpu, char *out, size_t size)
         snprintf(out, size, "%04x:%02x:%02x.%x", pci.domain, pci.bus, pci.device, pci.function);
 }
 
-static int get_memory(const struct ze_gpu *gpu, uint64_t *total)
+static int device_total_memory(const struct ze_gpu *gpu, uint64_t *total)
 {
     struct ze_memory_properties parts[MEMORIES];
     uint32_t count = 0;
@@ -45,13 +45,13 @@ gg_status ze_device_info(int32_t ordinal, struct gg_device_info *info)
     const struct ze_gpu *gpu = &ze_gpus[ordinal];
     const struct ze_device_properties *properties = &gpu->properties;
     struct gg_device_info facts = {.struct_size = sizeof facts, .numa_node = -1};
-    const int code = get_memory(gpu, &facts.total_memory);
+    const int code = device_total_memory(gpu, &facts.total_memory);
     if (code)
-        return ze_fail(code, "reading what device %" PRId32 " is", ordinal);
+        return ze_fail(code, "properties of device %" PRId32, ordinal);
     snprintf(facts.name, sizeof facts.name, "%.*s", (int)sizeof facts.name - 1, properties->name);
-    /* What the vendor's offline compiler takes for a device. */
+    /* The device's name for the vendor's offline compiler. */
     snprintf(facts.arch, sizeof facts.arch, "0x%04x", properties->device_id);
-    get_pci(gpu, facts.pci_bus_id, sizeof facts.pci_bus_id);
+    device_get_pci(gpu, facts.pci_bus_id, sizeof facts.pci_bus_id);
     memcpy(facts.uuid, properties->uuid, sizeof facts.uuid);
     facts.flags = GG_DEVICE_HAS_UUID | GG_DEVICE_FREE_NEVER_WAITS;
     if (properties->flags & ZE_DEVICE_PROPERTY_FLAG_INTEGRATED)
@@ -63,8 +63,8 @@ gg_status ze_device_info(int32_t ordinal, struct gg_device_info *info)
 
 /* ---- groups of queues ---- */
 
-static int get_groups(const struct ze_gpu *gpu, struct ze_group_properties groups[GROUPS],
-                      uint32_t *count)
+static int queue_groups_get(const struct ze_gpu *gpu, struct ze_group_properties groups[GROUPS],
+                            uint32_t *count)
 {
     *count = 0;
     int code = ze.group_properties(gpu->handle, count, NULL);
@@ -77,8 +77,8 @@ static int get_groups(const struct ze_gpu *gpu, struct ze_group_properties group
     return code;
 }
 
-/* Queues that only copy: what runs beside kernels. */
-static int64_t copy_queues(const struct ze_group_properties *groups, uint32_t count)
+/* Queues that only copy: they run concurrently with kernels. */
+static int64_t queue_groups_count_copy(const struct ze_group_properties *groups, uint32_t count)
 {
     int64_t queues = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -87,26 +87,53 @@ static int64_t copy_queues(const struct ze_group_properties *groups, uint32_t co
     return queues;
 }
 
-/* The first group that computes, which then also copies. */
-static int choose_group(struct gg_device_impl *device)
+/* The first group that can compute; it can also copy. 0 if there is none. */
+static uint32_t queue_groups_choose(const struct ze_group_properties *groups, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE)
+            return i;
+    return 0;
+}
+
+/* The first group that only copies; later ones have engines for links between devices. The number of groups if there is
+ * none. */
+static uint32_t queue_groups_choose_copy(const struct ze_group_properties *groups, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && (groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE ||
+                         !(groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY)))
+        i++;
+    return i;
+}
+
+static int device_choose_groups(struct gg_device_impl *device)
 {
     struct ze_group_properties groups[GROUPS];
     uint32_t count;
-    const int code = get_groups(device->gpu, groups, &count);
-    device->queues = 1;
-    for (uint32_t i = 0; !code && i < count; i++) {
-        if (!(groups[i].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE))
-            continue;
-        device->group = i;
-        device->queues = groups[i].queues ? groups[i].queues : 1;
-        break;
-    }
+    const int code = queue_groups_get(device->gpu, groups, &count);
+    device->group = queue_groups_choose(groups, count);
+    device->queues = !code && groups[device->group].queues ? groups[device->group].queues : 1;
+    device->copy_group = code ? count : queue_groups_choose_copy(groups, count);
+    device->copy_queues = device->copy_group < count ? groups[device->copy_group].queues : 0;
+    return code;
+}
+
+/* On the queues of gpuglue's streams. */
+static int device_is_cooperative(const struct ze_gpu *gpu, int64_t *value)
+{
+    struct ze_group_properties groups[GROUPS];
+    uint32_t count;
+    const int code = queue_groups_get(gpu, groups, &count);
+    *value = ze.append_cooperative && ze.kernel_most_groups &&
+             groups[queue_groups_choose(groups, count)].flags &
+                 ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS;
     return code;
 }
 
 /* ---- attributes ---- */
 
-static int64_t widest_subgroup(const struct ze_compute_properties *compute)
+static int64_t compute_widest_subgroup(const struct ze_compute_properties *compute)
 {
     int64_t widest = -1;
     for (uint32_t i = 0; i < compute->subgroup_sizes && i < 8; i++)
@@ -115,10 +142,10 @@ static int64_t widest_subgroup(const struct ze_compute_properties *compute)
     return widest;
 }
 
-static int64_t of_compute(const struct ze_compute_properties *compute, gg_attribute attribute)
+static int64_t compute_attribute(const struct ze_compute_properties *compute, gg_attribute attribute)
 {
     const int64_t values[GG_ATTR_COUNT] = {
-        [GG_ATTR_WARP_SIZE] = widest_subgroup(compute),
+        [GG_ATTR_WARP_SIZE] = compute_widest_subgroup(compute),
         [GG_ATTR_MAX_THREADS_PER_BLOCK] = compute->group_size,
         [GG_ATTR_MAX_BLOCK_X] = compute->group_x,
         [GG_ATTR_MAX_BLOCK_Y] = compute->group_y,
@@ -131,22 +158,22 @@ static int64_t of_compute(const struct ze_compute_properties *compute, gg_attrib
     return values[attribute] ? values[attribute] : -1;
 }
 
-static int ask_compute(const struct ze_gpu *gpu, gg_attribute attribute, int64_t *value)
+static int device_compute_attribute(const struct ze_gpu *gpu, gg_attribute attribute, int64_t *value)
 {
     struct ze_compute_properties compute = {.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES};
     const int code = ze.compute_properties(gpu->handle, &compute);
     if (!code)
-        *value = of_compute(&compute, attribute);
+        *value = compute_attribute(&compute, attribute);
     return code;
 }
 
-static int ask_copy_queues(const struct ze_gpu *gpu, int64_t *value)
+static int device_copy_queues(const struct ze_gpu *gpu, int64_t *value)
 {
     struct ze_group_properties groups[GROUPS];
     uint32_t count;
-    const int code = get_groups(gpu, groups, &count);
+    const int code = queue_groups_get(gpu, groups, &count);
     if (!code)
-        *value = copy_queues(groups, count);
+        *value = queue_groups_count_copy(groups, count);
     return code;
 }
 
@@ -154,23 +181,25 @@ gg_status ze_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *
 {
     const struct ze_gpu *gpu = &ze_gpus[ordinal];
     const struct ze_device_properties *properties = &gpu->properties;
-    int64_t found = -1; /* not known */
+    int64_t found = -1; /* unknown */
     int code = 0;
     if (attribute == GG_ATTR_MULTIPROCESSORS)
         found = (int64_t)properties->slices * properties->subslices_per_slice;
     else if (attribute == GG_ATTR_CLOCK_KHZ)
         found = properties->clock_mhz ? (int64_t)properties->clock_mhz * 1000 : -1;
     else if (attribute == GG_ATTR_ASYNC_ENGINES)
-        code = ask_copy_queues(gpu, &found);
+        code = device_copy_queues(gpu, &found);
+    else if (attribute == GG_ATTR_COOPERATIVE_LAUNCH)
+        code = device_is_cooperative(gpu, &found);
     else if (attribute == GG_ATTR_MANAGED_MEMORY)
-        found = 0; /* whatever the device has, memory.c gives none */
+        found = gpu->has_shared;
     else if ((unsigned)attribute < GG_ATTR_COUNT)
-        code = ask_compute(gpu, attribute, &found);
+        code = device_compute_attribute(gpu, attribute, &found);
     if (code)
         return ze_fail(code, "attribute %d of device %" PRId32, (int)attribute, ordinal);
     if (found < 0)
-        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "Level Zero does not tell attribute %d",
-                             (int)attribute);
+        return ze_api->fail(GG_ERR_UNSUPPORTED, NULL, "Level Zero does not report attribute %d",
+                            (int)attribute);
     *value = found;
     return GG_OK;
 }
@@ -179,25 +208,44 @@ int32_t ze_device_supports(struct gg_device_impl *device, gg_op op)
 {
     const struct ze_device_properties *properties = &device->gpu->properties;
     if (op == GG_OP_device_memory_info)
-        return device->tells_free_memory;
+        return device->reports_free_memory;
+    if (op == GG_OP_device_stats)
+        return ze_has_stats();
     if (op == GG_OP_module_load || op == GG_OP_kernel_launch)
         return ze.module_create && ze.module_destroy && ze.kernel_create && ze.kernel_destroy &&
                ze.kernel_block && ze.kernel_argument && ze.append_launch;
-    if (op == GG_OP_kernel_suggest)
-        return ze.kernel_suggest != NULL;
+    if (op == GG_OP_kernel_suggest_block_size)
+        return ze.kernel_suggest_block_size != NULL;
+    if (op == GG_OP_kernel_occupancy)
+        return ze.kernel_most_groups && ze.kernel_block;
     if (op == GG_OP_module_global)
         return ze.module_global != NULL;
     if (op == GG_OP_event_elapsed)
         return properties->timer_hz && properties->timer_bits > 0 && properties->timer_bits <= 64;
     if (op == GG_OP_peer_access || op == GG_OP_peer_enable || op == GG_OP_copy_peer)
         return ze.device_peer != NULL;
+    if (op == GG_OP_mem_register || op == GG_OP_mem_unregister)
+        return ze.extension_function && device->driver->imports.works;
+    if (op == GG_OP_ipc_export || op == GG_OP_ipc_open || op == GG_OP_ipc_close)
+        return device->driver->shares_memory && ze.ipc_get && ze.ipc_open && ze.ipc_close;
+    if (op == GG_OP_mem_prefetch)
+        return ze.append_prefetch && device->gpu->has_shared;
+    if (op == GG_OP_mem_advise)
+        return ze.append_advice && device->gpu->has_shared;
     if (op == GG_OP_copy_region)
         return ze.append_region != NULL;
     return 1;
 }
 
-/* What all processes leave of it, where the driver has that extension. */
-static int get_free(const struct ze_gpu *gpu, uint64_t *free)
+/* The driver reports the properties of a lost device as before. */
+static int device_status(const struct ze_gpu *gpu)
+{
+    const int code = ze.device_status ? ze.device_status(gpu->handle) : 0;
+    return ze_is_unsupported(code) ? 0 : code;
+}
+
+/* Memory that no process uses, if the driver has that extension. */
+static int device_free_memory(const struct ze_gpu *gpu, uint64_t *free)
 {
     struct ze_usable_memory usable = {.stype =
                                           ZE_STRUCTURE_TYPE_DEVICE_USABLEMEM_SIZE_EXT_PROPERTIES};
@@ -211,11 +259,13 @@ static int get_free(const struct ze_gpu *gpu, uint64_t *free)
 gg_status ze_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total)
 {
     uint64_t now_free = 0, all = 0;
-    if (!device->tells_free_memory)
-        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "this driver does not tell how much is free");
-    int code = get_free(device->gpu, &now_free);
+    if (!device->reports_free_memory)
+        return ze_api->fail(GG_ERR_UNSUPPORTED, NULL, "this driver does not report free memory");
+    int code = device_status(device->gpu);
     if (!code)
-        code = get_memory(device->gpu, &all);
+        code = device_free_memory(device->gpu, &now_free);
+    if (!code)
+        code = device_total_memory(device->gpu, &all);
     if (code)
         return ze_fail(code, "free and total memory");
     *free = now_free < all ? now_free : all;
@@ -223,12 +273,12 @@ gg_status ze_device_memory_info(struct gg_device_impl *device, uint64_t *free, u
     return GG_OK;
 }
 
-/* ---- the context, one for all devices of a driver: its own where it has one, so that other libraries
- * see our memory and we theirs ---- */
+/* ---- the context, one for all devices of a driver: the driver's default context if it has one, so that memory is
+ * shared with other libraries ---- */
 
-/* Where a loader gives out handles of its own (two drivers, or interception), 1.32 hands the driver the
- * wrong one when it is asked for this context. */
-static void *find_default_context(const struct ze_driver *driver)
+/* If a loader returns handles of its own (two drivers, or interception), loader 1.32 passes the wrong handle to the
+ * driver in this call. */
+static void *context_find_default(const struct ze_driver *driver)
 {
     void *handle = NULL;
     if (!ze.default_context || !ze.loader_translate ||
@@ -237,11 +287,11 @@ static void *find_default_context(const struct ze_driver *driver)
     return ze.default_context(driver->handle);
 }
 
-static int make_context(struct ze_driver *driver)
+static int context_create(struct ze_driver *driver)
 {
     const struct ze_plain_desc desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
     driver->owns_context = false;
-    driver->context = find_default_context(driver);
+    driver->context = context_find_default(driver);
     if (driver->context)
         return 0;
     const int code = ze.context_create(driver->handle, &desc, &driver->context);
@@ -249,25 +299,25 @@ static int make_context(struct ze_driver *driver)
     return code;
 }
 
-static int open_context(struct ze_driver *driver)
+static int context_open(struct ze_driver *driver)
 {
     int code = 0;
     pthread_mutex_lock(&driver->lock);
     if (!driver->opened)
-        code = make_context(driver);
+        code = context_create(driver);
     if (!code)
         driver->opened++;
     pthread_mutex_unlock(&driver->lock);
     return code;
 }
 
-static void close_context(struct ze_driver *driver)
+static void context_close(struct ze_driver *driver)
 {
     pthread_mutex_lock(&driver->lock);
     if (--driver->opened == 0) {
         ze_pool_close(driver);
         if (driver->owns_context)
-            ze_forget(ze.context_destroy(driver->context), "destroying a context");
+            ze_log_failure(ze.context_destroy(driver->context), "destroying a context");
     }
     pthread_mutex_unlock(&driver->lock);
 }
@@ -277,20 +327,23 @@ static void close_context(struct ze_driver *driver)
 gg_status ze_device_open(int32_t ordinal, struct gg_device_impl **out)
 {
     gg_status status;
-    uint64_t free_now;
+    uint64_t free_now, total = 0;
     struct gg_device_impl *device = calloc(1, sizeof *device);
     if (!device)
         return ze_no_memory("a device");
     device->gpu = &ze_gpus[ordinal];
     device->driver = device->gpu->driver;
     device->ordinal = ordinal;
-    /* Asked once: a loader's validation may not know what the driver knows. */
-    device->tells_free_memory =
-        device->driver->tells_free_memory && !get_free(device->gpu, &free_now);
+    /* Tested once: a loader's validation layer may reject what the driver supports. */
+    device->reports_free_memory =
+        device->driver->reports_free_memory && !device_free_memory(device->gpu, &free_now);
     pthread_mutex_init(&device->lock, NULL);
-    int code = choose_group(device);
+    int code = device_choose_groups(device);
     if (!code)
-        code = open_context(device->driver);
+        code = device_total_memory(device->gpu, &total);
+    device->large_blocks = total > device->gpu->properties.largest_alloc;
+    if (!code)
+        code = context_open(device->driver);
     if (code) {
         status = ze_fail(code, "opening device %" PRId32, ordinal);
         goto free_device;
@@ -303,7 +356,7 @@ gg_status ze_device_open(int32_t ordinal, struct gg_device_impl **out)
     return GG_OK;
 
 close_context:
-    close_context(device->driver);
+    context_close(device->driver);
 free_device:
     pthread_mutex_destroy(&device->lock);
     free(device);
@@ -313,20 +366,20 @@ free_device:
 void ze_device_close(struct gg_device_impl *device)
 {
     ze_stream_destroy(device->default_stream);
-    close_context(device->driver);
+    context_close(device->driver);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }
 
-/* The core has waited for the streams that it still has; here are those that were released busy. Of other
- * people's lists only newer drivers know. */
+/* The core has waited for its own streams; this waits for streams that were released while busy. Lists of other code
+ * are included only with newer drivers. */
 gg_status ze_device_synchronize(struct gg_device_impl *device)
 {
     int code = ze_streams_wait(device);
     if (!code && ze.device_synchronize)
         code = ze.device_synchronize(device->gpu->handle);
-    return !code || ze_is_lacking(code) ? GG_OK
-                                        : ze_fail(code, "waiting for all work of the device");
+    return !code || ze_is_unsupported(code) ? GG_OK
+                                            : ze_fail(code, "waiting for all work of the device");
 }
 
 gg_status ze_device_native(struct gg_device_impl *device, uint64_t handles[4])
@@ -338,7 +391,7 @@ gg_status ze_device_native(struct gg_device_impl *device, uint64_t handles[4])
     return GG_OK;
 }
 
-/* No device is current in a thread here. */
+/* A thread has no current device. */
 gg_status ze_device_enter(struct gg_device_impl *device, void **saved)
 {
     (void)device;

@@ -1,10 +1,10 @@
-/* event.c: an event is a box with the point that it recorded last. */
+/* event.c: events: each holds the pooled event of its last record. */
 #include "ze.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static gg_status new_event(struct gg_device_impl *device, struct gg_event_impl **out)
+static gg_status event_new(struct gg_device_impl *device, struct gg_event_impl **out)
 {
     struct gg_event_impl *event = calloc(1, sizeof *event);
     if (!event)
@@ -15,12 +15,12 @@ static gg_status new_event(struct gg_device_impl *device, struct gg_event_impl *
     return GG_OK;
 }
 
-/* Waits are the driver's and take as little processor as it likes, so GG_EVENT_BLOCKING changes nothing. */
+/* The driver decides how it waits, so GG_EVENT_BLOCKING has no effect. */
 gg_status ze_event_create(struct gg_device_impl *device, uint32_t flags, struct gg_event_impl **out)
 {
     if (flags & ~(uint32_t)(GG_EVENT_TIMING | GG_EVENT_BLOCKING))
-        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "event flags 0x%x", (unsigned)flags);
-    const gg_status status = new_event(device, out);
+        return ze_api->fail(GG_ERR_UNSUPPORTED, NULL, "event flags 0x%x", (unsigned)flags);
+    const gg_status status = event_new(device, out);
     if (!status)
         (*out)->timed = flags & GG_EVENT_TIMING;
     return status;
@@ -30,23 +30,23 @@ void ze_event_destroy(struct gg_event_impl *event)
 {
     if (!event)
         return;
-    ze_point_release(event->point);
+    ze_pooled_event_release(event->pooled);
     pthread_mutex_destroy(&event->lock);
     free(event);
 }
 
-/* Whoever made it says what it waits for, and resets it: it can be waited for, not recorded. */
+/* A borrowed event is signalled and reset by its owner: it can be waited for and not recorded. */
 gg_status ze_event_borrow(struct gg_device_impl *device, uint64_t native, struct gg_event_impl **out)
 {
     struct gg_event_impl *event = NULL;
     if (!native)
-        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL, "0 is no event");
-    const gg_status status = new_event(device, &event);
+        return ze_api->fail(GG_ERR_INVALID_ARGUMENT, NULL, "the handle 0 is not an event");
+    const gg_status status = event_new(device, &event);
     if (status)
         return status;
     event->borrowed = true;
-    event->point = ze_point_wrap((void *)(uintptr_t)native);
-    if (!event->point) {
+    event->pooled = ze_pooled_event_wrap((void *)(uintptr_t)native);
+    if (!event->pooled) {
         ze_event_destroy(event);
         return ze_no_memory("a borrowed event");
     }
@@ -54,68 +54,67 @@ gg_status ze_event_borrow(struct gg_device_impl *device, uint64_t native, struct
     return GG_OK;
 }
 
-struct ze_point *ze_event_last(struct gg_event_impl *event)
+struct ze_pooled_event *ze_event_current(struct gg_event_impl *event)
 {
     pthread_mutex_lock(&event->lock);
-    struct ze_point *point = event->point ? ze_point_retain(event->point) : NULL;
+    struct ze_pooled_event *pooled = event->pooled ? ze_pooled_event_retain(event->pooled) : NULL;
     pthread_mutex_unlock(&event->lock);
-    return point;
+    return pooled;
 }
 
 gg_status ze_event_record(struct gg_event_impl *event, struct gg_stream_impl *stream)
 {
-    struct ze_point *point = NULL, *before;
+    struct ze_pooled_event *pooled = NULL, *before;
     if (event->borrowed)
-        return ze_host->fail(
-            GG_ERR_UNSUPPORTED, NULL,
-            "an event of somebody else has one state, which only he can reset: make "
-            "an event to record");
+        return ze_api->fail(GG_ERR_UNSUPPORTED, NULL,
+                            "a borrowed event cannot be recorded, because only its owner can reset "
+                            "it: create an event and record that");
     const int code =
-        event->timed ? ze_stream_mark_time(stream, &point) : ze_stream_mark(stream, &point);
+        event->timed ? ze_stream_record_time(stream, &pooled) : ze_stream_record(stream, &pooled);
     if (code)
         return ze_fail(code, "recording an event");
     pthread_mutex_lock(&event->lock);
-    before = event->point;
-    event->point = point;
+    before = event->pooled;
+    event->pooled = pooled;
     pthread_mutex_unlock(&event->lock);
-    ze_point_release(before);
+    ze_pooled_event_release(before);
     return GG_OK;
 }
 
-static int wait_for(struct gg_event_impl *event, uint64_t timeout_ns)
+static int event_wait(struct gg_event_impl *event, uint64_t timeout_ns)
 {
-    struct ze_point *point = ze_event_last(event);
-    const int code = point ? ze_point_wait(point, timeout_ns) : 0;
-    ze_point_release(point);
+    struct ze_pooled_event *pooled = ze_event_current(event);
+    const int code = pooled ? ze_pooled_event_wait(pooled, timeout_ns) : 0;
+    ze_pooled_event_release(pooled);
     return code;
 }
 
 gg_status ze_event_query(struct gg_event_impl *event)
 {
-    const int code = wait_for(event, 0);
-    return code ? ze_fail(code, "looking whether an event has happened") : GG_OK;
+    const int code = event_wait(event, 0);
+    return code ? ze_fail(code, "querying an event") : GG_OK;
 }
 
 gg_status ze_event_wait(struct gg_event_impl *event, uint64_t timeout_ns)
 {
-    const int code = wait_for(event, timeout_ns);
+    const int code = event_wait(event, timeout_ns);
     return code ? ze_fail(code, "waiting for an event") : GG_OK;
 }
 
 /* ---- time ---- */
 
-static int time_of(struct gg_event_impl *event, uint64_t *ticks)
+static int event_get_ticks(struct gg_event_impl *event, uint64_t *ticks)
 {
-    struct ze_point *point = ze_event_last(event);
-    int code = point && point->time ? ze_point_query(point) : ZE_RESULT_NOT_READY;
+    struct ze_pooled_event *pooled = ze_event_current(event);
+    int code = pooled && pooled->time ? ze_pooled_event_query(pooled) : ZE_RESULT_NOT_READY;
     if (!code)
-        *ticks = *point->time;
-    ze_point_release(point);
+        *ticks = *pooled->time;
+    ze_pooled_event_release(pooled);
     return code;
 }
 
-/* The counter has few bits and wraps: of a difference the upper half is the negative ones. */
-static double milliseconds_of(const struct ze_device_properties *properties, uint64_t ticks)
+/* The counter has few bits and wraps: the upper half of the range of a difference is negative. */
+static double ticks_to_milliseconds(const struct ze_device_properties *properties, uint64_t ticks)
 {
     const unsigned unused = 64 - properties->timer_bits;
     const int64_t difference = (int64_t)(ticks << unused) >> unused;
@@ -126,11 +125,11 @@ gg_status ze_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *st
                            double *milliseconds)
 {
     uint64_t from = 0, to = 0;
-    int code = time_of(start, &from);
+    int code = event_get_ticks(start, &from);
     if (!code)
-        code = time_of(stop, &to);
+        code = event_get_ticks(stop, &to);
     if (code)
         return ze_fail(code, "time between two events");
-    *milliseconds = milliseconds_of(&stop->device->gpu->properties, to - from);
+    *milliseconds = ticks_to_milliseconds(&stop->device->gpu->properties, to - from);
     return GG_OK;
 }

@@ -1,6 +1,6 @@
-/* host_task.c: host functions in stream order. From API 1.17 on the driver runs them. Below that the list
- * signals one event and waits for another, and a thread of the stream's own stands between the two. The
- * same brings in events of other drivers, which a list cannot wait for. */
+/* host_task.c: host functions in stream order. From API 1.17 on the driver runs them. Before that the list signals
+ * one event and waits for another, and a thread of the stream runs the function in between. Waits for events of
+ * other drivers work the same way, since a list cannot wait for them. */
 #include "ze.h"
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 
 struct task {
     struct task *next;
-    struct ze_point *after, *then;
+    struct ze_pooled_event *after, *then;
     void (*function)(void *);
     void *argument;
 };
@@ -25,32 +25,32 @@ struct ze_tasks {
     pthread_t thread;
 };
 
-/* ---- the end of the process: it takes the driver's library away, whatever threads are doing ---- */
+/* ---- exit: it unloads the driver while threads may still be in its functions ---- */
 
-enum { SLICE_NS = 10000000 }; /* how long a call may keep the end waiting */
+enum { SLICE_NS = 10000000 }; /* how long a call may delay the exit */
 
 static pthread_once_t watched = PTHREAD_ONCE_INIT;
 static pid_t watching;
-static atomic_int inside; /* threads that are in a call of the driver's */
+static atomic_int inside; /* threads inside a driver call */
 static atomic_bool ended;
 
-static void end_calls(void)
+static void exit_wait_for_calls(void)
 {
-    if (getpid() != watching) /* a forked child has none of the threads */
+    if (getpid() != watching) /* a forked child does not have the threads */
         return;
     atomic_store(&ended, true);
     while (atomic_load(&inside))
         usleep(100);
 }
 
-static void watch_end(void)
+static void exit_register(void)
 {
     watching = getpid();
-    atexit(end_calls);
+    atexit(exit_wait_for_calls);
 }
 
-/* Around calls of the driver's from a thread of ours. Once the process ends a thread stays here. */
-static void enter_driver(void)
+/* Before and after driver calls of a task thread. Once the process exits, the thread stays here. */
+static void driver_call_begin(void)
 {
     atomic_fetch_add(&inside, 1);
     if (!atomic_load(&ended))
@@ -60,14 +60,14 @@ static void enter_driver(void)
         pause();
 }
 
-static void leave_driver(void)
+static void driver_call_end(void)
 {
     atomic_fetch_sub(&inside, 1);
 }
 
 /* ---- the thread ---- */
 
-static struct task *next_task(struct ze_tasks *tasks)
+static struct task *task_pop(struct ze_tasks *tasks)
 {
     pthread_mutex_lock(&tasks->lock);
     while (!tasks->first && !tasks->ending)
@@ -81,48 +81,48 @@ static struct task *next_task(struct ze_tasks *tasks)
     return task;
 }
 
-/* Nobody else will signal it, so a driver that refuses is asked again. */
-static int let_go_on(const struct task *task)
+/* Nothing else will signal the event, so a failed call is repeated. */
+static int task_signal(const struct task *task)
 {
     int code = ze.event_signal(task->then->event);
-    for (int tries = 1; tries < SIGNAL_TRIES && code && !ze_is_gone(code); tries++) {
+    for (int tries = 1; tries < SIGNAL_TRIES && code && !ze_is_shut_down(code); tries++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         code = ze.event_signal(task->then->event);
     }
     return code;
 }
 
-/* After a failure the function does not run, but the stream must not wait for ever. */
-static void run(struct task *task)
+/* After a failure the function does not run, but the stream must not wait forever. */
+static void task_run(struct task *task)
 {
     int code = ZE_RESULT_NOT_READY;
     while (code == ZE_RESULT_NOT_READY) {
-        enter_driver();
-        code = ze_point_wait(task->after, SLICE_NS);
-        leave_driver();
+        driver_call_begin();
+        code = ze_pooled_event_wait(task->after, SLICE_NS);
+        driver_call_end();
     }
-    ze_forget(code, "waiting for a host function's turn");
+    ze_log_failure(code, "waiting to run a host function");
     if (!code && task->function)
         task->function(task->argument);
-    enter_driver();
-    ze_forget(let_go_on(task), "ending a host function");
-    ze_point_release(task->after);
-    ze_point_release(task->then);
-    leave_driver();
+    driver_call_begin();
+    ze_log_failure(task_signal(task), "ending a host function");
+    ze_pooled_event_release(task->after);
+    ze_pooled_event_release(task->then);
+    driver_call_end();
     free(task);
 }
 
-static void *run_tasks(void *argument)
+static void *tasks_main(void *argument)
 {
     struct ze_tasks *tasks = argument;
     struct task *task;
-    while ((task = next_task(tasks)))
-        run(task);
+    while ((task = task_pop(tasks)))
+        task_run(task);
     return NULL;
 }
 
-/* Signals are for the program's own threads; a fault of this one must still be reported. */
-static int start_thread(struct ze_tasks *tasks)
+/* Signals are handled by the program's own threads. Faults of this thread must still be reported. */
+static int tasks_start_thread(struct ze_tasks *tasks)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigset_t all, before;
@@ -130,30 +130,34 @@ static int start_thread(struct ze_tasks *tasks)
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failure = pthread_create(&tasks->thread, NULL, run_tasks, tasks);
+    const int failure = pthread_create(&tasks->thread, NULL, tasks_main, tasks);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failure)
         pthread_setname_np(tasks->thread, "gpuglue-ze");
     return failure ? ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY : 0;
 }
 
-static int new_tasks(struct ze_tasks **out)
+static void tasks_free(struct ze_tasks *tasks)
+{
+    pthread_cond_destroy(&tasks->wake);
+    pthread_mutex_destroy(&tasks->lock);
+    free(tasks);
+}
+
+static int tasks_new(struct ze_tasks **out)
 {
     struct ze_tasks *tasks = calloc(1, sizeof *tasks);
     if (!tasks)
         return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    pthread_once(&watched, watch_end);
+    pthread_once(&watched, exit_register);
     pthread_mutex_init(&tasks->lock, NULL);
     pthread_cond_init(&tasks->wake, NULL);
     tasks->last = &tasks->first;
-    const int code = start_thread(tasks);
-    if (!code) {
+    const int code = tasks_start_thread(tasks);
+    if (code)
+        tasks_free(tasks);
+    else
         *out = tasks;
-        return 0;
-    }
-    pthread_cond_destroy(&tasks->wake);
-    pthread_mutex_destroy(&tasks->lock);
-    free(tasks);
     return code;
 }
 
@@ -167,14 +171,12 @@ void ze_tasks_end(struct gg_stream_impl *stream)
     pthread_cond_signal(&tasks->wake);
     pthread_mutex_unlock(&tasks->lock);
     pthread_join(tasks->thread, NULL);
-    pthread_cond_destroy(&tasks->wake);
-    pthread_mutex_destroy(&tasks->lock);
-    free(tasks);
+    tasks_free(tasks);
 }
 
 /* ---- queueing ---- */
 
-static void push(struct ze_tasks *tasks, struct task *task)
+static void task_push(struct ze_tasks *tasks, struct task *task)
 {
     pthread_mutex_lock(&tasks->lock);
     *tasks->last = task;
@@ -183,16 +185,16 @@ static void push(struct ze_tasks *tasks, struct task *task)
     pthread_mutex_unlock(&tasks->lock);
 }
 
-static int prepare(struct gg_stream_impl *stream, struct task **out)
+static int task_new(struct gg_stream_impl *stream, struct task **out)
 {
     struct task *task = calloc(1, sizeof *task);
     if (!task)
         return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    pthread_mutex_lock(&stream->lock);
-    int code = stream->tasks ? 0 : new_tasks(&stream->tasks);
+    ze_stream_lock(stream);
+    int code = stream->tasks ? 0 : tasks_new(&stream->tasks);
     pthread_mutex_unlock(&stream->lock);
     if (!code)
-        code = ze_point_take(stream->device->driver, false, &task->then);
+        code = ze_pooled_event_take(stream->device->driver, false, &task->then);
     if (code)
         free(task);
     else
@@ -200,56 +202,56 @@ static int prepare(struct gg_stream_impl *stream, struct task **out)
     return code;
 }
 
-/* With stream->task_lock held. The wait is appended first: what fails after it would hold the stream for
- * ever, and nothing can. */
-static int queue_task(struct gg_stream_impl *stream, struct ze_point *after,
+/* stream->task_lock is held. The wait is appended first: a failure after it would block the stream forever, and
+ * nothing after it can fail. */
+static int task_queue(struct gg_stream_impl *stream, struct ze_pooled_event *after,
                       void (*function)(void *), void *argument)
 {
     struct task *task = NULL;
-    int code = prepare(stream, &task);
+    int code = task_new(stream, &task);
     if (code)
         return code;
-    code = ze_stream_wait_point(stream, task->then);
+    code = ze_stream_wait_pooled(stream, task->then);
     if (code) {
-        ze_point_abandon(task->then);
+        ze_pooled_event_abandon(task->then);
         free(task);
         return code;
     }
-    task->after = ze_point_retain(after);
+    task->after = ze_pooled_event_retain(after);
     task->function = function;
     task->argument = argument;
-    push(stream->tasks, task);
+    task_push(stream->tasks, task);
     return 0;
 }
 
-int ze_stream_task(struct gg_stream_impl *stream, struct ze_point *after, void (*function)(void *),
-                   void *argument)
+int ze_stream_task(struct gg_stream_impl *stream, struct ze_pooled_event *after,
+                   void (*function)(void *), void *argument)
 {
     pthread_mutex_lock(&stream->task_lock);
-    const int code = queue_task(stream, after, function, argument);
+    const int code = task_queue(stream, after, function, argument);
     pthread_mutex_unlock(&stream->task_lock);
     return code;
 }
 
 /* ---- host functions ---- */
 
-static int by_driver(struct gg_stream_impl *stream, void (*function)(void *), void *argument)
+static int host_func_by_driver(struct gg_stream_impl *stream, void (*function)(void *),
+                               void *argument)
 {
-    int code = ze_append_begin(stream);
-    if (!code)
-        code = ze.append_host_func(stream->list, function, argument, NULL, NULL, 0, NULL);
-    return ze_append_end(stream, code);
+    return ZE_APPEND(stream,
+                     ze.append_host_func(stream->list, function, argument, NULL, NULL, 0, NULL));
 }
 
-static int by_thread(struct gg_stream_impl *stream, void (*function)(void *), void *argument)
+static int host_func_by_thread(struct gg_stream_impl *stream, void (*function)(void *),
+                               void *argument)
 {
-    struct ze_point *after = NULL;
+    struct ze_pooled_event *after = NULL;
     pthread_mutex_lock(&stream->task_lock);
-    int code = ze_stream_mark(stream, &after);
+    int code = ze_stream_record(stream, &after);
     if (!code)
-        code = queue_task(stream, after, function, argument);
+        code = task_queue(stream, after, function, argument);
     pthread_mutex_unlock(&stream->task_lock);
-    ze_point_release(after);
+    ze_pooled_event_release(after);
     return code;
 }
 
@@ -259,10 +261,10 @@ gg_status ze_stream_host_func(struct gg_stream_impl *stream, void (*function)(vo
     struct ze_driver *driver = stream->device->driver;
     int code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     if (ze.append_host_func && !atomic_load(&driver->no_host_func))
-        code = by_driver(stream, function, argument);
-    if (ze_is_lacking(code)) {
+        code = host_func_by_driver(stream, function, argument);
+    if (ze_is_unsupported(code)) {
         atomic_store(&driver->no_host_func, true);
-        code = by_thread(stream, function, argument);
+        code = host_func_by_thread(stream, function, argument);
     }
-    return code ? ze_fail(code, "queueing a host function") : GG_OK;
+    return code ? ze_fail(code, "enqueueing a host function") : GG_OK;
 }

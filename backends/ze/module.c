@@ -1,4 +1,4 @@
-/* module.c: modules, built from SPIR-V by the driver, and their kernels. */
+/* module.c: modules, which the driver builds from SPIR-V, and their kernels. */
 #include "ze.h"
 
 #include <stdio.h>
@@ -7,45 +7,45 @@
 
 #define LOG_SIZE 2048
 #define SPIRV_MAGIC 0x07230203u
-#define SPIRV_NEWEST 6u /* the last version that was published is 1.6 */
+#define SPIRV_NEWEST 6u /* the latest published version is 1.6 */
 
 /* ---- building ---- */
 
-/* Compilers have ended the process at a header that they did not know. */
-static gg_status check_header(const void *bytes)
+/* Compilers have aborted the process at an unknown header. */
+static gg_status spirv_check_header(const void *bytes)
 {
     uint32_t head[2];
     memcpy(head, bytes, sizeof head);
     if (head[0] != SPIRV_MAGIC)
-        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
-                             "the SPIR-V begins with 0x%08x: its words have the other byte order, "
-                             "which drivers do not take: expected 0x%08x",
-                             head[0], SPIRV_MAGIC);
+        return ze_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                            "the SPIR-V begins with 0x%08x: its words have the other byte order, "
+                            "which drivers cannot load: expected 0x%08x",
+                            head[0], SPIRV_MAGIC);
     if ((head[1] >> 8 & 0xff) > SPIRV_NEWEST)
-        return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
-                             "the image is of SPIR-V 1.%u: expected 1.0 to 1.%u",
-                             head[1] >> 8 & 0xff, SPIRV_NEWEST);
+        return ze_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                            "the image is SPIR-V 1.%u: expected 1.0 to 1.%u", head[1] >> 8 & 0xff,
+                            SPIRV_NEWEST);
     return GG_OK;
 }
 
-static gg_status check_image(struct gg_device_impl *device, const struct gg_image *image,
+static gg_status image_check(struct gg_device_impl *device, const struct gg_image *image,
                              const void *bytes)
 {
     struct gg_device_info info = {.struct_size = sizeof info};
     if (image->format == GG_IMAGE_SPIRV)
-        return check_header(bytes);
+        return spirv_check_header(bytes);
     if (image->format == GG_IMAGE_ZEBIN)
         return GG_OK;
     gg_status status = ze_device_info(device->ordinal, &info);
     if (status)
         return status;
-    return ze_host->fail(GG_ERR_INVALID_ARGUMENT, NULL,
-                         "the image is %s for %s, this device is %s: it takes SPIR-V", image->word,
-                         image->arch[0] ? image->arch : "another kind of device", info.arch);
+    return ze_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,
+                        "the image is %s for %s, this device is %s: it needs SPIR-V", image->word,
+                        image->arch[0] ? image->arch : "another kind of device", info.arch);
 }
 
-/* What the driver's compiler wrote, cut to the buffer. */
-static void read_log(void *log, char text[LOG_SIZE])
+/* The output of the driver's compiler, truncated to the buffer. */
+static void build_log_read(void *log, char text[LOG_SIZE])
 {
     size_t size = 0;
     char *all = NULL;
@@ -58,23 +58,27 @@ static void read_log(void *log, char text[LOG_SIZE])
         snprintf(text, LOG_SIZE, "%s", all);
     free(all);
     if (ze.log_destroy)
-        ze_forget(ze.log_destroy(log), "destroying a build log");
+        ze_log_failure(ze.log_destroy(log), "destroying a build log");
 }
 
-static gg_status build(struct gg_module_impl *module, const struct gg_image *image,
-                       const void *bytes, size_t nbytes)
+/* Without it, kernels of some devices keep 32 bits of an offset in a block, and their results are wrong. */
+static const char large_blocks_option[] = "-ze-opt-greater-than-4GB-buffer-required";
+
+static gg_status module_build(struct gg_module_impl *module, const struct gg_image *image,
+                              const void *bytes, size_t nbytes)
 {
-    const struct ze_module_desc desc = {.stype = ZE_STRUCTURE_TYPE_MODULE_DESC,
-                                        .format = image->format == GG_IMAGE_SPIRV
-                                                      ? ZE_MODULE_FORMAT_IL_SPIRV
-                                                      : ZE_MODULE_FORMAT_NATIVE,
-                                        .size = nbytes,
-                                        .image = bytes};
+    const struct ze_module_desc desc = {
+        .stype = ZE_STRUCTURE_TYPE_MODULE_DESC,
+        .format =
+            image->format == GG_IMAGE_SPIRV ? ZE_MODULE_FORMAT_IL_SPIRV : ZE_MODULE_FORMAT_NATIVE,
+        .size = nbytes,
+        .image = bytes,
+        .flags = module->device->large_blocks ? large_blocks_option : NULL};
     char text[LOG_SIZE];
     void *log = NULL;
     const int code = ze.module_create(module->device->context, module->device->gpu->handle, &desc,
                                       &module->native, &log);
-    read_log(log, text);
+    build_log_read(log, text);
     return code ? ze_fail(code, "an image of %zu bytes%s%.300s", nbytes, text[0] ? ": " : "", text)
                 : GG_OK;
 }
@@ -83,8 +87,8 @@ gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *i
                          const void *bytes, size_t nbytes, struct gg_module_impl **out)
 {
     if (!ze_device_supports(device, GG_OP_module_load))
-        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL, "this loader has no zeModuleCreate");
-    gg_status status = check_image(device, image, bytes);
+        return ze_missing("zeModuleCreate");
+    gg_status status = image_check(device, image, bytes);
     if (status)
         return status;
     struct gg_module_impl *module = calloc(1, sizeof *module);
@@ -92,7 +96,7 @@ gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *i
         return ze_no_memory("a module");
     module->device = device;
     pthread_mutex_init(&module->lock, NULL);
-    status = build(module, image, bytes, nbytes);
+    status = module_build(module, image, bytes, nbytes);
     if (status) {
         pthread_mutex_destroy(&module->lock);
         free(module);
@@ -107,11 +111,11 @@ void ze_module_unload(struct gg_module_impl *module)
     struct gg_kernel_impl *next;
     for (struct gg_kernel_impl *kernel = module->kernels; kernel; kernel = next) {
         next = kernel->next;
-        ze_forget(ze.kernel_destroy(kernel->native), "destroying a kernel");
+        ze_log_failure(ze.kernel_destroy(kernel->native), "destroying a kernel");
         pthread_mutex_destroy(&kernel->lock);
         free(kernel);
     }
-    ze_forget(ze.module_destroy(module->native), "destroying a module");
+    ze_log_failure(ze.module_destroy(module->native), "destroying a module");
     pthread_mutex_destroy(&module->lock);
     free(module);
 }
@@ -122,16 +126,15 @@ gg_status ze_module_global(struct gg_module_impl *module, const char *name, void
                            size_t *nbytes)
 {
     if (!ze.module_global)
-        return ze_host->fail(GG_ERR_UNSUPPORTED, NULL,
-                             "this loader has no zeModuleGetGlobalPointer");
+        return ze_missing("zeModuleGetGlobalPointer");
     const int code = ze.module_global(module->native, name, nbytes, pointer);
     if (code == ZE_RESULT_ERROR_INVALID_GLOBAL_NAME)
         return GG_NOT_READY;
     return code ? ze_fail(code, "the variable %.200s", name) : GG_OK;
 }
 
-/* Memory may hold pointers to other memory, which a kernel must be allowed to follow. */
-static int allow_indirect(void *kernel)
+/* Allow a kernel to follow pointers that it finds in memory. */
+static int kernel_allow_indirect(void *kernel)
 {
     const uint32_t all = ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST |
                          ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE |
@@ -140,28 +143,28 @@ static int allow_indirect(void *kernel)
     return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ? 0 : code;
 }
 
-static int create(struct gg_module_impl *module, struct gg_kernel_impl *kernel)
+static int kernel_create(struct gg_module_impl *module, struct gg_kernel_impl *kernel)
 {
     const struct ze_kernel_desc desc = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC,
                                         .name = kernel->name};
     int code = ze.kernel_create(module->native, &desc, &kernel->native);
     if (!code)
-        code = allow_indirect(kernel->native);
+        code = kernel_allow_indirect(kernel->native);
     if (code) {
         if (kernel->native)
-            ze_forget(ze.kernel_destroy(kernel->native), "destroying a kernel");
+            ze_log_failure(ze.kernel_destroy(kernel->native), "destroying a kernel");
         return code;
     }
     kernel->properties.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES;
     if (ze.kernel_properties && !ze.kernel_properties(kernel->native, &kernel->properties))
         kernel->arguments = kernel->properties.arguments;
     else
-        kernel->properties.stype = 0; /* not known */
+        kernel->properties.stype = 0; /* unknown */
     return 0;
 }
 
 /* With the module's lock held. */
-static gg_status new_kernel(struct gg_module_impl *module, const char *name,
+static gg_status kernel_new(struct gg_module_impl *module, const char *name,
                             struct gg_kernel_impl **out)
 {
     const size_t size = strlen(name) + 1;
@@ -170,7 +173,7 @@ static gg_status new_kernel(struct gg_module_impl *module, const char *name,
         return ze_no_memory("a kernel");
     memcpy(kernel->name, name, size);
     kernel->module = module;
-    const int code = create(module, kernel);
+    const int code = kernel_create(module, kernel);
     if (code) {
         free(kernel);
         return code == ZE_RESULT_ERROR_INVALID_KERNEL_NAME
@@ -194,7 +197,7 @@ gg_status ze_module_kernel(struct gg_module_impl *module, const char *name,
     if (kernel)
         *out = kernel;
     else
-        status = new_kernel(module, name, out);
+        status = kernel_new(module, name, out);
     pthread_mutex_unlock(&module->lock);
     return status;
 }

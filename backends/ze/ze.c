@@ -1,11 +1,10 @@
-/* ze.c: Level Zero, the API of Intel's GPUs: the descriptor, the table of operations, and what the
- * driver's codes mean. */
+/* ze.c: Level Zero, the API of Intel's GPUs: the descriptor, the table of operations, the driver's codes. */
 #include "ze.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-const struct gg_host_api *ze_host;
+const struct gg_host_api *ze_api;
 struct ze_functions ze;
 
 /* ---- status ---- */
@@ -20,7 +19,7 @@ static const struct error {
 #undef ERROR
 };
 
-static const struct error *find_error(int code)
+static const struct error *error_find(int code)
 {
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
         if (errors[i].code == code)
@@ -28,9 +27,9 @@ static const struct error *find_error(int code)
     return NULL;
 }
 
-const char *ze_code_name(int code)
+const char *ze_error_name(int code)
 {
-    const struct error *row = find_error(code);
+    const struct error *row = error_find(code);
     return row ? row->name : NULL;
 }
 
@@ -40,92 +39,67 @@ gg_status ze_fail(int code, const char *format, ...)
     va_list arguments;
     if (code == ZE_RESULT_NOT_READY)
         return GG_NOT_READY;
-    const struct error *row = find_error(code);
+    const struct error *row = error_find(code);
     const struct gg_vendor_error error = {code, row ? row->name : NULL, row ? row->text : NULL};
     va_start(arguments, format);
     vsnprintf(figures, sizeof figures, format, arguments);
     va_end(arguments);
-    return ze_host->fail(row ? row->status : GG_ERR_DEVICE, &error, "%s", figures);
+    return ze_api->fail(row ? row->status : GG_ERR_DEVICE, &error, "%s", figures);
 }
 
 gg_status ze_no_memory(const char *what)
 {
-    return ze_host->fail(GG_ERR_OUT_OF_MEMORY, NULL, "no host memory for %s", what);
+    return ze_api->fail(GG_ERR_OUT_OF_MEMORY, NULL, "no host memory for %s", what);
 }
 
-bool ze_is_gone(int code)
+gg_status ze_missing(const char *function)
+{
+    return ze_api->fail(GG_ERR_UNSUPPORTED, NULL, "this loader has no %s", function);
+}
+
+bool ze_is_shut_down(int code)
 {
     return code == ZE_RESULT_ERROR_UNINITIALIZED;
 }
 
-bool ze_is_lacking(int code)
+bool ze_is_unsupported(int code)
 {
     return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ||
            code == ZE_RESULT_ERROR_UNSUPPORTED_VERSION || code == ZE_RESULT_ERROR_UNINITIALIZED;
 }
 
-void ze_forget(int code, const char *what)
+void ze_log_failure(int code, const char *what)
 {
-    const char *name = ze_code_name(code);
-    if (code && !ze_is_gone(code))
-        ze_host->log(GG_LOG_DEBUG, "ze", "%s: %s (0x%x)", what, name ? name : "unknown code",
-                     (unsigned)code);
+    const char *name = ze_error_name(code);
+    if (code && !ze_is_shut_down(code))
+        ze_api->log(GG_LOG_DEBUG, "ze", "%s: %s (0x%x)", what, name ? name : "unknown code",
+                    (unsigned)code);
 }
 
-/* ---- the table ---- */
+/* ---- the table: all of ops.def, except what Level Zero does not have ---- */
 
-/* NULL stay: device_current (nothing is current in a thread here), device_record (other people's lists
- * are not known), capture_mode and stream_capturing (no graphs), event_native (each record has a ze_event of its own,
- * which soon serves another), write_word, mem_register (the specification has none),
- * kernel_occupancy and kernel_allow_shared (the driver does not tell, and local memory is an argument). */
+#define ze_device_record NULL  /* lists of other code are unknown */
+#define ze_device_current NULL /* a thread has no current device */
+#define ze_capture_mode NULL   /* no graphs */
+#define ze_stream_capturing NULL
+#define ze_capture_begin NULL
+#define ze_capture_end NULL
+#define ze_graph_launch NULL
+#define ze_graph_update NULL
+#define ze_graph_destroy NULL
+#define ze_capture_id NULL
+#define ze_event_native NULL    /* each record uses another native event */
+#define ze_write_word NULL      /* not in the specification */
+#define ze_mem_alloc_async NULL /* no pool of the driver's own */
+#define ze_mem_free_async NULL
+#define ze_kernel_allow_shared NULL /* local memory is a kernel argument */
+#define ze_range_tool NULL          /* ITT needs Intel's own library inside the program */
+
 static const struct gg_backend_ops ze_ops = {
     .struct_size = sizeof ze_ops,
-    .probe = ze_probe,
-    .device_info = ze_device_info,
-    .device_attribute = ze_device_attribute,
-    .device_open = ze_device_open,
-    .device_close = ze_device_close,
-    .device_memory_info = ze_device_memory_info,
-    .device_synchronize = ze_device_synchronize,
-    .device_native = ze_device_native,
-    .device_enter = ze_device_enter,
-    .device_leave = ze_device_leave,
-    .mem_alloc = ze_mem_alloc,
-    .mem_free = ze_mem_free,
-    .pointer_info = ze_pointer_info,
-    .copy = ze_copy,
-    .copy_region = ze_copy_region,
-    .peer_access = ze_peer_access,
-    .peer_enable = ze_peer_enable,
-    .copy_peer = ze_copy_peer,
-    .fill = ze_fill,
-    .stream_default = ze_stream_default,
-    .stream_create = ze_stream_create,
-    .stream_destroy = ze_stream_destroy,
-    .stream_borrow = ze_stream_borrow,
-    .stream_native = ze_stream_native,
-    .stream_query = ze_stream_query,
-    .stream_wait = ze_stream_wait,
-    .stream_wait_event = ze_stream_wait_event,
-    .stream_priority_range = ze_stream_priority_range,
-    .stream_host_func = ze_stream_host_func,
-    .event_create = ze_event_create,
-    .event_destroy = ze_event_destroy,
-    .event_borrow = ze_event_borrow,
-    .event_record = ze_event_record,
-    .event_query = ze_event_query,
-    .event_wait = ze_event_wait,
-    .event_elapsed = ze_event_elapsed,
-    .device_supports = ze_device_supports,
-    .module_load = ze_module_load,
-    .module_unload = ze_module_unload,
-    .module_global = ze_module_global,
-    .module_kernel = ze_module_kernel,
-    .kernel_parameter = ze_kernel_parameter,
-    .kernel_attribute = ze_kernel_attribute,
-    .kernel_suggest = ze_kernel_suggest,
-    .kernel_launch = ze_kernel_launch,
-    .module_names = ze_module_names,
+#define OP(slot, need) .slot = ze_##slot,
+#include <gpuglue/ops.def>
+#undef OP
 };
 
 static const struct gg_backend_desc ze_backend = {
@@ -137,14 +111,16 @@ static const struct gg_backend_desc ze_backend = {
     .name = "ze",
     .version = GG_VERSION,
     .ops = &ze_ops,
+    .aliases = "intel,level_zero,oneapi,xpu",
 };
 
 int gg_backend_query(uint32_t core_abi, const struct gg_host_api *host,
                      const struct gg_backend_desc **out)
 {
-    if (core_abi >> 16 != GG_ABI_MAJOR || host->struct_size < sizeof *host)
+    if (core_abi >> 16 != GG_ABI_MAJOR ||
+        host->struct_size < offsetof(struct gg_host_api, processor_count))
         return 1;
-    ze_host = host;
+    ze_api = host;
     *out = &ze_backend;
     return 0;
 }

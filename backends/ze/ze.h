@@ -1,12 +1,13 @@
 /* ze.h: what the files of the Level Zero backend share.
  *
- * A stream is one in-order immediate command list: the driver's own kind from API 1.7 on, below that a
- * list with a barrier behind each append. A ze_event has two states and no memory, so an event of ours
- * is a box: each record puts a new point into it, a ze_event of its own that waiters hold, and which is
- * reset only when it was signalled and every list that waits for it has passed.
+ * A stream is an in-order immediate command list: from API 1.7 on the driver's own kind, before that a list with a
+ * barrier after each append. Large copies between host and device run on a copy engine: from API 1.14 on the driver
+ * does this by itself, before that the stream has a second list. A native event has two states and no history, so each record of an event takes
+ * another native event from a pool. Waiters hold references to it, and it is reset only after it was signalled and
+ * every list that waits for it has passed it.
  *
  * Locks, in the order in which they may be held together: device, kernel, task, stream, event, pool. None is held
- * while waiting. Level Zero forbids two threads on one list and on one event pool. */
+ * while waiting. Level Zero forbids two threads on one list or on one event pool. */
 #ifndef GPUGLUE_BACKENDS_ZE_H
 #define GPUGLUE_BACKENDS_ZE_H
 
@@ -18,8 +19,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define ZE_CHUNK 64       /* events of one native pool */
-#define ZE_MAX_DRIVERS 16 /* of which some may have no GPU */
+#define ZE_CHUNK_EVENTS 64 /* events of one native pool */
+#define ZE_MAX_DRIVERS 16  /* some may have no GPU */
 #define ZE_MAX_GPUS 128
 
 _Static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "64-bit only");
@@ -34,54 +35,63 @@ struct ze_functions {
 #undef FN
 };
 
-extern const struct gg_host_api *ze_host; /* set by gg_backend_query */
-extern struct ze_functions ze;            /* filled by the first probe that finds the loader */
+extern const struct gg_host_api *ze_api; /* set by gg_backend_query */
+extern struct ze_functions ze;           /* filled by the first probe that finds the loader */
 
-/* ---- points: point.c ------------------------------------------------------------------------------ */
+/* ---- pooled events: event_pool.c ------------------------------------------------------------------ */
 
 struct ze_driver;
 
-/* A place in a list: one ze_event, signalled once. Counted: by events, streams, waits and tasks. */
-struct ze_point {
-    struct ze_point *next;    /* in one of the pool's lists */
-    struct ze_point *before;  /* what this one's list waits for first: a reference */
-    struct ze_driver *driver; /* NULL: somebody else's event */
+/* One use of a native event: it is signalled once. Events, streams, waits and tasks hold references. */
+struct ze_pooled_event {
+    struct ze_pooled_event *next;   /* in one of the pool's lists */
+    struct ze_pooled_event *before; /* the event that this one's list waits for first: a reference */
+    struct ze_driver *driver;       /* NULL: a borrowed event, not of the pool */
     struct ze_chunk *chunk;
     void *event;
-    uint64_t *time; /* host memory that the device writes; NULL until it is wanted */
+    uint64_t *time; /* host memory that the device writes; NULL until first used */
     atomic_int refs;
-    atomic_bool passed; /* seen signalled */
+    atomic_bool passed; /* was found signalled */
 };
 
 struct ze_chunk {
     struct ze_chunk *next;
     void *pool;
-    uint64_t *times; /* ZE_CHUNK of them; NULL until one is wanted */
-    uint32_t used;   /* points that have been given an event */
-    struct ze_point points[ZE_CHUNK];
+    uint64_t *times; /* ZE_CHUNK_EVENTS of them; NULL until first used */
+    uint32_t used;   /* how many of `events` have a native event */
+    struct ze_pooled_event events[ZE_CHUNK_EVENTS];
 };
 
 struct ze_pool {
     pthread_mutex_t lock;
     struct ze_chunk *chunks;
-    struct ze_point *free;           /* reset */
-    struct ze_point *flying, **last; /* nobody's any more, and perhaps not signalled yet */
+    struct ze_pooled_event *free;           /* reset */
+    struct ze_pooled_event *parked, **last; /* without references, perhaps not yet signalled */
 };
 
-/* A point that is not signalled, with one reference. Codes are the driver's. */
-int ze_point_take(struct ze_driver *driver, bool timed, struct ze_point **out);
-/* One for an event that belongs to somebody else; NULL: out of memory. */
-struct ze_point *ze_point_wrap(void *event);
-struct ze_point *ze_point_retain(struct ze_point *point);
-void ze_point_release(struct ze_point *point); /* NULL is allowed */
-/* Give back a point of which the signal could not be appended, and which nobody else has. */
-void ze_point_abandon(struct ze_point *point);
-/* 0 when it is passed, ZE_RESULT_NOT_READY, or an error. */
-int ze_point_query(struct ze_point *point);
-int ze_point_wait(struct ze_point *point, uint64_t timeout_ns);
+/* A pooled event that is not signalled, with one reference. Returns the driver's code. */
+int ze_pooled_event_take(struct ze_driver *driver, bool timed, struct ze_pooled_event **out);
+/* For a borrowed native event; NULL: out of memory. */
+struct ze_pooled_event *ze_pooled_event_wrap(void *event);
+struct ze_pooled_event *ze_pooled_event_retain(struct ze_pooled_event *pooled);
+void ze_pooled_event_release(struct ze_pooled_event *pooled); /* NULL is allowed */
+/* Return an event to the pool whose signal could not be appended. There is no other reference. */
+void ze_pooled_event_abandon(struct ze_pooled_event *pooled);
+/* 0 if it is signalled, ZE_RESULT_NOT_READY, or an error. */
+int ze_pooled_event_query(struct ze_pooled_event *pooled);
+int ze_pooled_event_wait(struct ze_pooled_event *pooled, uint64_t timeout_ns);
 void ze_pool_close(struct ze_driver *driver);
 
 /* ---- objects -------------------------------------------------------------------------------------- */
+
+/* Functions of the driver, beside the specification: import.c */
+struct ze_import {
+    void *driver; /* the driver's own handle, which a loader may have wrapped */
+    int (*add)(void *driver, void *pointer, size_t nbytes);
+    int (*release)(void *driver, void *pointer);
+    int (*base)(void *driver, void *pointer, void **base); /* an error: not imported */
+    bool works;
+};
 
 struct ze_driver {
     void *handle;
@@ -91,16 +101,20 @@ struct ze_driver {
     bool owns_context;
     int opened; /* devices */
     struct ze_pool pool;
-    bool tells_free_memory;
-    atomic_bool no_list_wait, no_host_func; /* the driver said so */
+    bool reports_free_memory, shares_memory;
+    struct ze_import imports;
+    atomic_bool no_list_wait, no_host_func; /* reported by the driver */
 };
 
-/* By ordinal, what the probe found. */
+/* The GPUs that the probe found, by ordinal. */
 struct ze_gpu {
     struct ze_driver *driver;
     void *handle;
     struct ze_device_properties properties;
+    bool has_shared; /* memory that the device and the host access at one address */
 };
+/* memory.c: asks the device whether it has such memory. Returns the driver's code. */
+int ze_gpu_find_shared(const struct ze_gpu *gpu, bool *out);
 extern struct ze_gpu ze_gpus[ZE_MAX_GPUS];
 extern int ze_gpu_count;
 
@@ -109,12 +123,15 @@ struct gg_device_impl {
     struct ze_driver *driver;
     void *context;
     int32_t ordinal;
-    uint32_t group, queues; /* where lists run */
-    bool tells_free_memory;
-    atomic_uint next_queue;
+    uint32_t group, queues;           /* the queues of lists */
+    uint32_t copy_group, copy_queues; /* of engines that only copy; 0 queues: none */
+    bool reports_free_memory;
+    bool large_blocks; /* a block may be larger than the driver's limit: see memory.c */
+    atomic_uint next_queue, next_copy_queue;
     struct gg_stream_impl *default_stream;
-    pthread_mutex_t lock;           /* the list of streams, and their refs */
-    struct gg_stream_impl *streams; /* ours: a native handle is looked up here */
+    pthread_mutex_t lock;           /* the lists of streams, with their refs, and of exports */
+    struct gg_stream_impl *streams; /* of this backend: native handles are looked up here */
+    struct ze_export *exports;      /* blocks with a handle: ipc.c */
 };
 
 struct gg_stream_impl {
@@ -122,25 +139,30 @@ struct gg_stream_impl {
     int refs;
     struct gg_device_impl *device;
     void *list;
+    void *copy_list; /* for large copies; NULL until the first, or if the driver uses copy engines itself */
+    void *tail; /* the list of the two with the newest append, which comes after all others */
     bool owned;
-    bool in_order;         /* by the driver's own doing */
-    atomic_bool shared;    /* others know the handle and may append to the list too */
-    pthread_mutex_t lock;  /* the list, and what follows */
-    bool barrier_due;      /* one could not be appended */
-    uint64_t submitted;    /* appends; each is work that a mark stands behind */
-    struct ze_point *mark; /* behind the first `marked` appends */
-    uint64_t marked;
+    bool in_order;                    /* the driver keeps the order */
+    bool needs_copy_list;             /* large copies need a list of their own */
+    uint32_t priority;                /* of both lists */
+    atomic_bool shared;               /* other code has the handle and may append to the list */
+    atomic_uint lockers;              /* threads that want `lock` for an append */
+    pthread_mutex_t lock;             /* the list, and what follows */
+    bool barrier_due;                 /* a barrier could not be appended */
+    uint64_t submitted;               /* number of appends */
+    struct ze_pooled_event *recorded; /* after the first `recorded_at` appends */
+    uint64_t recorded_at;
     struct ze_tasks *tasks; /* host functions; NULL until there is one */
-    /* Tasks run in the order in which they were queued, so they must stand in that order in the list too. */
+    /* Tasks run in the order in which they were queued; this keeps the list in the same order. */
     pthread_mutex_t task_lock;
 };
 
-/* Group size and arguments are set in the kernel before it is appended: one launch at a time. */
+/* Group size and arguments are state of the kernel until it is appended: one launch at a time. */
 struct gg_kernel_impl {
     struct gg_kernel_impl *next; /* in its module's list */
     struct gg_module_impl *module;
     void *native;
-    pthread_mutex_t lock; /* taken before a stream's */
+    pthread_mutex_t lock; /* acquired before a stream's */
     uint32_t arguments;
     struct ze_kernel_properties properties;
     char name[];
@@ -157,123 +179,91 @@ struct gg_event_impl {
     struct gg_device_impl *device;
     bool timed, borrowed;
     pthread_mutex_t lock;
-    struct ze_point *point; /* NULL: never recorded */
+    struct ze_pooled_event *pooled; /* NULL: never recorded */
 };
 
 /* ---- status: ze.c ---------------------------------------------------------------------------------- */
 
-/* GG_NOT_READY, or record what the driver said, and return the status for it. @p format: the figures. */
+/* Records the driver's error with @p format as detail, and returns its status; or returns GG_NOT_READY. */
 gg_status ze_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 gg_status ze_no_memory(const char *what);
-const char *ze_code_name(int code); /* NULL: not known */
-bool ze_is_gone(int code);          /* the driver has shut down: nothing is left to destroy */
-/* What a loader answers for a call that the driver behind it is too old for; 1.32 says, where it intercepts,
- * that nothing is initialised. */
-bool ze_is_lacking(int code);
-/* A call that nobody can be told the failure of. */
-void ze_forget(int code, const char *what);
+/* The error for a function that this loader is too old for. */
+gg_status ze_missing(const char *function);
+const char *ze_error_name(int code); /* NULL: unknown */
+bool ze_is_shut_down(int code); /* the driver has shut down: there is nothing left to destroy */
+/* Whether a loader returns @p code for a call that the driver is too old for. An intercepting loader 1.32 reports
+ * "not initialised". */
+bool ze_is_unsupported(int code);
+/* Logs the failure of a call that has no caller to report to. */
+void ze_log_failure(int code, const char *what);
 
 /* ---- lists: list.c --------------------------------------------------------------------------------- */
 
-int ze_list_create(struct gg_device_impl *device, int32_t priority, void **list, bool *in_order);
-void ze_list_destroy(void *list);
-/* 0 when all that was appended is done; ZE_RESULT_NOT_READY when the time has passed. */
+/* Creates the stream's list. Returns the driver's code. */
+int ze_list_create(struct gg_stream_impl *stream, int32_t priority);
+void ze_lists_destroy(struct gg_stream_impl *stream);
+/* For every use of the list but a wait, which lets other threads go first. */
+static inline void ze_stream_lock(struct gg_stream_impl *stream)
+{
+    atomic_fetch_add(&stream->lockers, 1);
+    pthread_mutex_lock(&stream->lock);
+    atomic_fetch_sub(&stream->lockers, 1);
+}
+/* 0 when everything that was appended is complete; ZE_RESULT_NOT_READY after the timeout. */
 int ze_list_wait(struct gg_stream_impl *stream, uint64_t timeout_ns);
 
-/* Around each append: takes the lock; gives it back, having made what was appended (unless @p code says
- * that it was not) stand in order. Both return the driver's code, and the second is called in any case. */
-int ze_append_begin(struct gg_stream_impl *stream);
-int ze_append_end(struct gg_stream_impl *stream, int code);
-/* With a reference: a point behind all that was appended. */
-int ze_stream_mark(struct gg_stream_impl *stream, struct ze_point **out);
-/* The same, with the device's time. */
-int ze_stream_mark_time(struct gg_stream_impl *stream, struct ze_point **out);
-/* What is appended from now on waits for @p point, which is of the same driver. */
-int ze_stream_wait_point(struct gg_stream_impl *stream, struct ze_point *point);
+enum ze_engine {
+    ZE_ENGINE_COMPUTE, /* the stream's list */
+    ZE_ENGINE_COPY,    /* the list for large copies, if there is one */
+    ZE_ENGINE_ANY      /* the list of the newest append */
+};
 
-/* stream.c: wait for all that the device's streams have. */
+/* Before and after each append. _begin acquires the stream's lock, and makes the engine's list the stream's tail. _end
+ * puts the append in order, unless @p code is an error, and releases the lock; it is called after a failure too. Both
+ * return the driver's code. */
+int ze_append_begin(struct gg_stream_impl *stream, enum ze_engine engine);
+int ze_append_end(struct gg_stream_impl *stream, int code);
+/* The code of @p call, an append to the stream's tail, between _begin and _end. */
+#define ZE_APPEND_ON(stream, engine, call)             \
+    __extension__({                                    \
+        int code_ = ze_append_begin((stream), engine); \
+        if (!code_)                                    \
+            code_ = (call);                            \
+        ze_append_end(stream, code_);                  \
+    })
+#define ZE_APPEND(stream, call) ZE_APPEND_ON(stream, ZE_ENGINE_COMPUTE, call)
+/* From now on all work is on the stream's list, which other code may use. Returns the driver's code. */
+int ze_stream_share(struct gg_stream_impl *stream);
+/* A pooled event after everything that was appended, with a reference. */
+int ze_stream_record(struct gg_stream_impl *stream, struct ze_pooled_event **out);
+/* The same, with the device's timestamp. */
+int ze_stream_record_time(struct gg_stream_impl *stream, struct ze_pooled_event **out);
+/* Later appends wait for @p pooled, which belongs to the same driver. */
+int ze_stream_wait_pooled(struct gg_stream_impl *stream, struct ze_pooled_event *pooled);
+
+/* stream.c: wait for the work of all streams of the device. */
 int ze_streams_wait(struct gg_device_impl *device);
 
-/* host_task.c: when @p after is passed, run @p function (may be NULL) on the host, then let the stream go
- * on. Takes no reference of the caller's over. */
-int ze_stream_task(struct gg_stream_impl *stream, struct ze_point *after, void (*function)(void *),
-                   void *argument);
+/* host_task.c: when @p after is signalled, run @p function (may be NULL) on the host, then let the stream continue.
+ * The caller keeps its reference to @p after. */
+int ze_stream_task(struct gg_stream_impl *stream, struct ze_pooled_event *after,
+                   void (*function)(void *), void *argument);
 void ze_tasks_end(struct gg_stream_impl *stream); /* the stream is idle */
 
-/* ---- the operations, by row; backend.h says what each does ------------------------------------------ */
+/* event.c: the pooled event of the last record, with a reference; NULL: it was never recorded. */
+struct ze_pooled_event *ze_event_current(struct gg_event_impl *event);
 
-void ze_probe(enum gg_probe_level level, struct gg_probe_result *result);
+void ze_import_init(struct ze_driver *driver); /* import.c */
 
-gg_status ze_device_info(int32_t ordinal, struct gg_device_info *info);
-gg_status ze_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *value);
-gg_status ze_device_open(int32_t ordinal, struct gg_device_impl **out);
-void ze_device_close(struct gg_device_impl *device);
-gg_status ze_device_memory_info(struct gg_device_impl *device, uint64_t *free, uint64_t *total);
-gg_status ze_device_synchronize(struct gg_device_impl *device);
-gg_status ze_device_native(struct gg_device_impl *device, uint64_t handles[4]);
-gg_status ze_device_enter(struct gg_device_impl *device, void **saved);
-void ze_device_leave(void *saved);
-int32_t ze_device_supports(struct gg_device_impl *device, gg_op op);
+/* ipc.c: @p pointer is about to be freed. */
+void ze_ipc_forget(struct gg_device_impl *device, const void *pointer);
 
-gg_status ze_mem_alloc(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,
-                       void **out);
-gg_status ze_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind, void *pointer);
-gg_status ze_pointer_info(struct gg_device_impl *device, const void *pointer,
-                          struct gg_pointer_info *info);
+bool ze_has_stats(void); /* stats.c: loads Sysman */
 
-gg_status ze_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
-                  enum gg_copy_kind kind, int32_t pageable);
-gg_status ze_copy_region(struct gg_stream_impl *stream, void *dst, const void *src,
-                         const struct gg_region *region, enum gg_copy_kind kind);
-gg_status ze_peer_access(struct gg_device_impl *device, struct gg_device_impl *peer, int32_t *out);
-gg_status ze_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer);
-gg_status ze_copy_peer(struct gg_stream_impl *stream, struct gg_device_impl *dst_device, void *dst,
-                       struct gg_device_impl *src_device, const void *src, size_t nbytes);
-gg_status ze_fill(struct gg_stream_impl *stream, void *dst, uint32_t pattern, uint32_t pattern_size,
-                  size_t count);
+/* ---- the operations: backend.h describes each; ze.c sets those that do not exist to NULL ----------- */
 
-gg_status ze_stream_default(struct gg_device_impl *device, struct gg_stream_impl **out);
-gg_status ze_stream_create(struct gg_device_impl *device, uint32_t flags, int32_t priority,
-                           struct gg_stream_impl **out);
-void ze_stream_destroy(struct gg_stream_impl *stream);
-gg_status ze_stream_borrow(struct gg_device_impl *device, uint64_t native, uint32_t *flags,
-                           int32_t *is_default, struct gg_stream_impl **out);
-gg_status ze_stream_native(struct gg_stream_impl *stream, uint64_t handles[4]);
-gg_status ze_stream_query(struct gg_stream_impl *stream);
-gg_status ze_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns);
-gg_status ze_stream_wait_event(struct gg_stream_impl *stream, struct gg_event_impl *event);
-gg_status ze_stream_priority_range(struct gg_device_impl *device, int32_t *least, int32_t *greatest);
-gg_status ze_stream_host_func(struct gg_stream_impl *stream, void (*function)(void *),
-                              void *argument);
-
-gg_status ze_event_create(struct gg_device_impl *device, uint32_t flags, struct gg_event_impl **out);
-void ze_event_destroy(struct gg_event_impl *event);
-gg_status ze_event_borrow(struct gg_device_impl *device, uint64_t native,
-                          struct gg_event_impl **out);
-gg_status ze_event_record(struct gg_event_impl *event, struct gg_stream_impl *stream);
-gg_status ze_event_query(struct gg_event_impl *event);
-gg_status ze_event_wait(struct gg_event_impl *event, uint64_t timeout_ns);
-gg_status ze_event_elapsed(struct gg_event_impl *start, struct gg_event_impl *stop,
-                           double *milliseconds);
-/* With a reference: what the event recorded last; NULL: never. */
-struct ze_point *ze_event_last(struct gg_event_impl *event);
-
-gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *image,
-                         const void *bytes, size_t nbytes, struct gg_module_impl **out);
-void ze_module_unload(struct gg_module_impl *module);
-gg_status ze_module_global(struct gg_module_impl *module, const char *name, void **pointer,
-                           size_t *nbytes);
-gg_status ze_module_kernel(struct gg_module_impl *module, const char *name,
-                           struct gg_kernel_impl **out);
-gg_status ze_module_names(struct gg_module_impl *module, void (*each)(void *user, const char *name),
-                          void *user);
-gg_status ze_kernel_parameter(struct gg_kernel_impl *kernel, uint32_t index,
-                              struct gg_parameter *parameter);
-gg_status ze_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribute attribute,
-                              int64_t *value);
-gg_status ze_kernel_suggest(struct gg_kernel_impl *kernel, size_t shared, uint32_t limit,
-                            uint32_t *threads, uint32_t *blocks);
-gg_status ze_kernel_launch(struct gg_stream_impl *stream, struct gg_kernel_impl *kernel,
-                           const struct gg_launch *launch);
+#define OP(slot, need) __typeof__(*((struct gg_backend_ops *)0)->slot) ze_##slot;
+#include <gpuglue/ops.def>
+#undef OP
 
 #endif

@@ -1,5 +1,5 @@
-/* ze_types.h: the structs of Level Zero that we use, and nothing else of it. Vendor's names without
- * "_t"; fields that we do not read keep their place. tests/headers compares sizes and offsets. */
+/* ze_types.h: the structs of Level Zero that this backend uses. The names are the vendor's without "_t". Unused
+ * fields are there for the layout. tests/headers compares sizes and offsets. */
 #ifndef GPUGLUE_ZE_TYPES_H
 #define GPUGLUE_ZE_TYPES_H
 
@@ -30,12 +30,6 @@ struct ze_plain_desc {
     uint32_t flags;
 };
 
-struct ze_init_driver_type_desc {
-    uint32_t stype;
-    const void *next;
-    uint32_t flags;
-};
-
 struct ze_component_version { /* of the loader and of each layer */
     char name[64];
     uint32_t api;
@@ -52,6 +46,16 @@ struct ze_driver_properties {
     void *next;
     uint8_t uuid[16];
     uint32_t version;
+};
+
+struct ze_ipc_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t flags;
+};
+
+struct ze_ipc_handle {
+    char data[64];
 };
 
 struct ze_device_properties {
@@ -99,7 +103,7 @@ struct ze_group_count {
     uint32_t x, y, z;
 };
 
-struct ze_usable_memory { /* behind ze_device_properties */
+struct ze_usable_memory { /* chained to ze_device_properties */
     uint32_t stype;
     void *next;
     uint64_t usable;
@@ -122,6 +126,12 @@ struct ze_memory_properties {
     uint32_t flags, clock_mhz, bus_width;
     uint64_t total;
     char name[256];
+};
+
+struct ze_access_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t host, device, shared, shared_cross_device, shared_system;
 };
 
 struct ze_group_properties {

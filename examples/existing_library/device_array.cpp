@@ -1,4 +1,4 @@
-/* device_array.cpp: from a Python array to the library: three attributes and a choice of type. */
+/* device_array.cpp: reads the attributes of a Python array and calls the instance for its dtype. */
 #include "device_array.h"
 #include "reduce.h"
 
@@ -8,30 +8,37 @@
 namespace
 {
 
-struct reference { /* owns one reference */
+struct reference { /* owns a reference */
     PyObject *object;
     explicit reference(PyObject *taken) : object(taken)
     {
         if (object)
             return;
         PyErr_Clear();
-        throw std::invalid_argument(
-            "expected a device array with ptr, shape and dtype, contiguous in C order");
+        throw std::invalid_argument("expected a device array with ptr, shape, strides and dtype");
     }
     ~reference() { Py_DECREF(object); }
     reference(const reference &) = delete;
     reference &operator=(const reference &) = delete;
 };
 
-std::size_t count_elements(PyObject *object)
+/* The library reads consecutive elements, so every other layout must be refused. */
+std::size_t count_elements(PyObject *object, Py_ssize_t itemsize)
 {
     const reference shape(PyObject_GetAttrString(object, "shape"));
-    std::size_t count = 1;
-    for (Py_ssize_t i = 0, n = PySequence_Size(shape.object); i < n; i++) {
+    const reference strides(PyObject_GetAttrString(object, "strides"));
+    Py_ssize_t count = 1;
+    bool contiguous = true;
+    for (Py_ssize_t i = PySequence_Size(shape.object) - 1; i >= 0; i--) {
         const reference length(PySequence_GetItem(shape.object, i));
-        count *= PyLong_AsSize_t(length.object);
+        const reference stride(PySequence_GetItem(strides.object, i));
+        const Py_ssize_t n = PyLong_AsSsize_t(length.object);
+        contiguous &= n == 1 || PyLong_AsSsize_t(stride.object) == count * itemsize;
+        count *= n;
     }
-    return count;
+    if (count && !contiguous)
+        throw std::invalid_argument("the array must be contiguous in C order: pass array.ravel()");
+    return std::size_t(count);
 }
 
 device_array::element element_type(PyObject *object)
@@ -50,12 +57,12 @@ device_array::element element_type(PyObject *object)
 device_array device_array_from(PyObject *object)
 {
     const reference address(PyObject_GetAttrString(object, "ptr"));
-    device_array array = {element_type(object), PyLong_AsVoidPtr(address.object),
-                          count_elements(object)};
+    device_array array = {element_type(object), PyLong_AsVoidPtr(address.object), 0};
+    array.count = count_elements(object, array.type == device_array::float32 ? 4 : 8);
     if (!PyErr_Occurred())
         return array;
     PyErr_Clear();
-    throw std::invalid_argument("ptr and shape must be integers");
+    throw std::invalid_argument("ptr, shape and strides must be integers");
 }
 
 double sum(const device_array &array)

@@ -1,4 +1,4 @@
-/* device_array.h: what the wrapped functions take: any Python object with ptr, shape and dtype. */
+/* device_array.h: the argument of the wrapped functions: any Python object with ptr, shape, strides and dtype. */
 #ifndef DEVICE_ARRAY_H
 #define DEVICE_ARRAY_H
 
@@ -12,10 +12,10 @@ struct device_array {
     std::size_t count;
 };
 
-/* Read the attributes of @p object. Throws std::invalid_argument. */
+/* Read the attributes of @p object, which must be contiguous in C order. Throws std::invalid_argument. */
 device_array device_array_from(PyObject *object);
 
-/* What Python sees as example.sum. */
+/* example.sum in Python. */
 double sum(const device_array &array);
 
 #endif

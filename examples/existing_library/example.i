@@ -1,4 +1,4 @@
-/* example.i: SWIG's view of the library: one function, which takes any device array. */
+/* example.i: the SWIG interface of the library: one function, which takes any device array. */
 %module example
 %{
 #include "device_array.h"
@@ -16,7 +16,7 @@
     }
 }
 
-/* No copy, no wrapper class: ptr, shape and dtype are all that is needed. */
+/* No copy and no wrapper class: ptr, shape, strides and dtype are enough. */
 %typemap(in) const device_array & (device_array array) {
     try {
         array = device_array_from($input);

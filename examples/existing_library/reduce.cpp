@@ -1,5 +1,5 @@
-/* reduce.cpp: the same sum in plain C++, for gpuglue's host backend, whose device memory is host memory.
- * It adds in the order of the CUDA one: 32 lanes side by side, then a tree over the lanes. */
+/* reduce.cpp: the same sum in C++, for gpuglue's host backend, whose device memory is host memory.
+ * It adds in the same order as the CUDA version: 32 lanes in parallel, then a tree over the lanes. */
 #include "reduce.h"
 
 namespace

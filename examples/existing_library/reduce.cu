@@ -1,5 +1,5 @@
-/* reduce.cu: the sum on a CUDA device: each warp adds up by shuffles, then the first warp of a block adds
- * what the warps found, then the blocks meet in one atomic addition. */
+/* reduce.cu: the sum on a CUDA device. Each warp adds by shuffles, the first warp of each block adds the sums of the
+ * warps, and the blocks add their sums by an atomic addition. */
 #include "reduce.h"
 
 #include <cuda_runtime.h>
@@ -21,7 +21,7 @@ void check(cudaError_t code, const char *what)
         throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(code));
 }
 
-/* The sum over the warp; right in lane 0. */
+/* The sum over the warp; valid in lane 0 only. */
 template <typename T> __device__ T warp_sum(T value)
 {
     for (int distance = lanes / 2; distance; distance /= 2)

@@ -1,6 +1,6 @@
-/* reduce.h: a library as its users have it: C++, templated, older than any thought of Python.
+/* reduce.h: a typical existing library: templated C++ without any Python.
  *
- * Sums numbers that lie on the device. reduce.cu is the CUDA build of it, reduce.cpp the plain one. */
+ * It sums numbers in device memory. reduce.cu is the CUDA version, reduce.cpp the C++ version. */
 #ifndef REDUCE_H
 #define REDUCE_H
 

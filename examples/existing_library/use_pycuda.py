@@ -1,6 +1,6 @@
-"""The same library called by a program that was written for PyCUDA: two lines are added, at the top.
+"""Call the same library from a PyCUDA program: two lines are added at the top.
 
-    python build.py && python use_pycuda.py [FOLDER]
+    python build.py && python use_pycuda.py [DIRECTORY]
 """
 
 import gpuglue.compat
@@ -15,7 +15,7 @@ import pycuda.autoinit  # noqa: E402, F401
 import pycuda.gpuarray as gpuarray  # noqa: E402
 
 sys.path.insert(0, sys.argv[1] if len(sys.argv) > 1 else str(Path(__file__).parent / "build"))
-import example  # noqa: E402  what build.py made
+import example  # noqa: E402  built by build.py
 
 array = gpuarray.arange(53735, dtype=np.float64)
 print(example.sum(array), "expected", 1443698245)

@@ -1,4 +1,4 @@
-/* program.c: a plain C program against the installed library:
+/* program.c: a C program that uses the installed library:
  *     cc program.c $(gpuglue-config --cflags --libs) && ./a.out [device] */
 #include <gpuglue/gpuglue.h>
 
@@ -23,8 +23,8 @@ int main(int argc, char **argv)
         return fail("no device");
     if (gg_memory_alloc(device, GG_MEMORY_DEVICE, sizeof out, NULL, &memory))
         return fail("no memory");
-    const struct gg_end there = {.memory = memory}, from = {.host = (void *)(size_t)out},
-                        to = {.host = back};
+    const struct gg_copy_operand there = {.memory = memory}, from = {.host = (void *)(size_t)out},
+                                 to = {.host = back};
     int failed =
         gg_copy(&there, &from, sizeof out, NULL, 0) || gg_copy(&to, &there, sizeof out, NULL, 0);
     if (failed)

@@ -1,8 +1,8 @@
-"""gpuglue's arrays and streams in a library of your own, by ctypes: no wrapper, no build.
+"""Pass gpuglue's arrays and streams to your library with ctypes: no wrapper, no build.
 
     python use_ctypes.py [DEVICE]
 
-The "library of your own" is gpuglue's C library here, so that this runs on every machine.
+"Your library" is gpuglue's C library here, so that the example runs on every machine.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ import gpuglue as gg
 
 
 def main(device: str | None = None) -> npt.NDArray[np.float32]:
-    """Set the first half of an array to zero, by calls of C; the array's elements."""
+    """Set the first half of an array to zero by calling C functions; return the elements."""
     library = ctypes.CDLL(os.path.join(gg.get_library_dir(), "libgpuglue.so"))
     with gg.Device(device) as where:
         array = gg.to_gpu(np.arange(8, dtype="f4"), where)
@@ -25,7 +25,7 @@ def main(device: str | None = None) -> npt.NDArray[np.float32]:
         name = f"{where.backend}:{where.ordinal}".encode()
         check(library.gg_device_find(name, ctypes.byref(found)))
         memory: Any = ctypes.c_void_p()
-        # An array is passed as it is: it knows what ctypes wants of it (_as_parameter_).
+        # ctypes accepts the array itself: it has _as_parameter_.
         size = ctypes.c_size_t(array.nbytes)
         check(library.gg_memory_wrap(found, 1, array, size, None, None, ctypes.byref(memory)))
         check(library.gg_fill(memory, ctypes.c_size_t(0), b"\x00", ctypes.c_size_t(1), ctypes.c_size_t(16), None))
@@ -35,7 +35,7 @@ def main(device: str | None = None) -> npt.NDArray[np.float32]:
 
 
 def check(status: int) -> None:
-    """Raise what a function of gpuglue.h returned, unless it is 0."""
+    """Raise an exception for a status other than 0."""
     if status:
         raise RuntimeError(f"status {status}")
 

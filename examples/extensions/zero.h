@@ -1,5 +1,5 @@
-/* zero.h: what the examples of extensions do with an array of any library: tell where it is, and set it to zero on
- * its own device and stream. */
+/* zero.h: the common part of the extension examples: take an array of any library, and set it to zero on its own
+ * device and stream. */
 #ifndef ZERO_H
 #define ZERO_H
 
@@ -8,7 +8,7 @@
 typedef gg_status (*fill_function)(gg_memory *memory, size_t offset, const void *pattern,
                                    size_t pattern_size, size_t count, gg_stream *stream);
 
-/* Any array that is contiguous and may be written. NULL stream: the current one of its device. */
+/* Accepts any contiguous, writable array. Without a stream in the request, the device's current stream is used. */
 static inline int zero_open(PyObject *object, struct gg_array_view *view)
 {
     struct gg_array_request request = GG_ARRAY_REQUEST;
@@ -16,7 +16,7 @@ static inline int zero_open(PyObject *object, struct gg_array_view *view)
     return gg_python_import() ? -1 : gg_array_from_object(object, &request, view);
 }
 
-/* A library of your own would launch a kernel here, on view->stream_handle. Needs no GIL. */
+/* Your library would launch a kernel here, on view->stream_handle. Needs no GIL. */
 static inline gg_status zero_run(struct gg_array_view *view)
 {
     fill_function fill = (fill_function)gg_python_function("gg_fill");

@@ -1,4 +1,4 @@
-/* zero_c.c: an extension in plain C, of the stable ABI. */
+/* zero_c.c: an extension in C, for the stable ABI. */
 #include "zero.h"
 
 static PyObject *shape_of(const struct gg_array_view *view)
@@ -34,7 +34,7 @@ static PyObject *zero(PyObject *module, PyObject *object)
 }
 
 static PyMethodDef methods[] = {
-    {"zero", zero, METH_O, "Set an array of any library to zero where it is."},
+    {"zero", zero, METH_O, "Set an array of any library to zero, in place."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -29,5 +29,5 @@ static nb::tuple zero(nb::object object)
 
 NB_MODULE(zero_nanobind, module)
 {
-    module.def("zero", &zero, "Set an array of any library to zero where it is.");
+    module.def("zero", &zero, "Set an array of any library to zero, in place.");
 }

@@ -27,5 +27,5 @@ static py::tuple zero(py::object object)
 
 PYBIND11_MODULE(zero_pybind11, module)
 {
-    module.def("zero", &zero, "Set an array of any library to zero where it is.");
+    module.def("zero", &zero, "Set an array of any library to zero, in place.");
 }

@@ -1,4 +1,4 @@
-/* zero_swig.i: the same with SWIG: a typemap turns any array of any library into a view. */
+/* zero_swig.i: the same with SWIG: a typemap converts an array of any library to a view. */
 %module zero_swig
 %{
 #include "zero.h"
@@ -23,7 +23,7 @@ static unsigned long long zero(struct gg_array_view *view, int *code, int *bits)
         SWIG_fail;
     $1 = &view;
 }
-/* Released, if nothing else did it. */
+/* Does nothing if zero_run has released the view already. */
 %typemap(freearg) struct gg_array_view * {
     if ($1)
         gg_array_view_release($1);
@@ -32,7 +32,7 @@ static unsigned long long zero(struct gg_array_view *view, int *code, int *bits)
 %include <typemaps.i>
 %apply int *OUTPUT { int *code, int *bits };
 
-/* What it raised is an exception. */
+/* zero() reports failures as Python exceptions. */
 %exception zero {
     $action
     if (PyErr_Occurred())

@@ -1,7 +1,7 @@
-"""Ready allocators for use_allocator(): other packages' pools give gpuglue its device memory.
+"""Ready allocators for set_allocator(): gpuglue's device memory comes from the pools of other packages.
 
 Each is made by a function that imports its package, and is called as allocator(nbytes, device, stream). It
-returns an object with the address in `ptr`, which gpuglue drops when the memory is idle.
+returns an object with the address in `ptr`, which gpuglue releases when the memory is idle.
 """
 
 from ._core import UnsupportedError
@@ -9,7 +9,7 @@ from ._core import UnsupportedError
 
 def _check(name, device, backends):
     if device.backend not in backends:
-        raise UnsupportedError(f"the allocator of {name} has no memory of {device.backend}:{device.ordinal}")
+        raise UnsupportedError(f"the allocator of {name} does not support {device.backend}:{device.ordinal}")
 
 
 class _TorchBlock:
@@ -71,4 +71,4 @@ def by_name(name):
     try:
         return _MAKERS[name]()
     except KeyError:
-        raise ValueError(f"use_allocator takes {', '.join(map(repr, _MAKERS))}, a callable or None, not {name!r}") from None
+        raise ValueError(f"set_allocator takes {', '.join(map(repr, _MAKERS))}, a callable or None, got {name!r}") from None

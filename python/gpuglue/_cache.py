@@ -1,21 +1,26 @@
 """Compiled images on disk: by the hash of all that went into them, written in one step, capped in size.
 
-GPUGLUE_CACHE_DIR says where (else $XDG_CACHE_HOME or ~/.cache, then gpuglue), GPUGLUE_CACHE_SIZE how many
-bytes (256 MiB), GPUGLUE_CACHE=0 switches it off. A file is nameless until it is whole (O_TMPFILE), so a
-process that is killed leaves nothing; two that write the same at once both succeed. Where the file system
-cannot do that, or the folder cannot be written, nothing is kept."""
+GPUGLUE_CACHE_DIR is the directory (else $XDG_CACHE_HOME or ~/.cache, then gpuglue), GPUGLUE_CACHE_SIZE its size
+in bytes (256 MiB), GPUGLUE_CACHE=0 switches it off. A file has no name until it is complete
+(O_TMPFILE), so a killed process leaves nothing; two that write the same entry at once both succeed. Where the
+file system does not support that, or the directory is not writable, nothing is kept.
+
+Entries are code. So the directory and each entry must belong to this user or to root, and others must not be able to
+write to them; a directory that is otherwise is not used, with a warning."""
 
 import contextlib
 import hashlib
 import json
 import os
+import stat
+import warnings
 
 DEFAULT_SIZE = 256 << 20
 SUFFIX = ".image"
 
 
-def folder():
-    """Where entries lie; None: the cache is off."""
+def directory():
+    """The directory of entries; None: the cache is off."""
     if os.environ.get("GPUGLUE_CACHE", "").lower() in ("0", "off", "no"):
         return None
     given = os.environ.get("GPUGLUE_CACHE_DIR")
@@ -26,7 +31,7 @@ def folder():
 
 
 def key(*parts):
-    """The name of an entry. Each part is told apart from the next by its length."""
+    """The name of an entry. Each part is preceded by its length, so that parts cannot be confused."""
     digest = hashlib.sha256(b"gpuglue image 2")
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
@@ -34,23 +39,57 @@ def key(*parts):
     return digest.hexdigest()
 
 
+def _distrusted(state):
+    """Why others may have written there; "" if they cannot."""
+    if state.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to user {state.st_uid}, this process runs as user {os.geteuid()}"
+    mode = stat.S_IMODE(state.st_mode)
+    return f"others can write to it (mode {mode:04o})" if mode & 0o022 else ""
+
+
+@contextlib.contextmanager
+def _opened(where):
+    """A descriptor of the directory, if it can be trusted; else None."""
+    handle = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        reason = _distrusted(os.fstat(handle))
+        if reason:
+            warnings.warn(f"the cache of compiled images is not used: {where}: {reason}. Make it yours alone "
+                          f"(chmod go-w), or set GPUGLUE_CACHE_DIR to another directory", RuntimeWarning, stacklevel=2)
+        yield None if reason else handle
+    finally:
+        os.close(handle)
+
+
+def _read(opened, name):
+    """The bytes of a file that can be trusted. What is examined is what is read: a descriptor."""
+    handle = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=opened)
+    with open(handle, "rb") as file:
+        state = os.fstat(handle)
+        if _distrusted(state) or not stat.S_ISREG(state.st_mode):
+            raise PermissionError(name)
+        data = file.read()
+        with contextlib.suppress(OSError):  # root's entry, or a read-only file system, will do as well
+            os.utime(handle)  # for the order of eviction
+        return data
+
+
 def load(name):
-    """(facts, bytes) or None. What is damaged is taken for absent."""
-    where = folder()
+    """(facts, bytes) or None. A damaged entry counts as absent, as does one that others can write to."""
+    where = directory()
     if not where:
         return None
-    path = os.path.join(where, name + SUFFIX)
     try:
-        with open(path, "rb") as file:
-            head, _, body = file.read().partition(b"\n")
-        facts = json.loads(head)
-        if facts.pop("sha256") != _digest(facts, body):
-            return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        with _opened(where) as opened:
+            return None if opened is None else _entry(_read(opened, name + SUFFIX))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    with contextlib.suppress(OSError):  # another's entry, or on what can only be read, is as good
-        os.utime(path)  # for the order in which entries go
-    return facts, body
+
+
+def _entry(data):
+    head, _, body = data.partition(b"\n")
+    facts = json.loads(head)
+    return None if facts.pop("sha256") != _digest(facts, body) else (facts, body)
 
 
 def _digest(facts, body):
@@ -58,41 +97,39 @@ def _digest(facts, body):
 
 
 def store(name, facts, body):
-    """Keep an entry; a failure to do so is nobody's business."""
-    where = folder()
+    """Keep an entry; failures are ignored."""
+    where = directory()
     if not where:
         return
     head = json.dumps({**facts, "sha256": _digest(facts, body)}).encode()
     try:
         os.makedirs(where, mode=0o700, exist_ok=True)
-        _link(where, name + SUFFIX, head + b"\n" + body)
-        _trim(where)
+        with _opened(where) as opened:
+            if opened is not None:
+                _link(opened, where, name + SUFFIX, head + b"\n" + body)
+                _trim(where)
     except (OSError, AttributeError):
         pass
 
 
-def _link(where, name, data):
-    folder_handle = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _link(opened, where, name, data):
+    handle = os.open(where, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
-        handle = os.open(where, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        try:
-            with open(handle, "wb", closefd=False) as file:
-                file.write(data)
-            _give_name(folder_handle, handle, where, name)
-        finally:
-            os.close(handle)
+        with open(handle, "wb", closefd=False) as file:
+            file.write(data)
+        _give_name(opened, handle, name)
     finally:
-        os.close(folder_handle)
+        os.close(handle)
 
 
-def _give_name(folder_handle, handle, where, name):
-    source = f"/proc/self/fd/{handle}"  # followed only in the call that takes folders
+def _give_name(opened, handle, name):
+    source = f"/proc/self/fd/{handle}"  # only followed by the call that takes directories
     try:
-        os.link(source, name, src_dir_fd=folder_handle, dst_dir_fd=folder_handle)
-    except FileExistsError:  # another process was first, or the one that is there is damaged
+        os.link(source, name, src_dir_fd=opened, dst_dir_fd=opened)
+    except FileExistsError:  # another process was first, or the existing entry is damaged
         if load(name.removesuffix(SUFFIX)) is None:
-            os.unlink(name, dir_fd=folder_handle)
-            os.link(source, name, src_dir_fd=folder_handle, dst_dir_fd=folder_handle)
+            os.unlink(name, dir_fd=opened)
+            os.link(source, name, src_dir_fd=opened, dst_dir_fd=opened)
 
 
 def _limit():
@@ -103,7 +140,7 @@ def _limit():
 
 
 def _trim(where):
-    """Drop what was not used for longest, until the rest fits."""
+    """Remove the least recently used entries until the rest fits."""
     entries = []
     for entry in os.scandir(where):
         if entry.name.endswith(SUFFIX):

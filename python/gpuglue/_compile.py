@@ -1,38 +1,81 @@
-"""compile(): source to an image, by whichever compiler makes code for that architecture."""
+"""compile(): from source to an image, with the compiler for that architecture."""
 
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from . import _cache, _core, _rtc
 
 
 class CompileError(_core.Error):
-    """The source was not compiled; `log` is what the compiler wrote."""
+    """The compiler rejected the source.
+
+    Attributes
+    ----------
+    log : str
+        The compiler's output.
+
+    Examples
+    --------
+    >>> # host only: elsewhere the vendor's compiler is needed
+    >>> try:
+    ...     gg.compile("no C++")
+    ... except gg.CompileError as error:
+    ...     "error" in error.log
+    True
+    """
 
     log = ""
 
 
 class Image(bytes):
-    """Device code, as gpuglue.Module takes it: bytes that know what they are.
+    """Compiled device code for Module, as bytes that describe themselves.
 
-    format and arch are read from the bytes; log is the compiler's; kernels are {name: parameters} where the
-    format tells; names is {expression: name in the image} of what compile(names=) was given."""
+    ``Image(data)`` takes the bytes of any format that Module loads. No device is needed.
+
+    Attributes
+    ----------
+    log : str
+        The compiler's output; '' unless `compile` made the image.
+    names : dict
+        Name in the image of each expression in the ``names=`` of `compile`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        When a property is read, if the format is unknown or the image is damaged.
+
+    See Also
+    --------
+    compile : An image from source.
+    Module : Load an image.
+
+    Examples
+    --------
+    >>> # host only: elsewhere the vendor's compiler is needed
+    >>> source = 'extern "C" __global__ void add(float *x, float value) { x[blockIdx.x] += value; }'
+    >>> image = gg.compile(source)
+    >>> image.format, len(image) > 0
+    ('shared object', True)
+    """
 
     log = ""
     names: "dict[str, str]" = {}
 
     @property
     def format(self) -> str:
+        """Format of the code, such as 'cubin', 'ptx' or 'code object'."""
         return _core._read_image(self)[0]
 
     @property
     def arch(self) -> str:
+        """Architectures of the code, separated by spaces."""
         return _core._read_image(self)[1]
 
     @property
     def kernels(self) -> "dict[str, _core._Parameters | None]":
+        """Parameters of each kernel by its name; None where the format does not declare them."""
         return _core._read_image(self)[2]
 
     def __repr__(self) -> str:
@@ -50,21 +93,85 @@ def compile(
     options: "Sequence[str]" = (),
     names: "Sequence[str]" = (),
 ) -> Image:
-    """Compile CUDA C++ (cuda, hip, host) or OpenCL C (ze) for a device that need not be here.
+    """Compile device code for a device that need not be present.
 
-    arch is "sm_90", "compute_80" (PTX), "gfx90a", "x86_64", or with backend="ze" a device's name for ocloc,
-    such as "dg2"; without it the current device's, of `backend` if one is named. `names` are C++ expressions,
-    such as "sum<float>", by which Module finds the kernels that they instantiate. Results are kept on disk:
-    see GPUGLUE_CACHE_DIR. CompileError carries the compiler's log."""
-    if isinstance(source, bytes):
-        source = source.decode()
-    if isinstance(options, str) or isinstance(names, str):
-        raise TypeError("options and names are sequences of str, not a str")
-    if any("\0" in text for text in (source, *map(str, options), *map(str, names))):
-        raise _core.InvalidArgumentError("compile: the source, an option or a name holds a NUL, where it would end")
+    Parameters
+    ----------
+    source : str or bytes
+        CUDA C++ for cuda, hip and host, OpenCL C for ze.
+    backend : str, optional
+        Backend that loads the image. None is the one of `arch`, or of the current device.
+    arch : str, optional
+        Architecture: 'sm_90', 'compute_80' for PTX, 'gfx90a', 'x86_64', or with ``backend="ze"`` a device's name for
+        ocloc, such as 'dg2'. None is that of the current device.
+    lang : {'cuda', 'hip', 'opencl'}, optional
+        Language of the source. None is the one that the backend compiles.
+    options : sequence of str, optional
+        Options for the compiler, such as '-O3' or '-DN=4'.
+    names : sequence of str, optional
+        C++ expressions, such as 'sum<float>', by which Module finds the kernels that they instantiate.
+
+    Returns
+    -------
+    Image
+        The code, with the compiler's log.
+
+    Raises
+    ------
+    CompileError
+        If the compiler rejects the source; `log` has its output.
+    UnsupportedError
+        If the compiler is not installed, or none generates code for the architecture.
+    InvalidArgumentError
+        If no backend has the architecture, or the language is not the backend's.
+    TypeError
+        If an argument is not a str, or `options` or `names` is not a sequence.
+
+    See Also
+    --------
+    Module : Load an image.
+
+    Notes
+    -----
+    NVRTC, HIPRTC, ocloc or the host's C++ compiler does the work. Results are kept on disk, where the sources and the
+    options determine them: see ``GPUGLUE_CACHE_DIR``.
+
+    Examples
+    --------
+    >>> # host only: elsewhere the vendor's compiler is needed
+    >>> image = gg.compile('''
+    ... template <class T> __global__ void set(T *x, T value) { x[blockIdx.x] = value; }
+    ... ''', names=["set<int>"])
+    >>> x = gg.empty(2, np.int32)
+    >>> gg.Module(image)["set<int>"](x, 5, grid=2, block=1)
+    >>> x.tolist()
+    [5, 5]
+    """
+    source = _text(source)
+    for name, value in (("backend", backend), ("arch", arch), ("lang", lang)):
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"compile: {name} must be a str or None, got {value!r}")
+    for name, texts in (("options", options), ("names", names)):
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+            raise TypeError(f"compile: {name} must be a sequence of str, got {texts!r}")
+    options, names = [str(option) for option in options], [str(name) for name in names]
+    if any("\0" in text for text in (source, *options, *names)):
+        raise _core.InvalidArgumentError("compile: the source, an option or a name contains a null character")
     backend, arch = _target(backend, arch)
     make = _maker(backend, arch, lang)
-    return make(source, arch, [str(option) for option in options], [str(name) for name in names])
+    return make(source, arch, options, names)
+
+
+def _text(source):
+    """The source without the mark that some editors put in front of UTF-8."""
+    if not isinstance(source, (str, bytes, bytearray, memoryview)):
+        raise TypeError(f"compile: source must be a str or UTF-8 bytes, got {type(source)!r}")
+    if not isinstance(source, str):
+        try:
+            source = bytes(source).decode()
+        except UnicodeDecodeError as error:
+            raise _core.InvalidArgumentError(f"compile: the source is not UTF-8: {error}") from None
+    return source.removeprefix("\ufeff")
 
 
 # ---- the target
@@ -79,7 +186,7 @@ def _target(backend, arch):
                    "host" if arch == platform.machine() else None)
     if backend is None:
         raise _core.InvalidArgumentError(
-            f"compile: the architecture {arch!r} says no backend: expected sm_…, compute_…, gfx…, "
+            f"compile: no backend has the architecture {arch!r}: expected sm_…, compute_…, gfx…, "
             f"{platform.machine()}, or backend=")
     return backend, arch
 
@@ -89,7 +196,7 @@ def _plain(arch):
 
 
 def _maker(backend, arch, lang):
-    """The function that compiles; a device with another vendor's architecture takes that vendor's code."""
+    """The compile function for an architecture, whatever backend the current device is of."""
     if backend == "ze":
         makers, expected = _opencl_image, ("opencl",)
     elif arch.startswith(("sm_", "compute_")):
@@ -100,7 +207,7 @@ def _maker(backend, arch, lang):
         makers, expected = _host_image, ("cuda",)
     else:
         raise _core.UnsupportedError(
-            f"compile: no compiler here makes code for {arch!r} on {backend}: expected sm_…, compute_…, gfx…, or "
+            f"compile: no compiler generates code for {arch!r} on {backend}: expected sm_…, compute_…, gfx…, or "
             f"for host {platform.machine()}")
     if lang is not None and lang not in expected:
         raise _core.InvalidArgumentError(f"compile: lang={lang!r} for {backend} ({arch}): expected {expected[0]!r}")
@@ -120,7 +227,7 @@ def _missing(error):
     return _core.UnsupportedError(f"compile: {error}")
 
 
-# Options that bring no file along. Of others it is not known, and so nothing is kept.
+# Options that add no file. With unknown options nothing is cached.
 PLAIN = re.compile(
     r"-[DU](?!.*\s-\S).*|--(?:un)?define-macro(?:=\S*)?|-O\w*|-[gGw]|-g\d|-v|-W(?![alp],)[\w=-]+|-m(?!.*native)[\w=.,+-]+|"
     r"--?std(?:=[\w+:]+)?|-f(?!plugin|pass|profile|auto|branch|modul)[\w-]+(?:=\w+)?|-cl-[\w.=-]+|-ze-[\w.=-]+|-pthread|"
@@ -128,28 +235,30 @@ PLAIN = re.compile(
     r"prec-sqrt|fmad|rdc|relocatable-device-code|lineinfo|generate-line-info|device-debug|device-c|dlto|restrict|"
     r"extra-device-vectorization|default-device|disable-warnings|ptxas-options|Xptxas|expt?-[\w-]+|extended-lambda|"
     r"default-stream|res-usage|minimal)(?:=\S*)?|[\w+=,:][\w+=,:-]*")
-FOLDERS = re.compile(r"-I|-isystem|-iquote|-idirafter|-include|-imacros|--include-path")
-# Of the assembler, which reads files that no preprocessed text shows.
+DIRECTORIES = re.compile(r"-I|-isystem|-iquote|-idirafter|-include|-imacros|--include-path")
+# Of the assembler, which reads files that preprocessed source does not include.
 ASSEMBLED = re.compile(r"\.inc(?:bin|lude)\b", re.I)
-DIRECTIVE = re.compile(r"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:include|import|embed)|__has_(?:include|embed)|"
+# Without backtracking, as all expressions over sources: time grows with the length of the source only. Groups are
+# atomic: Python before 3.11.5 misreads possessive ones.
+DIRECTIVE = re.compile(r"(?:#|%:|\?\?=)(?>(?:\s++|/\*(?>.*?\*/))*)(?:include|import|embed)|__has_(?:include|embed)|"
                        r"\b__(?:DATE|TIME|TIMESTAMP)__\b", re.S)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.M)
 
 
 def _asks(text):
-    """Whether it brings in what stands in no source: a file, or the time."""
+    """Whether it adds input that is in no source: a file, or the time."""
     return DIRECTIVE.search(text) or ASSEMBLED.search(text)
 
 
-def _options_tell(options, folders=False):
-    """Whether the options say all that they do; with folders=True, but for what the preprocessor reads."""
+def _options_cacheable(options, directories=False):
+    """Whether the options determine the result; with directories=True, except for what the preprocessor reads."""
     return all(PLAIN.fullmatch(option) and not _asks(option) or
-               folders and (FOLDERS.match(option) or FOLDERS.fullmatch(before))
+               directories and (DIRECTORIES.match(option) or DIRECTORIES.fullmatch(before))
                for before, option in zip(["", *options], options))
 
 
-def _source_tells(source, supplied):
-    """Whether it includes only what is supplied: then no file of the user's goes in."""
+def _source_cacheable(source, supplied):
+    """Whether it includes only supplied headers: then no file of the user is read."""
     if os.environ.get("CPATH") or os.environ.get("CPLUS_INCLUDE_PATH"):
         return False
     text = re.sub(r"\\[ \t]*\r?\n", "", source)
@@ -166,7 +275,7 @@ def _image(body, log, names):
 
 
 def _kept(name, kind, arch, make):
-    """What lies in the cache by that name, or what is made and then laid there; without a name it is only made."""
+    """The cache entry of that name, compiled and stored if it is absent; without a name nothing is cached."""
     found = _cache.load(name) if name else None
     if found:
         return _image(found[1], found[0].get("log", ""), found[0].get("names", {}))
@@ -181,31 +290,31 @@ def _key(kind, identity, arch, source, options, names):
 
 
 def _cached(kind, identity, source, arch, options, names, make, supplied=_rtc.HEADERS):
-    """Kept where the source and the options tell all that goes in."""
-    tells = _options_tell(options) and _source_tells(source, supplied)
-    return _kept(_key(kind, identity, arch, source, options, names) if tells else None, kind, arch, make)
+    """Cached where the source and the options determine the result."""
+    cacheable = _options_cacheable(options) and _source_cacheable(source, supplied)
+    return _kept(_key(kind, identity, arch, source, options, names) if cacheable else None, kind, arch, make)
 
 
-def _toolkit(source, folders):
-    """(names that the source includes from the toolkit, what tells the toolkit from another)."""
+def _toolkit(source, directories):
+    """(names that the source includes from the toolkit, what identifies the toolkit)."""
     names = {angle or quoted for angle, quoted in INCLUDE.findall(source)}
-    states = [os.stat(path) for folder in folders for path in (folder, os.path.join(folder, "cuda_fp16.h"))
+    states = [os.stat(path) for directory in directories for path in (directory, os.path.join(directory, "cuda_fp16.h"))
               if os.path.exists(path)]
     return ([name for name in names if not os.path.exists(name) and not os.path.isabs(name)
-             and any(os.path.exists(os.path.join(folder, name)) for folder in folders)],
-            f"{folders} {[(state.st_size, state.st_mtime_ns) for state in states]}")
+             and any(os.path.exists(os.path.join(directory, name)) for directory in directories)],
+            f"{directories} {[(state.st_size, state.st_mtime_ns) for state in states]}")
 
 
-def _rtc_image(rtc, kind, source, arch, options, names, code, folders=()):
+def _rtc_image(rtc, kind, source, arch, options, names, code, directories=()):
     def make():
         try:
-            return rtc.compile(source, [*options, *(f"--include-path={folder}" for folder in folders)], names, code)
+            return rtc.compile(source, [*options, *(f"--include-path={path}" for path in directories)], names, code)
         except RuntimeError as error:
             if len(error.args) < 2:
                 raise CompileError(f"{kind}: {error}") from None
             raise _failed(kind, error.args[0], error.args[1]) from None
 
-    found, state = _toolkit(source, folders)
+    found, state = _toolkit(source, directories)
     return _cached(kind, rtc.identity() + code + state, source, arch, options, names, make, {*_rtc.HEADERS, *found})
 
 
@@ -216,14 +325,14 @@ def _nvrtc_image(source, arch, options, names):
         raise _missing(error) from None
     number = re.fullmatch(r"(?:sm|compute)_(\d+)[af]?", arch)
     if not number:
-        raise _core.InvalidArgumentError(f"compile: {arch!r} is no architecture: expected sm_90, compute_80, …")
+        raise _core.InvalidArgumentError(f"compile: {arch!r} is not an architecture: expected sm_90, compute_80, …")
     if arch.startswith("sm_") and numbers and int(number[1]) > max(numbers):
-        arch = f"compute_{max(numbers)}"  # newer than the compiler: the driver goes on from PTX
+        arch = f"compute_{max(numbers)}"  # newer than the compiler: the driver compiles the PTX
     code = "GetCUBIN" if arch.startswith("sm_") else "GetPTX"
     full = [f"--gpu-architecture={arch}", *_without_arch(options)]
-    # The toolkit's own headers come behind the folders of the user's.
-    folders = () if _source_tells(source, _rtc.HEADERS) else _rtc.nvrtc.include_folders()
-    return _rtc_image(_rtc.nvrtc, "nvrtc", source, arch, full, names, code, folders)
+    # The toolkit's own headers come after the user's directories.
+    directories = () if _source_cacheable(source, _rtc.HEADERS) else _rtc.nvrtc.include_directories()
+    return _rtc_image(_rtc.nvrtc, "nvrtc", source, arch, full, names, code, directories)
 
 
 def _without_arch(options):
@@ -257,10 +366,10 @@ def _host_image(source, arch, options, names):
             raise _failed("the host's C++ compiler", "the source was not compiled", str(error)) from None
 
     def make():
-        """Kept by the text with all that it includes, where the source alone does not tell."""
+        """Cached by the preprocessed source, where the source alone does not determine the result."""
         text, log = attempt(_host_compiler.preprocess, source, options)
-        whole = _options_tell(options, folders=True) and not ASSEMBLED.search(text.decode(errors="replace"))
-        name = _key("host text", identity, arch, text, options, names) if whole and not tells else None
+        whole = _options_cacheable(options, directories=True) and not ASSEMBLED.search(text.decode(errors="replace"))
+        name = _key("host text", identity, arch, text, options, names) if whole and not cacheable else None
         image = _kept(name, "host", arch, lambda: attempt(_host_compiler.build, text, log, options, names))
         return image, image.log, image.names
 
@@ -268,15 +377,15 @@ def _host_image(source, arch, options, names):
         identity = _host_compiler.identity() + _core.__version__
     except LookupError as error:
         raise _missing(error) from None
-    tells = _options_tell(options) and _source_tells(source, _rtc.HEADERS)
-    return _kept(_key("host", identity, arch, source, options, names) if tells else None, "host", arch, make)
+    cacheable = _options_cacheable(options) and _source_cacheable(source, _rtc.HEADERS)
+    return _kept(_key("host", identity, arch, source, options, names) if cacheable else None, "host", arch, make)
 
 
 def _opencl_image(source, arch, options, names):
     from . import _opencl
 
     if names:
-        raise _core.InvalidArgumentError("compile: names= are C++ expressions, which OpenCL C does not have")
+        raise _core.InvalidArgumentError("compile: names= takes C++ expressions, which OpenCL C does not have")
 
     def make():
         try:

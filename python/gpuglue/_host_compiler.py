@@ -1,46 +1,51 @@
-"""CUDA source for the host backend: the system's C++ compiler makes a shared object of it.
+"""CUDA source for the host backend: the system's C++ compiler builds a shared object.
 
 The source is preprocessed with gpuglue's header in front (cuda_dialect.h); in the result the kernels are
-found by their mark, and the table that the backend wants is put behind it. Files are written in a folder of the
-compiler's own alone: see _scratch."""
+found by their mark, and the table that the backend needs is appended. The user's functions are in a namespace of their own,
+with C++ linkage, so that one named like a function of libc or of the compiler is another function. Files are written only
+in a temporary directory of the compiler: see _tempdir."""
 
 import os
 import re
 import shutil
 import subprocess
 
-from . import _nvcc_options, _scratch
+from . import _nvcc_options, _tempdir
 
 OWN_HEADERS = ("cuda_dialect.h", "cuda_functions.h", "host_kernel.h")
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Some linkers write beside the output and rename, which a descriptor does not bear.
-RUN = 'made=$1; shift; "$@" -o "$TMPDIR/image" - && cat <"$TMPDIR/image" >"$made"'
+# Some linkers write a file beside the output and rename it, which is not possible with a descriptor.
+RUN = 'output=$1; shift; "$@" -o "$TMPDIR/image" - && cat <"$TMPDIR/image" >"$output"'
 MARK = re.compile(r'__attribute__\s*\(\(\s*__visibility__\("default"\),\s*__used__,\s*__hot__\s*\)\)')
-# What stands between the mark and the name: types, attributes.
-NAME = re.compile(r"(?:\s|__attribute__\s*\(\([^()]*(?:\([^()]*\)[^()]*)*\)\)|[\w:<>,*&]+?(?=[\s*&]))*?\s*(\w+)\s*\(")
+# Between the mark and the name: types, attributes. Groups are atomic: Python before 3.11.5 misreads possessive ones.
+NAME = re.compile(r"(?>(?:\s|__attribute__\s*+\(\([^()]*+(?>(?:\([^()]*+\)[^()]*+)*)\)\)|[:<>,*&]|\w++(?!\s*+\())*)(\w++)\s*+\(")
 ATTRIBUTE = r"(?:__attribute__\s*\(\((?:[^();{}]|\([^();{}]*\))*\)\)|alignas\s*\([^;{}()]*\))"
-# An array without a size; the words in front of its type stand in any order.
+# An array without a size; the words before its type may be in any order.
 SHARED = re.compile(r"(?:\b(?:volatile|const)\s+)*\b(?:extern|thread_local)\b"
                     rf"([^;{{}}()\[\]]*?(?:{ATTRIBUTE}[^;{{}}()\[\]]*?)*)\b(\w+)\s*\[\s*\]\s*;")
-# Numbers come first, for the quotes in them, and texts as they are written.
+# Numbers come first, as they may contain quotes; strings as they are written.
 TOKEN = re.compile(r'\b\d(?:\'?\w)*|R"([^()\\\s]*)\(.*?\)\1"|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|'
                    r'namespace\s+([\w:]*)\s*\{|extern\s*"C(?:\+\+)?"\s*\{|[{}]', re.S)
+# Which file the next lines come from. Flag 1: it begins; 3: it is the system's, or what one of its macros stands for.
+MARKER = re.compile(r'^(# \d+ "((?:[^"\\]|\\.)*)")((?: \d)*)[ \t]*$', re.M)
+LINKAGE = re.compile(r'R"([^()\\\s]*)\(.*?\)\1"|extern\s*"C"|"(?:\\.|[^"\\])*"', re.S)
+SPACE = "gg_user"  # backends/host/module.c finds variables in it
 
 
 class NoCompiler(LookupError):
-    """There is none on this machine."""
+    """This machine has no C++ compiler."""
 
 
 def find():
-    """The C++ compiler: GPUGLUE_CXX and no other where it is set; else CXX, or the usual names. Links are kept: some
-    programs do by their name what they do."""
+    """The C++ compiler: GPUGLUE_CXX and no other where it is set; else CXX, or the usual names. Links are not resolved:
+    some programs act by their name."""
     wanted = os.environ.get("GPUGLUE_CXX")
     for given in [wanted] if wanted else [os.environ.get("CXX"), "c++", "g++", "clang++"]:
         path = shutil.which(given) if given else None
         if path:
             return os.path.abspath(path)
     if wanted:
-        raise NoCompiler(f"GPUGLUE_CXX is {wanted!r}, which is no program that can be run")
+        raise NoCompiler(f"GPUGLUE_CXX is {wanted!r}, which cannot be executed: expected a program")
     raise NoCompiler("no C++ compiler was found for the host backend: install g++ or clang++, or set GPUGLUE_CXX")
 
 
@@ -48,7 +53,7 @@ _versions: dict[str, str] = {}
 
 
 def _version(path):
-    """The first line of what it says of itself: a wrapper's file does not tell which compiler it runs."""
+    """The first line of its --version: a wrapper's file does not identify the compiler it runs."""
     if path not in _versions:
         _versions[path] = _ask_version(path)
     return _versions[path]
@@ -56,11 +61,11 @@ def _version(path):
 
 def _ask_version(path):
     try:
-        told = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, check=False, env={**os.environ, "LC_ALL": "C"}).stdout
+        output = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, check=False, env={**os.environ, "LC_ALL": "C"}).stdout
     except OSError:
         return ""
-    return told.decode(errors="replace").partition("\n")[0]
+    return output.decode(errors="replace").partition("\n")[0]
 
 
 def _is_clang(path):
@@ -68,32 +73,32 @@ def _is_clang(path):
 
 
 def identity():
-    """What tells this compiler, and our headers, from others: its version, the files' sizes and times."""
+    """What identifies this compiler and gpuglue's headers: its version, the files' sizes and times."""
     path = find()
-    headers = (os.path.join(include_folders()[0], "gpuglue", name) for name in OWN_HEADERS)
+    headers = (os.path.join(include_directories()[0], "gpuglue", name) for name in OWN_HEADERS)
     files = [os.path.realpath(path), __file__, *headers]
     return " ".join([path, _version(path), *(f"{name} {state.st_size} {state.st_mtime_ns}"
                                              for name in files for state in [os.stat(name)])])
 
 
-def include_folders():
-    """Ours, and the one with stand-ins for NVIDIA's own headers."""
-    folder = os.path.join(HERE, "include")
-    if not os.path.isdir(folder):  # an editable install
-        folder = os.path.join(HERE, "..", "..", "core", "include")
-    return [os.path.normpath(folder), os.path.join(HERE, "_cuda_headers")]
+def include_directories():
+    """gpuglue's include directory, and the one with replacements of NVIDIA's headers."""
+    directory = os.path.join(HERE, "include")
+    if not os.path.isdir(directory):  # an editable install
+        directory = os.path.join(HERE, "..", "..", "core", "include")
+    return [os.path.normpath(directory), os.path.join(HERE, "_cuda_headers")]
 
 
 class Failed(Exception):
-    """The compiler said no; its words are the argument."""
+    """The compiler failed; its output is the argument."""
 
 
 def _run(arguments, source):
-    """What the compiler makes of the source, and its words."""
-    status, made, log = _scratch.run(lambda made: ["/bin/sh", "-c", RUN, "sh", f"/dev/fd/{made}", *arguments], source)
+    """The compiler's result for the source, and its output."""
+    status, output, log = _tempdir.run(lambda output: ["/bin/sh", "-c", RUN, "sh", f"/dev/fd/{output}", *arguments], source)
     if status:
         raise Failed(log or f"{arguments[0]} ended with {status}")
-    return made, log
+    return output, log
 
 
 def _scopes(text, places):
@@ -121,8 +126,8 @@ def _scope(stack):
 
 
 def kernels(text):
-    """{name: expression} of the kernels in preprocessed text that are no templates. Those in a namespace have their
-    own name, too, unless there are two of it; a kernel in none keeps its name."""
+    """{name: expression} of the kernels in preprocessed text that are not templates. Those in a namespace are also
+    listed by their unqualified name, unless it is ambiguous."""
     found = []
     marks = {mark.start(): mark for mark in MARK.finditer(text)}
     for place, (namespace, inside) in _scopes(text, marks):
@@ -157,16 +162,17 @@ def dynamic_shared(text):
 
 
 def table(names, pointers):
-    """The table of kernels, as source: {name in the table: expression}; and how a block finds its memory."""
-    lines = ["namespace gg_host { namespace { void take_shared(const gg_host_thread *thread) { (void)thread;",
-             *(f"{name} = static_cast<decltype({name})>(thread->shared);" for name in pointers), "} } }"]
-    lines += [f'static constexpr ::gg_host_kernel gg_told_{i} = ::gg_host::describe<&{expression}>("{name}");'
-              for i, (name, expression) in enumerate(names.items())]
-    listed = ", ".join(f"&gg_told_{i}" for i in range(len(names))) or "nullptr"
-    lines.append(f"static const ::gg_host_kernel *const gg_list[] = {{{listed}}};")
-    lines.append('extern "C" __attribute__((visibility("default"))) const struct ::gg_host_kernels gg_host_kernels = '
-                 f"{{0x4b484747u, 1u, {len(names)}, gg_list}};")
-    return "\n".join(lines)
+    """(entries, table) of the kernels, as source: {name in the table: expression}; and how a block finds its memory. The
+    entries are in the scope of the expressions."""
+    entries = [f'static constexpr ::gg_host_kernel gg_entry_{i} = ::gg_host::describe<&{expression}>("{name}");'
+               for i, (name, expression) in enumerate(names.items())]
+    listed = ", ".join(f"&gg_entry_{i}" for i in range(len(names))) or "nullptr"
+    entries.append(f"static const ::gg_host_kernel *const gg_list[] = {{{listed}}};")
+    head = ["namespace gg_host { namespace { void take_shared(const gg_host_thread *thread) { (void)thread;",
+            *(f"{name} = static_cast<decltype({name})>(thread->shared);" for name in pointers), "} } }",
+            'extern "C" __attribute__((visibility("default"))) const struct ::gg_host_kernels gg_host_kernels = '
+            f"{{0x4b484747u, 1u, {len(names)}, gg_list}};"]
+    return "\n".join(entries), "\n".join(head)
 
 
 def _common(options):
@@ -174,8 +180,8 @@ def _common(options):
 
 
 def _macros(arguments):
-    """(lines that define macros, the other arguments): a name of the user's may be one of our header's, too. Names
-    that begin with an underscore may be meant for the system's headers."""
+    """(lines that define macros, the other arguments): a name of the user's may also be one of gpuglue's header.
+    Names that begin with an underscore may be meant for the system's headers."""
     lines, kept, words = [], [], iter(arguments)
     for word in words:
         given = word[2:] or next(words, "") if word[:2] in ("-D", "-U") else ""
@@ -191,20 +197,62 @@ def preprocess(source, options):
     """(the source with all that it includes, log)."""
     macros, arguments = _macros(_common(options))
     lines = ["#include <gpuglue/cuda_dialect.h>", *macros, '#line 1 "source.cu"', source]
-    folders = [f"-I{folder}" for folder in include_folders()]
-    return _run([*arguments, *folders, "-E", "-x", "c++"], "\n".join(lines).encode())
+    directories = [f"-I{directory}" for directory in include_directories()]
+    return _run([*arguments, *directories, "-E", "-x", "c++"], "\n".join(lines).encode())
 
 
-def build(text, log, options, names):
-    """(shared object, log, {expression: name in the table}) of what preprocess() gave."""
-    text = text.decode(errors="surrogateescape")
-    common = _common(options)
+def _split(text):
+    """(what comes from headers of the system and of gpuglue, the rest) of preprocessed text; each part keeps its order."""
+    own = tuple(os.path.join(directory, "") for directory in include_directories())
+    parts, files, end, system = {True: [], False: []}, set(), 0, False
+    for marker in MARKER.finditer(text):
+        parts[system].append(text[end:marker.start()])
+        line, file, flags = marker.groups()
+        if "1" in flags and ("3" in flags or file.startswith(own)):
+            files.add(file)
+        end, system = marker.end(), file in files
+        parts[system].append(line + " 3" * ("3" in flags))  # the order of the files is no longer theirs
+    parts[system].append(text[end:])
+    return "".join(parts[True]), "".join(parts[False])
+
+
+def _with_cxx_linkage(text):
+    return LINKAGE.sub(lambda found: 'extern "C++"' if found[0].startswith("extern") else found[0], text)
+
+
+def _enclosed(text, names):
+    """The source with the user's part in the namespace; None if that is not possible."""
+    system, user = _split(text)
+    if MARK.search(system) or re.search(r"\bnamespace\s+std\b", user):
+        return None  # kernels in a header of the system; specialisations for the C++ library
+    wanted = kernels(user)
+    wanted.update({name: name for name in names})
+    user, pointers = dynamic_shared(_with_cxx_linkage(user))
+    entries, head = table(wanted, [f"::{SPACE}{name}" for name in pointers])
+    return "\n".join([system, f"namespace {SPACE} {{ }} using namespace {SPACE};", f"namespace {SPACE} {{", user,
+                      '# 1 "gpuglue"', "}", f"namespace {SPACE} {{", entries, "}", head, ""])
+
+
+def _plain(text, names):
     wanted = kernels(text)
     wanted.update({name: name for name in names})
     text, pointers = dynamic_shared(text)
-    text += '\n# 1 "gpuglue"\n' + table(wanted, pointers) + "\n"
+    return "\n".join([text, '# 1 "gpuglue"', *table(wanted, pointers), ""])
+
+
+def build(text, log, options, names):
+    """(shared object, log, {expression: name in the table}) of the output of preprocess()."""
+    text = text.decode(errors="surrogateescape")
+    common = _common(options)
     # Symbols that are unique in the process would tie one image's kernels to another's.
     quiet = ["-Wno-attributes", "-Wno-unused", *([] if _is_clang(common[0]) else ["-fno-gnu-unique"])]
-    image, more = _run([*common, *quiet, "-shared", "-fPIC", "-fno-lto", "-x", "c++-cpp-output"],
-                       text.encode(errors="surrogateescape"))
+    flags = [*quiet, "-shared", "-fPIC", "-fno-lto", "-Wl,-Bsymbolic", "-x", "c++-cpp-output"]
+    enclosed = _enclosed(text, names)
+    if enclosed:
+        try:  # a function that the source only declares is not in the namespace
+            image, more = _run([*common, *flags, "-Wl,--no-undefined"], enclosed.encode(errors="surrogateescape"))
+            return image, log + more, {name: name for name in names}
+        except Failed:
+            pass  # the errors below are in the user's own words
+    image, more = _run([*common, *flags], _plain(text, names).encode(errors="surrogateescape"))
     return image, log + more, {name: name for name in names}

@@ -1,4 +1,4 @@
-"""Options of nvcc, for the compilers that take its place: NVRTC, HIPRTC and the system's C++ compiler."""
+"""Options of nvcc, translated for other compilers: NVRTC, HIPRTC and the system's C++ compiler."""
 
 
 def _both(*names):
@@ -6,17 +6,17 @@ def _both(*names):
     return {dashes + name for name in names for dashes in ("-", "--")}
 
 
-# Nothing that a compiler of one source to one image is told: nvcc's own steps, files and targets.
+# Not for a compiler of one source to one image: nvcc's own steps, files and targets.
 DROPPED = _both(
     "expt-relaxed-constexpr", "expt-extended-lambda", "extended-lambda", "default-stream", "res-usage", "resource-usage",
     "cubin", "ptx", "fatbin", "keep", "keep-dir", "verbose", "arch", "gpu-architecture", "code", "gpu-code", "gencode",
     "generate-code", "ptxas-options", "compiler-options", "compiler-bindir", "machine", "threads", "source-in-ptx",
     "src-in-ptx") | {"-v", "-m64", "-m32", "-Xptxas", "-Xcompiler", "-Xcudafe", "-Xlinker", "-ccbin", "-t", "-lcudadevrt"}
-# What g++ and clang++ are told, or nvcc's other programs: NVRTC has no word for it.
+# Options for g++ and clang++, or for nvcc's other programs, that NVRTC lacks.
 _NOT_NVRTC_TAKES_NEXT = _both("optimize", "nvlink-options", "Werror") | {"-Xnvlink"}
 _NOT_NVRTC = _NOT_NVRTC_TAKES_NEXT | _both("debug", "profile", "objdir-as-tempdir", "use-local-env") | {
     "-g", "-pg", "-objtemp"}
-# What the compilers of other devices have no word for. It changes speed, messages, or the last bit.
+# Options that the compilers of other devices lack. They change speed, messages, or the last bit.
 DEVICE_ONLY = _both(
     "maxrregcount", "use_fast_math", "lineinfo", "generate-line-info", "fmad", "ftz", "prec-div", "prec-sqrt", "rdc",
     "relocatable-device-code", "device-c", "device-debug", "dopt", "disable-warnings", "extra-device-vectorization",
@@ -48,36 +48,36 @@ def split(options, takes_next=frozenset()):
 
 def for_nvrtc(options):
     """nvcc's options as NVRTC takes them."""
-    made = []
+    result = []
     for name, value, option in split(options, _NOT_NVRTC_TAKES_NEXT):
         if name in DROPPED or name in _NOT_NVRTC or name.startswith(_NVCC) and name not in DEVICE_ONLY:
             continue
         if value is None or name not in _TAKES_NEXT:
-            made.append(option)
+            result.append(option)
         elif name in _JOINED:
-            made.append(_JOINED[name] + value)
+            result.append(_JOINED[name] + value)
         elif name in _INCLUDED:
-            made.append(f"--pre-include={value}" if _INCLUDED[name] == "-include" else f"-I{value}")
+            result.append(f"--pre-include={value}" if _INCLUDED[name] == "-include" else f"-I{value}")
         else:
-            made.append(f"{name}={value.replace('gnu++', 'c++') if name in ('-std', '--std') else value}")
-    return made
+            result.append(f"{name}={value.replace('gnu++', 'c++') if name in ('-std', '--std') else value}")
+    return result
 
 
 def for_cxx(options):
     """nvcc's options, or NVRTC's, as g++ and clang++ take them; those of their own stay."""
-    made = []
+    result = []
     for name, value, option in split(options):
         if name in DROPPED or name in DEVICE_ONLY:
             continue
         if value is None or name not in _TAKES_NEXT:
-            made.append(option)
+            result.append(option)
         elif name in ("-std", "--std"):
-            made += [] if value.endswith(_OLD) else [f"-std={value}"]
+            result += [] if value.endswith(_OLD) else [f"-std={value}"]
         elif name in _JOINED:
-            made.append(_JOINED[name] + value)
+            result.append(_JOINED[name] + value)
         elif name in _INCLUDED:
-            made += [_INCLUDED[name], value]
-    return made
+            result += [_INCLUDED[name], value]
+    return result
 
 
 def target(options):

@@ -1,21 +1,21 @@
-"""OpenCL C for Level Zero: ocloc, or the library that it is made of, makes SPIR-V of it."""
+"""OpenCL C for Level Zero: compiled to SPIR-V by ocloc, the program or the library."""
 
 import ctypes
 import os
 import shutil
 
-from . import _rtc, _scratch
+from . import _rtc, _tempdir
 
-# The program wants files: it works in its own folder of temporary ones, and what it made goes out by a descriptor.
-RUN = 'made=$1; shift; cd "$TMPDIR" && cat >source.cl && "$@" && cat ./*.spv >"$made"'
+# The program needs files: it works in a temporary directory, and its output is passed through a descriptor.
+RUN = 'output=$1; shift; cd "$TMPDIR" && cat >source.cl && "$@" && cat ./*.spv >"$output"'
 
 
 class Failed(Exception):
-    """The compiler said no; its words are the argument."""
+    """The compiler failed; its output is the argument."""
 
 
 def _library():
-    """A variable is final; and who names the program wants that one."""
+    """If a variable is set, no other location is searched; one that names the program selects it."""
     given = _rtc.named("GPUGLUE_OCLOC_LIBRARY")
     if not given and os.environ.get("GPUGLUE_OCLOC"):
         return None
@@ -37,13 +37,13 @@ def find():
     if path:
         return "program", path
     if given:
-        raise LookupError(f"GPUGLUE_OCLOC is {given!r}, which is no program that can be run")
-    raise LookupError("ocloc was not found, which makes SPIR-V of OpenCL C: install intel-ocloc, or load SPIR-V "
+        raise LookupError(f"GPUGLUE_OCLOC is {given!r}, which cannot be executed: expected a program")
+    raise LookupError("ocloc, which compiles OpenCL C to SPIR-V, was not found: install intel-ocloc, or load SPIR-V "
                       "that was built elsewhere with gpuglue.Module")
 
 
 def identity():
-    """What tells this compiler from another: its file's size and time."""
+    """What identifies this compiler: its file's size and time."""
     kind, what = find()
     path = os.path.abspath(what) if kind == "program" else _rtc.Rtc.true_path(what)
     state = os.stat(path) if os.path.isabs(path) else None
@@ -77,14 +77,14 @@ def _by_library(library, arguments, source):
 
 def _by_program(path, arguments, source):
     program = [os.path.abspath(path), *(word for word in arguments[1:] if word != "-q")]  # it hides errors too
-    status, made, log = _scratch.run(lambda made: ["/bin/sh", "-c", RUN, "sh", f"/dev/fd/{made}", *program],
+    status, output, log = _tempdir.run(lambda output: ["/bin/sh", "-c", RUN, "sh", f"/dev/fd/{output}", *program],
                                      source.encode())
-    return _result(status, {"source.spv": made} if made else {}, log)
+    return _result(status, {"source.spv": output} if output else {}, log)
 
 
 def _result(code, files, log):
-    made = [data for name, data in files.items() if name.endswith(".spv")]
+    output = [data for name, data in files.items() if name.endswith(".spv")]
     log = log.replace("\0", "").rstrip()
-    if code or not made:
+    if code or not output:
         raise Failed(log or f"ocloc ended with {code}")
-    return made[0], log
+    return output[0], log

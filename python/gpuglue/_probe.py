@@ -12,13 +12,18 @@ from . import _core
 
 STDERR_LINES = 5
 LONGEST = 86400  # seconds; the system's own waits overflow at some weeks
-LISTING = 60.0  # to learn the names, which touches no driver: a slow machine only
-GRACE = 1.0  # after the time limit, to read the answers of those that finished within it
+LISTING = 60.0  # to list the names, which loads no driver: only a slow machine needs it
+GRACE = 1.0  # after the time limit, to read the results of children that finished within it
 
 
 def isolated(overruled, timeout=10.0):
-    """What backends() gives, found by one child per backend within `timeout` seconds. Where the variable was
-    `overruled` by use_backend(), it excludes nobody."""
+    """The result of backends(), from one child per backend within `timeout` seconds. If use_backend() has
+    `overruled` the variable, it excludes no backend."""
+    return tuple(records(overruled, timeout))
+
+
+def records(overruled, timeout):
+    """Each record in the order of backends(), as soon as its child has answered."""
     if not sys.executable:
         raise _core.UnsupportedError("an isolated probe needs sys.executable, which is not set")
     check_timeout(timeout)
@@ -26,45 +31,54 @@ def isolated(overruled, timeout=10.0):
     listed = run(["--names"], {"GPUGLUE_BACKEND": selection}, time.monotonic() + LISTING, LISTING)
     if not isinstance(listed, list):
         raise _core.Error(f"the backends could not be listed: {listed[1]}")
+    deadline = time.monotonic() + timeout
+    children = start_all(listed, selection)
+    try:
+        for each in listed:
+            child = children.pop(each["name"], None)
+            answer = finish(child, deadline, timeout) if child else each
+            yield record(each["name"], answer, each["priority"])
+    finally:
+        for child in children.values():  # the caller was interrupted
+            child.kill()
+
+
+def start_all(listed, selection):
     names = [each["name"] for each in listed if each["status"] in ("not-probed", "disabled")]
     known = named(selection, listed)
-    deadline = time.monotonic() + timeout
-    children = {
-        each["name"]: start([each["name"]], alone(each["name"], names, known))
-        for each in listed
-        if each["status"] == "not-probed"
-    }
-    answers = {name: finish(child, deadline, timeout) for name, child in children.items()}
-    return tuple(record(each["name"], answers.get(each["name"], each), each["priority"]) for each in listed)
+    probed = [each["name"] for each in listed if each["status"] == "not-probed"]
+    return {name: start([name], alone(name, names, known)) for name in probed}
 
 
 def check_timeout(timeout):
     if not hasattr(type(timeout), "__float__"):
-        raise TypeError(f"timeout must be a number of seconds, not {timeout!r}")
+        raise TypeError(f"timeout must be a number of seconds, got {timeout!r}")
     if not 0 < timeout <= LONGEST:
         raise _core.InvalidArgumentError(f"timeout is {timeout!r}, expected seconds, more than 0 and at most {LONGEST}")
 
 
 def named(selection, listed):
-    """The names in a selection that says which backends to use, not which to leave out."""
-    chosen = [name.strip() for name in selection.lower().split(",")]
+    """The backends that a selection names, also by an alias; none for a selection of backends to exclude."""
+    text = selection.strip().lower()
     wrong = any(each["name"] == "GPUGLUE_BACKEND" for each in listed)
-    return [] if wrong or selection.strip().startswith("^") else chosen
+    if wrong or text in ("", "auto") or text.startswith("^"):
+        return []
+    return [each["name"] for each in listed if each["status"] == "not-probed"]
 
 
 def alone(name, names, known):
-    """Nobody but `name` is probed; and it is named only where the user named it, which may matter to it."""
+    """Only `name` is probed; it counts as requested by name only where the user requested it so."""
     others = [other for other in names if other != name]
     return {"GPUGLUE_BACKEND": name if name in known or not others else "^" + ",".join(others)}
 
 
-def start(arguments, environment):
-    """-P: the child must not find modules in the current directory; our sys.path tells where they are."""
+def start(arguments, environment, module="gpuglue._probe", errors=subprocess.PIPE):
+    """-P: the child must not import from the current directory; this process's sys.path is passed on."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    command = [sys.executable, "-P", "-m", "gpuglue._probe", *arguments]
+    command = [sys.executable, "-P", "-m", module, *arguments]
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "", **environment}
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment
     )
 
 
@@ -75,10 +89,10 @@ def finish(child, deadline, timeout):
     except subprocess.TimeoutExpired:
         child.kill()
         abandon(child)
-        return "timed-out", f"no answer within {timeout:g} s: its driver hangs, or raise timeout="
+        return "timed-out", f"no answer within {timeout:g} s: the driver hangs, or needs a larger timeout="
     try:
         if child.returncode == 0:
-            return json.loads(output.splitlines()[-1])  # others may have written before
+            return json.loads(output.splitlines()[-1])  # other output may precede it
     except (IndexError, ValueError):
         return "crashed", f"the child process ended without an answer{tail(errors)}"
     return "crashed", f"the child process {ending(child.returncode)}{tail(errors)}"
@@ -89,8 +103,8 @@ def abandon(child):
     try:
         child.communicate(timeout=1.0)
     except subprocess.TimeoutExpired:
-        child.stdout.close()
-        child.stderr.close()
+        for stream in filter(None, (child.stdout, child.stderr)):
+            stream.close()
 
 
 def run(arguments, environment, deadline, timeout):
@@ -107,8 +121,8 @@ def ending(code):
 
 
 def tail(errors):
-    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
-    return "; it last said: " + " | ".join(lines[-STDERR_LINES:]) if lines else ""
+    lines = [line for line in (errors or b"").decode(errors="replace").splitlines() if line.strip()]
+    return "; its last output: " + " | ".join(lines[-STDERR_LINES:]) if lines else ""
 
 
 def record(name, answer, priority):
@@ -134,7 +148,7 @@ def as_dict(info):
 
 
 def child(argument):
-    """In the child: print one JSON value."""
+    """In the child: the JSON value that it prints."""
     if argument == "--names":
         return [as_dict(info) for info in _core._listed()]
     for info in _core.backends("active"):
@@ -143,13 +157,14 @@ def child(argument):
     raise SystemExit(f"no backend is called {argument!r}")
 
 
-def main():
-    answer = os.dup(1)
-    os.dup2(2, 1)  # what drivers and plugins print is no answer
-    with os.fdopen(answer, "w") as file:
-        file.write("\n" + json.dumps(child(sys.argv[1])))
+def answer(value):
+    """Print the JSON value that value() gives, and end the process."""
+    output = os.dup(1)
+    os.dup2(2, 1)  # drivers and plugins may print, too
+    with os.fdopen(output, "w") as file:
+        file.write("\n" + json.dumps(value()))
+    os._exit(0)  # a driver's destructors may hang or crash as well
 
 
 if __name__ == "__main__":
-    main()
-    os._exit(0)  # a driver's destructors may hang or crash as well
+    answer(lambda: child(sys.argv[1]))

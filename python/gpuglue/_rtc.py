@@ -1,11 +1,11 @@
-"""The run-time compilers of NVIDIA and AMD: two libraries of one shape, found when they are first needed.
+"""The run-time compilers of NVIDIA and AMD: two libraries with similar functions, found on first use.
 
-A library is taken from, in order: GPUGLUE_NVRTC_LIBRARY or GPUGLUE_HIPRTC_LIBRARY (an absolute path, then
-nothing else is tried), the process itself, the wheels of this Python environment, the loader by name, the
-toolkits' folders.
+The search order is: GPUGLUE_NVRTC_LIBRARY or GPUGLUE_HIPRTC_LIBRARY (an absolute path; no other location is
+searched then), the process itself, the wheels of this Python environment, the loader by name, the toolkits'
+directories.
 
-AMD's writes temporary files, which stay if the process is killed meanwhile; so it runs in one of its own
-(`python -m gpuglue._rtc`) with a folder that goes with it."""
+AMD's writes temporary files, which would stay if the process is killed meanwhile; so it runs in a child process
+(`python -m gpuglue._rtc`) with a temporary directory that is removed with it."""
 
 import ctypes
 import glob
@@ -15,7 +15,7 @@ import re
 import sys
 import threading
 
-from . import _scratch, _search
+from . import _tempdir, _discovery
 from ._rtc_headers import HEADERS
 
 
@@ -29,6 +29,12 @@ def mapped(pattern):
     return sorted(path for path in paths if re.match(pattern, os.path.basename(path)))
 
 
+def places(patterns):
+    """The directories that match. A pattern whose variable is not set matches none, also not in the current directory."""
+    expanded = map(os.path.expandvars, patterns)
+    return [place for one in expanded if os.path.isabs(one) for place in sorted(glob.glob(one), reverse=True)]
+
+
 def named(variable):
     """The library that a variable names, which must be an absolute path; None where it is not set."""
     path = os.environ.get(variable)
@@ -38,14 +44,14 @@ def named(variable):
 
 
 class Rtc:
-    """One of the two: how its library is called and found, and how its functions are called."""
+    """One of the two: the names of its library and of its functions."""
 
-    def __init__(self, prefix, title, variable, stem, names, folders, spills):
+    def __init__(self, prefix, title, variable, stem, names, directories, spills):
         self.prefix, self.title, self.variable, self.stem = prefix, title, variable, stem
-        self.names, self.folders, self.spills = names, folders, spills
+        self.names, self.directories, self.spills = names, directories, spills
         self._library, self._lock = None, threading.Lock()
 
-    # ---- finding it
+    # ---- search
 
     def _mapped(self):
         """Paths of copies that the process already has."""
@@ -56,12 +62,11 @@ class Rtc:
         if given:
             return [given]
         found = self._mapped()
-        for folder in _search.library_directories():
-            found += sorted(glob.glob(os.path.join(folder, self.stem + ".so*")), reverse=True)
+        for directory in _discovery.library_directories():
+            found += sorted(glob.glob(os.path.join(directory, self.stem + ".so*")), reverse=True)
         found += self.names
-        for folder in self.folders:
-            for place in sorted(glob.glob(os.path.expandvars(folder)), reverse=True):
-                found += [path for name in self.names if os.path.exists(path := os.path.join(place, name))]
+        for place in places(self.directories):
+            found += [path for name in self.names if os.path.exists(path := os.path.join(place, name))]
         return [path for path in found if ".alt." not in path and "/stubs/" not in path]
 
     def library(self):
@@ -83,12 +88,12 @@ class Rtc:
                 continue
             library.gg_path = self.true_path(library)
             return library
-        listed = "\n  ".join(tried) or "nothing of that name"
+        listed = "\n  ".join(tried) or "no file of that name"
         raise LookupError(f"{self.title} was not found. Install it, or set {self.variable} to its path. "
                           f"Tried:\n  {listed}")
 
     def _builtins(self, path):
-        """A library that it opens by name only: wheels do not lead to it."""
+        """A library that it opens by name only, which the loader does not find in wheels."""
         for other in sorted(glob.glob(os.path.join(os.path.dirname(path), self.stem + "-builtins.so.*"))):
             try:
                 if os.path.isabs(path) and ".alt." not in other:
@@ -103,7 +108,7 @@ class Rtc:
         found = mapped(re.escape(library._name))
         return os.path.realpath(found[0]) if found else library._name
 
-    # ---- using it
+    # ---- compiling
 
     def version(self):
         library = self.library()
@@ -112,7 +117,7 @@ class Rtc:
         return major.value, minor.value
 
     def identity(self):
-        """What tells this compiler from another: its version, its file's size and time; and what we supply to it."""
+        """What identifies this compiler: its version, its file's size and time, and the supplied headers."""
         library = self.library()
         try:
             state = os.stat(library.gg_path)
@@ -120,22 +125,22 @@ class Rtc:
             return f"{library.gg_path} {self.version()} {HEADERS}"
         return f"{HEADERS} {self.version()} {library.gg_path} {state.st_size} {state.st_mtime_ns}"
 
-    def include_folders(self):
-        """Folders of the toolkit's own headers, for what is not in HEADERS: beside the library, in the wheels that
-        belong to it, where CUDA_HOME and CUDA_PATH say."""
+    def include_directories(self):
+        """Directories of the toolkit's headers, for those not in HEADERS: beside the library, in the wheels that
+        belong to it, in CUDA_HOME and CUDA_PATH."""
         beside = os.path.dirname(self.library().gg_path)
         found = []
-        for pattern in (f"{beside}/../include", f"{beside}/../../include", f"{beside}/../../cuda_runtime/include",
-                        "$CUDA_HOME/include", "$CUDA_PATH/include"):
-            folder = os.path.realpath(os.path.expandvars(pattern))
-            if os.path.exists(os.path.join(folder, "cuda_fp16.h")):
-                found += [folder, os.path.join(folder, "cccl"), *(
-                    os.path.join(folder, "..", "..", other, "include") for other in ("cuda_cccl", "curand"))]
+        nearby = [f"{beside}/../include", f"{beside}/../../include", f"{beside}/../../cuda_runtime/include"]
+        for place in [*nearby, *places(["$CUDA_HOME/include", "$CUDA_PATH/include"])]:
+            directory = os.path.realpath(place)
+            if os.path.exists(os.path.join(directory, "cuda_fp16.h")):
+                found += [directory, os.path.join(directory, "cccl"), *(
+                    os.path.join(directory, "..", "..", other, "include") for other in ("cuda_cccl", "curand"))]
                 break
-        return [os.path.normpath(folder) for folder in found if os.path.isdir(folder)]
+        return [os.path.normpath(directory) for directory in found if os.path.isdir(directory)]
 
     def supported(self):
-        """Numbers of the architectures that it compiles for; empty where it does not say."""
+        """Numbers of the architectures that it compiles for; empty where it does not report them."""
         library, count = self.library(), ctypes.c_int()
         try:
             if library.nvrtcGetNumSupportedArchs(ctypes.byref(count)):
@@ -192,42 +197,43 @@ class Rtc:
         return lowered.value.decode()
 
 
-CUDA_FOLDERS = [
+CUDA_DIRECTORIES = [
     "$CONDA_PREFIX/lib", "$CUDA_HOME/lib64", "$CUDA_PATH/lib64", "/usr/local/cuda/lib64", "/usr/local/cuda/lib",
     "/usr/local/cuda-*/lib64", "/usr/local/cuda-*/lib", "/usr/local/cuda*/targets/*/lib"]
-ROCM_FOLDERS = [
+ROCM_DIRECTORIES = [
     "$CONDA_PREFIX/lib", "$ROCM_PATH/lib", "$ROCM_HOME/lib", "/opt/rocm/lib", "/opt/rocm-*/lib", "/opt/rocm/core-*/lib"]
 
 nvrtc = Rtc("nvrtc", "NVRTC (libnvrtc), NVIDIA's run-time compiler", "GPUGLUE_NVRTC_LIBRARY", "libnvrtc",
-            ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"], CUDA_FOLDERS, False)
+            ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"], CUDA_DIRECTORIES, False)
 # Before HIP 7 it is also inside the runtime.
 hiprtc = Rtc("hiprtc", "HIPRTC (libhiprtc), AMD's run-time compiler", "GPUGLUE_HIPRTC_LIBRARY", "libhiprtc",
              ["libhiprtc.so.8", "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so",
-              "libamdhip64.so.6", "libamdhip64.so.5"], ROCM_FOLDERS, True)
+              "libamdhip64.so.6", "libamdhip64.so.5"], ROCM_DIRECTORIES, True)
 
 
-# ---- in a process of its own
+# ---- in a child process
 
 
 def elsewhere(rtc, source, options, names, code):
-    """What rtc.compile_here gives there."""
-    asked = json.dumps({"source": source, "options": options, "names": names, "code": code})
+    """The result of rtc.compile_here in the child."""
+    request = json.dumps({"source": source, "options": options, "names": names, "code": code})
     path = os.pathsep.join(entry for entry in sys.path if entry)
     environment = {"PYTHONPATH": path, "PYTHONFAULTHANDLER": "", rtc.variable: rtc.library().gg_path}
     command = [sys.executable, "-P", "-m", "gpuglue._rtc", rtc.prefix]
-    status, answer, words = _scratch.run(lambda made: [*command, str(made)], asked.encode(), environment)
+    status, answer, words = _tempdir.run(lambda output: [*command, str(output)], request.encode(), environment)
     head, _, body = answer.partition(b"\n")
     if status or not head:
-        raise RuntimeError(f"the compiler's process ended with {status}", words)
-    told = json.loads(head)
-    if told["error"]:
-        raise RuntimeError(*told["error"])
-    return body, told["log"], told["names"]
+        raise RuntimeError(f"the compiler's process ended with {status}, given {' '.join(options)}; the compiler may be older than the "
+                           f"architecture: install a newer one, or set {rtc.variable} to its path (used: {rtc.library().gg_path})", words)
+    reply = json.loads(head)
+    if reply["error"]:
+        raise RuntimeError(*reply["error"])
+    return body, reply["log"], reply["names"]
 
 
-def answer_one(rtc, asked):
+def answer_one(rtc, request):
     try:
-        body, log, names = rtc.compile_here(**asked)
+        body, log, names = rtc.compile_here(**request)
     except RuntimeError as error:
         return {"error": error.args}, b""
     return {"error": None, "log": log, "names": names}, body

@@ -1,5 +1,5 @@
-"""The C headers that sources include and that NVRTC and HIPRTC have no folder for. Most of what they would
-declare is built into these compilers; what is not, stands here."""
+"""C headers that sources include and that NVRTC and HIPRTC lack. Most of their declarations are built into these
+compilers; the rest is here."""
 
 MATH = ("sqrt fabs abs pow exp exp2 log log2 log10 log1p expm1 sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh "
         "atanh ceil floor round trunc rint nearbyint lround llround lrint fmod remainder fmin fmax fma hypot cbrt erf erfc "
@@ -15,7 +15,7 @@ INTEGERS = {**WIDTHS, **{name.replace("int", f"int_{kind}"): text for kind in ("
 def _header(text, names="", macros=()):
     """A header with macros, and with names of the global namespace that are in std, too."""
     lines = ["#pragma once", text, *(f"#ifndef {name.partition('(')[0]}\n#define {name} {value}\n#endif" for name, value in dict(macros).items())]
-    if names:  # HIPRTC brings a std of its own
+    if names:  # HIPRTC has its own std
         lines += ["#ifndef __HIPCC_RTC__", "namespace std {", *(f"using ::{name};" for name in names.split()), "}", "#endif"]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-/* conformance.c: what the suites share: the choice of the backend, the fixture, scenarios. */
+/* conformance.c: the choice of the backend, the fixture and scenarios, for all suites. */
 #include "conformance.h"
 
 #include <errno.h>
@@ -6,10 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
-
-/* Compiled in, so that a suite is its own file and this one. */
-#include "../support/gate.c"
 
 static const char *backend;
 
@@ -20,47 +18,62 @@ const char *backend_name(void)
 
 /* ---- the choice of the backend ---- */
 
-static void leave_without(const char *reason)
+static void prepare(const char *name)
+{
+    backend = name;
+    setenv("GPUGLUE_BACKEND", name, 0); /* a test may have set another for its scenario */
+}
+
+static int leave_without(const char *reason)
 {
     const char *required = getenv("GPUGLUE_REQUIRE");
     bool must = required && strcmp(required, backend) == 0;
     fprintf(stderr, "%s: %s: %s\n", must ? "failed" : "skipped", backend, reason);
-    exit(must ? 1 : 77);
+    return must ? 1 : 77;
 }
 
-static void check_report(const struct gg_reports *reports)
+static int check_report(const struct gg_reports *reports)
 {
-    for (size_t i = 0; i < reports->count; i++) {
-        const struct gg_report *report = &reports->report[i];
-        if (strcmp(report->name, backend) != 0)
-            continue;
-        if (report->status != GG_PROBE_AVAILABLE)
-            leave_without(report->reason);
-        return;
-    }
-    leave_without("there is no such backend");
+    for (size_t i = 0; i < reports->count; i++)
+        if (strcmp(gg_report_at(reports, i)->name, backend) == 0)
+            return gg_report_at(reports, i)->status == GG_PROBE_AVAILABLE
+                       ? 0
+                       : leave_without(gg_report_at(reports, i)->reason);
+    return leave_without("there is no such backend");
 }
 
-/* Only the backend that is asked for is probed: others would slow the test down. */
-void select_backend(int argc, char **argv)
+/* Only the requested backend is probed: others would slow the tests down. */
+static int probe_backend(void)
 {
     struct gg_reports *reports;
-    if (argc < 2) {
-        fprintf(stderr, "usage: %s BACKEND\n", argv[0]);
-        exit(2);
-    }
-    backend = argv[1];
     setenv("GPUGLUE_BACKEND", backend, 1);
     if (gg_probe(GG_ACTIVE, &reports))
-        leave_without(last_error().message);
-    check_report(reports);
+        return leave_without(last_error().message);
+    int status = check_report(reports);
     gg_reports_free(reports);
+    return status;
 }
 
 void need(struct fixture *f, gg_op op)
 {
     if (!gg_device_supports(f->device, op))
-        skip();
+        skip_because("%s is not supported", gg_op_name(op));
+}
+
+void need_sizes(struct fixture *f, gg_memory *memory)
+{
+    struct gg_pointer_info info = {.struct_size = sizeof info};
+    gg_device *device;
+    need(f, GG_OP_pointer_info);
+    assert_int_equal(gg_pointer_query(gg_memory_pointer(memory), &device, &info), GG_OK);
+    if (!info.base)
+        skip_because("the driver does not report the sizes of allocations");
+}
+
+int scenario_without(gg_op op)
+{
+    printf("%s is not supported", gg_op_name(op));
+    return 77;
 }
 
 gg_device *other_device(struct fixture *f)
@@ -71,7 +84,7 @@ gg_device *other_device(struct fixture *f)
     if (count > 1)
         assert_int_equal(gg_device_get(backend, 1, &device), GG_OK);
     else if (gg_device_get("host", 0, &device) || device == f->device)
-        skip();
+        skip_because("%s has one device", backend);
     return device;
 }
 
@@ -91,7 +104,7 @@ static int make_fixture(void **state)
     return 0;
 }
 
-static void give_back_objects(struct fixture *f)
+static void release_objects(struct fixture *f)
 {
     for (size_t i = 0; i < f->memory_count; i++)
         gg_memory_release(f->memories[i]);
@@ -103,7 +116,8 @@ static void give_back_objects(struct fixture *f)
     gg_stream_release(f->second);
 }
 
-/* A failed test may have left anything: the gates first, so that the device comes to rest. */
+/* A failed test may have left work on any stream: open the gates first, so that the device
+ * becomes idle. */
 static int end_fixture(void **state)
 {
     struct fixture *f = *state;
@@ -112,7 +126,7 @@ static int end_fixture(void **state)
     gg_set_wait_hook(NULL);
     for (size_t i = 0; i < f->gate_count; i++)
         gate_open(f->gates[i]);
-    give_back_objects(f);
+    release_objects(f);
     status = gg_device_synchronize(f->device);
     if (!status)
         status = gg_device_trim(f->device);
@@ -122,43 +136,33 @@ static int end_fixture(void **state)
     return status ? -1 : 0;
 }
 
-int run_suite(int argc, char **argv, const char *name, struct CMUnitTest *tests, size_t count)
+static void shut_down(void)
 {
-    int failures;
-    select_backend(argc, argv);
-    for (size_t i = 0; i < count; i++) {
-        if (tests[i].initial_state)
-            continue; /* brings what it needs */
-        tests[i].setup_func = make_fixture;
-        tests[i].teardown_func = end_fixture;
-    }
-    failures = _cmocka_run_group_tests(name, tests, count, NULL, NULL);
-    gg_shutdown(2000000000u);
-    return failures;
+    gg_shutdown(GG_FOREVER);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct program program = {"BACKEND",    prepare,     probe_backend,
+                                           make_fixture, end_fixture, shut_down};
+    return run_program(argc, argv, &program);
 }
 
 /* ---- scenarios ---- */
 
-int run_scenario(int argc, char **argv, const struct scenario *scenarios, size_t count)
+int not_here(const char *reason)
 {
-    if (argc < 3)
-        return -1;
-    backend = argv[1];
-    setenv("GPUGLUE_BACKEND", backend, 0);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(scenarios[i].name, argv[2]) == 0)
-            return scenarios[i].run();
-    return 2;
+    printf("%s", reason);
+    return 77;
 }
 
-static void become_scenario(const char *name, const char *variable, const char *value, int output)
+static void start(const char *name, const char *variable, const char *value, int output)
 {
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     if (variable)
         setenv(variable, value, 1);
-    execl("/proc/self/exe", "scenario", backend, name, (char *)NULL);
-    _exit(127);
+    become_scenario(name);
 }
 
 static void read_all(int from, char *output, size_t size)
@@ -184,28 +188,34 @@ int start_scenario(const char *name, const char *variable, const char *value, ch
     child = fork();
     assert_true(child >= 0);
     if (child == 0)
-        become_scenario(name, variable, value, ends[1]);
+        start(name, variable, value, ends[1]);
     close(ends[1]);
     read_all(ends[0], output, size);
     close(ends[0]);
     while (waitpid(child, &result, 0) < 0 && errno == EINTR) {
     }
-    return WIFEXITED(result) ? WEXITSTATUS(result) : 128 + WTERMSIG(result);
+    result = WIFEXITED(result) ? WEXITSTATUS(result) : 128 + WTERMSIG(result);
+    if (result == 77)
+        skip_because("%s", output);
+    return result;
 }
 
 void assert_scenario_is_silent(const char *name)
 {
     char output[4096];
     int result = start_scenario(name, NULL, NULL, output, sizeof output);
-    if (result == 77)
-        skip();
     if (result || output[0])
         print_message("%s: exit %d: %s\n", name, result, output);
     assert_int_equal(result, 0);
     assert_string_equal(output, "");
 }
 
-/* ---- making things ---- */
+void run_silently(void **state)
+{
+    assert_scenario_is_silent(((const struct scenario *)*state)->name);
+}
+
+/* ---- creating objects ---- */
 
 static gg_memory *keep_memory(struct fixture *f, gg_memory *memory)
 {
@@ -266,18 +276,19 @@ void *hold(struct fixture *f, gg_stream *stream)
 
 /* ---- copying ---- */
 
-struct gg_end at(gg_memory *memory, size_t offset)
+struct gg_copy_operand at(gg_memory *memory, size_t offset)
 {
-    return (struct gg_end){.memory = memory, .offset = offset};
+    return (struct gg_copy_operand){.memory = memory, .offset = offset};
 }
 
-struct gg_end host_at(const void *host)
+struct gg_copy_operand host_at(const void *host)
 {
-    return (struct gg_end){.host = (void *)(uintptr_t)host}; /* read only where it is a source */
+    return (struct gg_copy_operand){
+        .host = (void *)(uintptr_t)host}; /* read only where it is a source */
 }
 
-gg_status copy(struct gg_end dst, struct gg_end src, size_t nbytes, gg_stream *stream,
-               uint32_t flags)
+gg_status copy(struct gg_copy_operand dst, struct gg_copy_operand src, size_t nbytes,
+               gg_stream *stream, uint32_t flags)
 {
     return gg_copy(&dst, &src, nbytes, stream, flags);
 }
@@ -314,6 +325,13 @@ void count_release(void *owner)
 }
 
 /* ---- waiting and errors ---- */
+
+uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 void finish(gg_stream *stream)
 {

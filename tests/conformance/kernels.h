@@ -15,7 +15,7 @@
 static char *image;
 static size_t image_size;
 
-static inline const char *folder(void)
+static inline const char *directory(void)
 {
     static char path[4096];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -25,11 +25,11 @@ static inline const char *folder(void)
     return path;
 }
 
-/* What a file of the folder holds; to be freed. */
+/* The contents of a file of the directory; the caller frees them. */
 static inline char *read_image(const char *name, size_t *size)
 {
     char path[4200];
-    snprintf(path, sizeof path, "%s%s", folder(), name);
+    snprintf(path, sizeof path, "%s%s", directory(), name);
     FILE *file = fopen(path, "rb");
     if (!file)
         fail_msg("%s is not there: it is part of the tests' build", path);
@@ -75,6 +75,7 @@ static inline gg_module *load(struct fixture *f)
 
 static inline gg_kernel *kernel_of(struct fixture *f, const char *name)
 {
+    need(f, GG_OP_kernel_launch);
     gg_module *module = load(f);
     gg_kernel *kernel;
     gg_status status = gg_module_kernel(module, name, &kernel);

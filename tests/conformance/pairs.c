@@ -31,7 +31,7 @@ struct devices all_devices(struct fixture *f)
         add_device(&all, device);
     }
     if (all.count < 2)
-        skip();
+        skip_because("there is one device");
     return all;
 }
 
@@ -69,7 +69,7 @@ gg_stream *stream_on(struct pair *pair, gg_device *device)
     return f->streams[f->stream_count++] = stream;
 }
 
-/* A direct copy needs not wait for anything. */
+/* A direct copy needs no wait. */
 static bool through_host(struct pair *pair)
 {
     gg_memory *src = NULL, *dst = NULL;
@@ -94,7 +94,7 @@ unsigned char first_byte(gg_memory *memory)
     return byte;
 }
 
-/* ---- the pairs by the way their copies go ---- */
+/* ---- pairs with direct copies, and pairs without ---- */
 
 static bool for_each_of(void **state, bool through_host_wanted, void (*body)(struct pair *pair))
 {
@@ -119,5 +119,5 @@ void for_each_pair_apart(void **state, void (*body)(struct pair *pair))
 void for_each_direct_pair(void **state, void (*body)(struct pair *pair))
 {
     if (!for_each_of(state, false, body))
-        skip();
+        skip_because("no two devices copy directly");
 }

@@ -1,7 +1,8 @@
 /* pairs.h: two devices, of one backend or of two, for tests of copies between them.
  *
- * The devices are those of the run's backend and the host, or the first device of each backend that
- * GPUGLUE_TOGETHER lists, and a second one of the run's own: so several are open in one process. */
+ * The devices are those of the run's backend and the host, or the first device of each backend
+ * that GPUGLUE_TOGETHER lists and a second one of the run's own. So several backends are open in
+ * one process. */
 #ifndef GPUGLUE_TESTS_PAIRS_H
 #define GPUGLUE_TESTS_PAIRS_H
 
@@ -20,16 +21,17 @@ struct pair {
     gg_device *from, *to;
 };
 
-struct devices all_devices(struct fixture *f); /* skips the test where there is one */
+struct devices all_devices(struct fixture *f); /* skips the test where there is only one */
 void for_each_pair(void **state, void (*body)(struct pair *pair));
-/* Those whose copies go through the host; those whose do not, with a skip where there are none. */
+/* Pairs whose copies go through the host; pairs whose copies are direct, with a skip where there
+ * are none. */
 void for_each_pair_apart(void **state, void (*body)(struct pair *pair));
 void for_each_direct_pair(void **state, void (*body)(struct pair *pair));
 
-/* ---- things on either device, given back by the fixture ---- */
+/* ---- objects on either device, released by the fixture ---- */
 
 gg_memory *memory_on(struct pair *pair, gg_device *device, enum gg_memory_kind kind, size_t nbytes);
-/* NBYTES of it, all @p value when it returns. */
+/* NBYTES bytes, all @p value when it returns. */
 gg_memory *filled_on(struct pair *pair, gg_device *device, unsigned char value);
 gg_stream *stream_on(struct pair *pair, gg_device *device);
 unsigned char first_byte(gg_memory *memory);

@@ -1,8 +1,11 @@
-/* pool_blocks.h: how the suites about the pool take blocks, recognise them and hold streams. */
+/* pool_blocks.h: allocates blocks, compares their addresses and holds streams, for the suites of
+ * the pool. */
 #ifndef GPUGLUE_TESTS_POOL_BLOCKS_H
 #define GPUGLUE_TESTS_POOL_BLOCKS_H
 
 #include "conformance.h"
+
+#include <time.h>
 
 #define BLOCK ((size_t)3 << 20) /* too large for a slab, small enough for a list */
 
@@ -32,8 +35,8 @@ static inline gg_memory *alloc_pinned(struct fixture *f, size_t nbytes)
     return memory;
 }
 
-/* Give one out and back; its address, to be recognised by. */
-static inline void *come_and_go(struct fixture *f, size_t nbytes, gg_stream *stream)
+/* Allocate and free a block; returns its address, for comparisons. */
+static inline void *alloc_and_free(struct fixture *f, size_t nbytes, gg_stream *stream)
 {
     gg_memory *memory = alloc(f, nbytes, stream);
     void *pointer = gg_memory_pointer(memory);
@@ -47,30 +50,35 @@ static inline void keep(struct fixture *f, gg_memory *memory) /* until the end o
     f->memories[f->memory_count++] = memory;
 }
 
-static inline void assert_comes(struct fixture *f, size_t nbytes, gg_stream *stream,
-                                const void *pointer)
+static inline void assert_reuses(struct fixture *f, size_t nbytes, gg_stream *stream,
+                                 const void *pointer)
 {
     gg_memory *memory = alloc(f, nbytes, stream);
     keep(f, memory);
     assert_ptr_equal(gg_memory_pointer(memory), pointer);
 }
 
-static inline void assert_does_not_come(struct fixture *f, size_t nbytes, gg_stream *stream,
-                                        const void *pointer)
+static inline void assert_does_not_reuse(struct fixture *f, size_t nbytes, gg_stream *stream,
+                                         const void *pointer)
 {
     gg_memory *memory = alloc(f, nbytes, stream);
     keep(f, memory);
     assert_ptr_not_equal(gg_memory_pointer(memory), pointer);
 }
 
-/* A simulated driver says "not ready" a few times in any case. */
+/* A simulated driver reports "not ready" a few times in any case, and its threads need time to run. */
 static inline void assert_waits(gg_stream *stream)
 {
-    for (int i = 0; i < 2000; i++)
+    const struct timespec pause = {0, 1000000};
+    for (int i = 0; i < 2000; i++) {
         assert_true(busy(stream));
+        if (i % 100 == 0)
+            nanosleep(&pause, NULL);
+    }
 }
 
-/* Hold a stream by its native handle, as other libraries queue work that gpuglue does not know. */
+/* Hold a stream by its native handle, with work that gpuglue does not track, as if other
+ * libraries queued it. */
 static inline void *hold_unseen(struct fixture *f, gg_stream *stream)
 {
     uint64_t handles[4] = {0};

@@ -14,14 +14,14 @@ struct scene {
     unsigned char *from, *to;
 };
 
-int wrong(const char *what); /* says so, and what gpuglue said; 1 */
+int wrong(const char *what); /* prints it and gpuglue's last error; returns 1 */
 int set_scene(struct scene *s, size_t nbytes);
 void end_scene(struct scene *s);
 gg_status up(struct scene *s, size_t nbytes);
 gg_status down(struct scene *s, size_t nbytes);
-int there_and_back(struct scene *s, size_t nbytes); /* 0: the same bytes came back */
+int there_and_back(struct scene *s, size_t nbytes); /* 0: the bytes are the same */
 
-/* The scenario succeeds and says nothing, with each number of copy threads. */
+/* The scenario succeeds without output, with each number of copy threads. */
 void assert_silent(const char *scenario);
 
 #endif

@@ -37,8 +37,8 @@ void fill_pattern(unsigned char *bytes, size_t nbytes, unsigned seed)
         bytes[i] = (unsigned char)(i * 7 + i / 251 + seed);
 }
 
-gg_status run(const struct request *r, struct gg_end dst, struct gg_end src, gg_stream *stream,
-              uint32_t flags)
+gg_status run(const struct request *r, struct gg_copy_operand dst, struct gg_copy_operand src,
+              gg_stream *stream, uint32_t flags)
 {
     dst.offset += r->dst.offset;
     src.offset += r->src.offset;
@@ -65,24 +65,24 @@ void free_bench(struct bench *b)
     free(b->expected);
 }
 
-static struct gg_end source(const struct bench *b, enum pair pair)
+static struct gg_copy_operand source(const struct bench *b, enum pair pair)
 {
     if (pair == UP)
         return host_at(b->from);
     return at(pair == FROM_PINNED || pair == BETWEEN_PINNED ? b->pinned_src : b->device_src, 0);
 }
 
-static struct gg_end destination(const struct bench *b, enum pair pair)
+static struct gg_copy_operand destination(const struct bench *b, enum pair pair)
 {
     if (pair == DOWN)
         return host_at(b->to);
     return at(pair == TO_PINNED || pair == BETWEEN_PINNED ? b->pinned_dst : b->device_dst, 0);
 }
 
-/* What lies between the elements must not change either. */
+/* The bytes between the elements must not change either. */
 void check(struct bench *b, const struct request *r, enum pair pair, uint32_t flags)
 {
-    struct gg_end dst = destination(b, pair);
+    struct gg_copy_operand dst = destination(b, pair);
     fill_pattern(b->to, b->room, 77);
     memcpy(b->expected, b->to, b->room);
     reference(r, b->expected, b->from);

@@ -22,7 +22,7 @@ static gg_stream *held_stream_on(struct pair *pair, gg_device *device)
     return stream;
 }
 
-/* ---- what moves ---- */
+/* ---- bytes ---- */
 
 static void move_sizes(struct pair *pair)
 {
@@ -45,7 +45,7 @@ static void move_sizes(struct pair *pair)
     }
 }
 
-static void bytes_go_from_every_device_to_every_other(void **state)
+static void bytes_are_copied_between_all_pairs_of_devices(void **state)
 {
     for_each_pair(state, move_sizes);
 }
@@ -62,9 +62,28 @@ static void move_at_offsets(struct pair *pair)
     assert_int_equal(copy(at(dst, 1), at(src, 0), NBYTES, NULL, 0), GG_ERR_INVALID_ARGUMENT);
 }
 
-static void offsets_and_ends_count_on_either_device(void **state)
+static void offsets_apply_on_both_devices(void **state)
 {
     for_each_pair(state, move_at_offsets);
+}
+
+/* One line of bytes once the axes are in order, which moves both first elements. */
+static void move_backwards(struct pair *pair)
+{
+    unsigned char back[NBYTES];
+    const size_t half = NBYTES / 2;
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    struct gg_copy_operand to = at(dst, half - 1), from = at(src, half - 1);
+    assert_int_equal(
+        gg_copy_nd(&to, (ptrdiff_t[]){-1}, &from, (ptrdiff_t[]){-1}, 1, &half, 1, NULL, 0), GG_OK);
+    assert_int_equal(copy(host_at(back), at(dst, 0), NBYTES, NULL, 0), GG_OK);
+    for (size_t i = 0; i < NBYTES; i++)
+        assert_int_equal(back[i], i < half ? 1 : 2);
+}
+
+static void a_contiguous_box_with_negative_strides_is_copied(void **state)
+{
+    for_each_pair(state, move_backwards);
 }
 
 /* ---- order ---- */
@@ -98,30 +117,30 @@ static void a_copy_between_devices_waits_for_unfinished_work_on_its_destination(
     for_each_pair_apart(state, copy_over_a_writer);
 }
 
-/* What an entered stream of either end has before the copy runs before it. */
+/* The work of an entered stream of either operand runs before the copy. */
 static void copy_on_entered_streams(struct pair *pair)
 {
     gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
     gg_stream *down = held_stream_on(pair, pair->from), *up = stream_on(pair, pair->to);
     gg_scope *from = NULL, *to = NULL;
-    assert_int_equal(gg_enter(pair->from, down, &from), GG_OK);
-    assert_int_equal(gg_enter(pair->to, up, &to), GG_OK);
+    assert_int_equal(gg_scope_enter(pair->from, down, &from), GG_OK);
+    assert_int_equal(gg_scope_enter(pair->to, up, &to), GG_OK);
     assert_int_equal(fill_bytes(src, 4, NULL), GG_OK);
     assert_int_equal(fill_bytes(dst, 5, NULL), GG_OK);
     assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, NULL, GG_COPY_ASYNC), GG_OK);
     assert_false(busy(down));
     assert_false(busy(up));
-    assert_int_equal(gg_leave(to), GG_OK);
-    assert_int_equal(gg_leave(from), GG_OK);
+    assert_int_equal(gg_scope_leave(to), GG_OK);
+    assert_int_equal(gg_scope_leave(from), GG_OK);
     assert_filled(pair->f, dst, NBYTES, 4);
 }
 
-static void a_copy_between_devices_runs_on_the_current_streams_of_both_to_its_end(void **state)
+static void a_copy_between_devices_runs_on_both_current_streams_and_is_complete(void **state)
 {
     for_each_pair_apart(state, copy_on_entered_streams);
 }
 
-/* The given stream is waited for as well: then the work on it before the copy has been seen. */
+/* A wait for the given stream proves that its earlier work ran before the copy. */
 static void copy_on_a_stream(struct pair *pair)
 {
     gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
@@ -137,12 +156,13 @@ static void copy_on_a_stream(struct pair *pair)
     assert_filled(pair->f, dst, NBYTES, 6);
 }
 
-static void a_given_stream_stands_for_the_current_one_of_its_own_end(void **state)
+static void a_given_stream_replaces_the_current_one_of_its_device(void **state)
 {
     for_each_pair_apart(state, copy_on_a_stream);
 }
 
-/* Explicit is the caller's: what another stream writes to that end is not waited for. */
+/* An explicit stream waits for no other: the write of another stream to that operand is not
+ * waited for. */
 static void copy_beside_a_writer(struct pair *pair)
 {
     gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
@@ -156,19 +176,19 @@ static void copy_beside_a_writer(struct pair *pair)
     finish(writer);
 }
 
-static void an_explicit_stream_inserts_nothing_at_its_end(void **state)
+static void an_explicit_stream_adds_no_synchronization_on_its_device(void **state)
 {
     for_each_pair(state, copy_beside_a_writer);
 }
 
-/* ---- what is refused, and what fails ---- */
+/* ---- refusals and failures ---- */
 
 static void refuse_async(struct pair *pair)
 {
     gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
     assert_int_equal(copy(at(dst, 0), at(src, 0), 1, NULL, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
                      GG_ERR_UNSUPPORTED);
-    assert_message_has("goes through the host, and the call waits for both");
+    assert_message_has("goes through the host, and the call waits for it");
     assert_message_has(gg_device_backend(pair->from));
     assert_message_has(gg_device_backend(pair->to));
     assert_int_equal(first_byte(dst), 2);
@@ -182,25 +202,25 @@ static void require_async_refuses_a_copy_between_devices_with_the_reason(void **
 static void refuse_strided_async(struct pair *pair)
 {
     gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
-    const struct gg_end from = at(src, 0), to = at(dst, 0);
+    const struct gg_copy_operand from = at(src, 0), to = at(dst, 0);
     const ptrdiff_t apart[] = {64, 2};
     assert_int_equal(gg_copy_nd(&to, apart, &from, apart, 2, (const size_t[]){4, 4}, 1,
                                 stream_on(pair, pair->from), GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
                      GG_ERR_UNSUPPORTED);
-    assert_message_has("on their way to another device");
+    assert_message_has("to another device goes through the host");
     assert_int_equal(first_byte(dst), 2);
 }
 
 static void require_async_refuses_a_strided_copy_between_devices_with_the_reason(void **state)
 {
-    for_each_pair(state, refuse_strided_async);
+    for_each_pair_apart(state, refuse_strided_async);
 }
 
 static void a_stream_of_a_third_device_is_refused(void **state)
 {
     struct devices all = all_devices(*state);
     if (all.count < 3)
-        skip();
+        skip_because("there are fewer than three devices");
     struct pair pair = {*state, all.device[0], all.device[1]};
     gg_memory *src = filled_on(&pair, pair.from, 1), *dst = filled_on(&pair, pair.to, 2);
     assert_int_equal(copy(at(dst, 0), at(src, 0), 1, stream_on(&pair, all.device[2]), 0),
@@ -219,21 +239,21 @@ static void interrupt_it(struct pair *pair)
     atomic_int released = 0;
     gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
     gg_stream *held = stream_on(pair, pair->from);
-    struct gg_end from = at(src, 0), to = at(dst, 0);
+    struct gg_copy_operand from = at(src, 0), to = at(dst, 0);
     void *gate = hold(pair->f, held);
     from.release = to.release = count_release;
     from.owner = to.owner = &released;
     gg_set_wait_hook(interrupt);
     assert_int_equal(copy(to, from, NBYTES, held, 0), GG_ERR_INTERRUPTED);
     gg_set_wait_hook(NULL);
-    assert_int_equal(atomic_load(&released), 1); /* the source's waits for what is queued */
+    assert_int_equal(atomic_load(&released), 1); /* the source's stream waits for the queued work */
     gate_open(gate);
     finish(held);
     assert_int_equal(atomic_load(&released), 2);
     assert_int_equal(first_byte(dst), 2);
 }
 
-static void an_interrupted_copy_keeps_what_is_queued_alive(void **state)
+static void an_interrupted_copy_keeps_the_memory_of_queued_work_alive(void **state)
 {
     for_each_pair_apart(state, interrupt_it);
 }
@@ -251,12 +271,12 @@ static void use_foreign_pinned(struct pair *pair)
     assert_int_equal(*((unsigned char *)gg_memory_pointer(pinned) + MANY_BYTES - 1), 0x5a);
 }
 
-static void pinned_memory_of_another_device_is_an_end_too(void **state)
+static void pinned_memory_of_another_device_can_be_copied(void **state)
 {
     for_each_pair(state, use_foreign_pinned);
 }
 
-/* Two drivers have no event in common, so there the host waits. */
+/* Two drivers share no events, so the host waits there. */
 static void use_after_foreign_work(struct pair *pair)
 {
     gg_memory *memory = filled_on(pair, pair->from, 1);
@@ -267,7 +287,7 @@ static void use_after_foreign_work(struct pair *pair)
     assert_false(busy(foreign));
 }
 
-static void an_implicit_operation_waits_for_work_that_was_announced_on_another_device(void **state)
+static void an_implicit_operation_waits_for_uses_recorded_on_another_device(void **state)
 {
     for_each_pair(state, use_after_foreign_work);
 }
@@ -289,7 +309,7 @@ static void *shuttle(void *argument)
     return (void *)(uintptr_t)status;
 }
 
-static void copies_in_both_directions_do_not_hold_each_other_up(void **state)
+static void copies_in_both_directions_do_not_block_each_other(void **state)
 {
     struct devices all = all_devices(*state);
     struct pair there = {*state, all.device[0], all.device[1]};
@@ -304,23 +324,21 @@ static void copies_in_both_directions_do_not_hold_each_other_up(void **state)
     }
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_go_from_every_device_to_every_other),
-        cmocka_unit_test(offsets_and_ends_count_on_either_device),
-        cmocka_unit_test(a_copy_between_devices_waits_for_unfinished_work_on_its_source),
-        cmocka_unit_test(a_copy_between_devices_waits_for_unfinished_work_on_its_destination),
-        cmocka_unit_test(a_copy_between_devices_runs_on_the_current_streams_of_both_to_its_end),
-        cmocka_unit_test(a_given_stream_stands_for_the_current_one_of_its_own_end),
-        cmocka_unit_test(an_explicit_stream_inserts_nothing_at_its_end),
-        cmocka_unit_test(require_async_refuses_a_copy_between_devices_with_the_reason),
-        cmocka_unit_test(require_async_refuses_a_strided_copy_between_devices_with_the_reason),
-        cmocka_unit_test(a_stream_of_a_third_device_is_refused),
-        cmocka_unit_test(an_interrupted_copy_keeps_what_is_queued_alive),
-        cmocka_unit_test(pinned_memory_of_another_device_is_an_end_too),
-        cmocka_unit_test(an_implicit_operation_waits_for_work_that_was_announced_on_another_device),
-        cmocka_unit_test(copies_in_both_directions_do_not_hold_each_other_up),
-    };
-    return run_suite(argc, argv, "between", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(bytes_are_copied_between_all_pairs_of_devices),
+    cmocka_unit_test(offsets_apply_on_both_devices),
+    cmocka_unit_test(a_contiguous_box_with_negative_strides_is_copied),
+    cmocka_unit_test(a_copy_between_devices_waits_for_unfinished_work_on_its_source),
+    cmocka_unit_test(a_copy_between_devices_waits_for_unfinished_work_on_its_destination),
+    cmocka_unit_test(a_copy_between_devices_runs_on_both_current_streams_and_is_complete),
+    cmocka_unit_test(a_given_stream_replaces_the_current_one_of_its_device),
+    cmocka_unit_test(an_explicit_stream_adds_no_synchronization_on_its_device),
+    cmocka_unit_test(require_async_refuses_a_copy_between_devices_with_the_reason),
+    cmocka_unit_test(require_async_refuses_a_strided_copy_between_devices_with_the_reason),
+    cmocka_unit_test(a_stream_of_a_third_device_is_refused),
+    cmocka_unit_test(an_interrupted_copy_keeps_the_memory_of_queued_work_alive),
+    cmocka_unit_test(pinned_memory_of_another_device_can_be_copied),
+    cmocka_unit_test(an_implicit_operation_waits_for_uses_recorded_on_another_device),
+    cmocka_unit_test(copies_in_both_directions_do_not_block_each_other),
+};
+SUITE(between, tests);

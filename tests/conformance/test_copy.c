@@ -1,5 +1,5 @@
-/* test_copy.c: copies between the host, pinned and device memory: what they move, when they return,
- * what they refuse. Which stream they run on is test_order.c's. */
+/* test_copy.c: copies between the host, pinned and device memory: their bytes, when they return,
+ * and what they refuse. test_order.c tests the stream on which they run. */
 #include "conformance.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void *pattern(size_t nbytes, unsigned seed)
     return bytes;
 }
 
-static void bytes_come_back_as_they_went(void **state)
+static void a_round_trip_keeps_the_bytes(void **state)
 {
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -37,7 +37,7 @@ static void bytes_come_back_as_they_went(void **state)
     }
 }
 
-static void pinned_memory_goes_both_ways(void **state)
+static void pinned_memory_is_copied_in_both_directions(void **state)
 {
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -73,12 +73,12 @@ static void pinned_to_pinned_copies_move_the_bytes(void **state)
     assert_memory_equal(gg_memory_pointer(to), gg_memory_pointer(from), 999);
 }
 
-static void offsets_count_in_bytes_on_both_ends(void **state)
+static void offsets_count_in_bytes_on_both_operands(void **state)
 {
     struct fixture *f = *state;
     const char from[] = "0123456789";
     char to[8] = "-------";
-    struct gg_end src = host_at(from), dst = host_at(to);
+    struct gg_copy_operand src = host_at(from), dst = host_at(to);
     gg_memory *memory = new_memory_with(f, "abcdefghij", 10);
     src.offset = 3;
     dst.offset = 1;
@@ -87,7 +87,7 @@ static void offsets_count_in_bytes_on_both_ends(void **state)
     assert_string_equal(to, "-de34h-");
 }
 
-/* ---- nothing at all ---- */
+/* ---- zero bytes ---- */
 
 static void copy_of_zero_bytes_does_nothing(void **state)
 {
@@ -111,7 +111,7 @@ static void zero_bytes_may_come_from_null_and_go_to_null(void **state)
     assert_int_equal(copy(at(none, 0), at(none, 0), 0, f->stream, GG_COPY_ASYNC), GG_OK);
 }
 
-static void zero_bytes_between_two_ordinary_host_ends_succeed(void **state)
+static void zero_bytes_between_two_pageable_operands_succeed(void **state)
 {
     char a[4] = {0}, b[4] = {0};
     (void)state;
@@ -119,9 +119,9 @@ static void zero_bytes_between_two_ordinary_host_ends_succeed(void **state)
     assert_int_equal(copy(host_at(NULL), host_at(NULL), 0, NULL, GG_COPY_ASYNC), GG_OK);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
-static void a_copy_past_an_end_is_refused(void **state)
+static void a_copy_past_the_end_of_an_operand_is_refused(void **state)
 {
     struct fixture *f = *state;
     char bytes[64] = {0};
@@ -139,7 +139,7 @@ static void a_copy_past_an_end_is_refused(void **state)
     }
 }
 
-static void overlapping_ends_are_refused(void **state)
+static void overlapping_operands_are_refused(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, 64);
@@ -149,7 +149,7 @@ static void overlapping_ends_are_refused(void **state)
     assert_message_has("overlap");
 }
 
-static void ends_that_touch_do_not_overlap(void **state)
+static void adjacent_operands_do_not_overlap(void **state)
 {
     struct fixture *f = *state;
     char to[9] = {0};
@@ -159,14 +159,14 @@ static void ends_that_touch_do_not_overlap(void **state)
     assert_string_equal(to, "abcdabcd");
 }
 
-static void two_ordinary_host_ends_are_refused(void **state)
+static void two_pageable_operands_are_refused(void **state)
 {
     struct fixture *f = *state;
     char a[4] = {0}, b[4] = {0};
     assert_int_equal(copy(host_at(a), host_at(b), 4, f->stream, 0), GG_ERR_INVALID_ARGUMENT);
 }
 
-static void a_null_host_end_is_refused(void **state)
+static void a_null_host_operand_is_refused(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, 4);
@@ -182,9 +182,9 @@ static void unknown_copy_flags_are_refused(void **state)
     assert_fails(copy(at(memory, 0), host_at(&byte), 1, f->stream, 0x80000000u));
 }
 
-/* ---- when it returns ---- */
+/* ---- when a copy returns ---- */
 
-static void a_copy_to_the_host_is_finished_when_it_returns(void **state)
+static void a_copy_to_the_host_is_complete_when_it_returns(void **state)
 {
     struct fixture *f = *state;
     const uint32_t flags[] = {0, GG_COPY_ASYNC};
@@ -239,7 +239,7 @@ static int open_the_gate(void)
     return 0;
 }
 
-/* All slots are taken behind the gate; it opens when a call waits for one of them. */
+/* All slots are in use, held by the gate, which opens when a call waits for one of them. */
 static void more_small_uploads_than_slots_keep_their_bytes(void **state)
 {
     struct fixture *f = *state;
@@ -302,7 +302,7 @@ static void a_device_to_device_copy_returns_when_queued(void **state)
 
 /* ---- require_async ---- */
 
-static void require_async_refuses_where_the_call_would_wait(void **state)
+static void require_async_refuses_copies_that_would_wait(void **state)
 {
     struct fixture *f = *state;
     const uint32_t flags = GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC;
@@ -317,7 +317,7 @@ static void require_async_refuses_where_the_call_would_wait(void **state)
     assert_int_equal(one, GG_ERR_UNSUPPORTED);
 }
 
-static void require_async_takes_what_can_be_queued(void **state)
+static void require_async_accepts_copies_that_can_be_queued(void **state)
 {
     struct fixture *f = *state;
     const uint32_t flags = GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC;
@@ -342,7 +342,7 @@ static void require_async_never_waits_between_two_pinned_blocks(void **state)
     gg_memory *a = new_pinned(f, 16, 1), *b = new_pinned(f, 16, 2);
     void *gate = hold(f, f->stream);
     gg_status status;
-    gg_set_wait_hook(interrupt); /* a call that waits shows as an interrupted one */
+    gg_set_wait_hook(interrupt); /* a call that waits returns GG_ERR_INTERRUPTED */
     status = copy(at(a, 0), at(b, 0), 16, f->stream, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC);
     gate_open(gate);
     assert_true(status == GG_OK || status == GG_ERR_UNSUPPORTED);
@@ -360,40 +360,37 @@ require_async_takes_a_copy_between_blocks_without_a_stream_where_it_need_not_wai
     assert_int_equal(gg_device_info(f->device, &info), GG_OK);
     expected = info.flags & GG_DEVICE_SHARED_DEFAULT ? GG_OK : GG_ERR_UNSUPPORTED;
     assert_int_equal(copy(at(a, 0), at(b, 0), 64, NULL, flags), expected);
-    assert_int_equal(gg_enter(f->device, f->stream, &scope), GG_OK);
+    assert_int_equal(gg_scope_enter(f->device, f->stream, &scope), GG_OK);
     assert_int_equal(copy(at(a, 0), at(b, 0), 64, NULL, flags), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_come_back_as_they_went),
-        cmocka_unit_test(pinned_memory_goes_both_ways),
-        cmocka_unit_test(device_to_device_copies_move_the_bytes),
-        cmocka_unit_test(pinned_to_pinned_copies_move_the_bytes),
-        cmocka_unit_test(offsets_count_in_bytes_on_both_ends),
-        cmocka_unit_test(copy_of_zero_bytes_does_nothing),
-        cmocka_unit_test(zero_bytes_may_come_from_null_and_go_to_null),
-        cmocka_unit_test(zero_bytes_between_two_ordinary_host_ends_succeed),
-        cmocka_unit_test(a_copy_past_an_end_is_refused),
-        cmocka_unit_test(overlapping_ends_are_refused),
-        cmocka_unit_test(ends_that_touch_do_not_overlap),
-        cmocka_unit_test(two_ordinary_host_ends_are_refused),
-        cmocka_unit_test(a_null_host_end_is_refused),
-        cmocka_unit_test(unknown_copy_flags_are_refused),
-        cmocka_unit_test(a_copy_to_the_host_is_finished_when_it_returns),
-        cmocka_unit_test(the_source_may_change_once_a_copy_has_returned),
-        cmocka_unit_test(a_small_pageable_upload_is_queued),
-        cmocka_unit_test(more_small_uploads_than_slots_keep_their_bytes),
-        cmocka_unit_test(an_asynchronous_copy_returns_before_it_has_run),
-        cmocka_unit_test(a_pointer_into_pinned_memory_is_recognised),
-        cmocka_unit_test(a_device_to_device_copy_returns_when_queued),
-        cmocka_unit_test(require_async_refuses_where_the_call_would_wait),
-        cmocka_unit_test(require_async_takes_what_can_be_queued),
-        cmocka_unit_test(require_async_never_waits_between_two_pinned_blocks),
-        cmocka_unit_test(
-            require_async_takes_a_copy_between_blocks_without_a_stream_where_it_need_not_wait),
-    };
-    return run_suite(argc, argv, "copy", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_round_trip_keeps_the_bytes),
+    cmocka_unit_test(pinned_memory_is_copied_in_both_directions),
+    cmocka_unit_test(device_to_device_copies_move_the_bytes),
+    cmocka_unit_test(pinned_to_pinned_copies_move_the_bytes),
+    cmocka_unit_test(offsets_count_in_bytes_on_both_operands),
+    cmocka_unit_test(copy_of_zero_bytes_does_nothing),
+    cmocka_unit_test(zero_bytes_may_come_from_null_and_go_to_null),
+    cmocka_unit_test(zero_bytes_between_two_pageable_operands_succeed),
+    cmocka_unit_test(a_copy_past_the_end_of_an_operand_is_refused),
+    cmocka_unit_test(overlapping_operands_are_refused),
+    cmocka_unit_test(adjacent_operands_do_not_overlap),
+    cmocka_unit_test(two_pageable_operands_are_refused),
+    cmocka_unit_test(a_null_host_operand_is_refused),
+    cmocka_unit_test(unknown_copy_flags_are_refused),
+    cmocka_unit_test(a_copy_to_the_host_is_complete_when_it_returns),
+    cmocka_unit_test(the_source_may_change_once_a_copy_has_returned),
+    cmocka_unit_test(a_small_pageable_upload_is_queued),
+    cmocka_unit_test(more_small_uploads_than_slots_keep_their_bytes),
+    cmocka_unit_test(an_asynchronous_copy_returns_before_it_has_run),
+    cmocka_unit_test(a_pointer_into_pinned_memory_is_recognised),
+    cmocka_unit_test(a_device_to_device_copy_returns_when_queued),
+    cmocka_unit_test(require_async_refuses_copies_that_would_wait),
+    cmocka_unit_test(require_async_accepts_copies_that_can_be_queued),
+    cmocka_unit_test(require_async_never_waits_between_two_pinned_blocks),
+    cmocka_unit_test(
+        require_async_takes_a_copy_between_blocks_without_a_stream_where_it_need_not_wait),
+};
+SUITE(copy, tests);

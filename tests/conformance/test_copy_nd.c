@@ -20,21 +20,21 @@ static void a_transposed_destination_is_filled_in_order(void **state)
     check_all(*state, &r, ROOM);
 }
 
-static void every_other_row_leaves_the_others_alone(void **state)
+static void copying_every_other_row_does_not_change_the_others(void **state)
 {
     const struct request r = {
         .ndim = 2, .shape = {7, 256}, .itemsize = 1, .dst = {0, {512, 1}}, .src = {256, {512, 1}}};
     check_all(*state, &r, ROOM);
 }
 
-static void columns_of_one_element_leave_the_others_alone(void **state)
+static void copying_a_column_does_not_change_the_others(void **state)
 {
     const struct request r = {
         .ndim = 1, .shape = {200}, .itemsize = 4, .dst = {8, {16}}, .src = {4, {20}}};
     check_all(*state, &r, ROOM);
 }
 
-static void negative_strides_count_backwards(void **state)
+static void negative_strides_reverse_an_axis(void **state)
 {
     const struct request r = {.ndim = 2,
                               .shape = {10, 12},
@@ -64,26 +64,26 @@ static void boxes_with_gaps_on_every_axis_are_copied(void **state)
     check_all(*state, &r, ROOM);
 }
 
-static void no_axes_are_one_element(void **state)
+static void a_box_without_axes_is_one_element(void **state)
 {
     const struct request r = {.ndim = 0, .itemsize = 24, .dst = {5, {0}}, .src = {9, {0}}};
     check_all(*state, &r, 64);
 }
 
-static void without_strides_both_ends_are_contiguous(void **state)
+static void without_strides_both_operands_are_contiguous(void **state)
 {
     struct fixture *f = *state;
     const size_t shape[] = {4, 5};
     unsigned char from[40], to[40] = {0};
     fill_pattern(from, sizeof from, 3);
     gg_memory *memory = new_memory(f, sizeof from);
-    struct gg_end device = at(memory, 0), src = host_at(from), dst = host_at(to);
+    struct gg_copy_operand device = at(memory, 0), src = host_at(from), dst = host_at(to);
     assert_int_equal(gg_copy_nd(&device, NULL, &src, NULL, 2, shape, 2, NULL, 0), GG_OK);
     assert_int_equal(gg_copy_nd(&dst, NULL, &device, NULL, 2, shape, 2, NULL, 0), GG_OK);
     assert_memory_equal(to, from, sizeof from);
 }
 
-static void an_axis_without_elements_does_nothing(void **state)
+static void an_empty_axis_copies_nothing(void **state)
 {
     const struct request r = {.ndim = 3,
                               .shape = {3, 0, 7},
@@ -91,12 +91,12 @@ static void an_axis_without_elements_does_nothing(void **state)
                               .dst = {0, {140, 28, 4}},
                               .src = {0, {140, 28, 4}}};
     check_all(*state, &r, 64);
-    struct gg_end nothing = {0};
+    struct gg_copy_operand nothing = {0};
     assert_int_equal(run(&r, nothing, nothing, NULL, 0), GG_OK);
 }
 
-/* Larger than a slot, so that pieces have to fit together again. */
-static void pieces_fit_together(void **state)
+/* Larger than a slot, so that it is copied in chunks. */
+static void a_strided_copy_of_several_chunks_is_complete(void **state)
 {
     enum { ROWS = 300, COLUMNS = 310, BYTES = ROWS * COLUMNS * 4 };
     const struct request turned = {.ndim = 2,
@@ -113,7 +113,7 @@ static void pieces_fit_together(void **state)
     check_all(*state, &thinned, BYTES);
 }
 
-/* ---- at random ---- */
+/* ---- random layouts ---- */
 
 static uint64_t seed;
 
@@ -125,7 +125,7 @@ static size_t draw(size_t below)
     return (size_t)(seed >> 11) % below;
 }
 
-/* Each axis in turn steps over all that the earlier ones take, sometimes with a gap: no overlap. */
+/* Each axis in turn steps over the extent of the earlier ones, sometimes with a gap: no overlap. */
 static void draw_apart(struct request *r, struct layout *layout)
 {
     ptrdiff_t size = (ptrdiff_t)r->itemsize;
@@ -147,7 +147,7 @@ static void draw_any(struct request *r, struct layout *layout)
         layout->strides[i] = draw(5) ? (ptrdiff_t)draw(121) - 60 : 0;
 }
 
-/* The first offset at which all elements are inside; false where there is none. */
+/* The first offset at which all elements are inside the memory; false if there is none. */
 static bool fit(const struct request *r, struct layout *layout, size_t room)
 {
     ptrdiff_t low = 0, high = (ptrdiff_t)r->itemsize;
@@ -176,7 +176,7 @@ static void draw_request(struct request *r, size_t room)
     } while (!fit(r, &r->dst, room) || !fit(r, &r->src, room));
 }
 
-static void any_strides_copy_as_a_plain_loop_does(void **state)
+static void any_strides_copy_like_a_plain_loop(void **state)
 {
     const int count = getenv("GPUGLUE_TEST_FULL") ? 2400 : 240;
     struct bench b = new_bench(*state, ROOM);
@@ -190,21 +190,18 @@ static void any_strides_copy_as_a_plain_loop_does(void **state)
     free_bench(&b);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_transposed_source_arrives_in_order),
-        cmocka_unit_test(a_transposed_destination_is_filled_in_order),
-        cmocka_unit_test(every_other_row_leaves_the_others_alone),
-        cmocka_unit_test(columns_of_one_element_leave_the_others_alone),
-        cmocka_unit_test(negative_strides_count_backwards),
-        cmocka_unit_test(a_source_stride_of_zero_repeats_the_value),
-        cmocka_unit_test(boxes_with_gaps_on_every_axis_are_copied),
-        cmocka_unit_test(no_axes_are_one_element),
-        cmocka_unit_test(without_strides_both_ends_are_contiguous),
-        cmocka_unit_test(an_axis_without_elements_does_nothing),
-        cmocka_unit_test(pieces_fit_together),
-        cmocka_unit_test(any_strides_copy_as_a_plain_loop_does),
-    };
-    return run_suite(argc, argv, "copy_nd", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_transposed_source_arrives_in_order),
+    cmocka_unit_test(a_transposed_destination_is_filled_in_order),
+    cmocka_unit_test(copying_every_other_row_does_not_change_the_others),
+    cmocka_unit_test(copying_a_column_does_not_change_the_others),
+    cmocka_unit_test(negative_strides_reverse_an_axis),
+    cmocka_unit_test(a_source_stride_of_zero_repeats_the_value),
+    cmocka_unit_test(boxes_with_gaps_on_every_axis_are_copied),
+    cmocka_unit_test(a_box_without_axes_is_one_element),
+    cmocka_unit_test(without_strides_both_operands_are_contiguous),
+    cmocka_unit_test(an_empty_axis_copies_nothing),
+    cmocka_unit_test(a_strided_copy_of_several_chunks_is_complete),
+    cmocka_unit_test(any_strides_copy_like_a_plain_loop),
+};
+SUITE(copy_nd, tests);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- when it returns ---- */
+/* ---- when a copy returns ---- */
 
 static const struct request turned_small = {
     .ndim = 2, .shape = {16, 16}, .itemsize = 4, .dst = {0, {64, 4}}, .src = {0, {4, 64}}};
@@ -20,7 +20,7 @@ static void a_small_strided_upload_is_queued(void **state)
     void *gate = hold(f, f->stream);
     assert_int_equal(
         run(&turned_small, at(memory, 0), host_at(from), f->stream, GG_COPY_REQUIRE_ASYNC), GG_OK);
-    memset(from, 0, sizeof from); /* it was read */
+    memset(from, 0, sizeof from); /* the source was read */
     assert_true(busy(f->stream));
     gate_open(gate);
     read_back(f, memory, to, sizeof to);
@@ -43,7 +43,7 @@ static void rows_of_pinned_memory_are_queued(void **state)
 static void a_strided_copy_between_blocks_returns_when_queued(void **state)
 {
     struct fixture *f = *state;
-    need(f, GG_OP_copy_region); /* without, there may be too many copies to queue */
+    need(f, GG_OP_copy_region); /* without it there may be too many copies to queue */
     gg_memory *from = new_memory(f, ROOM), *to = new_memory(f, ROOM);
     assert_int_equal(fill_bytes(from, 0x17, f->stream), GG_OK);
     void *gate = hold(f, f->stream);
@@ -69,7 +69,7 @@ static void the_source_may_change_once_a_strided_copy_has_returned(void **state)
 
 static void *closed_gate;
 
-/* Asked by whoever waits. */
+/* Called by the waiting thread. */
 static int open_the_gate(void)
 {
     if (closed_gate)
@@ -78,8 +78,8 @@ static int open_the_gate(void)
     return 0;
 }
 
-/* The host itself picks the elements: not before what is queued has written them. */
-static void page_locked_memory_is_read_behind_what_writes_it(void **state)
+/* The host itself gathers the elements, after the queued work has written them. */
+static void pinned_memory_is_read_after_the_work_that_writes_it(void **state)
 {
     struct fixture *f = *state;
     gg_memory *pinned = new_pinned(f, ROOM, 0), *from = new_memory(f, ROOM);
@@ -96,16 +96,16 @@ static void page_locked_memory_is_read_behind_what_writes_it(void **state)
     assert_filled(f, to, 1024, 0x29);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
-static void assert_refused(const struct request *r, struct gg_end dst, struct gg_end src,
-                           const char *part)
+static void assert_refused(const struct request *r, struct gg_copy_operand dst,
+                           struct gg_copy_operand src, const char *part)
 {
     assert_int_equal(run(r, dst, src, NULL, 0), GG_ERR_INVALID_ARGUMENT);
     assert_message_has(part);
 }
 
-static void elements_outside_their_memory_are_refused(void **state)
+static void elements_outside_the_memory_are_refused(void **state)
 {
     struct fixture *f = *state;
     unsigned char host[ROOM] = {0};
@@ -130,15 +130,15 @@ static void a_destination_that_overlaps_itself_is_refused(void **state)
     assert_refused(&r, at(memory, 0), host_at(host), "overlap each other");
 }
 
-/* Strides 2 and 3 interleave without meeting. */
-static void an_odd_destination_that_does_not_overlap_itself_is_taken(void **state)
+/* Strides 2 and 3 interleave without overlap. */
+static void an_unusual_destination_without_overlap_is_accepted(void **state)
 {
     const struct request r = {
         .ndim = 2, .shape = {3, 2}, .itemsize = 1, .dst = {0, {2, 3}}, .src = {0, {2, 1}}};
     check_all(*state, &r, 64);
 }
 
-static void ends_that_overlap_by_their_bounds_are_refused(void **state)
+static void operands_with_overlapping_bounds_are_refused(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, ROOM);
@@ -147,7 +147,7 @@ static void ends_that_overlap_by_their_bounds_are_refused(void **state)
     assert_refused(&r, at(memory, 0), at(memory, 0), "overlap");
 }
 
-static void what_overflows_is_refused(void **state)
+static void sizes_that_overflow_are_refused(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, 64);
@@ -179,13 +179,13 @@ static void require_async_refuses_a_strided_copy_that_would_wait(void **state)
     free(from);
 }
 
-static void owners_of_strided_ends_are_released_once(void **state)
+static void owners_of_strided_operands_are_released_once(void **state)
 {
     struct fixture *f = *state;
     atomic_int released = 0;
     unsigned char from[1024] = {0};
     gg_memory *memory = new_memory(f, sizeof from);
-    struct gg_end src = host_at(from), dst = at(memory, 0);
+    struct gg_copy_operand src = host_at(from), dst = at(memory, 0);
     src.release = dst.release = count_release;
     src.owner = dst.owner = &released;
     assert_int_equal(run(&turned_small, dst, src, f->stream, 0), GG_OK);
@@ -196,21 +196,18 @@ static void owners_of_strided_ends_are_released_once(void **state)
     assert_int_equal(atomic_load(&released), 4);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_small_strided_upload_is_queued),
-        cmocka_unit_test(rows_of_pinned_memory_are_queued),
-        cmocka_unit_test(a_strided_copy_between_blocks_returns_when_queued),
-        cmocka_unit_test(the_source_may_change_once_a_strided_copy_has_returned),
-        cmocka_unit_test(page_locked_memory_is_read_behind_what_writes_it),
-        cmocka_unit_test(elements_outside_their_memory_are_refused),
-        cmocka_unit_test(a_destination_that_overlaps_itself_is_refused),
-        cmocka_unit_test(an_odd_destination_that_does_not_overlap_itself_is_taken),
-        cmocka_unit_test(ends_that_overlap_by_their_bounds_are_refused),
-        cmocka_unit_test(what_overflows_is_refused),
-        cmocka_unit_test(require_async_refuses_a_strided_copy_that_would_wait),
-        cmocka_unit_test(owners_of_strided_ends_are_released_once),
-    };
-    return run_suite(argc, argv, "copy_nd_rules", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_small_strided_upload_is_queued),
+    cmocka_unit_test(rows_of_pinned_memory_are_queued),
+    cmocka_unit_test(a_strided_copy_between_blocks_returns_when_queued),
+    cmocka_unit_test(the_source_may_change_once_a_strided_copy_has_returned),
+    cmocka_unit_test(pinned_memory_is_read_after_the_work_that_writes_it),
+    cmocka_unit_test(elements_outside_the_memory_are_refused),
+    cmocka_unit_test(a_destination_that_overlaps_itself_is_refused),
+    cmocka_unit_test(an_unusual_destination_without_overlap_is_accepted),
+    cmocka_unit_test(operands_with_overlapping_bounds_are_refused),
+    cmocka_unit_test(sizes_that_overflow_are_refused),
+    cmocka_unit_test(require_async_refuses_a_strided_copy_that_would_wait),
+    cmocka_unit_test(owners_of_strided_operands_are_released_once),
+};
+SUITE(copy_nd_rules, tests);

@@ -29,11 +29,11 @@ static gg_stream *default_stream(gg_device *device)
 static gg_scope *enter(gg_device *device, gg_stream *stream)
 {
     gg_scope *scope = NULL;
-    assert_int_equal(gg_enter(device, stream, &scope), GG_OK);
+    assert_int_equal(gg_scope_enter(device, stream, &scope), GG_OK);
     return scope;
 }
 
-/* Runs @p body in a thread of its own, whose current device nobody has touched. */
+/* Runs @p body in a new thread, whose current device was never set. */
 static void in_new_thread(void *(*body)(void *), void *argument)
 {
     pthread_t thread;
@@ -57,7 +57,7 @@ static void an_entered_device_is_current_until_it_is_left(void **state)
     gg_device *other = other_device(f);
     gg_scope *scope = enter(other, NULL);
     assert_ptr_equal(current_device(), other);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
     assert_ptr_equal(current_device(), f->device);
 }
 
@@ -72,19 +72,19 @@ static void entering_a_stream_enters_its_device(void **state)
     assert_ptr_equal(current_device(), other);
     assert_ptr_equal(current_stream(other), stream);
     assert_ptr_equal(current_stream(f->device), default_stream(f->device));
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
     gg_stream_release(stream);
 }
 
 static void *use_the_other(void *device)
 {
     gg_device *now = NULL;
-    if (gg_device_use(device) || gg_current_device(&now) || now != device)
+    if (gg_device_set_current(device) || gg_current_device(&now) || now != device)
         return "the device that is used is not current";
     return NULL;
 }
 
-static void a_used_device_is_current_in_its_thread_only(void **state)
+static void set_current_affects_only_its_thread(void **state)
 {
     struct fixture *f = *state;
     in_new_thread(use_the_other, other_device(f));
@@ -100,22 +100,22 @@ static void *use_inside_a_scope(void *argument)
     struct two *two = argument;
     gg_device *now = NULL;
     gg_scope *scope;
-    if (gg_enter(two->entered, NULL, &scope) || gg_device_use(two->used) ||
+    if (gg_scope_enter(two->entered, NULL, &scope) || gg_device_set_current(two->used) ||
         gg_current_device(&now) || now != two->entered)
         return "an entered device must beat a used one";
-    if (gg_leave(scope) || gg_current_device(&now) || now != two->used)
-        return "the used device must be current behind the scope";
+    if (gg_scope_leave(scope) || gg_current_device(&now) || now != two->used)
+        return "the device of set_current must be current after the scope";
     return NULL;
 }
 
-static void an_entered_device_beats_a_used_one(void **state)
+static void an_entered_device_takes_precedence_over_set_current(void **state)
 {
     struct fixture *f = *state;
     struct two two = {other_device(f), f->device};
     in_new_thread(use_inside_a_scope, &two);
 }
 
-static void operations_leave_the_current_device_alone(void **state)
+static void operations_do_not_change_the_current_device(void **state)
 {
     struct fixture *f = *state;
     gg_device *other = other_device(f);
@@ -141,7 +141,7 @@ static void native_handles_are_the_same_inside_a_scope(void **state)
     assert_int_equal(gg_device_native(f->device, before), GG_OK);
     scope = enter(f->device, f->stream);
     assert_int_equal(gg_device_native(f->device, inside), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
     assert_int_equal(gg_device_native(f->device, after), GG_OK);
     assert_memory_equal(before, inside, sizeof before);
     assert_memory_equal(before, after, sizeof before);
@@ -160,9 +160,9 @@ static void scopes_nest_and_restore(void **state)
     struct fixture *f = *state;
     gg_scope *outer = enter(f->device, f->stream), *inner = enter(f->device, f->second);
     assert_ptr_equal(current_stream(f->device), f->second);
-    assert_int_equal(gg_leave(inner), GG_OK);
+    assert_int_equal(gg_scope_leave(inner), GG_OK);
     assert_ptr_equal(current_stream(f->device), f->stream);
-    assert_int_equal(gg_leave(outer), GG_OK);
+    assert_int_equal(gg_scope_leave(outer), GG_OK);
     assert_ptr_equal(current_stream(f->device), default_stream(f->device));
 }
 
@@ -171,48 +171,50 @@ static void entering_a_device_keeps_the_stream_entered_on_it(void **state)
     struct fixture *f = *state;
     gg_scope *outer = enter(f->device, f->stream), *inner = enter(f->device, NULL);
     assert_ptr_equal(current_stream(f->device), f->stream);
-    assert_int_equal(gg_leave(inner), GG_OK);
-    assert_int_equal(gg_leave(outer), GG_OK);
+    assert_int_equal(gg_scope_leave(inner), GG_OK);
+    assert_int_equal(gg_scope_leave(outer), GG_OK);
 }
 
 static void scopes_may_be_left_out_of_order(void **state)
 {
     struct fixture *f = *state;
     gg_scope *first = enter(f->device, f->stream), *second = enter(f->device, f->second);
-    assert_int_equal(gg_leave(first), GG_OK);
+    assert_int_equal(gg_scope_leave(first), GG_OK);
     assert_ptr_equal(current_stream(f->device), f->second);
-    assert_int_equal(gg_leave(second), GG_OK);
+    assert_int_equal(gg_scope_leave(second), GG_OK);
     assert_ptr_equal(current_stream(f->device), default_stream(f->device));
     assert_ptr_equal(current_device(), f->device);
 }
 
-/* Nothing but the vendor's sense says here what is current. */
+/* Only the vendor's current context determines the current device here. */
 static void *leave_out_of_order(void *argument)
 {
     struct two *two = argument;
     gg_device *before = NULL, *now = NULL;
     gg_scope *first, *second, *third;
-    if (gg_current_device(&before) || before != two->entered || gg_enter(two->used, NULL, &first) ||
-        gg_enter(two->entered, NULL, &second) || gg_enter(two->used, NULL, &third))
+    if (gg_current_device(&before) || before != two->entered ||
+        gg_scope_enter(two->used, NULL, &first) || gg_scope_enter(two->entered, NULL, &second) ||
+        gg_scope_enter(two->used, NULL, &third))
         return "no scopes";
-    if (gg_leave(first) || gg_leave(third) || gg_current_device(&now) || now != two->entered)
+    if (gg_scope_leave(first) || gg_scope_leave(third) || gg_current_device(&now) ||
+        now != two->entered)
         return "the scope that is left last must be the current one";
-    if (gg_leave(second) || gg_current_device(&now) || now != before)
+    if (gg_scope_leave(second) || gg_current_device(&now) || now != before)
         return "what was current is not restored";
-    if (gg_enter(two->used, NULL, &first) || gg_enter(two->entered, NULL, &second) ||
-        gg_leave(first) || gg_leave(second) || gg_current_device(&now) || now != before)
+    if (gg_scope_enter(two->used, NULL, &first) || gg_scope_enter(two->entered, NULL, &second) ||
+        gg_scope_leave(first) || gg_scope_leave(second) || gg_current_device(&now) || now != before)
         return "what was current before both is not restored";
     return NULL;
 }
 
-static void scopes_left_out_of_order_restore_what_was_before_them(void **state)
+static void scopes_left_out_of_order_restore_the_state_before_them(void **state)
 {
     struct fixture *f = *state;
     struct two two = {other_device(f), f->device};
     in_new_thread(leave_out_of_order, &two);
 }
 
-static void a_scope_holds_its_stream(void **state)
+static void a_scope_holds_a_reference_to_its_stream(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, 100);
@@ -224,7 +226,7 @@ static void a_scope_holds_its_stream(void **state)
     assert_int_equal(gg_device_trim(f->device), GG_OK);
     assert_ptr_equal(current_stream(f->device), stream);
     assert_int_equal(fill_bytes(memory, 6, NULL), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
     assert_filled(f, memory, 100, 6);
 }
 
@@ -233,7 +235,7 @@ static void a_stream_cannot_be_entered_on_another_device(void **state)
     struct fixture *f = *state;
     gg_scope *const untouched = (gg_scope *)(uintptr_t)16;
     gg_scope *scope = untouched;
-    assert_int_equal(gg_enter(other_device(f), f->stream, &scope), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_scope_enter(other_device(f), f->stream, &scope), GG_ERR_INVALID_ARGUMENT);
     assert_ptr_equal(scope, untouched);
     assert_ptr_equal(current_device(), f->device);
 }
@@ -246,26 +248,26 @@ static void *stream_of_this_thread(void *device)
     return current == usual ? NULL : "a scope of another thread is seen";
 }
 
-static void a_scope_is_its_threads_own(void **state)
+static void a_scope_belongs_to_its_thread(void **state)
 {
     struct fixture *f = *state;
     gg_scope *scope = enter(f->device, f->stream);
     in_new_thread(stream_of_this_thread, f->device);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
 }
 
 static void *leave_here(void *scope)
 {
-    return gg_leave(scope) == GG_ERR_INVALID_ARGUMENT ? NULL : "left on another thread";
+    return gg_scope_leave(scope) == GG_ERR_INVALID_ARGUMENT ? NULL : "the scope was left";
 }
 
-static void a_scope_is_not_left_on_another_thread(void **state)
+static void leaving_a_scope_on_another_thread_is_refused(void **state)
 {
     struct fixture *f = *state;
     gg_scope *scope = enter(f->device, f->stream);
     in_new_thread(leave_here, scope);
     assert_ptr_equal(current_stream(f->device), f->stream);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
 }
 
 /* ---- GPUGLUE_DEVICE ---- */
@@ -302,7 +304,7 @@ static void assert_environment_gives(const char *value, const char *expected)
         fail_msg("GPUGLUE_DEVICE=%s gives \"%s\"", value, output);
 }
 
-static void the_environment_names_the_current_device(void **state)
+static void the_environment_selects_the_current_device(void **state)
 {
     char name[64];
     (void)state;
@@ -338,32 +340,26 @@ static void a_device_of_an_excluded_backend_is_an_error(void **state)
         fail_msg("%s and GPUGLUE_DEVICE=%s give \"%s\"", excluded, device, output);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_0_of_the_default_backend_is_current_at_first),
-        cmocka_unit_test(an_entered_device_is_current_until_it_is_left),
-        cmocka_unit_test(entering_a_stream_enters_its_device),
-        cmocka_unit_test(a_used_device_is_current_in_its_thread_only),
-        cmocka_unit_test(an_entered_device_beats_a_used_one),
-        cmocka_unit_test(operations_leave_the_current_device_alone),
-        cmocka_unit_test(native_handles_are_the_same_inside_a_scope),
-        cmocka_unit_test(the_default_stream_is_current_at_first),
-        cmocka_unit_test(scopes_nest_and_restore),
-        cmocka_unit_test(entering_a_device_keeps_the_stream_entered_on_it),
-        cmocka_unit_test(scopes_may_be_left_out_of_order),
-        cmocka_unit_test(scopes_left_out_of_order_restore_what_was_before_them),
-        cmocka_unit_test(a_scope_holds_its_stream),
-        cmocka_unit_test(a_stream_cannot_be_entered_on_another_device),
-        cmocka_unit_test(a_scope_is_its_threads_own),
-        cmocka_unit_test(a_scope_is_not_left_on_another_thread),
-        cmocka_unit_test(the_environment_names_the_current_device),
-        cmocka_unit_test(an_environment_that_names_no_device_is_an_error),
-        cmocka_unit_test(a_device_and_a_backend_that_disagree_are_an_error),
-        cmocka_unit_test(a_device_of_an_excluded_backend_is_an_error),
-    };
-    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
-    if (scenario >= 0)
-        return scenario;
-    return run_suite(argc, argv, "current", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(device_0_of_the_default_backend_is_current_at_first),
+    cmocka_unit_test(an_entered_device_is_current_until_it_is_left),
+    cmocka_unit_test(entering_a_stream_enters_its_device),
+    cmocka_unit_test(set_current_affects_only_its_thread),
+    cmocka_unit_test(an_entered_device_takes_precedence_over_set_current),
+    cmocka_unit_test(operations_do_not_change_the_current_device),
+    cmocka_unit_test(native_handles_are_the_same_inside_a_scope),
+    cmocka_unit_test(the_default_stream_is_current_at_first),
+    cmocka_unit_test(scopes_nest_and_restore),
+    cmocka_unit_test(entering_a_device_keeps_the_stream_entered_on_it),
+    cmocka_unit_test(scopes_may_be_left_out_of_order),
+    cmocka_unit_test(scopes_left_out_of_order_restore_the_state_before_them),
+    cmocka_unit_test(a_scope_holds_a_reference_to_its_stream),
+    cmocka_unit_test(a_stream_cannot_be_entered_on_another_device),
+    cmocka_unit_test(a_scope_belongs_to_its_thread),
+    cmocka_unit_test(leaving_a_scope_on_another_thread_is_refused),
+    cmocka_unit_test(the_environment_selects_the_current_device),
+    cmocka_unit_test(an_environment_that_names_no_device_is_an_error),
+    cmocka_unit_test(a_device_and_a_backend_that_disagree_are_an_error),
+    cmocka_unit_test(a_device_of_an_excluded_backend_is_an_error),
+};
+SUITE_AND_SCENARIOS(current, tests, scenarios);

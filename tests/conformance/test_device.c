@@ -1,4 +1,4 @@
-/* test_device.c: what a device says of itself, how it is found, waiting for all of it. */
+/* test_device.c: properties of a device, how it is found, waiting for all of its work. */
 #include "conformance.h"
 
 #include <gpuglue/backend.h>
@@ -20,7 +20,7 @@ static void a_device_has_a_name_an_architecture_and_memory(void **state)
     assert_int_equal(info.struct_size, sizeof info);
 }
 
-static void device_info_of_a_newer_caller_says_how_much_was_written(void **state)
+static void device_info_reports_to_a_newer_caller_how_much_was_written(void **state)
 {
     struct fixture *f = *state;
     struct {
@@ -33,7 +33,7 @@ static void device_info_of_a_newer_caller_says_how_much_was_written(void **state
     assert_string_equal(theirs.newer, "mine");
 }
 
-static void device_info_needs_the_room_of_the_first_version(void **state)
+static void device_info_requires_the_size_of_the_first_version(void **state)
 {
     struct fixture *f = *state;
     const uint32_t sizes[] = {0, 4, offsetof(struct gg_device_info, pci_bus_id),
@@ -68,7 +68,7 @@ static void null_names_the_default_backend(void **state)
     assert_ptr_equal(device, f->device);
 }
 
-static void an_ordinal_that_is_not_there_is_refused(void **state)
+static void an_ordinal_that_does_not_exist_is_refused(void **state)
 {
     const int32_t ordinals[] = {-1, 9999, INT32_MAX, INT32_MIN};
     (void)state;
@@ -100,7 +100,7 @@ static void a_device_is_found_by_its_pci_address_and_uuid(void **state)
     char name[64] = "uuid:";
     assert_int_equal(gg_device_info(f->device, &info), GG_OK);
     if (!info.pci_bus_id[0] || !(info.flags & GG_DEVICE_HAS_UUID))
-        skip();
+        skip_because("the device has no PCI address or no UUID");
     for (size_t i = 0; i < sizeof info.uuid; i++)
         snprintf(name + 5 + 2 * i, 3, "%02x", info.uuid[i]);
     assert_int_equal(gg_device_find(name, &device), GG_OK);
@@ -110,7 +110,7 @@ static void a_device_is_found_by_its_pci_address_and_uuid(void **state)
     assert_ptr_equal(device, f->device);
 }
 
-static void a_name_that_is_none_is_refused(void **state)
+static void an_invalid_device_name_is_refused(void **state)
 {
     const char *const names[] = {"",       ":",        "0x0",    "-1",   "99999999999999999999",
                                  "nosuch", "nosuch:0", "pci:zz", "pci:", "uuid:12",
@@ -147,7 +147,7 @@ static void an_attribute_that_does_not_exist_is_refused(void **state)
     assert_string_equal(gg_attribute_name((gg_attribute)9999), "unknown");
 }
 
-static void free_memory_is_no_more_than_all_memory(void **state)
+static void free_memory_does_not_exceed_total_memory(void **state)
 {
     struct fixture *f = *state;
     uint64_t free = 0, total = 0;
@@ -197,7 +197,7 @@ static gg_status call_optional(struct fixture *f, gg_op op, uint64_t out[4])
     }
 }
 
-static void an_unsupported_operation_says_so_and_leaves_its_outputs_alone(void **state)
+static void an_unsupported_operation_is_reported_and_does_not_write_its_outputs(void **state)
 {
     struct fixture *f = *state;
     const gg_op ops[] = {GG_OP_device_memory_info,    GG_OP_device_native, GG_OP_stream_native,
@@ -212,7 +212,7 @@ static void an_unsupported_operation_says_so_and_leaves_its_outputs_alone(void *
     }
 }
 
-/* ---- waiting for all of it ---- */
+/* ---- waiting for all work of a device ---- */
 
 static void set_flag(void *flag)
 {
@@ -239,25 +239,22 @@ static void synchronize_waits_for_every_stream(void **state)
         assert_int_equal(atomic_load(&done[i]), 1);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_has_a_name_an_architecture_and_memory),
-        cmocka_unit_test(device_info_of_a_newer_caller_says_how_much_was_written),
-        cmocka_unit_test(device_info_needs_the_room_of_the_first_version),
-        cmocka_unit_test(the_same_ordinal_is_the_same_device),
-        cmocka_unit_test(null_names_the_default_backend),
-        cmocka_unit_test(an_ordinal_that_is_not_there_is_refused),
-        cmocka_unit_test(a_device_is_found_by_backend_and_by_ordinal),
-        cmocka_unit_test(a_device_is_found_by_its_pci_address_and_uuid),
-        cmocka_unit_test(a_name_that_is_none_is_refused),
-        cmocka_unit_test(attributes_are_known_or_unsupported),
-        cmocka_unit_test(an_attribute_that_does_not_exist_is_refused),
-        cmocka_unit_test(free_memory_is_no_more_than_all_memory),
-        cmocka_unit_test(supports_knows_every_operation_and_no_other),
-        cmocka_unit_test(an_unsupported_operation_says_so_and_leaves_its_outputs_alone),
-        cmocka_unit_test(synchronize_of_an_idle_device_returns),
-        cmocka_unit_test(synchronize_waits_for_every_stream),
-    };
-    return run_suite(argc, argv, "device", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_device_has_a_name_an_architecture_and_memory),
+    cmocka_unit_test(device_info_reports_to_a_newer_caller_how_much_was_written),
+    cmocka_unit_test(device_info_requires_the_size_of_the_first_version),
+    cmocka_unit_test(the_same_ordinal_is_the_same_device),
+    cmocka_unit_test(null_names_the_default_backend),
+    cmocka_unit_test(an_ordinal_that_does_not_exist_is_refused),
+    cmocka_unit_test(a_device_is_found_by_backend_and_by_ordinal),
+    cmocka_unit_test(a_device_is_found_by_its_pci_address_and_uuid),
+    cmocka_unit_test(an_invalid_device_name_is_refused),
+    cmocka_unit_test(attributes_are_known_or_unsupported),
+    cmocka_unit_test(an_attribute_that_does_not_exist_is_refused),
+    cmocka_unit_test(free_memory_does_not_exceed_total_memory),
+    cmocka_unit_test(supports_knows_every_operation_and_no_other),
+    cmocka_unit_test(an_unsupported_operation_is_reported_and_does_not_write_its_outputs),
+    cmocka_unit_test(synchronize_of_an_idle_device_returns),
+    cmocka_unit_test(synchronize_waits_for_every_stream),
+};
+SUITE(device, tests);

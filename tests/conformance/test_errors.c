@@ -1,4 +1,4 @@
-/* test_errors.c: what a failed call says, and what it leaves alone. */
+/* test_errors.c: the error record of a failed call, and interrupts. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -46,7 +46,7 @@ static void versions_are_those_of_the_header(void **state)
 
 /* ---- the record ---- */
 
-static void a_failed_call_says_what_was_given_and_expected(void **state)
+static void a_failed_call_reports_the_given_and_the_expected_value(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(fail_somehow(f), GG_ERR_INVALID_ARGUMENT);
@@ -69,7 +69,7 @@ static void a_failed_operation_names_backend_device_and_operation(void **state)
     assert_non_null(strstr(error.message, backend_name()));
 }
 
-static void success_leaves_the_record_alone(void **state)
+static void success_does_not_change_the_error_record(void **state)
 {
     struct fixture *f = *state;
     struct gg_error before;
@@ -81,7 +81,7 @@ static void success_leaves_the_record_alone(void **state)
     assert_int_equal(last_error().status, before.status);
 }
 
-static void releases_and_housekeeping_leave_the_record_alone(void **state)
+static void releases_and_internal_calls_do_not_change_the_error_record(void **state)
 {
     struct fixture *f = *state;
     struct gg_error before;
@@ -98,7 +98,7 @@ static void releases_and_housekeeping_leave_the_record_alone(void **state)
     assert_string_equal(last_error().message, before.message);
 }
 
-static void not_ready_is_no_error(void **state)
+static void not_ready_is_not_an_error(void **state)
 {
     struct fixture *f = *state;
     struct gg_error before;
@@ -117,7 +117,7 @@ static void *last_error_of_a_new_thread(void *out)
     return NULL;
 }
 
-static void the_record_is_the_threads_own(void **state)
+static void each_thread_has_its_own_error_record(void **state)
 {
     struct fixture *f = *state;
     struct gg_error theirs;
@@ -129,7 +129,7 @@ static void the_record_is_the_threads_own(void **state)
     assert_string_equal(theirs.message, "");
 }
 
-static void the_record_is_not_lost_where_it_finds_no_room(void **state)
+static void a_struct_that_is_too_small_does_not_lose_the_error_record(void **state)
 {
     struct fixture *f = *state;
     struct gg_error error;
@@ -144,7 +144,7 @@ static void the_record_is_not_lost_where_it_finds_no_room(void **state)
     assert_null(strstr(error.message, "struct_size"));
 }
 
-static void the_record_of_a_newer_caller_says_how_much_was_written(void **state)
+static void the_error_record_reports_to_a_newer_caller_how_much_was_written(void **state)
 {
     struct fixture *f = *state;
     struct {
@@ -158,7 +158,7 @@ static void the_record_of_a_newer_caller_says_how_much_was_written(void **state)
     assert_string_equal(theirs.newer, "mine");
 }
 
-static void a_long_message_ends_within_the_record(void **state)
+static void a_long_message_is_truncated_to_the_record(void **state)
 {
     char name[3000];
     gg_device *device = NULL;
@@ -198,7 +198,7 @@ static void a_wait_can_be_interrupted_and_everything_stays_valid(void **state)
     gg_set_wait_hook(NULL);
     assert_int_equal(interrupts, 2);
     gate_open(gate);
-    assert_filled(f, memory, 64, 8); /* the queued work went on */
+    assert_filled(f, memory, 64, 8); /* the queued work continued */
 }
 
 static int interrupt(void)
@@ -228,7 +228,8 @@ static void every_wait_can_be_interrupted(void **state)
 static void *held;
 static int turns;
 
-/* At its third turn, and then it lets the stream run for some time, so that the wait looks while it runs. */
+/* Opens the gate in its third call and then sleeps, so that the wait polls while the stream
+ * runs. */
 static int open_the_held(void)
 {
     if (++turns % 3)
@@ -238,8 +239,8 @@ static int open_the_held(void)
     return 0;
 }
 
-/* A hook takes its turn between two slices of a wait. The stream is handed out, so that it may have work of
- * others as well. */
+/* The hook is called between two slices of a wait. The stream's native handle was exported, so
+ * that others may have queued work on it. */
 static void after_a_wait_of_several_slices_a_query_finds_the_stream_done(void **state)
 {
     struct fixture *f = *state;
@@ -256,25 +257,22 @@ static void after_a_wait_of_several_slices_a_query_finds_the_stream_done(void **
     }
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_status_has_a_name_and_a_message),
-        cmocka_unit_test(every_operation_and_probe_status_has_a_name),
-        cmocka_unit_test(versions_are_those_of_the_header),
-        cmocka_unit_test(a_failed_call_says_what_was_given_and_expected),
-        cmocka_unit_test(a_failed_operation_names_backend_device_and_operation),
-        cmocka_unit_test(success_leaves_the_record_alone),
-        cmocka_unit_test(releases_and_housekeeping_leave_the_record_alone),
-        cmocka_unit_test(not_ready_is_no_error),
-        cmocka_unit_test(the_record_is_the_threads_own),
-        cmocka_unit_test(the_record_is_not_lost_where_it_finds_no_room),
-        cmocka_unit_test(the_record_of_a_newer_caller_says_how_much_was_written),
-        cmocka_unit_test(a_long_message_ends_within_the_record),
-        cmocka_unit_test(unavailable_backends_are_named_with_every_reason),
-        cmocka_unit_test(a_wait_can_be_interrupted_and_everything_stays_valid),
-        cmocka_unit_test(every_wait_can_be_interrupted),
-        cmocka_unit_test(after_a_wait_of_several_slices_a_query_finds_the_stream_done),
-    };
-    return run_suite(argc, argv, "errors", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_status_has_a_name_and_a_message),
+    cmocka_unit_test(every_operation_and_probe_status_has_a_name),
+    cmocka_unit_test(versions_are_those_of_the_header),
+    cmocka_unit_test(a_failed_call_reports_the_given_and_the_expected_value),
+    cmocka_unit_test(a_failed_operation_names_backend_device_and_operation),
+    cmocka_unit_test(success_does_not_change_the_error_record),
+    cmocka_unit_test(releases_and_internal_calls_do_not_change_the_error_record),
+    cmocka_unit_test(not_ready_is_not_an_error),
+    cmocka_unit_test(each_thread_has_its_own_error_record),
+    cmocka_unit_test(a_struct_that_is_too_small_does_not_lose_the_error_record),
+    cmocka_unit_test(the_error_record_reports_to_a_newer_caller_how_much_was_written),
+    cmocka_unit_test(a_long_message_is_truncated_to_the_record),
+    cmocka_unit_test(unavailable_backends_are_named_with_every_reason),
+    cmocka_unit_test(a_wait_can_be_interrupted_and_everything_stays_valid),
+    cmocka_unit_test(every_wait_can_be_interrupted),
+    cmocka_unit_test(after_a_wait_of_several_slices_a_query_finds_the_stream_done),
+};
+SUITE(errors, tests);

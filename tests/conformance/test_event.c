@@ -26,8 +26,21 @@ static void an_event_is_done_when_its_stream_has_passed_it(void **state)
     gate_open(gate);
     assert_int_equal(gg_event_wait(event, GG_FOREVER), GG_OK);
     assert_int_equal(gg_event_query(event), GG_OK);
-    assert_true(busy(f->stream)); /* work behind the event is not waited for */
+    assert_true(busy(f->stream)); /* work after the event is not waited for */
     gate_open(after);
+}
+
+static void a_poll_of_an_event_finds_what_a_query_does(void **state)
+{
+    struct fixture *f = *state;
+    gg_event *event = new_event(f, 0);
+    assert_int_equal(gg_event_poll(event), GG_OK); /* never recorded */
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
+    assert_int_equal(gg_event_poll(event), GG_NOT_READY);
+    gate_open(gate);
+    assert_int_equal(gg_event_wait(event, GG_FOREVER), GG_OK);
+    assert_int_equal(gg_event_poll(event), GG_OK);
 }
 
 static void a_wait_for_an_event_ends_at_its_time_limit(void **state)
@@ -81,7 +94,7 @@ static void an_event_may_be_recorded_any_number_of_times(void **state)
     assert_int_equal(gg_event_wait(event, GG_FOREVER), GG_OK);
 }
 
-static void a_blocking_event_is_waited_for_like_any_other(void **state)
+static void a_blocking_event_can_be_waited_for_like_any_other(void **state)
 {
     struct fixture *f = *state;
     gg_event *event = new_event(f, GG_EVENT_BLOCKING);
@@ -112,7 +125,7 @@ static void a_stream_of_another_device_is_refused_for_an_event(void **state)
 
 /* ---- time ---- */
 
-/* The first that measures: a simulated clock wraps behind its first stamp. */
+/* The first test that measures: a simulated clock wraps after its first timestamp. */
 static void elapsed_is_not_negative_and_counts_from_start_to_stop(void **state)
 {
     struct fixture *f = *state;
@@ -129,7 +142,7 @@ static void elapsed_is_not_negative_and_counts_from_start_to_stop(void **state)
     assert_true(back <= 0);
 }
 
-static void elapsed_is_not_ready_while_either_end_is_not_done(void **state)
+static void elapsed_is_not_ready_until_both_events_are_done(void **state)
 {
     struct fixture *f = *state;
     gg_event *start = new_event(f, GG_EVENT_TIMING), *stop = new_event(f, GG_EVENT_TIMING);
@@ -146,7 +159,7 @@ static void elapsed_is_not_ready_while_either_end_is_not_done(void **state)
     gate_open(gate);
 }
 
-static void elapsed_needs_events_that_were_recorded(void **state)
+static void elapsed_requires_recorded_events(void **state)
 {
     struct fixture *f = *state;
     gg_event *start = new_event(f, GG_EVENT_TIMING), *stop = new_event(f, GG_EVENT_TIMING);
@@ -158,7 +171,7 @@ static void elapsed_needs_events_that_were_recorded(void **state)
     assert_true(time == -5);
 }
 
-static void elapsed_needs_events_that_were_made_for_timing(void **state)
+static void elapsed_requires_events_with_timing(void **state)
 {
     struct fixture *f = *state;
     gg_event *timed = new_event(f, GG_EVENT_TIMING), *plain = new_event(f, 0);
@@ -173,7 +186,7 @@ static void elapsed_needs_events_that_were_made_for_timing(void **state)
 
 /* ---- lifetime and native handles ---- */
 
-static void a_wait_outlives_the_event_it_was_asked_with(void **state)
+static void a_stream_wait_outlives_its_event(void **state)
 {
     struct fixture *f = *state;
     gg_event *event = NULL;
@@ -189,7 +202,7 @@ static void a_wait_outlives_the_event_it_was_asked_with(void **state)
     finish(f->second);
 }
 
-static void a_borrowed_event_is_the_one_it_was_borrowed_from(void **state)
+static void a_borrowed_event_has_the_handle_of_its_original(void **state)
 {
     struct fixture *f = *state;
     gg_event *event = new_event(f, 0), *borrowed = NULL;
@@ -212,24 +225,22 @@ static void a_borrowed_event_is_the_one_it_was_borrowed_from(void **state)
     assert_int_equal(gg_event_query(event), GG_OK);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(elapsed_is_not_negative_and_counts_from_start_to_stop),
-        cmocka_unit_test(an_event_that_was_never_recorded_is_done),
-        cmocka_unit_test(an_event_is_done_when_its_stream_has_passed_it),
-        cmocka_unit_test(a_wait_for_an_event_ends_at_its_time_limit),
-        cmocka_unit_test(recording_again_moves_an_event),
-        cmocka_unit_test(an_event_that_moved_to_an_idle_stream_is_done),
-        cmocka_unit_test(an_event_may_be_recorded_any_number_of_times),
-        cmocka_unit_test(a_blocking_event_is_waited_for_like_any_other),
-        cmocka_unit_test(unknown_event_flags_are_refused),
-        cmocka_unit_test(a_stream_of_another_device_is_refused_for_an_event),
-        cmocka_unit_test(elapsed_is_not_ready_while_either_end_is_not_done),
-        cmocka_unit_test(elapsed_needs_events_that_were_recorded),
-        cmocka_unit_test(elapsed_needs_events_that_were_made_for_timing),
-        cmocka_unit_test(a_wait_outlives_the_event_it_was_asked_with),
-        cmocka_unit_test(a_borrowed_event_is_the_one_it_was_borrowed_from),
-    };
-    return run_suite(argc, argv, "event", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(elapsed_is_not_negative_and_counts_from_start_to_stop),
+    cmocka_unit_test(an_event_that_was_never_recorded_is_done),
+    cmocka_unit_test(an_event_is_done_when_its_stream_has_passed_it),
+    cmocka_unit_test(a_poll_of_an_event_finds_what_a_query_does),
+    cmocka_unit_test(a_wait_for_an_event_ends_at_its_time_limit),
+    cmocka_unit_test(recording_again_moves_an_event),
+    cmocka_unit_test(an_event_that_moved_to_an_idle_stream_is_done),
+    cmocka_unit_test(an_event_may_be_recorded_any_number_of_times),
+    cmocka_unit_test(a_blocking_event_can_be_waited_for_like_any_other),
+    cmocka_unit_test(unknown_event_flags_are_refused),
+    cmocka_unit_test(a_stream_of_another_device_is_refused_for_an_event),
+    cmocka_unit_test(elapsed_is_not_ready_until_both_events_are_done),
+    cmocka_unit_test(elapsed_requires_recorded_events),
+    cmocka_unit_test(elapsed_requires_events_with_timing),
+    cmocka_unit_test(a_stream_wait_outlives_its_event),
+    cmocka_unit_test(a_borrowed_event_has_the_handle_of_its_original),
+};
+SUITE(event, tests);

@@ -1,6 +1,7 @@
-/* test_faults.c: what a call that fails leaves behind: nothing that the device still writes to is let
- * go, and what was current stays so. The faults are the simulated drivers' own, by the names that
- * either vendor gives to a function; where no such variable is read, a test is skipped. */
+/* test_faults.c: after a call that fails, memory that the device still writes to stays
+ * allocated, and the current device and context are unchanged. The simulated drivers inject the
+ * faults by the vendors' function names; where a driver reads no such variable, a test is
+ * skipped. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -18,12 +19,13 @@ static int wrong(const char *what)
     return 1;
 }
 
+#define NO_FAULTS "the driver takes no faults from the environment"
+#define NO_HOST_FUNC "stream_host_func is not supported"
+
 static void assert_silent_with(const char *name, const char *variable, const char *value)
 {
     char output[4096];
     int result = start_scenario(name, variable, value, output, sizeof output);
-    if (result == 77)
-        skip();
     if (result || output[0])
         print_message("%s: exit %d: %s\n", name, result, output);
     assert_int_equal(result, 0);
@@ -56,19 +58,23 @@ static uint64_t kept_blocks(gg_device *device)
 
 /* ---- a wait that fails ---- */
 
-/* The first query is this probe's, the second that of the copy's wait. */
+/* The first query is the one of this check, the second that of the copy's wait. */
 static int fail_a_wait_on_pinned_memory(void)
 {
     static struct scene scene; /* left to the process */
     atomic_int released = 0;
     static void *gate;
-    struct gg_end dst, src;
+    struct gg_copy_operand dst, src;
     if (set_scene(&scene))
         return 1;
     if (gg_stream_query(scene.stream) <= GG_NOT_READY)
-        return 77; /* nothing fails here by a variable */
-    dst = (struct gg_end){.memory = scene.memory, .release = count_release, .owner = &released};
-    src = (struct gg_end){.memory = scene.pinned, .release = count_release, .owner = &released};
+        return not_here(NO_FAULTS); /* this driver injects no faults */
+    dst = (struct gg_copy_operand){
+        .memory = scene.memory, .release = count_release, .owner = &released};
+    src = (struct gg_copy_operand){
+        .memory = scene.pinned, .release = count_release, .owner = &released};
+    if (!gg_device_supports(scene.device, GG_OP_stream_host_func))
+        return not_here(NO_HOST_FUNC);
     gate = gate_new();
     if (gg_stream_host_func(scene.stream, gate_wait, gate))
         return wrong("no gate");
@@ -77,14 +83,14 @@ static int fail_a_wait_on_pinned_memory(void)
     gg_memory_release(scene.memory);
     gg_memory_release(scene.pinned);
     if (kept_blocks(scene.device) != 2 || atomic_load(&released))
-        return wrong("let go before the copy has run");
+        return wrong("released before the copy has run");
     gate_open(gate);
     if (gg_stream_wait(scene.stream, GG_FOREVER) || kept_blocks(scene.device) != 0)
         return wrong("the memory is not given back after the copy");
     return atomic_load(&released) == 2 ? 0 : wrong("the owners were not released once");
 }
 
-static void a_copy_whose_wait_fails_keeps_what_it_needs_until_it_has_run(void **state)
+static void a_copy_whose_wait_fails_keeps_its_memory_until_it_has_run(void **state)
 {
     (void)state;
     assert_silent_with("fail_a_wait_on_pinned_memory", "GPUGLUE_SIM_FAIL",
@@ -99,37 +105,88 @@ static void look_at_last_byte(void *owner)
     last_byte = written[MANY_BYTES - 1];
 }
 
-/* The second query is that of the wait before the transfer, the third that of the wait behind it. */
+/* The second query belongs to the wait before the transfer, the third to the wait after it. */
 static int fail_a_wait_on_pageable_memory(void)
 {
     static struct scene scene; /* left to the process */
-    struct gg_end dst, src;
+    struct gg_copy_operand dst, src;
     gg_event *filled;
     written = calloc(1, MANY_BYTES);
     if (!written || set_scene(&scene))
         return 1;
     if (gg_stream_query(scene.stream) <= GG_NOT_READY)
-        return 77;
-    dst = (struct gg_end){.host = written, .release = look_at_last_byte};
-    src = (struct gg_end){.memory = scene.memory};
+        return not_here(NO_FAULTS);
+    dst = (struct gg_copy_operand){.host = written, .release = look_at_last_byte};
+    src = (struct gg_copy_operand){.memory = scene.memory};
     if (gg_event_create(scene.device, 0, &filled) || fill_bytes(scene.memory, 7, scene.stream) ||
         gg_event_record(filled, scene.stream) ||
-        gg_event_wait(filled, GG_FOREVER)) /* asks for the event, which is not counted here */
+        gg_event_wait(filled, GG_FOREVER)) /* queries the event, which is not counted here */
         return wrong("no fill");
     if (gg_copy(&dst, &src, MANY_BYTES, scene.stream, 0) <= GG_NOT_READY)
         return wrong("the copy did not fail");
     if (last_byte != 7)
-        return wrong("let go before the copy has run");
+        return wrong("released before the copy has run");
     gg_event_release(filled);
     free(written);
     return 0;
 }
 
-static void pageable_memory_is_let_go_after_the_transfer_also_where_the_wait_fails(void **state)
+static void pageable_memory_is_released_after_the_transfer_even_if_the_wait_fails(void **state)
 {
     (void)state;
     assert_silent_with("fail_a_wait_on_pageable_memory", "GPUGLUE_SIM_FAIL",
                        "cuStreamQuery:1=1,cuStreamQuery:3=1,hipStreamQuery:1=1,hipStreamQuery:3=1");
+}
+
+/* ---- a loss that one stream reports ---- */
+
+/* Whether one of many new blocks is at @p pointer. */
+static bool is_allocated_again(gg_device *device, const void *pointer)
+{
+    gg_memory *blocks[100] = {NULL};
+    bool again = false;
+    for (size_t i = 0; i < COUNT_OF(blocks); i++)
+        again = gg_memory_alloc(device, GG_MEMORY_DEVICE, MANY_BYTES, NULL, &blocks[i]) ||
+                gg_memory_pointer(blocks[i]) == pointer || again;
+    for (size_t i = 0; i < COUNT_OF(blocks); i++)
+        gg_memory_release(blocks[i]);
+    return again;
+}
+
+/* The first query is that of this check, the second one of the pool. Both vendors have codes of a lost device that
+ * they also return for one bad handle. */
+static int report_a_loss_once(void)
+{
+    static struct scene scene; /* left to the process */
+    static void *gate;
+    if (set_scene(&scene))
+        return 1;
+    if (gg_stream_query(scene.stream) <= GG_NOT_READY)
+        return not_here(NO_FAULTS);
+    if (!gg_device_supports(scene.device, GG_OP_stream_host_func))
+        return not_here(NO_HOST_FUNC);
+    gate = gate_new();
+    if (gg_stream_host_func(scene.stream, gate_wait, gate) ||
+        fill_bytes(scene.memory, 1, scene.stream))
+        return wrong("no work");
+    const void *pointer = gg_memory_pointer(scene.memory);
+    gg_memory_release(scene.memory);
+    const bool again = is_allocated_again(scene.device, pointer);
+    gate_open(gate);
+    if (again)
+        return wrong("memory was allocated again that the device still writes to");
+    gg_stream_wait(scene.stream, GG_FOREVER); /* may report the failure of the query */
+    if (gg_stream_wait(scene.stream, GG_FOREVER) || kept_blocks(scene.device) != 0)
+        return wrong("the memory is not given back after the work");
+    return 0;
+}
+
+static void memory_in_use_stays_where_one_stream_reports_a_loss_and_the_device_works(void **state)
+{
+    (void)state;
+    assert_silent_with(
+        "report_a_loss_once", "GPUGLUE_SIM_FAIL",
+        "cuStreamQuery:1=1,cuStreamQuery:2=709,hipStreamQuery:1=1,hipStreamQuery:2=709");
 }
 
 /* ---- an unlock that fails ---- */
@@ -146,7 +203,7 @@ static void note_unlocking(void *user, const struct gg_trace *trace)
 static int fail_an_unlock(void)
 {
     static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .post = note_unlocking};
-    static unsigned char pages[3 * 65536]; /* whole ones of its own, wherever they begin */
+    static unsigned char pages[3 * 65536]; /* whole pages of its own, wherever they begin */
     static atomic_int released;
     gg_device *device;
     gg_memory *memory = NULL;
@@ -154,29 +211,29 @@ static int fail_an_unlock(void)
     if (gg_device_get(NULL, 0, &device))
         return wrong("no device");
     if (!gg_device_supports(device, GG_OP_mem_register))
-        return 77;
-    if (gg_memory_register(device, whole, 65536, count_release, &released, &memory))
+        return scenario_without(GG_OP_mem_register);
+    if (gg_memory_host_register(device, whole, 65536, count_release, &released, &memory))
         return wrong("not registered");
     gg_set_tracer(&tracer);
     gg_memory_release(memory);
     if (gg_device_trim(device) || gg_device_synchronize(device) || gg_device_trim(device))
         return wrong("not trimmed");
     if (!of_unlocking)
-        return 77; /* nothing fails here by a variable */
-    return atomic_load(&released) ? wrong("let go while the driver takes it for locked") : 0;
+        return not_here(NO_FAULTS);
+    return atomic_load(&released) ? wrong("released while the driver considers it locked") : 0;
 }
 
-static void what_cannot_be_unlocked_stays_its_owners(void **state)
+static void memory_that_cannot_be_unlocked_is_still_returned_to_its_owner(void **state)
 {
     (void)state;
     assert_silent_with("fail_an_unlock", "GPUGLUE_SIM_FAIL",
                        "cuMemHostUnregister:1=1,hipHostUnregister:1=1");
 }
 
-/* ---- what is current ---- */
+/* ---- the current context ---- */
 
-/* On a thread for which nobody has made anything current: what is current is device 0, which is not
- * the one that the calls need. Returns what is wrong, or NULL. */
+/* On a thread without a current context: the current device is 0, and the calls need another
+ * one. Returns a description of the failure, or NULL. */
 static void *fail_on_another_device(void *argument)
 {
     gg_device *other = argument, *now = NULL;
@@ -191,7 +248,7 @@ static void *fail_on_another_device(void *argument)
         gg_current_device(&now) || gg_device_ordinal(now) != 0)
         return "an allocation that is too big changed what is current";
     if (!gg_fill(memory, 0, "x", 1, NBYTES, NULL))
-        return ""; /* nothing fails here by a variable */
+        return ""; /* this driver injects no faults */
     if (gg_current_device(&now) || gg_device_ordinal(now) != 0)
         return "a fill that failed changed what is current";
     if (!copy(at(memory, 0), host_at("0123456789"), 10, NULL, 0) || gg_current_device(&now) ||
@@ -212,17 +269,17 @@ static int fail_and_restore(void)
     if (gg_device_count(NULL, &count))
         return wrong("no device");
     if (count < 2)
-        return 77;
+        return not_here("there is one device");
     if (gg_device_get(NULL, 1, &other) ||
         pthread_create(&thread, NULL, fail_on_another_device, other))
         return wrong("no other device");
     pthread_join(thread, &problem);
     if (!problem)
         return 0;
-    return *(char *)problem ? wrong(problem) : 77;
+    return *(char *)problem ? wrong(problem) : not_here(NO_FAULTS);
 }
 
-static void what_is_current_is_restored_also_when_an_operation_fails(void **state)
+static void a_failed_operation_restores_the_current_context(void **state)
 {
     (void)state;
     assert_silent_with("fail_and_restore", "GPUGLUE_SIM_FAIL",
@@ -232,7 +289,7 @@ static void what_is_current_is_restored_also_when_an_operation_fails(void **stat
 
 /* ---- the record ---- */
 
-/* The look at a busy stream fails, on the engine's own account. */
+/* A query of a busy stream fails that no caller has requested. */
 static int fail_a_look(void)
 {
     static struct scene scene; /* left to the process */
@@ -240,22 +297,24 @@ static int fail_a_look(void)
     char before[sizeof last_error().message];
     if (set_scene(&scene))
         return 1;
+    if (!gg_device_supports(scene.device, GG_OP_stream_host_func))
+        return scenario_without(GG_OP_stream_host_func);
     gate = gate_new();
     if (gg_stream_host_func(scene.stream, gate_wait, gate))
         return wrong("no gate");
     if (!gg_fill(scene.memory, 0, NULL, 1, 1, scene.stream))
         return wrong("a pattern at NULL was taken");
     memcpy(before, last_error().message, sizeof before);
-    gg_memory_release(scene.pinned); /* or there is nothing to look for */
+    gg_memory_release(scene.pinned); /* or there is nothing to query */
     if (gg_device_trim(scene.device))
         return wrong("no trim");
     if (strcmp(before, last_error().message) != 0)
-        return wrong("a look of the engine's own wrote the record");
+        return wrong("an internal query of the core wrote the record");
     gate_open(gate);
-    return gg_stream_query(scene.stream) <= GG_NOT_READY ? 77 : 0; /* did it fail? */
+    return gg_stream_query(scene.stream) <= GG_NOT_READY ? not_here(NO_FAULTS) : 0;
 }
 
-static void a_look_of_the_engine_that_fails_leaves_the_record_alone(void **state)
+static void a_failed_internal_query_does_not_change_the_error_record(void **state)
 {
     (void)state;
     assert_silent_with("fail_a_look", "GPUGLUE_SIM_FAIL",
@@ -276,7 +335,8 @@ static void open_when_refused(void *user, const struct gg_trace *trace)
     gate_open(opened_when_memory_is_out);
 }
 
-/* Most of the device, released while work still uses it, which ends when there is no more memory. */
+/* Most of the device's memory, released while work still uses it; the work ends when no memory
+ * is left. */
 static int use_most_of_it_twice(void)
 {
     static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .post = open_when_refused};
@@ -285,9 +345,11 @@ static int use_most_of_it_twice(void)
     static gg_memory *most, *again;
     if (set_scene(&scene))
         return 1;
+    if (!gg_device_supports(scene.device, GG_OP_stream_host_func))
+        return scenario_without(GG_OP_stream_host_func);
     if (gg_device_memory_info(scene.device, &free, &total) ||
         gg_memory_alloc(scene.device, GG_MEMORY_DEVICE, (size_t)(free / 4 * 3), NULL, &most))
-        return 77;
+        return not_here("three quarters of the free memory cannot be allocated");
     opened_when_memory_is_out = gate_new();
     if (gg_stream_host_func(scene.stream, gate_wait, opened_when_memory_is_out) ||
         gg_fill(most, 0, "x", 1, 64, scene.stream))
@@ -295,7 +357,7 @@ static int use_most_of_it_twice(void)
     gg_memory_release(most);
     gg_set_tracer(&tracer);
     if (gg_memory_alloc(scene.device, GG_MEMORY_DEVICE, (size_t)(free / 4 * 3), NULL, &again))
-        return wrong("what was released did not come back");
+        return wrong("released memory was not reused");
     if (atomic_load(&refusals) != 1)
         return wrong("there was memory enough");
     gg_set_tracer(NULL);
@@ -303,32 +365,29 @@ static int use_most_of_it_twice(void)
     return kept_blocks(scene.device) == 0 ? 0 : wrong("it is not given back");
 }
 
-static void out_of_memory_waits_for_what_was_released_and_tries_again(void **state)
+static void out_of_memory_waits_for_released_memory_and_tries_again(void **state)
 {
     (void)state;
     assert_silent_with("use_most_of_it_twice", "GPUGLUE_SIM_MEMORY", SMALL_DEVICE);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct scenario scenarios[] = {
-        {"fail_a_wait_on_pinned_memory", fail_a_wait_on_pinned_memory},
-        {"fail_a_wait_on_pageable_memory", fail_a_wait_on_pageable_memory},
-        {"fail_an_unlock", fail_an_unlock},
-        {"fail_and_restore", fail_and_restore},
-        {"fail_a_look", fail_a_look},
-        {"use_most_of_it_twice", use_most_of_it_twice},
-    };
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_copy_whose_wait_fails_keeps_what_it_needs_until_it_has_run),
-        cmocka_unit_test(pageable_memory_is_let_go_after_the_transfer_also_where_the_wait_fails),
-        cmocka_unit_test(what_cannot_be_unlocked_stays_its_owners),
-        cmocka_unit_test(what_is_current_is_restored_also_when_an_operation_fails),
-        cmocka_unit_test(a_look_of_the_engine_that_fails_leaves_the_record_alone),
-        cmocka_unit_test(out_of_memory_waits_for_what_was_released_and_tries_again),
-    };
-    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
-    if (scenario >= 0)
-        return scenario;
-    return run_suite(argc, argv, "faults", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct scenario scenarios[] = {
+    {"fail_a_wait_on_pinned_memory", fail_a_wait_on_pinned_memory},
+    {"fail_a_wait_on_pageable_memory", fail_a_wait_on_pageable_memory},
+    {"report_a_loss_once", report_a_loss_once},
+    {"fail_an_unlock", fail_an_unlock},
+    {"fail_and_restore", fail_and_restore},
+    {"fail_a_look", fail_a_look},
+    {"use_most_of_it_twice", use_most_of_it_twice},
+};
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_copy_whose_wait_fails_keeps_its_memory_until_it_has_run),
+    cmocka_unit_test(pageable_memory_is_released_after_the_transfer_even_if_the_wait_fails),
+    cmocka_unit_test(memory_in_use_stays_where_one_stream_reports_a_loss_and_the_device_works),
+    cmocka_unit_test(memory_that_cannot_be_unlocked_is_still_returned_to_its_owner),
+    cmocka_unit_test(a_failed_operation_restores_the_current_context),
+    cmocka_unit_test(a_failed_internal_query_does_not_change_the_error_record),
+    cmocka_unit_test(out_of_memory_waits_for_released_memory_and_tries_again),
+};
+SUITE_AND_SCENARIOS(faults, tests, scenarios);

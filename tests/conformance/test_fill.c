@@ -50,7 +50,7 @@ static void a_large_block_is_filled_to_its_end(void **state)
     check_fill(f, memory, 0, 8, 150000);
 }
 
-static void bytes_beside_a_fill_stay(void **state)
+static void a_fill_does_not_change_the_bytes_beside_it(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, 256);
@@ -77,7 +77,7 @@ static void pinned_memory_is_filled_too(void **state)
     check_fill(f, pinned, 0, 5, 20);
 }
 
-static void a_fill_of_nothing_does_nothing(void **state)
+static void a_fill_of_zero_bytes_does_nothing(void **state)
 {
     struct fixture *f = *state;
     gg_memory *none = new_memory(f, 0), *memory = new_memory(f, 16);
@@ -102,7 +102,7 @@ static void a_fill_past_the_end_is_refused(void **state)
     assert_filled(f, memory, 16, 7);
 }
 
-static void a_pattern_of_no_or_too_many_bytes_is_refused(void **state)
+static void a_pattern_of_zero_or_too_many_bytes_is_refused(void **state)
 {
     struct fixture *f = *state;
     static const unsigned char pattern[LARGEST + 1];
@@ -149,7 +149,7 @@ static void a_null_pattern_is_refused(void **state)
     assert_filled(f, memory, 64, 5);
 }
 
-/* ---- elements that lie apart ---- */
+/* ---- elements with gaps ---- */
 
 /* Every element of the layout gets the pattern, and no byte between them; compared with a plain loop. */
 static void check_apart(struct fixture *f, gg_memory *memory, const struct request *r)
@@ -179,17 +179,17 @@ static const struct request apart[] = {
     {1, {7}, 4, {16, {12}}, {0}},
     {1, {9}, 1, {100, {-11}}, {0}},
     {2, {5, 6}, 2, {0, {64, 4}}, {0}},
-    {2, {16, 8}, 8, {24, {8, 256}}, {0}}, /* turned */
+    {2, {16, 8}, 8, {24, {8, 256}}, {0}}, /* transposed */
     {2, {4, 4}, 16, {1024, {-320, -16}}, {0}},
     {3, {3, 4, 5}, 3, {16, {400, -3, 40}}, {0}},
     {4, {2, 3, 2, 3}, 4, {0, {1024, 256, 64, 8}}, {0}},
     {5, {2, 2, 3, 2, 2}, 12, {8, {1500, 700, 200, 80, 24}}, {0}},
-    {2, {3, 10}, 4, {0, {40, 4}}, {0}}, /* one line after all */
+    {2, {3, 10}, 4, {0, {40, 4}}, {0}}, /* one line although it has two axes */
     {2, {4, 1}, 4, {0, {8, 999999}}, {0}},
     {0, {0}, 5, {3, {0}}, {0}},
 };
 
-static void elements_that_lie_apart_are_filled_and_nothing_between(void **state)
+static void a_strided_fill_writes_only_its_elements(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, ROOM), *pinned = new_pinned(f, ROOM, 0);
@@ -199,15 +199,15 @@ static void elements_that_lie_apart_are_filled_and_nothing_between(void **state)
     }
 }
 
-/* More calls than a device without boxes of its own should make. */
-static void many_elements_that_lie_apart_are_filled(void **state)
+/* More calls than a device without rectangular fills should make. */
+static void a_strided_fill_writes_many_elements(void **state)
 {
     struct fixture *f = *state;
     const struct request r = {2, {300, 300}, 4, {0, {2400, 8}}, {0}};
     check_apart(f, new_memory(f, 300 * 2400), &r);
 }
 
-static void a_fill_of_elements_that_lie_apart_is_queued(void **state)
+static void a_strided_fill_is_queued(void **state)
 {
     struct fixture *f = *state;
     const ptrdiff_t strides[] = {16};
@@ -242,7 +242,7 @@ static void a_fill_outside_the_memory_or_over_itself_is_refused(void **state)
                      GG_ERR_INVALID_ARGUMENT);
 }
 
-static void an_area_without_elements_is_filled_with_nothing(void **state)
+static void a_strided_fill_without_elements_does_nothing(void **state)
 {
     struct fixture *f = *state;
     const ptrdiff_t strides[] = {16, 4};
@@ -251,25 +251,22 @@ static void an_area_without_elements_is_filled_with_nothing(void **state)
     assert_int_equal(gg_fill_nd(memory, 8, strides, 2, shape, "abcd", 4, f->stream), GG_OK);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns_of_every_size_repeat),
-        cmocka_unit_test(a_large_block_is_filled_to_its_end),
-        cmocka_unit_test(bytes_beside_a_fill_stay),
-        cmocka_unit_test(a_fill_may_begin_at_any_byte),
-        cmocka_unit_test(pinned_memory_is_filled_too),
-        cmocka_unit_test(a_fill_of_nothing_does_nothing),
-        cmocka_unit_test(a_fill_past_the_end_is_refused),
-        cmocka_unit_test(a_pattern_of_no_or_too_many_bytes_is_refused),
-        cmocka_unit_test(the_pattern_is_read_before_the_call_returns),
-        cmocka_unit_test(a_fill_returns_when_it_is_queued),
-        cmocka_unit_test(a_null_pattern_is_refused),
-        cmocka_unit_test(elements_that_lie_apart_are_filled_and_nothing_between),
-        cmocka_unit_test(many_elements_that_lie_apart_are_filled),
-        cmocka_unit_test(a_fill_of_elements_that_lie_apart_is_queued),
-        cmocka_unit_test(a_fill_outside_the_memory_or_over_itself_is_refused),
-        cmocka_unit_test(an_area_without_elements_is_filled_with_nothing),
-    };
-    return run_suite(argc, argv, "fill", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(patterns_of_every_size_repeat),
+    cmocka_unit_test(a_large_block_is_filled_to_its_end),
+    cmocka_unit_test(a_fill_does_not_change_the_bytes_beside_it),
+    cmocka_unit_test(a_fill_may_begin_at_any_byte),
+    cmocka_unit_test(pinned_memory_is_filled_too),
+    cmocka_unit_test(a_fill_of_zero_bytes_does_nothing),
+    cmocka_unit_test(a_fill_past_the_end_is_refused),
+    cmocka_unit_test(a_pattern_of_zero_or_too_many_bytes_is_refused),
+    cmocka_unit_test(the_pattern_is_read_before_the_call_returns),
+    cmocka_unit_test(a_fill_returns_when_it_is_queued),
+    cmocka_unit_test(a_null_pattern_is_refused),
+    cmocka_unit_test(a_strided_fill_writes_only_its_elements),
+    cmocka_unit_test(a_strided_fill_writes_many_elements),
+    cmocka_unit_test(a_strided_fill_is_queued),
+    cmocka_unit_test(a_fill_outside_the_memory_or_over_itself_is_refused),
+    cmocka_unit_test(a_strided_fill_without_elements_does_nothing),
+};
+SUITE(fill, tests);

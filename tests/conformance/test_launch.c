@@ -1,4 +1,5 @@
-/* test_launch.c: kernels are launched: order, uses, arguments; and what is refused before anything runs. */
+/* test_launch.c: kernel launches: order, uses of memory, arguments, and what is refused before a
+ * kernel runs. */
 #include "kernels.h"
 
 static void assert_refused(struct fixture *f, gg_kernel *kernel, struct scaling *s, const char *word)
@@ -8,7 +9,7 @@ static void assert_refused(struct fixture *f, gg_kernel *kernel, struct scaling 
     assert_message_has(word);
 }
 
-static void a_kernel_does_its_work(void **state)
+static void a_kernel_computes_its_result(void **state)
 {
     struct fixture *f = *state;
     gg_kernel *kernel = kernel_of(f, "scale");
@@ -59,9 +60,9 @@ static void a_launch_without_a_stream_waits_for_work_on_its_memory(void **state)
     gg_scope *scope;
     void *gate = hold(f, f->stream);
     assert_int_equal(gg_fill(s.memory, 0, &five, sizeof five, LENGTH, f->stream), GG_OK);
-    assert_int_equal(gg_enter(f->device, f->second, &scope), GG_OK);
+    assert_int_equal(gg_scope_enter(f->device, f->second, &scope), GG_OK);
     assert_int_equal(gg_kernel_launch(kernel, &s.call.launch, NULL), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
     assert_true(busy(f->second));
     gate_open(gate);
     finish(f->second);
@@ -69,7 +70,7 @@ static void a_launch_without_a_stream_waits_for_work_on_its_memory(void **state)
     gg_kernel_release(kernel);
 }
 
-static void a_launch_counts_as_use_of_its_memory(void **state)
+static void a_launch_is_recorded_as_a_use_of_its_memory(void **state)
 {
     struct fixture *f = *state;
     gg_kernel *kernel = kernel_of(f, "scale");
@@ -80,12 +81,12 @@ static void a_launch_counts_as_use_of_its_memory(void **state)
     void *gate = hold(f, f->stream);
     assert_int_equal(gg_kernel_launch(kernel, &s.call.launch, f->stream), GG_OK);
     gg_scope *scope;
-    assert_int_equal(gg_enter(f->device, f->second, &scope), GG_OK);
+    assert_int_equal(gg_scope_enter(f->device, f->second, &scope), GG_OK);
     gg_event *event = new_event(f, 0);
     gg_memory *copied = new_memory(f, sizeof got);
     assert_int_equal(copy(at(copied, 0), at(s.memory, 0), sizeof got, NULL, 0), GG_OK);
     assert_int_equal(gg_event_record(event, f->second), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
     assert_int_equal(gg_event_query(event), GG_NOT_READY);
     gate_open(gate);
     finish(f->second);
@@ -93,8 +94,8 @@ static void a_launch_counts_as_use_of_its_memory(void **state)
     gg_kernel_release(kernel);
 }
 
-/* Floats that the pool gave out for f->stream while earlier work of that stream still fills them: gpuglue
- * knows no use of the new block, only when it was handed out. */
+/* Floats that the pool allocated for f->stream while earlier work of that stream still fills
+ * them: gpuglue knows no use of the new block, only when it was allocated. */
 static void make_scaling_in_a_block_that_came_back(struct fixture *f, struct scaling *s, void **gate)
 {
     const size_t nbytes = (size_t)3 << 20; /* too large for a slab */
@@ -115,9 +116,10 @@ static void make_scaling_in_a_block_that_came_back(struct fixture *f, struct sca
     assert_ptr_equal(gg_memory_pointer(s->memory), s->pointer);
 }
 
-/* Other streams run meanwhile, so @p stream would have; a simulated driver says "not ready" a few times in
- * any case. @p kernel takes nothing, and has run before: drivers load modules and code between two works of
- * the device, and would wait for the one that is held back. */
+/* Other streams run in the meantime, so @p stream would have; a simulated driver reports "not
+ * ready" a few times in any case. @p kernel has no arguments and has run before: drivers load
+ * modules and code while the device is between two pieces of work, and would wait for the
+ * blocked piece. */
 static void assert_waits(struct fixture *f, gg_kernel *kernel, gg_stream *stream)
 {
     gg_stream *other = new_stream(f);
@@ -141,7 +143,7 @@ static gg_kernel *nothing_that_ran(struct fixture *f)
     return kernel;
 }
 
-static void a_launch_on_another_stream_waits_for_the_hand_out_of_its_memory(void **state)
+static void a_launch_on_another_stream_waits_for_the_allocation_of_its_memory(void **state)
 {
     struct fixture *f = *state;
     gg_kernel *kernel = kernel_of(f, "scale"), *nothing = nothing_that_ran(f);
@@ -157,7 +159,7 @@ static void a_launch_on_another_stream_waits_for_the_hand_out_of_its_memory(void
     gg_kernel_release(kernel);
 }
 
-static void a_launch_without_a_stream_waits_for_the_hand_out_of_its_memory(void **state)
+static void a_launch_without_a_stream_waits_for_the_allocation_of_its_memory(void **state)
 {
     struct fixture *f = *state;
     gg_kernel *kernel = kernel_of(f, "scale"), *nothing = nothing_that_ran(f);
@@ -165,9 +167,9 @@ static void a_launch_without_a_stream_waits_for_the_hand_out_of_its_memory(void 
     gg_scope *scope;
     void *gate;
     make_scaling_in_a_block_that_came_back(f, &s, &gate);
-    assert_int_equal(gg_enter(f->device, f->second, &scope), GG_OK);
+    assert_int_equal(gg_scope_enter(f->device, f->second, &scope), GG_OK);
     assert_int_equal(gg_kernel_launch(kernel, &s.call.launch, NULL), GG_OK);
-    assert_int_equal(gg_leave(scope), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
     assert_waits(f, nothing, f->second);
     gate_open(gate);
     finish(f->second);
@@ -280,13 +282,13 @@ static void memory_of_another_device_is_refused(void **state)
     assert_int_equal(gg_memory_alloc(other, GG_MEMORY_DEVICE, 64, NULL, &far), GG_OK);
     s.call.launch.memories = &far;
     assert_int_equal(gg_kernel_launch(kernel, &s.call.launch, f->stream), GG_ERR_INVALID_ARGUMENT);
-    assert_message_has("copy it there first");
+    assert_message_has("copy it first");
     gg_memory_release(far);
     assert_floats(f, s.memory, 3);
     gg_kernel_release(kernel);
 }
 
-static void threads_of_a_block_wait_for_each_other(void **state)
+static void threads_of_a_block_synchronize_at_a_barrier(void **state)
 {
     struct fixture *f = *state;
     enum { BLOCKS = 3, THREADS = 64 };
@@ -306,7 +308,7 @@ static void threads_of_a_block_wait_for_each_other(void **state)
     if (status == GG_ERR_UNSUPPORTED) { /* no dynamic shared memory: the message says what to do */
         assert_message_has("local memory");
         gg_kernel_release(kernel);
-        skip();
+        skip_because("kernels have no dynamic shared memory here");
     }
     assert_int_equal(status, GG_OK);
     finish(f->stream);
@@ -316,7 +318,7 @@ static void threads_of_a_block_wait_for_each_other(void **state)
     gg_kernel_release(kernel);
 }
 
-static void arguments_of_every_size_arrive(void **state)
+static void arguments_of_every_size_are_passed(void **state)
 {
     struct fixture *f = *state;
     struct {
@@ -371,27 +373,42 @@ static void a_cooperative_launch_runs_or_is_unsupported(void **state)
     gg_kernel_release(kernel);
 }
 
-int main(int argc, char **argv)
+/* Its blocks could wait for blocks that have not begun. */
+static void a_cooperative_grid_that_cannot_run_at_once_is_refused(void **state)
 {
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_kernel_does_its_work),
-        cmocka_unit_test(a_kernel_without_arguments_runs),
-        cmocka_unit_test(a_launch_returns_when_it_is_queued),
-        cmocka_unit_test(a_launch_without_a_stream_waits_for_work_on_its_memory),
-        cmocka_unit_test(a_launch_counts_as_use_of_its_memory),
-        cmocka_unit_test(a_launch_on_another_stream_waits_for_the_hand_out_of_its_memory),
-        cmocka_unit_test(a_launch_without_a_stream_waits_for_the_hand_out_of_its_memory),
-        cmocka_unit_test(a_launch_on_a_given_stream_waits_for_no_other_work),
-        cmocka_unit_test(the_number_of_arguments_is_checked),
-        cmocka_unit_test(the_size_of_arguments_is_checked),
-        cmocka_unit_test(a_block_or_grid_over_a_limit_is_refused_naming_it),
-        cmocka_unit_test(a_grid_over_the_devices_limit_is_refused_naming_it),
-        cmocka_unit_test(memory_of_another_device_is_refused),
-        cmocka_unit_test(threads_of_a_block_wait_for_each_other),
-        cmocka_unit_test(arguments_of_every_size_arrive),
-        cmocka_unit_test(a_cooperative_launch_runs_or_is_unsupported),
-    };
-    int status = run_suite(argc, argv, "launch", tests, sizeof tests / sizeof tests[0]);
-    free(image);
-    return status;
+    struct fixture *f = *state;
+    int64_t able = 0;
+    struct scaling s;
+    gg_device_attribute(f->device, GG_ATTR_COOPERATIVE_LAUNCH, &able);
+    if (!able)
+        skip_because("the device has no cooperative launches");
+    gg_kernel *kernel = kernel_of(f, "scale");
+    make_scaling(f, &s);
+    s.call.launch.flags = GG_LAUNCH_COOPERATIVE;
+    s.call.launch.grid[0] = 1u << 30;
+    assert_fails(gg_kernel_launch(kernel, &s.call.launch, f->stream));
+    finish(f->stream);
+    assert_floats(f, s.memory, 3);
+    gg_kernel_release(kernel);
 }
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_kernel_computes_its_result),
+    cmocka_unit_test(a_kernel_without_arguments_runs),
+    cmocka_unit_test(a_launch_returns_when_it_is_queued),
+    cmocka_unit_test(a_launch_without_a_stream_waits_for_work_on_its_memory),
+    cmocka_unit_test(a_launch_is_recorded_as_a_use_of_its_memory),
+    cmocka_unit_test(a_launch_on_another_stream_waits_for_the_allocation_of_its_memory),
+    cmocka_unit_test(a_launch_without_a_stream_waits_for_the_allocation_of_its_memory),
+    cmocka_unit_test(a_launch_on_a_given_stream_waits_for_no_other_work),
+    cmocka_unit_test(the_number_of_arguments_is_checked),
+    cmocka_unit_test(the_size_of_arguments_is_checked),
+    cmocka_unit_test(a_block_or_grid_over_a_limit_is_refused_naming_it),
+    cmocka_unit_test(a_grid_over_the_devices_limit_is_refused_naming_it),
+    cmocka_unit_test(memory_of_another_device_is_refused),
+    cmocka_unit_test(threads_of_a_block_synchronize_at_a_barrier),
+    cmocka_unit_test(arguments_of_every_size_are_passed),
+    cmocka_unit_test(a_cooperative_launch_runs_or_is_unsupported),
+    cmocka_unit_test(a_cooperative_grid_that_cannot_run_at_once_is_refused),
+};
+SUITE(launch, tests);

@@ -1,4 +1,4 @@
-/* test_managed.c: host memory that is page-locked where it lies, managed memory, and what a pointer is. */
+/* test_managed.c: registered host memory, managed memory, and the attributes of a pointer. */
 #include "conformance.h"
 
 #include <stdatomic.h>
@@ -29,11 +29,12 @@ static gg_memory *registered(struct fixture *f, void *pointer, size_t nbytes)
     gg_memory *memory = NULL;
     atomic_store(&released, 0);
     assert_int_equal(
-        gg_memory_register(f->device, pointer, nbytes, count_release, &released, &memory), GG_OK);
+        gg_memory_host_register(f->device, pointer, nbytes, count_release, &released, &memory),
+        GG_OK);
     return memory;
 }
 
-/* Let it be unlocked now. */
+/* Unlock it now. */
 static void close_memory(struct fixture *f, gg_memory *memory)
 {
     gg_memory_release(memory);
@@ -49,7 +50,7 @@ static void registered_memory_is_page_locked(void **state)
     unsigned char *bytes = pages(f, 4);
     size_t nbytes = 3 * page_size() - 10;
     gg_memory *memory = registered(f, bytes + 5, nbytes), *device = new_memory(f, nbytes);
-    assert_int_equal(gg_memory_kind_of(memory), GG_MEMORY_PINNED);
+    assert_int_equal(gg_memory_get_kind(memory), GG_MEMORY_PINNED);
     assert_ptr_equal(gg_memory_pointer(memory), bytes + 5);
     assert_int_equal(gg_memory_size(memory), nbytes);
     void *gate = hold(f, f->stream);
@@ -80,12 +81,12 @@ static void registered_memory_is_unlocked_when_its_work_is_done(void **state)
     finish(f->stream);
     assert_int_equal(gg_device_trim(f->device), GG_OK);
     assert_int_equal(atomic_load(&released), 1);
-    memory = registered(f, bytes, page_size()); /* and may be locked again */
+    memory = registered(f, bytes, page_size()); /* and may be registered again */
     close_memory(f, memory);
     free(bytes);
 }
 
-static void a_page_is_not_registered_twice(void **state)
+static void a_page_cannot_be_registered_twice(void **state)
 {
     struct fixture *f = *state;
     unsigned char *bytes = pages(f, 6);
@@ -99,20 +100,20 @@ static void a_page_is_not_registered_twice(void **state)
                {0, 6 * page},
                {page, page + 1}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(
-            gg_memory_register(f->device, bytes + bad[i].offset, bad[i].size, NULL, NULL, &other),
-            GG_ERR_INVALID_ARGUMENT);
-        assert_message_has("page-locked by gpuglue already");
+        assert_int_equal(gg_memory_host_register(f->device, bytes + bad[i].offset, bad[i].size,
+                                                 NULL, NULL, &other),
+                         GG_ERR_INVALID_ARGUMENT);
+        assert_message_has("gpuglue has already page-locked");
         assert_ptr_equal(other, untouched);
     }
-    assert_int_equal(gg_memory_register(f->device, bytes, 2 * page, NULL, NULL, &other), GG_OK);
+    assert_int_equal(gg_memory_host_register(f->device, bytes, 2 * page, NULL, NULL, &other), GG_OK);
     close_memory(f, other);
     close_memory(f, memory);
     free(bytes);
 }
 
 /* Unlocking may wait for the whole device, so the pages are locked still. */
-static void closed_memory_is_registered_again_whatever_else_runs(void **state)
+static void closed_memory_can_be_registered_again_while_other_work_runs(void **state)
 {
     struct fixture *f = *state;
     unsigned char *bytes = pages(f, 4);
@@ -126,20 +127,21 @@ static void closed_memory_is_registered_again_whatever_else_runs(void **state)
         copy(at(device, 0), host_at(bytes), 100, f->stream, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC),
         GG_OK);
     gg_memory_release(memory);
-    for (size_t first = 0; first < 2; first++) { /* a part of it, or pages beyond */
-        assert_int_equal(gg_memory_register(f->device, bytes + first * page_size(),
-                                            (1 + first) * page_size(), NULL, NULL, &other),
+    for (size_t first = 0; first < 2; first++) { /* a part of it, or more pages than it */
+        assert_int_equal(gg_memory_host_register(f->device, bytes + first * page_size(),
+                                                 (1 + first) * page_size(), NULL, NULL, &other),
                          GG_ERR_INVALID_ARGUMENT);
-        assert_message_has("was closed, and is unlocked once the device is idle");
+        assert_message_has("was closed, and will be unlocked when the device is idle");
     }
     gate_open(gate);
     assert_int_equal(gg_device_synchronize(f->device), GG_OK);
     assert_int_equal(gg_device_trim(f->device), GG_OK);
-    assert_int_equal(atomic_load(&released), 2); /* the one before let go of its owner, too */
+    assert_int_equal(atomic_load(&released),
+                     2); /* the earlier registration released its owner, too */
     free(bytes);
 }
 
-/* There and back, whether the call may return early or not. */
+/* A round trip, whether the call may return early or not. */
 static void assert_copied(struct fixture *f, gg_memory *device, unsigned char *bytes, size_t nbytes)
 {
     for (uint32_t flags = 0; flags <= GG_COPY_ASYNC; flags += GG_COPY_ASYNC) {
@@ -156,7 +158,7 @@ static void assert_copied(struct fixture *f, gg_memory *device, unsigned char *b
                      GG_ERR_UNSUPPORTED);
 }
 
-/* Drivers refuse a range that begins inside what they have locked and leaves it. */
+/* Drivers refuse a range that begins inside locked memory and ends outside. */
 static void memory_that_shares_a_page_with_registered_memory_is_copied(void **state)
 {
     struct fixture *f = *state;
@@ -170,35 +172,35 @@ static void memory_that_shares_a_page_with_registered_memory_is_copied(void **st
     free(bytes);
 }
 
-static void nothing_cannot_be_registered(void **state)
+static void an_empty_range_cannot_be_registered(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = untouched;
     char byte;
-    assert_int_equal(gg_memory_register(f->device, &byte, 0, NULL, NULL, &memory),
+    assert_int_equal(gg_memory_host_register(f->device, &byte, 0, NULL, NULL, &memory),
                      GG_ERR_INVALID_ARGUMENT);
-    assert_int_equal(gg_memory_register(f->device, NULL, 8, NULL, NULL, &memory),
+    assert_int_equal(gg_memory_host_register(f->device, NULL, 8, NULL, NULL, &memory),
                      GG_ERR_INVALID_ARGUMENT);
-    assert_int_equal(gg_memory_register(f->device, &byte, SIZE_MAX - 8, NULL, NULL, &memory),
+    assert_int_equal(gg_memory_host_register(f->device, &byte, SIZE_MAX - 8, NULL, NULL, &memory),
                      GG_ERR_INVALID_ARGUMENT);
     assert_ptr_equal(memory, untouched);
 }
 
-static void a_device_that_cannot_register_says_so(void **state)
+static void unsupported_registration_is_reported(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = untouched;
     unsigned char bytes[8];
     if (gg_device_supports(f->device, GG_OP_mem_register))
-        skip();
-    assert_int_equal(gg_memory_register(f->device, bytes, 8, NULL, NULL, &memory),
+        skip_because("the device registers memory");
+    assert_int_equal(gg_memory_host_register(f->device, bytes, 8, NULL, NULL, &memory),
                      GG_ERR_UNSUPPORTED);
     assert_ptr_equal(memory, untouched);
 }
 
 /* ---- managed memory ---- */
 
-/* Skips where the device has none; it says so then. */
+/* Skips the test if the device reports that it has none. */
 static gg_memory *managed(struct fixture *f, size_t nbytes)
 {
     gg_memory *memory = untouched;
@@ -206,18 +208,18 @@ static gg_memory *managed(struct fixture *f, size_t nbytes)
     if (status == GG_ERR_UNSUPPORTED) {
         assert_message_has("managed memory");
         assert_ptr_equal(memory, untouched);
-        skip();
+        skip_because("managed_memory is not supported");
     }
     assert_int_equal(status, GG_OK);
     assert_true(f->memory_count < OWNED_ROOM);
     return f->memories[f->memory_count++] = memory;
 }
 
-static void managed_memory_is_the_devices_and_the_hosts(void **state)
+static void device_and_host_can_access_managed_memory(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = managed(f, MANY_BYTES), *device = new_memory(f, MANY_BYTES);
-    assert_int_equal(gg_memory_kind_of(memory), GG_MEMORY_MANAGED);
+    assert_int_equal(gg_memory_get_kind(memory), GG_MEMORY_MANAGED);
     assert_int_equal((uintptr_t)gg_memory_pointer(memory) % 256, 0);
     memset(gg_memory_pointer(memory), 0x31, MANY_BYTES);
     assert_int_equal(copy(at(device, 0), at(memory, 0), MANY_BYTES, f->stream, GG_COPY_ASYNC),
@@ -228,10 +230,11 @@ static void managed_memory_is_the_devices_and_the_hosts(void **state)
     assert_int_equal(((unsigned char *)gg_memory_pointer(memory))[MANY_BYTES - 1], 0x32);
 }
 
-static void a_device_says_whether_it_has_managed_memory(void **state)
+static void a_device_reports_whether_it_has_managed_memory(void **state)
 {
     struct fixture *f = *state;
     int64_t has = -1;
+    need(f, GG_OP_device_attribute);
     assert_int_equal(gg_device_attribute(f->device, GG_ATTR_MANAGED_MEMORY, &has), GG_OK);
     gg_memory *memory = NULL;
     const gg_status status =
@@ -240,7 +243,7 @@ static void a_device_says_whether_it_has_managed_memory(void **state)
     gg_memory_release(memory);
 }
 
-static void managed_memory_moves_in_the_order_of_a_stream(void **state)
+static void a_prefetch_is_ordered_on_its_stream(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = managed(f, MANY_BYTES);
@@ -253,7 +256,7 @@ static void managed_memory_moves_in_the_order_of_a_stream(void **state)
     assert_int_equal(gg_memory_prefetch(memory, 1, NULL), GG_OK);
 }
 
-static void managed_memory_takes_every_advice(void **state)
+static void managed_memory_accepts_every_advice(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = managed(f, MANY_BYTES);
@@ -265,16 +268,16 @@ static void managed_memory_takes_every_advice(void **state)
     assert_int_equal(gg_memory_advise(memory, (enum gg_advice)7, 0), GG_ERR_INVALID_ARGUMENT);
 }
 
-static void only_managed_memory_is_moved_or_advised(void **state)
+static void prefetch_and_advise_require_managed_memory(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, 100);
     assert_int_equal(gg_memory_prefetch(memory, 0, f->stream), GG_ERR_INVALID_ARGUMENT);
     assert_int_equal(gg_memory_advise(memory, GG_ADVICE_READ_MOSTLY, 0), GG_ERR_INVALID_ARGUMENT);
-    assert_message_has("only managed memory");
+    assert_message_has("expected managed memory");
 }
 
-/* ---- what a pointer is ---- */
+/* ---- attributes of a pointer ---- */
 
 static struct gg_pointer_info info_of(const void *pointer, gg_device **device)
 {
@@ -283,7 +286,7 @@ static struct gg_pointer_info info_of(const void *pointer, gg_device **device)
     return info;
 }
 
-static void a_pointer_tells_its_device_and_kind(void **state)
+static void a_pointer_has_a_device_and_a_kind(void **state)
 {
     struct fixture *f = *state;
     gg_device *device = NULL;
@@ -303,7 +306,7 @@ static void a_pointer_tells_its_device_and_kind(void **state)
     assert_non_null(device);
 }
 
-static void other_memory_is_the_hosts(void **state)
+static void memory_unknown_to_the_driver_is_host_memory(void **state)
 {
     struct fixture *f = *state;
     gg_device *device = f->device;
@@ -314,7 +317,7 @@ static void other_memory_is_the_hosts(void **state)
     assert_int_equal(info.device, -1);
 }
 
-static void memory_that_went_back_to_the_driver_is_known_to_nobody(void **state)
+static void memory_that_was_freed_to_the_driver_is_unknown(void **state)
 {
     struct fixture *f = *state;
     gg_device *device = NULL;
@@ -328,7 +331,7 @@ static void memory_that_went_back_to_the_driver_is_known_to_nobody(void **state)
     assert_int_equal(info_of(pointer, &device).kind, GG_MEMORY_HOST);
 }
 
-static void null_is_no_pointer(void **state)
+static void a_query_of_a_null_pointer_is_refused(void **state)
 {
     struct gg_pointer_info info = {.struct_size = sizeof info};
     gg_device *device = NULL;
@@ -338,25 +341,22 @@ static void null_is_no_pointer(void **state)
     assert_int_equal(gg_pointer_query(&info, &device, &info), GG_ERR_INVALID_ARGUMENT);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(registered_memory_is_page_locked),
-        cmocka_unit_test(registered_memory_is_unlocked_when_its_work_is_done),
-        cmocka_unit_test(a_page_is_not_registered_twice),
-        cmocka_unit_test(memory_that_shares_a_page_with_registered_memory_is_copied),
-        cmocka_unit_test(nothing_cannot_be_registered),
-        cmocka_unit_test(a_device_that_cannot_register_says_so),
-        cmocka_unit_test(managed_memory_is_the_devices_and_the_hosts),
-        cmocka_unit_test(a_device_says_whether_it_has_managed_memory),
-        cmocka_unit_test(managed_memory_moves_in_the_order_of_a_stream),
-        cmocka_unit_test(managed_memory_takes_every_advice),
-        cmocka_unit_test(only_managed_memory_is_moved_or_advised),
-        cmocka_unit_test(a_pointer_tells_its_device_and_kind),
-        cmocka_unit_test(other_memory_is_the_hosts),
-        cmocka_unit_test(memory_that_went_back_to_the_driver_is_known_to_nobody),
-        cmocka_unit_test(null_is_no_pointer),
-        cmocka_unit_test(closed_memory_is_registered_again_whatever_else_runs),
-    };
-    return run_suite(argc, argv, "managed", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(registered_memory_is_page_locked),
+    cmocka_unit_test(registered_memory_is_unlocked_when_its_work_is_done),
+    cmocka_unit_test(a_page_cannot_be_registered_twice),
+    cmocka_unit_test(memory_that_shares_a_page_with_registered_memory_is_copied),
+    cmocka_unit_test(an_empty_range_cannot_be_registered),
+    cmocka_unit_test(unsupported_registration_is_reported),
+    cmocka_unit_test(device_and_host_can_access_managed_memory),
+    cmocka_unit_test(a_device_reports_whether_it_has_managed_memory),
+    cmocka_unit_test(a_prefetch_is_ordered_on_its_stream),
+    cmocka_unit_test(managed_memory_accepts_every_advice),
+    cmocka_unit_test(prefetch_and_advise_require_managed_memory),
+    cmocka_unit_test(a_pointer_has_a_device_and_a_kind),
+    cmocka_unit_test(memory_unknown_to_the_driver_is_host_memory),
+    cmocka_unit_test(memory_that_was_freed_to_the_driver_is_unknown),
+    cmocka_unit_test(a_query_of_a_null_pointer_is_refused),
+    cmocka_unit_test(closed_memory_can_be_registered_again_while_other_work_runs),
+};
+SUITE(managed, tests);

@@ -1,4 +1,5 @@
-/* test_memory.c: blocks of device and pinned memory: made, wrapped, kept as long as work needs them. */
+/* test_memory.c: blocks of device and pinned memory: allocated, wrapped, kept alive as long as
+ * work needs them. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -36,14 +37,15 @@ static void memory_is_aligned_to_256_bytes(void **state)
         }
 }
 
-static void memory_knows_its_device_kind_and_size(void **state)
+static void memory_reports_its_device_kind_and_size(void **state)
 {
     struct fixture *f = *state;
     for (size_t k = 0; k < 2; k++) {
         gg_memory *memory = alloc(f, kinds[k], 123);
         assert_ptr_equal(gg_memory_device(memory), f->device);
-        assert_int_equal(gg_memory_kind_of(memory), kinds[k]);
+        assert_int_equal(gg_memory_get_kind(memory), kinds[k]);
         assert_int_equal(gg_memory_size(memory), 123);
+        assert_true(gg_memory_numa_node(memory) >= -1);
         gg_memory_release(memory);
     }
 }
@@ -54,12 +56,13 @@ static void zero_bytes_give_a_block_with_a_null_pointer(void **state)
     for (size_t k = 0; k < 2; k++) {
         gg_memory *memory = alloc(f, kinds[k], 0);
         assert_null(gg_memory_pointer(memory));
+        assert_int_equal(gg_memory_numa_node(memory), -1);
         assert_int_equal(gg_memory_size(memory), 0);
         gg_memory_release(memory);
     }
 }
 
-static void pinned_memory_is_the_hosts_too(void **state)
+static void the_host_can_access_pinned_memory(void **state)
 {
     struct fixture *f = *state;
     gg_memory *pinned = new_pinned(f, 1000, 0x5a);
@@ -89,7 +92,7 @@ static void a_kind_that_cannot_be_allocated_is_refused(void **state)
     }
 }
 
-/* ---- more than there is ---- */
+/* ---- out of memory ---- */
 
 static void assert_too_much(struct fixture *f, enum gg_memory_kind kind, size_t nbytes)
 {
@@ -110,7 +113,7 @@ static void twice_the_total_memory_is_out_of_memory_with_the_sizes(void **state)
     assert_too_much(f, GG_MEMORY_DEVICE, (size_t)info.total_memory * 2);
 }
 
-/* Level Zero's drivers refuse more than a part of it unless they are asked in a certain way. */
+/* Level Zero's drivers allocate only a part of it at once unless a descriptor lifts the limit. */
 static void a_third_of_the_free_memory_is_one_block(void **state)
 {
     struct fixture *f = *state;
@@ -136,7 +139,7 @@ static void an_impossible_size_is_out_of_memory(void **state)
     }
 }
 
-static void out_of_memory_is_told_although_a_stream_is_held_back(void **state)
+static void out_of_memory_is_reported_while_a_stream_is_blocked(void **state)
 {
     struct fixture *f = *state;
     gg_memory *released, *memory = untouched;
@@ -145,7 +148,7 @@ static void out_of_memory_is_told_although_a_stream_is_held_back(void **state)
                      GG_OK);
     assert_int_equal(fill_bytes(released, 1, f->second), GG_OK);
     finish(f->second);
-    gg_memory_release(released); /* idle, but to give it back may mean to wait for every stream */
+    gg_memory_release(released); /* idle, but its release may mean a wait for every stream */
     assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, (size_t)1 << 60, NULL, &memory),
                      GG_ERR_OUT_OF_MEMORY);
     assert_true(busy(f->stream));
@@ -153,7 +156,7 @@ static void out_of_memory_is_told_although_a_stream_is_held_back(void **state)
     finish(f->stream);
 }
 
-static void the_device_works_on_after_out_of_memory(void **state)
+static void the_device_works_after_out_of_memory(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = untouched;
@@ -173,7 +176,7 @@ static void release_of_null_is_allowed(void **state)
     gg_event_release(NULL);
 }
 
-static void a_retained_block_stays(void **state)
+static void a_retained_block_is_not_freed(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, 100);
@@ -183,7 +186,7 @@ static void a_retained_block_stays(void **state)
     assert_filled(f, memory, 100, 9);
 }
 
-static void idle_memory_is_given_back(void **state)
+static void idle_memory_is_released(void **state)
 {
     struct fixture *f = *state;
     uint64_t blocks = stats_of(f->device).blocks, bytes = stats_of(f->device).bytes;
@@ -230,7 +233,7 @@ static void a_new_stream_never_inherits_the_work_of_a_released_one(void **state)
     gate_open(gate);
 }
 
-static void announced_work_keeps_memory_that_was_released(void **state)
+static void released_memory_is_kept_for_its_recorded_uses(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = alloc(f, GG_MEMORY_DEVICE, 4096);
@@ -264,7 +267,7 @@ static void any_thread_may_release_memory(void **state)
     assert_int_equal(stats_of(f->device).retired_blocks, 0);
 }
 
-static void stats_need_room(void **state)
+static void stats_require_a_large_enough_struct(void **state)
 {
     struct fixture *f = *state;
     struct gg_memory_stats stats = {.struct_size = sizeof stats - 1, .blocks = 77};
@@ -273,7 +276,7 @@ static void stats_need_room(void **state)
     assert_int_equal(stats.blocks, 77);
 }
 
-static void stats_of_a_newer_caller_say_how_much_was_written(void **state)
+static void stats_report_to_a_newer_caller_how_much_was_written(void **state)
 {
     struct fixture *f = *state;
     struct {
@@ -285,7 +288,7 @@ static void stats_of_a_newer_caller_say_how_much_was_written(void **state)
     assert_int_equal(theirs.newer, 5);
 }
 
-/* ---- memory of others ---- */
+/* ---- wrapped memory ---- */
 
 static void wrapped_memory_is_used_like_any_other(void **state)
 {
@@ -319,7 +322,7 @@ static void the_owner_of_wrapped_memory_is_released_once_and_after_the_work(void
     assert_int_equal(atomic_load(&released), 1);
 }
 
-static void a_null_pointer_is_not_wrapped(void **state)
+static void a_null_pointer_cannot_be_wrapped(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = untouched;
@@ -342,33 +345,30 @@ static void a_stream_of_another_device_is_refused_for_memory(void **state)
     assert_ptr_equal(memory, untouched);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_aligned_to_256_bytes),
-        cmocka_unit_test(memory_knows_its_device_kind_and_size),
-        cmocka_unit_test(zero_bytes_give_a_block_with_a_null_pointer),
-        cmocka_unit_test(pinned_memory_is_the_hosts_too),
-        cmocka_unit_test(two_blocks_do_not_share_bytes),
-        cmocka_unit_test(a_kind_that_cannot_be_allocated_is_refused),
-        cmocka_unit_test(twice_the_total_memory_is_out_of_memory_with_the_sizes),
-        cmocka_unit_test(a_third_of_the_free_memory_is_one_block),
-        cmocka_unit_test(an_impossible_size_is_out_of_memory),
-        cmocka_unit_test(out_of_memory_is_told_although_a_stream_is_held_back),
-        cmocka_unit_test(the_device_works_on_after_out_of_memory),
-        cmocka_unit_test(release_of_null_is_allowed),
-        cmocka_unit_test(a_retained_block_stays),
-        cmocka_unit_test(idle_memory_is_given_back),
-        cmocka_unit_test(release_never_waits_and_queued_work_keeps_its_memory),
-        cmocka_unit_test(a_new_stream_never_inherits_the_work_of_a_released_one),
-        cmocka_unit_test(announced_work_keeps_memory_that_was_released),
-        cmocka_unit_test(any_thread_may_release_memory),
-        cmocka_unit_test(stats_need_room),
-        cmocka_unit_test(stats_of_a_newer_caller_say_how_much_was_written),
-        cmocka_unit_test(wrapped_memory_is_used_like_any_other),
-        cmocka_unit_test(the_owner_of_wrapped_memory_is_released_once_and_after_the_work),
-        cmocka_unit_test(a_null_pointer_is_not_wrapped),
-        cmocka_unit_test(a_stream_of_another_device_is_refused_for_memory),
-    };
-    return run_suite(argc, argv, "memory", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(memory_is_aligned_to_256_bytes),
+    cmocka_unit_test(memory_reports_its_device_kind_and_size),
+    cmocka_unit_test(zero_bytes_give_a_block_with_a_null_pointer),
+    cmocka_unit_test(the_host_can_access_pinned_memory),
+    cmocka_unit_test(two_blocks_do_not_share_bytes),
+    cmocka_unit_test(a_kind_that_cannot_be_allocated_is_refused),
+    cmocka_unit_test(twice_the_total_memory_is_out_of_memory_with_the_sizes),
+    cmocka_unit_test(a_third_of_the_free_memory_is_one_block),
+    cmocka_unit_test(an_impossible_size_is_out_of_memory),
+    cmocka_unit_test(out_of_memory_is_reported_while_a_stream_is_blocked),
+    cmocka_unit_test(the_device_works_after_out_of_memory),
+    cmocka_unit_test(release_of_null_is_allowed),
+    cmocka_unit_test(a_retained_block_is_not_freed),
+    cmocka_unit_test(idle_memory_is_released),
+    cmocka_unit_test(release_never_waits_and_queued_work_keeps_its_memory),
+    cmocka_unit_test(a_new_stream_never_inherits_the_work_of_a_released_one),
+    cmocka_unit_test(released_memory_is_kept_for_its_recorded_uses),
+    cmocka_unit_test(any_thread_may_release_memory),
+    cmocka_unit_test(stats_require_a_large_enough_struct),
+    cmocka_unit_test(stats_report_to_a_newer_caller_how_much_was_written),
+    cmocka_unit_test(wrapped_memory_is_used_like_any_other),
+    cmocka_unit_test(the_owner_of_wrapped_memory_is_released_once_and_after_the_work),
+    cmocka_unit_test(a_null_pointer_cannot_be_wrapped),
+    cmocka_unit_test(a_stream_of_another_device_is_refused_for_memory),
+};
+SUITE(memory, tests);

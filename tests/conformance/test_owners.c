@@ -1,4 +1,5 @@
-/* test_owners.c: what a copy needs is kept until it has run, and given back once, whatever happens. */
+/* test_owners.c: a copy keeps its owners alive until it has run, and releases them once, also on
+ * failure. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -16,8 +17,8 @@ static int interrupt(void)
     return 1;
 }
 
-static gg_status copy_owned(struct gg_end dst, struct gg_end src, size_t nbytes, gg_stream *stream,
-                            uint32_t flags, atomic_int released[2])
+static gg_status copy_owned(struct gg_copy_operand dst, struct gg_copy_operand src, size_t nbytes,
+                            gg_stream *stream, uint32_t flags, atomic_int released[2])
 {
     dst.release = src.release = count_release;
     dst.owner = &released[0];
@@ -120,35 +121,35 @@ static void both_memories_are_kept_until_the_copy_has_run(void **state)
     gate_open(gate);
 }
 
-/* A thread that asks for a stream all the time, but for the moments in which it is told to rest. */
-struct asker {
+/* A thread that queries a stream continuously, except while it must pause. */
+struct poller {
     gg_stream *stream;
-    atomic_int asking, resting; /* asking < 0: enough */
+    atomic_int asking, resting; /* asking < 0: the thread ends */
 };
 
 static void *ask(void *argument)
 {
-    struct asker *asker = argument;
+    struct poller *poller = argument;
     int asking;
-    while ((asking = atomic_load(&asker->asking)) >= 0) {
-        atomic_store(&asker->resting, !asking);
+    while ((asking = atomic_load(&poller->asking)) >= 0) {
+        atomic_store(&poller->resting, !asking);
         if (!asking)
             sched_yield();
-        else if (gg_stream_query(asker->stream) > GG_NOT_READY)
+        else if (gg_stream_query(poller->stream) > GG_NOT_READY)
             return "a query failed";
     }
     return NULL;
 }
 
-static void tell(struct asker *asker, int asking)
+static void set_asking(struct poller *poller, int asking)
 {
-    atomic_store(&asker->asking, asking);
-    while (atomic_load(&asker->resting) == asking)
+    atomic_store(&poller->asking, asking);
+    while (atomic_load(&poller->resting) == asking)
         sched_yield();
 }
 
-/* So that a copy is mostly done before its owners are noted. */
-static void dawdle(void *user, const struct gg_trace *trace)
+/* Slow, so that a copy is mostly done before its owners are recorded. */
+static void sleep_after_a_copy(void *user, const struct gg_trace *trace)
 {
     (void)user;
     if (trace->op == GG_OP_copy)
@@ -157,7 +158,7 @@ static void dawdle(void *user, const struct gg_trace *trace)
 
 static bool drains(struct fixture *f, atomic_int released[2], int times)
 {
-    for (int i = 0; i < 100000; i++) {
+    for (const uint64_t ends_at = now_ns() + HANG_NS; now_ns() < ends_at;) {
         if (atomic_load(&released[0]) == times && atomic_load(&released[1]) == times)
             return true;
         if (gg_device_trim(f->device))
@@ -167,25 +168,27 @@ static bool drains(struct fixture *f, atomic_int released[2], int times)
     return false;
 }
 
-static void a_drain_releases_owners_of_copies_seen_done_before_they_were_noted(void **state)
+static void
+a_drain_releases_owners_of_copies_that_completed_before_their_owners_were_recorded(void **state)
 {
-    static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .post = dawdle};
+    static const struct gg_tracer tracer = {.struct_size = sizeof tracer,
+                                            .post = sleep_after_a_copy};
     struct fixture *f = *state;
-    struct asker asker = {.stream = f->stream};
+    struct poller poller = {.stream = f->stream};
     gg_memory *memory = new_memory(f, 64), *pinned = new_pinned(f, 64, 0);
     atomic_int released[2] = {0};
     pthread_t thread;
     void *problem = "";
     bool drained = true;
-    assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
+    assert_int_equal(pthread_create(&thread, NULL, ask, &poller), 0);
     gg_set_tracer(&tracer);
     for (int done = 1; done <= TIMES && drained; done++) {
-        tell(&asker, 1);
+        set_asking(&poller, 1);
         drained = !copy_owned(at(memory, 0), at(pinned, 0), 64, f->stream, GG_COPY_ASYNC, released);
-        tell(&asker, 0);
+        set_asking(&poller, 0);
         drained = drained && drains(f, released, done);
     }
-    atomic_store(&asker.asking, -1);
+    atomic_store(&poller.asking, -1);
     pthread_join(thread, &problem);
     assert_null(problem);
     assert_true(drained);
@@ -211,17 +214,15 @@ static void a_copy_that_waits_can_be_interrupted(void **state)
     free(bytes);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(owners_are_released_once_when_the_copy_is_done),
-        cmocka_unit_test(owners_are_kept_until_a_queued_copy_has_run),
-        cmocka_unit_test(a_drain_keeps_owners_of_copies_that_have_not_run),
-        cmocka_unit_test(owners_are_released_when_the_copy_fails_too),
-        cmocka_unit_test(owners_are_released_when_there_is_nothing_to_copy),
-        cmocka_unit_test(both_memories_are_kept_until_the_copy_has_run),
-        cmocka_unit_test(a_drain_releases_owners_of_copies_seen_done_before_they_were_noted),
-        cmocka_unit_test(a_copy_that_waits_can_be_interrupted),
-    };
-    return run_suite(argc, argv, "owners", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(owners_are_released_once_when_the_copy_is_done),
+    cmocka_unit_test(owners_are_kept_until_a_queued_copy_has_run),
+    cmocka_unit_test(a_drain_keeps_owners_of_copies_that_have_not_run),
+    cmocka_unit_test(owners_are_released_when_the_copy_fails_too),
+    cmocka_unit_test(owners_are_released_when_there_is_nothing_to_copy),
+    cmocka_unit_test(both_memories_are_kept_until_the_copy_has_run),
+    cmocka_unit_test(
+        a_drain_releases_owners_of_copies_that_completed_before_their_owners_were_recorded),
+    cmocka_unit_test(a_copy_that_waits_can_be_interrupted),
+};
+SUITE(owners, tests);

@@ -1,9 +1,11 @@
-/* test_pool_model.c: the pool against a simple reference, over many random operations by several threads.
+/* test_pool_model.c: the pool against a simple reference, over many random operations by several
+ * threads.
  *
- * Each owner of a block writes a number of its own to both ends of it on one stream, copies it to pinned
- * memory on perhaps another one, which it makes wait for the first, and releases the block at once. If
- * the pool gave a block out again before its earlier uses are ordered before the new ones, a later owner's
- * number would be found; the simulated drivers run work late and out of order between streams, so it is.
+ * Each owner of a block writes a unique number to its first and last word on one stream, copies
+ * it to pinned memory, perhaps on another stream that waits for the first, and releases the
+ * block at once. If the pool reused a block before its earlier uses are ordered before the new
+ * ones, a later owner's number would be found: the simulated drivers run work late and out of
+ * order between streams.
  *
  * GPUGLUE_TEST_SEED chooses the run, GPUGLUE_TEST_FULL=1 ten times as many operations. */
 #include "conformance.h"
@@ -16,7 +18,7 @@
 #define THREADS 4
 #define STREAMS 4       /* of each thread */
 #define LIVE 24         /* blocks that a thread may have at a time */
-#define NOTES 64        /* copies under way, per thread */
+#define NOTES 64        /* pending copies, per thread */
 #define OPERATIONS 2600 /* per thread; all: ten times as many, 104 000 in four threads */
 
 struct block {
@@ -26,7 +28,7 @@ struct block {
 };
 
 struct note {
-    gg_stream *stream; /* NULL: nothing is on its way */
+    gg_stream *stream; /* NULL: no copy is pending */
     uint32_t number;
 };
 
@@ -37,14 +39,14 @@ struct worker {
     gg_stream *streams[STREAMS];
     struct block blocks[LIVE];
     size_t live;
-    gg_memory *pinned; /* two words for each note */
+    gg_memory *pinned; /* two words for each copy */
     struct note notes[NOTES];
     size_t next_note;
     const char *problem;
     char detail[800];
 };
 
-/* ---- the reference: what is live, and where ---- */
+/* ---- the reference: live blocks and their addresses ---- */
 
 static struct {
     pthread_mutex_t lock;
@@ -53,7 +55,7 @@ static struct {
     uint64_t blocks, bytes;
 } model = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* NULL, or what is wrong with a block that was given out. */
+/* NULL, or what is wrong with a block that was allocated. */
 static const char *model_add(const struct block *block)
 {
     const char *problem = block->begin % 256 ? "a block is not aligned" : NULL;
@@ -111,7 +113,7 @@ static gg_stream *any_stream(struct worker *worker)
     return worker->streams[draw(worker, STREAMS)];
 }
 
-/* A few sizes often, so that blocks come back, and any size now and then. */
+/* A few sizes often, so that blocks are reused, and any size now and then. */
 static size_t any_size(struct worker *worker)
 {
     static const size_t common[] = {64, 1000, 4096, 65536, (size_t)1 << 20, (size_t)3 << 20};
@@ -158,7 +160,7 @@ static void read_number(struct worker *worker, const struct block *block, uint32
     worker->notes[note] = (struct note){stream, number};
 }
 
-/* A number is written on one stream and read on the same or on another that waits for it. */
+/* A number is written on one stream and read on the same one, or on another that waits for it. */
 static void use(struct worker *worker, const struct block *block)
 {
     gg_stream *writes = any_stream(worker), *reads = draw(worker, 2) ? writes : any_stream(worker);
@@ -290,7 +292,7 @@ static void check_figures(struct fixture *f)
     assert_int_equal(gg_pool_stats(f->device, GG_MEMORY_DEVICE, &figures), GG_OK);
     assert_int_equal(figures.used_blocks, model.blocks);
     assert_int_equal(figures.used_bytes, model.bytes);
-    assert_int_equal(figures.held_bytes, 0);
+    assert_int_equal(figures.reserved_bytes, 0);
     assert_true(figures.driver_calls < figures.allocations);
 }
 
@@ -308,11 +310,8 @@ static void four_threads_agree_with_the_model(void **state)
     check_figures(*state);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread_agrees_with_the_model),
-        cmocka_unit_test(four_threads_agree_with_the_model),
-    };
-    return run_suite(argc, argv, "pool_model", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_thread_agrees_with_the_model),
+    cmocka_unit_test(four_threads_agree_with_the_model),
+};
+SUITE(pool_model, tests);

@@ -1,4 +1,4 @@
-/* test_shutdown.c: a shutdown while another thread is inside a call, and what is left behind it. */
+/* test_shutdown.c: a shutdown while another thread is inside a call, and calls after it. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ static void *reached, *over; /* gates: the other thread is inside its call; the 
 static gg_op where;          /* that call */
 static pthread_t leaver;     /* the thread that shuts down */
 
-/* Stands between the core's last check and the backend. */
+/* Called between the core's last check and the backend. */
 static void stay_inside(void *user, const struct gg_trace *trace)
 {
     (void)user;
@@ -56,8 +56,8 @@ static int shut_down_under(gg_op op, void *(*call)(void *), void *argument)
     return failed ? 1 : 0;
 }
 
-/* The engine's part of the device is still there for it. The thread that opened the device is known to
- * the engine: it may be the one that shuts down, or the one inside. */
+/* The core's part of the device still exists for that call. The core knows the thread that
+ * opened the device: it may be the one that shuts down, or the one inside the call. */
 static int shut_down(bool by_the_opener)
 {
     gg_device *device;
@@ -78,7 +78,7 @@ static int shut_down_under_the_openers_call(void)
     return shut_down(false);
 }
 
-/* The other thread has made nothing on the device. */
+/* The other thread has created no object on the device. */
 static int shut_down_under_a_wait(void)
 {
     gg_device *device;
@@ -107,7 +107,7 @@ static void *ask_for_memory(void *device)
                : device;
 }
 
-/* The limit leaves no room before a block is over that a held stream uses. */
+/* The pool's limit leaves no memory until a held stream has finished with a block. */
 static int shut_down_under_a_wait_for_memory(void)
 {
     gg_device *device;
@@ -124,7 +124,7 @@ static int shut_down_under_a_wait_for_memory(void)
         gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &stream))
         return 1;
     if (!gg_device_supports(device, GG_OP_stream_host_func))
-        return 77;
+        return scenario_without(GG_OP_stream_host_func);
     if (gg_memory_alloc(device, GG_MEMORY_DEVICE, BLOCK, stream, &memory) ||
         gg_pool_set_limit(device, GG_MEMORY_DEVICE, 2 * BLOCK) ||
         gg_stream_host_func(stream, gate_wait, held) || fill_bytes(memory, 1, stream))
@@ -135,25 +135,26 @@ static int shut_down_under_a_wait_for_memory(void)
         return 1;
     gate_wait(reached);
     gg_shutdown(0);
-    gate_open(held); /* what the block waited for is over */
+    gate_open(held); /* the block's work is finished */
     gate_open(over);
     pthread_join(thread, &failed);
     return failed ? 1 : 0;
 }
 
-static void a_call_that_is_under_way_at_the_shutdown_finds_its_device(void **state)
+static void a_call_in_progress_at_the_shutdown_can_use_its_device(void **state)
 {
     (void)state;
     assert_scenario_is_silent("shut_down_under_a_call");
 }
 
-static void a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_device(void **state)
+static void
+a_call_in_progress_at_the_shutdown_in_the_thread_that_opened_the_device_can_use_it(void **state)
 {
     (void)state;
     assert_scenario_is_silent("shut_down_under_the_openers_call");
 }
 
-static void a_wait_that_is_under_way_at_the_shutdown_finds_its_device(void **state)
+static void a_wait_in_progress_at_the_shutdown_can_use_its_device(void **state)
 {
     (void)state;
     assert_scenario_is_silent("shut_down_under_a_wait");
@@ -165,16 +166,16 @@ static void a_wait_for_memory_ends_at_the_shutdown(void **state)
     assert_scenario_is_silent("shut_down_under_a_wait_for_memory");
 }
 
-/* A simulated driver ends the process at a call of these. */
+/* A simulated driver ends the process when one of these is called. */
 static int leave_after_the_shutdown(void)
 {
     gg_device *device;
     gg_scope *scope;
-    if (gg_device_get(NULL, 0, &device) || gg_enter(device, NULL, &scope))
+    if (gg_device_get(NULL, 0, &device) || gg_scope_enter(device, NULL, &scope))
         return 1;
     gg_shutdown(0);
     setenv("GPUGLUE_SIM_CRASH", "cuCtxSetCurrent,hipSetDevice", 1);
-    return gg_leave(scope) ? 1 : 0;
+    return gg_scope_leave(scope) ? 1 : 0;
 }
 
 static void a_scope_left_after_the_shutdown_calls_no_driver(void **state)
@@ -183,23 +184,19 @@ static void a_scope_left_after_the_shutdown_calls_no_driver(void **state)
     assert_scenario_is_silent("leave_after_the_shutdown");
 }
 
-int main(int argc, char **argv)
-{
-    static const struct scenario scenarios[] = {
-        {"shut_down_under_a_call", shut_down_under_a_call},
-        {"shut_down_under_the_openers_call", shut_down_under_the_openers_call},
-        {"shut_down_under_a_wait", shut_down_under_a_wait},
-        {"shut_down_under_a_wait_for_memory", shut_down_under_a_wait_for_memory},
-        {"leave_after_the_shutdown", leave_after_the_shutdown}};
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_that_is_under_way_at_the_shutdown_finds_its_device),
-        cmocka_unit_test(a_call_of_the_opener_that_is_under_way_at_the_shutdown_finds_its_device),
-        cmocka_unit_test(a_wait_that_is_under_way_at_the_shutdown_finds_its_device),
-        cmocka_unit_test(a_wait_for_memory_ends_at_the_shutdown),
-        cmocka_unit_test(a_scope_left_after_the_shutdown_calls_no_driver),
-    };
-    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
-    if (scenario >= 0)
-        return scenario;
-    return run_suite(argc, argv, "shutdown", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct scenario scenarios[] = {
+    {"shut_down_under_a_call", shut_down_under_a_call},
+    {"shut_down_under_the_openers_call", shut_down_under_the_openers_call},
+    {"shut_down_under_a_wait", shut_down_under_a_wait},
+    {"shut_down_under_a_wait_for_memory", shut_down_under_a_wait_for_memory},
+    {"leave_after_the_shutdown", leave_after_the_shutdown}};
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_call_in_progress_at_the_shutdown_can_use_its_device),
+    cmocka_unit_test(
+        a_call_in_progress_at_the_shutdown_in_the_thread_that_opened_the_device_can_use_it),
+    cmocka_unit_test(a_wait_in_progress_at_the_shutdown_can_use_its_device),
+    cmocka_unit_test(a_wait_for_memory_ends_at_the_shutdown),
+    cmocka_unit_test(a_scope_left_after_the_shutdown_calls_no_driver),
+};
+SUITE_AND_SCENARIOS(shutdown, tests, scenarios);

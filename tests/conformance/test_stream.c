@@ -1,5 +1,5 @@
 /* test_stream.c: streams run their work in order, wait for each other on the device, and can be
- * borrowed from whoever made them. */
+ * borrowed from other libraries. */
 #include "conformance.h"
 
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 
 static gg_stream *const untouched = (gg_stream *)(uintptr_t)16;
 
-/* What ran, in the order in which it did. */
+/* The functions that ran, in their order. */
 struct journal {
     atomic_int count;
     int entry[32];
@@ -51,7 +51,7 @@ static void copies_and_functions_keep_their_order(void **state)
     assert_int_equal(*(unsigned char *)gg_memory_pointer(pinned), 49);
 }
 
-static void a_query_says_whether_work_is_left(void **state)
+static void a_query_reports_whether_work_is_pending(void **state)
 {
     struct fixture *f = *state;
     void *gate;
@@ -75,7 +75,7 @@ static void a_wait_ends_at_its_time_limit(void **state)
     assert_int_equal(gg_stream_wait(f->stream, 0), GG_OK);
 }
 
-static void a_stream_works_on_after_a_wait_that_ended_at_its_limit(void **state)
+static void a_stream_works_after_a_wait_that_ended_at_its_limit(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, 64), *pinned = new_pinned(f, 64, 0);
@@ -90,7 +90,7 @@ static void a_stream_works_on_after_a_wait_that_ended_at_its_limit(void **state)
     assert_int_equal(*(char *)gg_memory_pointer(pinned), 7);
 }
 
-static void a_host_function_is_never_null(void **state)
+static void a_null_host_function_is_refused(void **state)
 {
     struct fixture *f = *state;
     need(f, GG_OP_stream_host_func);
@@ -124,7 +124,7 @@ static void a_stream_waits_for_an_event_of_another(void **state)
     assert_int_equal(gg_event_query(event), GG_OK);
 }
 
-static void a_wait_for_an_event_means_its_record_at_that_time(void **state)
+static void a_stream_wait_refers_to_the_record_at_the_time_of_the_call(void **state)
 {
     struct fixture *f = *state;
     gg_event *event = new_event(f, 0);
@@ -133,7 +133,8 @@ static void a_wait_for_an_event_means_its_record_at_that_time(void **state)
     assert_int_equal(gg_event_record(event, f->stream), GG_OK);
     assert_int_equal(gg_stream_wait_event(f->second, event), GG_OK);
     late = hold(f, third);
-    assert_int_equal(gg_event_record(event, third), GG_OK); /* moves it, for later waits only */
+    assert_int_equal(gg_event_record(event, third),
+                     GG_OK); /* moves the event, for later waits only */
     gate_open(gate);
     finish(f->second);
     assert_int_equal(gg_event_query(event), GG_NOT_READY);
@@ -147,7 +148,7 @@ static void waiting_for_an_event_that_was_never_recorded_does_nothing(void **sta
     finish(f->stream);
 }
 
-static void a_stream_waits_for_all_that_another_has(void **state)
+static void a_stream_waits_for_all_enqueued_work_of_another(void **state)
 {
     struct fixture *f = *state;
     void *gate = hold(f, f->stream);
@@ -157,7 +158,7 @@ static void a_stream_waits_for_all_that_another_has(void **state)
     finish(f->second);
 }
 
-static void a_stream_does_not_wait_for_what_another_gets_later(void **state)
+static void a_stream_does_not_wait_for_later_work_of_another(void **state)
 {
     struct fixture *f = *state;
     void *gate;
@@ -167,7 +168,7 @@ static void a_stream_does_not_wait_for_what_another_gets_later(void **state)
     gate_open(gate);
 }
 
-static void a_stream_may_be_told_to_wait_for_itself(void **state)
+static void a_stream_may_be_made_to_wait_for_itself(void **state)
 {
     struct fixture *f = *state;
     gg_event *event = new_event(f, 0);
@@ -177,7 +178,7 @@ static void a_stream_may_be_told_to_wait_for_itself(void **state)
     finish(f->stream);
 }
 
-/* ---- making them ---- */
+/* ---- creating streams ---- */
 
 static void unknown_stream_flags_are_refused(void **state)
 {
@@ -254,7 +255,7 @@ static uint64_t native_of(struct fixture *f, gg_stream *stream)
     return handles[0];
 }
 
-static void a_borrowed_stream_is_the_one_it_was_borrowed_from(void **state)
+static void a_borrowed_stream_has_the_handle_of_its_original(void **state)
 {
     struct fixture *f = *state;
     gg_stream *borrowed = NULL;
@@ -270,7 +271,7 @@ static void a_borrowed_stream_is_the_one_it_was_borrowed_from(void **state)
     gg_stream_release(borrowed);
 }
 
-static void a_copy_is_ordered_for_everyone_who_uses_its_stream(void **state)
+static void a_copy_is_ordered_for_all_users_of_its_stream(void **state)
 {
     struct fixture *f = *state;
     gg_stream *theirs = NULL;
@@ -334,32 +335,29 @@ static void borrowing_the_default_streams_handle_gives_the_default_stream(void *
     assert_int_equal(atomic_load(&released), 1);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_runs_in_the_order_in_which_it_was_queued),
-        cmocka_unit_test(copies_and_functions_keep_their_order),
-        cmocka_unit_test(a_query_says_whether_work_is_left),
-        cmocka_unit_test(a_wait_ends_at_its_time_limit),
-        cmocka_unit_test(a_stream_works_on_after_a_wait_that_ended_at_its_limit),
-        cmocka_unit_test(a_host_function_is_never_null),
-        cmocka_unit_test(streams_do_not_wait_for_each_other_by_themselves),
-        cmocka_unit_test(a_stream_waits_for_an_event_of_another),
-        cmocka_unit_test(a_wait_for_an_event_means_its_record_at_that_time),
-        cmocka_unit_test(waiting_for_an_event_that_was_never_recorded_does_nothing),
-        cmocka_unit_test(a_stream_waits_for_all_that_another_has),
-        cmocka_unit_test(a_stream_does_not_wait_for_what_another_gets_later),
-        cmocka_unit_test(a_stream_may_be_told_to_wait_for_itself),
-        cmocka_unit_test(unknown_stream_flags_are_refused),
-        cmocka_unit_test(a_stream_may_be_blocking_or_not),
-        cmocka_unit_test(a_priority_is_clamped_to_the_range),
-        cmocka_unit_test(the_default_stream_is_always_the_same),
-        cmocka_unit_test(release_never_waits_and_queued_work_still_runs),
-        cmocka_unit_test(a_borrowed_stream_is_the_one_it_was_borrowed_from),
-        cmocka_unit_test(a_copy_is_ordered_for_everyone_who_uses_its_stream),
-        cmocka_unit_test(a_borrowed_stream_is_never_destroyed),
-        cmocka_unit_test(the_owner_of_a_borrowed_stream_is_released_once_and_after_its_work),
-        cmocka_unit_test(borrowing_the_default_streams_handle_gives_the_default_stream),
-    };
-    return run_suite(argc, argv, "stream", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(work_runs_in_the_order_in_which_it_was_queued),
+    cmocka_unit_test(copies_and_functions_keep_their_order),
+    cmocka_unit_test(a_query_reports_whether_work_is_pending),
+    cmocka_unit_test(a_wait_ends_at_its_time_limit),
+    cmocka_unit_test(a_stream_works_after_a_wait_that_ended_at_its_limit),
+    cmocka_unit_test(a_null_host_function_is_refused),
+    cmocka_unit_test(streams_do_not_wait_for_each_other_by_themselves),
+    cmocka_unit_test(a_stream_waits_for_an_event_of_another),
+    cmocka_unit_test(a_stream_wait_refers_to_the_record_at_the_time_of_the_call),
+    cmocka_unit_test(waiting_for_an_event_that_was_never_recorded_does_nothing),
+    cmocka_unit_test(a_stream_waits_for_all_enqueued_work_of_another),
+    cmocka_unit_test(a_stream_does_not_wait_for_later_work_of_another),
+    cmocka_unit_test(a_stream_may_be_made_to_wait_for_itself),
+    cmocka_unit_test(unknown_stream_flags_are_refused),
+    cmocka_unit_test(a_stream_may_be_blocking_or_not),
+    cmocka_unit_test(a_priority_is_clamped_to_the_range),
+    cmocka_unit_test(the_default_stream_is_always_the_same),
+    cmocka_unit_test(release_never_waits_and_queued_work_still_runs),
+    cmocka_unit_test(a_borrowed_stream_has_the_handle_of_its_original),
+    cmocka_unit_test(a_copy_is_ordered_for_all_users_of_its_stream),
+    cmocka_unit_test(a_borrowed_stream_is_never_destroyed),
+    cmocka_unit_test(the_owner_of_a_borrowed_stream_is_released_once_and_after_its_work),
+    cmocka_unit_test(borrowing_the_default_streams_handle_gives_the_default_stream),
+};
+SUITE(stream, tests);

@@ -1,4 +1,5 @@
-/* test_threads.c: every call may come from any thread. Most of this is for ThreadSanitizer. */
+/* test_threads.c: every function may be called from any thread. Most of this is for
+ * ThreadSanitizer. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -7,20 +8,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define THREADS 8
 #define RACERS 32
 
-/* What the threads of a test share. */
+/* State that the threads of a test share. */
 struct crowd {
     struct fixture *f;
     gg_stream *stream;
     gg_event *event;
     gg_memory *memory;
+    unsigned shift; /* of sizes */
+    int rounds;
+    uint64_t end; /* of the rounds, by now_ns; 0: none. A GPU's driver takes milliseconds for a large pinned block. */
     atomic_int failures, next;
 };
 
-/* Runs @p body in THREADS threads at once; all of them must find nothing wrong. */
+/* Runs @p body in THREADS threads at once; none of them may find an error. */
 static void run_crowd(struct crowd *crowd, void *(*body)(void *))
 {
     pthread_t threads[THREADS];
@@ -89,6 +94,68 @@ static void threads_may_share_memory(void **state)
     run_crowd(&crowd, share_memory);
 }
 
+#define PAGES (1 << 16)
+
+static void unmap_pages(void *pages)
+{
+    munmap(pages, PAGES);
+}
+
+/* Mapped by the driver and by the test, the blocks become neighbours. */
+static void *register_and_allocate(void *argument)
+{
+    struct crowd *crowd = argument;
+    const int thread = atomic_fetch_add(&crowd->next, 1);
+    for (int i = 0; i < crowd->rounds && (!crowd->end || now_ns() < crowd->end); i++) {
+        gg_memory *pinned = NULL, *registered = NULL;
+        void *pages = mmap(NULL, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        expect(crowd, !gg_memory_host_register(crowd->f->device, pages, PAGES, unmap_pages, pages,
+                                               &registered));
+        expect(crowd, !gg_memory_alloc(crowd->f->device, GG_MEMORY_PINNED,
+                                       (size_t)PAGES << (crowd->shift + (unsigned)(i + thread) % 4),
+                                       NULL, &pinned));
+        gg_memory_release(registered);
+        gg_memory_release(pinned);
+        if (i % 4 == thread % 4)
+            expect(crowd, !gg_device_trim(crowd->f->device));
+    }
+    return NULL;
+}
+
+static void threads_may_register_memory_while_others_allocate_pinned_memory(void **state)
+{
+    struct fixture *f = *state;
+    need(f, GG_OP_mem_register);
+    struct crowd crowd = {.f = f, .rounds = 50};
+    run_crowd(&crowd, register_and_allocate);
+}
+
+/* With the direct allocator: the driver frees each block, and another thread maps its addresses at once. */
+static int register_beside_freed_memory(void)
+{
+    static struct fixture f;
+    struct crowd crowd = {.f = &f, .shift = 6, .rounds = 2000, .end = now_ns() + 5000000000u};
+    pthread_t threads[THREADS];
+    if (gg_device_get(NULL, 0, &f.device) || !gg_device_supports(f.device, GG_OP_mem_register))
+        return scenario_without(GG_OP_mem_register);
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, register_and_allocate, &crowd))
+            return 3;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    return atomic_load(&crowd.failures) > 0;
+}
+
+static void threads_may_register_memory_where_others_have_freed_theirs(void **state)
+{
+    char output[512];
+    (void)state;
+    const int result = start_scenario("register_beside_freed_memory", "GPUGLUE_ALLOCATOR", "direct",
+                                      output, sizeof output);
+    assert_string_equal(output, "");
+    assert_int_equal(result, 0);
+}
+
 static void *own_streams(void *argument)
 {
     struct crowd *crowd = argument;
@@ -108,7 +175,7 @@ static void *own_streams(void *argument)
     return NULL;
 }
 
-static void threads_may_make_and_release_streams_and_events(void **state)
+static void threads_may_create_and_release_streams_and_events(void **state)
 {
     struct fixture *f = *state;
     struct crowd crowd = {.f = f, .stream = f->stream};
@@ -193,18 +260,30 @@ static void *change_current(void *argument)
     for (int i = 0; i < 200; i++) {
         gg_scope *scope = NULL;
         gg_stream *now = NULL;
-        expect(crowd, !gg_enter(crowd->f->device, crowd->stream, &scope));
+        expect(crowd, !gg_scope_enter(crowd->f->device, crowd->stream, &scope));
         expect(crowd, !gg_current_stream(crowd->f->device, &now) && now == crowd->stream);
-        expect(crowd, !gg_leave(scope));
+        expect(crowd, !gg_scope_leave(scope));
     }
     return NULL;
 }
 
-static void threads_have_scopes_of_their_own(void **state)
+static void each_thread_has_its_own_scopes(void **state)
 {
     struct fixture *f = *state;
     struct crowd crowd = {.f = f, .stream = f->stream};
     run_crowd(&crowd, change_current);
+}
+
+/* No backend has all attributes: an error is reported through what the backend got from the library. */
+static bool attributes_can_be_queried(gg_device *device)
+{
+    bool right = true;
+    for (int i = 0; i < GG_ATTR_COUNT; i++) {
+        int64_t value;
+        const gg_status status = gg_device_attribute(device, (gg_attribute)i, &value);
+        right = right && (!status || status == GG_ERR_UNSUPPORTED);
+    }
+    return right;
 }
 
 static void *ask(void *argument)
@@ -218,12 +297,13 @@ static void *ask(void *argument)
         expect(crowd, !gg_device_find(backend_name(), &device) && device == crowd->f->device);
         expect(crowd, !gg_probe(GG_PASSIVE, &reports));
         gg_reports_free(reports);
+        expect(crowd, attributes_can_be_queried(crowd->f->device));
         expect(crowd, !gg_device_synchronize(crowd->f->device));
     }
     return NULL;
 }
 
-static void threads_may_ask_about_backends_and_devices(void **state)
+static void threads_may_query_backends_and_devices(void **state)
 {
     struct fixture *f = *state;
     struct crowd crowd = {.f = f};
@@ -268,7 +348,7 @@ static int first_use(void)
     return atomic_load(&race_failures) ? 1 : 0;
 }
 
-/* ---- the end ---- */
+/* ---- the shutdown ---- */
 
 struct busy_end {
     gg_device *device;
@@ -301,7 +381,7 @@ static gg_status one_turn(struct busy_end *end, int kind)
     return status;
 }
 
-/* Until it is refused, each thread in its way. */
+/* Until the call is refused; each thread makes a different kind of call. */
 static void *go_on(void *argument)
 {
     struct busy_end *end = argument;
@@ -316,7 +396,7 @@ static void *go_on(void *argument)
 
 static int shut_down_under_threads(void)
 {
-    static struct busy_end end; /* what it holds is left to the process */
+    static struct busy_end end; /* its objects are left to the process */
     pthread_t threads[THREADS];
     static void *gate;
     void *problem = NULL;
@@ -327,7 +407,7 @@ static int shut_down_under_threads(void)
         gg_memory_alloc(end.device, GG_MEMORY_DEVICE, 64, NULL, &end.memory))
         return 1;
     if (gg_stream_host_func(end.held, gate_wait, gate))
-        return 77;
+        return scenario_without(GG_OP_stream_host_func);
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, go_on, &end))
             return 3;
@@ -346,8 +426,49 @@ static void a_shutdown_ends_calls_of_other_threads_and_is_silent(void **state)
     assert_scenario_is_silent("shut_down_under_threads");
 }
 
-static const struct scenario scenarios[] = {{"first_use", first_use},
-                                            {"shut_down_under_threads", shut_down_under_threads}};
+static void *wait_for_stream(void *stream)
+{
+    return gg_stream_wait(stream, GG_FOREVER) ? "the wait failed" : NULL;
+}
+
+/* A simulated driver complains of two threads that use one queue at once. */
+static int queue_while_another_thread_waits(void)
+{
+    gg_device *device = NULL;
+    gg_stream *stream = NULL;
+    gg_memory *memory = NULL;
+    void *gate = gate_new(), *problem = NULL;
+    pthread_t thread;
+    if (gg_device_get(NULL, 0, &device) || gg_stream_create(device, 0, 0, &stream) ||
+        gg_memory_alloc(device, GG_MEMORY_DEVICE, 64, NULL, &memory))
+        return 2;
+    if (gg_stream_host_func(stream, gate_wait, gate))
+        return scenario_without(GG_OP_stream_host_func);
+    if (pthread_create(&thread, NULL, wait_for_stream, stream))
+        return 3;
+    bool right = true;
+    for (int i = 0; i < 300; i++)
+        right = right && !fill_bytes(memory, 1, stream) && gg_stream_query(stream) == GG_NOT_READY;
+    gate_open(gate);
+    pthread_join(thread, &problem);
+    gg_stream_wait(stream, GG_FOREVER);
+    gg_memory_release(memory);
+    gg_stream_release(stream);
+    gate_free(gate);
+    return problem || !right ? 4 : 0;
+}
+
+static void work_may_be_queued_while_another_thread_waits(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("queue_while_another_thread_waits");
+}
+
+static const struct scenario scenarios[] = {
+    {"first_use", first_use},
+    {"register_beside_freed_memory", register_beside_freed_memory},
+    {"queue_while_another_thread_waits", queue_while_another_thread_waits},
+    {"shut_down_under_threads", shut_down_under_threads}};
 
 /* `make test-full` runs all of them. */
 static void threads_may_race_for_the_first_use(void **state)
@@ -358,23 +479,20 @@ static void threads_may_race_for_the_first_use(void **state)
         assert_scenario_is_silent("first_use");
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_may_share_a_stream),
-        cmocka_unit_test(threads_may_share_the_default_stream),
-        cmocka_unit_test(threads_may_share_memory),
-        cmocka_unit_test(threads_may_make_and_release_streams_and_events),
-        cmocka_unit_test(threads_may_share_an_event),
-        cmocka_unit_test(threads_may_queue_host_functions_on_one_stream),
-        cmocka_unit_test(threads_may_wait_for_the_same_work),
-        cmocka_unit_test(threads_have_scopes_of_their_own),
-        cmocka_unit_test(threads_may_ask_about_backends_and_devices),
-        cmocka_unit_test(threads_may_race_for_the_first_use),
-        cmocka_unit_test(a_shutdown_ends_calls_of_other_threads_and_is_silent),
-    };
-    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
-    if (scenario >= 0)
-        return scenario;
-    return run_suite(argc, argv, "threads", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(threads_may_share_a_stream),
+    cmocka_unit_test(threads_may_share_the_default_stream),
+    cmocka_unit_test(threads_may_share_memory),
+    cmocka_unit_test(threads_may_register_memory_while_others_allocate_pinned_memory),
+    cmocka_unit_test(threads_may_register_memory_where_others_have_freed_theirs),
+    cmocka_unit_test(threads_may_create_and_release_streams_and_events),
+    cmocka_unit_test(threads_may_share_an_event),
+    cmocka_unit_test(threads_may_queue_host_functions_on_one_stream),
+    cmocka_unit_test(threads_may_wait_for_the_same_work),
+    cmocka_unit_test(work_may_be_queued_while_another_thread_waits),
+    cmocka_unit_test(each_thread_has_its_own_scopes),
+    cmocka_unit_test(threads_may_query_backends_and_devices),
+    cmocka_unit_test(threads_may_race_for_the_first_use),
+    cmocka_unit_test(a_shutdown_ends_calls_of_other_threads_and_is_silent),
+};
+SUITE_AND_SCENARIOS(threads, tests, scenarios);

@@ -107,7 +107,7 @@ static void each_before_has_its_after(void **state)
         gg_op op = seen.call[i].trace.op;
         open[op] += seen.call[i].after ? -1 : 1;
         if (open[op] < 0)
-            fail_msg("%s ends but did not begin", gg_op_name(op));
+            fail_msg("%s: an end without a begin", gg_op_name(op));
     }
     for (int op = 0; op < GG_OP_COUNT; op++)
         if (open[op])
@@ -169,7 +169,7 @@ static void a_tracer_that_is_too_small_is_refused(void **state)
     assert_int_equal(atomic_load(&seen.count), 0);
 }
 
-static void a_tracer_of_a_newer_caller_is_taken(void **state)
+static void a_tracer_of_a_newer_caller_is_accepted(void **state)
 {
     struct fixture *f = *state;
     struct seen seen = {0};
@@ -186,7 +186,7 @@ static void a_tracer_of_a_newer_caller_is_taken(void **state)
 
 /* ---- the log at level trace: a process of its own, as the variable is read once ---- */
 
-/* Counted as the log writes them, one call per operation. */
+/* Counted from the lines of the log, one call per operation. */
 static void count_after(void *user, const struct gg_trace *trace)
 {
     atomic_uint *counts = user;
@@ -282,22 +282,16 @@ static void the_log_and_a_tracer_see_the_same_operations(void **state)
     assert_int_equal(lines_with("1 fills seen"), 1);
 }
 
-int main(int argc, char **argv)
-{
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tracer_sees_operation_stream_bytes_and_status),
-        cmocka_unit_test(each_before_has_its_after),
-        cmocka_unit_test(a_tracer_sees_failures),
-        cmocka_unit_test(either_callback_may_be_left_out),
-        cmocka_unit_test(a_removed_tracer_sees_nothing),
-        cmocka_unit_test(a_tracer_that_is_too_small_is_refused),
-        cmocka_unit_test(a_tracer_of_a_newer_caller_is_taken),
-        cmocka_unit_test(the_log_at_level_trace_has_a_line_for_each_operation),
-        cmocka_unit_test(below_level_trace_no_operation_is_logged),
-        cmocka_unit_test(the_log_and_a_tracer_see_the_same_operations),
-    };
-    int scenario = run_scenario(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
-    if (scenario >= 0)
-        return scenario;
-    return run_suite(argc, argv, "trace", tests, sizeof tests / sizeof tests[0]);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_tracer_sees_operation_stream_bytes_and_status),
+    cmocka_unit_test(each_before_has_its_after),
+    cmocka_unit_test(a_tracer_sees_failures),
+    cmocka_unit_test(either_callback_may_be_left_out),
+    cmocka_unit_test(a_removed_tracer_sees_nothing),
+    cmocka_unit_test(a_tracer_that_is_too_small_is_refused),
+    cmocka_unit_test(a_tracer_of_a_newer_caller_is_accepted),
+    cmocka_unit_test(the_log_at_level_trace_has_a_line_for_each_operation),
+    cmocka_unit_test(below_level_trace_no_operation_is_logged),
+    cmocka_unit_test(the_log_and_a_tracer_see_the_same_operations),
+};
+SUITE_AND_SCENARIOS(trace, tests, scenarios);

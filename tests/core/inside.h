@@ -1,16 +1,12 @@
-/* inside.h: what the tests of the core share. The core decides much once per process, so each case
- * runs in a child of a process that has never called it. */
+/* inside.h: shared by the tests of the core. The core makes many decisions only once per process, so
+ * each case runs in a child of a process that has never called it. */
 #ifndef GPUGLUE_TESTS_INSIDE_H
 #define GPUGLUE_TESTS_INSIDE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../support/runner.h"
 
-#include <cmocka.h>
-
-#include "internal.h"
+#include "base/error.h"
+#include "loader/loader.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -22,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char fixtures[PATH_MAX] = "."; /* argv[1] */
-static char folder[64];               /* an own empty one for each case */
+extern char fixtures[PATH_MAX]; /* the first argument of the program */
+extern char directory[64];      /* an empty directory for each case */
 
-/* In a child a failed check says so and ends it. */
+/* In a child a failed check prints itself and ends the process. */
 static inline void check(int good, const char *what, const char *file, int line)
 {
     if (good)
@@ -69,7 +65,7 @@ static inline int forked(void (*body)(void))
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        signal(SIGSEGV, SIG_DFL); /* cmocka would go on with the next test here */
+        signal(SIGSEGV, SIG_DFL); /* cmocka would continue with the next test here */
         signal(SIGABRT, SIG_DFL);
         body();
         _exit(0);
@@ -79,40 +75,43 @@ static inline int forked(void (*body)(void))
     return status;
 }
 
-static inline void remove_folder(void)
+static inline void remove_directory(void)
 {
     char command[96];
-    snprintf(command, sizeof command, "rm -rf -- '%s'", folder);
-    if (folder[0] && system(command))
-        print_message("%s could not be removed\n", folder);
+    snprintf(command, sizeof command, "rm -rf -- '%s'", directory);
+    if (directory[0] && system(command))
+        print_message("%s could not be removed\n", directory);
 }
 
 /* One case. */
 static inline void in_child(void (*body)(void))
 {
-    snprintf(folder, sizeof folder, "/tmp/gpuglue-core-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    snprintf(directory, sizeof directory, "/tmp/gpuglue-core-XXXXXX");
+    assert_non_null(mkdtemp(directory));
     int status = forked(body);
-    remove_folder();
+    remove_directory();
     assert_int_equal(status, 0);
 }
 
+/* The path of @p name in @p directory. It stays reachable until the case ends, for the leak checker. */
 static inline const char *joined(const char *directory, const char *name)
 {
-    char *path = NULL; /* not freed: the case ends soon */
-    CHECK(asprintf(&path, "%s/%s", directory, name) > 0);
-    return path;
+    static char *paths[64];
+    static size_t count;
+    CHECK(count < sizeof paths / sizeof paths[0]);
+    CHECK(asprintf(&paths[count], "%s/%s", directory, name) > 0);
+    return paths[count++];
 }
 static inline const char *inside(const char *name)
 {
-    return joined(folder, name);
+    return joined(directory, name);
 }
 static inline const char *fixture(const char *name)
 {
     return joined(fixtures, name);
 }
 
-static inline const char *make_folder(const char *name, mode_t mode)
+static inline const char *make_directory(const char *name, mode_t mode)
 {
     const char *path = inside(name);
     CHECK(mkdir(path, 0755) == 0);
@@ -169,23 +168,13 @@ static inline const struct gg_report *report_of(enum gg_probe_level level, const
     return report;
 }
 
-/* The plugin gpuglue_@p name.so of the fixtures, registered and asked. */
+/* The plugin gpuglue_@p name.so of the fixtures, registered and probed. */
 static inline const struct gg_report *registered(const char *name)
 {
     char file[64];
     snprintf(file, sizeof file, "gpuglue_%s.so", name);
     CHECK(gg_register_plugin(fixture(file)) == GG_OK);
     return report_of(GG_ACTIVE, name);
-}
-
-static inline void prepare(int argc, char **argv)
-{
-    const char *const variables[] = {"GPUGLUE_BACKEND", "GPUGLUE_DEVICE", "GPUGLUE_PLUGIN_PATH",
-                                     "GPUGLUE_LOG"};
-    if (argc < 2 || !realpath(argv[1], fixtures))
-        fprintf(stderr, "the first argument is the folder of the fixtures\n");
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-        unsetenv(variables[i]);
 }
 
 #endif

@@ -1,10 +1,10 @@
-/* search.h: a search for a small library under all that a plugin can ask for. */
+/* search.h: a search for a small library, with everything that a plugin can request. */
 #ifndef GPUGLUE_TESTS_SEARCH_H
 #define GPUGLUE_TESTS_SEARCH_H
 
 #include "inside.h"
 
-#include "backends.h"
+#include "loader/loader.h"
 
 #include <dlfcn.h>
 
@@ -13,7 +13,7 @@
 static const char *const all_names[] = {"libfixture.so.3", "libfixture.so.2", "libfixture.so.1",
                                         NULL};
 
-/* One search: what it was asked, what it answered. */
+/* One search: its request and its result. */
 static struct gg_library_spec spec = {
     .struct_size = sizeof spec,
     .names = all_names,
@@ -68,22 +68,16 @@ static inline void *map(const char *path)
     return handle;
 }
 
-/* The loader reads LD_LIBRARY_PATH when a process starts, so such a case goes on in a new one. */
-static inline void restart(const char *name)
+/* The loader reads LD_LIBRARY_PATH when a process starts, so such a case continues in a new one. */
+static inline void restart(const char *scenario)
 {
     setenv("LD_LIBRARY_PATH", inside("path"), 1);
-    setenv("FIXTURE_CASE", name, 1);
-    setenv("FIXTURE_FOLDER", folder, 1);
-    execl("/proc/self/exe", "restarted", fixtures, (char *)NULL);
-    _exit(127);
+    setenv("FIXTURE_DIRECTORY", directory, 1);
+    become_scenario(scenario);
 }
-static inline bool restarted(const char *name)
+static inline void use_directory_of_case(void)
 {
-    const char *given = getenv("FIXTURE_CASE");
-    if (!given || strcmp(given, name) != 0)
-        return false;
-    snprintf(folder, sizeof folder, "%s", getenv("FIXTURE_FOLDER"));
-    return true;
+    snprintf(directory, sizeof directory, "%s", getenv("FIXTURE_DIRECTORY"));
 }
 
 #endif

@@ -48,10 +48,10 @@ static void bad_names(void)
                                "pci:",    "pci:zz", "uuid:12", "uuid:",    " 1"};
     good_plugin();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        CHECK_HAS(refuses(bad[i], GG_ERR_INVALID_ARGUMENT), "names no device: expected");
+        CHECK_HAS(refuses(bad[i], GG_ERR_INVALID_ARGUMENT), "does not name a device: expected");
     CHECK(gg_device_find(NULL, NULL) == GG_ERR_INVALID_ARGUMENT);
 }
-static void what_is_no_name_is_refused_with_what_was_expected(void **state)
+static void an_invalid_name_is_refused_with_the_expected_form(void **state)
 {
     (void)state;
     in_child(bad_names);
@@ -69,7 +69,7 @@ static void no_ordinal(void)
     CHECK_HAS(error_message(), "no device -1");
     CHECK(gg_device_get("good", 0, NULL) == GG_ERR_INVALID_ARGUMENT);
 }
-static void an_ordinal_too_high_tells_which_there_are(void **state)
+static void an_ordinal_too_high_is_reported_with_the_range(void **state)
 {
     (void)state;
     in_child(no_ordinal);
@@ -87,7 +87,7 @@ static void no_backend(void)
     CHECK(gg_device_count(NULL, &count) == GG_OK && count == 2);
     CHECK(gg_device_count("good", NULL) == GG_ERR_INVALID_ARGUMENT);
 }
-static void a_backend_that_is_not_there_gives_its_reason(void **state)
+static void a_missing_backend_is_reported_with_its_reason(void **state)
 {
     (void)state;
     in_child(no_backend);
@@ -130,7 +130,7 @@ static void other_backend(void)
     finds("pci:0000:02:00.0", "good", 1);
     finds("0", "host", 0);
 }
-static void an_address_is_looked_for_in_every_backend(void **state)
+static void an_address_is_searched_in_every_backend(void **state)
 {
     (void)state;
     in_child(other_backend);
@@ -142,24 +142,20 @@ static void excluded(void)
     setenv("GPUGLUE_BACKEND", "host", 1);
     refuses("pci:0000:02:00.0", GG_ERR_NO_SUCH_DEVICE);
 }
-static void an_address_is_not_looked_for_where_the_variable_says_no(void **state)
+static void an_address_is_not_searched_in_excluded_backends(void **state)
 {
     (void)state;
     in_child(excluded);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_is_a_backend_an_ordinal_or_both),
-        cmocka_unit_test(what_is_no_name_is_refused_with_what_was_expected),
-        cmocka_unit_test(an_ordinal_too_high_tells_which_there_are),
-        cmocka_unit_test(a_backend_that_is_not_there_gives_its_reason),
-        cmocka_unit_test(a_pci_address_finds_its_device),
-        cmocka_unit_test(a_uuid_finds_its_device),
-        cmocka_unit_test(an_address_is_looked_for_in_every_backend),
-        cmocka_unit_test(an_address_is_not_looked_for_where_the_variable_says_no),
-    };
-    prepare(argc, argv);
-    return cmocka_run_group_tests_name("find", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_name_is_a_backend_an_ordinal_or_both),
+    cmocka_unit_test(an_invalid_name_is_refused_with_the_expected_form),
+    cmocka_unit_test(an_ordinal_too_high_is_reported_with_the_range),
+    cmocka_unit_test(a_missing_backend_is_reported_with_its_reason),
+    cmocka_unit_test(a_pci_address_finds_its_device),
+    cmocka_unit_test(a_uuid_finds_its_device),
+    cmocka_unit_test(an_address_is_searched_in_every_backend),
+    cmocka_unit_test(an_address_is_not_searched_in_excluded_backends),
+};
+SUITE(find, tests);

@@ -1,13 +1,12 @@
-/* test_image.c: images are told apart by content, and whatever their bytes say, no read goes past them. The
- * damaged ones are made of whole ones; GPUGLUE_TEST_FULL makes ten times as many. argv[1] is not used. */
-#include "../../core/image.h"
+/* test_image.c: image formats are detected by content, and no read goes past the end, whatever
+ * the bytes are. Damaged images are made from whole ones; GPUGLUE_TEST_FULL makes ten times as
+ * many. */
+#include "kernel/image.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "../support/runner.h"
+
 #include <stdio.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define MUTATIONS 1200 /* of each image; times ten with GPUGLUE_TEST_FULL */
 
@@ -59,7 +58,7 @@ static const struct gg_image_kernel *find(const struct gg_image *image, const ch
     return NULL;
 }
 
-static void formats_and_architectures_are_told_by_content(void **state)
+static void formats_and_architectures_are_detected_by_content(void **state)
 {
     static const char *const expected[FILES][2] = {
         {"ptx", "sm_50"},          {"code object", "gfx942"},
@@ -107,10 +106,10 @@ static void parameters_of_kernels_are_read(void **state)
 
 static void structs_by_value_have_their_size(void **state)
 {
-    static const char *const told[] = {"kernels.ptx", "kernels.gfx942.co", "kernels.sm90.cubin"};
+    static const char *const reported[] = {"kernels.ptx", "kernels.gfx942.co", "kernels.sm90.cubin"};
     (void)state;
     for (size_t i = 0; i < 3; i++) {
-        struct gg_image *image = read_file(told[i]);
+        struct gg_image *image = read_file(reported[i]);
         const struct gg_parameter *last = &find(image, "say")->parameters[7];
         assert_int_equal(last->size, 16);
         assert_int_equal(last->offset, 40);
@@ -201,7 +200,19 @@ static void damaged_images_are_refused_or_read_without_harm(void **state)
     }
 }
 
-static void every_cut_of_an_image_is_survived(void **state)
+static void metadata_whose_arguments_are_not_a_list_is_damaged(void **state)
+{
+    static const unsigned char pack[] =
+        "\x81\xa8.kernels\x91\x82\xa5.name\xa1k\xa5.args\xc0"; /* nil */
+    struct gg_image *image = calloc(1, sizeof *image);
+    (void)state;
+    assert_non_null(image);
+    assert_int_equal(ggi_image_read_msgpack((struct ggi_bytes){pack, sizeof pack - 1}, image),
+                     GG_ERR_INVALID_ARGUMENT);
+    gg_image_free(image);
+}
+
+static void every_truncation_of_an_image_is_handled(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FILES; i++) {
@@ -219,7 +230,7 @@ static void every_cut_of_an_image_is_survived(void **state)
     }
 }
 
-static void linked_later_images_are_told(void **state)
+static void images_that_need_linking_are_reported(void **state)
 {
     static const unsigned char ltoir[] = {0xed, 0x43, 0x4e, 0x7f, 1, 0, 0, 0};
     struct gg_image *image = NULL;
@@ -247,7 +258,7 @@ static size_t make_bundle(char *bytes, uint64_t count)
     return at;
 }
 
-static void architectures_that_there_is_no_room_for_are_not_forgotten(void **state)
+static void a_list_of_architectures_that_does_not_fit_is_marked(void **state)
 {
     static char bytes[4096];
     (void)state;
@@ -266,16 +277,14 @@ static void architectures_that_there_is_no_room_for_are_not_forgotten(void **sta
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats_and_architectures_are_told_by_content),
-        cmocka_unit_test(architectures_that_there_is_no_room_for_are_not_forgotten),
-        cmocka_unit_test(parameters_of_kernels_are_read),
-        cmocka_unit_test(structs_by_value_have_their_size),
-        cmocka_unit_test(damaged_images_are_refused_or_read_without_harm),
-        cmocka_unit_test(every_cut_of_an_image_is_survived),
-        cmocka_unit_test(linked_later_images_are_told),
-    };
-    return cmocka_run_group_tests_name("image", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(formats_and_architectures_are_detected_by_content),
+    cmocka_unit_test(a_list_of_architectures_that_does_not_fit_is_marked),
+    cmocka_unit_test(parameters_of_kernels_are_read),
+    cmocka_unit_test(structs_by_value_have_their_size),
+    cmocka_unit_test(damaged_images_are_refused_or_read_without_harm),
+    cmocka_unit_test(metadata_whose_arguments_are_not_a_list_is_damaged),
+    cmocka_unit_test(every_truncation_of_an_image_is_handled),
+    cmocka_unit_test(images_that_need_linking_are_reported),
+};
+SUITE(image, tests);

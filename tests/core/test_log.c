@@ -1,5 +1,7 @@
-/* test_log.c: GPUGLUE_LOG, the sink, and what a line looks like. */
+/* test_log.c: GPUGLUE_LOG, the sink, and the format of a line. */
 #include "inside.h"
+
+#include "base/log.h"
 
 static char lines[4096];
 
@@ -14,7 +16,7 @@ static void log_at(const char *value)
     setenv("GPUGLUE_LOG", value, 1);
 }
 
-/* stderr goes into a file of the case. */
+/* Redirects stderr to a file of the case. */
 static const char *written(const char *path)
 {
     static char text[4096];
@@ -33,7 +35,7 @@ static const char *catch_stderr(void)
     return path;
 }
 
-/* With stderr caught a failed check would be silent: it is given back in the status alone. */
+/* With stderr redirected a failed check would be silent: it is in the exit status only. */
 static void default_level(void)
 {
     const char *path = catch_stderr();
@@ -69,7 +71,9 @@ static void file(void)
     ggi_log(GG_LOG_INFO, "some", "one");
     ggi_log(GG_LOG_DEBUG, "some", "two");
     ggi_log(GG_LOG_WARN, "some", "three");
-    CHECK_SAME(written(path), "gpuglue: info: some: one\ngpuglue: warn: some: three\n");
+    CHECK_HAS(written(path), " gpuglue: info: some: one\n");
+    CHECK_HAS(written(path), " gpuglue: warn: some: three\n");
+    CHECK(!strstr(written(path), "some: two"));
 }
 static void the_variable_may_name_a_file(void **state)
 {
@@ -77,10 +81,31 @@ static void the_variable_may_name_a_file(void **state)
     in_child(file);
 }
 
+static void origin(void)
+{
+    char value[128], rest[64], expected[64];
+    const char *path = inside("log");
+    int hour = -1, minute = -1, second = -1, micro = -1;
+    snprintf(value, sizeof value, "info:%s", path);
+    snprintf(expected, sizeof expected, "%d.%d rank 3 gpuglue: info: one", getpid(), getpid());
+    setenv("PMIX_RANK", "3", 1);
+    log_at(value);
+    ggi_log(GG_LOG_INFO, NULL, "one");
+    CHECK(sscanf(written(path), "%d:%d:%d.%dZ %63[^\n]", &hour, &minute, &second, &micro, rest) == 5);
+    CHECK(hour >= 0 && hour < 24 && minute >= 0 && minute < 60 && second >= 0 && second < 60 &&
+          micro >= 0 && micro < 1000000);
+    CHECK_SAME(rest, expected);
+}
+static void from_level_info_a_line_has_the_time_the_process_the_thread_and_the_rank(void **state)
+{
+    (void)state;
+    in_child(origin);
+}
+
 static void relative(void)
 {
     const char *path = catch_stderr();
-    CHECK(chdir(folder) == 0);
+    CHECK(chdir(directory) == 0);
     log_at("info:log");
     ggi_log(GG_LOG_INFO, "some", "one");
     CHECK(access(inside("log"), F_OK) != 0);
@@ -114,7 +139,7 @@ static void nonsense(void)
     CHECK_HAS(written(path), "GPUGLUE_LOG=loud is not understood: expected error, warn, info");
     CHECK(!ggi_log_on(GG_LOG_INFO) && ggi_log_on(GG_LOG_WARN));
 }
-static void an_unknown_level_is_reported_and_reads_as_warn(void **state)
+static void an_unknown_level_is_reported_and_means_warn(void **state)
 {
     (void)state;
     in_child(nonsense);
@@ -130,7 +155,7 @@ static void sink(void)
     CHECK_SAME(lines, "to me: 1 warn: some: one\n");
     CHECK_SAME(written(path), "gpuglue: warn: some: two\n");
 }
-static void a_sink_takes_the_lines_until_it_is_taken_away(void **state)
+static void a_sink_receives_the_lines_until_it_is_removed(void **state)
 {
     (void)state;
     in_child(sink);
@@ -145,24 +170,21 @@ static void long_line(void)
     ggi_log(GG_LOG_WARN, "some", "%s", text);
     CHECK_HAS(lines, "aaa\xe2\x80\xa6\n");
 }
-static void a_long_line_is_cut_with_a_mark(void **state)
+static void a_long_line_is_truncated_with_a_mark(void **state)
 {
     (void)state;
     in_child(long_line);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_the_variable_warnings_go_to_stderr),
-        cmocka_unit_test(the_variable_sets_the_level),
-        cmocka_unit_test(the_variable_may_name_a_file),
-        cmocka_unit_test(a_relative_file_is_refused),
-        cmocka_unit_test(a_file_that_cannot_be_opened_is_reported),
-        cmocka_unit_test(an_unknown_level_is_reported_and_reads_as_warn),
-        cmocka_unit_test(a_sink_takes_the_lines_until_it_is_taken_away),
-        cmocka_unit_test(a_long_line_is_cut_with_a_mark),
-    };
-    prepare(argc, argv);
-    return cmocka_run_group_tests_name("log", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_the_variable_warnings_go_to_stderr),
+    cmocka_unit_test(the_variable_sets_the_level),
+    cmocka_unit_test(the_variable_may_name_a_file),
+    cmocka_unit_test(from_level_info_a_line_has_the_time_the_process_the_thread_and_the_rank),
+    cmocka_unit_test(a_relative_file_is_refused),
+    cmocka_unit_test(a_file_that_cannot_be_opened_is_reported),
+    cmocka_unit_test(an_unknown_level_is_reported_and_means_warn),
+    cmocka_unit_test(a_sink_receives_the_lines_until_it_is_removed),
+    cmocka_unit_test(a_long_line_is_truncated_with_a_mark),
+};
+SUITE(log, tests);

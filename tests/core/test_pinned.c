@@ -1,5 +1,7 @@
-/* test_pinned.c: where pinned memory lies, while threads add, remove and look at once. */
+/* test_pinned.c: lookups of pinned memory, while threads add, remove and look up at once. */
 #include "inside.h"
+
+#include "memory/memory.h"
 
 #include <pthread.h>
 
@@ -8,7 +10,8 @@
 #define ROUNDS 20000
 #define LOOKERS 3
 
-/* Of another process, as after a fork: gpuglue's own release of a block counts, and does nothing more. */
+/* Belongs to another process, as after a fork: a release of the block decrements the count and
+ * does nothing more. */
 static struct gg_device elsewhere = {.generation = UINT32_MAX};
 
 static _Alignas(SPAN) char space[BLOCKS + 1][SPAN];
@@ -22,12 +25,12 @@ static gg_memory *new_block(unsigned at)
     memory->nbytes = SPAN;
     memory->device = &elsewhere;
     atomic_store(&memory->refs, 1);
-    if (ggi_pinned_add(memory)) /* in threads, too, where cmocka cannot assert */
+    if (ggi_pinned_add(memory)) /* also used in threads, where cmocka cannot assert */
         abort();
     return memory;
 }
 
-/* As the last release of a handle does in the end. */
+/* As the last release of a handle does. */
 static void drop(gg_memory *memory)
 {
     if (atomic_fetch_sub(&memory->refs, 1) > 1)
@@ -65,10 +68,70 @@ static void a_block_without_a_reference_is_not_found(void **state)
     drop(memory);
 }
 
+/* ---- many blocks ---- */
+
+#define MANY 5000u
+
+static char wide[MANY * 2]; /* a block is the even byte of a pair */
+static gg_memory *many[MANY];
+
+static unsigned mixed(unsigned i)
+{
+    return i * 1237u % MANY; /* a permutation */
+}
+
+static void assert_found(unsigned i, bool expected)
+{
+    size_t offset = 1;
+    gg_memory *found = ggi_pinned_find(wide + 2 * i, 1, &offset);
+    assert_ptr_equal(found, expected ? many[i] : NULL);
+    assert_null(ggi_pinned_find(wide + 2 * i + 1, 1, &offset));
+    if (found)
+        drop(found);
+}
+
+static void many_blocks_are_found_in_whatever_order_they_come_and_go(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++) {
+        gg_memory *memory = calloc(1, sizeof *memory);
+        assert_non_null(memory);
+        memory->pointer = wide + 2 * mixed(i);
+        memory->nbytes = 1;
+        memory->device = &elsewhere;
+        atomic_store(&memory->refs, 1);
+        many[mixed(i)] = memory;
+        assert_int_equal(ggi_pinned_add(memory), GG_OK);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        assert_found(i, true);
+    for (unsigned i = 0; i < MANY; i += 2)
+        drop(many[MANY - 2 - i]);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_found(i, i % 2);
+    for (unsigned i = 1; i < MANY; i += 2)
+        drop(many[i]);
+    assert_found(0, false);
+    assert_found(MANY - 1, false);
+}
+
+/* As wrapped memory may. */
+static void blocks_that_begin_at_the_same_address_are_removed_apart(void **state)
+{
+    gg_memory *same[600];
+    size_t offset;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(same); i++)
+        same[i] = new_block(1);
+    for (size_t i = 0; i < COUNT_OF(same); i++)
+        drop(same[i * 7 % COUNT_OF(same)]);
+    assert_null(ggi_pinned_find(space[1], 1, &offset));
+}
+
 static _Atomic(bool) over;
 static _Atomic(int) wrongs;
 
-static void *come_and_go(void *argument)
+static void *alloc_and_free(void *argument)
 {
     const unsigned from = *(unsigned *)argument;
     for (int i = 0; i < ROUNDS; i++) {
@@ -79,7 +142,7 @@ static void *come_and_go(void *argument)
     return NULL;
 }
 
-/* The last block is there all the time, the others come and go. */
+/* The last block is never removed, the others are added and removed. */
 static void *look(void *argument)
 {
     size_t offset = 0;
@@ -95,7 +158,7 @@ static void *look(void *argument)
     return NULL;
 }
 
-static void threads_find_what_is_there_while_blocks_come_and_go(void **state)
+static void threads_find_blocks_while_others_are_added_and_removed(void **state)
 {
     pthread_t changers[2], lookers[LOOKERS];
     unsigned from[2] = {0, 4};
@@ -104,7 +167,7 @@ static void threads_find_what_is_there_while_blocks_come_and_go(void **state)
     for (int i = 0; i < LOOKERS; i++)
         assert_int_equal(pthread_create(&lookers[i], NULL, look, NULL), 0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&changers[i], NULL, come_and_go, &from[i]), 0);
+        assert_int_equal(pthread_create(&changers[i], NULL, alloc_and_free, &from[i]), 0);
     for (int i = 0; i < 2; i++)
         pthread_join(changers[i], NULL);
     atomic_store(&over, true);
@@ -115,12 +178,11 @@ static void threads_find_what_is_there_while_blocks_come_and_go(void **state)
     drop(stays);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pointer_into_a_block_is_found_with_its_offset),
-        cmocka_unit_test(a_block_without_a_reference_is_not_found),
-        cmocka_unit_test(threads_find_what_is_there_while_blocks_come_and_go),
-    };
-    return cmocka_run_group_tests_name("pinned", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_pointer_into_a_block_is_found_with_its_offset),
+    cmocka_unit_test(a_block_without_a_reference_is_not_found),
+    cmocka_unit_test(many_blocks_are_found_in_whatever_order_they_come_and_go),
+    cmocka_unit_test(blocks_that_begin_at_the_same_address_are_removed_apart),
+    cmocka_unit_test(threads_find_blocks_while_others_are_added_and_removed),
+};
+SUITE(pinned, tests);

@@ -1,4 +1,4 @@
-/* test_plugin.c: what is checked in a plugin's file before it is called. */
+/* test_plugin.c: the checks of a plugin's file before it is called. */
 #include "inside.h"
 
 static void good(void)
@@ -23,7 +23,7 @@ static void other_major(void)
     CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
     CHECK_HAS(report->reason, fixture("gpuglue_other_major.so"));
     char both[64];
-    snprintf(both, sizeof both, "ABI %d.%d, this gpuglue has %d.%d", GG_BACKEND_ABI_MAJOR + 1,
+    snprintf(both, sizeof both, "ABI %d.%d, but this gpuglue has %d.%d", GG_BACKEND_ABI_MAJOR + 1,
              GG_BACKEND_ABI_MINOR, GG_BACKEND_ABI_MAJOR, GG_BACKEND_ABI_MINOR);
     CHECK_HAS(report->reason, both);
 }
@@ -37,7 +37,7 @@ static void wrong_magic(void)
 {
     const struct gg_report *report = registered("wrong_magic");
     CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK_HAS(report->reason, "magic 0x12345678 where 0x42474747");
+    CHECK_HAS(report->reason, "magic 0x12345678, expected 0x42474747");
 }
 static void a_wrong_magic_is_refused(void **state)
 {
@@ -49,12 +49,42 @@ static void missing_op(void)
 {
     const struct gg_report *report = registered("missing_op");
     CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK_HAS(report->reason, "lacks the operation mem_alloc");
+    CHECK_HAS(report->reason, "operation table lacks mem_alloc");
 }
 static void a_missing_mandatory_operation_is_named(void **state)
 {
     (void)state;
     in_child(missing_op);
+}
+
+/* Sizes of the table from the last required slot on, as each version of the contract had them. */
+static void earlier_tables(void)
+{
+    const struct gg_backend_desc *host = ggi_host_backend(ggi_host_api());
+    struct gg_backend_ops ops = *host->ops;
+    struct gg_backend_desc desc = *host;
+    desc.ops = &ops;
+    for (size_t size = offsetof(struct gg_backend_ops, event_elapsed); size <= sizeof ops;
+         size += sizeof(void *)) {
+        struct ggi_plugin *plugin = calloc(1, sizeof *plugin);
+        struct ggi_text why = GGI_TEXT(256);
+        CHECK(plugin != NULL);
+        strcpy(plugin->backend.name, "host");
+        ops.struct_size = (uint32_t)size;
+        CHECK(ggi_plugin_accept(plugin, &desc, &why) == GG_PROBE_AVAILABLE);
+        CHECK(!memcmp(&plugin->backend.ops.probe, &ops.probe,
+                      size - offsetof(struct gg_backend_ops, probe)));
+        const char *rest = (const char *)&plugin->backend.ops;
+        for (size_t at = size; at < sizeof ops; at++)
+            CHECK(!rest[at]);
+        free(plugin->version);
+        free(plugin);
+    }
+}
+static void a_table_of_any_earlier_size_is_accepted(void **state)
+{
+    (void)state;
+    in_child(earlier_tables);
 }
 
 static void older(void)
@@ -63,7 +93,7 @@ static void older(void)
     CHECK(registered("older")->status == GG_PROBE_AVAILABLE);
     CHECK(ggi_backend_find("older", &backend) == GG_OK);
     CHECK(backend->ops.event_wait != NULL);
-    CHECK(backend->ops.event_elapsed == NULL); /* it has one, but behind the end of its table */
+    CHECK(backend->ops.event_elapsed == NULL); /* it has one, but past the end of its table */
     CHECK(backend->ops.struct_size == sizeof backend->ops);
 }
 static void a_shorter_table_reads_as_null_at_its_end(void **state)
@@ -80,7 +110,7 @@ static void newer(void)
     CHECK(backend->ops.struct_size == sizeof backend->ops);
     CHECK(backend->ops.event_elapsed != NULL);
 }
-static void a_longer_table_is_cut(void **state)
+static void a_longer_table_is_truncated(void **state)
 {
     (void)state;
     in_child(newer);
@@ -92,7 +122,7 @@ static void no_query(void)
     CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
     CHECK_HAS(report->reason, "no symbol gg_backend_query");
 }
-static void a_library_without_the_symbol_is_no_plugin(void **state)
+static void a_library_without_the_symbol_is_not_a_plugin(void **state)
 {
     (void)state;
     in_child(no_query);
@@ -102,9 +132,9 @@ static void borrowed(void)
 {
     const struct gg_report *report = registered("borrowed");
     CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
-    CHECK_HAS(report->reason, "not its own");
+    CHECK_HAS(report->reason, "does not define gg_backend_query itself");
 }
-static void the_symbol_of_a_dependency_does_not_count(void **state)
+static void a_symbol_of_a_dependency_is_not_accepted(void **state)
 {
     (void)state;
     in_child(borrowed);
@@ -114,7 +144,7 @@ static void refuses(void)
 {
     const struct gg_report *report = registered("refuses");
     CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
-    CHECK_HAS(report->reason, "its answer: 7");
+    CHECK_HAS(report->reason, "it returned 7");
 }
 static void a_plugin_may_refuse_the_core(void **state)
 {
@@ -129,7 +159,7 @@ static void misnamed(void)
     CHECK_HAS(report->reason, "\"another\"");
     CHECK_HAS(report->reason, "\"misnamed\"");
 }
-static void a_name_other_than_the_files_is_refused(void **state)
+static void a_name_that_differs_from_the_file_name_is_refused(void **state)
 {
     (void)state;
     in_child(misnamed);
@@ -141,7 +171,7 @@ static void text_file(void)
           0);
     const struct gg_report *report = report_of(GG_PASSIVE, "text");
     CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
-    CHECK_HAS(report->reason, "is not a library");
+    CHECK_HAS(report->reason, "is not a shared library");
 }
 static void a_text_file_is_reported_as_such(void **state)
 {
@@ -156,28 +186,25 @@ static void absent(void)
     CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
     CHECK_HAS(report->reason, "there is no /tmp/");
 }
-static void a_registered_file_that_is_gone_is_reported(void **state)
+static void a_registered_file_that_no_longer_exists_is_reported(void **state)
 {
     (void)state;
     in_child(absent);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_good_plugin_is_used),
-        cmocka_unit_test(another_abi_major_is_refused_naming_both),
-        cmocka_unit_test(a_wrong_magic_is_refused),
-        cmocka_unit_test(a_missing_mandatory_operation_is_named),
-        cmocka_unit_test(a_shorter_table_reads_as_null_at_its_end),
-        cmocka_unit_test(a_longer_table_is_cut),
-        cmocka_unit_test(a_library_without_the_symbol_is_no_plugin),
-        cmocka_unit_test(the_symbol_of_a_dependency_does_not_count),
-        cmocka_unit_test(a_plugin_may_refuse_the_core),
-        cmocka_unit_test(a_name_other_than_the_files_is_refused),
-        cmocka_unit_test(a_text_file_is_reported_as_such),
-        cmocka_unit_test(a_registered_file_that_is_gone_is_reported),
-    };
-    prepare(argc, argv);
-    return cmocka_run_group_tests_name("plugin", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_good_plugin_is_used),
+    cmocka_unit_test(another_abi_major_is_refused_naming_both),
+    cmocka_unit_test(a_wrong_magic_is_refused),
+    cmocka_unit_test(a_missing_mandatory_operation_is_named),
+    cmocka_unit_test(a_table_of_any_earlier_size_is_accepted),
+    cmocka_unit_test(a_shorter_table_reads_as_null_at_its_end),
+    cmocka_unit_test(a_longer_table_is_truncated),
+    cmocka_unit_test(a_library_without_the_symbol_is_not_a_plugin),
+    cmocka_unit_test(a_symbol_of_a_dependency_is_not_accepted),
+    cmocka_unit_test(a_plugin_may_refuse_the_core),
+    cmocka_unit_test(a_name_that_differs_from_the_file_name_is_refused),
+    cmocka_unit_test(a_text_file_is_reported_as_such),
+    cmocka_unit_test(a_registered_file_that_no_longer_exists_is_reported),
+};
+SUITE(plugin, tests);

@@ -1,4 +1,4 @@
-/* test_registry.c: where plugins are found, and what is refused. */
+/* test_registry.c: where plugins are found, and which are refused. */
 #include "inside.h"
 
 static void plugin_path(const char *value)
@@ -33,7 +33,7 @@ static void bad_paths(void)
     CHECK(gg_register_plugin("/tmp/gpuglue_9a.so") == GG_ERR_INVALID_ARGUMENT);
     CHECK(gg_register_plugin("/tmp/gpuglue_sixteen_letters_.so") == GG_ERR_INVALID_ARGUMENT);
 }
-static void registering_takes_absolute_paths_of_plugins_only(void **state)
+static void registering_accepts_only_absolute_paths_of_plugins(void **state)
 {
     (void)state;
     in_child(bad_paths);
@@ -44,7 +44,7 @@ static void registered_late(void)
     CHECK(report_in(reports(GG_PASSIVE), "good") == NULL);
     CHECK(registered("good")->status == GG_PROBE_AVAILABLE);
 }
-static void a_plugin_may_be_registered_after_a_look(void **state)
+static void a_plugin_may_be_registered_after_a_search(void **state)
 {
     (void)state;
     in_child(registered_late);
@@ -52,11 +52,11 @@ static void a_plugin_may_be_registered_after_a_look(void **state)
 
 static void refused(void)
 {
-    CHECK(gg_refuse_plugin(NULL, "why") == GG_ERR_INVALID_ARGUMENT);
-    CHECK(gg_refuse_plugin("broken", NULL) == GG_ERR_INVALID_ARGUMENT);
-    CHECK(gg_refuse_plugin("broken", "100% of its package is gone") == GG_OK);
-    CHECK(gg_refuse_plugin("no name!", "misnamed") == GG_OK);
-    CHECK(gg_refuse_plugin("host", "shadows nothing") == GG_OK);
+    CHECK(gg_report_plugin_error(NULL, "why") == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_report_plugin_error("broken", NULL) == GG_ERR_INVALID_ARGUMENT);
+    CHECK(gg_report_plugin_error("broken", "100% of its package is gone") == GG_OK);
+    CHECK(gg_report_plugin_error("no name!", "misnamed") == GG_OK);
+    CHECK(gg_report_plugin_error("host", "shadows nothing") == GG_OK);
     const struct gg_report *broken = report_of(GG_PASSIVE, "broken");
     CHECK(broken->status == GG_PROBE_PLUGIN_LOAD_FAILED);
     CHECK(strcmp(broken->reason, "100% of its package is gone") == 0);
@@ -89,7 +89,7 @@ static void duplicate(void)
     CHECK_HAS(log_lines, fixture("gpuglue_good.so"));
     CHECK_HAS(log_lines, "warn: good: ");
 }
-static void the_first_found_wins_and_the_log_names_both(void **state)
+static void the_first_plugin_found_is_used_and_the_log_names_both(void **state)
 {
     (void)state;
     in_child(duplicate);
@@ -103,7 +103,7 @@ static void twice(void)
     CHECK(report_of(GG_PASSIVE, "good")->status == GG_PROBE_NOT_PROBED);
     CHECK_SAME(log_lines, "");
 }
-static void the_same_file_twice_is_no_duplicate(void **state)
+static void the_same_file_twice_is_not_a_duplicate(void **state)
 {
     (void)state;
     in_child(twice);
@@ -139,13 +139,13 @@ static void a_relative_entry_is_refused(void **state)
 static void empty(void)
 {
     char value[PATH_MAX + 2];
-    CHECK(chdir(folder) == 0);
+    CHECK(chdir(directory) == 0);
     copy_fixture("gpuglue_last.so", inside("gpuglue_last.so"));
     snprintf(value, sizeof value, "%s:", fixtures);
     CHECK_HAS(refusal(value), "entry 2 of GPUGLUE_PLUGIN_PATH, \"\", was refused: it is empty");
     CHECK(report_in(reports(GG_PASSIVE), "good") != NULL);
 }
-static void an_empty_entry_is_refused_and_the_others_hold(void **state)
+static void an_empty_entry_is_refused_and_the_others_are_used(void **state)
 {
     (void)state;
     in_child(empty);
@@ -164,9 +164,9 @@ static void an_entry_that_does_not_exist_is_reported(void **state)
     in_child(nowhere);
 }
 
-static void open_folder(void)
+static void open_directory(void)
 {
-    const char *path = make_folder("open", 0777);
+    const char *path = make_directory("open", 0777);
     copy_fixture("gpuglue_good.so", joined(path, "gpuglue_good.so"));
     const char *reason = refusal(path);
     CHECK_HAS(reason, "writable by others (mode 0777)");
@@ -176,14 +176,14 @@ static void open_folder(void)
 static void a_directory_that_others_can_write_is_refused_naming_the_mode(void **state)
 {
     (void)state;
-    in_child(open_folder);
+    in_child(open_directory);
 }
 
 static void open_file(void)
 {
     const char *path = copy_fixture("gpuglue_good.so", inside("gpuglue_good.so"));
     CHECK(chmod(path, 0757) == 0);
-    plugin_path(folder);
+    plugin_path(directory);
     const struct gg_report *report = report_of(GG_PASSIVE, "good");
     CHECK(report->status == GG_PROBE_PLUGIN_LOAD_FAILED);
     CHECK_HAS(report->reason, "writable by others (mode 0757)");
@@ -196,7 +196,7 @@ static void a_file_that_others_can_write_is_refused_naming_the_mode(void **state
 
 static void open_parent(void)
 {
-    const char *path = make_folder("open", 01777);
+    const char *path = make_directory("open", 01777);
     const char *file = copy_fixture("gpuglue_good.so", joined(path, "gpuglue_good.so"));
     CHECK(gg_register_plugin(file) == GG_OK);
     CHECK_HAS(report_of(GG_PASSIVE, "good")->reason, "mode 1777");
@@ -205,6 +205,49 @@ static void a_registered_file_in_a_writable_directory_is_refused(void **state)
 {
     (void)state;
     in_child(open_parent);
+}
+
+/* Anyone who may rename its parent can put another directory in its place, except where that is sticky, as /tmp. */
+static void open_ancestor(void)
+{
+    const char *outer = make_directory("outer", 0777);
+    const char *inner = joined(outer, "inner");
+    CHECK(mkdir(inner, 0755) == 0);
+    const char *file = copy_fixture("gpuglue_good.so", joined(inner, "gpuglue_good.so"));
+    CHECK(gg_register_plugin(file) == GG_OK);
+    CHECK_HAS(report_of(GG_PASSIVE, "good")->reason, "outer is writable by others (mode 0777)");
+}
+static void a_file_whose_directory_others_could_replace_is_refused(void **state)
+{
+    (void)state;
+    in_child(open_ancestor);
+}
+
+static void sticky(void)
+{
+    const char *path = make_directory("open", 01777);
+    CHECK_HAS(refusal(path), "use a directory that only you can write to");
+    CHECK(strstr(refusal(path), "chmod") == NULL);
+}
+static void nobody_is_advised_to_change_the_mode_of_a_sticky_directory(void **state)
+{
+    (void)state;
+    in_child(sticky);
+}
+
+static void sticky_ancestor(void)
+{
+    const char *outer = make_directory("outer", 01777);
+    const char *inner = joined(outer, "inner");
+    CHECK(mkdir(inner, 0755) == 0);
+    copy_fixture("gpuglue_good.so", joined(inner, "gpuglue_good.so"));
+    plugin_path(inner);
+    CHECK(report_of(GG_ACTIVE, "good")->status == GG_PROBE_AVAILABLE);
+}
+static void a_directory_in_a_sticky_one_is_used(void **state)
+{
+    (void)state;
+    in_child(sticky_ancestor);
 }
 
 static void neighbours(void)
@@ -223,41 +266,40 @@ static void broken_plugins_do_not_disturb_the_others(void **state)
     in_child(neighbours);
 }
 
-/* ---- not there ---- */
+/* ---- missing plugins ---- */
 
 static void missing(void)
 {
     struct gg_backend *backend;
-    plugin_path(folder);
+    plugin_path(directory);
     CHECK(ggi_backend_find("nobody", &backend) == GG_ERR_UNAVAILABLE);
     CHECK_HAS(error_message(), "nobody: plugin-not-found");
-    CHECK_HAS(error_message(), folder);
-    CHECK_HAS(error_message(), "there are backends host");
+    CHECK_HAS(error_message(), directory);
+    CHECK_HAS(error_message(), "the backends are host");
 }
-static void a_name_without_a_plugin_tells_the_paths_and_the_names(void **state)
+static void a_name_without_a_plugin_is_reported_with_paths_and_names(void **state)
 {
     (void)state;
     in_child(missing);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registering_takes_absolute_paths_of_plugins_only),
-        cmocka_unit_test(a_plugin_may_be_registered_after_a_look),
-        cmocka_unit_test(a_refused_plugin_is_reported_under_its_name),
-        cmocka_unit_test(the_first_found_wins_and_the_log_names_both),
-        cmocka_unit_test(the_same_file_twice_is_no_duplicate),
-        cmocka_unit_test(an_entry_may_be_a_file),
-        cmocka_unit_test(a_relative_entry_is_refused),
-        cmocka_unit_test(an_empty_entry_is_refused_and_the_others_hold),
-        cmocka_unit_test(an_entry_that_does_not_exist_is_reported),
-        cmocka_unit_test(a_directory_that_others_can_write_is_refused_naming_the_mode),
-        cmocka_unit_test(a_file_that_others_can_write_is_refused_naming_the_mode),
-        cmocka_unit_test(a_registered_file_in_a_writable_directory_is_refused),
-        cmocka_unit_test(broken_plugins_do_not_disturb_the_others),
-        cmocka_unit_test(a_name_without_a_plugin_tells_the_paths_and_the_names),
-    };
-    prepare(argc, argv);
-    return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(registering_accepts_only_absolute_paths_of_plugins),
+    cmocka_unit_test(a_plugin_may_be_registered_after_a_search),
+    cmocka_unit_test(a_refused_plugin_is_reported_under_its_name),
+    cmocka_unit_test(the_first_plugin_found_is_used_and_the_log_names_both),
+    cmocka_unit_test(the_same_file_twice_is_not_a_duplicate),
+    cmocka_unit_test(an_entry_may_be_a_file),
+    cmocka_unit_test(a_relative_entry_is_refused),
+    cmocka_unit_test(an_empty_entry_is_refused_and_the_others_are_used),
+    cmocka_unit_test(an_entry_that_does_not_exist_is_reported),
+    cmocka_unit_test(a_directory_that_others_can_write_is_refused_naming_the_mode),
+    cmocka_unit_test(a_file_that_others_can_write_is_refused_naming_the_mode),
+    cmocka_unit_test(a_registered_file_in_a_writable_directory_is_refused),
+    cmocka_unit_test(a_file_whose_directory_others_could_replace_is_refused),
+    cmocka_unit_test(nobody_is_advised_to_change_the_mode_of_a_sticky_directory),
+    cmocka_unit_test(a_directory_in_a_sticky_one_is_used),
+    cmocka_unit_test(broken_plugins_do_not_disturb_the_others),
+    cmocka_unit_test(a_name_without_a_plugin_is_reported_with_paths_and_names),
+};
+SUITE(registry, tests);

@@ -1,7 +1,7 @@
 /* test_select.c: the default backend: GPUGLUE_BACKEND, gg_use_backend, and auto. */
 #include "inside.h"
 
-#include "backends.h"
+#include "loader/loader.h"
 
 /* Backends, by priority: init_failed 70, no_device 60, good 50, host -1000, last -2000. */
 static void five_plugins(void)
@@ -44,7 +44,7 @@ static void automatic(void)
     CHECK(note == NULL);
     CHECK_SAME(ggi_backend_decided()->name, "good");
 }
-static void auto_takes_the_first_with_a_device(void **state)
+static void auto_selects_the_first_backend_with_a_device(void **state)
 {
     (void)state;
     in_child(automatic);
@@ -66,11 +66,10 @@ static void fallen(void)
     five_plugins();
     CHECK_SAME(chosen("^good"), "host");
     CHECK_HAS(note, "no GPU was found");
-    CHECK_HAS(note, "init_failed: init-failed: the driver answered 999");
-    CHECK_HAS(note, "no_device: no-device: the machine has no such device");
+    CHECK_HAS(note, "(init_failed: init-failed, no_device: no-device");
     CHECK_HAS(note, "GPUGLUE_BACKEND=host");
 }
-static void auto_that_falls_to_host_says_so_with_every_reason(void **state)
+static void auto_that_selects_host_reports_it_with_every_reason(void **state)
 {
     (void)state;
     in_child(fallen);
@@ -82,7 +81,7 @@ static void asked_for(void)
     CHECK_SAME(chosen("host"), "host");
     CHECK(note == NULL);
 }
-static void host_that_was_asked_for_needs_no_word(void **state)
+static void host_selected_explicitly_gives_no_note(void **state)
 {
     (void)state;
     in_child(asked_for);
@@ -118,10 +117,10 @@ static void list_fails(void)
     const char *message = failure("no_device,init_failed", GG_ERR_UNAVAILABLE);
     CHECK_HAS(message, "GPUGLUE_BACKEND=no_device,init_failed");
     CHECK_HAS(message, "no_device: no-device: the machine has no such device");
-    CHECK_HAS(message, "init_failed: init-failed: the driver answered 999");
+    CHECK_HAS(message, "init_failed: init-failed: the driver returned 999");
     CHECK(ggi_backend_decided() == NULL);
 }
-static void a_named_backend_never_becomes_host_in_silence(void **state)
+static void a_named_backend_is_never_replaced_by_host(void **state)
 {
     (void)state;
     in_child(list_fails);
@@ -130,13 +129,13 @@ static void a_named_backend_never_becomes_host_in_silence(void **state)
 static void stranger(void)
 {
     five_plugins();
-    setenv("GPUGLUE_PLUGIN_PATH", folder, 1);
+    setenv("GPUGLUE_PLUGIN_PATH", directory, 1);
     const char *message = failure("nobody", GG_ERR_UNAVAILABLE);
     CHECK_HAS(message, "nobody: plugin-not-found");
-    CHECK_HAS(message, folder);
-    CHECK_HAS(message, "there are backends init_failed, no_device, good, host, last");
+    CHECK_HAS(message, directory);
+    CHECK_HAS(message, "the backends are init_failed, no_device, good, host, last");
 }
-static void an_unknown_name_tells_the_paths_and_the_names(void **state)
+static void an_unknown_name_is_reported_with_paths_and_names(void **state)
 {
     (void)state;
     in_child(stranger);
@@ -146,7 +145,7 @@ static void stranger_and_host(void)
 {
     CHECK_SAME(chosen("nobody,host"), "host");
 }
-static void an_unknown_name_with_consent_to_host_goes_on(void **state)
+static void an_unknown_name_before_host_selects_host(void **state)
 {
     (void)state;
     in_child(stranger_and_host);
@@ -158,16 +157,15 @@ static void bad(const char *text, const char *part)
 {
     struct ggi_selection selection;
     char reason[256];
-    struct ggi_text why;
-    ggi_text_begin(&why, reason, sizeof reason);
+    struct ggi_text why = ggi_text_begin(reason, sizeof reason);
     CHECK(!ggi_selection_parse(&selection, text, &why));
     CHECK_HAS(reason, part);
     CHECK_HAS(reason, "expected auto, name[,name...] or ^name[,name...]");
 }
 static void grammar(void)
 {
-    bad("^good,^host", "mixes '^' with names");
-    bad("good,^host", "mixes '^' with names");
+    bad("^good,^host", "has '^' after its beginning");
+    bad("good,^host", "has '^' after its beginning");
     bad("good,,host", "empty name");
     bad("good,", "empty name");
     bad("^", "empty name");
@@ -176,7 +174,7 @@ static void grammar(void)
     bad("^auto", "\"auto\" in a list");
     bad("a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "more than 16 names");
 }
-static void what_is_no_selection_is_refused_saying_why(void **state)
+static void an_invalid_selection_is_refused_with_the_reason(void **state)
 {
     (void)state;
     in_child(grammar);
@@ -186,11 +184,11 @@ static void mixed(void)
 {
     five_plugins();
     CHECK_HAS(failure("good,^host", GG_ERR_INVALID_ARGUMENT),
-              "GPUGLUE_BACKEND=good,^host mixes '^'");
-    CHECK_HAS(report_of(GG_PASSIVE, "GPUGLUE_BACKEND")->reason, "mixes '^'");
+              "GPUGLUE_BACKEND=good,^host has '^' after");
+    CHECK_HAS(report_of(GG_PASSIVE, "GPUGLUE_BACKEND")->reason, "has '^' after");
     CHECK(report_of(GG_PASSIVE, "good")->status == GG_PROBE_NOT_PROBED);
 }
-static void a_variable_that_is_no_selection_is_an_error_and_a_report(void **state)
+static void an_invalid_variable_is_an_error_and_a_report(void **state)
 {
     (void)state;
     in_child(mixed);
@@ -207,7 +205,7 @@ static void use(void)
     CHECK(gg_use_backend("Good") == GG_OK);
     CHECK_SAME(chosen(NULL), "good");
 }
-static void a_choice_in_the_program_beats_the_variable(void **state)
+static void use_backend_takes_precedence_over_the_variable(void **state)
 {
     (void)state;
     in_child(use);
@@ -224,7 +222,7 @@ static void use_fails(void)
     CHECK(gg_use_backend(NULL) == GG_ERR_INVALID_ARGUMENT);
     CHECK_SAME(chosen(NULL), "host");
 }
-static void a_choice_that_fails_leaves_the_old_one(void **state)
+static void a_use_backend_that_fails_keeps_the_earlier_choice(void **state)
 {
     (void)state;
     in_child(use_fails);
@@ -325,7 +323,7 @@ static void child_of_good(void)
     const char *name;
     CHECK(gg_default_backend(&name, NULL) == GG_ERR_FORKED);
     CHECK_HAS(error_message(), "spawn");
-    CHECK(gg_use_backend("auto") == GG_ERR_FORKED); /* and not: nothing there, so host */
+    CHECK(gg_use_backend("auto") == GG_ERR_FORKED); /* and not: no backend is available, so host */
     CHECK(gg_use_backend("host") == GG_OK);
 }
 static void fork_after(void)
@@ -334,35 +332,31 @@ static void fork_after(void)
     CHECK_SAME(chosen(NULL), "good");
     CHECK(forked(child_of_good) == 0);
 }
-static void a_child_is_told_of_the_fork_and_not_moved_to_host(void **state)
+static void a_forked_child_gets_an_error_and_not_host(void **state)
 {
     (void)state;
     in_child(fork_after);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(auto_takes_the_first_with_a_device),
-        cmocka_unit_test(auto_may_be_spelled_out),
-        cmocka_unit_test(auto_that_falls_to_host_says_so_with_every_reason),
-        cmocka_unit_test(host_that_was_asked_for_needs_no_word),
-        cmocka_unit_test(excluding_all_is_an_error),
-        cmocka_unit_test(a_list_is_tried_in_order_in_any_case_and_with_blanks),
-        cmocka_unit_test(a_named_backend_never_becomes_host_in_silence),
-        cmocka_unit_test(an_unknown_name_tells_the_paths_and_the_names),
-        cmocka_unit_test(an_unknown_name_with_consent_to_host_goes_on),
-        cmocka_unit_test(what_is_no_selection_is_refused_saying_why),
-        cmocka_unit_test(a_variable_that_is_no_selection_is_an_error_and_a_report),
-        cmocka_unit_test(a_choice_in_the_program_beats_the_variable),
-        cmocka_unit_test(a_choice_that_fails_leaves_the_old_one),
-        cmocka_unit_test(the_variable_is_read_once),
-        cmocka_unit_test(selection_sets_the_default_only),
-        cmocka_unit_test(what_the_variable_excludes_is_disabled_and_not_probed),
-        cmocka_unit_test(a_caret_disables_what_it_names),
-        cmocka_unit_test(threads_that_race_for_the_default_agree),
-        cmocka_unit_test(a_child_is_told_of_the_fork_and_not_moved_to_host),
-    };
-    prepare(argc, argv);
-    return cmocka_run_group_tests_name("select", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(auto_selects_the_first_backend_with_a_device),
+    cmocka_unit_test(auto_may_be_spelled_out),
+    cmocka_unit_test(auto_that_selects_host_reports_it_with_every_reason),
+    cmocka_unit_test(host_selected_explicitly_gives_no_note),
+    cmocka_unit_test(excluding_all_is_an_error),
+    cmocka_unit_test(a_list_is_tried_in_order_in_any_case_and_with_blanks),
+    cmocka_unit_test(a_named_backend_is_never_replaced_by_host),
+    cmocka_unit_test(an_unknown_name_is_reported_with_paths_and_names),
+    cmocka_unit_test(an_unknown_name_before_host_selects_host),
+    cmocka_unit_test(an_invalid_selection_is_refused_with_the_reason),
+    cmocka_unit_test(an_invalid_variable_is_an_error_and_a_report),
+    cmocka_unit_test(use_backend_takes_precedence_over_the_variable),
+    cmocka_unit_test(a_use_backend_that_fails_keeps_the_earlier_choice),
+    cmocka_unit_test(the_variable_is_read_once),
+    cmocka_unit_test(selection_sets_the_default_only),
+    cmocka_unit_test(what_the_variable_excludes_is_disabled_and_not_probed),
+    cmocka_unit_test(a_caret_disables_what_it_names),
+    cmocka_unit_test(threads_that_race_for_the_default_agree),
+    cmocka_unit_test(a_forked_child_gets_an_error_and_not_host),
+};
+SUITE(select, tests);

@@ -1,7 +1,7 @@
 /* test_sized.c: structs of callers that were compiled with an older or a newer header. */
 #include "inside.h"
 
-#include "sized.h"
+#include "base/sized.h"
 
 struct ours {
     uint32_t struct_size, first;
@@ -11,7 +11,7 @@ struct ours {
 
 static const struct ours full = {.struct_size = sizeof full, .first = 1, .second = 2};
 
-static void an_older_struct_gets_what_it_has_room_for(void **state)
+static void an_older_struct_receives_the_fields_that_fit(void **state)
 {
     struct ours theirs = {.struct_size = FIRST_VERSION, .second = 77};
     (void)state;
@@ -22,7 +22,7 @@ static void an_older_struct_gets_what_it_has_room_for(void **state)
     assert_int_equal(theirs.struct_size, FIRST_VERSION);
 }
 
-static void a_newer_struct_says_how_much_was_written(void **state)
+static void a_newer_struct_reports_how_much_was_written(void **state)
 {
     struct {
         struct ours ours;
@@ -49,12 +49,9 @@ static void a_struct_shorter_than_the_first_version_is_refused_with_the_sizes(vo
                                        "sizeof(struct gg_ours)");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_older_struct_gets_what_it_has_room_for),
-        cmocka_unit_test(a_newer_struct_says_how_much_was_written),
-        cmocka_unit_test(a_struct_shorter_than_the_first_version_is_refused_with_the_sizes),
-    };
-    return cmocka_run_group_tests_name("sized", tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_older_struct_receives_the_fields_that_fit),
+    cmocka_unit_test(a_newer_struct_reports_how_much_was_written),
+    cmocka_unit_test(a_struct_shorter_than_the_first_version_is_refused_with_the_sizes),
+};
+SUITE(sized, tests);

@@ -1,4 +1,4 @@
-/* program.c: runs the steps in turn and looks at what each leaves behind. */
+/* program.c: runs the steps in turn and checks the state after each. */
 #include "program.h"
 
 #include <stdio.h>
@@ -33,29 +33,29 @@ static bool untouched(const struct program *p, const union output *out)
     return true;
 }
 
-static void note_failure(struct program *p, const union output *out, struct answer *answer)
+static void note_failure(struct program *p, const union output *out, struct step_result *result)
 {
     struct gg_error error = {.struct_size = sizeof error};
     gg_last_error(&error);
-    snprintf(answer->message, sizeof answer->message, "%.1023s", error.message);
-    if ((int)error.status != answer->status && !p->wrong)
-        p->wrong = "the thread's record is of another failure";
+    snprintf(result->message, sizeof result->message, "%.1023s", error.message);
+    if ((int)error.status != result->status && !p->wrong)
+        p->wrong = "the thread's last error is of another failure";
     if (!untouched(p, out) && !p->wrong)
-        p->wrong = "a call that failed wrote its outputs";
+        p->wrong = "a failed call wrote its outputs";
 }
 
 static void run_step(struct program *p, const struct step *step, struct outcome *outcome)
 {
     union output out;
-    struct answer *answer = &outcome->answer[outcome->count++];
+    struct step_result *result = &outcome->result[outcome->count++];
     memset(&out, PATTERN, sizeof out);
     p->sized = false;
-    answer->name = step->name;
-    answer->status = step->run(p, &out);
-    if (answer->status > GG_NOT_READY)
-        note_failure(p, &out, answer);
-    if (answer->status != (int)step->expected && answer->status != GG_ERR_UNSUPPORTED &&
-        answer->status > GG_NOT_READY)
+    result->name = step->name;
+    result->status = step->run(p, &out);
+    if (result->status > GG_NOT_READY)
+        note_failure(p, &out, result);
+    if (result->status != (int)step->expected && result->status != GG_ERR_UNSUPPORTED &&
+        result->status > GG_NOT_READY)
         p->failed = true;
     if (p->wrong && !outcome->wrong[0])
         snprintf(outcome->wrong, sizeof outcome->wrong, "%s: %s", step->name, p->wrong);
@@ -69,13 +69,13 @@ static void run_steps(struct program *p, const struct steps *steps, struct outco
 
 void run_program(const char *backend, struct outcome *out)
 {
-    static struct program program; /* owners are let go until the very end */
+    static struct program program; /* static: owners are released until the process exits */
     struct program *p = &program;
     p->backend = backend;
     start_exporter(backend);
     p->host = calloc(1, LARGE);
     if (!p->host) {
-        snprintf(out->wrong, sizeof out->wrong, "no memory for the test");
+        snprintf(out->wrong, sizeof out->wrong, "the test is out of memory");
         return;
     }
     run_steps(p, &device_steps, out);
@@ -84,6 +84,7 @@ void run_program(const char *backend, struct outcome *out)
     run_steps(p, &kinds_steps, out);
     run_steps(p, &ipc_steps, out);
     run_steps(p, &kernels_steps, out);
+    run_steps(p, &graph_steps, out);
     run_steps(p, &work_steps, out);
     run_steps(p, &borrowed_steps, out);
     run_steps(p, &other_steps, out);

@@ -1,5 +1,5 @@
-/* program.h: one program that uses every operation, for the fault sweep. A new operation is a step:
- * a function in the steps_*.c of its row, and a line in that file's table. */
+/* program.h: a program that uses every operation, for the fault sweep. A new operation is a new
+ * step: a function in a steps_*.c file and a row in that file's table. */
 #ifndef GPUGLUE_TESTS_PROGRAM_H
 #define GPUGLUE_TESTS_PROGRAM_H
 
@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 #define STEPS_MAX 192
-#define SKIPPED (-1) /* what the step needs was not made */
+#define SKIPPED (-1) /* an object that the step needs does not exist */
 #define SMALL 4096u
 #define LARGE ((size_t)1 << 20) /* too many bytes for a pinned slot */
 
-/* What a step lets a call write into: filled with a pattern before the step and compared after one that
- * failed. On success the step takes what it wants. */
+/* The output of a step's call. It is filled with a pattern before the step, and must not change if
+ * the step fails. On success the step copies the values that later steps need. */
 union output {
     gg_device *device;
     gg_stream *stream;
@@ -31,31 +31,33 @@ union output {
     struct gg_memory_stats stats;
     struct gg_pointer_info pointer;
     struct gg_ipc_handle handle;
+    gg_graph *graph;
     uint32_t shape[2];
 };
 
-/* What was made so far; NULL where that failed. */
+/* The objects created so far; NULL if the creation failed. */
 struct program {
     const char *backend;
     gg_device *device, *other;
     gg_stream *first, *second, *urgent, *borrowed, *ownerless, *foreign, *of_other;
     gg_event *plain, *blocking, *start, *stop, *borrowed_event, *event_of_other;
-    gg_memory *small, *large, *twin, *pinned, *pinned_twin, *empty, *wrapped, *memory_of_other;
+    gg_memory *small, *large, *second_block, *pinned, *pinned_second, *empty, *wrapped,
+        *memory_of_other;
     gg_memory *registered, *managed, *imported;
     gg_scope *scope;
-    unsigned char *host; /* LARGE bytes of ordinary memory */
-    bool failed;         /* a step so far that should not: from then on data may be wrong */
-    bool sized;          /* the step has set the first word of the output, which is its size */
-    int given;           /* owners that gpuglue was handed … */
-    atomic_int released; /* … and has let go of */
+    unsigned char *host; /* LARGE bytes of pageable memory */
+    bool failed;         /* a step failed, so later data may be wrong */
+    bool sized;          /* the step set the first word of the output, its struct_size */
+    int given;           /* owners passed to gpuglue … */
+    atomic_int released; /* … and released by it */
     atomic_int called;   /* host functions that ran */
-    const char *wrong;   /* what a step found that no fault excuses */
+    const char *wrong;   /* an error that no fault may cause */
 };
 
 struct step {
     const char *name;
     int (*run)(struct program *p, union output *out); /* a gg_status, or SKIPPED */
-    gg_status expected;                               /* where not success: also without a fault */
+    gg_status expected;                               /* the status without a fault */
 };
 
 struct steps {
@@ -63,10 +65,10 @@ struct steps {
     size_t count;
 };
 extern const struct steps device_steps, memory_steps, copies_steps, kinds_steps, ipc_steps,
-    kernels_steps, work_steps, borrowed_steps, other_steps, end_steps;
+    kernels_steps, graph_steps, work_steps, borrowed_steps, other_steps, end_steps;
 
-/* A step's answer, with what a failure said. */
-struct answer {
+/* A step's status, with the message if it failed. */
+struct step_result {
     const char *name;
     int status;
     char message[1024];
@@ -74,19 +76,19 @@ struct answer {
 
 struct outcome {
     int count;
-    struct answer answer[STEPS_MAX];
-    char wrong[256]; /* "": nothing */
-    int kept;        /* owners that were not let go */
+    struct step_result result[STEPS_MAX];
+    char wrong[256]; /* "": no error */
+    int kept;        /* owners that were not released */
 };
 
-/* Runs all steps. What is in @p out grows with each step, so that a crash tells how far it came. */
+/* Runs all steps. Each step appends to @p out, so that the last step is known after a crash. */
 void run_program(const char *backend, struct outcome *out);
 
-/* Before anything else: the other process of steps_ipc.c. */
+/* Starts the exporting process of steps_ipc.c. Call it before any other function. */
 void start_exporter(const char *backend);
 
-/* For steps. */
-void release_owner(void *owner); /* counts */
+/* For the steps. */
+void release_owner(void *owner); /* counts its calls */
 int check_bytes(struct program *p, const unsigned char *bytes, size_t count, unsigned char value,
                 const char *what);
 

@@ -1,16 +1,16 @@
-/* report.c: reads what the simulated driver and the process wrote when they ended. */
+/* report.c: reads the report and the output of an ended process. */
 #include "sweep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The file's text, to be freed; NULL where there is none. */
-static char *read_file(const char *folder, const char *name)
+/* Returns the file's text, which the caller frees, or NULL. */
+static char *read_file(const char *directory, const char *name)
 {
     char path[160];
     size_t room = (size_t)1 << 18, length = 0;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
     FILE *file = fopen(path, "re");
     if (!file)
         return NULL;
@@ -23,7 +23,7 @@ static char *read_file(const char *folder, const char *name)
     return text;
 }
 
-/* "name": number, from @p text on; NULL where the object ends. */
+/* Reads the next "name": number from @p text; returns NULL at the end of the object. */
 static const char *next_pair(const char *text, char name[NAME_SIZE], int *number)
 {
     const char *quote = strchr(text, '"'), *end = strchr(text, '}');
@@ -57,9 +57,9 @@ static const char *object_in(const char *text, const char *key)
     return at ? strchr(at, '{') : NULL;
 }
 
-void read_report(const char *folder, struct report *report)
+void read_report(const char *directory, struct report *report)
 {
-    char *text = read_file(folder, "report");
+    char *text = read_file(directory, "report");
     memset(report, 0, sizeof *report);
     if (!text)
         return;
@@ -77,17 +77,17 @@ int calls_of(const struct report *report, const char *name)
     return 0;
 }
 
-bool output_has(const char *folder, const char *text)
+bool output_has(const char *directory, const char *text)
 {
-    char *output = read_file(folder, "output");
+    char *output = read_file(directory, "output");
     const bool has = output && strstr(output, text);
     free(output);
     return has;
 }
 
-void print_output(const char *folder)
+void print_output(const char *directory)
 {
-    char *output = read_file(folder, "output");
+    char *output = read_file(directory, "output");
     if (output && output[0])
         printf("%s\n", output);
     free(output);

@@ -1,32 +1,49 @@
-/* steps_borrowed.c: handles that others own, and a second device. */
+/* steps_borrowed.c: borrowed handles, and a second device. */
 #include "program.h"
 
 #include <string.h>
 
-static int borrow(struct program *p, union output *out, gg_device *device, gg_stream *from,
-                  bool owned, gg_stream **borrowed)
+/* The owner of the borrowed stream keeps the original alive. */
+static struct loan {
+    struct program *program;
+    gg_stream *original;
+} loan;
+
+static void release_loan(void *owner)
+{
+    struct loan *of = owner;
+    gg_stream_release(of->original);
+    release_owner(of->program);
+}
+
+static int borrow(gg_device *device, gg_stream *from, void (*release)(void *), union output *out,
+                  gg_stream **borrowed)
 {
     uint64_t handles[4];
     if (!device || !from || gg_stream_native(from, handles))
         return SKIPPED;
-    p->given += owned;
-    const gg_status status = gg_stream_borrow(device, handles[0], owned ? release_owner : NULL,
-                                              owned ? p : NULL, &out->stream);
-    if (status)
-        p->given -= owned; /* nothing is let go where the call fails */
-    else
+    const gg_status status = gg_stream_borrow(device, handles[0], release, &loan, &out->stream);
+    if (!status)
         *borrowed = out->stream;
     return (int)status;
 }
 
 static int borrow_stream(struct program *p, union output *out)
 {
-    return borrow(p, out, p->device, p->second, true, &p->borrowed);
+    if (p->second)
+        gg_stream_retain(p->second);
+    loan = (struct loan){p, p->second};
+    const int status = borrow(p->device, p->second, release_loan, out, &p->borrowed);
+    if (!status)
+        p->given++;
+    else
+        gg_stream_release(p->second); /* a failed call releases no owner */
+    return status;
 }
 
 static int borrow_ownerless(struct program *p, union output *out)
 {
-    return borrow(p, out, p->device, p->urgent, false, &p->ownerless);
+    return borrow(p->device, p->urgent, NULL, out, &p->ownerless);
 }
 
 static int borrow_event(struct program *p, union output *out)
@@ -55,7 +72,9 @@ static int fill_on_borrowed(struct program *p, union output *out)
 static int fill_on_ownerless(struct program *p, union output *out)
 {
     (void)out;
-    return p->twin && p->ownerless ? (int)gg_fill(p->twin, 0, "o", 1, LARGE, p->ownerless) : SKIPPED;
+    return p->second_block && p->ownerless
+               ? (int)gg_fill(p->second_block, 0, "o", 1, LARGE, p->ownerless)
+               : SKIPPED;
 }
 
 static int first_waits_for_ownerless(struct program *p, union output *out)
@@ -94,7 +113,7 @@ static int wait_for_ownerless(struct program *p, union output *out)
     return wait_for(p->ownerless);
 }
 
-/* Of our own memory, as if it came from somebody else. */
+/* Wraps memory of gpuglue as if it were memory of another library. */
 static int wrap(struct program *p, union output *out)
 {
     if (!p->large)
@@ -119,12 +138,12 @@ static const struct step borrowed[] = {
     {"borrow a stream without an owner", borrow_ownerless, GG_OK},
     {"borrow an event", borrow_event, GG_OK},
     {"fill on a borrowed stream", fill_on_borrowed, GG_OK},
-    {"fill on one without an owner", fill_on_ownerless, GG_OK},
-    {"a stream waits for it", first_waits_for_ownerless, GG_OK},
+    {"fill on a stream without an owner", fill_on_ownerless, GG_OK},
+    {"a stream waits for the stream without an owner", first_waits_for_ownerless, GG_OK},
     {"record a borrowed event", record_borrowed_event, GG_OK},
     {"wait for a borrowed event", wait_for_borrowed_event, GG_OK},
     {"wait for a borrowed stream", wait_for_borrowed, GG_OK},
-    {"wait for one without an owner", wait_for_ownerless, GG_OK},
+    {"wait for the stream without an owner", wait_for_ownerless, GG_OK},
     {"wrap memory", wrap, GG_OK},
     {"fill wrapped memory", fill_wrapped, GG_OK},
 };
@@ -132,7 +151,7 @@ const struct steps borrowed_steps = {borrowed, sizeof borrowed / sizeof borrowed
 
 /* ---- a second device ---- */
 
-static int make_stream(struct program *p, union output *out)
+static int create_stream(struct program *p, union output *out)
 {
     if (!p->other)
         return SKIPPED;
@@ -142,7 +161,7 @@ static int make_stream(struct program *p, union output *out)
     return (int)status;
 }
 
-static int make_event(struct program *p, union output *out)
+static int create_event(struct program *p, union output *out)
 {
     if (!p->other)
         return SKIPPED;
@@ -167,7 +186,7 @@ static int write_there(struct program *p, union output *out)
     (void)out;
     if (!p->memory_of_other)
         return SKIPPED;
-    struct gg_end dst = {.memory = p->memory_of_other}, src = {.host = p->host};
+    struct gg_copy_operand dst = {.memory = p->memory_of_other}, src = {.host = p->host};
     memset(p->host, 21, SMALL);
     return (int)gg_copy(&dst, &src, SMALL, p->of_other, 0);
 }
@@ -177,7 +196,7 @@ static int copy_there(struct program *p, union output *out)
     (void)out;
     if (!p->memory_of_other || !p->small)
         return SKIPPED;
-    struct gg_end dst = {.memory = p->memory_of_other}, src = {.memory = p->small};
+    struct gg_copy_operand dst = {.memory = p->memory_of_other}, src = {.memory = p->small};
     const gg_status status = gg_fill(p->small, 0, "\x15", 1, SMALL, NULL);
     return (int)(status ? status : gg_copy(&dst, &src, SMALL, NULL, 0));
 }
@@ -207,17 +226,17 @@ static int read_there(struct program *p, union output *out)
     (void)out;
     if (!p->memory_of_other)
         return SKIPPED;
-    struct gg_end dst = {.host = p->host}, src = {.memory = p->memory_of_other};
+    struct gg_copy_operand dst = {.host = p->host}, src = {.memory = p->memory_of_other};
     memset(p->host, 0, SMALL);
     const gg_status status = gg_copy(&dst, &src, SMALL, NULL, 0);
     return status ? (int)status
-                  : check_bytes(p, p->host, SMALL, 21, "another device lost its bytes");
+                  : check_bytes(p, p->host, SMALL, 21, "a copy between devices has wrong bytes");
 }
 
-/* Some vendors take a stream of another device for one of this: that is the caller's fault, not ours. */
+/* Some vendors do not detect a stream of another device: the caller must pass the right device. */
 static int borrow_from_there(struct program *p, union output *out)
 {
-    return borrow(p, out, p->device, p->of_other, false, &p->foreign);
+    return borrow(p->device, p->of_other, NULL, out, &p->foreign);
 }
 
 static int synchronize_there(struct program *p, union output *out)
@@ -227,16 +246,16 @@ static int synchronize_there(struct program *p, union output *out)
 }
 
 static const struct step other[] = {
-    {"make a stream of another device", make_stream, GG_OK},
-    {"make an event of another device", make_event, GG_OK},
+    {"create a stream on another device", create_stream, GG_OK},
+    {"create an event on another device", create_event, GG_OK},
     {"allocate on another device", alloc, GG_OK},
-    {"write there", write_there, GG_OK},
-    {"record there", record_there, GG_OK},
-    {"wait here for what was recorded there", wait_here, GG_OK},
-    {"wait for that", wait_for_first, GG_OK},
-    {"copy there", copy_there, GG_OK},
-    {"read there", read_there, GG_OK},
-    {"borrow a stream of there", borrow_from_there, GG_OK},
+    {"write on another device", write_there, GG_OK},
+    {"record on another device", record_there, GG_OK},
+    {"wait for an event of another device", wait_here, GG_OK},
+    {"wait for the first stream", wait_for_first, GG_OK},
+    {"copy to another device", copy_there, GG_OK},
+    {"read from another device", read_there, GG_OK},
+    {"borrow a stream of another device", borrow_from_there, GG_OK},
     {"synchronize another device", synchronize_there, GG_OK},
 };
 const struct steps other_steps = {other, sizeof other / sizeof other[0]};

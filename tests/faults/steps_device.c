@@ -1,4 +1,4 @@
-/* steps_device.c: finding a backend and a device, what it is, streams and events made, scopes, the end. */
+/* steps_device.c: backends, devices and their properties, new streams and events, the shutdown. */
 #include "program.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static int get_other_device(struct program *p, union output *out)
     return (int)status;
 }
 
-static int ask_info(struct program *p, union output *out)
+static int query_info(struct program *p, union output *out)
 {
     if (!p->device)
         return SKIPPED;
@@ -67,8 +67,8 @@ static int find_by_address(struct program *p, union output *out)
     return (int)gg_device_find(name, &out->device);
 }
 
-/* All of them; what one device does not know is unsupported, with a fault or without. */
-static int ask_attributes(struct program *p, union output *out)
+/* Queries all attributes. One that a device lacks is unsupported, with or without a fault. */
+static int query_attributes(struct program *p, union output *out)
 {
     gg_status status = GG_OK;
     if (!p->device)
@@ -77,35 +77,46 @@ static int ask_attributes(struct program *p, union output *out)
         int64_t value = 0;
         status = gg_device_attribute(p->device, (gg_attribute)i, &value);
         if (status && value)
-            p->wrong = "an attribute was written by a call that failed";
+            p->wrong = "a failed call wrote an attribute";
     }
     (void)out;
     return status == GG_ERR_UNSUPPORTED ? GG_OK : (int)status;
 }
 
-static int ask_current(struct program *p, union output *out)
+static int query_current(struct program *p, union output *out)
 {
     return p->device ? (int)gg_current_device(&out->device) : SKIPPED;
 }
 
-static int ask_priorities(struct program *p, union output *out)
+static int query_priorities(struct program *p, union output *out)
 {
     return p->device ? (int)gg_stream_priority_range(p->device, &out->numbers[0], &out->numbers[1])
                      : SKIPPED;
 }
 
-static int ask_memory(struct program *p, union output *out)
+static int query_memory(struct program *p, union output *out)
 {
     return p->device ? (int)gg_device_memory_info(p->device, &out->handles[0], &out->handles[1])
                      : SKIPPED;
 }
 
-static int ask_native(struct program *p, union output *out)
+/* Without the vendor's management library it is unsupported, with or without a fault. */
+static int query_stats(struct program *p, union output *out)
+{
+    if (!p->device)
+        return SKIPPED;
+    struct gg_device_stats stats = {.struct_size = sizeof stats};
+    const gg_status status = gg_device_stats(p->device, &stats);
+    (void)out;
+    return status == GG_ERR_UNSUPPORTED ? GG_OK : (int)status;
+}
+
+static int query_native(struct program *p, union output *out)
 {
     return p->device ? (int)gg_device_native(p->device, out->handles) : SKIPPED;
 }
 
-static int ask_what_is_supported(struct program *p, union output *out)
+static int query_what_is_supported(struct program *p, union output *out)
 {
     (void)out;
     if (!p->device)
@@ -115,15 +126,15 @@ static int ask_what_is_supported(struct program *p, union output *out)
     return GG_OK;
 }
 
-static int ask_default_stream(struct program *p, union output *out)
+static int query_default_stream(struct program *p, union output *out)
 {
     return p->device ? (int)gg_device_default_stream(p->device, &out->stream) : SKIPPED;
 }
 
 /* ---- streams and events ---- */
 
-static int make_stream(struct program *p, union output *out, uint32_t flags, int32_t priority,
-                       gg_stream **stream)
+static int create_stream(struct program *p, union output *out, uint32_t flags, int32_t priority,
+                         gg_stream **stream)
 {
     if (!p->device)
         return SKIPPED;
@@ -133,22 +144,22 @@ static int make_stream(struct program *p, union output *out, uint32_t flags, int
     return (int)status;
 }
 
-static int make_first_stream(struct program *p, union output *out)
+static int create_first_stream(struct program *p, union output *out)
 {
-    return make_stream(p, out, GG_STREAM_NONBLOCKING, 0, &p->first);
+    return create_stream(p, out, GG_STREAM_NONBLOCKING, 0, &p->first);
 }
 
-static int make_second_stream(struct program *p, union output *out)
+static int create_second_stream(struct program *p, union output *out)
 {
-    return make_stream(p, out, 0, 0, &p->second);
+    return create_stream(p, out, 0, 0, &p->second);
 }
 
-static int make_urgent_stream(struct program *p, union output *out)
+static int create_urgent_stream(struct program *p, union output *out)
 {
-    return make_stream(p, out, GG_STREAM_NONBLOCKING, -1, &p->urgent);
+    return create_stream(p, out, GG_STREAM_NONBLOCKING, -1, &p->urgent);
 }
 
-static int make_event(struct program *p, union output *out, uint32_t flags, gg_event **event)
+static int create_event(struct program *p, union output *out, uint32_t flags, gg_event **event)
 {
     if (!p->device)
         return SKIPPED;
@@ -158,24 +169,24 @@ static int make_event(struct program *p, union output *out, uint32_t flags, gg_e
     return (int)status;
 }
 
-static int make_plain_event(struct program *p, union output *out)
+static int create_plain_event(struct program *p, union output *out)
 {
-    return make_event(p, out, 0, &p->plain);
+    return create_event(p, out, 0, &p->plain);
 }
 
-static int make_blocking_event(struct program *p, union output *out)
+static int create_blocking_event(struct program *p, union output *out)
 {
-    return make_event(p, out, GG_EVENT_BLOCKING, &p->blocking);
+    return create_event(p, out, GG_EVENT_BLOCKING, &p->blocking);
 }
 
-static int make_start_event(struct program *p, union output *out)
+static int create_start_event(struct program *p, union output *out)
 {
-    return make_event(p, out, GG_EVENT_TIMING, &p->start);
+    return create_event(p, out, GG_EVENT_TIMING, &p->start);
 }
 
-static int make_stop_event(struct program *p, union output *out)
+static int create_stop_event(struct program *p, union output *out)
 {
-    return make_event(p, out, GG_EVENT_TIMING | GG_EVENT_BLOCKING, &p->stop);
+    return create_event(p, out, GG_EVENT_TIMING | GG_EVENT_BLOCKING, &p->stop);
 }
 
 static const struct step begin[] = {
@@ -184,31 +195,33 @@ static const struct step begin[] = {
     {"count devices", count_devices, GG_OK},
     {"get a device", get_device, GG_OK},
     {"get another device", get_other_device, GG_OK},
-    {"device info", ask_info, GG_OK},
+    {"device info", query_info, GG_OK},
     {"find a device by its address", find_by_address, GG_OK},
-    {"attributes", ask_attributes, GG_OK},
-    {"current device", ask_current, GG_OK},
-    {"priority range", ask_priorities, GG_OK},
-    {"memory info", ask_memory, GG_OK},
-    {"native handles of the device", ask_native, GG_OK},
-    {"what is supported", ask_what_is_supported, GG_OK},
-    {"default stream", ask_default_stream, GG_OK},
-    {"make a stream", make_first_stream, GG_OK},
-    {"make a blocking stream", make_second_stream, GG_OK},
-    {"make an urgent stream", make_urgent_stream, GG_OK},
-    {"make an event", make_plain_event, GG_OK},
-    {"make a blocking event", make_blocking_event, GG_OK},
-    {"make a timing event", make_start_event, GG_OK},
-    {"make a blocking timing event", make_stop_event, GG_OK},
+    {"attributes", query_attributes, GG_OK},
+    {"current device", query_current, GG_OK},
+    {"priority range", query_priorities, GG_OK},
+    {"memory info", query_memory, GG_OK},
+    {"native handles of the device", query_native, GG_OK},
+    {"statistics", query_stats, GG_OK},
+    {"supported features", query_what_is_supported, GG_OK},
+    {"default stream", query_default_stream, GG_OK},
+    {"create a stream", create_first_stream, GG_OK},
+    {"create a blocking stream", create_second_stream, GG_OK},
+    {"create a high-priority stream", create_urgent_stream, GG_OK},
+    {"create an event", create_plain_event, GG_OK},
+    {"create a blocking event", create_blocking_event, GG_OK},
+    {"create a timing event", create_start_event, GG_OK},
+    {"create a blocking timing event", create_stop_event, GG_OK},
 };
 const struct steps device_steps = {begin, sizeof begin / sizeof begin[0]};
 
-/* ---- the end ---- */
+/* ---- the shutdown ---- */
 
 static int release_all(struct program *p, union output *out)
 {
-    gg_memory *memories[] = {p->small, p->large,   p->twin,    p->pinned,         p->pinned_twin,
-                             p->empty, p->wrapped, p->managed, p->memory_of_other};
+    gg_memory *memories[] = {p->small,   p->large,         p->second_block,
+                             p->pinned,  p->pinned_second, p->empty,
+                             p->wrapped, p->managed,       p->memory_of_other};
     gg_event *events[] = {p->plain, p->blocking,       p->start,
                           p->stop,  p->borrowed_event, p->event_of_other};
     gg_stream *streams[] = {p->first,     p->second,  p->urgent,  p->borrowed,
@@ -240,12 +253,12 @@ static int shut_down(struct program *p, union output *out)
     (void)out;
     gg_shutdown(2000000000u);
     if (atomic_load(&p->released) > p->given)
-        p->wrong = "an owner was let go twice";
+        p->wrong = "an owner was released twice";
     return GG_OK;
 }
 
 static const struct step end[] = {
-    {"synchronize the device with everything alive", synchronize, GG_OK},
+    {"synchronize the device with all objects alive", synchronize, GG_OK},
     {"release everything", release_all, GG_OK},
     {"synchronize the device", synchronize, GG_OK},
     {"trim", trim, GG_OK},

@@ -1,5 +1,5 @@
-/* steps_ipc.c: memory for another process, and memory of another one. The other one was forked before the first
- * use of anything; no fault is injected there. */
+/* steps_ipc.c: memory exported to and imported from another process. The other process is forked
+ * before the first call; no fault is injected in it. */
 #include "program.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 static pid_t child;
 static int to_child, from_child;
 
-/* Exports a block, tells the handle and ends when nobody listens any more. */
+/* Exports a block, writes the handle and ends when the reader closes the pipe. */
 static int serve(const char *backend, int in, int out)
 {
     struct gg_ipc_handle handle = {.struct_size = sizeof handle};
@@ -25,7 +25,7 @@ static int serve(const char *backend, int in, int out)
         !gg_memory_alloc(device, GG_MEMORY_DEVICE, SMALL, NULL, &memory) &&
         !gg_fill(memory, 0, "i", 1, SMALL, NULL) && !gg_device_synchronize(device) &&
         !gg_ipc_export(memory, &handle))
-        (void)!write(out, &handle, sizeof handle); /* perhaps nobody listens any more */
+        (void)!write(out, &handle, sizeof handle); /* the reader may have exited */
     close(out);
     while (read(in, &byte, 1) > 0) {
     }
@@ -72,14 +72,13 @@ static int open_memory(struct program *p, union output *out)
 
 static int read_imported(struct program *p, union output *out)
 {
-    struct gg_end dst = {.host = p->host}, src = {.memory = p->imported};
+    struct gg_copy_operand dst = {.host = p->host}, src = {.memory = p->imported};
     (void)out;
     if (!p->imported)
         return SKIPPED;
     memset(p->host, 0, SMALL);
     const int status = (int)gg_copy(&dst, &src, SMALL, NULL, 0);
-    return status ? status
-                  : check_bytes(p, p->host, SMALL, 'i', "another process's memory lost its bytes");
+    return status ? status : check_bytes(p, p->host, SMALL, 'i', "imported memory has wrong bytes");
 }
 
 static int close_imported(struct program *p, union output *out)
@@ -98,15 +97,15 @@ static int end_exporter(struct program *p, union output *out)
     close(from_child);
     waitpid(child, &status, 0);
     if (status)
-        p->wrong = "the exporter did not end well";
+        p->wrong = "the exporting process failed";
     return GG_OK;
 }
 
 static const struct step steps[] = {
     {"export memory", export_memory, GG_OK},
     {"open memory of another process", open_memory, GG_OK},
-    {"read it", read_imported, GG_OK},
-    {"close it", close_imported, GG_OK},
+    {"read imported memory", read_imported, GG_OK},
+    {"close imported memory", close_imported, GG_OK},
     {"end the other process", end_exporter, GG_OK},
 };
 const struct steps ipc_steps = {steps, sizeof steps / sizeof steps[0]};

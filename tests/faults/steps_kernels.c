@@ -6,20 +6,23 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 64, MORE_SHARED = 60000 }; /* bytes of shared memory that have to be asked for */
+enum {
+    COUNT = 64,
+    MORE_SHARED = 60000 /* bytes of shared memory for which a kernel must opt in */
+};
 
 static struct {
     gg_module *module;
     gg_kernel *scale, *reverse;
     gg_memory *table, *values;
-    void *pointer; /* of values */
+    void *pointer; /* address of values */
     uint32_t count;
     float by;
 } have;
 
 /* ---- the image ---- */
 
-/* By the backend: the device is asked by others. */
+/* Chosen by backend, without device queries: other steps test those. */
 static const char *image_of(const struct program *p)
 {
     return !strcmp(p->backend, "cuda")  ? "kernels.ptx"
@@ -60,7 +63,7 @@ static int load(struct program *p, union output *out)
     if (!status)
         have.module = module;
     else if (module != (gg_module *)(void *)out)
-        p->wrong = "a module that was not loaded was given out";
+        p->wrong = "a failed load returned a module";
     return status;
 }
 
@@ -71,7 +74,7 @@ static int load_garbage(struct program *p, union output *out)
     return p->device ? (int)gg_module_load(p->device, "garbage", 7, &module) : SKIPPED;
 }
 
-/* ---- what is in it ---- */
+/* ---- its contents ---- */
 
 static int kernel(const char *name, gg_kernel **out)
 {
@@ -92,13 +95,13 @@ static int find_reverse(struct program *p, union output *out)
     return kernel("reverse", &have.reverse);
 }
 
-static int find_nobody(struct program *p, union output *out)
+static int find_missing_kernel(struct program *p, union output *out)
 {
     gg_kernel *none = NULL;
     (void)out;
     const int status = kernel("nobody", &none);
     if (none)
-        p->wrong = "a kernel that is not there was given out";
+        p->wrong = "a failed lookup returned a kernel";
     return status;
 }
 
@@ -117,35 +120,36 @@ static int fill_table(struct program *p, union output *out)
     return have.table ? (int)gg_fill(have.table, 0, &seven, sizeof seven, 4, NULL) : SKIPPED;
 }
 
-static int ask_attributes(struct program *p, union output *out)
+static int query_attributes(struct program *p, union output *out)
 {
     for (int i = 0; have.scale && i < GG_KERNEL_ATTRIBUTE_COUNT; i++) {
         int64_t value = out->number;
         const int status = (int)gg_kernel_attribute_get(have.scale, (gg_kernel_attribute)i, &value);
         if (status && value != out->number)
-            p->wrong = "a number that was not told was written";
+            p->wrong = "a failed query wrote an attribute";
         if (status && status != GG_ERR_UNSUPPORTED)
             return status;
     }
     return have.scale ? GG_OK : SKIPPED;
 }
 
-static int ask_occupancy(struct program *p, union output *out)
+static int query_occupancy(struct program *p, union output *out)
 {
     (void)p;
     return have.scale ? (int)gg_kernel_occupancy(have.scale, 32, 0, &out->numbers[0]) : SKIPPED;
 }
 
-static int ask_suggestion(struct program *p, union output *out)
+static int query_suggestion(struct program *p, union output *out)
 {
     uint32_t *numbers = (uint32_t *)(void *)out->numbers;
     (void)p;
-    return have.scale ? (int)gg_kernel_suggest(have.scale, 0, 0, &numbers[0], &numbers[1]) : SKIPPED;
+    return have.scale ? (int)gg_kernel_suggest_block_size(have.scale, 0, 0, &numbers[0], &numbers[1])
+                      : SKIPPED;
 }
 
 /* ---- launches ---- */
 
-static int make_values(struct program *p, union output *out)
+static int create_values(struct program *p, union output *out)
 {
     const float three = 3;
     (void)out;
@@ -188,8 +192,8 @@ static int launch_explicit(struct program *p, union output *out)
     (void)out;
     if (!p->first || !have.values)
         return SKIPPED;
-    const int status =
-        (int)gg_memory_order(have.values, p->first); /* a given stream waits for nothing */
+    /* An explicit stream is not ordered with the default stream. */
+    const int status = (int)gg_stream_wait_memory(p->first, have.values);
     return status ? status : launch_scale(p->first, 3, 32, 0);
 }
 
@@ -233,14 +237,14 @@ static int launch_with_more_shared_memory(struct program *p, union output *out)
                                        : SKIPPED;
 }
 
-/* 3, doubled by each launch that went well, in bytes of a float. */
-static int look(struct program *p, union output *out)
+/* The values must be 3, doubled by each successful launch. */
+static int check_values(struct program *p, union output *out)
 {
     float got[COUNT] = {0};
     (void)out;
     if (!have.values)
         return SKIPPED;
-    const struct gg_end src = {.memory = have.values}, dst = {.host = got};
+    const struct gg_copy_operand src = {.memory = have.values}, dst = {.host = got};
     const int status = (int)gg_copy(&dst, &src, sizeof got, NULL, 0);
     for (int i = 1; !status && i < COUNT; i++)
         if (got[i] < 3 || got[i] > 24)
@@ -248,9 +252,9 @@ static int look(struct program *p, union output *out)
     return status;
 }
 
-/* ---- the end ---- */
+/* ---- the shutdown ---- */
 
-static int let_go(struct program *p, union output *out)
+static int release_modules(struct program *p, union output *out)
 {
     (void)p;
     (void)out;
@@ -265,23 +269,23 @@ static int let_go(struct program *p, union output *out)
 
 static const struct step steps[] = {
     {"load a module", load, GG_OK},
-    {"load what is no image", load_garbage, GG_ERR_INVALID_ARGUMENT},
+    {"load an invalid image", load_garbage, GG_ERR_INVALID_ARGUMENT},
     {"find a kernel", find_scale, GG_OK},
-    {"find another", find_reverse, GG_OK},
-    {"find one that is not there", find_nobody, GG_ERR_INVALID_ARGUMENT},
+    {"find another kernel", find_reverse, GG_OK},
+    {"find a missing kernel", find_missing_kernel, GG_ERR_INVALID_ARGUMENT},
     {"find a variable", find_table, GG_OK},
     {"fill the variable", fill_table, GG_OK},
-    {"ask a kernel's numbers", ask_attributes, GG_OK},
-    {"ask its occupancy", ask_occupancy, GG_OK},
-    {"ask for a block", ask_suggestion, GG_OK},
-    {"make a kernel's values", make_values, GG_OK},
+    {"query a kernel's attributes", query_attributes, GG_OK},
+    {"query its occupancy", query_occupancy, GG_OK},
+    {"query a block size", query_suggestion, GG_OK},
+    {"create a kernel's values", create_values, GG_OK},
     {"launch", launch_implicit, GG_OK},
     {"launch on a stream", launch_explicit, GG_OK},
-    {"launch all blocks at once", launch_cooperative, GG_OK},
+    {"launch cooperatively", launch_cooperative, GG_OK},
     {"launch with too few arguments", launch_with_too_few, GG_ERR_INVALID_ARGUMENT},
     {"launch too large a block", launch_too_large, GG_ERR_INVALID_ARGUMENT},
-    {"launch with much shared memory", launch_with_more_shared_memory, GG_OK},
-    {"look at what kernels did", look, GG_OK},
-    {"let modules and kernels go", let_go, GG_OK},
+    {"launch with opt-in shared memory", launch_with_more_shared_memory, GG_OK},
+    {"check the kernels' values", check_values, GG_OK},
+    {"release modules and kernels", release_modules, GG_OK},
 };
 const struct steps kernels_steps = {steps, sizeof steps / sizeof steps[0]};

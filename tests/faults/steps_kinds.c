@@ -1,4 +1,4 @@
-/* steps_kinds.c: memory that others own or that the driver moves, what a pointer is, a pool at its limit. */
+/* steps_kinds.c: registered and managed memory, pointer attributes, and a pool at its limit. */
 #include "program.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static int register_host(struct program *p, union output *out)
     if (!p->device)
         return SKIPPED;
     const gg_status status =
-        gg_memory_register(p->device, p->host, LARGE, release_owner, p, &out->memory);
+        gg_memory_host_register(p->device, p->host, LARGE, release_owner, p, &out->memory);
     if (!status) {
         p->registered = out->memory;
         p->given++;
@@ -24,7 +24,7 @@ static int up_registered(struct program *p, union output *out)
     if (!p->registered || !p->large || !p->first)
         return SKIPPED;
     memset(p->host, 41, LARGE);
-    struct gg_end dst = {.memory = p->large}, src = {.memory = p->registered};
+    struct gg_copy_operand dst = {.memory = p->large}, src = {.memory = p->registered};
     return (int)gg_copy(&dst, &src, LARGE, p->first, GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC);
 }
 
@@ -33,14 +33,14 @@ static int down_registered(struct program *p, union output *out)
     (void)out;
     if (!p->registered || !p->large || !p->first)
         return SKIPPED;
-    struct gg_end dst = {.host = p->host}, src = {.memory = p->large};
+    struct gg_copy_operand dst = {.host = p->host}, src = {.memory = p->large};
     int status = (int)gg_copy(&dst, &src, LARGE, p->first, GG_COPY_ASYNC);
     if (!status)
         status = (int)gg_stream_wait(p->first, GG_FOREVER);
-    return status ? status : check_bytes(p, p->host, LARGE, 41, "registered memory lost its bytes");
+    return status ? status : check_bytes(p, p->host, LARGE, 41, "registered bytes are wrong");
 }
 
-/* Its pages are unlocked by the trim. */
+/* The trim unlocks its pages. */
 static int close_registered(struct program *p, union output *out)
 {
     (void)out;
@@ -94,10 +94,10 @@ static int read_managed(struct program *p, union output *out)
     const int status = (int)gg_memory_wait(p->managed);
     return status ? status
                   : check_bytes(p, gg_memory_pointer(p->managed), LARGE, 'm',
-                                "managed memory lost its bytes");
+                                "managed memory has wrong bytes");
 }
 
-/* ---- what a pointer is ---- */
+/* ---- attributes of a pointer ---- */
 
 static int query_pointer(struct program *p, union output *out)
 {
@@ -108,9 +108,9 @@ static int query_pointer(struct program *p, union output *out)
     p->sized = true;
     const gg_status status = gg_pointer_query(gg_memory_pointer(p->small), &device, &out->pointer);
     if (status && device != p->other)
-        p->wrong = "a query that failed wrote the device";
+        p->wrong = "a failed query wrote the device";
     if (!status && !p->failed && (device != p->device || out->pointer.kind != GG_MEMORY_DEVICE))
-        p->wrong = "a pointer is not what it was";
+        p->wrong = "a pointer's attributes are wrong";
     return (int)status;
 }
 
@@ -119,20 +119,20 @@ static int query_pointer(struct program *p, union output *out)
 static int order_memory(struct program *p, union output *out)
 {
     (void)out;
-    return p->large && p->second ? (int)gg_memory_order(p->large, p->second) : SKIPPED;
+    return p->large && p->second ? (int)gg_stream_wait_memory(p->second, p->large) : SKIPPED;
 }
 
-static int ask_pending(struct program *p, union output *out)
+static int query_pending(struct program *p, union output *out)
 {
     if (!p->large)
         return SKIPPED;
-    const gg_status status = gg_memory_pending(p->large, 0, &out->stream);
+    const gg_status status = gg_memory_completion_stream(p->large, 0, &out->stream);
     if (!status)
         gg_stream_release(out->stream);
     return (int)status;
 }
 
-/* Behind a use that nobody names, a block sits out a round. */
+/* After a use on an unknown stream, a block is not reused at once. */
 static int use_unknown(struct program *p, union output *out)
 {
     if (!p->device)
@@ -147,7 +147,7 @@ static int use_unknown(struct program *p, union output *out)
     return status ? status : (int)gg_device_trim(p->device);
 }
 
-/* Blocks of a busy stream are taken for another one, which waits. */
+/* A block of a busy stream is reused on another stream, which waits. */
 static int alloc_at_the_limit(struct program *p, union output *out)
 {
     struct gg_pool_stats stats = {.struct_size = sizeof stats};
@@ -162,7 +162,7 @@ static int alloc_at_the_limit(struct program *p, union output *out)
     if (!status)
         status = (int)gg_pool_stats(p->device, GG_MEMORY_DEVICE, &stats);
     if (!status)
-        status = (int)gg_pool_set_limit(p->device, GG_MEMORY_DEVICE, stats.held_bytes);
+        status = (int)gg_pool_set_limit(p->device, GG_MEMORY_DEVICE, stats.reserved_bytes);
     if (status)
         return status;
     status = (int)gg_memory_alloc(p->device, GG_MEMORY_DEVICE, 3 * LARGE, p->second, &out->memory);
@@ -174,19 +174,19 @@ static int alloc_at_the_limit(struct program *p, union output *out)
 
 static const struct step steps[] = {
     {"register memory", register_host, GG_OK},
-    {"copy up registered memory", up_registered, GG_OK},
-    {"copy down to registered memory", down_registered, GG_OK},
+    {"upload registered memory", up_registered, GG_OK},
+    {"download to registered memory", down_registered, GG_OK},
     {"close registered memory", close_registered, GG_OK},
     {"allocate managed memory", alloc_managed, GG_OK},
-    {"advise on it", advise_managed, GG_OK},
-    {"move it to the device", prefetch_managed, GG_OK},
-    {"fill it", fill_managed, GG_OK},
-    {"move it to the host", prefetch_to_host, GG_OK},
-    {"read it", read_managed, GG_OK},
-    {"ask what a pointer is", query_pointer, GG_OK},
-    {"order a stream behind memory", order_memory, GG_OK},
-    {"ask for the pending stream", ask_pending, GG_OK},
-    {"use by streams that nobody knows", use_unknown, GG_OK},
-    {"allocate at the limit", alloc_at_the_limit, GG_OK},
+    {"advise managed memory", advise_managed, GG_OK},
+    {"prefetch it to the device", prefetch_managed, GG_OK},
+    {"fill managed memory", fill_managed, GG_OK},
+    {"prefetch it to the host", prefetch_to_host, GG_OK},
+    {"read managed memory", read_managed, GG_OK},
+    {"query a pointer", query_pointer, GG_OK},
+    {"a stream waits for memory", order_memory, GG_OK},
+    {"query the pending stream", query_pending, GG_OK},
+    {"record a use on unknown streams", use_unknown, GG_OK},
+    {"allocate at the pool's limit", alloc_at_the_limit, GG_OK},
 };
 const struct steps kinds_steps = {steps, sizeof steps / sizeof steps[0]};

@@ -1,4 +1,4 @@
-/* steps_memory.c: memory of both kinds, fills of every size, copies by every way. */
+/* steps_memory.c: device and pinned memory, fills of every size, copies by every path. */
 #include "program.h"
 
 #include <string.h>
@@ -24,9 +24,9 @@ static int alloc_large(struct program *p, union output *out)
     return alloc(p, out, GG_MEMORY_DEVICE, LARGE, &p->large);
 }
 
-static int alloc_twin(struct program *p, union output *out)
+static int alloc_second(struct program *p, union output *out)
 {
-    return alloc(p, out, GG_MEMORY_DEVICE, LARGE, &p->twin);
+    return alloc(p, out, GG_MEMORY_DEVICE, LARGE, &p->second_block);
 }
 
 static int alloc_pinned(struct program *p, union output *out)
@@ -34,9 +34,9 @@ static int alloc_pinned(struct program *p, union output *out)
     return alloc(p, out, GG_MEMORY_PINNED, LARGE, &p->pinned);
 }
 
-static int alloc_pinned_twin(struct program *p, union output *out)
+static int alloc_pinned_second(struct program *p, union output *out)
 {
-    return alloc(p, out, GG_MEMORY_PINNED, SMALL, &p->pinned_twin);
+    return alloc(p, out, GG_MEMORY_PINNED, SMALL, &p->pinned_second);
 }
 
 static int alloc_nothing(struct program *p, union output *out)
@@ -58,7 +58,7 @@ static int alloc_and_release(struct program *p, union output *out)
     return status;
 }
 
-static int ask_stats(struct program *p, union output *out)
+static int query_stats(struct program *p, union output *out)
 {
     if (!p->device)
         return SKIPPED;
@@ -103,7 +103,7 @@ static int fill_by_doubling(struct program *p, union output *out)
 static int fill_without_a_stream(struct program *p, union output *out)
 {
     (void)out;
-    return fill(p->twin, NULL, "z", 1);
+    return fill(p->second_block, NULL, "z", 1);
 }
 
 static int fill_pinned(struct program *p, union output *out)
@@ -114,23 +114,23 @@ static int fill_pinned(struct program *p, union output *out)
 
 /* ---- copies ---- */
 
-static struct gg_end device_end(struct program *p, gg_memory *memory)
+static struct gg_copy_operand device_end(struct program *p, gg_memory *memory)
 {
     p->given++;
-    return (struct gg_end){.memory = memory, .release = release_owner, .owner = p};
+    return (struct gg_copy_operand){.memory = memory, .release = release_owner, .owner = p};
 }
 
-static struct gg_end host_end(struct program *p, void *host)
+static struct gg_copy_operand host_operand(struct program *p, void *host)
 {
     p->given++;
-    return (struct gg_end){.host = host, .release = release_owner, .owner = p};
+    return (struct gg_copy_operand){.host = host, .release = release_owner, .owner = p};
 }
 
 static int up(struct program *p, gg_memory *memory, size_t nbytes, gg_stream *stream, uint32_t flags)
 {
     if (!memory)
         return SKIPPED;
-    struct gg_end dst = device_end(p, memory), src = host_end(p, p->host);
+    struct gg_copy_operand dst = device_end(p, memory), src = host_operand(p, p->host);
     return (int)gg_copy(&dst, &src, nbytes, stream, flags);
 }
 
@@ -139,7 +139,7 @@ static int down(struct program *p, gg_memory *memory, size_t nbytes, gg_stream *
 {
     if (!memory)
         return SKIPPED;
-    struct gg_end dst = host_end(p, p->host), src = device_end(p, memory);
+    struct gg_copy_operand dst = host_operand(p, p->host), src = device_end(p, memory);
     return (int)gg_copy(&dst, &src, nbytes, stream, flags);
 }
 
@@ -148,11 +148,11 @@ static int across(struct program *p, gg_memory *to, gg_memory *from, size_t nbyt
 {
     if (!to || !from)
         return SKIPPED;
-    struct gg_end dst = device_end(p, to), src = device_end(p, from);
+    struct gg_copy_operand dst = device_end(p, to), src = device_end(p, from);
     return (int)gg_copy(&dst, &src, nbytes, stream, flags);
 }
 
-/* Through the ring, and back: the bytes must have made the way. */
+/* Small uploads go through the ring; down_small checks the bytes. */
 static int up_small(struct program *p, union output *out)
 {
     (void)out;
@@ -172,7 +172,7 @@ static int down_small(struct program *p, union output *out)
     (void)out;
     memset(p->host, 0, SMALL);
     const int status = down(p, p->small, SMALL, NULL, 0);
-    return status ? status : check_bytes(p, p->host, SMALL, 12, "a small copy lost its bytes");
+    return status ? status : check_bytes(p, p->host, SMALL, 12, "a small copy has wrong bytes");
 }
 
 static int up_word_of_4(struct program *p, union output *out)
@@ -193,7 +193,7 @@ static int down_word(struct program *p, union output *out)
     (void)out;
     memset(p->host, 0, 8);
     const int status = down(p, p->small, 8, NULL, 0);
-    return status ? status : check_bytes(p, p->host, 8, 13, "a word lost its bytes");
+    return status ? status : check_bytes(p, p->host, 8, 13, "a word has wrong bytes");
 }
 
 static int up_pageable(struct program *p, union output *out)
@@ -209,7 +209,7 @@ static int up_pageable_asynchronously(struct program *p, union output *out)
     if (!p->first)
         return SKIPPED;
     const int status = up(p, p->large, LARGE, p->first, GG_COPY_ASYNC);
-    memset(p->host, 99, LARGE); /* it is ours again */
+    memset(p->host, 99, LARGE); /* the call has returned, so the buffer is free for use */
     return status;
 }
 
@@ -218,7 +218,7 @@ static int down_pageable(struct program *p, union output *out)
     (void)out;
     memset(p->host, 0, LARGE);
     const int status = down(p, p->large, LARGE, NULL, 0);
-    return status ? status : check_bytes(p, p->host, LARGE, 14, "a large copy lost its bytes");
+    return status ? status : check_bytes(p, p->host, LARGE, 14, "a large copy has wrong bytes");
 }
 
 static int up_pinned(struct program *p, union output *out)
@@ -238,27 +238,28 @@ static int up_pinned_asynchronously(struct program *p, union output *out)
 static int between_blocks(struct program *p, union output *out)
 {
     (void)out;
-    return across(p, p->twin, p->large, LARGE, NULL, 0);
+    return across(p, p->second_block, p->large, LARGE, NULL, 0);
 }
 
 static int down_pinned_asynchronously(struct program *p, union output *out)
 {
     (void)out;
-    return p->first ? across(p, p->pinned_twin, p->twin, SMALL, p->first, GG_COPY_ASYNC) : SKIPPED;
+    return p->first ? across(p, p->pinned_second, p->second_block, SMALL, p->first, GG_COPY_ASYNC)
+                    : SKIPPED;
 }
 
 static int between_host_blocks(struct program *p, union output *out)
 {
     (void)out;
-    return across(p, p->pinned_twin, p->pinned, SMALL, NULL, 0);
+    return across(p, p->pinned_second, p->pinned, SMALL, NULL, 0);
 }
 
-static int down_twin(struct program *p, union output *out)
+static int down_second(struct program *p, union output *out)
 {
     (void)out;
     memset(p->host, 0, LARGE);
-    const int status = down(p, p->twin, LARGE, NULL, 0);
-    return status ? status : check_bytes(p, p->host, LARGE, 'p', "a copy of a copy lost its bytes");
+    const int status = down(p, p->second_block, LARGE, NULL, 0);
+    return status ? status : check_bytes(p, p->host, LARGE, 'p', "copied bytes are wrong");
 }
 
 static int copy_nothing(struct program *p, union output *out)
@@ -276,37 +277,37 @@ static int copy_too_much(struct program *p, union output *out)
 static const struct step steps[] = {
     {"allocate a small block", alloc_small, GG_OK},
     {"allocate a large block", alloc_large, GG_OK},
-    {"allocate another", alloc_twin, GG_OK},
+    {"allocate another large block", alloc_second, GG_OK},
     {"allocate pinned memory", alloc_pinned, GG_OK},
-    {"allocate a little pinned memory", alloc_pinned_twin, GG_OK},
-    {"allocate nothing", alloc_nothing, GG_OK},
+    {"allocate a small pinned block", alloc_pinned_second, GG_OK},
+    {"allocate 0 bytes", alloc_nothing, GG_OK},
     {"allocate too much", alloc_too_much, GG_ERR_OUT_OF_MEMORY},
     {"allocate and release", alloc_and_release, GG_OK},
-    {"memory stats", ask_stats, GG_OK},
+    {"memory stats", query_stats, GG_OK},
     {"fill by 1 byte", fill_by_1, GG_OK},
     {"fill by 2 bytes", fill_by_2, GG_OK},
     {"fill by 4 bytes", fill_by_4, GG_OK},
     {"fill by 7 bytes", fill_by_doubling, GG_OK},
     {"fill without a stream", fill_without_a_stream, GG_OK},
     {"fill pinned memory", fill_pinned, GG_OK},
-    {"copy up a little on a stream", up_small, GG_OK},
-    {"copy up a little", up_small_implicitly, GG_OK},
-    {"copy down a little", down_small, GG_OK},
-    {"copy up 4 bytes", up_word_of_4, GG_OK},
-    {"copy up 8 bytes", up_word_of_8, GG_OK},
-    {"copy down 8 bytes", down_word, GG_OK},
-    {"copy up pageable memory", up_pageable, GG_OK},
-    {"copy down pageable memory", down_pageable, GG_OK},
-    {"copy up pageable memory again", up_pageable, GG_OK},
-    {"copy it up asynchronously", up_pageable_asynchronously, GG_OK},
-    {"copy down what went up behind the stream", down_pageable, GG_OK},
-    {"copy up pinned memory", up_pinned, GG_OK},
-    {"copy it up asynchronously from pinned memory", up_pinned_asynchronously, GG_OK},
+    {"upload a small block on a stream", up_small, GG_OK},
+    {"upload a small block", up_small_implicitly, GG_OK},
+    {"download a small block", down_small, GG_OK},
+    {"upload 4 bytes", up_word_of_4, GG_OK},
+    {"upload 8 bytes", up_word_of_8, GG_OK},
+    {"download 8 bytes", down_word, GG_OK},
+    {"upload pageable memory", up_pageable, GG_OK},
+    {"download pageable memory", down_pageable, GG_OK},
+    {"upload pageable memory again", up_pageable, GG_OK},
+    {"upload pageable memory asynchronously", up_pageable_asynchronously, GG_OK},
+    {"download the asynchronous upload", down_pageable, GG_OK},
+    {"upload pinned memory", up_pinned, GG_OK},
+    {"upload pinned memory asynchronously", up_pinned_asynchronously, GG_OK},
     {"copy between blocks", between_blocks, GG_OK},
-    {"copy down to pinned memory", down_pinned_asynchronously, GG_OK},
+    {"download to pinned memory", down_pinned_asynchronously, GG_OK},
     {"copy between host blocks", between_host_blocks, GG_OK},
-    {"copy down the copy", down_twin, GG_OK},
-    {"copy nothing", copy_nothing, GG_OK},
+    {"download the copy", down_second, GG_OK},
+    {"copy 0 bytes", copy_nothing, GG_OK},
     {"copy too much", copy_too_much, GG_ERR_INVALID_ARGUMENT},
 };
 const struct steps memory_steps = {steps, sizeof steps / sizeof steps[0]};

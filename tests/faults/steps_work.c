@@ -1,4 +1,4 @@
-/* steps_work.c: events, waits, host functions and scopes; borrowed handles; a second device. */
+/* steps_work.c: events, waits, host functions and scopes. */
 #include "program.h"
 
 #include <string.h>
@@ -61,8 +61,8 @@ static int wait_for_stop(struct program *p, union output *out)
     return wait_for(p->stop);
 }
 
-/* Where a record failed, the event is no event for timing: that is the program's fault. */
-static int ask_elapsed(struct program *p, union output *out)
+/* If a record failed, the event has no time: then the query is an error of the program. */
+static int query_elapsed(struct program *p, union output *out)
 {
     return p->start && p->stop && !p->failed
                ? (int)gg_event_elapsed(p->start, p->stop, &out->milliseconds)
@@ -111,7 +111,7 @@ static int wait_for_stream(struct program *p, union output *out)
         return SKIPPED;
     const gg_status status = gg_stream_wait(p->first, GG_FOREVER);
     if (!status && !p->failed && !atomic_load(&p->called))
-        p->wrong = "the stream was waited for and its host function has not run";
+        p->wrong = "the wait for the stream returned before its host function had run";
     return (int)status;
 }
 
@@ -130,19 +130,19 @@ static int fill_on_a_stream(struct program *p, union output *out)
     return p->small && p->first ? (int)gg_fill(p->small, 0, "q", 1, SMALL, p->first) : SKIPPED;
 }
 
-static int announce(struct program *p, union output *out)
+static int record_use(struct program *p, union output *out)
 {
     (void)out;
     return p->small && p->urgent ? (int)gg_memory_record_use(p->small, p->urgent) : SKIPPED;
 }
 
-/* On the default stream, so it must be made to wait for the other. */
+/* On the default stream, which must wait for the other stream. */
 static int read_implicitly(struct program *p, union output *out)
 {
     (void)out;
     if (!p->small)
         return SKIPPED;
-    struct gg_end dst = {.host = p->host}, src = {.memory = p->small};
+    struct gg_copy_operand dst = {.host = p->host}, src = {.memory = p->small};
     memset(p->host, 0, SMALL);
     const gg_status status = gg_copy(&dst, &src, SMALL, NULL, 0);
     return status ? (int)status
@@ -167,13 +167,13 @@ static int enter(struct program *p, union output *out)
 {
     if (!p->device || !p->urgent)
         return SKIPPED;
-    const gg_status status = gg_enter(p->device, p->urgent, &out->scope);
+    const gg_status status = gg_scope_enter(p->device, p->urgent, &out->scope);
     if (!status)
         p->scope = out->scope;
     return (int)status;
 }
 
-static int ask_current_stream(struct program *p, union output *out)
+static int query_current_stream(struct program *p, union output *out)
 {
     return p->device ? (int)gg_current_stream(p->device, &out->stream) : SKIPPED;
 }
@@ -181,26 +181,26 @@ static int ask_current_stream(struct program *p, union output *out)
 static int fill_inside(struct program *p, union output *out)
 {
     (void)out;
-    return p->twin ? (int)gg_fill(p->twin, 0, "i", 1, LARGE, NULL) : SKIPPED;
+    return p->second_block ? (int)gg_fill(p->second_block, 0, "i", 1, LARGE, NULL) : SKIPPED;
 }
 
 static int leave(struct program *p, union output *out)
 {
     (void)out;
-    return p->scope ? (int)gg_leave(p->scope) : SKIPPED;
+    return p->scope ? (int)gg_scope_leave(p->scope) : SKIPPED;
 }
 
 static int use_device(struct program *p, union output *out)
 {
     (void)out;
-    return p->device ? (int)gg_device_use(p->device) : SKIPPED;
+    return p->device ? (int)gg_device_set_current(p->device) : SKIPPED;
 }
 
 static const struct step work[] = {
     {"record the start", record_start, GG_OK},
     {"fill on a stream", fill_on_a_stream, GG_OK},
     {"record the stop", record_stop, GG_OK},
-    {"announce work", announce, GG_OK},
+    {"record a use", record_use, GG_OK},
     {"read without a stream", read_implicitly, GG_OK},
     {"record an event", record_plain, GG_OK},
     {"query an event", query_event, GG_OK},
@@ -216,13 +216,13 @@ static const struct step work[] = {
     {"wait for a blocking event", wait_for_blocking, GG_OK},
     {"wait for the stop", wait_for_stop, GG_OK},
     {"record an event again", record_plain, GG_OK},
-    {"elapsed time", ask_elapsed, GG_OK},
+    {"elapsed time", query_elapsed, GG_OK},
     {"wait for memory", wait_for_memory, GG_OK},
     {"trim", trim, GG_OK},
     {"enter a stream", enter, GG_OK},
-    {"current stream", ask_current_stream, GG_OK},
-    {"fill inside", fill_inside, GG_OK},
-    {"leave it", leave, GG_OK},
+    {"current stream", query_current_stream, GG_OK},
+    {"fill in the scope of a stream", fill_inside, GG_OK},
+    {"leave the stream", leave, GG_OK},
     {"use a device", use_device, GG_OK},
 };
 const struct steps work_steps = {work, sizeof work / sizeof work[0]};

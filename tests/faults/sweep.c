@@ -1,11 +1,11 @@
-/* sweep.c: makes every vendor call of one program fail in turn, each in a process of its own, once with
- * an error, once with out-of-memory, once with a lost device. Calls are numbered per name; those that
- * query and wait fail from the first on as well. Of each name the first call, the last and a few in even
- * steps between fail; with GPUGLUE_TEST_FULL=1, or where one name is asked for, all of them.
+/* sweep.c: makes each vendor call of one program fail in turn, in a new process: once with an
+ * error, once with out-of-memory and once with a lost device. For queries and waits, another trial
+ * makes all their calls fail. Of each function the first call, the last call and a few at even
+ * intervals fail; with GPUGLUE_TEST_FULL=1 or with NAME each call fails in turn.
  *
- *     fault_sweep BACKEND [NAME]    all names, or one
+ *     fault_sweep BACKEND [NAME]    all functions, or one
  *
- * Needs a simulated driver: without one it exits with 77. */
+ * It needs a simulated driver; without one it exits with 77. */
 #include "sweep.h"
 
 #include <stdio.h>
@@ -17,20 +17,20 @@
 #include <unistd.h>
 
 #define AT_ONCE 4
-#define HANG_SECONDS 60
-#define SHOWN 20   /* complaints in full */
-#define FEW 4      /* calls of one name that fail where not all do */
-#define POLLED 200 /* who is called more often than that is polled: one poll is like the other */
-#define POLLS 100  /* of those, the first and as many in even steps */
+#define HANG_SECONDS 600 /* a trial takes less than a second */
+#define SHOWN 20         /* the number of complaints that are printed */
+#define FEW 4            /* calls of one name that fail, if not all of them do */
+#define POLLED 200       /* a function with more calls is a poll, whose calls are alike */
+#define POLLS 100        /* of a poll: the first calls, and as many at even intervals */
 
 static struct sweep {
     const char *backend;
     const char *only; /* NULL: every name */
     bool full;        /* every call of a name, not a few */
-    char folder[64];
+    char directory[64];
     struct outcome baseline;
     struct trial trial[AT_ONCE];
-    struct report found; /* what the program calls */
+    struct report found; /* the program's vendor calls */
     int injected[CLASSES], verdicts[VERDICTS];
     int complaints;
 } sweep;
@@ -54,10 +54,10 @@ static void become_trial(struct trial *trial)
 {
     const struct fault *fault = &trial->fault;
     char path[160], rule[128];
-    snprintf(path, sizeof path, "%s/output", trial->folder);
+    snprintf(path, sizeof path, "%s/output", trial->directory);
     if (!freopen(path, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
         _exit(120);
-    snprintf(path, sizeof path, "%s/report", trial->folder);
+    snprintf(path, sizeof path, "%s/report", trial->directory);
     setenv("GPUGLUE_SIM_REPORT", path, 1);
     if (fault->name[0]) {
         snprintf(rule, sizeof rule, "%s:%d%s=%d", fault->name, fault->nth,
@@ -72,7 +72,7 @@ static void become_trial(struct trial *trial)
 static void start_trial(struct trial *trial, const struct fault *fault)
 {
     char path[160];
-    snprintf(path, sizeof path, "%s/report", trial->folder);
+    snprintf(path, sizeof path, "%s/report", trial->directory);
     unlink(path);
     memset(trial->outcome, 0, sizeof *trial->outcome);
     trial->fault = *fault;
@@ -93,27 +93,27 @@ static void complain(const struct trial *trial, enum verdict verdict, const char
     if (++sweep.complaints > SHOWN && !getenv("GPUGLUE_SWEEP_VERBOSE"))
         return;
     printf("%s: %s: %s (%s)\n", sweep.backend, text, verdict_names[verdict], why);
-    print_output(trial->folder);
+    print_output(trial->directory);
 }
 
-static void count_told(const char *name, bool told)
+static void count_reported(const char *name, bool reported)
 {
     for (size_t i = 0; i < sweep.found.count; i++)
         if (!strcmp(sweep.found.name[i].name, name)) {
-            sweep.found.name[i].told += told;
-            sweep.found.name[i].silent += !told;
+            sweep.found.name[i].reported += reported;
+            sweep.found.name[i].silent += !reported;
         }
 }
 
 static void end_trial(struct trial *trial)
 {
     char why[1400];
-    bool told;
+    bool reported;
     trial->child = 0;
-    read_report(trial->folder, &trial->report);
-    const enum verdict verdict = judge(trial, &sweep.baseline, &told, why, sizeof why);
+    read_report(trial->directory, &trial->report);
+    const enum verdict verdict = judge(trial, &sweep.baseline, &reported, why, sizeof why);
     if (verdict == RIGHT)
-        count_told(trial->fault.name, told);
+        count_reported(trial->fault.name, reported);
     sweep.verdicts[verdict]++;
     if (verdict != NOT_REACHED)
         sweep.injected[trial->fault.class]++;
@@ -121,7 +121,7 @@ static void end_trial(struct trial *trial)
         complain(trial, verdict, why);
 }
 
-/* Waits until one of the running ones has ended. Returns its place, which is free then. */
+/* Waits until one of the running trials has ended and returns its place, which is then free. */
 static struct trial *wait_for_one(void)
 {
     int ended = 0;
@@ -132,7 +132,7 @@ static struct trial *wait_for_one(void)
             end_trial(&sweep.trial[i]);
             return &sweep.trial[i];
         }
-    fprintf(stderr, "a process that nobody started has ended\n");
+    fprintf(stderr, "an unknown child process has ended\n");
     exit(1);
 }
 
@@ -144,7 +144,7 @@ static struct trial *free_place(void)
     return wait_for_one();
 }
 
-/* ---- all of them ---- */
+/* ---- all trials ---- */
 
 static void inject(const char *name, int nth, bool onwards)
 {
@@ -166,7 +166,7 @@ static bool all_fail(int calls)
     return sweep.full ? calls <= POLLED : calls <= FEW;
 }
 
-/* The @p i-th of those that fail; more than there are where no further one does. */
+/* The number of the @p i-th call that fails, or a number above @p calls at the end. */
 static int chosen_call(int i, int calls)
 {
     if (all_fail(calls) || (sweep.full && i < POLLS))
@@ -176,22 +176,23 @@ static int chosen_call(int i, int calls)
     return POLLS + (i - POLLS + 1) * (calls / POLLS);
 }
 
-/* Of the names whose failures may be silent: is one never told, or does it not need to be there? */
-static void look_for_silence(void)
+/* Checks the lists of functions whose failures may be silent. A failure of each function in
+ * `sometimes` must have been reported; an entry without a silent failure is not needed. */
+static void check_exemptions(void)
 {
     for (size_t i = 0; i < sweep.found.count; i++) {
         const char *name = sweep.found.name[i].name;
-        const int told = sweep.found.name[i].told, silent = sweep.found.name[i].silent;
-        if (!(sweep.full || all_fail(sweep.found.name[i].calls)) || !(told + silent))
+        const int reported = sweep.found.name[i].reported, silent = sweep.found.name[i].silent;
+        if (!(sweep.full || all_fail(sweep.found.name[i].calls)) || !(reported + silent))
             continue;
-        if (!told && must_be_told_once(name)) {
-            printf("%s: %s: nobody was told of any of its failures\n", sweep.backend, name);
+        if (!reported && must_be_reported_once(name)) {
+            printf("%s: %s: none of its failures is reported\n", sweep.backend, name);
             sweep.verdicts[WRONG]++;
         }
         if (!silent && is_exempt(name))
-            printf("%s: %s: all its failures are told\n", sweep.backend, name);
-        if (told && is_exempt(name) && !must_be_told_once(name))
-            printf("%s: %s: some of its failures are told\n", sweep.backend, name);
+            printf("%s: %s: all its failures are reported\n", sweep.backend, name);
+        if (reported && is_exempt(name) && !must_be_reported_once(name))
+            printf("%s: %s: some of its failures are reported\n", sweep.backend, name);
     }
 }
 
@@ -213,24 +214,24 @@ static int inject_everywhere(void)
     for (int i = 0; i < AT_ONCE; i++)
         while (sweep.trial[i].child)
             wait_for_one();
-    look_for_silence();
+    check_exemptions();
     return calls;
 }
 
 static void make_places(void)
 {
-    snprintf(sweep.folder, sizeof sweep.folder, "/tmp/gpuglue-sweep-XXXXXX");
-    if (!mkdtemp(sweep.folder)) {
-        perror(sweep.folder);
+    snprintf(sweep.directory, sizeof sweep.directory, "/tmp/gpuglue-sweep-XXXXXX");
+    if (!mkdtemp(sweep.directory)) {
+        perror(sweep.directory);
         exit(1);
     }
     for (int i = 0; i < AT_ONCE; i++) {
         struct trial *trial = &sweep.trial[i];
-        snprintf(trial->folder, sizeof trial->folder, "%s/%d", sweep.folder, i);
+        snprintf(trial->directory, sizeof trial->directory, "%s/%d", sweep.directory, i);
         trial->outcome = mmap(NULL, sizeof *trial->outcome, PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (mkdir(trial->folder, 0700) || trial->outcome == MAP_FAILED) {
-            perror("a place for a process");
+        if (mkdir(trial->directory, 0700) || trial->outcome == MAP_FAILED) {
+            perror("the directory of a trial");
             exit(1);
         }
     }
@@ -242,15 +243,15 @@ static void remove_places(void)
     char path[160];
     for (int i = 0; i < AT_ONCE; i++) {
         for (int j = 0; j < 2; j++) {
-            snprintf(path, sizeof path, "%s/%s", sweep.trial[i].folder, files[j]);
+            snprintf(path, sizeof path, "%s/%s", sweep.trial[i].directory, files[j]);
             unlink(path);
         }
-        rmdir(sweep.trial[i].folder);
+        rmdir(sweep.trial[i].directory);
     }
-    rmdir(sweep.folder);
+    rmdir(sweep.directory);
 }
 
-/* Without a fault, which must be right. Returns what the simulated driver saw. */
+/* Runs the program without a fault, which must succeed. Returns the simulated driver's report. */
 static struct report run_without_fault(void)
 {
     const struct fault none = {.name = ""};
@@ -260,8 +261,8 @@ static struct report run_without_fault(void)
         wait_for_one();
     sweep.baseline = *trial->outcome;
     for (int i = 0; i < sweep.baseline.count && getenv("GPUGLUE_SWEEP_VERBOSE"); i++)
-        printf("%3d %-46s %s\n", i, sweep.baseline.answer[i].name,
-               gg_status_name((gg_status)sweep.baseline.answer[i].status));
+        printf("%3d %-46s %s\n", i, sweep.baseline.result[i].name,
+               gg_status_name((gg_status)sweep.baseline.result[i].status));
     for (size_t i = 0; i < trial->report.count && getenv("GPUGLUE_SWEEP_VERBOSE"); i++)
         printf("%5d %s\n", trial->report.name[i].calls, trial->report.name[i].name);
     sweep.injected[0] = sweep.verdicts[RIGHT] = 0;
@@ -278,7 +279,7 @@ static int summarize(int calls)
         "of memory, %d device lost), %d not reached: crashes %d, hangs %d, host leaks %d, vendor "
         "leaks %d, wrong statuses %d\n",
         sweep.backend,
-        sweep.full ? "every call (200 of what is polled)" : "first, last and two calls between",
+        sweep.full ? "every call (200 of a polled function)" : "first, last and two calls between",
         calls, sweep.found.count, injected[0] + injected[1] + injected[2], injected[0], injected[1],
         injected[2], verdicts[NOT_REACHED], verdicts[CRASHED], verdicts[HUNG],
         verdicts[LEAKED_HOST_MEMORY], verdicts[LEAKED_VENDOR_OBJECTS], verdicts[WRONG]);
@@ -299,7 +300,7 @@ int main(int argc, char **argv)
     make_places();
     sweep.found = run_without_fault();
     if (!sweep.complaints && !sweep.found.there) {
-        printf("%s: no simulated driver has reported\n", sweep.backend);
+        printf("%s: there is no report of a simulated driver\n", sweep.backend);
         result = getenv("GPUGLUE_REQUIRE") ? 1 : 77;
     } else if (!sweep.complaints) {
         const int calls = inject_everywhere();

@@ -1,4 +1,4 @@
-/* alone.c: HEADER, given on the command line, compiles as the first and only thing that a file includes. */
+/* alone.c: HEADER, defined on the command line, compiles as the only include of a file. */
 #include HEADER
 
 typedef int a_translation_unit_is_not_empty;

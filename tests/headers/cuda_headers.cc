@@ -1,7 +1,7 @@
-// cuda_headers.cc: every driver function, number and code that backends/cuda declares for itself, against
-// NVIDIA's cuda.h. There is nothing to run: it compiles or it does not.
+// cuda_headers.cc: compares every function, constant and error code that backends/cuda declares with
+// NVIDIA's cuda.h. Compiling it is the test.
 //
-// The macro shows the prototypes behind the exported names, not those that cuda.h renames to newer ones.
+// With this macro cuda.h declares the exported names and does not rename them to newer versions.
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 
@@ -15,7 +15,7 @@
 extern const not_yet cuDeviceGetUuid_v2;
 #endif
 #if CUDA_VERSION < 12050
-extern const not_yet cuCtxRecordEvent;
+extern const not_yet cuCtxRecordEvent, cuStreamGetCtx_v2;
 #endif
 
 #define FN(slot, parameters, cuda, hip, need, context) \
@@ -33,30 +33,32 @@ extern const not_yet cuCtxRecordEvent;
 #undef ERROR
 
 #define NUMBER(name, value) static_assert(name == value, #name);
+#define ATTRIBUTE(attribute, name, value) NUMBER(name, value)
 #include "../../backends/cuda/cuda_numbers.def"
+#undef ATTRIBUTE
 #undef NUMBER
 
-#define PLACE(ours, theirs) \
-    static_assert(offsetof(cuda_copy_3d, ours) == offsetof(CUDA_MEMCPY3D, theirs), #theirs)
+#define OFFSET(own, vendor) \
+    static_assert(offsetof(cuda_copy_3d, own) == offsetof(CUDA_MEMCPY3D, vendor), #vendor)
 static_assert(sizeof(cuda_copy_3d) == sizeof(CUDA_MEMCPY3D), "CUDA_MEMCPY3D");
-PLACE(src.x, srcXInBytes);
-PLACE(src.lod, srcLOD);
-PLACE(src.type, srcMemoryType);
-PLACE(src.host, srcHost);
-PLACE(src.device, srcDevice);
-PLACE(src.pitch, srcPitch);
-PLACE(src.rows, srcHeight);
-PLACE(dst.x, dstXInBytes);
-PLACE(dst.type, dstMemoryType);
-PLACE(dst.host, dstHost);
-PLACE(dst.device, dstDevice);
-PLACE(dst.pitch, dstPitch);
-PLACE(dst.rows, dstHeight);
-PLACE(width, WidthInBytes);
-PLACE(height, Height);
-PLACE(depth, Depth);
+OFFSET(src.x, srcXInBytes);
+OFFSET(src.lod, srcLOD);
+OFFSET(src.type, srcMemoryType);
+OFFSET(src.host, srcHost);
+OFFSET(src.device, srcDevice);
+OFFSET(src.pitch, srcPitch);
+OFFSET(src.rows, srcHeight);
+OFFSET(dst.x, dstXInBytes);
+OFFSET(dst.type, dstMemoryType);
+OFFSET(dst.host, dstHost);
+OFFSET(dst.device, dstDevice);
+OFFSET(dst.pitch, dstPitch);
+OFFSET(dst.rows, dstHeight);
+OFFSET(width, WidthInBytes);
+OFFSET(height, Height);
+OFFSET(depth, Depth);
 
-// What twin.default_stream and twin.per_thread_stream say, and the capture states that mean "no".
+// Sizes and constants on which the backend depends. main() checks its two stream constants.
 static_assert(sizeof(CUuuid) == 16 && sizeof(CUdevice) == sizeof(int), "sizes");
 static_assert(CU_STREAM_CAPTURE_STATUS_NONE == 0, "capture status");
 

@@ -1,5 +1,5 @@
-// hip_headers.cc: every function, number, code and place in a struct that backends/hip declares for itself,
-// against AMD's hip_runtime_api.h. There is nothing to run: it compiles or it does not.
+// hip_headers.cc: compares every function, constant, error code and struct offset that backends/hip
+// declares with AMD's hip_runtime_api.h. Compiling it is the test.
 #define __HIP_PLATFORM_AMD__ 1
 #include <hip/hip_runtime_api.h>
 
@@ -10,8 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// For C++ the header adds templates of the same names; these are the functions that the library exports.
-#define C_FUNCTION(name, ...) extern decltype(static_cast<hipError_t (&)(__VA_ARGS__)>(name)) c_##name
+// For C++ the header adds templates of the same names. These are the exported functions.
+#define C_FUNCTION(name, ...) \
+    extern decltype(static_cast<hipError_t (&)(__VA_ARGS__)>(name)) c_##name
 C_FUNCTION(hipMalloc, void **, size_t);
 C_FUNCTION(hipHostMalloc, void **, size_t, unsigned);
 C_FUNCTION(hipMallocManaged, void **, size_t, unsigned);
@@ -22,7 +23,7 @@ C_FUNCTION(hipGetDeviceProperties, hipDeviceProp_t *, int);
 #define hipMallocManaged c_hipMallocManaged
 #define hipMallocAsync c_hipMallocAsync
 
-// Later headers map the plain name to the newer struct, and declare what 5.2 lacks.
+// Functions that old headers lack. From HIP 6 on, headers map hipGetDeviceProperties to the new struct.
 #if HIP_VERSION_MAJOR < 5 || (HIP_VERSION_MAJOR == 5 && HIP_VERSION_MINOR < 7)
 extern const not_yet hipDrvGetErrorName, hipDrvGetErrorString, hipModuleLaunchCooperativeKernel;
 #endif
@@ -46,7 +47,9 @@ extern const not_yet hipGetDevicePropertiesR0600;
 #undef ERROR
 
 #define NUMBER(name, value) static_assert(name == value, #name);
+#define ATTRIBUTE(attribute, name, value) NUMBER(name, value)
 #include "../../backends/hip/hip_numbers.def"
+#undef ATTRIBUTE
 #undef NUMBER
 
 #define OLD(name, value) constexpr std::size_t OLD_##name = value;
@@ -58,19 +61,25 @@ extern const not_yet hipGetDevicePropertiesR0600;
 #if HIP_VERSION_MAJOR < 6
 static_assert(sizeof(hipDeviceProp_t) == OLD_HIP_PROPERTIES_SIZE, "size of the old properties");
 static_assert(offsetof(hipDeviceProp_t, gcnArchName) == OLD_HIP_PROPERTIES_ARCH, "old gcnArchName");
-static_assert(hipMemoryTypeHost == OLD_HIP_MEMORY_HOST && hipMemoryTypeDevice == OLD_HIP_MEMORY_DEVICE &&
-                  hipMemoryTypeArray == OLD_HIP_MEMORY_ARRAY && hipMemoryTypeUnified == OLD_HIP_MEMORY_UNIFIED,
-              "old kinds of memory");
+static_assert(hipMemoryTypeHost == OLD_HIP_MEMORY_HOST &&
+                  hipMemoryTypeDevice == OLD_HIP_MEMORY_DEVICE &&
+                  hipMemoryTypeArray == OLD_HIP_MEMORY_ARRAY &&
+                  hipMemoryTypeUnified == OLD_HIP_MEMORY_UNIFIED,
+              "old memory types");
+static_assert(hipIpcMemLazyEnablePeerAccess == OLD_HIP_IPC_LAZY_PEER_ACCESS, "old IPC flag");
 #else
 static_assert(sizeof(hipDeviceProp_t) == NEW_HIP_PROPERTIES_SIZE, "size of the new properties");
 static_assert(offsetof(hipDeviceProp_t, gcnArchName) == NEW_HIP_PROPERTIES_ARCH, "new gcnArchName");
-static_assert(hipMemoryTypeHost == NEW_HIP_MEMORY_HOST && hipMemoryTypeDevice == NEW_HIP_MEMORY_DEVICE &&
-                  hipMemoryTypeManaged == NEW_HIP_MEMORY_MANAGED && hipMemoryTypeArray == NEW_HIP_MEMORY_ARRAY &&
+static_assert(hipMemoryTypeHost == NEW_HIP_MEMORY_HOST &&
+                  hipMemoryTypeDevice == NEW_HIP_MEMORY_DEVICE &&
+                  hipMemoryTypeManaged == NEW_HIP_MEMORY_MANAGED &&
+                  hipMemoryTypeArray == NEW_HIP_MEMORY_ARRAY &&
                   hipMemoryTypeUnified == NEW_HIP_MEMORY_UNIFIED,
-              "new kinds of memory");
+              "new memory types");
+static_assert(hipIpcMemLazyEnablePeerAccess == NEW_HIP_IPC_LAZY_PEER_ACCESS, "new IPC flag");
 #endif
 
-// `struct pointer` of hip.c: the first of each pair of 32-bit numbers was renamed in HIP 6.
+// The backend's own copy of hipPointerAttribute_t. HIP 6 renamed its first member.
 static_assert(sizeof(hipPointerAttribute_t) == 32 && offsetof(hipPointerAttribute_t, device) == 4 &&
                   offsetof(hipPointerAttribute_t, devicePointer) == 8 &&
                   offsetof(hipPointerAttribute_t, hostPointer) == 16 &&
@@ -80,23 +89,23 @@ static_assert(sizeof(hipPointerAttribute_t) == 32 && offsetof(hipPointerAttribut
 static_assert(sizeof(hipUUID) == 16 && sizeof(hipDevice_t) == sizeof(int), "sizes");
 static_assert(hipStreamCaptureStatusNone == 0, "capture status");
 
-#define PLACE(ours, theirs) \
-    static_assert(offsetof(hip_copy_3d, ours) == offsetof(hipMemcpy3DParms, theirs), #theirs)
+#define OFFSET(own, vendor) \
+    static_assert(offsetof(hip_copy_3d, own) == offsetof(hipMemcpy3DParms, vendor), #vendor)
 static_assert(sizeof(hip_copy_3d) == sizeof(hipMemcpy3DParms), "hipMemcpy3DParms");
-PLACE(src_array, srcArray);
-PLACE(src_x, srcPos.x);
-PLACE(src.pointer, srcPtr.ptr);
-PLACE(src.pitch, srcPtr.pitch);
-PLACE(src.width, srcPtr.xsize);
-PLACE(src.rows, srcPtr.ysize);
-PLACE(dst_x, dstPos.x);
-PLACE(dst.pointer, dstPtr.ptr);
-PLACE(dst.pitch, dstPtr.pitch);
-PLACE(dst.rows, dstPtr.ysize);
-PLACE(width, extent.width);
-PLACE(height, extent.height);
-PLACE(depth, extent.depth);
-PLACE(kind, kind);
+OFFSET(src_array, srcArray);
+OFFSET(src_x, srcPos.x);
+OFFSET(src.pointer, srcPtr.ptr);
+OFFSET(src.pitch, srcPtr.pitch);
+OFFSET(src.width, srcPtr.xsize);
+OFFSET(src.rows, srcPtr.ysize);
+OFFSET(dst_x, dstPos.x);
+OFFSET(dst.pointer, dstPtr.ptr);
+OFFSET(dst.pitch, dstPtr.pitch);
+OFFSET(dst.rows, dstPtr.ysize);
+OFFSET(width, extent.width);
+OFFSET(height, extent.height);
+OFFSET(depth, extent.depth);
+OFFSET(kind, kind);
 
 int main()
 {

@@ -1,6 +1,6 @@
-/* The kernels that the tests launch. kernels.ptx is what nvcc makes of this file, with the lowest .version
- * and .target that the code allows written into it: nvcc -arch=compute_75 -ptx kernels.cu. The simulated
- * drivers have functions that stand for them, and kernels_host.c is the same by hand. */
+/* The kernels that the tests launch. kernels.ptx is made from this file: nvcc -arch=compute_75 -ptx
+ * kernels.cu, then edited to the lowest .version and .target that the code allows. The simulated drivers
+ * run host functions in place of these kernels; kernels_host.c has them for the host backend. */
 extern "C" {
 __device__ unsigned table[4];
 

@@ -1,4 +1,4 @@
-/* kernels_host.c: kernels.cu for the host, by hand: what host_kernel.h asks for. */
+/* kernels_host.c: the kernels of kernels.cu as host functions, by host_kernel.h. */
 #include <gpuglue/host_kernel.h>
 
 #include <stddef.h>

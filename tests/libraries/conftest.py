@@ -1,4 +1,4 @@
-"""Libraries that we did not write, on the host backend: no GPU is needed."""
+"""Other libraries with the host backend; no GPU is needed."""
 
 import os
 

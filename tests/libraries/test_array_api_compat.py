@@ -1,4 +1,4 @@
-"""array-api-compat's helpers for data that is to move between libraries."""
+"""array-api-compat's helpers that move data between libraries."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import gpuglue as gg
 compat = pytest.importorskip("array_api_compat")
 
 
-def test_it_is_no_array_of_the_standard_since_it_computes_nothing(device):
+def test_it_is_not_a_standard_array_because_it_does_no_arithmetic(device):
     array = gg.ones(3, device=device)
     assert not hasattr(array, "__array_namespace__") and not compat.is_array_api_obj(array)
     with pytest.raises(TypeError):

@@ -16,38 +16,38 @@ def test_jax_takes_an_array_without_a_copy(device):
 
 def test_jax_takes_another_layout_right(device):
     array = gg.arange(12, dtype="f4", device=device).reshape(3, 4)
-    for view in (array.T, array[1:], array[:, ::2].copy()):  # JAX itself refuses gaps
+    for view in (array.T, array[1:], array[:, ::2].copy()):  # JAX itself refuses strided arrays
         assert np.asarray(jax.numpy.from_dlpack(view)).tolist() == view.tolist()
 
 
-def test_an_array_of_jax_is_taken_without_a_copy(device):
-    theirs = jax.numpy.arange(1000.0).block_until_ready()
+def test_an_array_of_jax_is_imported_without_a_copy(device):
+    jax_array = jax.numpy.arange(1000.0).block_until_ready()
     for take in (gg.from_dlpack, lambda a: gg.asarray(a, device=device)):
-        array = take(theirs)
-        assert array.ptr == theirs.unsafe_buffer_pointer() and array.get().tolist() == np.asarray(theirs).tolist()
+        array = take(jax_array)
+        assert array.ptr == jax_array.unsafe_buffer_pointer() and array.get().tolist() == np.asarray(jax_array).tolist()
 
 
 def test_an_array_of_jax_is_not_written(device):
-    theirs = jax.numpy.arange(3.0)
-    array = gg.asarray(theirs, device=device)
+    jax_array = jax.numpy.arange(3.0)
+    array = gg.asarray(jax_array, device=device)
     with pytest.raises(ValueError, match="read-only"):
         array.fill(7)
-    assert jax.numpy.from_dlpack(array[1:]).tolist() == [1, 2] and theirs.tolist() == [0, 1, 2]
+    assert jax.numpy.from_dlpack(array[1:]).tolist() == [1, 2] and jax_array.tolist() == [0, 1, 2]
 
 
 def test_an_array_of_jax_is_data_and_no_shape(device):
-    for theirs in (jax.numpy.asarray(5), jax.numpy.arange(3)):
-        assert gg.GPUArray(theirs, device=device).get().tolist() == theirs.tolist()
+    for jax_array in (jax.numpy.asarray(5), jax.numpy.arange(3)):
+        assert gg.GPUArray(jax_array, device=device).get().tolist() == jax_array.tolist()
 
 
-def test_bfloat16_goes_both_ways(device):
-    theirs = jax.numpy.arange(8).astype("bfloat16")
-    array = gg.from_dlpack(theirs)
-    assert array.dtype == theirs.dtype and array.tolist() == list(range(8))
+def test_bfloat16_survives_a_round_trip(device):
+    jax_array = jax.numpy.arange(8).astype("bfloat16")
+    array = gg.from_dlpack(jax_array)
+    assert array.dtype == jax_array.dtype and array.tolist() == list(range(8))
     assert np.asarray(jax.numpy.from_dlpack(array)).tolist() == list(range(8))
 
 
-def test_what_jax_computes_from_it_comes_back(device):
+def test_results_of_jax_are_imported(device):
     array = gg.arange(1000, dtype="f4", device=device)
     doubled = gg.from_dlpack(jax.jit(lambda a: a * 2)(jax.numpy.from_dlpack(array)))
     assert doubled.tolist() == [2.0 * i for i in range(1000)]

@@ -1,4 +1,4 @@
-"""Every small float of ml_dtypes, there and back, and by DLPack where it has a name for it."""
+"""A round trip of every small float of ml_dtypes, also through DLPack if DLPack has the type."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ NAMES = [name for name in dir(ml_dtypes) if name.startswith(("bfloat16", "float8
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_small_floats_go_there_and_back(device, name):
+def test_small_floats_survive_a_round_trip(device, name):
     host = np.array([1, 2, 0.5, 4]).astype(getattr(ml_dtypes, name))
     array = gg.to_gpu(host, device)
     array[1:2] = array[:1]

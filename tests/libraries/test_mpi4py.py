@@ -1,5 +1,6 @@
-"""mpi4py between two ranks: Send, Recv and Allreduce on arrays of the host backend and on page-locked memory."""
+"""mpi4py: arrays of the host backend and page-locked memory in its own calls, and gpuglue.mpi on every device."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -7,17 +8,98 @@ import sys
 
 import pytest
 
+BUILT = pathlib.Path(os.environ.get("GPUGLUE_TEST_LIBRARIES") or pathlib.Path(__file__).resolve().parents[2] / "build/plain/tests")
+
+# Open MPI refuses to start as root, and more ranks than processors; then waiting ranks must leave the processor to others.
+OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+            "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+SIMULATED = {"host": {}, "cuda": {"GPUGLUE_CUDA_LIBRARY": str(BUILT / "sim/cuda/libcuda.so.1")}}
+
 
 def launcher():
     beside = pathlib.Path(sys.executable).parent / "mpiexec"
     return str(beside) if beside.exists() else shutil.which("mpiexec")
 
 
-def test_two_ranks_exchange_arrays_and_pinned_memory():
+def run(ranks, program, **environment):
+    """The output of a program that every rank has finished."""
     pytest.importorskip("mpi4py")
     if not launcher():
         pytest.skip("there is no mpiexec: pip install mpich")
-    program = pathlib.Path(__file__).with_name("mpi_program.py")
-    done = subprocess.run([launcher(), "-n", "2", sys.executable, str(program)], capture_output=True, text=True)
+    program = pathlib.Path(__file__).with_name(program)
+    # With -m mpi4py the exception of one rank ends all of them.
+    done = subprocess.run([launcher(), "-n", str(ranks), sys.executable, "-m", "mpi4py", str(program)], capture_output=True, text=True,
+                          env={**os.environ, **OPEN_MPI, **environment})
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("done") == 2
+    assert done.stdout.count("done") == ranks
+
+
+def test_two_ranks_exchange_arrays_and_pinned_memory():
+    run(2, "mpi_program.py")
+
+
+@pytest.mark.parametrize("backend", SIMULATED)
+def test_four_ranks_exchange_arrays_in_device_memory(backend):
+    library = SIMULATED[backend].get("GPUGLUE_CUDA_LIBRARY")
+    if library and not pathlib.Path(library).exists():
+        pytest.skip(f"the tests were not built: there is no {library}")
+    run(4, "mpi_staged_program.py", GPUGLUE_BACKEND=backend, **SIMULATED[backend])
+
+
+PROLOGUE = (
+    "import copy, numpy as np, gpuglue as gg, gpuglue.mpi\n"
+    "from mpi4py import MPI\n"
+    "world, sent = gpuglue.mpi.Comm(MPI.COMM_SELF), np.arange(4.0)\n"
+    "host = np.full(8, -1.0); array = gg.to_gpu(host)\n"
+)
+
+
+def run_alone(code):
+    """The output of a program of one rank, with a device whose memory MPI cannot take."""
+    pytest.importorskip("mpi4py")
+    library = SIMULATED["cuda"]["GPUGLUE_CUDA_LIBRARY"]
+    if not pathlib.Path(library).exists():
+        pytest.skip(f"the tests were not built: there is no {library}")
+    environment = {**os.environ, **OPEN_MPI, "GPUGLUE_BACKEND": "cuda", "GPUGLUE_CUDA_LIBRARY": library}
+    done = subprocess.run([sys.executable, "-P", "-c", PROLOGUE + code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("layout", ["1, MPI.DOUBLE.Create_vector(4, 1, 2).Commit()", "4, 2, MPI.DOUBLE"], ids=["datatype", "displacement"])
+def test_a_received_message_is_laid_out_as_its_description_says(layout):
+    code = (
+        f"MPI.COMM_SELF.Sendrecv(sent, 0, 0, [host, {layout}], 0, 0); world.Sendrecv(sent, 0, 0, [array, {layout}], 0, 0)\n"
+        "print((array.get() == host).all(), host.tolist())"
+    )
+    assert run_alone(code).startswith("True")
+
+
+def test_a_message_whose_size_exceeds_an_int_is_received_whole():
+    code = (
+        "class Status(MPI.Status):\n"
+        "    def Get_count(self, datatype=None): return MPI.UNDEFINED  # of 2 GiB and more\n"
+        "world.Sendrecv(np.ones(8), 0, 0, array, 0, 0, Status()); print(array.get().sum())"
+    )
+    assert run_alone(code) == "8.0"
+
+
+def test_a_communicator_can_be_copied_and_passed_to_another():
+    assert run_alone("same = copy.copy(world); print(same.Get_size(), world.Compare(world) == MPI.IDENT)") == "1 True"
+
+
+def test_the_examples_of_the_docstrings_are_right():
+    pytest.importorskip("mpi4py")
+    code = (
+        "import doctest, gpuglue as gg, gpuglue.mpi, sys\n"
+        "failed, tried = doctest.testmod(gpuglue.mpi, extraglobs={'gg': gg, 'gpuglue': gpuglue}); assert tried; sys.exit(failed)"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, env={**os.environ, **OPEN_MPI})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_module_can_be_imported_without_starting_mpi():
+    code = "import sys, gpuglue.mpi; print(gpuglue.mpi.is_gpu_aware('host'), 'mpi4py' in sys.modules)"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "False"], done.stderr

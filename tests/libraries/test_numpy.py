@@ -1,4 +1,4 @@
-"""NumPy and arrays of the host backend: the same memory both ways, by every protocol that NumPy knows."""
+"""NumPy and arrays of the host backend share memory in both directions, by every protocol of NumPy."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ NUMPYS = ["f4", "M8[s]", [("a", "i2"), ("b", "S3")], "U5", ">i4", "?", "V5", PAD
 
 
 @pytest.mark.parametrize("dtype", [*NUMPYS, "bfloat16", "float8_e4m3fn"], ids=str)
-def test_every_dtype_goes_through_one_of_the_protocols(device, dtype):
+def test_every_dtype_is_supported_by_one_of_the_protocols(device, dtype):
     if isinstance(dtype, str) and "float" in dtype:
         dtype = getattr(pytest.importorskip("ml_dtypes"), dtype)
     host = np.zeros(3, dtype)
@@ -31,7 +31,7 @@ def test_every_dtype_goes_through_one_of_the_protocols(device, dtype):
 
 
 @pytest.mark.parametrize("dtype", [PADDED, OVERLAPPING], ids=["padded", "overlapping"])
-def test_what_a_protocol_cannot_tell_is_refused_by_it(device, dtype):
+def test_a_protocol_refuses_dtypes_that_it_cannot_express(device, dtype):
     array = gg.zeros(3, dtype, device=device)
     with pytest.raises(BufferError, match="numpy.asarray"):
         memoryview(array)
@@ -46,7 +46,7 @@ def test_array_with_copy_false_never_copies(device):
         array.__array__("f4", copy=False)
 
 
-def test_numpys_arrays_are_taken_by_dlpack(device):
+def test_numpy_arrays_are_imported_through_dlpack(device):
     host = np.arange(12.0).reshape(3, 4)[:, ::2]
     array = gg.from_dlpack(host)
     assert array.ptr == host.ctypes.data and array.strides == host.strides
@@ -63,7 +63,7 @@ def test_a_read_only_array_of_numpys_is_read_only(device):
     assert not np.from_dlpack(array).flags.writeable and not np.asarray(array).flags.writeable
 
 
-def test_numpy_can_keep_what_it_got(device):
+def test_numpy_can_keep_an_imported_array(device):
     host = np.from_dlpack(gg.full(1000, 7, "u1", device=device))
     others = [gg.full(1000, 9, "u1", device=device) for _ in range(50)]
     assert (host == 7).all() and len(others) == 50

@@ -1,4 +1,4 @@
-"""torch on the CPU and arrays of the host backend, by the exchange table where torch has it."""
+"""torch on the CPU and arrays of the host backend, through the exchange table if torch has it."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_torch_takes_an_array_without_a_copy(device):
 
 
 @pytest.mark.parametrize("take", [gg.from_dlpack, lambda a: gg.asarray(a, device="host:0")])
-def test_a_tensor_is_taken_without_a_copy(device, take):
+def test_a_tensor_is_imported_without_a_copy(device, take):
     tensor = torch.arange(12.0).reshape(3, 4)
     for view in (tensor, tensor.T, tensor[1:, ::2], tensor[:0]):
         array = take(view)
@@ -46,7 +46,7 @@ def test_an_extension_takes_a_tensor_as_it_takes_an_array(device):
         extension.zero(tensor.T)
 
 
-def test_dtypes_go_both_ways(device):
+def test_dtypes_survive_a_round_trip(device):
     for name in ("float16", "float64", "complex64", "int8", "uint8", "int64", "bool"):
         tensor = torch.ones(5, dtype=getattr(torch, name))
         array = gg.from_dlpack(tensor)

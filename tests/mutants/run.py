@@ -1,10 +1,10 @@
-"""Breaks one rule at a time and shows which test notices.
+"""Break one rule at a time and show which test detects it.
 
     python tests/mutants/run.py [--build DIR] [NAME …]      (words of names; none: all)
 
-Works on a copy of the tree in one build directory: a change, a build of what changed, the runs that could
-notice until one fails, the change back. A run that hangs has noticed. Ends with a table and with 1 where a
-mutant survives. The options of the build come from MESON_OPTIONS.
+Works on a copy of the tree in one build directory: applies a change, builds, runs the relevant tests until one
+fails, and reverts the change. A run that hangs has failed. Ends with a table, and with status 1 if a mutant
+survives. The options of the build come from MESON_OPTIONS.
 """
 
 import argparse
@@ -16,15 +16,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from mutants import MUTANTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HANG = 90  # seconds; every suite takes a few
+LEAST = 90  # seconds: a run that takes longer, and SLOWER times as long as without a mutant, hangs
+SLOWER = 5
+LONGEST = 1800  # of a run without a mutant
 
 
 def command(arguments, timeout=None, **options):
-    """In a session of its own, so that what it has started ends with it."""
+    """In its own session, so that its children end with it."""
     process = subprocess.Popen([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True, **options)
     try:
@@ -49,8 +52,9 @@ def copy_tree(to):
 
 
 class Bench:
-    def __init__(self, folder):
-        self.tree, self.build, self.root = folder / "tree", folder / "build", folder / "root"
+    def __init__(self, directory):
+        self.tree, self.build, self.root = directory / "tree", directory / "build", directory / "root"
+        self.took = {}  # seconds of each run without a mutant
         copy_tree(self.tree)
         if not (self.build / "build.ninja").exists():
             options = shlex.split(os.environ.get("MESON_OPTIONS", ""))
@@ -67,31 +71,52 @@ class Bench:
         if made.returncode:
             sys.exit(made.stdout[-4000:])
 
-    def python(self, run, file):
+    def limit(self, name):
+        return max(LEAST, SLOWER * self.took[name]) if name in self.took else LONGEST
+
+    def python(self, run, file, limit):
         made = command(["meson", "install", "-C", self.build, "--no-rebuild", "--quiet"])
         if made.returncode:
             sys.exit(made.stdout)
         environment = dict(os.environ, PYTHONPATH=str(self.root / "site"),
                            GPUGLUE_TEST_LIBRARIES=str(self.build / "tests"))
         return command([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--backend", run, file],
-                       cwd=self.tree, env=environment, timeout=HANG)
+                       cwd=self.tree, env=environment, timeout=limit)
+
+    def measure(self, name):
+        """A run without a mutant: its duration determines the time limit of runs with one."""
+        begun = time.monotonic()
+        result = self.run(name)
+        self.took[name] = time.monotonic() - begun
+        return result
+
+    @staticmethod
+    def resolve(name, limit):
+        """The test of meson's for "SUITE-RUN", "UNIT", each with ":TEST" or without, or another test of meson's; its
+        arguments; and what makes its time limit @limit. A test of the runner's that hangs is ended by the runner."""
+        name, _, function = name.partition(":")
+        suite, _, run = name.partition("-")
+        if name.startswith(("fault-sweep", "sim-")):
+            return name, [function] if function else [], limit / 120
+        test = f"conformance-{run}" if run else "core"
+        return test, [f"--timeout={min(int(limit), 120)}", f"{suite}/{function}" if function else suite], 1
 
     def run(self, name):
-        """None where the run is not to be had here, "" where it passes, else what failed."""
+        """None if the run is unavailable here, "" if it passes, else what failed."""
+        limit = self.limit(name)
         try:
             if name.startswith("python:"):
-                done = self.python(*name.split(":")[1:])
+                done = self.python(*name.split(":")[1:], limit)
                 failed = re.search(r"^FAILED \S*::(\S+)", done.stdout, re.M)
             else:
-                name, _, function = name.partition(":")
-                if name not in self.tests:
+                test, arguments, scale = self.resolve(name, limit)
+                if test not in self.tests:
                     return None
-                only = [f"--test-args={function}"] if function else []
-                done = command(["meson", "test", "-C", self.build, "--no-rebuild", "--print-errorlogs", "-t", HANG / 120,
-                                name, *only])  # meson ends a test with all that it has started; 120 s is a suite's limit
+                only = [f"--test-args={argument}" for argument in arguments]
+                done = command(["meson", "test", "-C", self.build, "--no-rebuild", "--print-errorlogs", "-t", scale, test, *only])  # meson ends a test with all its children
                 if re.search(r"\bTIMEOUT\b", done.stdout):
                     return "it hangs"
-                failed = re.search(r"\[  FAILED  \] (?:\w+: )?(\w+)$|^\w+: (\w+, call .*?: [a-z ]+): ", done.stdout, re.M)
+                failed = re.search(r"^  failed: \w+/(\w+): |\[  FAILED  \] (?:\w+: )?(\w+)$|^\w+: (\w+, call .*?: [a-z ]+): ", done.stdout, re.M)
         except subprocess.TimeoutExpired:
             return "it hangs"
         if not done.returncode:
@@ -100,11 +125,11 @@ class Bench:
 
 
 def try_mutant(bench, mutant):
-    """(run, test) that noticed; (None, why not)."""
+    """(run, test) that detected the mutant; (None, the reason why none did)."""
     file = bench.tree / mutant.file
     text = file.read_text()
     if text.count(mutant.old) != 1:
-        return None, f"its text stands {text.count(mutant.old)} times in {mutant.file}: mend the entry"
+        return None, f"its text stands {text.count(mutant.old)} times in {mutant.file}: correct the entry"
     file.write_text(text.replace(mutant.old, mutant.new))
     try:
         bench.compile()
@@ -123,15 +148,15 @@ def try_mutant(bench, mutant):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "mutants")
-    parser.add_argument("--trust", action="store_true", help="do not see first that every run passes without a mutant")
+    parser.add_argument("--trust", action="store_true", help="do not see first that every run passes without a mutant, nor how long it takes")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     chosen = [m for m in MUTANTS if not options.names or any(n in m.name for n in options.names)]
     bench = Bench(options.build)
-    # Without a mutant every run must pass, or a failure says nothing.
+    # Without a mutant every run must pass, or a failure proves nothing.
     broken = {}
     for name in sorted({run for mutant in chosen for run in mutant.runs} if not options.trust else ()):
-        result = bench.run(name)
+        result = bench.measure(name)
         if result:
             broken[name] = result
             print(f"fails without a mutant: {name}: {result}", flush=True)

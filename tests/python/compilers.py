@@ -1,4 +1,4 @@
-"""What the tests of compile() share: which compilers are here, and a cache for each test."""
+"""Shared by the tests of compile(): the available compilers, and a cache for each test."""
 
 import os
 import platform
@@ -19,9 +19,9 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def only_once(request):
-    """What is compiled without a device is the same whatever the backend."""
+    """Without a device, compilation does not depend on the backend."""
     if os.environ["GPUGLUE_BACKEND"] != "host" and not {"device", "backend"} & set(request.fixturenames):
-        pytest.skip("needs no device, and runs with those on host")
+        pytest.skip("needs no device, so it runs on host only")
 
 
 def has_nvrtc():
@@ -42,5 +42,5 @@ needs_nvrtc = pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not on this m
 needs_compiler = pytest.mark.skipif(not has_host_compiler(), reason="no C++ compiler is on this machine")
 
 
-def entries(folder):
-    return sorted(folder.iterdir()) if folder.exists() else []
+def entries(directory):
+    return sorted(directory.iterdir()) if directory.exists() else []

@@ -1,11 +1,12 @@
-"""One body of tests for every backend. The vendor's library is fixed per process, so the suite is run once
-per backend: `pytest --backend host`, `cuda-sim`, `hip-sim` (or -5, -6, -7), `ze-sim-old`, `ze-sim-new`, `cuda`, …; without the option
+"""The same tests for every backend. The vendor's library is fixed per process, so the suite is run once
+per backend: `pytest --backend host`, `cuda-sim`, `hip-sim` (or -5, -5.7, -6, -7), `ze-sim-old`, `ze-sim-new`, `cuda`, …; without the option
 GPUGLUE_BACKEND decides, else host. The tests' own libraries are found in GPUGLUE_TEST_LIBRARIES, else in
 build/plain/tests; GPUGLUE_TEST_GATE, GPUGLUE_TEST_SIM_CUDA and GPUGLUE_TEST_SIM_HIP name one of them.
 
-A backend that is absent skips its tests, or fails them where GPUGLUE_REQUIRE names it. Tests do not look
-at the backend's name: they ask the device what it supports."""
+A backend that is absent skips its tests, or fails them if GPUGLUE_REQUIRE names it. No test
+depends on the backend's name: it queries what the device supports."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -21,24 +22,39 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILT = pathlib.Path(os.environ.get("GPUGLUE_TEST_LIBRARIES") or ROOT / "build" / "plain" / "tests")
 
 
-# Simulated backends: the variable that leads to the library, what may name the library, its place. The
-# Level Zero ones are drivers behind this machine's own loader; the last is a driver without a loader.
+# Simulated backends: the variable for the library, the variable that may name it, its place in the build. The
+# Level Zero ones are drivers with this machine's own loader; the last is a driver without a loader.
 HIP = ("GPUGLUE_HIP_LIBRARY", "GPUGLUE_TEST_SIM_HIP")
 SIMULATED = {
     "cuda-sim": ("GPUGLUE_CUDA_LIBRARY", "GPUGLUE_TEST_SIM_CUDA", "sim/cuda/libcuda.so.1"),
     "hip-sim": (*HIP, "sim/hip7/libamdhip64.so.7"),
     "hip-sim-7": (*HIP, "sim/hip7/libamdhip64.so.7"),
     "hip-sim-6": (*HIP, "sim/hip6/libamdhip64.so.6"),
+    "hip-sim-5.7": (*HIP, "sim/hip5.7/libamdhip64.so.5"),
     "hip-sim-5": (*HIP, "sim/hip5/libamdhip64.so.5"),
     "ze-sim-old": ("ZE_ENABLE_ALT_DRIVERS", "GPUGLUE_TEST_SIM_ZE_OLD", "sim/ze_old/libze_sim_old.so.1"),
     "ze-sim-new": ("ZE_ENABLE_ALT_DRIVERS", "GPUGLUE_TEST_SIM_ZE_NEW", "sim/ze_new/libze_sim_new.so.1"),
     "ze-sim-direct": ("GPUGLUE_ZE_LIBRARY", "GPUGLUE_TEST_SIM_ZE_NEW", "sim/ze_new/libze_sim_new.so.1"),
 }
 
+# The management library that goes with a simulated driver.
+MONITORS = {
+    "cuda": ("GPUGLUE_NVML_LIBRARY", "sim/monitor/libnvidia-ml.so.1"),
+    "hip": ("GPUGLUE_ROCM_SMI_LIBRARY", "sim/monitor/librocm_smi64.so.5"),
+    "ze": ("GPUGLUE_ZES_LIBRARY", "sim/monitor/libzes.so.1"),
+}
+
+# No test depends on whether AMD's compiler is installed: an older one ends its process for the simulated architecture.
+NO_HIPRTC = {"GPUGLUE_HIPRTC_LIBRARY": "/nonexistent/libhiprtc.so"}
+VENDORS = [f"GPUGLUE_{name}_LIBRARY" for name in ("CUDA", "HIP", "ZE", "NVRTC", "HIPRTC", "OCLOC")]
+
 GATE = ("GPUGLUE_TEST_GATE", "libgate.so")
 LATE = ("GPUGLUE_TEST_LATE", "liblate.so")
 
-# For run_python: the libraries of no vendor are found.
+# Seconds: only a safety net against endless waits; no test depends on the machine's speed.
+HANG = 900
+
+# For run_python: no vendor library is found.
 NO_GPU = {f"GPUGLUE_{vendor}_LIBRARY": "/nonexistent/library" for vendor in ("CUDA", "HIP", "ZE")}
 
 
@@ -47,7 +63,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    # A job in the background ignores interrupts, and hands that on; some tests are about them.
+    # A job in the background ignores interrupts, and its children inherit that; some tests are about interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = config.getoption("--backend")
     if chosen:
@@ -55,11 +71,21 @@ def pytest_configure(config):
     if chosen in SIMULATED:
         variable, override, place = SIMULATED[chosen]
         os.environ[variable] = str(built(override, place))
+        variable, place = MONITORS[chosen.split("-")[0]]
+        os.environ |= {variable: str(BUILT / place), "GPUGLUE_SIM_MONITOR": "1"}
+    if chosen in SIMULATED and chosen.startswith("hip"):
+        os.environ |= NO_HIPRTC
     os.environ.setdefault("GPUGLUE_BACKEND", "host")
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Which libraries of vendors the run could find: the result may depend on them."""
+    given = [f"{variable[8:-8]}: {os.environ.get(variable) or 'searched'}" for variable in VENDORS]
+    terminalreporter.write_line(f"libraries of vendors on {os.environ['GPUGLUE_BACKEND']}: {', '.join(given)}")
+
+
 def built(variable, name):
-    """A file that the build of the tests made."""
+    """A file from the build of the tests."""
     path = pathlib.Path(os.environ.get(variable) or BUILT / name)
     if not path.exists():
         raise pytest.UsageError(f"there is no {path}: build the tests, or set {variable}")
@@ -67,7 +93,7 @@ def built(variable, name):
 
 
 def needed(variable, name):
-    """The same for one test, which is skipped where the tests were not built: a wheel alone is tested too."""
+    """The same for one test, which is skipped if the tests were not built: a wheel can be tested alone."""
     if not os.environ.get("GPUGLUE_TEST_LIBRARIES") and not os.environ.get(variable) and not (BUILT / name).exists():
         pytest.skip(f"the tests were not built: there is no {BUILT / name}")
     return built(variable, name)
@@ -96,7 +122,7 @@ def device(backend):
 
 @pytest.fixture(scope="session")
 def known_device(device):
-    """The device, if other libraries have a name for its kind: a plugin of somebody's own has none."""
+    """The device, if DLPack has a device type for its backend: a user's plugin has none."""
     import gpuglue
 
     try:
@@ -132,7 +158,7 @@ def sim_library():
 
 
 def simulated(run):
-    """The path of a simulated library; skips where it was not built."""
+    """The path of a simulated library; skips if it was not built."""
     try:
         return str(built(*SIMULATED[run][1:]))
     except pytest.UsageError as error:
@@ -140,20 +166,20 @@ def simulated(run):
 
 
 def nodes(what):
-    """The environment in which /dev is so: path=absent, path=there, path=refused:GROUP, separated by commas."""
+    """The environment in which /dev has these nodes: path=absent, path=there, path=refused:GROUP, separated by commas."""
     preload = [os.environ.get("LD_PRELOAD", ""), str(needed("GPUGLUE_TEST_NODES_LIBRARY", "libnodes.so"))]
     return {"LD_PRELOAD": " ".join(filter(None, preload)), "GPUGLUE_TEST_NODES": what}
 
 
 class Gate:
-    """Holds streams back until open() is called: what is queued behind it does not begin before."""
+    """Holds streams until open() is called: work that is queued after the gate does not begin before."""
 
     def __init__(self, library):
-        self.library = library
+        self.library, self.opened = library, False
         self.handle = ctypes.c_void_p(library.gate_new())
 
     def hold(self, stream):
-        """Queue the gate on a gpuglue.Stream, by way of the public C interface."""
+        """Queue the gate on a gpuglue.Stream, through the public C interface."""
         core = core_library()
         device, borrowed = ctypes.c_void_p(), ctypes.c_void_p()
         name = f"{stream.device.backend}:{stream.device.ordinal}".encode()
@@ -170,6 +196,7 @@ class Gate:
         return bool(self.library.gate_reached(self.handle))
 
     def open(self):
+        self.opened = True
         self.library.gate_open(self.handle)
 
     def open_when(self, condition):
@@ -183,6 +210,69 @@ class Gate:
         thread = threading.Thread(target=wait)
         thread.start()
         return thread
+
+    def open_later(self):
+        """Open once the next call has had some time to return too early."""
+        opens_at = time.monotonic() + 0.05
+        return self.open_when(lambda: self.reached and time.monotonic() > opens_at)
+
+
+def until(condition):
+    """Wait until condition() is true."""
+    ends_at = time.monotonic() + HANG
+    while not condition():
+        assert time.monotonic() < ends_at, f"still false after {HANG} s"
+        time.sleep(0.001)
+
+
+def time_limits():
+    """Rising limits in seconds, for a test in which one process must reach its limit and another must finish within
+    it: use the next limit if the machine was too slow for the second. The first limit is a multiple of the present
+    start time of an interpreter."""
+    begun = time.monotonic()
+    subprocess.run([sys.executable, "-P", "-c", "import gpuglue; gpuglue.backends('active')"], check=True, capture_output=True,
+                   env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "GPUGLUE_BACKEND": "host"})
+    limit = max(2.0, round(4 * (time.monotonic() - begun), 1))
+    while limit < HANG:
+        yield limit
+        limit *= 2
+
+
+@contextlib.contextmanager
+def signal_during_the_wait(number=signal.SIGINT):
+    """Send this process a signal once the main thread waits inside the block: the thread that sends it needs the GIL,
+    and with this interval nothing takes the GIL from a thread that does not release it."""
+    before, ended, sent, begin = sys.getswitchinterval(), [], [], threading.Lock()
+
+    def send():
+        begin.acquire()
+        time.sleep(0.02)  # a call that releases the GIL without a wait has time to return
+        if not ended:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+
+    begin.acquire()
+    thread = threading.Thread(target=send)
+    thread.start()
+    sys.setswitchinterval(HANG)
+    begin.release()
+    try:
+        yield
+    finally:
+        ended.append(True)
+        sys.setswitchinterval(before)
+        thread.join()
+    assert sent, "nothing waited in this block"
+
+
+def other_threads_sleep():
+    """Whether no other thread of this process runs: none is inside an allocator, whose lock a fork would copy."""
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/self/task/{task}/stat") as file:
+            state = file.read().rpartition(")")[2].split()[0]
+            if int(task) != threading.get_native_id() and state != "S":
+                return False
+    return True
 
 
 def core_library():
@@ -199,14 +289,14 @@ def gate_library():
 
 
 def late_library():
-    """late_calls: of tests/support/late.c."""
+    """The library with late_calls, of tests/support/late.c."""
     library = ctypes.CDLL(str(needed(*LATE)))
     library.late_calls.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
     return library
 
 
 def needs(device, *operations):
-    """Skip where the device cannot do what a test is about."""
+    """Skip if the device does not support the operations of a test."""
     missing = [operation for operation in operations if not device.supports(operation)]
     if missing:
         pytest.skip(f"{device} does not support {', '.join(missing)}")
@@ -221,7 +311,7 @@ def gate(device):
     device.synchronize()
 
 
-def run_python(code, *, timeout=100, arguments=(), **environment):
+def run_python(code, *, arguments=(), **environment):
     """Run code in a fresh interpreter with the tests' environment; None removes a variable."""
     for function, library in (("gate_library", GATE), ("late_library", LATE)):
         if function in (code or ""):
@@ -231,11 +321,11 @@ def run_python(code, *, timeout=100, arguments=(), **environment):
     for name in (name for name, value in environment.items() if value is None):
         variables.pop(name, None)
     command = [sys.executable, "-P", *arguments, *(["-c", code] if code else [])]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=variables)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG, env=variables)
 
 
 def succeeds(result):
-    """The output of a run that ended well and silently."""
+    """The output of a run that succeeded without messages."""
     assert (result.returncode, result.stderr) == (0, ""), result.stdout + result.stderr
     return result.stdout.strip()
 

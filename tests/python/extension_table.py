@@ -1,4 +1,4 @@
-"""The table of gpuglue/python.h by ctypes: what an extension has, without building one."""
+"""The function table of gpuglue/python.h through ctypes, as an extension uses it."""
 
 import ctypes
 
@@ -70,7 +70,7 @@ def request(flags=0, **more):
 
 
 def view_of(array, wish=None):
-    """A view, which is the caller's to release; in memory that outlives the interpreter."""
+    """A view, which the caller must release; in memory that outlives the interpreter."""
     malloc = ctypes.CDLL(None).malloc
     malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     view = View.from_address(malloc(ctypes.sizeof(View)))

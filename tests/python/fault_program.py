@@ -1,8 +1,8 @@
-"""For test_fault_sweep.py: uses what Python has, once per fault, each in a child, and goes on after each failure.
+"""For test_fault_sweep.py: uses the Python API once per fault, each time in a child, and continues after each failure.
 
-    fault_program.py BACKEND FOLDER RULE …      (RULE: as GPUGLUE_SIM_FAIL takes it; none: no fault)
+    fault_program.py BACKEND DIRECTORY RULE …      (RULE: as GPUGLUE_SIM_FAIL takes it; none: no fault)
 
-The children fork before gpuglue has loaded any driver. A child's report lies in FOLDER under its number; its
+The children fork before gpuglue has loaded any driver. A child's report is in DIRECTORY under its number; its
 exit status and the classes of its failures are a line of JSON here.
 """
 
@@ -20,7 +20,7 @@ AT_ONCE = 4
 
 
 def attempt(call, *arguments, **options):
-    """None where it fails; what is no failure of the device's goes up."""
+    """None if it fails; an error that is not a failure of the device is raised."""
     try:
         return call(*arguments, **options)
     except gg.Error as error:
@@ -52,7 +52,7 @@ def queue(large, pinned, stream, start, stop):
 
 
 def strided(large, host):
-    """Every other row and a turned square, up, down and filled."""
+    """Every other row, and a transposed square: uploaded, downloaded and filled."""
     square = large.reshape(512, 512)
     attempt(square[::2].set, host[::2])
     attempt(square.T.get)
@@ -61,8 +61,8 @@ def strided(large, host):
 
 
 def other_kinds(device, host):
-    """Memory that is registered, managed, wrapped, exported; what a pointer is."""
-    registered = attempt(gg.register, host, device)
+    """Memory that is registered, managed, wrapped, exported; the attributes of a pointer."""
+    registered = attempt(gg.host_register, host, device)
     if registered:
         attempt(registered.close)
     managed = attempt(gg.alloc_managed, 65536, device)
@@ -100,18 +100,18 @@ def work(device):
     attempt(device.synchronize)
 
 
-def run(backend, number, folder, rule):
-    """In a child: ends as a program ends, so that what runs at exit runs."""
-    output = os.open(folder / f"{number}.output", os.O_CREAT | os.O_WRONLY, 0o600)
+def run(backend, number, directory, rule):
+    """In a child: exits as a program does, with its exit handlers."""
+    output = os.open(directory / f"{number}.output", os.O_CREAT | os.O_WRONLY, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    os.environ["GPUGLUE_SIM_REPORT"] = str(folder / f"{number}.report")
+    os.environ["GPUGLUE_SIM_REPORT"] = str(directory / f"{number}.report")
     os.environ["GPUGLUE_SIM_FAIL"] = rule
     device = attempt(lambda: gg.Device(f"{backend}:0"))
     if device is not None:
         attempt(lambda: (device.name, device.arch, device.pci_bus_id, device.total_memory))
         work(device)
-    (folder / f"{number}.failures").write_text(json.dumps(failures))
+    (directory / f"{number}.failures").write_text(json.dumps(failures))
 
 
 def finish(running, exits):
@@ -119,14 +119,14 @@ def finish(running, exits):
     exits[running.pop(child)] = status
 
 
-def main(backend, folder, rules):
+def main(backend, directory, rules):
     running, exits = {}, {}
     for number, rule in enumerate(rules or [""]):
         if len(running) == AT_ONCE:
             finish(running, exits)
         child = os.fork()
         if not child:
-            run(backend, number, folder, rule)
+            run(backend, number, directory, rule)
             return
         running[child] = number
     while running:

@@ -1,4 +1,4 @@
-"""The test kernels' image for a device, by what the device calls its architecture."""
+"""The test kernels' image for a device, by the name of its architecture."""
 
 import platform
 
@@ -26,17 +26,17 @@ def load(device):
 
 def floats(device, count=10):
     array = gg.to_gpu(np.arange(count, dtype=np.float32), device)
-    device.synchronize()  # tests go on with streams of their own
+    device.synchronize()  # tests then use their own streams
     return array
 
 
 def runs_code(device):
-    """Whether launches run what was compiled: simulated drivers have functions for the test kernels only."""
+    """Whether launches run compiled code: simulated drivers have functions for the test kernels only."""
     return "Simulated" not in device.name
 
 
 def needs_compiler(device):
-    """Skip where nothing here compiles for the device; a compiler that says no is another matter."""
+    """Skip where no compiler for the device is installed; an error of a compiler is a failure."""
     try:
         gg.compile('extern "C" __global__ void f() {}', backend=device.backend)
     except gg.UnsupportedError as error:

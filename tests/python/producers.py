@@ -1,4 +1,4 @@
-"""DLPack producers and consumers made by hand with ctypes, field by field, to be as wrong as a test likes."""
+"""DLPack producers and consumers built field by field with ctypes, so that a test can make any field wrong."""
 
 import ctypes
 
@@ -61,7 +61,7 @@ alive = []
 
 
 class Producer:
-    """An object with DLPack over memory that somebody else keeps. Fields of the tensor are given by name."""
+    """An object with DLPack over memory with another owner. Fields of the tensor are given by name."""
 
     def __init__(self, shape=(2, 3), dtype="f4", *, where=(1, 0), versioned=True, **fields):
         self.where, self.versioned, self.deleted, self.asked = where, versioned, 0, []
@@ -106,7 +106,7 @@ def look(capsule):
 
 
 def take(capsule):
-    """The same, taken: the caller calls struct.deleter."""
+    """The same, consumed: the caller calls struct.deleter."""
     struct, name = look(capsule), HEAP.PyCapsule_GetName(capsule)
     take.used = b"used_" + name  # a capsule keeps no copy of its name
     HEAP.PyCapsule_SetName(capsule, take.used)

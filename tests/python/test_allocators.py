@@ -1,4 +1,4 @@
-"""use_allocator(): device memory from a callable, and from other packages' pools."""
+"""set_allocator(): device memory from a callable, and from other packages' pools."""
 
 import ctypes
 import gc
@@ -14,7 +14,7 @@ DEVICE = 1  # enum gg_memory_kind
 
 
 class Block:
-    """Memory that the C interface gave, as another package's would be."""
+    """Memory from the C interface, as if from another package."""
 
     alive = 0
 
@@ -36,7 +36,7 @@ class Block:
 @pytest.fixture(autouse=True)
 def own_pool_again():
     yield
-    gg.use_allocator(None)
+    gg.set_allocator(None)
 
 
 def settle(device):
@@ -45,18 +45,18 @@ def settle(device):
     gc.collect()
 
 
-def test_a_callable_gives_the_memory_of_everything(device):
+def test_all_device_memory_comes_from_the_callable(device):
     calls = []
 
     def allocator(nbytes, where, stream):
         calls.append((nbytes, where, stream))
         return Block(nbytes, where)
 
-    gg.use_allocator(allocator)
+    gg.set_allocator(allocator)
     stream = gg.Stream(device)
     buffer = gg.alloc(100, stream=stream)
     array = gg.to_gpu(np.arange(10.0), device=device)
-    gg.use_allocator(None)
+    gg.set_allocator(None)
     assert calls == [(100, device, stream), (80, device, gg.current_stream(device))]
     assert (array.get() == np.arange(10.0)).all() and buffer.nbytes == 100
     assert Block.alive == 2
@@ -66,7 +66,7 @@ def test_a_callable_gives_the_memory_of_everything(device):
 
 
 def test_its_memory_is_dropped_after_the_work_on_it(device, gate):
-    gg.use_allocator(lambda nbytes, where, stream: Block(nbytes, where))
+    gg.set_allocator(lambda nbytes, where, stream: Block(nbytes, where))
     stream = gg.Stream(device, nonblocking=True)
     buffer = gg.alloc(1000, device)
     gate.hold(stream)
@@ -79,10 +79,10 @@ def test_its_memory_is_dropped_after_the_work_on_it(device, gate):
     assert Block.alive == 0
 
 
-def test_its_memory_is_handed_out_in_the_order_of_the_stream(device, gate):
-    gg.use_allocator(lambda nbytes, where, stream: Block(nbytes, where))
+def test_its_memory_is_allocated_in_the_order_of_the_stream(device, gate):
+    gg.set_allocator(lambda nbytes, where, stream: Block(nbytes, where))
     home, other = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
-    gate.hold(home)  # whoever had it before is at work there
+    gate.hold(home)  # the earlier user of the memory works on this stream
     buffer = gg.alloc(1000, stream=home)
     gg.fill(buffer, 1, stream=other)
     assert not any(other.done for _ in range(2000))
@@ -90,65 +90,65 @@ def test_its_memory_is_handed_out_in_the_order_of_the_stream(device, gate):
     other.synchronize()
 
 
-def test_nothing_is_asked_for_no_bytes(device):
-    gg.use_allocator(lambda *args: pytest.fail("it was called"))
+def test_an_allocation_of_zero_bytes_does_not_call_it(device):
+    gg.set_allocator(lambda *args: pytest.fail("it was called"))
     assert gg.alloc(0, device).ptr == 0
 
 
 def test_pinned_memory_does_not_come_from_it(device):
-    gg.use_allocator(lambda *args: pytest.fail("it was called"))
+    gg.set_allocator(lambda *args: pytest.fail("it was called"))
     gg.alloc_pinned(10, device).close()
 
 
-def test_its_exception_is_the_callers(device):
+def test_its_exception_reaches_the_caller(device):
     def allocator(nbytes, where, stream):
         raise MemoryError("the pool is dry")
 
-    gg.use_allocator(allocator)
+    gg.set_allocator(allocator)
     with pytest.raises(MemoryError, match="the pool is dry"):
         gg.alloc(10, device)
 
 
 WRONG = {
-    "None": (lambda n, d, s: None, TypeError, "with the address in its ptr, not None"),
+    "None": (lambda n, d, s: None, TypeError, "with the address in its ptr, got None"),
     "an int": (lambda n, d, s: 4096, TypeError, "with the address in its ptr"),
     "NULL": (lambda n, d, s: types.SimpleNamespace(ptr=0), ValueError, "NULL"),
     "no number": (lambda n, d, s: types.SimpleNamespace(ptr="x"), (TypeError, ValueError), "ptr"),
-    "too few bytes": (lambda n, d, s: Block(n, d, size=n - 1), ValueError, "gave 99 bytes, 100 were asked for"),
+    "too few bytes": (lambda n, d, s: Block(n, d, size=n - 1), ValueError, "returned 99 bytes, 100 were requested"),
     "a bad size": (lambda n, d, s: Block(n, d, size=-1), ValueError, "size"),
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_it_gives_is_checked(device, wrong):
+def test_its_result_is_checked(device, wrong):
     allocator, error, message = WRONG[wrong]
-    gg.use_allocator(allocator)
+    gg.set_allocator(allocator)
     with pytest.raises(error, match=message):
         gg.alloc(100, device)
     settle(device)
     assert Block.alive == 0
 
 
-def test_memory_of_the_host_is_refused(device):
+def test_host_memory_is_refused(device):
     if not device.supports("pointer_info"):
-        pytest.skip("this driver answers nothing about pointers")
+        pytest.skip("this driver does not report on pointers")
     host = np.zeros(100)
-    gg.use_allocator(lambda n, d, s: types.SimpleNamespace(ptr=host.ctypes.data))
-    with pytest.raises(ValueError, match="is no memory of"):
+    gg.set_allocator(lambda n, d, s: types.SimpleNamespace(ptr=host.ctypes.data))
+    with pytest.raises(ValueError, match=r"^the allocator returned 0x\w+, which is not memory of"):
         gg.alloc(100, device)
 
 
 def test_an_unknown_name_is_refused(device):
     for bad in ("tensorflow", "", 3):
-        with pytest.raises(ValueError, match="use_allocator takes 'torch', 'cupy', 'rmm', a callable or None"):
-            gg.use_allocator(bad)
+        with pytest.raises(ValueError, match="set_allocator takes 'torch', 'cupy', 'rmm', a callable or None"):
+            gg.set_allocator(bad)
     gg.alloc(10, device).close()
 
 
-def test_a_package_that_is_missing_is_an_import_error(device, monkeypatch):
+def test_a_missing_package_is_an_import_error(device, monkeypatch):
     monkeypatch.setitem(sys.modules, "rmm", None)
     with pytest.raises(ImportError):
-        gg.use_allocator("rmm")
+        gg.set_allocator("rmm")
     gg.alloc(10, device).close()
 
 
@@ -164,9 +164,9 @@ def test_the_allocator_of_torch_is_used(device, monkeypatch):
     cuda = types.SimpleNamespace(caching_allocator_alloc=allocate, caching_allocator_delete=blocks.pop)
     version = types.SimpleNamespace(hip="7" if device.backend == "hip" else None)
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda, version=version))
-    gg.use_allocator("torch")
+    gg.set_allocator("torch")
     if device.backend not in ("cuda", "hip"):
-        with pytest.raises(gg.UnsupportedError, match="the allocator of torch has no memory of"):
+        with pytest.raises(gg.UnsupportedError, match="the allocator of torch does not support"):
             gg.alloc(10, device)
         return
     stream = gg.Stream(device)

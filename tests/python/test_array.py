@@ -1,4 +1,4 @@
-"""GPUArray: making one, what it says of itself, values in and out."""
+"""GPUArray: constructors, attributes, values in and out."""
 
 import ctypes
 import gc
@@ -70,7 +70,7 @@ def test_full_casts_to_a_given_dtype(device):
     assert gg.full(3, 2.9, "i4", device=device).tolist() == [2, 2, 2]
 
 
-def test_full_takes_one_value(device):
+def test_full_requires_a_single_value(device):
     with pytest.raises(ValueError, match="one element"):
         gg.full(3, [1, 2, 3], device=device)
 
@@ -87,7 +87,7 @@ def test_arange_takes_a_dtype(device):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_like_functions_take_shape_dtype_order_and_device(device, order):
+def test_like_functions_use_the_shape_dtype_order_and_device(device, order):
     model = gg.ones((3, 4), "i2", order, device)
     for made in (gg.empty_like(model), gg.zeros_like(model), gg.ones_like(model), gg.full_like(model, 3)):
         assert (made.shape, made.dtype, made.strides, made.device) == (model.shape, model.dtype, model.strides, device)
@@ -106,12 +106,12 @@ def test_like_functions_keep_the_order_of_the_axes(device, axes, index):
     assert (gg.full_like(model, 3).get() == 3).all()
 
 
-def test_like_functions_take_other_dtypes_and_orders(device):
+def test_like_functions_accept_another_dtype_and_order(device):
     made = gg.zeros_like(np.ones((3, 4), "i2"), "f8", "F", device)
     assert (made.dtype, made.strides) == (np.float64, (8, 24))
 
 
-def test_a_stream_brings_its_device(second_device):
+def test_a_stream_determines_the_device(second_device):
     stream = gg.Stream(second_device)
     assert gg.empty(3, stream=stream).device is second_device
     assert gg.to_gpu(np.zeros(3), stream=stream).device is second_device
@@ -139,7 +139,7 @@ def test_data_is_cast_on_the_host_to_a_given_dtype(device):
     assert made.dtype == np.int32 and made.tolist() == [1, 2]
 
 
-def test_a_zero_dimensional_array_is_data_and_no_shape(device):
+def test_a_zero_dimensional_array_is_data_and_not_a_shape(device):
     made = gg.GPUArray(np.array(5), device=device)
     assert made.shape == () and made.item() == 5
 
@@ -152,20 +152,20 @@ def test_the_order_of_data_is_kept(device, order):
         assert (made.get() == host).all()
 
 
-def test_another_order_may_be_asked_for(device):
+def test_another_order_may_be_requested(device):
     host = np.arange(6.0).reshape(2, 3)
     made = gg.GPUArray(host, order="F", device=device)
     assert made.strides == (8, 16) and (made.get() == host).all()
 
 
 @pytest.mark.parametrize("view", [np.s_[::2], np.s_[:, ::-1], np.s_[1:3, 1:2], np.s_[:, None, ::3], np.s_[2:2]])
-def test_sources_that_are_not_contiguous_are_copied_right(device, view):
+def test_sources_that_are_not_contiguous_are_copied_correctly(device, view):
     host = np.arange(40.0).reshape(4, 10)[view]
     made = gg.to_gpu(host, device)
     assert made.shape == host.shape and (made.get() == host).all()
 
 
-def test_transposed_sources_are_copied_right(device):
+def test_transposed_sources_are_copied_correctly(device):
     host = np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0)
     assert (gg.to_gpu(host, device).get() == host).all()
 
@@ -178,13 +178,13 @@ def test_lists_and_scalars_are_data_for_to_gpu(device):
 # ---- values in and out ------------------------------------------------------------------------------
 
 
-def test_set_and_get_are_finished_on_return(device):
+def test_set_and_get_are_complete_on_return(device):
     made = gg.empty(3, device=device)
     assert made.set(np.array([1.0, 2, 3])) is None
     assert made.get().tolist() == [1, 2, 3]
 
 
-def test_get_fills_what_is_given_and_returns_it(device):
+def test_get_fills_and_returns_the_given_array(device):
     made, out = gg.ones((2, 2), device=device), np.zeros((2, 2))
     assert made.get(out) is out and made.get(out=out) is out
     assert (out == 1).all()
@@ -207,7 +207,7 @@ def test_set_takes_sources_of_any_layout(device):
         assert (made.get() == host).all()
 
 
-def test_get_gives_an_ordinary_array(device):
+def test_get_returns_an_array_that_owns_its_memory(device):
     fetched = gg.zeros(3, device=device).get()
     assert type(fetched) is np.ndarray and fetched.flags.owndata and fetched.flags.writeable
 
@@ -221,7 +221,7 @@ def test_item_fetches_one_element(device):
 
 def test_item_without_an_index_takes_the_only_element(device):
     assert gg.full((1, 1), 2.5, device=device).item() == 2.5
-    with pytest.raises(ValueError, match="one element, this has 2"):
+    with pytest.raises(ValueError, match="one element, this one has 2"):
         gg.zeros(2, device=device).item()
 
 
@@ -257,14 +257,14 @@ def test_fill_casts_as_an_assignment_does(device):
         made.fill("many")
 
 
-def test_copy_is_another_array(device):
+def test_copy_returns_another_array(device):
     made = gg.to_gpu(np.asfortranarray(np.arange(6.0).reshape(2, 3)), device)
     other = made.copy()
     made.fill(0)
     assert other.ptr != made.ptr and other.strides == made.strides and other.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_with_a_stream_get_and_set_are_ordered_there_and_finished(device, stream, gate):
+def test_with_a_stream_get_and_set_are_ordered_there_and_complete(device, stream, gate):
     made = gg.zeros(3, device=device)
     gg.synchronize(device)
     gate.hold(stream)
@@ -275,13 +275,13 @@ def test_with_a_stream_get_and_set_are_ordered_there_and_finished(device, stream
     assert made.get(stream=stream).tolist() == [2, 2, 2]
 
 
-# ---- what it is not ---------------------------------------------------------------------------------
+# ---- unsupported ------------------------------------------------------------------------------------
 
 
-def test_device_memory_is_no_memory_of_the_host(known_device, device):
+def test_device_memory_cannot_be_read_as_host_memory(known_device, device):
     made = gg.zeros(3, device=device)
     if made.__dlpack_device__()[0] == 1:
-        pytest.skip(f"the memory of {device} is the host's")
+        pytest.skip(f"the host can access the memory of {device}")
     with pytest.raises(TypeError, match=r"\.get\(\)"):
         np.asarray(made)
     with pytest.raises(BufferError, match="host"):
@@ -304,7 +304,7 @@ COMPUTATIONS = [
 
 
 @pytest.mark.parametrize("compute", COMPUTATIONS)
-def test_numpy_does_not_calculate_with_it(device, compute):
+def test_numpy_does_no_arithmetic_with_it(device, compute):
     with pytest.raises(TypeError, match="cupy.from_dlpack"):
         compute(gg.zeros(3, device=device))
     with pytest.raises(TypeError):
@@ -331,7 +331,7 @@ def test_its_truth_is_that_of_its_only_element(device):
             bool(gg.zeros(size, device=device))
 
 
-def test_a_0_d_array_is_a_number_and_no_other_is(device):
+def test_only_a_0_d_array_converts_to_a_number(device):
     assert int(gg.full((), 7.5, device=device)) == 7 and float(gg.full((), 3, "i4", device=device)) == 3.0
     for many in (gg.zeros(1, device=device), gg.to_gpu(np.frombuffer(b"12", "u1"), device)):
         for convert in (int, float):
@@ -350,7 +350,7 @@ MAKERS = {
     "Buffer": lambda device: gg.alloc(3, device),
     "Stream": gg.Stream,
     "Event": gg.Event,
-    "timer": lambda device: gg.timer(device.default_stream),
+    "timer": lambda device: gg.Timer(device.default_stream),
 }
 
 
@@ -369,3 +369,19 @@ def test_dropping_arrays_leaves_no_references(device):
     for _ in range(100):
         gg.zeros(1 << 16, device=device)
     assert sys.getrefcount(np.dtype("f8")) <= references + 1
+
+
+def test_a_0d_array_is_a_complex_number(device):
+    assert complex(gg.full((), 1 + 2j, "c16", device=device)) == 1 + 2j and complex(gg.full((), 3, "i4", device=device)) == 3
+    with pytest.raises(TypeError, match="only a 0-d GPUArray can be converted to a number"):
+        complex(gg.zeros(1, device=device))
+
+
+@pytest.mark.parametrize("setter", ["set", "set_async"])
+def test_lists_are_set_with_the_arrays_dtype(device, setter):
+    array = gg.zeros((2, 2), "f4", device=device)
+    getattr(array, setter)([[1, 2], (3, 4)])
+    device.synchronize()
+    assert array.get().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ValueError, match="shapes differ"):
+        array.set([1, 2])

@@ -1,11 +1,13 @@
-"""asarray: whatever has memory becomes a GPUArray over it."""
+"""asarray: any object with memory becomes a GPUArray over it."""
 
 import gc
+import mmap
 import weakref
 
 import numpy as np
 import producers
 import pytest
+from conftest import run_python, succeeds
 
 import gpuglue as gg
 
@@ -26,21 +28,21 @@ class Shows:
         vars(self).update({name: getattr(array, name) for name in names}, **more, keep=array)
 
 
-def test_a_gpu_array_is_itself(numbers, device):
+def test_asarray_of_a_gpuarray_returns_it(numbers, device):
     assert gg.asarray(numbers) is numbers and gg.asarray(numbers, device=device) is numbers
     assert gg.asarray(numbers, "f4") is numbers
 
 
-def test_copy_true_makes_another(numbers):
+def test_copy_true_returns_another_array(numbers):
     copy = gg.asarray(numbers, copy=True)
     assert copy.ptr != numbers.ptr and copy.tolist() == numbers.tolist()
 
 
-def test_a_dtype_converts(numbers):
+def test_dtype_converts_the_elements(numbers):
     assert gg.asarray(numbers, "i2").dtype == np.int16
 
 
-def test_a_buffer_is_its_bytes(device):
+def test_a_buffer_becomes_an_array_of_its_bytes(device):
     buffer = gg.alloc(16, device)
     array = gg.asarray(buffer)
     assert (array.ptr, array.shape, array.dtype, array.base) == (buffer.ptr, (16,), np.uint8, buffer)
@@ -74,7 +76,7 @@ def test_other_libraries_arrays_are_wrapped_without_a_copy(numbers, kind, device
     assert array.device is device and array.tolist() == numbers.tolist()
 
 
-def test_the_owner_is_kept_until_the_last_view_is_gone(numbers, device):
+def test_the_owner_is_kept_until_the_last_view_is_released(numbers, device):
     with device:
         shown = Shows(numbers, "ptr", "shape", "dtype")
         gone = weakref.ref(shown)
@@ -99,7 +101,7 @@ def test_an_address_needs_shape_and_dtype(numbers, device):
                 gg.asarray(numbers.ptr, **missing)
 
 
-def test_with_a_shape_an_integer_of_numpys_is_an_address_too(numbers, device):
+def test_with_a_shape_a_numpy_integer_is_an_address(numbers, device):
     with device:
         array = gg.asarray(np.uint64(numbers.ptr), "f4", shape=12, owner=numbers)
     assert array.ptr == numbers.ptr and array.tolist() == list(range(12))
@@ -108,14 +110,14 @@ def test_with_a_shape_an_integer_of_numpys_is_an_address_too(numbers, device):
 
 @pytest.mark.parametrize("name, value", [("shape", 12), ("strides", (4,)), ("owner", [])])
 @pytest.mark.parametrize("kind", ["GPUArray", "Buffer", "NumPy", "list", "DLPack"])
-def test_what_is_for_addresses_is_refused_with_an_array(numbers, device, kind, name, value):
+def test_parameters_for_addresses_are_refused_with_an_array(numbers, device, kind, name, value):
     given = {"GPUArray": numbers, "Buffer": gg.alloc(48, device), "NumPy": np.zeros(12), "list": [1, 2]}
     given["DLPack"] = OBJECTS["DLPack"](numbers)
-    with pytest.raises(TypeError, match="for addresses"):
+    with pytest.raises(TypeError, match="only with an address"):
         gg.asarray(given[kind], device=device, **{name: value})
 
 
-def test_at_an_address_a_text_needs_a_length(numbers, device):
+def test_at_an_address_a_string_dtype_needs_a_length(numbers, device):
     with device, pytest.raises(ValueError, match="length"):
         gg.asarray(numbers.ptr, "S", shape=3, owner=numbers)
 
@@ -131,21 +133,21 @@ def test_copy_false_never_copies(numbers, device):
         assert gg.asarray(bytearray(3), copy=False, device=device).shape == (3,)
 
 
-def test_what_gpuglue_did_not_make_is_not_its_own(numbers, device):
+def test_owndata_is_false_for_foreign_memory(numbers, device):
     with device:
         assert not gg.asarray(numbers.ptr, "f4", shape=12).flags.owndata
     assert not gg.from_dlpack(numbers).flags.owndata and numbers.copy().flags.owndata
 
 
 @pytest.mark.parametrize("address, error", [(-1, ValueError), (2**64, ValueError), (0, ValueError)])
-def test_addresses_that_cannot_be_are_refused(device, address, error):
+def test_impossible_addresses_are_refused(device, address, error):
     with device, pytest.raises(error):
         gg.asarray(address, "f4", shape=3)
 
 
 def test_an_address_that_the_driver_does_not_know_is_refused(device):
     if is_host(device) or not device.supports("pointer_info"):
-        pytest.skip(f"{device} takes any address")
+        pytest.skip(f"{device} accepts any address")
     host = np.zeros(10)
     with device, pytest.raises(ValueError, match="no driver in use knows"):
         gg.asarray(host.ctypes.data, "f8", shape=10, owner=host)
@@ -154,7 +156,7 @@ def test_an_address_that_the_driver_does_not_know_is_refused(device):
 def test_an_address_of_another_device_is_refused(device, second_device):
     array = gg.zeros(3, device=second_device)
     if not device.supports("pointer_info"):
-        pytest.skip(f"{device} cannot tell whose an address is")
+        pytest.skip(f"{device} does not report the device of an address")
     with pytest.raises(ValueError, match="is memory of"):
         gg.asarray(array.ptr, "f8", shape=3, device=device)
     with device:
@@ -194,7 +196,7 @@ def test_lists_and_buffers_are_host_data(device, data):
 
 
 @pytest.mark.parametrize("odd", [object(), "text", {}, {1, 2}, lambda: 0])
-def test_what_has_no_memory_is_a_type_error(device, odd):
+def test_an_object_without_memory_is_a_type_error(device, odd):
     with pytest.raises(TypeError):
         gg.asarray(odd, device=device)
 
@@ -213,14 +215,14 @@ def test_from_dlpack_goes_to_another_device_only_when_asked(device, second_devic
         gg.from_dlpack(array, device=device, copy=False)
 
 
-def test_to_device(device):
+def test_to_device_returns_the_array_itself_or_a_host_copy(device):
     array = gg.arange(6, device=device).reshape(2, 3)
     assert array.to_device(device) is array
     host = array.T.to_device("cpu")
     assert isinstance(host, np.ndarray) and host.tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
-def test_to_another_device(device, second_device):
+def test_to_device_copies_to_another_device(device, second_device):
     array = gg.arange(6, device=device).reshape(2, 3)
     moved = array.T.to_device(second_device)
     assert moved.device is second_device and moved.tolist() == [[0, 3], [1, 4], [2, 5]]
@@ -232,3 +234,64 @@ def test_an_array_of_another_library_may_be_assigned(device):
     assert to.tolist() == [[0, 0, 0], [3, 4, 5]]
     to[0] = producers.Producer(shape=(3,)) if is_host(device) else np.arange(3)
     assert to.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+CLOSED_MEANWHILE = """
+import sys
+import gpuglue as gg
+
+class CloseAtImport:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            buffer.close()
+            gg.trim()
+            others.extend(gg.alloc(64 << i) for i in range(12))
+
+others, buffer = [], gg.alloc(1 << 20)
+assert "numpy" not in sys.modules
+sys.meta_path.insert(0, CloseAtImport())
+try:
+    print(gg.asarray(buffer).nbytes)
+except gg.Error as error:
+    print(error)
+"""
+
+
+def test_a_buffer_that_is_closed_while_numpy_is_imported_is_refused(device):
+    assert "Buffer is closed" in succeeds(run_python(CLOSED_MEANWHILE))
+
+
+def test_the_owner_of_host_memory_is_released_with_the_last_reference(device):
+    with mmap.mmap(-1, 4096) as memory, gg.Device("host"):
+        array = gg.asarray(memory, device="host")
+        del array
+    grows = bytearray(100)
+    array = gg.asarray(grows, device="host")
+    with pytest.raises(BufferError):
+        grows.append(1)
+    del array
+    grows.append(1)
+
+
+def test_the_producer_of_an_imported_array_is_released_with_the_last_reference(backend):
+    source = np.arange(4.0)
+    alive = weakref.ref(source)
+    with gg.Device("host"):
+        array = gg.from_dlpack(source)
+    del source
+    assert alive() is not None and array.tolist() == [0, 1, 2, 3]
+    del array
+    assert alive() is None
+
+
+class OnlyArray:
+    """As pandas' Series: no buffer, no interface, only __array__."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3, dtype=dtype or "i4")
+
+
+def test_objects_with_only_the_array_method_are_copied_to_the_device(device):
+    array = gg.asarray(OnlyArray(), device=device)
+    assert array.device == device and array.get().tolist() == [0, 1, 2]
+    assert gg.asarray(OnlyArray(), "f8", device=device).dtype == np.float64

@@ -1,4 +1,4 @@
-"""Asynchronous copies: when a call may return, what is kept alive until then, what is refused."""
+"""Asynchronous copies: when a call returns, which objects it keeps alive, which copies it refuses."""
 
 import gc
 import threading
@@ -6,7 +6,6 @@ import weakref
 
 import numpy as np
 import pytest
-from test_memory import open_later
 
 import gpuglue as gg
 
@@ -29,7 +28,7 @@ def pinned_numbers(device, count=LARGE):
 # ---- returns early, from and to page-locked memory --------------------------------------------------
 
 
-def test_get_async_returns_before_the_data_is_there(numbers, stream, gate):
+def test_get_async_returns_before_the_copy_is_complete(numbers, stream, gate):
     gate.hold(stream)
     fetched = numbers.get_async(stream=stream)
     assert not stream.done
@@ -38,7 +37,7 @@ def test_get_async_returns_before_the_data_is_there(numbers, stream, gate):
     assert (fetched == np.arange(LARGE)).all()
 
 
-def test_get_async_gives_page_locked_memory_of_the_same_layout(device, stream):
+def test_get_async_returns_pinned_memory_of_the_same_layout(device, stream):
     made = gg.to_gpu(np.asfortranarray(np.arange(6.0).reshape(2, 3)), device)
     gg.synchronize(device)
     fetched = made.get_async(stream=stream)
@@ -106,7 +105,7 @@ def test_small_pageable_sources_are_queued(device, stream, gate):
 def test_large_pageable_sources_have_been_read_on_return(numbers, stream, gate):
     host = np.full(LARGE, 5)
     gate.hold(stream)
-    opener = open_later(gate)
+    opener = gate.open_later()
     numbers.set_async(host, stream)
     host[:] = 0
     assert (numbers.get() == 5).all()
@@ -116,7 +115,7 @@ def test_large_pageable_sources_have_been_read_on_return(numbers, stream, gate):
 def test_pageable_destinations_are_written_on_return(numbers, stream, gate):
     out = np.zeros(LARGE, "i8")
     gate.hold(stream)
-    opener = open_later(gate)
+    opener = gate.open_later()
     numbers.get_async(out, stream)
     assert (out == np.arange(LARGE)).all()
     opener.join()
@@ -134,10 +133,10 @@ def test_strided_pinned_destinations_of_few_calls_are_queued(device, stream, gat
     assert (out[::2] == np.arange(50)).all() and not out[1::2].any()
 
 
-def test_get_and_set_with_a_stream_are_finished_on_return(numbers, device, stream, gate):
+def test_get_and_set_with_a_stream_are_complete_on_return(numbers, device, stream, gate):
     host, out = pinned_numbers(device), gg.zeros_pinned(LARGE, "i8", device=device)
     gate.hold(stream)
-    opener = open_later(gate)
+    opener = gate.open_later()
     numbers.set(host, stream)
     host[:] = 0
     assert (numbers.get(out, stream) == np.arange(LARGE)).all()
@@ -147,18 +146,18 @@ def test_get_and_set_with_a_stream_are_finished_on_return(numbers, device, strea
 def test_to_gpu_with_a_stream_has_read_its_source_on_return(device, stream, gate):
     host = pinned_numbers(device)
     gate.hold(stream)
-    opener = open_later(gate)
+    opener = gate.open_later()
     made = gg.to_gpu(host, stream=stream)
     host[:] = 0
     assert (made.get() == np.arange(LARGE)).all()
     opener.join()
 
 
-def test_copy_without_a_stream_is_finished_on_return(numbers, device, stream, gate):
+def test_copy_without_a_stream_is_complete_on_return(numbers, device, stream, gate):
     out = gg.zeros_pinned(LARGE, "i8", device=device)
     gate.hold(stream)
     numbers.fill(3, stream=stream)
-    opener = open_later(gate)
+    opener = gate.open_later()
     gg.copy(out, numbers)
     assert (out == 3).all()
     opener.join()
@@ -167,7 +166,7 @@ def test_copy_without_a_stream_is_finished_on_return(numbers, device, stream, ga
 # ---- refused ----------------------------------------------------------------------------------------
 
 
-def test_require_async_refuses_where_it_would_wait(numbers, stream):
+def test_require_async_refuses_copies_that_would_wait(numbers, stream):
     out = np.zeros(LARGE, "i8")
     with pytest.raises(gg.UnsupportedError, match="waiting"):
         gg.copy(out, numbers, stream=stream, require_async=True)
@@ -178,7 +177,7 @@ def test_require_async_refuses_where_it_would_wait(numbers, stream):
 
 def test_require_async_refuses_layouts_that_take_too_many_calls(device, stream):
     made, out = gg.zeros((41,) * 4, "u1", device=device), gg.zeros_pinned((41,) * 4, "u1", device=device)
-    with pytest.raises(gg.UnsupportedError, match="65536 copies"):
+    with pytest.raises(gg.UnsupportedError, match="65536 driver calls"):
         gg.copy(out.T, made, stream=stream, require_async=True)
 
 
@@ -222,7 +221,7 @@ def test_the_destination_is_kept_until_the_copy_has_run(numbers, device, stream,
     assert (whole.view("i8") == np.arange(LARGE)).all()
 
 
-def test_a_read_only_destination_is_refused_and_left_alone(numbers, device, stream):
+def test_a_read_only_destination_is_refused_and_not_changed(numbers, device, stream):
     out = gg.zeros_pinned(LARGE, "i8", device=device)
     out.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
@@ -231,7 +230,7 @@ def test_a_read_only_destination_is_refused_and_left_alone(numbers, device, stre
     assert not out.any()
 
 
-def test_owners_are_let_go_after_the_copy(numbers, device, stream):
+def test_owners_are_released_after_the_copy(numbers, device, stream):
     class Watched(np.ndarray):
         """An array that can be referenced weakly."""
 
@@ -247,7 +246,7 @@ def test_owners_are_let_go_after_the_copy(numbers, device, stream):
     assert gone() is None
 
 
-def test_a_result_that_is_dropped_early_does_no_harm(numbers, stream, gate):
+def test_the_array_of_get_async_may_be_dropped_before_the_copy_has_run(numbers, stream, gate):
     gate.hold(stream)
     numbers.get_async(stream=stream)
     gc.collect()
@@ -256,7 +255,7 @@ def test_a_result_that_is_dropped_early_does_no_harm(numbers, stream, gate):
     assert numbers.item(5) == 5
 
 
-def test_arrays_that_are_dropped_early_do_no_harm(device, stream, gate):
+def test_arrays_may_be_dropped_before_their_copies_have_run(device, stream, gate):
     made = gg.to_gpu(np.arange(LARGE), device)
     gg.synchronize(device)
     gate.hold(stream)

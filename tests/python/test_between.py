@@ -6,7 +6,6 @@ import os
 import numpy as np
 import pytest
 from conftest import Gate, gate_library, run_python, succeeds
-from test_memory import open_later
 
 import gpuglue as gg
 
@@ -27,7 +26,7 @@ def pairs(devices):
 
 
 def is_direct(source, destination):
-    """A direct copy needs not wait for anything."""
+    """A direct copy need not wait for anything."""
     try:
         gg.copy(number(destination, 2), number(source, 1), stream=gg.Stream(source), require_async=True)
     except gg.UnsupportedError:
@@ -43,7 +42,7 @@ def pairs_apart(pairs):
 
 @pytest.fixture(scope="module")
 def direct_pairs(pairs):
-    return [pair for pair in pairs if is_direct(*pair)] or pytest.skip("no two devices reach each other")
+    return [pair for pair in pairs if is_direct(*pair)] or pytest.skip("no two devices have peer access")
 
 
 @pytest.fixture
@@ -68,14 +67,14 @@ def number(device, value, shape=4):
     return array
 
 
-def test_every_backend_answers_beside_the_others(devices):
+def test_every_backend_works_beside_the_others(devices):
     arrays = [number(device, 10 + i) for i, device in enumerate(devices)]
     assert [array.get().tolist() for array in arrays] == [[10 + i] * 4 for i in range(len(devices))]
     assert [array.device for array in arrays] == devices
 
 
 @pytest.mark.parametrize("size", [1, 1000, 1 << 20])
-def test_copy_goes_from_any_device_to_any_other(pairs, size):
+def test_arrays_are_copied_between_all_pairs_of_devices(pairs, size):
     numbers = np.random.default_rng(size).random(size)
     for source, destination in pairs:
         result = gg.empty(size, device=destination)
@@ -93,7 +92,7 @@ def test_an_array_may_have_another_order_on_the_other_device(pairs, to, order):
         assert (result.get() == matrix).all()
 
 
-def test_set_and_get_take_an_array_of_another_device(pairs):
+def test_set_and_get_accept_an_array_of_another_device(pairs):
     for source, destination in pairs:
         here, there = number(source, 7), number(destination, 0)
         assert there.set(here) is None
@@ -103,7 +102,7 @@ def test_set_and_get_take_an_array_of_another_device(pairs):
         assert there.tolist() == [8] * 4
 
 
-def test_buffers_of_two_devices_are_bytes(pairs):
+def test_buffers_of_two_devices_are_copied_as_bytes(pairs):
     for source, destination in pairs:
         here, there = gg.alloc(8, source), gg.alloc(9, destination)
         gg.copy(here, b"12345678")
@@ -114,7 +113,7 @@ def test_buffers_of_two_devices_are_bytes(pairs):
         assert back == b"12345678_"
 
 
-def test_page_locked_memory_of_another_device_is_an_end_too(pairs):
+def test_pinned_memory_of_another_device_can_be_copied(pairs):
     for source, destination in pairs:
         pinned = gg.empty_pinned(300_000, "u1", device=source)
         pinned[:] = 9
@@ -124,14 +123,14 @@ def test_page_locked_memory_of_another_device_is_an_end_too(pairs):
         assert (pinned == 9).all()
 
 
-def test_a_copy_between_devices_waits_for_work_on_both_ends(pairs_apart, gates):
+def test_a_copy_between_devices_waits_for_work_on_both_operands(pairs_apart, gates):
     for source, destination in pairs_apart:
         here, there = number(source, 1), number(destination, 2)
         down, up = (gg.Stream(device, nonblocking=True) for device in (source, destination))
         held = [gates(down), gates(up)]
         here.fill(3, stream=down)
         there.fill(4, stream=up)
-        openers = [open_later(gate) for gate in held]
+        openers = [gate.open_later() for gate in held]
         gg.copy(there, here)
         assert down.done and up.done
         assert there.tolist() == [3] * 4
@@ -146,7 +145,7 @@ def test_the_given_stream_may_be_of_either_device(pairs_apart, gates):
             stream = gg.Stream(device, nonblocking=True)
             gate = gates(stream)
             (here if device == source else there).fill(5, stream=stream)
-            opener = open_later(gate)
+            opener = gate.open_later()
             gg.copy(there, here, stream=stream)
             assert stream.done
             assert there.tolist() == [5 if device == source else 1] * 4
@@ -171,7 +170,7 @@ def test_require_async_refuses_a_copy_between_devices(pairs_apart):
         assert there.tolist() == [2] * 4
 
 
-def test_a_copy_between_devices_that_reach_each_other_is_queued(direct_pairs, gates):
+def test_a_copy_between_devices_with_peer_access_is_queued(direct_pairs, gates):
     for source, destination in direct_pairs:
         here, there = number(source, 3), number(destination, 2)
         stream = gg.Stream(source, nonblocking=True)
@@ -183,7 +182,7 @@ def test_a_copy_between_devices_that_reach_each_other_is_queued(direct_pairs, ga
         assert source.can_access(destination) is True
 
 
-def test_a_device_reaches_itself_and_none_of_another_backend(devices):
+def test_a_device_can_access_itself_and_no_device_of_another_backend(devices):
     for device in devices:
         assert device.can_access(device) is True
         assert not any(device.can_access(other) for other in devices if other.backend != device.backend)
@@ -191,7 +190,7 @@ def test_a_device_reaches_itself_and_none_of_another_backend(devices):
         devices[0].can_access(1.5)
 
 
-def test_shape_and_dtype_must_be_equal_across_devices_too(pairs):
+def test_copies_between_devices_require_equal_shape_and_dtype(pairs):
     for source, destination in pairs:
         with pytest.raises(ValueError, match="shapes differ"):
             gg.copy(number(destination, 0), number(source, 0, 5))
@@ -199,7 +198,7 @@ def test_shape_and_dtype_must_be_equal_across_devices_too(pairs):
             gg.copy(gg.zeros(4, "f4", device=destination), number(source, 0))
 
 
-def test_to_gpu_of_a_device_array_says_what_to_use(devices):
+def test_to_gpu_of_a_device_array_reports_what_to_use_instead(devices):
     with pytest.raises(TypeError, match=r"use copy\(destination, source\)"):
         gg.to_gpu(number(devices[0], 1), devices[-1])
 
@@ -217,7 +216,7 @@ def test_an_address_is_found_whatever_device_is_current(devices):
             assert found.device is device and found.tolist() == [7] * 4
 
 
-def test_an_address_of_another_backend_than_was_said_is_refused(devices):
+def test_an_address_of_another_backend_than_given_is_refused(devices):
     known = [device for device in devices if device.supports("pointer_info")]
     for device in known:
         array = number(device, 7)
@@ -233,7 +232,7 @@ class Interface:
         self.keep = array
 
 
-def test_a_cuda_array_interface_is_taken_whatever_device_is_current(devices):
+def test_a_cuda_array_interface_is_imported_whatever_device_is_current(devices):
     sources = [device for device in devices if hasattr(gg.empty(1, device=device), "__cuda_array_interface__")]
     for source in sources:
         if not source.supports("pointer_info"):
@@ -261,7 +260,7 @@ def test_devices_are_listed_by_backend_and_then_by_ordinal(backend):
     assert [name for name in backends if name in wanted] == wanted
 
 
-def test_auto_takes_the_first_by_priority_that_is_not_left_out(backend):
+def test_auto_selects_the_first_by_priority_that_is_not_excluded(backend):
     names = [name for name in ("cuda", "hip", "ze", "host") if name in TOGETHER]
     if not names:
         pytest.skip("GPUGLUE_TOGETHER is not set: one backend is simulated")

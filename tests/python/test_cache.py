@@ -1,6 +1,7 @@
-"""The cache on disk: what is taken from it, and what is not laid there."""
+"""The cache on disk: which entries are used, and which are not stored."""
 
 import os
+import warnings
 
 import pytest
 from compilers import ARCH, SMALL, entries, needs_compiler, needs_nvrtc, only_once, own_cache  # noqa: F401
@@ -9,7 +10,7 @@ import gpuglue as gg
 from gpuglue import _cache, _host_compiler, _rtc
 
 
-def test_an_entry_that_cannot_be_touched_is_as_good(own_cache, monkeypatch):
+def test_an_entry_whose_time_cannot_be_updated_is_used(own_cache, monkeypatch):
     _cache.store("name", {"log": "words"}, b"body")
 
     def refuse(*_):
@@ -36,9 +37,58 @@ def test_an_entry_that_begins_with_other_json_is_absent(own_cache, head):
     assert _cache.load("name") is None
 
 
+def test_an_entry_of_json_that_is_nested_too_deeply_is_absent(own_cache):
+    _cache.store("name", {}, b"body")
+    [entry] = entries(own_cache)
+    entry.write_bytes(b"[" * 100000 + b"\nbody")
+    assert _cache.load("name") is None
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o703, 0o777])
+def test_a_directory_that_others_can_write_to_is_not_used(own_cache, mode):
+    _cache.store("name", {}, b"body")
+    own_cache.chmod(mode)
+    with pytest.warns(RuntimeWarning, match=rf"cache of compiled images is not used: {own_cache}: .*\(mode {mode:04o}\)"):
+        assert _cache.load("name") is None
+    with pytest.warns(RuntimeWarning, match="GPUGLUE_CACHE_DIR"):
+        _cache.store("other", {}, b"body")
+    own_cache.chmod(0o755)
+    assert _cache.load("name") == ({}, b"body") and len(entries(own_cache)) == 1
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_an_entry_that_others_can_write_to_is_absent_and_written_again(own_cache, mode):
+    _cache.store("name", {}, b"body")
+    [entry] = entries(own_cache)
+    entry.chmod(mode)
+    assert _cache.load("name") is None
+    _cache.store("name", {}, b"body")
+    assert _cache.load("name") == ({}, b"body")
+
+
+@pytest.mark.parametrize("what", ["directory", "entry"])
+def test_what_belongs_to_another_user_is_not_used(own_cache, what):
+    if os.geteuid():
+        pytest.skip("only root can give a file to another user")
+    _cache.store("name", {}, b"body")
+    [entry] = entries(own_cache)
+    os.chown(own_cache if what == "directory" else entry, 12345, -1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert _cache.load("name") is None
+    assert bool(caught) == (what == "directory") and all("belongs to user 12345" in str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/etc/passwd", path), os.mkdir], ids=["a fifo", "a link", "a directory"])
+def test_an_entry_that_is_not_a_file_is_absent(own_cache, make):
+    own_cache.mkdir(mode=0o700)
+    make(own_cache / "name.image")
+    assert _cache.load("name") is None
+
+
 @needs_compiler
 @pytest.mark.parametrize("directive", ["incbin", "include"])
-def test_a_file_that_the_assembler_reads_is_read_anew(tmp_path, directive):
+def test_a_file_that_the_assembler_reads_is_read_again(tmp_path, directive):
     images = []
     for value in (3, 4):
         (tmp_path / "data").write_text(f".byte {value}\n")
@@ -55,10 +105,10 @@ def test_a_file_that_the_assembler_reads_is_read_anew(tmp_path, directive):
     pytest.param("__TIME__", ARCH, [], marks=needs_compiler),
     pytest.param("__TIMESTAMP__", ARCH, [], marks=needs_compiler),
     pytest.param("NOW", ARCH, ["-DNOW=__TIME__"], marks=needs_compiler)])
-def test_a_source_that_asks_for_the_time_is_compiled_anew(monkeypatch, name, arch, options):
+def test_a_source_that_uses_the_time_is_compiled_again(monkeypatch, name, arch, options):
     text = f'extern "C" __global__ void f(int *x) {{ *x = sizeof({name}); }}'
     gg.compile(text, arch=arch, options=options)
     monkeypatch.setattr(_rtc.Rtc, "compile", None)
     monkeypatch.setattr(_host_compiler, "preprocess", None)
-    with pytest.raises(TypeError):  # of the call of what is not there
+    with pytest.raises(TypeError):  # the call of None
         gg.compile(text, arch=arch, options=options)

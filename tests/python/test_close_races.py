@@ -38,7 +38,7 @@ def test_an_event_may_be_closed_while_it_is_recorded(device):
     race(device, lambda d: (gg.Event(d),), lambda pair: pair[0].record(stream))
 
 
-def test_an_event_may_be_closed_while_a_stream_is_told_to_wait_for_it(device):
+def test_an_event_may_be_closed_while_a_stream_is_made_to_wait_for_it(device):
     stream = gg.Stream(device)
     race(device, lambda d: (stream.record(gg.Event(d)),), lambda pair: stream.wait(pair[0]))
 

@@ -1,4 +1,4 @@
-"""Use after close is a ValueError that says what is closed, whichever way the object comes in."""
+"""Use after close is a ValueError that names the closed object, for every way to pass it."""
 
 import ctypes
 
@@ -50,12 +50,12 @@ STREAM_ARGUMENTS = {
     "GPUArray": lambda a, b, s: gg.GPUArray(4, stream=s),
     "event.record": lambda a, b, s: gg.Event().record(s),
     "stream.wait": lambda a, b, s: a.device.default_stream.wait(s),
-    "timer": lambda a, b, s: gg.timer(s).__enter__(),
+    "timer": lambda a, b, s: gg.Timer(s).__enter__(),
 }
 
 
 @pytest.mark.parametrize("name", STREAM_METHODS)
-def test_a_closed_stream_is_refused_by_its_own(device, name):
+def test_a_closed_stream_is_refused_by_its_own_methods(device, name):
     refuses("Stream", lambda: STREAM_METHODS[name](closed(gg.Stream(device))))
 
 
@@ -127,7 +127,7 @@ CLOSABLE = {
 
 
 @pytest.mark.parametrize("kind", CLOSABLE)
-def test_close_may_be_repeated_and_repr_says_closed(device, kind):
+def test_close_may_be_repeated_and_repr_shows_closed(device, kind):
     made = CLOSABLE[kind](device)
     assert [made.close(), made.close(), made.close()] == [None] * 3
     assert repr(made) == f"<gpuglue.{kind.split()[-1]} closed>"

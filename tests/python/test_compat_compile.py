@@ -1,12 +1,12 @@
-"""gpuglue.compat.pycuda.compiler: nvcc's options and targets, where nvcc is not."""
+"""gpuglue.compat.pycuda.compiler: nvcc's options and targets, without nvcc."""
 
 import numpy as np
 import pytest
 from kernels import needs_compiler, runs_code
 
-from gpuglue.compat.pycuda import compiler, gpuarray, tools
+from gpuglue.compat.pycuda import _linking, compiler, gpuarray, tools
 from gpuglue.compat.pycuda import driver as cuda
-from gpuglue.compat.pycuda.compiler import SourceModule
+from gpuglue.compat.pycuda.compiler import DynamicModule, DynamicSourceModule, SourceModule
 
 SOURCE = "__global__ void f(int *x) { *x = 9; }"
 
@@ -24,7 +24,7 @@ def context(device, tmp_path, monkeypatch):
 
 
 def answer(device, source, **kwargs):
-    """What the kernel f writes; where nothing runs, that it was compiled has to do."""
+    """What the kernel f writes; None if code cannot run, so that only the compilation is tested."""
     module = SourceModule(source, **kwargs)
     if not runs_code(device):
         return None
@@ -33,7 +33,17 @@ def answer(device, source, **kwargs):
     return out.get()[0]
 
 
-def test_options_of_nvcc_are_understood(device):
+def test_a_source_is_anything_whose_text_is_the_source(device):
+    class Generated:  # as a Module of the package cgen
+        def __str__(self):
+            return SOURCE
+
+    assert answer(device, Generated()) in (9, None)
+    assert answer(device, SOURCE.encode()) in (9, None)
+    assert answer(device, b'extern "C" ' + SOURCE.encode(), no_extern_c=True) in (9, None)
+
+
+def test_options_of_nvcc_are_translated(device):
     options = ["-DVALUE=9", "-O3", "-use_fast_math", "--ptxas-options=-v", "-std=c++17"]
     assert answer(device, "__global__ void f(int *x) { *x = VALUE; }", options=options) in (9, None)
 
@@ -45,8 +55,34 @@ def test_options_of_nvcc_are_understood(device):
     ["--restrict"], ["--extra-device-vectorization"], ["-maxrregcount", "32"], ["-Xptxas", "-v"], ["-Xcompiler", "-fPIC"],
     ["-Wno-deprecated-gpu-targets"], ["-Werror", "all-warnings"], ["-m64"], ["-lcudart"], ["-include", "math.h"],
     ["-gencode", "arch=compute_70,code=sm_70"]], ids=" ".join)
-def test_options_that_mean_nothing_here_do_no_harm(device, options):
+def test_options_without_an_equivalent_are_ignored(device, options):
     assert answer(device, SOURCE, options=options) in (9, None)
+
+
+@pytest.mark.parametrize("no_extern_c", [False, True])
+def test_types_and_constants_that_nvcc_declares_need_no_header(device, no_extern_c):
+    body = ("uint a = 1; ushort b = 2; ulong c = 3; int8_t d = 3; int16_t e = 0; int32_t g = 0; double big = INFINITY; "
+            "*x = a + b + c + d + e + g + (M_PI > 3 && INT_MAX > 3 && big > 3 && NAN != NAN) - 1;")
+    source = ('extern "C" ' if no_extern_c else "") + "__global__ void f(int *x) { %s }" % body
+    assert answer(device, source, no_extern_c=no_extern_c) in (9, None)
+
+
+def test_a_power_of_two_types_is_of_type_double(device):
+    body = ("float f = 3; double d = 2; int i = 2; unsigned u = 2; long k = 2; double one[sizeof(pow(f, d)) == 8]; one[0] = 0; "
+            "*x = (pow(f, d) + pow(3.0, f - 1) + pow(i + 1, 2) + pow(f, k) + pow(3.0, u) + pow(f, f - 1) + pow(f, 2)) / 7 + one[0] + .5;")
+    assert answer(device, "__global__ void f(int *x) { %s }" % body) in (9, None)
+
+
+def test_a_program_may_declare_what_nvcc_does(device):
+    source = "#define M_PI 3.0\ntypedef unsigned int uint;\ntypedef long long int64_t;\n__global__ void f(int *x) { uint a = 9; *x = a; }"
+    assert answer(device, source) in (9, None)
+    assert answer(device, source.replace("long long", "long")) in (9, None)
+
+
+@pytest.mark.parametrize("no_extern_c", [False, True])
+def test_the_compilers_messages_count_the_lines_of_the_source(no_extern_c):
+    with pytest.raises(cuda.CompileError, match=r"kernel\.cu.?3\b"):
+        SourceModule("\n\nnonsense here;", no_extern_c=no_extern_c)
 
 
 def test_an_empty_definition_stays_empty(device):
@@ -54,16 +90,16 @@ def test_an_empty_definition_stays_empty(device):
     assert answer(device, "__global__ void f(int *x) { *x = VALUE; }", options=["-D", "VALUE=9"]) in (9, None)
 
 
-def test_an_architecture_of_another_vendor_is_not_taken(device):
+def test_an_architecture_of_another_vendor_is_ignored(device):
     if device.arch.startswith("sm_"):
-        pytest.skip("sm_70 is this vendor's")
+        pytest.skip("sm_70 is an architecture of this vendor")
     for given in ({"arch": "sm_70"}, {"arch": "compute_70", "code": "sm_70"}, {"options": ["-arch=sm_70"]}):
         assert answer(device, SOURCE, **given) in (9, None)
 
 
-def test_an_architecture_of_this_vendor_is_taken_from_all_places(device):
+def test_an_architecture_of_this_vendor_is_found_in_every_option(device):
     if not device.arch.startswith("sm_"):
-        pytest.skip(f"{device} has no architecture of nvcc's")
+        pytest.skip(f"{device} has no architecture that nvcc knows")
     newest = "sm_100"
     assert device.arch != newest
     for given in ({"arch": newest}, {"options": [f"-arch={newest}"]}, {"options": ["-arch", newest]},
@@ -72,7 +108,7 @@ def test_an_architecture_of_this_vendor_is_taken_from_all_places(device):
     assert compiler.compile(SOURCE).arch == compiler.compile(SOURCE, options=["-arch=native"]).arch == device.arch
 
 
-def test_ptx_is_made_where_it_is_asked_for(device):
+def test_ptx_is_generated_on_request(device):
     if not device.arch.startswith("sm_"):
         with pytest.raises(cuda.LogicError, match="PTX"):
             compiler.compile(SOURCE, target="ptx")
@@ -81,14 +117,91 @@ def test_ptx_is_made_where_it_is_asked_for(device):
         assert compiler.compile(SOURCE, target="ptx", **given).format == "ptx"
 
 
-def test_targets_that_take_nvcc_are_refused():
+def test_targets_that_need_nvcc_are_refused():
     with pytest.raises(cuda.LogicError, match="'fatbin'"):
         compiler.compile(SOURCE, target="fatbin")
     with pytest.raises(TypeError, match="list of str"):
         compiler.compile(SOURCE, options="-DX=1")
 
 
-def test_options_are_taken_from_the_environment(run_python):
+def test_options_are_read_from_the_environment(run_python):
     code = "from gpuglue.compat.pycuda import compiler; print(compiler.DEFAULT_NVCC_FLAGS)"
     result = run_python(code, PYCUDA_DEFAULT_NVCC_FLAGS="-O3 -DX=1")
     assert result.stdout.strip() == "['-O3', '-DX=1']", result.stderr
+
+
+# ---- linking
+
+
+ANSWER, ASKS = "__device__ int answer() { return 9; }", "__device__ int answer();\n__global__ void f(int *x) { *x = answer(); }"
+
+
+@pytest.fixture
+def linker(device):
+    if device.arch.startswith("sm_"):
+        try:
+            _linking._library()
+        except cuda.LogicError as error:
+            pytest.skip(str(error))
+    return _linking
+
+
+def asked(device, module):
+    """What the kernel f writes, where code runs."""
+    function, out = module.get_function("f"), gpuarray.zeros(1, np.int32)
+    if runs_code(device):
+        function(out, block=(1, 1, 1))
+        assert out.get()[0] == 9
+
+
+def test_a_module_is_linked_from_several_sources(device, linker):
+    module = DynamicModule()
+    with pytest.raises(cuda.LogicError, match="call link.. first"):
+        module.get_function("f")
+    assert module.add_source(ASKS).add_source("__device__ int answer() { return VALUE; }", ["-DVALUE=9"], "answer") is module
+    assert module.link() is module
+    asked(device, module)
+
+
+def test_sources_that_do_not_fit_are_rejected_with_the_log(device, linker):
+    with pytest.raises(cuda.CompileError) as caught:
+        DynamicModule().add_source("no C++").link()
+    assert "error" in caught.value.stderr
+    if device.arch.startswith("sm_"):
+        with pytest.raises(cuda.CompileError, match="was not linked: nvJitLink") as caught:
+            DynamicModule().add_source(ASKS, name="asks.cu").link()
+        assert "'answer' in 'asks.cu'" in caught.value.stderr
+
+
+def test_compiled_code_is_linked_where_the_device_loads_it(device, linker, tmp_path):
+    if not device.arch.startswith("sm_"):
+        with pytest.raises(cuda.LogicError, match="loads no linked code"):
+            DynamicModule().add_source(ASKS).add_data(b"code", cuda.jit_input_type.OBJECT).link()
+        with pytest.raises(cuda.LogicError, match="call add_source.. first"):
+            DynamicModule().link()
+        return
+    (tmp_path / "answer.cubin").write_bytes(compiler.compile(ANSWER, options=["-rdc=true"]))
+    ptx = compiler.compile(ASKS, options=["-rdc=true"], target="ptx")
+    module = DynamicModule().add_data(ptx, cuda.jit_input_type.PTX, "asks")
+    asked(device, module.add_file(tmp_path / "answer.cubin", cuda.jit_input_type.CUBIN).link())
+
+
+def test_a_source_whose_kernels_launch_kernels_is_a_module(device, linker):
+    if device.arch.startswith("sm_"):
+        try:
+            linker.static_library("cudadevrt")
+        except cuda.LogicError as error:
+            pytest.skip(str(error))
+        source = "__global__ void child(int *x) { *x = 9; }\n__global__ void f(int *x) { child<<<1, 1>>>(x); }"
+    else:
+        source = SOURCE
+    asked(device, DynamicSourceModule(source, options=["-O3", "-rdc=true", "-lcudadevrt"]))
+
+
+def test_what_linking_needs_is_named_where_it_is_not_found(device, monkeypatch, tmp_path):
+    _linking._library.cache_clear()
+    monkeypatch.setattr(_linking, "_candidates", lambda: [])
+    with pytest.raises(cuda.LogicError, match="install the package nvidia-nvjitlink, or compile all sources in one"):
+        _linking.Linker("sm_90")
+    with pytest.raises(cuda.LogicError, match="libcudadevrt.a was not found: expected it in cuda_libdir="):
+        _linking.static_library("cudadevrt", str(tmp_path))

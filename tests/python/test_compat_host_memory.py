@@ -31,7 +31,7 @@ def managed(device):
     try:
         gg.alloc_managed(16, device).close()
     except gg.UnsupportedError:
-        pytest.skip(f"{device} has no managed memory, and says so")
+        pytest.skip(f"{device} has no managed memory")
 
 
 @pytest.fixture(params=KINDS)
@@ -60,7 +60,7 @@ def test_arrays_of_both_kinds_have_shape_order_and_base(kind):
     assert maker(kind, "empty")((0, 3), np.int8).shape == (0, 3)
 
 
-def test_their_memory_goes_there_and_back(kind):
+def test_their_memory_survives_a_round_trip(kind):
     host = maker(kind, "empty")(1000, np.int32)
     host[:] = np.arange(1000)
     stream = cuda.Stream()
@@ -72,10 +72,10 @@ def test_their_memory_goes_there_and_back(kind):
     np.testing.assert_array_equal(back, np.arange(1000))
 
 
-def test_it_is_freed_once(kind):
+def test_memory_cannot_be_freed_twice(kind):
     array = maker(kind, "empty")(10, np.uint8)
     array.base.free()
-    with pytest.raises(cuda.LogicError, match="freed before"):
+    with pytest.raises(cuda.LogicError, match="already freed"):
         array.base.free()
     with pytest.raises(cuda.LogicError, match="freed"):
         array.base.get_device_pointer()
@@ -88,7 +88,7 @@ def test_views_keep_the_memory(kind):
     assert part.sum() == 3 * part.size
 
 
-def test_what_cannot_be_made_is_refused(kind):
+def test_invalid_arrays_are_refused(kind):
     with pytest.raises(cuda.LogicError, match="order"):
         maker(kind, "empty")(3, np.int8, order="K")
     with pytest.raises(TypeError, match="Python objects"):
@@ -97,7 +97,7 @@ def test_what_cannot_be_made_is_refused(kind):
         maker(kind, "empty")(1 << 50, np.uint8)
 
 
-def test_managed_arrays_and_their_views_are_arguments(device, managed):
+def test_managed_arrays_and_their_views_can_be_arguments(device, managed):
     needs(device, "module_load", "kernel_launch")
     scale = cuda.module_from_file(str(path_for(device))).get_function("scale")
     x = cuda.managed_empty(20, np.float32)
@@ -110,7 +110,7 @@ def test_managed_arrays_and_their_views_are_arguments(device, managed):
         scale(np.zeros(20, np.float32), np.uint32(20), np.float32(2), block=(32, 1, 1))
 
 
-def test_managed_memory_is_attached_by_known_flags_only(managed):
+def test_managed_memory_accepts_only_known_attach_flags(managed):
     x = cuda.managed_zeros(10, np.int32, mem_flags=cuda.mem_attach_flags.GLOBAL)
     x.base.attach(cuda.mem_attach_flags.HOST)
     with pytest.raises(cuda.LogicError, match="mem_attach_flags"):
@@ -136,7 +136,7 @@ def test_a_registered_array_shares_its_memory(device):
         array.base.unregister()
 
 
-def test_an_array_can_be_registered_again_once_it_is_not(device):
+def test_an_array_can_be_registered_again_after_unregister(device):
     needs(device, "mem_register")
     original = cuda.aligned_zeros(1 << 14, np.uint8)
     array = cuda.register_host_memory(original)
@@ -148,7 +148,7 @@ def test_an_array_can_be_registered_again_once_it_is_not(device):
     cuda.register_host_memory(original).base.unregister()
 
 
-def test_what_cannot_be_registered_is_refused(device):
+def test_arrays_that_cannot_be_registered_are_refused(device):
     needs(device, "mem_register")
     with pytest.raises(TypeError, match="NumPy array"):
         cuda.register_host_memory(b"bytes")
@@ -174,7 +174,7 @@ def test_a_launch_on_an_address_inside_an_allocation_waits_for_its_work(device, 
 
 
 def holder(address):
-    """A number that says it is an address."""
+    """A number that claims to be an address."""
 
     class Holder(cuda.PointerHolderBase):
         def get_pointer(self):
@@ -183,14 +183,14 @@ def holder(address):
     return Holder()
 
 
-def test_a_failed_allocation_is_no_active_block():
+def test_a_failed_allocation_does_not_count_as_active():
     pool = tools.DeviceMemoryPool()
     with pytest.raises(cuda.MemoryError):
         pool.allocate(1 << 62)
     assert (pool.active_blocks, pool.held_blocks) == (0, 0)
 
 
-def test_a_block_may_be_dropped_while_its_pool_is_at_work():
+def test_a_block_may_be_dropped_during_a_call_of_its_pool():
     pool = tools.DeviceMemoryPool()
     block = pool.allocate(100)
     with pool._lock:  # as where a collection begins inside

@@ -1,4 +1,4 @@
-"""gpuglue.compat: the names of PyCUDA's and PyGPU's documentation that the other suites do not come by."""
+"""gpuglue.compat: the names of PyCUDA's and PyGPU's documentation that the other suites do not use."""
 
 import gc
 
@@ -39,7 +39,7 @@ def test_a_primary_context_is_retained_without_being_current(context):
     assert cuda.Context.get_current() is before
 
 
-def test_devices_tell_their_address_and_their_peers(device):
+def test_devices_have_an_address_and_peers(device):
     mine = cuda.Device(0)
     assert mine.pci_bus_id() == device.pci_bus_id
     assert isinstance(mine.can_access_peer(mine), bool)
@@ -72,7 +72,15 @@ def test_enumerations_have_the_drivers_numbers():
     assert cuda.memory_type.HOST == 1 and cuda.host_alloc_flags.PORTABLE == 1
 
 
-def test_attributes_of_devices_have_names_also_where_nobody_tells_them(device):
+def test_the_drivers_numbers_print_their_names():
+    assert str(cuda.device_attribute.WARP_SIZE) == f"{cuda.device_attribute.WARP_SIZE}" == "WARP_SIZE"
+    assert str(cuda.function_attribute.NUM_REGS) == "NUM_REGS" and str(cuda.compute_mode.DEFAULT) == "DEFAULT"
+    assert str(cuda.event_flags.DISABLE_TIMING) == "DISABLE_TIMING" and str(cuda.ctx_flags.SCHED_AUTO) == "SCHED_AUTO"
+    assert str(cuda.event_flags.BLOCKING_SYNC | cuda.event_flags.DISABLE_TIMING) == "3"
+    assert f"{cuda.device_attribute.WARP_SIZE:d}" == "10"
+
+
+def test_attributes_of_devices_have_names_even_without_a_value(device):
     numbers = {"MAX_THREADS_PER_MULTIPROCESSOR": 39, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 81, "L2_CACHE_SIZE": 38,
                "ECC_ENABLED": 32, "INTEGRATED": 18, "GLOBAL_MEMORY_BUS_WIDTH": 37, "CAN_MAP_HOST_MEMORY": 19}
     assert {name: cuda.device_attribute[name].value for name in numbers} == numbers
@@ -82,20 +90,23 @@ def test_attributes_of_devices_have_names_also_where_nobody_tells_them(device):
         if attribute in known:
             assert mine.get_attribute(attribute) == known[attribute]
         else:
-            with pytest.raises(cuda.LogicError, match=f"does not tell .*{attribute.name}"):
+            with pytest.raises(cuda.LogicError, match=f"does not report .*{attribute.name}"):
                 mine.get_attribute(attribute)
 
 
-def test_attributes_of_devices_tell_where_they_are(device):
-    told = cuda.Device(0).get_attributes()
-    assert told[cuda.device_attribute.INTEGRATED] == device.integrated
+def test_attributes_of_devices_locate_them(device):
+    mine = cuda.Device(0)
+    attributes = mine.get_attributes()
+    assert mine.max_registers_per_block == device.attributes["registers_per_block"]
+    assert mine.MAX_THREADS_PER_MULTIPROCESSOR == device.attributes["threads_per_multiprocessor"]
+    assert attributes[cuda.device_attribute.INTEGRATED] == device.integrated
     if device.pci_bus_id:
-        place = [told[cuda.device_attribute[f"PCI_{part}_ID"]] for part in ("DOMAIN", "BUS", "DEVICE")]
+        place = [attributes[cuda.device_attribute[f"PCI_{part}_ID"]] for part in ("DOMAIN", "BUS", "DEVICE")]
         assert "%04x:%02x:%02x" % tuple(place) == device.pci_bus_id.rpartition(".")[0]
 
 
 @pytest.mark.parametrize("variable", [True, False])
-def test_the_default_device_is_told_by_a_variable_or_a_file(run_python, tmp_path, variable):
+def test_the_default_device_is_set_by_a_variable_or_a_file(run_python, tmp_path, variable):
     (tmp_path / ".cuda_device").write_text("1000\n")
     code = """
 from gpuglue.compat.pycuda import driver, tools
@@ -122,7 +133,7 @@ def test_exceptions_are_a_family():
 # ---- memory
 
 
-def test_device_memory_is_no_buffer():
+def test_device_memory_does_not_support_the_buffer_protocol():
     memory = cuda.mem_alloc(16)
     with pytest.raises(cuda.LogicError, match="memcpy_dtoh"):
         memory.as_buffer(16)
@@ -166,7 +177,7 @@ def test_an_array_is_set_on_a_stream():
 # ---- kernels
 
 
-def test_a_function_tells_its_numbers(device):
+def test_a_function_has_its_attributes(device):
     needs(device, "module_load", "kernel_attribute")
     function = cuda.module_from_file(str(path_for(device))).get_function("scale")
     names = {"max_threads_per_block": function._kernel.attributes.get("max_threads_per_block"),
@@ -174,7 +185,7 @@ def test_a_function_tells_its_numbers(device):
              "local_size_bytes": function._kernel.attributes.get("local_size")}
     for name, number in names.items():
         if number is None:
-            with pytest.raises(cuda.LogicError, match="does not tell"):
+            with pytest.raises(cuda.LogicError, match="does not report"):
                 getattr(function, name)
         else:
             assert getattr(function, name) == number
@@ -196,7 +207,7 @@ def test_a_source_module_takes_headers_and_names_of_c_plus_plus(device, tmp_path
 
 @pytest.mark.parametrize("count", [np.int64, np.uint8, int])
 @pytest.mark.parametrize("factor", [np.float64, np.int32, np.float32, int])
-def test_prepared_numbers_are_converted_as_the_struct_module_does(device, count, factor):
+def test_prepared_numbers_are_converted_as_by_the_struct_module(device, count, factor):
     needs(device, "module_load", "kernel_launch")
     function = cuda.module_from_file(str(path_for(device))).get_function("scale")
     for types in ("PIf", [np.intp, np.uint32, np.float32]):
@@ -206,14 +217,14 @@ def test_prepared_numbers_are_converted_as_the_struct_module_does(device, count,
         np.testing.assert_array_equal(cuda.from_device(allocation, 10, np.float32), np.arange(10) * 2)
 
 
-def test_a_prepared_whole_number_is_no_fraction(device):
+def test_a_prepared_integer_refuses_a_fraction(device):
     needs(device, "module_load", "kernel_launch")
     function = cuda.module_from_file(str(path_for(device))).get_function("scale").prepare("PIf")
     with pytest.raises((TypeError, cuda.LogicError)):
         function.prepared_call((1, 1), (32, 1, 1), cuda.mem_alloc(40), np.float64(10), np.float32(2))
 
 
-def test_what_comes_back_on_a_stream_is_there_when_the_call_returns(device, monkeypatch):
+def test_out_arguments_on_a_stream_are_complete_on_return(device, monkeypatch):
     needs(device, "module_load", "kernel_launch")
     function = cuda.module_from_file(str(path_for(device))).get_function("scale")
     stream, waited = cuda.Stream(), []
@@ -224,10 +235,10 @@ def test_what_comes_back_on_a_stream_is_there_when_the_call_returns(device, monk
     np.testing.assert_array_equal(a, np.arange(10) * 2)
     assert waited == [stream]
     function(cuda.In(a), np.uint32(10), np.float32(2), block=(32, 1, 1), stream=stream)
-    assert waited == [stream]  # nothing comes back
+    assert waited == [stream]  # nothing is copied back
 
 
-def test_two_holders_of_a_global_are_freed_each_for_itself(device):
+def test_two_allocations_of_one_global_are_freed_separately(device):
     needs(device, "module_load", "module_global")
     module = cuda.module_from_file(str(path_for(device)))
     first, second = module.get_global("table")[0], module.get_global("table")[0]
@@ -240,7 +251,7 @@ def test_two_holders_of_a_global_are_freed_each_for_itself(device):
 # ---- PyGPU
 
 
-def test_pygpus_devices_tell_uuid_and_address(device):
+def test_pygpus_devices_have_uuid_and_address(device):
     properties = PyGPU.cudaDeviceProp(0)
     assert properties.name() == device.name
     assert properties.uuid() == str(device.uuid or "").replace("-", "").removeprefix("GPU")
@@ -251,7 +262,7 @@ def test_pygpus_devices_tell_uuid_and_address(device):
     assert PyGPU.cudaDeviceReset() == 0 and PyGPU.cudaDeviceSynchronize() == 0
 
 
-def test_pygpus_pointers_say_whether_they_are_safe():
+def test_pygpus_pointers_report_whether_they_are_safe():
     array = PyGPU.DeviceArray_float32(np.zeros(3, np.float32))
     array.allocate()
     host, device = array.host_data(), array.device_data()
@@ -261,9 +272,23 @@ def test_pygpus_pointers_say_whether_they_are_safe():
     assert type(device) is PyGPU.pointer_wrapper_float32 and isinstance(device, PyGPU.ptr_wrapper)
 
 
-def test_pygpus_readings_answer_with_a_code_where_there_is_no_nvml():
+def test_pygpus_events_have_a_handle_before_they_are_recorded():
+    event = PyGPU.cudaEvent_t()
+    before = event.get()
+    assert isinstance(before, PyGPU.pointer_wrapper) and not before.is_safe()
+    assert PyGPU.cudaEventRecord(event) == 0 and int(event.get()) == int(before)
+
+
+def test_pygpus_pointers_print_their_address(capfd):
+    pointer = PyGPU.DeviceArray_float32([3]).host_data()
+    pointer.print_address()
+    assert capfd.readouterr().out == f"Address of ptr is 0x{int(pointer):x}\n"
+
+
+def test_pygpus_measurements_return_an_error_without_nvml():
     status = PyGPU.nvmlInit()
     assert isinstance(status.as_int(), int) and repr(status).startswith("<nvmlReturn: code=")
     reading = PyGPU.nvmlDevice(0)
     assert len(reading.utilization_rates()) == 2 and len(reading.memory_info()) == 3
     assert status == 0 or reading.last_status() != 0
+    assert isinstance(PyGPU.nvmlShutdown(), PyGPU.nvmlReturn_t)

@@ -40,7 +40,7 @@ def test_pitched_rows_and_boxes_are_copied():
     np.testing.assert_array_equal(back, a[3:8, 7:17])
 
 
-def test_a_copy_of_rows_takes_aligned_by_its_name_or_a_stream():
+def test_a_copy_of_rows_accepts_aligned_by_keyword_or_a_stream():
     a, back, stream = np.arange(12, dtype=np.uint8).reshape(3, 4), np.zeros((3, 2), np.uint8), cuda.Stream()
     allocation = cuda.mem_alloc(100)
     copy = cuda.Memcpy2D()
@@ -83,10 +83,10 @@ def test_rows_outside_of_the_memory_are_refused():
                 copy(True)
 
 
-def test_a_box_is_one_copy_and_not_one_for_each_row(monkeypatch):
+def test_a_box_is_copied_by_one_call(monkeypatch):
     calls = []
-    real = _core._copy_box
-    monkeypatch.setattr(_core, "_copy_box", lambda *args: (calls.append(args), real(*args)))
+    real = _core._copy_region
+    monkeypatch.setattr(_core, "_copy_region", lambda *args: (calls.append(args), real(*args)))
     a = np.arange(60, dtype=np.uint8).reshape(3, 4, 5)
     allocation = cuda.to_device(np.zeros(200, np.uint8))
     copy = cuda.Memcpy3D()
@@ -98,6 +98,69 @@ def test_a_box_is_one_copy_and_not_one_for_each_row(monkeypatch):
     box = cuda.from_device(allocation, 200, np.uint8)[:120].reshape(3, 5, 8)
     np.testing.assert_array_equal(box[:, :4, :5], a)
     assert len(calls) == 1 and box.sum() == a.sum()
+
+
+def test_rows_of_strided_host_arrays_are_copied():
+    whole = np.arange(60, dtype=np.int32).reshape(6, 10)
+    part, expected = whole[1:5, 3:7], whole[1:5, 3:7].copy()
+    device = cuda.mem_alloc(part.size * 4)
+    copy = cuda.Memcpy2D()
+    copy.set_src_host(part)
+    copy.set_dst_device(device)
+    copy.width_in_bytes, copy.height, copy.src_pitch, copy.dst_pitch = 16, 4, whole.strides[0], 16
+    copy(aligned=True)
+    np.testing.assert_array_equal(cuda.from_device(device, part.shape, part.dtype), expected)
+    part[...] = 0
+    kept, copy = whole.copy(), cuda.Memcpy2D()
+    copy.set_src_device(device)
+    copy.set_dst_host(part)
+    copy.width_in_bytes, copy.height, copy.src_pitch, copy.dst_pitch = 16, 4, 16, whole.strides[0]
+    copy(aligned=True)
+    kept[1:5, 3:7] = expected
+    np.testing.assert_array_equal(whole, kept)
+    copy.height = 5  # one row more than the part has
+    with pytest.raises(cuda.LogicError, match="do not fit"):
+        copy(aligned=True)
+
+
+def test_layers_of_strided_host_arrays_are_copied():
+    whole = np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6)
+    part, device, copy = whole[1:3, 1:4, 2:6], cuda.mem_alloc(2 * 3 * 8), cuda.Memcpy3D()
+    copy.set_src_host(part)
+    copy.set_dst_device(device)
+    copy.width_in_bytes, copy.height, copy.depth = 8, 3, 2
+    copy.src_pitch, copy.src_height, copy.dst_pitch, copy.dst_height = 12, 5, 8, 3
+    copy()
+    np.testing.assert_array_equal(cuda.from_device(device, part.shape, part.dtype), part)
+
+
+def test_read_only_host_arrays_are_no_destination():
+    fixed = np.zeros((4, 8), np.uint8)
+    fixed.flags.writeable = False
+    for array in (fixed, fixed[:, ::2]):
+        with pytest.raises(ValueError, match="read-only"):
+            cuda.Memcpy2D().set_dst_host(array)
+        cuda.Memcpy2D().set_src_host(array)
+
+
+@pytest.mark.parametrize("kind", ["pageable", "pinned", "managed"])
+def test_a_unified_side_is_an_array_or_device_memory(device, kind):
+    if kind == "managed" and not device.attributes.get("managed_memory"):
+        pytest.skip(f"{device} has no managed memory")
+    make = {"pageable": np.empty, "pinned": cuda.pagelocked_empty,
+            "managed": lambda *args: cuda.managed_empty(*args, mem_flags=cuda.mem_attach_flags.GLOBAL)}[kind]
+    host, back = make((3, 4), np.uint8), make((3, 4), np.uint8)
+    host[...], back[...] = np.arange(12).reshape(3, 4), 0
+    memory = cuda.mem_alloc(12)
+    for source, target in ((host, memory), (memory, back)):
+        copy = cuda.Memcpy2D()
+        copy.set_src_unified(source)
+        copy.set_dst_unified(target)
+        copy.width_in_bytes = copy.src_pitch = copy.dst_pitch = 4
+        copy.height = 3
+        copy(aligned=True)
+    cuda.Context.synchronize()
+    np.testing.assert_array_equal(back, host)
 
 
 def test_three_dimensional_boxes_are_copied():

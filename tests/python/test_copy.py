@@ -1,11 +1,10 @@
-"""copy(): every pair of ends, whatever their layout; what is refused and why."""
+"""copy(): every pair of operands with any layout; which copies are refused and why."""
 
 import array
 import mmap
 
 import numpy as np
 import pytest
-from test_memory import open_later
 
 import gpuglue as gg
 
@@ -49,7 +48,7 @@ def test_any_writable_buffer_can_be_the_destination(device):
         assert bytes(memoryview(destination)) == b"12345678"
 
 
-def test_strided_destinations_keep_what_is_between(device):
+def test_strided_destinations_keep_the_bytes_between(device):
     source = buffer_with(b"1234", device)
     whole, array = bytearray(b"_" * 8), np.full(8, ord("_"), "u1")
     gg.copy(memoryview(whole)[::2], source)
@@ -57,13 +56,13 @@ def test_strided_destinations_keep_what_is_between(device):
     assert bytes(whole) == bytes(array) == b"1_2_3_4_"
 
 
-def test_between_two_buffers(device):
+def test_two_buffers_are_copied(device):
     source, destination = buffer_with(b"12345678", device), gg.alloc(8, device)
     gg.copy(destination, source)
     assert bytes_of(destination) == b"12345678"
 
 
-def test_between_pinned_and_device_buffers(device):
+def test_pinned_and_device_buffers_are_copied(device):
     pinned, memory, back = gg.alloc_pinned(4, device), gg.alloc(4, device), gg.alloc_pinned(4, device)
     memoryview(pinned)[:] = b"1234"
     gg.copy(memory, pinned)
@@ -83,7 +82,7 @@ def test_an_array_is_filled_from_the_beginning_of_a_buffer(device):
     assert numbers.tolist() == [0, 1]
 
 
-def test_between_two_arrays(device):
+def test_two_arrays_are_copied(device):
     source = gg.arange(12, dtype="i4", device=device)
     destination = gg.empty(12, "i4", device=device)
     gg.copy(destination, source)
@@ -92,7 +91,7 @@ def test_between_two_arrays(device):
 
 @pytest.mark.parametrize("to", ["C", "F"])
 @pytest.mark.parametrize("source", ["C", "F"])
-def test_between_arrays_of_any_order(device, to, source):
+def test_arrays_of_any_order_are_copied(device, to, source):
     matrix = np.arange(24.0).reshape(2, 3, 4)
     destination = gg.empty((2, 3, 4), order=to, device=device)
     gg.copy(destination, gg.to_gpu(np.asarray(matrix, order=source), device))
@@ -108,7 +107,7 @@ def test_a_typed_memoryview_is_an_array_beside_an_array(device):
     assert list(destination) == [1, 2, 3]
 
 
-def test_a_large_pageable_array_goes_there_and_back(device):
+def test_a_large_pageable_array_survives_a_round_trip(device):
     numbers = np.random.default_rng(1).integers(0, 255, 5_000_001, dtype="u1")
     back = np.empty_like(numbers)
     gg.copy(back, gg.to_gpu(numbers, device))
@@ -127,9 +126,9 @@ def test_zero_bytes_succeed_and_do_nothing(device):
 
 def test_a_copy_past_the_end_names_both_sizes(device):
     buffer = gg.alloc(4, device)
-    with pytest.raises(ValueError, match="8 bytes goes past the end: the destination has 4 bytes"):
+    with pytest.raises(ValueError, match="8 bytes extends past the end: the destination has 4 bytes"):
         gg.copy(buffer, bytes(8))
-    with pytest.raises(ValueError, match="8 bytes goes past the end: the source has 4 bytes"):
+    with pytest.raises(ValueError, match="8 bytes extends past the end: the source has 4 bytes"):
         gg.copy(np.zeros(1), buffer)
 
 
@@ -162,14 +161,14 @@ def test_a_read_only_array_is_refused(device):
         gg.copy(destination, gg.zeros(3, device=device))
 
 
-def test_overlapping_ends_are_refused(device):
+def test_overlapping_operands_are_refused(device):
     buffer, numbers = gg.alloc(8, device), gg.zeros(8, device=device)
     for end in (buffer, numbers):
         with pytest.raises(ValueError, match="overlap"):
             gg.copy(end, end)
 
 
-def test_overlapping_ends_say_by_how_much_and_what_to_do(device):
+def test_the_error_for_overlapping_operands_has_the_overlap_and_a_remedy(device):
     buffer = gg.alloc(8, device)
     with pytest.raises(ValueError, match=r"8 bytes, 0 apart.*copy through a third block"):
         gg.copy(buffer, buffer)
@@ -181,7 +180,7 @@ def test_a_view_of_page_locked_memory_overlaps_its_buffer(device):
         gg.copy(memoryview(buffer)[2:6], buffer)
 
 
-def test_a_copy_of_nothing_needs_no_room_and_checks_its_ends_all_the_same(device):
+def test_a_copy_of_zero_bytes_checks_its_operands(device):
     with pytest.raises(ValueError, match="differ"):
         gg.copy(gg.empty((0, 3), device=device), np.empty((3, 0)))
     with pytest.raises(ValueError, match="read-only"):
@@ -191,13 +190,13 @@ def test_a_copy_of_nothing_needs_no_room_and_checks_its_ends_all_the_same(device
     assert stream.done
 
 
-def test_two_host_ends_are_refused():
+def test_two_host_operands_are_refused():
     with pytest.raises(TypeError, match="numpy.copyto"):
         gg.copy(np.zeros(3), np.ones(3))
 
 
 @pytest.mark.parametrize("end", [5, "text", None, [1, 2]])
-def test_what_is_no_memory_is_refused(device, end):
+def test_an_object_without_memory_is_refused(device, end):
     with pytest.raises(TypeError, match="buffer protocol"):
         gg.copy(gg.alloc(8, device), end)
     with pytest.raises(TypeError, match="buffer protocol"):
@@ -228,12 +227,12 @@ def test_a_fill_pattern_must_fit(device):
 # ---- order ------------------------------------------------------------------------------------------
 
 
-def test_a_copy_without_a_stream_waits_for_work_on_both_ends(device, stream, gate):
+def test_a_copy_without_a_stream_waits_for_work_on_both_operands(device, stream, gate):
     source, destination = gg.zeros(4, device=device), gg.empty(4, device=device)
     gg.synchronize(device)
     gate.hold(stream)
     source.fill(3, stream=stream)
-    opener = open_later(gate)
+    opener = gate.open_later()
     gg.copy(destination, source)
     assert destination.tolist() == [3] * 4
     opener.join()

@@ -1,4 +1,4 @@
-"""The CUDA Array Interface out of gpuglue: what is in it, and the stream that a consumer has to wait for."""
+"""The CUDA Array Interface of gpuglue's arrays: its fields, and the stream that a consumer has to wait for."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def stream_of(array):
     return array.__cuda_array_interface__["stream"]
 
 
-def test_where_there_is_no_such_interface_there_is_no_such_attribute(device):
+def test_a_backend_without_the_interface_has_no_such_attribute(device):
     made = gg.zeros(3, device=device)
     like_cuda = made.__dlpack_device__()[0] in (2, 10)
     assert hasattr(made, "__cuda_array_interface__") == like_cuda
@@ -43,13 +43,13 @@ def test_it_describes_the_array(array):
     assert array.__cuda_array_interface__["strides"] is None
 
 
-def test_records_tell_their_fields(array):
+def test_records_show_their_fields(array):
     described = array[:3].view([("a", "<f4"), ("b", "<i4")]).__cuda_array_interface__
     assert (described["typestr"], described["descr"]) == ("|V8", [("a", "<f4"), ("b", "<i4")])
 
 
 @pytest.mark.parametrize("dtype", ["V8", [("a", "<f4"), ("b", "<i4")], [("a", "<f8")]], ids=str)
-def test_types_without_a_name_come_back(array, dtype):
+def test_types_without_a_name_survive_a_round_trip(array, dtype):
     view = array.view(dtype)
 
     class Foreign:
@@ -63,7 +63,7 @@ def test_fields_of_another_size_are_refused(array, fields):
     class Foreign:
         __cuda_array_interface__ = {**array.view("V8").__cuda_array_interface__, "descr": fields}
 
-    with pytest.raises(gg.InvalidArgumentError, match="another size"):
+    with pytest.raises(gg.InvalidArgumentError, match="different sizes"):
         gg.asarray(Foreign())
 
 
@@ -81,7 +81,7 @@ def test_the_one_stream_with_pending_work_is_named(array, device, stream, gate):
     assert stream_of(array) == stream.handle and not stream.done
 
 
-def test_its_handle_stays_good_as_long_as_the_array(array, device, gate):
+def test_its_handle_is_valid_as_long_as_the_array(array, device, gate):
     stream = gg.Stream(device, nonblocking=True)
     handle = stream.handle
     gate.hold(stream)
@@ -91,7 +91,7 @@ def test_its_handle_stays_good_as_long_as_the_array(array, device, gate):
     del stream
     gate.open()
     gg.synchronize(device)
-    gg.empty(1, device=device)  # would destroy what is closed and idle
+    gg.empty(1, device=device)  # would destroy closed and idle streams
     borrowed = gg.Stream.borrow(handle, device)
     borrowed.synchronize()
     assert borrowed.done
@@ -107,7 +107,7 @@ def test_the_default_stream_is_1_on_cuda_and_a_stream_that_waits_for_it_on_hip(a
 
 
 def check_that_it_waits(array, device, gate):
-    """The stream that is named is none of those that the vendor numbers, and behind all pending work."""
+    """The named stream is not one of the vendor's numbered streams, and waits for all pending work."""
     handle = stream_of(array)
     assert handle not in (None, 0, 1, 2)
     out, consumer = gg.zeros_pinned(1000, device=device), gg.Stream.borrow(handle, device)
@@ -118,7 +118,7 @@ def check_that_it_waits(array, device, gate):
     assert (out == 7).all()
 
 
-def test_for_several_streams_one_is_named_that_waits_for_all(array, device, stream, gate):
+def test_for_several_streams_one_that_waits_for_all_is_named(array, device, stream, gate):
     other = gg.Stream(device, nonblocking=True)
     gate.hold(stream)
     array[500:].fill(7, stream=other)
@@ -160,15 +160,15 @@ def test_the_current_stream_waits_for_the_stream_that_is_named(array, device, st
         assert stream.done
 
 
-def test_1_and_2_are_no_streams_of_hip(array, device):
+def test_hip_refuses_1_and_2_as_streams(array, device):
     if array.__dlpack_device__()[0] != 10:
-        pytest.skip(f"{device} is not of hip")
+        pytest.skip(f"{device} is not a hip device")
     for number in (1, 2):
 
         class Foreign:
             __cuda_array_interface__ = {**array.__cuda_array_interface__, "stream": number}
 
-        with pytest.raises(ValueError, match="no streams"):
+        with pytest.raises(ValueError, match="not streams of hip"):
             gg.asarray(Foreign())
 
 

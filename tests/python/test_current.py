@@ -20,7 +20,7 @@ def in_thread(function):
     return found[0]
 
 
-def test_without_anything_the_current_device_is_the_first(device):
+def test_by_default_the_current_device_is_the_first(device):
     assert in_thread(gg.current_device) is device
 
 
@@ -63,9 +63,9 @@ def test_a_stream_may_be_entered_twice(stream, device):
     assert gg.current_stream() == device.default_stream
 
 
-def test_use_lasts_until_the_next_use_of_that_thread(device, second_device):
+def test_set_current_lasts_until_the_next_call_in_that_thread(device, second_device):
     def use():
-        second_device.use()
+        second_device.set_current()
         with device:
             assert gg.current_device() is device
         return gg.current_device()
@@ -74,7 +74,7 @@ def test_use_lasts_until_the_next_use_of_that_thread(device, second_device):
     assert in_thread(gg.current_device) is device
 
 
-def test_what_is_current_belongs_to_the_thread(stream, device):
+def test_the_current_device_and_stream_belong_to_the_thread(stream, device):
     with stream:
         assert in_thread(gg.current_stream) == device.default_stream
 
@@ -93,7 +93,7 @@ def test_a_generator_may_leave_out_of_order(stream, device):
     assert gg.current_stream() == device.default_stream
 
 
-def test_a_scope_whose_thread_is_gone_can_be_left_elsewhere(stream, device):
+def test_a_scope_of_a_finished_thread_can_be_left_elsewhere(stream, device):
     def inside():
         with stream:
             yield
@@ -106,7 +106,7 @@ def test_a_scope_whose_thread_is_gone_can_be_left_elsewhere(stream, device):
     assert gg.current_stream() == device.default_stream
 
 
-def test_leaving_what_was_not_entered_is_refused(stream):
+def test_leaving_a_scope_that_was_not_entered_is_refused(stream):
     with pytest.raises(gg.InvalidArgumentError, match="not entered"):
         stream.__exit__(None, None, None)
 
@@ -128,7 +128,7 @@ def test_synchronize_waits_for_the_device_given_or_current(device, stream, gate)
     assert gg.synchronize(device) is None
 
 
-def test_the_variable_names_the_current_device(backend):
+def test_the_variable_selects_the_current_device(backend):
     last = len(gg.devices(backend)) - 1
     code = "import gpuglue as gg; print(gg.current_device().ordinal)"
     for text in (str(last), f"{backend}:{last}"):
@@ -142,24 +142,24 @@ def test_a_variable_that_contradicts_the_backend_is_refused(backend):
 
 
 def vendors_device(driver):
-    """The ordinal that the vendor's library calls current in this thread, or None."""
+    """The ordinal of the vendor's current device in this thread, or None."""
     ordinal = ctypes.c_int(-1)
     return None if driver.cuCtxGetDevice(ctypes.byref(ordinal)) else ordinal.value
 
 
 @pytest.fixture
 def driver(device):
-    """The vendor's library, where it has a notion of a current device that can be asked for."""
+    """The vendor's library, if it has a current device that can be queried."""
     (record,) = (record for record in gg.backends() if record.name == device.backend)
     library = ctypes.CDLL(record.library) if record.library else None
     if not hasattr(library, "cuCtxGetDevice"):
-        pytest.skip(f"{device.backend} has nothing that is current beside what gpuglue calls so")
+        pytest.skip(f"{device.backend} has no current context of its own")
     return library
 
 
 @pytest.fixture
 def vendors(driver):
-    """A function that runs another in a thread where nothing is current at first, and tells it how to ask."""
+    """A function that runs another in a thread without a current device, with a query of the current device."""
     return lambda function: in_thread(lambda: function(lambda: vendors_device(driver)))
 
 
@@ -170,7 +170,7 @@ SCOPES = {
 
 
 @pytest.mark.parametrize("kind", SCOPES)
-def test_a_with_block_sets_what_is_current_in_the_vendors_sense(vendors, device, second_device, kind):
+def test_a_with_block_sets_the_vendors_current_context(vendors, device, second_device, kind):
     outer, inner = (SCOPES[kind](d, gg.Stream(d)) for d in (device, second_device))
 
     def work(current):
@@ -185,7 +185,7 @@ def test_a_with_block_sets_what_is_current_in_the_vendors_sense(vendors, device,
     assert vendors(work) == [None, 0, 1, 0, None]
 
 
-def test_a_with_block_restores_the_vendors_sense_after_an_exception(vendors, second_device):
+def test_a_with_block_restores_the_vendors_current_context_after_an_exception(vendors, second_device):
     def work(current):
         with pytest.raises(KeyError), second_device, gg.Stream(second_device):
             assert current() == 1
@@ -195,9 +195,9 @@ def test_a_with_block_restores_the_vendors_sense_after_an_exception(vendors, sec
     assert vendors(work) is None
 
 
-def test_use_sets_what_is_current_in_the_vendors_sense_and_keeps_it(vendors, device, second_device):
+def test_set_current_sets_the_vendors_current_context(vendors, device, second_device):
     def work(current):
-        second_device.use()
+        second_device.set_current()
         found = [current()]
         with device:
             found.append(current())
@@ -219,7 +219,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_calls_leave_what_is_current_in_the_vendors_sense_alone(vendors, device, second_device, name):
+def test_calls_do_not_change_the_vendors_current_context(vendors, device, second_device, name):
     def work(current):
         CALLS[name](second_device)
         found = [current()]
@@ -240,7 +240,7 @@ def foreign(driver, second_device):
     driver.cuDevicePrimaryCtxRelease_v2(second_device.ordinal)
 
 
-def test_what_another_library_made_current_counts_unless_something_was_chosen(vendors, foreign, device, second_device):
+def test_the_context_of_another_library_is_used_unless_a_device_was_chosen(vendors, foreign, device, second_device):
     def work(current):
         found = [foreign(), gg.current_device(), gg.zeros(3).device]
         with device:
@@ -272,13 +272,13 @@ def test_work_without_a_stream_waits_on_the_device_and_not_on_the_host(device, g
     gate.hold(busy)
     array.fill(3, stream=busy)
     with other:
-        array.fill(4)  # behind the fill on the busy stream, without waiting for it here
+        array.fill(4)  # after the fill on the busy stream, without waiting for it here
     assert not other.done
     gate.open()
     assert array.tolist() == [4] * 4
 
 
-def test_work_with_a_stream_waits_for_no_other(device, stream, gate):
+def test_work_with_a_stream_does_not_wait_for_other_streams(device, stream, gate):
     array, busy = gg.zeros(4, device=device), gg.Stream(device, nonblocking=True)
     gg.synchronize(device)
     gate.hold(busy)
@@ -287,7 +287,7 @@ def test_work_with_a_stream_waits_for_no_other(device, stream, gate):
     assert not busy.done
 
 
-def test_work_that_only_reads_elsewhere_holds_back_a_later_write(device, gate):
+def test_a_write_waits_for_reads_on_other_streams(device, gate):
     array, pinned = gg.full(4, 1.0, device=device), gg.zeros_pinned(4, device=device)
     busy = gg.Stream(device, nonblocking=True)
     gg.synchronize(device)

@@ -1,4 +1,4 @@
-"""Device: finding one, what it says of itself, identity."""
+"""Device: lookup, attributes, identity."""
 
 import gc
 import weakref
@@ -41,13 +41,13 @@ def test_an_ordinal_that_does_not_exist_is_refused(backend, ordinal):
 
 
 @pytest.mark.parametrize("name", ["nope:0", "nope", "host:x", "", "pci:", "uuid:12"])
-def test_a_name_that_means_no_device_is_refused(backend, name):
+def test_an_invalid_device_name_is_refused(backend, name):
     with pytest.raises(gg.Error):
         gg.Device(name)
 
 
 @pytest.mark.parametrize("wrong", [1.5, b"host", [], object()])
-def test_what_is_no_name_of_a_device_is_a_type_error(wrong):
+def test_an_argument_that_cannot_name_a_device_is_a_type_error(wrong):
     with pytest.raises(TypeError, match="device must be"):
         gg.Device(wrong)
 
@@ -70,13 +70,30 @@ def test_memory_info_is_free_and_total_in_bytes(device):
     assert device.memory_info().total == total
 
 
+def test_limits_of_a_multiprocessor_are_attributes(device):
+    limits = device.attributes
+    if device.backend not in ("cuda", "hip", "host"):
+        pytest.skip(f"{device} does not report them")
+    assert limits["threads_per_multiprocessor"] >= limits["max_threads_per_block"]
+    assert limits["shared_memory_per_multiprocessor"] >= limits["shared_memory_per_block"]
+    assert limits["registers_per_block"] > 0 and limits["constant_memory"] > 0
+    assert limits.get("registers_per_multiprocessor", 1 << 30) >= limits["registers_per_block"]  # ROCm 5 has none
+    assert limits.get("l2_cache_size", 1) > 0 and limits.get("ecc", 0) in (0, 1)
+    assert device.backend == "host" or limits["memory_clock_khz"] > 0 and limits["memory_bus_width"] > 0
+
+
 def test_attributes_are_integers_by_name(device):
     attributes = device.attributes
     assert all(isinstance(value, int) for value in attributes.values())
     assert not device.supports("device_attribute") or attributes["multiprocessors"] > 0
 
 
-def test_supports_answers_for_operations_and_refuses_other_names(device):
+def test_supports_names_the_operation_that_is_nearest_to_a_misspelt_one(device):
+    with pytest.raises(gg.InvalidArgumentError, match="unknown operation 'mem_aloc_async': did you mean 'mem_alloc_async'?"):
+        device.supports("mem_aloc_async")
+
+
+def test_supports_accepts_only_names_of_operations(device):
     assert device.supports("mem_alloc") is True
     with pytest.raises(gg.InvalidArgumentError, match="levitate"):
         device.supports("levitate")
@@ -91,7 +108,7 @@ def test_the_per_thread_stream_exists_on_cuda_only(device):
     if device.backend == "cuda":
         assert device.per_thread_stream.handle == 2
     else:
-        with pytest.raises(gg.UnsupportedError, match="cuda only"):
+        with pytest.raises(gg.UnsupportedError, match="only cuda"):
             device.per_thread_stream
 
 
@@ -113,7 +130,7 @@ def test_synchronize_waits_for_every_stream(device, stream, gate):
 
 
 @pytest.mark.parametrize("variable", ["OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID", "LOCAL_RANK"])
-def test_the_local_rank_chooses_the_device_modulo_their_number(backend, monkeypatch, variable):
+def test_the_local_rank_selects_the_device_modulo_their_number(backend, monkeypatch, variable):
     devices = gg.devices(backend)
     monkeypatch.setenv(variable, "5")
     assert gg.Device.for_local_rank() is devices[5 % len(devices)]
@@ -123,7 +140,7 @@ def test_without_a_launcher_the_first_device_is_chosen(device):
     assert gg.Device.for_local_rank() is device
 
 
-def test_a_local_rank_that_is_no_number_is_refused(backend, monkeypatch):
+def test_a_local_rank_that_is_not_a_number_is_refused(backend, monkeypatch):
     monkeypatch.setenv("SLURM_LOCALID", "two")
     with pytest.raises(gg.InvalidArgumentError, match="SLURM_LOCALID is 'two'"):
         gg.Device.for_local_rank()
@@ -156,7 +173,7 @@ def races():
     return 100 if os.environ.get("GPUGLUE_TEST_FULL") else 10
 
 
-def test_an_ordinal_is_told_as_it_was_given(backend):
+def test_the_error_shows_the_ordinal_as_it_was_given(backend):
     with pytest.raises(gg.InvalidArgumentError, match="no device 99999999999999999999:"):
         gg.Device(f"{backend}:99999999999999999999")
     assert gg.Device(f"{backend}:00000000000000000000") == gg.Device(f"{backend}:0")

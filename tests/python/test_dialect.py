@@ -1,4 +1,4 @@
-"""CUDA source on the host: what cuda_dialect.h has, and how kernels and shared memory are found in it."""
+"""CUDA source on the host: the contents of cuda_dialect.h, and the search for kernels and shared memory in a source."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from gpuglue import _nvcc_options
 SOURCE = 'extern "C" __global__ void f(int *x, int y) { *x = y; }'
 
 
-def test_each_compiler_is_told_what_it_knows():
+def test_each_compiler_gets_only_options_that_it_knows():
     options = ["-DX=", "-I", "one", "-std", "gnu++14", "-include", "x.h", "-G", "-O3", "-Xptxas", "-v", "-lineinfo"]
     assert _nvcc_options.for_nvrtc(options) == ["-DX=", "-Ione", "-std=c++14", "--pre-include=x.h", "-G", "-lineinfo"]
     assert _nvcc_options.for_cxx(options) == ["-DX=", "-Ione", "-include", "x.h", "-O3"]
@@ -22,19 +22,19 @@ def test_each_compiler_is_told_what_it_knows():
     ["-g"], ["--debug"], ["-debug"], ["-pg"], ["--profile"], ["--optimize=3"], ["--optimize", "3"], ["-optimize", "3"],
     ["-objtemp"], ["--objdir-as-tempdir"], ["-use-local-env"], ["--use-local-env"], ["-Xnvlink", "--suppress-stack-size"],
     ["-Xnvlink=--verbose"], ["--nvlink-options", "--verbose"], ["--nvlink-options=--verbose"]], ids=" ".join)
-def test_what_nvcc_tells_other_programs_is_kept_from_nvrtc(options):
+def test_options_of_nvcc_for_other_programs_are_not_passed_to_nvrtc(options):
     assert gg.compile(SMALL % 1, arch="sm_90", options=_nvcc_options.for_nvrtc(options))
 
 
 @needs_compiler
-def test_options_of_nvcc_and_an_older_language_do_no_harm_on_the_host():
+def test_options_of_nvcc_and_an_older_standard_work_on_the_host():
     options = ["-std=c++11", "-ftz=true", "-prec-div=false", "-fmad=false", "-res-usage", "--restrict", "-lineinfo"]
     image = gg.compile("__global__ void f(int *x) { *x = 9; }", arch=ARCH, options=options)
     assert image.format == "shared object"
 
 
 @needs_compiler
-def test_the_host_compiler_makes_a_shared_object():
+def test_the_host_compiler_produces_a_shared_object():
     image = gg.compile(SOURCE, arch=ARCH)
     assert (image.format, image.arch) == ("shared object", ARCH)
 
@@ -62,7 +62,7 @@ template <class T> __global__ void four(T *) {}
 @needs_compiler
 @pytest.mark.parametrize("declaration", ["extern __shared__ float s[];", "extern __shared__ __align__(16) float s[];"])
 @pytest.mark.parametrize("outside", [False, True])
-def test_dynamic_shared_memory_inside_and_outside_of_functions(declaration, outside):
+def test_dynamic_shared_memory_works_inside_and_outside_of_functions(declaration, outside):
     before, inside = (declaration, "") if outside else ("", declaration)
     text = f"""{before}
 extern "C" __global__ void turn(float *x) {{ {inside}
@@ -86,7 +86,7 @@ KERNEL = 'extern "C" __global__ void k(float *a)'
 @pytest.mark.parametrize("words", ["extern __shared__ {}", "extern volatile __shared__ {}", "__shared__ extern {}",
                                    "extern __shared__ volatile {}", "volatile extern __shared__ {}"])
 @pytest.mark.parametrize("outside", [False, True])
-def test_the_words_of_dynamic_shared_memory_stand_in_any_order(words, outside):
+def test_the_specifiers_of_dynamic_shared_memory_may_have_any_order(words, outside):
     line = words.format("float s[];")
     text = f"{line} {KERNEL} {{ s[1] = 3; a[0] = s[1]; }}" if outside else f"{KERNEL} {{ {line} s[1] = 3; a[0] = s[1]; }}"
     assert run_on_host(text, smem=64)[0] == 3
@@ -110,7 +110,7 @@ template <class T> __device__ T first(T *p) {{ return p[0]; }}
 @needs_compiler
 @pytest.mark.parametrize("before", ["__device__ int n() { return 1'000; } __device__ char c() { return 'x'; }",
                                     '__device__ const char *text = R"({ " )";', "__device__ int n = 0x1'0'f;"])
-def test_quotes_that_begin_no_text_hide_no_kernel(before):
+def test_a_quote_that_does_not_begin_a_literal_hides_no_kernel(before):
     assert run_on_host(f"{before}\n__global__ void k(float *a) {{ a[0] = 1; }}")[0] == 1
 
 
@@ -146,7 +146,7 @@ NUMBERS = {
 
 
 @needs_compiler
-def test_functions_of_cuda_give_what_they_give_there():
+def test_functions_of_cuda_return_the_same_on_the_host():
     lines = " ".join(f"a[{i}] = static_cast<float>({text});" for i, text in enumerate([*NUMBERS], 8))
     text = f"""__device__ __noinline__ float seven() {{ return 7; }}
 struct P {{ float x; }};
@@ -158,7 +158,7 @@ __device__ float of(const __grid_constant__ P p) {{ return p.x; }}
 
 
 @needs_compiler
-def test_barriers_count_the_threads_that_say_so():
+def test_barriers_return_the_count_of_threads_with_a_true_argument():
     text = f"""{KERNEL} {{ const int i = threadIdx.x;
     const int count = __syncthreads_count(i < 5), any = __syncthreads_or(i == 39), none = __syncthreads_or(i > 39);
     const int all = __syncthreads_and(i < 40), most = __syncthreads_and(i < 39);
@@ -167,14 +167,14 @@ def test_barriers_count_the_threads_that_say_so():
 
 
 @needs_compiler
-def test_a_thread_may_have_large_arrays_of_its_own():
+def test_a_thread_may_have_large_local_arrays():
     text = f"""{KERNEL} {{ volatile char mine[700000]; mine[0] = 1; mine[699999] = 2;
     __syncthreads(); a[threadIdx.x] = mine[0] + mine[699999]; }}"""
     assert run_on_host(text, block=8).tolist() == [3] * 8
 
 
 @needs_compiler
-def test_threads_that_end_early_do_not_hold_a_barrier():
+def test_threads_that_end_early_do_not_block_a_barrier():
     text = """extern "C" __global__ void some(int *x) {
     if (threadIdx.x >= 5) return;
     __syncthreads(); atomicAdd(x, 1); __syncthreads(); if (*x != 5) *x = -1000; }"""
@@ -192,8 +192,106 @@ def test_images_of_one_kernel_name_do_not_mix():
         assert module["f"].parameters[1][1] == size
         module["f"](x, 40, grid=1, block=1)
         assert x.get()[0] == 40 + i
-    for i in range(50):  # files' numbers come again
+    for i in range(50):  # numbers of files are reused
         with gg.Module(gg.compile(SMALL % (i % 5), arch=ARCH), "host") as module:
             x = gg.zeros(1, np.int32, device="host")
             module["f"](x, grid=1, block=1)
             assert x.get()[0] == i % 5
+
+
+# ---- names of other functions
+
+
+LIBC = ("step advance conj read write close link wait kill sleep pause fork index time div remove sin abs printf malloc memcpy exit main "
+        "environ isnan signgam").split()  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("linkage", ['extern "C"', ""], ids=["c", "c++"])
+def test_kernels_may_have_the_names_of_libc_and_of_the_compiler(linkage):
+    text = "".join(f"{linkage} __global__ void {name}(float *x, int n) {{ x[threadIdx.x] = n + {i}; }}\n" for i, name in enumerate(LIBC))
+    module = gg.Module(gg.compile(text, arch=ARCH), "host")
+    for i, name in enumerate(LIBC):
+        x = gg.zeros(2, np.float32, device="host")
+        module[name](x, 7, grid=1, block=2)
+        assert (name, *x.get()) == (name, 7 + i, 7 + i)
+
+
+@needs_compiler
+def test_device_functions_and_variables_may_have_the_names_of_libc():
+    text = """extern "C" {
+#include <math.h>
+__constant__ float timezone[2] = {1, 2};
+__device__ float step(float x) { return x + timezone[1]; }
+__device__ double conj(double x) { return -x; }
+__device__ int wait(int *x) { return *x; }
+__global__ void f(float *x, int n) { x[0] = step(x[0]); x[1] = (float)conj(x[1]); x[2] = (float)wait(&n) + floorf(0.5f); }
+}"""
+    module = gg.Module(gg.compile(text, arch=ARCH), "host")
+    x = gg.to_gpu(np.array([1, 2, 3], np.float32), device="host")
+    module["f"](x, 9, grid=1, block=1)
+    assert list(x.get()) == [3, -2, 9]
+    variable = module.get_global("timezone")
+    assert variable.nbytes == 8
+
+
+@needs_compiler
+def test_variables_in_namespaces_are_found_by_the_name_of_their_symbol():
+    module = gg.Module(gg.compile("namespace a { __device__ int x = 5; }\n__device__ int y = 6;\n", arch=ARCH), "host")
+    assert [module.get_global(name).nbytes for name in ("_ZN1a1xE", "y")] == [4, 4]
+
+
+@needs_compiler
+def test_sources_that_extend_the_c_library_or_the_c_plus_plus_library_are_compiled_as_they_are():
+    text = """#include <functional>
+struct point { int x; };
+namespace std { template <> struct hash<point> { int operator()(point p) const { return p.x + 1; } }; }
+__global__ void f(int *x) { *x = std::hash<point>()(point{4}); }"""
+    declared = """extern "C" double lgamma_r(double, int *);
+__global__ void f(int *x) { int sign; lgamma_r(-0.5, &sign); *x = sign + 6; }"""
+    for source in (text, declared):
+        x = gg.zeros(1, np.int32, device="host")
+        gg.Module(gg.compile(source, arch=ARCH), "host")["f"](x, grid=1, block=1)
+        assert x.get()[0] == 5
+
+
+@needs_compiler
+def test_a_function_may_overload_one_of_cuda():
+    text = """__device__ float max(float a, float b, float c) { return fmaxf(a, fmaxf(b, c)); }
+__global__ void f(float *x) { *x = max(1.0f, 2.0f) + max(1.0f, 2.0f, 3.0f); }"""
+    x = gg.zeros(1, np.float32, device="host")
+    gg.Module(gg.compile(text, arch=ARCH), "host")["f"](x, grid=1, block=1)
+    assert x.get()[0] == 5
+
+
+@needs_compiler
+def test_an_error_names_the_functions_as_the_source_does():
+    with pytest.raises(gg.CompileError) as caught:
+        gg.compile("__device__ int g(int);\n__global__ void f(int *x) { *x = g(*x, 2); }", arch=ARCH)
+    assert "source.cu:2" in str(caught.value) and "gg_user" not in str(caught.value)
+
+
+@needs_compiler
+def test_sine_and_cosine_together_have_every_form_of_cuda():
+    text = """__global__ void f(double *x, double at) {
+    double s, c;
+    float a, b;
+    sincos(at, &s, &c);
+    x[0] = s, x[1] = c;
+    sincos((float)at, &a, &b);
+    x[2] = a, x[3] = b;
+    sincospi(at, &s, &c);
+    x[4] = s, x[5] = c;
+    sincospif((float)at, &a, &b);
+    x[6] = a, x[7] = b;
+    x[8] = sinpi(at), x[9] = cospi(at), x[10] = sinpif((float)at), x[11] = cospif((float)at);
+}"""
+    kernel = gg.Module(gg.compile(text, arch=ARCH), "host")["f"]
+    for at in (0.0, 0.25, -0.75, 2.5, 1e9 + 0.5, -7.0):
+        x = gg.zeros(12, np.float64, device="host")
+        kernel(x, at, grid=1, block=1)
+        single = float(np.float32(at))
+        turn, turn32 = (np.pi * (value % 2) for value in (at, single))
+        expected = [np.sin(at), np.cos(at), np.sin(single), np.cos(single), np.sin(turn), np.cos(turn), np.sin(turn32), np.cos(turn32)]
+        expected += [expected[4], expected[5], expected[6], expected[7]]
+        np.testing.assert_allclose(x.get(), expected, atol=2e-6)

@@ -1,4 +1,4 @@
-"""DLPack out of gpuglue: what is in the capsules, who waits for whom, who keeps what; and back in."""
+"""DLPack export and import: the contents of a capsule, synchronization, lifetimes."""
 
 import ctypes
 import gc
@@ -32,11 +32,11 @@ def tensor_of(array, **names):
     names = {"max_version": (1, 3), **names}
     capsule = array.__dlpack__(**names)
     struct = producers.look(capsule)
-    struct.capsule = capsule  # lives as long as what was read from it
+    struct.capsule = capsule  # lives as long as the struct
     return struct, struct.tensor
 
 
-# ---- what is in a capsule -----------------------------------------------------------------------------------
+# ---- contents of a capsule ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("versioned", [True, False])
@@ -74,7 +74,7 @@ CODES = {"?": 6, "i1": 0, "u8": 1, "f2": 2, "f8": 2, "c8": 5, "c16": 5}
 
 
 @pytest.mark.parametrize("dtype", CODES)
-def test_element_types_have_dlpacks_codes_and_come_back(device, dtype):
+def test_element_types_have_dlpacks_codes_and_survive_a_round_trip(device, dtype):
     made = gg.zeros(3, dtype, device=device)
     _, tensor = tensor_of(made)
     assert (tensor.code, tensor.bits, tensor.lanes) == (CODES[dtype], np.dtype(dtype).itemsize * 8, 1)
@@ -82,12 +82,12 @@ def test_element_types_have_dlpacks_codes_and_come_back(device, dtype):
 
 
 @pytest.mark.parametrize("dtype", [">f4", "S3", "U2", "M8[s]", "m8[ns]", [("a", "i4")], "g"])
-def test_types_that_dlpack_has_no_name_for_are_refused(device, dtype):
+def test_types_without_a_dlpack_code_are_refused(device, dtype):
     with pytest.raises(BufferError, match="dtype"):
         gg.zeros(3, dtype, device=device).__dlpack__()
 
 
-def test_strides_that_are_no_elements_are_refused(device):
+def test_strides_that_are_not_multiples_of_the_element_are_refused(device):
     made = gg.zeros(4, [("a", "i2"), ("b", "i1")], device=device).view("u1")[:8]
     assert made.__dlpack__()
     odd = gg.zeros((3, 5), "u1", device=device)[:, :4].view("f4")
@@ -109,7 +109,7 @@ def test_there_are_no_positional_arguments(numbers):
 # ---- device and copy ------------------------------------------------------------------------------------------
 
 
-def test_the_own_device_may_be_asked_for(numbers):
+def test_the_own_device_may_be_requested(numbers):
     _, tensor = tensor_of(numbers, dl_device=numbers.__dlpack_device__())
     assert tensor.data == numbers.ptr
 
@@ -120,7 +120,7 @@ def test_other_devices_are_refused(numbers, where):
         numbers.__dlpack__(dl_device=where)
 
 
-def test_the_hosts_device_gets_the_elements(numbers):
+def test_export_to_the_host_copies_the_elements(numbers):
     struct, tensor = tensor_of(numbers, dl_device=(CPU, 0))
     copied = bool(struct.flags & producers.COPIED)
     assert (tensor.device_type, tensor.device_id) == (CPU, 0) and copied != host_memory(numbers.device)
@@ -128,14 +128,14 @@ def test_the_hosts_device_gets_the_elements(numbers):
     assert (elements == np.arange(24)).all()
 
 
-def test_copy_false_refuses_what_needs_a_copy(numbers):
+def test_copy_false_refuses_exports_that_need_a_copy(numbers):
     if host_memory(numbers.device):
-        pytest.skip("the host reaches the memory: no copy is needed")
+        pytest.skip("the host can access the memory: no copy is needed")
     with pytest.raises(ValueError, match="copy=False"):
         numbers.__dlpack__(dl_device=(CPU, 0), copy=False)
 
 
-def test_copy_true_copies_and_says_so(numbers):
+def test_copy_true_copies_and_sets_the_flag(numbers):
     struct, tensor = tensor_of(numbers[:, 1:], copy=True)
     assert struct.flags & producers.COPIED and tensor.data != numbers[:, 1:].ptr
     assert (tensor.device_type, tensor.device_id) == numbers.__dlpack_device__()
@@ -144,13 +144,13 @@ def test_copy_true_copies_and_says_so(numbers):
     assert copy.tolist() == np.arange(24.0).reshape(2, 3, 4)[:, 1:].tolist()
 
 
-# ---- who waits ------------------------------------------------------------------------------------------------
+# ---- synchronization ------------------------------------------------------------------------------------------
 
 
 def consumer_stream(device):
-    """A stream that another library would hand in, or a skip where streams are no numbers."""
+    """A stream as another library would pass it, or a skip if streams have no numbers."""
     if not hasattr(device.default_stream, "__cuda_stream__"):
-        pytest.skip(f"a stream of {device} is no number in DLPack")
+        pytest.skip(f"a stream of {device} has no number in DLPack")
     return gg.Stream(device, nonblocking=True)
 
 
@@ -162,7 +162,7 @@ def test_the_consumers_stream_waits_on_the_device_and_the_host_does_not(device, 
     array.fill(7, stream=stream)
     array.__dlpack__(stream=consumer.handle)  # returns: nothing has run
     assert not stream.done
-    array.get_async(out, stream=consumer)  # with a stream nothing is inserted: the consumer's own order
+    array.get_async(out, stream=consumer)  # with a stream no synchronization is added: the consumer's own order
     assert not consumer.done and not out.any()
     gate.open()
     consumer.synchronize()
@@ -184,7 +184,7 @@ def test_stream_none_makes_the_default_stream_wait(device, stream, gate):
     assert (out == 7).all()
 
 
-def test_stream_minus_1_orders_nothing(device, stream, gate):
+def test_stream_minus_1_adds_no_synchronization(device, stream, gate):
     array, other = gg.zeros(1000, device=device), gg.Stream(device, nonblocking=True)
     gg.synchronize(device)
     gate.hold(stream)
@@ -195,7 +195,7 @@ def test_stream_minus_1_orders_nothing(device, stream, gate):
     other.close()
 
 
-def test_where_streams_are_no_numbers_the_host_waits(device, stream, gate):
+def test_if_streams_have_no_numbers_the_host_waits(device, stream, gate):
     if hasattr(device.default_stream, "__cuda_stream__"):
         pytest.skip(f"{device} has streams with numbers")
     array = gg.zeros(1000, device=device)
@@ -212,7 +212,7 @@ def test_where_streams_are_no_numbers_the_host_waits(device, stream, gate):
 MEANINGLESS = {CUDA: [0, -2], ROCM: [1, 2, -2]}
 
 
-def test_streams_that_mean_nothing_are_refused(device):
+def test_invalid_stream_numbers_are_refused(device):
     array = gg.zeros(3, device=device)
     for number in MEANINGLESS.get(array.__dlpack_device__()[0], [0, 1]):
         with pytest.raises(ValueError, match=f"stream={number}"):
@@ -226,7 +226,7 @@ def test_default_streams_have_their_vendors_numbers(device):
         assert array.__dlpack__(stream=number)
 
 
-def test_a_producer_is_told_our_stream_and_our_other_streams_wait(device, stream, gate):
+def test_a_producer_gets_our_stream_and_our_other_streams_wait(device, stream, gate):
     consumer_stream(device).close()
     array, asked = gg.zeros(1000, device=device), []
     gg.synchronize(device)
@@ -249,7 +249,7 @@ def test_a_producer_is_told_our_stream_and_our_other_streams_wait(device, stream
     assert (copy.get() == 7).all()
 
 
-def test_the_default_stream_is_told_by_its_vendors_number(device):
+def test_the_default_stream_has_its_vendors_number(device):
     consumer_stream(device).close()
     array, asked = gg.zeros(3, device=device), []
 
@@ -264,10 +264,10 @@ def test_the_default_stream_is_told_by_its_vendors_number(device):
     assert asked == [1 if array.__dlpack_device__()[0] == CUDA else 0]
 
 
-# ---- who keeps what ---------------------------------------------------------------------------------------------
+# ---- lifetimes --------------------------------------------------------------------------------------------------
 
 
-def test_a_capsule_that_nobody_takes_lets_go(device):
+def test_a_capsule_without_a_consumer_releases_its_tensor(device):
     array = gg.zeros(1000, device=device)
     capsule = array.__dlpack__()
     del array
@@ -276,7 +276,7 @@ def test_a_capsule_that_nobody_takes_lets_go(device):
     gg.synchronize(device)
 
 
-def test_a_taken_tensor_keeps_the_memory_without_the_array(device):
+def test_a_consumed_tensor_keeps_the_memory_without_the_array(device):
     array = gg.full(1000, 7, "u1", device=device)
     struct = producers.take(array.__dlpack__(max_version=(1, 0)))
     pointer = array.ptr
@@ -287,8 +287,21 @@ def test_a_taken_tensor_keeps_the_memory_without_the_array(device):
     struct.deleter(ctypes.addressof(struct))
 
 
-def test_any_thread_may_let_go_without_the_gil(device):
-    """ctypes lets go of the GIL around a call: the deleter runs on many threads at once without it."""
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_memory_used_on_the_default_stream_is_reused_there_at_once(device, version, gate):
+    """Work on a stream runs in order, so that its next user needs no wait. The consumer's stream is the default one."""
+    consumer_stream(device).close()
+    array = gg.zeros(3 << 20, "u1", device=device)
+    gate.hold(device.default_stream)
+    capsule, pointer = array.__dlpack__(max_version=version), array.ptr
+    del array, capsule
+    again = gg.empty(3 << 20, "u1", device=device)
+    assert again.ptr == pointer
+    gate.open()
+
+
+def test_any_thread_may_release_a_tensor_without_the_gil(device):
+    """ctypes releases the GIL around a call: the deleter runs in many threads at once without it."""
     array = gg.zeros(1000, device=device)
     structs = [producers.take(array.__dlpack__(max_version=(1, 0))) for _ in range(64)]
     del array
@@ -315,19 +328,19 @@ print("ended")
 """
 HELD = {
     "an array": "",
-    "a capsule that nobody took": "keep = array.__dlpack__()",
+    "a capsule that was not taken": "keep = array.__dlpack__()",
     "a deleter that runs in atexit": "import atexit; atexit.register(lambda: struct.deleter(ctypes.addressof(struct)))",
     "a deleter that runs when modules go": (
         "class Last:\n    def __del__(self, drop=struct.deleter, at=ctypes.addressof(struct)): drop(at)\n"
         "sys.last = Last()"
     ),
-    "somebody else's tensor": "theirs = producers.Producer(); ours = gg.from_dlpack(theirs); del theirs",
-    "a cycle through somebody else's": "array.__dlpack__; x = [gg.from_dlpack(array)]; x.append(x)",
+    "a foreign tensor": "theirs = producers.Producer(); ours = gg.from_dlpack(theirs); del theirs",
+    "a cycle through a foreign tensor": "array.__dlpack__; x = [gg.from_dlpack(array)]; x.append(x)",
 }
 
 
 @pytest.mark.parametrize("held", HELD)
-def test_the_process_ends_silently_whatever_is_held(backend, held):
+def test_the_process_ends_silently_with_live_exports(backend, held):
     import pathlib
 
     code = EXIT.format(tests=str(pathlib.Path(__file__).parent), held=HELD[held])
@@ -349,7 +362,7 @@ print("ended")
 """
 
 
-def test_a_thread_may_let_go_while_the_interpreter_ends(backend):
+def test_a_thread_may_release_memory_while_the_interpreter_ends(backend):
     assert succeeds(run_python(LATE)) == "ended"
 
 
@@ -359,7 +372,7 @@ def test_a_thread_may_let_go_while_the_interpreter_ends(backend):
 def test_numpy_shares_the_hosts_memory(device):
     array = gg.zeros((3, 4), device=device)
     if not host_memory(device):
-        pytest.skip(f"the memory of {device} is not the host's")
+        pytest.skip(f"the host cannot access the memory of {device}")
     shared = (np.from_dlpack(array), np.asarray(array), np.asarray(memoryview(array)))
     assert all(host.ctypes.data == array.ptr for host in shared)
     assert shared[1].flags.writeable and shared[2].flags.writeable
@@ -369,10 +382,10 @@ def test_numpy_shares_the_hosts_memory(device):
     assert array.get()[1, 2] == len(writeable)
 
 
-def test_the_host_waits_for_pending_work_before_it_looks(device, stream, gate):
+def test_the_host_waits_for_pending_work_before_it_reads(device, stream, gate):
     array = gg.zeros(1000, device=device)
     if not host_memory(device):
-        pytest.skip(f"the memory of {device} is not the host's")
+        pytest.skip(f"the host cannot access the memory of {device}")
     for look in (np.asarray, np.from_dlpack, lambda a: a.__array__(), lambda a: np.array(a, copy=True)):
         array.fill(7, stream=stream)
         assert (look(array) == 7).all()
@@ -380,7 +393,7 @@ def test_the_host_waits_for_pending_work_before_it_looks(device, stream, gate):
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
-def test_small_floats_have_dlpacks_codes_and_come_back(device, name):
+def test_small_floats_have_dlpacks_codes_and_survive_a_round_trip(device, name):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     made = gg.to_gpu(np.arange(4).astype(getattr(ml_dtypes, name)), device)
     _, tensor = tensor_of(made)

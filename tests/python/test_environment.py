@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from conftest import NO_GPU, needs, run_python, succeeds
+from conftest import HANG, NO_GPU, needs, run_python, succeeds
 
 import gpuglue as gg
 
@@ -22,43 +22,43 @@ def asked(**environment):
 
 
 @pytest.mark.parametrize("text", ["0", "{0}", "{0}:0", "{1}:0"])
-def test_the_device_may_be_named_by_ordinal_backend_or_both(device, text):
+def test_the_device_may_be_selected_by_ordinal_backend_or_both(device, text):
     text = text.format(device.backend, device.backend.upper())
     assert asked(GPUGLUE_DEVICE=text) == repr(device)
 
 
 @pytest.mark.parametrize("text", ["99", "{0}:99"])
-def test_a_device_that_is_not_there_is_told_with_those_there_are(device, text):
+def test_a_missing_device_is_reported_with_the_existing_ones(device, text):
     message = asked(GPUGLUE_DEVICE=text.format(device.backend))
     assert "no device 99" in message and f'backend "{device.backend}" has' in message
 
 
 @pytest.mark.parametrize("text", ["one", "-1", "{0}:x", "1.0"])
-def test_what_names_no_device_is_told_with_what_was_expected(device, text):
+def test_an_invalid_device_name_is_reported_with_the_expected_form(device, text):
     text = text.format(device.backend)
     message = asked(GPUGLUE_DEVICE=text)
-    assert text in message and ("names no device: expected" in message or "plugin-not-found" in message or "names another" in message)
+    assert text in message and ("does not name a device: expected" in message or "plugin-not-found" in message or "names another" in message)
 
 
-def test_a_backend_that_contradicts_the_other_variable_is_told_with_both(backend):
+def test_a_backend_that_contradicts_the_other_variable_is_reported_with_both(backend):
     message = asked(GPUGLUE_DEVICE="other:0")
     assert "GPUGLUE_DEVICE=other:0" in message and f"GPUGLUE_BACKEND={backend}" in message
     assert message.startswith("InvalidArgumentError")
 
 
-def test_a_with_block_and_use_beat_the_variable(second_device):
+def test_a_with_block_and_set_current_take_precedence_over_the_variable(second_device):
     code = (
         "import gpuglue as gg\n"
         "first, second = gg.devices()[:2]\n"
         "found = [gg.current_device()]\n"
         "with first: found.append(gg.current_device())\n"
-        "first.use(); found.append(gg.current_device())\n"
+        "first.set_current(); found.append(gg.current_device())\n"
         "print(*(device.ordinal for device in found))"
     )
     assert succeeds(run_python(code, GPUGLUE_DEVICE="1")) == "1 0 0"
 
 
-def test_a_wrong_variable_does_not_disturb_calls_that_name_a_device(device):
+def test_a_wrong_variable_does_not_affect_calls_that_name_a_device(device):
     code = f"import gpuglue as gg; print(gg.zeros(3, device='{device.backend}:0').tolist())"
     assert succeeds(run_python(code, GPUGLUE_DEVICE="99")) == "[0.0, 0.0, 0.0]"
 
@@ -77,6 +77,7 @@ HELD = (
     "{2}; returned.append('returned'); opener.join(); gg.synchronize()"
 )
 
+CAPTURED = "with gg.capture(stream) as graph: gg.fill(buffer, 1)\npass"
 
 # What each needs first, and the call.
 CALLS = {
@@ -89,6 +90,7 @@ CALLS = {
         "gg.copy(there, array, stream=stream)",
     ),
     "prefetch": ("managed = gg.alloc_managed(1 << 16)", "managed.prefetch(stream=stream)"),
+    "graph": (CAPTURED, "graph.launch(stream)"),
 }
 
 
@@ -98,23 +100,42 @@ def test_with_debug_sync_a_call_returns_when_its_work_is_done(device, gate, call
         request.getfixturevalue("second_device")
     if call == "prefetch":
         needs(device, "mem_prefetch")
-    patience = 0.1  # seconds for which the work is held back
+    if call == "graph":
+        needs(device, "capture_begin")
+    patience = 0.1  # seconds for which the work is held back: the call has that time to return too early
     assert succeeds(run_python(HELD.format(patience, *CALLS[call]), GPUGLUE_DEBUG="sync")) == "[]"
 
 
-def test_without_debug_sync_a_call_returns_while_its_work_is_held_back(device, gate):
-    assert succeeds(run_python(HELD.format(30, *CALLS["fill"]), GPUGLUE_DEBUG=None)) == "['returned']"
+def test_without_debug_sync_a_call_returns_while_its_work_is_blocked(device, gate):
+    assert succeeds(run_python(HELD.format(HANG / 3, *CALLS["fill"]), GPUGLUE_DEBUG=None)) == "['returned']"
+
+
+LAUNCHED_TWICE = (
+    "import gpuglue as gg, signal\n"
+    "from conftest import Gate, gate_library, signal_during_the_wait\n"
+    "array, stream = gg.zeros(4, 'float32'), gg.Stream(nonblocking=True); gg.synchronize()\n"
+    "with gg.capture(stream) as graph: array.fill(1)\n"
+    "gate, launched = Gate(gate_library()).hold(stream), []\n"
+    "def again(*_): gate.open(); graph.launch(stream); launched.append('again')\n"
+    "signal.signal(signal.SIGUSR1, again)\n"
+    "with signal_during_the_wait(signal.SIGUSR1): graph.launch(stream)\n"
+    "print(launched, array.tolist())"
+)
+
+
+def test_with_debug_sync_a_signal_handler_may_launch_the_graph_that_is_waited_for(device, gate):
+    needs(device, "capture_begin")
+    assert succeeds(run_python(LAUNCHED_TWICE, GPUGLUE_DEBUG="sync")) == "['again'] [1.0, 1.0, 1.0, 1.0]"
 
 
 INTERRUPTED = (
-    "import gpuglue as gg, signal\n"
-    "from conftest import Gate, gate_library\n"
-    "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+    "import gpuglue as gg\n"
+    "from conftest import Gate, gate_library, signal_during_the_wait\n"
     "array, stream = gg.zeros(4), gg.Stream(nonblocking=True); gg.synchronize()\n"
     "gate = Gate(gate_library()).hold(stream)\n"
     "while not gate.reached: pass\n"
-    "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
-    "try: array.fill(1, stream=stream)\n"
+    "try:\n"
+    "    with signal_during_the_wait(): array.fill(1, stream=stream)\n"
     "except KeyboardInterrupt: print(stream.done)\n"
     "gate.open(); stream.synchronize(); print(array.tolist())"
 )
@@ -139,7 +160,7 @@ def test_the_log_may_go_to_a_file(backend, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["loud", "info:relative"])
-def test_a_log_variable_that_is_not_understood_is_told_and_nothing_else_happens(backend, text):
+def test_a_log_variable_with_an_unknown_value_is_reported_and_ignored(backend, text):
     result = run_python("import gpuglue as gg; print(gg.zeros(3).tolist())", GPUGLUE_LOG=text)
     assert result.stdout.strip() == "[0.0, 0.0, 0.0]" and f"GPUGLUE_LOG={text}" in result.stderr
 
@@ -150,11 +171,11 @@ FIRST_CALLS = ["gg.Device()", "gg.current_device()", "gg.Stream()", "gg.alloc(4)
 
 
 @pytest.mark.parametrize("call", FIRST_CALLS)
-def test_the_first_call_that_falls_to_host_warns_once_with_the_reasons(call):
+def test_the_first_call_that_selects_host_warns_once_with_the_reasons(call):
     code = f"import gpuglue as gg; {call}; {call}; gg.Device(0); gg.zeros(3).get()"
     result = run_python(code, GPUGLUE_BACKEND="auto", GPUGLUE_DEVICE=None, **NO_GPU)
     assert result.returncode == 0 and result.stderr.count("NoDeviceWarning") == 1
-    assert "cuda: library-not-found" in result.stderr and "GPUGLUE_BACKEND=host says that this is meant" in result.stderr
+    assert "cuda: library-not-found" in result.stderr and "GPUGLUE_BACKEND=host selects host explicitly" in result.stderr
 
 
 def test_the_warning_may_be_made_an_error():
@@ -179,7 +200,7 @@ def no_ranks(monkeypatch):
 
 
 @pytest.mark.parametrize("position", range(len(RANKS)), ids=RANKS)
-def test_the_first_rank_that_is_set_chooses_the_device(backend, no_ranks, position):
+def test_the_first_rank_that_is_set_selects_the_device(backend, no_ranks, position):
     devices = gg.devices(backend)
     for name in RANKS[position + 1 :]:
         no_ranks.setenv(name, "0")
@@ -189,7 +210,7 @@ def test_the_first_rank_that_is_set_chooses_the_device(backend, no_ranks, positi
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "0x1", "two", "9999999999", "9" * 30])
-def test_a_rank_that_is_no_number_is_told_with_its_variable(backend, no_ranks, text):
+def test_a_rank_that_is_not_a_number_is_reported_with_its_variable(backend, no_ranks, text):
     no_ranks.setenv("SLURM_LOCALID", text)
     with pytest.raises(gg.InvalidArgumentError, match=f"SLURM_LOCALID is '{text}'"):
         gg.Device.for_local_rank()

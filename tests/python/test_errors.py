@@ -1,4 +1,4 @@
-"""What an exception says, in its message and in parts; and failures that are found later."""
+"""The message and the fields of an exception; and failures that are found later."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def record_of(backend):
     return record
 
 
-def test_a_failed_operation_tells_backend_device_operation_and_the_drivers_words(device):
+def test_a_failed_operation_names_backend_device_operation_and_the_drivers_message(device):
     with pytest.raises(gg.OutOfMemoryError) as caught:
         gg.alloc(2**50, device)
     error, record = caught.value, record_of(device.backend)
@@ -45,7 +45,7 @@ def test_each_exception_has_its_own_record(device):
         with pytest.raises(gg.OutOfMemoryError) as caught:
             gg.alloc(size, device)
         errors.append(caught.value)
-        gg.zeros(3, device=device).get()  # what succeeds meanwhile changes nothing
+        gg.zeros(3, device=device).get()  # calls that succeed meanwhile change nothing
     assert str(2**50) in str(errors[0]) and str(2**51) in str(errors[1])
 
 
@@ -57,8 +57,8 @@ def test_exceptions_can_be_pickled_and_keep_their_message(device):
     assert (again.op, again.device) == ("mem_alloc", device.ordinal)
 
 
-def test_out_of_memory_in_page_locked_memory_says_so(device):
-    with pytest.raises(MemoryError, match=f"{2**50} bytes of pinned host memory"):
+def test_out_of_pinned_memory_is_reported_as_such(device):
+    with pytest.raises(MemoryError, match=rf"{2**50} bytes\) of pinned host memory"):
         gg.alloc_pinned(2**50, device)
     with pytest.raises(MemoryError, match="Close what is no longer needed, or ask for less"):
         gg.empty_pinned(2**47, device=device)
@@ -99,16 +99,16 @@ FILL = (
 
 
 def test_a_failure_found_later_is_raised_by_the_next_wait(sim_library):
-    told = with_fault(sim_library, "@fill:1=999", FILL).splitlines()
-    assert told == ["fill went well", "wait DeviceError 999 CUDA_ERROR_UNKNOWN"]
+    lines = with_fault(sim_library, "@fill:1=999", FILL).splitlines()
+    assert lines == ["fill went well", "wait DeviceError 999 CUDA_ERROR_UNKNOWN"]
 
 
 def test_with_debug_sync_a_failure_is_raised_by_the_call_that_queued_it(sim_library):
-    told = with_fault(sim_library, "@fill:1=999", FILL, GPUGLUE_DEBUG="sync").splitlines()
-    assert told[0] == "fill DeviceError 999 CUDA_ERROR_UNKNOWN"
+    lines = with_fault(sim_library, "@fill:1=999", FILL, GPUGLUE_DEBUG="sync").splitlines()
+    assert lines[0] == "fill DeviceError 999 CUDA_ERROR_UNKNOWN"
 
 
-def test_a_lost_device_says_where_it_was_first_seen(sim_library):
+def test_a_lost_device_is_reported_with_the_operation_that_found_it(sim_library):
     code = FILL + (
         "for call in (lambda: gg.zeros(3), stream.synchronize, lambda: gg.copy(buffer, b'1')):\n"
         "    try: call()\n"
@@ -116,8 +116,40 @@ def test_a_lost_device_says_where_it_was_first_seen(sim_library):
         "    else: print('went well')\n"
         "buffer.close(); stream.close(); print('end')"
     )
-    told = with_fault(sim_library, "@fill:1=700", code).splitlines()
-    assert told == ["fill went well", "wait DeviceLostError 700 CUDA_ERROR_ILLEGAL_ADDRESS", "end"]
+    lines = with_fault(sim_library, "@fill:1=700", code).splitlines()
+    assert lines == ["fill went well", "wait DeviceLostError 700 CUDA_ERROR_ILLEGAL_ADDRESS", "end"]
+
+
+LOST_BETWEEN_SLICES = (
+    "import ctypes, signal\n"
+    "cuda = ctypes.CDLL('{}')\n"
+    "def lose(*_):\n"
+    "    cuda.sim_hold(0)\n"
+    "    while cuda.cuStreamQuery(ctypes.c_void_p(stream.handle)) != 700: pass\n"
+    "signal.signal(signal.SIGALRM, lose)\n"
+    "cuda.sim_hold(1)\n"
+)
+SET_TIMER = "signal.setitimer(signal.ITIMER_REAL, 0.01)\n"
+
+
+def test_a_device_lost_between_two_slices_of_a_wait_is_reported_with_the_drivers_error(sim_library):
+    wait = "attempt('wait'"
+    code = LOST_BETWEEN_SLICES.format(sim_library) + FILL.replace(wait, SET_TIMER + wait)
+    lines = with_fault(sim_library, "@fill:1=700", code).splitlines()
+    assert lines == ["fill went well", "wait DeviceLostError 700 CUDA_ERROR_ILLEGAL_ADDRESS"]
+
+
+STICKY = (
+    "for call in (lambda: gg.alloc(5 << 20, 'cuda:0'), lambda: gg.Stream('cuda:0')):\n"
+    "    try: call()\n"
+    "    except gg.Error as error: print(type(error).__name__, error.code)"
+)
+
+
+@pytest.mark.parametrize("code", (214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911))
+def test_an_error_that_all_later_calls_return_is_a_lost_device(sim_library, code):
+    lines = with_fault(sim_library, f"cuMemAlloc_v2:2={code}", STICKY).splitlines()
+    assert lines == [f"DeviceLostError {code}"] * 2
 
 
 NO_MEMORY = (
@@ -138,9 +170,9 @@ NO_MEMORY = (
 )
 
 
-@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="a sanitizer needs the address space that is taken away here")
+@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="the test limits the address space, which a sanitizer needs")
 @pytest.mark.parametrize("look", ["gg.trim()", "device.synchronize()"])
-def test_a_failure_that_a_look_or_a_device_wide_wait_found_is_raised_once(device, look):
+def test_a_failure_that_a_query_or_a_device_wide_wait_found_is_raised_once(device, look):
     if device.arch != platform.machine():
         pytest.skip("its kernels do not run in this process's memory")
     path_for(device)
@@ -169,7 +201,7 @@ def test_a_call_that_the_driver_refuses_once_raises_and_works_again(sim_library,
     assert with_fault(sim_library, "", code) == "801 CUDA_ERROR_NOT_SUPPORTED cuda 0"
 
 
-def test_a_question_for_a_kernels_parameters_that_fails_has_the_drivers_code(sim_library):
+def test_a_failed_query_of_a_kernels_parameters_has_the_drivers_code(sim_library):
     image = BUILT / "images" / "kernels.fatbin"  # compressed: only the driver knows what its kernels take
     code = (
         "import ctypes; ctypes.CDLL(gg.backends()[0].library).sim_fail(b'cuFuncGetParamInfo:1=999')\n"
@@ -181,7 +213,17 @@ def test_a_question_for_a_kernels_parameters_that_fails_has_the_drivers_code(sim
     assert with_fault(sim_library, "", code).splitlines() == ["999 CUDA_ERROR_UNKNOWN kernel_parameter", "scale"]
 
 
-# ---- what is called of the vendor's ---------------------------------------------------------------------
+def test_an_error_that_the_driver_reports_while_a_callback_is_added_is_raised(sim_library):
+    code = (
+        "import ctypes; ctypes.CDLL(gg.backends()[0].library).sim_fail(b'cuEventQuery:1=999')\n"
+        "try: stream.add_callback(lambda: print('ran'))\n"
+        "except gg.DeviceError as error: print(error.code, error.name, error.op)\n"
+        "gg.synchronize()"
+    )
+    assert with_fault(sim_library, "", code) == "999 CUDA_ERROR_UNKNOWN event_query"
+
+
+# ---- calls of the vendor's functions --------------------------------------------------------------------
 
 EVERYTHING = (
     "host = np.arange(1 << 17, dtype='f8'); made = gg.to_gpu(host); made.get(); made.set(host); made.fill(3)\n"
@@ -189,7 +231,7 @@ EVERYTHING = (
     "made.set_async(pinned, stream); made.item(3); gg.full(3, (1, 2.5), 'i4,f8'); gg.fill(buffer, b'abcd')\n"
     "gg.copy(buffer, b'1234'); gg.copy(bytearray(9), buffer); made.get_async(stream=stream); stream.synchronize()\n"
     "event = stream.record(); stream.wait(event); gg.arange(3).tolist(); gg.zeros_pinned(3)\n"
-    "with gg.timer(stream) as timer: pass\n"
+    "with gg.Timer(stream) as timer: pass\n"
     "timer.ms; gg.synchronize()\n"
     "del made, pinned, buffer, event, timer, stream"
 )

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 import weakref
 
 import pytest
@@ -22,7 +23,7 @@ def test_the_first_record_binds_an_event_to_its_device(stream, device):
     assert event.device is device
 
 
-def test_an_event_made_for_a_device_is_bound_at_once(device):
+def test_an_event_created_for_a_device_is_bound_at_once(device):
     assert gg.Event(device).device is device
 
 
@@ -47,7 +48,7 @@ def test_an_event_is_done_when_its_point_is_reached(stream, gate):
     assert after.done is True
 
 
-def test_recording_again_moves_the_mark(stream, gate):
+def test_recording_again_moves_the_event(stream, gate):
     event = stream.record()
     event.synchronize()
     gate.hold(stream)
@@ -65,12 +66,13 @@ def test_synchronize_lets_other_python_threads_run(stream, gate):
 
 def test_elapsed_time_is_in_milliseconds_and_never_negative(stream, device):
     needs(device, "event_elapsed")
+    begun = time.perf_counter()
     start, stop = stream.record(gg.Event(timing=True)), stream.record(gg.Event(timing=True))
     stop.synchronize()
-    assert 0 <= stop.elapsed_since(start) < 60000
+    assert 0 <= stop.elapsed_since(start) <= (time.perf_counter() - begun) * 1e3 + 1
 
 
-def test_elapsed_time_of_events_not_done_says_what_to_do(stream, device, gate):
+def test_the_error_for_elapsed_time_of_unfinished_events_reports_what_to_do(stream, device, gate):
     needs(device, "event_elapsed")
     start = stream.record(gg.Event(timing=True))
     gate.hold(stream)
@@ -79,14 +81,14 @@ def test_elapsed_time_of_events_not_done_says_what_to_do(stream, device, gate):
         stop.elapsed_since(start)
 
 
-def test_elapsed_time_needs_events_made_for_timing(stream):
+def test_elapsed_time_requires_events_with_timing(stream):
     start, stop = stream.record(gg.Event(timing=True)), stream.record()
     stop.synchronize()
     with pytest.raises(gg.InvalidArgumentError, match="timing"):
         stop.elapsed_since(start)
 
 
-def test_elapsed_time_needs_recorded_events(device, stream):
+def test_elapsed_time_requires_recorded_events(device, stream):
     start, stop = gg.Event(timing=True), stream.record(gg.Event(timing=True))
     for event in (start, gg.Event(device, timing=True)):
         with pytest.raises(gg.InvalidArgumentError, match="recorded"):
@@ -97,14 +99,14 @@ def test_elapsed_time_needs_recorded_events(device, stream):
 
 def test_timer_measures_a_block(stream, device):
     needs(device, "event_elapsed")
-    with gg.timer(stream) as timer:
+    with gg.Timer(stream) as timer:
         stream.wait(gg.Event())
     assert timer.ms >= 0
 
 
 def test_timer_uses_the_current_stream_of_each_entry(stream, device, gate):
     needs(device, "event_elapsed")
-    timer = gg.timer()
+    timer = gg.Timer()
     with timer:
         pass
     assert timer.ms >= 0
@@ -117,7 +119,7 @@ def test_timer_uses_the_current_stream_of_each_entry(stream, device, gate):
 
 
 def test_timer_has_no_time_before_the_end_of_its_block(stream):
-    timer = gg.timer(stream)
+    timer = gg.Timer(stream)
     with pytest.raises(gg.InvalidArgumentError, match="after the with-block"):
         timer.ms
     with timer, pytest.raises(gg.InvalidArgumentError, match="after the with-block"):
@@ -176,5 +178,5 @@ def test_two_threads_may_bind_one_event(device):
 def test_the_native_handle_is_an_integer(device):
     needs(device, "event_native")
     assert gg.Event(device).handle > 0
-    with pytest.raises(gg.InvalidArgumentError, match="not recorded"):
+    with pytest.raises(gg.InvalidArgumentError, match="not been recorded"):
         gg.Event().handle

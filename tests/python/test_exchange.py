@@ -1,4 +1,4 @@
-"""DLPack's exchange table of GPUArray, by which extensions take and make arrays without a call of Python."""
+"""DLPack's exchange table of GPUArray, through which extensions import and allocate arrays without calling Python."""
 
 import ctypes
 import gc
@@ -38,7 +38,7 @@ def table():
 
 @pytest.fixture
 def taken(table):
-    """The tensor of an array; let go of at the end."""
+    """The tensor of an array; released at the end."""
     made = []
 
     def take(array):
@@ -53,11 +53,11 @@ def taken(table):
 
 
 def made_of(table, address):
-    """The array that to_object makes."""
+    """The array that to_object creates."""
     out = P()
     table.to_object(address, out)
     array = ctypes.cast(out, ctypes.py_object).value
-    ctypes.pythonapi.Py_DecRef(ctypes.py_object(array))  # what was given in out
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(array))  # the reference returned in out
     return array
 
 
@@ -71,11 +71,11 @@ def prototype(device, shape, dtype="f4"):
 
 
 def allocated(table, wish):
-    """The tensor, or None, and the errors that were told."""
-    told, out = [], P()
-    status = table.allocate(wish, out, None, SET_ERROR(lambda _, kind, text: told.append((kind, text))))
-    assert (status == 0) == (not told)
-    return Versioned.from_address(out.value) if out.value else None, told
+    """The tensor, or None, and the errors that were reported."""
+    errors, out = [], P()
+    status = table.allocate(wish, out, None, SET_ERROR(lambda _, kind, text: errors.append((kind, text))))
+    assert (status == 0) == (not errors)
+    return Versioned.from_address(out.value) if out.value else None, errors
 
 
 def test_the_table_is_of_version_1_and_has_every_row_but_borrow(table):
@@ -97,7 +97,7 @@ def test_an_object_of_another_type_is_refused(table, taken):
         taken(np.zeros(3))
 
 
-def test_an_array_goes_out_and_comes_back(device, table):
+def test_an_array_survives_an_export_and_an_import(device, table):
     array, out = gg.arange(6, dtype="i2", device=device).reshape(2, 3), P()
     table.from_object(array, out)
     back = made_of(table, out.value)
@@ -107,7 +107,7 @@ def test_an_array_goes_out_and_comes_back(device, table):
     assert back.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_a_tensor_of_others_is_let_go_of_with_its_array(table, backend):
+def test_a_foreign_tensor_is_released_with_its_array(table, backend):
     producer = Producer()
     array = made_of(table, ctypes.addressof(producer.struct))
     assert array.tolist() == producer.host.tolist() and not producer.deleted
@@ -117,7 +117,7 @@ def test_a_tensor_of_others_is_let_go_of_with_its_array(table, backend):
     assert producer.deleted == 1
 
 
-def test_a_tensor_that_is_refused_is_let_go_of(table, backend):
+def test_a_tensor_that_is_refused_is_released(table, backend):
     producer = Producer(lanes=4)
     with pytest.raises(BufferError, match="4 lanes"):
         made_of(table, ctypes.addressof(producer.struct))
@@ -151,7 +151,7 @@ def test_the_current_stream_waits_for_pending_work(device, stream, gate, table, 
     assert array.tolist() == [7, 7, 7]
 
 
-def test_where_streams_have_no_numbers_the_host_waits(device, stream, table, taken):
+def test_if_streams_have_no_numbers_the_host_waits(device, stream, table, taken):
     if hasattr(device.default_stream, "__cuda_stream__"):
         pytest.skip(f"{device} has streams with numbers")
     array = gg.zeros(1 << 20, "u1", device=device)
@@ -160,7 +160,7 @@ def test_where_streams_have_no_numbers_the_host_waits(device, stream, table, tak
     assert stream.done
 
 
-def test_work_of_ours_waits_for_the_stream_of_who_made_a_tensor(device, stream, gate, table):
+def test_gpuglues_work_waits_for_the_stream_of_the_producer(device, stream, gate, table):
     if not hasattr(device.default_stream, "__cuda_stream__"):
         pytest.skip(f"{device} has no streams with numbers")
     array, out = gg.zeros(3, "u1", device=device), P()
@@ -181,7 +181,7 @@ def test_work_of_ours_waits_for_the_stream_of_who_made_a_tensor(device, stream, 
 
 @pytest.fixture
 def foreign(table, stream):
-    """Of an array: an object of a library with a table of its own, whose current stream is `stream`."""
+    """An object over an array, of a library with its own table, whose current stream is `stream`."""
 
     def current_stream(kind, number, out):
         out[0] = stream.handle
@@ -204,7 +204,7 @@ def foreign(table, stream):
     return Foreign
 
 
-def test_the_current_stream_waits_for_that_of_a_tables_library(device, stream, gate, foreign):
+def test_the_current_stream_waits_for_the_stream_of_the_tables_library(device, stream, gate, foreign):
     if not hasattr(device.default_stream, "__cuda_stream__"):
         pytest.skip(f"{device} has no streams with numbers")
     array = gg.zeros(3, "u1", device=device)
@@ -219,7 +219,7 @@ def test_the_current_stream_waits_for_that_of_a_tables_library(device, stream, g
         assert stream.done
 
 
-def test_memory_made_for_others_is_kept_while_streams_that_gpuglue_was_not_told_of_may_use_it(
+def test_memory_allocated_for_others_is_kept_while_unknown_streams_may_use_it(
     device, stream, gate, table
 ):
     device.synchronize()
@@ -232,7 +232,7 @@ def test_memory_made_for_others_is_kept_while_streams_that_gpuglue_was_not_told_
 
 
 @pytest.mark.parametrize("shape, dtype", [((2, 3), "f4"), ((), "i8"), ((0, 3), "u1"), ((4, 1, 2), "c16")])
-def test_a_tensor_is_made_for_others(device, table, shape, dtype):
+def test_a_tensor_is_allocated_for_another_library(device, table, shape, dtype):
     struct, _ = allocated(table, prototype(device, shape, dtype))
     array = made_of(table, ctypes.addressof(struct))
     assert (array.shape, array.dtype, array.device, array.flags.c_contiguous) == (shape, np.dtype(dtype), device, True)
@@ -240,15 +240,15 @@ def test_a_tensor_is_made_for_others(device, table, shape, dtype):
     assert (array.get() == 3).all()
 
 
-def test_a_tensor_that_cannot_be_made_is_told_by_the_callers_function(device, table):
+def test_a_tensor_that_cannot_be_allocated_is_reported_through_the_callers_function(device, table):
     unknown, negative, huge = prototype(device, (3,)), prototype(device, (-1,)), prototype(device, (2**40, 2**40))
     unknown.device_type = 99
     for wish, kind in ((unknown, b"BufferError"), (negative, b"ValueError"), (huge, b"ValueError")):
-        struct, told = allocated(table, wish)
-        assert struct is None and told[0][0] == kind and told[0][1]
+        struct, errors = allocated(table, wish)
+        assert struct is None and errors[0][0] == kind and errors[0][1]
 
 
-def test_memory_that_there_is_not_is_a_memory_error(device, table):
+def test_out_of_memory_is_a_memory_error(device, table):
     needs(device, "mem_alloc")
-    struct, told = allocated(table, prototype(device, (2**46,), "u1"))
-    assert struct is None and told[0][0] == b"MemoryError"
+    struct, errors = allocated(table, prototype(device, (2**46,), "u1"))
+    assert struct is None and errors[0][0] == b"MemoryError"

@@ -1,4 +1,4 @@
-"""What an extension gets of an array, through the table of gpuglue/python.h."""
+"""The view of an array that an extension receives through the table of gpuglue/python.h."""
 
 import ctypes
 
@@ -41,7 +41,7 @@ def test_a_view_describes_the_array(device, views):
 
 
 @pytest.mark.parametrize("dtype, code, bits", [("?", 6, 8), ("c16", 5, 128), ("M8[s]", 255, 0), ([("a", "i4")], 255, 0)])
-def test_a_view_tells_the_element_type_or_its_size_only(device, views, dtype, code, bits):
+def test_a_view_has_an_element_type_or_only_its_size(device, views, dtype, code, bits):
     view = views(gg.zeros(3, dtype, device=device))
     assert (view.code, view.bits, view.itemsize) == (code, bits, np.dtype(dtype).itemsize)
 
@@ -51,7 +51,7 @@ def test_an_empty_array_has_no_address(device, views):
 
 
 WRONG = {
-    "another device": (lambda array, other: sdk.request(device=other), "wanted on"),
+    "another device": (lambda array, other: sdk.request(device=other), r"is on \S+, expected \S+: use to_device"),
     "Fortran order": (lambda array, other: sdk.request(sdk.F_ORDER), "Fortran order"),
     "an unknown bit": (lambda array, other: sdk.request(1 << 20), "unknown bit"),
     "no size": (lambda array, other: sdk.Request(), "struct_size"),
@@ -59,7 +59,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_not_as_wanted_is_refused_and_leaves_the_view_alone(device, wrong):
+def test_an_array_that_does_not_match_the_request_is_refused_and_the_view_is_unchanged(device, wrong):
     make, match = WRONG[wrong]
     other = handle_of(gg.devices(device.backend)[-1] if len(gg.devices(device.backend)) > 1 else gg.Device("host:0"))
     if wrong == "another device" and other == handle_of(device):
@@ -71,16 +71,16 @@ def test_what_is_not_as_wanted_is_refused_and_leaves_the_view_alone(device, wron
     sdk.release(view)
 
 
-def test_host_arrays_are_taken_only_where_they_are_asked_for(device, views):
+def test_host_arrays_are_accepted_only_on_request(device, views):
     host = np.zeros(5)
-    with device, pytest.raises(TypeError, match="memory of the host"):
+    with device, pytest.raises(TypeError, match="is host memory"):
         views(host, sdk.request())
     view = views(host, sdk.request(sdk.HOST))
     assert (view.data, view.host) == (host.ctypes.data, 1)
 
 
 @pytest.mark.parametrize("odd", [3, 2.5, [1, 2], (1.5,), np.float32(3), np.int64(3), None], ids=repr)
-def test_what_has_no_memory_of_its_own_is_a_type_error(device, odd):
+def test_an_object_without_memory_of_its_own_is_a_type_error(device, odd):
     with device, pytest.raises(TypeError):
         sdk.view_of(odd, sdk.request(sdk.HOST | sdk.WRITABLE))
 
@@ -92,7 +92,7 @@ def test_a_view_is_released_once(device):
     assert not view.memory
 
 
-def test_the_current_stream_is_the_views(device, stream, views):
+def test_the_stream_of_a_view_is_the_current_one(device, stream, views):
     array = gg.zeros(3, device=device)
     needs(device, "stream_native")
     with stream:

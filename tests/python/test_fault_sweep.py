@@ -16,22 +16,22 @@ ALLOWED = {
     "out of memory": {"OutOfMemoryError", "UnsupportedError", "BackendUnavailableError"},
     "device lost": {"DeviceLostError", "UnsupportedError", "BackendUnavailableError"},
 }
-# The simulated driver fails one call as if the device were lost, and then its work goes on.
+# The simulated driver fails one call as if the device were lost, and then its work continues.
 GOES_ON = {"gpuglue sim: a list with unfinished work is destroyed",
            "gpuglue sim: an event is destroyed before its signal came"}
 
 
-def run_program(backend, folder, rules=()):
+def run_program(backend, directory, rules=()):
     """Of each rule (wait status, names of the failures, report, output)."""
-    folder.mkdir()
-    done = subprocess.run([sys.executable, PROGRAM, backend, folder, *rules], check=True, text=True,
+    directory.mkdir()
+    done = subprocess.run([sys.executable, PROGRAM, backend, directory, *rules], check=True, text=True,
                           stdout=subprocess.PIPE)
 
     def read(number, kind):
-        file = folder / f"{number}.{kind}"
+        file = directory / f"{number}.{kind}"
         return json.loads(file.read_text()) if file.exists() else None
 
-    return [(status, read(number, "failures"), read(number, "report"), (folder / f"{number}.output").read_text())
+    return [(status, read(number, "failures"), read(number, "report"), (directory / f"{number}.output").read_text())
             for number, status in enumerate(json.loads(done.stdout))]
 
 
@@ -47,13 +47,13 @@ def complaint(kind, status, failures, report, output):
     return None
 
 
-# The thread sanitizer is slow with so many processes, and threads are not what this is about.
+# The thread sanitizer is slow with so many processes, and this test is not about threads.
 @pytest.mark.skipif("libtsan" in os.environ.get("LD_PRELOAD", ""), reason="under the thread sanitizer")
-def test_a_vendor_call_that_fails_is_told_in_its_class_and_leaves_nothing(backend, tmp_path):
+def test_a_vendor_call_that_fails_raises_its_class_and_leaks_nothing(backend, tmp_path):
     [(status, failures, report, output)] = run_program(backend, tmp_path / "none")
-    assert (status, output) == (0, "") and set(failures) <= {"UnsupportedError"}  # what the device lacks
+    assert (status, output) == (0, "") and set(failures) <= {"UnsupportedError"}  # operations that the device lacks
     if report is None:
-        pytest.skip(f"{backend} runs on no simulated driver here, and only that fails on demand")
+        pytest.skip(f"{backend} does not run on a simulated driver here, which the injection of faults needs")
     assert not any(report["leaked"].values())
     codes = LEVEL_ZERO if any(name.startswith("ze") for name in report["calls"]) else TWINS
     faults = [(name, nth, kind) for name, calls in sorted(report["calls"].items())
@@ -61,7 +61,7 @@ def test_a_vendor_call_that_fails_is_told_in_its_class_and_leaves_nothing(backen
     results = run_program(backend, tmp_path / "faults", [f"{name}:{nth}={codes[kind]}" for name, nth, kind in faults])
     complaints = [f"{name}, call {nth}, {kind}: {wrong}" for (name, nth, kind), result in zip(faults, results)
                   if (wrong := complaint(kind, *result))]
-    told = sum(names != failures for _, names, _, _ in results)
-    print(f"{backend}: {len(report['calls'])} vendor functions, {len(faults)} failures injected, {told} told")
+    reported = sum(names != failures for _, names, _, _ in results)
+    print(f"{backend}: {len(report['calls'])} vendor functions, {len(faults)} failures injected, {reported} reported")
     assert not complaints, f"{len(complaints)} of {len(faults)}:\n" + "\n".join(complaints[:10])
-    assert told > len(faults) // 3
+    assert reported > len(faults) // 3

@@ -1,7 +1,6 @@
-"""Memory that others own: registered, wrapped by its address, asked about; managed memory."""
+"""Memory of other owners: registered, wrapped by its address, queried; managed memory."""
 
 import gc
-import threading
 import weakref
 
 import gpuglue as gg
@@ -13,8 +12,8 @@ import pytest
 def registers(device):
     if not device.supports("mem_register"):
         with pytest.raises(gg.UnsupportedError, match="mem_register"):
-            gg.register(np.zeros(10), device)
-        pytest.skip("this device registers no memory, and says so")
+            gg.host_register(np.zeros(10), device)
+        pytest.skip("this device cannot register memory")
     return device
 
 
@@ -23,7 +22,7 @@ def managed(device):
     try:
         return gg.alloc_managed(1 << 20, device)
     except gg.UnsupportedError:
-        pytest.skip("this device has no managed memory, and says so")
+        pytest.skip("this device has no managed memory")
 
 
 class Owner:
@@ -35,7 +34,7 @@ class Owner:
 
 def test_a_registered_array_is_page_locked(registers):
     array = np.arange(100_000, dtype="f8")
-    buffer = gg.register(array, registers)
+    buffer = gg.host_register(array, registers)
     assert (buffer.kind, buffer.ptr, buffer.nbytes) == ("pinned", array.ctypes.data, array.nbytes)
     target = gg.empty(array.shape, device=registers)
     stream = gg.Stream(registers)
@@ -47,7 +46,7 @@ def test_a_registered_array_is_page_locked(registers):
 def test_arrays_that_share_a_page_with_a_registered_one_are_copied_whatever_their_strides(registers):
     whole = np.zeros((300, 4096), "f4")
     middle = whole[100:101]
-    buffer = gg.register(middle, registers)
+    buffer = gg.host_register(middle, registers)
     expected = np.arange(whole.size, dtype="f4").reshape(whole.shape)
     for view in (slice(None), (slice(None), slice(None, None, 2)), (slice(None), slice(1, -1))):
         whole[...] = expected
@@ -61,7 +60,7 @@ def test_arrays_that_share_a_page_with_a_registered_one_are_copied_whatever_thei
 def test_a_registered_array_lives_until_it_is_unlocked(registers):
     array = np.zeros(100_000)
     alive = weakref.ref(array)
-    buffer = gg.register(array, registers)
+    buffer = gg.host_register(array, registers)
     del array
     gc.collect()
     assert alive() is not None
@@ -74,34 +73,34 @@ def test_a_registered_array_lives_until_it_is_unlocked(registers):
 
 def test_memory_is_registered_once(registers):
     array = np.zeros(100_000)
-    buffer = gg.register(array, registers)
-    with pytest.raises(ValueError, match="page-locked by gpuglue already"):
-        gg.register(array[10:], registers)
+    buffer = gg.host_register(array, registers)
+    with pytest.raises(ValueError, match="gpuglue has already page-locked"):
+        gg.host_register(array[10:], registers)
     buffer.close()
     registers.synchronize()
-    gg.register(array, registers).close()
+    gg.host_register(array, registers).close()
 
 
-def test_what_cannot_be_written_or_is_no_buffer_is_not_registered(registers):
+def test_read_only_memory_and_objects_without_a_buffer_cannot_be_registered(registers):
     frozen = np.zeros(10)
     frozen.flags.writeable = False
     for bad in (b"bytes", frozen):
         with pytest.raises(BufferError):
-            gg.register(bad, registers)
+            gg.host_register(bad, registers)
     with pytest.raises(TypeError):
-        gg.register(3, registers)
+        gg.host_register(3, registers)
     with pytest.raises(BufferError):
-        gg.register(np.zeros((10, 10))[:, ::2], registers)
-    with pytest.raises(ValueError, match="nothing to page-lock"):
-        gg.register(np.zeros(0), registers)
+        gg.host_register(np.zeros((10, 10))[:, ::2], registers)
+    with pytest.raises(ValueError, match="expected at least 1 byte"):
+        gg.host_register(np.zeros(0), registers)
 
 
 # ---- pointers ------------------------------------------------------------------------------------------------
 
 
-def test_a_pointer_tells_what_it_points_at(device):
+def test_a_pointer_has_the_attributes_of_its_memory(device):
     if not device.supports("pointer_info"):
-        pytest.skip("this driver answers nothing about pointers")
+        pytest.skip("this driver does not report on pointers")
     buffer, pinned = gg.alloc(1000, device), gg.alloc_pinned(1000, device)
     info = gg.pointer_info(buffer.ptr + 999)
     assert (info.backend, info.device, info.kind) == (device.backend, device, "device")
@@ -111,9 +110,9 @@ def test_a_pointer_tells_what_it_points_at(device):
     assert gg.pointer_info(host.ctypes.data) == (None, None, "host", None, None)
 
 
-def test_a_freed_pointer_is_known_to_nobody(device):
+def test_a_freed_pointer_is_unknown(device):
     if not device.supports("pointer_info"):
-        pytest.skip("this driver answers nothing about pointers")
+        pytest.skip("this driver does not report on pointers")
     buffer = gg.alloc(5 << 20, device)
     address = buffer.ptr
     buffer.close()
@@ -123,14 +122,14 @@ def test_a_freed_pointer_is_known_to_nobody(device):
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1 << 64, "x", None, 1.5])
-def test_what_is_no_pointer_is_refused(device, bad):
+def test_an_argument_that_is_not_a_pointer_is_refused(device, bad):
     with pytest.raises((ValueError, TypeError)):
         gg.pointer_info(bad)
 
 
-def test_a_buffer_is_made_over_memory_of_others(device):
+def test_a_buffer_can_wrap_memory_of_another_library(device):
     if not device.supports("pointer_info"):
-        pytest.skip("this driver answers nothing about pointers")
+        pytest.skip("this driver does not report on pointers")
     base = gg.to_gpu(np.arange(100, dtype="u1"), device=device)
     owner = Owner()
     alive = weakref.ref(owner)
@@ -147,14 +146,14 @@ def test_a_buffer_is_made_over_memory_of_others(device):
     assert alive() is None
 
 
-def test_memory_that_is_not_as_it_is_said_to_be_is_refused(device):
+def test_memory_that_differs_from_its_description_is_refused(device):
     if not device.supports("pointer_info"):
-        pytest.skip("this driver answers nothing about pointers")
+        pytest.skip("this driver does not report on pointers")
     buffer = gg.alloc(1000, device)
     with pytest.raises(ValueError, match="no driver in use knows"):
         gg.Buffer.from_ptr(np.zeros(10).ctypes.data, 8)
     if gg.pointer_info(buffer.ptr).base is not None:
-        with pytest.raises(ValueError, match="leave the allocation"):
+        with pytest.raises(ValueError, match="go past the end of the allocation"):
             gg.Buffer.from_ptr(buffer.ptr, 1 << 40)
     for bad in ((0, 8), (buffer.ptr, -1), (buffer.ptr, 1 << 64)):
         with pytest.raises(ValueError):
@@ -166,7 +165,7 @@ def test_memory_that_is_not_as_it_is_said_to_be_is_refused(device):
 # ---- managed memory ------------------------------------------------------------------------------------------
 
 
-def test_managed_memory_is_the_hosts_and_the_devices(managed, device):
+def test_host_and_device_can_access_managed_memory(managed, device):
     assert managed.kind == "managed"
     host = np.asarray(managed)
     host[:] = 7
@@ -178,7 +177,7 @@ def test_managed_memory_is_the_hosts_and_the_devices(managed, device):
     assert (host == 9).all()
 
 
-def test_an_array_over_managed_memory_is_the_hosts_too(known_device, managed, device):
+def test_the_host_can_access_an_array_over_managed_memory(known_device, managed, device):
     with device:
         array = gg.asarray(managed.ptr, "u1", shape=(2, 3), owner=managed)
     host = np.asarray(array)
@@ -188,11 +187,11 @@ def test_an_array_over_managed_memory_is_the_hosts_too(known_device, managed, de
     assert gg.from_dlpack(array).ptr == array.ptr
 
 
-def test_managed_memory_is_moved_and_advised(managed, device):
+def test_managed_memory_supports_prefetch_and_advise(managed, device):
     if not device.supports("mem_prefetch"):
         with pytest.raises(gg.UnsupportedError):
             managed.prefetch()
-        pytest.skip("this device moves nothing on request, and says so")
+        pytest.skip("this device does not support prefetch")
     stream = gg.Stream(device)
     managed.prefetch(stream=stream)
     managed.prefetch("host", stream)
@@ -209,37 +208,35 @@ def test_bad_advice_is_refused(managed, device):
     for bad in ("fast", 1, None):
         with pytest.raises(ValueError, match="advice must be 'read_mostly'"):
             managed.advise(bad)
-    with pytest.raises(ValueError, match="only managed memory"):
+    with pytest.raises(ValueError, match="expected managed memory"):
         gg.alloc(10, device).prefetch()
     managed.close()
     with pytest.raises(ValueError, match="Buffer is closed"):
         managed.advise("read_mostly")
 
 
-def test_a_buffer_over_memory_in_use_waits_before_the_host_looks(device, gate):
+def test_a_buffer_over_memory_in_use_waits_before_the_host_reads(device, gate):
     pinned, stream = gg.alloc_pinned(1 << 16, device=device), gg.Stream(device, nonblocking=True)
     np.asarray(pinned).view("u1")[...] = 0
     ones = gg.full(1 << 16, 1, "u1", device=device)
     device.synchronize()
     gate.hold(stream)
     gg.copy(pinned, ones, stream=stream)
-    opener = threading.Timer(0.2, gate.open)
-    opener.start()
+    opener = gate.open_later()
     over = gg.Buffer.from_ptr(pinned.ptr, 1 << 16, owner=pinned)
     assert (np.frombuffer(over, "u1") == 1).all()
     opener.join()
 
 
-def test_page_locked_memory_is_given_to_the_host_when_its_work_is_done(known_device, gate):
+def test_pinned_memory_is_exposed_to_the_host_when_its_work_is_done(known_device, gate):
     numbers = gg.asarray(gg.alloc_pinned(1 << 16, device=known_device))
     if numbers.__dlpack_device__()[0] == 14:
-        pytest.skip("NumPy takes no memory of oneAPI's")
+        pytest.skip("NumPy cannot import memory of oneAPI")
     np.asarray(numbers)[...] = 0
     ones, stream = gg.full(1 << 16, 1, "u1", device=known_device), gg.Stream(known_device, nonblocking=True)
     known_device.synchronize()
     gate.hold(stream)
     gg.copy(numbers, ones, stream=stream)
-    opener = threading.Timer(0.2, gate.open)
-    opener.start()
+    opener = gate.open_later()
     assert (np.from_dlpack(numbers) == 1).all()
     opener.join()

@@ -1,4 +1,4 @@
-"""What `import gpuglue` costs and touches: it must be cheap and load nothing of a vendor's."""
+"""The cost of `import gpuglue`: it must be cheap and load no vendor library."""
 
 import ast
 import os
@@ -10,7 +10,7 @@ from conftest import needed, run_python, succeeds
 
 import gpuglue as gg
 
-LIMIT_MS, LIMIT_MIB = 15, 15
+LIMIT_MIB = 15
 
 
 def test_importing_loads_no_vendor_library_and_no_numpy():
@@ -23,7 +23,7 @@ def test_importing_loads_no_vendor_library_and_no_numpy():
     assert succeeds(run_python(code)) == "[] False"
 
 
-def test_importing_pulls_in_no_other_module():
+def test_importing_gpuglue_imports_no_other_module():
     code = (
         "import sys; before = set(sys.modules); import gpuglue\n"
         "print(sorted(n for n in set(sys.modules) - before if not n.startswith('gpuglue')))"
@@ -31,23 +31,24 @@ def test_importing_pulls_in_no_other_module():
     assert succeeds(run_python(code)) in ("['atexit']", "[]")  # some environments' site imports it
 
 
-@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="a sanitizer slows everything down")
-def test_importing_takes_little_time_and_memory():
+@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="the library of a sanitizer would be counted")
+def test_importing_takes_less_time_than_the_interpreter_to_start_and_little_memory():
+    """Processor time, relative to the interpreter's: independent of other programs and of the machine's speed."""
     code = (
         "import resource, time; peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "before, start = peak(), time.perf_counter(); import gpuglue\n"
-        "print((time.perf_counter() - start) * 1e3, (peak() - before) / 1024)"
+        "before, start = peak(), time.process_time(); import gpuglue\n"
+        "print((time.process_time() - start) / start, (peak() - before) / 1024)"
     )
     runs = [tuple(map(float, succeeds(run_python(code)).split())) for _ in range(5)]
-    assert min(ms for ms, _ in runs) <= LIMIT_MS
+    assert min(share for share, _ in runs) <= 1
     assert min(mib for _, mib in runs) <= LIMIT_MIB
 
 
 def own_library():
-    """As the package comes: beside its compiled half (a system's package has it elsewhere)."""
+    """The library of an installed package is beside the extension module (a system's package has it elsewhere)."""
     path = pathlib.Path(gg._core.__file__).resolve().parent / "_lib" / "libgpuglue.so"
     if not path.exists():
-        pytest.skip("this is no installed package")
+        pytest.skip("the package is not installed")
     return path
 
 
@@ -72,6 +73,8 @@ def test_another_library_of_that_name_is_refused_naming_both(tmp_path):
 def test_every_public_name_is_exported():
     public = {name for name in dir(gg._core) if not name.startswith("_")}
     assert public <= set(dir(gg)) and gg.__version__
+    assert {"compile", "CompileError", "Image", "stack", "concatenate"} <= set(dir(gg))
+    assert "TYPE_CHECKING" not in dir(gg)
 
 
 def test_every_function_type_and_method_has_a_docstring():
@@ -84,15 +87,20 @@ def test_every_function_type_and_method_has_a_docstring():
     assert bare == []
 
 
-def test_the_stub_has_the_names_that_there_are():
+def is_foreign(member):
+    """A name of other libraries, which only raises an AttributeError: see test_names.py."""
+    return getattr(member, "__doc__", None) == "Of other libraries: not an attribute."
+
+
+def test_the_stub_has_the_names_of_the_module():
     stub = ast.parse((pathlib.Path(gg.__file__).parent / "_core.pyi").read_text())
     types = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
     names = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)} | set(types)
     names |= {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)} & {"_C_API"}
     assert names == {name for name in dir(gg._core) if not name.startswith("__")}
-    for name in ("Device", "Stream", "Event", "timer", "Buffer", "GPUArray"):
+    for name in ("Device", "Stream", "Event", "Timer", "Buffer", "GPUArray"):
         members = {node.name for node in types[name].body if isinstance(node, ast.FunctionDef)}
-        there = {key for key in vars(getattr(gg, name)) if not key.startswith("__")}
+        there = {key for key, value in vars(getattr(gg, name)).items() if not key.startswith("__") and not is_foreign(value)}
         assert {key for key in members if not key.startswith("__")} == there
 
 

@@ -1,4 +1,4 @@
-"""Handles to device memory: the other process is a Python of its own that gets the handle as a pickle."""
+"""Handles to device memory: the other process is a new Python that receives the handle as a pickle."""
 
 import pickle
 import subprocess
@@ -30,7 +30,7 @@ def read(buffer, dtype="u1"):
 
 @pytest.fixture
 def buffer(device):
-    """A Buffer of 4000 bytes of 7, whose handle may be had."""
+    """A Buffer of 4000 bytes of 7, on a device with handles."""
     made = gg.alloc(4000, device=device)
     gg.fill(made, 7)
     try:
@@ -41,7 +41,7 @@ def buffer(device):
 
 
 def elsewhere(code, *handles):
-    """What a new process prints that runs code with `handles`."""
+    """The output of a new process that runs code with `handles`."""
     done = subprocess.run([sys.executable, "-c", PROLOGUE + textwrap.dedent(code)], input=pickle.dumps(handles),
                           capture_output=True)
     assert not done.returncode, done.stderr.decode()
@@ -49,43 +49,43 @@ def elsewhere(code, *handles):
 
 
 def test_another_process_opens_a_pickled_handle(device, buffer):
-    told = elsewhere("""
+    output = elsewhere("""
         buffer = handles[0].open()
         print(buffer.kind, buffer.nbytes, buffer.device.uuid, set(read(buffer).tolist()))
         gg.fill(buffer, 9)
         gg.synchronize(buffer.device)  # an exit does not wait for it
         buffer.close()
     """, buffer.ipc_handle())
-    assert told == f"device 4000 {device.uuid} {{7}}"
+    assert output == f"device 4000 {device.uuid} {{7}}"
     assert (read(buffer) == 9).all()
 
 
 def test_arrays_pass_through_a_handle(device, buffer):
     gg.copy(buffer, gg.arange(1000, dtype="f4", device=device))
-    told = elsewhere("""
+    output = elsewhere("""
         there = handles[0].open()
         print(float(read(there, "f4").sum()))
         gg.copy(there, gg.ones(1000, "f4", device=there.device))
         gg.synchronize(there.device)  # between blocks a copy is queued, and an exit does not wait for it
     """, buffer.ipc_handle())
-    assert told == "499500.0"
+    assert output == "499500.0"
     assert (read(buffer, "f4") == 1).all()
 
 
-def test_several_handles_to_one_block_work_side_by_side(device, buffer):
+def test_several_handles_to_one_block_can_be_open_at_once(device, buffer):
     other = gg.alloc(4000, device=device)
     gg.fill(other, 3)
-    told = elsewhere("""
+    output = elsewhere("""
         first, second, again = (handle.open() for handle in handles)
         value = lambda buffer: set(read(buffer).tolist())
         print(value(first), value(second), again.ptr == first.ptr)
         first.close(); gg.trim()
         print(value(again), value(second))
     """, buffer.ipc_handle(), other.ipc_handle(), buffer.ipc_handle())
-    assert told.split("\n") == ["{7} {3} True", "{7} {3}"]
+    assert output.split("\n") == ["{7} {3} True", "{7} {3}"]
 
 
-def test_a_handle_says_what_it_is_for(device, buffer):
+def test_a_handle_describes_its_memory(device, buffer):
     handle = buffer.ipc_handle()
     assert (handle.nbytes, handle.device_uuid) == (4000, device.uuid)
     assert gg.Device(f"{handle.backend}:{device.ordinal}") == device
@@ -95,31 +95,31 @@ def test_a_handle_says_what_it_is_for(device, buffer):
     assert "4000 bytes" in repr(handle) and device.uuid in repr(handle)
 
 
-def test_a_process_does_not_open_its_own_handle(buffer):
-    with pytest.raises(gg.InvalidArgumentError, match="was made by this process"):
+def test_a_process_cannot_open_its_own_handle(buffer):
+    with pytest.raises(gg.InvalidArgumentError, match="is from this process"):
         buffer.ipc_handle().open()
 
 
 def test_a_damaged_handle_is_refused(buffer):
     data = bytearray(bytes(buffer.ipc_handle()))
-    with pytest.raises(ValueError, match="as bytes\\(handle\\) gives them; got 3"):
+    with pytest.raises(ValueError, match="as bytes\\(handle\\) returns them; got 3"):
         gg.IpcHandle(b"abc")
     data[4] ^= 1
-    with pytest.raises(gg.InvalidArgumentError, match="no handle that this version"):
+    with pytest.raises(gg.InvalidArgumentError, match="another version of gpuglue"):
         gg.IpcHandle(bytes(data)).open()
     with pytest.raises(TypeError):
         gg.IpcHandle("text")
 
 
-def test_only_device_memory_that_is_open_has_a_handle(device, buffer):
-    with pytest.raises(gg.InvalidArgumentError, match="only device memory"):
+def test_only_open_device_memory_has_a_handle(device, buffer):
+    with pytest.raises(gg.InvalidArgumentError, match="expected device memory"):
         gg.alloc_pinned(10, device=device).ipc_handle()
     buffer.close()
     with pytest.raises(ValueError, match="closed"):
         buffer.ipc_handle()
 
 
-def test_a_device_without_handles_says_so(device):
+def test_unsupported_handles_are_reported(device):
     try:
         gg.alloc(10, device=device).ipc_handle()
     except gg.UnsupportedError as error:

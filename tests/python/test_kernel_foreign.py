@@ -1,4 +1,4 @@
-"""Launches whose arguments are arrays of other libraries: taken on their own device, refused elsewhere."""
+"""Launches whose arguments are arrays of other libraries: accepted on their own device, refused elsewhere."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ SHAPE = {"grid": 1, "block": 32}
 
 
 class Dressed:
-    """Somebody's array, of which one protocol is seen."""
+    """An array of another library, with only one protocol."""
 
     def __init__(self, array, *names):
         for name in names:
@@ -38,7 +38,7 @@ def dressed(array, protocol):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_arrays_of_other_libraries_are_taken_on_their_own_device(known_device, device, scale, protocol):
+def test_arrays_of_other_libraries_are_accepted_on_their_own_device(known_device, device, scale, protocol):
     array = floats(device)
     if array.device.backend == "host" and protocol == "DLPack":
         pytest.skip("host's DLPack device is the CPU, whose tensors a launch refuses")
@@ -48,7 +48,7 @@ def test_arrays_of_other_libraries_are_taken_on_their_own_device(known_device, d
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_view_of_another_library_is_taken_where_it_begins(known_device, device, scale, protocol):
+def test_a_view_of_another_library_is_passed_from_its_first_element(known_device, device, scale, protocol):
     array = floats(device)
     if array.device.backend == "host" and protocol == "DLPack":
         pytest.skip("host's DLPack device is the CPU, whose tensors a launch refuses")
@@ -67,10 +67,10 @@ def test_arrays_of_another_device_are_refused(device, scale, second_device, prot
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_launchs_stream_waits_for_what_the_producer_has_pending(device, scale, stream, gate, protocol):
+def test_the_stream_of_a_launch_waits_for_pending_work_of_the_producer(device, scale, stream, gate, protocol):
     array, other = floats(device), gg.Stream(device, nonblocking=True)
     if not hasattr(array, "__cuda_array_interface__"):
-        pytest.skip(f"{device} has no protocol that tells of streams: a producer waits itself")
+        pytest.skip(f"{device} has no protocol with streams: a producer waits itself")
     host = gg.empty_pinned(10, np.float32)
     host[:] = 1
     gate.hold(stream)
@@ -82,7 +82,7 @@ def test_the_launchs_stream_waits_for_what_the_producer_has_pending(device, scal
     np.testing.assert_array_equal(array.get(), np.full(10, 2, np.float32))
 
 
-def test_a_stream_that_a_producer_closes_still_takes_the_launch(device, scale, stream):
+def test_a_launch_works_on_a_stream_that_the_producer_closes(device, scale, stream):
     array, closing = floats(device), gg.Stream(device)
     if not hasattr(array, "__cuda_array_interface__"):
         pytest.skip(f"{device} has no CUDA Array Interface")
@@ -106,7 +106,7 @@ def test_cpu_tensors_are_refused_on_every_backend(scale):
     np.testing.assert_array_equal(tensor.host, np.arange(10))
 
 
-def test_a_producer_that_fails_says_so_itself(scale):
+def test_the_exception_of_a_failing_producer_is_raised(scale):
     class Broken:
         def __dlpack_device__(self):
             raise RuntimeError("no device today")
@@ -119,7 +119,7 @@ def test_a_producer_that_fails_says_so_itself(scale):
 
 
 @pytest.mark.parametrize("position", range(3))
-def test_what_was_taken_before_a_wrong_argument_is_let_go(device, scale, position):
+def test_tensors_imported_before_a_wrong_argument_are_released(device, scale, position):
     buffer = gg.alloc(40, device)
     arguments = [buffer, 10, 2.0]
     arguments[position] = object()

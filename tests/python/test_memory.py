@@ -1,8 +1,7 @@
-"""Buffer: blocks of device and page-locked memory, made, looked at, given back."""
+"""Buffer: blocks of device and pinned memory: allocation, attributes, release."""
 
 import ctypes
 import gc
-import time
 import weakref
 
 import numpy as np
@@ -11,31 +10,23 @@ import pytest
 import gpuglue as gg
 
 
-def open_later(gate):
-    """Open the gate once what comes next has had time to go wrong."""
-    opens_at = time.monotonic() + 0.05
-    opener = gate.open_when(lambda: gate.reached and time.monotonic() > opens_at)
-    opener.opens_at = opens_at
-    return opener
-
-
 def as_bytes(buffer):
     host = bytearray(buffer.nbytes)
     gg.copy(host, buffer)
     return bytes(host)
 
 
-def test_a_buffer_tells_size_kind_device_and_an_aligned_address(device):
+def test_a_buffer_has_a_size_a_kind_a_device_and_an_aligned_address(device):
     with gg.alloc(1000, device) as buffer:
         assert (buffer.nbytes, buffer.kind, buffer.device, buffer.stream) == (1000, "device", device, None)
         assert buffer.ptr > 0 and buffer.ptr % 256 == 0
 
 
-def test_a_pinned_buffer_tells_its_kind(device):
+def test_a_pinned_buffer_has_its_kind(device):
     assert gg.alloc_pinned(10, device).kind == "pinned"
 
 
-def test_a_buffer_remembers_the_stream_it_was_made_for(stream):
+def test_a_buffer_reports_the_stream_it_was_allocated_for(stream):
     buffer = gg.alloc(10, stream=stream)
     assert buffer.stream is stream and buffer.device is stream.device
 
@@ -53,7 +44,7 @@ def test_ctypes_takes_a_buffer_as_a_pointer_of_full_width(device):
     assert echo(buffer) == buffer.ptr
 
 
-def test_ctypes_without_argtypes_does_not_cut_the_pointer(device):
+def test_ctypes_without_argtypes_does_not_truncate_the_pointer(device):
     buffer = gg.alloc_pinned(16, device)
     memoryview(buffer)[:] = b"abc" + bytes(13)
     strlen = ctypes.CDLL(None).strlen
@@ -82,7 +73,7 @@ def test_leaving_a_with_block_closes_the_buffer(device):
         buffer.__enter__()
 
 
-def test_repr_tells_size_kind_and_device(device):
+def test_repr_shows_size_kind_and_device(device):
     text = repr(gg.alloc(10, device))
     assert "10 bytes" in text and "device" in text and device.backend in text
 
@@ -112,7 +103,7 @@ def test_numpy_sees_pinned_memory_without_a_copy(device):
     assert bytes(memoryview(buffer)) == bytes(range(8))
 
 
-def test_array_by_name_gives_a_view_or_what_is_asked_for(device):
+def test_array_method_returns_a_view_or_the_requested_copy(device):
     buffer = gg.alloc_pinned(4, device)
     memoryview(buffer)[:] = b"1234"
     assert buffer.__array__().ctypes.data == buffer.ptr
@@ -134,11 +125,11 @@ def test_memory_lives_as_long_as_a_view_of_it(device):
     buffer.close()
     del buffer
     gc.collect()
-    gg.alloc_pinned(1 << 20, device)  # would be given the same memory if it were free
+    gg.alloc_pinned(1 << 20, device)  # would reuse the memory if it were free
     assert (array == 7).all()
 
 
-def test_what_read_the_array_interface_may_outlive_close(device):
+def test_an_array_over_the_interface_may_outlive_close(device):
     buffer = gg.alloc_pinned(64, device)
     address = buffer.__array_interface__["data"][0]
     buffer.close()
@@ -150,12 +141,12 @@ def test_an_export_waits_for_work_on_the_memory(device, stream, gate):
     gg.synchronize(device)
     gate.hold(stream)
     gg.copy(buffer, source, stream=stream)
-    opener = open_later(gate)
+    opener = gate.open_later()
     assert bytes(buffer) == b"\x09" * 4
     opener.join()
 
 
-def test_device_memory_is_no_buffer_for_the_host(device):
+def test_device_memory_does_not_support_the_buffer_protocol(device):
     buffer = gg.alloc(8, device)
     with pytest.raises(BufferError, match=r"gpuglue.copy.*get\(\)"):
         memoryview(buffer)
@@ -164,7 +155,7 @@ def test_device_memory_is_no_buffer_for_the_host(device):
         np.asarray(buffer)
 
 
-def test_numpy_does_not_calculate_with_pinned_memory(device):
+def test_numpy_does_no_arithmetic_with_a_pinned_buffer(device):
     with pytest.raises(TypeError):
         np.ones(8) + gg.alloc_pinned(8, device)
 
@@ -226,9 +217,9 @@ def test_record_use_makes_later_work_wait(device, stream, gate):
     buffer = gg.alloc(4, device)
     gate.hold(stream)
     buffer.record_use(stream)
-    opener = open_later(gate)
+    opener = gate.open_later()
     gg.fill(buffer, 1)  # without a stream: waits on the device for the use
-    assert as_bytes(buffer) == b"\x01" * 4 and time.monotonic() > opener.opens_at
+    assert as_bytes(buffer) == b"\x01" * 4 and gate.opened
     opener.join()
 
 

@@ -1,4 +1,4 @@
-"""Without NumPy: memory and copies work, arrays say what to install."""
+"""Without NumPy: memory and copies work, arrays raise an error that names the package."""
 
 from conftest import succeeds
 
@@ -19,7 +19,7 @@ print(bytes(host), bytes(memoryview(pinned)))
     assert succeeds(run_python(code)) == "b'4321' b'1234'"
 
 
-def test_arrays_say_what_to_install(run_python):
+def test_arrays_report_what_to_install(run_python):
     code = BLOCK + """
 for make in (lambda: gg.GPUArray(3), lambda: gg.empty(3), lambda: gg.to_gpu(b"abc"), lambda: gg.arange(3),
              lambda: gg.full(3, 1), lambda: gg.empty_pinned(3)):

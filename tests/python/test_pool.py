@@ -1,4 +1,4 @@
-"""Device.pool: memory that is given out again; Device.pinned_pool; gpuglue.trim()."""
+"""Device.pool: reuse of memory; Device.pinned_pool; gpuglue.trim()."""
 
 import gc
 import threading
@@ -17,10 +17,10 @@ def pool(device):
     gg.trim()
     yield device.pool
     device.pool.limit = None
-    device.pool.max_cached = None
+    device.pool.release_threshold = None
 
 
-def test_a_closed_block_comes_back_without_a_driver_call(device, pool):
+def test_a_closed_block_is_reused_without_a_driver_call(device, pool):
     for nbytes in (1, 1000, MIB, 64 * MIB):
         first = gg.alloc(nbytes, device)
         address = first.ptr
@@ -30,28 +30,28 @@ def test_a_closed_block_comes_back_without_a_driver_call(device, pool):
         assert pool.stats().driver_calls == calls
 
 
-def test_a_dropped_array_gives_its_block_to_the_next(device, pool):
+def test_the_block_of_a_dropped_array_is_reused(device, pool):
     array = gg.zeros(MIB, "u1", device=device)
     address = array.ptr
     del array
     assert gg.empty(MIB, "u1", device=device).ptr == address
 
 
-def test_the_figures_tell_what_is_used_and_what_is_free(device, pool):
+def test_the_statistics_count_used_and_free_bytes(device, pool):
     before = pool.stats()
     blocks = [gg.alloc(3 * MIB, device) for _ in range(4)]
     used = pool.stats()
     assert used.used_blocks == before.used_blocks + 4 and used.used_bytes == before.used_bytes + 12 * MIB
-    assert used.held_bytes >= 12 * MIB and used.peak_bytes >= 12 * MIB
+    assert used.reserved_bytes >= 12 * MIB and used.used_peak >= 12 * MIB
     assert used.allocations == before.allocations + 4
     for block in blocks:
         block.close()
     after = pool.stats()
     assert after.used_bytes == before.used_bytes and after.cached_blocks == 4 and after.cached_bytes == 12 * MIB
-    assert after.held_bytes == used.held_bytes and after.held_peak >= used.held_bytes
+    assert after.reserved_bytes == used.reserved_bytes and after.reserved_peak >= used.reserved_bytes
 
 
-def test_trim_gives_free_memory_back(device, pool):
+def test_trim_returns_free_memory(device, pool):
     kept = gg.alloc(3 * MIB, device)
     for n in (1, 2, 3):
         gg.alloc(n * 4 * MIB, device).close()
@@ -59,30 +59,30 @@ def test_trim_gives_free_memory_back(device, pool):
     assert pool.stats().cached_bytes <= 9 * MIB
     pool.trim()
     stats = pool.stats()
-    assert (stats.cached_bytes, stats.retired_bytes, stats.held_bytes) == (0, 0, 3 * MIB)
+    assert (stats.cached_bytes, stats.retired_bytes, stats.reserved_bytes) == (0, 0, 3 * MIB)
     kept.close()
     gg.trim()
-    assert pool.stats().held_bytes == 0
+    assert pool.stats().reserved_bytes == 0
 
 
-def test_a_limit_is_kept_and_told(device, pool):
+def test_a_limit_is_kept_and_readable(device, pool):
     assert pool.limit is None
     pool.limit = 8 * MIB
     assert pool.limit == 8 * MIB
     block = gg.alloc(6 * MIB, device)
-    with pytest.raises(MemoryError, match=f"limit is {8 * MIB}.*{6 * MIB} bytes in 1 blocks are in use"):
+    with pytest.raises(MemoryError, match=rf"limit is 8.0 MiB \({8 * MIB} bytes\).*{6 * MIB} bytes\) in 1 blocks are in use"):
         gg.alloc(6 * MIB, device)
     block.close()
-    gg.alloc(7 * MIB, device)  # the free block of another size went back
+    gg.alloc(7 * MIB, device)  # the free block of another size was returned to the driver
 
 
 def test_a_limit_below_what_is_used_is_refused(device, pool):
     block = gg.alloc(3 * MIB, device)
-    with pytest.raises(ValueError, match=f"a limit of {MIB} bytes is below the {3 * MIB} that are in use"):
+    with pytest.raises(ValueError, match=rf"a limit of 1.0 MiB \({MIB} bytes\) is below the 3.0 MiB \({3 * MIB} bytes\) that are in use"):
         pool.limit = MIB
     assert pool.limit is None
     block.close()
-    pool.limit = MIB  # what is free goes back instead
+    pool.limit = MIB  # free memory is released instead
 
 
 @pytest.mark.parametrize("bad", [-1, 0, 1 << 64])
@@ -93,23 +93,23 @@ def test_a_bad_limit_is_refused(pool, bad):
 
 
 def test_limits_are_numbers_or_none(pool):
-    for name in ("limit", "max_cached"):
+    for name in ("limit", "release_threshold"):
         with pytest.raises((TypeError, ValueError)):
             setattr(pool, name, "many")
         with pytest.raises(AttributeError):
             delattr(pool, name)
 
 
-def test_no_more_is_kept_than_may_be(device, pool):
-    pool.max_cached = 4 * MIB
+def test_free_memory_does_not_exceed_the_release_threshold(device, pool):
+    pool.release_threshold = 4 * MIB
     for n in (3, 5, 7):
         gg.alloc(n * MIB, device).close()
     device.synchronize()
     assert pool.stats().cached_bytes <= 4 * MIB
-    assert device.pinned_pool.max_cached == 256 * MIB
+    assert device.pinned_pool.release_threshold == 256 * MIB
 
 
-def test_pinned_memory_has_a_pool_of_its_own(device, pool):
+def test_pinned_memory_has_its_own_pool(device, pool):
     first = gg.alloc_pinned(3 * MIB, device)
     address = first.ptr
     first.close()
@@ -122,10 +122,10 @@ def test_pinned_memory_has_a_pool_of_its_own(device, pool):
     assert gg.alloc_pinned(3 * MIB, device).ptr != address  # a view of it is alive
     del view
     device.pinned_pool.trim()
-    assert device.pinned_pool.stats().held_bytes == 0
+    assert device.pinned_pool.stats().reserved_bytes == 0
 
 
-def test_a_block_in_use_elsewhere_does_not_come_back(device, pool, gate):
+def test_a_block_in_use_on_another_stream_is_not_reused(device, pool, gate):
     home, other = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
     block = gg.alloc(3 * MIB, stream=home)
     address = block.ptr
@@ -155,7 +155,7 @@ def test_memory_of_different_sizes_and_threads_is_never_shared(device, pool):
     assert not problems
 
 
-def test_a_pool_says_whose_it_is(device):
+def test_repr_of_a_pool_shows_its_device(device):
     assert repr(device.pool) == f"<gpuglue.Pool of device memory, {device.backend}:{device.ordinal}>"
     assert "pinned memory" in repr(device.pinned_pool)
     with pytest.raises(TypeError):

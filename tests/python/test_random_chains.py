@@ -43,7 +43,7 @@ def index_of(dice, shape):
 
 
 def factors(dice, size):
-    """A shape of that many elements, or rarely one that has not."""
+    """A shape of that many elements, or rarely of another number."""
     if dice.random() < 0.1:
         return tuple(dice.choice([2, 3, -1, -1, 0, 7]) for _ in range(dice.randrange(4)))
     shape = []
@@ -110,7 +110,7 @@ def step_view(dice, host):
 
 
 def place_of(dice, host):
-    """An index whose result is an array: for one element NumPy converts to a scalar, with errors of its own."""
+    """An index whose result is an array: for one element NumPy returns a scalar, which raises other errors."""
     index = index_of(dice, host.shape)
     items = index if isinstance(index, tuple) else (index,)
     return items if Ellipsis in items else (*items, Ellipsis)
@@ -178,7 +178,7 @@ def run_chain(seed, device):
     if dice.random() < 0.3:
         host = np.asfortranarray(host)
     made = gg.to_gpu(host, device)
-    if 0 in shape:  # of an empty array that is no view, versions of NumPy have various strides
+    if 0 in shape:  # for an empty array that is not a view, the strides differ between versions of NumPy
         empty = tuple(slice(0, length) for length in shape)
         host, made = host[empty], made[empty]
     root, made_root = host, made
@@ -194,7 +194,7 @@ def run_chain(seed, device):
         if not isinstance(host, np.ndarray):
             host = np.asarray(host)
         if isinstance(made, gg.GPUArray) and host.ndim == 0 and not np.shares_memory(host, root):
-            made = gg.to_gpu(host, device)  # NumPy gave a scalar, which has no memory of the array's
+            made = gg.to_gpu(host, device)  # NumPy returned a scalar, which does not share the array's memory
         if not host.size and host.base is None:
             break
         alike(made, host)
@@ -202,7 +202,7 @@ def run_chain(seed, device):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_random_chains_are_as_in_numpy(device, part):
+def test_random_chains_give_the_same_as_numpy(device, part):
     for seed in range(part * CHAINS // PARTS, (part + 1) * CHAINS // PARTS):
         try:
             run_chain(seed, device)

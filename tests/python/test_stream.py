@@ -1,24 +1,23 @@
-"""Stream: order, waiting, other libraries' streams, its life."""
+"""Stream: order, waiting, other libraries' streams, lifetime."""
 
 import ctypes
 import gc
 import threading
-import time
 import types
 import weakref
 
 import pytest
-from conftest import needs
+from conftest import needs, until
 
 import gpuglue as gg
 
 
-def test_a_new_stream_has_nothing_to_do(stream, device):
+def test_a_new_stream_is_idle(stream, device):
     assert stream.done is True and stream.device is device
     assert stream.synchronize() is None
 
 
-def test_a_stream_is_not_done_while_work_is_held_back(stream, gate):
+def test_a_stream_is_not_done_while_its_work_is_blocked(stream, gate):
     gate.hold(stream)
     assert stream.done is False
     gate.open()
@@ -33,7 +32,7 @@ def test_synchronize_lets_other_python_threads_run(stream, gate):
     opener.join()
 
 
-def test_a_stream_that_waits_for_an_event_comes_after_it(stream, device, gate):
+def test_a_stream_that_waits_for_an_event_runs_after_it(stream, device, gate):
     other = gg.Stream(device, nonblocking=True)
     gate.hold(stream)
     assert other.wait(stream.record()) is None
@@ -43,7 +42,7 @@ def test_a_stream_that_waits_for_an_event_comes_after_it(stream, device, gate):
     assert stream.done
 
 
-def test_a_stream_that_waits_for_a_stream_comes_after_its_work(stream, device, gate):
+def test_a_stream_that_waits_for_a_stream_runs_after_its_work(stream, device, gate):
     other = gg.Stream(device, nonblocking=True)
     gate.hold(stream)
     other.wait(stream)
@@ -64,7 +63,7 @@ def test_waiting_for_something_else_is_a_type_error(stream, wrong):
         stream.wait(wrong)
 
 
-def test_record_makes_an_event_or_takes_one(stream):
+def test_record_creates_an_event_or_uses_the_given_one(stream):
     event = gg.Event(timing=True)
     assert stream.record(event) is event
     assert stream.record(event=event) is event
@@ -104,7 +103,7 @@ def test_closing_during_a_wait_of_another_thread_is_harmless(device, gate):
     waiter.join()
 
 
-def test_a_destroyed_streams_handle_may_come_back_for_a_new_one(device, gate):
+def test_the_handle_of_a_destroyed_stream_may_be_reused(device, gate):
     first = gg.Stream(device, nonblocking=True)
     gate.hold(first)
     event = first.record()
@@ -147,7 +146,7 @@ def test_ctypes_takes_a_stream_as_a_pointer(stream, device):
 
 
 def foreign_streams(handle, ordinal):
-    """One handle in the clothes of each library."""
+    """One handle as the stream object of each library."""
 
     class Protocol:
         def __cuda_stream__(self):
@@ -165,7 +164,7 @@ def foreign_streams(handle, ordinal):
 
 
 @pytest.mark.parametrize("library", foreign_streams(1, 0))
-def test_a_stream_of_another_library_is_borrowed_where_it_can_exist(device, stream, library):
+def test_a_stream_of_another_library_is_borrowed_if_the_backend_supports_it(device, stream, library):
     needs(device, "stream_borrow", "stream_native")
     obj = foreign_streams(stream.handle, device.ordinal)[library]
     if not hasattr(stream, "__cuda_stream__"):
@@ -185,6 +184,7 @@ def test_a_stream_of_another_device_keeps_its_device(device, second_device, libr
     if not hasattr(stream, "__cuda_stream__"):
         pytest.skip("only cuda and hip borrow objects")
     theirs = foreign_streams(stream.handle if number else 0, second_device.ordinal)[library]
+    theirs.stream = stream  # an owner keeps its stream alive
     made = gg.zeros(4, stream=theirs), gg.to_gpu([1.0], stream=theirs), gg.zeros_like(array, stream=theirs)
     assert {one.device for one in made} == {second_device} and gg.alloc(4, stream=theirs).device is second_device
     array.record_use(theirs)
@@ -203,11 +203,11 @@ def test_a_native_handle_is_borrowed_as_an_integer(device, stream, gate):
     assert stream.done
 
 
-def test_borrowing_a_stream_of_ours_gives_that_stream(stream):
+def test_borrowing_a_gpuglue_stream_returns_that_stream(stream):
     assert gg.Stream.borrow(stream) == stream
 
 
-def test_the_owner_of_a_borrowed_stream_lives_until_it_is_given_back(device, stream):
+def test_the_owner_of_a_borrowed_stream_lives_until_the_stream_is_released(device, stream):
     needs(device, "stream_borrow")
     if not hasattr(stream, "__cuda_stream__"):
         pytest.skip("only cuda and hip borrow objects")
@@ -216,20 +216,17 @@ def test_the_owner_of_a_borrowed_stream_lives_until_it_is_given_back(device, str
     del owner
     assert alive() is not None
     borrowed.close()
-    deadline = time.monotonic() + 30
-    while alive() is not None and time.monotonic() < deadline:
-        device.synchronize()
-    assert alive() is None
+    until(lambda: device.synchronize() or alive() is None)
 
 
 @pytest.mark.parametrize("wrong", [None, "stream", 1.5, object()])
-def test_what_is_no_stream_is_a_type_error(wrong):
+def test_an_object_that_is_not_a_stream_is_a_type_error(wrong):
     with pytest.raises(TypeError, match="stream must be"):
         gg.Stream.borrow(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["event of cupy", "memory of cupy", "event of numba", "array", "buffer", "event"])
-def test_what_has_a_handle_and_is_no_stream_is_refused(device, stream, wrong):
+def test_an_object_with_a_handle_that_is_not_a_stream_is_refused(device, stream, wrong):
     handle = ctypes.c_void_p(stream.handle)
     made = {
         "event of cupy": types.SimpleNamespace(ptr=handle.value, record=print, synchronize=print, done=True),
@@ -254,7 +251,7 @@ def test_a_later_version_of_the_stream_protocol_is_refused():
         gg.Stream.borrow(types.SimpleNamespace(__cuda_stream__=lambda: (1, 0)))
 
 
-def test_the_stream_protocol_is_given_on_cuda_and_hip_only(device, stream):
+def test_only_cuda_and_hip_provide_the_stream_protocol(device, stream):
     if device.backend in ("cuda", "hip"):
         assert stream.__cuda_stream__() == (0, stream.handle)
     else:

@@ -1,4 +1,4 @@
-"""Copies of arrays with any strides, on both sides, against NumPy doing the same."""
+"""Copies of arrays with any strides on both sides, compared with NumPy."""
 
 import os
 
@@ -27,14 +27,14 @@ def slices(draw, size):
 
 @st.composite
 def views(draw):
-    """A shape, slices of its axes, a permutation of them: what a view of an array is made of."""
+    """A shape, slices of its axes and a permutation of them, which make a view of an array."""
     shape = tuple(draw(st.lists(st.integers(0, 6), max_size=5)))
     cut = tuple(draw(slices(size)) for size in shape)
     return shape, cut, tuple(draw(st.permutations(range(len(shape)))))
 
 
 def numbers(shape, dtype, seed=0):
-    """An array with something in each byte."""
+    """An array with a nonzero pattern in each byte."""
     nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     return ((np.arange(nbytes) * 7 + seed) % 251).astype("u1").view(dtype).reshape(shape)
 
@@ -52,7 +52,7 @@ def same(one, other):
 
 @at_random
 @given(made=views(), dtype=st.sampled_from(DTYPES), order=st.sampled_from("CF"))
-def test_any_view_goes_up(device, made, dtype, order):
+def test_any_view_is_copied_to_the_device(device, made, dtype, order):
     view = view_of(numbers(made[0], dtype), made)
     there = gg.empty(view.shape, dtype, order=order, device=device)
     there.set(view)
@@ -111,7 +111,7 @@ def test_a_destination_that_overlaps_itself_is_refused(device):
 
 
 @pytest.mark.parametrize("transposed", [True, False])
-def test_large_views_go_both_ways(device, transposed):
+def test_large_views_are_copied_in_both_directions(device, transposed):
     square = np.arange(700 * 700, dtype="f4").reshape(700, 700)
     view = square.T if transposed else square[::2]
     there = gg.empty(view.shape, "f4", device=device)
@@ -133,7 +133,7 @@ def test_the_source_of_a_strided_copy_may_change_at_once(device, stream):
 
 @at_random
 @given(made=views(), dtype=st.sampled_from(DTYPES))
-def test_to_gpu_takes_any_view(device, made, dtype):
+def test_to_gpu_accepts_any_view(device, made, dtype):
     view = view_of(numbers(made[0], dtype), made)
     there = gg.to_gpu(view, device)
     assert same(there.get(), np.array(view))

@@ -1,4 +1,4 @@
-"""Views: other looks at the same memory, and what is known of its uses; assignment, copies, joining, pickling."""
+"""Views of the same memory, whose uses they share; assignment, copies, joining, pickling."""
 
 import copy
 import gc
@@ -35,7 +35,7 @@ def test_the_base_of_a_view_of_a_view_is_the_first_array(device):
     assert view.base is array and not view.flags.owndata
 
 
-def test_a_view_keeps_the_memory_of_an_array_that_is_gone(device):
+def test_a_view_keeps_the_memory_of_a_deleted_array(device):
     array = gg.full(1000, 7, "u1", device=device)
     gone, view = weakref.ref(array), array[:10]
     assert view.base is array
@@ -56,7 +56,7 @@ def test_iteration_gives_views(numbers):
         iter(numbers[0, 0, 0])
 
 
-def test_views_share_what_is_known_of_uses(device, stream, gate):
+def test_views_share_their_use_tracking(device, stream, gate):
     array = gg.zeros(2000, device=device)
     gg.synchronize(device)
     gate.hold(stream)
@@ -67,13 +67,13 @@ def test_views_share_what_is_known_of_uses(device, stream, gate):
 
 
 @pytest.mark.parametrize("index", [[0, 1], np.array([0, 1]), True, np.True_, "a", 1.0, (0, [1])])
-def test_what_needs_a_copy_is_no_index(numbers, index):
+def test_an_index_that_needs_a_copy_is_refused(numbers, index):
     with pytest.raises(IndexError, match="integers, slices"):
         numbers[index]
 
 
 @pytest.mark.parametrize("index", [np.int64(1), np.array(1), np.uint8(1)])
-def test_numpys_integers_are_indices(numbers, index):
+def test_numpy_integers_are_indices(numbers, index):
     assert numbers[index].tolist() == numbers[1].tolist()
 
 
@@ -92,7 +92,7 @@ def test_deleting_elements_is_refused(numbers):
         del numbers[0]
 
 
-def test_flags_are_those_of_numpy(numbers):
+def test_flags_have_numpys_names_and_values(numbers):
     host = numbers.get()
     for view, expected in ((numbers, host), (numbers.T, host.T), (numbers[:, 1:], host[:, 1:])):
         for name in ("c_contiguous", "f_contiguous", "contiguous", "forc", "fnc", "writeable"):
@@ -112,7 +112,7 @@ def test_reshape_copies_only_where_numpy_does(numbers):
         numbers.T.reshape(24, copy=False)
 
 
-def test_more_dimensions_than_are_kept_inline(device):
+def test_arrays_may_have_more_dimensions_than_are_kept_inline(device):
     host = np.arange(64).reshape((2,) * 6)
     made = gg.to_gpu(host, device)
     assert made[..., 1, ::-1].tolist() == host[..., 1, ::-1].tolist() and made.T.shape == host.T.shape
@@ -125,7 +125,7 @@ def test_more_dimensions_than_are_kept_inline(device):
 # ---- get, set and assignment ------------------------------------------------------------------------------------
 
 
-def test_views_are_fetched_and_set(numbers, stream):
+def test_views_support_get_and_set(numbers, stream):
     expected = np.arange(24).reshape(2, 3, 4)
     view, other = numbers[:, ::-1, 1::2], expected[:, ::-1, 1::2]
     out = np.zeros((2, 3, 8), int)[:, :, ::4]
@@ -175,7 +175,7 @@ def test_host_values_are_cast_as_numpy_casts(device):
 
 
 @pytest.mark.parametrize("value", [[1, 2], [[1]], [], (), "x", b"1", "7", None, 1j, 2**70, 300])
-def test_what_is_no_element_is_refused_as_in_numpy(device, value):
+def test_an_invalid_element_is_refused_as_in_numpy(device, value):
     for dtype in ("u1", "i4", "f8", "S2"):
         host = np.zeros((2, 3), dtype)
         array, errors = gg.to_gpu(host, device), []
@@ -209,7 +209,7 @@ def test_small_floats_are_kept(device):
 
 
 @pytest.mark.parametrize("copying", [lambda a: a.copy(), copy.copy, copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))])
-def test_copies_have_memory_of_their_own(numbers, copying):
+def test_copies_have_their_own_memory(numbers, copying):
     for view in (numbers, numbers.T, numbers[:, ::2], numbers[0, 0, 0], numbers[:0]):
         made = copying(view)
         assert made.tolist() == view.tolist() and made.dtype == view.dtype and made.device is view.device
@@ -233,12 +233,12 @@ def test_astype_converts_as_numpy_does(numbers):
     assert numbers.astype("i8", order="F", copy=False).flags.fnc
 
 
-def test_a_void_without_a_size_is_one_of_the_size_that_is_there(numbers):
+def test_a_void_dtype_without_a_size_gets_the_itemsize(numbers):
     assert numbers.view("V").dtype == np.zeros(1, numbers.dtype).view("V").dtype
 
 
 @pytest.mark.parametrize("shape", [(0, 2**60), (2**60, 0), (2**31, 0, 2**31), (-1, 2**60)])
-def test_an_empty_array_is_not_given_a_shape_that_no_memory_has(device, shape):
+def test_an_empty_array_cannot_get_an_impossible_shape(device, shape):
     with pytest.raises(ValueError):
         np.zeros(0).reshape(shape)
     with pytest.raises(ValueError, match="cannot reshape"):
@@ -295,7 +295,7 @@ def test_a_field_is_assigned_and_the_others_stay(device):
     assert (made.get() == host).all()
 
 
-def test_names_that_are_no_field_are_refused_as_in_numpy(device):
+def test_unknown_fields_are_refused_as_in_numpy(device):
     made = gg.zeros(3, [("a", "i4")], device=device)
     with pytest.raises(ValueError, match="no field"):
         made["b"]
@@ -306,7 +306,7 @@ def test_names_that_are_no_field_are_refused_as_in_numpy(device):
 
 
 @pytest.mark.parametrize("axes", [(1.0, 0), ("a",), (True, False), ([0], 1)], ids=str)
-def test_axes_that_are_no_integers_are_type_errors(numbers, axes):
+def test_axes_that_are_not_integers_are_type_errors(numbers, axes):
     for array in (numbers, numbers.get()):
         with pytest.raises(TypeError):
             array.transpose(*axes)
@@ -316,7 +316,7 @@ def test_axes_that_are_no_integers_are_type_errors(numbers, axes):
             array.squeeze(axes[0])
 
 
-def test_filling_a_view_leaves_the_rest(device):
+def test_filling_a_view_does_not_change_the_rest(device):
     made, host = gg.zeros((6, 7), "i2", device=device), np.zeros((6, 7), "i2")
     for number, index in enumerate((np.s_[::2, ::3], np.s_[:, 1], np.s_[4], np.s_[::-1, ::-2], np.s_[:0]), 1):
         made[index].fill(number)
@@ -335,12 +335,12 @@ def test_concatenate_is_that_of_numpy(numbers, axis):
     assert made.shape == expected.shape and (made.get() == expected).all()
 
 
-def test_flattened_parts_are_joined_on_the_stream_that_is_given_alone(device, stream, gate):
+def test_flattened_parts_are_joined_on_the_given_stream_only(device, stream, gate):
     host = np.arange(1, 1025, dtype="f4").reshape(32, 32)
     part, current = gg.to_gpu(host, device).T, gg.Stream(device, nonblocking=True)
     device.synchronize()
     gate.hold(current)
-    with current:  # which is held until the end
+    with current:  # which is blocked until the end
         made = gg.concatenate([part, part], None, stream=stream)
     assert (made.get(stream=stream) == np.concatenate([host.T, host.T], None)).all()
 
@@ -351,7 +351,7 @@ def test_stack_is_that_of_numpy(numbers, axis):
     assert (gg.stack(parts, axis).get() == np.stack([part.get() for part in parts], axis)).all()
 
 
-def test_what_cannot_be_joined_is_refused(numbers, device):
+def test_arrays_that_cannot_be_joined_are_refused(numbers, device):
     flat = numbers.reshape(6, 4)
     with pytest.raises(ValueError, match="shapes"):
         gg.concatenate([flat, numbers[0].T])

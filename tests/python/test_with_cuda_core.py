@@ -34,7 +34,7 @@ def test_streams_of_cuda_core_are_borrowed(with_core):
     """)
 
 
-def test_cuda_core_takes_streams_of_gpuglue(with_core):
+def test_cuda_core_accepts_streams_of_gpuglue(with_core):
     with_core("""
         stream = gg.Stream(nonblocking=True)
         taken = native.create_stream(stream)

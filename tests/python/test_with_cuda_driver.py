@@ -1,7 +1,7 @@
 """gpuglue beside a program that calls the driver itself: contexts, streams that are destroyed, captures."""
 
 import pytest
-from with_cuda import beside, missing
+from with_cuda import beside, driver, missing
 
 import gpuglue as gg
 
@@ -25,7 +25,7 @@ def test_calls_leave_a_thread_without_a_context(with_driver):
     """)
 
 
-def test_a_context_of_the_programs_own_is_ignored_and_restored(with_driver):
+def test_a_context_that_the_program_created_is_ignored_and_restored(with_driver):
     with_driver("""
         import ctypes, sys
         own = ctypes.c_void_p()
@@ -41,6 +41,26 @@ def test_the_context_is_the_primary_one(with_driver):
         with gg.Device("cuda:0"):
             assert cuda.current_context() == cuda.primary_context()
         assert cuda.current_context() is None
+    """)
+
+
+def test_a_stream_of_another_context_is_refused_when_it_is_borrowed(with_driver):
+    with_driver("""
+        import ctypes
+        device, own, stream = gg.Device("cuda:0"), ctypes.c_void_p(), ctypes.c_void_p()
+        streams = []
+        for other in gg.devices("cuda")[1:2]:
+            with other: cuda.call("cuStreamCreate", ctypes.byref(stream), 1)
+            streams.append(stream.value)
+        if not cuda.driver().cuCtxCreate_v2(ctypes.byref(own), 0, 0):  # some drivers have no second one
+            cuda.call("cuStreamCreate", ctypes.byref(stream), 1)
+            streams.append(stream.value)
+        for handle in streams:
+            try: gg.Stream.borrow(handle, device)
+            except gg.InvalidArgumentError as error: message = str(error)
+            else: raise AssertionError("it was borrowed")
+            assert f"{handle:#x}" in message and f"{cuda.primary_context():#x}" in message, message
+            assert "not the primary context of device 0" in message, message
     """)
 
 
@@ -61,12 +81,12 @@ def test_a_program_copies_to_and_from_memory_of_gpuglue(with_driver):
     """)
 
 
-def test_a_program_copies_what_lies_on_a_page_with_registered_memory(with_driver):
+def test_a_program_copies_memory_that_shares_a_page_with_registered_memory(with_driver):
     with_driver("""
         import ctypes
         whole, array = np.zeros(100_000, "u1"), gg.full(90_000, 7, "u1")
         mine, others = whole[:5000], whole[5100:]
-        buffer = gg.register(mine)
+        buffer = gg.host_register(mine)
         with gg.Device("cuda:0"):
             nbytes = ctypes.c_size_t(array.nbytes)
             cuda.call("cuMemcpyDtoH_v2", ctypes.c_void_p(others.ctypes.data), array, nbytes)
@@ -85,7 +105,7 @@ GATED = """
 """
 
 
-def test_a_closed_streams_unfinished_work_is_waited_for_whatever_its_handle(with_driver):
+def test_memory_waits_for_the_unfinished_work_of_a_closed_stream(with_driver):
     with_driver(
         GATED
         + """
@@ -104,7 +124,7 @@ def test_a_closed_streams_unfinished_work_is_waited_for_whatever_its_handle(with
     )
 
 
-def test_a_destroyed_streams_unfinished_work_is_waited_for_though_its_handle_is_back(with_driver):
+def test_memory_waits_for_a_destroyed_stream_whose_handle_was_reused(with_driver):
     with_driver(
         GATED
         + """
@@ -124,7 +144,7 @@ def test_a_destroyed_streams_unfinished_work_is_waited_for_though_its_handle_is_
     )
 
 
-def test_pinned_memory_used_on_a_destroyed_stream_can_be_looked_at(with_driver):
+def test_pinned_memory_used_on_a_destroyed_stream_can_be_read(with_driver):
     with_driver("""
         handle = cuda.new_stream(1)
         buffer = gg.alloc_pinned(1000)
@@ -134,13 +154,39 @@ def test_pinned_memory_used_on_a_destroyed_stream_can_be_looked_at(with_driver):
     """)
 
 
-def test_memory_used_on_a_destroyed_stream_goes_back(with_driver):
+def test_memory_used_on_a_destroyed_stream_is_reused(with_driver):
     with_driver("""
         handle = cuda.new_stream(1)
         with gg.alloc(1000) as buffer:
             gg.fill(buffer, 1, stream=gg.Stream.borrow(handle, "cuda:0"))
         cuda.destroy_stream(handle)
         assert cuda.held_back() == 0
+    """)
+
+
+def test_a_thread_allocates_while_another_waits_inside_the_drivers_free(with_driver):
+    """cuMemFree waits for the whole device, also for work of other libraries."""
+    if not hasattr(driver(), "sim_calls"):
+        pytest.skip("only a simulated driver counts its calls")
+    with_driver("""
+        import ctypes, time
+        stream, gate, device = cuda.new_stream(1), cuda.gate(), gg.Device("cuda:0")
+        large = gg.alloc(300 << 20)  # goes back to the driver
+        gg.synchronize()
+        cuda.call("cuLaunchHostFunc", ctypes.c_void_p(stream), gate.library.gate_wait, gate.handle)
+        large.close()
+        calls = cuda.driver().sim_calls
+        before = calls(b"cuMemFree_v2")
+        first = threading.Thread(target=lambda: gg.alloc(5 << 20, device))
+        first.start()
+        while calls(b"cuMemFree_v2") == before and first.is_alive():
+            time.sleep(0.001)
+        assert first.is_alive()  # inside the free
+        second = threading.Thread(target=lambda: [gg.alloc(size << 20, device) for size in (7, 9, 11)], daemon=True)
+        second.start(); second.join(30)
+        waits = second.is_alive()
+        gate.open(); first.join(); second.join()
+        assert not waits
     """)
 
 
@@ -181,8 +227,31 @@ MEANWHILE = {
         "there = [gg.zeros(8, device=each) for each in gg.devices('cuda')]; gg.synchronize()",
         "gg.copy(there[-1], there[0], stream=gg.Stream(nonblocking=True)) if len(there) > 1 else None",
     ),
-    "a look at free memory": ("array = gg.zeros(1000)", "del array; gg.Device('cuda:0').memory_info()"),
+    "exported memory that was released": (
+        "array = gg.zeros(100_000); capsule = array.__dlpack__(stream=-1); other = gg.zeros(10); other.__cuda_array_interface__",
+        "del array, capsule, other; gg.alloc(16); gg.alloc(1 << 21); gg.trim()",
+    ),
+    "much pinned memory that was exported and released": (
+        "kept = [gg.asarray(gg.alloc_pinned(20 << 20)).__dlpack__() for _ in range(4)]",
+        "kept.clear(); gg.alloc(16); gg.alloc(1 << 21)",
+    ),
+    "too much memory while exported memory is held back": (
+        "array = gg.zeros(100_000); capsule = array.__dlpack__(stream=-1)",
+        "del array, capsule\ntry: gg.alloc(1 << 50)\nexcept MemoryError: pass",
+    ),
+    "a query of free memory": ("array = gg.zeros(1000)", "del array; gg.Device('cuda:0').memory_info()"),
     "an event of the capture": ("", "event = ours.record(); del event; gg.alloc(16)"),
+    "an await in another thread": (
+        "import asyncio, threading; other = gg.Stream(nonblocking=True); gate = cuda.gate().hold(other); event = other.record()\n"
+        "async def main(): await event\n"
+        "waiter = threading.Thread(target=asyncio.run, args=(main(),), daemon=True); waiter.start()\n"
+        "from conftest import until; from gpuglue import _waiting; until(lambda: _waiting._poller.entries)",
+        "import time; time.sleep(0.02); gate.open(); waiter.join()",
+    ),
+    "a callback of another stream": (
+        "other = gg.Stream(nonblocking=True); gate = cuda.gate().hold(other); called = []; other.add_callback(lambda: called.append(1))",
+        "from conftest import until; gate.open(); until(lambda: called)",
+    ),
     "a wait among captured streams": (
         "other = gg.Stream(nonblocking=True)",
         "other.wait(ours); ours.wait(other); other.close(); del other; gg.alloc(16)",
@@ -212,7 +281,7 @@ def test_a_capture_survives(with_driver, meanwhile, nonblocking):
     with_driver(capture_code(meanwhile, f"gg.Stream(nonblocking={nonblocking})"))
 
 
-def test_memory_used_on_the_default_stream_before_is_not_waited_for_in_a_capture(with_driver):
+def test_a_capture_does_not_wait_for_earlier_uses_on_the_default_stream(with_driver):
     with_driver("""
         array, stream = gg.zeros(1000, "f4"), gg.Stream()
         gg.synchronize()  # all is done
@@ -223,9 +292,9 @@ def test_memory_used_on_the_default_stream_before_is_not_waited_for_in_a_capture
     """)
 
 
-def test_a_direct_copy_between_devices_becomes_part_of_a_graph_where_its_stream_is_given(with_driver):
+def test_a_direct_copy_between_devices_with_a_stream_becomes_part_of_a_graph(with_driver):
     if len(gg.devices("cuda")) < 2 or not gg.Device("cuda:0").can_access("cuda:1"):
-        pytest.skip("there are no two devices of cuda that reach each other")
+        pytest.skip("there are no two cuda devices with peer access")
     message = with_driver("""
         here, there = gg.full(100, 5.0, device="cuda:0"), gg.zeros(100, device="cuda:1")
         gg.copy(there, gg.zeros(100, device="cuda:0"))  # they are known to reach each other from here on
@@ -241,10 +310,65 @@ def test_a_direct_copy_between_devices_becomes_part_of_a_graph_where_its_stream_
         graph.replay()
         assert (there.get() == 5).all()
     """)
-    assert "only where the stream is given" in message
+    assert "only if the stream is passed" in message
 
 
-def test_a_refused_get_says_what_to_do(with_driver):
+def test_an_await_of_an_event_in_a_graph_is_refused(with_driver):
+    message = with_driver("""
+        import asyncio
+        stream = gg.Stream(nonblocking=True)
+        async def main():
+            with cuda.Capture(stream.handle) as graph:
+                try: await stream.completion()
+                except gg.InvalidArgumentError as error: print(error)
+            graph.replay()
+            await stream.completion()
+        asyncio.run(main())
+    """)
+    assert "recorded in a capture" in message and "after the launch" in message
+
+
+def test_the_end_of_a_capture_that_other_code_has_replaced_leaves_theirs_valid(with_driver):
+    message = with_driver("""
+        import ctypes
+        array, stream, mine = gg.zeros(1000, "f4"), gg.Stream(nonblocking=True), ctypes.c_void_p()
+        gg.synchronize()
+        gate = cuda.gate().hold(stream)
+        array.fill(1, stream=stream)
+        block = gg.capture(stream); block.__enter__()
+        cuda.call("cuStreamEndCapture", ctypes.c_void_p(stream.handle), ctypes.byref(mine))
+        with cuda.Capture(stream.handle, cuda.RELAXED) as theirs:
+            gg.fill(array, 2, stream=stream)
+            try: block.__exit__(None, None, None)
+            except gg.InvalidArgumentError as error: print(error)
+        gate.open()
+        theirs.replay()
+        assert (array.get() == 2).all()
+    """)
+    assert "other code has ended this capture" in message
+
+
+def test_work_that_ran_between_two_captures_is_not_taken_for_captured_work(with_driver):
+    message = with_driver("""
+        import ctypes
+        array, result, graph = gg.zeros(1000, "f4"), gg.zeros(1000, "f4"), ctypes.c_void_p()
+        stream, other = gg.Stream(nonblocking=True), gg.Stream(nonblocking=True)
+        gg.synchronize()
+        block = gg.capture(stream); block.__enter__(); block_stream = ctypes.c_void_p(stream.handle)
+        cuda.call("cuStreamEndCapture", block_stream, ctypes.byref(graph))
+        gate = cuda.gate().hold(stream)
+        array.fill(1, stream=stream)  # runs
+        with cuda.Capture(stream.handle, cuda.RELAXED), other:
+            try: gg.copy(result, array)
+            except gg.UnsupportedError as error: print(error)
+        gate.open()
+        try: block.__exit__(None, None, None)
+        except gg.Error: pass
+    """)
+    assert "its work from before the capture cannot be waited for" in message
+
+
+def test_a_refused_get_reports_what_to_do(with_driver):
     message = with_driver("""
         array, stream = gg.zeros(100), gg.Stream(nonblocking=True)
         gg.synchronize()
@@ -272,7 +396,7 @@ def test_a_capture_does_not_wait_for_unfinished_work_outside_it(with_driver):
     assert "stream is capturing" in message and "synchronize that stream" in message
 
 
-def test_what_a_capture_used_is_kept_until_it_is_released(with_driver):
+def test_memory_used_by_a_capture_is_kept_until_release_captured(with_driver):
     with_driver("""
         kept, buffer, stream = gg.alloc(1000), gg.alloc(1000), gg.Stream(nonblocking=True)
         array = gg.zeros(1000, "f4"); gg.synchronize()
@@ -285,8 +409,32 @@ def test_what_a_capture_used_is_kept_until_it_is_released(with_driver):
     """)
 
 
+JOINS = {
+    "its event": "other.wait(ours.record())",
+    "its work": "other.wait(ours)",
+    "an event that others recorded": "cuda.call('cuEventRecord', ctypes.c_void_p(handle), ctypes.c_void_p(ours.handle)); "
+                                     "other.wait(event)",
+}
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_a_stream_that_nobody_else_knows_joins_a_capture_by_a_wait(with_driver, join):
+    with_driver(f"""
+        import ctypes
+        kept, ours, other = gg.alloc(1000), gg.Stream(nonblocking=True), gg.Stream(nonblocking=True)
+        event = gg.Event("cuda:0").record(other); handle = event.handle
+        gg.synchronize()
+        with cuda.Capture(ours.handle) as graph:
+            {JOINS[join]}
+            gg.fill(kept, 1, stream=other)
+            ours.wait(other)
+        graph.replay()
+        kept.close(); assert cuda.held_back() == 1  # the graph uses it
+    """)
+
+
 @pytest.mark.parametrize("borrowed", [True, False], ids=["borrowed", "ours"])
-def test_a_stream_used_in_a_capture_holds_nothing_back_afterwards(with_driver, borrowed):
+def test_a_stream_used_in_a_capture_delays_nothing_afterwards(with_driver, borrowed):
     stream = 'gg.Stream.borrow(cuda.new_stream(1), "cuda:0")' if borrowed else "gg.Stream(nonblocking=True)"
     with_driver(f"""
         stream = {stream}; other = gg.Stream(nonblocking=True)

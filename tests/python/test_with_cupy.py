@@ -31,6 +31,27 @@ def test_calls_of_gpuglue_leave_cupys_context_current(with_cupy, first):
     with_cupy("cupy.cuda.Device(0).use(); cuda.check_that_calls_leave_the_context_alone()", first)
 
 
+@ORDERS
+def test_arrays_of_the_compatibility_module_compute_by_cupy_on_their_memory(with_cupy, first):
+    with_cupy(
+        """
+        from gpuglue.compat.pycuda import _compute, cumath, driver, gpuarray, tools
+
+        driver.init()
+        tools.make_default_context()
+        assert isinstance(_compute.library(), _compute.CuPy)
+        a, stream = np.arange(1000.0), driver.Stream()
+        x = gpuarray.to_gpu(a)
+        y = 2 * x + x[::-1]
+        y -= 1
+        assert (y.get() == 2 * a + a[::-1] - 1).all()
+        assert gpuarray.sum(x, stream=stream).get() == a.sum() and gpuarray.dot(x, x).get() == a @ a
+        assert np.allclose(cumath.sin(x).get(), np.sin(a)) and (gpuarray.where(x > 5, x, 0.0).get() == a * (a > 5)).all()
+        """,
+        first,
+    )
+
+
 # ---- memory -------------------------------------------------------------------------------------------------
 
 EACH_READS = """
@@ -66,7 +87,7 @@ def test_each_reads_on_a_stream_of_gpuglue_what_the_other_wrote(with_cupy):
     with_cupy(EACH_READS.format(streams=streams))
 
 
-def test_cupy_takes_an_array_by_its_interface(with_cupy):
+def test_cupy_imports_an_array_through_its_interface(with_cupy):
     with_cupy("""
         array = gg.arange(1000.0)
         view = cupy.asarray(cuda.Exported(array))
@@ -103,7 +124,7 @@ def test_streams_of_cupy_are_borrowed(with_cupy):
     """)
 
 
-def test_a_capture_of_cupy_survives_dropped_buffers_and_takes_copies_and_fills(with_cupy):
+def test_a_capture_of_cupy_survives_dropped_buffers_and_records_copies_and_fills(with_cupy):
     with_cupy("""
         view, stream = cupy.zeros(1000), cupy.cuda.Stream(non_blocking=True)
         view += 1; cupy.cuda.Device().synchronize()

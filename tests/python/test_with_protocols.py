@@ -1,7 +1,7 @@
-"""Arrays to and from torch, CuPy, JAX, numba and cuda.core on a real device: no copy, and nobody reads before the
-other has written. A producer is late: some 50 ms of work stand before its write, on a stream that is not ordered
-with the default one, so that a missing wait is seen. gpuglue itself never waits on the host: what it gives out and
-takes in returns while that work runs."""
+"""Arrays to and from torch, CuPy, JAX, numba and cuda.core on a real device: no copy, and no read before the
+other library's write. A producer is late: about 50 ms of work precede its write, on a stream that is not ordered
+with the default one, so that a missing wait is seen. gpuglue itself never waits on the host: exports and
+imports return while that work runs."""
 
 import textwrap
 
@@ -24,7 +24,7 @@ with_torch, with_cupy, with_jax = runner("torch"), runner("cupy"), runner("jax")
 with_numba, with_cuda_core = runner("numba"), runner("cuda.core")
 
 def twice(code):
-    """The exchange without late work first: libraries load and compile code when they first use it, some of which
+    """First the exchange without pending work: libraries load and compile code when they first use it, some of which
     waits for the device."""
     return "for late in (False, True):\n" + textwrap.indent(code, "    ")
 
@@ -42,7 +42,7 @@ array.fill(7, stream=ours)
 # ---- torch ----------------------------------------------------------------------------------------------------
 
 
-def test_torch_reads_after_our_late_write_and_nobody_waits_on_the_host(with_torch):
+def test_torch_reads_after_a_pending_write_of_gpuglue_and_the_host_does_not_wait(with_torch):
     with_torch(
         twice(
             LATE_ARRAY
@@ -58,7 +58,7 @@ with torch.cuda.stream(theirs):
     )
 
 
-def test_we_read_after_torchs_late_write_and_nobody_waits_on_the_host(with_torch):
+def test_gpuglue_reads_after_a_pending_write_of_torch_and_the_host_does_not_wait(with_torch):
     for take in ("gg.from_dlpack(tensor)", "gg.asarray(tensor)"):
         with_torch(
             twice(f"""
@@ -76,7 +76,7 @@ with gg.Stream("cuda:0", nonblocking=True):
         )
 
 
-def test_torchs_exchange_table_is_used_where_it_is_there(with_torch):
+def test_torchs_exchange_table_is_used_if_it_exists(with_torch):
     with_torch("""
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"): raise SystemExit(0)
 tensor = torch.arange(6, device="cuda").reshape(2, 3)
@@ -85,7 +85,7 @@ assert gg.asarray(tensor.T).tolist() == tensor.T.tolist()
 """)
 
 
-def test_torchs_memory_is_kept_until_our_work_is_done(with_torch):
+def test_torchs_memory_is_kept_until_gpuglues_work_is_done(with_torch):
     with_torch("""
 tensor = torch.full((1 << 20,), 7.0, device="cuda"); torch.cuda.synchronize()
 stream, out = gg.Stream("cuda:0", nonblocking=True), gg.zeros_pinned(1 << 20, "f4", device="cuda:0")
@@ -99,7 +99,7 @@ assert (out == 7).all()
 """)
 
 
-def test_dtypes_go_both_ways_with_torch(with_torch):
+def test_dtypes_survive_a_round_trip_through_torch(with_torch):
     with_torch("""
 for name in ("float32", "float64", "float16", "int8", "int64", "uint8", "bool", "complex64", "complex128"):
     tensor = torch.ones(3, dtype=getattr(torch, name), device="cuda")
@@ -111,7 +111,7 @@ for name in ("float32", "float64", "float16", "int8", "int64", "uint8", "bool", 
 # ---- CuPy -----------------------------------------------------------------------------------------------------
 
 
-def test_cupy_reads_after_our_late_write_and_nobody_waits_on_the_host(with_cupy):
+def test_cupy_reads_after_a_pending_write_of_gpuglue_and_the_host_does_not_wait(with_cupy):
     with_cupy(
         twice(
             LATE_ARRAY
@@ -126,7 +126,7 @@ with cupy.cuda.Stream(non_blocking=True):
     )
 
 
-def test_cupy_reads_after_our_late_write_by_the_interface(with_cupy):
+def test_cupy_reads_after_a_pending_write_of_gpuglue_through_the_interface(with_cupy):
     with_cupy(
         twice(
             LATE_ARRAY
@@ -140,7 +140,7 @@ with cupy.cuda.Stream(non_blocking=True):
 
 
 @pytest.mark.parametrize("take", ["gg.from_dlpack(view)", "gg.asarray(view)", "gg.asarray(cuda_only(view))"])
-def test_we_read_after_cupys_late_write_and_nobody_waits_on_the_host(with_cupy, take):
+def test_gpuglue_reads_after_a_pending_write_of_cupy_and_the_host_does_not_wait(with_cupy, take):
     with_cupy(
         twice(f"""
 class cuda_only:
@@ -159,7 +159,7 @@ with gg.Stream("cuda:0", nonblocking=True):
     )
 
 
-def test_a_raw_kernel_of_cupy_writes_into_our_array(with_cupy):
+def test_a_raw_kernel_of_cupy_writes_to_a_gpuarray(with_cupy):
     with_cupy("""
 kernel = cupy.RawKernel('extern "C" __global__ void seven(float *a, int n) '
                         '{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) a[i] = 7; }', "seven")
@@ -177,7 +177,7 @@ with gg.Stream("cuda:0", nonblocking=True):
 # ---- JAX ------------------------------------------------------------------------------------------------------
 
 
-def test_jax_reads_after_our_late_write_and_nobody_waits_on_the_host(with_jax):
+def test_jax_reads_after_a_pending_write_of_gpuglue_and_the_host_does_not_wait(with_jax):
     with_jax(
         twice(
             LATE_ARRAY
@@ -190,7 +190,7 @@ assert taken.unsafe_buffer_pointer() == array.ptr and (np.asarray(taken + 0) == 
     )
 
 
-def test_we_read_what_jax_computes_late_and_nobody_waits_on_the_host(with_jax):
+def test_gpuglue_reads_after_a_pending_computation_of_jax_and_the_host_does_not_wait(with_jax):
     with_jax("""
 slow = jax.jit(lambda m: jax.lax.fori_loop(0, 40, lambda i, x: x @ m * 0 + 7, m))
 ones = jax.numpy.ones((8192, 8192)).block_until_ready()
@@ -207,7 +207,7 @@ for late in (False, True):
 # ---- numba ----------------------------------------------------------------------------------------------------
 
 
-def test_a_kernel_of_numba_writes_into_our_array(with_numba):
+def test_a_kernel_of_numba_writes_to_a_gpuarray(with_numba):
     with_numba("""
 from numba import cuda as nc
 @nc.jit
@@ -226,7 +226,7 @@ with gg.Stream("cuda:0", nonblocking=True):
 """)
 
 
-def test_arrays_of_numba_are_taken_without_a_copy(with_numba):
+def test_arrays_of_numba_are_imported_without_a_copy(with_numba):
     with_numba("""
 from numba import cuda as nc
 theirs = nc.to_device(np.arange(12.0).reshape(3, 4))
@@ -242,7 +242,7 @@ assert gg.Stream.borrow(stream).handle == int(getattr(stream.handle, "value", st
 # ---- cuda.core ------------------------------------------------------------------------------------------------
 
 
-def test_cuda_core_launches_on_our_stream_into_our_array(with_cuda_core):
+def test_cuda_core_launches_on_a_gpuglue_stream_with_a_gpuarray(with_cuda_core):
     with_cuda_core("""
 from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
 dev = Device(0); dev.set_current()
@@ -260,7 +260,7 @@ with gg.Stream("cuda:0", nonblocking=True):
 """)
 
 
-def test_cuda_core_looks_at_our_array(with_cuda_core):
+def test_cuda_core_imports_a_gpuarray(with_cuda_core):
     with_cuda_core("""
 from cuda.core.utils import StridedMemoryView
 ours = gg.Stream("cuda:0", nonblocking=True)

@@ -1,5 +1,5 @@
 """For tests beside other users of CUDA (test_with_*.py): processes in which both are used, and, for the code
-that runs there, the driver's own functions and memory in the clothes that other libraries know."""
+that runs there, the driver's own functions, and arrays with the interfaces of other libraries."""
 
 import ctypes
 import functools
@@ -12,13 +12,13 @@ from conftest import core_library, run_python, succeeds
 
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)  # modes of a capture
 
-# Each library is imported and used, in the order that a test asks for.
+# Each library is imported and used, in the order that a test requests.
 FIRST_USE = {
     "gpuglue": "import gpuglue as gg; gg.zeros(1)",
     "torch": "import torch; torch.zeros(1, device='cuda')",
     "cupy": "import cupy; cupy.zeros(1)",
     "cuda.core": "from cuda import core; native = core.Device(0); native.set_current()",
-    # with a kernel: versions that do not fit the NumPy beside them fail there
+    # with a kernel: versions that are incompatible with the installed NumPy fail there
     "numba": "import numba.cuda, numpy; numba.cuda.jit(lambda a: None)[1, 1](numba.cuda.to_device(numpy.zeros(1)))",
     "jax": "import jax; assert jax.devices('gpu'); jax.numpy.zeros(1).block_until_ready()",
     "the driver": "import with_cuda as cuda; cuda.call('cuInit', 0)",
@@ -86,7 +86,7 @@ def driver():
 
 def call(name, *arguments):
     code = getattr(driver(), name)(*arguments)
-    assert code == 0, f"{name} answers {code}"
+    assert code == 0, f"{name} returns {code}"
 
 
 def current_context():
@@ -103,7 +103,7 @@ def primary_context(ordinal=0):
 
 
 def new_stream(flags=0):
-    """A stream that gpuglue knows nothing of."""
+    """A stream that gpuglue does not know."""
     import gpuglue as gg
 
     stream = ctypes.c_void_p()
@@ -117,7 +117,7 @@ def destroy_stream(handle):
 
 
 class Capture:
-    """What a stream is given inside the block becomes a graph."""
+    """Capture the work that is queued on a stream inside the block."""
 
     def __init__(self, stream, mode=GLOBAL):
         self.stream, self.mode = ctypes.c_void_p(stream), mode
@@ -140,9 +140,14 @@ class Capture:
         call("cuGraphLaunch", self.runnable, self.stream)
         call("cuStreamSynchronize", self.stream)
 
+    def close(self):
+        for destroy, handle in ("cuGraphExecDestroy", self.runnable), ("cuGraphDestroy", self.graph):
+            if handle:
+                call(destroy, handle)
+
 
 class Exported:
-    """An array of gpuglue in the clothes that torch and CuPy take."""
+    """A GPUArray with only the interface that torch and CuPy use."""
 
     def __init__(self, array):
         self.array = array
@@ -156,7 +161,7 @@ class Exported:
 
 
 def late(stream):
-    """Queue some 50 ms of work, so that what comes behind it is late."""
+    """Queue about 50 ms of work, so that later work is late."""
     import gpuglue as gg
 
     block = gg.alloc(1 << 29, device=stream.device)

@@ -1,4 +1,4 @@
-"""gpuglue/compat/ptr_wrapper.h: an extension that takes pointers is called with whatever names device memory."""
+"""gpuglue/compat/ptr_wrapper.h: an extension that takes pointers accepts all objects for device memory."""
 
 import importlib
 import os
@@ -15,7 +15,7 @@ from gpuglue.compat import PyGPU
 
 @pytest.fixture(scope="session")
 def pointers(tmp_path_factory):
-    """The module."""
+    """The extension module."""
     out = tmp_path_factory.mktemp("pointers")
     includes = [f"-isystem{package_of('pybind11') / 'include'}", f"-I{gpuglue.compat.get_include()}"]
     options = ["-std=c++17", "-fvisibility=hidden", *includes]
@@ -32,9 +32,9 @@ def device():
 
 @pytest.fixture
 def reached(device):
-    """Where plain C++ may work on device memory."""
+    """The device, if host code can access its memory."""
     if not hasattr(gg.zeros(1, device=device), "__array_interface__"):
-        pytest.skip(f"the host does not reach the memory of {device}")
+        pytest.skip(f"the host cannot access the memory of {device}")
     return device
 
 
@@ -50,46 +50,46 @@ def test_a_function_of_pointers_is_called_as_in_pygpus_readme(pointers, reached)
 
 
 @pytest.mark.parametrize("dress", ["array", "buffer", "int", "numpy int", "PyGPU array", "PyGPU pointer", "Dressed"])
-def test_all_that_names_device_memory_is_taken(pointers, device, dress):
+def test_every_object_that_names_device_memory_is_accepted(pointers, device, dress):
     class Dressed:
         ptr = 0
 
     with device:
         array = gg.zeros(8, np.float64, device=device)
-        theirs = PyGPU.GPUArray((8,), dtype=np.float64)
-        theirs.allocate()
+        pygpu_array = PyGPU.GPUArray((8,), dtype=np.float64)
+        pygpu_array.allocate()
         Dressed.ptr = array.ptr
         given, address = {
             "array": (array, array.ptr),
             "buffer": (buffer := gg.alloc(64, device), buffer.ptr),
             "int": (array.ptr, array.ptr),
             "numpy int": (np.uint64(array.ptr), array.ptr),
-            "PyGPU array": (theirs, int(theirs.device_data)),
-            "PyGPU pointer": (theirs.device_data, int(theirs.device_data)),
+            "PyGPU array": (pygpu_array, int(pygpu_array.device_data)),
+            "PyGPU pointer": (pygpu_array.device_data, int(pygpu_array.device_data)),
             "Dressed": (Dressed(), array.ptr),
         }[dress]
         assert address and pointers.behind(given, 3) == address + 24
 
 
-def test_a_view_is_taken_where_it_begins(pointers, reached):
+def test_a_view_is_imported_from_its_first_element(pointers, reached):
     array = gg.arange(6, dtype=np.float64, device=reached)
     pointers.twice(array[2:], 3)
     assert array.tolist() == [0, 1, 4, 6, 8, 5]
 
 
 @pytest.mark.parametrize("odd", [None, 1.5, "text", True, np.zeros(3), np.array(5), [1, 2]])
-def test_what_is_no_pointer_is_a_type_error(pointers, odd):
+def test_an_object_that_is_not_a_pointer_is_a_type_error(pointers, odd):
     with pytest.raises(TypeError):
         pointers.behind(odd, 0)
 
 
 @pytest.mark.parametrize("odd", [-1, 1 << 64])
-def test_what_is_no_address_is_an_overflow(pointers, odd):
+def test_a_number_that_is_not_an_address_is_an_overflow(pointers, odd):
     with pytest.raises(OverflowError):
         pointers.behind(odd, 0)
 
 
-def test_what_is_closed_is_an_error_and_no_null_pointer(pointers, device):
+def test_a_closed_object_is_an_error_and_not_a_null_pointer(pointers, device):
     closed = gg.alloc(64, device)
     closed.close()
     with pytest.raises(ValueError, match="closed"):

@@ -1,5 +1,5 @@
 """The C interface of the installed package: headers, gpuglue-config, pkg-config, CMake, and extensions built with
-plain C, pybind11, nanobind and SWIG, which take arrays of several libraries alike.
+plain C, pybind11, nanobind and SWIG, which accept arrays of several libraries.
 
 Needs a C++ compiler, pybind11, nanobind and SWIG in this environment. The extensions run on the backend that
 GPUGLUE_BACKEND names, else on host."""
@@ -52,6 +52,10 @@ def build_c(out):
     run("cc", *pedantic, EXAMPLES / "zero_c.c", *flags(), "-o", out / "zero_c.abi3.so")
 
 
+def build_cpp(out):
+    run("c++", *WARNINGS, "-std=c++17", EXAMPLES / "zero_cpp.cpp", *flags(), "-o", out / f"zero_cpp{SUFFIX}")
+
+
 def build_pybind11(out):
     include = package_of("pybind11") / "include"
     name = out / f"zero_pybind11{SUFFIX}"
@@ -60,9 +64,9 @@ def build_pybind11(out):
 
 
 def build_nanobind(out):
-    folder = package_of("nanobind")
-    sources = [EXAMPLES / "zero_nanobind.cpp", folder / "src" / "nb_combined.cpp"]
-    includes = [f"-isystem{folder / part}" for part in ("include", "ext/robin_map/include")]
+    directory = package_of("nanobind")
+    sources = [EXAMPLES / "zero_nanobind.cpp", directory / "src" / "nb_combined.cpp"]
+    includes = [f"-isystem{directory / part}" for part in ("include", "ext/robin_map/include")]
     options = ["-std=c++17", "-fvisibility=hidden", "-fno-strict-aliasing", "-DNB_COMPACT_ASSERTIONS", *includes]
     run("c++", *sources, *options, *flags(), "-o", out / f"zero_nanobind{SUFFIX}")
 
@@ -76,12 +80,18 @@ def build_swig(out):
     run("cc", out / "zero_swig_wrap.c", f"-I{EXAMPLES}", *flags(), "-o", out / f"_zero_swig{SUFFIX}")
 
 
-BUILDERS = {"zero_c": build_c, "zero_pybind11": build_pybind11, "zero_nanobind": build_nanobind, "zero_swig": build_swig}
+BUILDERS = {
+    "zero_c": build_c,
+    "zero_cpp": build_cpp,
+    "zero_pybind11": build_pybind11,
+    "zero_nanobind": build_nanobind,
+    "zero_swig": build_swig,
+}
 
 
 @pytest.fixture(scope="session", params=BUILDERS)
 def zero(request, tmp_path_factory):
-    """The function of an extension: zero(array) → (address, shape, code, bits), or what of it SWIG gives."""
+    """The function of an extension: zero(array) → (address, shape, code, bits); SWIG returns only a part."""
     out = tmp_path_factory.mktemp(request.param)
     BUILDERS[request.param](out)
     sys.path.insert(0, str(out))
@@ -94,11 +104,11 @@ def device():
     return gg.Device(os.environ["GPUGLUE_BACKEND"].split(",")[0] + ":0")
 
 
-# ---- arrays alike ---------------------------------------------------------------------------------------------
+# ---- arrays of other libraries -----------------------------------------------------------------------------------
 
 
 class Dressed:
-    """A GPUArray that shows one protocol only."""
+    """A GPUArray that has one protocol only."""
 
     def __init__(self, array, *names):
         for name in names:
@@ -117,7 +127,7 @@ def cupy_array(array):
 
 def numpy_array(array):
     if not hasattr(array, "__array_interface__"):
-        pytest.skip(f"the host does not reach the memory of {array.device}")
+        pytest.skip(f"the host cannot access the memory of {array.device}")
     return np.asarray(array)
 
 
@@ -139,17 +149,17 @@ DRESSES = {
 
 
 @pytest.mark.parametrize("dress", DRESSES)
-def test_arrays_of_every_library_are_taken_alike(zero, device, dress):
+def test_arrays_of_every_library_are_accepted(zero, device, dress):
     with device:
         array = gg.arange(6, dtype="i4", device=device).reshape(2, 3)
-        answer = zero(DRESSES[dress](array))
-        assert answer[0] == array.ptr and tuple(answer[-2:]) == (0, 32)
-        assert len(answer) == 3 or answer[1] == (2, 3)
+        result = zero(DRESSES[dress](array))
+        assert result[0] == array.ptr and tuple(result[-2:]) == (0, 32)
+        assert len(result) == 3 or result[1] == (2, 3)
         gg.synchronize(device)
         assert not array.get().any()
 
 
-def test_a_view_is_taken_where_it_is(zero, device):
+def test_a_view_is_imported_in_place(zero, device):
     array = gg.arange(6, dtype="f8", device=device)
     assert zero(array[2:4])[0] == array.ptr + 16
     assert array.tolist() == [0, 1, 0, 0, 4, 5]
@@ -160,13 +170,13 @@ def test_a_view_is_taken_where_it_is(zero, device):
     (lambda device: gg.zeros((4, 4), device=device).T, "C order"),
     (lambda device: gg.asarray(np.broadcast_to(np.zeros(1), 4), device="host:0"), "read-only"),
 ])  # fmt: skip
-def test_what_is_not_as_wanted_is_a_value_error(zero, device, made, match):
+def test_an_array_that_does_not_match_the_request_is_a_value_error(zero, device, made, match):
     with pytest.raises(ValueError, match=match):
         zero(made(device))
 
 
 @pytest.mark.parametrize("odd", [3, "text", None, object(), [1, 2, 3], (1.5,), 2.5, np.float32(3), np.int64(3)])
-def test_what_is_no_array_is_a_type_error(zero, device, odd):
+def test_an_object_that_is_not_an_array_is_a_type_error(zero, device, odd):
     with pytest.raises(TypeError):
         zero(odd)
 
@@ -176,16 +186,28 @@ def test_work_of_the_extension_is_a_use_of_the_array(zero, device):
     with stream:
         array = gg.full(1 << 20, 7, "u1", device=device)
         zero(array)
-    assert not array.get().any()  # on another stream, which waits
+    assert not array.get().any()  # get() uses another stream, which waits
     stream.close()
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+def test_the_cpp_headers_compile_without_warnings(compiler, standard, tmp_path):
+    if not shutil.which(compiler):
+        pytest.skip(f"there is no {compiler}")
+    (tmp_path / "a.cpp").write_text("#include <gpuglue/python.hpp>\n#include <gpuglue/gpuglue.hpp>\n"
+                                    "template double *gg::array_view::data<double>() const;\n"
+                                    "template class gg::device_span<const float>;\n")
+    options = [*WARNINGS, "-Wpedantic", "-Wconversion", f"-std={standard}", "-c", "-o", tmp_path / "a.o"]
+    run(compiler, tmp_path / "a.cpp", *options, f"-isystem{sysconfig.get_paths()['include']}", *config("--cflags"))
 
 
 # ---- programs and build systems ----------------------------------------------------------------------------
 
 
 def check_program(program):
-    said = run(program, f"{os.environ['GPUGLUE_BACKEND'].split(',')[0]}:0")
-    assert said.startswith("there and back on ")
+    output = run(program, f"{os.environ['GPUGLUE_BACKEND'].split(',')[0]}:0")
+    assert output.startswith("there and back on ")
 
 
 def test_a_program_is_built_with_gpuglue_config(tmp_path):
@@ -210,7 +232,7 @@ def test_a_program_is_built_with_cmake(tmp_path):
     check_program(tmp_path / "program")
 
 
-def test_cmake_is_told_when_the_version_is_another(tmp_path):
+def test_cmake_refuses_another_version(tmp_path):
     if not shutil.which("cmake"):
         pytest.skip("there is no cmake")
     (tmp_path / "CMakeLists.txt").write_text(
@@ -221,7 +243,7 @@ def test_cmake_is_told_when_the_version_is_another(tmp_path):
     assert done.returncode and "99.0" in done.stderr
 
 
-def test_gpuglue_config_names_folders_that_are_there():
+def test_gpuglue_config_names_directories_that_exist():
     include, library, package = config("--includedir"), config("--libdir"), config("--cmakedir")
     assert (Path(include[0]) / "gpuglue" / "python.h").exists() and include[0] == gg.get_include()
     assert (Path(library[0]) / "libgpuglue.so").exists() and (Path(package[0]) / "gpuglueConfig.cmake").exists()

@@ -1,4 +1,4 @@
-/* boxes.h: the two makers' structs for copies of boxes: hipMemcpy3DParms and CUDA_MEMCPY3D. */
+/* boxes.h: the structs of three-dimensional copies: hipMemcpy3DParms and CUDA_MEMCPY3D. */
 #ifndef GPUGLUE_TESTS_SHIM_BOXES_H
 #define GPUGLUE_TESTS_SHIM_BOXES_H
 

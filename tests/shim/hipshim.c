@@ -1,10 +1,9 @@
-/* hipshim.c: HIP's names over NVIDIA's driver, so that the hip backend runs on real, asynchronous
- * hardware where there is no AMD GPU. For tests only. It is a libamdhip64.so.6: the new structs and
- * numbers, the newer functions. It declares what it uses itself and needs neither vendor's headers.
+/* hipshim.c: HIP's functions on top of NVIDIA's driver, so that tests run the hip backend on
+ * asynchronous hardware without an AMD GPU. It is a libamdhip64.so.6, with HIP 6's structs,
+ * constants and functions. It has its own declarations and needs neither vendor's headers.
  *
- * Both vendors' codes have the same numbers wherever both have the error. What is current in a thread
- * is HIP's device, and the driver's context is current only during a call: the cuda backend may run in
- * the same process. */
+ * An error of both vendors has the same code. Each thread has a current HIP device. The driver's
+ * context is current only during a call, so the cuda backend can run in the same process. */
 #include "boxes.h"
 
 #include <dlfcn.h>
@@ -33,6 +32,8 @@ int hipSetDevice(int device);
 int hipDeviceGetAttribute(int *value, int attribute, int device);
 int hipGetDeviceProperties(char *properties, int device);
 int hipGetDevicePropertiesR0600(char *properties, int device);
+int hipGraphInstantiate(void **exec, void *graph, void **node, char *log, size_t size);
+int hipGraphExecUpdate(void *exec, void *graph, void **node, int *result);
 int hipMalloc(void **out, size_t nbytes);
 int hipFree(void *pointer);
 int hipHostMalloc(void **out, size_t nbytes, unsigned flags);
@@ -59,6 +60,8 @@ static struct {
     int (*attribute)(int *value, int attribute, int device);
     int (*error_name)(int code, const char **name);
     int (*error_text)(int code, const char **text);
+    int (*instantiate)(void **exec, void *graph, unsigned long long flags);
+    int (*update)(void *exec, void *graph, void *info);
     int (*alloc)(void **out, size_t nbytes);
     int (*free)(void *pointer);
     int (*pinned_alloc)(void **out, size_t nbytes, unsigned flags);
@@ -68,7 +71,7 @@ static struct {
 } driver;
 
 static int start_code, device_count;
-static void *contexts[MOST_DEVICES]; /* under context_lock */
+static void *contexts[MOST_DEVICES]; /* guarded by context_lock */
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local int current;
@@ -90,6 +93,8 @@ static const struct wanted wanted[] = {
     {"cuDeviceGetAttribute", &driver.attribute},
     {"cuGetErrorName", &driver.error_name},
     {"cuGetErrorString", &driver.error_text},
+    {"cuGraphInstantiateWithFlags", &driver.instantiate},
+    {"cuGraphExecUpdate_v2", &driver.update},
     {"cuMemAlloc_v2", &driver.alloc},
     {"cuMemFree_v2", &driver.free},
     {"cuMemHostAlloc", &driver.pinned_alloc},
@@ -126,7 +131,7 @@ static int begin(void)
     return start_code;
 }
 
-/* The device's primary context, kept for good. */
+/* The device's primary context, which is never released. */
 static int context_of(int device, void **out)
 {
     int code = 0;
@@ -194,7 +199,7 @@ int hipDrvGetErrorString(int code, const char **text)
 
 int hipGetLastError(void)
 {
-    return 0; /* the driver keeps none */
+    return 0; /* the driver has no last error */
 }
 
 /* ---- devices */
@@ -222,9 +227,10 @@ int hipSetDevice(int device)
     return 0;
 }
 
-/* HIP's number, the driver's. */
+/* Pairs of attributes: HIP's, the driver's. */
 static const int attributes[][2] = {
     {2, 40},                    /* AsyncEngineCount */
+    {4, 91},                    /* CanUseHostPointerForRegisteredMem */
     {5, 13},                    /* ClockRate */
     {8, 31},                    /* ConcurrentKernels */
     {16, 18},                   /* Integrated */
@@ -251,7 +257,7 @@ int hipDeviceGetAttribute(int *value, int attribute, int device)
     return INVALID_VALUE;
 }
 
-/* Where the struct has what we fill in. */
+/* Offsets of the members that get_properties sets. */
 struct layout {
     size_t size, memory, arch;
 };
@@ -287,7 +293,33 @@ int hipGetDevicePropertiesR0600(char *properties, int device)
     return get_properties(&new, properties, device);
 }
 
-/* ---- memory: no bytes are NULL, and freeing NULL is nothing */
+/* ---- graphs */
+
+int hipGraphInstantiate(void **exec, void *graph, void **node, char *log, size_t size)
+{
+    const int code = enter();
+    (void)node;
+    (void)log;
+    (void)size;
+    return code ? code : leave(driver.instantiate(exec, graph, 0));
+}
+
+int hipGraphExecUpdate(void *exec, void *graph, void **node, int *result)
+{
+    struct {
+        int result;
+        void *node, *from;
+    } info = {.result = 0};
+    const int code = enter();
+    if (code)
+        return code;
+    const int updated = driver.update(exec, graph, &info);
+    *node = info.node;
+    *result = info.result;
+    return leave(updated);
+}
+
+/* ---- memory: 0 bytes are NULL, and freeing NULL does nothing */
 
 int hipMalloc(void **out, size_t nbytes)
 {
@@ -312,7 +344,7 @@ int hipHostMalloc(void **out, size_t nbytes, unsigned flags)
     if (code)
         return code;
     if (nbytes)
-        return leave(driver.pinned_alloc(out, nbytes, flags & 7)); /* HIP's further flags are AMD's */
+        return leave(driver.pinned_alloc(out, nbytes, flags & 7)); /* without AMD's own flags */
     *out = NULL;
     return leave(0);
 }
@@ -357,13 +389,13 @@ int hipPointerGetAttributes(struct hip_pointer *attributes, const void *pointer)
 
 int hipMemGetAddressRange(void **base, size_t *nbytes, void *pointer)
 {
-    int names[] = {11, 12}; /* begin and size of the range; pinned memory has them too */
+    int names[] = {11, 12}; /* start and size of the range; pinned memory has them too */
     void *values[] = {base, nbytes};
     const int code = enter();
     return code ? code : leave(driver.pointer_attributes(2, names, values, pointer));
 }
 
-/* ---- boxes */
+/* ---- three-dimensional copies */
 enum { TO_DEVICE = 1, TO_HOST = 2, HOST_TYPE = 1, DEVICE_TYPE = 2 };
 
 static struct cuda_side side_of(const struct hip_pitched *from, int host)

@@ -1,6 +1,8 @@
-/* Stream capture: work is written down instead of queued, and careless calls spoil it. */
+/* sim_capture.c: stream capture: work is recorded instead of queued, and unsafe calls invalidate
+ * the capture. */
 #include "sim_engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +39,7 @@ int sim_capture_begin(struct sim_queue *queue, enum sim_capture_mode mode)
         free(capture);
         return SIM_NO_MEMORY;
     }
-    capture->graph->slot.internal = true; /* until the client has it */
+    capture->graph->slot.internal = true; /* until the client receives it */
     capture->origin = queue;
     capture->mode = mode;
     capture->thread = this_thread();
@@ -48,7 +50,7 @@ int sim_capture_begin(struct sim_queue *queue, enum sim_capture_mode mode)
     return SIM_OK;
 }
 
-/* Takes every queue out of a capture; true when one of them was never joined to the origin. */
+/* Removes every queue from a capture. Returns true if one of them was not joined to the origin. */
 static bool release_queues(const struct sim_capture *capture)
 {
     bool unjoined = false;
@@ -72,7 +74,25 @@ static void unlink_capture(struct sim_capture *capture)
     free(capture);
 }
 
-int sim_capture_end(struct sim_queue *queue, struct sim_graph **out)
+static bool has_unjoined(const struct sim_capture *capture)
+{
+    for (struct sim_queue *queue = sim_table_next(&sim_queues, NULL); queue;
+         queue = sim_table_next(&sim_queues, queue))
+        if (queue->capture == capture && queue->unjoined)
+            return true;
+    return false;
+}
+
+/* The driver has removed the capture from its lists already, and frees it again. */
+static void check_not_left(const struct sim_capture *capture)
+{
+    if (!capture->left)
+        return;
+    fprintf(stderr, "sim: a capture that has failed was ended again\n");
+    abort();
+}
+
+int sim_capture_end(struct sim_queue *queue, bool leave, struct sim_graph **out)
 {
     struct sim_capture *capture = queue->capture;
     struct sim_graph *graph;
@@ -83,8 +103,13 @@ int sim_capture_end(struct sim_queue *queue, struct sim_graph **out)
         return SIM_CAPTURE_UNMATCHED;
     if (capture->mode != SIM_CAPTURE_RELAXED && capture->thread != this_thread())
         return SIM_CAPTURE_WRONG_THREAD;
+    check_not_left(capture);
     if (capture->invalid)
         status = SIM_CAPTURE_INVALIDATED;
+    if (leave && (status || has_unjoined(capture))) {
+        capture->left = capture->invalid = true;
+        return status ? status : SIM_CAPTURE_UNJOINED;
+    }
     if (release_queues(capture) && !status)
         status = SIM_CAPTURE_UNJOINED;
     graph = capture->graph;
@@ -119,7 +144,7 @@ int sim_capture_work(struct sim_queue *queue, const struct sim_work *work)
     return sim_graph_add(queue->capture->graph, work);
 }
 
-/* A wait forks the capture into a queue, joins one back, or mixes what may not be mixed. */
+/* A wait adds a queue to the capture, joins it back, or fails where two captures would merge. */
 int sim_capture_wait(struct sim_queue *queue, struct sim_event *event)
 {
     struct sim_capture *from = sim_capture_find(event->capture_id);
@@ -153,7 +178,7 @@ int sim_capture_unsafe(void)
         bool own = capture->thread == this_thread() && capture->mode != SIM_CAPTURE_RELAXED;
         bool global =
             capture->mode == SIM_CAPTURE_GLOBAL && sim_capture_thread_mode == SIM_CAPTURE_GLOBAL;
-        if (!own && !global)
+        if ((!own && !global) || capture->left)
             continue;
         capture->invalid = true;
         status = SIM_CAPTURE_UNSUPPORTED;
@@ -169,14 +194,26 @@ int sim_capture_refuse(struct sim_queue *queue)
     return SIM_CAPTURE_UNSUPPORTED;
 }
 
-/* The next queue that captures and is ordered with the null stream. */
+int sim_capture_refuse_all(const struct sim_context *context)
+{
+    int status = SIM_OK;
+    for (struct sim_queue *queue = sim_table_next(&sim_queues, NULL); queue;
+         queue = sim_table_next(&sim_queues, queue))
+        if ((!context || queue->context == context) && !(queue->capture && queue->capture->left) &&
+            sim_capture_refuse(queue))
+            status = SIM_CAPTURE_UNSUPPORTED;
+    return status;
+}
+
+/* The next capturing queue that is ordered with the null stream. */
 static struct sim_queue *ordered_capture(struct sim_context *context, struct sim_queue *queue)
 {
     if (!captures)
         return NULL;
     do
         queue = sim_table_next(&sim_queues, queue);
-    while (queue && (queue->context != context || !queue->capture || queue->nonblocking));
+    while (queue && (queue->context != context || !queue->capture || queue->capture->left ||
+                     queue->nonblocking));
     return queue;
 }
 
@@ -223,6 +260,19 @@ int sim_graph_launch(const struct sim_graph *graph, struct sim_queue *queue)
     for (size_t i = 0; !status && i < graph->count; i++)
         status = sim_queue_submit(queue, &graph->work[i]);
     return status;
+}
+
+/* Drivers accept other arguments of the same work, not other work. */
+int sim_graph_update(struct sim_graph *exec, const struct sim_graph *graph, bool partly)
+{
+    size_t same = 0;
+    if (exec->count != graph->count)
+        return SIM_UPDATE_FAILURE;
+    while (same < graph->count && exec->work[same].kind == graph->work[same].kind)
+        same++;
+    if (same && (partly || same == graph->count))
+        memcpy(exec->work, graph->work, same * sizeof *graph->work);
+    return same == graph->count ? SIM_OK : SIM_UPDATE_FAILURE;
 }
 
 void sim_graph_destroy(struct sim_table *table, struct sim_graph *graph)

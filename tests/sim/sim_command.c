@@ -1,4 +1,5 @@
-/* Commands: reference-counted nodes that run once everything they need has run, and late. */
+/* sim_command.c: commands: reference-counted nodes that run after their dependencies, and are
+ * delayed on purpose. */
 #include "sim_engine.h"
 
 #include <stdlib.h>
@@ -38,7 +39,7 @@ void sim_command_drop(struct sim_command *command)
 
 static bool append(struct sim_command ***list, size_t *count, struct sim_command *item)
 {
-    if ((*count & (*count - 1)) == 0) { /* full at every power of two */
+    if ((*count & (*count - 1)) == 0) { /* a power of two: the array is full */
         size_t room = *count ? *count * 2 : 1;
         struct sim_command **grown = realloc(*list, room * sizeof **list);
         if (!grown)
@@ -65,7 +66,8 @@ int sim_command_need(struct sim_command *command, struct sim_command *earlier)
 
 void sim_command_submit(struct sim_command *command)
 {
-    command->references++; /* of the list of unfinished ones */
+    sim_record(command);
+    command->references++; /* held by the list of unfinished commands */
     command->previous = newest;
     if (newest)
         newest->next = command;
@@ -77,7 +79,8 @@ void sim_command_submit(struct sim_command *command)
     sim_worker_wake();
 }
 
-/* Lets a command and all that it needs run; what is released has only released needs. */
+/* Releases a held command and its dependencies. The dependencies of a released command are all
+ * released. */
 void sim_command_demand(struct sim_command *command)
 {
     struct sim_command *open = NULL;
@@ -153,6 +156,26 @@ void sim_command_wait(struct sim_command *command)
     while (command->state != SIM_DONE)
         pthread_cond_wait(&sim.changed, &sim.lock);
     sim_command_drop(command);
+}
+
+static bool uses_lost_device(const struct sim_command *command)
+{
+    const struct sim_work *work = &command->work;
+    return command->state == SIM_RUNNING && command->context->lost && work->kind != SIM_WAIT &&
+           (work->kind != SIM_HOST || work->host.kernel);
+}
+
+void sim_command_wait_lost(void)
+{
+    struct sim_command *command = sim_oldest;
+    while (command) {
+        if (!uses_lost_device(command)) {
+            command = command->next;
+            continue;
+        }
+        pthread_cond_wait(&sim.changed, &sim.lock);
+        command = sim_oldest;
+    }
 }
 
 static bool concerns(const struct sim_command *command, const struct sim_device *device,

@@ -1,15 +1,20 @@
-/* Contexts: one primary per device, others on request, and each thread's stack of current ones. */
+/* sim_context.c: contexts: one primary context per device, contexts that the client creates, and
+ * each thread's context stack. */
 #include "sim_engine.h"
+
+#include <string.h>
 
 enum { DEPTH = 64 };
 
 struct current {
     struct sim_context *context;
-    uint64_t id; /* tells a context from a later one with the same handle */
+    uint64_t id; /* distinguishes a context from a later one with the same handle */
 };
 
 static _Thread_local struct current stack[DEPTH];
 static _Thread_local int depth;
+
+static const size_t default_limits[SIM_LIMITS] = {1024, 8388608, 8388608, 2, 2048, 64, 0};
 
 int sim_context_create(struct sim_device *device, bool primary, struct sim_context **out)
 {
@@ -21,6 +26,7 @@ int sim_context_create(struct sim_device *device, bool primary, struct sim_conte
     context->primary = primary;
     context->references = 1;
     context->id = sim_serial();
+    memcpy(context->limits, default_limits, sizeof default_limits);
     status = sim_queue_create(context, false, 0, &context->legacy);
     if (status) {
         sim_table_drop(&sim_contexts, context);
@@ -94,4 +100,20 @@ void sim_context_lose(struct sim_context *context, int code)
     if (!context->lost)
         context->lost = code;
     pthread_cond_broadcast(&sim.changed);
+}
+
+int sim_context_get_limit(struct sim_context *context, unsigned limit, size_t *value)
+{
+    if (!value || limit >= SIM_LIMITS)
+        return SIM_INVALID;
+    *value = context->limits[limit];
+    return SIM_OK;
+}
+
+int sim_context_set_limit(struct sim_context *context, unsigned limit, size_t value)
+{
+    if (limit >= SIM_LIMITS)
+        return SIM_INVALID;
+    context->limits[limit] = value;
+    return SIM_OK;
 }

@@ -1,22 +1,28 @@
-/* Controls of a simulated vendor library, for tests that reach them with dlsym. */
+/* sim_control.h: controls of a simulated vendor library, for tests that reach them with dlsym. */
 #ifndef SIM_CONTROL_H
 #define SIM_CONTROL_H
 
 #pragma GCC visibility push(default)
 
-/* How often the vendor function of that exact name was called in this process. */
+/* The number of calls of the vendor function of that exact name in this process. */
 int sim_calls(const char *name);
 
-/* How many objects of a kind are alive: stream event context pool graph exec device pinned managed
- * registered. An unknown kind is -1. */
+/* Passes each vendor function that was called in this process, and the number of its calls. */
+void sim_each_call(void (*visit)(const char *name, int calls, void *data), void *data);
+
+/* The number of live objects of a kind: stream event context pool graph exec device pinned managed
+ * registered. -1 for an unknown kind. */
 int sim_alive(const char *kind);
 
-/* Replaces the fault rules by those of spec, "name:nth[+][=code],..."; NULL or "" removes all.
- * Calls are counted from here on. */
+/* Replaces the fault rules with those of spec, "name:nth[+][=code],..."; NULL or "" removes all
+ * rules. The nth call is counted from this call on. */
 void sim_fail(const char *spec);
 
-/* While on, no queued work runs: queries say "not ready" and waits block until it is off. */
+/* While on, no queued work runs: queries return "not ready" and waits block. */
 void sim_hold(int on);
+
+/* Level Zero: "" if modules are built and run by the OpenCL library that GPUGLUE_SIM_OPENCL names; else the reason. */
+const char *sim_opencl_missing(void);
 
 #pragma GCC visibility pop
 

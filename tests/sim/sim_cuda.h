@@ -1,4 +1,5 @@
-/* CUDA face: the real cuda.h with old and new prototypes, and how every entry point begins. */
+/* sim_cuda.h: CUDA: NVIDIA's cuda.h with old and new prototypes, and the code that every entry
+ * point shares. */
 #ifndef SIM_CUDA_H
 #define SIM_CUDA_H
 
@@ -10,7 +11,7 @@
 #include "sim_engine.h"
 
 /* Every entry point calls one of these, which count the call, inject faults and, on success, take
- * the lock; cuda_leave gives it back and turns the engine's status into the vendor's code. */
+ * the lock; cuda_leave releases it and maps the engine's status to a CUresult. */
 CUresult cuda_enter(const char *name);
 CUresult cuda_enter_context(const char *name, struct sim_context **context);
 CUresult cuda_enter_stream(const char *name, CUstream handle, struct sim_queue **queue);
@@ -19,10 +20,10 @@ CUresult cuda_enter_device(const char *name, CUdevice ordinal, struct sim_device
 CUresult cuda_leave(int status);
 CUresult cuda_code(int status);
 
-/* For entry points that need no cuInit: no lock is taken. */
+/* For entry points that do not need cuInit. It takes no lock. */
 CUresult cuda_enter_plain(const char *name);
 
-/* A destroy or free was called, whatever becomes of it. */
+/* Records that a destroy or free was called, even if it fails. */
 void cuda_attempt(struct sim_table *table, const void *handle);
 void cuda_attempt_memory(uint64_t address);
 
@@ -30,7 +31,7 @@ struct sim_device *cuda_device(CUdevice ordinal); /* NULL: no such device; needs
 int cuda_find_stream(CUstream handle, struct sim_queue **queue);
 int cuda_find_context(CUcontext handle, struct sim_context **context); /* NULL: the current one */
 
-/* What one side of a copy may be. */
+/* The kinds of memory that one side of a copy accepts. */
 enum cuda_end { CUDA_HOST_END, CUDA_DEVICE_END, CUDA_ANY_END };
 bool cuda_end_valid(uint64_t address, size_t size, enum cuda_end end, bool *tracked);
 

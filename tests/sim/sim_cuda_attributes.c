@@ -1,4 +1,4 @@
-/* CUDA face: device attributes, with the values of an H200 where it matters. */
+/* sim_cuda_attributes.c: CUDA: device attributes, with an H200's values where a test needs them. */
 #include "sim_cuda.h"
 
 struct attribute_row {
@@ -94,5 +94,8 @@ CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
     CUresult result = cuda_enter_device("cuDeviceGetAttribute", dev, &device);
     if (result)
         return result;
-    return cuda_leave(pi ? find(attrib, device, pi) : SIM_INVALID);
+    int status = pi ? find(attrib, device, pi) : SIM_INVALID;
+    if (attrib == CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM && !status)
+        *pi = sim.host_pointers;
+    return cuda_leave(status);
 }

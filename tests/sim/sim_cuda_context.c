@@ -1,4 +1,4 @@
-/* CUDA face: the current context, its settings and its peers. */
+/* sim_cuda_context.c: CUDA: the current context, its settings and its peers. */
 #include "sim_cuda.h"
 
 static CUcontext handle_of(struct sim_context *context)
@@ -86,6 +86,8 @@ static CUresult synchronize(const char *name, CUcontext ctx)
     status = cuda_find_context(ctx, &context);
     if (!status)
         status = sim_capture_unsafe();
+    if (!status)
+        status = sim_capture_refuse_all(context);
     if (status)
         return cuda_leave(status);
     sim_wait_context(context);
@@ -159,15 +161,16 @@ CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 
 CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 {
-    static const size_t values[] = {1024, 8388608, 8388608, 2, 2048, 64, 0};
     struct sim_context *context;
     CUresult result = cuda_enter_context("cuCtxGetLimit", &context);
-    if (result)
-        return result;
-    if (!pvalue || (unsigned)limit >= sizeof values / sizeof values[0])
-        return cuda_leave(SIM_INVALID);
-    *pvalue = values[limit];
-    return cuda_leave(SIM_OK);
+    return result ? result : cuda_leave(sim_context_get_limit(context, limit, pvalue));
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    struct sim_context *context;
+    CUresult result = cuda_enter_context("cuCtxSetLimit", &context);
+    return result ? result : cuda_leave(sim_context_set_limit(context, limit, value));
 }
 
 static CUresult change_peer(const char *name, CUcontext peer, unsigned flags, bool enable)
@@ -210,9 +213,7 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
     if (result)
         return result;
     status = cuda_find_context(hCtx, &context);
-    for (struct sim_queue *queue = sim_table_next(&sim_queues, NULL); queue && !status;
-         queue = sim_table_next(&sim_queues, queue))
-        if (queue->context == context)
-            status = sim_capture_refuse(queue);
+    if (!status)
+        status = sim_capture_refuse_all(context);
     return cuda_leave(status ? status : sim_event_record_context(event, context));
 }

@@ -1,4 +1,4 @@
-/* CUDA face: linear copies. */
+/* sim_cuda_copy.c: CUDA: linear copies. */
 #include "sim_cuda.h"
 
 struct linear {
@@ -101,7 +101,7 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstr
     return copy_async("cuMemcpyAsync", &copy, hStream);
 }
 
-/* Both ends must lie on the device of the context that is named for them. */
+/* Each end must be on the device of the context that is passed for it. */
 static int check_peers(const struct linear *copy, CUcontext dst, CUcontext src)
 {
     const struct sim_context *to = sim_table_find(&sim_contexts, dst);

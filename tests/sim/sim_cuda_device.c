@@ -1,4 +1,4 @@
-/* CUDA face: devices and what they are. */
+/* sim_cuda_device.c: CUDA: devices and their properties. */
 #include "sim_cuda.h"
 
 #include <stdio.h>

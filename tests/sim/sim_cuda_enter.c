@@ -1,4 +1,4 @@
-/* CUDA face: what every entry point does first and last. */
+/* sim_cuda_enter.c: CUDA: the start and the end of every entry point. */
 #include "sim_cuda.h"
 
 CUresult cuda_enter_plain(const char *name)
@@ -13,7 +13,8 @@ CUresult cuda_enter_plain(const char *name)
     return (CUresult)fault;
 }
 
-/* Codes after which a context answers nothing else. */
+/* After one of these codes, every later call on the context returns the same code: cuda.h says of each that "any
+ * further CUDA work will return the same error", or that the process must be relaunched. */
 static bool is_sticky(CUresult code)
 {
     switch ((int)code) {
@@ -29,13 +30,16 @@ static bool is_sticky(CUresult code)
     case CUDA_ERROR_INVALID_ADDRESS_SPACE:
     case CUDA_ERROR_INVALID_PC:
     case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
         return true;
     default:
         return false;
     }
 }
 
-/* An injected device loss hits the context that the call was for. */
+/* An injected device loss applies to the context of the call. */
 static CUresult lose(struct sim_context *context, CUresult code)
 {
     if (!is_sticky(code) || !sim_initialised() || sim_forked() || sim_finished())
@@ -105,7 +109,7 @@ static CUresult enter_losing(const char *name, struct sim_context *context)
     return CUDA_SUCCESS;
 }
 
-/* The context of a live handle, looked up before the call so that a loss hits the right one. */
+/* The context of a live handle. It is looked up before the call, so that a loss applies to it. */
 static struct sim_context *context_of(struct sim_table *table, const void *handle)
 {
     struct sim_context *context = NULL;

@@ -1,4 +1,4 @@
-/* CUDA face: error codes, their names and texts. */
+/* sim_cuda_errors.c: CUDA: error codes, their names and texts. */
 #include "sim_cuda.h"
 
 struct error_row {
@@ -207,6 +207,7 @@ static const CUresult engine_codes[] = {
     [-SIM_CAPTURE_IMPLICIT] = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
     [-SIM_CAPTURED_EVENT] = CUDA_ERROR_CAPTURED_EVENT,
     [-SIM_CAPTURE_WRONG_THREAD] = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+    [-SIM_UPDATE_FAILURE] = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
     [-SIM_NO_DEVICE] = CUDA_ERROR_NO_DEVICE,
     [-SIM_NOT_FOUND] = CUDA_ERROR_NOT_FOUND,
     [-SIM_INVALID_IMAGE] = CUDA_ERROR_INVALID_IMAGE,

@@ -1,4 +1,4 @@
-/* CUDA face: events. */
+/* sim_cuda_event.c: CUDA: events. */
 #include "sim_cuda.h"
 
 enum { EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS };
@@ -69,7 +69,7 @@ CUresult cuEventQuery(CUevent hEvent)
     if (result)
         return result;
     if (!sim_capture_find(event->capture_id))
-        status = sim_capture_unsafe();
+        status = event->capture_id ? SIM_CAPTURED_EVENT : sim_capture_unsafe();
     return cuda_leave(status ? status : sim_event_query(event));
 }
 
@@ -81,7 +81,7 @@ CUresult cuEventSynchronize(CUevent hEvent)
     if (result)
         return result;
     if (!sim_capture_find(event->capture_id))
-        status = sim_capture_unsafe();
+        status = event->capture_id ? SIM_CAPTURED_EVENT : sim_capture_unsafe();
     return cuda_leave(status ? status : sim_event_wait(event));
 }
 

@@ -1,4 +1,4 @@
-/* CUDA face: fills. All of them return before they are done, as on the hardware. */
+/* sim_cuda_fill.c: CUDA: fills. All of them are asynchronous, as on the hardware. */
 #include "sim_cuda.h"
 
 static CUresult fill(const char *name, const struct sim_fill *fill, CUstream stream, bool now)

@@ -1,4 +1,4 @@
-/* CUDA face: stream capture and the graphs that come of it. */
+/* sim_cuda_graph.c: CUDA: stream capture and its graphs. */
 #include "sim_cuda.h"
 
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
@@ -22,7 +22,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
         return result;
     if (!phGraph)
         return cuda_leave(SIM_INVALID);
-    status = sim_capture_end(queue, &graph);
+    status = sim_capture_end(queue, false, &graph);
     if (!status)
         *phGraph = (CUgraph)(void *)graph;
     return cuda_leave(status);
@@ -44,7 +44,7 @@ static CUresult capture_info(const char *name, CUstream stream, struct sim_queue
         return result;
     if (!out)
         return cuda_leave(SIM_INVALID);
-    if ((*queue)->legacy && sim_capture_beside((*queue)->context)) /* seen on an H200: no harm done */
+    if ((*queue)->legacy && sim_capture_beside((*queue)->context)) /* an H200 keeps it */
         return cuda_leave(SIM_CAPTURE_IMPLICIT);
     *out = status_of(*queue);
     return CUDA_SUCCESS;
@@ -243,4 +243,23 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
         return cuda_leave(SIM_INVALID);
     sim_graph_destroy(&sim_execs, exec);
     return cuda_leave(SIM_OK);
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+                              CUgraphExecUpdateResultInfo *resultInfo)
+{
+    struct sim_graph *exec, *graph;
+    int status;
+    CUresult result = cuda_enter("cuGraphExecUpdate_v2");
+    if (result)
+        return result;
+    exec = sim_table_find(&sim_execs, hGraphExec);
+    graph = sim_table_find(&sim_graphs, hGraph);
+    if (!exec || !graph || graph->slot.internal || !resultInfo)
+        return cuda_leave(SIM_INVALID);
+    status = sim_graph_update(exec, graph, false);
+    *resultInfo =
+        (CUgraphExecUpdateResultInfo){.result = status ? CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED
+                                                       : CU_GRAPH_EXEC_UPDATE_SUCCESS};
+    return cuda_leave(status);
 }

@@ -1,4 +1,4 @@
-/* CUDA face: initialisation and version. */
+/* sim_cuda_init.c: CUDA: initialisation and version. */
 #include "sim_cuda.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* CUDA face: device memory of one process in another. */
+/* sim_cuda_ipc.c: CUDA: device memory shared between processes. */
 #include "sim_cuda.h"
 #include "sim_ipc.h"
 

@@ -1,4 +1,4 @@
-/* CUDA face: prefetch and advice for managed memory, in their old and new form. */
+/* sim_cuda_managed.c: CUDA: prefetch and advice for managed memory, in their old and new form. */
 #include "sim_cuda.h"
 
 static bool location_valid(const CUmemLocation *location)
@@ -43,7 +43,8 @@ static CUresult prefetch(const char *name, uint64_t address, size_t size,
     CUresult result = cuda_enter_stream(name, stream, &queue);
     if (result)
         return result;
-    status = check_range(address, size, location);
+    status = queue->capture ? sim_capture_refuse(queue)
+                            : check_range(address, size, location); /* as on an H200 */
     return cuda_leave(status ? status : sim_queue_submit(queue, &work));
 }
 
@@ -61,7 +62,7 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation l
     return prefetch("cuMemPrefetchAsync_v2", devPtr, count, &location, hStream);
 }
 
-/* Advice that names no place ignores the one it is given. */
+/* Advice that has no location ignores its location argument. */
 static CUresult advise(const char *name, uint64_t address, size_t size, CUmem_advise advice,
                        CUmemLocation location)
 {

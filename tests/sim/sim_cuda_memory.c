@@ -1,4 +1,4 @@
-/* CUDA face: allocation of device, page-locked and managed memory. */
+/* sim_cuda_memory.c: CUDA: allocation of device, page-locked and managed memory. */
 #include "sim_cuda.h"
 
 enum {
@@ -38,7 +38,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
     return result;
 }
 
-/* Frees wait for everything on the device, whichever stream it is in. */
+/* A free waits for all streams of the device. */
 static CUresult free_memory(const char *name, uint64_t address, unsigned kinds)
 {
     struct sim_alloc *alloc;
@@ -58,7 +58,7 @@ static CUresult free_memory(const char *name, uint64_t address, unsigned kinds)
     if (status)
         return cuda_leave(status);
     sim_wait_device(alloc->device);
-    alloc = sim_memory_find(address); /* the table may have moved meanwhile */
+    alloc = sim_memory_find(address); /* the table may have been reallocated */
     if (!alloc || alloc->base != address)
         return cuda_leave(SIM_INVALID);
     status = alloc->context->lost;
@@ -178,7 +178,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int 
     alloc = sim_memory_find((uintptr_t)p);
     if (!pdptr || Flags || !alloc || alloc->kind == SIM_DEVICE)
         return cuda_leave(SIM_INVALID);
-    *pdptr = (uintptr_t)p;
+    *pdptr = sim_memory_on_device(alloc, (uintptr_t)p);
     return cuda_leave(SIM_OK);
 }
 

@@ -1,11 +1,12 @@
-/* CUDA face: modules, functions and launches; see sim_module.c for what a launch does here. */
+/* sim_cuda_module.c: CUDA: modules, functions and launches; sim_module.c explains what a simulated
+ * launch does. */
 #include "sim_cuda.h"
 #include "sim_module.h"
 
 #include <string.h>
 
 enum { ELF_OFFSET = 40, ELF_COUNT = 60, SECTION_SIZE = 64, FAT_HEADER = 6, FAT_SIZE = 8 };
-enum { USUAL_SHARED = 49152 }; /* bytes that a launch may ask for without cuFuncSetAttribute */
+enum { USUAL_SHARED = 49152 }; /* bytes that a launch may request without cuFuncSetAttribute */
 
 static uint64_t number(const char *at, size_t size)
 {
@@ -14,7 +15,8 @@ static uint64_t number(const char *at, size_t size)
     return value;
 }
 
-/* The driver is told no size: it reads that from the image. 0: no image. Text may be shorter than a magic. */
+/* The driver gets no size and reads it from the image. Returns 0 if it is not an image. PTX text may be
+ * shorter than a magic number. */
 static size_t size_of(const char *image)
 {
     if (!strncmp(image, "\177ELF", 4))
@@ -105,7 +107,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, c
     return cuda_leave(status);
 }
 
-/* A listing would need to read every format: a driver before 12.4 has none either. */
+/* Not supported, as in drivers before 12.4: it would have to read every image format. */
 CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 {
     CUresult result = cuda_enter("cuModuleGetFunctionCount");
@@ -202,6 +204,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDi
     return launch("cuLaunchKernel", f, &shape, hStream, kernelParams);
 }
 
+enum { MULTIPROCESSORS = 132 };
+
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
                                    unsigned int gridDimZ, unsigned int blockDimX,
                                    unsigned int blockDimY, unsigned int blockDimZ,
@@ -211,6 +215,10 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
     const struct sim_launch shape = {.grid = {gridDimX, gridDimY, gridDimZ},
                                      .block = {blockDimX, blockDimY, blockDimZ},
                                      .shared = sharedMemBytes};
+    const uint64_t blocks = (uint64_t)gridDimX * gridDimY * gridDimZ,
+                   threads = (uint64_t)blockDimX * blockDimY * blockDimZ;
+    if (threads && blocks > MULTIPROCESSORS * (2 * SIM_MAX_THREADS / threads))
+        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     return launch("cuLaunchCooperativeKernel", f, &shape, hStream, kernelParams);
 }
 
@@ -239,6 +247,6 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfu
         return result;
     *blockSize =
         blockSizeLimit > 0 && blockSizeLimit < SIM_MAX_THREADS ? blockSizeLimit : SIM_MAX_THREADS;
-    *minGridSize = 2 * 132;
+    *minGridSize = 2 * MULTIPROCESSORS;
     return cuda_leave(SIM_OK);
 }

@@ -1,9 +1,9 @@
-/* CUDA face: what a pointer is. */
+/* sim_cuda_pointer.c: CUDA: attributes of a pointer. */
 #include "sim_cuda.h"
 
 #include <string.h>
 
-union answer {
+union attribute_value {
     CUcontext context;
     unsigned memory_type;
     CUdeviceptr device_pointer;
@@ -20,9 +20,9 @@ static bool on_host(const struct sim_alloc *alloc)
     return alloc->kind != SIM_DEVICE;
 }
 
-/* The size of the answer, or 0 where there is none for this memory. */
-static size_t answer_known(int attribute, const struct sim_alloc *alloc, uint64_t pointer,
-                           union answer *out)
+/* Returns the size of the value, or 0 if this memory has no such attribute. */
+static size_t query_known(int attribute, const struct sim_alloc *alloc, uint64_t pointer,
+                          union attribute_value *out)
 {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -62,7 +62,7 @@ static size_t answer_known(int attribute, const struct sim_alloc *alloc, uint64_
     }
 }
 
-static size_t answer_flag(int attribute, const struct sim_alloc *alloc, union answer *out)
+static size_t query_flag(int attribute, const struct sim_alloc *alloc, union attribute_value *out)
 {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
@@ -84,17 +84,17 @@ static size_t answer_flag(int attribute, const struct sim_alloc *alloc, union an
     }
 }
 
-static size_t answer(int attribute, const struct sim_alloc *alloc, uint64_t pointer,
-                     union answer *out)
+static size_t query(int attribute, const struct sim_alloc *alloc, uint64_t pointer,
+                    union attribute_value *out)
 {
-    size_t size = answer_known(attribute, alloc, pointer, out);
-    return size ? size : answer_flag(attribute, alloc, out);
+    size_t size = query_known(attribute, alloc, pointer, out);
+    return size ? size : query_flag(attribute, alloc, out);
 }
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
     const struct sim_alloc *alloc;
-    union answer value;
+    union attribute_value value;
     size_t size;
     CUresult result = cuda_enter("cuPointerGetAttribute");
     if (result)
@@ -102,7 +102,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     alloc = sim_memory_find(ptr);
     if (!data || !alloc)
         return cuda_leave(SIM_INVALID);
-    size = answer((int)attribute, alloc, ptr, &value);
+    size = query((int)attribute, alloc, ptr, &value);
     if (size)
         memcpy(data, &value, size);
     return cuda_leave(size ? SIM_OK : SIM_INVALID);
@@ -115,7 +115,7 @@ static bool attribute_known(int attribute)
            attribute != CU_POINTER_ATTRIBUTE_P2P_TOKENS;
 }
 
-/* For memory that the driver does not know the plural form succeeds, with every answer zero. */
+/* For unknown memory the plural form succeeds and writes zeros. */
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
                                 void **data, CUdeviceptr ptr)
 {
@@ -131,10 +131,10 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
     alloc = sim_memory_find(ptr);
     for (unsigned i = 0; i < numAttributes; i++) {
         int attribute = (int)attributes[i];
-        union answer value;
+        union attribute_value value;
         size_t size;
         memset(&value, 0, sizeof value);
-        size = answer(attribute, alloc ? alloc : &any, ptr, &value);
+        size = query(attribute, alloc ? alloc : &any, ptr, &value);
         if (!alloc || !size)
             memset(&value, 0, sizeof value);
         if (!alloc && attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)

@@ -1,6 +1,8 @@
-/* CUDA face: memory pools and stream-ordered allocation. */
+/* sim_cuda_pool.c: CUDA: memory pools and stream-ordered allocation. */
 #include "sim_cuda.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct sim_pool *pool_of(CUmemoryPool handle)
@@ -56,7 +58,7 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
     return cuda_leave(SIM_OK);
 }
 
-/* The pool of a place; host memory has one, made when it is first asked for. */
+/* The pool of a location. Host memory has one pool, created at its first use. */
 static int pool_at(const CUmemLocation *location, CUmemAllocationType type, bool current,
                    struct sim_pool **out)
 {
@@ -174,7 +176,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
     if (attr == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT || attr == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
         return cuda_leave(SIM_INVALID);
     if (attr > CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && wide)
-        return cuda_leave(SIM_INVALID); /* high marks can only be reset */
+        return cuda_leave(SIM_INVALID); /* a high-water mark can only be reset to 0 */
     found->values[attr] = is_integer(attr) ? (uint64_t)(narrow != 0) : wide;
     if (attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
         found->reserved_high = found->reserved;
@@ -222,7 +224,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
     CUresult result = cuda_enter("cuMemPoolTrimTo");
-    (void)minBytesToKeep; /* a pool here keeps nothing */
+    (void)minBytesToKeep; /* a simulated pool keeps no free memory */
     if (result)
         return result;
     return cuda_leave(pool_of(pool) ? SIM_OK : SIM_INVALID);
@@ -296,11 +298,16 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPoo
     return allocate("cuMemAllocFromPoolAsync", dptr, bytesize, pool, hStream);
 }
 
+/* On an H200 (driver 580.159) a stream that was destroyed ends the process here. */
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
     struct sim_queue *queue;
     CUresult result;
     cuda_attempt_memory(dptr);
     result = cuda_enter_stream("cuMemFreeAsync", hStream, &queue);
+    if (result == CUDA_ERROR_INVALID_HANDLE) {
+        fprintf(stderr, "gpuglue sim: memory is freed on a stream that was destroyed\n");
+        abort();
+    }
     return result ? result : cuda_leave(sim_pool_free(dptr, queue));
 }

@@ -1,4 +1,4 @@
-/* CUDA face: primary contexts. */
+/* sim_cuda_primary.c: CUDA: primary contexts. */
 #include "sim_cuda.h"
 
 static unsigned primary_flags[SIM_MAX_DEVICES];
@@ -55,7 +55,7 @@ static CUresult release(const char *name, CUdevice dev)
     if (--device->primary->references == 0)
         sim_context_destroy(device->primary);
     else
-        device->primary->slot.attempted = false; /* others hold it still */
+        device->primary->slot.attempted = false; /* it is still retained */
     return cuda_leave(SIM_OK);
 }
 

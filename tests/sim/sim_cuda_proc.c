@@ -1,4 +1,5 @@
-/* CUDA face: cuGetProcAddress, which picks the newest form that the caller's version knows. */
+/* sim_cuda_proc.c: CUDA: cuGetProcAddress, which returns the newest form of a function that the
+ * caller's CUDA version has. */
 #include "sim_cuda.h"
 
 #include <dlfcn.h>
@@ -7,7 +8,7 @@
 
 enum { LONGEST = 128, OLDEST = 2000, NEWEST_SUFFIX = 4 };
 
-/* Names whose newer form came with a version of its own; all other _v2 forms are older than 11. */
+/* Functions whose newer form was added in this version; all other _v2 forms are older than 11. */
 struct version_row {
     const char *name, *exported;
     int since;
@@ -81,7 +82,7 @@ static void *choose(const char *name, int version, bool *too_old)
     return listed ? NULL : by_suffix(name);
 }
 
-/* The per-thread forms of stream functions do not exist here: asking for them finds nothing. */
+/* The per-thread forms of stream functions are not simulated: a request for one finds nothing. */
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *symbolStatus)
 {

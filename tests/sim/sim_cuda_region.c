@@ -1,4 +1,4 @@
-/* CUDA face: two- and three-dimensional copies between linear memory. */
+/* sim_cuda_region.c: CUDA: two- and three-dimensional copies between linear memory. */
 #include "sim_cuda.h"
 
 struct side {
@@ -13,7 +13,7 @@ struct placed {
     bool tracked;
 };
 
-/* Where a side begins, and whether the whole region lies in memory that it may name. */
+/* Finds the start of a side and checks that the whole region is in memory of its kind. */
 static int place(const struct side *side, const struct sim_region *extent, struct placed *out)
 {
     size_t width = extent->width, height = extent->height, depth = extent->depth;

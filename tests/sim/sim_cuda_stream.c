@@ -1,4 +1,4 @@
-/* CUDA face: streams. */
+/* sim_cuda_stream.c: CUDA: streams. */
 #include "sim_cuda.h"
 
 #include <stdlib.h>
@@ -88,7 +88,10 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
     event = sim_table_find(&sim_events, hEvent);
     if (!event)
         return cuda_leave(SIM_BAD_HANDLE);
-    return cuda_leave(Flags ? SIM_INVALID : sim_event_wait_on(queue, event));
+    /* An H200's driver refuses an event of a capture that has ended. */
+    if (Flags || (event->capture_id && !queue->capture && !sim_capture_find(event->capture_id)))
+        return cuda_leave(SIM_INVALID);
+    return cuda_leave(sim_event_wait_on(queue, event));
 }
 
 CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
@@ -99,7 +102,7 @@ CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
         return result;
     if (!flags)
         return cuda_leave(SIM_INVALID);
-    int status = sim_capture_refuse(queue); /* seen on an H200: even this spoils a capture */
+    int status = sim_capture_refuse(queue); /* on an H200 this invalidates a capture too */
     if (!status)
         *flags = queue->nonblocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
     return cuda_leave(status);
@@ -149,8 +152,10 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
         return result;
     if (!pctx)
         return cuda_leave(SIM_INVALID);
-    *pctx = (CUcontext)(void *)queue->context;
-    return cuda_leave(SIM_OK);
+    int status = sim_capture_refuse(queue); /* not measured: taken from cuStreamGetFlags */
+    if (!status)
+        *pctx = (CUcontext)(void *)queue->context;
+    return cuda_leave(status);
 }
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
@@ -161,9 +166,12 @@ CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreen
         return result;
     if (!pCtx || !pGreenCtx)
         return cuda_leave(SIM_INVALID);
-    *pCtx = (CUcontext)(void *)queue->context;
-    *pGreenCtx = NULL;
-    return cuda_leave(SIM_OK);
+    int status = sim_capture_refuse(queue);
+    if (!status) {
+        *pCtx = (CUcontext)(void *)queue->context;
+        *pGreenCtx = NULL;
+    }
+    return cuda_leave(status);
 }
 
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)

@@ -1,4 +1,5 @@
-/* CUDA face: what the simulation does not do says so, and leaves its outputs alone. */
+/* sim_cuda_unsupported.c: CUDA: functions that are not simulated: they return "not supported" and
+ * write no output. */
 #include "sim_cuda.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -255,11 +256,6 @@ CUresult cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev)
     return unsupported("cuDeviceGetLuid");
 }
 
-CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-    return unsupported("cuCtxSetLimit");
-}
-
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
                                 unsigned int flags)
 {
@@ -296,7 +292,7 @@ CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResou
     return unsupported("cuCtxGetDevResource");
 }
 
-/* Tables of private functions, which NVRTC asks for. */
+/* Tables of private functions, which NVRTC requests. */
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
     return unsupported("cuGetExportTable");

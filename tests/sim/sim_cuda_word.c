@@ -1,4 +1,4 @@
-/* CUDA face: values written to and awaited in memory, in stream order. */
+/* sim_cuda_word.c: CUDA: cuStreamWriteValue and cuStreamWaitValue. */
 #include "sim_cuda.h"
 
 static CUresult submit(const char *name, CUstream stream, const struct sim_word *word,

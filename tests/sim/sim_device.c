@@ -1,4 +1,5 @@
-/* The simulated machine: its devices, its settings, and its state across init, fork and exit. */
+/* sim_device.c: the simulated machine: its devices, its settings, and its state across init,
+ * fork and exit. */
 #include "sim_engine.h"
 
 #include <stdatomic.h>
@@ -60,7 +61,7 @@ uint64_t sim_serial(void)
     return ++sim.serial;
 }
 
-/* A vendor's mask is a list of ordinals that ends at the first one that does not exist. */
+/* A visibility mask is a list of ordinals; it ends at the first ordinal that does not exist. */
 static int visible_devices(const char *mask, int physical, int *out)
 {
     int count = 0;
@@ -80,7 +81,8 @@ static int visible_devices(const char *mask, int physical, int *out)
     return count;
 }
 
-/* Device memory is one file mapped twice: to the client without any access, to the engine with. */
+/* Device memory is a file that is mapped twice: without access for the client, with access for the
+ * engine. */
 static int map_device(struct sim_device *device, size_t size)
 {
     int file = memfd_create("gpuglue-sim", MFD_CLOEXEC);
@@ -95,7 +97,7 @@ static int map_device(struct sim_device *device, size_t size)
         close(file);
         return SIM_NO_MEMORY;
     }
-    device->file = file; /* other processes open it by its number */
+    device->file = file; /* other processes open it by its descriptor number */
     device->alias = alias;
     device->size = size;
     return SIM_OK;
@@ -152,6 +154,7 @@ static int first_init(const char *visible)
         return SIM_NO_DEVICE;
     sim.random = sim_setting("GPUGLUE_SIM_SEED", 1) * 0x9E3779B97F4A7C15u | 1;
     sim.peers = sim_setting("GPUGLUE_SIM_PEERS", SIM_PEERS_REACH);
+    sim.host_pointers = sim_setting("GPUGLUE_SIM_HOST_POINTERS", 1);
     status = map_devices(physical, count);
     if (!status)
         status = make_pools();

@@ -1,4 +1,5 @@
-/* The vendor-neutral machine behind every simulated library: devices, memory, queues, events. */
+/* sim_engine.h: the vendor-neutral engine of every simulated library: devices, memory,
+ * queues, events. */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
 
@@ -8,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Engine functions answer 0, one of these, or (positive) a vendor's own code that was injected. */
+/* Engine functions return 0, one of these, or an injected vendor code (positive). */
 enum sim_error {
     SIM_OK = 0,
     SIM_INVALID = -1,
@@ -35,16 +36,17 @@ enum sim_error {
     SIM_CAPTURE_WRONG_THREAD = -22,
     SIM_NO_DEVICE = -23,
     SIM_NOT_FOUND = -24,
-    SIM_INVALID_IMAGE = -25
+    SIM_INVALID_IMAGE = -25,
+    SIM_UPDATE_FAILURE = -26
 };
 
 enum { SIM_MAX_DEVICES = 16, SIM_ALIGNMENT = 512 };
 
-/* ---- sim_table.c: handles that can be checked after their object is gone */
+/* ---- sim_table.c: handles that can be checked after their object was destroyed */
 
-struct sim_slot { /* first member of every object that a client holds a handle to */
+struct sim_slot { /* the first member of every object that has a client handle */
     struct sim_slot *next_free;
-    bool alive, attempted, internal; /* attempted: a destroy was called, whatever it answered */
+    bool alive, attempted, internal; /* attempted: a destroy was called, even if it failed */
 };
 
 struct sim_table {
@@ -57,29 +59,29 @@ struct sim_table {
 extern struct sim_table sim_contexts, sim_queues, sim_events, sim_pools, sim_graphs, sim_execs,
     sim_modules, sim_functions;
 
-void *sim_table_take(struct sim_table *table); /* zeroed; newest freed handle first */
+void *sim_table_take(struct sim_table *table); /* zeroed; reuses the newest freed handle */
 void *sim_table_find(struct sim_table *table, const void *handle); /* NULL unless alive */
 void *sim_table_next(struct sim_table *table, const void *previous);
 void sim_table_drop(struct sim_table *table, void *object);
 size_t sim_table_unattempted(const struct sim_table *table);
 
-/* ---- sim_device.c: the machine */
+/* ---- sim_device.c: devices and global state */
 
 struct sim_device {
-    int ordinal;       /* as the client sees it */
+    int ordinal;       /* after the visibility mask */
     int physical;      /* before the visibility mask */
     uint64_t base;     /* client addresses: reserved, never accessible */
-    char *alias;       /* the same pages, readable and writable by the engine only */
+    char *alias;       /* the engine's mapping of the same pages, with access */
     size_t size, used; /* bytes of device memory */
-    int file;          /* which they are */
+    int file;          /* descriptor of the file that backs these pages */
     struct sim_context *primary;
     struct sim_pool *default_pool, *current_pool;
 };
 
 enum sim_peers {
-    SIM_PEERS_APART, /* no device reaches another */
+    SIM_PEERS_APART, /* no device can access another */
     SIM_PEERS_REACH,
-    SIM_PEERS_LOSE /* they say that they do, and what is sent does not arrive */
+    SIM_PEERS_LOSE /* peer access is reported, but the copied bytes do not arrive */
 };
 
 struct sim_machine {
@@ -87,11 +89,12 @@ struct sim_machine {
     pthread_cond_t changed; /* a command finished, or hold was switched */
     struct sim_device devices[SIM_MAX_DEVICES];
     int device_count;
-    uint64_t base, limit; /* client addresses of all devices */
-    uint64_t far_base;    /* not 0: there, and nothing is mapped (beyond what a process may map) */
-    uint64_t clock_hz;    /* of SIM_TIME */
-    _Atomic(uint64_t) clock_start; /* 0: no stamp so far */
+    uint64_t base, limit;          /* client addresses of all devices */
+    uint64_t far_base;             /* not 0: devices start here, and nothing is mapped */
+    uint64_t clock_hz;             /* clock rate of SIM_TIME */
+    _Atomic(uint64_t) clock_start; /* 0: no timestamp so far */
     uint64_t peers;                /* enum sim_peers */
+    bool host_pointers;            /* devices access registered memory at its host address */
     uint64_t random;
     uint64_t serial;
     bool hold;
@@ -101,8 +104,8 @@ extern struct sim_machine sim;
 
 int sim_init(const char *visible); /* visible: the vendor's mask variable, NULL when unset */
 bool sim_initialised(void);
-bool sim_forked(void);   /* in a child of a process that had initialised */
-bool sim_finished(void); /* the process is past its exit handlers */
+bool sim_forked(void);   /* true in a forked child of an initialised process */
+bool sim_finished(void); /* true after the exit handlers have run */
 void sim_finish(void);
 uint64_t sim_random(uint64_t below);
 uint64_t sim_serial(void);
@@ -110,7 +113,7 @@ uint64_t sim_setting(const char *name, uint64_t otherwise);
 
 /* ---- sim_fault.c: counts, faults, hangs, crashes */
 
-int sim_fault(const char *name); /* counts the call; the injected code, or 0 */
+int sim_fault(const char *name); /* counts the call and returns the injected code, or 0 */
 
 /* ---- sim_report.c */
 
@@ -144,9 +147,13 @@ struct sim_word {
 
 enum sim_kind { SIM_MARK, SIM_COPY, SIM_FILL, SIM_HOST, SIM_WRITE, SIM_WAIT, SIM_FREE, SIM_TIME };
 
+/* What executes a command. The engine does not schedule by it; sim_record.c writes it down. */
+enum sim_unit { SIM_NO_UNIT, SIM_COMPUTE_UNIT, SIM_COPY_UNIT };
+
 struct sim_work {
     enum sim_kind kind;
-    bool dst_tracked, src_tracked; /* that end was in a known allocation when it was queued */
+    enum sim_unit unit;
+    bool dst_tracked, src_tracked; /* that end was in an allocation when the work was queued */
     union {
         struct sim_region copy;
         struct sim_fill fill;
@@ -154,6 +161,7 @@ struct sim_work {
         struct {
             sim_host_function run;
             void *data;
+            bool kernel; /* else the client's function */
         } host;
         struct {
             uint64_t address, serial;
@@ -166,15 +174,15 @@ enum sim_state { SIM_HELD, SIM_RELEASED, SIM_RUNNING, SIM_DONE };
 struct sim_command {
     struct sim_work work;
     struct sim_command *next, *previous; /* all unfinished commands, oldest first */
-    struct sim_command *chain;           /* a worker's or a walk's list */
-    struct sim_command **needs, **feeds; /* must end before it; wait for it */
+    struct sim_command *chain;           /* link of the ready list, or of a graph traversal */
+    struct sim_command **needs, **feeds; /* dependencies; dependents */
     size_t need_count, feed_count, waiting;
     struct sim_context *context;
     uint64_t serial, time_ns;
-    unsigned references, polls; /* polls: queries that still find it held back */
+    unsigned references, polls; /* polls: queries that will still return "not ready" */
     enum sim_state state;
-    bool blocking, tail; /* ordered with the null stream; last of its queue */
-    bool loose;          /* of a list without order: may overtake what is ready */
+    bool blocking, tail; /* blocking: ordered with the null stream; tail: last of its queue */
+    bool loose;          /* of an unordered list: may run before earlier ready commands */
 };
 
 extern struct sim_command *sim_oldest;
@@ -188,25 +196,33 @@ void sim_command_drop(struct sim_command *command);
 bool sim_command_busy(const struct sim_command *command);
 bool sim_command_poll(struct sim_command *command); /* a query: true when done */
 void sim_command_wait(struct sim_command *command);
+/* Wait for what lost devices were doing when they were lost, so that the client may unmap memory. */
+void sim_command_wait_lost(void);
 void sim_wait_device(const struct sim_device *device); /* NULL: all devices */
 void sim_wait_context(const struct sim_context *context);
 
-/* ---- sim_worker.c: who runs it */
+/* ---- sim_record.c */
+
+void sim_record(const struct sim_command *command); /* it is about to be queued */
+
+/* ---- sim_worker.c: the threads that run commands */
 
 void sim_worker_ready(struct sim_command *command);
 void sim_worker_wake(void);
-void sim_worker_retry(void); /* whoever waits for a value in memory looks again */
+void sim_worker_retry(void); /* commands that wait for a value in memory check it again */
 int sim_worker_start(void);
 extern _Thread_local bool sim_in_host_function;
 
-/* ---- sim_ops.c: what it does */
+/* ---- sim_ops.c: the effect of a command */
 
-int sim_run(struct sim_command *command); /* without the lock; SIM_NOT_READY: try again later */
+int sim_run(struct sim_command *command); /* without the lock; SIM_NOT_READY: call it again */
 size_t sim_region_span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice);
 
 /* ---- sim_context.c */
 
 struct sim_queue;
+
+enum { SIM_LIMITS = 7 };
 
 struct sim_context {
     struct sim_slot slot;
@@ -216,15 +232,18 @@ struct sim_context {
     unsigned references, flags, peers;
     int lost; /* sticky error */
     bool primary;
+    size_t limits[SIM_LIMITS];
 };
 
 int sim_context_create(struct sim_device *device, bool primary, struct sim_context **out);
 void sim_context_destroy(struct sim_context *context);
-struct sim_context *sim_context_top(void); /* may be a destroyed one; NULL when there is none */
+struct sim_context *sim_context_top(void); /* may be destroyed; NULL if the stack is empty */
 int sim_context_push(struct sim_context *context);
 struct sim_context *sim_context_pop(void);
 int sim_context_replace(struct sim_context *context);
-int sim_context_check(struct sim_context *context); /* alive and not lost */
+int sim_context_get_limit(struct sim_context *context, unsigned limit, size_t *value);
+int sim_context_set_limit(struct sim_context *context, unsigned limit, size_t value);
+int sim_context_check(struct sim_context *context); /* 0 if it is alive and not lost */
 void sim_context_lose(struct sim_context *context, int code);
 
 /* ---- sim_memory.c */
@@ -242,7 +261,7 @@ struct sim_alloc {
     uint64_t freed_queue_id;
     unsigned flags;
     bool attempted;
-    uint64_t imported; /* the client's address in pages of another process; 0: its own memory */
+    uint64_t imported; /* the client's address of another process's memory; 0: not imported */
 };
 
 struct sim_block {
@@ -256,10 +275,14 @@ int sim_memory_device(struct sim_device *device, const struct sim_block *block, 
 int sim_memory_host(enum sim_memory kind, const struct sim_block *block, uint64_t *out);
 int sim_memory_register(uint64_t address, const struct sim_block *block);
 struct sim_alloc *sim_memory_find(uint64_t address);
-struct sim_alloc *sim_memory_range(uint64_t address, size_t size); /* wholly inside one */
-/* Host memory that a copy may name: all of it known, or nothing (an H200 refuses what leaves registered memory). */
+/* The device's address of page-locked memory. */
+uint64_t sim_memory_on_device(const struct sim_alloc *alloc, uint64_t address);
+/* NULL unless one allocation contains the whole range. */
+struct sim_alloc *sim_memory_range(uint64_t address, size_t size);
+/* True where all or none of the range is registered. An H200 refuses a copy that is partly outside
+ * registered memory. */
 bool sim_memory_copyable(uint64_t address, size_t size);
-bool sim_memory_reserved(uint64_t address); /* a device address, allocated or not */
+bool sim_memory_reserved(uint64_t address); /* in a device's address range, allocated or not */
 char *sim_memory_alias(const struct sim_alloc *alloc, uint64_t address);
 void sim_memory_release(struct sim_alloc *alloc);
 void sim_memory_release_context(const struct sim_context *context);
@@ -278,7 +301,7 @@ struct sim_pool {
     bool host;
     uint64_t used, used_high, reserved, reserved_high;
     uint64_t values[SIM_POOL_ATTRIBUTES];
-    unsigned access; /* bit per device */
+    unsigned access; /* one bit per device */
 };
 
 int sim_pool_create(struct sim_device *device, bool host, struct sim_pool **out);
@@ -297,11 +320,12 @@ struct sim_queue {
     uint64_t id;
     int priority;
     bool nonblocking, legacy, unjoined;
-    /* Of lists: in a loose one only barriers order. */
+    /* For command lists. Only barriers order the commands of a loose list. */
     bool loose;
+    bool copies_only, offloads; /* offloads: copies run on a copy unit */
     struct sim_command *barrier, **open;
     size_t open_count, open_room;
-    unsigned threads; /* that are in a call on it */
+    unsigned threads; /* threads that are in a call on it */
 };
 
 int sim_queue_create(struct sim_context *context, bool nonblocking, int priority,
@@ -309,6 +333,7 @@ int sim_queue_create(struct sim_context *context, bool nonblocking, int priority
 void sim_queue_destroy(struct sim_queue *queue);
 int sim_queue_per_thread(struct sim_context *context, struct sim_queue **out);
 int sim_queue_submit(struct sim_queue *queue, const struct sim_work *work);
+int sim_queue_submit_uncaptured(struct sim_queue *queue, const struct sim_work *work);
 int sim_queue_mark(struct sim_queue *queue, struct sim_command *after, struct sim_command **out);
 int sim_queue_mark_context(struct sim_context *context, struct sim_command *after,
                            struct sim_command **out);
@@ -322,11 +347,12 @@ struct sim_event {
     struct sim_context *context;
     struct sim_command *record;
     uint64_t capture_id;
-    struct sim_queue *captured_on;
+    struct sim_queue *captured_on, *recorded_on;
+    uint64_t recorded_id; /* of recorded_on, whose handle may be reused */
     bool timing, blocking;
-    /* Of two-state events: */
+    /* For two-state events: */
     struct sim_pool *pool;
-    struct sim_command *signal; /* the last that was queued */
+    struct sim_command *signal; /* the last signal that was queued */
     uint64_t state;
     unsigned index;
 };
@@ -340,14 +366,14 @@ int sim_event_query(struct sim_event *event);
 int sim_event_wait(struct sim_event *event);
 int sim_event_elapsed(const struct sim_event *start, const struct sim_event *stop, float *ms);
 
-/* ---- sim_list.c: lists that keep an order only where they say so, and two-state events */
+/* ---- sim_list.c: command lists, in order or not, and two-state events */
 
 struct sim_append {
     struct sim_work work;
-    struct sim_event *signal; /* set once the work is done; may be NULL */
-    struct sim_event **waits; /* set before the work begins */
+    struct sim_event *signal; /* set after the work; may be NULL */
+    struct sim_event **waits; /* the work starts after they are set */
     size_t wait_count;
-    bool barrier; /* what comes later waits for it, and it for what came before unless it has waits */
+    bool barrier; /* later work waits for it; it waits for earlier work unless it has waits */
 };
 
 void sim_list_append(struct sim_queue *list, const struct sim_append *append);
@@ -366,7 +392,7 @@ enum sim_capture_mode { SIM_CAPTURE_GLOBAL, SIM_CAPTURE_THREAD, SIM_CAPTURE_RELA
 
 struct sim_graph {
     struct sim_slot slot;
-    struct sim_work *work; /* in an order that keeps every dependency */
+    struct sim_work *work; /* in capture order, which respects every dependency */
     size_t count;
 };
 
@@ -378,23 +404,31 @@ struct sim_capture {
     unsigned long thread;
     enum sim_capture_mode mode;
     bool invalid;
+    bool left; /* its end has failed and left the queues captured */
 };
 
 extern _Thread_local enum sim_capture_mode sim_capture_thread_mode;
 
 int sim_capture_begin(struct sim_queue *queue, enum sim_capture_mode mode);
-int sim_capture_end(struct sim_queue *queue, struct sim_graph **out);
+/* @p leave: after a failure the queues remain captured, until the first one is destroyed. */
+int sim_capture_end(struct sim_queue *queue, bool leave, struct sim_graph **out);
 int sim_capture_work(struct sim_queue *queue, const struct sim_work *work);
 int sim_capture_wait(struct sim_queue *queue, struct sim_event *event);
-int sim_capture_unsafe(void); /* a call that no capture allows; invalidates those that forbid it */
-int sim_capture_refuse(struct sim_queue *queue);       /* a query or wait of this very queue */
-int sim_capture_implicit(struct sim_context *context); /* null-stream work beside a capture */
-bool sim_capture_beside(struct sim_context *context);  /* whether there is one; disturbs nothing */
+/* For a call that is unsafe in a capture: invalidates the captures that forbid it. */
+int sim_capture_unsafe(void);
+int sim_capture_refuse(struct sim_queue *queue); /* a query or wait of a capturing queue */
+/* A call for a whole context, or for all (NULL): invalidates their captures, whatever the modes. */
+int sim_capture_refuse_all(const struct sim_context *context);
+int sim_capture_implicit(struct sim_context *context); /* null-stream work during a capture */
+bool sim_capture_beside(struct sim_context *context);  /* whether there is one */
 void sim_capture_forget(struct sim_queue *queue);
 struct sim_capture *sim_capture_find(uint64_t id);
 int sim_graph_add(struct sim_graph *graph, const struct sim_work *work);
 int sim_graph_copy(struct sim_table *table, const struct sim_graph *from, struct sim_graph **out);
 int sim_graph_launch(const struct sim_graph *graph, struct sim_queue *queue);
+/* Replace the work of an executable graph by that of a graph of the same shape. @p partly: what is before the first
+ * difference is replaced even so. */
+int sim_graph_update(struct sim_graph *exec, const struct sim_graph *graph, bool partly);
 void sim_graph_destroy(struct sim_table *table, struct sim_graph *graph);
 
 #endif

@@ -1,4 +1,4 @@
-/* Events: a reference to the command that last recorded them, captured by whoever waits. */
+/* sim_event.c: events: an event refers to its last record; a wait uses the record it finds. */
 #include "sim_engine.h"
 
 int sim_event_create(struct sim_context *context, bool timing, struct sim_event **out)
@@ -32,6 +32,8 @@ int sim_event_record(struct sim_event *event, struct sim_queue *queue, bool exte
     int status;
     if (event->context != queue->context)
         return SIM_BAD_HANDLE;
+    event->recorded_on = queue;
+    event->recorded_id = queue->id;
     if (queue->capture) {
         if (external)
             return SIM_UNSUPPORTED;
@@ -102,7 +104,8 @@ int sim_event_elapsed(const struct sim_event *start, const struct sim_event *sto
         return SIM_BAD_HANDLE;
     if (start->context->device != stop->context->device)
         return SIM_BAD_HANDLE;
-    if (sim_command_busy(start->record) || sim_command_busy(stop->record))
+    if (start == stop ? !sim_command_poll(start->record)
+                      : sim_command_busy(start->record) || sim_command_busy(stop->record))
         return SIM_NOT_READY;
     *ms = (float)((double)(int64_t)(stop->record->time_ns - start->record->time_ns) * 1e-6);
     return start->context->lost;

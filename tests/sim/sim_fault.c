@@ -1,4 +1,4 @@
-/* Counts calls by name and makes chosen ones fail, hang or crash. */
+/* sim_fault.c: counts calls by name and makes chosen ones fail, hang or crash. */
 #include "sim_engine.h"
 #include "sim_control.h"
 
@@ -21,7 +21,7 @@ struct rule {
     bool onwards;
 };
 
-static struct site sites[SITES]; /* lock-free, because a forked child counts too */
+static struct site sites[SITES]; /* lock-free: a forked child counts too */
 static pthread_mutex_t rule_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rule rules[RULES];
 static int rule_count;
@@ -50,6 +50,11 @@ void sim_fault_each(void (*visit)(const char *name, int calls, void *data), void
     }
 }
 
+void sim_each_call(void (*visit)(const char *name, int calls, void *data), void *data)
+{
+    sim_fault_each(visit, data);
+}
+
 int sim_calls(const char *name)
 {
     for (int i = 0; i < SITES; i++) {
@@ -60,7 +65,7 @@ int sim_calls(const char *name)
     return 0;
 }
 
-/* One rule: name:nth[+][=code]. What cannot be read is said on stderr, never silently dropped. */
+/* One rule: name:nth[+][=code]. A rule that cannot be read is reported on stderr. */
 static void read_rule(const char *text, size_t length)
 {
     struct rule rule = {.code = DEFAULT_CODE};
@@ -101,8 +106,8 @@ void sim_fail(const char *spec)
     pthread_mutex_unlock(&rule_lock);
 }
 
-/* The environment is read in the client's threads only, whose business it is that no other of its threads
- * changes it: what workers run ("@copy") cannot be listed. */
+/* Only client threads read the environment, because only the client can prevent a concurrent
+ * setenv. So commands that workers run ("@copy") cannot be listed. */
 static bool listed(const char *variable, const char *name)
 {
     const char *list = name[0] == '@' ? NULL : getenv(variable);

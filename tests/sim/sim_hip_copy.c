@@ -1,4 +1,4 @@
-/* HIP face: copies. */
+/* sim_hip_copy.c: HIP: copies. */
 #include "sim_hip.h"
 
 struct side {
@@ -54,7 +54,7 @@ static hipError_t copy_async(const char *name, const struct request *request, hi
     return hip_leave(submit(queue, request));
 }
 
-/* Synchronous copies run on the null stream, or the one given; only what touches the host waits. */
+/* Synchronous copies run on the null stream or the given one; only copies of host memory wait. */
 static hipError_t copy_now(const char *name, const struct request *request, hipStream_t stream)
 {
     const bool wait = request->dst.end != HIP_DEVICE_END || request->src.end != HIP_DEVICE_END;
@@ -80,7 +80,7 @@ static struct request linear(void *dst, enum hip_end to, const void *src, enum h
     return (struct request){{dst, 0, to}, {src, 0, from}, size, 1, 1, 0, 0};
 }
 
-/* False for a kind that there is not. */
+/* Returns false for an unknown kind. */
 static bool set_ends(struct request *request, hipMemcpyKind kind)
 {
     const bool any = kind == hipMemcpyDefault;
@@ -95,7 +95,7 @@ static bool set_ends(struct request *request, hipMemcpyKind kind)
     return (unsigned)kind <= hipMemcpyDefault;
 }
 
-hipError_t hipMemcpyHtoD(hipDeviceptr_t dst, void *src, size_t sizeBytes)
+hipError_t hipMemcpyHtoD(hipDeviceptr_t dst, HIP_SOURCE *src, size_t sizeBytes)
 {
     struct request request = linear(dst, HIP_DEVICE_END, src, HIP_HOST_END, sizeBytes);
     return copy_now("hipMemcpyHtoD", &request, NULL);
@@ -113,7 +113,8 @@ hipError_t hipMemcpyDtoD(hipDeviceptr_t dst, hipDeviceptr_t src, size_t sizeByte
     return copy_now("hipMemcpyDtoD", &request, NULL);
 }
 
-hipError_t hipMemcpyHtoDAsync(hipDeviceptr_t dst, void *src, size_t sizeBytes, hipStream_t stream)
+hipError_t hipMemcpyHtoDAsync(hipDeviceptr_t dst, HIP_SOURCE *src, size_t sizeBytes,
+                              hipStream_t stream)
 {
     struct request request = linear(dst, HIP_DEVICE_END, src, HIP_HOST_END, sizeBytes);
     return copy_async("hipMemcpyHtoDAsync", &request, stream);
@@ -158,6 +159,16 @@ hipError_t hipMemcpyAsync(void *dst, const void *src, size_t sizeBytes, hipMemcp
     return copy_async("hipMemcpyAsync", &request, stream);
 }
 
+/* A copy between devices is not captured. */
+static int submit_at_once(struct sim_queue *queue, const struct request *request)
+{
+    struct sim_capture *capture = queue->capture;
+    queue->capture = NULL;
+    const int status = submit(queue, request);
+    queue->capture = capture;
+    return status;
+}
+
 hipError_t hipMemcpyPeerAsync(void *dst, int dstDeviceId, const void *src, int srcDevice,
                               size_t sizeBytes, hipStream_t stream)
 {
@@ -174,7 +185,7 @@ hipError_t hipMemcpyPeerAsync(void *dst, int dstDeviceId, const void *src, int s
     if (sizeBytes && (!to || !from || to->device != hip_device(dstDeviceId) ||
                       from->device != hip_device(srcDevice)))
         return hip_leave(SIM_INVALID);
-    return hip_leave(submit(queue, &request));
+    return hip_leave(submit_at_once(queue, &request));
 }
 
 hipError_t hipMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,

@@ -1,11 +1,15 @@
-/* HIP face: initialisation, versions, devices and which of them is current. */
+/* sim_hip_device.c: HIP: initialisation, versions, devices and the current device. */
 #include "sim_hip.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* As Debian's packages answer: major·10⁷ + minor·10⁵ + patch. */
-enum { VERSION = SIM_HIP == 5 ? 50221153 : SIM_HIP == 6 ? 60443484 : 70253211 };
+/* As Debian's packages return it: major·10⁷ + minor·10⁵ + patch. */
+enum {
+    VERSION = SIM_HIP == 5   ? SIM_HIP_57 ? 50731921 : 50221153
+              : SIM_HIP == 6 ? 60443484
+                             : 70253211
+};
 
 static hipError_t version(const char *name, int *out)
 {
@@ -51,7 +55,7 @@ hipError_t hipGetDeviceCount(int *count)
     return hip_leave(SIM_OK);
 }
 
-/* ---- the current device, of each thread */
+/* ---- the current device of each thread */
 
 hipError_t hipGetDevice(int *deviceId)
 {
@@ -81,12 +85,28 @@ hipError_t hipDeviceSynchronize(void)
     hipError_t result = hip_enter_context("hipDeviceSynchronize", &context);
     if (result)
         return result;
-    status = sim_capture_unsafe();
+    status = sim_capture_refuse_all(NULL);
     if (status)
         return hip_leave(status);
     sim_wait_context(context);
     return hip_leave(context->lost);
 }
+
+hipError_t hipDeviceGetLimit(size_t *pValue, enum hipLimit_t limit)
+{
+    struct sim_context *context;
+    hipError_t result = hip_enter_context("hipDeviceGetLimit", &context);
+    return result ? result : hip_leave(sim_context_get_limit(context, limit, pValue));
+}
+
+#if SIM_HIP >= 6 /* 5.2 does not have it */
+hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value)
+{
+    struct sim_context *context;
+    hipError_t result = hip_enter_context("hipDeviceSetLimit", &context);
+    return result ? result : hip_leave(sim_context_set_limit(context, limit, value));
+}
+#endif
 
 hipError_t hipDeviceReset(void)
 {
@@ -111,7 +131,7 @@ hipError_t hipDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPrio
     return hip_leave(SIM_OK);
 }
 
-/* ---- what they are */
+/* ---- device properties */
 
 hipError_t hipDeviceGet(hipDevice_t *device, int ordinal)
 {
@@ -145,8 +165,12 @@ hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
         return result;
     if (!uuid)
         return hip_leave(SIM_INVALID);
-    memcpy(uuid->bytes, "gpuglue sim gfx ", sizeof uuid->bytes);
-    uuid->bytes[sizeof uuid->bytes - 1] = (char)('0' + found->physical);
+    /* ROCr (ROCm/ROCR-Runtime, GpuAgent::GetInfo) has the text GPU- with 16 hexadecimal digits, or "GPU-XX" for a device
+     * without a number. hipDeviceGetUuid of ROCm/clr returns the 16 bytes behind "GPU-". */
+    char text[sizeof uuid->bytes + 1] = "XX";
+    if (sim_setting("GPUGLUE_SIM_UNIQUE_IDS", 1))
+        snprintf(text, sizeof text, "%016llx", 0x8f3c0a51e6d70240ull + (unsigned)found->physical);
+    memcpy(uuid->bytes, text, sizeof uuid->bytes);
     return hip_leave(SIM_OK);
 }
 

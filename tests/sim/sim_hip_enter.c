@@ -1,14 +1,17 @@
-/* HIP face: what every entry point does first and last. */
+/* sim_hip_enter.c: HIP: the start and the end of every entry point. */
 #include "sim_hip.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 _Thread_local int hip_current_device;
 static _Thread_local hipError_t last_error;
 
+/* The macro HIP_RETURN of ROCm/clr (hip_internal.hpp): up to ROCm 6 every call sets the last error, a success too.
+ * From ROCm 7 on (ROCm/rocm-systems) it keeps the last failure, and "not ready" is none. */
 hipError_t hip_note(hipError_t code)
 {
-    if (code)
+    if (SIM_HIP < 7 || (code && code != hipErrorNotReady))
         last_error = code;
     return code;
 }
@@ -32,7 +35,7 @@ hipError_t hipExtGetLastError(void)
 }
 #endif
 
-/* Codes after which a device answers nothing else. */
+/* After one of these codes, every later call on the device returns the same code. */
 static bool is_sticky(hipError_t code)
 {
     return code == hipErrorECCNotCorrectable || code == hipErrorIllegalAddress ||
@@ -58,7 +61,7 @@ static hipError_t lose(struct sim_context *context, hipError_t code)
     return hip_note(code);
 }
 
-/* HIP 5 says "invalid device" where there is none; its hipGetDeviceCount knows better. */
+/* Without a device HIP 5 returns "invalid device", except in hipGetDeviceCount. */
 static hipError_t no_device(void)
 {
     return SIM_HIP < 6 ? hipErrorInvalidDevice : hipErrorNoDevice;
@@ -104,7 +107,7 @@ struct sim_device *hip_device(int ordinal)
     return ordinal >= 0 && ordinal < sim.device_count ? &sim.devices[ordinal] : NULL;
 }
 
-/* Every device has one context, made when it is first needed; nobody has to give it back. */
+/* Every device has one context, created at its first use. Callers do not release it. */
 int hip_context_of(struct sim_device *device, struct sim_context **context)
 {
     int status = SIM_OK;
@@ -137,14 +140,25 @@ hipError_t hip_enter_context(const char *name, struct sim_context **context)
     return status ? hip_leave(status) : hipSuccess;
 }
 
-/* The null stream and the per-thread one are those of the current device. */
+/* Up to ROCm 6 the functions for streams look the handle up (ROCm/clr, hip::isValid). In 2026 they read the object, which
+ * hipStreamDestroy has freed (ROCm/rocm-systems, hip_stream.cpp): whatever follows, it is an error of the client. */
+static int stale_stream(const void *handle)
+{
+    if (SIM_HIP < 7)
+        return hipErrorContextIsDestroyed;
+    fprintf(stderr, "gpuglue sim: %p is used as a stream, but there is none, or none any more\n",
+            handle);
+    abort();
+}
+
+/* The null stream and the per-thread stream belong to the current device. */
 int hip_find_stream(hipStream_t handle, struct sim_queue **queue)
 {
     struct sim_context *context;
     int status;
     if (handle && handle != hipStreamPerThread) {
         *queue = sim_table_find(&sim_queues, handle);
-        return *queue ? (*queue)->context->lost : hipErrorContextIsDestroyed;
+        return *queue ? (*queue)->context->lost : stale_stream(handle);
     }
     status = hip_context_of(hip_device(hip_current_device), &context);
     if (status)
@@ -155,7 +169,7 @@ int hip_find_stream(hipStream_t handle, struct sim_queue **queue)
     return SIM_OK;
 }
 
-/* The context of a live handle, looked up before the call so that a loss hits the right one. */
+/* The context of a live handle. It is looked up before the call, so that a loss applies to it. */
 static struct sim_context *context_behind(struct sim_table *table, const void *handle)
 {
     struct sim_context *context = NULL;

@@ -1,4 +1,4 @@
-/* HIP face: error codes, their names and texts. */
+/* sim_hip_errors.c: HIP: error codes, their names and texts. */
 #include "sim_hip.h"
 
 struct error_row {
@@ -110,7 +110,7 @@ const char *hipGetErrorString(hipError_t hipError)
     return row ? row->text : "unknown error";
 }
 
-#if SIM_HIP >= 6
+#if SIM_HIP_57
 hipError_t hipDrvGetErrorName(hipError_t error, const char **name)
 {
     const struct error_row *row = row_of(error);
@@ -155,6 +155,7 @@ static const hipError_t engine_codes[] = {
     [-SIM_CAPTURE_IMPLICIT] = hipErrorStreamCaptureImplicit,
     [-SIM_CAPTURED_EVENT] = hipErrorCapturedEvent,
     [-SIM_CAPTURE_WRONG_THREAD] = hipErrorStreamCaptureWrongThread,
+    [-SIM_UPDATE_FAILURE] = hipErrorGraphExecUpdateFailure,
     [-SIM_NO_DEVICE] = hipErrorNoDevice,
 };
 

@@ -1,5 +1,8 @@
-/* HIP face: events. */
+/* sim_hip_event.c: HIP: events. */
 #include "sim_hip.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 static const unsigned event_flags = hipEventBlockingSync | hipEventDisableTiming |
                                     hipEventInterprocess | hipEventReleaseToDevice |
@@ -58,8 +61,27 @@ hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
     return hip_leave(status ? status : sim_event_record(found, queue, false));
 }
 
+/* ROCm/clr, ihipEventQuery: reads the state of the stream that the event was recorded on, also after it was
+ * destroyed; up to HIP 6 that invalidates a capture that runs there now. */
+static int read_stream(const struct sim_event *event)
+{
+    struct sim_queue *queue = event->recorded_on;
+    if (!queue || queue->legacy)
+        return SIM_OK;
+    if (!sim_table_find(&sim_queues, queue) || queue->id != event->recorded_id) {
+        fprintf(stderr, "sim: a query of an event whose stream was destroyed\n");
+        abort();
+    }
+    if (SIM_HIP >= 7 || !sim_capture_refuse(queue))
+        return SIM_OK;
+    return SIM_CAPTURED_EVENT;
+}
+
 static int disturb(const struct sim_event *event)
 {
+    int status = read_stream(event);
+    if (status)
+        return status;
     return sim_capture_find(event->capture_id) ? SIM_OK : sim_capture_unsafe();
 }
 

@@ -1,4 +1,4 @@
-/* HIP face: fills. All of them return before they are done. */
+/* sim_hip_fill.c: HIP: fills. All of them are asynchronous. */
 #include "sim_hip.h"
 
 static hipError_t fill(const char *name, const struct sim_fill *fill, hipStream_t stream, bool now)

@@ -1,4 +1,4 @@
-/* HIP face: prefetch and advice for managed memory. */
+/* sim_hip_managed.c: HIP: prefetch and advice for managed memory. */
 #include "sim_hip.h"
 
 static int check_range(uint64_t address, size_t size, int device)
@@ -18,10 +18,10 @@ hipError_t hipMemPrefetchAsync(const void *dev_ptr, size_t count, int device, hi
     if (result)
         return result;
     status = check_range((uintptr_t)dev_ptr, count, device);
-    return hip_leave(status ? status : sim_queue_submit(queue, &work));
+    return hip_leave(status ? status : sim_queue_submit_uncaptured(queue, &work));
 }
 
-/* Advice that names no place ignores the one it is given. */
+/* Advice that has no location ignores its device argument. */
 hipError_t hipMemAdvise(const void *dev_ptr, size_t count, hipMemoryAdvise advice, int device)
 {
     hipError_t result = hip_enter("hipMemAdvise");

@@ -1,4 +1,4 @@
-/* HIP face: allocation of device, page-locked and managed memory. */
+/* sim_hip_memory.c: HIP: allocation of device, page-locked and managed memory. */
 #include "sim_hip.h"
 
 enum { REGISTER_FLAGS = hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory };
@@ -6,7 +6,7 @@ static const unsigned host_flags = hipHostMallocPortable | hipHostMallocMapped |
                                    hipHostMallocWriteCombined | hipHostMallocNumaUser |
                                    hipHostMallocCoherent | hipHostMallocNonCoherent;
 
-/* Zero bytes are NULL, and a success. */
+/* A size of 0 succeeds and returns NULL. */
 static int allocate(enum sim_memory kind, const struct sim_block *block, void **out)
 {
     uint64_t address = 0;
@@ -67,7 +67,7 @@ hipError_t hipMallocManaged(void **dev_ptr, size_t size, unsigned int flags)
     return hip_leave(allocate(SIM_MANAGED, &block, dev_ptr));
 }
 
-/* Frees wait for everything on the device, whichever stream it is in. NULL is a success. */
+/* A free waits for all streams of the device. Freeing NULL succeeds. */
 static hipError_t free_memory(const char *name, void *pointer, unsigned kinds)
 {
     const uint64_t address = (uintptr_t)pointer;
@@ -90,7 +90,7 @@ static hipError_t free_memory(const char *name, void *pointer, unsigned kinds)
     if (status)
         return hip_leave(status);
     sim_wait_device(alloc->device);
-    alloc = sim_memory_find(address); /* the table may have moved meanwhile */
+    alloc = sim_memory_find(address); /* the table may have been reallocated */
     if (!alloc || alloc->base != address)
         return hip_leave(SIM_INVALID);
     status = alloc->context->lost;
@@ -146,7 +146,7 @@ hipError_t hipMemGetInfo(size_t *free, size_t *total)
     return hip_leave(SIM_OK);
 }
 
-/* ---- in the order of a stream: from the device's pool */
+/* ---- stream-ordered allocation, from the device's pool */
 
 hipError_t hipMallocAsync(void **dev_ptr, size_t size, hipStream_t stream)
 {

@@ -1,4 +1,5 @@
-/* HIP face: modules, functions and launches; see sim_module.c for what a launch does here. */
+/* sim_hip_module.c: HIP: modules, functions and launches; sim_module.c explains what a simulated
+ * launch does. */
 #include "sim_hip.h"
 #include "sim_module.h"
 
@@ -7,7 +8,7 @@
 enum { ELF_OFFSET = 40, ELF_COUNT = 60, SECTION_SIZE = 64 };
 static const char bundle_magic[] = "__CLANG_OFFLOAD_BUNDLE__";
 
-#if SIM_HIP >= 6
+#if SIM_HIP_57 && !HIP_HEADERS_57
 #pragma GCC visibility push(default)
 hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t f, unsigned int gridDimX,
                                             unsigned int gridDimY, unsigned int gridDimZ,
@@ -29,8 +30,8 @@ static size_t elf_size(const char *image)
     return (size_t)(number(image + ELF_OFFSET, 8) + number(image + ELF_COUNT, 2) * SECTION_SIZE);
 }
 
-/* The runtime is told no size: it reads that from the image. 0: no image. Of a bundle as far as its last
- * code object goes. */
+/* The runtime gets no size and reads it from the image. Returns 0 if it is not an image. A bundle ends
+ * with its last code object. */
 static size_t size_of(const char *image)
 {
     const char *entry = image + sizeof bundle_magic - 1 + 8;
@@ -150,10 +151,12 @@ hipError_t hipFuncGetAttribute(int *value, hipFunction_attribute attrib, hipFunc
 }
 
 static hipError_t launch(const char *name, hipFunction_t handle, const struct sim_launch *shape,
-                         hipStream_t stream, void **arguments)
+                         hipStream_t stream, void **arguments, bool captured)
 {
     struct sim_function *function;
+    struct sim_capture *capture;
     struct sim_queue *queue;
+    int status;
     hipError_t result = hip_enter_stream(name, stream, &queue);
     if (result)
         return result;
@@ -162,7 +165,12 @@ static hipError_t launch(const char *name, hipFunction_t handle, const struct si
         return hip_leave(SIM_BAD_HANDLE);
     if (function->kernel && function->kernel->count && !arguments)
         return hip_leave(SIM_INVALID);
-    return hip_leave(sim_module_launch(queue, function, shape, arguments));
+    capture = queue->capture;
+    if (!captured)
+        queue->capture = NULL;
+    status = sim_module_launch(queue, function, shape, arguments);
+    queue->capture = capture;
+    return hip_leave(status);
 }
 
 hipError_t hipModuleLaunchKernel(hipFunction_t f, unsigned int gridDimX, unsigned int gridDimY,
@@ -176,10 +184,10 @@ hipError_t hipModuleLaunchKernel(hipFunction_t f, unsigned int gridDimX, unsigne
                                      .shared = sharedMemBytes};
     if (extra)
         return hip_note(hipErrorNotSupported);
-    return launch("hipModuleLaunchKernel", f, &shape, stream, kernelParams);
+    return launch("hipModuleLaunchKernel", f, &shape, stream, kernelParams, true);
 }
 
-#if SIM_HIP >= 6
+#if SIM_HIP_57
 hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t f, unsigned int gridDimX,
                                             unsigned int gridDimY, unsigned int gridDimZ,
                                             unsigned int blockDimX, unsigned int blockDimY,
@@ -189,7 +197,7 @@ hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t f, unsigned int gridDi
     const struct sim_launch shape = {.grid = {gridDimX, gridDimY, gridDimZ},
                                      .block = {blockDimX, blockDimY, blockDimZ},
                                      .shared = sharedMemBytes};
-    return launch("hipModuleLaunchCooperativeKernel", f, &shape, stream, kernelParams);
+    return launch("hipModuleLaunchCooperativeKernel", f, &shape, stream, kernelParams, false);
 }
 #endif
 

@@ -1,11 +1,15 @@
-/* HIP face: what a pointer is. HIP 6 renumbered the kinds, and no longer fails for unknown memory. */
+/* sim_hip_pointer.c: HIP: attributes of a pointer. HIP 6 renumbered the memory types, and
+ * returns success for unknown memory. */
 #include "sim_hip.h"
 
 #include <string.h>
 
 enum kind_number {
-#if SIM_HIP >= 6
-    UNREGISTERED = 0,
+#if HIP_HEADERS_57
+    HOST = hipMemoryTypeHost,
+    DEVICE = hipMemoryTypeDevice,
+    MANAGED = hipMemoryTypeManaged
+#elif SIM_HIP >= 6
     HOST = 1,
     DEVICE = 2,
     MANAGED = 3
@@ -15,6 +19,12 @@ enum kind_number {
     MANAGED = hipMemoryTypeDevice
 #endif
 };
+
+#if HIP_HEADERS_57
+#define MEMORY_TYPE type
+#else
+#define MEMORY_TYPE memoryType
+#endif
 
 static enum kind_number kind_of(const struct sim_alloc *alloc)
 {
@@ -44,7 +54,7 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void
     attributes->device = -2;
     if (!alloc)
         return hip_leave(SIM_OK);
-    attributes->memoryType = (enum hipMemoryType)kind_of(alloc);
+    attributes->MEMORY_TYPE = (enum hipMemoryType)kind_of(alloc);
     attributes->device = alloc->device ? alloc->device->ordinal : 0;
     attributes->devicePointer = (void *)(uintptr_t)ptr;
     attributes->hostPointer = alloc->kind == SIM_DEVICE ? NULL : (void *)(uintptr_t)ptr;
@@ -78,7 +88,7 @@ hipError_t hipHostGetDevicePointer(void **devPtr, void *hstPtr, unsigned int fla
     alloc = sim_memory_find((uintptr_t)hstPtr);
     if (!devPtr || flags || !alloc || alloc->kind == SIM_DEVICE)
         return hip_leave(SIM_INVALID);
-    *devPtr = hstPtr;
+    *devPtr = (void *)(uintptr_t)sim_memory_on_device(alloc, (uintptr_t)hstPtr);
     return hip_leave(SIM_OK);
 }
 

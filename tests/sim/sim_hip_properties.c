@@ -1,11 +1,9 @@
-/* HIP face: attributes, and the struct of properties in the layout of HIP 5 and in that of HIP 6. The
- * values are an MI300X's where it matters. */
+/* sim_hip_properties.c: HIP: device attributes, and hipDeviceProp_t in the layout of HIP 6. The values are those of an
+ * MI300X where a test needs them. */
 #include "sim_hip.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const char arch[] = "gfx942:sramecc+:xnack-";
 
 struct attribute_row {
     hipDeviceAttribute_t attribute;
@@ -15,6 +13,10 @@ struct attribute_row {
 static const struct attribute_row rows[] = {
     {hipDeviceAttributeAsyncEngineCount, 2},
     {hipDeviceAttributeCanMapHostMemory, 1},
+#if SIM_HIP >= \
+    6 /* in ROCm/clr it is "host unified memory": 0 for a discrete GPU. ROCm 5.7 does not know it. */
+    {hipDeviceAttributeCanUseHostPointerForRegisteredMem, 0},
+#endif
     {hipDeviceAttributeClockRate, 2100000},
     {hipDeviceAttributeConcurrentKernels, 1},
     {hipDeviceAttributeIntegrated, 0},
@@ -32,6 +34,14 @@ static const struct attribute_row rows[] = {
     {hipDeviceAttributeMaxSharedMemoryPerBlock, 65536},
     {hipDeviceAttributeMemoryClockRate, 1300000},
     {hipDeviceAttributeMemoryBusWidth, 8192},
+    {hipDeviceAttributeMaxRegistersPerBlock, 65536},
+#if SIM_HIP >= 6 /* ROCm 5.7 does not know it */
+    {hipDeviceAttributeMaxRegistersPerMultiprocessor, 131072},
+#endif
+    {hipDeviceAttributeMaxThreadsPerMultiProcessor, 2048},
+    {hipDeviceAttributeMaxSharedMemoryPerMultiprocessor, 65536},
+    {hipDeviceAttributeTotalConstantMemory, 2147483647},
+    {hipDeviceAttributeEccEnabled, 1},
     {hipDeviceAttributeWarpSize, 64},
     {hipDeviceAttributeL2CacheSize, 4194304},
     {hipDeviceAttributePciDeviceId, 0},
@@ -60,27 +70,28 @@ hipError_t hipDeviceGetAttribute(int *pi, hipDeviceAttribute_t attr, int deviceI
     return hip_leave(SIM_INVALID);
 }
 
-/* The old symbol keeps the old struct, in HIP 6 and 7 too. */
+#if HIP_VERSION_MAJOR >= 6
+/* Headers of HIP 6 and 7 give the struct and the function their new names. The bytes that are not set hold a pattern, so
+ * that a read at a wrong offset is detected. */
 hipError_t hipGetDeviceProperties(hipDeviceProp_t *prop, int deviceId)
 {
     struct sim_device *device;
-    hipError_t result = hip_enter_device("hipGetDeviceProperties", deviceId, &device);
+    hipError_t result = hip_enter_device("hipGetDevicePropertiesR0600", deviceId, &device);
     if (result)
         return result;
     if (!prop)
         return hip_leave(SIM_INVALID);
-    memset(prop, 0, sizeof *prop);
+    memset(prop, 0xA5, sizeof *prop);
     snprintf(prop->name, sizeof prop->name, "Simulated MI300X %d", device->physical);
-    snprintf(prop->gcnArchName, sizeof prop->gcnArchName, "%s", arch);
+    snprintf(prop->gcnArchName, sizeof prop->gcnArchName, "%s", HIP_ARCH);
     prop->totalGlobalMem = device->size;
     prop->warpSize = 64;
     prop->multiProcessorCount = 304;
     prop->pciBusID = HIP_FIRST_BUS + device->physical;
     return hip_leave(SIM_OK);
 }
-
-#if SIM_HIP >= 6
-/* hipDeviceProp_tR0600: 1472 bytes, of which we set a few. The debris shows who reads elsewhere. */
+#elif SIM_HIP >= 6
+/* The same without the header of the version: 1472 bytes. */
 enum { R0600_SIZE = 1472, R0600_MEMORY = 288, R0600_ARCH = 1160 };
 
 hipError_t hipGetDevicePropertiesR0600(void *properties, int deviceId)
@@ -95,7 +106,7 @@ hipError_t hipGetDevicePropertiesR0600(void *properties, int deviceId)
     memset(out, 0xA5, R0600_SIZE);
     snprintf(out, 256, "Simulated MI300X %d", device->physical);
     memcpy(out + R0600_MEMORY, &device->size, sizeof device->size);
-    snprintf(out + R0600_ARCH, 256, "%s", arch);
+    snprintf(out + R0600_ARCH, 256, "%s", HIP_ARCH);
     return hip_leave(SIM_OK);
 }
 #endif

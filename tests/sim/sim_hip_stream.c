@@ -1,4 +1,4 @@
-/* HIP face: streams and host functions. */
+/* sim_hip_stream.c: HIP: streams and host functions. */
 #include "sim_hip.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ hipError_t hipStreamDestroy(hipStream_t stream)
     return hip_leave(SIM_OK);
 }
 
-/* A query or a wait of a stream that is not in a capture disturbs captures elsewhere. */
+/* A query or wait of a stream outside a capture can invalidate captures of other streams. */
 static int disturb(const struct sim_queue *queue)
 {
     return queue->capture || queue->legacy ? SIM_OK : sim_capture_unsafe();
@@ -82,6 +82,16 @@ hipError_t hipStreamSynchronize(hipStream_t stream)
     return hip_leave(status ? status : sim_queue_wait(queue));
 }
 
+/* ROCm/clr since 5.7, hipStreamWaitEvent_common: no stream waits for an event that was recorded, before the capture, on a
+ * stream which is captured now. The capture stays valid. */
+static bool is_hidden_by_capture(const struct sim_event *event)
+{
+    const struct sim_queue *queue = event->recorded_on;
+    return SIM_HIP_57 && queue && sim_table_find(&sim_queues, queue) &&
+           queue->id == event->recorded_id && queue->capture && !queue->capture->invalid &&
+           queue->capture->id != event->capture_id;
+}
+
 hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags)
 {
     struct sim_queue *queue;
@@ -92,7 +102,10 @@ hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int
     found = sim_table_find(&sim_events, event);
     if (!found)
         return hip_leave(SIM_BAD_HANDLE);
-    return hip_leave(flags ? SIM_INVALID : sim_event_wait_on(queue, found));
+    if (flags)
+        return hip_leave(SIM_INVALID);
+    return hip_leave(is_hidden_by_capture(found) ? SIM_CAPTURE_ISOLATION
+                                                 : sim_event_wait_on(queue, found));
 }
 
 hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
@@ -101,7 +114,7 @@ hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
     hipError_t result = hip_enter_stream("hipStreamGetFlags", stream, &queue);
     if (result)
         return result;
-    if (!flags)
+    if (!flags || !stream)
         return hip_leave(SIM_INVALID);
     *flags = queue->nonblocking ? hipStreamNonBlocking : 0;
     return hip_leave(SIM_OK);
@@ -129,7 +142,7 @@ static int submit(struct sim_queue *queue, void (*run)(void *), void *data)
     return sim_queue_submit(queue, &work);
 }
 
-/* Kept to the end: work that a lost device drops never comes to its callback. */
+/* Kept until exit: a lost device drops work without running its callback. */
 struct callback {
     struct callback *next;
     hipStreamCallback_t run;
@@ -143,7 +156,7 @@ static void run_callback(void *data)
     callback->run(callback->stream, hipSuccess, callback->data);
 }
 
-static struct callback *callbacks; /* under sim.lock */
+static struct callback *callbacks; /* guarded by sim.lock */
 
 hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback, void *userData,
                                 unsigned int flags)
@@ -167,7 +180,7 @@ hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback
     return hip_leave(status);
 }
 
-#if SIM_HIP >= 6
+#if SIM_HIP_57
 hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t fn, void *userData)
 {
     struct sim_queue *queue;

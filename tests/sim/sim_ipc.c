@@ -1,4 +1,5 @@
-/* Memory for other processes: a handle names the file that a device's memory is, and where in it. */
+/* sim_ipc.c: memory shared between processes: a handle has the file of the device's memory and an
+ * offset in it. */
 #include "sim_ipc.h"
 #include "sim_engine.h"
 
@@ -12,7 +13,7 @@
 struct sim_ipc {
     uint64_t magic;
     int32_t process, file;
-    int32_t physical; /* the device: the other process may number it otherwise */
+    int32_t physical; /* the device; its ordinal may differ in the other process */
     uint32_t unused;
     uint64_t offset, size, serial;
     uint64_t rest[2];
@@ -44,7 +45,7 @@ static bool is_open(const struct sim_ipc *handle, const struct sim_context *cont
     return false;
 }
 
-/* The exporter's pages, in whole ones. */
+/* Maps the exporter's memory, extended to whole pages. */
 static int map(struct sim_context *context, const struct sim_ipc *handle, int file, uint64_t *out)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -52,14 +53,15 @@ static int map(struct sim_context *context, const struct sim_ipc *handle, int fi
     const size_t size = (inside + handle->size + page - 1) / page * page;
     int status = sim_memory_import(context, file, handle->offset - inside, size, inside, out);
     struct sim_alloc *alloc = status ? NULL : sim_memory_find(*out);
-    if (alloc) { /* by which a second opening is known */
+    if (alloc) { /* is_open uses them to detect a second open */
         alloc->serial = handle->serial;
         alloc->flags = (unsigned)handle->process;
     }
     return status;
 }
 
-/* Of its own process, and of what is open here already, the hardest answers are taken. */
+/* A handle of this process, or one that is already open, is refused: the strictest behaviour among
+ * the vendors. */
 int sim_ipc_open(struct sim_context *context, const void *handle, uint64_t *out)
 {
     struct sim_ipc given;
@@ -87,7 +89,7 @@ int sim_ipc_close(uint64_t address)
     if (!alloc || !alloc->imported || alloc->imported != address)
         return SIM_INVALID;
     sim_wait_device(alloc->device);
-    alloc = sim_memory_find(address); /* the table may have moved meanwhile */
+    alloc = sim_memory_find(address); /* the table may have been reallocated */
     if (!alloc || !alloc->imported)
         return SIM_INVALID;
     sim_memory_release(alloc);

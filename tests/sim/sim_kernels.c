@@ -1,4 +1,4 @@
-/* Host functions that stand for kernels, by name: those of tests/images/kernels.cu. */
+/* sim_kernels.c: host functions that replace the kernels of tests/images/kernels.cu, by name. */
 #include "sim_module.h"
 
 #include <stdlib.h>
@@ -11,14 +11,14 @@ struct mixed {
     double number;
 };
 
-/* Where the engine reads and writes a client's memory; NULL where a device would fault. */
+/* The engine's address for a client's memory; NULL where a device would fault. */
 static void *reach(uint64_t address, size_t size)
 {
     struct sim_alloc *alloc;
     char *at = NULL;
     pthread_mutex_lock(&sim.lock);
     alloc = size ? sim_memory_range(address, size) : NULL;
-    if (alloc)
+    if (alloc && (alloc->kind != SIM_REGISTERED || sim.host_pointers))
         at = sim_memory_alias(alloc, address);
     pthread_mutex_unlock(&sim.lock);
     return at;

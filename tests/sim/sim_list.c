@@ -1,12 +1,12 @@
-/* Lists and two-state events: each append is a node that needs what the list's order says, one node per
- * event that it waits for, and one that sets the event that it signals. */
+/* sim_list.c: command lists and two-state events. Each append makes one command for the work, one
+ * for each event to wait for, and one that sets the event to signal. */
 #include "sim_engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* Without memory a double has no way on. */
+/* Ends the process if memory runs out. */
 static struct sim_command *node(const struct sim_queue *list, const struct sim_work *work)
 {
     struct sim_command *command = sim_command_new(list->context, work);
@@ -22,7 +22,7 @@ static void need(struct sim_command *command, struct sim_command *earlier)
         abort();
 }
 
-/* ---- what a list remembers */
+/* ---- the open commands of a list */
 
 static void forget_finished(struct sim_queue *list)
 {
@@ -158,7 +158,7 @@ int sim_list_wait(struct sim_queue *list, uint64_t timeout_ns)
     return list->context->lost;
 }
 
-/* What a client has seen the effect of may have to be put away yet. */
+/* The client may see the effect of work before its command has ended. */
 static bool running(const struct sim_queue *list)
 {
     for (size_t i = 0; i < list->open_count; i++)
@@ -203,7 +203,7 @@ void sim_flag_reset(struct sim_event *event)
     event->signal = NULL;
 }
 
-/* A signal that was queued on a lost device never comes. */
+/* A lost device never signals an event. */
 static int lost(const struct sim_event *event)
 {
     return event->signal && !sim_command_busy(event->signal) ? event->signal->context->lost : SIM_OK;

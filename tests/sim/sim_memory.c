@@ -1,4 +1,5 @@
-/* All memory that a vendor's library knows, sorted by address; device memory is never touchable. */
+/* sim_memory.c: all allocations of a simulated library, sorted by address. Host code cannot access
+ * device memory. */
 #include "sim_ipc.h"
 #include "sim_engine.h"
 
@@ -69,6 +70,12 @@ struct sim_alloc *sim_memory_find(uint64_t address)
     return alloc && address - alloc->base < alloc->size ? alloc : NULL;
 }
 
+uint64_t sim_memory_on_device(const struct sim_alloc *alloc, uint64_t address)
+{
+    const uint64_t elsewhere = (uint64_t)1 << 50;
+    return alloc->kind == SIM_REGISTERED && !sim.host_pointers ? address + elsewhere : address;
+}
+
 struct sim_alloc *sim_memory_range(uint64_t address, size_t size)
 {
     struct sim_alloc *alloc = sim_memory_find(address);
@@ -82,7 +89,7 @@ char *sim_memory_alias(const struct sim_alloc *alloc, uint64_t address)
     return alloc->device->alias + (address - alloc->device->base);
 }
 
-/* Old contents never survive, so that reading what was not written, or was freed, shows. */
+/* Overwrites old contents, so that a test detects a read of uninitialised or freed memory. */
 static void poison(const struct sim_alloc *alloc, int byte)
 {
     size_t edge = alloc->reserved < POISON_BYTES ? alloc->reserved : POISON_BYTES;
@@ -91,7 +98,7 @@ static void poison(const struct sim_alloc *alloc, int byte)
     memset(begin + alloc->reserved - edge, byte, edge);
 }
 
-/* First fit, so that a freed address comes back as early as it can. */
+/* First fit, so that a freed address is reused as early as possible. */
 static uint64_t first_gap(const struct sim_device *device, size_t size)
 {
     uint64_t begin = device->base, limit = device->base + device->size;
@@ -152,8 +159,8 @@ int sim_memory_import(struct sim_context *context, int file, uint64_t offset, si
     return SIM_OK;
 }
 
-/* The device's own pages again. */
-static void give_back_pages(const struct sim_alloc *alloc)
+/* Replaces imported pages with the device's own pages. */
+static void restore_pages(const struct sim_alloc *alloc)
 {
     mmap(sim_memory_alias(alloc, alloc->base), alloc->reserved, PROT_READ | PROT_WRITE,
          MAP_SHARED | MAP_FIXED, alloc->device->file, (off_t)(alloc->base - alloc->device->base));
@@ -165,7 +172,7 @@ struct sim_alloc *sim_memory_next(const struct sim_alloc *previous)
     return at < alloc_count ? &allocs[at] : NULL;
 }
 
-/* One mapping, which a forked child shares; a child may not touch managed memory. */
+/* One mapping, which a forked child shares; a child may not access managed memory. */
 int sim_memory_host(enum sim_memory kind, const struct sim_block *block, uint64_t *out)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -225,7 +232,7 @@ void sim_memory_release(struct sim_alloc *alloc)
     size_t at = (size_t)(alloc - allocs);
     sim_pool_account(alloc->pool, -(int64_t)alloc->reserved);
     if (alloc->imported) {
-        give_back_pages(alloc);
+        restore_pages(alloc);
     } else if (alloc->kind == SIM_DEVICE) {
         poison(alloc, FREED);
         alloc->device->used -= alloc->reserved;
@@ -243,7 +250,7 @@ void sim_memory_release_context(const struct sim_context *context)
             sim_memory_release(&allocs[i]);
 }
 
-/* What a destroyed pool gave out lives on until it is freed. */
+/* Memory of a destroyed pool stays valid until it is freed. */
 void sim_memory_forget_pool(const struct sim_pool *pool)
 {
     for (size_t i = 0; i < alloc_count; i++)
@@ -251,7 +258,7 @@ void sim_memory_forget_pool(const struct sim_pool *pool)
             allocs[i].pool = NULL;
 }
 
-/* Memory whose free is queued on this very queue: a pool hands it out again at once. */
+/* Memory with a pending free on this queue: a pool reuses it at once. */
 struct sim_alloc *sim_memory_reuse(const struct sim_pool *pool, const struct sim_queue *queue,
                                    size_t size)
 {

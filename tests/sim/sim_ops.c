@@ -1,4 +1,4 @@
-/* What each kind of command does to memory when it runs, in a worker and without the lock. */
+/* sim_ops.c: runs the commands of each kind, in a worker and without the lock. */
 #include "sim_engine.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ size_t sim_region_span(size_t width, size_t height, size_t depth, size_t pitch, 
     return (depth - 1) * slice + (height - 1) * pitch + width;
 }
 
-/* The engine's own address for a client's range, or NULL where there is no memory any more. */
+/* The engine's address for a client's range; NULL if the memory was freed. */
 static char *resolve(uint64_t address, size_t size, bool tracked)
 {
     char *found = NULL;
@@ -25,7 +25,7 @@ static char *resolve(uint64_t address, size_t size, bool tracked)
     return found;
 }
 
-/* -1: none's; its memory is the host's. */
+/* The device of an address; -1: host memory. */
 static int device_at(uint64_t address)
 {
     for (int i = 0; i < sim.device_count; i++)
@@ -134,7 +134,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Counts from where the clock wraps behind its first stamp, so that every process meets that. */
+/* The clock wraps just after its first timestamp, so that every process meets a wrap. */
 static uint64_t clock_of(uint64_t ticks)
 {
     uint64_t start = 0;

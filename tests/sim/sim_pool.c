@@ -1,4 +1,5 @@
-/* Pools: stream-ordered allocation that hands a freed block out again before the free has run. */
+/* sim_pool.c: memory pools: stream-ordered allocation, which reuses a block on the stream that
+ * freed it before the free has run. */
 #include "sim_engine.h"
 
 int sim_pool_create(struct sim_device *device, bool host, struct sim_pool **out)
@@ -40,7 +41,7 @@ static int fresh(struct sim_pool *pool, const struct sim_block *block, uint64_t 
     if (pool->host)
         return sim_memory_host(SIM_PINNED, block, out);
     status = sim_memory_device(pool->device, block, out);
-    if (status == SIM_NO_MEMORY) { /* queued frees may make room */
+    if (status == SIM_NO_MEMORY) { /* queued frees may release memory */
         sim_wait_device(pool->device);
         status = sim_memory_device(pool->device, block, out);
     }

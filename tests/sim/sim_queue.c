@@ -1,4 +1,4 @@
-/* Queues (streams): what a command waits for, the null stream's rules included. */
+/* sim_queue.c: queues (streams): the dependencies of a command, with the null stream's rules. */
 #include "sim_engine.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ int sim_queue_create(struct sim_context *context, bool nonblocking, int priority
     return SIM_OK;
 }
 
-/* Its work goes on; only the handle goes, and the next queue gets it. */
+/* Destroys the handle only, which the next queue reuses; queued work continues. */
 void sim_queue_destroy(struct sim_queue *queue)
 {
     sim_capture_forget(queue);
@@ -57,7 +57,7 @@ int sim_queue_per_thread(struct sim_context *context, struct sim_queue **out)
     return SIM_OK;
 }
 
-/* The null stream waits for every earlier blocking one, and they wait for it. */
+/* The null stream waits for every earlier blocking stream, and blocking streams wait for it. */
 static int order_with_null_stream(struct sim_command *command, const struct sim_queue *queue)
 {
     struct sim_context *context = queue->context;
@@ -93,7 +93,7 @@ static int submit(struct sim_queue *queue, const struct sim_work *work, struct s
     if (queue->last)
         queue->last->tail = false;
     sim_command_drop(queue->last);
-    queue->last = command; /* keeps the first reference */
+    queue->last = command; /* takes over the first reference */
     sim_command_submit(command);
     if (out)
         *out = command;
@@ -109,6 +109,15 @@ int sim_queue_submit(struct sim_queue *queue, const struct sim_work *work)
     return status ? status : submit(queue, work, NULL, NULL);
 }
 
+int sim_queue_submit_uncaptured(struct sim_queue *queue, const struct sim_work *work)
+{
+    struct sim_capture *capture = queue->capture;
+    queue->capture = NULL;
+    const int status = sim_queue_submit(queue, work);
+    queue->capture = capture;
+    return status;
+}
+
 int sim_queue_mark(struct sim_queue *queue, struct sim_command *after, struct sim_command **out)
 {
     static const struct sim_work mark = {.kind = SIM_MARK};
@@ -116,7 +125,7 @@ int sim_queue_mark(struct sim_queue *queue, struct sim_command *after, struct si
     return status ? status : submit(queue, &mark, after, out);
 }
 
-/* A mark behind all that the context has queued, in no queue itself; the caller owns *out. */
+/* A mark after all queued work of the context. It is in no queue; the caller owns *out. */
 int sim_queue_mark_context(struct sim_context *context, struct sim_command *after,
                            struct sim_command **out)
 {

@@ -1,10 +1,11 @@
-/* What is alive, and the report that is written when the process ends. */
+/* sim_report.c: counts live objects and writes the report at process exit. */
 #include "sim_engine.h"
 #include "sim_control.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct sim_table *const tables[] = {&sim_queues, &sim_events, &sim_contexts, &sim_pools,
                                            &sim_graphs, &sim_execs,  &sim_modules,  &sim_functions};
@@ -86,13 +87,26 @@ static void write_report(FILE *file)
     fprintf(file, "\n  }\n}\n");
 }
 
+/* The path with the process id in place of "%p". */
+static void report_path(const char *path, char *out, size_t size)
+{
+    const char *mark = strstr(path, "%p");
+    const int before = mark ? (int)(mark - path) : (int)strlen(path);
+    if (mark)
+        snprintf(out, size, "%.*s%ld%s", before, path, (long)getpid(), mark + 2);
+    else
+        snprintf(out, size, "%s", path);
+}
+
 void sim_report(void)
 {
     const char *path = getenv("GPUGLUE_SIM_REPORT");
+    char name[4096];
     FILE *file;
     if (!path || !*path || sim_forked())
         return;
-    file = strcmp(path, "stderr") ? fopen(path, "w") : stderr;
+    report_path(path, name, sizeof name);
+    file = strcmp(path, "stderr") ? fopen(name, "w") : stderr;
     if (!file)
         return;
     pthread_mutex_lock(&sim.lock);

@@ -1,4 +1,5 @@
-/* Handle tables: slots are never given back, so a stale or invented handle is found out. */
+/* sim_table.c: handle tables: slots are never unmapped, so that a stale or invalid handle can be
+ * checked. */
 #include "sim_engine.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct sim_table sim_pools = {.kind = "pool", .stride = sizeof(struct sim_pool)}
 struct sim_table sim_graphs = {.kind = "graph", .stride = sizeof(struct sim_graph)};
 struct sim_table sim_execs = {.kind = "exec", .stride = sizeof(struct sim_graph)};
 
-/* From the heap, because leak checkers do not look into mappings for what slots point to. */
+/* On the heap, because leak checkers do not scan mappings for pointers. */
 static bool make_table(struct sim_table *table)
 {
     table->base = calloc(MOST_ALIVE, table->stride);

@@ -1,7 +1,11 @@
-/* The threads that run commands: one keeper from init on, and as many workers as block at once. */
+/* sim_worker.c: the threads that run commands: one keeper thread, started at init, and as many
+ * workers as commands that block at once. */
 #include "sim_engine.h"
 
+#include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 _Thread_local bool sim_in_host_function;
@@ -10,13 +14,15 @@ enum { TICK_NS = 1000000, PATIENCE_TICKS = 20, STACK_BYTES = 1 << 20 };
 
 static pthread_cond_t work_ready = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t keeper_wake = PTHREAD_COND_INITIALIZER;
-static struct sim_command *first, *last; /* may run now */
-static struct sim_command *polled;       /* wait for a value in memory */
+static struct sim_command *first, *last; /* ready commands */
+static struct sim_command *polled;       /* commands that wait for a value in memory */
 static int ready_count, idle_count;
+static sem_t thread_began; /* one thread starts at a time: under the lock */
 
 static void *worker(void *unused);
 
-/* Vendors' threads take none of the client's signals, and neither do ours; a fault of theirs is reported. */
+/* As in the vendors' libraries, no signal of the client is delivered to these threads. Only their
+ * own faults are not blocked. */
 static void block_signals(sigset_t *before)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -27,6 +33,16 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
+/* Every new thread calls this first, when the C library has set it up. */
+static void thread_has_begun(void)
+{
+    sim_in_host_function = false; /* allocates the thread's copy */
+    prctl(PR_SET_NAME, "gpuglue-sim");
+    sem_post(&thread_began);
+}
+
+/* Waits until the thread runs: its first allocations must not meet a fork, after which the address sanitizer of older
+ * compilers (gcc before 14) never ends an allocation in the child. */
 static bool start_thread(void *(*body)(void *))
 {
     pthread_attr_t attributes;
@@ -40,6 +56,8 @@ static bool start_thread(void *(*body)(void *))
     failed = pthread_create(&thread, &attributes, body, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
+    while (!failed && sem_wait(&thread_began) && errno == EINTR)
+        ;
     return !failed;
 }
 
@@ -66,7 +84,7 @@ void sim_worker_wake(void)
     for (int missing = ready_count - idle_count; missing > 0; missing--) {
         if (!start_thread(worker))
             return;
-        idle_count++; /* on its behalf, until it has taken its first command */
+        idle_count++; /* counts the new thread until it takes its first command */
     }
 }
 
@@ -103,6 +121,7 @@ static void run_one(struct sim_command *command)
 static void *worker(void *unused)
 {
     (void)unused;
+    thread_has_begun();
     pthread_mutex_lock(&sim.lock);
     for (;;) {
         while (!first || sim.hold)
@@ -138,12 +157,13 @@ static void tick(void)
     pthread_cond_timedwait(&keeper_wake, &sim.lock, &until);
 }
 
-/* Held work may not be held for ever: a client may watch its effect in memory and never ask. */
+/* Releases held work after a while, because a client may poll memory without any call. */
 static void *keeper(void *unused)
 {
     uint64_t seen = 0;
     int quiet = 0;
     (void)unused;
+    thread_has_begun();
     pthread_mutex_lock(&sim.lock);
     for (;;) {
         while (!sim_oldest)
@@ -168,5 +188,7 @@ void sim_worker_retry(void)
 
 int sim_worker_start(void)
 {
+    if (sem_init(&thread_began, 0, 0))
+        return SIM_NO_MEMORY;
     return start_thread(keeper) ? SIM_OK : SIM_NO_MEMORY;
 }

@@ -1,20 +1,36 @@
-/* Level Zero face: devices and what they are. The old driver does not correct a count that is too great,
- * as Intel's did not. */
+/* sim_ze_device.c: Level Zero: devices and their properties. The old driver does not correct a
+ * count that is too large, as Intel's old driver did not. */
 #include "sim_ze.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TIMER_HZ = 12000000, TIMER_NS = 83, TIMER_BITS = 36, CLOCK_MHZ = 1550 };
 
+/* ---- cards with several tiles */
+
+static uint32_t tiles(void)
+{
+    return (uint32_t)sim_setting("GPUGLUE_SIM_ZE_TILES", 1);
+}
+
+/* ZE_FLAT_DEVICE_HIERARCHY. Older drivers of Intel return cards, newer ones tiles. */
+static bool hierarchy_is(const char *name)
+{
+    const char *set = getenv("ZE_FLAT_DEVICE_HIERARCHY");
+    return !strcmp(set && SIM_ZE_SINCE(7) ? set : SIM_ZE_SINCE(7) ? "FLAT" : "COMPOSITE", name);
+}
+
 ze_result_t zeDeviceGet(ze_driver_handle_t hDriver, uint32_t *pCount, ze_device_handle_t *phDevices)
 {
-    const uint32_t count = (uint32_t)sim.device_count;
+    const uint32_t step = hierarchy_is("COMPOSITE") ? tiles() : 1;
+    const uint32_t count = (uint32_t)sim.device_count / step;
     const ze_result_t result = ze_enter_driver("zeDeviceGet", hDriver);
     if (result)
         return result;
     for (uint32_t i = 0; phDevices && i < *pCount && i < count; i++)
-        phDevices[i] = (ze_device_handle_t)(void *)&sim.devices[i];
+        phDevices[i] = (ze_device_handle_t)(void *)&sim.devices[i * step];
     if (!*pCount || (SIM_ZE_SINCE(7) && *pCount > count))
         *pCount = count;
     return ze_leave(SIM_OK);
@@ -46,7 +62,10 @@ static void describe(const struct sim_device *device, ze_device_properties_t *ou
     out->deviceId = 0x4905;
     out->flags =
         integrated >> device->physical & 1 ? (uint32_t)ZE_DEVICE_PROPERTY_FLAG_INTEGRATED : 0;
-    out->subdeviceId = 0;
+    /* As DeviceImp::getProperties of intel/compute-runtime: FLAT's devices have no parent. */
+    out->subdeviceId = (uint32_t)device->physical % tiles();
+    if (tiles() > 1 && hierarchy_is("COMBINED"))
+        out->flags |= ZE_DEVICE_PROPERTY_FLAG_SUBDEVICE;
     out->coreClockRate = CLOCK_MHZ;
     out->maxMemAllocSize = device->size / 4;
     out->maxHardwareContexts = 65536;
@@ -60,6 +79,8 @@ static void describe(const struct sim_device *device, ze_device_properties_t *ou
     out->timestampValidBits = TIMER_BITS;
     out->kernelTimestampValidBits = 32;
     memset(&out->uuid, device->physical + 1, sizeof out->uuid);
+    if (tiles() > 1 && !hierarchy_is("COMPOSITE"))
+        out->uuid.id[14] = (uint8_t)(0xf0 + out->subdeviceId);
     out->uuid.id[15] = (uint8_t)(SIM_ZE_API & 0xff);
     snprintf(out->name, sizeof out->name, "Simulated GPU %d", device->physical);
 }
@@ -131,32 +152,46 @@ ze_result_t zeDeviceGetMemoryAccessProperties(ze_device_handle_t hDevice,
         return ze_leave(SIM_INVALID);
     properties->hostAllocCapabilities = ZE_MEMORY_ACCESS_CAP_FLAG_RW;
     properties->deviceAllocCapabilities = ZE_MEMORY_ACCESS_CAP_FLAG_RW;
-    properties->sharedSingleDeviceAllocCapabilities = ZE_MEMORY_ACCESS_CAP_FLAG_RW;
+    properties->sharedSingleDeviceAllocCapabilities =
+        ze_has_shared() ? (uint32_t)ZE_MEMORY_ACCESS_CAP_FLAG_RW : 0;
     properties->sharedCrossDeviceAllocCapabilities = 0;
     properties->sharedSystemAllocCapabilities = 0;
     return ze_leave(SIM_OK);
 }
 
-/* The first group only copies: whoever takes the first one gets the wrong one. */
+bool ze_has_copy_queue(void)
+{
+    return sim_setting("GPUGLUE_SIM_ZE_COPY", 1);
+}
+
+static void describe_group(bool copies, ze_command_queue_group_properties_t *out)
+{
+    out->flags = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
+    if (!copies)
+        out->flags |= ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
+    if (!copies && SIM_ZE_COOPERATIVE)
+        out->flags |= ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COOPERATIVE_KERNELS;
+    out->numQueues = copies ? 1 : SIM_ZE_QUEUES;
+    out->maxMemoryFillPatternSize = copies ? 1 : SIM_ZE_FILL_MOST;
+}
+
+/* The first group can only copy, so that a caller that always takes the first group fails. */
 ze_result_t zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t hDevice, uint32_t *pCount,
                                                    ze_command_queue_group_properties_t *properties)
 {
+    const uint32_t groups = ze_has_copy_queue() ? 2 : 1;
     struct sim_device *device;
     const ze_result_t result =
         ze_enter_device("zeDeviceGetCommandQueueGroupProperties", hDevice, &device);
     if (result)
         return result;
-    for (uint32_t i = 0; properties && i < *pCount && i < 2; i++) {
+    for (uint32_t i = 0; properties && i < *pCount && i < groups; i++) {
         if (properties[i].stype != ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES)
             return ze_leave(SIM_INVALID);
-        properties[i].flags = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
-        if (i)
-            properties[i].flags |= ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
-        properties[i].numQueues = i ? SIM_ZE_QUEUES : 1;
-        properties[i].maxMemoryFillPatternSize = i ? SIM_ZE_FILL_MOST : 1;
+        describe_group(i + 1 < groups, &properties[i]);
     }
     if (!*pCount || SIM_ZE_SINCE(7))
-        *pCount = 2;
+        *pCount = groups;
     return ze_leave(SIM_OK);
 }
 
@@ -169,7 +204,8 @@ ze_result_t zeDevicePciGetPropertiesExt(ze_device_handle_t hDevice,
         return result;
     if (properties->stype != ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES)
         return ze_leave(SIM_INVALID);
-    properties->address = (ze_pci_address_ext_t){0, 0x3a + (uint32_t)device->physical, 0, 0};
+    properties->address =
+        (ze_pci_address_ext_t){0, 0x3a + (uint32_t)device->physical / tiles(), 0, 0};
     properties->maxSpeed = (ze_pci_speed_ext_t){4, 8, -1};
     return ze_leave(SIM_OK);
 }
@@ -186,6 +222,14 @@ ze_result_t zeDeviceCanAccessPeer(ze_device_handle_t hDevice, ze_device_handle_t
         return ze_leave(SIM_INVALID);
     *value = peer == device || sim.peers != SIM_PEERS_APART;
     return ze_leave(SIM_OK);
+}
+
+/* As Device::getStatus of intel/compute-runtime. The properties of a lost device are reported as before. */
+ze_result_t zeDeviceGetStatus(ze_device_handle_t hDevice)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceGetStatus", hDevice, &device);
+    return result ? result : ze_leave(device->primary->lost);
 }
 
 ze_result_t zeDeviceSynchronize(ze_device_handle_t hDevice)

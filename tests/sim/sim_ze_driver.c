@@ -1,4 +1,4 @@
-/* Level Zero face: initialisation, the driver, contexts. */
+/* sim_ze_driver.c: Level Zero: initialisation, the driver, contexts. */
 #include "sim_ze.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ ze_driver_handle_t ze_driver(void)
     return (ze_driver_handle_t)(void *)&driver_object;
 }
 
-/* Each device has a hidden context of the engine's, which work belongs to and which can be lost. */
+/* Each device has an internal engine context, which owns its work and can be lost. */
 static int prepare(void)
 {
     int status = SIM_OK;
@@ -34,7 +34,7 @@ static int prepare(void)
     return status;
 }
 
-/* The clock wraps behind its first stamp, and the new driver's memory lies beyond what is mapped. */
+/* The clock wraps after its first timestamp. The new driver's memory is above the mapped range. */
 static ze_result_t start(void)
 {
     int status;
@@ -125,7 +125,8 @@ ze_result_t zeDriverGetIpcProperties(ze_driver_handle_t hDriver,
     const ze_result_t result = ze_enter_driver("zeDriverGetIpcProperties", hDriver);
     if (result)
         return result;
-    properties->flags = 0;
+    properties->flags =
+        sim_setting("GPUGLUE_SIM_ZE_IPC", 1) ? (uint32_t)ZE_IPC_PROPERTY_FLAG_MEMORY : 0;
     return ze_leave(SIM_OK);
 }
 
@@ -154,7 +155,7 @@ ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver)
     return (ze_context_handle_t)(void *)default_context;
 }
 
-/* Where this library stands for a loader too, handles are the driver's own. */
+/* Where this library also acts as the loader, its handles are driver handles. */
 ze_result_t zelLoaderTranslateHandle(int kind, void *handle, void **out)
 {
     (void)kind;
@@ -182,7 +183,7 @@ ze_result_t zeContextCreate(ze_driver_handle_t hDriver, const ze_context_desc_t 
     return ze_leave(status);
 }
 
-/* Whether something of the context is alive, or it is not the client's to destroy. */
+/* Whether the context still has objects, or the client may not destroy it. */
 static bool in_use(const struct sim_context *context)
 {
     for (struct sim_pool *pool = sim_table_next(&sim_pools, NULL); pool;

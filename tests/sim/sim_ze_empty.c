@@ -1,5 +1,6 @@
-/* Level Zero face: a loader of 1.8 takes no driver that lacks one of these getters. Tables left empty will
- * do: their functions are then not supported. The types do not matter here, so no header is included. */
+/* sim_ze_empty.c: Level Zero: a loader of 1.8 rejects a driver that lacks one of these getters.
+ * Empty tables are enough: their functions are then unsupported. No header is included, because
+ * the types do not matter here. */
 #include <stdint.h>
 
 enum { SUCCESS = 0, NULL_POINTER = 0x78000007 };

@@ -1,7 +1,8 @@
-/* Level Zero face: what every entry point does first and last. */
+/* sim_ze_enter.c: Level Zero: the start and the end of every entry point. */
 #include "sim_ze.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static ze_result_t code_of(int status)
 {
@@ -70,7 +71,9 @@ void ze_attempt(struct sim_table *table, const void *handle)
     pthread_mutex_unlock(&sim.lock);
 }
 
-/* Looked up before the call, so that a loss hits the right device and two threads are seen. */
+/* Looked up before the call, so that a loss applies to the right device and concurrent use by two
+ * threads is detected. intel/compute-runtime has no lock there: an append and a query at once corrupt
+ * the list, which is an error of the client. */
 static struct sim_queue *list_of(const void *handle)
 {
     struct sim_queue *list;
@@ -78,8 +81,10 @@ static struct sim_queue *list_of(const void *handle)
         return NULL;
     pthread_mutex_lock(&sim.lock);
     list = sim_table_find(&sim_queues, handle);
-    if (list && list->threads++)
+    if (list && list->threads++) {
         fprintf(stderr, "gpuglue sim: two threads use one command list\n");
+        abort();
+    }
     pthread_mutex_unlock(&sim.lock);
     return list;
 }

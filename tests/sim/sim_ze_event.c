@@ -1,4 +1,5 @@
-/* Level Zero face: event pools and events. An event has two states; who resets it too soon, waits. */
+/* sim_ze_event.c: Level Zero: event pools and events. An event has two states: a reset before
+ * the wait has run makes the wait hang. */
 #include "sim_ze.h"
 
 enum { CONTEXT, COUNT, TAKEN, MOST_EVENTS = 64 * (SIM_POOL_ATTRIBUTES - TAKEN) };

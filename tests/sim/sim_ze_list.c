@@ -1,4 +1,4 @@
-/* Level Zero face: immediate command lists, in order only with the flag of API 1.7. */
+/* sim_ze_list.c: Level Zero: immediate command lists, in order only with the flag of API 1.7. */
 #include "sim_ze.h"
 #include "sim_module.h"
 
@@ -6,12 +6,14 @@ enum { MOST_WAITS = 16 };
 
 static int check_queue(const ze_command_queue_desc_t *desc)
 {
-    const uint32_t known = SIM_ZE_SINCE(7) ? SIM_ZE_QUEUE_IN_ORDER : 0;
+    const uint32_t in_order = SIM_ZE_SINCE(7) ? SIM_ZE_QUEUE_IN_ORDER : 0;
+    const uint32_t known = in_order | (SIM_ZE_SINCE(14) ? SIM_ZE_QUEUE_OFFLOAD : 0);
+    const uint32_t compute = ze_has_copy_queue() ? 1 : 0; /* the group */
     if (desc->stype != ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC || desc->flags & ~known ||
         (int)desc->mode > ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS ||
         (int)desc->priority > ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH)
         return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-    if (desc->ordinal > 1 || desc->index >= (desc->ordinal ? SIM_ZE_QUEUES : 1))
+    if (desc->ordinal > compute || desc->index >= (desc->ordinal == compute ? SIM_ZE_QUEUES : 1))
         return SIM_INVALID;
     return desc->mode == ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS ? SIM_OK : SIM_UNSUPPORTED;
 }
@@ -36,6 +38,8 @@ ze_result_t zeCommandListCreateImmediate(ze_context_handle_t hContext, ze_device
     if (status)
         return ze_leave(status);
     list->loose = !(altdesc->flags & SIM_ZE_QUEUE_IN_ORDER);
+    list->copies_only = ze_has_copy_queue() && altdesc->ordinal == 0;
+    list->offloads = ze_has_copy_queue() && altdesc->flags & SIM_ZE_QUEUE_OFFLOAD;
     *phCommandList = (ze_command_list_handle_t)(void *)list;
     return ze_leave(SIM_OK);
 }
@@ -56,7 +60,7 @@ ze_result_t zeCommandListDestroy(ze_command_list_handle_t hCommandList)
 
 /* ---- appending */
 
-struct events { /* as handed in */
+struct events { /* as passed by the caller */
     ze_event_handle_t signal;
     uint32_t count;
     ze_event_handle_t *waits;
@@ -81,6 +85,20 @@ static int append(struct sim_queue *list, struct sim_append *what, const struct 
     return SIM_OK;
 }
 
+static bool on_device(uint64_t address)
+{
+    const struct sim_alloc *alloc = sim_memory_find(address);
+    return alloc && alloc->kind == SIM_DEVICE;
+}
+
+/* As CommandListCoreFamily::isCopyOffloadAllowed of intel/compute-runtime: a list that offloads its copies keeps those
+ * within the memory of devices. */
+static enum sim_unit unit_of(const struct sim_queue *list, const struct sim_region *copy)
+{
+    const bool offloads = list->offloads && !(on_device(copy->dst) && on_device(copy->src));
+    return list->copies_only || offloads ? SIM_COPY_UNIT : SIM_COMPUTE_UNIT;
+}
+
 static bool valid_end(const void *pointer, size_t size, bool *tracked)
 {
     const uint64_t address = (uintptr_t)pointer;
@@ -88,7 +106,7 @@ static bool valid_end(const void *pointer, size_t size, bool *tracked)
     return *tracked || (address && !sim_memory_reserved(address));
 }
 
-/* Device memory of another device may be out of reach. */
+/* Memory of another device may be inaccessible. */
 static bool reachable(const struct sim_queue *list, const void *pointer)
 {
     const struct sim_alloc *alloc = sim_memory_find((uintptr_t)pointer);
@@ -113,10 +131,11 @@ ze_result_t zeCommandListAppendMemoryCopy(ze_command_list_handle_t hCommandList,
         !valid_end(srcptr, size, &what.work.src_tracked) || !reachable(list, dstptr) ||
         !reachable(list, srcptr))
         return ze_leave_list(list, SIM_INVALID);
+    what.work.unit = unit_of(list, &what.work.copy);
     return ze_leave_list(list, append(list, &what, &events));
 }
 
-/* Where a side begins; depth 0 is one slice, whose slice pitch is ignored. */
+/* The start of a side. Depth 0 means one slice and ignores the slice pitch. */
 static bool place(const struct sim_queue *list, const void *pointer, const ze_copy_region_t *region,
                   size_t pitch, size_t slice, uint64_t *address, bool *tracked)
 {
@@ -160,6 +179,7 @@ ze_result_t zeCommandListAppendMemoryCopyRegion(
         !place(list, srcptr, srcRegion, srcPitch, copy->src_slice, &copy->src,
                &what.work.src_tracked))
         return ze_leave_list(list, SIM_INVALID);
+    what.work.unit = unit_of(list, copy);
     return ze_leave_list(list, append(list, &what, &events));
 }
 
@@ -184,7 +204,7 @@ ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t hCommandList,
     if (result)
         return result;
     if (!pattern || !pattern_size || pattern_size & (pattern_size - 1) ||
-        pattern_size > SIM_ZE_FILL_MOST || !size || size % pattern_size)
+        pattern_size > (list->copies_only ? 1 : SIM_ZE_FILL_MOST) || !size || size % pattern_size)
         return ze_leave_list(list, ZE_RESULT_ERROR_INVALID_SIZE);
     if (!valid_end(ptr, size, &what.work.dst_tracked) || !what.work.dst_tracked ||
         !reachable(list, ptr))
@@ -194,6 +214,7 @@ ze_result_t zeCommandListAppendMemoryFill(ze_command_list_handle_t hCommandList,
                                        .height = 1,
                                        .value = value_of(pattern, pattern_size),
                                        .element = (unsigned)pattern_size};
+    what.work.unit = list->copies_only ? SIM_COPY_UNIT : SIM_COMPUTE_UNIT;
     return ze_leave_list(list, append(list, &what, &events));
 }
 
@@ -250,6 +271,40 @@ ze_result_t zeCommandListAppendWriteGlobalTimestamp(ze_command_list_handle_t hCo
     return ze_leave_list(list, append(list, &what, &events));
 }
 
+/* As appendMemoryPrefetch of intel/compute-runtime, which checks only that the pointer is in an allocation. */
+ze_result_t zeCommandListAppendMemoryPrefetch(ze_command_list_handle_t hCommandList,
+                                              const void *ptr, size_t size)
+{
+    const struct events none = {NULL, 0, NULL};
+    struct sim_append what = {.work = {.kind = SIM_MARK}};
+    struct sim_queue *list;
+    const ze_result_t result =
+        ze_enter_list("zeCommandListAppendMemoryPrefetch", hCommandList, &list);
+    if (result)
+        return result;
+    if (!ptr || !sim_memory_range((uintptr_t)ptr, size))
+        return ze_leave_list(list, SIM_INVALID);
+    return ze_leave_list(list, append(list, &what, &none));
+}
+
+/* As appendMemAdvise there: it applies at once, and needs shared memory. 8 and 9 are advice of 1.4: before that the
+ * specification has 7 as the largest. */
+ze_result_t zeCommandListAppendMemAdvise(ze_command_list_handle_t hCommandList,
+                                         ze_device_handle_t hDevice, const void *ptr, size_t size,
+                                         ze_memory_advice_t advice)
+{
+    struct sim_queue *list;
+    const ze_result_t result = ze_enter_list("zeCommandListAppendMemAdvise", hCommandList, &list);
+    if (result)
+        return result;
+    const struct sim_alloc *alloc = sim_memory_range((uintptr_t)ptr, size);
+    if ((int)advice > (SIM_ZE_SINCE(4) ? 9 : ZE_MEMORY_ADVICE_BIAS_UNCACHED))
+        return ze_leave_list(list, ZE_RESULT_ERROR_INVALID_ENUMERATION);
+    if (!ze_device(hDevice) || !alloc || alloc->kind != SIM_MANAGED)
+        return ze_leave_list(list, SIM_INVALID);
+    return ze_leave_list(list, SIM_OK);
+}
+
 ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t hCommandList,
                                             void (*function)(void *), void *data, const void *next,
                                             ze_event_handle_t signal, uint32_t count,
@@ -281,26 +336,58 @@ ze_result_t zeCommandListAppendLaunchKernel(ze_command_list_handle_t hCommandLis
     const ze_result_t result = ze_enter_list("zeCommandListAppendLaunchKernel", hCommandList, &list);
     if (result)
         return result;
+    if (list->copies_only)
+        return ze_leave_list(list, ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE);
     const struct sim_function *function = sim_table_find(&sim_functions, hKernel);
     if (function && pLaunchFuncArgs)
         status = ze_prepare(list, function, pLaunchFuncArgs, &what.work);
     return ze_leave_list(list, status ? status : append(list, &what, &events));
 }
 
-/* ---- asking */
+ze_result_t zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t hCommandList,
+                                                       ze_kernel_handle_t hKernel,
+                                                       const ze_group_count_t *pLaunchFuncArgs,
+                                                       ze_event_handle_t hSignalEvent,
+                                                       uint32_t numWaitEvents,
+                                                       ze_event_handle_t *phWaitEvents)
+{
+    const struct events events = {hSignalEvent, numWaitEvents, phWaitEvents};
+    struct sim_append what = {0};
+    struct sim_queue *list;
+    int status = SIM_BAD_HANDLE;
+    const ze_result_t result =
+        ze_enter_list("zeCommandListAppendLaunchCooperativeKernel", hCommandList, &list);
+    if (result)
+        return result;
+    if (!SIM_ZE_COOPERATIVE)
+        return ze_leave_list(list, SIM_UNSUPPORTED);
+    if (list->copies_only)
+        return ze_leave_list(list, ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE);
+    const struct sim_function *function = sim_table_find(&sim_functions, hKernel);
+    const ze_group_count_t *groups = pLaunchFuncArgs;
+    if (function && groups)
+        status = ze_prepare(list, function, groups, &what.work);
+    if (!status && (uint64_t)groups->groupCountX * groups->groupCountY * groups->groupCountZ >
+                       ze_most_groups(function))
+        status = SIM_INVALID;
+    return ze_leave_list(list, status ? status : append(list, &what, &events));
+}
 
+/* ---- queries */
+
+/* It counts as a use of the list: where it succeeds, intel/compute-runtime (CommandListCoreFamilyImmediate::
+ * hostSynchronize) changes what appends change, without a lock. */
 ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t hCommandList, uint64_t timeout)
 {
     struct sim_queue *list;
-    const ze_result_t result = ze_enter("zeCommandListHostSynchronize");
+    const ze_result_t result = ze_enter_list("zeCommandListHostSynchronize", hCommandList, &list);
     if (result)
         return result;
-    list = sim_table_find(&sim_queues, hCommandList);
-    if (!list || !SIM_ZE_SINCE(6))
-        return ze_leave(list ? SIM_UNSUPPORTED : SIM_BAD_HANDLE);
+    if (!SIM_ZE_SINCE(6))
+        return ze_leave_list(list, SIM_UNSUPPORTED);
     if (!timeout && !sim_list_poll(list))
-        return ze_leave(SIM_NOT_READY);
-    return ze_leave(timeout ? sim_list_wait(list, timeout) : list->context->lost);
+        return ze_leave_list(list, SIM_NOT_READY);
+    return ze_leave_list(list, timeout ? sim_list_wait(list, timeout) : list->context->lost);
 }
 
 ze_result_t zeCommandListIsImmediate(ze_command_list_handle_t hCommandList, ze_bool_t *immediate)

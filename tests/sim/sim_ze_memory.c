@@ -1,5 +1,5 @@
-/* Level Zero face: device and host memory. Frees wait for nothing: what is still queued hits memory that
- * is gone, and the device is lost. */
+/* sim_ze_memory.c: Level Zero: device, host and shared memory. A free does not wait: queued work that
+ * uses the freed memory loses the device. */
 #include "sim_ze.h"
 
 static bool relaxed(const void *next)
@@ -65,7 +65,46 @@ ze_result_t zeMemAllocHost(ze_context_handle_t hContext, const ze_host_mem_alloc
     return ze_leave(status);
 }
 
-static void attempt(const void *pointer)
+bool ze_has_shared(void)
+{
+    return sim_setting("GPUGLUE_SIM_ZE_SHARED", 1) != 0;
+}
+
+static bool known_types(const ze_device_mem_alloc_desc_t *device_desc,
+                        const ze_host_mem_alloc_desc_t *host_desc)
+{
+    return device_desc->stype == ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC && !device_desc->flags &&
+           !device_desc->ordinal && host_desc->stype == ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC &&
+           !host_desc->flags;
+}
+
+/* As Context::allocSharedMem of intel/compute-runtime: only the device's descriptor may relax the limits. */
+ze_result_t zeMemAllocShared(ze_context_handle_t hContext,
+                             const ze_device_mem_alloc_desc_t *device_desc,
+                             const ze_host_mem_alloc_desc_t *host_desc, size_t size,
+                             size_t alignment, ze_device_handle_t hDevice, void **pptr)
+{
+    struct sim_context *context;
+    struct sim_block block = {.size = size};
+    uint64_t address = 0;
+    const ze_result_t result = ze_enter_context("zeMemAllocShared", hContext, &context);
+    if (result)
+        return result;
+    const struct sim_device *device = ze_device(hDevice);
+    if (!device_desc || !host_desc || !pptr || (hDevice && !device))
+        return ze_leave(ZE_RESULT_ERROR_INVALID_NULL_POINTER);
+    if (!known_types(device_desc, host_desc))
+        return ze_leave(ZE_RESULT_ERROR_INVALID_ENUMERATION);
+    block.context = device ? device->primary : NULL;
+    int status = ze_has_shared() ? check(size, alignment, device_desc->pNext) : (int)SIM_UNSUPPORTED;
+    if (!status)
+        status = sim_memory_host(SIM_MANAGED, &block, &address);
+    if (!status)
+        *pptr = (void *)(uintptr_t)address;
+    return ze_leave(status);
+}
+
+void ze_attempt_free(const void *pointer)
 {
     struct sim_alloc *alloc;
     if (!sim_initialised() || sim_forked() || sim_finished())
@@ -80,15 +119,26 @@ static void attempt(const void *pointer)
 ze_result_t zeMemFree(ze_context_handle_t hContext, void *ptr)
 {
     struct sim_context *context;
-    attempt(ptr);
+    ze_attempt_free(ptr);
     const ze_result_t result = ze_enter_context("zeMemFree", hContext, &context);
     if (result)
         return result;
+    sim_command_wait_lost();
     struct sim_alloc *alloc = sim_memory_find((uintptr_t)ptr);
-    if (!alloc || alloc->base != (uintptr_t)ptr)
+    if (!alloc || alloc->kind == SIM_REGISTERED || alloc->base != (uintptr_t)ptr)
         return ze_leave(SIM_INVALID);
+    ze_ipc_forget(alloc->base);
     sim_memory_release(alloc);
     return ze_leave(SIM_OK);
+}
+
+static ze_memory_type_t type_of(const struct sim_alloc *alloc)
+{
+    if (!alloc || alloc->kind == SIM_REGISTERED) /* an import is not an allocation */
+        return ZE_MEMORY_TYPE_UNKNOWN;
+    if (alloc->kind == SIM_MANAGED)
+        return ZE_MEMORY_TYPE_SHARED;
+    return alloc->kind == SIM_DEVICE ? ZE_MEMORY_TYPE_DEVICE : ZE_MEMORY_TYPE_HOST;
 }
 
 ze_result_t zeMemGetAllocProperties(ze_context_handle_t hContext, const void *ptr,
@@ -102,10 +152,9 @@ ze_result_t zeMemGetAllocProperties(ze_context_handle_t hContext, const void *pt
     if (properties->stype != ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES)
         return ze_leave(SIM_INVALID);
     const struct sim_alloc *alloc = sim_memory_find((uintptr_t)ptr);
-    properties->type = ZE_MEMORY_TYPE_UNKNOWN;
+    properties->type = type_of(alloc);
     properties->id = properties->pageSize = 0;
-    if (alloc) {
-        properties->type = alloc->kind == SIM_DEVICE ? ZE_MEMORY_TYPE_DEVICE : ZE_MEMORY_TYPE_HOST;
+    if (properties->type != ZE_MEMORY_TYPE_UNKNOWN) {
         properties->id = alloc->serial;
         properties->pageSize = 4096;
     }
@@ -122,7 +171,7 @@ ze_result_t zeMemGetAddressRange(ze_context_handle_t hContext, const void *ptr, 
     if (result)
         return result;
     const struct sim_alloc *alloc = sim_memory_find((uintptr_t)ptr);
-    if (!alloc)
+    if (!alloc || alloc->kind == SIM_REGISTERED)
         return ze_leave(SIM_INVALID);
     if (pBase)
         *pBase = (void *)(uintptr_t)alloc->base;

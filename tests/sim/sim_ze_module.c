@@ -1,10 +1,16 @@
-/* Level Zero face: modules and kernels; see sim_module.c for what a launch does here. */
+/* sim_ze_module.c: Level Zero: modules and kernels; sim_module.c explains what a simulated launch
+ * does. */
 #include "sim_ze.h"
 #include "sim_module.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAGIC = 0x07230203 };
+
+/* What intel/compute-runtime knows of ModuleImp::createBuildOptions is enough here. */
+static const char large_buffers[] = "-ze-opt-greater-than-4GB-buffer-required";
 
 static int check_module(const ze_module_desc_t *desc)
 {
@@ -15,7 +21,25 @@ static int check_module(const ze_module_desc_t *desc)
     uint32_t magic = 0;
     if (desc->inputSize >= sizeof magic)
         memcpy(&magic, desc->pInputModule, sizeof magic);
+    if (desc->pBuildFlags && strcmp(desc->pBuildFlags, large_buffers) != 0)
+        return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
     return magic == MAGIC ? SIM_OK : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+}
+
+static int load(struct sim_device *device, const ze_module_desc_t *desc, struct sim_module **out)
+{
+    struct sim_program *program = NULL;
+    int status = check_module(desc);
+    if (!status && sim_opencl_wanted())
+        status = sim_opencl_build(desc->pInputModule, desc->inputSize, &program);
+    if (status)
+        return status == SIM_INVALID_IMAGE ? ZE_RESULT_ERROR_MODULE_BUILD_FAILURE : status;
+    status = sim_module_load(device->primary, desc->pInputModule, desc->inputSize, out);
+    if (status)
+        sim_opencl_release(program);
+    else
+        sim_module_use(*out, program);
+    return status;
 }
 
 ze_result_t zeModuleCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice,
@@ -29,12 +53,12 @@ ze_result_t zeModuleCreate(ze_context_handle_t hContext, ze_device_handle_t hDev
     if (result)
         return result;
     struct sim_device *device = ze_device(hDevice);
-    status = device && desc && phModule ? check_module(desc) : SIM_BAD_HANDLE;
-    if (!status)
-        status = sim_module_load(device->primary, desc->pInputModule, desc->inputSize, &module);
-    if (!status)
+    status = device && desc && phModule ? load(device, desc, &module) : SIM_BAD_HANDLE;
+    if (!status) {
+        module->stateful = !desc->pBuildFlags;
         *phModule = (ze_module_handle_t)(void *)module;
-    if (phBuildLog) /* made in any case */
+    }
+    if (phBuildLog) /* created even if the build fails */
         *phBuildLog = (ze_module_build_log_handle_t)(void *)context;
     return ze_leave(status);
 }
@@ -66,9 +90,10 @@ ze_result_t zeModuleBuildLogGetString(ze_module_build_log_handle_t hModuleBuildL
         return result;
     if (!hModuleBuildLog || !pSize)
         return ze_leave(SIM_BAD_HANDLE);
+    const char *text = sim_opencl_log();
     if (pBuildLog && *pSize)
-        pBuildLog[0] = 0;
-    *pSize = 1;
+        snprintf(pBuildLog, *pSize, "%s", text);
+    *pSize = strlen(text) + 1;
     return ze_leave(SIM_OK);
 }
 
@@ -113,7 +138,7 @@ ze_result_t zeKernelCreate(ze_module_handle_t hModule, const ze_kernel_desc_t *d
     return ze_leave(status);
 }
 
-/* The rest goes with the module. */
+/* The function itself is destroyed with the module. */
 ze_result_t zeKernelDestroy(ze_kernel_handle_t hKernel)
 {
     ze_attempt(&sim_functions, hKernel);
@@ -162,6 +187,48 @@ ze_result_t zeKernelSuggestGroupSize(ze_kernel_handle_t hKernel, uint32_t global
     return ze_leave(SIM_OK);
 }
 
+/* As KernelHelper::getMaxWorkGroupCount of intel/compute-runtime, for the simulated device's 2 x 6 x 16 units with 7
+ * threads of 32 lanes each. */
+uint32_t ze_most_groups(const struct sim_function *function)
+{
+    enum { HARDWARE_THREADS = 2 * 6 * 16 * 7, LANES = 32 };
+    const uint32_t size = function->block[0] * function->block[1] * function->block[2];
+    return HARDWARE_THREADS / ((size + LANES - 1) / LANES);
+}
+
+ze_result_t zeKernelSuggestMaxCooperativeGroupCount(ze_kernel_handle_t hKernel,
+                                                    uint32_t *totalGroupCount)
+{
+    struct sim_function *function;
+    const ze_result_t result =
+        enter_kernel("zeKernelSuggestMaxCooperativeGroupCount", hKernel, &function);
+    if (result)
+        return result;
+    if (!function->block[0] || !function->block[1] || !function->block[2]) {
+        fprintf(stderr, "gpuglue sim: a kernel without a group size\n");
+        abort(); /* UNRECOVERABLE_IF in that driver */
+    }
+    *totalGroupCount = ze_most_groups(function);
+    return ze_leave(SIM_OK);
+}
+
+static int set_value(struct sim_function *function, uint32_t index, size_t size, const void *bytes)
+{
+    const int status = sim_code_check(function->code, index, size, bytes);
+    if (status)
+        return status == SIM_NOT_FOUND ? ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX
+                                       : ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE;
+    struct sim_value *value = &function->values_set[index];
+    void *copy = bytes ? malloc(size) : NULL;
+    if (bytes && !copy)
+        return SIM_NO_MEMORY;
+    if (bytes)
+        memcpy(copy, bytes, size);
+    free(value->bytes);
+    *value = (struct sim_value){.size = size, .bytes = copy};
+    return SIM_OK;
+}
+
 ze_result_t zeKernelSetArgumentValue(ze_kernel_handle_t hKernel, uint32_t argIndex, size_t argSize,
                                      const void *pArgValue)
 {
@@ -169,6 +236,8 @@ ze_result_t zeKernelSetArgumentValue(ze_kernel_handle_t hKernel, uint32_t argInd
     const ze_result_t result = enter_kernel("zeKernelSetArgumentValue", hKernel, &function);
     if (result)
         return result;
+    if (function->code)
+        return ze_leave(set_value(function, argIndex, argSize, pArgValue));
     if (!function->kernel)
         return ze_leave(SIM_OK);
     if (argIndex >= function->kernel->count)
@@ -197,8 +266,25 @@ ze_result_t zeKernelGetProperties(ze_kernel_handle_t hKernel, ze_kernel_properti
     if (properties->stype != ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES)
         return ze_leave(SIM_INVALID);
     properties->numKernelArgs = function->kernel ? function->kernel->count : 0;
+    if (function->code) {
+        properties->numKernelArgs = sim_code_count(function->code);
+        properties->localMemSize = sim_code_local(function->code);
+    }
     properties->maxSubgroupSize = 32;
     return ze_leave(SIM_OK);
+}
+
+/* Without the build flag a kernel addresses a buffer as a surface, with offsets of 32 bits: on Gen12, DG1, DG2 and Xe-LPG,
+ * where CompilerProductHelper::isForceToStatelessRequired of intel/compute-runtime is false. */
+static void wrap_address(const struct sim_function *function, void *value)
+{
+    uint64_t address;
+    memcpy(&address, value, sizeof address);
+    const struct sim_alloc *alloc = sim_memory_find(address);
+    if (!function->module->stateful || !alloc)
+        return;
+    address = alloc->base + (uint32_t)(address - alloc->base);
+    memcpy(value, &address, sizeof address);
 }
 
 int ze_prepare(struct sim_queue *list, const struct sim_function *function,
@@ -207,8 +293,16 @@ int ze_prepare(struct sim_queue *list, const struct sim_function *function,
     const struct sim_launch shape = {
         .grid = {groups->groupCountX, groups->groupCountY, groups->groupCountZ},
         .block = {function->block[0], function->block[1], function->block[2]}};
+    _Alignas(16) unsigned char values[SIM_MAX_ARGUMENTS][16];
     void *arguments[SIM_MAX_ARGUMENTS];
-    for (unsigned i = 0; i < SIM_MAX_ARGUMENTS; i++)
-        arguments[i] = (void *)(uintptr_t)function->values[i];
+    memcpy(values, function->values, sizeof values);
+    for (unsigned i = 0; function->code && i < sim_code_count(function->code); i++)
+        if (sim_code_pointer(function->code, i) && function->values_set[i].bytes)
+            wrap_address(function, function->values_set[i].bytes);
+    for (unsigned i = 0; i < SIM_MAX_ARGUMENTS; i++) {
+        if (function->kernel && i < function->kernel->count && function->kernel->sizes[i] == 8)
+            wrap_address(function, values[i]);
+        arguments[i] = values[i];
+    }
     return sim_module_prepare(list, function, &shape, arguments, work);
 }

@@ -1,13 +1,15 @@
-/* Level Zero face: the tables that the loader asks a driver for. A loader's table is as long as its own
- * version makes it, so what is newer is written by place, and only where both sides are new enough. */
+/* sim_ze_tables.c: Level Zero: the tables that the loader requests from a driver. The length of
+ * a loader's table depends on its version, so newer entries are written by offset, and only
+ * where the loader and the driver have them. */
 #include "sim_ze.h"
 
 #include <string.h>
 
-enum { /* places in tables of 1.17 */
+enum { /* indices in the tables of 1.17 */
        GLOBAL_INIT_DRIVERS = 1,
        DRIVER_DEFAULT_CONTEXT = 8,
        DEVICE_SYNCHRONIZE = 22,
+       MEM_PUT_IPC_HANDLE = 10,
        LIST_HOST_SYNCHRONIZE = 28,
        LIST_DEVICE_HANDLE = 29,
        LIST_IS_IMMEDIATE = 33,
@@ -37,6 +39,7 @@ ze_result_t zeGetDriverProcAddrTable(ze_api_version_t version, ze_driver_dditabl
     table->pfnGetProperties = zeDriverGetProperties;
     table->pfnGetIpcProperties = zeDriverGetIpcProperties;
     table->pfnGetExtensionProperties = zeDriverGetExtensionProperties;
+    table->pfnGetExtensionFunctionAddress = zeDriverGetExtensionFunctionAddress;
     put(table, DRIVER_DEFAULT_CONTEXT, 17, version, (void (*)(void))zeDriverGetDefaultContext);
     return ZE_RESULT_SUCCESS;
 }
@@ -50,6 +53,7 @@ ze_result_t zeGetDeviceProcAddrTable(ze_api_version_t version, ze_device_dditabl
     table->pfnGetMemoryProperties = zeDeviceGetMemoryProperties;
     table->pfnGetMemoryAccessProperties = zeDeviceGetMemoryAccessProperties;
     table->pfnCanAccessPeer = zeDeviceCanAccessPeer;
+    table->pfnGetStatus = zeDeviceGetStatus;
     table->pfnPciGetPropertiesExt = zeDevicePciGetPropertiesExt;
     put(table, DEVICE_SYNCHRONIZE, 17, version, (void (*)(void))zeDeviceSynchronize);
     return ZE_RESULT_SUCCESS;
@@ -72,6 +76,9 @@ ze_result_t zeGetCommandListProcAddrTable(ze_api_version_t version,
     table->pfnAppendMemoryCopy = zeCommandListAppendMemoryCopy;
     table->pfnAppendMemoryFill = zeCommandListAppendMemoryFill;
     table->pfnAppendMemoryCopyRegion = zeCommandListAppendMemoryCopyRegion;
+    table->pfnAppendMemoryPrefetch = zeCommandListAppendMemoryPrefetch;
+    table->pfnAppendMemAdvise = zeCommandListAppendMemAdvise;
+    table->pfnAppendLaunchCooperativeKernel = zeCommandListAppendLaunchCooperativeKernel;
     table->pfnAppendLaunchKernel = zeCommandListAppendLaunchKernel;
     table->pfnAppendSignalEvent = zeCommandListAppendSignalEvent;
     table->pfnAppendWaitOnEvents = zeCommandListAppendWaitOnEvents;
@@ -108,6 +115,7 @@ ze_result_t zeGetKernelProcAddrTable(ze_api_version_t version, ze_kernel_dditabl
     table->pfnCreate = zeKernelCreate;
     table->pfnDestroy = zeKernelDestroy;
     table->pfnSetGroupSize = zeKernelSetGroupSize;
+    table->pfnSuggestMaxCooperativeGroupCount = zeKernelSuggestMaxCooperativeGroupCount;
     table->pfnSuggestGroupSize = zeKernelSuggestGroupSize;
     table->pfnSetArgumentValue = zeKernelSetArgumentValue;
     table->pfnSetIndirectAccess = zeKernelSetIndirectAccess;
@@ -137,10 +145,14 @@ ze_result_t zeGetEventProcAddrTable(ze_api_version_t version, ze_event_dditable_
 
 ze_result_t zeGetMemProcAddrTable(ze_api_version_t version, ze_mem_dditable_t *table)
 {
-    (void)version;
+    table->pfnAllocShared = zeMemAllocShared;
     table->pfnAllocDevice = zeMemAllocDevice;
     table->pfnAllocHost = zeMemAllocHost;
     table->pfnFree = zeMemFree;
+    table->pfnGetIpcHandle = zeMemGetIpcHandle;
+    table->pfnOpenIpcHandle = zeMemOpenIpcHandle;
+    table->pfnCloseIpcHandle = zeMemCloseIpcHandle;
+    put(table, MEM_PUT_IPC_HANDLE, 6, version, (void (*)(void))zeMemPutIpcHandle);
     table->pfnGetAllocProperties = zeMemGetAllocProperties;
     table->pfnGetAddressRange = zeMemGetAddressRange;
     return ZE_RESULT_SUCCESS;

@@ -1,4 +1,4 @@
-/* Stream capture: what is written down, what spoils it, and graphs. */
+/* test_sim_capture.c: stream capture: recorded work, invalidation, and graphs. */
 #include "test_sim_driver.h"
 
 static CUstream capturing(CUstreamCaptureMode mode)
@@ -36,6 +36,39 @@ static void captured_work_runs_when_its_graph_is_launched(void **state)
     assert_int_equal(cu.cuGraphExecDestroy(exec), CUDA_SUCCESS);
 }
 
+static CUgraph fill_in_a_graph(CUdeviceptr memory, unsigned value, int times)
+{
+    CUstream stream = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
+    CUgraph graph = NULL;
+    for (int i = 0; i < times; i++)
+        assert_int_equal(cu.cuMemsetD32Async(memory, value, 1, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    return graph;
+}
+
+static void an_update_changes_arguments_and_not_the_shape(void **state)
+{
+    int value = 0;
+    CUdeviceptr memory = new_memory(sizeof value);
+    CUgraph one = fill_in_a_graph(memory, 1, 1), two = fill_in_a_graph(memory, 2, 1),
+            longer = fill_in_a_graph(memory, 3, 2);
+    CUgraphExecUpdateResultInfo info;
+    CUgraphExec exec;
+    (void)state;
+    assert_int_equal(cu.cuGraphInstantiateWithFlags(&exec, one, 0), CUDA_SUCCESS);
+    assert_int_equal(cu.cuGraphExecUpdate_v2(exec, two, &info), CUDA_SUCCESS);
+    assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    assert_int_equal(cu.cuGraphExecUpdate_v2(exec, longer, &info),
+                     CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    assert_int_equal(cu.cuGraphLaunch(exec, new_stream(0)), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemcpyDtoH_v2(&value, memory, sizeof value), CUDA_SUCCESS);
+    assert_int_equal(value, 2);
+    assert_int_equal(cu.cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    assert_int_equal(cu.cuGraphDestroy(one), CUDA_SUCCESS);
+    assert_int_equal(cu.cuGraphDestroy(two), CUDA_SUCCESS);
+    assert_int_equal(cu.cuGraphDestroy(longer), CUDA_SUCCESS);
+}
+
 static void assert_spoiled(CUstream stream)
 {
     CUgraph graph = (CUgraph)7;
@@ -48,7 +81,7 @@ static void assert_spoiled(CUstream stream)
     assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-static void careless_calls_spoil_a_global_capture(void **state)
+static void unsafe_calls_invalidate_a_global_capture(void **state)
 {
     const CUstreamCaptureMode global = CU_STREAM_CAPTURE_MODE_GLOBAL;
     const CUresult refused = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -109,6 +142,22 @@ static void a_capturing_stream_cannot_be_asked_or_awaited(void **state)
     assert_spoiled(stream);
 }
 
+static void an_event_of_a_capture_that_has_ended_is_refused(void **state)
+{
+    CUstream stream = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
+    CUevent event;
+    CUgraph graph;
+    (void)state;
+    cu.cuEventCreate(&event, 0);
+    assert_int_equal(cu.cuEventRecord(event, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu.cuGraphDestroy(graph), CUDA_SUCCESS);
+    assert_int_equal(cu.cuEventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
+    assert_int_equal(cu.cuEventSynchronize(event), CUDA_ERROR_CAPTURED_EVENT);
+    assert_int_equal(cu.cuEventRecord(event, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuEventSynchronize(event), CUDA_SUCCESS);
+}
+
 static void null_stream_work_beside_a_blocking_capture_is_refused(void **state)
 {
     CUstream stream = new_stream(0);
@@ -121,7 +170,7 @@ static void null_stream_work_beside_a_blocking_capture_is_refused(void **state)
                      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
-static void a_capture_keeps_apart_from_other_work(void **state)
+static void a_capture_is_separate_from_other_work(void **state)
 {
     CUstream stream, other = new_stream(CU_STREAM_NON_BLOCKING);
     CUevent event;
@@ -145,11 +194,13 @@ int run_capture_tests(void)
 {
     const struct CMUnitTest tests[] = {
         SIM_TEST(captured_work_runs_when_its_graph_is_launched),
-        SIM_TEST(careless_calls_spoil_a_global_capture),
+        SIM_TEST(an_update_changes_arguments_and_not_the_shape),
+        SIM_TEST(unsafe_calls_invalidate_a_global_capture),
         SIM_TEST(a_relaxed_thread_spoils_nothing),
         SIM_TEST(a_capturing_stream_cannot_be_asked_or_awaited),
+        SIM_TEST(an_event_of_a_capture_that_has_ended_is_refused),
         SIM_TEST(null_stream_work_beside_a_blocking_capture_is_refused),
-        SIM_TEST(a_capture_keeps_apart_from_other_work),
+        SIM_TEST(a_capture_is_separate_from_other_work),
     };
     return cmocka_run_group_tests_name("capture", tests, NULL, NULL);
 }

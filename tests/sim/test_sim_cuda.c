@@ -1,4 +1,5 @@
-/* The simulated NVIDIA driver keeps the real one's rules: argv[1] is the library. */
+/* test_sim_cuda.c: the simulated NVIDIA driver follows the rules of the real driver. argv[1] is the
+ * library. */
 #include "test_sim_driver.h"
 
 #include <stdio.h>
@@ -98,7 +99,7 @@ static void proc_address_gives_the_form_of_the_version_asked_for(void **state)
     assert_int_equal(result, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
 
-static void what_is_not_simulated_says_so_and_writes_nothing(void **state)
+static void functions_that_are_not_simulated_report_it_and_write_nothing(void **state)
 {
     CUmodule module = (CUmodule)7;
     CUipcEventHandle handle;
@@ -114,7 +115,7 @@ static const struct CMUnitTest context_tests[] = {
     SIM_TEST(a_released_primary_context_is_gone),
     SIM_TEST(devices_have_names_places_and_attributes),
     SIM_TEST(proc_address_gives_the_form_of_the_version_asked_for),
-    SIM_TEST(what_is_not_simulated_says_so_and_writes_nothing),
+    SIM_TEST(functions_that_are_not_simulated_report_it_and_write_nothing),
 };
 
 int main(int argc, char **argv)
@@ -125,7 +126,7 @@ int main(int argc, char **argv)
         return 2;
     }
     open_driver(argv[1]);
-    failed = run_process_tests(); /* first: a child of an initialised process is refused */
+    failed = run_process_tests(); /* first: a child forked after cuInit cannot use the driver */
     failed += cmocka_run_group_tests_name("contexts", context_tests, NULL, NULL);
     failed += run_memory_tests() + run_stream_tests() + run_event_tests();
     return failed + run_capture_tests() + run_pool_tests() + run_fault_tests();

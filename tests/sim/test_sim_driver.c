@@ -1,4 +1,4 @@
-/* Loads the library under test and gives the tests their fixture and gates. */
+/* test_sim_driver.c: loads the library under test and gives the tests their fixture and gates. */
 #include "test_sim_driver.h"
 
 #include <dlfcn.h>

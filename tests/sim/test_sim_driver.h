@@ -1,4 +1,5 @@
-/* What the tests of the simulated driver share: its functions, a fixture and a gate. */
+/* test_sim_driver.h: shared by the tests of the simulated driver: its functions, a fixture and a
+ * gate. */
 #ifndef TEST_SIM_DRIVER_H
 #define TEST_SIM_DRIVER_H
 
@@ -24,16 +25,16 @@ extern struct driver cu; /* looked up in the library under test, never linked */
 
 void open_driver(const char *path);
 int fresh_context(void **state);    /* device 0's primary context, current */
-int release_contexts(void **state); /* and nothing may be left behind */
+int release_contexts(void **state); /* fails if an object is still alive */
 
-/* A test between the two. */
+/* A test with this setup and teardown. */
 #define SIM_TEST(test) cmocka_unit_test_setup_teardown(test, fresh_context, release_contexts)
 
 struct gate { /* a host function that blocks its stream until the test opens it */
     atomic_int entered, open;
 };
 
-void close_gate(struct gate *gate, CUstream stream); /* queues it and waits until it blocks */
+void close_gate(struct gate *gate, CUstream stream); /* queues the gate and waits until it blocks */
 void queue_gate(struct gate *gate, CUstream stream);
 void open_gate(struct gate *gate);
 
@@ -41,7 +42,8 @@ CUstream new_stream(unsigned flags);
 CUdeviceptr new_memory(size_t size);
 void *new_pinned(size_t size);
 
-/* Runs body in a child: the line of its first failed CHECK, 0 if all held, or minus the signal. */
+/* Runs body in a child process. Returns 0, the line of its first failed CHECK, or minus the signal
+ * that ended it. */
 int in_child(int (*body)(void));
 
 int run_process_tests(void);

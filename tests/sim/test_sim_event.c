@@ -1,4 +1,4 @@
-/* Events: order between streams, elapsed time, and what is refused. */
+/* test_sim_event.c: events: order between streams, elapsed time, and errors. */
 #include "test_sim_driver.h"
 
 static CUevent new_event(unsigned flags)
@@ -41,7 +41,7 @@ static void a_wait_takes_the_event_as_it_is_at_the_call(void **state)
     assert_int_equal(cu.cuStreamSynchronize(other), CUDA_SUCCESS);
     assert_int_equal(cu.cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
     assert_int_equal(cu.cuEventRecord(event, other), CUDA_SUCCESS);
-    assert_int_equal(cu.cuEventDestroy_v2(event), CUDA_SUCCESS); /* waiters keep their point */
+    assert_int_equal(cu.cuEventDestroy_v2(event), CUDA_SUCCESS); /* queued waits keep the record */
     assert_int_equal(cu.cuStreamQuery(other), CUDA_ERROR_NOT_READY);
     assert_int_equal(cu.cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
     open_gate(&gate);
@@ -92,7 +92,7 @@ static void unknown_event_flags_and_foreign_streams_are_refused(void **state)
     assert_int_equal(cu.cuEventRecord((CUevent)0x99, NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void a_context_event_stands_behind_everything(void **state)
+static void a_context_event_comes_after_all_work(void **state)
 {
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     CUevent event = new_event(CU_EVENT_DISABLE_TIMING);
@@ -115,7 +115,7 @@ int run_event_tests(void)
         SIM_TEST(a_wait_takes_the_event_as_it_is_at_the_call),
         SIM_TEST(elapsed_time_needs_two_finished_timed_events),
         SIM_TEST(unknown_event_flags_and_foreign_streams_are_refused),
-        SIM_TEST(a_context_event_stands_behind_everything),
+        SIM_TEST(a_context_event_comes_after_all_work),
     };
     return cmocka_run_group_tests_name("events", tests, NULL, NULL);
 }

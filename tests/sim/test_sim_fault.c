@@ -1,4 +1,5 @@
-/* Faults: the nth call, all from the nth on, loss of the device, and failures of queued work. */
+/* test_sim_fault.c: injected faults: the nth call, all calls from the nth on, a lost device, and
+ * failures of queued work. */
 #include "test_sim_driver.h"
 
 #include <pthread.h>
@@ -8,7 +9,7 @@ static pthread_t client;
 static atomic_int reads_elsewhere;
 extern char **environ;
 
-/* Before libc's, for the library under test too. */
+/* Replaces libc's getenv, for the library under test too. */
 char *getenv(const char *name)
 {
     size_t length = strlen(name);
@@ -72,7 +73,7 @@ static void a_failure_of_queued_work_surfaces_later(void **state)
     assert_int_equal(cu.cuMemsetD8Async(memory, 1, 64, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* The client may change it meanwhile. */
+/* The client may change the environment while work runs. */
 static void work_that_is_queued_reads_no_environment(void **state)
 {
     CUstream stream = new_stream(0);

@@ -1,12 +1,20 @@
-/* The simulated HIP runtime keeps the real one's rules: argv[1] is the library, SIM_HIP its version. */
+/* test_sim_hip.c: the simulated HIP runtime follows the rules of the real runtime. argv[1] is the
+ * library, SIM_HIP its version. */
 #include "test_sim_hip.h"
 
 #include <stdio.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 
+#ifdef SIM_HIP_MINOR
+enum { FROM_57 = 1 };
+#else
+enum { FROM_57 = SIM_HIP >= 6 };
+#endif
 enum { SIZE = 4096, LATER = SIM_HIP >= 6 };
 
-/* ---- a process that begins */
+/* ---- process start */
 
 static int no_device_is_answered(void)
 {
@@ -51,6 +59,35 @@ static int is_refused(void)
     int device = 7;
     return hip.hipGetDevice(&device) == hipErrorNotInitialized && device == 7;
 }
+static int query_a_destroyed_stream(void)
+{
+    hipStream_t stream = new_stream(0);
+    hip.hipStreamDestroy(stream);
+    return hip.hipStreamQuery(stream) == hipErrorContextIsDestroyed;
+}
+
+static int ask_a_destroyed_stream_for_its_capture(void)
+{
+    hipStreamCaptureStatus capture;
+    hipStream_t stream = new_stream(0);
+    hip.hipStreamDestroy(stream);
+    return hip.hipStreamIsCapturing(stream, &capture) ==
+           (FROM_57 ? hipErrorContextIsDestroyed : hipErrorInvalidValue);
+}
+
+static void a_stream_that_was_destroyed_is_an_error_and_from_7_on_ends_the_process(void **state)
+{
+    int (*const uses[])(void) = {query_a_destroyed_stream, ask_a_destroyed_stream_for_its_capture};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const int status = in_child("GPUGLUE_SIM_SEED", "1", uses[i]);
+        if (SIM_HIP < 7)
+            assert_int_equal(status, 0);
+        else
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
+}
+
 static void a_forked_child_is_refused(void **state)
 {
     int device;
@@ -67,14 +104,14 @@ static void symbols_are_those_of_the_version(void **state)
     (void)state;
     assert_int_equal(hip.hipRuntimeGetVersion(&version), hipSuccess);
     assert_int_equal(version / 10000000, SIM_HIP);
-    assert_int_equal(hip.hipLaunchHostFunc != NULL, LATER);
-    assert_int_equal(hip.hipDrvGetErrorName != NULL, LATER);
+    assert_int_equal(hip.hipLaunchHostFunc != NULL, FROM_57);
+    assert_int_equal(hip.hipDrvGetErrorName != NULL, FROM_57);
     assert_int_equal(hip.hipGetDevicePropertiesR0600 != NULL, LATER);
-    assert_int_equal(hip.hipStreamGetDevice != NULL, LATER);
+    assert_int_equal(hip.hipStreamGetDevice != NULL, FROM_57);
     assert_int_equal(hip.hipExtGetLastError != NULL, LATER);
 }
 
-static void the_architecture_lies_where_each_layout_has_it(void **state)
+static void the_architecture_is_at_its_offset_in_each_layout(void **state)
 {
     char fresh[4096];
     hipDeviceProp_t old;
@@ -106,7 +143,7 @@ static void the_current_device_is_each_threads_own_and_0_at_first(void **state)
     assert_int_equal(device, 1);
 }
 
-static void what_is_not_known_writes_nothing(void **state)
+static void invalid_queries_write_nothing(void **state)
 {
     int value = 5;
     (void)state;
@@ -119,12 +156,14 @@ static void what_is_not_known_writes_nothing(void **state)
     assert_int_equal(value, 64);
 }
 
-static void the_last_error_is_kept_until_it_is_read(void **state)
+static void the_last_error_is_that_of_the_last_call_and_from_7_on_the_last_failure(void **state)
 {
     (void)state;
     hip.hipGetLastError();
     assert_int_equal(hip.hipSetDevice(99), hipErrorInvalidDevice);
     assert_int_equal(hip.hipSetDevice(0), hipSuccess);
+    assert_int_equal(hip.hipPeekAtLastError(), SIM_HIP < 7 ? hipSuccess : hipErrorInvalidDevice);
+    assert_int_equal(hip.hipSetDevice(99), hipErrorInvalidDevice);
     assert_int_equal(hip.hipPeekAtLastError(), hipErrorInvalidDevice);
     assert_int_equal(hip.hipGetLastError(), hipErrorInvalidDevice);
     assert_int_equal(hip.hipGetLastError(), hipSuccess);
@@ -175,11 +214,22 @@ static void kinds_of_memory_have_the_numbers_of_the_version(void **state)
     assert_int_equal(hip.hipMallocManaged(&managed, SIZE, hipMemAttachGlobal), hipSuccess);
     assert_int_equal(kind_of(pinned), LATER ? 1 : 0);
     assert_int_equal(kind_of(memory + 8), LATER ? 2 : 1);
-    assert_int_equal(kind_of(managed), LATER ? 103 : 101);
+    assert_int_equal(kind_of(managed), LATER ? 103 : FROM_57 ? 104 : 101);
     assert_int_equal(kind_of(here), LATER ? 0 : -1);
     assert_int_equal(hip.hipMemGetAddressRange(&base, &size, memory + 8), hipSuccess);
     assert_ptr_equal(base, memory);
     assert_int_equal(size, SIZE);
+}
+
+/* Its own handle is refused with another code than a wrong flag. */
+static void memory_of_another_process_is_opened_with_the_flag_of_the_version(void **state)
+{
+    hipIpcMemHandle_t handle;
+    void *opened = NULL;
+    (void)state;
+    assert_int_equal(hip.hipIpcGetMemHandle(&handle, new_memory(SIZE)), hipSuccess);
+    assert_int_equal(hip.hipIpcOpenMemHandle(&opened, handle, LATER), hipErrorInvalidContext);
+    assert_int_equal(hip.hipIpcOpenMemHandle(&opened, handle, !LATER), hipErrorInvalidValue);
 }
 
 static void rows_of_a_pitch_are_copied(void **state)
@@ -210,11 +260,11 @@ static void slices_of_a_pitch_are_copied(void **state)
     assert_int_equal(hip.hipMemcpy3DAsync(&box, NULL), hipSuccess);
     assert_int_equal(hip.hipMemcpy(pinned, memory, 20, hipMemcpyDeviceToHost), hipSuccess);
     assert_memory_equal(pinned, "ab..cd......ef..gh..", 20);
-    box.dstPtr.ysize = 1; /* slices shorter than their rows */
+    box.dstPtr.ysize = 1; /* fewer rows per slice than are copied */
     assert_int_equal(hip.hipMemcpy3DAsync(&box, NULL), hipErrorInvalidValue);
 }
 
-static void copies_check_their_ends_and_their_direction(void **state)
+static void copies_check_their_operands_and_their_direction(void **state)
 {
     char *memory = new_memory(SIZE), *pinned = new_pinned(SIZE);
     (void)state;
@@ -244,21 +294,23 @@ static const struct CMUnitTest process_tests[] = {
     cmocka_unit_test(without_a_device_each_version_has_its_own_code),
     cmocka_unit_test(the_mask_renumbers_devices),
     cmocka_unit_test(any_call_initialises),
+    cmocka_unit_test(a_stream_that_was_destroyed_is_an_error_and_from_7_on_ends_the_process),
     cmocka_unit_test(a_forked_child_is_refused),
 };
 
 static const struct CMUnitTest device_tests[] = {
     HIP_TEST(symbols_are_those_of_the_version),
-    HIP_TEST(the_architecture_lies_where_each_layout_has_it),
+    HIP_TEST(the_architecture_is_at_its_offset_in_each_layout),
     HIP_TEST(the_current_device_is_each_threads_own_and_0_at_first),
-    HIP_TEST(what_is_not_known_writes_nothing),
-    HIP_TEST(the_last_error_is_kept_until_it_is_read),
+    HIP_TEST(invalid_queries_write_nothing),
+    HIP_TEST(the_last_error_is_that_of_the_last_call_and_from_7_on_the_last_failure),
     HIP_TEST(memory_of_no_bytes_is_null_and_freeing_null_is_nothing),
     HIP_TEST(memory_is_freed_once_and_by_its_own_function),
     HIP_TEST(kinds_of_memory_have_the_numbers_of_the_version),
+    HIP_TEST(memory_of_another_process_is_opened_with_the_flag_of_the_version),
     HIP_TEST(rows_of_a_pitch_are_copied),
     HIP_TEST(slices_of_a_pitch_are_copied),
-    HIP_TEST(copies_check_their_ends_and_their_direction),
+    HIP_TEST(copies_check_their_operands_and_their_direction),
     HIP_TEST(faults_are_injected_and_a_lost_device_stays_lost),
 };
 

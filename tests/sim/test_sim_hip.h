@@ -1,4 +1,5 @@
-/* What the tests of the simulated HIP runtime share: its functions, a fixture and a gate. */
+/* test_sim_hip.h: shared by the tests of the simulated HIP runtime: its functions, a fixture and a
+ * gate. */
 #ifndef TEST_SIM_HIP_H
 #define TEST_SIM_HIP_H
 
@@ -16,7 +17,7 @@
 
 struct hip_driver {
 #define CALL(name) __typeof__(name) *name;
-#define LATER(name) void *name; /* only whether it is there */
+#define LATER(name) void *name; /* only tested for presence */
 #include "test_sim_hip.def"
 #undef CALL
 #undef LATER
@@ -26,23 +27,24 @@ extern struct hip_driver hip; /* looked up in the library under test, never link
 
 void open_runtime(const char *path);
 int fresh_devices(void **state); /* device 0 current */
-int reset_devices(void **state); /* and nothing may be left behind */
+int reset_devices(void **state); /* fails if an object is still alive */
 
-/* A test between the two. */
+/* A test with this setup and teardown. */
 #define HIP_TEST(test) cmocka_unit_test_setup_teardown(test, fresh_devices, reset_devices)
 
 struct gate { /* a callback that blocks its stream until the test opens it */
     atomic_int entered, open;
 };
 
-void close_gate(struct gate *gate, hipStream_t stream); /* queues it and waits until it blocks */
+void close_gate(struct gate *gate, hipStream_t stream); /* queues it, waits until it blocks */
 void open_gate(struct gate *gate);
 
 hipStream_t new_stream(unsigned flags);
 char *new_memory(size_t size);
 char *new_pinned(size_t size);
 
-/* Runs body in a child that has never called HIP, with a variable set: 0 if it returned true. */
+/* Runs body in a child that has not called HIP, with an environment variable set. Returns 0 if body
+ * returned true. */
 int in_child(const char *variable, const char *value, int (*body)(void));
 
 int run_stream_tests(void);

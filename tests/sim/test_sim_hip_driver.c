@@ -1,4 +1,5 @@
-/* Loads the HIP runtime under test and gives the tests their fixture and gates. */
+/* test_sim_hip_driver.c: loads the HIP runtime under test and gives the tests their fixture and
+ * gates. */
 #include "test_sim_hip.h"
 
 #include <dlfcn.h>

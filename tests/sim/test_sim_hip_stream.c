@@ -1,4 +1,4 @@
-/* The simulated HIP runtime's streams, events and captures. */
+/* test_sim_hip_stream.c: the simulated HIP runtime's streams, events and captures. */
 #include "test_sim_hip.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void a_null_stream_is_that_of_the_current_device(void **state)
     assert_int_equal(hip.hipDeviceSynchronize(), hipSuccess);
 }
 
-static void streams_tell_their_flags_and_priorities(void **state)
+static void streams_have_flags_and_priorities(void **state)
 {
     hipStream_t stream = NULL;
     unsigned flags = 7;
@@ -70,15 +70,32 @@ static void streams_tell_their_flags_and_priorities(void **state)
     assert_int_equal(hip.hipStreamCreateWithPriority(&stream, 8, 0), hipErrorInvalidValue);
 }
 
-static void a_stale_handle_is_an_error(void **state)
+static void the_null_stream_has_no_flags(void **state)
 {
-    hipStream_t stream = new_stream(0);
+    unsigned flags = 7;
+    (void)state;
+    assert_int_equal(hip.hipStreamGetFlags(NULL, &flags), hipErrorInvalidValue);
+    assert_int_equal(flags, 7);
+}
+
+static void an_event_that_was_destroyed_is_an_error(void **state)
+{
     hipEvent_t event = new_event(0);
     (void)state;
-    assert_int_equal(hip.hipStreamDestroy(stream), hipSuccess);
-    assert_int_equal(hip.hipStreamQuery(stream), hipErrorContextIsDestroyed);
     assert_int_equal(hip.hipEventDestroy(event), hipSuccess);
     assert_int_equal(hip.hipEventQuery(event), hipErrorInvalidHandle);
+}
+
+static void not_ready_is_the_last_error_up_to_6_only(void **state)
+{
+    struct gate gate;
+    (void)state;
+    hip.hipGetLastError();
+    close_gate(&gate, NULL);
+    assert_int_equal(hip.hipStreamQuery(NULL), hipErrorNotReady);
+    assert_int_equal(hip.hipPeekAtLastError(), SIM_HIP < 7 ? hipErrorNotReady : hipSuccess);
+    open_gate(&gate);
+    assert_int_equal(hip.hipDeviceSynchronize(), hipSuccess);
 }
 
 static void another_stream_waits_for_an_event(void **state)
@@ -127,7 +144,7 @@ static void a_free_waits_for_the_whole_device(void **state)
     assert_int_equal(hip.hipStreamQuery(stream), hipSuccess);
 }
 
-static void memory_comes_and_goes_in_the_order_of_a_stream(void **state)
+static void allocation_and_free_are_ordered_on_a_stream(void **state)
 {
     void *memory = NULL;
     char *pinned = new_pinned(8);
@@ -159,17 +176,154 @@ static void a_capture_is_seen_and_spoilt_by_a_careless_call(void **state)
     assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureInvalidated);
 }
 
+#if SIM_HIP >= 6
+static void no_stream_waits_for_an_event_of_a_stream_that_is_captured_now(void **state)
+{
+    hipStream_t stream = new_stream(hipStreamNonBlocking), other = new_stream(hipStreamNonBlocking);
+    hipEvent_t event = NULL;
+    hipGraph_t graph = NULL;
+    (void)state;
+    assert_int_equal(hip.hipEventCreateWithFlags(&event, 0), hipSuccess);
+    assert_int_equal(hip.hipEventRecord(event, stream), hipSuccess);
+    assert_int_equal(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    assert_int_equal(hip.hipStreamWaitEvent(other, event, 0), hipErrorStreamCaptureIsolation);
+    assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipSuccess);
+    assert_int_equal(hip.hipStreamWaitEvent(other, event, 0), hipSuccess);
+}
+#endif
+
+static void the_null_stream_can_be_asked_beside_a_blocking_capture(void **state)
+{
+    hipStream_t stream = new_stream(0);
+    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+    hipGraph_t graph = NULL;
+    (void)state;
+    assert_int_equal(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    assert_int_equal(hip.hipStreamIsCapturing(NULL, &status), hipErrorStreamCaptureImplicit);
+    assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipSuccess);
+}
+
+/* ROCm/clr: CHECK_SUPPORTED_DURING_CAPTURE has no regard to modes. */
+static void a_synchronize_of_the_device_spoils_any_capture(void **state)
+{
+    hipStream_t stream = new_stream(hipStreamNonBlocking);
+    hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+    hipGraph_t graph = NULL;
+    (void)state;
+    assert_int_equal(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    assert_int_equal(hip.hipThreadExchangeStreamCaptureMode(&mode), hipSuccess);
+    assert_int_equal(hip.hipDeviceSynchronize(), hipErrorStreamCaptureUnsupported);
+    assert_int_equal(hip.hipThreadExchangeStreamCaptureMode(&mode), hipSuccess);
+    assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureInvalidated);
+}
+
+static hipGraph_t fill_in_a_graph(void *memory, int value, int times)
+{
+    hipStream_t stream = new_stream(hipStreamNonBlocking);
+    hipGraph_t graph = NULL;
+    assert_int_equal(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    for (int i = 0; i < times; i++)
+        assert_int_equal(hip.hipMemsetD32Async((hipDeviceptr_t)memory, value, 2, stream),
+                         hipSuccess);
+    assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipSuccess);
+    return graph;
+}
+
+static void a_graph_runs_at_its_launch_and_is_updated_by_one_of_its_shape(void **state)
+{
+    char *memory = new_memory(8), *pinned = new_pinned(8);
+    hipGraph_t one = fill_in_a_graph(memory, 1, 1), two = fill_in_a_graph(memory, 2, 1),
+               longer = fill_in_a_graph(memory, 3, 2);
+    hipStream_t stream = new_stream(hipStreamNonBlocking);
+    hipGraphExecUpdateResult result;
+    hipGraphNode_t node;
+    hipGraphExec_t exec;
+    (void)state;
+    assert_int_equal(hip.hipGraphInstantiate(&exec, one, NULL, NULL, 0), hipSuccess);
+    assert_int_equal(hip.hipGraphExecUpdate(exec, two, &node, &result), hipSuccess);
+    assert_int_equal(hip.hipGraphExecUpdate(exec, longer, &node, &result),
+                     hipErrorGraphExecUpdateFailure);
+    assert_int_equal(hip.hipGraphLaunch(exec, stream), hipSuccess);
+    assert_int_equal(hip.hipMemcpyDtoHAsync(pinned, (hipDeviceptr_t)memory, 8, stream), hipSuccess);
+    assert_int_equal(hip.hipStreamSynchronize(stream), hipSuccess);
+    assert_memory_equal(pinned, "\2\0\0\0\2\0\0\0", 8);
+    assert_int_equal(hip.hipGraphExecDestroy(exec), hipSuccess);
+    assert_int_equal(hip.hipGraphDestroy(one), hipSuccess);
+    assert_int_equal(hip.hipGraphDestroy(two), hipSuccess);
+    assert_int_equal(hip.hipGraphDestroy(longer), hipSuccess);
+}
+
+/* ROCm/clr, hipStreamEndCapture: only a success resets the streams. */
+static void a_failed_end_leaves_its_streams_captured_until_the_first_is_destroyed(void **state)
+{
+    hipStream_t stream = new_stream(hipStreamNonBlocking), joined = new_stream(hipStreamNonBlocking);
+    hipEvent_t event = new_event(hipEventDisableTiming);
+    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+    unsigned long long id = 0, other = 0;
+    hipGraph_t graph = NULL;
+    (void)state;
+    assert_int_equal(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    assert_int_equal(hip.hipEventRecord(event, stream), hipSuccess);
+    assert_int_equal(hip.hipStreamWaitEvent(joined, event, 0), hipSuccess);
+    assert_int_equal(hip.hipStreamGetCaptureInfo(stream, &status, &id), hipSuccess);
+    assert_int_equal(hip.hipStreamGetCaptureInfo(joined, &status, &other), hipSuccess);
+    assert_true(id && id == other);
+    assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureUnjoined);
+    assert_int_equal(hip.hipStreamIsCapturing(joined, &status), hipSuccess);
+    assert_int_equal(status, hipStreamCaptureStatusInvalidated);
+    assert_int_equal(hip.hipDeviceSynchronize(), hipSuccess);
+    assert_int_equal(hip.hipStreamDestroy(stream), hipSuccess);
+    assert_int_equal(hip.hipStreamIsCapturing(joined, &status), hipSuccess);
+    assert_int_equal(status, hipStreamCaptureStatusNone);
+}
+
+/* ROCm/clr, hipGraphExecUpdate: changes node by node until one differs. */
+static void an_update_that_fails_has_changed_the_first_operations(void **state)
+{
+    char *memory = new_memory(8), *other = new_memory(8), *pinned = new_pinned(8);
+    hipStream_t stream = new_stream(hipStreamNonBlocking);
+    hipGraph_t one = fill_in_a_graph(memory, 1, 2), two = NULL;
+    hipGraphExecUpdateResult result;
+    hipGraphNode_t node;
+    hipGraphExec_t exec;
+    (void)state;
+    assert_int_equal(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    assert_int_equal(hip.hipMemsetD32Async((hipDeviceptr_t)other, 2, 2, stream), hipSuccess);
+    assert_int_equal(hip.hipMemcpyDtoHAsync(pinned, (hipDeviceptr_t)other, 8, stream), hipSuccess);
+    assert_int_equal(hip.hipStreamEndCapture(stream, &two), hipSuccess);
+    assert_int_equal(hip.hipGraphInstantiate(&exec, one, NULL, NULL, 0), hipSuccess);
+    assert_int_equal(hip.hipGraphExecUpdate(exec, two, &node, &result),
+                     hipErrorGraphExecUpdateFailure);
+    assert_int_equal(hip.hipGraphLaunch(exec, stream), hipSuccess);
+    assert_int_equal(hip.hipMemcpyDtoHAsync(pinned, (hipDeviceptr_t)other, 8, stream), hipSuccess);
+    assert_int_equal(hip.hipStreamSynchronize(stream), hipSuccess);
+    assert_memory_equal(pinned, "\2\0\0\0\2\0\0\0", 8);
+    assert_int_equal(hip.hipGraphExecDestroy(exec), hipSuccess);
+    assert_int_equal(hip.hipGraphDestroy(one), hipSuccess);
+    assert_int_equal(hip.hipGraphDestroy(two), hipSuccess);
+}
+
 static const struct CMUnitTest tests[] = {
     HIP_TEST(a_pageable_source_is_read_late),
     HIP_TEST(the_null_stream_waits_for_blocking_streams_only),
     HIP_TEST(a_null_stream_is_that_of_the_current_device),
-    HIP_TEST(streams_tell_their_flags_and_priorities),
-    HIP_TEST(a_stale_handle_is_an_error),
+    HIP_TEST(streams_have_flags_and_priorities),
+    HIP_TEST(the_null_stream_has_no_flags),
+    HIP_TEST(an_event_that_was_destroyed_is_an_error),
+    HIP_TEST(not_ready_is_the_last_error_up_to_6_only),
     HIP_TEST(another_stream_waits_for_an_event),
     HIP_TEST(events_without_timing_have_no_times),
     HIP_TEST(a_free_waits_for_the_whole_device),
-    HIP_TEST(memory_comes_and_goes_in_the_order_of_a_stream),
+    HIP_TEST(allocation_and_free_are_ordered_on_a_stream),
     HIP_TEST(a_capture_is_seen_and_spoilt_by_a_careless_call),
+    HIP_TEST(the_null_stream_can_be_asked_beside_a_blocking_capture),
+#if SIM_HIP >= 6
+    HIP_TEST(no_stream_waits_for_an_event_of_a_stream_that_is_captured_now),
+#endif
+    HIP_TEST(a_synchronize_of_the_device_spoils_any_capture),
+    HIP_TEST(a_graph_runs_at_its_launch_and_is_updated_by_one_of_its_shape),
+    HIP_TEST(a_failed_end_leaves_its_streams_captured_until_the_first_is_destroyed),
+    HIP_TEST(an_update_that_fails_has_changed_the_first_operations),
 };
 
 int run_stream_tests(void)

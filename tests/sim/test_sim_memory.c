@@ -1,4 +1,5 @@
-/* Memory: sizes, ranges, copies of every kind, registration, and what pointers are. */
+/* test_sim_memory.c: memory: sizes, ranges, copies of every kind, registration, and pointer
+ * attributes. */
 #include "test_sim_driver.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static void a_round_trip_keeps_the_bytes(void **state)
     assert_memory_equal(in, out, sizeof out);
 }
 
-static void memory_runs_out_and_comes_back(void **state)
+static void memory_can_run_out_and_be_freed_again(void **state)
 {
     size_t free_before, total, free_now;
     CUdeviceptr memory = 7, all;
@@ -160,14 +161,14 @@ static void pointers_are_described_and_strangers_are_zero(void **state)
     CUpointer_attribute which[] = {
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
         CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *answers[] = {&type, &device, &start, &size};
+    void *outputs[] = {&type, &device, &start, &size};
     (void)state;
-    assert_int_equal(cu.cuPointerGetAttributes(4, which, answers, memory + 9), CUDA_SUCCESS);
+    assert_int_equal(cu.cuPointerGetAttributes(4, which, outputs, memory + 9), CUDA_SUCCESS);
     assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
     assert_int_equal(device, 0);
     assert_int_equal(start, memory);
     assert_int_equal(size, 100);
-    assert_int_equal(cu.cuPointerGetAttributes(4, which, answers, (uintptr_t)&stranger), 0);
+    assert_int_equal(cu.cuPointerGetAttributes(4, which, outputs, (uintptr_t)&stranger), 0);
     assert_int_equal(type, 0);
     assert_int_equal(size, 0);
     assert_int_equal(cu.cuPointerGetAttribute(&type, which[0], (uintptr_t)&stranger),
@@ -203,7 +204,7 @@ int run_memory_tests(void)
 {
     const struct CMUnitTest tests[] = {
         SIM_TEST(a_round_trip_keeps_the_bytes),
-        SIM_TEST(memory_runs_out_and_comes_back),
+        SIM_TEST(memory_can_run_out_and_be_freed_again),
         SIM_TEST(a_freed_or_unknown_address_is_an_error),
         SIM_TEST(fresh_and_freed_memory_holds_no_old_bytes),
         SIM_TEST(a_region_copy_moves_only_its_rectangle),

@@ -1,7 +1,8 @@
-/* Pools: stream-ordered memory that comes back at once on its stream, and late on others. */
+/* test_sim_pool.c: pools: a freed block is reused at once on its stream, and later on other
+ * streams. */
 #include "test_sim_driver.h"
 
-static void a_freed_block_comes_back_on_its_stream_at_once(void **state)
+static void a_freed_block_is_reused_on_its_stream_at_once(void **state)
 {
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     CUstream other = new_stream(CU_STREAM_NON_BLOCKING);
@@ -36,7 +37,7 @@ static void use_after_a_stream_ordered_free_kills_the_context(void **state)
     assert_int_equal(cu.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void pools_count_what_they_gave_out(void **state)
+static void pools_count_their_allocations(void **state)
 {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
@@ -65,9 +66,9 @@ static void pools_count_what_they_gave_out(void **state)
 int run_pool_tests(void)
 {
     const struct CMUnitTest tests[] = {
-        SIM_TEST(a_freed_block_comes_back_on_its_stream_at_once),
+        SIM_TEST(a_freed_block_is_reused_on_its_stream_at_once),
         SIM_TEST(use_after_a_stream_ordered_free_kills_the_context),
-        SIM_TEST(pools_count_what_they_gave_out),
+        SIM_TEST(pools_count_their_allocations),
     };
     return cmocka_run_group_tests_name("pools", tests, NULL, NULL);
 }

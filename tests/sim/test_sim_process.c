@@ -1,7 +1,9 @@
-/* What depends on the whole process: init, masks, fork, exit, crashes and hangs. */
+/* test_sim_process.c: process-wide behaviour: init, visibility masks, fork, exit, crashes and
+ * hangs. */
 #include "test_sim_driver.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +142,7 @@ static int threads(void)
     return count;
 }
 
-#ifdef __SANITIZE_THREAD__ /* which adds a thread of its own to the first one */
+#ifdef __SANITIZE_THREAD__ /* it starts one more thread */
 enum { NEW_THREADS = 2 };
 #else
 enum { NEW_THREADS = 1 };
@@ -158,6 +160,44 @@ static void only_init_starts_a_thread(void **state)
 {
     (void)state;
     assert_int_equal(in_child(init_starts_one_thread), 0);
+}
+
+/* A thread names itself when it begins. */
+static int threads_named(const char *name)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    for (const struct dirent *task; tasks && (task = readdir(tasks));) {
+        char path[300], line[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        count += fgets(line, sizeof line, file) && !strncmp(line, name, strlen(name));
+        fclose(file);
+    }
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+/* On one processor, where a new thread usually runs later than the one that started it. */
+static int init_returns_when_the_thread_runs(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    CHECK(!sched_setaffinity(0, sizeof one, &one));
+    CHECK(cu.cuInit(0) == CUDA_SUCCESS);
+    CHECK(threads_named("gpuglue-sim") == 1);
+    return 0;
+}
+
+static void the_thread_has_begun_when_init_returns(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(in_child(init_returns_when_the_thread_runs), 0);
 }
 
 static int crash(void)
@@ -206,7 +246,7 @@ static int leave_a_leak(void)
     exit(0);
 }
 
-static void the_report_counts_calls_and_what_was_left(void **state)
+static void the_report_counts_calls_and_live_objects(void **state)
 {
     char path[] = "/tmp/sim-report-XXXXXX", text[4096] = "";
     int file = mkstemp(path);
@@ -230,9 +270,10 @@ int run_process_tests(void)
         cmocka_unit_test(a_child_of_an_initialised_process_is_refused),
         cmocka_unit_test(pinned_memory_is_shared_with_a_child),
         cmocka_unit_test(only_init_starts_a_thread),
+        cmocka_unit_test(the_thread_has_begun_when_init_returns),
         cmocka_unit_test(a_named_call_can_crash_or_hang),
         cmocka_unit_test(the_host_cannot_touch_device_memory),
-        cmocka_unit_test(the_report_counts_calls_and_what_was_left),
+        cmocka_unit_test(the_report_counts_calls_and_live_objects),
     };
     return cmocka_run_group_tests_name("processes", tests, NULL, NULL);
 }

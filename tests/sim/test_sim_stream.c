@@ -1,4 +1,5 @@
-/* Streams: lateness, gates, the null stream's rules, handle reuse and frees that wait. */
+/* test_sim_stream.c: streams: delayed work, gates, the null stream's rules, handle reuse and frees
+ * that wait. */
 #include "test_sim_driver.h"
 
 #include <pthread.h>
@@ -15,7 +16,7 @@ static void held_work_has_not_touched_memory_yet(void **state)
     cu.sim_hold(1);
     assert_int_equal(cu.cuMemcpyHtoDAsync_v2(memory, pinned, sizeof *pinned, stream), 0);
     assert_int_equal(cu.cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
-    pinned[0] = 2; /* the source is read late */
+    pinned[0] = 2; /* the copy reads its source when it runs */
     cu.sim_hold(0);
     assert_int_equal(cu.cuStreamSynchronize(stream), CUDA_SUCCESS);
     assert_int_equal(cu.cuMemcpyDtoH_v2(&late, memory, sizeof late), CUDA_SUCCESS);
@@ -37,7 +38,7 @@ static void polling_finds_an_end(void **state)
     assert_true(polls >= 10);
 }
 
-static void work_that_nobody_asks_for_runs_at_last(void **state)
+static void work_that_is_never_queried_runs_at_last(void **state)
 {
     CUstream stream = new_stream(0);
     volatile uint32_t *word = new_pinned(sizeof *word);
@@ -87,7 +88,7 @@ static void blocking_streams_wait_for_the_null_stream(void **state)
 {
     CUstream blocking = new_stream(0), free_stream = new_stream(CU_STREAM_NON_BLOCKING);
     struct gate gate;
-    CUdeviceptr memory = new_memory(12); /* a word for each stream: nothing orders the three */
+    CUdeviceptr memory = new_memory(12); /* one word for each stream: the three are unordered */
     (void)state;
     close_gate(&gate, CU_STREAM_LEGACY);
     assert_int_equal(cu.cuMemsetD32Async(memory, 1, 1, blocking), CUDA_SUCCESS);
@@ -114,10 +115,10 @@ static void a_synchronous_copy_ignores_non_blocking_streams(void **state)
     assert_int_equal(cu.cuMemcpyHtoD_v2(memory, &zero, sizeof zero), CUDA_SUCCESS);
     assert_int_equal(cu.cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     open_gate(&gate);
-    assert_int_equal(cu.cuStreamSynchronize(stream), CUDA_SUCCESS); /* the gate is ours */
+    assert_int_equal(cu.cuStreamSynchronize(stream), CUDA_SUCCESS); /* opened above */
 }
 
-static void a_destroyed_streams_handle_comes_back_idle(void **state)
+static void the_handle_of_a_destroyed_stream_is_reused_for_an_idle_one(void **state)
 {
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING), next;
     struct gate gate;
@@ -223,12 +224,12 @@ int run_stream_tests(void)
         SIM_TEST(a_free_waits_for_the_whole_device),
         SIM_TEST(held_work_has_not_touched_memory_yet),
         SIM_TEST(polling_finds_an_end),
-        SIM_TEST(work_that_nobody_asks_for_runs_at_last),
+        SIM_TEST(work_that_is_never_queried_runs_at_last),
         SIM_TEST(a_blocked_stream_leaves_others_alone),
         SIM_TEST(the_null_stream_waits_for_blocking_streams_only),
         SIM_TEST(blocking_streams_wait_for_the_null_stream),
         SIM_TEST(a_synchronous_copy_ignores_non_blocking_streams),
-        SIM_TEST(a_destroyed_streams_handle_comes_back_idle),
+        SIM_TEST(the_handle_of_a_destroyed_stream_is_reused_for_an_idle_one),
         SIM_TEST(a_value_in_memory_can_be_awaited),
         SIM_TEST(a_host_function_may_not_call_the_driver),
         SIM_TEST(unknown_stream_flags_are_refused_and_priorities_clamped),

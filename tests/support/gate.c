@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define LIMIT_S 60
+#define LIMIT_S 600
 
 struct gate {
     pthread_mutex_t lock;

@@ -1,5 +1,5 @@
-/* late.c: calls a function from a thread that is no Python thread: some arguments at once, the rest when the
- * interpreter has ended and the process is on its way out. For tests of what may be let go of at any time. */
+/* late.c: calls a function from a thread that Python did not create: for some arguments at once,
+ * for the rest during process exit, after the interpreter has ended. For tests of late releases. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -28,8 +28,8 @@ static void *call_all(void *unused)
     return unused;
 }
 
-/* Runs in exit(), which Python calls when it has ended itself. */
-static void go_on(void)
+/* Runs in exit(), which Python calls after its own finalization. */
+static void run_late_calls(void)
 {
     int (*initialized)(void) = NULL;
     void *found = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
@@ -41,7 +41,7 @@ static void go_on(void)
     free(late.arguments);
 }
 
-/* 0, when the early ones are done; -1 */
+/* Returns 0 after the early calls; -1 on failure. */
 __attribute__((visibility("default"))) int
 late_calls(void (*function)(void *), void *const *arguments, size_t count, size_t early)
 {
@@ -54,7 +54,7 @@ late_calls(void (*function)(void *), void *const *arguments, size_t count, size_
     late.early = early;
     sem_init(&late.early_done, 0, 0);
     sem_init(&late.ended, 0, 0);
-    if (atexit(go_on) || pthread_create(&late.thread, NULL, call_all, NULL))
+    if (atexit(run_late_calls) || pthread_create(&late.thread, NULL, call_all, NULL))
         return -1;
     sem_wait(&late.early_done);
     return 0;

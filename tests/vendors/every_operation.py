@@ -1,4 +1,4 @@
-"""Every operation that Python reaches, on each device of Level Zero, without a look at data."""
+"""Every operation of the Python API on each Level Zero device; the data is not checked."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import gpuglue as gg
 
 
 def move(streams, events, memory, pinned):
-    """Copies, records and waits, all of which the device then has behind it."""
+    """Copies, records and waits; all of them have finished at the end."""
     for stream in streams:
         memory.set_async(pinned, stream=stream)
         for event in events:
@@ -37,5 +37,5 @@ def run(device):
 
 for gpu in gg.devices("ze"):
     with gpu:
-        run(gpu)  # nothing of it is left
+        run(gpu)  # run() keeps no object
 print("ok")

@@ -2,15 +2,20 @@
 
     matrix.py WHEEL TESTS [ROOT…]
 
-TESTS is the folder that the build of the tests filled. A root or package that cannot be had is named and skipped;
-a test that fails, fails. In each root: import; `python -m gpuglue` on each real vendor library, with the reason that
-is right where there is no device; the vendors' headers of that release against our declarations; the Python suite on
-host and on each simulated Level Zero driver behind the root's real loader, all of it; and the files of it that work
-on a device (FEW) once more behind each of the loader's layers, with two drivers at once, and on the simulated CUDA and HIP;
-AMD's and Intel's compilers, which need no device; the balance that the loader's leak checker draws; in bookworm
-Intel's own driver, in its capture mode; in trixie torch on host.
+TESTS is the directory with the built tests. An unavailable root or package is reported as skipped; a failed test is a
+failure. In each root these are tested:
+- import, and `python -m gpuglue` on each real vendor library, which must report the right reason without a device;
+- gpuglue's declarations against the vendors' headers of that release;
+- the whole Python suite on host, and its files that use a device (the variable ON_DEVICE, else all files) on each
+  simulated Level Zero driver through the root's real loader;
+- some of these (FEW), also with each of the loader's layers, with two drivers at once, and on the
+  simulated CUDA and HIP;
+- AMD's and Intel's compilers, which need no device;
+- compiled kernels on the simulated Level Zero drivers, where the root has PoCL;
+- the result of the loader's leak checker;
+- in bookworm, Intel's own driver in its capture mode; in trixie, torch on host.
 
-Needs root and Debian's archive. Two roots at a time, as many as there are processors."""
+It needs the root user and Debian's archive. It runs as many roots at a time as there are processors."""
 
 import concurrent.futures
 import json
@@ -26,23 +31,24 @@ from roots import HEADERS, PLACE, TREE, Unavailable, dress, fill, in_root, last_
 
 LEVEL_ZERO, HIP_HEADERS = "libze-dev", "libamdhip64-dev"
 OCLOC = ("intel-ocloc", "libigc2", "libigdfcl2")
-# root: its suite, the release that its last packages are from, and what is installed besides Python
+POCL = ("pocl-opencl-icd", "ocl-icd-libopencl1")
+# root: its Debian suite, the release of its newest packages (or ""), and its packages besides Python
 MATRIX = {
-    "bookworm": ("bookworm", "", ("libze1", "intel-opencl-icd", "libamdhip64-5", "libhiprtc-builtins5")),
-    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5", "libhiprtc-builtins5", "python3-torch", *OCLOC)),
+    "bookworm": ("bookworm", "", ("libze1", "intel-opencl-icd", "libamdhip64-5", "libhiprtc-builtins5", *POCL, "clang-15", "llvm-spirv-15")),
+    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5", "libhiprtc-builtins5", "python3-torch", *OCLOC, *POCL, "clang-18", "llvm-spirv-18")),
     "forky": ("forky", "", ("libze1", "libze-intel-gpu1", "libamdhip64-6", "libhiprtc6", "libhiprtc-builtins6", *OCLOC)),
     "experimental": ("forky", "experimental", ("libze1", "libze-intel-gpu1", "libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7", *OCLOC)),
 }
-# Which packages a compiler is in; the first that a root is given counts.
+# The packages that have a compiler; the first one that a root has is used.
 COMPILERS = {"hiprtc": ("libhiprtc7", "libhiprtc6", "libamdhip64-5"), "ocloc": ("intel-ocloc", "intel-opencl-icd")}
-CAPTURED = "bookworm"  # whose Intel driver can run without its hardware
+CAPTURED = "bookworm"  # the root whose Intel driver can run without hardware
 LIBRARIES = {"python3-torch": "tests/libraries/test_torch.py"}  # package: its tests, on host
 
 SIMS = f"{PLACE}/tests/sim"
 OLD, NEW = f"{SIMS}/ze_old/libze_sim_old.so.1", f"{SIMS}/ze_new/libze_sim_new.so.1"
 BEHIND_OLD, BEHIND_NEW = ({"GPUGLUE_BACKEND": "ze", "ZE_ENABLE_ALT_DRIVERS": driver} for driver in (OLD, NEW))
 BOTH = {"GPUGLUE_BACKEND": "ze", "ZE_ENABLE_ALT_DRIVERS": f"{OLD},{NEW}", "GPUGLUE_SIM_DEVICES": "1"}
-# A loader that starts drivers the new way leaves out what is too old for it, so two new ones, too.
+# A loader that uses zeInitDrivers leaves out old drivers, so there is also a run with two new drivers.
 SECOND = f"{SIMS}/second/libze_sim_new.so.1"
 BOTH_NEW = {**BOTH, "ZE_ENABLE_ALT_DRIVERS": f"{NEW},{SECOND}"}
 INTERCEPTED = {"ZE_ENABLE_LOADER_INTERCEPT": "1"}
@@ -50,14 +56,15 @@ VALIDATED = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION"
 LEAKS = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZEL_ENABLE_BASIC_LEAK_CHECKER": "1"}
 
 ALL = ("tests/python",)
+ON_DEVICE = (*os.environ.get("ON_DEVICE", "tests/python").split(), "tests/python/test_level_zero.py")
 FEW = tuple(
     f"tests/python/test_{name}.py"
-    for name in ("device", "current", "memory", "copy", "async_copies", "stream", "event", "array", "errors", "closed", "close_races", "life")
+    for name in ("device", "current", "memory", "copy", "async_copies", "stream", "event", "array", "errors", "closed", "close_races", "process")
 )
 RUNS = {
     "host": (ALL, {"GPUGLUE_BACKEND": "host"}),
-    "ze old": (ALL, BEHIND_OLD),
-    "ze new": (ALL, BEHIND_NEW),
+    "ze old": (ON_DEVICE, BEHIND_OLD),
+    "ze new": (ON_DEVICE, BEHIND_NEW),
     "ze old, intercepted": (FEW, {**BEHIND_OLD, **INTERCEPTED}),
     "ze new, intercepted": (FEW, {**BEHIND_NEW, **INTERCEPTED}),
     "ze, old and new driver": (FEW, BOTH),
@@ -65,15 +72,19 @@ RUNS = {
     "ze old, parameters validated": (FEW, {**BEHIND_OLD, **VALIDATED}),
     "ze new, parameters validated": (FEW, {**BEHIND_NEW, **VALIDATED}),
     "cuda-sim": (FEW, {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_CUDA_LIBRARY": f"{SIMS}/cuda/libcuda.so.1"}),
-    "hip-sim": (FEW, {"GPUGLUE_BACKEND": "hip"}),  # of the root's own HIP version
+    "hip-sim": (FEW, {"GPUGLUE_BACKEND": "hip"}),  # of the root's HIP version
 }
+# With PoCL, the files about modules and launches.
+COMPILED = tuple(f"tests/python/test_{name}.py" for name in ("opencl", "kernel", "kernel_errors"))
+COMPILED_RUNS = {"ze old": BEHIND_OLD, "ze new": BEHIND_NEW}
+OPENCL = "libOpenCL.so.1"
 BALANCES = {
     "ze old": BEHIND_OLD,
     "ze new": BEHIND_NEW,
     "ze new, intercepted": {**BEHIND_NEW, **INTERCEPTED},
     "ze, two new drivers": BOTH_NEW,
 }
-LEAK_CHECKER_SINCE = (1, 32)  # of the loader; older ones may have it
+LEAK_CHECKER_SINCE = (1, 32)  # loader version; some older loaders have it too
 
 
 def numbers(version):
@@ -81,7 +92,7 @@ def numbers(version):
     return tuple(int(part) for part in re.findall(r"\d+", version.split("-")[0]))[:3]
 
 
-# ---- what is run in one ------------------------------------------------------------------------------------
+# ---- the runs in a root -----------------------------------------------------------------------------------
 
 
 def python(root, *arguments, **environment):
@@ -103,7 +114,7 @@ def suite(root, files, **environment):
 
 
 def leaks(root, loader, environment):
-    """Every operation once, and what the loader then counts as created and not destroyed."""
+    """Run every operation once; report the objects that the loader counts as created but not destroyed."""
     result = python(root, f"{PLACE}/tests/vendors/every_operation.py", **environment, **LEAKS)
     text = result.stdout + result.stderr
     counts = [int(count) for count in re.findall(r"LEAK\s*=\s*(\d+)", text)]
@@ -117,7 +128,7 @@ def leaks(root, loader, environment):
 
 
 def probe(root, **environment):
-    """{backend: its record}, {} where the program failed; and what it printed."""
+    """Return ({backend: its record}, or {} if the program failed; its output)."""
     result = python(root, "-m", "gpuglue", "--json", **environment)
     text = python(root, "-m", "gpuglue", **environment).stdout
     if result.returncode or not text:
@@ -128,7 +139,7 @@ def probe(root, **environment):
 
 
 def expected(hip, loader):
-    """Title: (environment, backend, status, words of its reason), for the real libraries in the root."""
+    """Return {title: (environment, backend, status, words of its reason)} for the root's real libraries."""
     code = "101, hipErrorInvalidDevice" if hip and numbers(hip)[0] == 5 else "100, hipErrorNoDevice"
     no_node = "there is no /dev/dri/renderD*"
     rows = {
@@ -145,23 +156,23 @@ def expected(hip, loader):
     return rows
 
 
-def check_answers(root, hip, loader):
-    """Title: "ok: status, reason", or what is wrong with it; and the records of the last with that backend."""
-    told, records = {}, {}
+def check_probes(root, hip, loader):
+    """Return ({title: "ok: status, reason" or the failure}, {title: the backend's record})."""
+    probes, records = {}, {}
     for title, (environment, name, status, words) in expected(hip, loader).items():
         found, text = probe(root, **environment)
         record = found.get(name, {"status": "?", "reason": text})
         right = record["status"] == status and all(word in record["reason"] for word in words)
         if title == "hip":
             right = right and numbers(record["version"])[:2] == numbers(hip)[:2]
-        told[title] = f"ok: {record['status']}" if right else failed(f"{record['status']}: {record['reason']}")
-        told[title] += f": {record['reason']}" if right and record["reason"] else ""
+        probes[title] = f"ok: {record['status']}" if right else failed(f"{record['status']}: {record['reason']}")
+        probes[title] += f": {record['reason']}" if right and record["reason"] else ""
         records[title] = record
-    return told, records
+    return probes, records
 
 
 def layers_of(root, environment):
-    """What the loader says of itself and its layers, and the drivers behind it."""
+    """Return the notes about the loader and its layers, and those about its drivers."""
     found, _ = probe(root, **environment, **VALIDATED, ZE_ENABLE_TRACING_LAYER="1")
     notes = found["ze"]["notes"] if found else []
     return [note for note in notes if re.match(r"[\w ]+ \d+\.\d+\.\d+, API", note)], [n for n in notes if n.startswith("driver of API")]
@@ -171,7 +182,7 @@ def layers_of(root, environment):
 
 
 def compile_headers(root, package, source):
-    """Our declarations against the headers of that package, by this machine's compiler, which runs nothing."""
+    """Check gpuglue's declarations against the headers of that package, with this machine's compiler."""
     include = root / HEADERS.lstrip("/") / package / "usr/include"
     command = ["c++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-isystem", str(include)]
     if package == LEVEL_ZERO:
@@ -180,7 +191,7 @@ def compile_headers(root, package, source):
         names = [name for name in asked if name not in ("ze_headers",)]
         absent = [name for name in names if not re.search(rf"\b{name}\b", text)]
         functions = "".join(f"extern const not_yet {name};" for name in absent if name.startswith("ze"))
-        others = "".join(f"static const int {name} = ours::{name};" for name in absent if name.startswith("ZE_"))
+        others = "".join(f"static const int {name} = declared::{name};" for name in absent if name.startswith("ZE_"))
         command += [f"-DABSENT_FUNCTIONS={functions}", f"-DABSENT_NUMBERS={others}", *([] if absent else ["-DHAVE_NEWER_STRUCTS"])]
     result = subprocess.run([*command, str(TREE / "tests/headers" / source)], capture_output=True, text=True)
     version = version_of(root, package)
@@ -194,7 +205,7 @@ def compile_headers(root, package, source):
 
 
 def build_extension(root):
-    """An extension of the stable ABI, built here with the wheel's headers; "" or why there is none."""
+    """Build a stable ABI extension on this machine with the wheel's headers; return "" or the failure."""
     site = root / PLACE.lstrip("/") / "site"
     includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{site / 'gpuglue/include'}"]
     source = TREE / "examples/extensions/zero_c.c"
@@ -214,7 +225,7 @@ def library_rows(root, packages):
 
 
 def loads_what_was_built(root):
-    """Whether the root's glibc is new enough for the simulated libraries; else what the loader said."""
+    """Return "" if the root's glibc can load the simulated libraries, else the loader's message."""
     result = python(root, "-c", f"import ctypes; ctypes.CDLL({NEW!r}); ctypes.CDLL('{PLACE}/tests/libgate.so')")
     return "" if result.returncode == 0 else last_line(result.stderr)
 
@@ -222,7 +233,7 @@ def loads_what_was_built(root):
 def runs_of(root, name, hip, loader, row):
     for title, (files, environment) in RUNS.items():
         if title.startswith("ze") and not loader:
-            row[title] = "skipped: there is no libze1"
+            row[title] = "skipped: libze1 is unavailable"
             continue
         if title == "hip-sim":
             version = numbers(hip)[0] if hip else 7
@@ -237,12 +248,20 @@ def runs_of(root, name, hip, loader, row):
         row[f"leaks, {title}"] = leaks(root, loader, environment)
 
 
+def compiled_of(root):
+    """Tests of compiled kernels, on each simulated Level Zero driver."""
+    missing = python(root, f"{PLACE}/tests/sim/opencl_missing.py", NEW, GPUGLUE_SIM_OPENCL=OPENCL)
+    if missing.returncode or missing.stdout:
+        return {"compiled kernels": failed(missing.stdout, missing.stderr)}
+    return {f"{title}, compiled kernels": suite(root, COMPILED, **environment, GPUGLUE_SIM_OPENCL=OPENCL) for title, environment in COMPILED_RUNS.items()}
+
+
 def compilers_of(root, packages, missing):
-    """HIPRTC and ocloc compile for real targets; what the root's release does not know of is not asked for."""
+    """Test HIPRTC and ocloc with real targets, except targets that are newer than the root's compilers."""
     found = {name: next((package for package in its if package in packages), "") for name, its in COMPILERS.items()}
     have = [name for name, package in found.items() if package and package not in missing]
     if not have:
-        return "skipped: neither HIPRTC nor ocloc can be had"
+        return "skipped: HIPRTC and ocloc are unavailable"
     older_hip = numbers(version_of(root, found["hiprtc"]) or "9") < (6,)
     older_ocloc = numbers(version_of(root, found["ocloc"]) or "99") < (23,)
     known = {"GPUGLUE_GFX": "gfx90a" if older_hip else "gfx90a,gfx942", "GPUGLUE_INTEL": "tgllp" if older_ocloc else "tgllp,dg2"}
@@ -251,20 +270,20 @@ def compilers_of(root, packages, missing):
 
 
 def facts_of(root, packages, hip, loader, records):
-    """The row of the last table."""
+    """The root's row in the last table."""
     result = python(root, "-c", "import platform, sys; print(sys.version.split()[0], platform.libc_ver()[1], sep=', ')")
-    answer = records.get("hip", {})
-    code = re.search(r"\d+, hipError\w+", answer.get("reason", ""))
+    record = records.get("hip", {})
+    code = re.search(r"\d+, hipError\w+", record.get("reason", ""))
     layers, drivers = layers_of(root, BOTH_NEW) if loader else ([], [])
     mixed = layers_of(root, BOTH)[1] if loader else []
     driver = next((package for package in packages if "intel" in package), "")
     return {
         "Python, glibc": result.stdout.strip(),
-        "HIP, its answer": f"{answer['version']}: {code.group() if code else '?'}" if answer else "-",
+        "HIP version, error": f"{record['version']}: {code.group() if code else '?'}" if record else "-",
         "loader": loader or "-",
-        "layers": "; ".join(layers) or "tells none",
+        "layers": "; ".join(layers) or "none reported",
         "simulated drivers": f"{len(drivers)} of two new ones, {len(mixed)} of an old and a new one" if loader else "-",
-        "real driver": f"{driver} {version_of(root, driver) or 'cannot be had'}" if driver else "-",
+        "real driver": f"{driver} {version_of(root, driver) or 'unavailable'}" if driver else "-",
     }
 
 
@@ -275,17 +294,19 @@ def run_root(name, wheel, tests):
     fill(root, wheel, tests)
     hip = next((version_of(root, package) for package in packages if "hip" in package), "")
     loader = version_of(root, "libze1")
-    row = {f"package {package}": "skipped: it cannot be had" for package in missing}
-    told, records = check_answers(root, hip, loader)
-    row |= {f"probe: {title}": text for title, text in told.items()}
+    row = {f"package {package}": "skipped: unavailable" for package in missing}
+    probes, records = check_probes(root, hip, loader)
+    row |= {f"probe: {title}": text for title, text in probes.items()}
     for package, source in (LEVEL_ZERO, "ze_headers.cc"), (HIP_HEADERS, "hip_headers.cc"):
         if package not in missing:
             row[f"headers: {package}"] = compile_headers(root, package, source)
     why = loads_what_was_built(root)
     if why:
-        row["suites"] = f"skipped: what was built here does not load there: {why}"
+        row["suites"] = f"skipped: the root cannot load the built libraries: {why}"
     else:
         runs_of(root, name, hip, loader, row)
+        if POCL[0] in packages and not set(POCL) & set(missing) and loader:
+            row |= compiled_of(root)
     row["compilers"] = compilers_of(root, packages, missing)
     say(f"{name}: compilers: {row['compilers']}")
     if name == CAPTURED and "intel-opencl-icd" not in missing and loader:
@@ -300,7 +321,7 @@ def run_root(name, wheel, tests):
 
 
 def attempt(function, *arguments):
-    """(what it returns, None), or (None, why it cannot be had)."""
+    """Return (the function's result, None), or (None, the reason of Unavailable)."""
     try:
         return function(*arguments), None
     except Unavailable as reason:
@@ -308,7 +329,7 @@ def attempt(function, *arguments):
 
 
 def run_all(names, wheel, tests):
-    """{root: (facts, row) or the reason why there is none}"""
+    """Return {root: (facts, row), or the reason why the root is unavailable}."""
     suites = {}
     for name in names:
         suites.setdefault(MATRIX[name][0], []).append(name)
@@ -329,8 +350,8 @@ def print_row(name, row):
 
 
 def print_table(results):
-    """One line per root: what there was."""
-    titles = ["root", "Python, glibc", "HIP, its answer", "loader", "layers", "simulated drivers", "real driver", "result"]
+    """One line per root: its packages and results."""
+    titles = ["root", "Python, glibc", "HIP version, error", "loader", "layers", "simulated drivers", "real driver", "result"]
     print("\n== the roots\n" + " | ".join(titles))
     for name, result in results.items():
         if isinstance(result, str):
@@ -345,7 +366,7 @@ def print_table(results):
 def main(wheel, tests, *names):
     unknown = [name for name in names if name not in MATRIX]
     if unknown or os.geteuid():
-        say(f"no root is called {unknown[0]}: there are {', '.join(MATRIX)}" if unknown else "needs to be root: sudo make test-vendors")
+        say(f"unknown root {unknown[0]}; the roots are {', '.join(MATRIX)}" if unknown else "this needs the root user: sudo make test-vendors")
         return 2
     try:
         need_tools()

@@ -1,6 +1,6 @@
-"""Debian roots, each with its own glibc, Python and vendors' libraries: made, filled, and entered.
+"""Creates, fills and enters Debian roots, each with its own glibc, Python and vendors' libraries.
 
-They are kept in GPUGLUE_ROOTS (build/roots). Nothing stays mounted in one: each command has mounts of its own."""
+They are kept in GPUGLUE_ROOTS (build/roots). No mount remains: each command has its own mount namespace."""
 
 import json
 import os
@@ -12,16 +12,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 ROOTS = pathlib.Path(os.environ.get("GPUGLUE_ROOTS") or TREE / "build" / "roots")
 MIRROR = os.environ.get("GPUGLUE_MIRROR", "http://deb.debian.org/debian")
-PLACE = "/srv/gpuglue"  # what is tested
+PLACE = "/srv/gpuglue"  # the wheel and the tests
 HEADERS = "/srv/headers"  # vendors' headers, unpacked and not installed
-DONE = "srv/made.json"  # what a root was made of; without it the root is made anew
+DONE = "srv/made.json"  # the contents of a root; without this file the root is created again
 
 BASE = ("python3", "python3-numpy", "python3-pytest", "python3-hypothesis", "ca-certificates")
-ENTER = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+ENTER = 'mount -t proc proc "$0/proc" && mount --bind /sys "$0/sys" && exec chroot "$0" "$@"'  # PoCL reads the processor's topology
 
 
 class Unavailable(Exception):
-    """A root or package cannot be had; the text says why."""
+    """A root or package is unavailable; the text is the reason."""
 
 
 def say(*words):
@@ -29,7 +29,7 @@ def say(*words):
 
 
 def last_line(text):
-    return (text.strip().splitlines() or ["no word why"])[-1]
+    return (text.strip().splitlines() or ["no message"])[-1]
 
 
 def in_root(root, *command, environment=None, **options):
@@ -48,7 +48,7 @@ def apt(root, *words):
 
 
 def need_tools():
-    """debootstrap, and the right to mount; Unavailable otherwise."""
+    """Install debootstrap and check that mounts are permitted; raise Unavailable otherwise."""
     if not shutil.which("debootstrap"):
         say("installing debootstrap")
         install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "debootstrap"]
@@ -78,7 +78,7 @@ def note_made(root, packages, missing=()):
 
 
 def debootstrap(suite, root):
-    """A bare root with Python and its packages."""
+    """Create a bare root with Python and its packages."""
     scripts = pathlib.Path("/usr/share/debootstrap/scripts")
     newest = [] if (scripts / suite).exists() else [str(scripts / "sid")]
     shutil.rmtree(root, ignore_errors=True)
@@ -95,7 +95,7 @@ def debootstrap(suite, root):
 
 
 def make_bare(suite, names):
-    """A root for each name, all of one suite: while the first is bare, the others are copies of it."""
+    """Create a root for each name, all of one suite. The others are copies of the first, if that is still bare."""
     ROOTS.mkdir(parents=True, exist_ok=True)
     first = ROOTS / names[0]
     if made_of(first) is None:
@@ -112,7 +112,7 @@ def make_bare(suite, names):
 
 
 def install(root, packages, release):
-    """What could not be installed of the packages."""
+    """Install packages; return those that are unavailable."""
     line = ("install", "-y", "--no-install-recommends", *(("-t", release) if release else ()))
     if apt(root, *line, *packages).returncode == 0:
         return []
@@ -120,23 +120,23 @@ def install(root, packages, release):
 
 
 def unpack_headers(root, packages, release):
-    """What could not be had of the packages, which are only unpacked: they would bring compilers along."""
+    """Unpack packages, because their installation would add compilers; return those that are unavailable."""
     options = ("-t", release) if release else ()
     missing = []
     for package in packages:
-        folder = f"{HEADERS}/{package}"
-        script = f"mkdir -p {folder}/deb && cd {folder}/deb && apt-get download -qq {' '.join(options)} {package} && dpkg-deb -x *.deb {folder}"
+        directory = f"{HEADERS}/{package}"
+        script = f"mkdir -p {directory}/deb && cd {directory}/deb && apt-get download -qq {' '.join(options)} {package} && dpkg-deb -x *.deb {directory}"
         if in_root(root, "sh", "-c", script).returncode:
             missing.append(package)
     return missing
 
 
 def dress(name, packages, headers, release):
-    """The root of that name with what it tests; and what could not be had of it."""
+    """Install a root's packages; return the root and the unavailable packages."""
     root = ROOTS / name
     wanted = [*packages, *headers]
     if made_of(root) is None:
-        raise Unavailable(f"the root {name} could not be made")
+        raise Unavailable(f"the root {name} could not be created")
     if made_of(root)["packages"] == wanted and not made_of(root)["missing"]:
         return root, []
     if release:
@@ -151,7 +151,7 @@ def dress(name, packages, headers, release):
 
 
 def fill(root, wheel, tests):
-    """The wheel, the tests and the simulated libraries of the build, anew."""
+    """Replace the root's wheel, tests and simulated libraries with those of the build."""
     place = root / PLACE.lstrip("/")
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -163,13 +163,14 @@ def fill(root, wheel, tests):
             to = place / "tests" / file.relative_to(tests)
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, to)
+    shutil.copy(TREE / "tests/sim/opencl_missing.py", place / "tests/sim")
     driver = place / "tests/sim/ze_new/libze_sim_new.so.1"
-    if driver.exists():  # a second driver is another file
+    if driver.exists():  # a second driver must be another file
         shutil.copytree(driver.parent, place / "tests/sim/second")
 
 
 def version_of(root, package):
-    """As installed or unpacked, "" if it is neither."""
+    """The version of an installed or unpacked package, else ""."""
     text = in_root(root, "dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", package).stdout.split()
     if len(text) == 2 and text[0] == "installed":
         return text[1]

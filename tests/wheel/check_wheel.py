@@ -1,6 +1,6 @@
-"""Prove that a wheel runs where its name says.
+"""Check that a wheel runs on the platforms of its tag.
 
-    check_wheel.py WHEEL                print what it holds and needs; 1 if anything is wrong
+    check_wheel.py WHEEL                print its contents and dependencies; exit with 1 if there is a problem
     check_wheel.py --retag DIR WHEEL    then copy it to DIR under the platform tag that its symbols allow
 """
 
@@ -17,13 +17,14 @@ from pathlib import Path, PurePosixPath
 from elftools.elf.elffile import ELFFile
 
 SIZE_LIMIT = 1_000_000
-GLIBC_POLICIES = [(2, 17), (2, 28)]  # manylinux: the last is the newest glibc that we accept
+GLIBC_POLICIES = [(2, 17), (2, 28)]  # manylinux: the last is the newest accepted glibc
 LIBC = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-# Weak references that the compiler's start files make; nobody has to define them.
+# Weak references of the compiler's start files; no library has to define them.
 STARTUP = {"__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize"}
 EXTENSION = "gpuglue/_core.abi3.so"
 CORE = "gpuglue/_lib/libgpuglue.so"
-EXPORTS = {EXTENSION: r"PyInit__core", CORE: r"gg_\w+"}
+ABI = "GPUGLUE_1"  # the version of the core's symbols, see core/gpuglue.map
+EXPORTS = {EXTENSION: r"PyInit__core", CORE: rf"gg_\w+|{ABI}"}
 PLUGIN_EXPORTS = r"gg_backend_query"
 REQUIRED = [
     EXTENSION,
@@ -39,6 +40,10 @@ REQUIRED = [
     "gpuglue/__init__.py",
     "gpuglue/__main__.py",
     "gpuglue/_core.pyi",
+    "gpuglue/_slots.json",
+    "gpuglue/_documents/README.md",
+    "gpuglue/_documents/docs/tutorial.md",
+    "gpuglue/_documents/examples/roundtrip.py",
     "gpuglue/py.typed",
 ]
 
@@ -49,7 +54,7 @@ def stable_abi():
 
 
 class Binary:
-    """What the dynamic section of a shared library says."""
+    """The dynamic section of a shared library."""
 
     def __init__(self, name, data):
         self.name = name
@@ -68,7 +73,7 @@ class Binary:
 
     @staticmethod
     def symbols(elf):
-        """Undefined names that carry no version, and defined ones that others can see."""
+        """Undefined names without a version, and exported names."""
         versions = elf.get_section_by_name(".gnu.version")
         imports, exports = set(), set()
         for index, symbol in enumerate(elf.get_section_by_name(".dynsym").iter_symbols()):
@@ -89,13 +94,14 @@ def link_problems(binary):
     allowed = LIBC | {"libgpuglue.so"} if binary.name == EXTENSION else LIBC
     for library in binary.needed:
         if library not in allowed:
-            yield f"links {library}; a wheel links libc only and opens the rest at run time"
-    for version in sorted(binary.versions):
+            yield f"links {library}; a wheel links only libc and opens other libraries at run time"
+    own = {ABI} if binary.name == EXTENSION else set()
+    for version in sorted(binary.versions - own):
         if not version.startswith("GLIBC_"):
             yield f"needs symbol version {version}, which is not glibc's"
     if glibc(binary.versions) > GLIBC_POLICIES[-1]:
         newest = sorted(v for v in binary.versions if glibc({v}) > GLIBC_POLICIES[-1])
-        yield f"needs {', '.join(newest)}; name the functions in core/glibc_compat.h or avoid them"
+        yield f"needs {', '.join(newest)}; name the functions in core/base/glibc_compat.h or avoid them"
     for path in binary.runpath:
         if not path.startswith("$ORIGIN"):
             yield f"has {path!r} in its RUNPATH, which must begin with $ORIGIN"
@@ -114,21 +120,23 @@ def symbol_problems(binary, stable):
                 yield f"imports {name}, which is not in the stable ABI of Python 3.11"
             continue
         yield f"imports {name}, which no library that it links defines"
+    if binary.name == EXTENSION and ABI not in binary.versions:
+        yield f"does not need {ABI}, the version of libgpuglue's symbols"
     pattern = EXPORTS.get(binary.name, PLUGIN_EXPORTS)
     for name in sorted(binary.exports):
         if not re.fullmatch(pattern, name):
-            yield f"exports {name}; only {pattern} may be seen"
+            yield f"exports {name}; only {pattern} may be exported"
 
 
 def start_problems(binary):
-    # gcc's own start file has one entry in each; any more is code that runs on load or on exit.
+    # gcc's start file has one entry in each; more entries are code that runs on load or at exit.
     for kind in ("INIT", "FINI"):
         if binary.numbers.get(f"DT_{kind}_ARRAYSZ", 0) > 8:
             yield f"has a {'constructor' if kind == 'INIT' else 'destructor'}"
     if "DT_TEXTREL" in binary.numbers:
         yield "has text relocations"
     if any(flags & 1 for flags in binary.stack):
-        yield "wants an executable stack"
+        yield "needs an executable stack"
 
 
 def archive_problems(path, archive):
@@ -146,7 +154,7 @@ def archive_problems(path, archive):
         yield "the licence is missing"
     top = {PurePosixPath(name).parts[0] for name in names}
     if any(not part.startswith("gpuglue") or part.endswith(".libs") for part in top):
-        yield f"holds more than the package: {sorted(top)}"
+        yield f"has more than the package: {sorted(top)}"
 
 
 def metadata_problems(archive):
@@ -184,12 +192,12 @@ def platform_tag(found):
     return f"manylinux_{major}_{minor}_{machine}"
 
 
-def retag(path, tag, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    copy = Path(shutil.copy(path, folder))
+def retag(path, tag, directory):
+    directory.mkdir(parents=True, exist_ok=True)
+    copy = Path(shutil.copy(path, directory))
     command = [sys.executable, "-m", "wheel", "tags", "--platform-tag", tag, "--remove", str(copy)]
     name = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
-    print(folder / name)
+    print(directory / name)
 
 
 def main():

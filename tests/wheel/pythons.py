@@ -1,4 +1,4 @@
-"""The Pythons of this machine, and clean environments made with them."""
+"""Finds the Pythons of this machine and creates clean environments with them."""
 
 import glob
 import os
@@ -6,19 +6,20 @@ import subprocess
 import sys
 
 MINORS = (11, 12, 13, 14)
+HANG = 900  # seconds: a time limit for a program
 
 
 def version(path):
     question = "import sys, venv; print(*sys.version_info[:2])"
     try:
-        answer = subprocess.run([path, "-c", question], capture_output=True, text=True, timeout=30)
+        result = subprocess.run([path, "-c", question], capture_output=True, text=True, timeout=HANG)
     except OSError:
         return None
-    return answer.stdout.strip() if answer.returncode == 0 else None
+    return result.stdout.strip() if result.returncode == 0 else None
 
 
 def find():
-    """{"3.11": path, …}: from PATH, or from pyenv's folders where PATH has only its shims."""
+    """{"3.11": path, …}: from PATH, or from pyenv's directories if PATH has only its shims."""
     root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     found = {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable}
     for minor in MINORS:
@@ -30,12 +31,12 @@ def find():
 
 
 class Environment:
-    """A virtual environment without pip; ours installs into it."""
+    """A virtual environment without pip; the pip of this process installs into it."""
 
-    def __init__(self, folder, python):
-        self.folder = folder
-        self.python = str(folder / "bin" / "python")
-        subprocess.run([python, "-m", "venv", "--clear", "--without-pip", str(folder)], check=True)
+    def __init__(self, directory, python):
+        self.directory = directory
+        self.python = str(directory / "bin" / "python")
+        subprocess.run([python, "-m", "venv", "--clear", "--without-pip", str(directory)], check=True)
 
     def install(self, *arguments):
         command = [sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet"]
@@ -45,10 +46,10 @@ class Environment:
                        env={**os.environ, "PATH": path})
 
     def run(self, code, **variables):
-        """Run code in the environment's folder, away from the sources; its output."""
+        """The output of code that runs in the environment's directory, away from the sources."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUGLUE_", "PYTHON", "LD_"))}
         kept["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
-        done = subprocess.run([self.python, "-c", code], cwd=self.folder, env={**kept, **variables},
-                              capture_output=True, text=True, timeout=60)
+        done = subprocess.run([self.python, "-c", code], cwd=self.directory, env={**kept, **variables},
+                              capture_output=True, text=True, timeout=HANG)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()

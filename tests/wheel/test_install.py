@@ -62,12 +62,12 @@ def test_a_round_trip_on_host_agrees_with_numpy(version, numpy, wheel, tmp_path)
 
 def test_a_c_program_builds_against_the_installed_header(bare):
     program = '#include <gpuglue/gpuglue.h>\n#include <string.h>\nint main(void) { return strcmp(gg_version(), GG_VERSION); }\n'
-    (bare.folder / "program.c").write_text(program)
+    (bare.directory / "program.c").write_text(program)
     package = Path(bare.run("import gpuglue, os; print(os.path.dirname(gpuglue.__file__))"))
     env = {**os.environ, "PKG_CONFIG_PATH": str(package / "_lib/pkgconfig")}
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "gpuglue"], env=env, check=True, capture_output=True, text=True)
-    subprocess.run(["gcc", "-o", "program", "program.c", *flags.stdout.split()], cwd=bare.folder, check=True)
-    assert subprocess.run([bare.folder / "program"]).returncode == 0
+    subprocess.run(["gcc", "-o", "program", "program.c", *flags.stdout.split()], cwd=bare.directory, check=True)
+    assert subprocess.run([bare.directory / "program"]).returncode == 0
 
 
 def test_an_editable_install_finds_every_plugin(tmp_path):

@@ -1,9 +1,11 @@
-"""The wheel is what its name says, and the checker sees what would make it something else."""
+"""The wheel runs on the platforms of its tag, and the checker detects problems that would prevent it."""
 
 import re
 import stat
 import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -20,13 +22,21 @@ def test_the_file_name_is_the_tag_that_the_symbols_allow(wheel):
     assert re.fullmatch(rf"gpuglue-[\d.]+-cp311-abi3-{tag}\.whl", wheel.name)
 
 
-def test_core_and_plugins_lie_in_one_folder(wheel):
+def test_core_and_plugins_lie_in_one_directory(wheel):
     _, _, found = check_wheel.check(wheel)
     libraries = {b.name for b in found} - {check_wheel.EXTENSION}
     assert {name.rpartition("/")[0] for name in libraries} == {"gpuglue/_lib"}
 
 
-# Each row: what is compiled, how it is linked, and what the checker must say of it as a plugin.
+def test_the_wheel_contains_the_documents_and_examples_of_the_tree(wheel):
+    root = Path(__file__).parents[2]
+    lists = subprocess.run([sys.executable, root / "scripts/documents.py"], check=True, capture_output=True, text=True)
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name.partition("/_documents/")[2]: archive.read(name) for name in archive.namelist() if "/_documents/" in name}
+    assert inside == {name: (root / name).read_bytes() for name in lists.stdout.split()}
+
+
+# Each row: the source, how it is linked, and the checker's message about it as a plugin.
 QUERY = "int gg_backend_query(void); int gg_backend_query(void) { return 0; }\n"
 BAD_PLUGINS = {
     "links the vendor's library": (QUERY, ["-Wl,--no-as-needed", "-L.", "-l:libcuda.so.1"], "links libcuda.so.1"),
@@ -34,7 +44,7 @@ BAD_PLUGINS = {
         QUERY + "#include <dlfcn.h>\nvoid *gg_backend_query2(void);\n"
         "static void *open_it(void) { return dlopen(0, 1); }\nvoid *(*volatile keep)(void) = open_it;\n",
         [], "needs GLIBC_2.34"),
-    "leaves a symbol open": (QUERY + "extern int cuInit(int); int f(void); int f(void) { return cuInit(0); }\n",
+    "has an undefined symbol": (QUERY + "extern int cuInit(int); int f(void); int f(void) { return cuInit(0); }\n",
                              [], "imports cuInit"),
     "uses Python": (QUERY + "extern int Py_IsInitialized(void); int f(void);\nint f(void) { return Py_IsInitialized(); }\n",
                     [], "imports Py_IsInitialized"),
@@ -42,21 +52,21 @@ BAD_PLUGINS = {
     "runs code when it is loaded": (QUERY + "__attribute__((constructor)) static void at_load(void) {}\n",
                                     [], "has a constructor"),
     "runs code at exit": (QUERY + "__attribute__((destructor)) static void at_exit_(void) {}\n", [], "has a destructor"),
-    "searches a fixed folder": (QUERY, ["-Wl,-rpath,/usr/local/lib"], "has '/usr/local/lib' in its RUNPATH"),
-    "wants an executable stack": (QUERY, ["-Wl,-z,execstack"], "wants an executable stack"),
+    "searches a fixed directory": (QUERY, ["-Wl,-rpath,/usr/local/lib"], "has '/usr/local/lib' in its RUNPATH"),
+    "needs an executable stack": (QUERY, ["-Wl,-z,execstack"], "needs an executable stack"),
 }
 
 
-def compile_library(folder, name, source, arguments=()):
-    (folder / "source.c").write_text(source)
+def compile_library(directory, name, source, arguments=()):
+    (directory / "source.c").write_text(source)
     command = ["gcc", "-shared", "-fPIC", "-o", name, "source.c", *arguments]
-    subprocess.run(command, cwd=folder, check=True)
-    return (folder / name).read_bytes()
+    subprocess.run(command, cwd=directory, check=True)
+    return (directory / name).read_bytes()
 
 
-def changed(wheel, folder, replace=None, links=()):
-    """A copy of the wheel with other contents for some names, and symbolic links."""
-    copy = folder / wheel.name
+def changed(wheel, directory, replace=None, links=()):
+    """A copy of the wheel with replaced files and with symbolic links."""
+    copy = directory / wheel.name
     replace = dict(replace or {})
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(copy, "w", zipfile.ZIP_DEFLATED) as new:
         for info in old.infolist():

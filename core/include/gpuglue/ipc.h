@@ -1,47 +1,65 @@
-/* ipc.h: device memory that several processes of one machine use. Included by gpuglue.h.
+/** @file
+ *  Device memory shared between processes of one machine.
  *
- * One process exports memory and sends the handle, which is plain bytes, by any way it likes; another one
- * opens it and has the same bytes on the same device. Nothing orders the two: synchronize before the handle
- * is sent, and tell each other when work is done. The exporter keeps its memory until the others have closed
- * theirs: what it releases may be given to other work of its own while they still look at it. */
-#ifndef GPUGLUE_IPC_H
-#define GPUGLUE_IPC_H
+ *  One process exports memory and sends the handle, which is plain bytes, over any channel. Another process opens it and
+ *  sees the same memory on the same device. The exporter must keep its memory until the others have released theirs; memory
+ *  that it releases earlier may be reused for its other work.
+ *
+ *  @par Ordering
+ *  Nothing orders the work of the two processes: synchronize before sending the handle, and report completed work to each
+ *  other.
+ *  @par Threads
+ *  Any thread. */
+#ifndef GG_IPC_H
+#define GG_IPC_H
 
-#include <gpuglue/gpuglue.h>
+#include <gpuglue/base.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
+/** Bytes of the driver's handle in gg_ipc_handle. */
 #define GG_IPC_NATIVE_SIZE 64
-#define GG_IPC_MAGIC 0x50494747u /* "GGIP" */
+/** gg_ipc_handle::magic: "GGIP" */
+#define GG_IPC_MAGIC 0x50494747u
+/** gg_ipc_handle::version */
+#define GG_IPC_VERSION 1
 
-/** Sent as it is, between processes that use the same version of this struct. */
+/** Sent unchanged between processes. A process opens handles of its own GG_IPC_VERSION. */
 struct gg_ipc_handle {
-    uint32_t struct_size;
-    uint32_t magic;   /* GG_IPC_MAGIC */
-    char backend[16]; /* "cuda" */
-    uint8_t uuid[16]; /* of the device */
-    uint64_t process; /* of the exporter, unlike any other's */
-    uint64_t offset;  /* of the memory, in the driver's block, which the other process maps whole */
-    uint64_t nbytes;  /* of the memory */
-    uint64_t block;   /* bytes of the driver's block; 0: not known */
-    uint8_t native[GG_IPC_NATIVE_SIZE]; /* the driver's */
+    uint32_t struct_size; /**< sizeof(struct gg_ipc_handle) */
+    uint32_t magic;       /**< GG_IPC_MAGIC */
+    uint32_t version;     /**< GG_IPC_VERSION of the exporting process */
+    uint32_t reserved;    /**< 0 */
+    char backend[16];     /**< "cuda" */
+    uint8_t uuid[16];     /**< of the device */
+    uint64_t process;     /**< identifies the exporting process */
+    uint64_t offset; /**< of the memory in the driver's allocation, which the importer maps whole; bytes */
+    uint64_t nbytes;                    /**< of the memory */
+    uint64_t block;                     /**< bytes of the driver's allocation; 0: unknown */
+    uint8_t native[GG_IPC_NATIVE_SIZE]; /**< the driver's handle */
 };
 
-/** A handle to device memory of gpuglue's, or to other device memory whose allocation the driver knows.
- *  Set handle->struct_size first.
- *  Errors  GG_ERR_UNSUPPORTED: the backend has no such handles, memory of GPUGLUE_ALLOCATOR=async, a device
- *          without a UUID; GG_ERR_INVALID_ARGUMENT: no device memory, no bytes, or opened by a handle itself. */
+/** Export device memory that gpuglue or another library allocated from the driver.
+ *
+ *  @param memory          device memory; keep it until the others have released theirs
+ *  @param[in,out] handle  set its struct_size first
+ *  @return GG_OK, or a common error
+ *  @retval GG_ERR_UNSUPPORTED       the backend has no such handles, memory of GPUGLUE_ALLOCATOR=async, or a device without
+ *                                   a UUID
+ *  @retval GG_ERR_INVALID_ARGUMENT  not device memory, 0 bytes, or memory that was itself opened from a handle */
 GG_API gg_status gg_ipc_export(gg_memory *memory, struct gg_ipc_handle *handle);
 
-/** The memory of a handle that another process has made. Released as any other: it is closed when its work
- *  is done. Handles to parts of one block, and one handle twice, share one mapping.
- *  Errors  GG_ERR_INVALID_ARGUMENT: damaged, or made by this very process, whose memory needs no handle;
- *          GG_ERR_NO_SUCH_DEVICE: the device is not visible here; GG_ERR_UNSUPPORTED. */
+/** Open the memory of a handle that another process exported. It is closed when it is released and its work is complete.
+ *  Handles to parts of one block, and one handle opened twice, share one mapping.
+ *
+ *  @param handle    as received
+ *  @param[out] out  one reference
+ *  @return GG_OK, or a common error
+ *  @retval GG_ERR_INVALID_ARGUMENT  damaged, of another version, or exported by this process, which needs no
+ *                                   handle
+ *  @retval GG_ERR_NO_SUCH_DEVICE    the device is not visible here
+ *  @retval GG_ERR_UNSUPPORTED       the backend has no such handles */
 GG_API gg_status gg_ipc_open(const struct gg_ipc_handle *handle, gg_memory **out);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 #endif

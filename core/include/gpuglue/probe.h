@@ -1,76 +1,130 @@
-/* probe.h: which backends there are and why not, which is the default, where plugins and libraries are
- * looked for. Included by gpuglue.h; its conventions are described there. */
-#ifndef GPUGLUE_PROBE_H
-#define GPUGLUE_PROBE_H
+/** @file
+ *  The backends of this machine: which are available, why others are not, and which is the default.
+ *
+ *  @par Ordering
+ *  Nothing here orders work.
+ *  @par Threads
+ *  Any thread. Only one probe runs at a time; others wait for it. */
+#ifndef GG_PROBE_H
+#define GG_PROBE_H
 
 #include <gpuglue/base.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
+/** How thoroughly to probe. */
 enum gg_probe_level {
-    GG_PASSIVE, /* finds files and opens libraries; initialises no driver, so a fork stays safe */
-    GG_ACTIVE,  /* initialises the driver and counts devices */
-    GG_LISTED   /* opens the plugins only: who there is and who is excluded, the rest not-probed */
+    GG_PASSIVE, /**< find and open libraries; initialise no driver, so that forking stays safe */
+    GG_ACTIVE,  /**< initialise the drivers and count devices */
+    GG_LISTED   /**< open the plugins only: list the backends and those excluded; probe nothing */
 };
 
+/** A path that a probe tried. */
 struct gg_tried {
-    const char *path;    /* as it was tried */
-    const char *outcome; /* "opened", or why not, in the loader's words */
+    const char *path;    /**< as it was tried */
+    const char *outcome; /**< "opened", or the loader's error */
 };
 
+/** The state of one backend. */
 struct gg_report {
-    const char *name;
-    gg_probe_status status;
-    int32_t device_count; /* -1: not known at this level */
-    int32_t priority;     /* higher first in "auto" */
-    const char *reason;   /* a sentence that a user can act on; "" when available */
-    const char *plugin_path, *plugin_version;
-    const char *library_path, *library_version; /* the vendor's; "" where none is needed or found */
-    const char *found_by;                       /* "environment", "already loaded", "soname", … */
-    size_t tried_count;
-    const struct gg_tried *tried;
-    size_t note_count;
-    const char *const *notes; /* further facts: other runtimes, masks that are set, two copies */
+    const char *name;         /**< "cuda" */
+    gg_probe_status status;   /**< whether it can be used */
+    int32_t device_count;     /**< -1: unknown at this level */
+    int32_t priority;         /**< "auto" prefers the highest */
+    const char *reason;       /**< what is wrong and what to do; "" if available */
+    const char *plugin_path,  /**< file of the backend's plugin */
+        *plugin_version;      /**< of the plugin */
+    const char *library_path, /**< file of the vendor's library; "" if none is needed or found */
+        *library_version;     /**< of that library; "" if it is unknown */
+    const char *found_by;     /**< "environment", "already loaded", "soname", … */
+    size_t tried_count;       /**< number of paths tried */
+    const struct gg_tried *tried; /**< in the order of the search */
+    size_t tried_size;            /**< bytes from one to the next: use gg_tried_at */
+    size_t note_count;            /**< number of notes */
+    const char *const *notes; /**< further facts: other runtimes, visibility variables, duplicates */
 };
 
+/** The result of gg_probe. */
 struct gg_reports {
-    size_t count;
-    const struct gg_report *report; /* sorted by priority, then name */
+    size_t count;                   /**< number of backends */
+    const struct gg_report *report; /**< sorted by priority, then name */
+    size_t report_size;             /**< bytes from one to the next: use gg_report_at */
 };
 
-/** Look for every backend and say what was found.
- *  Ownership  free the result with gg_reports_free.
- *  Notes      results of an active probe are kept and also answer later passive ones. Backends that
- *             GPUGLUE_BACKEND excludes are reported as disabled and are not probed. */
+/** The report of one backend. The library's structs may be larger than those of this header.
+ *
+ *  @param reports  from gg_probe
+ *  @param index    below count
+ *  @return valid until gg_reports_free */
+static inline const struct gg_report *gg_report_at(const struct gg_reports *reports, size_t index)
+{
+    return (const struct gg_report *)(const void *)((const char *)reports->report +
+                                                    index * reports->report_size);
+}
+
+/** A file or library that was tried.
+ *
+ *  @param report  of one backend
+ *  @param index   below tried_count
+ *  @return valid until gg_reports_free */
+static inline const struct gg_tried *gg_tried_at(const struct gg_report *report, size_t index)
+{
+    return (const struct gg_tried *)(const void *)((const char *)report->tried +
+                                                   index * report->tried_size);
+}
+
+/** Probe every backend. Results of an active probe are cached and also used for later passive ones. A backend that
+ *  GPUGLUE_BACKEND excludes is reported as disabled and is not probed.
+ *
+ *  @param level     how thoroughly
+ *  @param[out] out  free it with gg_reports_free
+ *  @return GG_OK, also if no backend is available
+ *  @retval GG_ERR_OUT_OF_MEMORY  of the host */
 GG_API gg_status gg_probe(enum gg_probe_level level, struct gg_reports **out);
 
-/** Free what gg_probe gave, with all its texts. NULL is allowed. */
+/** Free the result of gg_probe with all its texts.
+ *
+ *  @param reports  may be NULL */
 GG_API void gg_reports_free(struct gg_reports *reports);
 
-/** The default backend: GPUGLUE_BACKEND or the choice of gg_use_backend, decided once.
- *  @p note is NULL, or a sentence to pass on to the user: "auto" found no GPU and fell to host.
- *  Errors  GG_ERR_UNAVAILABLE, with every reason in the message. */
+/** The default backend: selected by gg_use_backend or GPUGLUE_BACKEND, decided once.
+ *
+ *  @param[out] name  such as "cuda"
+ *  @param[out] note  NULL, or a sentence for the user: "auto" found no GPU and selected host
+ *  @return GG_OK
+ *  @retval GG_ERR_UNAVAILABLE  no backend; the message lists every reason */
 GG_API gg_status gg_default_backend(const char **name, const char **note);
 
-/** Choose the default backend; beats GPUGLUE_BACKEND. @p selection is `auto`, `name[,name…]`
- *  (tried in order, nothing else is) or `^name[,name…]` (auto without those). */
+/** Select the default backend. Takes precedence over GPUGLUE_BACKEND.
+ *
+ *  @param selection  `auto`, `name[,name…]` (tried in order, no others) or `^name[,name…]` (auto without those)
+ *  @return GG_OK
+ *  @retval GG_ERR_INVALID_ARGUMENT  not a text of this form
+ *  @retval GG_ERR_UNAVAILABLE       none of the backends can be used; the message lists every reason */
 GG_API gg_status gg_use_backend(const char *selection);
 
-/** Add a plugin file by absolute path. It is opened when backends are next looked for. */
+/** Add a plugin. It is opened at the next probe.
+ *
+ *  @param path  absolute path of its file
+ *  @return GG_OK
+ *  @retval GG_ERR_INVALID_ARGUMENT  NULL, not an absolute path, or a file that is not called gpuglue_<name>.so */
 GG_API gg_status gg_register_plugin(const char *path);
 
-/** Have a plugin that was announced and cannot be had (its package is broken) reported as a backend
- *  called @p name that is plugin-load-failed with @p reason. Both are copied. From any thread. Takes
- *  effect as for gg_register_plugin.
- *  Errors  GG_ERR_INVALID_ARGUMENT: NULL. */
-GG_API gg_status gg_refuse_plugin(const char *name, const char *reason);
+/** Report a plugin that cannot be loaded, such as one of a broken package, as a backend with status plugin-load-failed.
+ *  Takes effect as gg_register_plugin.
+ *
+ *  @param name    of the backend; is copied
+ *  @param reason  what is wrong and what to do; is copied
+ *  @return GG_OK
+ *  @retval GG_ERR_INVALID_ARGUMENT  NULL */
+GG_API gg_status gg_report_plugin_error(const char *name, const char *reason);
 
-/** Add an absolute directory in which vendor libraries are looked for before the bare names. */
+/** Add a directory in which vendor libraries are searched before the default locations.
+ *
+ *  @param directory  an absolute path
+ *  @return GG_OK
+ *  @retval GG_ERR_INVALID_ARGUMENT  NULL, or not an absolute path */
 GG_API gg_status gg_add_library_directory(const char *directory);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 #endif

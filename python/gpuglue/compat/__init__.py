@@ -6,8 +6,9 @@ import importlib.util
 import os
 import sys
 
+from . import _pycuda_copy
+
 _PROVIDED = {"PyGPU": "PyGPU", "PybindGPU": "PyGPU", "pycuda": "pycuda"}
-_PARTS = {"pycuda": ("driver", "autoinit", "autoprimaryctx", "compiler", "gpuarray", "tools"), "PyGPU": ()}
 
 
 class _Alias:
@@ -21,8 +22,16 @@ class _Alias:
             return None
         ours = self.target + name[len(self.name):]
         if importlib.util.find_spec(ours) is None:
-            return None
+            return self.missing(name)
         return importlib.machinery.ModuleSpec(name, self, is_package=name == self.name)
+
+    def missing(self, name):
+        """Raise the error that names the way out, if there is one."""
+        if self.name == "pycuda":
+            from .pycuda._missing import MODULES
+
+            if name in MODULES:
+                raise ModuleNotFoundError(f"there is no {name} on gpuglue: {MODULES[name]}", name=name)
 
     def create_module(self, spec):
         module = importlib.import_module(self.target + spec.name[len(self.name):])
@@ -34,15 +43,50 @@ class _Alias:
 
 
 def get_include():
-    """The folder of ptr_wrapper.h, for extensions that are built with pybind11."""
+    """Return the directory of ptr_wrapper.h, for extensions that are built with pybind11.
+
+    Returns
+    -------
+    str
+        The directory.
+
+    Examples
+    --------
+    >>> gg.compat.get_include()
+    '...gpuglue/compat'
+    """
     return os.path.dirname(os.path.abspath(__file__))
 
 
 def install(*names, force=False):
-    """Let `import NAME` give gpuglue's module: names of "pycuda", "PyGPU", "PybindGPU".
+    """Make ``import NAME`` import gpuglue's module in place of the package of that name.
 
-    A real package of that name that is imported, or that could be, is not hidden: ImportError, unless
-    force=True."""
+    Parameters
+    ----------
+    *names : {'pycuda', 'PyGPU', 'PybindGPU'}
+        The packages.
+    force : bool, default False
+        Whether to hide a package that is installed or imported.
+
+    Raises
+    ------
+    ImportError
+        If the real package is imported or installed, unless ``force=True``.
+    ValueError
+        If there is no module for a name.
+
+    Notes
+    -----
+    Modules that have imported the real package keep it. After ``gpuglue pycuda add FILE`` on the command line, the arrays and
+    kernels of ``pycuda`` are PyCUDA's own, from the copy of its Python files that this command makes.
+
+    Examples
+    --------
+    >>> gg.compat.install("pycuda")
+    >>> import pycuda.driver
+    >>> pycuda.driver.__name__
+    'gpuglue.compat.pycuda.driver'
+    """
     for name in names:
         if name not in _PROVIDED:
             raise ValueError(f"gpuglue.compat has no {name!r}: expected one of {', '.join(_PROVIDED)}")
@@ -55,13 +99,15 @@ def _is_ours(module):
 
 
 def _install(name, force):
-    if any(isinstance(finder, _Alias) and finder.name == name for finder in sys.meta_path):
+    if any(isinstance(finder, (_Alias, _pycuda_copy.Finder)) and finder.name == name for finder in sys.meta_path):
         return
     known = sys.modules.get(name)
     if known is not None and not _is_ours(known) and not force:
-        raise ImportError(f"the real {name} is imported already; install({name!r}, force=True) hides it")
+        raise ImportError(f"the real {name} is already imported; install({name!r}, force=True) hides it")
     if known is None and not force and importlib.util.find_spec(name) is not None:
-        raise ImportError(f"the real {name} is installed here; install({name!r}, force=True) hides it")
+        raise ImportError(f"the real {name} is installed; install({name!r}, force=True) hides it")
+    copy = _pycuda_copy.directory() if name == "pycuda" else None
     for loaded in [one for one in sys.modules if one == name or one.startswith(name + ".")]:
         del sys.modules[loaded]
-    sys.meta_path.insert(0, _Alias(name, f"{__name__}.{_PROVIDED[name]}"))
+    finder = _Alias(name, f"{__name__}.{_PROVIDED[name]}")
+    sys.meta_path.insert(0, _pycuda_copy.Finder(finder, copy) if copy else finder)

@@ -1,4 +1,7 @@
-"""PyGPU's errors: numbers of CUDA's runtime on every backend; nothing is raised."""
+"""PyGPU's errors, which are numbers of CUDA's runtime on every backend and are not raised, and its types."""
+
+import enum
+import types
 
 import gpuglue
 
@@ -19,17 +22,60 @@ _NAMES = {
 _last = _SUCCESS
 
 
+class dtype(enum.IntEnum):
+    """The types of elements: those of SUPPORTED_DTYPES, by number, and their names in C with the suffix _alias."""
+
+    int16 = short_alias = 0
+    int32 = int_alias = 1
+    int64 = long_alias = 2
+    uint16 = unsigned_short_alias = 3
+    uint32 = unsigned_alias = unsigned_int_alias = 4
+    uint64 = unsigned_long_alias = 5
+    float32 = float_alias = 6
+    float64 = double_alias = 7
+    complex64 = complex64_alias = 8
+    complex128 = complex128_alias = 9
+
+
+dtype.__size__ = types.SimpleNamespace(name="__size__", value=len(dtype))  # type: ignore # an enum has no such member
+
+
 class UnsupportedDataType(Exception):
-    """No DeviceArray has this type."""
+    """No DeviceArray supports this dtype."""
 
 
 class cudaError_t:
-    """A number of CUDA's runtime."""
+    """An error number of CUDA's runtime; 0 is success.
+
+    It is equal to an int of the same number.
+
+    Parameters
+    ----------
+    code : int
+        The number.
+
+    Examples
+    --------
+    >>> PyGPU.cudaError_t(2)
+    <cudaError: code=2>
+    """
 
     def __init__(self, code):
         self._code = int(code)
 
     def as_int(self):
+        """Return the number.
+
+        Returns
+        -------
+        int
+            The same as ``int(error)``.
+
+        Examples
+        --------
+        >>> PyGPU.cudaError_t(2).as_int()
+        2
+        """
         return self._code
 
     __int__ = as_int
@@ -45,7 +91,7 @@ class cudaError_t:
 
 
 def _code_of(error):
-    """The runtime's number for what was raised. The two drivers that are mirror images use the same ones."""
+    """The runtime's number for an exception. CUDA and HIP use the same numbers."""
     if getattr(error, "code", None) and getattr(error, "backend", None) in ("cuda", "hip"):
         return int(error.code)
     for kind, code in ((gpuglue.OutOfMemoryError, _NO_MEMORY), (gpuglue.BackendUnavailableError, _NO_DEVICE),
@@ -68,14 +114,14 @@ def _attempt(function, *arguments):
 
 
 def take_last():
-    """The last failure, which is then forgotten."""
+    """The last error, which is then reset."""
     global _last
     last, _last = _last, _SUCCESS
     return cudaError_t(last)
 
 
 def failed(code):
-    """Note a failure that no driver was asked about."""
+    """Record an error that was found without a driver call."""
     global _last
     _last = code
     return cudaError_t(code)

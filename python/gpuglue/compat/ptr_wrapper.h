@@ -1,7 +1,6 @@
-/* ptr_wrapper.h: PyGPU's way to hand pointers to an extension of pybind11: a function that takes a
- * ptr_wrapper<T> is called with any of gpuglue's: a pointer wrapper, an array (GPUArray, DeviceArray, those of
- * other libraries that have `ptr`), or an int. The memory is the caller's to keep. Its folder is
- * gpuglue.compat.get_include(). */
+/* ptr_wrapper.h: PyGPU's pointer arguments for pybind11 extensions. A function that takes a ptr_wrapper<T>
+ * accepts a pointer wrapper, an array (GPUArray, DeviceArray, or one of another library with `ptr`), or an int. The
+ * caller keeps the memory alive. The header's directory is gpuglue.compat.get_include(). */
 #ifndef GPUGLUE_COMPAT_PTR_WRAPPER_H
 #define GPUGLUE_COMPAT_PTR_WRAPPER_H
 
@@ -64,7 +63,7 @@ template <class T> struct type_caster<ptr_wrapper<T>> {
                    ? reinterpret_steal<object>(check(PyObject_CallNoArgs(what.ptr())))
                    : what;
     }
-    /* None where there is no such attribute; what a closed array raises is raised. */
+    /* None if there is no such attribute; an exception of a closed array is passed on. */
     static object attribute(const object &from, const char *name)
     {
         PyObject *found = PyObject_GetAttrString(from.ptr(), name);

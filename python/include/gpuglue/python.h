@@ -8,7 +8,7 @@
  *     struct gg_array_view view = GG_ARRAY_VIEW;
  *     request.flags = GG_ARRAY_WRITABLE | GG_ARRAY_C_CONTIGUOUS;
  *     if (gg_array_from_object(object, &request, &view))
- *         return NULL;                       // with an exception that says what was expected
+ *         return NULL;                       // with an exception that names what was expected
  *     Py_BEGIN_ALLOW_THREADS
  *     launch(view.data, view.shape[0], (cudaStream_t)view.stream_handle);
  *     gg_array_view_release(&view);          // with or without the GIL
@@ -31,7 +31,7 @@ extern "C" {
 #define GG_PYTHON_CAPSULE "gpuglue._core._C_API"
 
 enum gg_array_flag {
-    GG_ARRAY_WRITABLE = 1,     /* refuse a read-only array */
+    GG_ARRAY_WRITABLE = 1,     /* refuse read-only arrays */
     GG_ARRAY_C_CONTIGUOUS = 2, /* refuse other layouts */
     GG_ARRAY_F_CONTIGUOUS = 4,
     GG_ARRAY_HOST = 8, /* take NumPy arrays and CPU tensors too, as memory of a host device */
@@ -42,7 +42,7 @@ enum gg_array_flag {
 struct gg_array_request {
     uint32_t struct_size; /* sizeof */
     uint32_t flags;       /* of enum gg_array_flag */
-    gg_device *device;    /* the device that is wanted, or NULL for any; nothing is copied there */
+    gg_device *device;    /* the requested device, or NULL for any; nothing is copied there */
     gg_stream *stream;    /* where the array will be used; NULL: the current stream of its device */
     uint64_t native_stream;
 };
@@ -59,13 +59,13 @@ enum gg_dtype_code {
     GG_DTYPE_BFLOAT = 4,
     GG_DTYPE_COMPLEX = 5,
     GG_DTYPE_BOOL = 6,
-    GG_DTYPE_OTHER = 255 /* records, dates, text: itemsize says all that is said */
+    GG_DTYPE_OTHER = 255 /* records, dates, strings: only itemsize is reported */
 };
 
 struct gg_array_view {
     uint32_t struct_size; /* sizeof */
     int32_t ndim;
-    void *data;             /* element 0; NULL where there are none */
+    void *data;             /* element 0; NULL if there are none */
     const int64_t *shape;   /* elements */
     const int64_t *strides; /* bytes, of any sign */
     size_t itemsize;        /* bytes */
@@ -73,7 +73,7 @@ struct gg_array_view {
     uint8_t code,
         bits; /* enum gg_dtype_code, or DLPack's code of a small float; bits of an element */
     uint16_t readonly; /* 1: not to be written */
-    uint32_t host;     /* 1: the host reaches the memory too */
+    uint32_t host;     /* 1: the host can access the memory too */
     gg_device *device; /* never destroyed */
     gg_memory *memory; /* the view's reference */
     size_t offset;     /* of data in memory, bytes */
@@ -97,7 +97,7 @@ struct gg_python_api {
 
 static const struct gg_python_api *gg_python_api_table;
 
-/** Import gpuglue and its table. 0, or -1 with an ImportError. Holds the GIL. Cheap after the first call;
+/** Import gpuglue and its table. Returns 0, or -1 with an ImportError. Call it with the GIL held. Cheap after the first call;
  *  each file that includes this header imports for itself. */
 static inline int gg_python_import(void)
 {
@@ -108,12 +108,11 @@ static inline int gg_python_import(void)
     if (!table)
         return -1;
     if (table->abi_major != GG_PYTHON_ABI_MAJOR || table->struct_size < sizeof *table) {
-        PyErr_Format(
-            PyExc_ImportError,
-            "this extension was built for gpuglue's Python interface %d.%d, the installed one "
-            "is %u.%u: rebuild it",
-            GG_PYTHON_ABI_MAJOR, GG_PYTHON_ABI_MINOR, (unsigned)table->abi_major,
-            (unsigned)table->abi_minor);
+        PyErr_Format(PyExc_ImportError,
+                     "this extension was built for gpuglue's Python interface %d.%d, but the "
+                     "installed one is %u.%u: rebuild the extension",
+                     GG_PYTHON_ABI_MAJOR, GG_PYTHON_ABI_MINOR, (unsigned)table->abi_major,
+                     (unsigned)table->abi_minor);
         return -1;
     }
     gg_python_api_table = table;
@@ -121,20 +120,20 @@ static inline int gg_python_import(void)
 }
 
 /** Any array of any library: a GPUArray, an object with DLPack or __cuda_array_interface__, with ptr, shape
- *  and dtype, … Nothing is copied. Work that is pending on the array is waited for on the view's stream, on
- *  the device. Holds the GIL; gg_python_import first.
+ *  and dtype, … Nothing is copied. The view's stream waits, on the device, for pending work on the array.
+ *  Call it with the GIL held, after gg_python_import.
  *  Ownership  on success (0) the view keeps the memory until gg_array_view_release.
- *  Errors     -1 with an exception: TypeError for what is no array, ValueError (InvalidArgumentError) for
- *             one that is read-only, on another device, or of another layout than is wanted. */
+ *  Errors     -1 with an exception: TypeError for an object that is not an array, ValueError (InvalidArgumentError) for
+ *             one that is read-only, on another device, or of another layout than requested. */
 static inline int gg_array_from_object(PyObject *object, const struct gg_array_request *request,
                                        struct gg_array_view *view)
 {
     return gg_python_api_table->array_from_object(object, request, view);
 }
 
-/** Let go. All that the view's stream has now counts as a use of the array: later work of gpuglue without a
- *  stream waits for it, and the memory is kept until then. Any thread, with or without the GIL; a view that
- *  was released, or never filled, is left alone. */
+/** Release the view. All work queued so far on the view's stream counts as a use of the array: later work of
+ *  gpuglue without a stream waits for it, and the memory is kept until then. Any thread, with or without the
+ *  GIL. Does nothing for a view that was released or never filled. */
 static inline void gg_array_view_release(struct gg_array_view *view)
 {
     gg_python_api_table->array_view_release(view);

@@ -1,5 +1,5 @@
-/* fixture.c: a plugin that does nothing, and is wrong in the way that the build asks for. meson.build
- * sets every FIXTURE_ name. */
+/* fixture.c: a plugin whose operations do nothing, with the one error that the build selects. meson.build
+ * defines every FIXTURE_ name. */
 #include <gpuglue/backend.h>
 
 #include <stdatomic.h>
@@ -9,8 +9,8 @@
 static const struct gg_host_api *host;
 static _Atomic(int) active_probes;
 
-/* An active probe takes its time, so that threads that race for it meet. How often it was asked stands
- * in the version of the library. */
+/* An active probe is slow, so that threads race for it. The number of active probes is in the
+ * version of the library. */
 static void probe(enum gg_probe_level level, struct gg_probe_result *result)
 {
     const struct timespec pause = {0, 300000};
@@ -52,7 +52,7 @@ static gg_status nothing(void)
 
 static const struct {
     struct gg_backend_ops ops;
-    void (*later[4])(void); /* what a newer plugin has more than this core knows */
+    void (*later[4])(void); /* operations of a newer plugin, unknown to this core */
 } table = {
     {
         .struct_size = FIXTURE_TABLE_SIZE,
@@ -85,7 +85,7 @@ static const struct {
 
 static const struct gg_backend_desc desc = {
     .magic = FIXTURE_MAGIC,
-    .struct_size = sizeof desc,
+    .struct_size = FIXTURE_DESC_SIZE,
     .abi_major = FIXTURE_MAJOR,
     .abi_minor = GG_BACKEND_ABI_MINOR,
     .priority = FIXTURE_PRIORITY,

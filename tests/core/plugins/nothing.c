@@ -1,4 +1,4 @@
-/* nothing.c: a library that is no plugin; the vendors' libraries of the search tests. */
+/* nothing.c: a library that is not a plugin; also the vendors' libraries of the search tests. */
 int fixture_identity(void);
 
 int fixture_identity(void)

@@ -1,8 +1,8 @@
 """NVIDIA's cuda-bindings runs over the simulated driver.
 
-Run in an environment with cuda-bindings 13 and pytest, the simulated library in front:
+Run in an environment with cuda-bindings 13 and pytest, with the simulated library first in the path:
     LD_LIBRARY_PATH=<build>/tests/sim/cuda python -m pytest tests/sim/clients
-Only its `driver` module is used: NVIDIA's runtime library needs private tables of the driver.
+Only its `driver` module is used, because NVIDIA's runtime library needs private tables of the driver.
 """
 
 import ctypes
@@ -14,9 +14,9 @@ driver = pytest.importorskip("cuda.bindings.driver")
 SIZE = 4096
 
 
-def ok(answer):
-    """The values of a call that must have succeeded."""
-    error, *values = answer
+def ok(returned):
+    """Check that a call succeeded; return its values."""
+    error, *values = returned
     assert error == driver.CUresult.CUDA_SUCCESS, error
     return values[0] if len(values) == 1 else values
 
@@ -75,7 +75,7 @@ def test_a_round_trip_through_two_streams_keeps_the_bytes(context):
         ok(driver.cuMemFree(memory))
 
 
-def test_polling_a_stream_comes_to_an_end(context):
+def test_polling_a_stream_ends(context):
     stream = ok(driver.cuStreamCreate(0))
     memory = ok(driver.cuMemAlloc(SIZE))
     ok(driver.cuMemsetD8Async(memory, 7, SIZE, stream))

@@ -1,8 +1,8 @@
 """NVIDIA's cuda-core runs over the simulated driver.
 
-Run in an environment with cuda-core 1, NumPy and pytest, the simulated library in front:
+Run in an environment with cuda-core 1, NumPy and pytest, with the simulated library first in the path:
     LD_LIBRARY_PATH=<build>/tests/sim/cuda python -m pytest tests/sim/clients
-Its few calls through NVIDIA's runtime library (Device.sync, Device.pci_bus_id) cannot work here.
+Calls that use NVIDIA's runtime library (Device.sync, Device.pci_bus_id) do not work here.
 """
 
 import pytest
@@ -52,7 +52,7 @@ def test_a_round_trip_through_pools_keeps_the_bytes(device):
         buffer.close(stream)
 
 
-def test_events_tell_when_and_how_long(device):
+def test_events_measure_time(device):
     stream = device.create_stream()
     timed = core.EventOptions(timing_enabled=True)
     buffer = device.allocate(SIZE, stream=stream)
@@ -65,7 +65,7 @@ def test_events_tell_when_and_how_long(device):
     buffer.close(stream)
 
 
-def test_a_pool_of_ones_own_counts_its_bytes(device):
+def test_a_user_created_pool_counts_its_bytes(device):
     stream = device.create_stream()
     pool = core.DeviceMemoryResource(device, core.DeviceMemoryResourceOptions(max_size=1 << 20))
     buffer = pool.allocate(SIZE, stream=stream)

@@ -1,8 +1,8 @@
 """AMD's hip-python runs over the simulated HIP runtime.
 
-Run in an environment with hip-python 6.4 and pytest, the simulated library in front:
+Run in an environment with hip-python 6.4 and pytest, with the simulated library first in the path:
     LD_LIBRARY_PATH=<build>/tests/sim/hip6 python -m pytest tests/sim/clients/test_hip_python.py
-It opens plain libamdhip64.so.
+hip-python opens libamdhip64.so, without a version.
 """
 
 import ctypes
@@ -17,16 +17,16 @@ SIZE = 4096
 
 @pytest.fixture(autouse=True)
 def simulated():
-    """Its functions fail with an exception where the library is not found."""
+    """hip-python raises an exception at the first call if the library is not found."""
     try:
         ctypes.CDLL("libamdhip64.so").sim_calls
     except (OSError, AttributeError):
         pytest.skip("no simulated libamdhip64.so on LD_LIBRARY_PATH")
 
 
-def ok(answer):
-    """The values of a call that must have succeeded."""
-    error, *values = answer
+def ok(returned):
+    """Check that a call succeeded; return its values."""
+    error, *values = returned
     assert error == hip.hipError_t.hipSuccess, error
     return values[0] if len(values) == 1 else tuple(values)
 
@@ -80,7 +80,7 @@ def test_a_round_trip_through_two_streams_keeps_the_bytes():
         ok(hip.hipFree(memory))
 
 
-def test_polling_a_stream_comes_to_an_end():
+def test_polling_a_stream_ends():
     stream = ok(hip.hipStreamCreate())
     memory = ok(hip.hipMalloc(SIZE))
     ok(hip.hipMemsetAsync(memory, 7, SIZE, stream))
@@ -91,7 +91,7 @@ def test_polling_a_stream_comes_to_an_end():
     ok(hip.hipStreamDestroy(stream))
 
 
-def test_memory_comes_and_goes_in_the_order_of_a_stream():
+def test_allocation_and_free_are_ordered_on_a_stream():
     stream = ok(hip.hipStreamCreate())
     memory = ok(hip.hipMallocAsync(SIZE, stream))
     ok(hip.hipMemsetAsync(memory, 7, SIZE, stream))

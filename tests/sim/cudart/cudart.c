@@ -1,4 +1,4 @@
-/* A CUDA runtime library that only tells its version. */
+/* cudart.c: a CUDA runtime library that only reports its version. */
 
 __attribute__((visibility("default"))) int cudaRuntimeGetVersion(int *version);
 

@@ -1,8 +1,8 @@
-"""PyCUDA's glue on gpuglue: driver, autoinit, autoprimaryctx, compiler, gpuarray, tools.
+"""PyCUDA's glue on gpuglue: driver, autoinit, autoprimaryctx, characterize, compiler, gpuarray, tools; and elementwise,
+reduction and scan, which compile the program's own source; cumath and curandom.
 
-It runs on cuda, hip and host. Contexts are the devices' primary ones, streams are ordered with the default
-stream, and errors carry the driver's code. What PyCUDA computes (arithmetic on arrays, reductions, random
-numbers) is not here: gpuglue does no maths."""
+It runs on cuda, hip and host. Contexts are primary contexts, streams are ordered with the default stream, and
+errors have the driver's code. Arrays compute by NumPy on host, and by CuPy or kernels elsewhere."""
 
 VERSION = (2026, 1)
 VERSION_STATUS = ""

@@ -3,8 +3,21 @@
 import enum
 
 
-class device_attribute(enum.IntEnum):
-    """All that the driver numbers. Those that gpuglue does not know are an error to ask for."""
+def _name(number):
+    """As PyCUDA's numbers are printed: the name of one that has a name. Flags together have none."""
+    return number._name_ if number._name_ in type(number).__members__ else int.__repr__(number)
+
+
+class _Number(enum.IntEnum):
+    __str__ = _name
+
+
+class _Flags(enum.IntFlag):
+    __str__ = _name
+
+
+class device_attribute(_Number):
+    """Attributes of a device: all of the driver's, of which gpuglue reports some."""
 
     MAX_THREADS_PER_BLOCK = 1
     MAX_BLOCK_DIM_X = 2
@@ -158,10 +171,17 @@ ATTRIBUTES = {
     _D.CONCURRENT_KERNELS: "concurrent_kernels", _D.ASYNC_ENGINE_COUNT: "async_engines",
     _D.COMPUTE_CAPABILITY_MAJOR: "compute_major", _D.COMPUTE_CAPABILITY_MINOR: "compute_minor",
     _D.MANAGED_MEMORY: "managed_memory", _D.COOPERATIVE_LAUNCH: "cooperative_launch",
-    _D.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: "shared_memory_optin"}
+    _D.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: "shared_memory_optin",
+    _D.MAX_REGISTERS_PER_BLOCK: "registers_per_block", _D.MAX_REGISTERS_PER_MULTIPROCESSOR: "registers_per_multiprocessor",
+    _D.MAX_THREADS_PER_MULTIPROCESSOR: "threads_per_multiprocessor",
+    _D.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: "shared_memory_per_multiprocessor",
+    _D.TOTAL_CONSTANT_MEMORY: "constant_memory", _D.L2_CACHE_SIZE: "l2_cache_size",
+    _D.MEMORY_CLOCK_RATE: "memory_clock_khz", _D.GLOBAL_MEMORY_BUS_WIDTH: "memory_bus_width", _D.ECC_ENABLED: "ecc"}
 
 
-class function_attribute(enum.IntEnum):
+class function_attribute(_Number):
+    """Attributes of a kernel, for Function.get_attribute."""
+
     MAX_THREADS_PER_BLOCK = 0
     SHARED_SIZE_BYTES = 1
     CONST_SIZE_BYTES = 2
@@ -169,7 +189,10 @@ class function_attribute(enum.IntEnum):
     NUM_REGS = 4
     PTX_VERSION = 5
     BINARY_VERSION = 6
+    CACHE_MODE_CA = 7
     MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+    PREFERRED_SHARED_MEMORY_CARVEOUT = 9
+    MAX = 10
 
 
 _F = function_attribute
@@ -179,13 +202,17 @@ FUNCTION_ATTRIBUTES = {
     _F.MAX_DYNAMIC_SHARED_SIZE_BYTES: "max_dynamic_shared_size"}
 
 
-class compute_mode(enum.IntEnum):
+class compute_mode(_Number):
+    """Who may use a device."""
+
     DEFAULT = 0
     PROHIBITED = 2
     EXCLUSIVE_PROCESS = 3
 
 
-class ctx_flags(enum.IntFlag):
+class ctx_flags(_Flags):
+    """Flags of a context; gpuglue uses the primary context as it is."""
+
     SCHED_AUTO = 0
     SCHED_SPIN = 1
     SCHED_YIELD = 2
@@ -193,41 +220,79 @@ class ctx_flags(enum.IntFlag):
     BLOCKING_SYNC = 4
     MAP_HOST = 8
     LMEM_RESIZE_TO_MAX = 16
+    SCHED_MASK = 7
+    FLAGS_MASK = 31
 
 
-class event_flags(enum.IntFlag):
+class event_flags(_Flags):
+    """Flags of an Event."""
+
     DEFAULT = 0
     BLOCKING_SYNC = 1
     DISABLE_TIMING = 2
     INTERPROCESS = 4
 
 
-class host_alloc_flags(enum.IntFlag):
+class host_alloc_flags(_Flags):
+    """Flags of page-locked memory."""
+
     PORTABLE = 1
     DEVICEMAP = 2
     WRITECOMBINED = 4
 
 
-class mem_host_register_flags(enum.IntFlag):
+class mem_host_register_flags(_Flags):
+    """Flags of registered memory."""
+
     PORTABLE = 1
     DEVICEMAP = 2
 
 
-class mem_attach_flags(enum.IntFlag):
+class mem_attach_flags(_Flags):
+    """Who will access managed memory."""
+
     GLOBAL = 1
     HOST = 2
     SINGLE = 4
 
 
-class func_cache(enum.IntEnum):
+class func_cache(_Number):
+    """Hints for the caches of a kernel."""
+
     PREFER_NONE = 0
     PREFER_SHARED = 1
     PREFER_L1 = 2
     PREFER_EQUAL = 3
 
 
-class memory_type(enum.IntEnum):
+class memory_type(_Number):
+    """Kinds of memory."""
+
     HOST = 1
     DEVICE = 2
     ARRAY = 3
     UNIFIED = 4
+
+
+class shared_config(_Number):
+    """Hints for the banks of shared memory, which current devices ignore."""
+
+    DEFAULT_BANK_SIZE = 0
+    FOUR_BYTE_BANK_SIZE = 1
+    EIGHT_BYTE_BANK_SIZE = 2
+
+
+class jit_input_type(_Flags):
+    """Kinds of code that DynamicModule links."""
+
+    CUBIN = 0
+    PTX = 1
+    FATBINARY = 2
+    OBJECT = 3
+    LIBRARY = 4
+
+
+class ipc_mem_flags(_Flags):
+    """Flags of an IPCMemoryHandle."""
+
+    LAZY_ENABLE_PEER_ACCESS = 1

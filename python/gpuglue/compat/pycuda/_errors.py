@@ -1,4 +1,4 @@
-"""PyCUDA's exceptions, raised for gpuglue's: with the driver's code and name, which PyCUDA's lack."""
+"""PyCUDA's exceptions, which replace gpuglue's. They also have the driver's code and name."""
 
 import builtins
 import functools
@@ -7,29 +7,50 @@ import gpuglue
 
 
 class Error(Exception):
-    """Base of all."""
+    """Base of all exceptions; `code` and `name` are the driver's, or None."""
 
     code = name = None
 
 
 class MemoryError(Error, builtins.MemoryError):
-    pass
+    """Memory is exhausted: also Python's MemoryError."""
 
 
 class LogicError(Error):
-    pass
+    """An argument is not valid, or the operation is not supported."""
 
 
 class LaunchError(Error):
-    pass
+    """The device cannot be used any more, for example after a kernel failed."""
 
 
 class RuntimeError(Error, builtins.RuntimeError):
-    pass
+    """Any other error of the driver: also Python's RuntimeError."""
 
 
 class CompileError(Error):
-    """The compiler refused; its words are in stderr."""
+    """The compiler rejected the source.
+
+    Parameters
+    ----------
+    msg : str
+        What was compiled.
+    command_line : str, default ''
+        Options of the compiler.
+    stdout : str, default ''
+        Always empty.
+    stderr : str, default ''
+        The log of the compiler.
+
+    Examples
+    --------
+    >>> # host only: elsewhere the vendor's compiler is needed
+    >>> try:
+    ...     compiler.SourceModule("no C++")
+    ... except drv.CompileError as error:
+    ...     "error" in error.stderr
+    True
+    """
 
     def __init__(self, msg, command_line="", stdout="", stderr=""):
         super().__init__(msg)
@@ -40,7 +61,7 @@ class CompileError(Error):
 
 
 def of(error):
-    """The exception for one of gpuglue's."""
+    """The PyCUDA exception for a gpuglue exception."""
     if isinstance(error, gpuglue.OutOfMemoryError):
         kind = MemoryError
     elif isinstance(error, gpuglue.DeviceLostError):
@@ -49,9 +70,9 @@ def of(error):
         kind = LogicError
     else:
         kind = RuntimeError
-    made = kind(str(error))
-    made.code, made.name = error.code, error.name
-    return made
+    result = kind(str(error))
+    result.code, result.name = error.code, error.name
+    return result
 
 
 def translated(function):

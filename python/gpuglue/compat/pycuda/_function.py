@@ -1,101 +1,11 @@
-"""Modules and their kernels."""
-
-import numpy as np
+"""Kernels."""
 
 import gpuglue
 
-from . import _enums, _memory
+from . import _enums
+from ._arguments import ArgumentHandler, Out, _HostArray, _prepared_types, _unwrap, _unwrap_all
 from ._errors import LogicError, translated
-from ._host_memory import managed_owner
-
-
-class ArgumentHandler:
-    """An argument that is copied to the device before a launch, or back after it."""
-
-    def __init__(self, array):
-        self.array, self.dev_alloc = array, None
-
-    def get_device_alloc(self):
-        if self.dev_alloc is None:
-            self.dev_alloc = _memory.mem_alloc_like(self.array)
-        return self.dev_alloc
-
-    def pre_call(self, stream):
-        pass
-
-    def post_call(self, stream):
-        pass
-
-
-class In(ArgumentHandler):
-    def pre_call(self, stream):
-        _memory.memcpy_htod_async(self.get_device_alloc(), self.array, stream)
-
-
-class Out(ArgumentHandler):
-    def post_call(self, stream):
-        _memory.memcpy_dtoh_async(self.array, self.get_device_alloc(), stream)
-
-
-class InOut(In, Out):
-    pass
-
-
-def _at(address):
-    """What stands for an address in a launch: a view of the allocation, whose pending work then counts."""
-    found = _memory._table.find(address)
-    if found is None:
-        return np.uintp(address)
-    buffer, offset = found
-    return gpuglue.asarray(buffer)[offset:] if offset else buffer
-
-
-def _unwrap_host(array):
-    """Managed memory is the one that both can reach."""
-    owner = managed_owner(array)
-    if owner is None:
-        raise TypeError("a NumPy array is host memory: wrap it in In(), Out() or InOut(), or upload it with "
-                        "gpuarray.to_gpu()")
-    offset = array.ctypes.data - owner.get_device_pointer()
-    return gpuglue.asarray(owner._gpuglue)[offset:] if offset else owner._gpuglue
-
-
-def _unwrap(argument):
-    """What gpuglue's kernel takes."""
-    if isinstance(argument, ArgumentHandler):
-        argument = argument.get_device_alloc()
-    array = getattr(argument, "_pycuda_array", None)
-    if array is not None:
-        argument = array
-    if isinstance(argument, (np.generic, float)) or hasattr(argument, "_fields_") or \
-            isinstance(argument, gpuglue.raw):
-        return argument
-    if isinstance(argument, np.ndarray):
-        return _unwrap_host(argument)
-    if isinstance(argument, (gpuglue.GPUArray, gpuglue.Buffer)):
-        return argument
-    if isinstance(argument, bool) or (isinstance(argument, int) and not hasattr(argument, "__array__")):
-        return argument
-    if isinstance(argument, _memory.PointerHolderBase) or hasattr(argument, "gpudata") or hasattr(argument, "ptr"):
-        return _at(_memory.address_of(argument))
-    return argument
-
-
-def _plain(argument):
-    """A NumPy number as one of Python's, which is taken for any type that it fits."""
-    value = argument.item() if isinstance(argument, (np.number, np.bool_)) else argument
-    return value if isinstance(value, (int, float)) else argument
-
-
-def _half(argument):
-    return np.float16(argument) if isinstance(argument, (np.number, np.bool_, int, float)) else argument
-
-
-def _converter(code):
-    """What makes of an argument what the prepared type takes: as the struct module does, which PyCUDA packs with."""
-    if isinstance(code, str) and len(code) == 1:
-        return {"P": lambda argument: argument, "e": _half}.get(code, _plain)
-    return _half if np.dtype(code) == np.float16 else _plain
+from ._missing import Refusing
 
 
 @translated
@@ -103,15 +13,52 @@ def _wait(stream):
     (stream._stream if stream is not None else gpuglue.current_stream()).synchronize()
 
 
-class Function:
-    """A kernel: called with its arguments, block= and grid=."""
+class Function(Refusing):
+    """A kernel: called with its arguments, block= and grid=.
+
+    ``function(*args, grid=(1, 1), block, shared=0, stream=None, time_kernel=False)``. `shared` is in bytes. With
+    ``time_kernel=True`` the call waits and returns seconds.
+
+    Parameters
+    ----------
+    kernel : gpuglue.Kernel
+        The kernel: Module.get_function makes the Function.
+
+    Raises
+    ------
+    ValueError
+        By a call without ``block=``.
+    LogicError
+        By a call with texture references, or with arguments that do not fit.
+    TypeError
+        By a call with a NumPy array that is not wrapped in In, Out or InOut, unless the kernel takes a struct there.
+
+    Notes
+    -----
+    Arguments are arrays and allocations, NumPy scalars, NumPy arrays for structs by value, and In, Out and InOut. With
+    Out and InOut the call waits.
+
+    Examples
+    --------
+    >>> # host only: elsewhere the source is compiled by the vendor's compiler
+    >>> module = compiler.SourceModule("__global__ void add(float *x, float *y) { x[blockIdx.x] += y[blockIdx.x]; }")
+    >>> add = module.get_function("add")
+    >>> x = gpuarray.ones(3, np.float32)
+    >>> add(x, x, grid=(3, 1), block=(1, 1, 1))
+    >>> x.get()
+    array([2., 2., 2.], dtype=float32)
+    """
 
     def __init__(self, kernel):
-        self._kernel, self._bound, self._converters = kernel, None, ()
+        self._kernel, self._bound, self._converters, self._block, self._shared = kernel, None, (), None, 0
 
     @translated
     def _run(self, kernel, args, grid, block, shared, stream):
-        kernel(*map(_unwrap, args), grid=grid, block=block, smem=shared,
+        try:
+            args = [*map(_unwrap, args)]
+        except _HostArray:
+            args = _unwrap_all(args, kernel.parameters)
+        kernel(*args, grid=grid, block=block, smem=shared,
                stream=stream._stream if stream is not None else None)
 
     def __call__(self, *args, grid=(1, 1), block=None, shared=0, stream=None, texrefs=(), time_kernel=False):
@@ -124,68 +71,206 @@ class Function:
             handler.pre_call(stream)
         timer = _timer(stream) if time_kernel else None
         self._run(self._kernel, args, tuple(grid), tuple(block), shared, stream)
-        took = timer() if timer else None
+        elapsed = timer() if timer else None
         for handler in handlers:
             handler.post_call(stream)
         if stream is None and handlers or any(isinstance(handler, Out) for handler in handlers):
             _wait(stream)
-        return took
+        return elapsed
 
     @translated
     def prepare(self, arg_types, block=None, shared=None, texrefs=()):
-        """Fix the types: codes of the struct module, or NumPy dtypes."""
+        """Fix the types of the arguments.
+
+        Parameters
+        ----------
+        arg_types : str or sequence
+            Codes of the struct module, or dtypes. P is a pointer, F and D are complex numbers, and 12s is 12 bytes.
+        block : tuple of int, optional
+            Threads per block, for a `prepared_call` in the form of old programs: with the grid and the arguments only.
+        shared : int, optional
+            Dynamic shared memory in bytes, for such a call.
+        texrefs : sequence, default ()
+            Must be empty.
+
+        Returns
+        -------
+        Function
+            The function itself.
+
+        Raises
+        ------
+        LogicError
+            If the types do not fit the kernel, or there are texture references.
+
+        Examples
+        --------
+        >>> # host only: elsewhere the source is compiled by the vendor's compiler
+        >>> module = compiler.SourceModule("__global__ void add(float *x, float *y) { x[blockIdx.x] += y[blockIdx.x]; }")
+        >>> x = gpuarray.ones(3, np.float32)
+        >>> module.get_function("add").prepare("PP").prepared_call((3, 1), (1, 1, 1), x.gpudata, x.gpudata)
+        >>> x.get()
+        array([2., 2., 2.], dtype=float32)
+        """
         if texrefs:
             raise LogicError("texture references are not part of gpuglue")
-        types = tuple(arg_types)
-        self._bound, self._converters = self._kernel.bind(types), tuple(map(_converter, types))
+        types = tuple(_prepared_types(arg_types))
+        self._bound = self._kernel.bind([kind for kind, _ in types])
+        self._converters = tuple(convert for _, convert in types)
+        self._block, self._shared = block, shared or 0
         return self
+
+    def _called(self, block, args, shared):
+        """(block, arguments, shared memory) of a call, which may be in the form of old programs."""
+        if isinstance(block, (tuple, list)):
+            return block, args, shared
+        if self._block is None:
+            raise LogicError(f"expected the block as a tuple after the grid, got {block!r}; or prepare(types, block=...)")
+        return self._block, (block, *args), shared or self._shared
 
     def _prepared(self, args, grid, block, shared, stream):
         if self._bound is None:
-            raise LogicError("prepare() has to be called first")
-        if len(args) == len(self._converters):  # else the launch says so
+            raise LogicError("call prepare() first")
+        if len(args) == len(self._converters):  # else the launch raises
             args = [convert(argument) for convert, argument in zip(self._converters, args)]
         self._run(self._bound, args, tuple(grid), tuple(block), shared, stream)
 
     def prepared_call(self, grid, block, *args, shared_size=0):
+        """Launch the prepared kernel on the current stream.
+
+        Parameters
+        ----------
+        grid : tuple of int
+            Number of blocks.
+        block : tuple of int
+            Threads per block.
+        *args : object
+            The arguments, of the prepared types.
+        shared_size : int, default 0
+            Dynamic shared memory in bytes.
+        """
+        block, args, shared_size = self._called(block, args, shared_size)
         self._prepared(args, grid, block, shared_size, None)
 
     def prepared_async_call(self, grid, block, stream, *args, shared_size=0):
+        """Launch the prepared kernel on a stream.
+
+        Parameters
+        ----------
+        grid : tuple of int
+            Number of blocks.
+        block : tuple of int
+            Threads per block.
+        stream : Stream or None
+            The stream. None is the current one.
+        *args : object
+            The arguments, of the prepared types.
+        shared_size : int, default 0
+            Dynamic shared memory in bytes.
+        """
         self._prepared(args, grid, block, shared_size, stream)
 
     def prepared_timed_call(self, grid, block, *args, shared_size=0):
-        """A function that waits and gives the time, in seconds."""
+        """Launch the prepared kernel and measure it.
+
+        Parameters
+        ----------
+        grid : tuple of int
+            Number of blocks.
+        block : tuple of int
+            Threads per block.
+        *args : object
+            The arguments, of the prepared types.
+        shared_size : int, default 0
+            Dynamic shared memory in bytes.
+
+        Returns
+        -------
+        function
+            A call waits for the kernel, and returns the time in seconds.
+        """
+        block, args, shared_size = self._called(block, args, shared_size)
         timer = _timer(None)
         self._prepared(args, grid, block, shared_size, None)
         return timer.later()
 
-    # ---- numbers
+    # ---- attributes
 
     def get_attribute(self, attribute):
+        """Return one attribute of the kernel.
+
+        Parameters
+        ----------
+        attribute : function_attribute
+            The attribute.
+
+        Returns
+        -------
+        int
+            Its value; sizes are in bytes.
+
+        Raises
+        ------
+        LogicError
+            If the driver does not report it.
+        """
         known = self._kernel.attributes
         name = _enums.FUNCTION_ATTRIBUTES.get(_enums.function_attribute(attribute))
         if name not in known:
-            raise LogicError(f"{self._kernel} does not tell {attribute!r}")
+            raise LogicError(f"{self._kernel} does not report {attribute!r}")
         return known[name]
 
     def set_attribute(self, attribute, value):
-        """MAX_DYNAMIC_SHARED_SIZE_BYTES needs no setting: a launch asks for what it takes."""
+        """Accept MAX_DYNAMIC_SHARED_SIZE_BYTES, which each launch sets as needed.
+
+        Parameters
+        ----------
+        attribute : function_attribute
+            The attribute.
+        value : int
+            Not used.
+
+        Raises
+        ------
+        LogicError
+            If it is another attribute.
+        """
         if attribute != _enums.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES:
             raise LogicError(f"{attribute} cannot be set")
 
-    def set_cache_config(self, fc):
-        """A hint, which drivers may ignore; so does this."""
+    def set_shared_config(self, config):
+        """Do nothing: it is a hint.
 
-    num_regs = property(lambda self: self.get_attribute(_enums.function_attribute.NUM_REGS))
-    shared_size_bytes = property(lambda self: self.get_attribute(_enums.function_attribute.SHARED_SIZE_BYTES))
-    local_size_bytes = property(lambda self: self.get_attribute(_enums.function_attribute.LOCAL_SIZE_BYTES))
-    const_size_bytes = property(lambda self: self.get_attribute(_enums.function_attribute.CONST_SIZE_BYTES))
+        Parameters
+        ----------
+        config : shared_config
+            Not used.
+        """
+
+    def set_cache_config(self, fc):
+        """Do nothing: it is a hint.
+
+        Parameters
+        ----------
+        fc : func_cache
+            Not used.
+        """
+
+    num_regs = property(lambda self: self.get_attribute(_enums.function_attribute.NUM_REGS),
+                        doc="Registers of a thread.")
+    shared_size_bytes = property(lambda self: self.get_attribute(_enums.function_attribute.SHARED_SIZE_BYTES),
+                                 doc="Static shared memory of a block in bytes.")
+    local_size_bytes = property(lambda self: self.get_attribute(_enums.function_attribute.LOCAL_SIZE_BYTES),
+                                doc="Local memory of a thread in bytes.")
+    const_size_bytes = property(lambda self: self.get_attribute(_enums.function_attribute.CONST_SIZE_BYTES),
+                                doc="Constant memory of the kernel in bytes.")
     max_threads_per_block = property(
-        lambda self: self.get_attribute(_enums.function_attribute.MAX_THREADS_PER_BLOCK))
+        lambda self: self.get_attribute(_enums.function_attribute.MAX_THREADS_PER_BLOCK),
+        doc="Most threads of a block.")
 
 
 class _timer:
-    """Two events around a launch; called, it waits and gives seconds."""
+    """Two events around a launch. A call waits and returns seconds."""
 
     def __init__(self, stream):
         self.stream = stream._stream if stream is not None else gpuglue.current_stream()
@@ -202,34 +287,3 @@ class _timer:
             return stop.elapsed_since(start) * 1e-3
 
         return seconds
-
-
-class Module:
-    """Device code that is loaded."""
-
-    @translated
-    def __init__(self, image):
-        self._module = gpuglue.Module(image)
-
-    @translated
-    def get_function(self, name):
-        return Function(self._module[name])
-
-    @translated
-    def get_global(self, name):
-        """(allocation, bytes)"""
-        buffer = self._module.get_global(name)
-        return _memory.DeviceAllocation(buffer), buffer.nbytes
-
-    def get_texref(self, name):
-        raise LogicError("texture references are not part of gpuglue")
-
-    get_surfref = get_texref
-
-
-def module_from_file(filename):
-    return Module(filename)
-
-
-def module_from_buffer(buffer, options=(), message_handler=None):
-    return Module(bytes(buffer))

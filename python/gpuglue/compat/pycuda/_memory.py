@@ -1,5 +1,5 @@
-"""Allocations, copies, fills. PyCUDA's users keep addresses as numbers, so a table tells which allocation an
-address lies in: what gpuglue knows of the allocation's pending work then holds for the number too."""
+"""Allocations. PyCUDA programs keep addresses as numbers, so a table maps each address to its
+allocation. Work on a number is then ordered after the pending work on the allocation."""
 
 import bisect
 import threading
@@ -13,7 +13,7 @@ from ._errors import LogicError, translated
 
 
 class _Table:
-    """Allocations by address; several may be there, as those of a module's global are. The newest is found."""
+    """Allocations by address. Several may share one, as those of a module's global do; find() returns the newest."""
 
     def __init__(self):
         self.lock, self.starts, self.buffers = threading.RLock(), [], {}
@@ -26,7 +26,7 @@ class _Table:
             known.append(buffer)
 
     def remove(self, address, buffer):
-        with self.lock:  # a collection inside may come here again
+        with self.lock:  # a garbage collection inside may call this again
             known = self.buffers[address]
             del known[[one is buffer for one in known].index(True)]
             if not known:
@@ -48,7 +48,7 @@ _table = _Table()
 
 
 def locate(pointer, nbytes):
-    """(Buffer, offset) of memory that a number, an allocation or an array names."""
+    """(Buffer, offset) of an address: of a number, an allocation or an array."""
     address = address_of(pointer)
     found = _table.find(address)
     if found:
@@ -70,9 +70,25 @@ def address_of(pointer):
 
 
 class PointerHolderBase:
-    """Base of what stands for device memory: override get_pointer()."""
+    """Base of objects that represent device memory: a subclass defines get_pointer().
+
+    Examples
+    --------
+    >>> class Holder(drv.PointerHolderBase):
+    ...     def get_pointer(self):
+    ...         return 4096
+    >>> int(Holder())
+    4096
+    """
 
     def get_pointer(self):
+        """Return the address; a subclass defines it.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
         raise NotImplementedError("a PointerHolderBase needs get_pointer()")
 
     def __int__(self):
@@ -81,11 +97,37 @@ class PointerHolderBase:
     __index__ = __int__
 
     def as_buffer(self, size, offset=0):
+        """Raise: the host cannot read device memory.
+
+        Parameters
+        ----------
+        size : int
+            Not used.
+        offset : int, default 0
+            Not used.
+
+        Raises
+        ------
+        LogicError
+            Always: copy with memcpy_dtoh.
+        """
         raise LogicError("device memory cannot be read on the host: copy it with memcpy_dtoh")
 
 
 class DeviceAllocation(PointerHolderBase):
-    """Device memory, given back by free() or when nothing refers to it any more."""
+    """Device memory, released by free() or with the last reference.
+
+    Parameters
+    ----------
+    buffer : gpuglue.Buffer
+        The memory: mem_alloc makes the allocation.
+
+    Examples
+    --------
+    >>> allocation = drv.mem_alloc(1024)
+    >>> int(allocation) != 0
+    True
+    """
 
     def __init__(self, buffer):
         self._buffer = self._gpuglue = buffer
@@ -94,14 +136,43 @@ class DeviceAllocation(PointerHolderBase):
             _table.add(buffer)
 
     def get_pointer(self):
+        """Return the address.
+
+        Returns
+        -------
+        int
+            The address on the device.
+
+        Raises
+        ------
+        LogicError
+            If the memory was freed.
+
+        Examples
+        --------
+        >>> allocation = drv.mem_alloc(1024)
+        >>> allocation.get_pointer() == int(allocation)
+        True
+        """
         if self._buffer is None:
             raise LogicError("this allocation was freed")
         return self._address
 
     def free(self):
+        """Release the memory, once queued work on it is done.
+
+        Raises
+        ------
+        LogicError
+            If it was freed already.
+
+        Examples
+        --------
+        >>> drv.mem_alloc(1024).free()
+        """
         buffer, self._buffer = self._buffer, None
         if buffer is None:
-            raise LogicError("this allocation was freed before")
+            raise LogicError("this allocation was already freed")
         if self._address:
             _table.remove(self._address, buffer)
         buffer.close()
@@ -122,142 +193,104 @@ class DeviceAllocation(PointerHolderBase):
 
 @translated
 def mem_alloc(nbytes):
+    """Allocate device memory.
+
+    Parameters
+    ----------
+    nbytes : int
+        Size in bytes.
+
+    Returns
+    -------
+    DeviceAllocation
+        Memory with any content.
+
+    Raises
+    ------
+    MemoryError
+        If the device has not enough memory.
+
+    Examples
+    --------
+    >>> allocation = drv.mem_alloc(1024)
+    """
     return DeviceAllocation(gpuglue.alloc(int(nbytes)))
 
 
 def mem_alloc_like(ary):
+    """Allocate device memory of the size of an array.
+
+    Parameters
+    ----------
+    ary : ndarray
+        The array. Only its size is used.
+
+    Returns
+    -------
+    DeviceAllocation
+        Memory with any content.
+
+    Examples
+    --------
+    >>> allocation = drv.mem_alloc_like(np.zeros(3))
+    """
     return mem_alloc(ary.nbytes)
 
 
 def mem_alloc_pitch(width, height, access_size):
-    """(allocation, bytes from a row to the next)."""
+    """Allocate device memory for rows that begin at multiples of 512 bytes.
+
+    Parameters
+    ----------
+    width : int
+        Bytes of a row.
+    height : int
+        Number of rows.
+    access_size : int
+        Not used.
+
+    Returns
+    -------
+    allocation : DeviceAllocation
+        The memory.
+    pitch : int
+        Bytes from one row to the next.
+
+    Examples
+    --------
+    >>> allocation, pitch = drv.mem_alloc_pitch(100, 4, 4)
+    >>> pitch
+    512
+    """
     pitch = (int(width) + 511) // 512 * 512
     return mem_alloc(pitch * int(height)), pitch
 
 
 @translated
 def mem_get_info():
-    """(free, total)"""
+    """Return the free and the total memory of the current device.
+
+    Returns
+    -------
+    free : int
+        Free bytes.
+    total : int
+        Bytes of the device.
+
+    Raises
+    ------
+    Error
+        If the driver fails.
+
+    Examples
+    --------
+    >>> free, total = drv.mem_get_info()
+    >>> free <= total
+    True
+    """
     free, total = gpuglue.current_device().memory_info()[:2]
     return free, total
 
 
-# ---- host memory
-
-
-def _host(obj):
-    """What the copies take: contiguous, as bytes."""
-    array = obj if isinstance(obj, np.ndarray) else np.frombuffer(obj, dtype=np.uint8)
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        raise ValueError("the host array of a copy must be contiguous")
-    return array
-
-
-# ---- copies
-
-
 def _stream(stream):
     return stream._stream if stream is not None else None
-
-
-@translated
-def memcpy_htod(dest, src):
-    array = _host(src)
-    buffer, offset = locate(dest, array.nbytes)
-    _core._copy_bytes(buffer, offset, array, 0, array.nbytes, None, False)
-
-
-@translated
-def memcpy_htod_async(dest, src, stream=None):
-    array = _host(src)
-    buffer, offset = locate(dest, array.nbytes)
-    _core._copy_bytes(buffer, offset, array, 0, array.nbytes, _stream(stream), True)
-
-
-@translated
-def memcpy_dtoh(dest, src):
-    array = _host(dest)
-    buffer, offset = locate(src, array.nbytes)
-    _core._copy_bytes(array, 0, buffer, offset, array.nbytes, None, False)
-
-
-@translated
-def memcpy_dtoh_async(dest, src, stream=None):
-    array = _host(dest)
-    buffer, offset = locate(src, array.nbytes)
-    _core._copy_bytes(array, 0, buffer, offset, array.nbytes, _stream(stream), True)
-
-
-def memcpy_dtod(dest, src, size):
-    memcpy_dtod_async(dest, src, size)
-
-
-@translated
-def memcpy_dtod_async(dest, src, size, stream=None):
-    (to, to_offset), (source, offset) = locate(dest, size), locate(src, size)
-    _core._copy_bytes(to, to_offset, source, offset, int(size), _stream(stream), stream is not None)
-
-
-def memcpy_peer(dest, src, size, dest_context=None, src_context=None):
-    memcpy_dtod(dest, src, size)
-
-
-def memcpy_peer_async(dest, src, size, dest_context=None, src_context=None, stream=None):
-    memcpy_dtod_async(dest, src, size, stream)
-
-
-def to_device(bf_obj):
-    array = _host(bf_obj)
-    allocation = mem_alloc(array.nbytes)
-    memcpy_htod(allocation, array)
-    return allocation
-
-
-def from_device(devptr, shape, dtype, order="C"):
-    array = np.empty(shape, dtype, order)
-    memcpy_dtoh(array, devptr)
-    return array
-
-
-def from_device_like(devptr, other_ary):
-    array = np.empty_like(other_ary)
-    memcpy_dtoh(array, devptr)
-    return array
-
-
-def matrix_to_array(*args, **kwargs):
-    raise LogicError("textures and their arrays are not part of gpuglue")
-
-
-# ---- fills
-
-
-@translated
-def _memset(dest, data, count, dtype, stream):
-    pattern = np.array(data, dtype).tobytes()
-    buffer, offset = locate(dest, len(pattern) * count)
-    _core._fill_bytes(buffer, offset, pattern, int(count), _stream(stream))
-
-
-def memset_d8(dest, data, count):
-    _memset(dest, data, count, np.uint8, None)
-
-
-def memset_d16(dest, data, count):
-    _memset(dest, data, count, np.uint16, None)
-
-
-def memset_d32(dest, data, count):
-    _memset(dest, data, count, np.uint32, None)
-
-
-def memset_d8_async(dest, data, count, stream=None):
-    _memset(dest, data, count, np.uint8, stream)
-
-
-def memset_d16_async(dest, data, count, stream=None):
-    _memset(dest, data, count, np.uint16, stream)
-
-
-def memset_d32_async(dest, data, count, stream=None):
-    _memset(dest, data, count, np.uint32, stream)

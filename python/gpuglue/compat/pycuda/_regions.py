@@ -1,4 +1,4 @@
-"""Memcpy2D and Memcpy3D: boxes out of boxes."""
+"""Memcpy2D and Memcpy3D: copies between rectangular regions."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ class _End:
         self.kind, self.what = None, None
 
     def at(self, place, shape):
-        """(memory, place in it) as _copy_box takes them."""
+        """(memory, place in it) as _copy_region takes them."""
         if self.kind is None:
             raise LogicError("Memcpy: source or destination was not set")
         if self.kind == "host":
@@ -26,15 +26,15 @@ class _End:
 
 
 def _reach(place, shape):
-    """Bytes from the first to behind the last."""
+    """Bytes from the start of the first row to the end of the last."""
     return (shape[0] - 1) * place[1] + (shape[1] - 1) * place[2] + shape[2] if all(shape) else 0
 
 
 def _parts(dst, src, shape):
-    """The box; row by row where its ends lie in each other, as columns of one allocation do."""
+    """The region; row by row where source and destination overlap, as columns of one allocation may."""
     (to, at), (source, start) = dst, src
-    apart = at[0] + _reach(at, shape) <= start[0] or start[0] + _reach(start, shape) <= at[0]
-    if to is not source or apart:
+    disjoint = at[0] + _reach(at, shape) <= start[0] or start[0] + _reach(start, shape) <= at[0]
+    if to is not source or disjoint:
         yield dst, src, shape
         return
     for layer in range(shape[0]):
@@ -44,7 +44,7 @@ def _parts(dst, src, shape):
 
 
 def _on_host(dst, to, src, source, shape):
-    """A copy that no device has to do with."""
+    """A copy from host to host."""
     views = []
     for memory, place in ((dst, to), (src, source)):
         if place[0] < 0 or place[0] + _reach(place, shape) > memory.nbytes:
@@ -53,18 +53,47 @@ def _on_host(dst, to, src, source, shape):
     views[0][...] = views[1]
 
 
-def _bytes(array):
-    """A host array's memory, rows and all, as one line of bytes."""
+def _bytes(array, writable=False):
+    """A host array's memory from its first element to the end of its last, as a one-dimensional array of bytes."""
     if not isinstance(array, np.ndarray):
         return np.frombuffer(array, np.uint8)
-    base = array.reshape(-1, order="A") if array.flags.forc else array
-    if not array.flags.forc:
-        raise ValueError("the host array of a Memcpy must be contiguous")
-    return base.view(np.uint8)
+    if writable and not array.flags.writeable:
+        raise ValueError("the destination of a Memcpy is a read-only array")
+    if array.flags.forc:
+        return array.reshape(-1, order="A").view(np.uint8)
+    first = array[(slice(1),) * array.ndim].reshape(-1).view(np.uint8)
+    reach = sum((length - 1) * max(step, 0) for length, step in zip(array.shape, array.strides))
+    return np.lib.stride_tricks.as_strided(first, (reach + array.itemsize,), (1,))
+
+
+def _is_host(buffer):
+    """Whether it is a host array and not an address or an object that has one."""
+    return isinstance(buffer, np.ndarray) or not any(
+        hasattr(buffer, name) for name in ("ptr", "gpudata", "__index__"))
 
 
 class Memcpy2D:
-    """height rows of width_in_bytes, src_pitch and dst_pitch apart."""
+    """A copy of rows: set both sides and the sizes, then call it.
+
+    `width_in_bytes` and `height` are the size, `src_pitch` and `dst_pitch` the bytes from one row to the next, and
+    `src_x_in_bytes`, `src_y`, `dst_x_in_bytes` and `dst_y` the place. ``copy(aligned=None, stream=None)`` runs it;
+    `aligned` has no effect. With a stream it may still run on return if the host's side is page-locked.
+
+    Raises
+    ------
+    LogicError
+        By a call before both sides are set, or if the rows do not fit.
+
+    Examples
+    --------
+    >>> host = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    >>> device, pitch = drv.mem_alloc_pitch(3, 2, 1)
+    >>> copy = drv.Memcpy2D()
+    >>> copy.set_src_host(host)
+    >>> copy.set_dst_device(device)
+    >>> copy.width_in_bytes, copy.height, copy.dst_pitch = 3, 2, pitch
+    >>> copy()
+    """
 
     def __init__(self):
         self._src, self._dst = _End(), _End()
@@ -73,20 +102,114 @@ class Memcpy2D:
         self.width_in_bytes, self.height = 0, 1
 
     def set_src_host(self, array):
+        """Copy from an array of the host.
+
+        Parameters
+        ----------
+        array : ndarray or buffer
+            The source. The pitches of the copy describe its rows; its own strides are not used.
+
+        Examples
+        --------
+        >>> drv.Memcpy2D().set_src_host(np.zeros(3))
+        """
         self._src.kind, self._src.what = "host", _bytes(array)
 
     def set_dst_host(self, array):
-        self._dst.kind, self._dst.what = "host", _bytes(array)
+        """Copy to an array of the host.
+
+        Parameters
+        ----------
+        array : ndarray or buffer
+            The destination, writable. The pitches of the copy describe its rows; its own strides are not used.
+
+        Raises
+        ------
+        ValueError
+            If the array is read-only.
+
+        Examples
+        --------
+        >>> drv.Memcpy2D().set_dst_host(np.zeros(3))
+        """
+        self._dst.kind, self._dst.what = "host", _bytes(array, writable=True)
 
     def set_src_device(self, pointer):
+        """Copy from device or managed memory.
+
+        Parameters
+        ----------
+        pointer : DeviceAllocation or int
+            The source.
+
+        Examples
+        --------
+        >>> drv.Memcpy2D().set_src_device(drv.mem_alloc(24))
+        """
         self._src.kind, self._src.what = "device", pointer
 
     def set_dst_device(self, pointer):
+        """Copy to device or managed memory.
+
+        Parameters
+        ----------
+        pointer : DeviceAllocation or int
+            The destination.
+
+        Examples
+        --------
+        >>> drv.Memcpy2D().set_dst_device(drv.mem_alloc(24))
+        """
         self._dst.kind, self._dst.what = "device", pointer
 
-    set_src_unified, set_dst_unified = set_src_device, set_dst_device
+    def set_src_unified(self, buffer):
+        """Copy from an array of the host, or from device memory.
+
+        Parameters
+        ----------
+        buffer : ndarray, buffer, DeviceAllocation or int
+            The source. Managed and page-locked arrays are arrays of the host.
+
+        Examples
+        --------
+        >>> drv.Memcpy2D().set_src_unified(np.zeros(3))
+        >>> drv.Memcpy2D().set_src_unified(drv.mem_alloc(24))
+        """
+        (self.set_src_host if _is_host(buffer) else self.set_src_device)(buffer)
+
+    def set_dst_unified(self, buffer):
+        """Copy to an array of the host, or to device memory.
+
+        Parameters
+        ----------
+        buffer : ndarray, buffer, DeviceAllocation or int
+            The destination. Managed and page-locked arrays are arrays of the host.
+
+        Raises
+        ------
+        ValueError
+            If it is a read-only array.
+
+        Examples
+        --------
+        >>> drv.Memcpy2D().set_dst_unified(np.zeros(3))
+        >>> drv.Memcpy2D().set_dst_unified(drv.mem_alloc(24))
+        """
+        (self.set_dst_host if _is_host(buffer) else self.set_dst_device)(buffer)
 
     def set_src_array(self, array):
+        """Raise: there are no texture arrays.
+
+        Parameters
+        ----------
+        array : object
+            Not used.
+
+        Raises
+        ------
+        LogicError
+            Always.
+        """
         raise LogicError("texture arrays are not part of gpuglue")
 
     set_dst_array = set_src_array
@@ -105,7 +228,7 @@ class Memcpy2D:
 
     @translated
     def __call__(self, aligned=None, stream=None):
-        """aligned is PyCUDA's, and changes nothing here; a stream may stand in its place."""
+        """aligned has no effect; a stream may be passed in its place."""
         if hasattr(aligned, "_stream"):
             stream = aligned
         shape = self._shape()
@@ -114,11 +237,24 @@ class Memcpy2D:
             return _on_host(*dst, *src, shape)
         how = stream._stream if stream is not None else None, stream is not None
         for (to, at), (source, start), part in _parts(dst, src, shape):
-            _core._copy_box(to, at, source, start, part, *how)
+            _core._copy_region(to, at, source, start, part, *how)
 
 
 class Memcpy3D(Memcpy2D):
-    """depth slices of such rows, src_height and dst_height rows apart."""
+    """A copy of slices of rows: a Memcpy2D with a depth.
+
+    `depth` is the number of slices, `src_height` and `dst_height` the rows from one slice to the next, and `src_z` and
+    `dst_z` the place.
+
+    Examples
+    --------
+    >>> host = np.arange(8, dtype=np.uint8).reshape(2, 2, 2)
+    >>> copy = drv.Memcpy3D()
+    >>> copy.set_src_host(host)
+    >>> copy.set_dst_device(drv.mem_alloc(8))
+    >>> copy.width_in_bytes, copy.height, copy.depth = 2, 2, 2
+    >>> copy()
+    """
 
     def __init__(self):
         super().__init__()

@@ -4,7 +4,7 @@ import numpy as np
 
 
 class _Vectors:
-    """gpuarray.vec: NumPy types of CUDA's short vectors, and what makes them."""
+    """gpuarray.vec: NumPy dtypes of CUDA's short vectors, and make_ functions for their values."""
 
     def __init__(self):
         plain = {"char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32,

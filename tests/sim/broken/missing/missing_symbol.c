@@ -1,4 +1,4 @@
-/* A driver that initialises and lacks nearly everything else. */
+/* missing_symbol.c: a driver that initialises and lacks nearly everything else. */
 #define __CUDA_API_VERSION_INTERNAL
 #pragma GCC visibility push(default)
 #include <cuda.h>

@@ -1,4 +1,4 @@
-/* A stub driver: every function answers 34, and asking it for an error name is fatal. */
+/* stub.c: a stub driver: every function returns 34; a query of an error name ends the process. */
 #define __CUDA_API_VERSION_INTERNAL
 #pragma GCC visibility push(default)
 #include <cuda.h>

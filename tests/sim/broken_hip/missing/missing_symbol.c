@@ -1,4 +1,4 @@
-/* A runtime that initialises and lacks nearly everything else. */
+/* missing_symbol.c: a runtime that initialises and lacks nearly everything else. */
 #define __HIP_PLATFORM_AMD__ 1
 #pragma GCC visibility push(default)
 #include <hip/hip_runtime_api.h>

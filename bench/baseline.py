@@ -1,0 +1,78 @@
+"""raw.c as a library: the baseline, which runs in this process and on gpuglue's own stream."""
+
+import ctypes
+from pathlib import Path
+
+import gpuglue as gg
+
+
+class Bulk(ctypes.Structure):
+    """struct raw_bulk: the source and destination memory of large copies."""
+
+    _fields_ = [
+        ("memory", ctypes.c_uint64), ("other", ctypes.c_uint64), ("pinned", ctypes.c_void_p),
+        ("pageable", ctypes.c_void_p), ("nbytes", ctypes.c_size_t),
+    ]
+
+
+class BaselineError(Exception):
+    """There is no baseline, or one of its driver calls failed."""
+
+
+class Baseline:
+    """The driver alone, on one device."""
+
+    def __init__(self, path, device):
+        if device.backend != "cuda":
+            raise BaselineError(f"raw.c supports CUDA only, this is {device.backend}")
+        if not path or not Path(path).exists():
+            raise BaselineError("raw.c was not compiled")
+        self.library = ctypes.CDLL(str(Path(path).resolve()))
+        self.library.raw_error.restype = ctypes.c_char_p
+        self.library.raw_open.restype = ctypes.c_void_p
+        self.driver = next(backend.library for backend in gg.backends() if backend.name == "cuda")
+        opened = self.library.raw_open(self.driver.encode(), device.ordinal)
+        if not opened:
+            raise BaselineError(self.library.raw_error().decode())
+        self.raw = ctypes.c_void_p(opened)
+
+    def check(self, code):
+        """Raise an exception for an error code of the driver."""
+        if code:
+            raise BaselineError(self.library.raw_error().decode())
+
+    def stay(self):
+        """Make the context current in this thread permanently, as in a C program."""
+        self.check(self.library.raw_stay(self.raw))
+
+    def use(self, stream, arrays):
+        """Use this stream for all calls from now on, and these arrays for large copies."""
+        bulk = Bulk(arrays.array.ptr, arrays.other.ptr, arrays.pinned.ctypes.data, arrays.pageable.ctypes.data,
+                    arrays.nbytes)
+        self.check(self.library.raw_use(self.raw, ctypes.c_void_p(stream.handle), ctypes.byref(bulk)))
+
+    def allocate(self, nbytes):
+        """Set the size for the row alloc_free."""
+        self.library.raw_alloc_bytes(self.raw, ctypes.c_size_t(nbytes))
+
+    def bursts_of(self, name):
+        """Return a function that measures bursts of a row of raw.c and returns their nanoseconds."""
+
+        def run(count):
+            times = (ctypes.c_double * count)()
+            self.check(self.library.raw_run(self.raw, name.encode(), count, times))
+            return list(times)
+
+        return run
+
+    def close(self):
+        """Release the context."""
+        self.library.raw_close(self.raw)
+
+
+def open_baseline(path, device):
+    """Return (baseline, None), or (None, the reason)."""
+    try:
+        return Baseline(path, device), None
+    except (BaselineError, OSError) as error:
+        return None, str(error)

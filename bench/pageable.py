@@ -1,0 +1,222 @@
+"""Copies of pageable memory as programs make them: the first of a process, the next ones, medium and small sizes, back
+to back and spaced by other work. Each figure is of several new processes, since a process may be lucky.
+
+    python pageable.py [--raw LIBRARY] [--json FILE] [--device NAME] [--processes 8] [--most MIB]
+
+The driver alone ("raw") runs in alternation with gpuglue in the same process, except for the first copies: there each side
+has processes of its own. "pinned" is the driver's copy of pinned memory of the same size: no copy of pageable memory
+can be faster. Figures are GB/s: the median of the processes, and [the worst, the best].
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import gpuglue as gg
+
+from baseline import open_baseline
+from rows import KIB, MIB, Arrays
+
+SMALL = (4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 96 * KIB, 128 * KIB)
+MEDIUM = (256 * KIB, MIB, 4 * MIB, 16 * MIB)
+SPACED = MEDIUM[1:]
+ROUNDS, BURST = 7, 10  # back to back: rounds of so many copies of each side
+SPACED_ROUNDS = 5
+GAP = 0.05  # seconds of other work
+FIRST = 5
+WARM_UP = 64 * MIB  # so that slots and threads exist
+
+
+# ---- one process ----
+
+
+def sides_of(arrays, baseline):
+    """(direction, side) → function that makes one copy and returns its nanoseconds. "up, call" is the time until the
+    call returns: the source may change then, but the copy may be queued."""
+
+    def timed(action, settle=lambda: None):
+        def once():
+            start = time.perf_counter_ns()
+            action()
+            taken = time.perf_counter_ns() - start
+            settle()
+            return taken
+        return once
+
+    def raw(row):
+        run = baseline.bursts_of(row)
+        return lambda: run(1)[0]
+
+    sides = {("up", "gpuglue"): timed(arrays.set_pageable), ("down", "gpuglue"): timed(arrays.get_pageable),
+             ("up, call", "gpuglue"): timed(lambda: arrays.array.set(arrays.pageable, arrays.stream),
+                                            arrays.stream.synchronize)}
+    if baseline:
+        sides["up, call", "raw"] = raw("h2d_pageable_queue")
+        for direction, row in (("up", "h2d"), ("down", "d2h")):
+            sides[direction, "raw"] = raw(row + "_pageable")
+            sides[direction, "pinned"] = raw(row + "_pinned")
+    return sides
+
+
+def arrays_of(nbytes, device, stream, baseline):
+    """Arrays of that size, which both sides use."""
+    arrays = Arrays(device, nbytes)
+    arrays.stream = stream
+    if baseline:
+        baseline.use(stream, arrays)
+    return arrays
+
+
+def back_to_back(sides, nbytes):
+    """Side → GB/s: the median of all copies; each side makes several in a row."""
+    times = {side: [] for side in sides}
+    for turn in range(ROUNDS + 1):
+        for side, once in sides.items():
+            found = [once() for _ in range(BURST)]
+            times[side] += found if turn else []
+    return {side: nbytes / statistics.median(found) for side, found in times.items()}
+
+
+def other_work(memory):
+    """What a program does between two copies: it computes with one thread, in other memory."""
+    end = time.perf_counter() + GAP
+    while time.perf_counter() < end:
+        memory += 1
+
+
+def spaced(sides, nbytes):
+    """The same with other work before each copy."""
+    memory = np.zeros(4 * MIB, np.uint32)
+    times = {side: [] for side in sides}
+    for turn in range(SPACED_ROUNDS + 1):
+        for side, once in sides.items():
+            other_work(memory)
+            found = once()
+            times[side] += [found] if turn else []
+    return {side: nbytes / statistics.median(found) for side, found in times.items()}
+
+
+def measure_first(side, most, device, stream, baseline):
+    """Direction → GB/s of the first copies of this process."""
+    sides = sides_of(arrays_of(most, device, stream, baseline), baseline)
+    return {direction: [most / sides[direction, side]() for _ in range(FIRST)] for direction in ("up", "down")}
+
+
+def measure_sizes(device, stream, baseline):
+    """Row → "direction side" → GB/s, in a process that has copied before."""
+    warm = arrays_of(WARM_UP, device, stream, baseline)
+    for _ in range(4):
+        warm.set_pageable()
+        warm.get_pageable()
+    rows = {}
+    for nbytes in SMALL + MEDIUM:
+        arrays = arrays_of(nbytes, device, stream, baseline)
+        sides = {side: once for side, once in sides_of(arrays, baseline).items() if nbytes in SMALL or "," not in side[0]}
+        found = {"back to back": back_to_back(sides, nbytes)}
+        if nbytes in SPACED:
+            found["spaced"] = spaced(sides, nbytes)
+        for kind, values in found.items():
+            rows[f"{nbytes // KIB} KiB, {kind}"] = {" ".join(side): value for side, value in values.items()}
+    return rows
+
+
+def one_process(options):
+    """What the process `--part` measures, as JSON."""
+    device = gg.Device(options.device) if options.device else gg.current_device()
+    baseline, reason = open_baseline(options.raw, device)
+    stream = gg.Stream(device, nonblocking=True)
+    if options.part == "sizes":
+        found = measure_sizes(device, stream, baseline)
+    elif options.part == "raw" and not baseline:
+        found = {}
+    else:
+        found = measure_first(options.part, options.most * MIB, device, stream, baseline)
+    print(json.dumps({"device": device.name, "no_baseline": reason, "found": found}))
+
+
+# ---- all processes ----
+
+
+def run(options, part):
+    """The result of a new process."""
+    command = [sys.executable, __file__, "--part", part, "--most", str(options.most)]
+    command += ["--raw", options.raw] if options.raw else []
+    command += ["--device", options.device] if options.device else []
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+
+
+def summary(values):
+    """The median of the processes, and the worst and the best of them."""
+    return {"median": statistics.median(values), "worst": min(values), "best": max(values), "all": values}
+
+
+def first_rows(sets):
+    """Rows of the first copy and of the worst from the third on, from `first` → side → list of results."""
+    rows = {}
+    for side, results in sets.items():
+        for direction in ("up", "down"):
+            found = [result[direction] for result in results if result]
+            if found:
+                rows.setdefault("first copy", {})[f"{direction} {side}"] = summary([values[0] for values in found])
+                rows.setdefault("third on", {})[f"{direction} {side}"] = summary([min(values[2:]) for values in found])
+    return rows
+
+
+def size_rows(results):
+    """Rows by size, from the results of several processes."""
+    return {row: {side: summary([result[row][side] for result in results]) for side in results[0][row]}
+            for row in results[0]}
+
+
+def show(rows):
+    """Print a table."""
+    for row, sides in rows.items():
+        print(row)
+        for side, value in sides.items():
+            print(f"    {side:18} {value['median']:6.2f}  [{value['worst']:.2f}, {value['best']:.2f}]")
+
+
+def measure(options):
+    """All rows."""
+    sets = {"raw": [], "gpuglue": [], "sizes": []}
+    for _ in range(options.processes):
+        for part, found in sets.items():
+            found.append(run(options, part))
+    first = {side: [result["found"] for result in sets[side]] for side in ("raw", "gpuglue")}
+    rows = {f"{options.most} MiB, {name}": sides for name, sides in first_rows(first).items()}
+    rows |= size_rows([result["found"] for result in sets["sizes"]])
+    last = sets["sizes"][-1]
+    return {"device": last["device"], "no_baseline": last["no_baseline"], "processes": options.processes, "gbps": rows}
+
+
+def main():
+    """Measure, print, and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--raw", help="raw.c, compiled as a library")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--device", help="such as cuda:0; default: the current device")
+    parser.add_argument("--processes", type=int, default=8, help="how many new processes of each kind")
+    parser.add_argument("--most", type=int, default=256, help="MiB of the first copies")
+    parser.add_argument("--part", choices=("raw", "gpuglue", "sizes"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part:
+        one_process(options)
+        return 0
+    result = measure(options)
+    show(result["gbps"])
+    if result["no_baseline"]:
+        print("without the driver alone:", result["no_baseline"])
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(result, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

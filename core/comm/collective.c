@@ -1,0 +1,408 @@
+/* collective.c: the collective operations.
+ *
+ * An operation is a sequence of rounds. In a round each rank copies a piece of its source to its chunk, publishes the round,
+ * waits until all ranks have published it, and takes what it needs from their chunks. There are two chunks per rank, used in
+ * turn: once all have published round k + 1, nobody reads what was published in round k. So a round has one wait. */
+#include "base/error.h"
+#include "comm/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define COLLECTIVE_SPLIT 16384 /* bytes from which an all-reduce is shared between the ranks */
+
+struct collective {
+    struct gg_comm *comm;
+    struct comm_call call;
+    char *dst;
+    const char *src;   /* NULL: this rank gives nothing */
+    int32_t pieces;    /* blocks of the source: 1, or one for each rank */
+    size_t at, nbytes; /* the part of each block that this round moves */
+    void (*take)(const struct collective *self);
+};
+
+/* ---- rounds ---- */
+
+static bool round_missing(const void *what, int32_t rank)
+{
+    const struct gg_comm *comm = what;
+    return (int32_t)(atomic_load_explicit(&comm_rank(comm, rank)->round.value, memory_order_acquire) -
+                     comm->round) < 0;
+}
+
+static gg_status round_wait_for(struct gg_comm *comm, struct comm_wait *wait, int32_t rank)
+{
+    struct comm_word *word = &comm_rank(comm, rank)->round;
+    while (round_missing(comm, rank)) {
+        uint32_t value = atomic_load(&word->value);
+        gg_status status = round_missing(comm, rank)
+                               ? ggi_comm_wait_slice(wait, word, value, round_missing, comm)
+                               : GG_OK;
+        if (status && (status == GG_ERR_INTERRUPTED || round_missing(comm, rank)))
+            return status;
+    }
+    return GG_OK;
+}
+
+/* Publish this rank's chunk of the next round, and wait for those of all others. */
+static gg_status round_exchange(struct gg_comm *comm, const struct comm_call *call)
+{
+    struct comm_rank *mine = comm_rank(comm, comm->rank);
+    struct comm_wait wait = ggi_comm_wait_begin(comm);
+    gg_status status = GG_OK;
+    mine->call[(comm->round + 1) & 1] = *call;
+    comm->round++;
+    atomic_store(&mine->round.value, comm->round);
+    ggi_comm_word_wake(&mine->round);
+    for (int32_t rank = 0; rank < comm->size && status == GG_OK; rank++)
+        status = round_wait_for(comm, &wait, rank);
+    return status;
+}
+
+static char *round_slot(const struct collective *self, int32_t rank)
+{
+    return comm_half(self->comm, rank, self->comm->round);
+}
+
+/* ---- whether the ranks agree ---- */
+
+static const char *const call_names[] = {
+    "barrier",    "broadcast",  "all_gather", "gather",         "scatter",
+    "all_to_all", "all_reduce", "reduce",     "reduce_scatter",
+};
+enum {
+    CALL_BARRIER,
+    CALL_BROADCAST,
+    CALL_ALL_GATHER,
+    CALL_GATHER,
+    CALL_SCATTER,
+    CALL_ALL_TO_ALL,
+    CALL_ALL_REDUCE,
+    CALL_REDUCE,
+    CALL_REDUCE_SCATTER,
+};
+
+static const char *call_text(char text[160], const struct comm_call *call)
+{
+    const bool known = call->operation < sizeof call_names / sizeof call_names[0];
+    snprintf(text, 160, "%s of %llu bytes%s%.*s%s (type %u, reduction %u, root %d)",
+             known ? call_names[call->operation] : "unknown", (unsigned long long)call->nbytes,
+             call->type_name[0] ? " of '" : "", GG_COMM_TYPE_NAME_SIZE, call->type_name,
+             call->type_name[0] ? "'" : "", call->type, call->reduction, call->root);
+    return text;
+}
+
+static bool call_same(const struct comm_call *a, const struct comm_call *b)
+{
+    return a->operation == b->operation && a->type == b->type && a->reduction == b->reduction &&
+           a->root == b->root && a->nbytes == b->nbytes &&
+           ggi_comm_types_agree(a->type_name, b->type_name);
+}
+
+/* All ranks compare the same calls, so all of them find the same difference. */
+static gg_status calls_compare(const struct gg_comm *comm)
+{
+    const struct comm_call *first = &comm_rank(comm, 0)->call[comm->round & 1];
+    int32_t rank_of_first = 0;
+    for (int32_t rank = 1; rank < comm->size; rank++) {
+        const struct comm_call *other = &comm_rank(comm, rank)->call[comm->round & 1];
+        char one[160], two[160];
+        if (!call_same(first, other))
+            return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                            "%s: the ranks disagree: rank %d calls %s, rank %d calls %s; all ranks "
+                            "must call the same operations in the same order",
+                            comm->call, rank_of_first, call_text(one, first), rank,
+                            call_text(two, other));
+        if (!first->type_name[0] && other->type_name[0]) { /* the others must agree with its type */
+            first = other;
+            rank_of_first = rank;
+        }
+    }
+    return GG_OK;
+}
+
+/* ---- the steps of an operation ---- */
+
+static void collective_give(const struct collective *self)
+{
+    char *slot = comm_half(self->comm, self->comm->rank, self->comm->round + 1);
+    for (int32_t piece = 0; self->src && self->nbytes && piece < self->pieces; piece++)
+        memcpy(slot + (size_t)piece * self->nbytes,
+               self->src + (size_t)piece * self->call.nbytes + self->at, self->nbytes);
+}
+
+static gg_status collective_run(struct collective *self)
+{
+    /* A multiple of 16, the largest element. */
+    const size_t step = self->comm->chunk / (size_t)self->pieces / 16 * 16;
+    gg_status status = GG_OK;
+    do {
+        const size_t left = (size_t)self->call.nbytes - self->at;
+        self->nbytes = left < step ? left : step;
+        collective_give(self);
+        status = round_exchange(self->comm, &self->call);
+        if (!status && self->at == 0)
+            status = calls_compare(self->comm);
+        if (!status && self->take && self->nbytes)
+            self->take(self);
+        self->at += self->nbytes;
+    } while (!status && self->at < self->call.nbytes);
+    return status;
+}
+
+/* dst block r = the piece of rank r */
+static void take_from_each(const struct collective *self, size_t piece)
+{
+    for (int32_t rank = 0; rank < self->comm->size; rank++)
+        memcpy(self->dst + (size_t)rank * self->call.nbytes + self->at,
+               round_slot(self, rank) + piece * self->nbytes, self->nbytes);
+}
+static void take_gathered(const struct collective *self)
+{
+    take_from_each(self, 0);
+}
+static void take_mine_of_each(const struct collective *self)
+{
+    take_from_each(self, (size_t)self->comm->rank);
+}
+
+static void take_broadcast(const struct collective *self)
+{
+    memcpy(self->dst + self->at, round_slot(self, self->call.root), self->nbytes);
+}
+
+static void take_scattered(const struct collective *self)
+{
+    memcpy(self->dst + self->at,
+           round_slot(self, self->call.root) + (size_t)self->comm->rank * self->nbytes,
+           self->nbytes);
+}
+
+/* ---- reductions ---- */
+
+/* Combine the same @p nbytes of all ranks' chunks. */
+static void combine_chunks(const struct collective *self, char *out, size_t from, size_t nbytes)
+{
+    const char *in[GG_COMM_SIZE_MAX];
+    for (int32_t rank = 0; rank < self->comm->size; rank++)
+        in[rank] = round_slot(self, rank) + from;
+    ggi_comm_combine(out, in, self->comm->size, nbytes / ggi_comm_type_sizes[self->call.type],
+                     self->call.type, self->call.reduction);
+}
+
+static void take_reduced(const struct collective *self)
+{
+    combine_chunks(self, self->dst + self->at, 0, self->nbytes);
+}
+
+static void take_reduced_piece(const struct collective *self)
+{
+    combine_chunks(self, self->dst + self->at, (size_t)self->comm->rank * self->nbytes,
+                   self->nbytes);
+}
+
+/* The part of a chunk that a rank combines for all. */
+static size_t split_begin(const struct collective *self, int32_t rank)
+{
+    const size_t share = self->nbytes / (size_t)self->comm->size / 16 * 16;
+    return rank == self->comm->size ? self->nbytes : (size_t)rank * share;
+}
+
+/* A second round: each rank combines its part into its other chunk, and copies the parts of all. */
+static gg_status split_round(struct collective *self)
+{
+    struct gg_comm *comm = self->comm;
+    const size_t from = split_begin(self, comm->rank), to = split_begin(self, comm->rank + 1);
+    combine_chunks(self, comm_half(comm, comm->rank, comm->round + 1) + from, from, to - from);
+    gg_status status = round_exchange(comm, &self->call);
+    for (int32_t rank = 0; !status && rank < comm->size; rank++) {
+        const size_t begin = split_begin(self, rank), end = split_begin(self, rank + 1);
+        memcpy(self->dst + self->at + begin, round_slot(self, rank) + begin, end - begin);
+    }
+    return status;
+}
+
+static gg_status split_run(struct collective *self)
+{
+    gg_status status = GG_OK;
+    while (!status && self->at < self->call.nbytes) {
+        const size_t left = (size_t)self->call.nbytes - self->at;
+        self->nbytes = left < self->comm->chunk ? left : self->comm->chunk;
+        collective_give(self);
+        status = round_exchange(self->comm, &self->call);
+        if (!status && self->at == 0)
+            status = calls_compare(self->comm);
+        if (!status)
+            status = split_round(self);
+        self->at += self->nbytes;
+    }
+    return status;
+}
+
+/* ---- checks ---- */
+
+static int32_t blocks_of_dst(const struct collective *self)
+{
+    const uint32_t operation = self->call.operation;
+    const bool all =
+        operation == CALL_ALL_GATHER || operation == CALL_GATHER || operation == CALL_ALL_TO_ALL;
+    return all ? self->comm->size : 1;
+}
+
+/* In place is the same address, or this rank's block. Each round reads its part of all blocks before it writes it. */
+static bool collective_in_place(const struct collective *self)
+{
+    const size_t mine = (size_t)self->comm->rank * (size_t)self->call.nbytes;
+    return self->dst == self->src || self->dst + mine == self->src || self->dst == self->src + mine;
+}
+
+static gg_status collective_check(const struct collective *self)
+{
+    const size_t block = (size_t)self->call.nbytes;
+    gg_status status = ggi_comm_rank_check(self->comm, "root", self->call.root);
+    if (status)
+        return status;
+    if (block > SIZE_MAX / 2 / GG_COMM_SIZE_MAX)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s: %zu bytes are more than memory can have",
+                        self->comm->call, block);
+    if (!self->src || !self->take || !block || collective_in_place(self))
+        return GG_OK;
+    return ggi_comm_overlap_check(self->comm, self->dst, block * (size_t)blocks_of_dst(self),
+                                  self->src, block * (size_t)self->pieces);
+}
+
+static gg_status collective_call(struct collective *self)
+{
+    struct gg_comm *comm = self->comm;
+    gg_status status = ggi_comm_enter(comm, call_names[self->call.operation]);
+    if (status)
+        return status;
+    memcpy(self->call.type_name, comm->type_name, sizeof comm->type_name);
+    status = collective_check(self);
+    if (!status)
+        status = self->call.operation == CALL_ALL_REDUCE && comm->size > 2 &&
+                         self->call.nbytes >= COLLECTIVE_SPLIT
+                     ? split_run(self)
+                     : collective_run(self);
+    return ggi_comm_leave(comm, status);
+}
+
+/* ---- the operations ---- */
+
+gg_status gg_comm_barrier(gg_comm *comm)
+{
+    return collective_call(
+        &(struct collective){.comm = comm, .call = {.operation = CALL_BARRIER}, .pieces = 1});
+}
+
+gg_status gg_comm_broadcast(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
+{
+    return collective_call(
+        &(struct collective){.comm = comm,
+                             .call = {.operation = CALL_BROADCAST, .nbytes = nbytes, .root = root},
+                             .dst = dst,
+                             .src = comm->rank == root ? src : NULL,
+                             .pieces = 1,
+                             .take = comm->rank == root && dst == src ? NULL : take_broadcast});
+}
+
+gg_status gg_comm_all_gather(gg_comm *comm, void *dst, const void *src, size_t nbytes)
+{
+    return collective_call(
+        &(struct collective){.comm = comm,
+                             .call = {.operation = CALL_ALL_GATHER, .nbytes = nbytes},
+                             .dst = dst,
+                             .src = src,
+                             .pieces = 1,
+                             .take = take_gathered});
+}
+
+gg_status gg_comm_gather(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
+{
+    return collective_call(
+        &(struct collective){.comm = comm,
+                             .call = {.operation = CALL_GATHER, .nbytes = nbytes, .root = root},
+                             .dst = dst,
+                             .src = src,
+                             .pieces = 1,
+                             .take = comm->rank == root ? take_gathered : NULL});
+}
+
+gg_status gg_comm_scatter(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
+{
+    return collective_call(
+        &(struct collective){.comm = comm,
+                             .call = {.operation = CALL_SCATTER, .nbytes = nbytes, .root = root},
+                             .dst = dst,
+                             .src = comm->rank == root ? src : NULL,
+                             .pieces = comm->size,
+                             .take = take_scattered});
+}
+
+gg_status gg_comm_all_to_all(gg_comm *comm, void *dst, const void *src, size_t nbytes)
+{
+    return collective_call(
+        &(struct collective){.comm = comm,
+                             .call = {.operation = CALL_ALL_TO_ALL, .nbytes = nbytes},
+                             .dst = dst,
+                             .src = src,
+                             .pieces = comm->size,
+                             .take = take_mine_of_each});
+}
+
+/* The call of a reduction; GG_ERR_INVALID_ARGUMENT for a type or operator that does not exist. */
+static gg_status reduction_call(const struct gg_comm *comm, struct comm_call *call, size_t count,
+                                gg_comm_type type, gg_comm_reduction reduction)
+{
+    if (!ggi_comm_can_reduce((uint32_t)type, (uint32_t)reduction))
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "%s: type %d cannot be combined by reduction %d: expected a gg_comm_type "
+                        "and a gg_comm_reduction; complex numbers have no minimum and no maximum",
+                        call_names[call->operation], (int)type, (int)reduction);
+    if (count > SIZE_MAX / 2 / GG_COMM_SIZE_MAX / 16)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s of rank %d: %zu elements are too many",
+                        call_names[call->operation], comm->rank, count);
+    call->type = (uint32_t)type;
+    call->reduction = (uint32_t)reduction;
+    call->nbytes = count * ggi_comm_type_sizes[type];
+    return GG_OK;
+}
+
+gg_status gg_comm_all_reduce(gg_comm *comm, void *dst, const void *src, size_t count,
+                             gg_comm_type type, gg_comm_reduction reduction)
+{
+    struct collective self = {.comm = comm,
+                              .call = {.operation = CALL_ALL_REDUCE},
+                              .dst = dst,
+                              .src = src,
+                              .pieces = 1,
+                              .take = take_reduced};
+    gg_status status = reduction_call(comm, &self.call, count, type, reduction);
+    return status ? status : collective_call(&self);
+}
+
+gg_status gg_comm_reduce(gg_comm *comm, void *dst, const void *src, size_t count, gg_comm_type type,
+                         gg_comm_reduction reduction, int32_t root)
+{
+    struct collective self = {.comm = comm,
+                              .call = {.operation = CALL_REDUCE, .root = root},
+                              .dst = dst,
+                              .src = src,
+                              .pieces = 1,
+                              .take = comm->rank == root ? take_reduced : NULL};
+    gg_status status = reduction_call(comm, &self.call, count, type, reduction);
+    return status ? status : collective_call(&self);
+}
+
+gg_status gg_comm_reduce_scatter(gg_comm *comm, void *dst, const void *src, size_t count,
+                                 gg_comm_type type, gg_comm_reduction reduction)
+{
+    struct collective self = {.comm = comm,
+                              .call = {.operation = CALL_REDUCE_SCATTER},
+                              .dst = dst,
+                              .src = src,
+                              .pieces = comm->size,
+                              .take = take_reduced_piece};
+    gg_status status = reduction_call(comm, &self.call, count, type, reduction);
+    return status ? status : collective_call(&self);
+}

@@ -1,0 +1,189 @@
+/* comm.c: communicators: creation, references, and what surrounds each operation. */
+#include "base/error.h"
+#include "base/process_state.h"
+#include "base/sized.h"
+#include "comm/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COMM_ID_MAX 63
+
+/* ---- creation ---- */
+
+static gg_status options_check(const struct gg_comm_options *options)
+{
+    if (options->size < 1 || options->size > GG_COMM_SIZE_MAX)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "gg_comm_create: size is %d, expected 1 to %d",
+                        options->size, GG_COMM_SIZE_MAX);
+    if (options->rank < 0 || options->rank >= options->size)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "gg_comm_create: rank is %d, expected 0 to %d",
+                        options->rank, options->size - 1);
+    if (options->size > 1 && (options->port < 1 || options->port > 65535))
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "gg_comm_create: port is %d, expected 1 to 65535",
+                        options->port);
+    if (options->id && strlen(options->id) > COMM_ID_MAX)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_comm_create: id has %zu bytes, expected at most %d",
+                        strlen(options->id), COMM_ID_MAX);
+    return GG_OK;
+}
+
+static gg_status comm_connect(struct gg_comm *comm, const struct gg_comm_options *options)
+{
+    return comm->rank == 0 ? ggi_comm_meet(comm, options) : ggi_comm_join(comm, options);
+}
+
+static void comm_free(struct gg_comm *comm)
+{
+    ggi_comm_segment_close(comm);
+    free(comm);
+}
+
+gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out)
+{
+    const size_t first = GGI_SIZE_TO(struct gg_comm_options, timeout_ns);
+    if (!ggi_sized_fits(options, first))
+        return ggi_sized_refuse("gg_comm_create", "gg_comm_options", options, first);
+    gg_status status = options_check(options);
+    if (status)
+        return status;
+    struct gg_comm *comm = calloc(1, sizeof *comm);
+    if (!comm)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_create: no memory for a communicator");
+    ggi_watch_forks();
+    comm->references = 1;
+    comm->rank = options->rank;
+    comm->size = options->size;
+    comm->generation = atomic_load(&ggi_generation);
+    comm->timeout_ns = options->timeout_ns;
+    comm->file = -1;
+    comm->call = "gg_comm_create";
+    status = comm_connect(comm, options);
+    if (status)
+        comm_free(comm);
+    else
+        *out = comm;
+    return status;
+}
+
+/* ---- references ---- */
+
+gg_comm *gg_comm_retain(gg_comm *comm)
+{
+    atomic_fetch_add(&comm->references, 1);
+    return comm;
+}
+
+static bool comm_is_forked(const struct gg_comm *comm)
+{
+    return comm->generation != atomic_load(&ggi_generation);
+}
+
+/* A child that was forked releases its copy of the handle, and the rank goes on in the parent. */
+void gg_comm_release(gg_comm *comm)
+{
+    if (!comm || atomic_fetch_sub(&comm->references, 1) > 1)
+        return;
+    if (!comm_is_forked(comm)) /* the others see it at their next check */
+        atomic_store(&comm_rank(comm, comm->rank)->closed, 1);
+    comm_free(comm);
+}
+
+int32_t gg_comm_rank(gg_comm *comm)
+{
+    return comm->rank;
+}
+
+int32_t gg_comm_size(gg_comm *comm)
+{
+    return comm->size;
+}
+
+static gg_status comm_fork_error(const char *call)
+{
+    return ggi_fail(GG_ERR_FORKED,
+                    "%s: the communicator belongs to the process that created it, and this is a "
+                    "forked child; create one after the fork",
+                    call);
+}
+
+gg_status gg_comm_abort(gg_comm *comm)
+{
+    if (comm_is_forked(comm))
+        return comm_fork_error("gg_comm_abort");
+    ggi_comm_mark(comm, comm->rank, COMM_ABORTED);
+    ggi_comm_declare(comm);
+    return GG_OK;
+}
+
+bool ggi_comm_types_agree(const char *a, const char *b)
+{
+    return !a[0] || !b[0] || !strncmp(a, b, GG_COMM_TYPE_NAME_SIZE);
+}
+
+/* ---- around each operation ---- */
+
+static gg_status comm_acquire(struct gg_comm *comm, const char *call)
+{
+    if (comm_is_forked(comm))
+        return comm_fork_error(call);
+    if (atomic_exchange(&comm->busy, true))
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "%s: another thread is in an operation of this communicator; call one at a "
+                        "time, or give each thread a communicator of its own",
+                        call);
+    return GG_OK;
+}
+
+gg_status ggi_comm_enter(struct gg_comm *comm, const char *call)
+{
+    gg_status status = comm_acquire(comm, call);
+    if (status)
+        return status;
+    comm->call = call;
+    status = ggi_comm_state(comm);
+    return status ? ggi_comm_leave(comm, status) : GG_OK;
+}
+
+gg_status ggi_comm_leave(struct gg_comm *comm, gg_status status)
+{
+    atomic_store(&comm->busy, false);
+    return status;
+}
+
+gg_status gg_comm_set_type_name(gg_comm *comm, const char *name)
+{
+    const size_t size = name ? strlen(name) : 0;
+    if (size >= sizeof comm->type_name)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_comm_set_type_name: name has %zu bytes, expected at most %zu", size,
+                        sizeof comm->type_name - 1);
+    gg_status status = comm_acquire(comm, "gg_comm_set_type_name");
+    if (status)
+        return status;
+    memset(comm->type_name, 0, sizeof comm->type_name);
+    if (size)
+        memcpy(comm->type_name, name, size);
+    return ggi_comm_leave(comm, GG_OK);
+}
+
+gg_status ggi_comm_rank_check(const struct gg_comm *comm, const char *what, int32_t rank)
+{
+    if (rank >= 0 && rank < comm->size)
+        return GG_OK;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s: %s is %d, expected a rank: 0 to %d", comm->call,
+                    what, rank, comm->size - 1);
+}
+
+gg_status ggi_comm_overlap_check(const struct gg_comm *comm, const void *dst, size_t dst_nbytes,
+                                 const void *src, size_t src_nbytes)
+{
+    const uintptr_t to = (uintptr_t)dst, from = (uintptr_t)src;
+    if (to >= from + src_nbytes || from >= to + dst_nbytes)
+        return GG_OK;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s: %zu bytes at the destination overlap %zu bytes at the source; give "
+                    "separate memory, or one that is in place",
+                    comm->call, dst_nbytes, src_nbytes);
+}

@@ -1,0 +1,172 @@
+/* comm.h: a communicator, and the shared memory through which its ranks exchange data. */
+#ifndef GPUGLUE_COMM_H
+#define GPUGLUE_COMM_H
+
+#include <gpuglue/comm.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- the segment, which all ranks map ---- */
+
+/* Why a rank cannot take part. The first failure is kept. */
+enum { COMM_FINE, COMM_ENDED, COMM_CLOSED, COMM_LATE, COMM_ABORTED };
+
+/* What a rank calls. All ranks compare it in the first round. */
+struct comm_call {
+    uint32_t operation, type, reduction;
+    int32_t root;
+    uint64_t nbytes; /* of a block */
+    char type_name[GG_COMM_TYPE_NAME_SIZE];
+};
+
+/* A word on which other processes wait. */
+struct comm_word {
+    _Atomic uint32_t value, waiters;
+};
+
+struct comm_rank {
+    _Alignas(128) struct comm_word round; /* the rounds that this rank has published */
+    _Alignas(128) struct comm_word bell;  /* changes when something happens to its messages */
+    _Atomic uint32_t closed, lost;        /* lost: COMM_ENDED … COMM_ABORTED */
+    struct comm_call call[2];             /* of the round, in its half */
+    char sends[GG_COMM_TYPE_NAME_SIZE];   /* the type of the message that it offers */
+};
+
+/* Messages from one rank to another. The sender writes `offered`, nbytes and `sent`; the receiver the others. */
+struct comm_pair {
+    _Atomic uint32_t offered, answered, refused, sent, taken;
+    uint64_t nbytes;
+};
+
+struct comm_segment {
+    _Atomic uint32_t failed; /* COMM_ENDED … COMM_ABORTED */
+    uint32_t reserved;
+    struct comm_rank
+        ranks[]; /* then size * size pairs, then per rank four chunks: two for rounds, two for messages */
+};
+
+/* ---- a rank's own part ---- */
+
+struct gg_comm {
+    _Atomic uint32_t references;
+    _Atomic bool busy; /* a thread is in an operation */
+    int32_t rank, size;
+    uint32_t generation; /* of the fork in which it was created */
+    uint32_t round;      /* that this rank has published */
+    int file; /* of the segment; -1 with one rank. Closing it releases this rank's lock */
+    uint64_t timeout_ns;
+    size_t chunk, mapped;
+    struct comm_segment *segment;
+    struct comm_pair *pairs;
+    char *chunks;
+    const char *call; /* the name of the operation, for messages */
+    char type_name[GG_COMM_TYPE_NAME_SIZE];
+};
+
+static inline struct comm_rank *comm_rank(const struct gg_comm *comm, int32_t rank)
+{
+    return &comm->segment->ranks[rank];
+}
+static inline struct comm_pair *comm_pair(const struct gg_comm *comm, int32_t from, int32_t to)
+{
+    return &comm->pairs[(size_t)from * (size_t)comm->size + (size_t)to];
+}
+/* What a rank has published in a round. */
+static inline char *comm_half(const struct gg_comm *comm, int32_t rank, uint32_t round)
+{
+    return comm->chunks + ((size_t)rank * 4 + (round & 1)) * comm->chunk;
+}
+/* A part of a message of a rank. */
+static inline char *comm_part(const struct gg_comm *comm, int32_t rank, uint32_t number)
+{
+    return comm->chunks + ((size_t)rank * 4 + 2 + (number & 1)) * comm->chunk;
+}
+
+/* ---- segment.c ---- */
+
+/* Rank 0: create the segment, and comm->file. */
+gg_status ggi_comm_segment_create(struct gg_comm *comm);
+/* The others: map what rank 0 has passed. @p file becomes comm->file. */
+gg_status ggi_comm_segment_open(struct gg_comm *comm, int file);
+void ggi_comm_segment_close(struct gg_comm *comm);
+/* Whether the process of another rank has ended. */
+bool ggi_comm_rank_ended(const struct gg_comm *comm, int32_t rank);
+
+/* ---- failure.c ---- */
+
+/* Ranks, for messages and for gg_comm_failed_ranks. */
+struct comm_ranks {
+    uint8_t bits[GG_COMM_SIZE_MAX / 8];
+};
+void ggi_comm_ranks_add(struct comm_ranks *ranks, int32_t rank);
+void ggi_comm_ranks_remove(struct comm_ranks *ranks, int32_t rank);
+bool ggi_comm_ranks_has(const struct comm_ranks *ranks, int32_t rank);
+int32_t ggi_comm_ranks_count(const struct comm_ranks *ranks);
+/* Record GG_ERR_COMMUNICATOR and the ranks that it names. @p format is the message. */
+gg_status ggi_comm_fail(const struct comm_ranks *ranks, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* "rank 1", "ranks 1, 2 and 5" */
+const char *ggi_comm_ranks_text(char *text, size_t size, const struct comm_ranks *ranks);
+/* Mark each rank that is lost, and why; then declare the failure of the communicator, which all ranks then find. */
+void ggi_comm_mark(struct gg_comm *comm, int32_t rank, uint32_t why);
+void ggi_comm_declare(struct gg_comm *comm);
+/* GG_OK, or the failure of the communicator. */
+gg_status ggi_comm_state(struct gg_comm *comm);
+
+/* ---- word.c ---- */
+
+void ggi_comm_word_wake(struct comm_word *word);
+/* Sleep while the word is @p value, at most for this long. */
+void ggi_comm_word_sleep(struct comm_word *word, uint32_t value, uint64_t ns);
+/* Whether the word changes within a short time. */
+bool ggi_comm_word_spin(struct comm_word *word, uint32_t value);
+
+/* ---- wait.c ---- */
+
+/* A wait for something that other ranks do: begin, then slice until it has happened. */
+struct comm_wait {
+    struct gg_comm *comm;
+    uint64_t until; /* the timeout */
+    uint64_t slept; /* when the last slice ended */
+    uint64_t check; /* when to check for ranks that have ended */
+};
+struct comm_wait ggi_comm_wait_begin(struct gg_comm *comm);
+/* Wait until @p word is no longer @p value, at most for a slice. After each slice check for failures. @p missing reports
+ * the ranks that the caller waits for, from what is in the segment: if one of them has ended, or the timeout has passed, the
+ * communicator fails. The caller checks once more what it waits for before it returns the failure, since the rank may have
+ * done its part first. */
+gg_status ggi_comm_wait_slice(struct comm_wait *wait, struct comm_word *word, uint32_t value,
+                              bool (*missing)(const void *what, int32_t rank), const void *what);
+
+/* ---- reduce.c ---- */
+
+#define COMM_TYPES 14
+#define COMM_REDUCTIONS 4
+extern const uint8_t ggi_comm_type_sizes[COMM_TYPES];
+bool ggi_comm_can_reduce(uint32_t type, uint32_t reduction);
+/* out = in[0] op in[1] op …, of @p count elements. */
+void ggi_comm_combine(void *out, const char *const *in, int32_t inputs, size_t count, uint32_t type,
+                      uint32_t reduction);
+
+/* ---- meet.c and join.c: ranks find each other over TCP ---- */
+
+/* Returns when all ranks have mapped the segment. */
+gg_status ggi_comm_meet(struct gg_comm *comm, const struct gg_comm_options *options);
+gg_status ggi_comm_join(struct gg_comm *comm, const struct gg_comm_options *options);
+
+/* ---- comm.c: around each operation ---- */
+
+gg_status ggi_comm_enter(struct gg_comm *comm, const char *call);
+gg_status ggi_comm_leave(struct gg_comm *comm, gg_status status);
+/* Whether two ranks may mean the same type: one that named none agrees with all. */
+bool ggi_comm_types_agree(const char *a, const char *b);
+/* GG_ERR_INVALID_ARGUMENT if it is not a rank. */
+gg_status ggi_comm_rank_check(const struct gg_comm *comm, const char *what, int32_t rank);
+/* The same if @p nbytes at the two places overlap. */
+gg_status ggi_comm_overlap_check(const struct gg_comm *comm, const void *dst, size_t dst_nbytes,
+                                 const void *src, size_t src_nbytes);
+
+#endif

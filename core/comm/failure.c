@@ -1,0 +1,129 @@
+/* failure.c: which ranks failed, and the error that names them. */
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/comm.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* What gg_comm_failed_ranks reports. */
+static _Thread_local struct comm_ranks failure_ranks;
+
+void ggi_comm_ranks_add(struct comm_ranks *ranks, int32_t rank)
+{
+    ranks->bits[rank / 8] |= (uint8_t)(1u << rank % 8);
+}
+
+void ggi_comm_ranks_remove(struct comm_ranks *ranks, int32_t rank)
+{
+    ranks->bits[rank / 8] &= (uint8_t) ~(1u << rank % 8);
+}
+
+bool ggi_comm_ranks_has(const struct comm_ranks *ranks, int32_t rank)
+{
+    return ranks->bits[rank / 8] >> rank % 8 & 1;
+}
+
+int32_t ggi_comm_ranks_count(const struct comm_ranks *ranks)
+{
+    int32_t count = 0;
+    for (int32_t rank = 0; rank < GG_COMM_SIZE_MAX; rank++)
+        count += ggi_comm_ranks_has(ranks, rank);
+    return count;
+}
+
+size_t gg_comm_failed_ranks(int32_t *ranks, size_t room)
+{
+    size_t count = 0;
+    for (int32_t rank = 0; rank < GG_COMM_SIZE_MAX; rank++) {
+        if (!ggi_comm_ranks_has(&failure_ranks, rank))
+            continue;
+        if (count < room)
+            ranks[count] = rank;
+        count++;
+    }
+    return count;
+}
+
+const char *ggi_comm_ranks_text(char *data, size_t size, const struct comm_ranks *ranks)
+{
+    struct ggi_text text = ggi_text_begin(data, size);
+    const int32_t count = ggi_comm_ranks_count(ranks);
+    ggi_text_add(&text, count == 1 ? "rank" : "ranks");
+    for (int32_t rank = 0, seen = 0; rank < GG_COMM_SIZE_MAX; rank++)
+        if (ggi_comm_ranks_has(ranks, rank)) {
+            seen++;
+            ggi_text_add(&text, "%s%d", seen == 1 ? " " : seen == count ? " and " : ", ", rank);
+        }
+    return data;
+}
+
+gg_status ggi_comm_fail(const struct comm_ranks *ranks, const char *format, ...)
+{
+    struct ggi_text text = GGI_TEXT(700);
+    va_list arguments;
+    va_start(arguments, format);
+    ggi_text_addv(&text, format, arguments);
+    va_end(arguments);
+    failure_ranks = *ranks;
+    return ggi_fail(GG_ERR_COMMUNICATOR, "%s", text.data);
+}
+
+void ggi_comm_mark(struct gg_comm *comm, int32_t rank, uint32_t why)
+{
+    uint32_t fine = COMM_FINE;
+    atomic_compare_exchange_strong(&comm_rank(comm, rank)->lost, &fine, why);
+}
+
+/* Only the first failure counts. Its ranks are marked before: a rank that reads this word finds all marks. */
+static void failure_declare(struct gg_comm *comm, uint32_t why)
+{
+    uint32_t fine = COMM_FINE;
+    atomic_compare_exchange_strong(&comm->segment->failed, &fine, why);
+    for (int32_t i = 0; i < comm->size; i++) {
+        ggi_comm_word_wake(&comm_rank(comm, i)->round);
+        ggi_comm_word_wake(&comm_rank(comm, i)->bell);
+    }
+}
+
+void ggi_comm_declare(struct gg_comm *comm)
+{
+    for (uint32_t why = COMM_ENDED; why <= COMM_ABORTED; why++)
+        for (int32_t rank = 0; rank < comm->size; rank++)
+            if (atomic_load(&comm_rank(comm, rank)->lost) == why) {
+                failure_declare(comm, why);
+                return;
+            }
+}
+
+static const char *failure_reason(uint32_t why)
+{
+    switch (why) {
+    case COMM_ENDED:
+        return "ended without closing the communicator: the process was killed, crashed or exited";
+    case COMM_LATE:
+        return "did not take part within the timeout";
+    case COMM_CLOSED:
+        return "closed the communicator, which the others still use";
+    default:
+        return "aborted the communicator";
+    }
+}
+
+gg_status ggi_comm_state(struct gg_comm *comm)
+{
+    const uint32_t why = atomic_load(&comm->segment->failed);
+    struct comm_ranks lost = {{0}};
+    char text[400];
+    if (why == COMM_FINE)
+        return GG_OK;
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (atomic_load(&comm_rank(comm, rank)->lost) == why)
+            ggi_comm_ranks_add(&lost, rank);
+    return ggi_comm_fail(&lost,
+                         "%s: %s%s %s; close this communicator, and create a new one from the "
+                         "remaining ranks",
+                         comm->call, ggi_comm_ranks_text(text, sizeof text, &lost),
+                         ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "",
+                         failure_reason(why));
+}

@@ -1,0 +1,299 @@
+/* message.c: messages between two ranks.
+ *
+ * The sender offers a size, and the receiver accepts or refuses it. Then the sender fills its two parts in turn, and the
+ * receiver empties them. Each side rings the other's bell after a step. */
+#include "base/error.h"
+#include "comm/comm.h"
+
+#include <string.h>
+
+enum { STEP_NONE, STEP_DONE, STEP_MORE };
+
+/* One direction of one message. */
+struct message {
+    struct gg_comm *comm;
+    int32_t peer;
+    bool sends, open, refused; /* open: offered, or accepted */
+    char *data;
+    size_t nbytes, at;
+    uint64_t offered; /* what the other side sends */
+    char offered_type[GG_COMM_TYPE_NAME_SIZE];
+};
+
+static struct comm_pair *message_pair(const struct message *self)
+{
+    return self->sends ? comm_pair(self->comm, self->comm->rank, self->peer)
+                       : comm_pair(self->comm, self->peer, self->comm->rank);
+}
+
+static void message_ring(const struct message *self)
+{
+    struct comm_word *bell = &comm_rank(self->comm, self->peer)->bell;
+    atomic_fetch_add(&bell->value, 1);
+    ggi_comm_word_wake(bell);
+}
+
+static size_t message_part(const struct message *self)
+{
+    const size_t left = self->nbytes - self->at;
+    return left < self->comm->chunk ? left : self->comm->chunk;
+}
+
+/* A part may be filled once the one before the last has been emptied. */
+static int message_send_part(struct message *self, struct comm_pair *pair)
+{
+    const uint32_t sent = atomic_load(&pair->sent), under_way = sent - atomic_load(&pair->taken);
+    const size_t part = message_part(self);
+    if (part == 0 && under_way == 0)
+        return STEP_DONE;
+    if (part == 0 || under_way > 1)
+        return STEP_NONE;
+    memcpy(comm_part(self->comm, self->comm->rank, sent), self->data + self->at, part);
+    self->at += part;
+    atomic_store(&pair->sent, sent + 1);
+    message_ring(self);
+    return STEP_MORE;
+}
+
+static int message_send_step(struct message *self)
+{
+    struct comm_pair *pair = message_pair(self);
+    const uint32_t offered = atomic_load(&pair->offered);
+    if (!self->open) {
+        struct gg_comm *comm = self->comm;
+        memcpy(comm_rank(comm, comm->rank)->sends, comm->type_name, sizeof comm->type_name);
+        pair->nbytes = self->nbytes;
+        atomic_store(&pair->offered, offered + 1);
+        message_ring(self);
+        self->open = true;
+        return STEP_MORE;
+    }
+    if (atomic_load(&pair->answered) != offered)
+        return STEP_NONE;
+    self->refused = atomic_load(&pair->refused);
+    return self->refused ? STEP_DONE : message_send_part(self, pair);
+}
+
+static int message_answer(struct message *self, struct comm_pair *pair)
+{
+    const uint32_t offered = atomic_load(&pair->offered);
+    if (offered == atomic_load(&pair->answered))
+        return STEP_NONE;
+    self->open = true;
+    self->offered = pair->nbytes;
+    memcpy(self->offered_type, comm_rank(self->comm, self->peer)->sends, sizeof self->offered_type);
+    self->refused = self->offered != self->nbytes ||
+                    !ggi_comm_types_agree(self->offered_type, self->comm->type_name);
+    atomic_store(&pair->refused, self->refused);
+    atomic_store(&pair->answered, offered);
+    message_ring(self);
+    return self->refused ? STEP_DONE : STEP_MORE;
+}
+
+static int message_recv_step(struct message *self)
+{
+    struct comm_pair *pair = message_pair(self);
+    const size_t part = message_part(self);
+    const uint32_t taken = atomic_load(&pair->taken);
+    if (!self->open)
+        return message_answer(self, pair);
+    if (part == 0)
+        return STEP_DONE;
+    if (atomic_load(&pair->sent) == taken)
+        return STEP_NONE;
+    memcpy(self->data + self->at, comm_part(self->comm, self->peer, taken), part);
+    self->at += part;
+    atomic_store(&pair->taken, taken + 1);
+    message_ring(self);
+    return STEP_MORE;
+}
+
+/* ---- one or two messages at a time ---- */
+
+struct exchange {
+    struct message messages[2];
+    int count;
+    bool done[2];
+};
+
+/* Whether any message has moved. */
+static bool exchange_step(struct exchange *self)
+{
+    bool moved = false;
+    for (int i = 0; i < self->count; i++) {
+        if (self->done[i])
+            continue;
+        struct message *message = &self->messages[i];
+        const int step = message->sends ? message_send_step(message) : message_recv_step(message);
+        self->done[i] = step == STEP_DONE;
+        moved = moved || step != STEP_NONE;
+    }
+    return moved;
+}
+
+/* Whether this rank's part needs the peer no more. The receiver may have answered, and emptied all parts, since the last
+ * step; it may then leave. */
+static bool message_complete(const struct message *self)
+{
+    const struct comm_pair *pair = message_pair(self);
+    if (!self->sends || !self->open || atomic_load(&pair->answered) != atomic_load(&pair->offered))
+        return false;
+    return atomic_load(&pair->refused) ||
+           (self->at == self->nbytes && atomic_load(&pair->taken) == atomic_load(&pair->sent));
+}
+
+static bool exchange_missing(const void *what, int32_t rank)
+{
+    const struct exchange *self = what;
+    for (int i = 0; i < self->count; i++)
+        if (!self->done[i] && self->messages[i].peer == rank && !message_complete(&self->messages[i]))
+            return true;
+    return false;
+}
+
+static bool exchange_done(const struct exchange *self)
+{
+    return self->done[0] && (self->count == 1 || self->done[1]);
+}
+
+/* The other rank may have done its part and then ended: one more step is taken before the failure counts. */
+static gg_status exchange_move(struct exchange *self)
+{
+    struct gg_comm *comm = self->messages[0].comm;
+    struct comm_word *bell = &comm_rank(comm, comm->rank)->bell;
+    struct comm_wait wait = ggi_comm_wait_begin(comm);
+    gg_status status = GG_OK;
+    for (;;) {
+        const uint32_t value = atomic_load(&bell->value);
+        if (exchange_step(self))
+            wait = ggi_comm_wait_begin(comm);
+        else if (status || exchange_done(self))
+            return exchange_done(self) ? GG_OK : status;
+        else
+            status = ggi_comm_wait_slice(&wait, bell, value, exchange_missing, self);
+        if (status == GG_ERR_INTERRUPTED)
+            return status;
+    }
+}
+
+static gg_status message_type_error(const struct message *self)
+{
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s: rank %d sends elements of '%.*s', but this rank expects '%s'; nothing was "
+                    "copied",
+                    self->comm->call, self->peer, GG_COMM_TYPE_NAME_SIZE, self->offered_type,
+                    self->comm->type_name);
+}
+
+static gg_status exchange_result(const struct exchange *self)
+{
+    for (int i = 0; i < self->count; i++) {
+        const struct message *message = &self->messages[i];
+        const unsigned long long here = message->nbytes, there = message->offered;
+        if (message->refused && message->sends)
+            return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                            "%s: rank %d expects another size or type than the %llu bytes that "
+                            "this rank sends; nothing was copied",
+                            message->comm->call, message->peer, here);
+        if (message->refused && here == there)
+            return message_type_error(message);
+        if (message->refused)
+            return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                            "%s: rank %d sends %llu bytes, but this rank expects %llu; nothing was "
+                            "copied",
+                            message->comm->call, message->peer, there, here);
+    }
+    return GG_OK;
+}
+
+static gg_status exchange_run(struct exchange *self)
+{
+    gg_status status = exchange_move(self);
+    return status ? status : exchange_result(self);
+}
+
+/* ---- the operations ---- */
+
+static gg_status message_peer_check(const struct gg_comm *comm, const char *what, int32_t peer)
+{
+    gg_status status = ggi_comm_rank_check(comm, what, peer);
+    if (status || peer != comm->rank)
+        return status;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s: %s is %d, the calling rank itself; expected another rank", comm->call,
+                    what, peer);
+}
+
+static gg_status message_call(struct gg_comm *comm, struct message message, const char *call)
+{
+    struct exchange exchange = {.messages = {message}, .count = 1};
+    gg_status status = ggi_comm_enter(comm, call);
+    if (status)
+        return status;
+    status = message_peer_check(comm, message.sends ? "to" : "from", message.peer);
+    return ggi_comm_leave(comm, status ? status : exchange_run(&exchange));
+}
+
+static struct message message_to(struct gg_comm *comm, const void *src, size_t nbytes, int32_t to)
+{
+    /* Only read. */
+    return (struct message){
+        .comm = comm, .peer = to, .sends = true, .data = (char *)(uintptr_t)src, .nbytes = nbytes};
+}
+static struct message message_from(struct gg_comm *comm, void *dst, size_t nbytes, int32_t from)
+{
+    return (struct message){.comm = comm, .peer = from, .data = dst, .nbytes = nbytes};
+}
+
+gg_status gg_comm_send(gg_comm *comm, const void *src, size_t nbytes, int32_t to)
+{
+    return message_call(comm, message_to(comm, src, nbytes, to), "send");
+}
+
+gg_status gg_comm_recv(gg_comm *comm, void *dst, size_t nbytes, int32_t from)
+{
+    return message_call(comm, message_from(comm, dst, nbytes, from), "recv");
+}
+
+static gg_status exchange_with_itself(const struct exchange *self)
+{
+    const struct message *out = &self->messages[0], *in = &self->messages[1];
+    if (out->nbytes != in->nbytes)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "send_recv: this rank sends %zu bytes to itself, but expects %zu",
+                        out->nbytes, in->nbytes);
+    if (in->nbytes)
+        memcpy(in->data, out->data, in->nbytes);
+    return GG_OK;
+}
+
+static gg_status exchange_check(const struct exchange *self)
+{
+    const struct message *out = &self->messages[0], *in = &self->messages[1];
+    const struct gg_comm *comm = out->comm;
+    gg_status status = ggi_comm_rank_check(comm, "to", out->peer);
+    if (!status)
+        status = ggi_comm_rank_check(comm, "from", in->peer);
+    if (!status && (out->peer == comm->rank) != (in->peer == comm->rank))
+        status = ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                          "send_recv: to is %d and from is %d, but a rank exchanges with itself on "
+                          "both sides or on neither",
+                          out->peer, in->peer);
+    return status ? status
+                  : ggi_comm_overlap_check(comm, in->data, in->nbytes, out->data, out->nbytes);
+}
+
+gg_status gg_comm_send_recv(gg_comm *comm, const void *src, size_t src_nbytes, int32_t to,
+                            void *dst, size_t dst_nbytes, int32_t from)
+{
+    struct exchange exchange = {.messages = {message_to(comm, src, src_nbytes, to),
+                                             message_from(comm, dst, dst_nbytes, from)},
+                                .count = 2};
+    gg_status status = ggi_comm_enter(comm, "send_recv");
+    if (status)
+        return status;
+    status = exchange_check(&exchange);
+    if (!status)
+        status = to == comm->rank ? exchange_with_itself(&exchange) : exchange_run(&exchange);
+    return ggi_comm_leave(comm, status);
+}

@@ -1,0 +1,69 @@
+/** @file
+ *  Device code loaded onto a device.
+ *
+ *  @par Ordering
+ *  Launches of a module's kernels count as uses of its variables. A module is unloaded when its launches are complete.
+ *  @par Threads
+ *  Any thread. */
+#ifndef GG_MODULE_H
+#define GG_MODULE_H
+
+#include <gpuglue/image.h>
+
+GG_BEGIN_DECLS
+
+/** Load an image onto a device.
+ *
+ *  @param device    any device
+ *  @param bytes     the image; may be freed when the call returns
+ *  @param nbytes    its size in bytes
+ *  @param[out] out  one reference
+ *  @return GG_OK, or a common error
+ *  @retval GG_ERR_INVALID_ARGUMENT  damaged, or for another architecture (both are named)
+ *  @retval GG_ERR_UNSUPPORTED       the backend has no modules, or the format must be linked first */
+GG_API gg_status gg_module_load(gg_device *device, const void *bytes, size_t nbytes,
+                                gg_module **out);
+
+/** Add a reference.
+ *
+ *  @param module  any module */
+GG_API void gg_module_retain(gg_module *module);
+
+/** Drop a reference. Never waits: the module is unloaded when its launches are complete.
+ *
+ *  @param module  may be NULL */
+GG_API void gg_module_release(gg_module *module);
+
+/** The device that the module was loaded onto.
+ *
+ *  @param module  any module
+ *  @return the device, not a reference */
+GG_API gg_device *gg_module_device(const gg_module *module);
+
+/** Metadata of the image.
+ *
+ *  @param module  any module
+ *  @return valid as long as the module */
+GG_API const struct gg_image *gg_module_image(const gg_module *module);
+
+/** Device memory of a global variable. The memory holds a reference to the module, and launches of the module's kernels
+ *  count as uses of it.
+ *
+ *  @param module    any module
+ *  @param name      of the variable, as in the image
+ *  @param[out] out  one reference
+ *  @return GG_OK, or a common error
+ *  @retval GG_ERR_INVALID_ARGUMENT  no variable of that name */
+GG_API gg_status gg_module_global(gg_module *module, const char *name, gg_memory **out);
+
+/** A kernel of the module. It holds a reference to the module.
+ *
+ *  @param module    any module
+ *  @param name      of the kernel, as in the image
+ *  @param[out] out  one reference
+ *  @return GG_OK, or a common error
+ *  @retval GG_ERR_INVALID_ARGUMENT  no kernel of that name; the message lists the kernels */
+GG_API gg_status gg_module_kernel(gg_module *module, const char *name, gg_kernel **out);
+
+GG_END_DECLS
+#endif

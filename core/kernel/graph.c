@@ -1,0 +1,419 @@
+/* graph.c: captures that gpuglue begins, and the graphs that they become. */
+#include "base/error.h"
+#include "memory/captured.h"
+#include "runtime/call.h"
+#include "runtime/scope.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+struct gg_graph {
+    _Atomic(int64_t) refs;
+    struct gg_device *device;
+    struct gg_graph_impl *impl;
+    gg_memory *body; /* has the uses by launches: the graph is destroyed once it is idle */
+    /* A launch or an update runs; taken before all other locks. */
+    pthread_mutex_t lock;
+    struct ggi_captured *uses; /* under lock */
+};
+
+/* ---- captures ---- */
+
+/* Of the body of a list: no launch uses it any more. */
+static void captured_free(void *pointer)
+{
+    struct ggi_captured *uses = pointer;
+    struct ggi_captured_owner *owner = uses->owners, *next;
+    for (; owner; owner = next) {
+        next = owner->next;
+        owner->release(owner->owner);
+        free(owner);
+    }
+    for (size_t i = 0; i < uses->count; i++)
+        gg_memory_release(uses->memories[i]);
+    free(uses->memories);
+    free(uses);
+}
+
+static gg_status captured_new(gg_device *device, struct ggi_captured **out)
+{
+    struct ggi_captured *uses = calloc(1, sizeof *uses);
+    if (!uses)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a capture");
+    const gg_status status =
+        gg_memory_wrap(device, GG_MEMORY_DEVICE, uses, 1, captured_free, uses, &uses->body);
+    if (status)
+        free(uses);
+    else
+        *out = uses;
+    return status;
+}
+
+static gg_status capture_new(gg_stream *stream, struct ggi_capture **out)
+{
+    struct ggi_capture *capture = calloc(1, sizeof *capture);
+    if (!capture)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a capture");
+    const gg_status status = captured_new(stream->device, &capture->uses);
+    if (status) {
+        free(capture);
+        return status;
+    }
+    gg_stream_retain(stream);
+    capture->stream = stream;
+    *out = capture;
+    return GG_OK;
+}
+
+/* And its uses, unless a graph has taken them. */
+static void capture_delete(struct ggi_capture *capture)
+{
+    ggi_capture_forget_users(capture);
+    if (capture->uses)
+        gg_memory_release(capture->uses->body);
+    gg_stream_release(capture->helper);
+    gg_stream_release(capture->stream);
+    free(capture);
+}
+
+static gg_status graph_check_stream(gg_stream *stream)
+{
+    static const gg_op needed[] = {GG_OP_capture_begin, GG_OP_capture_end,
+                                   GG_OP_capture_id,    GG_OP_graph_launch,
+                                   GG_OP_graph_destroy, GG_OP_stream_capturing};
+    struct gg_device *device = stream->device;
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (!gg_device_supports(device, needed[i]))
+            return ggi_unsupported(device, needed[i]);
+    if (stream->is_default)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "%s:%d: the default stream cannot be captured: create a stream",
+                        device->backend->name, (int)device->ordinal);
+    if (stream->of_thread) /* no other thread could end the capture, and this one may end first */
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "%s:%d: the per-thread default stream cannot be captured: create a stream",
+                        device->backend->name, (int)device->ordinal);
+    if (ggi_stream_capturing(stream))
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "stream is capturing already: end that capture first, or use another "
+                        "stream");
+    return GG_OK;
+}
+
+static void capture_drop(gg_stream *stream)
+{
+    struct ggi_internal_scope own;
+    ggi_internal_begin(stream->device, &own);
+    stream->device->ops->capture_end(stream->impl, NULL);
+    ggi_internal_end(stream->device, &own);
+}
+
+/* With stream->lock held, so that no poll of another thread queries the stream once it is captured, or records its marker
+ * into the graph. */
+static gg_status capture_begin(struct ggi_capture *capture)
+{
+    gg_stream *stream = capture->stream;
+    struct gg_device *device = stream->device;
+    uint64_t id = 0;
+    gg_status status = graph_check_stream(stream);
+    if (!status)
+        status = ggi_stream_mark_before_capture(stream, capture->helper);
+    if (status)
+        return status;
+    ggi_stream_begin_capture(stream);
+    status = GGI_CALL_RELAXED(device, capture_begin, stream, 0, (stream->impl));
+    if (!status) {
+        status = GGI_CALL(device, capture_id, stream, 0, (stream->impl, &id));
+        if (status)
+            capture_drop(stream);
+    }
+    if (status) {
+        ggi_stream_end_capture(stream);
+        return status;
+    }
+    atomic_store(&stream->capture, id);
+    ggi_capture_start(capture, id);
+    return GG_OK;
+}
+
+/* Work that is not known to be done needs a helper for its marker. Without the lock, which its creation must not be under. */
+static gg_status capture_make_helper(struct ggi_capture *capture)
+{
+    gg_stream *stream = capture->stream;
+    if (capture->helper || !gg_device_supports(stream->device, GG_OP_capture_begin) ||
+        ggi_stream_is_complete(stream, atomic_load(&stream->submitted), true))
+        return GG_OK;
+    return gg_stream_create(stream->device, GG_STREAM_NONBLOCKING, 0, &capture->helper);
+}
+
+/* Other threads may queue work meanwhile. */
+static gg_status capture_begin_marked(struct ggi_capture *capture)
+{
+    gg_stream *stream = capture->stream;
+    gg_status status = GG_OK;
+    bool ready = false;
+    while (!status && !ready) {
+        status = capture_make_helper(capture);
+        if (status)
+            return status;
+        pthread_mutex_lock(&stream->lock);
+        ready = capture->helper ||
+                ggi_stream_is_complete(stream, atomic_load(&stream->submitted), false);
+        if (ready)
+            status = capture_begin(capture);
+        pthread_mutex_unlock(&stream->lock);
+    }
+    return status;
+}
+
+gg_status gg_graph_begin_capture(gg_stream *stream)
+{
+    struct ggi_capture *capture = NULL;
+    gg_status status = ggi_stream_check(stream);
+    if (!status)
+        status = graph_check_stream(stream);
+    if (!status)
+        status = capture_new(stream, &capture);
+    if (status)
+        return status;
+    ggi_stream_stop_waits(stream);
+    status = capture_begin_marked(capture);
+    ggi_stream_allow_waits(stream);
+    if (status)
+        capture_delete(capture);
+    return status;
+}
+
+/* The body's last reference is gone, and no launch is in flight. */
+static void graph_destroy(void *pointer)
+{
+    gg_graph *graph = pointer;
+    struct gg_device *device = graph->device;
+    struct ggi_internal_scope own;
+    if (graph->impl) {
+        ggi_internal_begin(device, &own); /* not always in a drain */
+        ggi_call_begin(device, GG_OP_graph_destroy, NULL, 0);
+        device->ops->graph_destroy(graph->impl);
+        ggi_call_end(device, GG_OP_graph_destroy, NULL, 0, GG_OK);
+        ggi_internal_end(device, &own);
+    }
+    if (graph->uses)
+        gg_memory_release(graph->uses->body);
+    pthread_mutex_destroy(&graph->lock);
+    free(graph);
+}
+
+static gg_status graph_new(gg_device *device, gg_graph **out)
+{
+    gg_graph *graph = calloc(1, sizeof *graph);
+    gg_status status = graph ? GG_OK : ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a graph");
+    if (!status)
+        status =
+            gg_memory_wrap(device, GG_MEMORY_DEVICE, graph, 1, graph_destroy, graph, &graph->body);
+    if (status) {
+        free(graph);
+        return status;
+    }
+    atomic_init(&graph->refs, 1);
+    graph->device = device;
+    pthread_mutex_init(&graph->lock, NULL);
+    *out = graph;
+    return GG_OK;
+}
+
+/* With stream->lock held, after a failed end. A stream that is still captured, because the driver leaves it so or other code
+ * has begun a capture, is asked before each use. Otherwise the backend may have replaced the native stream. */
+static void capture_check_left(gg_stream *stream)
+{
+    struct ggi_internal_scope own;
+    ggi_internal_begin(stream->device, &own);
+    if (ggi_stream_query_capture(stream))
+        ggi_stream_set_capturable(stream);
+    else if (stream->marker_ticket)
+        stream->device->ops->stream_wait_event(stream->impl, stream->marker);
+    ggi_internal_end(stream->device, &own);
+}
+
+/* Other code that knows the stream's handle may have ended the capture and begun its own. */
+static bool capture_is_replaced(const struct ggi_capture *capture)
+{
+    uint64_t id;
+    return !ggi_stream_capture_id(capture->stream, &id) && id && id != capture->id;
+}
+
+/* The capture ends even without memory for the graph. With stream->lock held: polls of other threads must not meet a native
+ * stream that the backend replaces. */
+static gg_status capture_finish(struct ggi_capture *capture, gg_graph *graph, bool whole)
+{
+    gg_stream *stream = capture->stream;
+    gg_status status;
+    if (capture_is_replaced(capture))
+        status =
+            ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                     "gg_graph_end_capture: other code has ended this capture of the stream and "
+                     "begun its own");
+    else
+        status = GGI_CALL_RELAXED(stream->device, capture_end, stream, 0,
+                                  (stream->impl, graph && whole ? &graph->impl : NULL));
+    ggi_stream_end_capture(stream);
+    if (status)
+        capture_check_left(stream);
+    else if (!whole)
+        status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for what the capture uses");
+    return status;
+}
+
+gg_status gg_graph_end_capture(gg_stream *stream, gg_graph **out)
+{
+    gg_graph *graph = NULL;
+    gg_status status = ggi_stream_check(stream), made = GG_OK;
+    if (status)
+        return status;
+    struct ggi_capture *capture = ggi_capture_stop(stream);
+    if (!capture)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_graph_end_capture: gg_graph_begin_capture was not called for this "
+                        "stream, or its capture has ended");
+    if (out)
+        made = graph_new(stream->device, &graph);
+    pthread_mutex_lock(&stream->lock);
+    status = capture_finish(capture, graph, !capture->uses->incomplete);
+    pthread_mutex_unlock(&stream->lock);
+    if (made)
+        status = made;
+    if (graph && !status) {
+        graph->uses = capture->uses;
+        capture->uses = NULL;
+        *out = graph;
+    } else {
+        gg_graph_release(graph);
+    }
+    capture_delete(capture);
+    return status;
+}
+
+/* ---- launches ---- */
+
+static gg_status captured_wait(const struct ggi_captured *uses, gg_stream *stream, bool implicit)
+{
+    gg_status status = GG_OK;
+    for (size_t i = 0; i < uses->count && !status; i++) {
+        gg_memory *memory = uses->memories[i];
+        gg_module *module = implicit ? ggi_module_of_code(memory) : NULL;
+        status = module ? ggi_module_wait_uses(module, stream)
+                        : ggi_memory_wait_before_use(memory, stream, implicit);
+    }
+    return status;
+}
+
+static void graph_note_uses(const gg_graph *graph, gg_stream *stream)
+{
+    const uint64_t ticket = ggi_stream_submitted(stream);
+    ggi_memory_used(graph->body, stream, ticket);
+    ggi_memory_used(graph->uses->body, stream, ticket);
+    for (size_t i = 0; i < graph->uses->count; i++) {
+        gg_module *module = ggi_module_of_code(graph->uses->memories[i]);
+        if (module)
+            ggi_module_note_use(module, stream, ticket, false);
+        else
+            ggi_memory_used(graph->uses->memories[i], stream, ticket);
+    }
+    if (graph->uses->to_host)
+        atomic_store_explicit(&stream->to_host, ticket, memory_order_relaxed);
+}
+
+/* Locks the graph, also on failure. A wait for its memory may call the wait hook, so it is without the lock. */
+static gg_status graph_lock_ready(gg_graph *graph, gg_stream *stream, bool implicit)
+{
+    gg_status status = GG_OK;
+    bool current = false;
+    pthread_mutex_lock(&graph->lock);
+    while (!status && !current) {
+        struct ggi_captured *uses = graph->uses;
+        gg_memory_retain(uses->body);
+        pthread_mutex_unlock(&graph->lock);
+        status = captured_wait(uses, stream, implicit);
+        pthread_mutex_lock(&graph->lock);
+        current = graph->uses == uses;
+        gg_memory_release(uses->body);
+    }
+    /* Not all drivers order the launches of one graph on several streams. */
+    return status ? status : ggi_memory_wait_uses(graph->body, stream);
+}
+
+gg_status gg_graph_launch(gg_graph *graph, gg_stream *stream)
+{
+    struct gg_device *device = graph->device;
+    bool implicit, complete;
+    gg_status status = ggi_choose_stream(device, &stream, &implicit, &complete);
+    if (status)
+        return status;
+    if (ggi_stream_is_captured(stream))
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "stream is capturing: a graph cannot be launched into another one");
+    status = graph_lock_ready(graph, stream, implicit);
+    if (status) {
+        pthread_mutex_unlock(&graph->lock);
+        return status;
+    }
+    ggi_call_begin(device, GG_OP_graph_launch, stream, 0);
+    status = device->ops->graph_launch(stream->impl, graph->impl);
+    graph_note_uses(graph, stream); /* also if it failed: it may have started */
+    pthread_mutex_unlock(&graph->lock);
+    status = ggi_call_end(device, GG_OP_graph_launch, stream, 0, status); /* may wait */
+    return !status && complete ? ggi_stream_synchronize(stream, true) : status;
+}
+
+/* Two graphs are always locked in the same order. */
+static void graphs_lock(gg_graph *one, gg_graph *other)
+{
+    gg_graph *first = (uintptr_t)one < (uintptr_t)other ? one : other;
+    pthread_mutex_lock(&first->lock);
+    pthread_mutex_lock(first == one ? &other->lock : &one->lock);
+}
+
+gg_status gg_graph_update(gg_graph *graph, gg_graph *other)
+{
+    struct gg_device *device = graph->device;
+    gg_status status = ggi_device_check(device);
+    if (status || graph == other)
+        return status;
+    if (!gg_device_supports(device, GG_OP_graph_update))
+        return ggi_unsupported(device, GG_OP_graph_update);
+    if (other->device != device)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "a graph of %s:%d cannot be updated from one of %s:%d: capture the work on "
+                        "the same device",
+                        device->backend->name, (int)device->ordinal, other->device->backend->name,
+                        (int)other->device->ordinal);
+    graphs_lock(graph, other);
+    status = GGI_CALL_RELAXED(device, graph_update, NULL, 0, (graph->impl, other->impl));
+    struct ggi_captured *replaced = graph->uses;
+    if (!status) {
+        gg_memory_retain(other->uses->body);
+        graph->uses = other->uses;
+    }
+    pthread_mutex_unlock(&graph->lock);
+    pthread_mutex_unlock(&other->lock);
+    if (!status)
+        gg_memory_release(replaced->body); /* launches in flight still use it */
+    return status;
+}
+
+/* ---- references ---- */
+
+void gg_graph_retain(gg_graph *graph)
+{
+    atomic_fetch_add_explicit(&graph->refs, 1, memory_order_relaxed);
+}
+
+void gg_graph_release(gg_graph *graph)
+{
+    if (graph && atomic_fetch_sub(&graph->refs, 1) == 1)
+        gg_memory_release(graph->body);
+}
+
+gg_device *gg_graph_device(const gg_graph *graph)
+{
+    return graph->device;
+}

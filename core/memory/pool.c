@@ -1,0 +1,225 @@
+/* pool.c: blocks that are allocated without a driver call: from a list, or carved from a slab. */
+#include "base/env.h"
+#include "memory/pool.h"
+#include "memory/uses.h"
+
+#include <stdlib.h>
+
+bool ggi_pool_free_may_wait(const struct ggi_pool *pool)
+{
+    return pool->kind != GG_MEMORY_DEVICE || !(pool->device->flags & GG_DEVICE_FREE_NEVER_WAITS);
+}
+
+struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind)
+{
+    struct ggi_pool *pool = calloc(1, sizeof *pool);
+    const int64_t allocator = ggi_env_value(GGI_ENV_ALLOCATOR, GGI_ALLOCATOR_POOL);
+    if (!pool)
+        return NULL;
+    pthread_mutex_init(&pool->lock, NULL);
+    pool->device = device;
+    pool->kind = kind;
+    pool->drain_interval = ggi_drain_interval(device);
+    pool->by_stream = kind == GG_MEMORY_DEVICE;
+    pool->async = pool->by_stream && allocator == GGI_ALLOCATOR_ASYNC;
+    pool->direct = kind == GG_MEMORY_MANAGED || pool->async || allocator == GGI_ALLOCATOR_DIRECT;
+    for (uint32_t i = 0; i < GGI_CLASSES; i++)
+        pool->lenders[i].next = pool->lenders[i].previous = &pool->lenders[i];
+    pool->stats.release_threshold = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
+    return pool;
+}
+
+struct gg_pool_stats ggi_pool_stats(struct ggi_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct gg_pool_stats stats = pool->stats;
+    pthread_mutex_unlock(&pool->lock);
+    return stats;
+}
+
+void ggi_pool_count_alloc(struct ggi_pool *pool, size_t nbytes)
+{
+    struct gg_pool_stats *stats = &pool->stats;
+    stats->allocations++;
+    stats->used_blocks++;
+    stats->used_bytes += nbytes;
+    if (stats->used_bytes > stats->used_peak)
+        stats->used_peak = stats->used_bytes;
+}
+
+/* Work through the raw address of a block, on its alloc_stream, is not recorded: before the driver frees the
+ * block, that stream is polled: by the drain, once for all blocks that wait for it. A free that may wait needs no poll. With
+ * drain_lock held, which keeps the stream. */
+static bool block_stream_is_done(gg_memory *memory)
+{
+    gg_stream *stream = memory->alloc_stream;
+    if (memory->retired.may_wait || !stream || stream->gone)
+        return true;
+    const bool ownerless = ggi_stream_is_ownerless(stream);
+    if (!ownerless && !memory->release_ticket)
+        memory->release_ticket = ggi_stream_submitted(stream);
+    memory->retired.after = stream;
+    memory->retired.ticket = ownerless ? atomic_load(&memory->ready_ticket) : memory->release_ticket;
+    return ggi_stream_is_complete(stream, memory->retired.ticket, false);
+}
+
+/* The driver frees an async block in the order of its alloc_stream, unless that stream may be destroyed or belongs to
+ * another thread: see ggi_driver_free. */
+static bool block_frees_in_order(const gg_memory *memory)
+{
+    const gg_stream *stream = memory->alloc_stream;
+    return memory->pool->async && (!stream || !ggi_stream_is_ownerless(stream));
+}
+
+/* The free would become part of the capture of its stream or, on the default stream, invalidate that of a stream which is
+ * ordered with it. */
+static bool block_free_disturbs_capture(const gg_memory *memory)
+{
+    gg_stream *stream = memory->alloc_stream;
+    if (!memory->pool->async)
+        return false;
+    if (stream && !stream->gone && !stream->is_default && !ggi_stream_is_ownerless(stream))
+        return ggi_other_capturing(stream);
+    return atomic_load(&memory->device->blocking_captures) > 0;
+}
+
+static bool block_idle(gg_memory *memory)
+{
+    if (block_free_disturbs_capture(memory))
+        return false;
+    if (memory->size_class != GGI_NO_CLASS || block_frees_in_order(memory))
+        return ggi_memory_prune_foreign(memory) ||
+               ggi_memory_wait_for_use(memory, memory->alloc_stream);
+    if (!ggi_memory_prune(memory, false))
+        return ggi_memory_wait_for_use(memory, NULL);
+    return block_stream_is_done(memory);
+}
+
+static bool block_free(gg_memory *memory)
+{
+    struct ggi_pool *pool = memory->pool;
+    const bool cached = memory->size_class != GGI_NO_CLASS;
+    /* First: once freed, the addresses may be another thread's. */
+    if (!cached && memory->kind != GG_MEMORY_DEVICE)
+        ggi_pinned_remove(memory);
+    if (!cached)
+        ggi_driver_free(pool, memory->pointer, memory->block_size, memory->alloc_stream);
+    pthread_mutex_lock(&pool->lock);
+    ggi_pool_uncount_retired(pool, memory->block_size);
+    if (cached)
+        ggi_pool_insert(pool, memory);
+    pthread_mutex_unlock(&pool->lock);
+    return !cached;
+}
+
+gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block_size,
+                              uint32_t size_class)
+{
+    static const struct ggi_backing pooled = {block_idle, block_free};
+    gg_memory *memory = ggi_memory_new_handle(pool->device, pool->kind, pointer, block_size);
+    if (!memory)
+        return NULL;
+    memory->backing = &pooled;
+    memory->pool = pool;
+    memory->block_size = block_size;
+    memory->size_class = size_class;
+    /* Last: other threads read its size from the index. */
+    if (pool->kind == GG_MEMORY_DEVICE || !ggi_pinned_add(memory))
+        return memory;
+    ggi_memory_delete(memory);
+    return NULL;
+}
+
+/* Unrecorded work on this stream may use the block through its raw address. */
+static void block_set_stream(gg_memory *memory, gg_stream *stream)
+{
+    if (memory->alloc_stream == stream)
+        return;
+    if (stream)
+        ggi_stream_use_retain(stream);
+    if (memory->alloc_stream)
+        ggi_stream_use_release(memory->alloc_stream);
+    memory->alloc_stream = stream;
+}
+
+void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint64_t ready_ticket)
+{
+    block_set_stream(memory, stream);
+    memory->nbytes = nbytes;
+    atomic_store_explicit(&memory->untracked, 0, memory_order_relaxed);
+    atomic_store_explicit(&memory->captured, 0, memory_order_relaxed);
+    atomic_store_explicit(&memory->ready_waiter, 0, memory_order_relaxed);
+    atomic_store_explicit(&memory->ready_ticket, ready_ticket, memory_order_relaxed);
+    atomic_store_explicit(&memory->refs, 1, memory_order_release); /* see ggi_pinned_find */
+}
+
+/* With the lock held: the next block of a slab. */
+static gg_memory *pool_carve(struct ggi_pool *pool, uint32_t size_class)
+{
+    struct ggi_slab *slab = size_class < GGI_SLAB_CLASSES ? pool->slab[size_class] : NULL;
+    size_t block_size = ggi_size_class_bytes(size_class);
+    if (!slab)
+        return NULL;
+    gg_memory *memory =
+        ggi_pool_new_block(pool, slab->base + slab->carved * block_size, block_size, size_class);
+    if (!memory)
+        return NULL;
+    memory->slab = slab;
+    if (++slab->carved == slab->capacity)
+        pool->slab[size_class] = slab->next_open;
+    return memory;
+}
+
+/* With the lock held: after some allocations one fails, so that the caller takes the slow path, which drains. */
+static bool pool_drain_is_due(struct ggi_pool *pool, enum ggi_attempt attempt)
+{
+    if (attempt == GGI_ATTEMPT_LATER || ++pool->since_drain < pool->drain_interval)
+        return false;
+    if (!ggi_drain_waiting(pool->device)) {
+        pool->since_drain = 0;
+        return false;
+    }
+    return attempt == GGI_ATTEMPT_FIRST || pool->since_drain % pool->drain_interval == 0;
+}
+
+/* With the lock held. *own: the block was in the stream's own list. */
+static gg_memory *pool_find(struct ggi_pool *pool, uint32_t size_class, gg_stream *stream, bool *own)
+{
+    gg_memory *memory = stream ? ggi_pool_pop(pool, stream, size_class) : NULL;
+    *own = memory;
+    if (!memory)
+        memory = ggi_pool_pop(pool, NULL, size_class);
+    return memory ? memory : pool_carve(pool, size_class);
+}
+
+/* A ticket after all work on the stream, including work through raw addresses: another stream waits for it before
+ * it uses the block. On a stream without an owner no marker can be recorded. */
+static uint64_t pool_ready_ticket(gg_stream *stream)
+{
+    if (ggi_stream_is_ownerless(stream))
+        return atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    return ggi_stream_submitted(stream);
+}
+
+bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                        enum ggi_attempt attempt, gg_memory **out)
+{
+    uint32_t size_class = ggi_size_class_of(nbytes);
+    bool own = false;
+    gg_memory *memory = NULL;
+    if (size_class == GGI_NO_CLASS)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    if (!pool_drain_is_due(pool, attempt))
+        memory = pool_find(pool, size_class, stream, &own);
+    if (memory)
+        ggi_pool_count_alloc(pool, nbytes);
+    pthread_mutex_unlock(&pool->lock);
+    if (!memory)
+        return false;
+    if (!own)
+        ggi_memory_forget_uses(memory);
+    ggi_pool_prepare(memory, nbytes, stream, own ? pool_ready_ticket(stream) : 0);
+    *out = memory;
+    return true;
+}

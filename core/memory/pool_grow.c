@@ -1,0 +1,520 @@
+/* pool_grow.c: allocation where no free block is found: reclaim blocks of idle streams, then allocate from the
+ * driver. If that fails, take blocks from busy streams, free cached blocks, and try again. */
+#include "base/error.h"
+#include "base/text.h"
+#include "memory/pool.h"
+#include "memory/uses.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SLAB_UNIT ((size_t)2 << 20)
+#define SLAB_BLOCKS_MIN 8u
+
+/* ---- blocks of other streams ---- */
+
+/* A stream without an owner may be destroyed, and then no other can wait for it. */
+static bool pool_may_borrow(const gg_stream *stream, const gg_stream *other)
+{
+    return !ggi_stream_is_ownerless(other) && ggi_stream_implicitly_ordered(stream, other);
+}
+
+/* A free block of another stream, *lender; @p ordered_only: which the driver orders with @p stream. The order in which
+ * ggi_pool_reclaim_class polls the streams stays the same: otherwise it might skip the same ones each time. */
+static gg_memory *pool_pop_other(struct ggi_pool *pool, uint32_t size_class, gg_stream *stream,
+                                 bool ordered_only, gg_stream **lender)
+{
+    gg_memory *memory = NULL;
+    gg_stream *other;
+    struct ggi_bin *at = NULL;
+    pthread_mutex_lock(&pool->lock);
+    for (int i = 0; !memory && (i < GGI_LENDERS || !ordered_only); i++) {
+        other = ggi_pool_lender_after(pool, size_class, &at);
+        if (!other)
+            break;
+        if (other == stream || (ordered_only && !pool_may_borrow(stream, other)))
+            continue;
+        *lender = other;
+        memory = ggi_pool_pop(pool, other, size_class);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return memory;
+}
+
+/* From a stream that the driver orders with @p stream. The explicit wait is for a third stream, which will wait for
+ * @p stream only. */
+static bool pool_alloc_ordered(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                               gg_memory **out)
+{
+    gg_stream *lender = NULL;
+    if (!stream || ggi_stream_capturing(stream))
+        return false;
+    gg_memory *memory = pool_pop_other(pool, ggi_size_class_of(nbytes), stream, true, &lender);
+    if (!memory)
+        return false;
+    bool behind = !ggi_stream_fence_uncaptured(stream, lender, false);
+    pthread_mutex_lock(&pool->lock);
+    if (behind)
+        ggi_pool_count_alloc(pool, nbytes);
+    else
+        ggi_pool_insert(pool, memory);
+    pthread_mutex_unlock(&pool->lock);
+    if (!behind)
+        return false;
+    ggi_pool_prepare(memory, nbytes, stream, ggi_stream_submitted(stream));
+    *out = memory;
+    return true;
+}
+
+/* With drain_lock held: try all that needs neither more memory nor a wait of the host. @p all: poll all streams. */
+static bool pool_alloc_reclaimed(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool all,
+                                 gg_memory **out)
+{
+    struct ggi_internal_scope own;
+    if (pool->direct || ggi_size_class_of(nbytes) == GGI_NO_CLASS)
+        return false;
+    ggi_internal_begin(pool->device, &own);
+    if (all)
+        ggi_pool_reclaim(pool);
+    else
+        ggi_pool_reclaim_class(pool, ggi_size_class_of(nbytes), stream);
+    bool found = ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out) ||
+                 pool_alloc_ordered(pool, nbytes, stream, out);
+    ggi_internal_end(pool->device, &own);
+    return found;
+}
+
+/* ---- memory from the driver ---- */
+
+static void slab_destroy(struct ggi_retired *self)
+{
+    struct ggi_slab *slab = (struct ggi_slab *)self;
+    struct ggi_pool *pool = slab->pool;
+    ggi_driver_free(pool, slab->base, slab->size, NULL);
+    pthread_mutex_lock(&pool->lock);
+    ggi_pool_uncount_retired(pool, slab->size);
+    pthread_mutex_unlock(&pool->lock);
+    free(slab);
+}
+
+static struct ggi_slab *slab_new(struct ggi_pool *pool, uint32_t size_class)
+{
+    struct ggi_slab *slab = calloc(1, sizeof *slab);
+    size_t block_size = ggi_size_class_bytes(size_class);
+    if (!slab)
+        return NULL;
+    slab->retired.destroy = slab_destroy;
+    slab->retired.may_wait = ggi_pool_free_may_wait(pool);
+    slab->pool = pool;
+    slab->size_class = size_class;
+    slab->size = (SLAB_BLOCKS_MIN * block_size + SLAB_UNIT - 1) / SLAB_UNIT * SLAB_UNIT;
+    slab->capacity = (uint32_t)(slab->size / block_size);
+    return slab;
+}
+
+/* With the lock held. */
+static void pool_list_slab(struct ggi_pool *pool, struct ggi_slab *slab)
+{
+    slab->next_open = pool->slab[slab->size_class]; /* another thread may have added one, too */
+    pool->slab[slab->size_class] = slab;
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+}
+
+/* Add a slab; the allocation then takes its first block. */
+static gg_status pool_add_slab(struct ggi_pool *pool, uint32_t size_class)
+{
+    struct ggi_slab *slab = slab_new(pool, size_class);
+    void *base = NULL;
+    if (!slab)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a slab");
+    gg_status status = ggi_driver_alloc(pool, slab->size, NULL, &base);
+    if (status) {
+        free(slab);
+        return status;
+    }
+    slab->base = base;
+    pthread_mutex_lock(&pool->lock);
+    pool_list_slab(pool, slab);
+    pthread_mutex_unlock(&pool->lock);
+    return GG_OK;
+}
+
+/* The first reference of a block that ggi_pool_try_alloc did not return. */
+static gg_memory *pool_first_reference(gg_memory *memory, size_t nbytes, gg_stream *stream,
+                                       uint64_t ready_ticket)
+{
+    pthread_mutex_lock(&memory->pool->lock);
+    ggi_pool_count_alloc(memory->pool, nbytes);
+    pthread_mutex_unlock(&memory->pool->lock);
+    ggi_pool_prepare(memory, nbytes, stream, ready_ticket);
+    return memory;
+}
+
+/* @p exact: not rounded up to a size class. */
+static gg_status pool_alloc_block(struct ggi_pool *pool, size_t nbytes, bool exact,
+                                  gg_stream *stream, gg_memory **out)
+{
+    uint32_t size_class = exact || pool->direct ? GGI_NO_CLASS : ggi_size_class_of(nbytes);
+    size_t block_size = size_class == GGI_NO_CLASS ? nbytes : ggi_size_class_bytes(size_class);
+    void *pointer = NULL;
+    gg_status status = ggi_driver_alloc(pool, block_size, stream, &pointer);
+    if (status)
+        return status;
+    gg_memory *memory = ggi_pool_new_block(pool, pointer, block_size, size_class);
+    if (!memory) {
+        ggi_driver_free(pool, pointer, block_size, NULL);
+        return ggi_memory_no_handle();
+    }
+    memory->retired.may_wait =
+        size_class == GGI_NO_CLASS && !pool->async && ggi_pool_free_may_wait(pool);
+    /* The stream must first run the driver's own allocation. */
+    *out = pool_first_reference(memory, nbytes, stream,
+                                pool->async ? ggi_stream_submitted(stream) : 0);
+    return GG_OK;
+}
+
+/* Add a slab for small blocks; without memory for a slab, allocate one block. */
+static gg_status pool_grow(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
+{
+    if (nbytes <= GGI_SLAB_BLOCK_MAX && !pool->direct) {
+        gg_status status = pool_add_slab(pool, ggi_size_class_of(nbytes));
+        if (!status && ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out))
+            return GG_OK;
+        if (status && status != GG_ERR_OUT_OF_MEMORY)
+            return status;
+    }
+    return pool_alloc_block(pool, nbytes, false, stream, out);
+}
+
+struct size_request {
+    const struct ggi_pool *pool;
+    uint32_t size_class;
+};
+
+/* ---- idle memory that a trim has retired, but that the driver may get back only while all streams are idle ---- */
+
+static bool trimmed_fits(const struct ggi_retired *item, const void *what)
+{
+    const struct size_request *request = what;
+    const struct ggi_slab *slab = (const struct ggi_slab *)item;
+    gg_memory *memory = ggi_memory_retired(item);
+    if (!memory)
+        return item->destroy == slab_destroy && slab->pool == request->pool &&
+               slab->size_class == request->size_class;
+    return memory->pool == request->pool && memory->size_class == GGI_NO_CLASS &&
+           memory->block_size == ggi_size_class_bytes(request->size_class) &&
+           !atomic_load(&memory->captured) && !atomic_load(&memory->untracked) &&
+           ggi_memory_prune(memory, true);
+}
+
+/* With the lock held. */
+static void pool_restore(struct ggi_pool *pool, struct ggi_retired *item, uint32_t size_class)
+{
+    struct ggi_slab *slab = (struct ggi_slab *)item;
+    gg_memory *memory = ggi_memory_retired(item);
+    ggi_pool_uncount_retired(pool, memory ? memory->block_size : slab->size);
+    if (memory) {
+        memory->size_class = size_class;
+        memory->release_ticket = 0;
+        memory->retired.may_wait = false;
+        ggi_pool_insert(pool, memory);
+    } else { /* the handles of its blocks were deleted */
+        slab->carved = 0;
+        slab->trimmed = false;
+        pool_list_slab(pool, slab);
+    }
+}
+
+/* With drain_lock held: move a block or slab of the class back to the pool. */
+static bool pool_take_back(struct ggi_pool *pool, uint32_t size_class)
+{
+    const struct size_request request = {pool, size_class};
+    if (pool->direct || size_class == GGI_NO_CLASS || !ggi_pool_stats(pool).retired_blocks)
+        return false;
+    struct ggi_retired *item = ggi_retire_pick(pool->device, trimmed_fits, &request);
+    if (!item)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    pool_restore(pool, item, size_class);
+    pthread_mutex_unlock(&pool->lock);
+    return true;
+}
+
+/* ---- blocks that other streams still use ---- */
+
+/* Explicit even where the driver orders the streams, as in pool_alloc_ordered. Fails if that is impossible. */
+static gg_status steal_wait_for(gg_stream *stream, gg_stream *other, uint64_t ticket, bool all)
+{
+    if (other->device->backend != stream->device->backend)
+        return GG_ERR_UNSUPPORTED;
+    if (other == stream || other->gone || (!all && ggi_stream_is_complete(other, ticket, false)))
+        return GG_OK;
+    return ggi_stream_fence_uncaptured(stream, other, !all);
+}
+
+/* Wait for the recorded uses, and for all work on alloc_stream, which may use the raw address. */
+static gg_status steal_wait(gg_memory *memory, gg_stream *stream)
+{
+    gg_status status = GG_OK;
+    for (uint32_t i = 0; i < memory->use_count && !status; i++) {
+        const struct ggi_use use = ggi_memory_use(memory, i);
+        status = steal_wait_for(stream, use.stream, use.ticket, false);
+    }
+    if (!status && memory->alloc_stream && !ggi_stream_is_ownerless(memory->alloc_stream))
+        status = steal_wait_for(stream, memory->alloc_stream, 0, true);
+    return status;
+}
+
+static bool steal_fits(const struct ggi_retired *item, const void *what)
+{
+    const struct size_request *request = what;
+    gg_memory *memory = ggi_memory_retired(item);
+    return memory && memory->pool == request->pool && memory->size_class == request->size_class &&
+           !atomic_load(&memory->captured) && !atomic_load(&memory->untracked);
+}
+
+static gg_memory *steal_retired(struct ggi_pool *pool, uint32_t size_class)
+{
+    const struct size_request request = {pool, size_class};
+    if (!ggi_pool_stats(pool).retired_blocks)
+        return NULL;
+    ggi_retire_flatten(pool->device);
+    gg_memory *memory = (gg_memory *)ggi_retire_pick(pool->device, steal_fits, &request);
+    if (!memory)
+        return NULL;
+    pthread_mutex_lock(&pool->lock);
+    ggi_pool_uncount_retired(pool, memory->block_size);
+    pthread_mutex_unlock(&pool->lock);
+    return memory;
+}
+
+static void steal_undo(struct ggi_pool *pool, gg_memory *memory, bool retired)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (retired)
+        ggi_pool_count_retired(pool, memory->block_size);
+    else
+        ggi_pool_insert(pool, memory);
+    pthread_mutex_unlock(&pool->lock);
+    if (retired)
+        ggi_retire(pool->device, &memory->retired);
+}
+
+/* With drain_lock held. */
+static gg_status pool_steal(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
+{
+    uint32_t size_class = ggi_size_class_of(nbytes);
+    struct ggi_internal_scope own;
+    gg_stream *lender;
+    if (pool->direct || size_class == GGI_NO_CLASS || !stream || ggi_stream_capturing(stream))
+        return GG_ERR_OUT_OF_MEMORY;
+    gg_memory *memory = pool_pop_other(pool, size_class, stream, false, &lender);
+    bool retired = !memory;
+    if (!memory)
+        memory = steal_retired(pool, size_class);
+    if (!memory)
+        return GG_ERR_OUT_OF_MEMORY;
+    ggi_internal_begin(pool->device, &own);
+    gg_status status = steal_wait(memory, stream);
+    ggi_internal_end(pool->device, &own);
+    if (status) {
+        steal_undo(pool, memory, retired);
+        return GG_ERR_OUT_OF_MEMORY;
+    }
+    uint64_t ticket = ggi_stream_submitted(stream);
+    ggi_memory_forget_uses(memory);
+    *out = pool_first_reference(memory, nbytes, stream, ticket);
+    ggi_memory_used(memory, stream, ticket); /* which also waits for the old uses */
+    return GG_OK;
+}
+
+/* ---- where the driver has no memory ---- */
+
+/* Memory that the driver may get back later. @p idle: all streams were idle, so that no idle block waits for that. */
+static bool pool_has_busy(struct ggi_pool *pool, bool idle)
+{
+    pthread_mutex_lock(&pool->lock);
+    const bool waits = !idle && ggi_pool_free_may_wait(pool) && pool->stats.cached_blocks;
+    const bool any = waits || pool->busy_blocks || pool->stats.retired_blocks;
+    pthread_mutex_unlock(&pool->lock);
+    return any;
+}
+
+/* A block of its own that only unknown streams may still use. */
+static bool exported_fits(const struct ggi_retired *item, const void *pool)
+{
+    gg_memory *memory = ggi_memory_retired(item);
+    return memory && memory->pool == pool && !memory->slab && !atomic_load(&memory->captured) &&
+           atomic_load(&memory->untracked) && ggi_memory_prune(memory, true);
+}
+
+/* With drain_lock held, all known streams idle: after the unlock, wait for the unknown streams, which may use exported
+ * memory. The free of one exported block does that; a new block for it may not be had any more. */
+static void pool_want_exported(struct ggi_pool *pool)
+{
+    struct gg_device *device = pool->device;
+    const bool frees =
+        device->flags & GG_DEVICE_FREE_WAITS && pool->kind == GG_MEMORY_DEVICE && !pool->async;
+    struct ggi_retired *item = frees ? ggi_retire_pick(device, exported_fits, pool) : NULL;
+    if (!item) {
+        ggi_epoch_poll(device, true);
+        return;
+    }
+    ggi_memory_retired(item)->size_class = GGI_NO_CLASS;
+    item->next = device->ready;
+    device->ready = item;
+}
+
+/* With drain_lock held. Idle blocks come first, also those of a trim, then blocks of busy streams, for which @p stream waits, then what the driver
+ * can free. It frees idle blocks only once all streams are idle (*idle): before that, the free may wait for work that waits
+ * for this thread, and the blocks stay in the pool, where other allocations find them. For the same reason the device is
+ * waited for only then. */
+static bool pool_alloc_after_trim(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                                  bool *wait, bool *idle, gg_memory **out)
+{
+    struct ggi_internal_scope own;
+    ggi_internal_begin(pool->device, &own);
+    *idle = ggi_drain_locked(pool->device, GGI_DRAIN_ALL);
+    bool found = pool_alloc_reclaimed(pool, nbytes, stream, true, out) ||
+                 (pool_take_back(pool, ggi_size_class_of(nbytes)) &&
+                  pool_alloc_reclaimed(pool, nbytes, stream, true, out)) ||
+                 !pool_steal(pool, nbytes, stream, out);
+    if (!found) {
+        ggi_pool_reclaim(pool); /* a direct pool's too, and what was released meanwhile */
+        if (*idle || !ggi_pool_free_may_wait(pool))
+            ggi_pool_trim(pool, 0);
+        *idle = ggi_drain_locked(pool->device, GGI_DRAIN_ALL) && *idle;
+        if (*idle && *wait && atomic_load(&pool->device->epoch.waiting)) {
+            *wait = false;
+            pool_want_exported(pool);
+        }
+    }
+    ggi_internal_end(pool->device, &own);
+    return found;
+}
+
+/* Beyond the device's memory or the limit: freeing blocks would not help. */
+static bool pool_can_never_alloc(struct ggi_pool *pool, size_t nbytes)
+{
+    const struct gg_pool_stats stats = ggi_pool_stats(pool);
+    struct gg_device_info info = {.struct_size = sizeof info};
+    if (stats.limit && nbytes > stats.limit)
+        return true;
+    ggi_suppress_errors(1);
+    gg_status status = gg_device_info(pool->device, &info);
+    ggi_suppress_errors(-1);
+    return !status && pool->kind == GG_MEMORY_DEVICE && info.total_memory &&
+           nbytes > info.total_memory;
+}
+
+/* Wait a short time, interruptibly, for work that still uses released blocks. Try the driver again whenever memory
+ * was freed to it, and at the end. */
+static gg_status pool_alloc_wait(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                                 gg_memory **out)
+{
+    const struct timespec pause = {0, 100000};
+    struct gg_device *device = pool->device;
+    uint64_t limit = ggi_now_ns() + 40 * GGI_SLICE_NS;
+    bool last = pool_can_never_alloc(pool, nbytes);
+    bool wait = true, idle = false;
+    gg_status status = GG_ERR_OUT_OF_MEMORY;
+    while (!last && status == GG_ERR_OUT_OF_MEMORY) {
+        uint64_t held = ggi_pool_stats(pool).reserved_bytes;
+        last = !pool_has_busy(pool, idle) || ggi_now_ns() > limit;
+        if (ggi_interrupted())
+            return ggi_fail(GG_ERR_INTERRUPTED, "the wait for memory was interrupted");
+        pthread_mutex_lock(&device->drain_lock);
+        const bool down = atomic_load(&ggi_shutting_down);
+        const bool found = !down && pool_alloc_after_trim(pool, nbytes, stream, &wait, &idle, out);
+        ggi_drain_unlock(device);
+        if (found || down)
+            return found ? GG_OK : ggi_device_unusable(device);
+        if (last || ggi_pool_stats(pool).reserved_bytes < held)
+            status = pool_alloc_block(pool, nbytes, false, stream, out);
+        if (status == GG_ERR_OUT_OF_MEMORY && last) /* without rounding up to its class it may fit */
+            status = pool_alloc_block(pool, nbytes, true, stream, out);
+        if (status == GG_ERR_OUT_OF_MEMORY && !last)
+            nanosleep(&pause, NULL);
+    }
+    return status;
+}
+
+/* "the device has 1 of 2 bytes free; ", or nothing where the driver does not report it. */
+static void pool_describe_free(gg_device *device, char *out, size_t size)
+{
+    uint64_t free = 0, total = 0;
+    struct ggi_size left, all;
+    struct ggi_internal_scope own;
+    ggi_internal_begin(device, &own);
+    if (device->ops->device_memory_info &&
+        !device->ops->device_memory_info(atomic_load(&device->impl), &free, &total))
+        snprintf(out, size, "the device has %s free of %s; ", ggi_text_size(&left, free),
+                 ggi_text_size(&all, total));
+    ggi_internal_end(device, &own);
+}
+
+static gg_status pool_refuse(struct ggi_pool *pool, size_t nbytes)
+{
+    struct gg_device *device = pool->device;
+    const struct gg_pool_stats stats = ggi_pool_stats(pool);
+    char device_free[128] = "", limit[80] = "";
+    struct gg_error *error = &ggi_error_record()->error, first = *error;
+    struct ggi_size sizes[7];
+    pool_describe_free(device, device_free, sizeof device_free);
+    if (stats.limit)
+        snprintf(limit, sizeof limit, ", and the pool's limit is %s",
+                 ggi_text_size(&sizes[0], stats.limit));
+    ggi_fail(
+        GG_ERR_OUT_OF_MEMORY,
+        "%s:%d: cannot allocate %s of %s memory: %sgpuglue holds %s (at most %s so far, %" PRIu64
+        " driver calls%s): %s in %" PRIu64 " blocks are in use, %s are free in blocks "
+        "that did not fit, and %s were released and are still used by queued work. Close what "
+        "is no longer needed, or ask for less",
+        device->backend->name, (int)device->ordinal, ggi_text_size(&sizes[1], nbytes),
+        pool->kind == GG_MEMORY_PINNED    ? "pinned host"
+        : pool->kind == GG_MEMORY_MANAGED ? "managed"
+                                          : "device",
+        device_free, ggi_text_size(&sizes[2], stats.reserved_bytes),
+        ggi_text_size(&sizes[3], stats.reserved_peak), stats.driver_calls, limit,
+        ggi_text_size(&sizes[4], stats.used_bytes), stats.used_blocks,
+        ggi_text_size(&sizes[5], stats.cached_bytes), ggi_text_size(&sizes[6], stats.retired_bytes));
+    memcpy(first.message, error->message, sizeof first.message);
+    *error = first;
+    return GG_ERR_OUT_OF_MEMORY;
+}
+
+/* This does not wait for another thread that drains. */
+static bool pool_alloc_after_drain(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                                   gg_memory **out)
+{
+    ggi_drain_paced(pool->device);
+    pthread_mutex_lock(&pool->lock);
+    pool->since_drain = 0;
+    pool->drain_interval = ggi_drain_interval(pool->device);
+    pthread_mutex_unlock(&pool->lock);
+    return ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out);
+}
+
+gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
+{
+    struct gg_device *device = pool->device;
+    gg_status status = GG_OK;
+    bool found = false;
+    if (pool_alloc_after_drain(pool, nbytes, stream, out))
+        return GG_OK;
+    pthread_mutex_lock(&device->drain_lock);
+    if (atomic_load(&ggi_shutting_down))
+        status = ggi_device_unusable(device);
+    if (!status)
+        found = pool_alloc_reclaimed(pool, nbytes, stream, false, out);
+    ggi_drain_unlock(device);
+    if (!status && !found)
+        status = pool_grow(pool, nbytes, stream, out);
+    if (status == GG_ERR_OUT_OF_MEMORY)
+        status = pool_alloc_wait(pool, nbytes, stream, out);
+    return status == GG_ERR_OUT_OF_MEMORY ? pool_refuse(pool, nbytes) : status;
+}

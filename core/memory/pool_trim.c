@@ -1,0 +1,313 @@
+/* pool_trim.c: moves idle blocks to the list for any stream, and back to the driver. */
+#include "base/error.h"
+#include "base/text.h"
+#include "base/sized.h"
+#include "memory/pool.h"
+#include "memory/uses.h"
+
+#include <stddef.h>
+
+/* ---- the blocks of streams that are idle ---- */
+
+void ggi_pool_release_bins(gg_stream *stream)
+{
+    struct ggi_pool *pool = stream->device->pools[0];
+    pthread_mutex_lock(&pool->lock);
+    pool->busy_blocks -= stream->bins->count;
+    ggi_bins_splice(pool, &pool->any, stream->bins);
+    ggi_bins_unlist(stream->bins);
+    stream->bins_released = true;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Whether all work on the stream has finished, also work that was not counted. */
+static bool stream_found_idle(gg_stream *stream)
+{
+    uint64_t ticket = ggi_stream_is_ownerless(stream) ? atomic_load(&stream->submitted)
+                                                      : ggi_stream_submitted(stream);
+    return ggi_stream_is_complete(stream, ticket, true);
+}
+
+/* The blocks are off the list during the poll: a block that is released meanwhile may be in use. */
+static bool pool_reclaim_stream(struct ggi_pool *pool, gg_stream *stream)
+{
+    struct ggi_bins taken = {0};
+    pthread_mutex_lock(&pool->lock);
+    ggi_bins_splice(pool, &taken, stream->bins);
+    pthread_mutex_unlock(&pool->lock);
+    if (!taken.count)
+        return false;
+    uint64_t count = taken.count;
+    bool idle = stream_found_idle(stream);
+    pthread_mutex_lock(&pool->lock);
+    ggi_bins_splice(pool, idle ? &pool->any : stream->bins, &taken);
+    if (idle)
+        pool->busy_blocks -= count;
+    pthread_mutex_unlock(&pool->lock);
+    return idle;
+}
+
+void ggi_pool_reclaim(struct ggi_pool *pool)
+{
+    if (!pool->by_stream)
+        return;
+    for (gg_stream *stream = ggi_device_streams(pool->device); stream; stream = stream->next)
+        if (!stream->gone)
+            pool_reclaim_stream(pool, stream);
+}
+
+void ggi_pool_reclaim_class(struct ggi_pool *pool, uint32_t size_class, const gg_stream *except)
+{
+    gg_stream *first = NULL, *stream;
+    for (int i = 0; pool->by_stream && i < GGI_LENDERS; i++) {
+        pthread_mutex_lock(&pool->lock);
+        stream = ggi_pool_next_lender(pool, size_class);
+        pthread_mutex_unlock(&pool->lock);
+        if (!stream || stream == first)
+            return;
+        if (!first)
+            first = stream;
+        if (stream != except && pool_reclaim_stream(pool, stream))
+            return;
+    }
+}
+
+/* ---- what a trim removes, with the lock held ---- */
+
+/* Blocks from the driver are freed while more than @p keep is cached, blocks of a slab together with it. */
+static bool trim_selects(const struct ggi_pool *pool, const gg_memory *memory, uint64_t keep,
+                         bool of_slabs)
+{
+    if (!memory->slab)
+        return !of_slabs && pool->stats.cached_bytes > keep;
+    return of_slabs && memory->slab->trimmed;
+}
+
+/* Move the selected blocks of one class to the list @p picked, which is returned. */
+static gg_memory *trim_list(struct ggi_pool *pool, uint32_t size_class, uint64_t keep,
+                            bool of_slabs, gg_memory *picked)
+{
+    struct ggi_bin *bin = &pool->any.bin[size_class];
+    gg_memory **at = &bin->first, *memory, *last = NULL;
+    while ((memory = *at)) {
+        if (!trim_selects(pool, memory, keep, of_slabs)) {
+            last = memory;
+            at = &memory->next_free;
+            continue;
+        }
+        *at = memory->next_free;
+        memory->next_free = picked;
+        picked = memory;
+        pool->any.count--;
+        pool->stats.cached_blocks--;
+        pool->stats.cached_bytes -= memory->block_size;
+        if (!of_slabs)
+            ggi_pool_count_retired(pool, memory->block_size);
+    }
+    bin->last = last;
+    return picked;
+}
+
+static void trim_count_idle(struct ggi_pool *pool)
+{
+    for (struct ggi_slab *slab = pool->slabs; slab; slab = slab->next)
+        slab->idle = 0;
+    for (uint32_t i = 0; i < GGI_SLAB_CLASSES; i++)
+        for (gg_memory *memory = pool->any.bin[i].first; memory; memory = memory->next_free)
+            if (memory->slab)
+                memory->slab->idle++;
+}
+
+static void slab_stop_carving(struct ggi_pool *pool, const struct ggi_slab *slab)
+{
+    struct ggi_slab **at = &pool->slab[slab->size_class];
+    while (*at && *at != slab)
+        at = &(*at)->next_open;
+    if (*at)
+        *at = slab->next_open;
+}
+
+static struct ggi_slab *trim_slabs(struct ggi_pool *pool, uint64_t keep)
+{
+    struct ggi_slab **at = &pool->slabs, *slab, *picked = NULL;
+    uint64_t cached = pool->stats.cached_bytes;
+    while ((slab = *at)) {
+        uint64_t bytes = slab->carved * (uint64_t)ggi_size_class_bytes(slab->size_class);
+        if (slab->idle < slab->carved || (cached <= keep && keep)) {
+            at = &slab->next;
+            continue;
+        }
+        cached -= bytes;
+        slab_stop_carving(pool, slab);
+        slab->trimmed = true;
+        *at = slab->next;
+        slab->next = picked;
+        picked = slab;
+        ggi_pool_count_retired(pool, slab->size);
+    }
+    return picked;
+}
+
+/* ---- without the lock ---- */
+
+/* Slabs are retired last, and only the handles of their blocks are deleted. */
+static void trimmed_retire(struct ggi_pool *pool, gg_memory *blocks, struct ggi_slab *slabs)
+{
+    for (gg_memory *memory; (memory = blocks);) {
+        blocks = memory->next_free;
+        ggi_memory_forget_uses(memory);
+        if (memory->slab) {
+            if (memory->kind == GG_MEMORY_PINNED)
+                ggi_pinned_remove(memory);
+            ggi_memory_delete(memory);
+        } else {
+            memory->size_class = GGI_NO_CLASS;
+            memory->retired.may_wait = ggi_pool_free_may_wait(pool);
+            ggi_retire(pool->device, &memory->retired);
+        }
+    }
+    for (struct ggi_slab *slab; (slab = slabs);) {
+        slabs = slab->next;
+        ggi_retire(pool->device, &slab->retired);
+    }
+}
+
+void ggi_pool_trim(struct ggi_pool *pool, uint64_t keep)
+{
+    gg_memory *blocks = NULL;
+    struct ggi_slab *slabs = NULL;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->stats.cached_bytes > keep || !keep) {
+        for (uint32_t i = GGI_CLASSES; i-- > 0;)
+            blocks = trim_list(pool, i, keep, false, blocks);
+        trim_count_idle(pool);
+        slabs = trim_slabs(pool, keep);
+        for (uint32_t i = 0; slabs && i < GGI_SLAB_CLASSES; i++)
+            blocks = trim_list(pool, i, keep, true, blocks);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    trimmed_retire(pool, blocks, slabs);
+}
+
+void ggi_pool_trim_now(struct ggi_pool *pool, uint64_t keep)
+{
+    struct gg_device *device = pool->device;
+    struct ggi_internal_scope own;
+    ggi_internal_begin(device, &own);
+    pthread_mutex_lock(&device->drain_lock);
+    if (!atomic_load(&ggi_shutting_down)) {
+        ggi_drain_locked(device, GGI_DRAIN_ALL);
+        ggi_pool_reclaim(pool);
+        ggi_pool_trim(pool, keep);
+        ggi_drain_locked(device, GGI_DRAIN_ALL);
+    }
+    ggi_drain_unlock(device);
+    ggi_internal_end(device, &own);
+}
+
+void ggi_pools_empty(struct gg_device *device)
+{
+    for (int i = 0; i < GGI_POOLS; i++) {
+        ggi_pool_reclaim(device->pools[i]);
+        ggi_pool_reclaim(device->pools[i]); /* a single query may fail */
+        ggi_pool_trim(device->pools[i], 0);
+    }
+}
+
+/* ---- the public calls ---- */
+
+static gg_status pool_of_kind(gg_device *device, enum gg_memory_kind kind, struct ggi_pool **out)
+{
+    gg_status status = ggi_device_ready(device);
+    if (status)
+        return status;
+    if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "memory kind %d has no pool: expected device (%d) or pinned (%d)",
+                        (int)kind, GG_MEMORY_DEVICE, GG_MEMORY_PINNED);
+    *out = device->pools[kind == GG_MEMORY_PINNED];
+    return GG_OK;
+}
+
+gg_status gg_pool_trim(gg_device *device, enum gg_memory_kind kind, uint64_t keep)
+{
+    struct ggi_pool *pool = NULL;
+    gg_status status = pool_of_kind(device, kind, &pool);
+    if (!status)
+        ggi_pool_trim_now(pool, keep);
+    return status;
+}
+
+gg_status gg_pool_set_limit(gg_device *device, enum gg_memory_kind kind, uint64_t limit)
+{
+    struct ggi_pool *pool = NULL;
+    gg_status status = pool_of_kind(device, kind, &pool);
+    if (status)
+        return status;
+    if (limit && limit < ggi_pool_stats(pool).reserved_bytes)
+        ggi_pool_trim_now(pool, 0);
+    pthread_mutex_lock(&pool->lock);
+    uint64_t held = pool->stats.reserved_bytes;
+    bool fits = !limit || held <= limit;
+    if (fits)
+        pool->stats.limit = limit;
+    pthread_mutex_unlock(&pool->lock);
+    if (fits)
+        return GG_OK;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "a limit of %s is below the %s that are in use: close memory, or wait for "
+                    "the work that "
+                    "uses it",
+                    ggi_text_size(&(struct ggi_size){0}, limit),
+                    ggi_text_size(&(struct ggi_size){0}, held));
+}
+
+gg_status gg_pool_set_release_threshold(gg_device *device, enum gg_memory_kind kind, uint64_t keep)
+{
+    struct ggi_pool *pool = NULL;
+    gg_status status = pool_of_kind(device, kind, &pool);
+    if (status)
+        return status;
+    pthread_mutex_lock(&pool->lock);
+    pool->stats.release_threshold = keep;
+    bool over = pool->stats.cached_bytes > keep;
+    pthread_mutex_unlock(&pool->lock);
+    if (over)
+        ggi_pool_trim_now(pool, keep);
+    return GG_OK;
+}
+
+gg_status gg_pool_stats(gg_device *device, enum gg_memory_kind kind, struct gg_pool_stats *stats)
+{
+    static const size_t first = GGI_SIZE_TO(struct gg_pool_stats, release_threshold);
+    struct ggi_pool *pool = NULL;
+    gg_status status = pool_of_kind(device, kind, &pool);
+    if (status)
+        return status;
+    if (!ggi_sized_fits(stats, first))
+        return ggi_sized_refuse("gg_pool_stats", "gg_pool_stats", stats, first);
+    struct gg_pool_stats full = ggi_pool_stats(pool);
+    full.struct_size = sizeof full;
+    ggi_sized_write(stats, &full, sizeof full);
+    return GG_OK;
+}
+
+gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stats)
+{
+    static const size_t first = GGI_SIZE_TO(struct gg_memory_stats, retired_bytes);
+    struct gg_memory_stats full = {.struct_size = sizeof full};
+    gg_status status = ggi_device_check(device);
+    if (status)
+        return status;
+    if (!ggi_sized_fits(stats, first))
+        return ggi_sized_refuse("gg_device_memory_stats", "gg_memory_stats", stats, first);
+    for (int i = 0; i < GGI_POOLS && atomic_load(&device->impl); i++) {
+        const struct gg_pool_stats stats = ggi_pool_stats(device->pools[i]);
+        full.blocks += stats.used_blocks;
+        full.bytes += stats.used_bytes;
+        full.retired_blocks += stats.retired_blocks;
+        full.retired_bytes += stats.retired_bytes;
+    }
+    ggi_sized_write(stats, &full, sizeof full);
+    return GG_OK;
+}

@@ -1,0 +1,95 @@
+/* uses.h: the streams that use a block, and how operations wait for them. */
+#ifndef GPUGLUE_USES_H
+#define GPUGLUE_USES_H
+
+#include "memory/memory.h"
+
+/* The memory that records the uses. */
+static inline gg_memory *ggi_memory_whole(gg_memory *memory)
+{
+    return memory->parent ? memory->parent : memory;
+}
+
+/* A word holds a stream's serial and the newest ticket of its use. While the word has that serial, one
+ * compare-and-swap raises the ticket without the lock. The list contains the use as long as the word is set:
+ * before uses are removed, their words are written back to the list. */
+#define GGI_TICKET_BITS 40
+static inline _Atomic(uint64_t) *ggi_newest_of(gg_memory *memory, const gg_stream *stream)
+{
+    return &memory->newest[stream->serial % GGI_NEWEST];
+}
+static inline uint64_t ggi_newest_word(const gg_stream *stream, uint64_t ticket)
+{
+    return stream->serial << GGI_TICKET_BITS | ticket;
+}
+/* False: the caller has to take the lock. */
+static inline bool ggi_newest_update(gg_memory *memory, const gg_stream *stream, uint64_t ticket)
+{
+    _Atomic(uint64_t) *newest = ggi_newest_of(memory, stream);
+    const uint64_t raised = ggi_newest_word(stream, ticket);
+    uint64_t word = atomic_load_explicit(newest, memory_order_relaxed);
+    while (word >> GGI_TICKET_BITS == stream->serial && !(ticket >> GGI_TICKET_BITS))
+        if (word >= raised || atomic_compare_exchange_weak_explicit(
+                                  newest, &word, raised, memory_order_release, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+/* ---- recording uses ---- */
+
+/* @p stream uses the memory up to @p ticket. Cannot fail: without host memory it waits for the stream. */
+void ggi_memory_used_slow(gg_memory *memory, gg_stream *stream, uint64_t ticket);
+static inline void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket)
+{
+    gg_memory *whole = ggi_memory_whole(memory);
+    if (!ggi_newest_update(whole, stream, ticket))
+        ggi_memory_used_slow(whole, stream, ticket);
+}
+/* @p stream is captured, and its graph uses the memory. In captured.c. */
+void ggi_memory_captured(gg_memory *memory, gg_stream *stream);
+/* Make @p stream, which is captured, wait for work on other streams of its capture that uses the memory. In captured.c. */
+gg_status ggi_memory_wait_captured(gg_memory *memory, gg_stream *stream);
+/* Call after an operation is submitted, or captured into a graph. */
+static inline void ggi_memory_note_use(gg_memory *memory, gg_stream *stream, uint64_t ticket,
+                                       bool captured)
+{
+    if (captured)
+        ggi_memory_captured(memory, stream);
+    else
+        ggi_memory_used(memory, stream, ticket);
+}
+
+/* ---- waiting for uses ---- */
+
+/* Call before an operation on an explicit stream: alloc_stream may still use the block. */
+gg_status ggi_memory_wait_ready_slow(gg_memory *memory, gg_stream *stream);
+static inline gg_status ggi_memory_wait_ready(gg_memory *memory, gg_stream *stream)
+{
+    return atomic_load_explicit(&memory->ready_ticket, memory_order_relaxed)
+               ? ggi_memory_wait_ready_slow(memory, stream)
+               : GG_OK;
+}
+/* Before an operation on the implicit stream: also wait on the device for unfinished uses on other streams. */
+gg_status ggi_memory_wait_uses(gg_memory *memory, gg_stream *stream);
+static inline gg_status ggi_memory_wait_before_use(gg_memory *memory, gg_stream *stream,
+                                                   bool implicit)
+{
+    return implicit ? ggi_memory_wait_uses(memory, stream) : ggi_memory_wait_ready(memory, stream);
+}
+
+/* A use with its newest ticket. With the lock held, or in the only thread that can access the block. */
+struct ggi_use ggi_memory_use(gg_memory *memory, uint32_t index);
+
+/* Whether a stream of another device uses it, which ggi_memory_prune queries. */
+bool ggi_memory_has_peer_use(gg_memory *memory);
+
+/* ---- removing uses ---- */
+
+/* Remove finished uses; true if none is left. Without @p poll only streams of other devices are queried. */
+bool ggi_memory_prune(gg_memory *memory, bool poll);
+/* For the only thread that can access the block, without the lock: true if only uses by alloc_stream are left. */
+bool ggi_memory_prune_foreign(gg_memory *memory);
+/* For the same thread: remove all uses. */
+void ggi_memory_forget_uses(gg_memory *memory);
+
+#endif

@@ -1,0 +1,115 @@
+/* shutdown.c: waits for copies to the host at the end of the process, and closes devices. */
+#include "memory/memory.h"
+#include "memory/pool.h"
+#include "runtime/event.h"
+#include "runtime/stream.h"
+#include "trace/trace.h"
+#include "transfer/ring.h"
+#include "transfer/staging.h"
+
+#include <time.h>
+
+/* Only copies to the host are waited for: a kernel may never end. */
+static void shutdown_wait_for_results(struct gg_device *device, uint64_t deadline)
+{
+    for (gg_stream *stream = ggi_device_streams(device); stream; stream = stream->next) {
+        uint64_t ticket = atomic_load(&stream->to_host);
+        while (!ggi_stream_is_complete(stream, ticket, true) && ggi_now_ns() < deadline)
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+}
+
+static bool shutdown_all_idle(struct gg_device *device)
+{
+    for (gg_stream *stream = ggi_device_streams(device); stream; stream = stream->next)
+        if (!ggi_stream_is_complete(stream, atomic_load(&stream->submitted), true))
+            return false;
+    return true;
+}
+
+/* Memory and streams that the user still holds need the context, so it is not destroyed then. */
+static bool shutdown_in_use(struct gg_device *device)
+{
+    for (int i = 0; i < GGI_POOLS; i++)
+        if (ggi_pool_stats(device->pools[i]).reserved_bytes)
+            return true;
+    return ggi_device_streams(device) != device->default_stream || device->default_stream->next;
+}
+
+/* No other thread can be inside a call here. */
+static void shutdown_close_device(struct gg_device *device)
+{
+    ggi_ring_destroy(device);
+    ggi_staging_destroy(device);
+    ggi_host_cache_trim(device);
+    gg_stream_release(atomic_exchange(&device->join_stream, NULL));
+    ggi_drain_locked(device, GGI_DRAIN_FORCE);
+    if (ggi_drain_waiting(device)) /* a query may have failed once */
+        ggi_drain_locked(device, GGI_DRAIN_FORCE);
+    ggi_epoch_destroy(device);
+    ggi_stream_release_events(device->default_stream); /* makes them spares */
+    ggi_event_destroy_spares(device);
+    if (!shutdown_in_use(device))
+        device->ops->device_close(atomic_load(&device->impl));
+}
+
+/* A device that other threads have used is not closed: one of them may be inside a call. */
+static void shutdown_device(struct gg_device *device, uint64_t deadline)
+{
+    struct ggi_internal_scope own;
+    ggi_staging_wait(device, deadline);
+    ggi_internal_begin(device, &own);
+    pthread_mutex_lock(&device->drain_lock); /* keeps streams alive while their list is read */
+    shutdown_wait_for_results(device, deadline);
+    bool idle = shutdown_all_idle(device) || shutdown_all_idle(device); /* one query may fail */
+    if (idle) {
+        ggi_drain_locked(device, GGI_DRAIN_FORCE);
+        ggi_pools_empty(device);
+    }
+    bool alone = !atomic_load(&device->shared) && pthread_equal(device->opener, pthread_self());
+    if (idle && alone)
+        shutdown_close_device(device);
+    else
+        ggi_drain_locked(device, idle ? GGI_DRAIN_FORCE : GGI_DRAIN_ALL);
+    ggi_drain_unlock(device);
+    ggi_internal_end(device, &own);
+}
+
+static void shutdown_finish_downloads(struct gg_device *device, uint64_t deadline)
+{
+    struct ggi_internal_scope own;
+    ggi_internal_begin(device, &own);
+    pthread_mutex_lock(&device->drain_lock);
+    shutdown_wait_for_results(device, deadline);
+    ggi_drain_locked(device, GGI_DRAIN_ALL);
+    ggi_drain_unlock(device);
+    ggi_internal_end(device, &own);
+}
+
+/* Call @p function for each open device of this process. */
+static void shutdown_each_device(void (*function)(struct gg_device *, uint64_t), uint64_t timeout_ns)
+{
+    uint64_t now = ggi_now_ns();
+    uint64_t deadline = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+    for (struct gg_backend *b = ggi_backend_next_opened(NULL); b; b = ggi_backend_next_opened(b))
+        for (struct gg_device *d = b->devices; d < b->devices + b->device_count; d++)
+            if (atomic_load(&d->impl) && d->generation == atomic_load(&ggi_generation))
+                function(d, deadline);
+}
+
+void gg_finish_downloads(uint64_t timeout_ns)
+{
+    if (!atomic_load(&ggi_shutting_down))
+        shutdown_each_device(shutdown_finish_downloads, timeout_ns);
+}
+
+void gg_shutdown(uint64_t timeout_ns)
+{
+    int expected = 0;
+    if (!atomic_load(&ggi_shutting_down))
+        ggi_trace_exit();
+    if (!atomic_compare_exchange_strong(&ggi_shutting_down, &expected, 1))
+        return;
+    shutdown_each_device(shutdown_device, timeout_ns);
+    atomic_store(&ggi_shutting_down, 2);
+}

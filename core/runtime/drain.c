@@ -1,0 +1,465 @@
+/* drain.c: destroys retired objects that have become idle. Calls that may block anyway run it. The usual drain takes a
+ * bounded time, however many streams and objects there are: it goes on where the one before has stopped. */
+#include "runtime/stream.h"
+
+#define EXPORTED_BACKLOG ((uint64_t)1 << 30) /* bytes that may wait for unknown streams */
+
+/* What one drain may still do. Each kind of object has its own budget, so that none holds up another. */
+struct drain_budget {
+    uint32_t polls;   /* of streams that turn out to be busy, for each purpose */
+    uint32_t streams; /* to visit */
+    uint32_t holding; /* streams that objects wait for */
+    uint32_t in_use;  /* objects of one queue that turn out to be in use, or fresh ones */
+    uint32_t fresh, held, pending, may_wait; /* objects to examine */
+    bool later;                              /* leave what may wait for ggi_drain_unlock */
+    bool behind;                             /* set if more examinations of `pending` are due */
+};
+
+#define DEBT_STEP 16 /* drains with too small a budget, until it is doubled */
+#define DEBT_MAX (16 * DEBT_STEP)
+#define INTERVAL 64 /* allocations, without debt */
+#define INTERVAL_MIN 4
+
+/* How often the budget has to be doubled. */
+static uint32_t drain_doublings(const struct gg_device *device)
+{
+    return atomic_load_explicit(&device->drain_debt, memory_order_relaxed) / DEBT_STEP;
+}
+
+uint32_t ggi_drain_interval(const struct gg_device *device)
+{
+    const uint32_t interval = INTERVAL >> drain_doublings(device);
+    return interval < INTERVAL_MIN ? INTERVAL_MIN : interval;
+}
+
+/* The budget grows as long as more is released than drains can examine. @p paced: by allocations, of which each
+ * ggi_drain_interval-th drains. These drains first become more frequent, so that a single one takes less time. */
+static struct drain_budget drain_budget_of(const struct gg_device *device,
+                                           enum ggi_drain_extent extent, bool paced)
+{
+    const uint32_t all = UINT32_MAX, doublings = drain_doublings(device);
+    const uint32_t before = paced ? INTERVAL / ggi_drain_interval(device) : 1;
+    const uint32_t items = (1024u << doublings) / before, in_use = (64u << doublings) / before;
+    if (extent == GGI_DRAIN_SOME)
+        return (struct drain_budget){16, 64, 128, in_use, items, items, items, items, true, false};
+    const bool later = extent != GGI_DRAIN_FORCE;
+    return (struct drain_budget){all, all, all, all, all, all, all, all, later, false};
+}
+
+/* Where the calls that drain do not become more frequent, it grows at once. */
+static void drain_note_debt(struct gg_device *device, const struct drain_budget *left, bool paced)
+{
+    uint32_t debt = atomic_load(&device->drain_debt);
+    if (left->fresh && left->held && left->pending && left->may_wait && !left->behind)
+        debt -= debt < DEBT_STEP ? debt : DEBT_STEP;
+    else
+        debt += paced ? 1 : DEBT_STEP;
+    atomic_store(&device->drain_debt, debt < DEBT_MAX ? debt : DEBT_MAX);
+}
+
+/* ---- streams ---- */
+
+/* Whether all work of a stream is known to be complete. */
+static bool drain_poll(gg_stream *stream, uint32_t *polls)
+{
+    const uint64_t ticket = atomic_load(&stream->submitted);
+    if (ggi_stream_is_complete(stream, ticket, false))
+        return true;
+    if (!*polls)
+        return false;
+    const bool complete = ggi_stream_is_complete(stream, ticket, true);
+    *polls -= !complete;
+    return complete;
+}
+
+#define VISIT_TURNS 8 /* rounds, in one of which each stream is polled in any case */
+
+/* Most polls would go to streams that stay busy, where there are many. Half of the polls of a visit are for others. */
+static bool drain_knows_busy(const gg_stream *stream, const struct drain_budget *budget,
+                             uint32_t polls)
+{
+    return polls <= budget->polls / 2 && stream->found_busy == atomic_load(&stream->submitted) &&
+           (stream->serial + stream->device->visit_rounds) % VISIT_TURNS;
+}
+
+/* Also closes it, if the user has released it and only blocks still refer to it. */
+static void drain_visit(gg_stream *stream, const struct drain_budget *budget, uint32_t *polls)
+{
+    struct gg_device *device = stream->device;
+    const uint64_t ticket = atomic_load(&stream->submitted);
+    if (!drain_knows_busy(stream, budget, *polls) && !drain_poll(stream, polls))
+        stream->found_busy = ticket;
+    if (atomic_load(&stream->deferred)) /* a release may have been added after its ticket had passed */
+        ggi_stream_run_releases(stream, false);
+    if (!device->closed_rounds || ggi_stream_destroy_closed(stream))
+        return;
+    device->closed_rounds = 2; /* the current round has missed it */
+    *polls -= *polls > 0;
+}
+
+/* Whether anything depends on streams for which no object waits. */
+static bool drain_must_visit(struct gg_device *device)
+{
+    if (atomic_exchange(&device->closed, 0) == 1)
+        device->closed_rounds = 2;
+    return device->closed_rounds || device->pending.first || atomic_load(&device->deferred);
+}
+
+/* At most one round. */
+static void drain_visit_streams(struct gg_device *device, struct drain_budget *budget)
+{
+    gg_stream *const start = device->next_visit;
+    gg_stream *stream = start ? start : ggi_device_streams(device), *next;
+    uint32_t polls = budget->polls;
+    bool round = !start;
+    for (; budget->streams && polls && stream && !(round && stream == start); budget->streams--) {
+        next = stream->next;
+        device->next_visit = next; /* which destroying this one does not change */
+        drain_visit(stream, budget, &polls);
+        if (!next) {
+            device->closed_rounds -= device->closed_rounds > 0;
+            device->visit_rounds++;
+            next = round ? NULL : ggi_device_streams(device);
+            round = true;
+        }
+        stream = next;
+    }
+    if (device->closed_rounds) /* unless another one was closed in the meantime */
+        atomic_compare_exchange_strong(&device->closed, &(int){0}, 2);
+}
+
+/* Begins with the stream that was busy the last time. */
+bool ggi_device_is_idle(struct gg_device *device)
+{
+    uint32_t polls = 1;
+    if (device->busy && !drain_poll(device->busy, &polls))
+        return false;
+    for (gg_stream *stream = ggi_device_streams(device); stream; stream = stream->next) {
+        device->busy = stream;
+        if (!drain_poll(stream, &polls))
+            return false;
+    }
+    device->busy = NULL;
+    return true;
+}
+
+/* ---- objects ---- */
+
+/* @p polls: also poll the stream that it waits for; or NULL. */
+static bool drain_item_is_idle(struct ggi_retired *item, uint32_t *polls)
+{
+    item->after = NULL;
+    item->unknown = false;
+    if (!item->idle || item->idle(item))
+        return true;
+    if (!polls || !item->after)
+        return false;
+    drain_poll(item->after, polls);
+    item->after = NULL;
+    return item->idle(item);
+}
+
+/* The queue of the device that it is in now, or NULL. */
+static struct ggi_retired_queue *drain_item(struct gg_device *device, struct ggi_retired *item,
+                                            uint32_t *polls, bool later)
+{
+    if (!drain_item_is_idle(item, polls))
+        return ggi_retire_keep(device, item);
+    if (!later || !item->may_wait || item->locked) {
+        item->destroy(item);
+    } else {
+        item->next = device->ready;
+        device->ready = item;
+    }
+    return NULL;
+}
+
+#define POLLS_OF_OTHERS 4 /* see drain_pending */
+
+/* Where too many are in use, those whose examination calls the driver are examined later, so that they hold up no other. */
+static void drain_fresh(struct gg_device *device, struct drain_budget *budget)
+{
+    struct ggi_retired *item;
+    struct ggi_retired_queue *queue;
+    uint32_t in_use = budget->in_use;
+    for (; budget->fresh && (item = ggi_retire_next(device)); budget->fresh--) {
+        const bool later = item->may_wait || (item->polled && !in_use);
+        item->after = NULL;
+        item->unknown = false;
+        queue =
+            later ? ggi_retire_keep(device, item) : drain_item(device, item, NULL, budget->later);
+        if (queue != &device->pending)
+            continue;
+        device->pending_polls += POLLS_OF_OTHERS;
+        in_use -= in_use > 0;
+    }
+}
+
+/* Each object of a queue once, the ones that are in use go to its end. Returns how many more could be in use. */
+static uint64_t drain_queue(struct gg_device *device, struct ggi_retired_queue *queue,
+                            uint32_t *items, uint32_t *polls, uint64_t in_use, bool later)
+{
+    struct ggi_retired *item, *const last = queue->last;
+    for (bool end = false; *items && in_use && (!polls || *polls) && !end && (item = queue->first);
+         --*items) {
+        end = item == last;
+        queue->first = item->next;
+        in_use -= drain_item(device, item, polls, later) == queue;
+    }
+    return in_use;
+}
+
+/* For each object that is added, some others are examined. So, however many of them stay in use, idle ones do not pile up
+ * behind them: they become at most a fraction of those, and not the more the longer the process runs. */
+static void drain_pending(struct gg_device *device, struct drain_budget *budget)
+{
+    const uint64_t most = (uint64_t)POLLS_OF_OTHERS * budget->in_use;
+    const uint64_t extra = device->pending_polls < most ? device->pending_polls : most;
+    const uint64_t left = drain_queue(device, &device->pending, &budget->pending, NULL,
+                                      budget->in_use + extra, budget->later);
+    if (left && budget->pending) /* all were examined */
+        device->pending_polls = 0;
+    else
+        device->pending_polls -= left < extra ? extra - left : 0;
+    budget->behind = device->pending_polls;
+}
+
+/* Whether an object is idle, which is then the first; or may be, once all streams are. One that waits for a busy stream ends
+ * the search. Those in use for another reason go to the end, such as memory that another device's stream uses. */
+static bool drain_finds_idle(struct gg_device *device, uint32_t in_use)
+{
+    struct ggi_retired *item, *const last = device->may_wait.last;
+    uint32_t polls = 1;
+    for (bool end = false; in_use && !end && (item = device->may_wait.first); in_use--) {
+        if (drain_item_is_idle(item, &polls))
+            return true;
+        if (item->after) {
+            device->busy = item->after;
+            return drain_poll(item->after, &polls);
+        }
+        end = item == last;
+        device->may_wait.first = item->next;
+        ggi_retire_keep(device, item);
+    }
+    return false;
+}
+
+/* Polls all streams only if an object waits for nothing else, as there may be many. */
+static bool drain_may_free(struct gg_device *device, uint32_t in_use)
+{
+    uint32_t polls = 1;
+    if (device->busy && !drain_poll(device->busy, &polls))
+        return false;
+    return drain_finds_idle(device, in_use) && ggi_device_is_idle(device);
+}
+
+static void drain_may_wait(struct gg_device *device, bool force, struct drain_budget *budget)
+{
+    uint32_t polls = budget->polls;
+    if (device->may_wait.first && (force || drain_may_free(device, budget->in_use)))
+        drain_queue(device, &device->may_wait, &budget->may_wait, &polls, budget->in_use,
+                    budget->later);
+}
+
+/* The objects whose tickets the stream has passed. Those left wait until it is polled again. */
+static void drain_held(gg_stream *stream, struct drain_budget *budget)
+{
+    struct gg_device *device = stream->device;
+    const uint64_t passed = atomic_load(&stream->completed);
+    if (!stream->holding)
+        return;
+    ggi_retire_unlist(stream);
+    for (; stream->held && stream->held->ticket <= passed && budget->held; budget->held--)
+        drain_item(device, ggi_retire_pop(stream), NULL, budget->later);
+    if (stream->held && !stream->holding) /* an object may have been added again */
+        ggi_retire_list(&device->busy_holding, stream);
+}
+
+/* Each stream of a list once, with at most @p polls that find it busy: returns how many are left. An object that another
+ * stream uses as well is examined again with that one. */
+static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls,
+                                   struct drain_budget *budget)
+{
+    for (uint32_t left = list->count;
+         left && list->first && polls && budget->holding && budget->held; left--, budget->holding--) {
+        gg_stream *stream = list->first;
+        drain_poll(stream, &polls);
+        drain_held(stream, budget);
+    }
+    return polls;
+}
+
+/* Streams that get objects now are often idle soon: they do not wait for their turn behind those that stay busy. */
+static void drain_holding(struct gg_device *device, struct drain_budget *budget)
+{
+    const uint32_t half = budget->polls / 2;
+    const uint32_t left = drain_holding_list(&device->holding, half, budget);
+    drain_holding_list(&device->busy_holding, budget->polls - half + left, budget);
+}
+
+/* ---- a drain ---- */
+
+struct drain_rest {
+    struct ggi_retired *ready;
+    bool wait;
+};
+
+static struct drain_rest drain_take(struct gg_device *device)
+{
+    const struct drain_rest rest = {device->ready, device->epoch.wanted};
+    device->ready = NULL;
+    device->epoch.wanted = false;
+    return rest;
+}
+
+static void drain_finish(struct gg_device *device, struct drain_rest rest)
+{
+    struct ggi_internal_scope own;
+    if (!rest.ready && !rest.wait)
+        return;
+    ggi_internal_begin(device, &own);
+    if (rest.wait)
+        ggi_epoch_wait(device);
+    for (struct ggi_retired *item; (item = rest.ready);) {
+        rest.ready = item->next;
+        item->destroy(item);
+    }
+    ggi_internal_end(device, &own);
+}
+
+bool ggi_drain_waiting(const struct gg_device *device)
+{
+    return atomic_load_explicit(&device->retired, memory_order_relaxed) ||
+           atomic_load_explicit(&device->waiting, memory_order_relaxed) ||
+           atomic_load_explicit(&device->closed, memory_order_relaxed) ||
+           atomic_load_explicit(&device->over, memory_order_relaxed) ||
+           atomic_load_explicit(&device->deferred, memory_order_relaxed);
+}
+
+static void drain_sweep(struct gg_device *device, enum ggi_drain_extent extent, bool force,
+                        struct drain_budget *budget)
+{
+    do {
+        drain_fresh(device, budget);
+        drain_holding(device, budget);
+        drain_pending(device, budget);
+        drain_may_wait(device, force, budget);
+    } while (extent != GGI_DRAIN_SOME &&
+             atomic_load(&device->retired)); /* destroying memory releases streams */
+    drain_fresh(device, budget);
+    ggi_retire_note_waiting(device);
+}
+
+/* Objects that unknown streams use are examined only if a round of the epoch has ended since. */
+static void drain_unknown(struct gg_device *device)
+{
+    const uint64_t done = atomic_load(&device->epoch.done);
+    if (device->unknown_done == done)
+        return;
+    device->unknown_done = done;
+    ggi_retire_examine_unknown(device);
+}
+
+/* What another thread wanted while this one drained. */
+static enum ggi_drain_extent drain_wanted(struct gg_device *device, enum ggi_drain_extent extent)
+{
+    const bool all = atomic_exchange(&device->all_wanted, false);
+    return all && extent == GGI_DRAIN_SOME ? GGI_DRAIN_ALL : extent;
+}
+
+/* @p stream: the caller has waited for it; or NULL. */
+static bool drain_locked(struct gg_device *device, enum ggi_drain_extent extent, bool paced,
+                         gg_stream *stream)
+{
+    extent = drain_wanted(device, extent);
+    struct drain_budget budget = drain_budget_of(device, extent, paced);
+    struct ggi_internal_scope own;
+    ggi_internal_begin(device, &own);
+    if (atomic_exchange(&device->over, 0))
+        ggi_device_parts.before_sweep(device);
+    drain_fresh(device, &budget);
+    const bool force = extent == GGI_DRAIN_FORCE || ggi_device_parts.must_free(device);
+    if (drain_must_visit(device) || force || extent != GGI_DRAIN_SOME)
+        drain_visit_streams(device, &budget);
+    const bool backlog = atomic_load(&device->epoch.held) > EXPORTED_BACKLOG;
+    const bool idle = (backlog || extent != GGI_DRAIN_SOME) && ggi_device_is_idle(device);
+    ggi_epoch_poll(device, force || (idle && backlog));
+    if (extent == GGI_DRAIN_FORCE)
+        drain_finish(device, drain_take(device));
+    drain_unknown(device);
+    if (stream)
+        drain_held(stream, &budget);
+    drain_sweep(device, extent, force, &budget);
+    if (extent == GGI_DRAIN_SOME)
+        drain_note_debt(device, &budget, paced);
+    ggi_internal_end(device, &own);
+    return idle;
+}
+
+bool ggi_drain_locked(struct gg_device *device, enum ggi_drain_extent extent)
+{
+    return drain_locked(device, extent, false, NULL);
+}
+
+static void drain_release_lock(struct gg_device *device)
+{
+    const struct drain_rest rest = drain_take(device);
+    pthread_mutex_unlock(&device->drain_lock);
+    drain_finish(device, rest);
+}
+
+void ggi_drain_unlock(struct gg_device *device)
+{
+    drain_release_lock(device);
+    while (atomic_load(&device->all_wanted) && !pthread_mutex_trylock(&device->drain_lock)) {
+        if (drain_wanted(device, GGI_DRAIN_SOME) == GGI_DRAIN_ALL && !atomic_load(&ggi_shutting_down))
+            drain_locked(device, GGI_DRAIN_ALL, false, NULL);
+        drain_release_lock(device);
+    }
+}
+
+static void drain_some(struct gg_device *device, bool paced, gg_stream *stream)
+{
+    if (!ggi_drain_waiting(device) || pthread_mutex_trylock(&device->drain_lock))
+        return;
+    if (!atomic_load(&ggi_shutting_down))
+        drain_locked(device, GGI_DRAIN_SOME, paced, stream);
+    ggi_drain_unlock(device);
+}
+
+void ggi_drain(struct gg_device *device)
+{
+    drain_some(device, false, NULL);
+}
+
+void ggi_drain_paced(struct gg_device *device)
+{
+    drain_some(device, true, NULL);
+}
+
+void ggi_drain_after_wait(struct gg_device *device, gg_stream *stream)
+{
+    drain_some(device, false, stream);
+}
+
+static void drain_all_and_unlock(struct gg_device *device)
+{
+    atomic_store(&device->all_wanted, false);
+    if (ggi_drain_waiting(device) && !atomic_load(&ggi_shutting_down))
+        drain_locked(device, GGI_DRAIN_ALL, false, NULL);
+    ggi_drain_unlock(device);
+}
+
+/* Set first: a thread that unlocks after this attempt reads it. */
+void ggi_drain_all(struct gg_device *device)
+{
+    atomic_store(&device->all_wanted, true);
+    if (!pthread_mutex_trylock(&device->drain_lock))
+        drain_all_and_unlock(device);
+}
+
+void ggi_drain_all_now(struct gg_device *device)
+{
+    pthread_mutex_lock(&device->drain_lock);
+    drain_all_and_unlock(device);
+}

@@ -1,0 +1,34 @@
+/* event.h: events. */
+#ifndef GPUGLUE_EVENT_H
+#define GPUGLUE_EVENT_H
+
+#include "runtime/device.h"
+#include "runtime/retire.h"
+
+struct gg_event {
+    struct ggi_retired retired;
+    _Atomic(int64_t) refs;
+    struct gg_device *device;
+    struct gg_event_impl *impl;
+    uint32_t flags;
+    _Atomic(uint32_t) recorded; /* number of times; 0: never */
+    _Atomic(uint32_t) done;     /* `recorded` when it was last found done */
+    _Atomic(bool) captured;     /* recorded in a capture last: it stands for no work that runs */
+    _Atomic(uint64_t) capture;  /* the driver's id of that capture; 0 if it is not known */
+    _Atomic(bool) exported;     /* others know its handle, and may record it into a graph */
+    void (*release)(void *owner);
+    void *owner;
+    bool borrowed;
+};
+
+/* The error of waiting for an event that was recorded in a capture. */
+gg_status ggi_event_fail_captured(void);
+
+/* event_cache.c: a native event from the cache, or a new one. It must be idle when it is recycled. */
+gg_status ggi_event_acquire(struct gg_device *device, bool timing, struct gg_event_impl **out);
+void ggi_event_recycle(struct gg_device *device, bool timing, struct gg_event_impl *impl);
+/* The same without a driver call; false if the cache is full. */
+bool ggi_event_keep_spare(struct gg_device *device, bool timing, struct gg_event_impl *impl);
+void ggi_event_destroy_spares(struct gg_device *device);
+
+#endif

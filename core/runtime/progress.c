@@ -1,0 +1,444 @@
+/* progress.c: the progress of a stream: tickets, releases that wait for one, the marker event, and waits. */
+#include "base/error.h"
+#include "base/list.h"
+#include "runtime/call.h"
+#include "runtime/event.h"
+#include "runtime/stream.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- tickets, and the releases that wait for one ---- */
+
+static gg_status release_defer(_Atomic(struct ggi_deferred_release *) *list, uint64_t ticket,
+                               void (*release)(void *), void *owner)
+{
+    struct ggi_deferred_release *item = malloc(sizeof *item);
+    if (!item)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to keep a copy's owner");
+    *item = (struct ggi_deferred_release){.ticket = ticket, .release = release, .owner = owner};
+    ggi_list_push(list, item);
+    return GG_OK;
+}
+
+gg_status ggi_stream_defer_release(gg_stream *stream, uint64_t ticket, void (*release)(void *),
+                                   void *owner)
+{
+    atomic_fetch_add(&stream->device->deferred, 1);
+    gg_status status = release_defer(&stream->deferred, ticket, release, owner);
+    if (status)
+        atomic_fetch_sub(&stream->device->deferred, 1);
+    return status;
+}
+
+gg_status ggi_device_defer_release(struct gg_device *device, void (*release)(void *), void *owner)
+{
+    return release_defer(&device->captured, 0, release, owner);
+}
+
+/* Takes the whole list, runs what has passed and puts the rest back, so that the list needs no lock. A release
+ * callback must not call gpuglue: it may run with locks held. */
+void ggi_stream_run_releases(gg_stream *stream, bool all)
+{
+    uint64_t passed = atomic_load_explicit(&stream->completed, memory_order_acquire);
+    struct ggi_deferred_release *item = atomic_exchange(&stream->deferred, NULL), *next;
+    for (; item; item = next) {
+        next = item->next;
+        if (all || item->ticket <= passed) {
+            item->release(item->owner);
+            free(item);
+            atomic_fetch_sub(&stream->device->deferred, 1);
+            continue;
+        }
+        ggi_list_push(&stream->deferred, item);
+    }
+}
+
+void ggi_stream_advance(gg_stream *stream, uint64_t ticket)
+{
+    uint64_t known = atomic_load_explicit(&stream->completed, memory_order_relaxed);
+    while (known < ticket &&
+           !atomic_compare_exchange_weak_explicit(&stream->completed, &known, ticket,
+                                                  memory_order_acq_rel, memory_order_relaxed)) {
+    }
+    if (atomic_load_explicit(&stream->deferred, memory_order_relaxed))
+        ggi_stream_run_releases(stream, false);
+}
+
+/* ---- the marker: an event that is recorded behind the work and polled ---- */
+
+/* With stream->lock held. The marker comes after all work counted so far. */
+static bool progress_record_marker(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    uint64_t ticket = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    if (!stream->marker && ggi_event_acquire(device, false, &stream->marker))
+        return false;
+    if (device->ops->event_record(stream->marker, stream->impl))
+        return false;
+    stream->marker_ticket = ticket;
+    atomic_store(&stream->unmarked, false);
+    return true;
+}
+
+/* Whether a query has found that the work is complete, or will never run. */
+static bool progress_ended(gg_stream *stream, gg_status status)
+{
+    return !status || (status == GG_ERR_DEVICE_LOST && ggi_device_is_lost(stream->device));
+}
+
+/* With stream->lock held. */
+static void progress_poll_marker(gg_stream *stream)
+{
+    if (!stream->marker_ticket)
+        return;
+    if (!progress_ended(stream, stream->device->ops->event_query(stream->marker)))
+        return;
+    ggi_stream_advance(stream, stream->marker_ticket);
+    stream->marker_ticket = 0;
+}
+
+/* With stream->lock held: the work up to @p ticket is complete, or will never run. */
+static void progress_pass(gg_stream *stream, uint64_t ticket)
+{
+    stream->marker_ticket = 0;
+    ggi_stream_advance(stream, ticket);
+}
+
+void ggi_stream_stash_error(gg_stream *stream, gg_status status)
+{
+    struct gg_error *none = NULL, *kept = status == GG_ERR_DEVICE ? malloc(sizeof *kept) : NULL;
+    if (!kept)
+        return;
+    *kept = ggi_error_record()->suppressed;
+    if (!atomic_compare_exchange_strong(&stream->failed, &none, kept)) /* the first one is kept */
+        free(kept);
+}
+
+gg_status ggi_stream_raise_stashed(gg_stream *stream, gg_op op)
+{
+    if (!atomic_load_explicit(&stream->failed, memory_order_acquire) ||
+        ggi_error_record()->suppress_depth)
+        return GG_OK; /* an internal wait leaves it for the user */
+    struct gg_error *kept = atomic_exchange(&stream->failed, NULL);
+    if (!kept)
+        return GG_OK;
+    ggi_error_record()->error = *kept;
+    free(kept);
+    return ggi_op_failed(stream->device, op, GG_ERR_DEVICE);
+}
+
+/* With stream->lock held: query the driver, and record a marker if work is pending. Of a stream without an
+ * owner only the marker is queried, since its native stream may have been destroyed. */
+static void progress_ask_driver(gg_stream *stream)
+{
+    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    if (atomic_load(&stream->device->gone)) {
+        progress_pass(stream, before);
+        return;
+    }
+    progress_poll_marker(stream);
+    if (ggi_stream_is_ownerless(stream) || stream->marker_ticket ||
+        atomic_load_explicit(&stream->completed, memory_order_acquire) >= before)
+        return;
+    if (ggi_stream_capturing(stream)) {
+        if (ggi_stream_in_own_capture(stream)) /* the marker was after all work that runs */
+            ggi_stream_advance(stream, before);
+        return;
+    }
+    gg_status status = stream->device->ops->stream_query(stream->impl);
+    if (progress_ended(stream, status))
+        ggi_stream_advance(stream, before);
+    else if (status == GG_NOT_READY)
+        progress_record_marker(stream);
+    else
+        ggi_stream_stash_error(stream, status);
+}
+
+bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll)
+{
+    struct ggi_internal_scope own;
+    if (atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket)
+        return true;
+    if (!poll)
+        return false;
+    ggi_internal_begin(stream->device, &own);
+    pthread_mutex_lock(&stream->lock);
+    progress_ask_driver(stream);
+    pthread_mutex_unlock(&stream->lock);
+    ggi_internal_end(stream->device, &own);
+    return atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket;
+}
+
+gg_status ggi_stream_query_marker(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    gg_status status = GG_OK;
+    pthread_mutex_lock(&stream->lock);
+    const bool unmarked = stream->unmarked;
+    ggi_call_begin(device, GG_OP_event_query, stream, 0);
+    if (stream->marker_ticket)
+        status = device->ops->event_query(stream->marker);
+    status = ggi_call_end(device, GG_OP_event_query, stream, 0, status);
+    pthread_mutex_unlock(&stream->lock);
+    if (!status && unmarked)
+        status =
+            ggi_fail(GG_ERR_DEVICE,
+                     "no event could be recorded after the work of a borrowed stream, so gpuglue "
+                     "cannot wait for it: synchronize it in the library that created it");
+    return status == GG_NOT_READY ? GG_OK : status;
+}
+
+gg_status ggi_stream_is_complete_or_lost(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    if (!atomic_load(&device->gone))
+        return GG_OK;
+    ggi_call_begin(device, GG_OP_stream_wait, stream, 0);
+    ggi_fail(GG_ERR_DEVICE_LOST, "the work that was waited for may not have run");
+    return ggi_call_end(device, GG_OP_stream_wait, stream, 0, GG_ERR_DEVICE_LOST);
+}
+
+void ggi_stream_mark(gg_stream *stream)
+{
+    struct ggi_internal_scope own;
+    ggi_internal_begin(stream->device, &own);
+    pthread_mutex_lock(&stream->lock);
+    progress_poll_marker(stream);
+    if (!stream->marker_ticket && !ggi_stream_capturing(stream))
+        progress_record_marker(stream);
+    pthread_mutex_unlock(&stream->lock);
+    ggi_internal_end(stream->device, &own);
+}
+
+uint64_t ggi_stream_submitted(gg_stream *stream)
+{
+    uint64_t ticket = atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_acq_rel) + 1;
+    struct ggi_internal_scope own;
+    if (!ggi_stream_is_ownerless(stream))
+        return ticket;
+    ggi_internal_begin(stream->device, &own);
+    pthread_mutex_lock(&stream->lock);
+    progress_poll_marker(stream);
+    bool marked = progress_record_marker(stream);
+    pthread_mutex_unlock(&stream->lock);
+    gg_status status = marked ? GG_OK : ggi_stream_synchronize(stream, false);
+    if (status && atomic_load(&stream->device->gone))
+        ggi_stream_advance(stream, ticket);
+    else if (status)
+        atomic_store(&stream->unmarked, true);
+    ggi_internal_end(stream->device, &own);
+    return ticket;
+}
+
+void ggi_stream_release_events(gg_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    if (stream->marker)
+        ggi_event_recycle(stream->device, false, stream->marker);
+    if (stream->fence)
+        ggi_event_recycle(stream->device, false, stream->fence);
+    stream->marker = stream->fence = NULL;
+    stream->marker_ticket = 0;
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* ---- waiting ---- */
+
+gg_status ggi_stream_wrong_thread(const gg_stream *stream)
+{
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s:%d: the per-thread default stream was borrowed in another thread and means "
+                    "another stream here: borrow it in this thread",
+                    stream->device->backend->name, (int)stream->device->ordinal);
+}
+
+/* The begin of a capture by another thread waits until this has returned. */
+static inline gg_status progress_poll_driver(gg_stream *stream, gg_op op, uint64_t timeout_ns)
+{
+    const struct gg_backend_ops *ops = stream->device->ops;
+    gg_status status;
+    atomic_fetch_add(&stream->waits, 1);
+    if (ggi_stream_wait_disturbs_capture(stream))
+        status = ggi_capture_fail_wait();
+    else if (op == GG_OP_stream_query)
+        status = ops->stream_query(stream->impl);
+    else
+        status = ops->stream_wait(stream->impl, timeout_ns);
+    atomic_fetch_sub_explicit(&stream->waits, 1, memory_order_release);
+    return status;
+}
+
+/* A query, or one slice of a wait. Raises `completed` where all work is done. */
+static inline gg_status progress_poll(gg_stream *stream, gg_op op, uint64_t timeout_ns)
+{
+    struct gg_device *device = stream->device;
+    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    gg_status status = ggi_stream_check(stream);
+    if (status)
+        return status;
+    ggi_call_begin(device, op, stream, 0);
+    status = progress_poll_driver(stream, op, timeout_ns);
+    status = ggi_call_end(device, op, stream, 0, status);
+    if (status == GG_ERR_DEVICE && ggi_error_record()->suppress_depth)
+        ggi_stream_stash_error(stream, status);
+    if (status)
+        return status;
+    ggi_stream_advance(stream, before);
+    return ggi_stream_raise_stashed(stream, op);
+}
+
+gg_status ggi_stream_query(gg_stream *stream)
+{
+    return progress_poll(stream, GG_OP_stream_query, 0);
+}
+
+static gg_status progress_wait_slice(gg_stream *stream, uint64_t timeout_ns)
+{
+    return progress_poll(stream, GG_OP_stream_wait,
+                         timeout_ns < GGI_SLICE_NS ? timeout_ns : GGI_SLICE_NS);
+}
+
+/* The counted work is complete. The marker recorded after it may not be, and a query would report that, so it
+ * gets one slice of time. Where that poll has found the device lost, the slice returns the driver's own error. */
+static gg_status progress_last_slice(gg_stream *stream, uint64_t ticket)
+{
+    gg_status status = GG_OK;
+    if (atomic_load(&stream->submitted) == ticket || /* nothing was queued since */
+        atomic_load(&stream->device->gone))
+        status = progress_wait_slice(stream, GGI_SLICE_NS);
+    if (status <= GG_NOT_READY)
+        status = ggi_stream_is_complete_or_lost(stream);
+    return status ? status : ggi_stream_raise_stashed(stream, GG_OP_stream_wait);
+}
+
+static gg_status progress_fail_lost_peer(gg_stream *stream)
+{
+    struct gg_device *peer = atomic_load(&stream->behind);
+    ggi_fail(GG_ERR_DEVICE_LOST, "the stream of %s:%d waits for its work, and that device was lost",
+             stream->device->backend->name, (int)stream->device->ordinal);
+    return ggi_op_failed(peer, GG_OP_stream_wait, GG_ERR_DEVICE_LOST);
+}
+
+/* A slice of the backend's wait includes work queued meanwhile. A ticket taken after the first slice marks the
+ * end of the work to wait for. */
+gg_status ggi_stream_wait(gg_stream *stream, uint64_t timeout_ns, bool hook)
+{
+    uint64_t start = 0, ticket = 0;
+    gg_status status = progress_wait_slice(stream, timeout_ns);
+    while (status == GG_NOT_READY && timeout_ns > GGI_SLICE_NS) {
+        uint64_t now = ggi_now_ns();
+        if (!start) {
+            start = now - GGI_SLICE_NS;
+            ticket = ggi_stream_submitted(stream);
+            ggi_stream_mark(stream);
+        }
+        if (hook && ggi_interrupted())
+            return ggi_fail_interrupted();
+        if (now - start >= timeout_ns)
+            return GG_NOT_READY;
+        if (ggi_stream_is_complete(stream, ticket, true))
+            return progress_last_slice(stream, ticket);
+        if (ggi_peer_is_lost(stream))
+            return progress_fail_lost_peer(stream);
+        status = progress_wait_slice(stream, timeout_ns - (now - start));
+    }
+    return status;
+}
+
+/* Between two polls. */
+static void progress_sleep(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
+gg_status ggi_stream_synchronize_uninterruptible(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    gg_status status;
+    do
+        status = device->ops->stream_wait(stream->impl, GGI_SLICE_NS);
+    while (status == GG_NOT_READY);
+    ggi_suppress_errors(1);
+    if (status && status != GG_ERR_DEVICE_LOST &&
+        device->ops->device_synchronize(atomic_load(&device->impl)))
+        while (device->ops->stream_query(stream->impl) == GG_NOT_READY)
+            progress_sleep();
+    ggi_suppress_errors(-1);
+    return ggi_call_end(device, GG_OP_stream_wait, stream, 0, status);
+}
+
+/* One slice of a wait for the marker. Other threads may record it again meanwhile, after its work is done. */
+static gg_status progress_wait_marker(gg_stream *stream, struct gg_event_impl *marker)
+{
+    struct gg_device *device = stream->device;
+    ggi_call_begin(device, GG_OP_stream_wait, stream, 0);
+    gg_status status = device->ops->event_wait(marker, GGI_SLICE_NS);
+    status = ggi_call_end(device, GG_OP_stream_wait, stream, 0, status);
+    if (status == GG_ERR_DEVICE && ggi_error_record()->suppress_depth)
+        ggi_stream_stash_error(stream, status);
+    return status == GG_NOT_READY ? GG_OK : status;
+}
+
+/* After a poll, which has recorded a marker unless that failed or the stream was captured. */
+static gg_status progress_wait_polled(gg_stream *stream, uint64_t ticket)
+{
+    pthread_mutex_lock(&stream->lock);
+    struct gg_event_impl *marker = stream->marker_ticket ? stream->marker : NULL;
+    const bool captured = ggi_stream_is_captured(stream);
+    const bool marked = stream->marker_ticket >= ticket || ggi_stream_in_own_capture(stream);
+    pthread_mutex_unlock(&stream->lock);
+    if (ggi_stream_is_complete(stream, ticket, false))
+        return GG_OK;
+    if (captured && !marked)
+        return ggi_capture_fail_earlier_work();
+    if (marker)
+        return progress_wait_marker(stream, marker);
+    return captured ? GG_OK : ggi_stream_synchronize(stream, true);
+}
+
+/* Its owner may record the marker again, or destroy the stream, at any time. */
+static gg_status progress_wait_ownerless(gg_stream *stream)
+{
+    progress_sleep();
+    return ggi_stream_query_marker(stream);
+}
+
+/* Another thread may begin a capture of the stream meanwhile, so the marker is waited for, not the stream. */
+gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
+{
+    const bool ownerless = ggi_stream_is_ownerless(stream);
+    gg_status status = GG_OK;
+    if (ggi_stream_is_complete(stream, ticket, false))
+        return GG_OK;
+    if (!ownerless && !stream->device->ops->capture_begin && !ggi_stream_is_captured(stream))
+        return ggi_stream_synchronize(stream, true);
+    while (!status && !ggi_stream_is_complete(stream, ticket, true)) {
+        status = ggi_device_check(stream->device);
+        if (!status) /* a failure ends the wait */
+            status =
+                ownerless ? progress_wait_ownerless(stream) : progress_wait_polled(stream, ticket);
+        if (!status && ggi_interrupted())
+            status = ggi_fail_interrupted();
+        if (!status && ggi_peer_is_lost(stream))
+            status = progress_fail_lost_peer(stream);
+    }
+    if (!status)
+        status = ggi_stream_is_complete_or_lost(stream);
+    return status ? status : ggi_stream_raise_stashed(stream, GG_OP_stream_wait);
+}
+
+/* A default stream that orders other streams is not queried: that could invalidate a capture. */
+bool ggi_peer_is_lost(gg_stream *stream)
+{
+    struct gg_device *peer = atomic_load_explicit(&stream->behind, memory_order_relaxed);
+    struct ggi_internal_scope own;
+    if (!peer || atomic_load(&peer->gone) || atomic_load(&ggi_shutting_down) ||
+        peer->flags & GG_DEVICE_SHARED_DEFAULT)
+        return peer && atomic_load(&peer->gone);
+    ggi_internal_begin(peer, &own);
+    gg_status status = peer->ops->stream_query(peer->default_stream->impl);
+    ggi_stream_stash_error(peer->default_stream, status);
+    ggi_internal_end(peer, &own);
+    return status == GG_ERR_DEVICE_LOST && ggi_device_is_lost(peer);
+}

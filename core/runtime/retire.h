@@ -1,0 +1,82 @@
+/* retire.h: objects that are destroyed once the device is done with them. */
+#ifndef GPUGLUE_RETIRE_H
+#define GPUGLUE_RETIRE_H
+
+#include <gpuglue/backend.h>
+
+#include <stdbool.h>
+
+/* Embedded in each object that is destroyed after its release. */
+struct ggi_retired {
+    struct ggi_retired *next;
+    bool polled;   /* idle() calls the driver, unless it is already known to be idle */
+    bool may_wait; /* destroying it may wait for the whole device: drain_lock is not held, so that no other thread waits */
+    bool locked; /* even so it is held: a call that needs the same address again finds the object, or it is destroyed */
+    /* Whether the device has finished with it; never waits. NULL: it was idle when it was retired. If false, it may set
+     * `after` and `ticket`: it need not be called again before that stream of the device has passed that ticket. The object
+     * holds a use of the stream until then. */
+    bool (*idle)(struct ggi_retired *self);
+    void (*destroy)(struct ggi_retired *self);
+    gg_stream *after; /* NULL: not known */
+    bool unknown; /* or it sets this: it need not be called again before epoch.done has changed */
+    bool never;   /* or it sets this: it must not be destroyed, as a graph may use it at any time */
+    uint64_t ticket;
+    struct ggi_retired *left; /* in the heap of that stream, where `next` is the right child */
+    uint32_t rank;
+};
+
+/* After the shutdown, and in a forked child, retired objects are not destroyed. */
+void ggi_retire(struct gg_device *device, struct ggi_retired *item);
+
+/* ---- with drain_lock held: retire.c ---- */
+
+/* The next object that no drain has examined; or NULL. */
+struct ggi_retired *ggi_retire_next(struct gg_device *device);
+/* The object is still in use: keep it with item->after (NULL is returned), or in a queue of the device. */
+struct ggi_retired_queue *ggi_retire_keep(struct gg_device *device, struct ggi_retired *item);
+/* ggi_retire_next then also returns the objects that unknown streams used. */
+void ggi_retire_examine_unknown(struct gg_device *device);
+struct ggi_holding;
+/* Add a stream with such objects, which is in no list, to one of the device. */
+void ggi_retire_list(struct ggi_holding *list, gg_stream *stream);
+void ggi_retire_unlist(gg_stream *stream);
+/* Remove the object with the lowest ticket from the heap of a stream. */
+struct ggi_retired *ggi_retire_pop(gg_stream *stream);
+/* Move the objects that wait for tickets to the list of the others, so that ggi_retire_pick finds them. */
+void ggi_retire_flatten(struct gg_device *device);
+/* Remove and return the first object that @p want accepts; or NULL. */
+struct ggi_retired *ggi_retire_pick(struct gg_device *device,
+                                    bool (*want)(const struct ggi_retired *item, const void *what),
+                                    const void *what);
+void ggi_retire_note_waiting(struct gg_device *device); /* update device->waiting */
+
+/* ---- drain.c ---- */
+
+enum ggi_drain_extent {
+    GGI_DRAIN_SOME, /* a bounded number of streams and objects: later drains go on from there */
+    GGI_DRAIN_ALL, /* all streams and objects; frees that may wait only while all streams are idle */
+    GGI_DRAIN_FORCE, /* all, even if a free may block: for the shutdown */
+};
+
+/* Destroy what is idle. Call it with no lock held and, in Python, without the GIL. A few loads if there is
+ * nothing to do. A driver's free may synchronize the device, so such memory is freed only while all known
+ * streams are idle, or if ggi_device_parts.must_free. Only the last waits for another thread that drains. */
+void ggi_drain(struct gg_device *device);       /* some */
+void ggi_drain_paced(struct gg_device *device); /* some: for allocations, see ggi_drain_interval */
+/* Some, first what waited for @p stream, for which the caller has waited; NULL: it has waited for something else, such as an
+ * event. */
+void ggi_drain_after_wait(struct gg_device *device, gg_stream *stream);
+/* All. Where another thread drains, it does so: perhaps after the return. */
+void ggi_drain_all(struct gg_device *device);
+void ggi_drain_all_now(struct gg_device *device); /* before the return: never from a callback */
+/* The same with drain_lock held. Unless only some is drained: true if all known streams were idle. */
+bool ggi_drain_locked(struct gg_device *device, enum ggi_drain_extent extent);
+/* Unlock drain_lock, then do the work of earlier drains that was deferred because it may wait. */
+void ggi_drain_unlock(struct gg_device *device);
+/* With drain_lock held: whether all known streams are idle. */
+bool ggi_device_is_idle(struct gg_device *device);
+bool ggi_drain_waiting(const struct gg_device *device); /* a drain has something to do */
+/* After how many allocations that need no drain one should drain all the same. */
+uint32_t ggi_drain_interval(const struct gg_device *device);
+
+#endif

@@ -1,0 +1,238 @@
+/* stream.h: streams: their lifetime, their progress, and the order between two of them. */
+#ifndef GPUGLUE_STREAM_H
+#define GPUGLUE_STREAM_H
+
+#include "runtime/device.h"
+#include "runtime/retire.h"
+
+/* Whether the driver has to be asked if a stream is captured. */
+enum ggi_capturable {
+    GGI_NOT_CAPTURABLE, /* nobody else knows its handle */
+    GGI_CAPTURED_HERE,  /* only now, by gg_graph_begin_capture */
+    GGI_CAPTURABLE      /* others know its handle, or it waited for such a stream */
+};
+
+/* Work on a stream is counted: after each submission `submitted` is raised, and the new value is that
+ * work's ticket. All tickets up to `completed` are known to be done. */
+struct gg_stream {
+    struct ggi_retired retired;
+    /* References; the high half counts those held by uses of memory. One word, so that both change at once. */
+    _Atomic(int64_t) refs;
+    struct gg_device *device;
+    struct gg_stream_impl *impl;
+    uint64_t native; /* the handle of a borrowed one; else 0 */
+    uint64_t serial; /* never reused, unlike native handles */
+    _Atomic(uint64_t) submitted, completed;
+    uint32_t flags;
+    bool is_default, borrowed;
+    bool of_thread; /* a per-thread default stream: the handle is valid in `thread` only */
+    bool gone;      /* closed and idle: the native stream is destroyed, the counts are still read */
+    bool final_ticket_taken;    /* closed, and a ticket after all its work was taken */
+    bool bins_released;         /* any stream may take its free blocks; under the pool's lock */
+    struct ggi_bins *bins;      /* free blocks that other streams must wait for; under that lock */
+    _Atomic(int) capturable;    /* enum ggi_capturable */
+    _Atomic(uint64_t) capture;  /* the driver's id of the capture that gpuglue began on it; or 0 */
+    _Atomic(int) captures_soon; /* threads that begin a capture of it */
+    _Atomic(int) waits;         /* threads in a query or a slice of a wait */
+    atomic_bool unmarked; /* it has no owner, and an event could not be recorded after its work */
+    pthread_t thread;
+    void (*release)(void *owner); /* of a borrowed stream; NULL if it has no owner to keep it alive */
+    void *owner;
+    _Atomic(struct gg_error *) failed;  /* an error that an internal query consumed; or NULL */
+    _Atomic(struct gg_device *) behind; /* another device whose work it waits for, or NULL */
+    _Atomic(uint64_t) to_host; /* ticket of the last copy to the host; the shutdown waits for it */
+    pthread_mutex_t lock;      /* marker, fence */
+    struct gg_event_impl *marker;                    /* polled to raise completed */
+    uint64_t marker_ticket;                          /* 0: not recorded, or done */
+    struct gg_event_impl *fence;                     /* other streams wait for it */
+    _Atomic(struct ggi_deferred_release *) deferred; /* each until its ticket has passed */
+    struct gg_stream *next, *previous;               /* in device->streams */
+    uint64_t found_busy;         /* `submitted` when a drain found it busy; under drain_lock */
+    struct ggi_retired *held;    /* objects that wait for a ticket, as a heap; under drain_lock */
+    struct ggi_holding *holding; /* the list of the device that it is in, by the next two; or NULL */
+    struct gg_stream *next_holding, *previous_holding;
+};
+
+/* A point on a stream. */
+struct ggi_use {
+    gg_stream *stream; /* a reference */
+    uint64_t ticket;
+};
+
+/* ---- lifetime: stream_lifetime.c ---- */
+
+gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
+                         gg_stream **out);
+/* References of uses. A stream without other references is closed: only its counts are used. */
+void ggi_stream_use_retain(gg_stream *stream);
+void ggi_stream_use_release(gg_stream *stream);
+/* Add a reference to a stream found through a use, so that its native stream is not destroyed. False, without
+ * a reference, if it is destroyed already: all its tickets have passed. */
+bool ggi_stream_try_pin(gg_stream *stream);
+/* With drain_lock held: destroy the native stream of a closed and idle one. False if it is closed but has work
+ * or was pinned. */
+bool ggi_stream_destroy_closed(gg_stream *stream);
+/* The newest stream of the device; `next` leads to the others. With drain_lock held no stream leaves the list:
+ * streams are added at the head, and only a drain removes them. */
+gg_stream *ggi_device_streams(struct gg_device *device);
+
+/* ---- progress: progress.c ---- */
+
+/* Count work that was just submitted and return its ticket. Not for a stream in capture, which runs nothing. */
+uint64_t ggi_stream_submitted(gg_stream *stream);
+/* Whether all work up to @p ticket is done, without waiting. @p poll: query the driver if necessary. */
+bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll);
+/* Note that all work up to @p ticket is done, and run the releases deferred until then. */
+void ggi_stream_advance(gg_stream *stream, uint64_t ticket);
+/* Drivers report an asynchronous error once. If an internal query received it as @p status, keep it for the
+ * user's next call. */
+void ggi_stream_stash_error(gg_stream *stream, gg_status status);
+/* Report the stashed error as that of @p op; GG_OK if there is none. */
+gg_status ggi_stream_raise_stashed(gg_stream *stream, gg_op op);
+/* Record the marker unless one is pending, so that a later poll is cheap. */
+void ggi_stream_mark(gg_stream *stream);
+/* The error of the marker's query, which a poll ignores. GG_OK if the marker is pending. */
+gg_status ggi_stream_query_marker(gg_stream *stream);
+/* After a wait: GG_ERR_DEVICE_LOST on a lost device, where all tickets pass; else GG_OK. */
+gg_status ggi_stream_is_complete_or_lost(gg_stream *stream);
+/* A query, or with GG_OP_stream_wait one slice of a wait. */
+gg_status ggi_stream_query(gg_stream *stream);
+/* Wait up to @p timeout_ns. With @p hook the wait can end in GG_ERR_INTERRUPTED. */
+gg_status ggi_stream_wait(gg_stream *stream, uint64_t timeout_ns, bool hook);
+/* Wait for all work. */
+static inline gg_status ggi_stream_synchronize(gg_stream *stream, bool hook)
+{
+    return ggi_stream_wait(stream, GG_FOREVER, hook);
+}
+/* Wait for all queued work, even after errors and interrupts, before memory is released. */
+gg_status ggi_stream_synchronize_uninterruptible(gg_stream *stream);
+/* Wait until @p ticket has passed, even if the native stream may be destroyed. Calls the wait hook. */
+gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket);
+/* Whether the stream waits, or has waited, for a lost device: then its work may never complete. */
+bool ggi_peer_is_lost(gg_stream *stream);
+/* Recycle its marker and fence. */
+void ggi_stream_release_events(gg_stream *stream);
+
+/* ---- order between two streams: fence.c ---- */
+
+/* Make @p stream wait on the device for all current work of @p other. */
+gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted);
+/* The same unless @p other is captured: then GG_ERR_UNSUPPORTED without an error record. */
+gg_status ggi_stream_fence_uncaptured(gg_stream *stream, gg_stream *other, bool counted);
+/* With stream->lock held, before a capture: until its end the marker alone reports the unfinished work. @p helper is
+ * another stream of the device, on which the marker is recorded behind that work; NULL if there is none. */
+gg_status ggi_stream_mark_before_capture(gg_stream *stream, gg_stream *helper);
+/* The same up to @p ticket, unless that has passed or the order is implicit. */
+gg_status ggi_stream_wait_on_device(gg_stream *stream, gg_stream *other, uint64_t ticket);
+/* The driver orders its default stream with blocking streams. */
+bool ggi_stream_implicitly_ordered(const gg_stream *stream, const gg_stream *other);
+
+/* ---- releases that wait for a ticket: progress.c ---- */
+
+struct ggi_deferred_release {
+    struct ggi_deferred_release *next;
+    uint64_t ticket;
+    void (*release)(void *owner);
+    void *owner;
+};
+gg_status ggi_stream_defer_release(gg_stream *stream, uint64_t ticket, void (*release)(void *),
+                                   void *owner);
+void ggi_stream_run_releases(gg_stream *stream, bool all);
+/* Keep an owner until the process ends. */
+gg_status ggi_device_defer_release(struct gg_device *device, void (*release)(void *), void *owner);
+
+/* ---- kinds of streams ---- */
+
+/* The error of using a per-thread default stream in another thread. */
+gg_status ggi_stream_wrong_thread(const gg_stream *stream);
+static inline gg_status ggi_stream_check(gg_stream *stream)
+{
+    gg_status status = ggi_device_check(stream->device);
+    ggi_device_note_thread(stream->device);
+    if (!status && stream->of_thread && !pthread_equal(stream->thread, pthread_self()))
+        status = ggi_stream_wrong_thread(stream);
+    return status;
+}
+/* capture.c: asks the driver. */
+bool ggi_stream_query_capture(gg_stream *stream);
+static inline bool ggi_stream_capturing(gg_stream *stream)
+{
+    const int known = atomic_load_explicit(&stream->capturable, memory_order_relaxed);
+    return known && (known == GGI_CAPTURED_HERE || ggi_stream_query_capture(stream));
+}
+/* For a stream that other threads use: the end of a failed capture may replace its native stream, so the driver is asked
+ * with stream->lock held. */
+static inline bool ggi_other_capturing(gg_stream *other)
+{
+    if (atomic_load_explicit(&other->capturable, memory_order_relaxed) != GGI_CAPTURABLE)
+        return ggi_stream_capturing(other);
+    pthread_mutex_lock(&other->lock);
+    const bool capturing = ggi_stream_capturing(other);
+    pthread_mutex_unlock(&other->lock);
+    return capturing;
+}
+/* Before the handle of @p stream leaves gpuglue, or it waits for what may be captured: the wait joins the capture. */
+static inline void ggi_stream_set_capturable(gg_stream *stream)
+{
+    atomic_store_explicit(&stream->capturable, GGI_CAPTURABLE, memory_order_relaxed);
+}
+/* Around a capture by gpuglue, after which the stream is as before, unless it joined another stream meanwhile. */
+void ggi_stream_begin_capture(gg_stream *stream);
+void ggi_stream_end_capture(gg_stream *stream);
+/* Around the begin: queries and slices of waits in other threads have ended, and new ones are refused. */
+void ggi_stream_stop_waits(gg_stream *stream);
+void ggi_stream_allow_waits(gg_stream *stream);
+/* The captures that gpuglue began, on all devices: streams of any device may join one. */
+extern _Atomic(int) ggi_captures;
+/* Whether the stream is in a capture while gpuglue captures. Costs one load if it does not. */
+static inline bool ggi_stream_in_known_capture(gg_stream *stream)
+{
+    return atomic_load_explicit(&ggi_captures, memory_order_relaxed) && !stream->is_default &&
+           ggi_stream_capturing(stream);
+}
+/* Whether a query or a wait would invalidate a capture that gpuglue began, or begins now. */
+static inline bool ggi_stream_wait_disturbs_capture(gg_stream *stream)
+{
+    if (!atomic_load(&ggi_captures))
+        return false;
+    if (stream->is_default)
+        return atomic_load(&stream->device->blocking_captures) > 0;
+    return atomic_load(&stream->captures_soon) || ggi_stream_capturing(stream);
+}
+/* The default stream is not queried: that may invalidate a capture elsewhere. */
+static inline bool ggi_stream_is_captured(gg_stream *stream)
+{
+    return !stream->is_default && ggi_stream_capturing(stream);
+}
+/* Its native handle may be destroyed at any time, or is a per-thread default stream: only its marker is
+ * queried. */
+static inline bool ggi_stream_is_ownerless(const gg_stream *stream)
+{
+    return (stream->borrowed && !stream->release) || stream->of_thread;
+}
+
+/* ---- captures: capture.c ---- */
+
+/* The driver's id of the valid capture that the stream is in; 0 if there is none. */
+gg_status ggi_stream_capture_id(gg_stream *stream, uint64_t *id);
+/* Whether it is the capture that gpuglue began on the stream. Other code may have ended that and begun its own. */
+bool ggi_stream_in_own_capture(gg_stream *stream);
+/* The error of waiting for work from before a capture, which cannot be waited for without joining the capture. */
+gg_status ggi_capture_fail_earlier_work(void);
+/* Of a call that would invalidate a capture. */
+gg_status ggi_capture_fail_wait(void);
+/* Of a wait of a captured stream for work outside of its capture. */
+gg_status ggi_capture_fail_outside(void);
+
+/* Internal calls between begin and end change neither stream captures nor this thread's error. */
+struct ggi_internal_scope {
+    int32_t mode;
+    bool relaxed;
+};
+void ggi_internal_begin(struct gg_device *device, struct ggi_internal_scope *own);
+void ggi_internal_end(struct gg_device *device, struct ggi_internal_scope *own);
+/* The same for a user's call, whose failure is reported. */
+void ggi_capture_relax_begin(struct gg_device *device, struct ggi_internal_scope *own);
+void ggi_capture_relax_end(struct gg_device *device, const struct ggi_internal_scope *own);
+
+#endif

@@ -1,0 +1,175 @@
+/* stream_lifetime.c: the life of a stream: created, released, closed while blocks still refer to it, destroyed. */
+#include "base/error.h"
+#include "runtime/stream.h"
+
+#include <stdlib.h>
+
+static bool stream_idle(struct ggi_retired *self)
+{
+    gg_stream *stream = (gg_stream *)self;
+    if (stream->gone)
+        return true;
+    if (!stream->borrowed &&
+        ggi_other_capturing(stream)) /* it may have joined another stream's capture */
+        return false;
+    return ggi_stream_is_complete(stream, atomic_load(&stream->submitted), true);
+}
+
+static void stream_unlink(gg_stream *stream)
+{
+    struct gg_device *device = stream->device;
+    pthread_mutex_lock(&device->lock);
+    if (stream->previous)
+        stream->previous->next = stream->next;
+    else
+        device->streams = stream->next;
+    if (stream->next)
+        stream->next->previous = stream->previous;
+    pthread_mutex_unlock(&device->lock);
+    if (device->next_visit == stream)
+        device->next_visit = stream->next;
+    if (device->busy == stream)
+        device->busy = NULL;
+}
+
+static void stream_destroy_native(gg_stream *stream)
+{
+    stream_unlink(stream);
+    ggi_device_parts.stream_gone(stream);
+    ggi_stream_release_events(stream);
+    ggi_stream_run_releases(stream, true);
+    stream->device->ops->stream_destroy(stream->impl);
+    if (stream->release)
+        stream->release(stream->owner);
+}
+
+static void stream_destroy(struct ggi_retired *self)
+{
+    gg_stream *stream = (gg_stream *)self;
+    if (!stream->gone)
+        stream_destroy_native(stream);
+    pthread_mutex_destroy(&stream->lock);
+    free(atomic_load(&stream->failed));
+    free(stream->bins);
+    free(stream);
+}
+
+/* ---- references ---- */
+
+#define USE (((int64_t)1 << 32) + 1) /* a use's reference counts in both halves */
+
+/* Whether only uses hold references, so that it is closed. */
+static bool stream_has_only_uses(int64_t refs)
+{
+    return (refs & 0xffffffff) == refs >> 32;
+}
+
+static void stream_unref(gg_stream *stream, int64_t refs)
+{
+    struct gg_device *device = stream->device;
+    int64_t left = atomic_fetch_sub(&stream->refs, refs) - refs;
+    if (!left)
+        ggi_retire(device, &stream->retired);
+    else if (stream_has_only_uses(left)) /* the stream may be freed already, so it is not used below */
+        atomic_store(&device->closed, 1);
+}
+
+void gg_stream_release(gg_stream *stream)
+{
+    if (stream)
+        stream_unref(stream, 1);
+}
+
+bool ggi_stream_try_pin(gg_stream *stream)
+{
+    gg_stream_retain(stream);
+    pthread_mutex_lock(&stream->lock);
+    const bool gone = stream->gone;
+    pthread_mutex_unlock(&stream->lock);
+    if (gone)
+        stream_unref(stream, 1);
+    return !gone;
+}
+
+void ggi_stream_use_retain(gg_stream *stream)
+{
+    atomic_fetch_add(&stream->refs, USE);
+}
+
+void ggi_stream_use_release(gg_stream *stream)
+{
+    stream_unref(stream, USE);
+}
+
+/* A ticket after all work, since work through the native handle is not counted. */
+static void stream_take_final_ticket(gg_stream *stream)
+{
+    if (!stream->final_ticket_taken && !ggi_stream_is_ownerless(stream))
+        ggi_stream_submitted(stream);
+    stream->final_ticket_taken = true;
+}
+
+/* Set `gone` unless the stream was pinned. Later pins read it under the lock. */
+static bool stream_mark_gone(gg_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    stream->gone = atomic_load(&stream->completed) >= atomic_load(&stream->submitted) &&
+                   stream_has_only_uses(atomic_load(&stream->refs));
+    pthread_mutex_unlock(&stream->lock);
+    return stream->gone;
+}
+
+bool ggi_stream_destroy_closed(gg_stream *stream)
+{
+    int64_t refs = atomic_load(&stream->refs);
+    if (stream->is_default || !refs || !stream_has_only_uses(refs))
+        return true;
+    stream_take_final_ticket(stream);
+    if (!stream_idle(&stream->retired) || !stream_mark_gone(stream))
+        return false;
+    stream_destroy_native(stream);
+    return true;
+}
+
+static _Atomic(uint64_t) last_serial;
+
+gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
+                         gg_stream **out)
+{
+    gg_stream *stream = calloc(1, sizeof *stream);
+    gg_status status = stream ? ggi_device_parts.stream_new(stream) : GG_ERR_OUT_OF_MEMORY;
+    if (status) {
+        free(stream);
+        return ggi_fail(status, "no host memory for a stream");
+    }
+    stream->retired.idle = stream_idle;
+    stream->retired.polled = true;
+    stream->retired.destroy = stream_destroy;
+    atomic_init(&stream->refs, 1);
+    stream->device = device;
+    stream->impl = impl;
+    stream->serial = atomic_fetch_add(&last_serial, 1) + 1;
+    stream->flags = flags;
+    ggi_stream_set_capturable(stream);
+    pthread_mutex_init(&stream->lock, NULL);
+    *out = stream;
+    return GG_OK;
+}
+
+gg_stream *ggi_device_streams(struct gg_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    gg_stream *first = device->streams;
+    pthread_mutex_unlock(&device->lock);
+    return first;
+}
+
+void gg_stream_retain(gg_stream *stream)
+{
+    atomic_fetch_add_explicit(&stream->refs, 1, memory_order_relaxed);
+}
+
+gg_device *gg_stream_device(const gg_stream *stream)
+{
+    return stream->device;
+}

@@ -1,0 +1,339 @@
+/* copy_path.c: how a copy between two operands is done: path_choose decides, ggi_copy_run does it. */
+#include "base/error.h"
+#include "runtime/call.h"
+#include "memory/memory.h"
+#include "transfer/ring.h"
+#include "transfer/staging.h"
+
+#include <string.h>
+
+#define RING_LINE ((size_t)2 * GGI_SLOT_SIZE)
+
+/* docs/architecture.md has the table: when each is taken, and what the host waits for. */
+enum path {
+    PATH_WORD,           /* one aligned word, whose value is part of the command */
+    PATH_RING,           /* through one slot of the pinned ring */
+    PATH_DIRECT,         /* the device copies between the two operands */
+    PATH_VENDOR,         /* the driver's copy of pageable memory, or staged where that is faster */
+    PATH_STAGED,         /* in chunks through pinned memory, which the host packs and unpacks */
+    PATH_BOUNCE,         /* within one device: to a bounce buffer on the host, and back */
+    PATH_HOST,           /* the host copies between two host blocks */
+    PATH_REFUSE_CAPTURE, /* this and all below are errors */
+    PATH_REFUSE_WAITING,
+    PATH_REFUSE_HOST,
+    PATH_REFUSE_CALLS
+};
+
+/* ---- which path ---- */
+
+/* Whether some of its pages are page-locked for other memory: drivers refuse such a range. */
+static bool operand_is_mixed(const struct ggi_copy_operand *host)
+{
+    char *first = host->memory ? NULL : (char *)host->given->host + host->given->offset;
+    return first && ggi_pinned_shares_page(first + host->reach.low,
+                                           (size_t)(host->reach.high - host->reach.low));
+}
+
+static bool operand_query_driver(const struct ggi_copy_operand *host, struct gg_device *device)
+{
+    struct gg_pointer_info info = {.struct_size = sizeof info};
+    struct ggi_internal_scope own;
+    if (!device->ops->pointer_info)
+        return false;
+    ggi_internal_begin(device, &own);
+    gg_status status = device->ops->pointer_info(atomic_load(&device->impl), host->pointer, &info);
+    ggi_internal_end(device, &own);
+    return !status && info.kind != GG_MEMORY_HOST;
+}
+
+/* One aligned word needs no slot: its value is an argument of the driver call. */
+static bool path_is_word(const struct ggi_copy_job *job)
+{
+    const size_t size = job->nbytes, largest = job->device->writes_words ? 8 : 4;
+    const bool power_of_two = (size & (size - 1)) == 0;
+    return size <= largest && power_of_two && ((uintptr_t)job->dst.pointer & (size - 1)) == 0;
+}
+
+/* The device reaches both operands. @p worthwhile: its rows are long enough for the copy engine. */
+static enum path path_choose_by_calls(const struct ggi_copy_job *job, bool worthwhile,
+                                      enum path otherwise)
+{
+    if (!job->box->axes)
+        return PATH_DIRECT;
+    const size_t calls = ggi_copy_calls(job, job->box);
+    if (job->capturing || job->flags & GG_COPY_REQUIRE_ASYNC)
+        return calls <= GGI_COPY_CALLS_MOST ? PATH_DIRECT : PATH_REFUSE_CALLS;
+    return worthwhile && calls <= GGI_COPY_CALLS_FEW ? PATH_DIRECT : otherwise;
+}
+
+static enum path path_choose_on_device(const struct ggi_copy_job *job)
+{
+    if (job->flags & GG_COPY_REQUIRE_ASYNC && job->complete)
+        return PATH_REFUSE_WAITING;
+    return path_choose_by_calls(job, true, PATH_BOUNCE);
+}
+
+static enum path path_choose_on_host(const struct ggi_copy_job *job)
+{
+    if (job->capturing)
+        return PATH_REFUSE_CAPTURE;
+    return job->flags & GG_COPY_REQUIRE_ASYNC ? PATH_REFUSE_HOST : PATH_HOST;
+}
+
+static enum path path_choose_host_and_device(struct ggi_copy_job *job)
+{
+    struct ggi_copy_operand *host = ggi_copy_host(job);
+    const bool line = !job->box->axes, small = job->nbytes <= GGI_SLOT_SIZE;
+    const bool async = job->flags & GG_COPY_ASYNC;
+    const bool slot = job->kind == GG_COPY_H2D && small && !job->capturing;
+    const bool query =
+        !host->page_locked && (job->capturing || (async && !(slot && (line || !host->memory))));
+    const bool mixed = (query || (line && !small)) && operand_is_mixed(host);
+    if (query && !mixed)
+        host->page_locked = operand_query_driver(host, job->device);
+    if (job->capturing && !host->page_locked)
+        return PATH_REFUSE_CAPTURE;
+    bool queued = host->page_locked ? async || (slot && line) : slot && !host->memory;
+    if (job->flags & GG_COPY_REQUIRE_ASYNC && (!queued || job->complete))
+        return PATH_REFUSE_WAITING;
+    if (host->page_locked)
+        return path_choose_by_calls(job, async || job->box->run >= GGI_COPY_RUN_LONG, PATH_STAGED);
+    if (!line || (!small && mixed))
+        return PATH_STAGED;
+    if (!small)
+        return PATH_VENDOR;
+    return job->kind == GG_COPY_H2D && path_is_word(job) ? PATH_WORD : PATH_RING;
+}
+
+static enum path path_choose(struct ggi_copy_job *job)
+{
+    if (job->kind == GG_COPY_D2D)
+        return path_choose_on_device(job);
+    return job->kind ? path_choose_host_and_device(job) : path_choose_on_host(job);
+}
+
+/* ---- the paths ---- */
+
+/* Before the host reads or writes memory that queued work may be using. Large copies wait as well, so that an
+ * interrupt can end the call before the transfer begins. */
+static inline gg_status path_wait(struct ggi_copy_job *job)
+{
+    const struct ggi_copy_operand *host = ggi_copy_host(job);
+    const bool large = job->nbytes > GGI_SLOT_SIZE, shared = host->page_locked || host->memory;
+    return large || shared ? ggi_stream_synchronize(job->stream, true) : GG_OK;
+}
+
+static gg_status path_word(struct ggi_copy_job *job)
+{
+    struct gg_stream_impl *stream = job->stream->impl;
+    const uint32_t size = (uint32_t)job->nbytes;
+    uint64_t word = 0;
+    uint32_t low;
+    gg_status status = path_wait(job);
+    if (status)
+        return status;
+    memcpy(&word, job->src.pointer, size);
+    memcpy(&low, &word, sizeof low); /* fill writes the low bytes first */
+    status = size == 8 ? GGI_CALL(job->device, write_word, job->stream, size,
+                                  (stream, job->dst.pointer, word))
+                       : GGI_CALL(job->device, fill, job->stream, size,
+                                  (stream, job->dst.pointer, low, size, 1));
+    ggi_copy_count(job);
+    return status;
+}
+
+static gg_status path_direct(struct ggi_copy_job *job)
+{
+    uint64_t ticket;
+    bool early = job->flags & GG_COPY_ASYNC || job->kind == GG_COPY_D2D || job->capturing;
+    gg_status status = ggi_copy_submit(job, job->dst.pointer, job->src.pointer, job->box, &ticket);
+    if (!status && !early)
+        status = ggi_stream_synchronize(job->stream, true);
+    if (early || status) /* after a failed wait the copy may still run */
+        ggi_copy_keep_owners(job, job->stream, ticket);
+    return status;
+}
+
+/* Through one slot of the ring: the host copies @p host between the caller's memory and the slot, the device
+ * @p device between the slot and its memory. Up: queued, and the caller may reuse its memory. Down: finished. */
+static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
+                           const struct ggi_box *host, const struct ggi_box *device)
+{
+    const bool up = job->kind == GG_COPY_H2D;
+    struct ggi_slot *slot;
+    uint64_t ticket;
+    gg_status status = ggi_ring_acquire(job->device, &slot);
+    if (status)
+        return status;
+    if (up) {
+        ggi_box_copy(slot->data, src, host);
+        status = ggi_copy_submit(job, dst, slot->data, device, &ticket);
+        ggi_ring_release(job->device, slot, job->stream, ticket);
+        return status;
+    }
+    status = ggi_copy_submit(job, slot->data, src, device, &ticket);
+    if (!status) {
+        bool line = host->run == job->nbytes;
+        status = line ? ggi_ring_poll_word(job->device, slot, job->stream) : GG_NOT_READY;
+        if (status == GG_NOT_READY)
+            status = ggi_stream_synchronize(job->stream, true);
+    }
+    if (!status)
+        ggi_box_copy(dst, slot->data, host);
+    ggi_ring_release(job->device, slot, job->stream, status ? ticket : 0);
+    return status;
+}
+
+static gg_status path_ring(struct ggi_copy_job *job)
+{
+    gg_status status = path_wait(job);
+    return status ? status : ring_copy(job, job->dst.pointer, job->src.pointer, job->box, job->box);
+}
+
+static gg_status ring_wait(struct ggi_copy_job *job, struct ggi_slot *slot)
+{
+    gg_status status = ggi_ring_poll_word(job->device, slot, job->stream);
+    return status == GG_NOT_READY ? ggi_stream_synchronize_uninterruptible(job->stream) : status;
+}
+
+/* To the host through two slots, with one wait for both. GG_NOT_READY: only one is free. */
+static gg_status ring_copy_two(struct ggi_copy_job *job)
+{
+    const struct ggi_box first = {.run = GGI_SLOT_SIZE}, rest = {.run = job->nbytes - first.run};
+    const char *src = job->src.pointer;
+    struct ggi_slot *one, *other;
+    uint64_t ticket = 0;
+    gg_status status = ggi_ring_acquire(job->device, &one);
+    if (status)
+        return status;
+    other = ggi_ring_try_acquire(job->device);
+    status = other ? ggi_copy_submit(job, one->data, src, &first, &ticket) : GG_NOT_READY;
+    if (!status)
+        status = ggi_copy_submit(job, other->data, src + first.run, &rest, &ticket);
+    if (!status)
+        status = ring_wait(job, other);
+    if (!status) {
+        memcpy(job->dst.pointer, one->data, first.run);
+        memcpy(job->dst.pointer + first.run, other->data, rest.run);
+    }
+    if (other)
+        ggi_ring_release(job->device, other, job->stream, status ? ticket : 0);
+    ggi_ring_release(job->device, one, job->stream, status ? ticket : 0);
+    return status;
+}
+
+/* To the host a little more than a slot: faster than the driver's own copy where a wait is short. */
+static bool path_is_two_slots(const struct ggi_copy_job *job)
+{
+    return job->kind == GG_COPY_D2H && job->nbytes <= RING_LINE && job->device->writes_words &&
+           !(job->device->flags & GG_DEVICE_INTEGRATED);
+}
+
+/* The driver may copy pageable memory at any time until the stream is idle, so no interrupt ends this wait. */
+static gg_status path_vendor(struct ggi_copy_job *job)
+{
+    gg_status status = ggi_stream_synchronize(job->stream, true);
+    if (!status)
+        status = path_is_two_slots(job) ? ring_copy_two(job) : GG_NOT_READY;
+    if (status == GG_NOT_READY)
+        status = ggi_staging_copy_if_faster(job);
+    if (status != GG_NOT_READY)
+        return status;
+    const uint64_t begin = ggi_now_ns();
+    status = ggi_copy_call(job->stream, job->dst.pointer, job->src.pointer, job->nbytes, job->kind,
+                           true);
+    ggi_copy_count(job);
+    gg_status finished = ggi_stream_synchronize_uninterruptible(job->stream);
+    if (!status && !finished)
+        ggi_staging_learn_driver(job, begin);
+    return status ? status : finished;
+}
+
+static gg_status ring_copy_chunks(struct ggi_copy_job *job)
+{
+    struct ggi_staging_plan plan;
+    struct ggi_chunk chunk;
+    struct ggi_box host, device;
+    struct ggi_cut cut;
+    gg_status status = GG_OK;
+    ggi_staging_plan_make(&plan, job);
+    ggi_cut_make(&cut, job->box, plan.strides, GGI_SLOT_SIZE);
+    for (size_t i = 0; !status && i < cut.count; i++) {
+        ggi_staging_plan_chunk(&plan, &cut, i, &chunk);
+        ggi_chunk_host_box(&plan, &chunk, &host);
+        ggi_chunk_device_box(&plan, &chunk, &device);
+        status = ring_copy(job, chunk.dst, chunk.src, &host, &device);
+    }
+    return status;
+}
+
+/* Small copies, and all if there is no pinned memory for a staging lane, go in chunks through ring slots. */
+static gg_status path_staged(struct ggi_copy_job *job)
+{
+    gg_status status = path_wait(job);
+    if (!status)
+        status = job->nbytes > GGI_SLOT_SIZE ? ggi_staging_copy(job) : GG_NOT_READY;
+    return status == GG_NOT_READY ? ring_copy_chunks(job) : status;
+}
+
+static gg_status path_host(struct ggi_copy_job *job)
+{
+    gg_status status = ggi_stream_synchronize(job->stream, true);
+    if (!status)
+        ggi_box_copy(job->dst.pointer, job->src.pointer, job->box);
+    return status;
+}
+
+static gg_status path_refuse(struct ggi_copy_job *job, enum path path)
+{
+    if (path == PATH_REFUSE_CAPTURE)
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "stream is capturing: only copies with page-locked memory can become part "
+                        "of a graph; use pinned memory");
+    if (path == PATH_REFUSE_HOST)
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "copy: a copy between two host blocks waits for the stream and runs on the "
+                        "host; omit require_async");
+    if (path == PATH_REFUSE_CALLS)
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "%s: a copy with these strides takes more than %u driver calls, or goes "
+                        "through the host: copy a contiguous array",
+                        job->capturing ? "stream is capturing" : "copy: require_async",
+                        GGI_COPY_CALLS_MOST);
+    const char *why = job->complete ? "on this device, work without a stream is complete when the "
+                                      "call returns: pass a stream"
+                      : ggi_copy_host(job)->page_locked
+                          ? "a copy without the asynchronous flag waits: pass a stream"
+                          : "the host memory is pageable: use pinned memory";
+    return ggi_fail(
+        GG_ERR_UNSUPPORTED,
+        "copy: %zu bytes cannot be copied without waiting, because %s, or omit require_async",
+        job->nbytes, why);
+}
+
+gg_status ggi_copy_run(struct ggi_copy_job *job)
+{
+    const enum path path = path_choose(job);
+    switch (path) {
+    case PATH_WORD:
+        return path_word(job);
+    case PATH_RING:
+        return path_ring(job);
+    case PATH_DIRECT:
+        return path_direct(job);
+    case PATH_VENDOR:
+        return path_vendor(job);
+    case PATH_STAGED:
+        return path_staged(job);
+    case PATH_BOUNCE:
+        return GG_NOT_READY;
+    case PATH_HOST:
+        return path_host(job);
+    case PATH_REFUSE_CAPTURE:
+    case PATH_REFUSE_WAITING:
+    case PATH_REFUSE_HOST:
+    case PATH_REFUSE_CALLS:
+        break;
+    }
+    return path_refuse(job, path);
+}

@@ -1,0 +1,188 @@
+/* ring.c: pinned slots for small copies of pageable memory. After an upload's memcpy into a slot, the caller may
+ * reuse its memory. */
+#include "base/error.h"
+#include "runtime/call.h"
+#include "memory/uses.h"
+#include "transfer/ring.h"
+
+#include <stdlib.h>
+
+#define SLOTS 32u
+#define WORD_SPACE 64u /* bytes per slot's word: a cache line of its own */
+#define RING_SIZE ((size_t)SLOTS * (GGI_SLOT_SIZE + WORD_SPACE))
+#define POLL_NS 30000u /* a small copy takes 5 to 15 µs; then the stream is waited for instead */
+#define MARK_EVERY 16u /* slots: their events make it cheap to find a free one */
+
+struct ggi_ring {
+    pthread_mutex_t lock;
+    char *memory; /* RING_SIZE, pinned: the slots, then their words; NULL before the first use */
+    unsigned next;
+    struct ggi_slot slot[SLOTS];
+};
+
+struct ggi_ring *ggi_ring_new(void)
+{
+    struct ggi_ring *ring = calloc(1, sizeof *ring);
+    if (ring)
+        pthread_mutex_init(&ring->lock, NULL);
+    return ring;
+}
+
+/* With the lock held. */
+static gg_status ring_alloc(struct gg_device *device, struct ggi_ring *ring)
+{
+    void *memory;
+    gg_status status =
+        GGI_CALL_RELAXED(device, mem_alloc, NULL, RING_SIZE,
+                         (atomic_load(&device->impl), GG_MEMORY_PINNED, RING_SIZE, &memory));
+    if (status)
+        return status;
+    ring->memory = memory;
+    char *words = ring->memory + (size_t)SLOTS * GGI_SLOT_SIZE;
+    for (unsigned i = 0; i < SLOTS; i++) {
+        ring->slot[i].data = ring->memory + (size_t)i * GGI_SLOT_SIZE;
+        ring->slot[i].word = (_Atomic(uint64_t) *)(void *)(words + (size_t)i * WORD_SPACE);
+        atomic_init(ring->slot[i].word, ring->slot[i].word_value = 0);
+    }
+    return GG_OK;
+}
+
+/* With the lock held: the next slot in turn whose copy is finished. @p poll: query the driver. */
+static struct ggi_slot *ring_free_slot(struct ggi_ring *ring, bool poll)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
+        if (atomic_load_explicit(&slot->taken, memory_order_acquire))
+            continue;
+        if (!slot->stream || ggi_stream_is_complete(slot->stream, slot->ticket, poll)) {
+            ring->next = (ring->next + i + 1) % SLOTS;
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+/* With the lock held: a copy in flight that can be waited for, with a reference to its stream; or NULL. */
+static struct ggi_use ring_busy_slot(struct ggi_ring *ring)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
+        if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && slot->stream &&
+            (ggi_stream_is_ownerless(slot->stream) || !ggi_other_capturing(slot->stream))) {
+            gg_stream_retain(slot->stream);
+            return (struct ggi_use){slot->stream, slot->ticket};
+        }
+    }
+    return (struct ggi_use){NULL, 0};
+}
+
+/* All slots are in flight: wait for the oldest, without the lock. */
+static gg_status ring_wait(struct gg_device *device, struct ggi_ring *ring)
+{
+    struct ggi_internal_scope own;
+    pthread_mutex_lock(&ring->lock);
+    struct ggi_use use = ring_busy_slot(ring);
+    pthread_mutex_unlock(&ring->lock);
+    if (!use.stream)
+        return ggi_interrupted() ? ggi_fail(GG_ERR_INTERRUPTED, "a copy was interrupted") : GG_OK;
+    ggi_capture_relax_begin(device, &own);
+    gg_status status = ggi_stream_wait_ticket(use.stream, use.ticket);
+    ggi_capture_relax_end(device, &own);
+    gg_stream_release(use.stream);
+    return status;
+}
+
+/* A free slot, or NULL. With @p poll, the driver is queried if no slot is known to be free. */
+static gg_status ring_take(struct gg_device *device, bool poll, struct ggi_slot **out)
+{
+    struct ggi_ring *ring = device->ring;
+    gg_status status = GG_OK;
+    struct ggi_slot *slot = NULL;
+    pthread_mutex_lock(&ring->lock);
+    if (!ring->memory)
+        status = ring_alloc(device, ring);
+    if (!status)
+        slot = ring_free_slot(ring, false);
+    if (!status && !slot && poll)
+        slot = ring_free_slot(ring, true);
+    if (slot)
+        atomic_store_explicit(&slot->taken, true, memory_order_relaxed);
+    pthread_mutex_unlock(&ring->lock);
+    *out = slot;
+    return status;
+}
+
+gg_status ggi_ring_acquire(struct gg_device *device, struct ggi_slot **out)
+{
+    gg_status status = ring_take(device, true, out);
+    while (!status && !*out) {
+        status = ring_wait(device, device->ring);
+        if (!status)
+            status = ring_take(device, true, out);
+    }
+    return status;
+}
+
+struct ggi_slot *ggi_ring_try_acquire(struct gg_device *device)
+{
+    struct ggi_slot *slot = NULL;
+    ring_take(device, false, &slot);
+    return slot;
+}
+
+gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream)
+{
+    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    if (!device->writes_words)
+        return GG_NOT_READY;
+    gg_status status = GGI_CALL(device, write_word, stream, sizeof *slot->word,
+                                (stream->impl, (void *)slot->word, ++slot->word_value));
+    ggi_stream_submitted(stream);
+    uint64_t start = status ? 0 : ggi_now_ns();
+    while (!status && atomic_load_explicit(slot->word, memory_order_acquire) != slot->word_value)
+        if (ggi_now_ns() - start > POLL_NS)
+            status = GG_NOT_READY;
+    if (!status)
+        ggi_stream_advance(stream, before);
+    return status;
+}
+
+/* Takes no lock. A slot that the same stream uses again keeps its reference to it. */
+void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
+                      uint64_t ticket)
+{
+    bool mark = ticket && (size_t)(slot - device->ring->slot) % MARK_EVERY == 0;
+    gg_stream *before = slot->stream, *now = ticket ? stream : NULL;
+    if (now && now != before)
+        gg_stream_retain(now);
+    slot->stream = now;
+    slot->ticket = ticket;
+    atomic_store_explicit(&slot->taken, false, memory_order_release);
+    if (now != before)
+        gg_stream_release(before);
+    if (mark)
+        ggi_stream_mark(stream);
+}
+
+static bool ring_in_use(const struct ggi_ring *ring)
+{
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (atomic_load_explicit(&ring->slot[i].taken, memory_order_acquire))
+            return true;
+    return false;
+}
+
+void ggi_ring_destroy(struct gg_device *device)
+{
+    struct ggi_ring *ring = device->ring;
+    pthread_mutex_lock(&ring->lock);
+    if (ring->memory && !ring_in_use(ring)) {
+        for (unsigned i = 0; i < SLOTS; i++) {
+            gg_stream_release(ring->slot[i].stream);
+            ring->slot[i].stream = NULL;
+        }
+        device->ops->mem_free(atomic_load(&device->impl), GG_MEMORY_PINNED, ring->memory);
+        ring->memory = NULL;
+    }
+    pthread_mutex_unlock(&ring->lock);
+}

@@ -1,0 +1,32 @@
+/* ring.h: the pinned ring of a device: a few slots through which small copies of pageable memory go. */
+#ifndef GPUGLUE_RING_H
+#define GPUGLUE_RING_H
+
+#include "runtime/stream.h"
+
+#define GGI_SLOT_SIZE 65536u
+
+struct ggi_slot {
+    void *data;              /* GGI_SLOT_SIZE bytes of pinned memory */
+    _Atomic(uint64_t) *word; /* pinned as well: the device writes it in stream order */
+    uint64_t word_value;     /* what it wrote last */
+    gg_stream *stream;       /* of the last copy, with a reference; or NULL */
+    uint64_t ticket;
+    _Atomic(bool) taken; /* set under the ring's lock; until it is released, one thread holds the slot */
+};
+
+struct ggi_ring *ggi_ring_new(void); /* without slots yet; NULL: out of memory */
+/* Acquire a free slot; waits, calling the wait hook, while all are in use. */
+gg_status ggi_ring_acquire(struct gg_device *device, struct ggi_slot **out);
+/* The same without waiting: NULL where none is free now. */
+struct ggi_slot *ggi_ring_try_acquire(struct gg_device *device);
+/* Have the device write the slot's word after all queued work, and poll the word briefly: this is faster than
+ * querying the driver. GG_NOT_READY: it was not written in time, or the device cannot write words. */
+gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream);
+/* The slot is free once @p stream has passed @p ticket; ticket 0: now. */
+void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
+                      uint64_t ticket);
+/* At shutdown, when all is idle; keeps the ring if a thread still holds a slot. */
+void ggi_ring_destroy(struct gg_device *device);
+
+#endif

@@ -1,0 +1,185 @@
+"""What `Communicator` is made of: the variables of launchers, addresses, and arrays as the C functions take them."""
+
+import math
+import os
+import zlib
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+TYPES = {
+    name: number
+    for number, name in enumerate(
+        "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
+    )
+}
+REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3}
+LOGICAL = {"sum": 3, "prod": 2, "min": 2, "max": 3}  # of bool: or is the largest, and is the smallest
+
+SLURM_STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")
+
+# Of the usual launchers: the variables of the rank, of the number of ranks, and those that only the ranks of one run share.
+LAUNCHERS = (
+    ("RANK", "WORLD_SIZE", ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID")),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("PMIX_NAMESPACE",)),
+    ("PMI_RANK", "PMI_SIZE", SLURM_STEP),
+    ("SLURM_PROCID", "SLURM_NTASKS", SLURM_STEP),
+)
+ID_MAX = 63  # bytes
+
+
+def number(name: str) -> int:
+    try:
+        return int(os.environ[name])
+    except ValueError:
+        raise _core.InvalidArgumentError(f"{name} is {os.environ[name]!r}, expected a number") from None
+
+
+def launched() -> "tuple[int, int, str]":
+    """Rank, number of ranks, and a text that only the ranks of this run share; '' where the launcher has none."""
+    for rank, size, run in LAUNCHERS:
+        if rank in os.environ and size in os.environ:
+            text = ".".join(os.environ[name] for name in run if name in os.environ)
+            return number(rank), number(size), text.encode(errors="replace")[-ID_MAX:].decode(errors="ignore")
+    raise _core.InvalidArgumentError(
+        "Communicator() needs rank and size, or the environment variables of a launcher: "
+        + ", ".join(f"{rank} and {size}" for rank, size, _ in LAUNCHERS)
+    )
+
+
+def master_port() -> int:
+    if "GPUGLUE_COMM_PORT" in os.environ:
+        return number("GPUGLUE_COMM_PORT")
+    if "MASTER_PORT" in os.environ:
+        port = number("MASTER_PORT")
+        if "TORCHELASTIC_RUN_ID" not in os.environ:
+            return port
+        return port + 1 if port < 65535 else port - 1  # torch listens on MASTER_PORT itself, until the program ends
+    if "SLURM_JOB_ID" in os.environ:
+        return 20000 + number("SLURM_JOB_ID") % 10000
+    raise _core.InvalidArgumentError("Communicator() needs an address 'host:port', or MASTER_ADDR and MASTER_PORT in the environment")
+
+
+def nodes() -> int:
+    """On how many machines Slurm started the ranks."""
+    for name in ("SLURM_STEP_NUM_NODES", "SLURM_NNODES"):
+        if name in os.environ and "SLURM_PROCID" in os.environ:
+            return number(name)
+    return 1
+
+
+def master_address() -> str:
+    """Where rank 0 listens."""
+    if "MASTER_ADDR" not in os.environ and nodes() > 1:
+        raise _core.UnsupportedError(
+            f"Slurm started the ranks on {nodes()} nodes, but a Communicator is within one machine: start them with --nodes=1, or use gpuglue.mpi"
+        )
+    return f"{os.environ.get('MASTER_ADDR', '127.0.0.1')}:{master_port()}"
+
+
+def split_address(address: str) -> "tuple[str, int]":
+    host, colon, port = address.removeprefix("tcp://").rpartition(":")
+    if not colon or not port.isascii() or not port.isdecimal() or "\0" in host:
+        raise _core.InvalidArgumentError(f"address is {address!r}, expected 'host:port', such as '127.0.0.1:29500'")
+    return host.strip("[]"), int(port)
+
+
+def nanoseconds(timeout: "float | None") -> int:
+    if timeout is None:
+        return (1 << 64) - 1
+    if not math.isfinite(timeout) or timeout <= 0:
+        raise _core.InvalidArgumentError(f"timeout is {timeout!r}, expected a positive number of seconds, or None for no limit")
+    return min(int(timeout * 1e9), (1 << 64) - 1)
+
+
+class Data:
+    """An array in memory that the processor can access: its own, or a pinned copy of what is on a device."""
+
+    def __init__(self, given: Any, name: str, *, reads: bool, writes: bool):
+        self.given: Any
+        self.given = self.array = given if isinstance(given, (np.ndarray, _core.GPUArray)) else self._taken(given, name, writes)
+        self.dtype, self.size, self.nbytes = self.given.dtype, self.given.size, self.given.nbytes
+        if isinstance(given, np.ma.MaskedArray):
+            raise TypeError(f"{name} is a masked array, whose mask other ranks would not get: pass {name}.filled() or {name}.data")
+        if not self.given.flags.c_contiguous:
+            raise _core.InvalidArgumentError(f"{name} has strides {self.given.strides}, expected a C-contiguous array: copy it first")
+        if self.dtype.hasobject:
+            raise _core.InvalidArgumentError(f"{name} has dtype {self.dtype}: objects cannot be sent to another process")
+        if not self.given.flags.aligned or (writes and not self.given.flags.writeable):
+            raise _core.InvalidArgumentError(f"{name} must be aligned, and writeable if the operation writes to it")
+        self.staged = False
+        self.view: "memoryview | None" = None
+        if isinstance(self.given, _core.GPUArray):
+            self._reach(reads)
+
+    @staticmethod
+    def _taken(given: Any, name: str, writes: bool) -> Any:
+        if hasattr(given, "__cuda_array_interface__"):
+            return _core.asarray(given)
+        if writes and not hasattr(given, "__array_interface__"):
+            raise TypeError(f"{name} must be an array, not {type(given).__name__}")
+        array = np.asarray(given)
+        # NumPy's scalars, and some other objects, make a new array each time: the result would be lost.
+        if writes and array.ctypes.data != np.asarray(given).ctypes.data:
+            raise TypeError(f"{name} is a {type(given).__name__}, which cannot be written to: pass an array, such as np.array({name})")
+        return array
+
+    @property
+    def type_name(self) -> str:
+        """What ranks compare: at most 23 bytes."""
+        if self.dtype.names or self.dtype.subdtype:
+            return f"V{self.dtype.itemsize}-{zlib.crc32(repr(self.dtype).encode()):08x}"
+        return (self.dtype.name if self.dtype.kind == "V" else self.dtype.str)[:23]  # 'bfloat16' is '<V2' in NumPy
+
+    def _reach(self, reads: bool) -> None:
+        try:
+            self.view = memoryview(self.given.reshape(-1).view("u1"))  # waits for pending work
+        except BufferError:
+            self.staged = True
+            self.array = _core.empty_pinned(self.given.shape, self.dtype, device=self.given.device)
+            if reads:
+                self.given.get(self.array)
+
+    @property
+    def address(self) -> int:
+        return self.array.ptr if isinstance(self.array, _core.GPUArray) else self.array.ctypes.data
+
+    def finish(self) -> None:
+        """The operation has written the array."""
+        if self.staged:
+            self.given.set(self.array)
+
+
+def address_of(data: "Data | None") -> int:
+    return 0 if data is None else data.address
+
+
+def same_dtype(out: Data, x: Data) -> None:
+    if out.dtype != x.dtype:
+        raise _core.InvalidArgumentError(f"out has dtype {out.dtype}, expected that of x: {x.dtype}")
+
+
+def type_name(*arrays: "Data | None") -> str:
+    """Of the arrays of an operation, which have one dtype; '' agrees with every type: a barrier has none."""
+    return next((data.type_name for data in arrays if data is not None), "")
+
+
+def required(array: Any, name: str) -> Any:
+    if array is None:
+        raise _core.InvalidArgumentError(f"{name} is None, expected an array on the root")
+    return array
+
+
+def reduction(dtype: Any, op: str) -> "tuple[int, int]":
+    """The numbers of the type and of the operator in C."""
+    if op not in REDUCTIONS:
+        raise _core.InvalidArgumentError(f"op is {op!r}, expected one of {', '.join(map(repr, REDUCTIONS))}")
+    if dtype.name == "bool":
+        return TYPES["uint8"], LOGICAL[op]
+    if dtype.name not in TYPES or not dtype.isnative:
+        raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined, only those of bool, {', '.join(TYPES)}")
+    if dtype.kind == "c" and op in ("min", "max"):
+        raise _core.UnsupportedError(f"complex numbers have no {op}imum: expected op 'sum' or 'prod'")
+    return TYPES[dtype.name], REDUCTIONS[op]

@@ -1,0 +1,82 @@
+"""Captures of streams into graphs."""
+
+from . import _core
+
+
+class capture:
+    """Record the work of a ``with`` block into a graph instead of running it.
+
+    The block receives a `Graph`, which can be launched after it. If an exception leaves the block, the graph is closed.
+
+    Parameters
+    ----------
+    stream : stream
+        The stream that is captured, which is the current one in the block. Not a default stream, and
+        preferably one with ``nonblocking=True``: while another is captured, work on the default stream invalidates the
+        capture.
+
+    Raises
+    ------
+    UnsupportedError
+        If the device has no graphs (on host and ze), or at the end of the block, if the capture was invalidated or
+        another stream took part in it that `stream` did not wait for.
+    InvalidArgumentError
+        If the stream is closed, a default stream, or captured already.
+    TypeError
+        If `stream` is not a stream.
+
+    See Also
+    --------
+    Graph.launch : Run the captured work.
+
+    Notes
+    -----
+    In the block, launch kernels, copy within the device or with pinned memory, and fill. Other operations are refused,
+    as are waits for work outside: synchronize before the block. The values of a kernel's arguments are those of the
+    capture. Streams that wait for an event of the captured stream take part, until it waits for them. While any thread
+    captures, ``gg.synchronize()`` of the device raises UnsupportedError in every thread.
+
+    Examples
+    --------
+    >>> stream = gg.Stream(nonblocking=True)
+    >>> a = gg.zeros(4, np.float32)
+    >>> gg.synchronize()
+    >>> try:
+    ...     with gg.capture(stream) as graph:
+    ...         a.fill(1)
+    ... except gg.UnsupportedError:
+    ...     pass  # a device without graphs, such as host
+    ... else:
+    ...     graph.launch(stream)
+    ...     stream.synchronize()
+    """
+
+    def __init__(self, stream):
+        self._graph = None
+        self._stream = stream if isinstance(stream, _core.Stream) else _core.Stream.borrow(stream)
+
+    def __enter__(self):
+        graph = _core._capture_begin(self._stream)
+        try:
+            self._stream.__enter__()
+        except BaseException:
+            graph.close()
+            raise
+        self._graph = graph
+        return graph
+
+    def __exit__(self, kind, value, traceback):
+        graph, self._graph = self._graph, None
+        try:
+            self._stream.__exit__(kind, value, traceback)
+            if kind is None:
+                _core._capture_end(graph)
+                return
+        except BaseException:
+            graph.close()
+            raise
+        graph.close()
+
+    def __del__(self):
+        if self._graph is not None:  # nothing will end the block
+            self.__exit__(GeneratorExit, None, None)

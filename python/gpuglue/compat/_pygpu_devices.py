@@ -1,0 +1,300 @@
+"""PyGPU's devices and their properties, and the last error."""
+
+import gpuglue
+
+from ._pygpu_errors import _INVALID_DEVICE, _NAMES, _attempt, failed, take_last
+
+
+def _device(number):
+    return gpuglue.Device(int(number))
+
+
+def cudaSetDevice(device):
+    """Make a device current in this thread.
+
+    Parameters
+    ----------
+    device : int
+        Number of the device.
+
+    Returns
+    -------
+    cudaError_t
+        101 if there is no such device.
+
+    Examples
+    --------
+    >>> PyGPU.cudaSetDevice(0)
+    <cudaError: code=0>
+    """
+    def use():
+        count = len(gpuglue.devices(gpuglue.default_backend()))
+        if not 0 <= int(device) < count:
+            raise IndexError
+        _device(device).set_current()
+
+    try:
+        return _attempt(use)[1]
+    except IndexError:
+        return failed(_INVALID_DEVICE)
+
+
+def cudaGetDevice():
+    """Return the current device.
+
+    Returns
+    -------
+    device : int
+        Its number; -1 after an error.
+    error : cudaError_t
+        0 for success.
+
+    Examples
+    --------
+    >>> device, error = PyGPU.cudaGetDevice()
+    >>> error == 0
+    True
+    """
+    device, error = _attempt(gpuglue.current_device)
+    return (device.ordinal if device is not None else -1), error
+
+
+def cudaGetDeviceCount():
+    """Count the devices of the default backend.
+
+    Returns
+    -------
+    count : int
+        Their number.
+    error : cudaError_t
+        0 for success.
+
+    Examples
+    --------
+    >>> count, error = PyGPU.cudaGetDeviceCount()
+    >>> count >= 1
+    True
+    """
+    devices, error = _attempt(lambda: gpuglue.devices(gpuglue.default_backend()))
+    return len(devices or ()), error
+
+
+def cudaDeviceSynchronize():
+    """Wait for all work of the current device.
+
+    Returns
+    -------
+    cudaError_t
+        The error of work that failed, or 0.
+
+    Examples
+    --------
+    >>> PyGPU.cudaDeviceSynchronize()
+    <cudaError: code=0>
+    """
+    return _attempt(gpuglue.synchronize)[1]
+
+
+def cudaDeviceReset():
+    """Wait for the current device.
+
+    The context is shared within the process, so it is not destroyed.
+
+    Returns
+    -------
+    cudaError_t
+        The error of work that failed, or 0.
+
+    Examples
+    --------
+    >>> PyGPU.cudaDeviceReset()
+    <cudaError: code=0>
+    """
+    return cudaDeviceSynchronize()
+
+
+def cudaGetLastError():
+    """Return the last error and reset it.
+
+    Returns
+    -------
+    cudaError_t
+        0 if there was none.
+
+    Examples
+    --------
+    >>> error = PyGPU.cudaSetDevice(1000)
+    >>> PyGPU.cudaGetLastError() == error, PyGPU.cudaGetLastError() == 0
+    (True, True)
+    """
+    return take_last()
+
+
+def cudaGetErrorName(error):
+    """Return the name of an error.
+
+    Parameters
+    ----------
+    error : cudaError_t or int
+        The error.
+
+    Returns
+    -------
+    str
+        CUDA's name.
+
+    Examples
+    --------
+    >>> PyGPU.cudaGetErrorName(2)
+    'cudaErrorMemoryAllocation'
+    """
+    return _NAMES.get(int(error), ("unrecognized error code",))[0]
+
+
+def cudaGetErrorString(error):
+    """Return the description of an error.
+
+    Parameters
+    ----------
+    error : cudaError_t or int
+        The error.
+
+    Returns
+    -------
+    str
+        CUDA's text.
+
+    Examples
+    --------
+    >>> PyGPU.cudaGetErrorString(0)
+    'no error'
+    """
+    return _NAMES.get(int(error), ("", "unrecognized error code"))[1]
+
+
+class cudaDeviceProp:
+    """The properties of a device.
+
+    Parameters
+    ----------
+    device : int
+        Number of the device. If there is none, `last_status` returns the error.
+
+    Examples
+    --------
+    >>> PyGPU.cudaDeviceProp(0).name() == gg.Device(0).name
+    True
+    """
+
+    def __init__(self, device):
+        self._device, self._status = _attempt(_device, device)
+
+    def __repr__(self):
+        return f"<cudaDeviceProp: {self.name() or self._status}>"
+
+    def _pci(self, part):
+        text = self._device.pci_bus_id if self._device is not None else ""
+        domain, _, rest = (text or "0000:00:00.0").partition(":")
+        bus, _, place = rest.partition(":")
+        return int({"domain": domain, "bus": bus, "device": place.partition(".")[0]}[part], 16)
+
+    def get(self):
+        """Raise: the runtime's struct does not exist here.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise NotImplementedError("cudaDeviceProp.get(): there is no struct of CUDA's runtime: use name(), uuid(), "
+                                  "pciBusID(), or gpuglue.Device(number).attributes")
+
+    def name(self):
+        """Return the name of the device.
+
+        Returns
+        -------
+        str
+            The driver's name; '' after an error.
+
+        Examples
+        --------
+        >>> isinstance(PyGPU.cudaDeviceProp(0).name(), str)
+        True
+        """
+        return self._device.name if self._device is not None else ""
+
+    def uuid(self):
+        """Return the UUID.
+
+        Returns
+        -------
+        str
+            32 hexadecimal digits, or ''.
+
+        Examples
+        --------
+        >>> len(PyGPU.cudaDeviceProp(0).uuid()) in (0, 32)
+        True
+        """
+        return str(self._device.uuid or "").replace("-", "").removeprefix("GPU") if self._device is not None else ""
+
+    def pciBusID(self):
+        """Return the bus of the PCI address.
+
+        Returns
+        -------
+        int
+            0 if the device has no address.
+
+        Examples
+        --------
+        >>> PyGPU.cudaDeviceProp(0).pciBusID() >= 0
+        True
+        """
+        return self._pci("bus")
+
+    def pciDeviceID(self):
+        """Return the device of the PCI address.
+
+        Returns
+        -------
+        int
+            0 if the device has no address.
+
+        Examples
+        --------
+        >>> PyGPU.cudaDeviceProp(0).pciDeviceID() >= 0
+        True
+        """
+        return self._pci("device")
+
+    def pciDomainID(self):
+        """Return the domain of the PCI address.
+
+        Returns
+        -------
+        int
+            0 if the device has no address.
+
+        Examples
+        --------
+        >>> PyGPU.cudaDeviceProp(0).pciDomainID() >= 0
+        True
+        """
+        return self._pci("domain")
+
+    def last_status(self):
+        """Return whether the device was found.
+
+        Returns
+        -------
+        cudaError_t
+            0 if it was.
+
+        Examples
+        --------
+        >>> PyGPU.cudaDeviceProp(0).last_status()
+        <cudaError: code=0>
+        """
+        return self._status

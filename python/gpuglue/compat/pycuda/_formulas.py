@@ -1,0 +1,157 @@
+"""Arithmetic by kernels, for devices without a library that computes: formulas in CUDA C++, compiled at their first use."""
+
+import functools
+
+import numpy as np
+
+import gpuglue
+
+from ._compute import is_array
+from ._errors import LogicError
+from .elementwise import ElementwiseKernel
+from .reduction import ReductionKernel
+from .tools import dtype_to_ctype
+
+WAY_OUT = ("install CuPy (cupy-cuda12x, cupy-cuda13x, or its build for ROCm), which then computes on the same memory; or copy with "
+           "get() and use NumPy")
+# Of the operands a, b and c, which have the type of the loop. Integers divide as in Python; what has no value is 0.
+_DIVIDE = """
+template <class T> __device__ T gg_remainder(T a, T b)
+{{
+  if (b == 0)
+    return {undefined};
+  T rest = {rest};
+  if (rest != 0 && (rest < 0) != (b < 0))
+    rest += b;
+  return rest;
+}}
+template <class T> __device__ T gg_floor_divide(T a, T b)
+{{
+  return b == 0 ? {quotient} : {floor}((a - gg_remainder(a, b)) / b{half});
+}}
+"""
+_DIVIDE_FLOATS = _DIVIDE.format(undefined="fmod(a, b)", rest="fmod(a, b)", quotient="a / b", floor="floor", half=" + (T)0.5")
+_DIVIDE_WHOLE = _DIVIDE.format(undefined="0", rest="a % b", quotient="(T)0", floor="", half="")
+_POWER = """
+template <class T> __device__ T gg_power(T a, T b)
+{
+  T result = b < 0 ? (a == 1 ? 1 : 0) : 1;
+  for (; b > 0; b /= 2, a *= a)
+    if (b % 2)
+      result *= a;
+  return result;
+}
+"""
+_FORMULAS = {
+    "add": "a + b", "subtract": "a - b", "multiply": "a * b", "true_divide": "a / b", "negative": "-a", "positive": "a",
+    "floor_divide": "gg_floor_divide(a, b)", "remainder": "gg_remainder(a, b)", "fmod": "fmod(a, b)",
+    "equal": "a == b", "not_equal": "a != b", "less": "a < b", "less_equal": "a <= b", "greater": "a > b",
+    "greater_equal": "a >= b", "logical_and": "a && b", "logical_or": "a || b", "logical_not": "!a",
+    "bitwise_and": "a & b", "bitwise_or": "a | b", "bitwise_xor": "a ^ b",
+    "maximum": "a > b || a != a ? a : b", "minimum": "a < b || a != a ? a : b",
+    "arcsin": "asin(a)", "arccos": "acos(a)", "arctan": "atan(a)", "conjugate": "a", "ldexp": "ldexp(a, (int)b)",
+    **{name: f"{name}(a)" for name in "fabs ceil floor exp log log10 sqrt sin cos tan sinh cosh tanh".split()}}
+_OF_OPERANDS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not")
+
+
+def _kind(dtype):
+    """The C++ name of a dtype."""
+    if dtype.kind not in "biuf" or dtype == np.float16 or dtype.itemsize > 8 or not dtype.isnative:
+        raise TypeError(f"gpuglue's kernels compute with integers and with float and double, not with {dtype}: {WAY_OUT}")
+    return dtype_to_ctype(dtype)
+
+
+def _formula(name, loop):
+    """(expression, functions before the kernel)."""
+    whole = loop.kind in "biu"
+    if name in ("floor_divide", "remainder"):
+        return _FORMULAS[name], _DIVIDE_WHOLE if whole else _DIVIDE_FLOATS
+    if name == "power":
+        return ("gg_power(a, b)", _POWER) if whole else ("pow(a, b)", "")
+    if name == "absolute":
+        return "a" if loop.kind in "bu" else "a < 0 ? -a : a" if whole else "fabs(a)", ""
+    if name in ("ceil", "floor") and whole:
+        return "a", ""
+    return _FORMULAS[name], ""
+
+
+@functools.lru_cache(maxsize=None)
+def _elementwise(expression, preamble, target, operands):
+    """The kernel of an expression: `operands` has (type read, type computed with, index) of each; no index is a number."""
+    letters = "abc"[:len(operands)]
+    declared = [f"const {kind} *gg_{one}" if index else f"{kind} gg_{one}" for one, (kind, _, index) in zip(letters, operands)]
+    values = "".join(f"const {loop} {one} = ({loop})gg_{one}{index}; " for one, (_, loop, index) in zip(letters, operands))
+    return ElementwiseKernel(", ".join([f"{target} *gg_out", *declared]), f"{values}gg_out[i] = ({target})({expression})",
+                             "gg_elementwise", preamble=preamble)
+
+
+def compute(expression, args, loops, out, stream, preamble=""):
+    """Compute an expression of a, b and c, which are arrays and numbers, for each element of out."""
+    operands = []
+    for one, loop in zip(args, loops):
+        whole = is_array(one) and one.size == out.size and one.shape == out.shape
+        if is_array(one) and not whole and one.size != 1:
+            raise NotImplementedError(f"operands of the shapes {one.shape} and {out.shape}, without a library: {WAY_OUT}")
+        if whole and not (one.flags.c_contiguous and out.flags.c_contiguous or one.flags.f_contiguous and out.flags.f_contiguous):
+            raise RuntimeError("without a library, arrays are combined in one order of their elements only: copy one of them, or "
+                               f"{WAY_OUT}")
+        read = _kind(one.dtype if is_array(one) else loop)
+        operands.append((read, _kind(loop), "[i]" if whole else "[0]" if is_array(one) else ""))
+    kernel = _elementwise(expression, preamble, _kind(out.dtype), tuple(operands))
+    launch(kernel, out, *args, stream=stream)
+
+
+def elementwise(name, args, dtype, out, stream):
+    """A function of NumPy, which has that result type."""
+    loop = np.result_type(*(one.dtype if is_array(one) else one for one in args)) if name in _OF_OPERANDS else dtype
+    expression, preamble = _formula(name, loop)
+    loops = [loop, np.dtype(np.int32)] if name == "ldexp" else [loop] * len(args)
+    compute(expression, args, loops, out, stream, preamble)
+
+
+def launch(kernel, *args, **options):
+    """Call a kernel; without a compiler the error names what to install."""
+    try:
+        return kernel(*args, **options)
+    except LogicError as error:
+        if not isinstance(error.__cause__, gpuglue.UnsupportedError):
+            raise
+        raise LogicError(f"nothing computes on {gpuglue.current_device()}: {WAY_OUT}. gpuglue's own kernels need a compiler: "
+                         f"{error}") from error
+
+
+# ---- reductions
+
+
+def _limit(dtype, greatest):
+    """The greatest or the least value, in C."""
+    if dtype.kind == "f":
+        return f"({'' if greatest else '-'}1.0 / 0.0)"
+    if dtype.kind == "b":
+        return str(int(greatest))
+    limits = np.iinfo(dtype)
+    if greatest:
+        return f"{limits.max}{'ULL' if dtype.kind == 'u' else 'LL'}"
+    return f"({limits.min + 1}LL - 1)" if limits.min else "0"
+
+
+@functools.lru_cache(maxsize=None)
+def reduction(name, target, kinds, subset):
+    """The kernel of sum, dot, min, max, any and all, of all elements or of those that `subset` names."""
+    at = "gg_subset[i]" if subset else "i"
+    x, y = (f"gg_{letter}[{at}]" for letter in "xy")
+    kind = _kind(target)
+    neutral, combine, element = {
+        "sum": ("0", "a + b", f"({kind}){x}"), "dot": ("0", "a + b", f"({kind}){x} * ({kind}){y}"),
+        "any": ("false", "a || b", f"{x} != 0"), "all": ("true", "a && b", f"{x} != 0"),
+        "min": (None, _FORMULAS["minimum"], x), "max": (None, _FORMULAS["maximum"], x)}[name]
+    arguments = [f"const {_kind(subset)} *gg_subset"] if subset else []
+    arguments += [f"const {_kind(one)} *gg_{letter}" for letter, one in zip("xy", kinds)]
+    return ReductionKernel(target, neutral or _limit(target, name == "min"), combine, element, ", ".join(arguments), f"gg_{name}")
+
+
+@functools.lru_cache(maxsize=None)
+def gather(kind, index):
+    """The kernel of take."""
+    return ElementwiseKernel(f"{_kind(kind)} *gg_out, const {_kind(kind)} *gg_in, const {_kind(index)} *gg_at",
+                             "gg_out[i] = gg_in[gg_at[i]]", "gg_take")

@@ -1,0 +1,76 @@
+"""Names of PyCUDA that are not here, and what to use instead. The errors say it; the table of names in docs too."""
+
+_TEXTURES = "CUDA 12 has no texture and surface references: pass the array to the kernel as an argument"
+_OPENGL = "map the buffer in an extension of your own, and pass its address to gpuglue.Buffer.from_ptr()"
+_COMPUTING = "use CuPy on the same memory, cupy.asarray(array), or NumPy, array.get()"
+_KERNELS = "write the loop as a kernel of a SourceModule, or use CuPy's class of this name"
+
+MODULES = {
+    "pycuda.sparse": _COMPUTING,
+    "pycuda.gl": _OPENGL,
+    "pycuda.debug": "run the program under cuda-gdb or compute-sanitizer directly, or set GPUGLUE_DEBUG=sync"}
+_NAMES = {
+    "pycuda.driver": {
+        _TEXTURES: """TextureReference SurfaceReference Array ArrayDescriptor ArrayDescriptor3D array_format array3d_flags
+            array_cubemap_face address_mode filter_mode np_to_array gpuarray_to_array make_multichannel_2d_array
+            bind_array_to_texref memcpy_dtoa memcpy_atod memcpy_htoa memcpy_atoh memcpy_atoa TRSA_OVERRIDE_FORMAT
+            TRSF_READ_AS_INTEGER TRSF_NORMALIZED_COORDINATES TR_DEFAULT""",
+        "use gpuglue.trace(), or a profiler's own range of time": """initialize_profiler start_profiler stop_profiler
+            profiler_output_mode""",
+        "use pycuda.compiler.DynamicModule": "Linker",
+        "an image is loaded as the driver does it without options": "jit_option jit_target jit_fallback",
+        "use memcpy_peer()": "Memcpy3DPeer", "use memory_type, or gpuglue.pointer_info()": "pointer_attribute",
+        _OPENGL: "graphics_register_flags RegisteredBuffer RegisteredImage",
+        "arrays of these functions are NumPy arrays, whose memory is array.base": "HostPointer HostAllocation AlignedHostAllocation"},
+    "pycuda.compiler": {},
+    "pycuda.tools": {
+        "the arrays of a PageLockedMemoryPool return their memory by themselves": "PooledHostAllocation",
+        _KERNELS: "VectorArg ScalarArg parse_c_arg match_dtype_to_c_struct",
+        "use gpuglue.trace(), which records allocations": "DebugMemoryPool"},
+    "pycuda.gpuarray": {_COMPUTING: "multi_take multi_take_put multi_put"}, "pycuda.cumath": {},
+    "pycuda.curandom": {
+        "use scipy.stats.qmc.Sobol and gpuarray.to_gpu()": """generate_direction_vectors generate_scramble_constants32
+            generate_scramble_constants64 Sobol32RandomNumberGenerator ScrambledSobol32RandomNumberGenerator
+            Sobol64RandomNumberGenerator ScrambledSobol64RandomNumberGenerator""",
+        "the numbers are NumPy's or CuPy's": "get_curand_version"}}
+# Members of classes: their own errors name the way out.
+_SKIP = {"give the generator another offset=": """call_skip_ahead call_skip_ahead_array call_skip_ahead_sequence
+    call_skip_ahead_sequence_array call_skip_ahead_subsequence call_skip_ahead_subsequence_array"""}
+MEMBERS = {
+    "XORWOWRandomNumberGenerator": _SKIP, "MRG32k3aRandomNumberGenerator": _SKIP,
+    "Event": {"send memory with mem_get_ipc_handle(), and wait for the event before": "ipc_handle from_ipc_handle"},
+    "Function": {"call the function with its arguments, block= and grid=": """param_set param_seti param_setf param_setv
+        param_set_size param_set_texref set_block_shape set_shared_size launch launch_grid launch_grid_async"""}}
+
+
+def _way(table, name):
+    return next((way for way, listed in table.items() if name in listed.split()), None)
+
+
+def refusing(module):
+    """The __getattr__ of a module, whose error names the way out."""
+    public = "pycuda" + module.rpartition("pycuda")[2]
+
+    def __getattr__(name):
+        way = _way(_NAMES[public], name)
+        raise AttributeError(f"{public} has no {name!r} on gpuglue: {way}" if way else
+                             f"module {module!r} has no attribute {name!r}")
+    return __getattr__
+
+
+def _member_error(owner, name):
+    way = _way(MEMBERS.get(owner, {}), name)
+    return AttributeError(f"{owner} has no {name!r} on gpuglue: {way}" if way else
+                          f"{owner!r} object has no attribute {name!r}")
+
+
+class _RefusingType(type):
+    def __getattr__(cls, name):
+        raise _member_error(cls.__name__, name)
+
+
+class Refusing(metaclass=_RefusingType):
+    """A base class: the error for a missing member of the class or of an object names the way out."""
+
+    def __getattr__(self, name):
+        raise _member_error(type(self).__name__, name)

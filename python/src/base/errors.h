@@ -1,0 +1,20 @@
+/* errors.h: exceptions. A failed status becomes one of them. */
+#ifndef GPUGLUE_PY_ERRORS_H
+#define GPUGLUE_PY_ERRORS_H
+
+#include "base/py.h"
+
+int py_errors_add(PyObject *module, struct py_state *state);
+/* Raise what gg_last_error records for a failed status. GG_ERR_INTERRUPTED keeps the pending exception
+ * (KeyboardInterrupt). Always returns NULL. */
+PyObject *py_raise(struct py_state *state, gg_status status);
+/* Raise InvalidArgumentError (a ValueError). Always returns NULL. */
+PyObject *py_invalid(struct py_state *state, const char *format, ...);
+/* Raise InvalidArgumentError "Stream is closed". Always returns NULL. */
+PyObject *py_closed(struct py_state *state, const char *type);
+/* 0 for GG_OK, else py_raise and -1. */
+int py_check(struct py_state *state, gg_status status);
+/* None for GG_OK, else py_raise and NULL. */
+PyObject *py_none(struct py_state *state, gg_status status);
+
+#endif

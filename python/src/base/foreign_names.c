@@ -1,0 +1,62 @@
+/* foreign_names.c: attributes and arguments that users know from other libraries. */
+#include "base/foreign_names.h"
+
+#include <string.h>
+
+PyObject *py_foreign_name(PyObject *self, void *closure)
+{
+    const char *name = closure, *ours = name + strlen(name) + 1;
+    PyObject *type = PyType_GetName(Py_TYPE(self));
+    if (type)
+        PyErr_Format(PyExc_AttributeError, "'%U' object has no attribute '%s': use %s", type, name,
+                     ours);
+    Py_XDECREF(type);
+    return NULL;
+}
+
+/* Unless a subclass defines the name, it has no value. */
+static int foreign_remove(PyObject *self, PyObject *names, const char *name)
+{
+    if (PyObject_HasAttrString(self, name))
+        return 0;
+    PyObject *removed = PyObject_CallMethod(names, "remove", "s", name);
+    if (!removed && PyErr_ExceptionMatches(PyExc_ValueError)) {
+        PyErr_Clear();
+        return 0;
+    }
+    Py_XDECREF(removed);
+    return removed ? 0 : -1;
+}
+
+static int foreign_remove_all(PyObject *self, PyObject *names)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    for (; type; type = PyType_GetSlot(type, Py_tp_base)) {
+        if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE))
+            return 0;
+        const PyGetSetDef *row = PyType_GetSlot(type, Py_tp_getset);
+        for (; row && row->name; row++)
+            if (row->get == py_foreign_name && foreign_remove(self, names, row->name))
+                return -1;
+    }
+    return 0;
+}
+
+PyObject *py_foreign_dir(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    PyObject *base = (PyObject *)&PyBaseObject_Type;
+    PyObject *all = PyObject_CallMethod(base, "__dir__", "O", self);
+    PyObject *names = all ? PySequence_List(all) : NULL;
+    Py_XDECREF(all);
+    if (names && foreign_remove_all(self, names))
+        Py_CLEAR(names);
+    return names;
+}
+
+void py_foreign_argument(PyObject *kwargs, const char *name, const char *ours)
+{
+    if (!kwargs || !PyDict_GetItemString(kwargs, name) || !PyErr_ExceptionMatches(PyExc_TypeError))
+        return;
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "there is no argument '%s': use %s", name, ours);
+}

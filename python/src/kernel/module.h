@@ -1,0 +1,18 @@
+/* module.h: Module, loaded device code, and images. */
+#ifndef GPUGLUE_PY_MODULE_H
+#define GPUGLUE_PY_MODULE_H
+
+#include "base/arguments.h"
+
+struct py_module {
+    PyObject_HEAD gg_module *module; /* NULL: closed */
+    PyObject *names;                 /* {expression: name} of a compiled image, or NULL */
+    PyObject *weakrefs;
+};
+
+int py_module_add(PyObject *module, struct py_state *state);
+extern PyMethodDef py_image_functions[]; /* _read_image */
+/* The contents of a path, or the object itself where it has the buffer protocol; a new reference. */
+PyObject *py_image_bytes(struct py_state *state, PyObject *image);
+
+#endif

@@ -1,0 +1,148 @@
+/* comm.c: what gpuglue/_communicator.py is made of: communicators, and their operations on addresses. */
+#include "base/arguments.h"
+#include "runtime/registry.h"
+
+static const char capsule_name[] = "gpuglue.communicator";
+
+static void comm_drop(PyObject *capsule)
+{
+    gg_comm_release(PyCapsule_GetPointer(capsule, capsule_name));
+}
+
+/* _comm_create(rank, size, host, port, id, timeout_ns): a capsule. */
+static PyObject *comm_create(PyObject *module, PyObject *args)
+{
+    struct gg_comm_options options = {.struct_size = sizeof options};
+    unsigned long long timeout;
+    gg_comm *comm;
+    gg_status status;
+    if (!PyArg_ParseTuple(args, "iisisK", &options.rank, &options.size, &options.host,
+                          &options.port, &options.id, &timeout))
+        return NULL;
+    options.timeout_ns = timeout;
+    PY_WITHOUT_GIL(status = gg_comm_create(&options, &comm));
+    if (status)
+        return py_raise(PyModule_GetState(module), status);
+    PyObject *capsule = PyCapsule_New(comm, capsule_name, comm_drop);
+    if (!capsule)
+        gg_comm_release(comm);
+    return capsule;
+}
+
+struct comm_arguments {
+    gg_comm *comm;
+    const char *operation;
+    void *dst;
+    const void *src;
+    size_t count; /* elements of a reduction, else bytes of a block */
+    int type, reduction, root;
+    const char *type_name;
+};
+
+static gg_status comm_reduce(const struct comm_arguments *a)
+{
+    const gg_comm_type type = (gg_comm_type)a->type;
+    const gg_comm_reduction reduction = (gg_comm_reduction)a->reduction;
+    if (!strcmp(a->operation, "all_reduce"))
+        return gg_comm_all_reduce(a->comm, a->dst, a->src, a->count, type, reduction);
+    if (!strcmp(a->operation, "reduce"))
+        return gg_comm_reduce(a->comm, a->dst, a->src, a->count, type, reduction, a->root);
+    return gg_comm_reduce_scatter(a->comm, a->dst, a->src, a->count, type, reduction);
+}
+
+static gg_status comm_move(const struct comm_arguments *a)
+{
+    if (!strcmp(a->operation, "broadcast"))
+        return gg_comm_broadcast(a->comm, a->dst, a->src, a->count, a->root);
+    if (!strcmp(a->operation, "all_gather"))
+        return gg_comm_all_gather(a->comm, a->dst, a->src, a->count);
+    if (!strcmp(a->operation, "gather"))
+        return gg_comm_gather(a->comm, a->dst, a->src, a->count, a->root);
+    if (!strcmp(a->operation, "scatter"))
+        return gg_comm_scatter(a->comm, a->dst, a->src, a->count, a->root);
+    if (!strcmp(a->operation, "all_to_all"))
+        return gg_comm_all_to_all(a->comm, a->dst, a->src, a->count);
+    return gg_comm_barrier(a->comm);
+}
+
+static gg_status comm_run(const struct comm_arguments *a)
+{
+    gg_comm_set_type_name(
+        a->comm, a->type_name); /* it fails as the operation does, which has a better name */
+    return a->type < 0 ? comm_move(a) : comm_reduce(a);
+}
+
+/* _comm_collective(capsule, operation, dst, src, count, type, reduction, root, type_name); type -1 is no reduction. */
+static PyObject *comm_collective(PyObject *module, PyObject *args)
+{
+    struct comm_arguments a;
+    PyObject *capsule;
+    unsigned long long dst, src, count;
+    gg_status status;
+    if (!PyArg_ParseTuple(args, "OsKKKiiis", &capsule, &a.operation, &dst, &src, &count, &a.type,
+                          &a.reduction, &a.root, &a.type_name))
+        return NULL;
+    a.comm = PyCapsule_GetPointer(capsule, capsule_name);
+    if (!a.comm)
+        return NULL;
+    a.dst = (void *)(uintptr_t)dst;
+    a.src = (const void *)(uintptr_t)src;
+    a.count = (size_t)count;
+    PY_WITHOUT_GIL(status = comm_run(&a));
+    return py_none(PyModule_GetState(module), status);
+}
+
+struct comm_message {
+    gg_comm *comm;
+    unsigned long long src, dst, src_nbytes, dst_nbytes;
+    int to, from;
+    const char *type_name;
+};
+
+static gg_status comm_exchange(const struct comm_message *m)
+{
+    const void *const data = (const void *)(uintptr_t)m->src;
+    void *const room = (void *)(uintptr_t)m->dst;
+    gg_comm_set_type_name(m->comm, m->type_name); /* as above */
+    if (m->from < 0)
+        return gg_comm_send(m->comm, data, (size_t)m->src_nbytes, m->to);
+    if (m->to < 0)
+        return gg_comm_recv(m->comm, room, (size_t)m->dst_nbytes, m->from);
+    return gg_comm_send_recv(m->comm, data, (size_t)m->src_nbytes, m->to, room,
+                             (size_t)m->dst_nbytes, m->from);
+}
+
+/* _comm_message(capsule, src, src_nbytes, to, dst, dst_nbytes, from, type_name): a rank of -1 leaves that side out. */
+static PyObject *comm_message(PyObject *module, PyObject *args)
+{
+    PyObject *capsule;
+    struct comm_message m;
+    gg_status status;
+    if (!PyArg_ParseTuple(args, "OKKiKKis", &capsule, &m.src, &m.src_nbytes, &m.to, &m.dst,
+                          &m.dst_nbytes, &m.from, &m.type_name))
+        return NULL;
+    m.comm = PyCapsule_GetPointer(capsule, capsule_name);
+    if (!m.comm)
+        return NULL;
+    PY_WITHOUT_GIL(status = comm_exchange(&m));
+    return py_none(PyModule_GetState(module), status);
+}
+
+static PyObject *comm_abort(PyObject *module, PyObject *capsule)
+{
+    gg_comm *comm = PyCapsule_GetPointer(capsule, capsule_name);
+    return comm ? py_none(PyModule_GetState(module), gg_comm_abort(comm)) : NULL;
+}
+
+static PyMethodDef functions[] = {
+    {"_comm_create", comm_create, METH_VARARGS, NULL},
+    {"_comm_collective", comm_collective, METH_VARARGS, NULL},
+    {"_comm_message", comm_message, METH_VARARGS, NULL},
+    {"_comm_abort", comm_abort, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int py_comm_add(PyObject *module, struct py_state *Py_UNUSED(state))
+{
+    return PyModule_AddFunctions(module, functions);
+}

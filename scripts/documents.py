@@ -1,0 +1,19 @@
+"""The documents and examples that the package contains, for `gpuglue docs`: one path per line, below the root of the tree."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("*.md", "bench/README.md", "docs/**/*.md", "docs/reference/c/examples/*.h")
+EXAMPLES = ("md", "py", "c", "cpp", "cu", "h", "i", "toml", "txt", "build", "options")
+
+
+def documents(root=ROOT):
+    """What a build or a run leaves in the directories of the examples has other suffixes, or is in a directory of its own."""
+    found = [path for pattern in PAGES for path in root.glob(pattern)]
+    examples = [path for path in root.glob("examples/**/*") if path.name == "Makefile" or path.suffix[1:] in EXAMPLES]
+    found += [path for path in examples if path.is_file() and not any("build" in part for part in path.relative_to(root).parts[:-1])]
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+if __name__ == "__main__":
+    print("\n".join(documents()))

@@ -1,0 +1,26 @@
+/* pointer.h: what an address refers to. */
+#ifndef GG_POINTER_H
+#define GG_POINTER_H
+
+#include <gpuglue/memory.h>
+
+GG_BEGIN_DECLS
+
+struct gg_pointer_info {
+    uint32_t struct_size;
+    enum gg_memory_kind kind; /* GG_MEMORY_HOST for memory that no driver knows */
+    int32_t device;           /* ordinal, or -1 */
+    uint32_t reserved;
+    void *base;  /* of the driver's allocation; NULL if the driver does not report it */
+    size_t size; /* of the driver's allocation, in bytes */
+};
+
+/** Query the drivers of all backends in use about @p pointer. @p device is set to NULL for memory that none
+ *  of them knows. Base and size describe the driver's allocation, which may hold several blocks of a
+ *  pool; a released block stays known while the pool keeps it.
+ *  Errors  GG_ERR_INVALID_ARGUMENT: NULL, or struct_size is too small. */
+GG_API gg_status gg_pointer_query(const void *pointer, gg_device **device,
+                                  struct gg_pointer_info *info);
+
+GG_END_DECLS
+#endif

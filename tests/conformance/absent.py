@@ -1,0 +1,121 @@
+"""absent.py PROGRAM BACKEND LIBHIDDEN DEF…: the conformance tests, with each optional function of the driver absent in turn.
+
+DEF… are the tables of the backend's functions, such as backends/cuda/cuda.def. First each test runs once and the
+simulated driver records its calls. Then, for each function that a table marks GG_OPTIONAL, the tests that call it run
+with the function hidden from dlsym; and at last all tests, with all of them hidden. Each test must pass, or be skipped
+because an operation is not supported. With --all-only there is only the last run.
+
+A function that many tests call is hidden from some of them; GPUGLUE_TEST_FULL=1 runs all."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+
+ROW = re.compile(r"^(?:FN|OWN|GIVES)\(\w+, \(.*\), ([\w, ]+)\)$", re.M)
+RESULT = re.compile(r"^(ok|skipped|FAILED) +[\d.]+ s  (\w+/\w+)(?:: (.*))?$", re.M)
+WITHOUT = ("staging",)  # it copies much, with the functions that `copy` calls
+MANY = 40  # tests of one function
+# HIP 5 has the one and HIP 6 the other: they tell the version and the architecture.
+NEVER_ABSENT = {"hipGetDeviceProperties", "hipGetDevicePropertiesR0600"}
+COLUMN = {"cuda": 0, "hip": 1, "ze": 0}
+
+
+def optional(backend, tables):
+    """The functions that the backend can do without."""
+    names = []
+    for table in tables:
+        for columns in (row.split(", ") for row in ROW.findall(Path(table).read_text())):
+            if "GG_OPTIONAL" in columns:
+                names.append(columns[COLUMN[backend] if len(columns) > 2 else 0])
+    names = [name for name in names if name not in NEVER_ABSENT]
+    assert names and len(set(names)) == len(names)
+    return names
+
+
+def run(program, backend, tests, **environment):
+    """The exit status, the output, and for each test its result and its reason."""
+    options = ["--timeout", "60", *(word for suite in WITHOUT for word in ("--without", suite))]
+    done = subprocess.run([program, backend, *options, *tests], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", env={**os.environ, "GPUGLUE_REQUIRE": backend, **environment})
+    return done.returncode, done.stdout, {name: (result, reason) for result, name, reason in RESULT.findall(done.stdout)}
+
+
+def calls_of(program, backend, test):
+    """The names of the driver's functions that the test and its processes call."""
+    with tempfile.TemporaryDirectory() as directory:
+        run(program, backend, [test, "-j", "1"], GPUGLUE_SIM_REPORT=f"{directory}/%p")
+        return {name for file in Path(directory).iterdir() for name in json.loads(file.read_text())["calls"]}
+
+
+def tests_of(program):
+    names = subprocess.run([program, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    return [name for name in names if name.split("/")[0] not in WITHOUT]
+
+
+def some(tests, function):
+    """At most MANY of them, by a checksum: a new test changes the choice by one test at most."""
+    if os.environ.get("GPUGLUE_TEST_FULL"):
+        return tests
+    return sorted(tests, key=lambda test: zlib.crc32(f"{function} {test}".encode()))[:MANY]
+
+
+class Sweep:
+    def __init__(self, program, backend, library):
+        self.program, self.backend, self.library = program, backend, library
+        self.runs = self.failures = 0
+        _, _, self.usual = run(program, backend, [])
+
+    def hide(self, functions, tests, title):
+        """Run the tests without the functions; print the failures and the new skips."""
+        hidden = {"LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {self.library}", "GPUGLUE_TEST_HIDDEN": ",".join(functions)}
+        began = time.monotonic()
+        status, output, results = run(self.program, self.backend, tests, **hidden)
+        failed = [name for name, (result, _) in results.items() if result == "FAILED"]
+        skipped = {reason for name, (result, reason) in results.items() if result == "skipped" and self.usual[name][0] != "skipped"}
+        self.runs += len(results)
+        self.failures += len(failed) + (not results) + bool(status and not failed)
+        print(f"{title:60} {len(results):4} tests, {len(failed)} failed, {time.monotonic() - began:5.1f} s", *sorted(skipped), sep="\n    ", flush=True)
+        if status:
+            print(output)
+
+
+def record(program, backend):
+    """{test: the functions that it calls}"""
+    tests = tests_of(program)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(tests, pool.map(lambda test: calls_of(program, backend, test), tests), strict=True))
+
+
+def main(arguments):
+    began = time.monotonic()
+    functions = optional(arguments.backend, arguments.tables)
+    sweep = Sweep(arguments.program, arguments.backend, arguments.library)
+    if not arguments.all_only:
+        calls = record(arguments.program, arguments.backend)
+        print(f"{len(calls)} tests were recorded in {time.monotonic() - began:.0f} s")
+        for function in functions:
+            tests = [test for test, names in calls.items() if function in names]
+            if tests:
+                sweep.hide([function], some(tests, function), f"{function}, which {len(tests)} tests call")
+            else:
+                print(f"{function}: no test calls it")
+    sweep.hide(functions, [], f"all {len(functions)} at once")
+    print(f"{arguments.backend}: {len(functions)} optional functions, {sweep.runs} tests run, {sweep.failures} failures, {time.monotonic() - began:.0f} s")
+    return 1 if sweep.failures else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all-only", action="store_true")
+    for name in ("program", "backend", "library"):
+        parser.add_argument(name)
+    parser.add_argument("tables", nargs="+")
+    sys.exit(main(parser.parse_args()))

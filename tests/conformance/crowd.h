@@ -1,0 +1,151 @@
+/* crowd.h: many busy streams, and objects that they use, for the suites of drains. */
+#ifndef GPUGLUE_TESTS_CROWD_H
+#define GPUGLUE_TESTS_CROWD_H
+
+#include "pool_blocks.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#define CROWD 100 /* more busy streams than a drain polls */
+
+static inline gg_memory *wrap(struct fixture *f, gg_stream *user, atomic_int *released)
+{
+    static char bytes[64];
+    gg_memory *memory = NULL;
+    assert_int_equal(gg_memory_wrap(f->device, GG_MEMORY_DEVICE, bytes, sizeof bytes, count_release,
+                                    released, &memory),
+                     GG_OK);
+    assert_int_equal(gg_memory_record_use(memory, user), GG_OK);
+    return memory;
+}
+
+/* The stream becomes idle, and only its event is queried. */
+static inline void pass_unnoticed(struct fixture *f, gg_stream *stream)
+{
+    gg_event *event = new_event(f, 0);
+    assert_int_equal(gg_event_record(event, stream), GG_OK);
+    while (gg_event_query(event) == GG_NOT_READY)
+        sched_yield();
+}
+
+/* ---- what a driver allows, found out in another process, which ends by itself where it does not go on ---- */
+
+static inline int probe_ended(gg_device *device)
+{
+    if (gg_device_synchronize(device))
+        return 5;
+    _exit(0); /* its objects are not released */
+}
+
+/* Host functions of two streams may run at once. CUDA runs those of all streams in one thread. */
+static inline int two_gates(void)
+{
+    gg_device *device;
+    gg_stream *held, *other;
+    void *first = gate_new(), *second = gate_new();
+    alarm(5);
+    if (gg_device_get(NULL, 0, &device) || gg_stream_create(device, 0, 0, &held) ||
+        gg_stream_create(device, 0, 0, &other))
+        return 2;
+    if (gg_stream_host_func(held, gate_wait, first))
+        return scenario_without(GG_OP_stream_host_func);
+    gate_open(second);
+    if (gg_stream_host_func(other, gate_wait, second) || gg_stream_wait(other, GG_FOREVER))
+        return 3;
+    gate_open(first);
+    return probe_ended(device);
+}
+
+/* Streams can be created and used while as many as CROWD wait. A device has fewer queues than that, which streams share. */
+static inline int waiting_crowd(void)
+{
+    gg_device *device;
+    gg_stream *held, *other, *stream;
+    gg_event *event;
+    void *gate = gate_new();
+    alarm(10);
+    if (gg_device_get(NULL, 0, &device) || gg_stream_create(device, 0, 0, &held) ||
+        gg_stream_create(device, 0, 0, &other))
+        return 2;
+    if (gg_stream_host_func(held, gate_wait, gate))
+        return scenario_without(GG_OP_stream_host_func);
+    for (int i = 0; i < CROWD; i++)
+        if (gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &stream) ||
+            gg_stream_wait_stream(stream, held))
+            return 3;
+    if (gg_event_create(device, 0, &event) || gg_event_record(event, other) ||
+        gg_event_wait(event, GG_FOREVER))
+        return 4;
+    gate_open(gate);
+    return probe_ended(device);
+}
+
+/* Whether the probe has come to its end, and not to its alarm. */
+static inline bool goes_on(const char *probe)
+{
+    char output[200];
+    const int result = start_scenario(probe, NULL, NULL, output, sizeof output);
+    if (result && result != 128 + SIGALRM)
+        fail_msg("%s ended with %d: %s", probe, result, output);
+    return !result;
+}
+
+static inline void need_two_gates(void)
+{
+    if (!goes_on("two_gates"))
+        skip_because("the driver runs one host function at a time");
+}
+
+/* First in a test, which would leak later. */
+static inline void need_crowd(void)
+{
+    if (!goes_on("waiting_crowd"))
+        skip_because("%d waiting streams stop the others of this device", CROWD);
+}
+
+/* ---- the crowd ---- */
+
+struct crowd {
+    gg_stream *streams[CROWD];
+    void *gate;
+};
+
+/* Streams that wait for one that is held. */
+static inline void make_crowd(struct fixture *f, struct crowd *crowd)
+{
+    crowd->gate = hold(f, f->stream);
+    for (int i = 0; i < CROWD; i++) {
+        assert_int_equal(gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &crowd->streams[i]),
+                         GG_OK);
+        assert_int_equal(gg_stream_wait_stream(crowd->streams[i], f->stream), GG_OK);
+    }
+}
+
+/* Each of them uses a released object. */
+static inline void let_the_crowd_use(struct fixture *f, struct crowd *crowd, atomic_int *released)
+{
+    for (int i = 0; i < CROWD; i++)
+        gg_memory_release(wrap(f, crowd->streams[i], released));
+}
+
+static inline void release_crowd(struct fixture *f, struct crowd *crowd)
+{
+    gate_open(crowd->gate);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
+    for (int i = 0; i < CROWD; i++)
+        gg_stream_release(crowd->streams[i]);
+}
+
+/* Not with GPUGLUE_ALLOCATOR=direct or async. */
+static inline void need_cached_blocks(struct fixture *f)
+{
+    alloc_and_free(f, BLOCK, f->second);
+    if (!figures(f).cached_blocks)
+        skip_because("the pool keeps no blocks");
+}
+
+#endif

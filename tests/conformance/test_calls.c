@@ -1,0 +1,461 @@
+/* test_calls.c: how many calls of the driver each operation makes, counted by a simulated driver.
+ *
+ * Commands and questions are counted apart. Some questions cannot be saved: whether another library has begun a capture of
+ * the stream, or has made another device current. Level Zero passes arguments and orders commands by calls of their own. */
+#include "kernels.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+
+#include "../sim/sim_control.h"
+
+#define NAMES 512
+#define DRIVERS 8
+#define REPEATS 40 /* more than the ring has slots */
+
+/* ---- what the simulated drivers have counted ---- */
+
+typedef void each_call(void (*visit)(const char *name, int calls, void *data), void *data);
+
+static struct {
+    each_call *each[DRIVERS]; /* a process may have several simulated drivers */
+    size_t drivers;
+} simulated;
+
+struct counts {
+    const char *name[NAMES];
+    int calls[NAMES];
+    size_t count;
+};
+
+/* HIP's calls may be passed on to another simulated driver (tests/shim), whose calls are not those of the backend. */
+static bool is_called_by(const char *backend, void *library, void *each)
+{
+    Dl_info counter, called;
+    void *init = strcmp(backend, "hip") == 0 ? dlsym(library, "hipInit") : each;
+    return init && dladdr(each, &counter) && dladdr(init, &called) &&
+           counter.dli_fbase == called.dli_fbase;
+}
+
+static int add_driver(struct dl_phdr_info *object, size_t size, void *backend)
+{
+    void *library = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+    each_call *each = NULL;
+    size_t i = 0;
+    (void)size;
+    if (!library)
+        return 0;
+    *(void **)&each = dlsym(library, "sim_each_call");
+    if (each && !is_called_by(backend, library, *(void **)&each))
+        each = NULL;
+    while (i < simulated.drivers && simulated.each[i] != each)
+        i++;
+    if (each && i == simulated.drivers && i < DRIVERS)
+        simulated.each[simulated.drivers++] = each;
+    dlclose(library);
+    return 0;
+}
+
+static void count(const char *name, int calls, void *data)
+{
+    struct counts *counts = data;
+    assert_true(counts->count < NAMES);
+    counts->name[counts->count] = name;
+    counts->calls[counts->count++] = calls;
+}
+
+static struct counts counts_now(void)
+{
+    struct counts counts = {.count = 0};
+    for (size_t i = 0; i < simulated.drivers; i++)
+        simulated.each[i](count, &counts);
+    return counts;
+}
+
+static int calls_before(const struct counts *before, const char *name)
+{
+    for (size_t i = 0; i < before->count; i++)
+        if (before->name[i] == name)
+            return before->calls[i];
+    return 0;
+}
+
+struct made {
+    char names[512];
+    int commands, others;
+};
+
+static bool is_command(const char *name)
+{
+    static const char *const others[] = {
+        "IsCapturing",  "CtxGetCurrent", "CtxSetCurrent",          "hipGetDevice",
+        "hipSetDevice", "AppendBarrier", "KernelSetArgumentValue", "KernelSetGroupSize"};
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (strstr(name, others[i]))
+            return false;
+    return true;
+}
+
+static struct made made_since(const struct counts *before)
+{
+    const struct counts now = counts_now();
+    struct made made = {.commands = 0};
+    for (size_t i = 0; i < now.count; i++) {
+        const int calls = now.calls[i] - calls_before(before, now.name[i]);
+        const size_t used = strlen(made.names);
+        if (calls)
+            snprintf(made.names + used, sizeof made.names - used, " %s %d", now.name[i], calls);
+        *(is_command(now.name[i]) ? &made.commands : &made.others) += calls;
+    }
+    return made;
+}
+
+static void need_counts(struct fixture *f)
+{
+    struct gg_device_info info = {.struct_size = sizeof info};
+    assert_int_equal(gg_device_info(f->device, &info), GG_OK);
+    if (!simulated.drivers)
+        dl_iterate_phdr(add_driver, (void *)gg_device_backend(f->device));
+    if (!simulated.drivers)
+        skip_because("the backend's driver is not one that counts its calls");
+}
+
+/* ---- operations ---- */
+
+struct operation {
+    struct fixture *f;
+    gg_stream *stream;
+    gg_memory *memory, *other, *pinned;
+    gg_event *event;
+    gg_kernel *kernel;
+    gg_graph *graph;
+    struct scaling scaling;
+    void (*run)(struct operation *self);
+};
+
+static void make_operation(struct fixture *f, struct operation *self)
+{
+    need_counts(f);
+    *self = (struct operation){.f = f,
+                               .stream = f->stream,
+                               .memory = new_memory(f, 4096),
+                               .other = new_memory(f, 4096),
+                               .pinned = new_pinned(f, 4096, 1),
+                               .event = new_event(f, 0)};
+    finish(f->stream);
+}
+
+/* The most calls of one operation. Fewer are right: Level Zero needs none for an event of an idle stream. */
+struct most {
+    int commands, others;
+};
+
+/* The first call is not counted: it may create what the others reuse. */
+static void assert_calls(struct operation *self, void (*run)(struct operation *), struct most most)
+{
+    gg_scope *scope; /* so that no call has to make the device current */
+    assert_int_equal(gg_scope_enter(self->f->device, NULL, &scope), GG_OK);
+    run(self);
+    for (int i = 0; i < REPEATS; i++) {
+        finish(self->stream);
+        const struct counts before = counts_now();
+        run(self);
+        const struct made made = made_since(&before);
+        if (made.commands > most.commands || made.others > most.others)
+            fail_msg("%d commands and %d other calls instead of %d and %d:%s", made.commands,
+                     made.others, most.commands, most.others, made.names);
+    }
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
+}
+
+static void launch(struct operation *self)
+{
+    assert_int_equal(gg_kernel_launch(self->kernel, &self->scaling.call.launch, self->stream),
+                     GG_OK);
+}
+
+static void a_launch_is_one_command(void **state)
+{
+    struct operation op;
+    make_operation(*state, &op);
+    op.kernel = kernel_of(*state, "scale");
+    make_scaling(*state, &op.scaling);
+    finish(op.stream);
+    assert_calls(&op, launch, (struct most){1, 5});
+    gg_kernel_release(op.kernel);
+}
+
+static void launch_graph(struct operation *self)
+{
+    assert_int_equal(gg_graph_launch(self->graph, self->stream), GG_OK);
+}
+
+static void a_graph_of_many_operations_is_launched_by_one_call(void **state)
+{
+    struct operation op;
+    struct fixture *f = *state;
+    need(f, GG_OP_capture_begin);
+    make_operation(f, &op);
+    assert_int_equal(gg_graph_begin_capture(op.stream), GG_OK);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(fill_bytes(i % 2 ? op.memory : op.other, 7, op.stream), GG_OK);
+    assert_int_equal(gg_graph_end_capture(op.stream, &op.graph), GG_OK);
+    assert_calls(&op, launch_graph, (struct most){1, 0});
+    gg_graph_release(op.graph);
+}
+
+static void record(struct operation *self)
+{
+    assert_int_equal(gg_event_record(self->event, self->stream), GG_OK);
+}
+
+static void recording_an_event_is_one_command(void **state)
+{
+    struct operation op;
+    make_operation(*state, &op);
+    assert_calls(&op, record, (struct most){1, 1});
+}
+
+static void query(struct operation *self)
+{
+    assert_true(gg_event_query(self->event) <= GG_NOT_READY);
+}
+
+static void querying_an_event_is_one_command(void **state)
+{
+    struct operation op;
+    make_operation(*state, &op);
+    assert_int_equal(gg_event_record(op.event, op.stream), GG_OK);
+    assert_calls(&op, query, (struct most){1, 1});
+}
+
+static void wait_for_event(struct operation *self)
+{
+    assert_int_equal(gg_stream_wait_event(self->stream, self->event), GG_OK);
+}
+
+static void waiting_for_an_event_is_one_command(void **state)
+{
+    struct operation op;
+    make_operation(*state, &op);
+    assert_int_equal(gg_event_record(op.event, op.f->second), GG_OK);
+    assert_calls(&op, wait_for_event, (struct most){1, 1});
+}
+
+static void wait_for_stream(struct operation *self)
+{
+    assert_int_equal(gg_stream_wait_stream(self->stream, self->f->second), GG_OK);
+}
+
+static void waiting_for_a_stream_is_two_commands(void **state)
+{
+    struct operation op;
+    make_operation(*state, &op);
+    assert_calls(&op, wait_for_stream, (struct most){2, 2});
+}
+
+static void copy_up(struct operation *self)
+{
+    assert_int_equal(
+        copy(at(self->memory, 0), at(self->pinned, 0), 4096, self->stream, GG_COPY_ASYNC), GG_OK);
+}
+
+static void copy_down(struct operation *self)
+{
+    assert_int_equal(
+        copy(at(self->pinned, 0), at(self->memory, 0), 4096, self->stream, GG_COPY_ASYNC), GG_OK);
+}
+
+static void copy_within(struct operation *self)
+{
+    assert_int_equal(copy(at(self->memory, 0), at(self->other, 0), 4096, self->stream, 0), GG_OK);
+}
+
+static void a_queued_copy_is_one_command(void **state)
+{
+    struct operation op;
+    make_operation(*state, &op);
+    assert_calls(&op, copy_up, (struct most){1, 1});
+    assert_calls(&op, copy_down, (struct most){1, 1});
+    assert_calls(&op, copy_within, (struct most){1, 1});
+}
+
+static void fill(struct operation *self)
+{
+    assert_int_equal(fill_bytes(self->memory, 7, self->stream), GG_OK);
+}
+
+static void a_fill_is_one_command(void **state)
+{
+    struct operation op;
+    make_operation(*state, &op);
+    assert_calls(&op, fill, (struct most){1, 1});
+}
+
+static void allocate_and_release(struct operation *self)
+{
+    for (size_t nbytes = 1; nbytes <= MANY_BYTES; nbytes *= 32) {
+        gg_memory *memory = NULL;
+        assert_int_equal(
+            gg_memory_alloc(self->f->device, GG_MEMORY_DEVICE, nbytes, self->stream, &memory),
+            GG_OK);
+        gg_memory_release(memory);
+    }
+}
+
+static void allocate_and_release_pinned(struct operation *self)
+{
+    gg_memory *memory = NULL;
+    assert_int_equal(gg_memory_alloc(self->f->device, GG_MEMORY_PINNED, 4096, NULL, &memory), GG_OK);
+    gg_memory_release(memory);
+}
+
+static void an_allocation_from_the_pool_makes_no_call(void **state)
+{
+    struct operation op;
+    make_operation(*state, &op);
+    assert_calls(&op, allocate_and_release, (struct most){0, 0});
+    assert_calls(&op, allocate_and_release_pinned, (struct most){0, 0});
+}
+
+/* ---- with many streams ---- */
+
+#define MANY 300
+#define ON_EACH ((size_t)5 << 18) /* too large for a slab */
+
+struct crowd {
+    gg_stream *streams[MANY];
+    void *gate;
+};
+
+/* Streams that wait for one that is held. Each has a free block, and @p retired a block that the next stream uses. */
+static void make_crowd(struct fixture *f, struct crowd *crowd, bool retired)
+{
+    gg_memory *memory[MANY];
+    crowd->gate = hold(f, f->stream);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &crowd->streams[i]),
+                         GG_OK);
+        assert_int_equal(gg_stream_wait_stream(crowd->streams[i], f->stream), GG_OK);
+        assert_int_equal(
+            gg_memory_alloc(f->device, GG_MEMORY_DEVICE, ON_EACH, crowd->streams[i], &memory[i]),
+            GG_OK);
+        assert_int_equal(gg_fill(memory[i], 0, "", 1, 256, crowd->streams[i]), GG_OK);
+    }
+    for (int i = 0; i < MANY; i++) {
+        if (retired)
+            assert_int_equal(gg_memory_record_use(memory[i], crowd->streams[(i + 1) % MANY]), GG_OK);
+        gg_memory_release(memory[i]);
+    }
+}
+
+static void release_crowd(struct fixture *f, struct crowd *crowd)
+{
+    gate_open(crowd->gate);
+    assert_int_equal(gg_device_synchronize(f->device), GG_OK);
+    for (int i = 0; i < MANY; i++)
+        gg_stream_release(crowd->streams[i]);
+}
+
+/* A poll is up to four calls: is it captured, is it done, an event after its work, is that done. */
+static void assert_few_polls(struct fixture *f, bool retired, gg_memory *pinned)
+{
+    static struct crowd crowd;
+    gg_memory *memory = NULL;
+    make_crowd(f, &crowd, retired);
+    gg_memory_release(pinned);
+    const struct counts before = counts_now();
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, ON_EACH, f->second, &memory),
+                     GG_OK);
+    const struct made made = made_since(&before);
+    gg_memory_release(memory);
+    release_crowd(f, &crowd);
+    if (made.commands + made.others >= MANY)
+        fail_msg("an allocation beside %d busy streams makes %d calls of the driver:%s", MANY,
+                 made.commands + made.others, made.names);
+}
+
+static void an_allocation_polls_few_of_many_streams_with_free_blocks(void **state)
+{
+    need_counts(*state);
+    assert_few_polls(*state, false, NULL);
+}
+
+static void an_allocation_polls_few_of_many_streams_that_use_released_blocks(void **state)
+{
+    need_counts(*state);
+    assert_few_polls(*state, true, NULL);
+}
+
+/* A pool of which more is cached than its threshold allows needs no poll for the memory of another. */
+static void an_allocation_polls_few_streams_where_too_much_pinned_memory_is_cached(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = NULL;
+    need_counts(f);
+    assert_int_equal(gg_pool_set_release_threshold(f->device, GG_MEMORY_PINNED, 0), GG_OK);
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_PINNED, ON_EACH, NULL, &memory), GG_OK);
+    assert_few_polls(f, false, memory);
+}
+
+/* A drain examines each twice at most. */
+static void a_poll_of_a_released_event_is_one_call(void **state)
+{
+    struct fixture *f = *state;
+    gg_event *events[REPEATS];
+    gg_stream *unused = NULL;
+    need_counts(f);
+    void *gate = hold(f, f->stream);
+    for (int i = 0; i < REPEATS; i++) {
+        assert_int_equal(gg_event_create(f->device, 0, &events[i]), GG_OK);
+        assert_int_equal(gg_event_record(events[i], f->stream), GG_OK);
+    }
+    for (int i = 0; i < REPEATS; i++)
+        gg_event_release(events[i]);
+    const struct counts before = counts_now();
+    assert_int_equal(gg_stream_create(f->device, 0, 0, &unused), GG_OK); /* drains */
+    const struct made made = made_since(&before);
+    gate_open(gate);
+    gg_stream_release(unused);
+    if (made.commands + made.others >= 3 * REPEATS)
+        fail_msg("to poll %d events takes %d calls of the driver:%s", REPEATS,
+                 made.commands + made.others, made.names);
+}
+
+static void ask_for_what_is_known(struct operation *self)
+{
+    uint64_t handles[4];
+    gg_stream *current;
+    struct gg_pool_stats stats = {.struct_size = sizeof stats};
+    assert_int_equal(gg_stream_native(self->stream, handles), GG_OK);
+    assert_int_equal(gg_current_stream(self->f->device, &current), GG_OK);
+    gg_stream_release(current);
+    assert_int_equal(gg_pool_stats(self->f->device, GG_MEMORY_DEVICE, &stats), GG_OK);
+}
+
+static void handles_and_statistics_of_the_pool_need_no_call(void **state)
+{
+    struct operation op;
+    need(*state, GG_OP_stream_native);
+    make_operation(*state, &op);
+    assert_calls(&op, ask_for_what_is_known, (struct most){0, 0});
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_launch_is_one_command),
+    cmocka_unit_test(a_graph_of_many_operations_is_launched_by_one_call),
+    cmocka_unit_test(recording_an_event_is_one_command),
+    cmocka_unit_test(querying_an_event_is_one_command),
+    cmocka_unit_test(waiting_for_an_event_is_one_command),
+    cmocka_unit_test(waiting_for_a_stream_is_two_commands),
+    cmocka_unit_test(a_queued_copy_is_one_command),
+    cmocka_unit_test(a_fill_is_one_command),
+    cmocka_unit_test(an_allocation_from_the_pool_makes_no_call),
+    cmocka_unit_test(an_allocation_polls_few_of_many_streams_with_free_blocks),
+    cmocka_unit_test(an_allocation_polls_few_of_many_streams_that_use_released_blocks),
+    cmocka_unit_test(an_allocation_polls_few_streams_where_too_much_pinned_memory_is_cached),
+    cmocka_unit_test(a_poll_of_a_released_event_is_one_call),
+    cmocka_unit_test(handles_and_statistics_of_the_pool_need_no_call),
+};
+SUITE(calls, tests);

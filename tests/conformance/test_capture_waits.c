@@ -1,0 +1,382 @@
+/* test_capture_waits.c: waits that a capture must not turn into waits for nothing, and that must not invalidate it: for events of
+ * the capture, for work outside of it, and in threads that waited before it began. */
+#include "graphs.h"
+
+#include <pthread.h>
+
+/* ---- events of a capture ---- */
+
+/* It only orders the captured work, also after the capture and whatever launches do. */
+static void an_event_of_a_capture_is_not_reported_as_done(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = zeroed(f);
+    gg_event *event = new_event(f, GG_EVENT_TIMING);
+    double elapsed;
+    assert_int_equal(gg_event_record(event, f->stream), GG_OK); /* complete, but replaced */
+    finish(f->stream);
+    begin(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
+    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
+    gg_graph *graph = end(f->stream);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_graph_launch(graph, f->stream), GG_OK);
+    assert_int_equal(gg_event_query(event), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("recorded in a capture");
+    assert_int_equal(gg_event_wait(event, GG_FOREVER), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_event_poll(event), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_event_elapsed(event, event, &elapsed), GG_ERR_INVALID_ARGUMENT);
+    gate_open(gate);
+    finish(f->stream);
+    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
+    assert_int_equal(gg_event_wait(event, GG_FOREVER), GG_OK);
+    gg_graph_release(graph);
+}
+
+static void a_wait_for_an_event_of_a_capture_that_has_ended_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    gg_event *event = new_event(f, 0);
+    begin(f, f->stream);
+    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
+    end_valid(f->stream);
+    assert_true(gg_stream_wait_event(f->second, event) > GG_NOT_READY);
+    assert_message_has("in a capture");
+    begin(f, f->second);
+    assert_int_equal(gg_stream_wait_event(f->second, event), GG_ERR_INVALID_ARGUMENT);
+    end_valid(f->second);
+    finish(f->second);
+}
+
+static void the_default_stream_does_not_join_a_capture(void **state)
+{
+    struct fixture *f = *state;
+    gg_event *event = new_event(f, 0);
+    gg_stream *stream;
+    assert_int_equal(gg_device_default_stream(f->device, &stream), GG_OK);
+    begin(f, f->stream);
+    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
+    assert_int_equal(gg_stream_wait_event(stream, event), GG_ERR_INVALID_ARGUMENT);
+    end_valid(f->stream);
+}
+
+static void a_query_of_an_event_of_the_capture_leaves_the_capture_valid(void **state)
+{
+    struct fixture *f = *state;
+    gg_event *event = new_event(f, 0);
+    begin(f, f->stream);
+    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
+    assert_int_equal(gg_event_query(event), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_event_wait(event, GG_FOREVER), GG_ERR_INVALID_ARGUMENT);
+    end_valid(f->stream);
+}
+
+/* ---- work outside of the capture ---- */
+
+static void a_captured_stream_does_not_wait_for_work_outside_and_stays_captured(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = zeroed(f);
+    gg_event *event = new_event(f, 0);
+    gg_stream *first;
+    assert_int_equal(gg_device_default_stream(f->device, &first), GG_OK);
+    assert_int_equal(gg_event_record(event, f->second), GG_OK);
+    begin(f, f->stream);
+    assert_int_equal(gg_stream_wait_event(f->stream, event), GG_ERR_UNSUPPORTED);
+    assert_message_has("outside of the capture");
+    assert_int_equal(gg_stream_wait_stream(f->stream, f->second), GG_ERR_UNSUPPORTED);
+    assert_message_has("outside of the capture");
+    assert_int_equal(gg_stream_wait_stream(first, f->stream), GG_ERR_UNSUPPORTED);
+    assert_int_equal(fill_bytes(memory, 2, f->stream), GG_OK);
+    gg_graph *graph = end(f->stream);
+    assert_int_equal(gg_graph_launch(graph, f->stream), GG_OK);
+    finish(f->stream);
+    assert_filled(f, memory, NBYTES, 2);
+    gg_graph_release(graph);
+}
+
+static void streams_of_two_captures_do_not_wait_for_each_other(void **state)
+{
+    struct fixture *f = *state;
+    gg_event *event = new_event(f, 0);
+    begin(f, f->stream);
+    begin(f, f->second);
+    assert_int_equal(gg_event_record(event, f->second), GG_OK);
+    assert_int_equal(gg_stream_wait_event(f->stream, event), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_stream_wait_stream(f->stream, f->second), GG_ERR_UNSUPPORTED);
+    end_valid(f->stream);
+    end_valid(f->second);
+}
+
+/* Work on the default stream would invalidate the capture of a blocking stream; a poll of that work must not. */
+static void a_poll_of_work_on_the_default_stream_leaves_a_blocking_capture_valid(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = zeroed(f);
+    gg_stream *blocking = NULL, *first;
+    need(f, GG_OP_capture_begin);
+    assert_int_equal(gg_device_default_stream(f->device, &first), GG_OK);
+    assert_int_equal(gg_stream_create(f->device, 0, 0, &blocking), GG_OK);
+    void *gate = hold(f, first);
+    assert_int_equal(fill_bytes(memory, 1, first), GG_OK);
+    begin(f, blocking);
+    assert_int_equal(gg_memory_query(memory), GG_NOT_READY);
+    assert_int_equal(gg_stream_query(first), GG_ERR_UNSUPPORTED);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    end_valid(blocking);
+    gate_open(gate);
+    assert_int_equal(gg_memory_wait(memory), GG_OK);
+    gg_stream_release(blocking);
+}
+
+/* ---- streams of another device ---- */
+
+static gg_stream *stream_of_another_device(struct fixture *f)
+{
+    gg_stream *stream = NULL;
+    gg_device *device = other_device(f);
+    need(f, GG_OP_capture_begin);
+    if (strcmp(gg_device_backend(device), gg_device_backend(f->device)) != 0)
+        skip_because("the backend has one device");
+    assert_int_equal(gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &stream), GG_OK);
+    return stream;
+}
+
+static void a_stream_of_another_device_that_joined_is_not_queried(void **state)
+{
+    struct fixture *f = *state;
+    gg_stream *joined = stream_of_another_device(f);
+    begin(f, f->stream);
+    assert_int_equal(gg_stream_wait_stream(joined, f->stream), GG_OK);
+    assert_int_equal(gg_stream_query(joined), GG_ERR_UNSUPPORTED);
+    assert_int_equal(gg_device_synchronize(gg_stream_device(joined)), GG_ERR_UNSUPPORTED);
+    assert_message_has("stream is capturing");
+    assert_int_equal(gg_stream_wait_stream(f->stream, joined), GG_OK);
+    end_valid(f->stream);
+    assert_int_equal(gg_device_synchronize(gg_stream_device(joined)), GG_OK);
+    gg_stream_release(joined);
+}
+
+static void count_waits(void *user, const struct gg_trace *trace)
+{
+    if (trace->op == GG_OP_stream_wait_event)
+        atomic_fetch_add((atomic_int *)user, 1);
+}
+
+static void work_on_another_device_is_ordered_within_a_capture(void **state)
+{
+    struct fixture *f = *state;
+    static atomic_int waits;
+    static struct gg_tracer tracer = {
+        .struct_size = sizeof tracer, .user = &waits, .post = count_waits};
+    gg_stream *one = stream_of_another_device(f), *two = NULL;
+    gg_device *device = gg_stream_device(one);
+    gg_memory *memory = NULL;
+    assert_int_equal(gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &two), GG_OK);
+    assert_int_equal(gg_memory_alloc(device, GG_MEMORY_DEVICE, NBYTES, one, &memory), GG_OK);
+    assert_int_equal(gg_device_synchronize(device), GG_OK);
+    begin(f, f->stream);
+    assert_int_equal(gg_stream_wait_stream(one, f->stream), GG_OK);
+    assert_int_equal(gg_stream_wait_stream(two, f->stream), GG_OK);
+    assert_int_equal(fill_bytes(memory, 1, one), GG_OK);
+    assert_int_equal(gg_set_tracer(&tracer), GG_OK);
+    const gg_status status = gg_stream_wait_memory(two, memory);
+    assert_int_equal(gg_set_tracer(NULL), GG_OK);
+    assert_int_equal(gg_stream_wait_stream(f->stream, one), GG_OK);
+    assert_int_equal(gg_stream_wait_stream(f->stream, two), GG_OK);
+    end_valid(f->stream);
+    assert_int_equal(status, GG_OK);
+    assert_int_equal(atomic_load(&waits), 1);
+    gg_memory_release(memory);
+    gg_stream_release(one);
+    gg_stream_release(two);
+}
+
+/* ---- the users of memory in a capture ---- */
+
+static gg_stream *again(struct fixture *f, gg_stream *stream, atomic_int *owners)
+{
+    gg_stream *handle = NULL;
+    uint64_t handles[4];
+    assert_int_equal(gg_stream_native(stream, handles), GG_OK);
+    assert_int_equal(gg_stream_borrow(f->device, handles[0], count_release, owners, &handle), GG_OK);
+    return handle;
+}
+
+/* An operation waits for the other streams of the capture that use its memory: once for each, whatever the number of uses,
+ * handles and other captures. */
+static void a_stream_waits_once_for_another_of_its_capture(void **state)
+{
+    struct fixture *f = *state;
+    static atomic_int waits, owners;
+    static struct gg_tracer tracer = {
+        .struct_size = sizeof tracer, .user = &waits, .post = count_waits};
+    gg_memory *memory = zeroed(f), *other = zeroed(f);
+    gg_stream *third = new_stream(f), *apart = new_stream(f);
+    need(f, GG_OP_stream_borrow);
+    begin(f, f->stream);
+    assert_int_equal(gg_stream_wait_stream(f->second, f->stream), GG_OK);
+    assert_int_equal(gg_stream_wait_stream(third, f->stream), GG_OK);
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
+    begin(f, apart); /* a later capture, which uses both too */
+    assert_int_equal(fill_bytes(memory, 1, apart), GG_OK);
+    assert_int_equal(fill_bytes(other, 1, apart), GG_OK);
+    for (int i = 0; i < 20; i++) {
+        gg_stream *handle = again(f, third, &owners);
+        assert_int_equal(fill_bytes(memory, 1, handle), GG_OK);
+        assert_int_equal(fill_bytes(other, 1, handle), GG_OK);
+        gg_stream_release(handle);
+    }
+    assert_int_equal(gg_set_tracer(&tracer), GG_OK);
+    const gg_status status = gg_stream_wait_memory(f->second, memory);
+    const int for_memory = atomic_exchange(&waits, 0);
+    const gg_status again_status = gg_stream_wait_memory(f->second, other);
+    assert_int_equal(gg_set_tracer(NULL), GG_OK);
+    end_valid(apart);
+    assert_int_equal(gg_stream_wait_stream(f->stream, f->second), GG_OK);
+    assert_int_equal(gg_stream_wait_stream(f->stream, third), GG_OK);
+    end_valid(f->stream);
+    assert_int_equal(status, GG_OK);
+    assert_int_equal(again_status, GG_OK);
+    assert_int_equal(for_memory, 2);
+    assert_int_equal(atomic_load(&waits), 1);
+}
+
+/* ---- waits that have begun ---- */
+
+static struct {
+    gg_stream *stream;
+    void *gate;
+    gg_status begun, ended;
+    int calls;
+} hooked;
+
+/* Called in the wait: a capture begins and, some time later, ends. */
+static int capture_from_the_hook(void)
+{
+    if (hooked.calls == 0)
+        hooked.begun = gg_graph_begin_capture(hooked.stream);
+    if (hooked.calls == 3) {
+        hooked.ended = gg_graph_end_capture(hooked.stream, NULL);
+        gate_open(hooked.gate);
+    }
+    hooked.calls++;
+    return 0;
+}
+
+static void a_wait_for_memory_goes_on_while_its_stream_is_captured(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = zeroed(f);
+    need(f, GG_OP_capture_begin);
+    hooked.stream = f->stream;
+    hooked.gate = hold(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
+    gg_set_wait_hook(capture_from_the_hook);
+    const gg_status status = gg_memory_wait(memory);
+    gg_set_wait_hook(NULL);
+    gate_open(hooked.gate);
+    assert_int_equal(hooked.begun, GG_OK);
+    assert_int_equal(hooked.ended, GG_OK);
+    assert_int_equal(status, GG_OK);
+    assert_filled(f, memory, NBYTES, 1);
+}
+
+static void *wait_for_stream(void *stream)
+{
+    static gg_status status;
+    status = gg_stream_wait(stream, GG_FOREVER);
+    return &status;
+}
+
+/* A slice of the wait, which takes up to 50 ms, is in progress when the capture begins, or about to begin. */
+static void a_wait_for_the_stream_in_another_thread_leaves_its_capture_valid(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = zeroed(f);
+    need(f, GG_OP_capture_begin);
+    need(f, GG_OP_stream_host_func);
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        void *status, *gate = gate_new();
+        assert_int_equal(gg_stream_host_func(f->stream, gate_wait, gate), GG_OK);
+        assert_int_equal(pthread_create(&thread, NULL, wait_for_stream, f->stream), 0);
+        begin(f, f->stream);
+        assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
+        gg_graph *graph = NULL;
+        const gg_status ended = gg_graph_end_capture(f->stream, &graph);
+        gate_open(gate);
+        pthread_join(thread, &status);
+        assert_int_equal(ended, GG_OK);
+        assert_true(*(gg_status *)status == GG_OK || *(gg_status *)status == GG_ERR_UNSUPPORTED);
+        gg_graph_release(graph);
+        finish(f->stream);
+        gate_free(gate);
+    }
+}
+
+/* ---- a capture that fails beside other threads ---- */
+
+struct waiter {
+    gg_memory *memory;
+    gg_stream *stream;
+    atomic_bool stop;
+};
+
+static void *wait_for_memory(void *argument)
+{
+    struct waiter *waiter = argument;
+    while (!atomic_load(&waiter->stop))
+        gg_stream_wait_memory(waiter->stream, waiter->memory);
+    return NULL;
+}
+
+/* A backend may replace the native stream at the end. The stream waits for one whose handle others have, so that the driver
+ * is asked whether it is captured. */
+static void other_streams_wait_for_earlier_work_while_a_capture_fails(void **state)
+{
+    struct fixture *f = *state;
+    struct waiter waiter = {.memory = zeroed(f), .stream = new_stream(f)};
+    gg_event *event = new_event(f, 0);
+    uint64_t handles[4];
+    pthread_t thread;
+    need(f, GG_OP_capture_begin);
+    need(f, GG_OP_stream_host_func);
+    assert_int_equal(gg_stream_native(f->second, handles), GG_OK);
+    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_memory, &waiter), 0);
+    for (int i = 0; i < 300; i++) {
+        gg_stream *stream = NULL;
+        void *gate = gate_new();
+        assert_int_equal(gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &stream), GG_OK);
+        assert_int_equal(gg_stream_wait_stream(stream, f->second), GG_OK);
+        assert_int_equal(gg_stream_host_func(stream, gate_wait, gate), GG_OK);
+        assert_int_equal(fill_bytes(waiter.memory, 1, stream), GG_OK);
+        assert_int_equal(gg_graph_begin_capture(stream), GG_OK);
+        invalidate(stream, event);
+        gate_open(gate);
+        assert_int_equal(gg_graph_end_capture(stream, NULL), GG_ERR_UNSUPPORTED);
+        finish(stream);
+        gg_stream_release(stream);
+        gate_free(gate);
+    }
+    atomic_store(&waiter.stop, true);
+    pthread_join(thread, NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_event_of_a_capture_is_not_reported_as_done),
+    cmocka_unit_test(a_wait_for_an_event_of_a_capture_that_has_ended_is_refused),
+    cmocka_unit_test(the_default_stream_does_not_join_a_capture),
+    cmocka_unit_test(a_query_of_an_event_of_the_capture_leaves_the_capture_valid),
+    cmocka_unit_test(a_captured_stream_does_not_wait_for_work_outside_and_stays_captured),
+    cmocka_unit_test(streams_of_two_captures_do_not_wait_for_each_other),
+    cmocka_unit_test(a_poll_of_work_on_the_default_stream_leaves_a_blocking_capture_valid),
+    cmocka_unit_test(a_stream_of_another_device_that_joined_is_not_queried),
+    cmocka_unit_test(work_on_another_device_is_ordered_within_a_capture),
+    cmocka_unit_test(a_stream_waits_once_for_another_of_its_capture),
+    cmocka_unit_test(a_wait_for_memory_goes_on_while_its_stream_is_captured),
+    cmocka_unit_test(a_wait_for_the_stream_in_another_thread_leaves_its_capture_valid),
+    cmocka_unit_test(other_streams_wait_for_earlier_work_while_a_capture_fails),
+};
+SUITE(capture_waits, tests);

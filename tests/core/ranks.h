@@ -1,0 +1,122 @@
+/* ranks.h: tests of communicators, whose ranks are forked processes. */
+#ifndef GPUGLUE_TESTS_RANKS_H
+#define GPUGLUE_TESTS_RANKS_H
+
+#include "inside.h"
+
+#include "comm/comm.h"
+
+#include <arpa/inet.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+/* What the processes of a case share, besides communicators. */
+struct board {
+    int32_t port;
+    _Atomic int flags[8];
+};
+
+static inline struct board *board_new(void)
+{
+    struct board *board =
+        mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(board != MAP_FAILED);
+    return board;
+}
+
+static inline int listening(int32_t *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    int file = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(file >= 0 && bind(file, (struct sockaddr *)&address, size) == 0 && listen(file, 8) == 0);
+    CHECK(getsockname(file, (struct sockaddr *)&address, &size) == 0);
+    *port = ntohs(address.sin_port);
+    return file;
+}
+
+/* A port that no other process gets until this one and its children end: the kernel gives a bound port to nobody who asks for
+ * any port. Rank 0 can listen on it, since both sockets have SO_REUSEADDR and this one does not listen. */
+static inline int32_t reserved_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    const int yes = 1, file = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(file >= 0 && setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0);
+    CHECK(bind(file, (struct sockaddr *)&address, size) == 0);
+    CHECK(getsockname(file, (struct sockaddr *)&address, &size) == 0);
+    return ntohs(address.sin_port);
+}
+
+static inline struct gg_comm_options rank_options(const struct board *board, int32_t rank,
+                                                  int32_t size)
+{
+    return (struct gg_comm_options){.struct_size = sizeof(struct gg_comm_options),
+                                    .rank = rank,
+                                    .size = size,
+                                    .port = board->port,
+                                    .timeout_ns = GG_FOREVER};
+}
+
+static inline gg_comm *rank_create(const struct board *board, int32_t rank, int32_t size)
+{
+    const struct gg_comm_options options = rank_options(board, rank, size);
+    gg_comm *comm = NULL;
+    if (gg_comm_create(&options, &comm))
+        CHECK_SAME(error_message(), "");
+    return comm;
+}
+
+typedef void rank_body(struct board *board, int32_t rank, int32_t size);
+
+static inline pid_t rank_start(rank_body *body, struct board *board, int32_t rank, int32_t size)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child)
+        return child;
+    signal(SIGSEGV, SIG_DFL);
+    signal(SIGABRT, SIG_DFL);
+    body(board, rank, size);
+    _exit(0);
+}
+
+/* All ranks, in processes of their own; each must pass, or end by SIGKILL if it is @p victim. */
+static inline void run_ranks_but(rank_body *body, int32_t size, int32_t victim)
+{
+    struct board *board = board_new();
+    pid_t children[GG_COMM_SIZE_MAX];
+    board->port = reserved_port();
+    for (int32_t rank = 0; rank < size; rank++)
+        children[rank] = rank_start(body, board, rank, size);
+    for (int32_t rank = 0; rank < size; rank++) {
+        int status = -1;
+        CHECK(waitpid(children[rank], &status, 0) == children[rank]);
+        CHECK(rank == victim ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : status == 0);
+    }
+}
+static inline void run_ranks(rank_body *body, int32_t size)
+{
+    run_ranks_but(body, size, -1);
+}
+
+static inline void flag_raise(struct board *board, int flag)
+{
+    atomic_store(&board->flags[flag], 1);
+}
+static inline void flag_wait(struct board *board, int flag)
+{
+    while (!atomic_load(&board->flags[flag]))
+        usleep(1000);
+}
+
+/* Whether the last failure names this rank and no other. */
+#define CHECK_NAMES(rank)                            \
+    do {                                             \
+        int32_t named_[2] = {-1, -1};                \
+        CHECK(gg_comm_failed_ranks(named_, 2) == 1); \
+        CHECK(named_[0] == (rank));                  \
+    } while (0)
+
+#endif

@@ -1,0 +1,186 @@
+/* test_staging_model.c: which way the staging model chooses, from made-up times of copies. It reads no clock, so
+ * nothing here depends on the machine. */
+#include "../support/runner.h"
+
+#include "transfer/staging_model.h"
+
+#include <stdbool.h>
+
+#define MIB ((size_t)1 << 20)
+#define MS UINT64_C(1000000)
+#define START (1000 * MS)
+
+static struct ggi_staging_model model;
+static uint64_t now;
+
+static int start(void **state)
+{
+    (void)state;
+    ggi_staging_model_start(&model, 63.0);
+    now = START;
+    return 0;
+}
+
+/* A machine: GB/s of the driver, of each thread, and what threads reach at most. */
+struct machine {
+    double driver, thread, most;
+};
+static const struct machine usual = {9, 6, 48}, slow_threads = {12, 3, 6};
+
+static uint64_t time_of(const struct machine *machine, size_t nbytes, int threads)
+{
+    double rate = threads ? machine->thread * threads : machine->driver;
+    if (threads && rate > machine->most)
+        rate = machine->most;
+    return (uint64_t)((double)nbytes / rate);
+}
+
+static bool is_fastest(const struct machine *machine, size_t nbytes, int threads)
+{
+    return time_of(machine, nbytes, threads) <= time_of(machine, nbytes, 16);
+}
+
+/* One copy as the model chooses, and @p gap until the next; returns its threads. */
+static int copy(const struct machine *machine, size_t nbytes, int most, uint64_t gap)
+{
+    const int threads = ggi_staging_model_choose(&model, nbytes, most, now);
+    const uint64_t ns = time_of(machine, nbytes, threads);
+    now += ns;
+    ggi_staging_model_learn(&model, nbytes, threads, ns, now);
+    now += gap;
+    return threads;
+}
+
+static int copy_often(const struct machine *machine, size_t nbytes, int most, int times)
+{
+    int threads = 0;
+    for (int i = 0; i < times; i++)
+        threads = copy(machine, nbytes, most, 0);
+    return threads;
+}
+
+static void the_first_guess_uses_as_many_threads_as_the_link_needs(void **state)
+{
+    (void)state;
+    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 16, now), 8);
+    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 4, now), 4);
+    ggi_staging_model_start(&model, 15.75);
+    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 16, now), 2);
+    ggi_staging_model_start(&model, 0);
+    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 16, now), 8);
+}
+
+static void with_one_processor_the_driver_copies(void **state)
+{
+    (void)state;
+    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 1, now), 0);
+}
+
+static void a_good_guess_is_kept(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(copy(&usual, 256 * MIB, 16, 0), 8);
+}
+
+static void where_staging_is_slower_the_driver_copies_after_a_few_copies(void **state)
+{
+    (void)state;
+    assert_int_not_equal(copy(&slow_threads, 16 * MIB, 4, 0), 0);
+    assert_int_equal(copy_often(&slow_threads, 16 * MIB, 4, 8), 0);
+    for (int i = 0, staged = 0; i < 100; i++) {
+        staged += copy(&slow_threads, 16 * MIB, 4, 0) != 0;
+        assert_in_range(staged, 0, 5);
+    }
+}
+
+/* The driver is faster than the guess: only a trial can show it. */
+static void a_fast_driver_is_found(void **state)
+{
+    const struct machine machine = {60, 6, 48};
+    int by_driver = 0;
+    (void)state;
+    copy_often(&machine, 16 * MIB, 16, 20000);
+    for (int i = 0; i < 100; i++)
+        by_driver += !copy(&machine, 16 * MIB, 16, 0);
+    assert_in_range(by_driver, 90, 100);
+}
+
+static void trials_cost_little(void **state)
+{
+    uint64_t spent = 0, least = 0;
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        uint64_t before = now;
+        copy(&usual, 64 * MIB, 16, 0);
+        spent += now - before;
+        least += time_of(&usual, 64 * MIB, 8);
+    }
+    assert_true((double)spent < 1.03 * (double)least);
+}
+
+static void less_processors_are_followed_at_once(void **state)
+{
+    (void)state;
+    copy_often(&usual, 64 * MIB, 16, 20);
+    assert_int_equal(ggi_staging_model_choose(&model, 64 * MIB, 4, now), 4);
+    assert_int_equal(ggi_staging_model_choose(&model, 64 * MIB, 1, now), 0);
+}
+
+/* For two seconds other programs use the processors; a second after that all is as before. */
+static void a_change_of_load_is_followed_within_a_second(void **state)
+{
+    const struct machine loaded = {9, 0.4, 4};
+    uint64_t until;
+    (void)state;
+    copy_often(&usual, 64 * MIB, 16, 50);
+    for (until = now + 1000 * MS; now < until;)
+        copy(&loaded, 64 * MIB, 16, 0);
+    assert_int_equal(copy(&loaded, 64 * MIB, 16, 0), 0);
+    for (until = now + 1000 * MS; now < until;)
+        copy(&loaded, 64 * MIB, 16, 0);
+    for (until = now + 1000 * MS; now < until;)
+        copy(&usual, 64 * MIB, 16, 0);
+    assert_true(is_fastest(&usual, 64 * MIB, copy(&usual, 64 * MIB, 16, 0)));
+}
+
+static void one_disturbed_copy_does_not_decide_for_good(void **state)
+{
+    (void)state;
+    copy_often(&usual, 64 * MIB, 16, 3);
+    ggi_staging_model_learn(&model, 64 * MIB, 8, 100 * MS, now);
+    now += 1000 * MS;
+    assert_true(is_fastest(&usual, 64 * MIB, copy_often(&usual, 64 * MIB, 16, 3)));
+}
+
+static void a_program_that_copies_once_in_two_seconds_learns_as_well(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 12; i++)
+        copy(&slow_threads, 16 * MIB, 4, 2000 * MS);
+    assert_int_equal(copy(&slow_threads, 16 * MIB, 4, 0), 0);
+}
+
+static void sizes_are_judged_apart(void **state)
+{
+    const struct machine only_long = {9, 0.5, 2};
+    (void)state;
+    copy_often(&only_long, 1 * MIB, 16, 12);
+    assert_int_equal(ggi_staging_model_choose(&model, 1 * MIB, 16, now), 0);
+    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 16, now), 8);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(the_first_guess_uses_as_many_threads_as_the_link_needs, start),
+    cmocka_unit_test_setup(with_one_processor_the_driver_copies, start),
+    cmocka_unit_test_setup(a_good_guess_is_kept, start),
+    cmocka_unit_test_setup(where_staging_is_slower_the_driver_copies_after_a_few_copies, start),
+    cmocka_unit_test_setup(a_fast_driver_is_found, start),
+    cmocka_unit_test_setup(trials_cost_little, start),
+    cmocka_unit_test_setup(less_processors_are_followed_at_once, start),
+    cmocka_unit_test_setup(a_change_of_load_is_followed_within_a_second, start),
+    cmocka_unit_test_setup(one_disturbed_copy_does_not_decide_for_good, start),
+    cmocka_unit_test_setup(a_program_that_copies_once_in_two_seconds_learns_as_well, start),
+    cmocka_unit_test_setup(sizes_are_judged_apart, start),
+};
+SUITE(staging_model, tests);

@@ -1,0 +1,65 @@
+"""Recipes of the documents that need a compiler or device which this machine may not have."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from blocks import ROOT, read
+
+PAGES = ["README.md", "docs/tutorial.md"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("macro", [None, "__CUDACC__", "__HIP__"])
+def test_the_kernel_is_compiled_by_nvcc_and_hipcc_and_the_loop_by_other_compilers(name, macro, tmp_path):
+    """nvcc defines __CUDACC__, hipcc only __HIP__."""
+    (source,) = [block.text for block in read(ROOT / name).blocks if block.text.startswith("// scale.cu")]
+    (tmp_path / "hip").mkdir()
+    (tmp_path / "hip/hip_runtime.h").write_text("hip_runtime_is_included")
+    define = [f"-D{macro}"] if macro else []
+    command = ["cc", "-E", "-P", "-x", "c++", "-I", str(tmp_path), *define, "-"]
+    chosen = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+    assert ("<<<" in chosen, "for (size_t" in chosen) == (bool(macro), not macro)
+    assert ("hip_runtime_is_included" in chosen) == (macro == "__HIP__")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_library_is_chosen_by_the_backend_of_the_device(name):
+    """A device pointer of one backend is not valid in code for another."""
+    text = (ROOT / name).read_text()
+    assert re.search(r"libscale_\{device\.backend\}\.so", text) and not re.search(r"CDLL\(\"", text)
+
+
+def test_options_of_the_stable_abi_are_not_used_for_cpp():
+    """pybind11 and nanobind do not compile with Py_LIMITED_API as C does."""
+    text = (ROOT / "examples/extensions/README.md").read_text() + (ROOT / "docs/howto/extensions.md").read_text()
+    commands = re.findall(r"c\+\+ [^`]*", text)
+    assert commands and not any("Py_LIMITED_API" in command for command in commands)
+
+
+@pytest.mark.parametrize("name", ["batch-systems", "containers"])
+def test_scripts_that_cannot_run_here_are_valid_shell(name):
+    scripts = [block.text for block in read(ROOT / f"docs/howto/{name}.md").blocks if block.language == "sh"]
+    assert scripts
+    for script in scripts:
+        assert subprocess.run(["bash", "-n"], input=script, text=True).returncode == 0
+
+
+@pytest.mark.skipif(not shutil.which("clang++"), reason="there is no clang++")
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("side", ["--cuda-host-only", "--cuda-device-only"])
+def test_the_kernel_is_valid_hip(name, side, tmp_path):
+    """clang is hipcc's compiler; hip/hip_runtime.h beside this file stands for that of ROCm."""
+    (source,) = [block.text for block in read(ROOT / name).blocks if block.text.startswith("// scale.cu")]
+    (tmp_path / "scale.cu").write_text(source)
+    alone = ["-nogpuinc", "-nogpulib", "-fsyntax-only", f"-I{ROOT / 'tests/docs'}"]
+    command = ["clang++", "-x", "hip", side, "--offload-arch=gfx90a", *alone, "-Wall", "-Werror", "scale.cu"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="there is no nvcc")
+def test_the_kernel_of_the_tutorial_is_compiled_by_nvcc(tmp_path):
+    (source,) = [block.text for block in read(ROOT / "docs/tutorial.md").blocks if block.text.startswith("// scale.cu")]
+    (tmp_path / "scale.cu").write_text(source)
+    subprocess.run(["nvcc", "-shared", "-Xcompiler", "-fPIC", "-o", "scale.so", "scale.cu"], check=True, cwd=tmp_path)

@@ -1,0 +1,160 @@
+/* branch.c: control flow: branches, calls, the lane mask, barriers and fences. */
+#include "operand.h"
+
+static void jump(struct wave *w, const struct instruction *i, bool taken)
+{
+    if (taken)
+        w->pc += (uint64_t)((int64_t)i->immediate * 4);
+}
+
+#define BRANCH(name, taken)                                       \
+    static void name(struct wave *w, const struct instruction *i) \
+    {                                                             \
+        jump(w, i, taken);                                        \
+    }
+BRANCH(s_branch, true)
+BRANCH(s_cbranch_scc0, !w->scc)
+BRANCH(s_cbranch_scc1, w->scc)
+BRANCH(s_cbranch_vccz, !scalar_pair(w, REGISTER_VCC))
+BRANCH(s_cbranch_vccnz, scalar_pair(w, REGISTER_VCC) != 0)
+BRANCH(s_cbranch_execz, !wave_exec(w))
+BRANCH(s_cbranch_execnz, wave_exec(w) != 0)
+
+static void s_getpc_b64(struct wave *w, const struct instruction *i)
+{
+    write_u64(w, i, 0, w->pc);
+}
+
+static void s_setpc_b64(struct wave *w, const struct instruction *i)
+{
+    w->pc = read_u64(w, i, 0, 0);
+}
+
+static void s_swappc_b64(struct wave *w, const struct instruction *i)
+{
+    const uint64_t to = read_u64(w, i, 1, 0);
+    write_u64(w, i, 0, w->pc);
+    w->pc = to;
+}
+
+static void s_call_b64(struct wave *w, const struct instruction *i)
+{
+    write_u64(w, i, 0, w->pc);
+    jump(w, i, true);
+}
+
+/* ---- the lane mask: the old one is saved; SCC is set if any lane is left ---- */
+
+#define SAVEEXEC(name, value)                                            \
+    static void name(struct wave *w, const struct instruction *i)        \
+    {                                                                    \
+        const uint64_t exec = wave_exec(w), mask = read_u64(w, i, 1, 0); \
+        write_u64(w, i, 0, exec);                                        \
+        wave_set_exec(w, value);                                         \
+        w->scc = wave_exec(w) != 0;                                      \
+    }
+SAVEEXEC(s_and_saveexec_b64, mask &exec)
+SAVEEXEC(s_or_saveexec_b64, mask | exec)
+SAVEEXEC(s_xor_saveexec_b64, mask ^ exec)
+SAVEEXEC(s_andn2_saveexec_b64, mask & ~exec)
+SAVEEXEC(s_orn2_saveexec_b64, mask | ~exec)
+SAVEEXEC(s_nand_saveexec_b64, ~(mask &exec))
+SAVEEXEC(s_nor_saveexec_b64, ~(mask | exec))
+SAVEEXEC(s_xnor_saveexec_b64, ~(mask ^ exec))
+SAVEEXEC(s_andn1_saveexec_b64, ~mask &exec)
+SAVEEXEC(s_orn1_saveexec_b64, ~mask | exec)
+
+/* … or both get the new one. */
+static void s_andn1_wrexec_b64(struct wave *w, const struct instruction *i)
+{
+    wave_set_exec(w, ~read_u64(w, i, 1, 0) & wave_exec(w));
+    write_u64(w, i, 0, wave_exec(w));
+    w->scc = wave_exec(w) != 0;
+}
+
+static void s_andn2_wrexec_b64(struct wave *w, const struct instruction *i)
+{
+    wave_set_exec(w, read_u64(w, i, 1, 0) & ~wave_exec(w));
+    write_u64(w, i, 0, wave_exec(w));
+    w->scc = wave_exec(w) != 0;
+}
+
+/* ---- ends and waits ---- */
+
+static void s_endpgm(struct wave *w, const struct instruction *i)
+{
+    (void)i;
+    w->state = WAVE_ENDED;
+}
+
+static void s_barrier(struct wave *w, const struct instruction *i)
+{
+    (void)i;
+    w->state = WAVE_AT_BARRIER;
+}
+
+static void s_trap(struct wave *w, const struct instruction *i)
+{
+    (void)w;
+    instruction_fail(i, "the kernel ran into a trap");
+}
+
+/* Memory accesses are in program order, and nothing is cached. */
+static void nothing(struct wave *w, const struct instruction *i)
+{
+    (void)w;
+    (void)i;
+}
+
+#define ROW(name)         \
+    {                     \
+#name, name, NULL \
+    }
+#define NOTHING(name)        \
+    {                        \
+#name, nothing, NULL \
+    }
+const struct instruction_row branch_rows[] = {ROW(s_branch),
+                                              ROW(s_cbranch_scc0),
+                                              ROW(s_cbranch_scc1),
+                                              ROW(s_cbranch_vccz),
+                                              ROW(s_cbranch_vccnz),
+                                              ROW(s_cbranch_execz),
+                                              ROW(s_cbranch_execnz),
+                                              ROW(s_getpc_b64),
+                                              ROW(s_setpc_b64),
+                                              ROW(s_swappc_b64),
+                                              ROW(s_call_b64),
+                                              ROW(s_and_saveexec_b64),
+                                              ROW(s_or_saveexec_b64),
+                                              ROW(s_xor_saveexec_b64),
+                                              ROW(s_andn2_saveexec_b64),
+                                              ROW(s_orn2_saveexec_b64),
+                                              ROW(s_nand_saveexec_b64),
+                                              ROW(s_nor_saveexec_b64),
+                                              ROW(s_xnor_saveexec_b64),
+                                              ROW(s_andn1_saveexec_b64),
+                                              ROW(s_orn1_saveexec_b64),
+                                              ROW(s_andn1_wrexec_b64),
+                                              ROW(s_andn2_wrexec_b64),
+                                              ROW(s_endpgm),
+                                              ROW(s_barrier),
+                                              ROW(s_trap),
+                                              NOTHING(s_nop),
+                                              NOTHING(s_sleep),
+                                              NOTHING(s_setprio),
+                                              NOTHING(s_sendmsg),
+                                              NOTHING(s_waitcnt),
+                                              NOTHING(s_icache_inv),
+                                              NOTHING(s_dcache_inv),
+                                              NOTHING(s_dcache_wb),
+                                              NOTHING(s_sethalt),
+                                              NOTHING(s_setreg_b32),
+                                              NOTHING(s_setreg_imm32_b32),
+                                              NOTHING(s_inst_prefetch),
+                                              NOTHING(s_wakeup),
+                                              NOTHING(s_incperflevel),
+                                              NOTHING(s_decperflevel),
+                                              NOTHING(buffer_inv),
+                                              NOTHING(buffer_wbl2),
+                                              {NULL, NULL, NULL}};

@@ -1,0 +1,279 @@
+"""gpuglue on AMD's own HIP runtime, whose GPU is the model in this directory: `make test-hip-model`.
+
+    run.py BUILD [--gpus N] [--jobs N] [NAME…]
+
+BUILD is a build directory with tests. A NAME is a suite of tests/conformance, a file of tests/python or of this directory
+(test_copy, test_kernels), or an example (doublify); without names, all that use a device run. In a Debian root with the
+HIP runtime 7.2, HIPRTC compiles the kernels of tests/images. Then each name runs in one or more processes, with AMD's
+libraries and the model. The last table has the passed, failed and skipped tests of each; KNOWN_FAILURES has the reasons.
+
+Needs root and Debian's archive, as `make test-vendors`; skips with the reason if something is unavailable."""
+
+import argparse
+import collections
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+HERE = pathlib.Path(__file__).resolve().parent
+TREE = HERE.parents[2]
+sys.path[:0] = [str(HERE), str(TREE / "tests/vendors")]
+
+from roots import ROOTS, Unavailable, dress, last_line, make_bare, need_tools, say  # noqa: E402
+from topology import write_topology  # noqa: E402
+
+ROOT, SUITE, RELEASE = "hip-model", "forky", "experimental"
+PACKAGES = ("libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7")
+LIBRARY = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.7"
+ARCHITECTURE = "gfx942"
+PLACE = "/opt/gpuglue-model"  # where the root has the stage; the tree is at its own path
+ENTER = (
+    'mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && mount -t tmpfs tmpfs "$0/dev/shm" && '
+    'mkdir -p "$0$TREE" "$0$PLACE" && mount --bind "$TREE" "$0$TREE" && mount --bind "$STAGE" "$0$PLACE" && exec chroot "$0" "$@"'
+)
+INTERFACE = "libhsa-runtime64 has another version of the model's interface"
+
+PYTHON = (
+    "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_compile", "compat_driver",
+    "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda", "compat_regions", "compile", "copy", "cuda_interface",
+    "current", "device", "dlpack", "drivers", "errors", "event", "exchange", "foreign_memory", "gil", "hip", "ipc", "kernel",
+    "kernel_errors", "kernel_foreign", "memory", "pool", "process", "random_chains", "readback", "stream", "strided", "views",
+)  # fmt: skip
+EXAMPLES = ("doublify",)
+OWN = ("kernels", "faults")  # tests in this directory, of the model itself
+
+EXIT_WAITS = "libamdhip64's exit handler waits for host functions that are blocked"
+# Tests that fail for a reason that is not gpuglue's. If one of them passes, that is a failure too: remove it from the list.
+KNOWN_FAILURES = {
+    "pinned_memory_is_shared_with_a_child": "AMD's runtime keeps its memory from forked children (MADV_DONTFORK)",
+    "exit_with_work_in_progress_is_silent": EXIT_WAITS,
+    "a_shutdown_waits_no_longer_than_its_limit": EXIT_WAITS,
+}
+
+
+# ---- the root ----------------------------------------------------------------------------------------------------
+
+
+def in_root(root, stage, *command, limit=600, **environment):
+    """Run a command in the root, in its own mount namespace."""
+    inside = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", **environment}
+    outside = {**os.environ, "TREE": str(TREE), "PLACE": PLACE, "STAGE": str(stage)}
+    bounded = ("timeout", "-k", "5", str(limit), "env", "-i", *(f"{k}={v}" for k, v in inside.items()), *map(str, command))
+    line = ["unshare", "--mount", "sh", "-c", ENTER, str(root), *bounded]
+    return subprocess.run(line, env=outside, capture_output=True, text=True, errors="replace")
+
+
+def on_model(root, stage, *command, limit=600, **environment):
+    """Run a command on AMD's runtime with the model as its GPUs."""
+    model = f"{PLACE}/libhip_model.so"
+    variables = {
+        "HSA_MODEL_TOPOLOGY": f"{PLACE}/topology", "HSA_MODEL_LIB": model, "LD_PRELOAD": model, "HSA_ENABLE_INTERRUPT": "0",
+        "GPUGLUE_BACKEND": "hip", "GPUGLUE_REQUIRE": "hip", "GPUGLUE_HIP_LIBRARY": LIBRARY,
+        "GPUGLUE_TEST_LIBRARIES": f"{PLACE}/tests", "PYTHONPATH": f"{PLACE}/site", **environment,
+    }  # fmt: skip
+    return in_root(root, stage, *command, limit=limit, **variables)
+
+
+# ---- what runs there ---------------------------------------------------------------------------------------------
+
+
+def build_model(to):
+    """The model as a library. AMD's disassembler is opened when it runs."""
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-fno-builtin"]
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+    command = [os.environ.get("CC", "cc"), *flags, *warnings, *map(str, sorted(HERE.glob("*.c"))), "-o", str(to), "-lm", "-ldl"]
+    subprocess.run(command, check=True)
+
+
+def copy_build(build, stage):
+    """The library, its plugins, the tests' programs and their libraries, and the Python package."""
+    shutil.rmtree(stage, ignore_errors=True)
+    (stage / "tests").mkdir(parents=True)
+    (stage / "lib").mkdir()
+    for file in (*build.glob("*.so*"), *build.glob("tests/*")):
+        if file.is_file():
+            shutil.copy(file, stage / file.relative_to(build))
+    shutil.copytree(build / "tests/images", stage / "tests/images", ignore=shutil.ignore_patterns("*.p"))
+    for path in pathlib.Path("/usr/lib").glob("*/libcmocka.so.0"):
+        shutil.copy(path, stage / "lib")
+    shutil.copytree(build / "root/site", stage / "site")
+
+
+def compile_kernels(root, stage):
+    """The tests' kernels compiled by HIPRTC, instead of the image for simulated drivers."""
+    image = f"{PLACE}/tests/images/kernels.gfx942.co"
+    result = on_model(root, stage, "python3", HERE / "compile.py", TREE / "tests/images/kernels.cu", ARCHITECTURE, image)
+    if result.returncode:
+        raise Unavailable(f"HIPRTC does not compile the tests' kernels: {last_line(result.stderr)}")
+
+
+def check_runtime(root, stage):
+    """Return the runtime's version; raise Unavailable if it does not accept the model."""
+    result = on_model(root, stage, "python3", "-m", "gpuglue", limit=120)
+    if "Model has interface version" in result.stderr:
+        raise Unavailable(f"{INTERFACE}: {last_line(result.stderr)}")
+    if result.returncode or "available" not in result.stdout:
+        raise Unavailable(f"the runtime does not take the model: {last_line(result.stdout + result.stderr)}")
+    return re.search(r"\(version ([\d.]+)\)", result.stdout).group(1)
+
+
+def prepare(build, gpus):
+    """The root and the stage that it runs."""
+    need_tools()
+    make_bare(SUITE, [ROOT])
+    root, missing = dress(ROOT, PACKAGES, (), RELEASE)
+    if missing:
+        raise Unavailable(f"{', '.join(missing)} cannot be had from Debian {RELEASE}")
+    stage = build.parent / "hip-model"
+    copy_build(build, stage)
+    build_model(stage / "libhip_model.so")
+    write_topology(stage / "topology", ARCHITECTURE, gpus)
+    compile_kernels(root, stage)
+    return root, stage
+
+
+# ---- one name ----------------------------------------------------------------------------------------------------
+
+
+def conformance(root, stage, *options, limit=1800):
+    """Run the conformance program."""
+    return on_model(root, stage, f"{PLACE}/tests/conformance", *options, limit=limit)
+
+
+def conformance_suites(root, stage):
+    listed = conformance(root, stage, "--list").stdout.split()
+    return list(dict.fromkeys(name.split("/")[0] for name in listed))
+
+
+def run_conformance(root, stage, suite):
+    """{verdict: {test: reason}}, and the output."""
+    result = conformance(root, stage, "hip", "--jobs", "2", "--timeout", "60", "--suite", suite)
+    text = result.stdout + result.stderr
+    found = {"ok": {}, "FAILED": {}, "skipped": {}}
+    for verdict, name, why in re.findall(r"^(ok|FAILED|skipped) +[\d.]+ s  \w+/(\w+)(?:: (.*))?$", text, re.M):
+        found[verdict][name] = why
+    if result.returncode not in (0, 77) and not found["FAILED"]:
+        found["FAILED"]["the program"] = f"ended with {result.returncode}: {last_line(text)}"
+    return {"passed": found["ok"], "failed": found["FAILED"], "skipped": found["skipped"]}, text
+
+
+def run_python(root, stage, name):
+    return run_pytest(root, stage, TREE / f"tests/python/test_{name}.py")
+
+
+def run_pytest(root, stage, file):
+    report = f"{PLACE}/{file.stem}.xml"
+    pytest = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfEs", "--tb=short", f"--junit-xml={report}", file)
+    result = on_model(root, stage, *pytest, limit=600)
+    found = {"passed": {}, "failed": {}, "skipped": {}}
+    path = stage / f"{file.stem}.xml"
+    cases = xml.etree.ElementTree.parse(path).iter("testcase") if path.exists() else ()
+    for case in cases:
+        kinds = {child.tag: child.get("message", "") for child in case}
+        verdict = "skipped" if "skipped" in kinds else "failed" if kinds.keys() & {"failure", "error"} else "passed"
+        found[verdict][case.get("name")] = next(iter(kinds.values()), "")
+    if not path.exists():
+        found["failed"]["the process"] = f"ended with {result.returncode}"
+    return found, result.stdout + result.stderr
+
+
+def run_example(root, stage, name):
+    result = on_model(root, stage, "python3", TREE / f"examples/{name}.py", limit=120)
+    why = last_line(result.stdout + result.stderr)
+    return {"passed": {} if result.returncode else {name: ""}, "failed": {name: why} if result.returncode else {}, "skipped": {}}, why
+
+
+def run_own(root, stage, name):
+    return run_pytest(root, stage, HERE / f"test_{name}.py")
+
+
+def judge_known_failures(found):
+    """Move the known failures to the skipped tests."""
+    for test in KNOWN_FAILURES.keys() & found["failed"].keys():
+        found["skipped"][test] = KNOWN_FAILURES[test]
+        del found["failed"][test]
+    for test in KNOWN_FAILURES.keys() & found["passed"].keys():
+        found["failed"][test] = "passes, but is in KNOWN_FAILURES"
+        del found["passed"][test]
+
+
+def run_name(root, stage, runner, name):
+    began = time.monotonic()
+    found, text = runner(root, stage, name)
+    judge_known_failures(found)
+    (stage / f"{name}.{runner.__name__}.txt").write_text(text)
+    counts = ", ".join(f"{len(names)} {verdict}" for verdict, names in found.items())
+    say(f"{name}: {counts}  ({time.monotonic() - began:.0f} s)")
+    return found
+
+
+# ---- all ---------------------------------------------------------------------------------------------------------
+
+
+def plan(root, stage, names):
+    """(runner, name) of each."""
+    suites = conformance_suites(root, stage)
+    files = [name for name in PYTHON if (TREE / f"tests/python/test_{name}.py").exists()]
+    everything = [(run_conformance, n) for n in suites] + [(run_python, n) for n in files] + [(run_example, n) for n in EXAMPLES] + [(run_own, n) for n in OWN]
+    if not names:
+        return everything
+    return [(run, n) for run, n in everything if (f"test_{n}" if run in (run_python, run_own) else n) in names]
+
+
+def write_results(path, rows):
+    """As the conformance program prints them, for scripts/suites.py; known failures are skipped tests."""
+    words = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}
+    lines = []
+    for (runner, name), found in rows.items():
+        suite = f"test_{name}" if runner in (run_python, run_own) else name
+        for verdict, tests in found.items():
+            lines += [f"{words[verdict]:9} 0.00 s  {suite}/{re.sub(r'[^0-9A-Za-z_]', '_', test)}" + (f": {' '.join(why.split())}" if why else "")
+                      for test, why in tests.items()]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def print_table(rows):
+    """A line per name, then each reason of a skip with its number, then each failure."""
+    kinds = {run_conformance: "conformance", run_python: "python", run_example: "examples", run_own: "model"}
+    reasons = collections.Counter()
+    print(f"\n{'suite':34} passed failed skipped")
+    for (runner, name), found in rows.items():
+        counts = " ".join(f"{len(found[verdict]):6}" for verdict in ("passed", "failed", "skipped"))
+        print(f"{kinds[runner] + '/' + name:34} {counts}")
+        reasons.update(found["skipped"].values())
+    print("\nskipped:", *(f"{count:5} {reason}" for reason, count in reasons.most_common()), sep="\n")
+    failed = [f"{name}/{test}: {why}" for (_, name), found in rows.items() for test, why in found["failed"].items()]
+    print("\nfailed:", *(failed or ["none"]), sep="\n    ")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--gpus", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_intermixed_args()
+    try:
+        if os.geteuid():
+            raise Unavailable("needs to be root: sudo make test-hip-model")
+        root, stage = prepare(options.build.resolve(), options.gpus)
+        say(f"HIP {check_runtime(root, stage)}, {options.gpus} x {ARCHITECTURE}")
+    except Unavailable as reason:
+        say(f"skipped: {reason}")
+        return 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        running = {row: pool.submit(run_name, root, stage, *row) for row in plan(root, stage, options.names)}
+        rows = {row: future.result() for row, future in running.items()}
+    print_table(rows)
+    write_results(stage / "results.txt", rows)
+    return 1 if any(found["failed"] for found in rows.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

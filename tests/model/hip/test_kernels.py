@@ -1,0 +1,330 @@
+"""Kernels that HIPRTC compiles, run by the model and compared with NumPy: each test covers a part of the instruction set."""
+
+import subprocess
+import sys
+
+import gpuglue as gg
+import numpy as np
+import pytest
+
+COUNT = 1000
+
+
+@pytest.fixture(scope="module")
+def device():
+    return gg.Device("hip:0")
+
+
+def kernel(device, source, name="f"):
+    return gg.Module(gg.compile(f'extern "C" {{\n{source}\n}}', backend="hip", arch=device.arch), device)[name]
+
+
+def mapped(device, expressions, inputs, dtype):
+    """For each expression of a, b and c, an array of its values for the elements of the inputs."""
+    ctype = {np.dtype(t): c for t, c in CTYPES}
+    names = "abc"[: len(inputs)]
+    parameters = "".join(f", const {ctype[x.dtype]} *{n}s" for n, x in zip(names, inputs))
+    reads = " ".join(f"{ctype[x.dtype]} {n} = {n}s[i];" for n, x in zip(names, inputs))
+    writes = " ".join(f"out[{row} * {COUNT} + i] = {expression};" for row, expression in enumerate(expressions))
+    source = f"""
+__global__ void f({ctype[np.dtype(dtype)]} *out{parameters})
+{{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= {COUNT}) return;
+    {reads}
+    {writes}
+}}"""
+    result = gg.zeros((len(expressions), COUNT), dtype, device=device)
+    arrays = [gg.to_gpu(x, device) for x in inputs]
+    kernel(device, source).bind("P" + "P" * len(inputs))(result, *arrays, grid=-(-COUNT // 128), block=128)
+    return dict(zip(expressions, result.get()))
+
+
+CTYPES = (
+    (np.int8, "signed char"), (np.uint8, "unsigned char"), (np.int16, "short"), (np.uint16, "unsigned short"), (np.int32, "int"),
+    (np.uint32, "unsigned"), (np.int64, "long long"), (np.uint64, "unsigned long long"), (np.float32, "float"), (np.float64, "double"),
+)  # fmt: skip
+
+
+def integers(dtype, seed, least=None, most=None):
+    limits = np.iinfo(dtype)
+    least, most = limits.min if least is None else least, limits.max if most is None else most
+    return np.random.default_rng(seed).integers(least, most, COUNT, dtype, endpoint=True)
+
+
+def floats(dtype, seed, scale=100.0):
+    return (np.random.default_rng(seed).standard_normal(COUNT) * scale).astype(dtype)
+
+
+INTEGERS = {
+    "a + b": lambda a, b: a + b, "a - b": lambda a, b: a - b, "a * b": lambda a, b: a * b, "a & b": lambda a, b: a & b,
+    "a | b": lambda a, b: a | b, "a ^ ~b": lambda a, b: a ^ ~b, "a < b ? a : b": np.minimum, "a > b ? a : b": np.maximum,
+    "a < b": lambda a, b: a < b, "a == b": lambda a, b: a == b, "a >= b": lambda a, b: a >= b, "-a": lambda a, b: -a,
+    "(a << 3) + b": lambda a, b: (a << 3) + b, "a >> 5": lambda a, b: a >> 5, "(a >> 3) & 0x1f": lambda a, b: (a >> 3) & 0x1F,
+    "a * 2 + b * 3": lambda a, b: a * 2 + b * 3, "a * 7 - b": lambda a, b: a * 7 - b,
+}  # fmt: skip
+
+
+def check(got, expected, **tolerance):
+    """Check each expression's values; report all wrong ones at once."""
+    wrong = []
+    for expression, values in got.items():
+        try:
+            np.testing.assert_allclose(values, expected(expression), err_msg=expression, **{"rtol": 0, **tolerance})
+        except AssertionError as error:
+            wrong.append(str(error))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("dtype", [t for t, _ in CTYPES if np.dtype(t).kind in "iu"])
+def test_integer_arithmetic(device, dtype):
+    a, b = integers(dtype, 1), integers(dtype, 2)
+    with np.errstate(over="ignore"):
+        check(mapped(device, INTEGERS, (a, b), dtype), lambda expression: INTEGERS[expression](a, b).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+def test_division_of_integers(device, dtype):
+    a, b = integers(dtype, 1), integers(dtype, 2, 1, 5000)
+    x, y = a.astype(object), b.astype(object)
+    quotient = abs(x) // y * np.sign(x)
+    check(mapped(device, ("a / b", "a % b"), (a, b), dtype), {"a / b": quotient.astype(dtype), "a % b": (x - quotient * y).astype(dtype)}.get)
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_bits(device, dtype):
+    bits = 8 * np.dtype(dtype).itemsize
+    wide = "ll" if bits == 64 else ""
+    a = integers(dtype, 3)
+    text = [f"{int(x):0{bits}b}" for x in a]
+    expected = {
+        f"__popc{wide}(a)": [t.count("1") for t in text],
+        f"__clz{wide}(a >> 4)": [len(("0000" + t[:-4]).split("1")[0]) for t in text],
+        f"__ffs{wide}(a << 2)": [len((t[2:] + "00").split("1")[-1]) + 1 for t in text],
+        f"__brev{wide}(a)": np.array([int(t[::-1], 2) for t in text], dtype),
+    }
+    check(mapped(device, expected, (a,), dtype), expected.get)
+
+
+def test_high_products_and_byte_permutations(device):
+    a, b = integers(np.uint32, 4), integers(np.uint32, 5)
+    x, y = a.view(np.int32).astype(np.int64), b.view(np.int32)
+    expected = {
+        "__umulhi(a, b)": a.astype(np.uint64) * b >> 32,
+        "__mulhi((int)a, (int)b)": (x * y >> 32).astype(np.uint32),
+        "__byte_perm(a, b, 0x0123)": a.byteswap(),
+        "__umul24(a, b)": (a & 0xFFFFFF) * (b & 0xFFFFFF),
+        "__funnelshift_l(a, b, 5)": b << 5 | a >> 27,
+    }
+    check(mapped(device, expected, (a, b), np.uint32), expected.get)
+    c, d = integers(np.uint64, 6), integers(np.uint64, 7)
+    high = np.array([int(p) * int(q) >> 64 for p, q in zip(c, d)], np.uint64)
+    check(mapped(device, ("__umul64hi(a, b)",), (c, d), np.uint64), lambda _: high)
+
+
+FLOATS = {
+    "a + b": lambda a, b: a + b, "a - b": lambda a, b: a - b, "a * b": lambda a, b: a * b, "a / b": lambda a, b: a / b,
+    "a < b ? a : b": np.minimum, "a != b": lambda a, b: a != b, "-a": lambda a, b: -a, "!(a < b)": lambda a, b: ~(a < b),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floating_point_arithmetic_is_exact(device, dtype):
+    a, b = floats(dtype, 8), floats(dtype, 9)
+    check(mapped(device, FLOATS, (a, b), dtype), lambda expression: FLOATS[expression](a, b).astype(dtype))
+
+
+def suffix(dtype):
+    return "f" if dtype == np.float32 else ""
+
+
+FUNCTIONS = (
+    "sqrt", "exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "cbrt",
+    "floor", "ceil", "trunc", "rint", "fabs",
+)  # fmt: skip
+OF = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("names, most", [(FUNCTIONS, None), (("asin", "acos"), 1)])
+def test_functions_of_floating_point(device, names, most, dtype):
+    a = np.abs(floats(dtype, 10, 3)) + dtype(0.01)
+    a = a % dtype(most) if most else a
+    got = mapped(device, [f"{name}{suffix(dtype)}(a)" for name in names], (a,), dtype)
+    exact = {f"{name}{suffix(dtype)}(a)": getattr(np, OF.get(name, name)) for name in names}
+    check(got, lambda expression: exact[expression](a.astype(np.float64)), rtol=16 * np.finfo(dtype).eps, atol=np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_functions_of_two(device, dtype):
+    a, b = np.abs(floats(dtype, 11, 3)) + dtype(0.1), floats(dtype, 12, 3)
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    exact = {f"{name}{suffix(dtype)}(a, b)": getattr(np, OF.get(name, name))
+             for name in ("pow", "fmod", "atan2", "hypot", "fmax", "fmin", "copysign")}  # fmt: skip
+    exact[f"ldexp{suffix(dtype)}(a, (int)b)"] = lambda a, b: np.ldexp(a, b.astype(np.int32))
+    check(mapped(device, exact, (a, b), dtype), lambda expression: exact[expression](x, y), rtol=32 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_angles_far_from_zero(device, dtype):
+    a = (10.0 ** np.linspace(3, 18, COUNT)).astype(dtype)
+    got = mapped(device, (f"sin{suffix(dtype)}(a)",), (a,), dtype)
+    check(got, lambda _: np.sin(a.astype(np.float64)), rtol=64 * np.finfo(dtype).eps, atol=np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("start", [t for t, _ in CTYPES])
+def test_conversions(device, start):
+    a = np.abs(floats(start, 13, 30) if np.dtype(start).kind == "f" else integers(start, 13, 0, 120))
+    to = {f"(double)({ctype})a": dtype for dtype, ctype in CTYPES}
+    check(mapped(device, to, (a,), np.float64), lambda expression: a.astype(to[expression]))
+
+
+def test_half_precision(device):
+    a, b = floats(np.float32, 14, 4), floats(np.float32, 15, 4)
+    x, y = a.astype(np.float16), b.astype(np.float16)
+    expected = {
+        "(float)((_Float16)a + (_Float16)b)": x + y,
+        "(float)((_Float16)a * (_Float16)b)": x * y,
+        "(_Float16)a < (_Float16)b": x < y,
+    }
+    check(mapped(device, expected, (a, b), np.float32), lambda expression: expected[expression].astype(np.float32))
+
+
+@pytest.mark.parametrize("ctype, dtype", [("unsigned", np.uint32), ("unsigned long long", np.uint64), ("float", np.float32), ("int", np.int32), ("double", np.float64)])
+def test_atomics_of_memory_and_of_shared_memory(device, ctype, dtype):
+    source = f"""__global__ void f({ctype} *total, {ctype} *most, const {ctype} *x)
+{{
+    __shared__ {ctype} part;
+    if (!threadIdx.x) part = 0;
+    __syncthreads();
+    atomicAdd(&part, x[blockIdx.x * blockDim.x + threadIdx.x]);
+    atomicMax(most, x[blockIdx.x * blockDim.x + threadIdx.x]);
+    __syncthreads();
+    if (!threadIdx.x) atomicAdd(total, part);
+}}"""
+    x = np.random.default_rng(16).integers(1, 1000, 1024).astype(dtype)
+    total, most = gg.zeros(1, dtype, device=device), gg.zeros(1, dtype, device=device)
+    kernel(device, source).bind("PPP")(total, most, gg.to_gpu(x, device), grid=8, block=128)
+    assert (total.get()[0], most.get()[0]) == (x.sum(), x.max())
+
+
+def test_atomics_return_the_old_value(device):
+    source = """__global__ void f(unsigned *next, unsigned *places, unsigned *other)
+{
+    places[atomicAdd(next, 1u)] = 1;
+    atomicCAS(&other[0], 0u, threadIdx.x + 1);
+    atomicExch(&other[1], 5u);
+    atomicOr(&other[2], 1u << (threadIdx.x & 31));
+    atomicXor(&other[3], 1u << (threadIdx.x & 31));
+    atomicSub(&other[4], 2u);
+    atomicInc(&other[5], 9u);
+    atomicMin(&other[6], threadIdx.x);
+    atomicAnd(&other[7], ~(1u << (threadIdx.x & 31)));
+}"""
+    next_, places = gg.zeros(1, np.uint32, device=device), gg.zeros(96, np.uint32, device=device)
+    other = gg.to_gpu(np.array([0, 0, 0, 0, 1000, 0, 77, 0xFFFFFFFF], np.uint32), device)
+    kernel(device, source).bind("PPP")(next_, places, other, grid=1, block=96)
+    assert places.get().all() and next_.get()[0] == 96
+    assert other.get()[0] in range(1, 97)
+    assert other.get()[1:].tolist() == [5, 0xFFFFFFFF, 0xFFFFFFFF, 1000 - 192, 96 % 10, 0, 0]
+
+
+def test_lanes_exchange_values(device):
+    source = """__global__ void f(unsigned *out)
+{
+    unsigned x = threadIdx.x * 3 + 1, i = threadIdx.x, n = 64;
+    out[i] = __shfl(x, (i * 5) & 63);
+    out[n + i] = __shfl_xor(x, 9);
+    out[2 * n + i] = __shfl_down(x, 2);
+    out[3 * n + i] = __shfl_up(x, 1);
+    out[4 * n + i] = (unsigned)__popcll(__ballot(i % 3 == 0));
+    out[5 * n + i] = __any(i == 7) + 2 * __all(i < 64) + 4 * __all(i < 5);
+}"""
+    out = gg.zeros((6, 64), np.uint32, device=device)
+    kernel(device, source).bind("P")(out, grid=1, block=64)
+    i = np.arange(64)
+    x, got = i * 3 + 1, out.get()
+    np.testing.assert_array_equal(got[0], x[(i * 5) & 63])
+    np.testing.assert_array_equal(got[1], x[i ^ 9])
+    np.testing.assert_array_equal(got[2], x[np.where(i + 2 < 64, i + 2, i)])
+    np.testing.assert_array_equal(got[3], x[np.maximum(i - 1, 0)])
+    assert (got[4] == 22).all() and (got[5] == 3).all()
+
+
+def test_private_memory_calls_and_recursion(device):
+    source = """
+__device__ __noinline__ unsigned fib(unsigned n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+__device__ __noinline__ void mix(unsigned *at, unsigned by) { *at = *at * 31 + by; }
+__global__ void f(unsigned *out, const unsigned *order)
+{
+    unsigned held[40];
+    for (int k = 0; k < 40; k++)
+        held[k] = k * threadIdx.x;
+    unsigned sum = 0;
+    for (int k = 0; k < 40; k++) {
+        sum += held[order[k]] * (k + 1);
+        mix(&held[order[(k + threadIdx.x) % 40]], sum);
+    }
+    out[threadIdx.x] = sum + fib(threadIdx.x % 10);
+}"""
+    order = np.random.default_rng(17).permutation(40).astype(np.uint32)
+    out = gg.zeros(70, np.uint32, device=device)
+    kernel(device, source).bind("PP")(out, gg.to_gpu(order, device), grid=1, block=70)
+    assert out.get().tolist() == [private_sum(t, order.tolist()) for t in range(70)]
+
+
+def private_sum(thread, order):
+    held, total, fib = [k * thread for k in range(40)], 0, [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
+    for k in range(40):
+        total = (total + held[order[k]] * (k + 1)) % 2**32
+        at = order[(k + thread) % 40]
+        held[at] = (held[at] * 31 + total) % 2**32
+    return (total + fib[thread % 10]) % 2**32
+
+
+@pytest.mark.parametrize("grid, block", [((2, 3, 2), (5, 2, 3)), (7, 32), ((1, 4), (8, 8)), ((3, 1, 5), (1, 1, 1)), (3, 1000)])
+def test_each_thread_has_its_own_place(device, grid, block):
+    source = """__global__ void f(unsigned *out)
+{
+    unsigned nx = gridDim.x * blockDim.x, ny = gridDim.y * blockDim.y;
+    unsigned x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, z = blockIdx.z * blockDim.z + threadIdx.z;
+    out[x + nx * (y + ny * z)] = threadIdx.x + 10000 * (threadIdx.y + 10 * (threadIdx.z + 10 * (blockIdx.x + 10 * (blockIdx.y + 10 * blockIdx.z))));
+}"""
+    (gx, gy, gz), (bx, by, bz) = [tuple(np.atleast_1d(s)) + (1,) * (3 - np.size(s)) for s in (grid, block)]
+    out = gg.zeros((gz * bz, gy * by, gx * bx), np.uint32, device=device)
+    kernel(device, source).bind("P")(out, grid=grid, block=block)
+    z, y, x = np.indices(out.shape)
+    expected = x % bx + 10000 * (y % by + 10 * (z % bz + 10 * (x // bx + 10 * (y // by + 10 * (z // bz)))))
+    np.testing.assert_array_equal(out.get(), expected)
+
+
+def test_dynamic_shared_memory_and_barriers(device):
+    source = """__global__ void f(const float *x, float *out)
+{
+    extern __shared__ float part[];
+    part[threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];
+    for (unsigned step = blockDim.x / 2; step; step /= 2) {
+        __syncthreads();
+        if (threadIdx.x < step)
+            part[threadIdx.x] += part[threadIdx.x + step];
+    }
+    if (!threadIdx.x)
+        out[blockIdx.x] = part[0];
+}"""
+    x = np.random.default_rng(18).integers(0, 100, (5, 512)).astype(np.float32)
+    out = gg.zeros(5, np.float32, device=device)
+    kernel(device, source).bind("PP")(gg.to_gpu(x, device), out, grid=5, block=512, smem=2048)
+    np.testing.assert_array_equal(out.get(), x.sum(1))
+
+
+PRINTS = r"""import gpuglue as gg
+device = gg.Device("hip:0")
+text = 'extern "C" __global__ void f(int x) { printf("thread %d of %d\\n", (int)threadIdx.x, x); }'
+gg.Module(gg.compile(text, backend="hip", arch=device.arch), device)["f"].bind("i")(3, grid=1, block=3)
+device.synchronize()
+"""
+
+
+def test_printf_arrives():
+    result = subprocess.run([sys.executable, "-c", PRINTS], capture_output=True, text=True, timeout=60)
+    assert sorted(result.stdout.splitlines()) == [f"thread {n} of 3" for n in range(3)], result.stderr

@@ -1,0 +1,370 @@
+"""Communicators: operations compared with NumPy, launchers' variables, and ranks that fail."""
+
+import os
+import pickle
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from conftest import HANG
+
+import gpuglue as gg
+from gpuglue import _communicator_data as data
+
+HEAD = """
+import os, signal, sys
+import numpy as np
+import gpuglue as gg
+comm = gg.Communicator()
+rank, size = comm.rank, comm.size
+"""
+
+
+@contextmanager
+def reserved_port():
+    """A port that no other process gets inside the block. Rank 0 can listen on it, since it sets SO_REUSEADDR too."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+def run_ranks(code, size, *, rank_environment=None):
+    """(output, exit status) of each rank."""
+    with reserved_port() as port:
+        return run_ranks_at(port, code, size, rank_environment or {})
+
+
+def run_ranks_at(port, code, size, rank_environment):
+    ranks = []
+    for rank in range(size):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "RANK": str(rank), "WORLD_SIZE": str(size)}
+        environment.update(MASTER_ADDR="127.0.0.1", GPUGLUE_COMM_PORT=str(port), **rank_environment.get(rank, {}))
+        command = [sys.executable, "-P", "-c", HEAD + code]
+        ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment))
+    return [(output, rank.returncode) for rank in ranks for output in [rank.communicate(timeout=HANG)[0]]]
+
+
+def all_pass(code, size, **options):
+    results = run_ranks(code, size, **options)
+    assert [status for _, status in results] == [0] * size, results
+
+
+@pytest.fixture
+def alone():
+    with gg.Communicator(0, 1) as comm:
+        yield comm
+
+
+RESULTS = """
+random = np.random.default_rng(0)
+for name in "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128 bool".split():
+    dtype = np.dtype(name)
+    values = random.integers(0, 2 if name == "bool" else 5, (size, size, 7)) - (dtype.kind in "ifc") * 2
+    each = values.astype(dtype)  # what each rank has
+    mine = each[rank]
+    for op, function in {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}.items():
+        if dtype.kind == "c" and op in ("min", "max"):
+            continue
+        expected = function.reduce(each, axis=0, dtype=dtype)
+        total = comm.all_reduce(mine, np.empty_like(mine), op)
+        np.testing.assert_array_equal(total, expected, f"{name} {op}")
+        np.testing.assert_array_equal(comm.reduce_scatter(mine, np.empty(7, dtype), op), expected[rank])
+        total = comm.reduce(mine.copy(), root=1, op=op)
+        assert (total is None) == (rank != 1)
+        if rank == 1:
+            np.testing.assert_array_equal(total, expected)
+    np.testing.assert_array_equal(comm.broadcast(mine.copy(), root=2), each[2])
+    np.testing.assert_array_equal(comm.all_gather(mine, np.empty_like(each)), each)
+    gathered = comm.gather(mine, np.empty_like(each) if rank == 0 else None)
+    if rank == 0:
+        np.testing.assert_array_equal(gathered, each)
+    np.testing.assert_array_equal(comm.scatter(mine if rank == 1 else None, np.empty(7, dtype), root=1), each[1, rank])
+    np.testing.assert_array_equal(comm.all_to_all(mine.copy()), each[:, rank])
+    shifted = comm.send_recv(mine, (rank + 1) % size, np.empty_like(mine), (rank - 1) % size)
+    np.testing.assert_array_equal(shifted, each[rank - 1])
+record = np.array([(rank, 0.5)], [("a", "i2"), ("b", "f8")])
+assert comm.all_gather(record, np.empty(size, record.dtype))["a"].tolist() == list(range(size))
+nan = np.array([np.nan if rank == 1 else 1.0, 2.0])
+assert np.isnan(comm.all_reduce(nan.copy(), op="max")[0]) and np.isnan(comm.all_reduce(nan.copy(), op="min")[0])
+if rank == 0:
+    comm.send(np.arange(5), 1)
+elif rank == 1:
+    assert comm.recv(np.empty(5, int), 0).tolist() == [0, 1, 2, 3, 4]
+comm.barrier()
+"""
+
+
+def test_results_are_those_of_numpy():
+    all_pass(RESULTS, 3)
+
+
+def test_ranks_with_different_dtypes_all_get_an_error():
+    code = """
+mine = np.ones(2, "f4" if rank else "i4")
+calls = [
+    lambda: comm.broadcast(mine),
+    lambda: comm.all_gather(mine, np.empty(4, mine.dtype)),
+    lambda: comm.gather(mine, np.empty(4, mine.dtype)),
+    lambda: comm.scatter(np.empty(4, mine.dtype), mine),
+    lambda: comm.all_to_all(mine),
+    lambda: comm.send(mine, 1) if rank == 0 else comm.recv(mine, 0),
+    lambda: comm.send_recv(mine, 1 - rank, np.empty_like(mine), 1 - rank),
+    lambda: comm.all_gather(np.ones(1, [("a", mine.dtype)]), np.ones(2, [("a", mine.dtype)])),
+]
+for number, call in enumerate(calls):
+    try:
+        call()
+    except gg.InvalidArgumentError:
+        assert mine.tolist() == [1, 1]
+    else:
+        sys.exit(f"no error: {number}")
+comm.barrier()
+"""
+    all_pass(code, 2)
+
+
+ARRAYS = """
+stream = gg.Stream()
+x = gg.full((1000,), rank + 1.0)
+with stream:
+    gg.fill(x, 10.0 * (rank + 1))  # pending work
+assert comm.all_reduce(x) is x
+assert x.get().tolist() == [30.0] * 1000
+y = gg.zeros((2, 1000))
+comm.all_gather(gg.full((1000,), float(rank)), y)
+assert y.get().tolist() == [[0.0] * 1000, [1.0] * 1000]
+assert comm.all_reduce(gg.zeros((0,))).size == 0
+z = comm.broadcast(np.full(3, rank) if rank else gg.full((3,), 7, "int64"))
+assert np.asarray(z if rank else z.get()).tolist() == [7, 7, 7]
+comm.barrier()
+"""
+
+
+def test_arrays_of_a_device_can_be_combined(device):
+    all_pass(ARRAYS, 2)
+
+
+def test_ranks_may_have_devices_of_different_backends(sim_library):
+    devices = {0: {"GPUGLUE_BACKEND": "host"}, 1: {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_CUDA_LIBRARY": sim_library}}
+    all_pass(ARRAYS + "assert x.device.backend == ('host', 'cuda')[rank]", 2, rank_environment=devices)
+
+
+def test_a_killed_rank_is_named_by_the_others():
+    code = """
+comm.barrier()
+if rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    comm.all_reduce(np.ones(3))
+except gg.CommunicatorError as error:
+    assert error.ranks == (1,) and error.status == "ERR_COMMUNICATOR" and "rank 1 ended" in str(error), error
+else:
+    sys.exit("no error")
+"""
+    assert [status for _, status in run_ranks(code, 3)] == [0, -9, 0]
+
+
+def test_an_interrupt_ends_a_wait_and_the_other_rank_learns_it():
+    code = """
+from conftest import signal_during_the_wait
+if rank == 0:
+    comm.recv(np.empty(1, "i4"), 1)
+    try:
+        with signal_during_the_wait():
+            comm.barrier()
+    except KeyboardInterrupt:
+        pass
+    else:
+        sys.exit("no interrupt")
+else:
+    comm.send(np.ones(1, "i4"), 0)
+    try:
+        comm.recv(np.empty(1), 0)  # not a barrier: rank 0 waits until it is interrupted
+    except gg.CommunicatorError as error:
+        assert error.ranks == (0,), error
+    else:
+        sys.exit("no error")
+"""
+    all_pass(code, 2)
+
+
+def test_a_rank_that_does_not_come_is_named():
+    with reserved_port() as port, pytest.raises(gg.CommunicatorError, match="rank 1 of 2 did not connect within 0.1 s") as caught:
+        gg.Communicator(0, 2, f"127.0.0.1:{port}", timeout=0.1)
+    assert caught.value.ranks == (1,)
+    with reserved_port() as port, pytest.raises(gg.CommunicatorError, match="rank 0 did not listen") as caught:
+        gg.Communicator(1, 2, f"tcp://127.0.0.1:{port}", timeout=0.1)
+    assert caught.value.ranks == (0,)
+
+
+def test_a_port_that_is_taken_is_reported():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        with pytest.raises(gg.CommunicatorError, match="choose another port") as caught:
+            gg.Communicator(0, 2, f"127.0.0.1:{listener.getsockname()[1]}", timeout=HANG)
+    assert caught.value.ranks == ()
+
+
+def read_only():
+    array = np.ones(2)
+    array.flags.writeable = False
+    return gg.asarray(array, device="host")
+
+
+class MadeOnDemand:
+    """An object without an array of its own, such as a NumPy scalar or a lazy array."""
+
+    @property
+    def __array_interface__(self):
+        self.last = getattr(self, "last", ()) + (np.ones(2),)  # all remain, so that none has the memory of another
+        return self.last[-1].__array_interface__
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda c: c.all_reduce(np.ones(3), op="mean"), gg.InvalidArgumentError, "op is 'mean', expected one of 'sum'"),
+        (lambda c: c.all_reduce(np.ones(3, complex), op="max"), gg.UnsupportedError, "complex numbers have no maximum"),
+        (lambda c: c.all_reduce(np.ones(3, ">f8")), gg.UnsupportedError, "cannot be combined"),
+        (lambda c: c.all_reduce(np.array(["a"])), gg.UnsupportedError, "cannot be combined"),
+        (lambda c: c.broadcast(np.array([None])), gg.InvalidArgumentError, "objects cannot be sent"),
+        (lambda c: c.all_reduce(np.ones((3, 3)).T), gg.InvalidArgumentError, "C-contiguous"),
+        (lambda c: c.all_reduce(np.ones(3), np.ones(4)), gg.InvalidArgumentError, "x has 3 elements and out has 4, expected 3"),
+        (lambda c: c.all_reduce(np.ones(3), np.ones(3, "f4")), gg.InvalidArgumentError, "out has dtype float32, expected that of x: float64"),
+        (lambda c: c.all_reduce(np.frombuffer(bytes(8))), gg.InvalidArgumentError, "writeable"),
+        (lambda c: c.all_reduce(read_only()), gg.InvalidArgumentError, "writeable"),
+        (lambda c: c.recv(read_only(), 0), gg.InvalidArgumentError, "writeable"),
+        (lambda c: c.all_gather(np.ones(2), read_only()), gg.InvalidArgumentError, "writeable"),
+        (lambda c: c.all_reduce([1, 2]), TypeError, "x must be an array, not list"),
+        (lambda c: c.all_reduce(np.float64(1)), TypeError, r"x is a float64, which cannot be written to: pass an array, such as np.array\(x\)"),
+        (lambda c: c.all_reduce(np.ones(1), np.float64(1)), TypeError, "out is a float64, which cannot be written to"),
+        (lambda c: c.recv(np.ones(3).mean(), 0), TypeError, "out is a float64, which cannot be written to"),
+        (lambda c: c.all_reduce(MadeOnDemand()), TypeError, "x is a MadeOnDemand, which cannot be written to"),
+        (lambda c: c.all_reduce(np.ma.array([1, 2], mask=[0, 1])), TypeError, "x is a masked array"),
+        (lambda c: c.broadcast(np.ones(3), root=1), gg.InvalidArgumentError, "root is 1, expected a rank: 0 to 0"),
+        (lambda c: c.send(np.ones(3), -1), gg.InvalidArgumentError, "to is -1, expected a rank"),
+        (lambda c: c.send_recv(np.ones(3), 0, np.ones(3, "i8"), 0), gg.InvalidArgumentError, "out has dtype int64, expected that of x: float64"),
+        (lambda c: c.gather(np.ones(3)), gg.InvalidArgumentError, "out is None"),
+        (pickle.dumps, TypeError, "cannot be pickled"),
+    ],
+)
+def test_wrong_arguments_are_refused(alone, call, error, text):
+    with pytest.raises(error, match=text):
+        call(alone)
+
+
+def test_creation_refuses_what_it_cannot_understand():
+    for arguments, text in {
+        (0,): "both rank and size",
+        (0, 2, "somewhere"): "expected 'host:port'",
+        (2, 2, "127.0.0.1:1"): "rank is 2, expected 0 to 1",
+        (0, 999, "127.0.0.1:1"): "size is 999, expected 1 to 256",
+        (0, 2, "127.0.0.1:99999"): "port is 99999",
+    }.items():
+        with pytest.raises(gg.InvalidArgumentError, match=text):
+            gg.Communicator(*arguments)
+    with pytest.raises(gg.InvalidArgumentError, match="timeout is 0"):
+        gg.Communicator(0, 1, timeout=0)
+    with pytest.raises(gg.InvalidArgumentError, match="expected 'host:port'"):
+        gg.Communicator(0, 2, "a\0b:1")
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        gg.Communicator(0.9, 1)
+    with pytest.raises(TypeError, match="id must be a str, not int"):
+        gg.Communicator(0, 1, id=7)
+
+
+def test_a_closed_communicator_is_refused_and_repr_shows_it(alone):
+    assert repr(alone) == "<gpuglue.Communicator rank 0 of 1>" and alone.transport == "host"
+    alone.close()
+    alone.close()
+    assert repr(alone) == "<gpuglue.Communicator rank 0 of 1, closed>"
+    for call in (alone.barrier, alone.abort, lambda: alone.all_reduce(np.ones(2))):
+        with pytest.raises(gg.InvalidArgumentError, match="Communicator is closed"):
+            call()
+
+
+def test_an_aborted_communicator_names_its_rank(alone):
+    alone.abort()
+    with pytest.raises(gg.CommunicatorError, match=r"rank 0 \(this rank\) aborted") as caught:
+        alone.barrier()
+    assert caught.value.ranks == (0,)
+
+
+def without_launcher(monkeypatch):
+    for name in os.environ:
+        if name.startswith(("SLURM_", "PMI", "OMPI_", "MASTER_", "TORCHELASTIC_", "GPUGLUE_COMM_")) or name in ("RANK", "WORLD_SIZE"):
+            monkeypatch.delenv(name)
+
+
+def test_rank_size_and_address_come_from_the_variables_of_launchers(monkeypatch):
+    without_launcher(monkeypatch)
+    with pytest.raises(gg.InvalidArgumentError, match="RANK and WORLD_SIZE"):
+        gg.Communicator()
+    monkeypatch.setenv("SLURM_PROCID", "3")
+    monkeypatch.setenv("SLURM_NTASKS", "4")
+    assert data.launched() == (3, 4, "")
+    with pytest.raises(gg.InvalidArgumentError, match="MASTER_PORT"):
+        gg.Communicator()
+    monkeypatch.setenv("SLURM_JOB_ID", "123456")
+    assert data.master_address() == "127.0.0.1:23456"
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    assert data.master_address() == "127.0.0.1:29500"
+    monkeypatch.setenv("RANK", "x")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(gg.InvalidArgumentError, match="RANK is 'x', expected a number"):
+        gg.Communicator()
+    assert data.split_address("[::1]:5") == ("::1", 5)
+
+
+def test_torchrun_keeps_its_own_port(monkeypatch):
+    without_launcher(monkeypatch)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    for port, expected in {"29500": "127.0.0.1:29501", "65535": "127.0.0.1:65534"}.items():
+        monkeypatch.setenv("MASTER_PORT", port)
+        assert data.master_address() == expected
+    monkeypatch.setenv("GPUGLUE_COMM_PORT", "4000")
+    assert data.master_address() == "127.0.0.1:4000"
+
+
+def test_each_run_of_a_launcher_has_an_id_of_its_own(monkeypatch):
+    without_launcher(monkeypatch)
+    # The variables RANK and WORLD_SIZE do not come from the step: each rank may be a step of its own.
+    for rank, size, expected in (("RANK", "WORLD_SIZE", "12"), ("SLURM_PROCID", "SLURM_NTASKS", "12.3")):
+        monkeypatch.setenv(rank, "0")
+        monkeypatch.setenv(size, "1")
+        monkeypatch.setenv("SLURM_JOB_ID", "12")
+        monkeypatch.setenv("SLURM_STEP_ID", "3")
+        assert data.launched() == (0, 1, expected)
+        monkeypatch.delenv(rank)
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "1")
+    monkeypatch.setenv("PMIX_NAMESPACE", "x" * 70 + "@1")
+    assert data.launched() == (0, 1, "x" * 61 + "@1")
+    created = []
+    monkeypatch.setattr(gg._core, "_comm_create", lambda *arguments: created.append(arguments[4]))
+    gg.Communicator()
+    gg.Communicator(id="mine")
+    gg.Communicator(0, 1)
+    assert created == ["x" * 61 + "@1", "mine", ""]
+
+
+def test_ranks_on_several_nodes_of_slurm_are_refused_at_once(monkeypatch):
+    without_launcher(monkeypatch)
+    for name, value in {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1", "SLURM_NNODES": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(gg.UnsupportedError, match="on 2 nodes"):
+        gg.Communicator()
+    monkeypatch.setenv("SLURM_STEP_NUM_NODES", "1")
+    assert data.master_address() == "127.0.0.1:20001"
+
+
+def test_bfloat16_is_combined():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with gg.Communicator(0, 1) as comm:
+        x = np.array([1.5, -2], ml_dtypes.bfloat16)
+        assert comm.all_reduce(x, np.empty_like(x)).tolist() == [1.5, -2]

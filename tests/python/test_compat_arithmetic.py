@@ -1,0 +1,328 @@
+"""gpuglue.compat.pycuda: what computes. NumPy does on host; elsewhere CuPy, for which a stand-in is used here, or kernels."""
+
+import gc
+import operator
+import sys
+import time
+
+import numpy as np
+import pytest
+import stand_in_cupy
+from kernels import needs_compiler, runs_code
+
+import gpuglue as gg
+from gpuglue.compat.pycuda import _compute, cumath, driver, gpuarray, tools
+
+TYPES = [np.int32, np.uint8, np.float32, np.float64, np.complex64]
+BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.eq, operator.ne]
+ORDERED = [operator.floordiv, operator.mod, operator.lt, operator.le, operator.gt, operator.ge]
+MATHEMATICS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"} | {
+    name: name for name in "fabs ceil floor exp log log10 sqrt sin cos tan sinh cosh tanh".split()}
+
+
+@pytest.fixture(autouse=True)
+def context(device, monkeypatch):
+    if device.backend == "ze":
+        pytest.skip("the compatibility module is for cuda, hip and host")
+    monkeypatch.setitem(sys.modules, "cupy", stand_in_cupy.module(device.backend == "hip"))
+    monkeypatch.setattr(_compute, "_libraries", {})
+    monkeypatch.setattr(stand_in_cupy.Stream, "used", [])
+    driver.init()
+    context = tools.make_default_context()
+    if _compute.library() is None:
+        context.pop()
+        pytest.skip(f"no library computes on {device}")
+    yield context
+    context.pop()
+    gc.collect()
+
+
+@pytest.fixture
+def by_kernels(device, monkeypatch):
+    if not runs_code(device):
+        pytest.skip(f"{device} runs no compiled code")
+    needs_compiler(device)
+    monkeypatch.setattr(_compute, "library", lambda: None)
+
+
+def some(dtype, shape=(3, 4)):
+    return np.random.default_rng(3).integers(1, 9, shape).astype(dtype)
+
+
+def same(found, expected):
+    expected = np.asarray(expected)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found.get(), expected, rtol=2e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_operators_compute_as_numpy_does(dtype):
+    a, b = some(dtype), some(dtype)[::-1].copy()
+    x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
+    for function in BINARY + ([] if dtype is np.complex64 else ORDERED):
+        same(function(x, y), function(a, b))
+        same(function(x, 3), function(a, 3))
+        same(function(dtype(3), x), function(dtype(3), a))
+    same(x ** 2, a ** 2)
+    same(2 ** x, 2 ** a)
+    same(-x, -a)
+    same(abs(x), abs(a))
+    assert +x is x
+
+
+def test_a_comparison_with_no_number_is_of_the_objects():
+    x = gpuarray.zeros(3)
+    assert x != None and not x == "zeros"  # noqa: E711
+
+
+def test_operators_on_bits_compute_as_numpy_does():
+    a = some(np.int32)
+    x = gpuarray.to_gpu(a)
+    for function in (operator.and_, operator.or_, operator.xor):
+        same(function(x, 5), function(a, 5))
+        same(function(5, x), function(5, a))
+
+
+def test_operators_in_place_write_to_the_array():
+    for name in "iadd isub imul itruediv ifloordiv imod ipow".split():
+        a = some(np.float64)
+        x = kept = gpuarray.to_gpu(a)
+        x = getattr(operator, name)(x, 2)
+        assert x is kept
+        same(kept, getattr(operator, name)(a, 2))
+    x = gpuarray.to_gpu(some(np.int32))
+    with pytest.raises(TypeError, match="out= is .* of int32, and the result is .* of float64"):
+        x /= 2
+    x &= 1
+    x |= 2
+    x ^= 4
+    same(x, (some(np.int32) & 1 | 2) ^ 4)
+
+
+def test_views_orders_and_shapes_that_broadcast_are_operands():
+    a = some(np.float64, (4, 6))
+    x, f = gpuarray.to_gpu(a), gpuarray.to_gpu(np.asfortranarray(a))
+    same(x[:, ::-2] + x[:, :3], a[:, ::-2] + a[:, :3])
+    assert (f + f).flags.f_contiguous
+    same(f * 2, a * 2)
+    same(x + x[1], a + a[1])
+    same(x - gpuarray.to_gpu(np.array(2.0)), a - 2)
+    same(gpuarray.zeros((0, 3)) + 1, np.zeros((0, 3)))
+    part = x[1:3, 2:]
+    part += 10
+    a[1:3, 2:] += 10
+    same(x, a)
+
+
+def test_other_operands_are_refused():
+    x = gpuarray.zeros(3)
+    for attempt in (lambda: x + np.arange(3), lambda: np.arange(3) + x, lambda: x + "1", lambda: [1, 2, 3] * x, lambda: hash(x)):
+        with pytest.raises(TypeError):
+            attempt()
+    with pytest.raises(ValueError):
+        x + gpuarray.zeros(4)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float64])
+def test_elements_are_combined_as_numpy_does(dtype):
+    a, b, chosen = some(dtype), some(dtype)[::-1].copy(), np.array([3, 0, 11, 3])
+    x, y, subset = gpuarray.to_gpu(a), gpuarray.to_gpu(b), gpuarray.to_gpu(chosen)
+    same(gpuarray.sum(x), a.sum(dtype=dtype))
+    same(gpuarray.sum(x, np.float64, driver.Stream()), a.sum(dtype=np.float64))
+    same(gpuarray.dot(x, y), (a * b).sum(dtype=dtype))
+    same(gpuarray.max(x), a.max())
+    same(gpuarray.min(x), a.min())
+    same(gpuarray.any(x - x), False)
+    same(x.any(), True)
+    same(gpuarray.all(x), True)
+    same((x - x[0, 0]).all(), False)
+    same(gpuarray.subset_sum(subset, x), a.ravel()[chosen].sum(dtype=dtype))
+    same(gpuarray.subset_dot(subset, x, y), (a.ravel() * b.ravel())[chosen].sum(dtype=dtype))
+    same(gpuarray.subset_max(subset, x), a.ravel()[chosen].max())
+    same(gpuarray.subset_min(subset, x), a.ravel()[chosen].min())
+    with pytest.raises(ValueError, match="max of no elements"):
+        gpuarray.max(gpuarray.zeros(0, dtype))
+    with pytest.raises(ValueError, match="12 and 3 elements"):
+        gpuarray.dot(x, x[0, :3])
+
+
+def test_elements_are_chosen_as_numpy_does():
+    a, b = np.arange(-3.0, 3), np.arange(6.0) * 10
+    x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
+    same(gpuarray.if_positive(x, x, y), np.where(a > 0, a, b))
+    same(gpuarray.where(x, x, 7.0), np.where(a != 0, a, 7.0))
+    same(gpuarray.take(y, gpuarray.to_gpu(np.array([[5, 0], [1, 1]]))), b[[[5, 0], [1, 1]]])
+    same(gpuarray.maximum(x, 1), np.maximum(a, 1))
+    out = gpuarray.empty(6, np.float64)
+    assert gpuarray.minimum(x, y, out=out) is out
+    same(out, np.minimum(a, b))
+    assert gpuarray.where(x, y, x, out=out) is out and gpuarray.take(y, gpuarray.arange(6), out=out) is out
+    same(out, b)
+    same(gpuarray.logical_and(x, y), np.logical_and(a, b))
+    same(gpuarray.logical_or(x, 0), np.logical_or(a, 0))
+    same(gpuarray.logical_not(x), np.logical_not(a))
+    same(gpuarray.logical_not(1), False)
+    assert gpuarray.transpose(x.reshape(2, 3)).shape == (3, 2)
+
+
+def test_functions_of_mathematics_compute_as_numpy_does():
+    for dtype in (np.float32, np.float64):
+        a = np.linspace(0.1, 0.9, 50).astype(dtype)
+        x = gpuarray.to_gpu(a)
+        for name, numpy in MATHEMATICS.items():
+            same(getattr(cumath, name)(x), getattr(np, numpy)(a))
+        same(cumath.fmod(x * 10, x + 1), np.fmod(a * 10, a + 1))
+        for found, expected in zip(cumath.frexp(x * 10), np.frexp(a * 10)):
+            same(found, expected.astype(dtype))
+        for found, expected in zip(cumath.modf(x * 10), np.modf(a * 10)):
+            same(found, expected)
+        same(cumath.ldexp(x, gpuarray.to_gpu(np.full(50, 3, dtype))), np.ldexp(a, 3))
+    out = gpuarray.empty(50, np.float64)
+    assert cumath.sin(x, out=out, stream=driver.Stream()) is out and cumath.cos(x, out) is out
+    same(out, np.cos(a))
+    same(cumath.sqrt(gpuarray.arange(5), driver.Stream()), np.sqrt(np.arange(5)))
+
+
+@pytest.mark.parametrize("library", [True, False])
+def test_conversions_need_no_compiler(monkeypatch, library):
+    if not library:
+        monkeypatch.setattr(_compute, "library", lambda: None)
+    c = (np.arange(6) + 1j * np.arange(6)[::-1]).reshape(2, 3)
+    x = gpuarray.to_gpu(np.asfortranarray(c))
+    same(x.real, c.real)
+    same(x.imag, c.imag)
+    same(x.real.astype(np.int16, driver.Stream()), c.real.astype(np.int16))
+    same(gpuarray.arange(4).reverse(), np.arange(4)[::-1])
+    real = gpuarray.arange(3)
+    assert real.real is real and real.conj() is real
+    same(real.imag, np.zeros(3, int))
+    with pytest.raises(ValueError, match="one dimension"):
+        x.reverse()
+    if library:
+        same(x.conj(), c.conj())
+        same(x.conjugate(), c.conj())
+
+
+def test_a_sum_of_multiples_is_one_call():
+    a = some(np.float32)
+    x, out = gpuarray.to_gpu(a), gpuarray.empty((3, 4), np.float32)
+    same(x.mul_add(2, x, -1), a)
+    assert x.mul_add(1, x, 1, stream=driver.Stream(), out=out) is out
+    same(out, 2 * a)
+
+
+# ---- order
+
+
+def test_the_library_computes_after_pending_work_and_before_later_work(gate, device):
+    """On another stream than the current one, which the memory is used on."""
+    stream = gg.Stream(device, nonblocking=True)
+    x = gpuarray.zeros(1000)
+    driver.Context.synchronize()
+    gate.hold(stream)
+    buffer, _ = _compute._place(x)
+    gg.asarray(buffer).view(np.float64).fill(2, stream=stream)
+    gate.open_when(lambda: True)
+    y = x + 1
+    assert y.get().tolist() == [3] * 1000
+    stream.close()
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_later_work_waits_for_what_cupy_has_queued(gate, device, monkeypatch, explicit):
+    if not isinstance(_compute.library(), _compute.CuPy):
+        pytest.skip(f"NumPy computes on {device}, before a call returns")
+    stream, x, named = gg.Stream(device, nonblocking=True), gpuarray.zeros(10), driver.Stream()
+    driver.Context.synchronize()
+    named._stream = stream  # PyCUDA's own streams are ordered with the default stream
+    monkeypatch.setattr(stand_in_cupy.Stream, "after", gate.hold)
+    if explicit:
+        with _compute.library().views([x], named):
+            gate.hold(stream)  # work that gpuglue does not submit, unlike the stand-in's
+        expected = 0
+    else:
+        with stream:
+            x += 1
+        expected = 1
+    assert stand_in_cupy.Stream.used[-1] == stream.handle
+    monkeypatch.setattr(stand_in_cupy.Stream, "after", None)
+    copied, done = x.copy(), driver.Event().record()
+    time.sleep(0.1)  # a copy that does not wait is done by then
+    assert not done.query()
+    gate.open()
+    assert copied.get().tolist() == [expected] * 10
+    stream.close()
+
+
+def test_the_stream_of_a_call_is_the_librarys(device):
+    if not isinstance(_compute.library(), _compute.CuPy):
+        pytest.skip(f"NumPy computes on {device}, which has no streams")
+    stream, x = driver.Stream(), gpuarray.ones(10)
+    for module in (stand_in_cupy.module(device.backend == "hip", old) for old in (False, True)):
+        _compute._libraries[gg.current_device()] = _compute.CuPy(module)
+        gpuarray.sum(x, stream=stream)
+        assert stand_in_cupy.Stream.used[-1] == stream._stream.handle
+        x + x
+        assert stand_in_cupy.Stream.used[-1] == gg.current_stream().handle
+
+
+# ---- without a library
+
+
+def test_a_cupy_of_another_vendor_is_not_used(device, monkeypatch):
+    if device.backend not in ("cuda", "hip"):
+        pytest.skip("for backends that CuPy is built for")
+    monkeypatch.setitem(sys.modules, "cupy", stand_in_cupy.module(device.backend == "cuda"))
+    assert _compute._choose(device) is None
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert _compute._choose(device) is None
+
+
+def test_kernels_compute_where_there_is_no_library(by_kernels):
+    a, b = np.arange(-8.0, 8), np.where(np.arange(16) % 5, np.arange(16) - 7.5, 0)
+    x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
+    with np.errstate(all="ignore"):
+        same(x // y, a // b)
+        same(x <= y, a <= b)
+        same(gpuarray.if_positive(x, y, 1.5), np.where(a > 0, b, 1.5))
+        i, j = (one.astype(np.int32) for one in (a, b))
+        m, n = gpuarray.to_gpu(i), gpuarray.to_gpu(j)
+        same(m // n, i // j)
+        same(m ** 3, i ** 3)
+    m += 1
+    same(m, i + 1)
+    for found, expected in zip(cumath.frexp(x), np.frexp(a)):
+        same(found, expected.astype(np.float64))
+    same(gpuarray.take(x, gpuarray.to_gpu(np.array([3, 1]))), a[[3, 1]])
+
+
+def test_kernels_combine_where_there_is_no_library(by_kernels):
+    a, chosen = np.random.default_rng(1).standard_normal(1000), np.array([5, 7, 9])
+    x, subset = gpuarray.to_gpu(a), gpuarray.to_gpu(chosen)
+    np.testing.assert_allclose(gpuarray.subset_dot(subset, x, x).get(), (a * a)[chosen].sum(), rtol=1e-9)
+    assert gpuarray.max(x).get() == a.max()
+    assert gpuarray.max(gpuarray.to_gpu(np.full(3, -np.inf))).get() == -np.inf
+    assert gpuarray.min(x.astype(np.int64)).get() == a.astype(np.int64).min()
+    assert x.any()
+
+
+def test_what_kernels_do_not_compute_names_what_to_install(monkeypatch):
+    monkeypatch.setattr(_compute, "library", lambda: None)
+    x = gpuarray.zeros((2, 2), np.float32)
+    for error, match, compute in [
+            (TypeError, "not with complex64: install CuPy", lambda: x.astype(np.complex64) + 1),
+            (TypeError, "not with float16", lambda: gpuarray.sum(x.astype(np.float16))),
+            (NotImplementedError, "operands of the shapes .*: install CuPy", lambda: x + x[0]),
+            (RuntimeError, "in one order of their elements only: copy one of them, or install CuPy", lambda: x + x.T)]:
+        with pytest.raises(error, match=match):
+            compute()
+
+
+def test_without_a_library_and_a_compiler_the_error_names_what_to_install(device, monkeypatch):
+    def compile(*args, **options):
+        raise gg.UnsupportedError("compile: no compiler is installed")
+
+    monkeypatch.setattr(_compute, "library", lambda: None)
+    monkeypatch.setattr(gg, "compile", compile)
+    with pytest.raises(driver.LogicError, match="nothing computes on .*: install CuPy .* need a compiler: compile: no compiler is"):
+        gpuarray.zeros(3, np.int16) + gpuarray.zeros(3, np.int16)

@@ -1,0 +1,64 @@
+"""How many calls of the driver an operation makes, so that no change adds one. The simulated drivers count them."""
+
+import json
+
+import pytest
+from conftest import succeeds
+from kernels import path_for
+
+MORE = 50  # operations in the second of two processes, whose counts are compared
+CODE = """
+import numpy as np
+import gpuglue as gg
+device = gg.Device({device!r})
+stream, event = gg.Stream(device, nonblocking=True), gg.Event(device)
+kernel = gg.Module({image!r}, device)["scale"].bind("PIf", grid=1, block=32)
+array, host = gg.zeros(4, np.float32, device=device), np.zeros(128)
+gg.to_gpu(host, device, stream), gg.alloc(1 << 20, device, stream).close()
+event.record(stream)
+device.synchronize()
+with device:  # its context is current
+    for _ in range({count}):
+        {statement}
+"""
+LAUNCH = "kernel(array, 4, 1.0, stream=stream)"
+STATEMENTS = {
+    LAUNCH: {
+        "cuda": {"cuLaunchKernel": 1, "cuCtxGetCurrent": 1},  # the second reads a variable of the thread
+        "hip": {"hipModuleLaunchKernel": 1, "hipGetDevice": 1},
+        "ze": {"zeCommandListAppendLaunchKernel": 1, "zeKernelSetGroupSize": 1, "zeKernelSetArgumentValue": 3},
+    },
+    "event.record(stream)": {"cuda": {"cuEventRecord": 1}, "hip": {"hipEventRecord": 1}},
+    "stream.wait(event)": {"cuda": {"cuStreamWaitEvent": 1}, "hip": {"hipStreamWaitEvent": 1}},
+    "stream.done": {"cuda": {"cuStreamQuery": 1}, "hip": {"hipStreamQuery": 1}},
+    "gg.to_gpu(host, device, stream)": {
+        "cuda": {"cuMemcpyHtoDAsync_v2": 1}, "hip": {"hipMemcpyHtoDAsync": 1}, "ze": {"zeCommandListAppendMemoryCopy": 1},
+    },
+    "gg.alloc(1 << 20, device, stream).close()": {"cuda": {}, "hip": {}, "ze": {}},
+    "gg.Event(device).close()": {"cuda": {}, "hip": {}, "ze": {}},
+}
+# Waits poll as often as time allows, and Level Zero drivers before 1.7 need a barrier after each append.
+UNCOUNTED = {"cuEventQuery", "hipEventQuery", "hipEventElapsedTime", "zeEventQueryStatus", "zeCommandListAppendBarrier"}
+# An array that is dropped before its copy has run is polled later, how often depends on time: these are called around a poll.
+AROUND_POLLS = {"cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode"}
+
+
+def calls(run_python, device, path, statement, count):
+    """The calls of a process, by name, in which a statement runs so often."""
+    code = CODE.format(device=f"{device.backend}:{device.ordinal}", image=str(path_for(device)), count=count,
+                       statement=statement)
+    succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+    return json.loads(path.read_text())["calls"]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_an_operation_makes_no_more_calls_of_the_driver_than_it_needs(device, tmp_path, run_python, statement):
+    if "Simulated" not in device.name:
+        pytest.skip("only simulated drivers count their calls")
+    expected = STATEMENTS[statement].get(device.backend)
+    if expected is None:
+        pytest.skip(f"{device.backend} has no driver function for it")
+    few, many = (calls(run_python, device, tmp_path / f"{count}.json", statement, count) for count in (20, 20 + MORE))
+    uncounted = UNCOUNTED | AROUND_POLLS if "to_gpu" in statement else UNCOUNTED
+    each = {name: (count - few.get(name, 0)) / MORE for name, count in many.items() if name not in uncounted}
+    assert {name: round(count) for name, count in each.items() if count > 0.3} == expected  # markers are rarer

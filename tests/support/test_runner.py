@@ -1,0 +1,63 @@
+"""test_runner.py PROGRAM: the runner reports each kind of result, and no process of a test outlives it."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+EXPECTED = {
+    "sample/passes": ("ok", ""),
+    "sample/fails": ("FAILED", "exit status 1"),
+    "sample/is_killed": ("FAILED", "it was killed by signal 9 (Killed)"),
+    "sample/hangs": ("FAILED", "it did not end in 2 s"),
+    "sample/is_skipped": ("skipped", "there is no moon"),
+    "sample/exits": ("FAILED", "it ended the process"),
+    "sample/exits_as_skipped": ("FAILED", "it exits as skipped and gives no reason"),
+    "sample/exec_of_a_scenario": ("FAILED", "exit status 3"),
+    "other/passes": ("ok", ""),
+}
+
+
+def run(*arguments, **environment):
+    done = subprocess.run([sys.argv[1], *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment})
+    return done.returncode, done.stdout
+
+
+def results(output):
+    return {name: (result, reason) for result, name, reason in re.findall(r"^(ok|skipped|FAILED) +[\d.]+ s  (\w+/\w+)(?:: (.*))?$", output, re.M)}
+
+
+def chosen(*names):
+    status, output = run("x", *names)
+    assert status == 0, output
+    return set(results(output))
+
+
+def lives(process):
+    try:
+        with open(f"/proc/{process}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+status, output = run("x", "--timeout", "2")
+assert status == 1, output
+assert results(output) == EXPECTED, output
+assert output.endswith("2 passed, 6 failed, 1 skipped\n"), output
+started = re.findall(r"^(?:hangs with|and) (\d+)$", output, re.M)
+assert len(started) == 2, output
+while any(map(lives, started)):  # the runner kills them before it exits; a process that is still alive makes this loop hang
+    time.sleep(0.01)
+assert "0x1 != 0x2" in output and "1 skipped: there is no moon" in output, output
+
+assert chosen("other") == {"other/passes"}
+assert chosen("sample/passes") == {"sample/passes"}
+assert chosen("passes") == {"sample/passes", "other/passes"}
+assert chosen("passes", "--without", "sample") == {"other/passes"}
+assert chosen("--suite", "other", "sample/is_skipped") == {"other/passes", "sample/is_skipped"}
+assert run("x", "--here", "passes")[0] == 0
+assert run("x", "passes", "misspelt")[0] == 2
+assert run("--list", "other") == (0, "other/passes\n")
+assert run("x", SAMPLE_ABSENT="1") == (77, "")
