@@ -204,9 +204,10 @@ static void trace_pre(struct gg_device *device, const struct gg_trace *trace)
     int at = thread->depth++;
     if (at >= OPEN_MAX)
         return;
+    /* Before the event, by which the device's clock is placed on the host's. */
+    thread->open[at].begin_ns = ggi_now_ns();
     if (session & DEVICE_TIMES)
         trace_begin_on_device(device, trace, at);
-    thread->open[at].begin_ns = ggi_now_ns();
 }
 
 static void trace_fill(struct trace_thread *thread, struct ggi_trace_record *record,
