@@ -1,7 +1,7 @@
 /* sweep.c: makes each vendor call of one program fail in turn, in a new process: once with an
  * error, once with out-of-memory and once with a lost device. For queries and waits, another trial
  * makes all their calls fail. Of each function the first call, the last call and a few at even
- * intervals fail; with GPUGLUE_TEST_FULL=1 or with NAME each call fails in turn.
+ * intervals fail, GPUGLUE_SWEEP_CALLS in all; with GPUGLUE_TEST_FULL=1 or with NAME each call fails in turn.
  *
  *     fault_sweep BACKEND [NAME]    all functions, or one
  *
@@ -19,7 +19,7 @@
 #define AT_ONCE 4
 #define HANG_SECONDS 600 /* a trial takes less than a second */
 #define SHOWN 20         /* the number of complaints that are printed */
-#define FEW 4            /* calls of one name that fail, if not all of them do */
+#define FEW 4            /* calls of one name that fail, if not all of them do, by default */
 #define POLLED 200       /* a function with more calls is a poll, whose calls are alike */
 #define POLLS 100        /* of a poll: the first calls, and as many at even intervals */
 
@@ -27,6 +27,7 @@ static struct sweep {
     const char *backend;
     const char *only; /* NULL: every name */
     bool full;        /* every call of a name, not a few */
+    int few;
     char directory[64];
     struct outcome baseline;
     struct trial trial[AT_ONCE];
@@ -163,7 +164,7 @@ static bool waits_or_queries(const char *name)
 
 static bool all_fail(int calls)
 {
-    return sweep.full ? calls <= POLLED : calls <= FEW;
+    return sweep.full ? calls <= POLLED : calls <= sweep.few;
 }
 
 /* The number of the @p i-th call that fails, or a number above @p calls at the end. */
@@ -172,7 +173,7 @@ static int chosen_call(int i, int calls)
     if (all_fail(calls) || (sweep.full && i < POLLS))
         return i + 1;
     if (!sweep.full)
-        return i < FEW ? 1 + (int)((int64_t)i * (calls - 1) / (FEW - 1)) : calls + 1;
+        return i < sweep.few ? 1 + (int)((int64_t)i * (calls - 1) / (sweep.few - 1)) : calls + 1;
     return POLLS + (i - POLLS + 1) * (calls / POLLS);
 }
 
@@ -269,6 +270,24 @@ static struct report run_without_fault(void)
     return trial->report;
 }
 
+static const char *selection(void)
+{
+    static char text[48];
+    if (sweep.full)
+        return "every call (200 of a polled function)";
+    if (sweep.few == 2)
+        return "first and last";
+    snprintf(text, sizeof text, "first, last and %d calls between", sweep.few - 2);
+    return text;
+}
+
+static int few_from_environment(void)
+{
+    const char *text = getenv("GPUGLUE_SWEEP_CALLS");
+    const int few = text ? atoi(text) : FEW;
+    return few < 2 ? 2 : few;
+}
+
 static int summarize(int calls)
 {
     const int *injected = sweep.injected, *verdicts = sweep.verdicts;
@@ -278,11 +297,10 @@ static int summarize(int calls)
         "%s, %s: %d vendor calls of %zu functions found; %d failures injected (%d errors, %d out "
         "of memory, %d device lost), %d not reached: crashes %d, hangs %d, host leaks %d, vendor "
         "leaks %d, wrong statuses %d\n",
-        sweep.backend,
-        sweep.full ? "every call (200 of a polled function)" : "first, last and two calls between",
-        calls, sweep.found.count, injected[0] + injected[1] + injected[2], injected[0], injected[1],
-        injected[2], verdicts[NOT_REACHED], verdicts[CRASHED], verdicts[HUNG],
-        verdicts[LEAKED_HOST_MEMORY], verdicts[LEAKED_VENDOR_OBJECTS], verdicts[WRONG]);
+        sweep.backend, selection(), calls, sweep.found.count,
+        injected[0] + injected[1] + injected[2], injected[0], injected[1], injected[2],
+        verdicts[NOT_REACHED], verdicts[CRASHED], verdicts[HUNG], verdicts[LEAKED_HOST_MEMORY],
+        verdicts[LEAKED_VENDOR_OBJECTS], verdicts[WRONG]);
     return bad ? 1 : 0;
 }
 
@@ -295,6 +313,7 @@ int main(int argc, char **argv)
     }
     sweep.backend = argv[1];
     sweep.only = argc > 2 ? argv[2] : NULL;
+    sweep.few = few_from_environment();
     sweep.full = sweep.only || getenv("GPUGLUE_TEST_FULL");
     setenv("GPUGLUE_BACKEND", sweep.backend, 1);
     make_places();
