@@ -42,7 +42,7 @@ def optional(backend, tables):
 
 def run(program, backend, tests, **environment):
     """The exit status, the output, and for each test its result and its reason."""
-    options = ["--timeout", "60", *(word for suite in WITHOUT for word in ("--without", suite))]
+    options = ["--timeout", "360", *(word for suite in WITHOUT for word in ("--without", suite))]
     done = subprocess.run([program, backend, *options, *tests], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", env={**os.environ, "GPUGLUE_REQUIRE": backend, **environment})
     return done.returncode, done.stdout, {name: (result, reason) for result, name, reason in RESULT.findall(done.stdout)}

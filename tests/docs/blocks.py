@@ -108,13 +108,22 @@ def search_path():
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
+# The commands that probe have a limit of their own, too short for a busy machine; one that a page gives comes later.
+PROBES = f"""case "${{1--}}" in
+doctor | info) command=$1; shift; set -- "$command" --timeout {HANG} "$@" ;;
+--version | --help | -h) ;;
+-*) set -- --timeout {HANG} "$@" ;;
+esac
+"""
+
+
 def environment(backend, place):
     """Variables of a new user whose device is the given one."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUGLUE_", "PYCUDA", "CUDA_VIS"))}
     (place / "bin").mkdir()
     for name, module in {"gpuglue": "gpuglue", "gpuglue-config": "gpuglue._config"}.items():
         command = place / "bin" / name  # the wheel installs them, `meson install` does not
-        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n')
+        command.write_text(f'#!/bin/sh\n{PROBES if name == "gpuglue" else ""}exec {sys.executable} -m {module} "$@"\n')
         command.chmod(0o755)
     kept |= {"PATH": f"{place}/bin{os.pathsep}{search_path()}", "HOME": str(place), "PYTHONDONTWRITEBYTECODE": "1",
              "GPUGLUE_BACKEND": backend.partition("-")[0], "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import gpuglue as gg
 
-COUNT = 200 if os.environ.get("GPUGLUE_TEST_FULL") else 20
-RANDOM = settings(max_examples=COUNT, deadline=None, suppress_health_check=list(HealthCheck))
+FULL = bool(os.environ.get("GPUGLUE_TEST_FULL"))
+RANDOM = settings(max_examples=200 if FULL else 20, deadline=None, derandomize=not FULL, suppress_health_check=list(HealthCheck))
 
 SIMPLE = "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16 S1 S9 U1 U4 V5 M8[D] M8[ns] m8[s] >i4 >f8 >c8 >U3".split()
 STRUCTURED = [

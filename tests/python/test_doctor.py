@@ -12,7 +12,7 @@ import sys
 from typing import NamedTuple
 
 import pytest
-from conftest import BUILT, NO_GPU, SIMULATED, needed, nodes, run_python, succeeds
+from conftest import BUILT, HANG, NO_GPU, SIMULATED, needed, nodes, run_python, succeeds
 
 from gpuglue import _doctor, _variables
 from gpuglue._machine import Machine
@@ -185,7 +185,7 @@ def place(tmp_path, monkeypatch):
 
 def limit(row):
     """The time limit: only the driver that hangs reaches it, on any machine."""
-    return 0.5 if "GPUGLUE_SIM_HANG" in row.variables else 900.0
+    return 0.5 if "GPUGLUE_SIM_HANG" in row.variables else HANG
 
 
 def check_search(row, output):
@@ -226,7 +226,7 @@ def test_a_node_of_another_group_is_reported_with_the_command_that_adds_the_user
     variables = (CUDA if library == "cuda" else HIP) | fails(function, 100) | {"USER": "ann", "nodes": f"{node}=refused:{group.gr_gid}"}
     machine = place(library, variables, NVIDIA if library == "cuda" else KFD)
     os.chown(tmp_path / node[1:], -1, group.gr_gid)
-    assert _doctor.examine(machine) == 1
+    assert _doctor.examine(machine, timeout=HANG) == 1
     lines = capsys.readouterr().out
     assert f"{library}: this user may not use {node}, and is not in its group {group.gr_name}\n    sudo usermod -aG {group.gr_name} ann" in lines
 
@@ -238,7 +238,7 @@ def test_a_small_limit_of_the_process_is_a_warning(place, capsys, name, value, c
     before = resource.getrlimit(name)
     resource.setrlimit(name, (value, before[1]))
     try:
-        assert _doctor.examine(machine) == 0
+        assert _doctor.examine(machine, timeout=HANG) == 0
     finally:
         resource.setrlimit(name, before)
     assert cause in capsys.readouterr().out
@@ -249,7 +249,7 @@ def test_a_limit_of_addresses_is_the_cause_of_a_driver_that_cannot_start(place, 
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (32 << 30, before[1]))
     try:
-        assert _doctor.examine(machine) == 1
+        assert _doctor.examine(machine, timeout=HANG) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
     assert "this process may use 32.0 GiB (34359738368 bytes) of addresses" in capsys.readouterr().out
@@ -257,7 +257,7 @@ def test_a_limit_of_addresses_is_the_cause_of_a_driver_that_cannot_start(place, 
 
 def test_python_without_numpy_is_a_warning():
     site = str(pathlib.Path(_doctor.__file__).parents[1])
-    code = f"import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p] + [{site!r}]\nfrom gpuglue._doctor import examine, Machine; sys.exit(examine(Machine()))"
+    code = f"import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p] + [{site!r}]\nfrom gpuglue._doctor import examine, Machine; sys.exit(examine(Machine(), timeout={HANG}))"
     result = run_python(code, arguments=("-S",), GPUGLUE_BACKEND="host", PYTHONPATH="", GPUGLUE_DEVICE=None)
     if "NumPy is not installed" not in result.stdout and "site-packages" in site:
         pytest.skip("gpuglue is installed beside NumPy")
@@ -268,6 +268,8 @@ def test_python_without_numpy_is_a_warning():
 
 
 def command(*arguments, **environment):
+    if arguments[0] == "doctor":
+        arguments += ("--timeout", str(HANG))
     return run_python(None, arguments=("-m", "gpuglue", *arguments), **{"GPUGLUE_BACKEND": "host", "GPUGLUE_DEVICE": None, **environment})
 
 
@@ -319,5 +321,5 @@ def test_the_variables_that_the_doctor_knows_are_those_of_the_documentation():
 
 
 def test_the_doctor_loads_no_library_of_a_vendor():
-    code = "import sys\nfrom gpuglue import _command\n_command.main(['doctor'])\nprint('VENDORS', [n for n in ('libcuda.', 'libamdhip64', 'libze_loader') if n in open('/proc/self/maps').read()], 'numpy' in sys.modules)"
-    assert "VENDORS [] False" in run_python(code, GPUGLUE_BACKEND="auto", GPUGLUE_DEVICE=None).stdout
+    code = "import sys\nfrom gpuglue import _command\n_command.main(['doctor', '--timeout', '{}'])\nprint('VENDORS', [n for n in ('libcuda.', 'libamdhip64', 'libze_loader') if n in open('/proc/self/maps').read()], 'numpy' in sys.modules)"
+    assert "VENDORS [] False" in run_python(code.format(HANG), GPUGLUE_BACKEND="auto", GPUGLUE_DEVICE=None).stdout

@@ -233,7 +233,7 @@ def test_a_caret_among_names_is_reported_with_its_place():
 
 def refusal(path):
     """The table's row for an entry of GPUGLUE_PLUGIN_PATH."""
-    result = run_python(None, arguments=("-m", "gpuglue"), GPUGLUE_BACKEND="host", GPUGLUE_PLUGIN_PATH=path, GPUGLUE_LOG="error")
+    result = run_python(None, arguments=("-m", "gpuglue", "--timeout", str(HANG)), GPUGLUE_BACKEND="host", GPUGLUE_PLUGIN_PATH=path, GPUGLUE_LOG="error")
     return succeeds(result).partition("GPUGLUE_PLUGIN_PATH ")[2]
 
 

@@ -18,8 +18,8 @@ KFD = "/dev/kfd=there,/dev/dri/renderD128=absent"
 CLEAN = dict.fromkeys(("GPUGLUE_BACKEND", "GPUGLUE_DEVICE", "GPUGLUE_HIP_LIBRARY", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"))
 ASK = (
     "import json, gpuglue as gg\n"
-    "def hip(level='active', **options):\n"
-    "    (r,) = (r for r in gg.backends(level, **options) if r.name == 'hip')\n"
+    f"def hip(level='active', timeout={HANG}):\n"
+    "    (r,) = (r for r in gg.backends(level, timeout=timeout) if r.name == 'hip')\n"
     "    return {name: getattr(r, name) for name in type(r).__match_args__}\n"
 )
 PRINT = ASK + "print(json.dumps(hip()))"

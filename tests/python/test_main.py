@@ -5,13 +5,13 @@ import os
 import pathlib
 
 import pytest
-from conftest import needed, run_python, succeeds
+from conftest import HANG, needed, run_python, succeeds
 
 import gpuglue as gg
 
 
 def main(*options, **environment):
-    return succeeds(run_python(None, arguments=("-m", "gpuglue", *options), **environment))
+    return succeeds(run_python(None, arguments=("-m", "gpuglue", "--timeout", str(HANG), *options), **environment))
 
 
 def test_the_table_names_the_backend_its_status_and_its_devices(backend):
@@ -31,7 +31,7 @@ def test_the_json_has_the_same_contents_as_the_table(backend):
 @pytest.mark.parametrize("fault, status", [("CRASH", "crashed"), ("HANG", "timed-out")])
 def test_a_driver_that_crashes_or_hangs_is_a_line_of_the_table(sim_library, fault, status):
     environment = {f"GPUGLUE_SIM_{fault}": "cuInit", "GPUGLUE_BACKEND": "cuda", "GPUGLUE_DEVICE": None}
-    text = main("--timeout", "2" if fault == "HANG" else "900", GPUGLUE_CUDA_LIBRARY=sim_library, **environment)
+    text = main("--timeout", "2" if fault == "HANG" else str(HANG), GPUGLUE_CUDA_LIBRARY=sim_library, **environment)
     assert f"cuda   {status}" in text and f"the active probe: {status}" in text and "`gpuglue doctor` names the cause" in text
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import NO_GPU, run_python, succeeds
+from conftest import HANG, NO_GPU, run_python, succeeds
 
 import gpuglue as gg
 from gpuglue._doctor_case import ALIASES
@@ -70,9 +70,9 @@ def test_an_alias_stands_for_its_backend():
 
 
 def test_an_alias_in_the_variable_selects_and_excludes():
-    code = "import gpuglue as gg; print([r.name for r in gg.backends('{}') if r.status == 'disabled'], gg.default_backend())"
+    code = "import gpuglue as gg; print([r.name for r in gg.backends('{}', timeout={}) if r.status == 'disabled'], gg.default_backend())"
     for level in ("passive", "isolated"):
-        run = lambda selection: succeeds(run_python(code.format(level), GPUGLUE_BACKEND=selection, GPUGLUE_DEVICE=None,
+        run = lambda selection: succeeds(run_python(code.format(level, HANG), GPUGLUE_BACKEND=selection, GPUGLUE_DEVICE=None,
                                                            GPUGLUE_PLUGIN_PATH=None, **NO_GPU))  # fmt: skip
         assert run("CPU") == "['cuda', 'hip', 'ze'] host"
     assert succeeds(run_python("import gpuglue as gg; gg.use_backend('^nvidia,rocm,intel'); print(gg.default_backend())",

@@ -34,6 +34,7 @@ OPERATIONS = operations.OPERATIONS + beside.OPERATIONS
 LEAST = 4  # rounds
 EACH = 30  # operations of a thread in a round
 HANG = 600  # seconds for a round: only a safety net
+LINGERING = 60  # seconds that a thread which has been joined, or a callback's, may take until it has dropped what it used
 # What is kept for reuse, and so may differ at the end: bytes of resident memory, events, streams, threads.
 KEPT = {"resident": 256 << 20, "device memory": 512 << 20, "driver's event": 256, "driver's stream": 32, "threads": 32}
 
@@ -220,14 +221,24 @@ class Soak:
         one.run(self.options.threads)
         if self.simulator:
             self.simulator.stop_failing()
-        self.last = counts(self.world, self.simulator)
+        growth = self.count()
         self.operations += one.operations
         self.refusals += sum(one.refused.values())
         if self.options.verbose:
             print(number, {name: count for name, count in self.last.items() if count}, one.refused.most_common(9), flush=True)
         if not self.first and (self.elapsed() > 0.25 and self.rounds >= LEAST - 2):
             self.first = self.last
-        return one.problems + (grown(self.first, self.last) if self.first else [])
+        return one.problems + growth
+
+    def count(self):
+        """What has grown, and still has when threads that end have had the time."""
+        ends_at = time.monotonic() + LINGERING
+        while True:
+            self.last = counts(self.world, self.simulator)
+            growth = grown(self.first, self.last) if self.first else []
+            if not growth or time.monotonic() > ends_at:
+                return growth
+            time.sleep(0.01)
 
     def summary(self):
         print(f"{self.rounds} rounds, {self.operations} operations, {self.refusals} refused or failed")

@@ -129,8 +129,8 @@ def leaks(root, loader, environment):
 
 def probe(root, **environment):
     """Return ({backend: its record}, or {} if the program failed; its output)."""
-    result = python(root, "-m", "gpuglue", "--json", **environment)
-    text = python(root, "-m", "gpuglue", **environment).stdout
+    result = python(root, "-m", "gpuglue", "--timeout", "900", "--json", **environment)
+    text = python(root, "-m", "gpuglue", "--timeout", "900", **environment).stdout
     if result.returncode or not text:
         return {}, result.stderr + result.stdout
     records = {record["name"]: record for record in json.loads(result.stdout)["backends"]}
