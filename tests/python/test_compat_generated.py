@@ -55,6 +55,18 @@ def test_the_attributes_of_a_device_are_read_once_and_not_for_each_launch(device
     assert known.read == 1
 
 
+def test_complex_numbers_are_arguments_elements_and_results(compiles):
+    a = (np.arange(1000) % 7 + 1j * (np.arange(1000) % 5)).astype(np.complex64)
+    x, out = gpuarray.to_gpu(a), gpuarray.empty(1000, np.complex128)
+    ElementwiseKernel("pycuda::complex<float> *x, pycuda::complex<float> by, pycuda::complex<double> *out",
+                      "out[i] = conj(x[i]) * by + 2.0 * x[i].imag()")(x, 3 - 1j, out)
+    np.testing.assert_array_equal(out.get(), a.conj() * (3 - 1j) + 2 * a.imag)
+    vdot = ReductionKernel(np.complex64, "0", "a+b", "pycuda::conj(x[i]) * y[i]", "pycuda::complex<float> *x, pycuda::complex<float> *y")
+    assert vdot(x, x).get() == np.vdot(a, a)
+    InclusiveScanKernel(np.complex64, "a+b")(x)
+    np.testing.assert_array_equal(x.get(), np.cumsum(a))
+
+
 STRUCT = """
 struct interval {
   float low, high;

@@ -39,6 +39,7 @@ REQUIRED = [
     "gpuglue/_lib/cmake/gpuglue/gpuglueConfig.cmake",
     "gpuglue/__init__.py",
     "gpuglue/__main__.py",
+    "gpuglue/compat/pycuda/include/pycuda-complex.hpp",
     "gpuglue/_core.pyi",
     "gpuglue/_slots.json",
     "gpuglue/_documents/README.md",

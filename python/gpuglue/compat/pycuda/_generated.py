@@ -11,6 +11,7 @@ from ._types import dtype_of
 from .compiler import SourceModule
 
 BLOCK = 256
+_COMPLEX = "#include <pycuda-complex.hpp>\n"  # gpuglue's, or that of a copy of PyCUDA: see compiler.compile
 _QUALIFIERS = re.compile(r"\b(const|volatile|restrict|__restrict|__restrict__)\b")
 
 
@@ -67,6 +68,7 @@ class Kernels:
     """The kernels of a source for each device, compiled at the first call on it."""
 
     def __init__(self, source, names, keep, options):
+        source = _COMPLEX * ("complex" in source) + source
         self._source, self._names, self._keep, self._options, self._functions = source, names, keep, options, {}
 
     def current(self):
