@@ -39,6 +39,8 @@ REQUIRED = [
     "gpuglue/_lib/cmake/gpuglue/gpuglueConfig.cmake",
     "gpuglue/__init__.py",
     "gpuglue/__main__.py",
+    "gpuglue/_cuda_headers/cuda_fp16.h",
+    "gpuglue/_cuda_headers/cuComplex.h",
     "gpuglue/compat/pycuda/include/pycuda-complex.hpp",
     "gpuglue/_core.pyi",
     "gpuglue/_slots.json",

@@ -20,6 +20,13 @@ def order_of(array):
 class HostPointer:
     """Memory with an address on the host and on the device: a base class. An array of such memory has it as its base.
 
+    Parameters
+    ----------
+    buffer : gpuglue.Buffer
+        The memory.
+    like : ndarray
+        An array of the same form.
+
     Examples
     --------
     >>> isinstance(drv.pagelocked_empty(3, np.float64).base, drv.HostPointer)
@@ -62,6 +69,13 @@ class HostPointer:
 
 class HostAllocation(HostPointer):
     """Host memory that PyCUDA's functions have allocated, and not registered: a base class.
+
+    Parameters
+    ----------
+    buffer : gpuglue.Buffer
+        The memory.
+    like : ndarray
+        An array of the same form.
 
     Examples
     --------
