@@ -386,7 +386,7 @@ def test_limits_are_those_of_the_current_context(device):
 def test_a_missing_name_names_the_way_out(device):
     for module, name, way in [
             (cuda, "TextureReference", "pass the array to the kernel"), (cuda, "initialize_profiler", "gpuglue.trace"),
-            (gpuarray, "multi_take", r"cupy\.asarray"), (tools, "VectorArg", "SourceModule"),
+            (gpuarray, "multi_take", r"cupy\.asarray"), (tools, "match_dtype_to_c_struct", "SourceModule"),
             (cuda, "Linker", "DynamicModule")]:
         with pytest.raises(AttributeError, match=f"has no '{name}' on gpuglue: .*{way}") as caught:
             getattr(module, name)

@@ -199,6 +199,24 @@ def test_arguments_are_those_of_c():
         ElementwiseKernel("x", "x[i] = 0")
 
 
+def test_arguments_are_objects_too(compiles):
+    given = [tools.VectorArg(np.float32, "x"), tools.ScalarArg(np.float32, "a")]
+    x = gpuarray.ones(5, np.float32)
+    ElementwiseKernel(given, "x[i] += a")(x, 2)
+    assert ReductionKernel(np.float32, "0", "a+b", "x[i]*a", arguments=given)(x, 2).get() == 30
+
+
+def test_an_argument_in_c_is_parsed_to_an_object():
+    x, n = tools.parse_c_arg("const float * x"), tools.parse_c_arg("unsigned int n")
+    assert (type(x), x.dtype, x.name, x.struct_char) == (tools.VectorArg, np.float32, "x", "P")
+    assert (type(n), n.dtype, n.name, n.struct_char) == (tools.ScalarArg, np.uint32, "n", "I")
+    assert (x.declarator(), n.declarator()) == ("float *x", "unsigned int n")
+    with pytest.raises(ValueError, match="unknown type 'unheard_of' in .*register_dtype"):
+        tools.parse_c_arg("unheard_of x")
+    with pytest.raises(driver.LogicError, match="as 'float \\*x', got 'x'"):
+        tools.parse_c_arg("x")
+
+
 def test_calls_that_do_not_fit_are_refused_before_anything_is_compiled():
     kernel = ElementwiseKernel("float *x, float a", "x[i] = a")
     x = gpuarray.zeros((4, 4), np.float32)

@@ -155,6 +155,24 @@ def test_arrays_of_host_memory_have_their_memory_as_base(device):
     assert not issubclass(cuda.RegisteredHostMemory, cuda.HostAllocation) and issubclass(cuda.ManagedAllocation, cuda.HostAllocation)
 
 
+def test_the_memory_of_a_pools_array_returns_to_the_pool_when_it_is_freed(device):
+    pool = tools.PageLockedMemoryPool()
+    array = pool.allocate((4, 8), np.float32)
+    array[:] = 1
+    base = array.base
+    assert isinstance(base, tools.PooledHostAllocation) and (pool.active_blocks, pool.held_blocks) == (1, 0)
+    del array
+    base.free()
+    assert (pool.active_blocks, pool.held_blocks) == (0, 1)
+    with pytest.raises(cuda.LogicError, match="already returned"):
+        base.free()
+    del base
+    gc.collect()
+    assert (pool.active_blocks, pool.held_blocks) == (0, 1)  # not twice
+    again = pool.allocate(32, np.float32)
+    assert again[0] == 1 and (pool.active_blocks, pool.held_blocks) == (1, 0)
+
+
 def test_an_array_can_be_registered_again_after_unregister(device):
     needs(device, "mem_register")
     original = cuda.aligned_zeros(1 << 14, np.uint8)

@@ -1,18 +1,13 @@
 """What generated kernels share: arguments in C, sizes of launches, and a module for each device."""
 
-import re
-
-import numpy as np
-
 import gpuglue
 
-from ._errors import LogicError
+from ._declarations import parts_of
 from ._types import dtype_of
 from .compiler import SourceModule
 
 BLOCK = 256
 _COMPLEX = "#include <pycuda-complex.hpp>\n"  # gpuglue's, or that of a copy of PyCUDA: see compiler.compile
-_QUALIFIERS = re.compile(r"\b(const|volatile|restrict|__restrict|__restrict__)\b")
 
 
 class Argument:
@@ -20,12 +15,8 @@ class Argument:
 
     def __init__(self, declaration):
         self.declaration = declaration.strip()
-        parts = re.fullmatch(r"(.+?)([\s*]+)(\w+)", _QUALIFIERS.sub(" ", self.declaration))
-        if not parts:
-            raise LogicError(f"expected an argument in C, as 'float *x', got {declaration!r}")
-        kind, stars, self.name = parts.groups()
-        self.is_vector = "*" in stars
-        self._dtype = dtype_of(" ".join(kind.split()))
+        kind, self.is_vector, self.name = parts_of(self.declaration)
+        self._dtype = dtype_of(kind)
 
     def value(self, given):
         """The value as a Function takes it."""
@@ -39,8 +30,9 @@ class Argument:
 
 
 def arguments_of(text):
-    """The list of Arguments that a program wrote as in C."""
-    return [Argument(one) for one in text.split(",")]
+    """The list of Arguments that a program wrote as in C, or as a list of VectorArg and ScalarArg."""
+    declarations = text.split(",") if isinstance(text, str) else [one.declarator() for one in text]
+    return [Argument(one) for one in declarations]
 
 
 def values_of(arguments, given):

@@ -20,8 +20,7 @@ _NAMES = {
         "use memcpy_peer()": "Memcpy3DPeer", _OPENGL: "graphics_register_flags RegisteredBuffer RegisteredImage"},
     "pycuda.compiler": {},
     "pycuda.tools": {
-        "the arrays of a PageLockedMemoryPool return their memory by themselves": "PooledHostAllocation",
-        _KERNELS: "VectorArg ScalarArg parse_c_arg match_dtype_to_c_struct",
+        _KERNELS: "match_dtype_to_c_struct",
         "use gpuglue.trace(), which records allocations": "DebugMemoryPool"},
     "pycuda.gpuarray": {_COMPUTING: "multi_take multi_take_put multi_put"}, "pycuda.cumath": {},
     "pycuda.curandom": {
