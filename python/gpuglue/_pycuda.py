@@ -2,6 +2,8 @@
 
 They are taken from an sdist that the user has. Nothing is built, and nothing of it runs here."""
 
+import contextlib
+import errno
 import json
 import os
 import re
@@ -83,10 +85,19 @@ def add(path, where):
                 file.write(data)
             # Python would make it with the permissions that the umask leaves.
             os.makedirs(os.path.join(os.path.dirname(path), "__pycache__"), mode=0o700, exist_ok=True)
-        remove(where)
-        os.rename(new, where)
+        _put(new, where)
     finally:
         shutil.rmtree(new, ignore_errors=True)  # it is there after an error only
+
+
+def _put(new, where):
+    while True:  # beside another such command, whose copy may be there by now: the last one remains
+        remove(where)
+        try:
+            return os.rename(new, where)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
 
 
 def files_of(path):
@@ -112,7 +123,7 @@ def remove(where):
     import tempfile
 
     with tempfile.TemporaryDirectory(dir=parent_of(where)) as old:
-        if os.path.lexists(where):
+        with contextlib.suppress(FileNotFoundError):  # also where another command has just removed it
             os.rename(where, os.path.join(old, "pycuda"))
 
 

@@ -12,6 +12,7 @@ from kernels import needs_compiler, runs_code
 
 import gpuglue as gg
 from gpuglue.compat.pycuda import _compute, cumath, driver, gpuarray, tools
+from gpuglue.compat.pycuda.elementwise import ElementwiseKernel
 
 TYPES = [np.int32, np.uint8, np.float32, np.float64, np.complex64]
 BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.eq, operator.ne]
@@ -306,12 +307,85 @@ def test_kernels_combine_where_there_is_no_library(by_kernels):
     assert x.any()
 
 
+def some_complex(dtype, count=60):
+    parts = np.random.default_rng(5).standard_normal((2, count)) * np.logspace(-3, 1, count)
+    return (parts[0] + 1j * parts[1]).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_kernels_compute_with_complex_numbers_as_numpy_does(by_kernels, dtype):
+    a, b, bound = some_complex(dtype), some_complex(dtype)[::-1].copy(), 1e-5 if dtype is np.complex64 else 1e-13
+    x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
+
+    def near(found, expected):
+        expected = np.asarray(expected)
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_allclose(found.get(), expected, rtol=bound)
+
+    for function in BINARY[:4]:
+        near(function(x, y), function(a, b))
+    near((2 - 3j) * x, (2 - 3j) * a)
+    near(x / a.real.dtype.type(4), a / a.real.dtype.type(4))
+    near(x ** y, a ** b)
+    near(x ** 3, a ** 3)
+    near(-x, -a)
+    near(abs(x), abs(a))
+    near(x.conj(), a.conj())
+    near(x.real, a.real)
+    near(x.imag, a.imag)
+    x += gpuarray.to_gpu(a.real.copy())
+    near(x, a + a.real)
+
+
+def test_kernels_compare_complex_numbers_as_numpy_does(by_kernels):
+    values = [complex(re, im) for re in (0, 1, np.nan) for im in (0, -1, np.nan)]
+    a, b = (np.array(one, np.complex64).ravel() for one in np.meshgrid(values, values))
+    x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
+    for function in (operator.eq, operator.ne, operator.lt, operator.ge):
+        with np.errstate(invalid="ignore"):
+            expected = function(a, b)
+        same(function(x, y), expected)
+    same(gpuarray.logical_and(x, y), np.logical_and(a, b))
+    for name in ("maximum", "minimum"):
+        np.testing.assert_array_equal(getattr(gpuarray, name)(x, y).get(), getattr(np, name)(a, b))
+
+
+OF_COMPLEX = [name for name in MATHEMATICS if name not in ("fabs", "ceil", "floor")]
+
+
+@pytest.mark.parametrize("dtype, bound", [(np.complex64, 2e-6), (np.complex128, 5e-15)])
+def test_kernels_have_the_functions_of_complex_numbers(by_kernels, monkeypatch, dtype, bound):
+    """All in one kernel: a program's, which includes the header that PyCUDA's programs include."""
+    a = some_complex(dtype)
+    kind = tools.dtype_to_ctype(dtype)
+    kernel = ElementwiseKernel(f"{kind} *x, {kind} *out", " ".join(f"out[{at} * n + i] = pycuda::{name}(x[i]);" for at, name in enumerate(OF_COMPLEX)),
+                               preamble="#include <pycuda-complex.hpp>")
+    out = gpuarray.empty((len(OF_COMPLEX), a.size), dtype)
+    kernel(gpuarray.to_gpu(a), out)
+    for name, found in zip(OF_COMPLEX, out.get()):
+        expected = getattr(np, MATHEMATICS[name])(a)
+        np.testing.assert_array_less(abs(found - expected), bound * abs(expected), err_msg=name)
+    same(cumath.exp(gpuarray.to_gpu(a)), np.exp(a))
+    with pytest.raises(TypeError):
+        cumath.ceil(gpuarray.to_gpu(a))
+
+
+def test_kernels_combine_complex_numbers(by_kernels):
+    a, b = some_complex(np.complex64, 1000), some_complex(np.complex64, 1000)[::-1].copy()
+    x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
+    found = gpuarray.dot(x, y)
+    assert found.dtype == np.complex64
+    np.testing.assert_allclose(found.get(), (a * b).sum(), rtol=1e-4)
+    np.testing.assert_allclose(gpuarray.sum(x, np.complex128).get(), a.sum(dtype=np.complex128), rtol=1e-9)
+    assert gpuarray.max(x).get() == a.max()
+    assert x.any() and not gpuarray.any(gpuarray.zeros(3, np.complex64))
+
+
 def test_what_kernels_do_not_compute_names_what_to_install(monkeypatch):
     monkeypatch.setattr(_compute, "library", lambda: None)
     x = gpuarray.zeros((2, 2), np.float32)
     for error, match, compute in [
-            (TypeError, "not with complex64: install CuPy", lambda: x.astype(np.complex64) + 1),
-            (TypeError, "not with float16", lambda: gpuarray.sum(x.astype(np.float16))),
+            (TypeError, "not with float16: install CuPy", lambda: gpuarray.sum(x.astype(np.float16))),
             (NotImplementedError, "operands of the shapes .*: install CuPy", lambda: x + x[0]),
             (RuntimeError, "in one order of their elements only: copy one of them, or install CuPy", lambda: x + x.T)]:
         with pytest.raises(error, match=match):

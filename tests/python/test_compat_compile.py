@@ -73,6 +73,33 @@ def test_a_power_of_two_types_is_of_type_double(device):
     assert answer(device, "__global__ void f(int *x) { %s }" % body) in (9, None)
 
 
+COMPLEX = """#include <pycuda-complex.hpp>
+__device__ void use(pycuda::complex<float> *x, pycuda::complex<double> *y)
+{
+    __shared__ pycuda::complex<float> part[2];
+    part[0] = 3; part[0] += *y; part[1] = pycuda::pow(part[0], 2) + pycuda::pow(2.0f, part[0]); *x = part[1];
+    *y = *x * 2 - 1.5 / *y; *y += conj(*x); y->real(abs(*y) + norm(*x)); y->imag(arg(-*y) + pycuda::polar(2.0).real());
+    CALLS
+}
+__global__ void f(int *x)
+{
+    pycuda::complex<double> z(3, -4);
+    z *= pycuda::complex<float>(0, 1);
+    *x = z == pycuda::complex<double>(4, 3) && z != 4 && sizeof z == 16 ? (int)(abs(z) + z.real()) : 0;
+}
+"""
+
+
+@pytest.mark.parametrize("no_extern_c", [True, False])
+def test_programs_include_the_header_of_complex_numbers(device, no_extern_c):
+    names = "exp log log10 sqrt sin cos tan sinh cosh tanh asin acos atan".split()
+    source = COMPLEX.replace("CALLS", " ".join(f"*x = pycuda::{name}(*x); *y = {name}(*y);" for name in names))
+    source = source.replace("__global__", 'extern "C" __global__' if no_extern_c else "__global__")
+    assert answer(device, source, no_extern_c=no_extern_c) in (9, None)
+    with pytest.raises(cuda.CompileError, match=r"kernel\.cu[:(]2\b"):
+        compiler.compile("#include <pycuda-complex.hpp>\nnonsense here;")
+
+
 def test_a_program_may_declare_what_nvcc_does(device):
     source = "#define M_PI 3.0\ntypedef unsigned int uint;\ntypedef long long int64_t;\n__global__ void f(int *x) { uint a = 9; *x = a; }"
     assert answer(device, source) in (9, None)

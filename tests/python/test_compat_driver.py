@@ -8,8 +8,10 @@ from conftest import needs
 from kernels import needs_compiler, path_for, runs_code
 
 from gpuglue.compat import pycuda
-from gpuglue.compat.pycuda import characterize, compiler, gpuarray, tools
+from gpuglue.compat.pycuda import _limits, characterize, compiler, gpuarray, tools
 from gpuglue.compat.pycuda import driver as cuda
+
+pytestmark = pytest.mark.filterwarnings("ignore:Function.* is deprecated since PyCUDA 2011.1:DeprecationWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -227,7 +229,99 @@ def test_a_function_is_prepared_with_its_block_as_in_old_programs(device):
     function.prepare("PIf", block=(32, 1, 1)).prepared_call((1, 1), memory, 10, 2.0)
     assert function.prepared_timed_call((1, 1), memory, 10, 2.0)() >= 0
     function.prepared_call((1, 1), (16, 1, 1), memory, 10, 2.0)
-    np.testing.assert_array_equal(cuda.from_device(memory, 10, np.float32), np.arange(10) * 8)
+    for stream in (None, cuda.Stream()):
+        function.prepared_async_call((1, 1), stream, memory, 10, 2.0)
+    cuda.Context.synchronize()
+    np.testing.assert_array_equal(cuda.from_device(memory, 10, np.float32), np.arange(10) * 32)
+
+
+def test_options_of_a_module_are_hints(device):
+    needs(device, "module_load")
+    options = [(cuda.jit_option.MAX_REGISTERS, 32), (cuda.jit_option.TARGET, cuda.jit_target.COMPUTE_50),
+               (cuda.jit_option.FALLBACK_STRATEGY, cuda.jit_fallback.PREFER_PTX)]
+    assert cuda.module_from_buffer(path_for(device).read_bytes(), options).get_function("scale")
+    assert str(cuda.pointer_attribute.MEMORY_TYPE) == "MEMORY_TYPE" and cuda.pointer_attribute.HOST_POINTER == 4
+
+
+def test_a_profiler_is_started_and_stopped_by_the_driver(device, monkeypatch):
+    called, result = [], [0]
+
+    class Driver:
+        def __getattr__(self, name):
+            if name.endswith("Stop"):
+                raise AttributeError(name)
+            return lambda: called.append(name) or result[0]
+
+    monkeypatch.setattr(_limits, "_driver", lambda backend: Driver())
+    cuda.start_profiler()
+    if device.backend == "host":
+        cuda.stop_profiler()
+        assert called == []
+        return
+    assert called == ["cuProfilerStart" if device.backend == "cuda" else "hipProfilerStart"]
+    with pytest.raises(cuda.LogicError, match="has no .*ProfilerStop: use gpuglue.trace"):
+        cuda.stop_profiler()
+    result[0] = 100
+    with pytest.raises(cuda.LogicError, match="ProfilerStart on .* returned error 100"):
+        cuda.start_profiler()
+
+
+def test_a_launch_takes_what_was_set_before_as_in_old_programs(device):
+    function, x = scale(device), np.arange(64, dtype=np.float32)
+    with pytest.raises(cuda.LogicError, match="call set_block_shape"):
+        function.launch()
+    function.set_block_shape(16, 1, 1)
+    function.set_shared_size(64)
+    argument = cuda.InOut(x.copy())
+    handler, = function.param_set(argument, np.uint32(64), np.float32(2))
+    assert handler is argument
+    handler.pre_call(None)
+    function.launch()
+    function.launch_grid(2, 1)
+    function.launch_grid_async(4, 1, cuda.Stream())
+    cuda.Context.synchronize()
+    handler.post_call(None)
+    cuda.Context.synchronize()
+    np.testing.assert_array_equal(argument.array, x * np.repeat([8, 4, 2], [16, 16, 32]))
+    with pytest.warns(DeprecationWarning, match="Function.launch is deprecated since PyCUDA 2011.1: call the function"):
+        function.launch()
+
+
+def test_arguments_are_set_by_their_offsets_as_in_old_programs(device):
+    function, memory = scale(device), cuda.to_device(np.ones(16, np.float32))
+    function.set_block_shape(16, 1, 1)
+    if function._kernel.parameters is None:
+        function.param_seti(8, 16)
+        with pytest.raises(cuda.LogicError, match="where the parameters of .* are: call the function with its arguments"):
+            function.launch()
+        return
+    with pytest.raises(cuda.LogicError, match="argument 0 of .*, 8 bytes at 0, is not set: byte 0 is missing"):
+        function.launch()
+    function.param_setv(0, np.uintp(int(memory)))
+    function.param_seti(8, 16)
+    function.param_setf(12, 3)
+    function.param_set_size(16)
+    function.launch()
+    function.param_setv(8, np.array([4], np.uint32).tobytes() + np.float32(2).tobytes())
+    function.launch()
+    np.testing.assert_array_equal(cuda.from_device(memory, 16, np.float32), np.repeat([6, 3], [4, 12]).astype(np.float32))
+    function.param_set(memory, np.uint32(16), np.float32(0))
+    function.param_setf(12, 5)
+    function.launch()
+    assert cuda.from_device(memory, 16, np.float32)[-1] == 15
+    function.param_set_size(12)
+    with pytest.raises(cuda.LogicError, match=r"param_set_size\(12\): argument 2 of .* ends at 16"):
+        function.launch()
+    function.param_set(memory)
+    function.param_setf(12, 5)
+    with pytest.raises(cuda.LogicError, match="param_set got 1 arguments, and .* has 3"):
+        function.launch()
+    with pytest.raises(cuda.LogicError, match="does not fit into 4 bytes"):
+        function.param_seti(8, 1 << 32)
+    with pytest.raises(cuda.LogicError, match="offset -4: expected 0 or more"):
+        function.param_setf(-4, 1)
+    with pytest.raises(cuda.LogicError, match="pass the array to the kernel"):
+        function.param_set_texref(None)
 
 
 def test_the_platform_is_characterized(device):
@@ -291,16 +385,14 @@ def test_limits_are_those_of_the_current_context(device):
 
 def test_a_missing_name_names_the_way_out(device):
     for module, name, way in [
-            (cuda, "TextureReference", "pass the array to the kernel"), (cuda, "start_profiler", "gpuglue.trace"),
-            (gpuarray, "multi_take", r"cupy\.asarray"), (tools, "VectorArg", "SourceModule"),
+            (cuda, "TextureReference", "pass the array to the kernel"), (cuda, "initialize_profiler", "gpuglue.trace"),
+            (gpuarray, "multi_take", r"cupy\.asarray"), (tools, "match_dtype_to_c_struct", "SourceModule"),
             (cuda, "Linker", "DynamicModule")]:
         with pytest.raises(AttributeError, match=f"has no '{name}' on gpuglue: .*{way}") as caught:
             getattr(module, name)
         assert "\n" not in str(caught.value)
         with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
             module.nothing
-    with pytest.raises(AttributeError, match="Function has no 'param_set' on gpuglue: call the function"):
-        scale(device).param_set(1)
     with pytest.raises(AttributeError, match="Event has no 'ipc_handle' on gpuglue: .*mem_get_ipc_handle"):
         cuda.Event().ipc_handle()
     with pytest.raises(AttributeError, match="Event has no 'from_ipc_handle' on gpuglue"):

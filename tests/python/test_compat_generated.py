@@ -55,6 +55,18 @@ def test_the_attributes_of_a_device_are_read_once_and_not_for_each_launch(device
     assert known.read == 1
 
 
+def test_complex_numbers_are_arguments_elements_and_results(compiles):
+    a = (np.arange(1000) % 7 + 1j * (np.arange(1000) % 5)).astype(np.complex64)
+    x, out = gpuarray.to_gpu(a), gpuarray.empty(1000, np.complex128)
+    ElementwiseKernel("pycuda::complex<float> *x, pycuda::complex<float> by, pycuda::complex<double> *out",
+                      "out[i] = conj(x[i]) * by + 2.0 * x[i].imag()")(x, 3 - 1j, out)
+    np.testing.assert_array_equal(out.get(), a.conj() * (3 - 1j) + 2 * a.imag)
+    vdot = ReductionKernel(np.complex64, "0", "a+b", "pycuda::conj(x[i]) * y[i]", "pycuda::complex<float> *x, pycuda::complex<float> *y")
+    assert vdot(x, x).get() == np.vdot(a, a)
+    InclusiveScanKernel(np.complex64, "a+b")(x)
+    np.testing.assert_array_equal(x.get(), np.cumsum(a))
+
+
 STRUCT = """
 struct interval {
   float low, high;
@@ -185,6 +197,24 @@ def test_arguments_are_those_of_c():
     assert (type(value), value) == (np.uint32, 7)
     with pytest.raises(driver.LogicError, match="as 'float \\*x', got 'x'"):
         ElementwiseKernel("x", "x[i] = 0")
+
+
+def test_arguments_are_objects_too(compiles):
+    given = [tools.VectorArg(np.float32, "x"), tools.ScalarArg(np.float32, "a")]
+    x = gpuarray.ones(5, np.float32)
+    ElementwiseKernel(given, "x[i] += a")(x, 2)
+    assert ReductionKernel(np.float32, "0", "a+b", "x[i]*a", arguments=given)(x, 2).get() == 30
+
+
+def test_an_argument_in_c_is_parsed_to_an_object():
+    x, n = tools.parse_c_arg("const float * x"), tools.parse_c_arg("unsigned int n")
+    assert (type(x), x.dtype, x.name, x.struct_char) == (tools.VectorArg, np.float32, "x", "P")
+    assert (type(n), n.dtype, n.name, n.struct_char) == (tools.ScalarArg, np.uint32, "n", "I")
+    assert (x.declarator(), n.declarator()) == ("float *x", "unsigned int n")
+    with pytest.raises(ValueError, match="unknown type 'unheard_of' in .*register_dtype"):
+        tools.parse_c_arg("unheard_of x")
+    with pytest.raises(driver.LogicError, match="as 'float \\*x', got 'x'"):
+        tools.parse_c_arg("x")
 
 
 def test_calls_that_do_not_fit_are_refused_before_anything_is_compiled():

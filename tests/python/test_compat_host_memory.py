@@ -136,6 +136,43 @@ def test_a_registered_array_shares_its_memory(device):
         array.base.unregister()
 
 
+def test_arrays_of_host_memory_have_their_memory_as_base(device):
+    aligned = cuda.aligned_empty((3, 4), np.float32, order="F", alignment=256)
+    aligned[:] = 5
+    assert isinstance(aligned.base, cuda.AlignedHostAllocation) and aligned.flags.f_contiguous and aligned.ctypes.data % 256 == 0
+    part = aligned[1:]
+    base = aligned.base
+    del aligned
+    gc.collect()
+    assert (part == 5).all()
+    del part
+    base.free()
+    with pytest.raises(cuda.LogicError, match="already freed"):
+        base.free()
+    assert cuda.aligned_zeros(0, np.float32).size == 0
+    pinned = cuda.pagelocked_empty(3, np.float32)
+    assert isinstance(pinned.base, cuda.HostAllocation) and isinstance(pinned.base, cuda.HostPointer)
+    assert not issubclass(cuda.RegisteredHostMemory, cuda.HostAllocation) and issubclass(cuda.ManagedAllocation, cuda.HostAllocation)
+
+
+def test_the_memory_of_a_pools_array_returns_to_the_pool_when_it_is_freed(device):
+    pool = tools.PageLockedMemoryPool()
+    array = pool.allocate((4, 8), np.float32)
+    array[:] = 1
+    base = array.base
+    assert isinstance(base, tools.PooledHostAllocation) and (pool.active_blocks, pool.held_blocks) == (1, 0)
+    del array
+    base.free()
+    assert (pool.active_blocks, pool.held_blocks) == (0, 1)
+    with pytest.raises(cuda.LogicError, match="already returned"):
+        base.free()
+    del base
+    gc.collect()
+    assert (pool.active_blocks, pool.held_blocks) == (0, 1)  # not twice
+    again = pool.allocate(32, np.float32)
+    assert again[0] == 1 and (pool.active_blocks, pool.held_blocks) == (1, 0)
+
+
 def test_an_array_can_be_registered_again_after_unregister(device):
     needs(device, "mem_register")
     original = cuda.aligned_zeros(1 << 14, np.uint8)

@@ -295,3 +295,74 @@ def test_sine_and_cosine_together_have_every_form_of_cuda():
         expected = [np.sin(at), np.cos(at), np.sin(single), np.cos(single), np.sin(turn), np.cos(turn), np.sin(turn32), np.cos(turn32)]
         expected += [expected[4], expected[5], expected[6], expected[7]]
         np.testing.assert_allclose(x.get(), expected, atol=2e-6)
+
+
+HALF = """#include <cuda_fp16.h>
+__global__ void widen(const __half *x, float *out)
+{
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = __half2float(x[i]);
+}
+__global__ void narrow(const double *x, half *out)
+{
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = __double2half(x[i]);
+}
+__global__ void compute(const half *a, const half *b, half *out, half by)
+{
+    __shared__ half part[64];
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
+    part[threadIdx.x] = a[i];
+    const half x = part[threadIdx.x], y = __ldg(b + i);
+    out[i] = x + y; out[n + i] = __hsub(x, y); out[2 * n + i] = x * y; out[3 * n + i] = __hdiv(x, y);
+    out[4 * n + i] = hsqrt(__habs(x)); out[5 * n + i] = __hfma(x, y, by); out[6 * n + i] = x < y ? -x : x;
+    half2 pair = __halves2half2(x, y);
+    pair += __float2half2_rn(1);
+    out[7 * n + i] = __low2half(__lowhigh2highlow(__hmul2(pair, pair)));
+}
+"""
+
+
+@needs_compiler
+def test_numbers_of_half_precision_have_the_bits_of_numpys():
+    module = gg.Module(gg.compile(HALF, arch=ARCH), "host")
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    wide = gg.empty(1 << 16, np.float32, device="host")
+    module["widen"](gg.to_gpu(every, device="host"), wide, grid=1 << 10, block=64)
+    np.testing.assert_array_equal(wide.get(), every.astype(np.float32))
+
+    ordered = np.sort(every[np.isfinite(every)].astype(np.float64))
+    between = (ordered[1:] + ordered[:-1]) / 2  # where a number is as near to the one as to the other
+    given = np.concatenate([ordered, between, np.nextafter(between, np.inf), np.nextafter(between, -np.inf),
+                            [np.inf, -np.inf, 65520, 65519.9, -65520, 1e300, 1e-300, -1e-300]])
+    given = np.append(given, np.zeros(-len(given) % 64))
+    narrow = gg.empty(given.size, np.float16, device="host")
+    module["narrow"](gg.to_gpu(given, device="host"), narrow, grid=given.size // 64, block=64)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(narrow.get().view(np.uint16), given.astype(np.float16).view(np.uint16))
+
+    random = np.random.default_rng(4)
+    a, b = (random.permutation(every[np.isfinite(every)])[:1 << 14] for _ in range(2))
+    out, by = gg.empty((8, a.size), np.float16, device="host"), np.float16(0.333)
+    module["compute"](gg.to_gpu(a, device="host"), gg.to_gpu(b, device="host"), out, by, grid=a.size // 64, block=64)
+    with np.errstate(all="ignore"):
+        fused = (a.astype(np.float64) * b + np.float64(by)).astype(np.float16)
+        expected = [a + b, a - b, a * b, a / b, np.sqrt(abs(a)), fused, np.where(a < b, -a, a), (b + np.float16(1)) ** 2]
+    np.testing.assert_array_equal(out.get(), expected)
+
+
+@needs_compiler
+def test_the_complex_numbers_of_cuda_compute_as_numpys_do():
+    source = "#include <cuComplex.h>\n" + "".join(f"""
+__global__ void of_{real}({kind} *x, {kind} y, {real} *size)
+{{
+    x[1] = cuCadd{f}(x[0], y); x[2] = cuCsub{f}(x[0], y); x[3] = cuCmul{f}(x[0], y); x[4] = cuCdiv{f}(x[0], y);
+    x[5] = cuCfma{f}(x[0], y, cuConj{f}(y)); x[6] = make_{kind}(cuCimag{f}(y), cuCreal{f}(y)); *size = cuCabs{f}(y);
+}}""" for kind, real, f in (("cuFloatComplex", "float", "f"), ("cuDoubleComplex", "double", "")))
+    module = gg.Module(gg.compile(source, arch=ARCH), "host")
+    for real, dtype in (("float", np.complex64), ("double", np.complex128)):
+        a, b = np.asarray(1.5 - 2j, dtype)[()], np.asarray(-0.75 + 1j, dtype)[()]
+        x, size = gg.to_gpu(np.full(7, a), device="host"), gg.zeros(1, b.real.dtype, device="host")
+        module[f"of_{real}"](x, gg.RawArgument(b.tobytes()), size, grid=1, block=1)
+        np.testing.assert_allclose(x.get(), [a, a + b, a - b, a * b, a / b, a * b + b.conj(), b.imag + 1j * b.real], rtol=1e-6)
+        assert size.get()[0] == 1.25

@@ -4,6 +4,9 @@ that use the copy."""
 import io
 import json
 import os
+import shlex
+import shutil
+import subprocess
 import tarfile
 
 import numpy as np
@@ -134,6 +137,74 @@ def test_a_copy_is_its_users_alone_whatever_the_umask_also_after_an_import(pycud
     finally:
         os.umask(before)
     assert _pycuda_copy.directory()
+
+
+@pytest.mark.parametrize("theirs", ["added", "removed"])
+def test_two_commands_at_once_both_succeed_and_the_last_copy_remains(pycuda, data_home, tmp_path, monkeypatch, theirs):
+    pycuda("add", sdist(tmp_path / "first.tar.gz"))
+    (mine, others), rename, turns = (sdist(tmp_path / f"{one}.tar.gz", f"202{one}, 1") for one in (5, 6)), os.rename, iter("x")
+
+    def interrupted(old, new):
+        mine_is_next = new == _pycuda_copy.place() if theirs == "added" else old == _pycuda_copy.place()
+        if mine_is_next and next(turns, None):
+            pycuda(*(["add", others] if theirs == "added" else ["remove"]))
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    pycuda("add", mine)
+    assert next(turns, None) is None and json.loads(pycuda("--json"))["version"] == "2025.1"
+    assert os.listdir(data_home / "gpuglue") == ["pycuda"]
+
+
+def headers_in(source, tmp_path, monkeypatch, **headers):
+    for name, text in headers.items():
+        (tmp_path / f"{name}.hpp").write_text(text)
+    monkeypatch.setattr(_pycuda_copy, "include_directories", lambda: [str(tmp_path)])
+    return _pycuda_copy.with_headers(source)[0]
+
+
+def preprocessed(source):
+    """What the compiler makes of a source, as lines without the numbers of lines."""
+    result = subprocess.run([*shlex.split(os.environ.get("CXX", "c++")), "-E", "-P", "-x", "c++", "-"], input=source, text=True,
+                            capture_output=True, check=True)
+    return result.stdout.split("\n")
+
+
+def test_only_includes_outside_of_comments_and_strings_are_replaced(tmp_path, monkeypatch):
+    source = '''const char *a = "/*"; // isn't a comment: /*
+#include "mine.hpp"
+char b = '"', c = '\\\\'; int d = 1'000; /* "
+#include "mine.hpp"
+*/ const char *e = R"x(
+#include "mine.hpp"
+")x"; // continued \\
+#include "mine.hpp"
+#include <mine.hpp> /* the rest
+of the comment */ int line = __LINE__;
+'''
+    text = headers_in(source, tmp_path, monkeypatch, mine="int of_mine;")
+    assert text.count("int of_mine;") == 2
+    at_two, at_nine = ('#line 1 "mine.hpp"\nint of_mine;\n#line %d "kernel.cu"\n' % line for line in (2, 9))
+    lines = source.split("\n")
+    assert text == "\n".join([lines[0], at_two, *lines[2:8], at_nine + " /* the rest", *lines[9:]])
+    if shutil.which(shlex.split(os.environ.get("CXX", "c++"))[0]):
+        assert "int line = 10;" in "\n".join(preprocessed(text))
+
+
+def test_a_header_with_pragma_once_is_read_once_where_it_is_first_enabled(tmp_path, monkeypatch):
+    if not shutil.which(shlex.split(os.environ.get("CXX", "c++"))[0]):
+        pytest.skip("no C++ compiler is installed")
+    source = '#if 0\n#include <one.hpp>\n#endif\n#include <one.hpp>\n#include <two.hpp>\n#include <one.hpp>\nint line = __LINE__;\n'
+    text = headers_in(source, tmp_path, monkeypatch, one="/* */\n#pragma once\nint one = __LINE__;",
+                      two="# pragma once\n#include <one.hpp>\nint two = __LINE__;")
+    assert [line for line in preprocessed(text) if line] == ["int one = 3;", "int two = 3;", "int line = 7;"]
+
+
+def test_the_time_for_a_source_grows_with_its_length_only(tmp_path, monkeypatch):
+    """A text that is read again from each of these would take minutes."""
+    for text in ("#/*", "/*", 'R"(', '"', "'", "#include ", "1'", " ", "// \\\n"):
+        source = text * (2_000_000 // len(text))
+        assert headers_in(source, tmp_path, monkeypatch, mine="") == source
 
 
 def test_a_relative_data_home_is_not_used(monkeypatch):

@@ -11,6 +11,7 @@ import sys
 
 from gpuglue import _cache
 
+_HEADERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pycuda", "include")
 OURS = ("_driver", "autoinit", "autoprimaryctx", "characterize", "compiler", "debug", "driver")
 
 
@@ -78,18 +79,16 @@ class Finder:
 
 
 def include_directories():
-    """Those of the copy, if the program uses it."""
-    return [one.include_directory() for one in sys.meta_path if isinstance(one, Finder)]
+    """That of the copy, if the program uses it, and that of gpuglue's own headers."""
+    return [*(one.include_directory() for one in sys.meta_path if isinstance(one, Finder)), _HEADERS]
 
 
 def with_headers(source):
     """(source, directories to search): the headers are put in place of their #include lines, so that the cache of images, which
-    knows a source by its text, has the image. The directories are those of the copy where an #include of them is left."""
+    knows a source by its text, has the image. The directories are given where an #include of one of their headers is left."""
     directories = include_directories()
-    if not directories:
-        return source, []
     text = _inlined(source, "kernel.cu", directories, ())
-    return text, directories if any(_path_of(found, directories) for found in _INCLUDE.finditer(text)) else []
+    return text, directories if any(_path_of(found[1], directories) for found in _INCLUDE.finditer(text)) else []
 
 
 # In PyCUDA's header, and in a branch that nothing enables; but for the cache each #include may add a file.
@@ -97,20 +96,40 @@ _DEAD = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<stl/[^\n]*", re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w.-]+)[>"][^\n]*', re.M)
 
 
-def _path_of(found, directories):
-    paths = [os.path.join(directory, found[1]) for directory in directories]
+_TOKEN = re.compile(r"""
+    ^[ \t]*\#[ \t]*(?:include[ \t]*[<"](?P<header>[\w.-]+)[>"]|(?P<once>pragma[ \t]+once\b))
+    |/\*.*?(?:\*/|\Z) |//(?:[^\\\n]|\\.)*                                   # comments
+    |(?<![A-Za-z0-9_])(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)
+    |"(?:[^"\\\n]|\\.)*"? |'(?:[^'\\\n]|\\.)*'?
+    |\b\d(?:'?\w)*                                                          # numbers may contain quotes
+    """, re.M | re.S | re.X)
+
+
+def _path_of(header, directories):
+    paths = [os.path.join(directory, header) for directory in directories]
     return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def _inlined(source, name, directories, above):
     """`above` are the headers that include this source."""
-    def text(found):
-        path = _path_of(found, directories)
-        commented = source.rfind("/*", 0, found.start()) > source.rfind("*/", 0, found.start())
-        if path is None or path in above or commented:
-            return found[0]
-        with open(path, encoding="utf-8") as file:
-            header = _inlined(_DEAD.sub("", file.read()), found[1], directories, (*above, path))
-        line = source.count("\n", 0, found.start()) + 2
-        return f'#line 1 "{found[1]}"\n{header}\n#line {line} "{name}"'
-    return _INCLUDE.sub(text, source)
+    pieces, end, line, at, once = [], 0, 1, 0, False
+    for found in _TOKEN.finditer(source):
+        line, at = line + source.count("\n", at, found.start()), found.start()
+        path = found["header"] and _path_of(found["header"], directories)
+        if found["once"] and above:
+            once, text = True, ""
+        elif path and path not in above:
+            text = f'#line 1 "{found["header"]}"\n{_header(path, directories, above)}\n#line {line} "{name}"\n'
+        else:
+            continue
+        pieces += [source[end:found.start()], text]
+        end = found.end()
+    text = "".join(pieces) + source[end:]
+    # The compiler would take a #pragma once for that of the whole source.
+    guard = "GPUGLUE_ONCE_" + re.sub(r"\W", "_", name)
+    return f'#ifndef {guard}\n#define {guard}\n#line 1 "{name}"\n{text}\n#endif' if once else text
+
+
+def _header(path, directories, above):
+    with open(path, encoding="utf-8") as file:
+        return _inlined(_DEAD.sub("", file.read()), os.path.basename(path), directories, (*above, path))

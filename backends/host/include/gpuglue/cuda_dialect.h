@@ -1,7 +1,7 @@
 /* cuda_dialect.h: the part of CUDA C++ with which one source also runs on the host backend: built-in variables,
  * shared memory, barriers, atomics, vector types. C++17. gpuglue.compile includes it and adds the table of kernels
  * (host_kernel.h). Not supported: what needs a warp of more than one thread (shuffles, votes, __syncwarp),
- * textures, surfaces, cooperative groups, half-precision types and clusters. */
+ * textures, surfaces, cooperative groups and clusters. */
 #ifndef GPUGLUE_CUDA_DIALECT_H
 #define GPUGLUE_CUDA_DIALECT_H
 

@@ -296,3 +296,52 @@ class ipc_mem_flags(_Flags):
     """Flags of an IPCMemoryHandle."""
 
     LAZY_ENABLE_PEER_ACCESS = 1
+
+
+class pointer_attribute(_Number):
+    """What the driver knows about an address."""
+
+    CONTEXT = 1
+    MEMORY_TYPE = 2
+    DEVICE_POINTER = 3
+    HOST_POINTER = 4
+
+
+class jit_option(_Number):
+    """Options of a module, which are hints: see module_from_buffer."""
+
+    MAX_REGISTERS = 0
+    THREADS_PER_BLOCK = 1
+    WALL_TIME = 2
+    INFO_LOG_BUFFER = 3
+    INFO_LOG_BUFFER_SIZE_BYTES = 4
+    ERROR_LOG_BUFFER = 5
+    ERROR_LOG_BUFFER_SIZE_BYTES = 6
+    OPTIMIZATION_LEVEL = 7
+    TARGET_FROM_CUCONTEXT = 8
+    TARGET = 9
+    FALLBACK_STRATEGY = 10
+
+
+class jit_target(_Number):
+    """Architectures, for jit_option.TARGET."""
+
+    COMPUTE_10 = 10
+    COMPUTE_11 = 11
+    COMPUTE_12 = 12
+    COMPUTE_13 = 13
+    COMPUTE_20 = 20
+    COMPUTE_21 = 21
+    COMPUTE_30 = 30
+    COMPUTE_32 = 32
+    COMPUTE_35 = 35
+    COMPUTE_37 = 37
+    COMPUTE_50 = 50
+    COMPUTE_52 = 52
+
+
+class jit_fallback(_Number):
+    """What the driver prefers where an image has code of several kinds, for jit_option.FALLBACK_STRATEGY."""
+
+    PREFER_PTX = 0
+    PREFER_BINARY = 1

@@ -42,6 +42,14 @@ template <class T> __device__ T gg_power(T a, T b)
   return result;
 }
 """
+# NumPy's order of complex numbers: by the real part, and where these are equal by the imaginary part.
+_ORDER = """
+template <class T> __device__ bool gg_less(pycuda::complex<T> a, pycuda::complex<T> b, bool or_equal)
+{
+  const T x = a.imag(), y = b.imag();
+  return (a.real() < b.real() && x == x && y == y) || (a.real() == b.real() && (x < y || (or_equal && x == y)));
+}
+"""
 _FORMULAS = {
     "add": "a + b", "subtract": "a - b", "multiply": "a * b", "true_divide": "a / b", "negative": "-a", "positive": "a",
     "floor_divide": "gg_floor_divide(a, b)", "remainder": "gg_remainder(a, b)", "fmod": "fmod(a, b)",
@@ -49,20 +57,29 @@ _FORMULAS = {
     "greater_equal": "a >= b", "logical_and": "a && b", "logical_or": "a || b", "logical_not": "!a",
     "bitwise_and": "a & b", "bitwise_or": "a | b", "bitwise_xor": "a ^ b",
     "maximum": "a > b || a != a ? a : b", "minimum": "a < b || a != a ? a : b",
-    "arcsin": "asin(a)", "arccos": "acos(a)", "arctan": "atan(a)", "conjugate": "a", "ldexp": "ldexp(a, (int)b)",
+    "arcsin": "asin(a)", "arccos": "acos(a)", "arctan": "atan(a)", "conjugate": "a", "real": "a", "imag": "0", "ldexp": "ldexp(a, (int)b)",
     **{name: f"{name}(a)" for name in "fabs ceil floor exp log log10 sqrt sin cos tan sinh cosh tanh".split()}}
-_OF_OPERANDS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not")
+_OF_COMPLEX = {
+    "less": "gg_less(a, b, false)", "less_equal": "gg_less(a, b, true)", "greater": "gg_less(b, a, false)",
+    "greater_equal": "gg_less(b, a, true)", "logical_and": "a != 0 && b != 0", "logical_or": "a != 0 || b != 0", "logical_not": "a == 0",
+    "maximum": "a != a || gg_less(b, a, true) ? a : b", "minimum": "a != a || gg_less(a, b, true) ? a : b",
+    "absolute": "abs(a)", "conjugate": "conj(a)", "real": "a.real()", "imag": "a.imag()", "power": "pow(a, b)"}
+_OF_OPERANDS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not",
+                "absolute", "real", "imag")  # whose result has another type than the operands
 
 
 def _kind(dtype):
     """The C++ name of a dtype."""
-    if dtype.kind not in "biuf" or dtype == np.float16 or dtype.itemsize > 8 or not dtype.isnative:
-        raise TypeError(f"gpuglue's kernels compute with integers and with float and double, not with {dtype}: {WAY_OUT}")
+    if dtype.kind not in "biufc" or dtype == np.float16 or dtype.itemsize > (16 if dtype.kind == "c" else 8) or not dtype.isnative:
+        raise TypeError("gpuglue's kernels compute with integers, with float and double, and with complex numbers of these, not "
+                        f"with {dtype}: {WAY_OUT}")
     return dtype_to_ctype(dtype)
 
 
 def _formula(name, loop):
     """(expression, functions before the kernel)."""
+    if loop.kind == "c" and name in _OF_COMPLEX:
+        return _OF_COMPLEX[name], _ORDER if "gg_less" in _OF_COMPLEX[name] else ""
     whole = loop.kind in "biu"
     if name in ("floor_divide", "remainder"):
         return _FORMULAS[name], _DIVIDE_WHOLE if whole else _DIVIDE_FLOATS
@@ -125,6 +142,9 @@ def launch(kernel, *args, **options):
 
 def _limit(dtype, greatest):
     """The greatest or the least value, in C."""
+    if dtype.kind == "c":
+        infinite = _limit(np.dtype(f"f{dtype.itemsize // 2}"), greatest)
+        return f"{_kind(dtype)}({infinite}, {infinite})"
     if dtype.kind == "f":
         return f"({'' if greatest else '-'}1.0 / 0.0)"
     if dtype.kind == "b":
@@ -147,7 +167,11 @@ def reduction(name, target, kinds, subset):
         "min": (None, _FORMULAS["minimum"], x), "max": (None, _FORMULAS["maximum"], x)}[name]
     arguments = [f"const {_kind(subset)} *gg_subset"] if subset else []
     arguments += [f"const {_kind(one)} *gg_{letter}" for letter, one in zip("xy", kinds)]
-    return ReductionKernel(target, neutral or _limit(target, name == "min"), combine, element, ", ".join(arguments), f"gg_{name}")
+    preamble = ""
+    if target.kind == "c" and name in ("min", "max"):
+        combine, preamble = _formula("minimum" if name == "min" else "maximum", target)
+    return ReductionKernel(target, neutral or _limit(target, name == "min"), combine, element, ", ".join(arguments), f"gg_{name}",
+                           preamble=preamble)
 
 
 @functools.lru_cache(maxsize=None)

@@ -6,6 +6,7 @@ from . import _enums
 from ._arguments import ArgumentHandler, Out, _HostArray, _prepared_types, _unwrap, _unwrap_all
 from ._errors import LogicError, translated
 from ._missing import Refusing
+from ._stateful import StatefulLaunch
 
 
 @translated
@@ -13,7 +14,7 @@ def _wait(stream):
     (stream._stream if stream is not None else gpuglue.current_stream()).synchronize()
 
 
-class Function(Refusing):
+class Function(StatefulLaunch, Refusing):
     """A kernel: called with its arguments, block= and grid=.
 
     ``function(*args, grid=(1, 1), block, shared=0, stream=None, time_kernel=False)``. `shared` is in bytes. With
@@ -168,6 +169,8 @@ class Function(Refusing):
         shared_size : int, default 0
             Dynamic shared memory in bytes.
         """
+        if not isinstance(block, (tuple, list)):  # in the form of old programs: the grid, the stream, the arguments
+            stream, (block, args, shared_size) = block, self._called(stream, args, shared_size)
         self._prepared(args, grid, block, shared_size, stream)
 
     def prepared_timed_call(self, grid, block, *args, shared_size=0):

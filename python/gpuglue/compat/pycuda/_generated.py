@@ -1,17 +1,13 @@
 """What generated kernels share: arguments in C, sizes of launches, and a module for each device."""
 
-import re
-
-import numpy as np
-
 import gpuglue
 
-from ._errors import LogicError
+from ._declarations import parts_of
 from ._types import dtype_of
 from .compiler import SourceModule
 
 BLOCK = 256
-_QUALIFIERS = re.compile(r"\b(const|volatile|restrict|__restrict|__restrict__)\b")
+_COMPLEX = "#include <pycuda-complex.hpp>\n"  # gpuglue's, or that of a copy of PyCUDA: see compiler.compile
 
 
 class Argument:
@@ -19,12 +15,8 @@ class Argument:
 
     def __init__(self, declaration):
         self.declaration = declaration.strip()
-        parts = re.fullmatch(r"(.+?)([\s*]+)(\w+)", _QUALIFIERS.sub(" ", self.declaration))
-        if not parts:
-            raise LogicError(f"expected an argument in C, as 'float *x', got {declaration!r}")
-        kind, stars, self.name = parts.groups()
-        self.is_vector = "*" in stars
-        self._dtype = dtype_of(" ".join(kind.split()))
+        kind, self.is_vector, self.name = parts_of(self.declaration)
+        self._dtype = dtype_of(kind)
 
     def value(self, given):
         """The value as a Function takes it."""
@@ -38,8 +30,9 @@ class Argument:
 
 
 def arguments_of(text):
-    """The list of Arguments that a program wrote as in C."""
-    return [Argument(one) for one in text.split(",")]
+    """The list of Arguments that a program wrote as in C, or as a list of VectorArg and ScalarArg."""
+    declarations = text.split(",") if isinstance(text, str) else [one.declarator() for one in text]
+    return [Argument(one) for one in declarations]
 
 
 def values_of(arguments, given):
@@ -67,6 +60,7 @@ class Kernels:
     """The kernels of a source for each device, compiled at the first call on it."""
 
     def __init__(self, source, names, keep, options):
+        source = _COMPLEX * ("complex" in source) + source
         self._source, self._names, self._keep, self._options, self._functions = source, names, keep, options, {}
 
     def current(self):

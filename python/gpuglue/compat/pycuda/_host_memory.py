@@ -17,8 +17,21 @@ def order_of(array):
     return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
 
-class _Mapped:
-    """Memory with an address on the host and on the device, with NumPy's array interface."""
+class HostPointer:
+    """Memory with an address on the host and on the device: a base class. An array of such memory has it as its base.
+
+    Parameters
+    ----------
+    buffer : gpuglue.Buffer
+        The memory.
+    like : ndarray
+        An array of the same form.
+
+    Examples
+    --------
+    >>> isinstance(drv.pagelocked_empty(3, np.float64).base, drv.HostPointer)
+    True
+    """
 
     def __init__(self, buffer, like):
         self._buffer = self._gpuglue = buffer
@@ -54,7 +67,24 @@ class _Mapped:
         buffer.close()
 
 
-class PagelockedHostAllocation(_Mapped):
+class HostAllocation(HostPointer):
+    """Host memory that PyCUDA's functions have allocated, and not registered: a base class.
+
+    Parameters
+    ----------
+    buffer : gpuglue.Buffer
+        The memory.
+    like : ndarray
+        An array of the same form.
+
+    Examples
+    --------
+    >>> isinstance(drv.pagelocked_empty(3, np.float64).base, drv.HostAllocation)
+    True
+    """
+
+
+class PagelockedHostAllocation(HostAllocation):
     """The memory of pagelocked_empty() and similar functions: the base of their arrays.
 
     Parameters
@@ -97,7 +127,7 @@ class PagelockedHostAllocation(_Mapped):
         return host_alloc_flags.PORTABLE | host_alloc_flags.DEVICEMAP
 
 
-class ManagedAllocation(_Mapped):
+class ManagedAllocation(HostAllocation):
     """The memory of managed_empty() and similar functions: one address for host and device.
 
     Parameters
@@ -152,7 +182,7 @@ class ManagedAllocation(_Mapped):
             raise LogicError("this memory was freed")
 
 
-class RegisteredHostMemory(_Mapped):
+class RegisteredHostMemory(HostPointer):
     """The memory of a register_host_memory() array: the base of the array.
 
     Parameters
@@ -466,112 +496,3 @@ def register_host_memory(ary, flags=0):
         raise ValueError("only contiguous memory can be page-locked")
     whole = ary if ary.flags.c_contiguous else ary.T
     return np.asarray(RegisteredHostMemory(gpuglue.host_register(whole), ary))
-
-
-# ---- ordinary host memory
-
-
-def aligned_empty(shape, dtype, order="C", alignment=4096):
-    """Make an array of the host at an aligned address.
-
-    Parameters
-    ----------
-    shape : int or sequence of int
-        Length of each dimension.
-    dtype : dtype
-        Type of the elements.
-    order : {'C', 'F'}, default 'C'
-        Order of the axes in memory.
-    alignment : int, default 4096
-        The address is a multiple of this number of bytes.
-
-    Returns
-    -------
-    ndarray
-        An array with any content.
-
-    Examples
-    --------
-    >>> drv.aligned_empty(3, np.float64).ctypes.data % 4096
-    0
-    """
-    shape, dtype = shape_of(shape), np.dtype(dtype)
-    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    raw = np.empty(nbytes + alignment, np.uint8)
-    start = -raw.ctypes.data % alignment
-    return raw[start:start + nbytes].view(dtype).reshape(shape, order=order)
-
-
-def aligned_zeros(shape, dtype, order="C", alignment=4096):
-    """Make an array of zeros of the host at an aligned address.
-
-    Parameters
-    ----------
-    shape : int or sequence of int
-        Length of each dimension.
-    dtype : dtype
-        Type of the elements.
-    order : {'C', 'F'}, default 'C'
-        Order of the axes in memory.
-    alignment : int, default 4096
-        The address is a multiple of this number of bytes.
-
-    Returns
-    -------
-    ndarray
-        An array of zeros.
-
-    Examples
-    --------
-    >>> drv.aligned_zeros(3, np.float64)
-    array([0., 0., 0.])
-    """
-    array = aligned_empty(shape, dtype, order, alignment)
-    array.fill(0)
-    return array
-
-
-def aligned_empty_like(array, alignment=4096):
-    """Make an array of the form of another at an aligned address.
-
-    Parameters
-    ----------
-    array : ndarray
-        The other array.
-    alignment : int, default 4096
-        The address is a multiple of this number of bytes.
-
-    Returns
-    -------
-    ndarray
-        An array with any content.
-
-    Examples
-    --------
-    >>> drv.aligned_empty_like(np.zeros(3)).shape
-    (3,)
-    """
-    return aligned_empty(array.shape, array.dtype, order_of(array), alignment)
-
-
-def aligned_zeros_like(array, alignment=4096):
-    """Make an array of zeros of the form of another at an aligned address.
-
-    Parameters
-    ----------
-    array : ndarray
-        The other array.
-    alignment : int, default 4096
-        The address is a multiple of this number of bytes.
-
-    Returns
-    -------
-    ndarray
-        An array of zeros.
-
-    Examples
-    --------
-    >>> drv.aligned_zeros_like(np.ones(3))
-    array([0., 0., 0.])
-    """
-    return aligned_zeros(array.shape, array.dtype, order_of(array), alignment)

@@ -15,17 +15,12 @@ _NAMES = {
             array_cubemap_face address_mode filter_mode np_to_array gpuarray_to_array make_multichannel_2d_array
             bind_array_to_texref memcpy_dtoa memcpy_atod memcpy_htoa memcpy_atoh memcpy_atoa TRSA_OVERRIDE_FORMAT
             TRSF_READ_AS_INTEGER TRSF_NORMALIZED_COORDINATES TR_DEFAULT""",
-        "use gpuglue.trace(), or a profiler's own range of time": """initialize_profiler start_profiler stop_profiler
-            profiler_output_mode""",
+        "use gpuglue.trace(), or a profiler's own range of time": "initialize_profiler profiler_output_mode",
         "use pycuda.compiler.DynamicModule": "Linker",
-        "an image is loaded as the driver does it without options": "jit_option jit_target jit_fallback",
-        "use memcpy_peer()": "Memcpy3DPeer", "use memory_type, or gpuglue.pointer_info()": "pointer_attribute",
-        _OPENGL: "graphics_register_flags RegisteredBuffer RegisteredImage",
-        "arrays of these functions are NumPy arrays, whose memory is array.base": "HostPointer HostAllocation AlignedHostAllocation"},
+        "use memcpy_peer()": "Memcpy3DPeer", _OPENGL: "graphics_register_flags RegisteredBuffer RegisteredImage"},
     "pycuda.compiler": {},
     "pycuda.tools": {
-        "the arrays of a PageLockedMemoryPool return their memory by themselves": "PooledHostAllocation",
-        _KERNELS: "VectorArg ScalarArg parse_c_arg match_dtype_to_c_struct",
+        _KERNELS: "match_dtype_to_c_struct",
         "use gpuglue.trace(), which records allocations": "DebugMemoryPool"},
     "pycuda.gpuarray": {_COMPUTING: "multi_take multi_take_put multi_put"}, "pycuda.cumath": {},
     "pycuda.curandom": {
@@ -38,9 +33,7 @@ _SKIP = {"give the generator another offset=": """call_skip_ahead call_skip_ahea
     call_skip_ahead_sequence_array call_skip_ahead_subsequence call_skip_ahead_subsequence_array"""}
 MEMBERS = {
     "XORWOWRandomNumberGenerator": _SKIP, "MRG32k3aRandomNumberGenerator": _SKIP,
-    "Event": {"send memory with mem_get_ipc_handle(), and wait for the event before": "ipc_handle from_ipc_handle"},
-    "Function": {"call the function with its arguments, block= and grid=": """param_set param_seti param_setf param_setv
-        param_set_size param_set_texref set_block_shape set_shared_size launch launch_grid launch_grid_async"""}}
+    "Event": {"send memory with mem_get_ipc_handle(), and wait for the event before": "ipc_handle from_ipc_handle"}}
 
 
 def _way(table, name):

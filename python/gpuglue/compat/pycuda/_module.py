@@ -134,7 +134,7 @@ def module_from_buffer(buffer, options=(), message_handler=None):
     buffer : bytes or buffer
         The image.
     options : sequence, default ()
-        Not used.
+        Pairs of a jit_option and its value. They are hints, which are not used.
     message_handler : function, optional
         Not used.
 

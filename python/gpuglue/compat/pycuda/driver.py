@@ -1,5 +1,7 @@
 """pycuda.driver: devices, contexts, memory, copies, streams, events, modules."""
 
+from ._aligned_memory import (
+    AlignedHostAllocation, aligned_empty, aligned_empty_like, aligned_zeros, aligned_zeros_like)
 from ._arguments import ArgumentHandler, In, InOut, Out
 from ._context import Context, Device
 from ._copies import (
@@ -7,34 +9,36 @@ from ._copies import (
     memcpy_htod, memcpy_htod_async, memcpy_peer, memcpy_peer_async, to_device)
 from ._enums import (
     compute_mode, ctx_flags, device_attribute, event_flags, func_cache, function_attribute, host_alloc_flags,
-    ipc_mem_flags, jit_input_type, mem_attach_flags, mem_host_register_flags, memory_type, shared_config)
+    ipc_mem_flags, jit_fallback, jit_input_type, jit_option, jit_target, mem_attach_flags, mem_host_register_flags, memory_type,
+    pointer_attribute, shared_config)
 from ._errors import CompileError, Error, LaunchError, LogicError, MemoryError, RuntimeError
 from ._fills import (
     memset_d2d8, memset_d2d8_async, memset_d2d16, memset_d2d16_async, memset_d2d32, memset_d2d32_async, memset_d8,
     memset_d8_async, memset_d16, memset_d16_async, memset_d32, memset_d32_async)
 from ._function import Function
 from ._host_memory import (
-    ManagedAllocation, PagelockedHostAllocation, RegisteredHostMemory, aligned_empty, aligned_empty_like, aligned_zeros,
-    aligned_zeros_like, managed_empty, managed_empty_like, managed_zeros, managed_zeros_like, pagelocked_empty,
-    pagelocked_empty_like, pagelocked_zeros, pagelocked_zeros_like, register_host_memory)
+    HostAllocation, HostPointer, ManagedAllocation, PagelockedHostAllocation, RegisteredHostMemory, managed_empty,
+    managed_empty_like, managed_zeros, managed_zeros_like, pagelocked_empty, pagelocked_empty_like, pagelocked_zeros,
+    pagelocked_zeros_like, register_host_memory)
 from ._ipc import IPCMemoryHandle, mem_get_ipc_handle
 from ._limits import limit
 from ._memory import (
     DeviceAllocation, PointerHolderBase, mem_alloc, mem_alloc_like, mem_alloc_pitch, mem_get_info)
 from ._module import Module, module_from_buffer, module_from_file
 from ._missing import refusing
+from ._profiler import start_profiler, stop_profiler
 from ._regions import Memcpy2D, Memcpy3D
 from ._stream import Event, Stream
 from ._version import get_driver_version, get_version, init
 
 __all__ = [
-    "ArgumentHandler", "CompileError", "Context", "Device", "DeviceAllocation", "Error", "Event", "Function",
-    "IPCMemoryHandle", "In", "InOut", "LaunchError", "LogicError", "ManagedAllocation", "Memcpy2D", "Memcpy3D",
+    "AlignedHostAllocation", "ArgumentHandler", "CompileError", "Context", "Device", "DeviceAllocation", "Error", "Event", "Function",
+    "HostAllocation", "HostPointer", "IPCMemoryHandle", "In", "InOut", "LaunchError", "LogicError", "ManagedAllocation", "Memcpy2D", "Memcpy3D",
     "MemoryError", "Module", "Out", "PagelockedHostAllocation", "PointerHolderBase", "RegisteredHostMemory",
     "RuntimeError", "Stream", "aligned_empty", "aligned_empty_like", "aligned_zeros", "aligned_zeros_like",
     "compute_mode", "ctx_flags", "device_attribute", "event_flags", "from_device", "from_device_like", "func_cache",
     "function_attribute", "get_driver_version", "get_version", "host_alloc_flags", "init", "ipc_mem_flags",
-    "jit_input_type", "limit",
+    "jit_fallback", "jit_input_type", "jit_option", "jit_target", "limit",
     "managed_empty", "managed_empty_like", "managed_zeros", "managed_zeros_like", "matrix_to_array", "mem_alloc",
     "mem_alloc_like", "mem_alloc_pitch", "mem_attach_flags", "mem_get_info", "mem_get_ipc_handle",
     "mem_host_register_flags", "memcpy_dtod", "memcpy_dtod_async", "memcpy_dtoh", "memcpy_dtoh_async",
@@ -42,7 +46,7 @@ __all__ = [
     "memset_d16_async", "memset_d2d16", "memset_d2d16_async", "memset_d2d32", "memset_d2d32_async", "memset_d2d8",
     "memset_d2d8_async", "memset_d32", "memset_d32_async", "memset_d8", "memset_d8_async", "module_from_buffer",
     "module_from_file", "pagelocked_empty", "pagelocked_empty_like", "pagelocked_zeros", "pagelocked_zeros_like",
-    "register_host_memory", "shared_config", "to_device"]
+    "pointer_attribute", "register_host_memory", "shared_config", "start_profiler", "stop_profiler", "to_device"]
 
 
 __getattr__ = refusing(__name__)

@@ -26,8 +26,8 @@ class ElementwiseKernel:
 
     Parameters
     ----------
-    arguments : str
-        The arguments as in C: ``float *x, float a``.
+    arguments : str or sequence
+        The arguments as in C: ``float *x, float a``. Or a sequence of tools.VectorArg and tools.ScalarArg.
     operation : str
         The statement in C. ``i`` is the index of the element, ``n`` their number.
     name : str, default 'kernel'

@@ -49,8 +49,8 @@ class ReductionKernel:
         An expression of ``a`` and ``b``, associative and commutative: ``a+b``.
     map_expr : str, optional
         An expression of the element ``i``: ``x[i]*y[i]``. None is ``in[i]``.
-    arguments : str, optional
-        The arguments as in C. None is a pointer ``in``.
+    arguments : str or sequence, optional
+        The arguments as in C, or a sequence of tools.VectorArg and tools.ScalarArg. None is a pointer ``in``.
     name : str, default 'reduce_kernel'
         Name of the kernel.
     keep : bool, default False

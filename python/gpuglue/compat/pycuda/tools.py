@@ -9,6 +9,7 @@ import numpy as np
 
 from . import driver
 from ._missing import refusing
+from ._declarations import ScalarArg, VectorArg, parse_c_arg  # noqa: F401
 from ._types import dtype_to_ctype, get_or_register_dtype, register_dtype  # noqa: F401
 from ._occupancy import DeviceData, OccupancyRecord  # noqa: F401
 
@@ -510,16 +511,47 @@ class PageLockedMemoryPool(_Pool):
         shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         number, block = self._take(nbytes)
-        keeper = _Held(block)
-        weakref.finalize(keeper, self._give, number, block, nbytes)
-        return np.asarray(keeper)[:nbytes].view(dtype).reshape(shape, order=order)
+        keeper = PooledHostAllocation(block, block[:nbytes].view(dtype).reshape(shape, order=order))
+        keeper._finalizer = weakref.finalize(keeper, self._give, number, block, nbytes)
+        return np.asarray(keeper)
 
 
-class _Held:
-    """The base of the arrays over a block; the block returns to the pool with the last of them."""
+class PooledHostAllocation:
+    """The memory of an array of a PageLockedMemoryPool: the base of its arrays. It returns to the pool with the last of them.
 
-    def __init__(self, block):
-        self.__array_interface__ = dict(block.__array_interface__)
+    Parameters
+    ----------
+    block : ndarray
+        The bytes.
+    like : ndarray
+        An array of the same form.
+
+    Examples
+    --------
+    >>> isinstance(tools.PageLockedMemoryPool().allocate(3, np.float64).base, tools.PooledHostAllocation)
+    True
+    """
+
+    _finalizer = None
+
+    def __init__(self, block, like):
+        self.__array_interface__ = dict(like.__array_interface__, data=(block.ctypes.data, False))
+
+    def free(self):
+        """Return the memory to the pool now. Arrays on it must not be used afterwards.
+
+        Raises
+        ------
+        LogicError
+            If it was already returned.
+
+        Examples
+        --------
+        >>> tools.PageLockedMemoryPool().allocate(3, np.float64).base.free()
+        """
+        if not self._finalizer or not self._finalizer.alive:
+            raise driver.LogicError("this memory was already returned to its pool")
+        self._finalizer()
 
 
 __getattr__ = refusing(__name__)
