@@ -5,6 +5,7 @@ from typing import Any
 
 from . import _core
 from ._communicator_data import Data, address_of, launched, master_address, nanoseconds, reduction, required, same_dtype, split_address, type_name
+from ._dask_communicator import from_dask
 
 
 class Communicator:
@@ -112,7 +113,7 @@ class Communicator:
     def __reduce__(self) -> Any:
         raise TypeError("a Communicator cannot be pickled: create one in each process")
 
-    # ---- what the operations share
+    from_dask = staticmethod(from_dask)
 
     def _handle(self) -> Any:
         if self._comm is None:

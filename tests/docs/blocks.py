@@ -174,6 +174,7 @@ class Runner:
         shutil.copytree(source, self.work) if source else self.work.mkdir()
         self.port = reserved_port()
         self.variables = environment(backend, place) | dict.fromkeys(("GPUGLUE_COMM_PORT", "MASTER_PORT"), str(self.port.getsockname()[1]))
+        self.variables["DASK_LOGGING__DISTRIBUTED"] = "critical"  # what its processes report when they are slow to end is not output
         self.interpreter = None
 
     def where(self, block):

@@ -5,6 +5,7 @@ from dask.distributed import Client
 from dask.sizeof import sizeof
 
 import gpuglue as gg
+import gpuglue.dask
 
 N = 1 << 16
 
@@ -18,6 +19,21 @@ def where_and_sum(array):
     return sizeof(array), float(array.get().sum())
 
 
+def family():
+    from distributed.protocol import serialize
+
+    return serialize(gg.ones(3))[0]["serializer"]
+
+
+def check_register(client, first, second):
+    assert set(client.run(family).values()) == {"pickle"} and family() == "pickle"
+    gpuglue.dask.register(client)
+    assert set(client.run(family).values()) == {"dask"} and family() == "dask"
+    made = client.submit(make, workers=[first], pure=False)
+    used = client.submit(where_and_sum, made, workers=[second])
+    assert used.result()[1] == float(made.result().get().sum()) == float(np.arange(N, dtype="f8").sum())
+
+
 def main():
     array = make()
     assert sizeof(array) == array.nbytes == 8 * N
@@ -27,9 +43,10 @@ def main():
         made = client.submit(make, workers=[first])
         used = client.submit(where_and_sum, made, workers=[second])  # moves it
         assert used.result() == (8 * N, float(np.arange(N, dtype="f8").sum()))
-        assert set(client.who_has(made)[made.key]) == {first, second}
+        assert set(client.who_has(used)[used.key]) == {second}  # of the copy there the scheduler hears later
         held = client.run_on_scheduler(lambda dask_scheduler: {key: task.nbytes for key, task in dask_scheduler.tasks.items()})
         assert held[made.key] == 8 * N, held
+        check_register(client, first, second)
     print("done")
 
 

@@ -1,0 +1,75 @@
+"""The program of test_dask.py in which the workers of a cluster are the ranks of a communicator."""
+
+import os
+import signal
+
+import numpy as np
+from dask.distributed import Client
+
+import gpuglue as gg
+import gpuglue.dask
+
+
+def total(comm, x):
+    array = gg.full(1000, x + comm.rank)
+    comm.all_reduce(array)
+    return comm.rank, comm.size, os.getpid(), set(array.get().tolist())
+
+
+def fail_on_one(comm):
+    if comm.rank == 1:
+        raise ArithmeticError("of rank 1")
+    comm.barrier()
+
+
+def end_one(comm):
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.barrier()
+
+
+def error_of(function, *args, **kwargs):
+    try:
+        function(*args, **kwargs)
+    except Exception as error:
+        return error
+    raise AssertionError(f"{function} raised nothing")
+
+
+def check_arguments(client):
+    addresses = list(client.nthreads())
+    error = error_of(gg.Communicator.from_dask, client, ["tcp://127.0.0.1:1"])
+    assert isinstance(error, gg.InvalidArgumentError) and "'tcp://127.0.0.1:1' is not a worker: the cluster has tcp://" in str(error), error
+    error = error_of(gg.Communicator.from_dask, client, addresses[:1] * 2)
+    assert isinstance(error, gg.InvalidArgumentError) and "expected each address once" in str(error), error
+    with gg.Communicator.from_dask(client, addresses[:1]) as one:
+        assert [result[:2] for result in one.run(total, 1.0)] == [(0, 1)]
+
+
+def check_failures(client):
+    with gg.Communicator.from_dask(client, timeout=None) as ranks:  # nothing but the failure ends a wait
+        error = error_of(ranks.run, fail_on_one)
+        assert isinstance(error, (ArithmeticError, gg.CommunicatorError)) and "rank 1" in str(error), error
+        assert isinstance(error_of(ranks.run, total, 1.0), gg.CommunicatorError)
+    assert isinstance(error_of(ranks.run, total, 1.0), gg.InvalidArgumentError)
+    with gg.Communicator.from_dask(client, timeout=None) as ranks:
+        error = error_of(ranks.run, end_one)
+        assert isinstance(error, gg.CommunicatorError) and error.ranks == (1,), error
+
+
+def main():
+    with gpuglue.dask.LocalCluster(["host:0"] * 2, dashboard_address=None) as cluster, Client(cluster) as client:
+        with gg.Communicator.from_dask(client) as ranks:
+            assert ranks.size == 2 and sorted(ranks.addresses) == sorted(client.nthreads())
+            for x in (1.0, 5.0):
+                results = ranks.run(total, x)
+                assert [result[0] for result in results] == [0, 1] and {result[1] for result in results} == {2}
+                assert len({result[2] for result in results} | {os.getpid()}) == 3  # processes of their own
+                assert all(result[3] == {2 * x + 1} for result in results), results
+        check_arguments(client)
+        check_failures(client)
+    print("done")
+
+
+if __name__ == "__main__":
+    main()
