@@ -93,7 +93,6 @@ void ze_log_failure(int code, const char *what)
 #define ze_mem_alloc_async NULL /* no pool of the driver's own */
 #define ze_mem_free_async NULL
 #define ze_kernel_allow_shared NULL /* local memory is a kernel argument */
-#define ze_range_tool NULL          /* ITT needs Intel's own library inside the program */
 
 static const struct gg_backend_ops ze_ops = {
     .struct_size = sizeof ze_ops,

@@ -1,11 +1,11 @@
-/* image.c: the format of an image, detected from its content, and the reader for it; containers of images. */
+/* image.c: the format of an image, detected from its content, and the reader for it; fatbins. */
 #include "kernel/image.h"
 
 #include <stdio.h>
 
 #define PTX_SIZE_MIN 16
 
-/* ---- containers of several images: the architectures that they hold ---- */
+/* ---- fatbins: the architectures that they hold ---- */
 
 enum { FATBIN_PTX = 1, FATBIN_ELF = 2 }; /* other kinds must be linked before they can be loaded */
 
@@ -40,27 +40,6 @@ static gg_status image_read_fatbin(struct ggi_bytes bytes, struct gg_image *imag
     }
     if (any && !loadable)
         image->format = GG_IMAGE_LTOIR;
-    return GG_OK;
-}
-
-static gg_status image_read_bundle(struct ggi_bytes bytes, struct gg_image *image)
-{
-    const uint64_t count = ggi_u64(bytes, 24);
-    uint64_t at = 32;
-    if (ggi_bytes_start_with(bytes, "CCOB", 4)) /* compressed: only the driver can read it */
-        return GG_OK;
-    if (!count || count > bytes.size / 24)
-        return ggi_image_damaged("the bundle declares %llu code objects", (unsigned long long)count);
-    for (uint64_t i = 0; i < count; i++) {
-        const uint64_t offset = ggi_u64(bytes, at), size = ggi_u64(bytes, at + 8);
-        const uint64_t length = ggi_u64(bytes, at + 16);
-        if (!ggi_bytes_contain(bytes, at, 24) || !ggi_bytes_contain(bytes, at + 24, length) ||
-            !ggi_bytes_contain(bytes, offset, size))
-            return ggi_image_damaged("code object %llu of the bundle extends past its end",
-                                     (unsigned long long)i);
-        ggi_image_add_target(image, ggi_bytes_slice(bytes, at + 24, length), "--gfx");
-        at += 24 + length;
-    }
     return GG_OK;
 }
 
@@ -108,7 +87,7 @@ static struct image_reader image_reader_of(struct ggi_bytes bytes)
         return (struct image_reader){GG_IMAGE_SPIRV, ggi_image_read_spirv};
     if (ggi_bytes_start_with(bytes, bundle, sizeof bundle - 1) ||
         ggi_bytes_start_with(bytes, "CCOB", 4))
-        return (struct image_reader){GG_IMAGE_BUNDLE, image_read_bundle};
+        return (struct image_reader){GG_IMAGE_BUNDLE, ggi_image_read_bundle};
     if (ggi_u32(bytes, 0) == 0x7f4e43edu || ggi_bytes_start_with(bytes, "BC\xc0\xde", 4))
         return (struct image_reader){GG_IMAGE_LTOIR, NULL};
     if (image_is_ptx(bytes))

@@ -76,10 +76,13 @@ gg_status ggi_image_add_parameter(struct gg_image_kernel *kernel,
 void ggi_image_add_arch(struct gg_image *image, const char *word);
 /* The same with the target of a triple, "…--gfx90a": what follows the dashes of the first @p mark. */
 void ggi_image_add_target(struct gg_image *image, struct ggi_bytes triple, const char *mark);
+/* Forget all kernels. */
+void ggi_image_clear(struct gg_image *image);
 gg_status ggi_image_damaged(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- the readers. image->format is set, the rest of the image is zero ---- */
 
+gg_status ggi_image_read_bundle(struct ggi_bytes bytes, struct gg_image *image);
 gg_status ggi_image_read_elf(struct ggi_bytes bytes, struct gg_image *image);
 gg_status ggi_image_read_msgpack(struct ggi_bytes pack, struct gg_image *image);
 gg_status ggi_image_read_ptx(struct ggi_bytes bytes, struct gg_image *image);

@@ -99,14 +99,21 @@ void ggi_image_add_target(struct gg_image *image, struct ggi_bytes triple, const
     ggi_image_add_arch(image, word);
 }
 
-void gg_image_free(struct gg_image *image)
+void ggi_image_clear(struct gg_image *image)
 {
-    if (!image)
-        return;
     for (size_t i = 0; i < image->kernel_count; i++) {
         free((void *)(uintptr_t)image->kernels[i].name);
         free((void *)(uintptr_t)image->kernels[i].parameters);
     }
     free((void *)(uintptr_t)image->kernels);
+    image->kernels = NULL;
+    image->kernel_count = 0;
+}
+
+void gg_image_free(struct gg_image *image)
+{
+    if (!image)
+        return;
+    ggi_image_clear(image);
     free(image);
 }

@@ -1,6 +1,5 @@
 /* kernel.c: kernels of a module: lookup by name, parameters, limits and attributes. */
 #include "base/error.h"
-#include "base/text.h"
 #include "runtime/call.h"
 #include "kernel/kernel.h"
 
@@ -13,43 +12,6 @@ const char *gg_kernel_attribute_name(gg_kernel_attribute attribute)
     static const char *const words[] = {GG_KERNEL_ATTRIBUTES(GG_KERNEL_WORD)};
 #undef GG_KERNEL_WORD
     return (unsigned)attribute < GG_KERNEL_ATTRIBUTE_COUNT ? words[attribute] : "unknown";
-}
-
-static void kernel_append_name(void *user, const char *name)
-{
-    struct ggi_text *names = user;
-    if (names->used)
-        ggi_text_add(names, ", ");
-    ggi_text_add(names, "%s", name);
-}
-
-static const struct gg_image_kernel *kernel_in_image(const gg_module *module, const char *name)
-{
-    for (size_t i = 0; i < module->image->kernel_count; i++)
-        if (!strcmp(module->image->kernels[i].name, name))
-            return &module->image->kernels[i];
-    return NULL;
-}
-
-static gg_status module_refuse_name(gg_module *module, const char *name)
-{
-    struct gg_device *device = module->device;
-    struct ggi_text names = GGI_TEXT(512);
-    if (kernel_in_image(module, name))
-        return ggi_fail(
-            GG_ERR_INVALID_ARGUMENT,
-            "%s:%d: the image has kernel \"%.200s\", but the driver does not find it: link the "
-            "device code that it calls into the image; a kernel that launches kernels calls "
-            "the vendor's device runtime",
-            device->backend->name, (int)device->ordinal, name);
-    for (size_t i = 0; i < module->image->kernel_count; i++)
-        kernel_append_name(&names, module->image->kernels[i].name);
-    if (!names.used && device->ops->module_names)
-        device->ops->module_names(module->impl, kernel_append_name, &names);
-    return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s:%d: the module has no kernel \"%.200s\"%s%s",
-                    device->backend->name, (int)device->ordinal, name,
-                    names.used ? "; it has: " : ", and the driver does not list its kernels",
-                    names.data);
 }
 
 /* ---- parameters and limits ---- */
@@ -98,7 +60,7 @@ static gg_status kernel_read_parameters_of_driver(gg_kernel *kernel)
 /* The image also has the types; the driver is queried only if the image has no parameters. */
 static gg_status kernel_find_parameters(gg_kernel *kernel)
 {
-    const struct gg_image_kernel *declared = kernel_in_image(kernel->module, kernel->name);
+    const struct gg_image_kernel *declared = ggi_module_image_kernel(kernel->module, kernel->name);
     kernel->parameter_count = -1;
     if (!declared || declared->parameter_count < 0)
         return kernel_read_parameters_of_driver(kernel);
@@ -186,7 +148,7 @@ gg_status gg_module_kernel(gg_module *module, const char *name, gg_kernel **out)
         return status;
     status = GGI_CALL(device, module_kernel, NULL, 0, (module->impl, name, &impl));
     if (status == GG_NOT_READY)
-        return module_refuse_name(module, name);
+        return ggi_module_refuse_name(module, name);
     if (status)
         return status;
     gg_kernel *kernel = calloc(1, sizeof *kernel);

@@ -11,7 +11,8 @@ struct gg_module {
     struct gg_image *image;
     gg_memory *code; /* records the uses by launches: the module is unloaded once it is idle */
     _Atomic(struct ggi_global *) globals; /* variables with live memory */
-    pthread_mutex_t lock;                 /* globals; taken before a memory's lock */
+    pthread_mutex_t lock;                 /* globals, driver_names; taken before a memory's lock */
+    struct ggi_names *driver_names; /* of the kernels, if the image hides them and once they were asked for */
 };
 
 /* The module whose code @p memory is, or NULL. */
@@ -27,6 +28,12 @@ static inline void ggi_module_note_use(gg_module *module, gg_stream *stream, uin
     if (atomic_load_explicit(&module->globals, memory_order_acquire))
         ggi_module_note_globals(module, stream, ticket, captured);
 }
+
+/* The kernel in the image, or NULL. */
+const struct gg_image_kernel *ggi_module_image_kernel(const gg_module *module, const char *name);
+/* The error for a kernel that the driver does not find. */
+gg_status ggi_module_refuse_name(gg_module *module, const char *name);
+void ggi_names_free(struct ggi_names *names);
 
 struct gg_kernel {
     _Atomic(int64_t) refs;

@@ -24,6 +24,7 @@ static void module_destroy(void *owner)
     device->ops->module_unload(module->impl);
     ggi_call_end(device, GG_OP_module_unload, NULL, 0, GG_OK);
     gg_image_free(module->image);
+    ggi_names_free(module->driver_names);
     pthread_mutex_destroy(&module->lock);
     free(module);
 }

@@ -3662,7 +3662,7 @@ _Parameters: TypeAlias = tuple[tuple[int, int, str], ...]
 class Module:
     """Device code, loaded on a device.
 
-    ``module[name]`` is a Kernel. ``with module:`` closes it at the end.
+    ``module[name]`` is a Kernel, and `kernels` has the names. ``with module:`` closes it at the end.
 
     Parameters
     ----------
@@ -3707,6 +3707,8 @@ class Module:
 
     def __new__(cls, image: _HasBuffer | str | Any, device: _DeviceLike | None = None) -> Module: ...
     def __getitem__(self, name: str, /) -> Kernel: ...
+    def __contains__(self, name: str, /) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
     def get_global(self, name: str, /) -> Buffer:
         """Return a variable of the module.
 
@@ -3767,6 +3769,27 @@ class Module:
     @property
     def arch(self) -> str:
         """Architectures of the image, separated by spaces."""
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the module's kernels, a tuple of str.
+
+        They are read from the image; if it hides them, as a compressed fatbin does, from the driver. ``name in module`` tests for one,
+        and a module can be iterated over. Names of C++ are mangled; ``in`` also knows the names of Image.names.
+
+        Raises
+        ------
+        UnsupportedError
+            If neither the image nor the driver lists them. ``in`` then looks for the kernel.
+
+        Examples
+        --------
+        >>> # host only: elsewhere the source is compiled by the vendor's compiler
+        >>> module = gg.Module(gg.compile('extern "C" __global__ void f() {} extern "C" __global__ void g() {}'))
+        >>> sorted(module.kernels)
+        ['f', 'g']
+        >>> "f" in module, "h" in module
+        (True, False)
+        """
 
 @final
 class Kernel:

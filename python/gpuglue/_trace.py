@@ -112,7 +112,7 @@ def trace(path, *, device_times=False):
 
 
 class range(contextlib.ContextDecorator):
-    """A phase of the program with a name, in the recording of `trace` and in the profilers of NVIDIA and AMD.
+    """A phase of the program with a name, in the recording of `trace` and in the profilers of NVIDIA, AMD and Intel.
 
     Parameters
     ----------
@@ -132,7 +132,8 @@ class range(contextlib.ContextDecorator):
     -----
     It is a context manager, or a decorator of a function. Ranges belong to the thread, and nest up to 64 deep.
     Without a recording and a profiler it costs two calls from Python that do nothing. A profiler shows ranges that begin
-    after the first device of its vendor was opened, by NVTX (Nsight) or roctx (rocprofv3).
+    after the first device of its vendor was opened, by NVTX (Nsight), roctx (rocprofv3) or ITT
+    (VTune).
 
     Examples
     --------

@@ -106,10 +106,30 @@ static void the_error_for_a_missing_kernel_lists_the_existing_ones(void **state)
     gg_kernel *kernel = NULL;
     gg_module *module = load(f);
     assert_int_equal(gg_module_kernel(module, "scael", &kernel), GG_ERR_INVALID_ARGUMENT);
-    assert_message_has("scael");
-    assert_message_has("scale");
+    assert_message_has("has no kernel \"scael\" (did you mean \"scale\"?); it has: ");
     assert_message_has("write_word");
     assert_null(kernel);
+    gg_module_release(module);
+}
+
+static void the_names_of_all_kernels_are_listed(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const expected[] = {"nothing", "write_word", "scale",   "add_table",
+                                           "reverse", "say",        "wait_for"};
+    gg_module *module = load(f);
+    size_t count = 0, found = 0;
+    assert_int_equal(gg_module_kernel_count(module, &count), GG_OK);
+    for (size_t i = 0; i < count; i++) {
+        gg_kernel *kernel;
+        const char *name = gg_module_kernel_name(module, i);
+        assert_int_equal(gg_module_kernel(module, name, &kernel), GG_OK);
+        gg_kernel_release(kernel);
+        for (size_t k = 0; k < sizeof expected / sizeof expected[0]; k++)
+            found += !strcmp(name, expected[k]);
+    }
+    assert_int_equal(found, sizeof expected / sizeof expected[0]);
+    assert_null(gg_module_kernel_name(module, count));
     gg_module_release(module);
 }
 
@@ -237,6 +257,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_launch_waits_for_copies_to_a_variable),
     cmocka_unit_test(the_error_for_a_missing_variable_names_it),
     cmocka_unit_test(the_error_for_a_missing_kernel_lists_the_existing_ones),
+    cmocka_unit_test(the_names_of_all_kernels_are_listed),
     cmocka_unit_test(an_image_for_another_architecture_is_refused_naming_both),
     cmocka_unit_test(bytes_that_are_not_an_image_are_refused),
     cmocka_unit_test(a_truncated_image_is_refused),

@@ -258,6 +258,82 @@ static size_t make_bundle(char *bytes, uint64_t count)
     return at;
 }
 
+/* One code object again, for a second target, with the parameters of `scale` as they are or changed. */
+static char *bundle_with(const char *first, size_t first_size, const char *second,
+                         size_t second_size, size_t *size)
+{
+    static const char *const triples[] = {"hipv4-amdgcn-amd-amdhsa--gfx942",
+                                          "hipv4-amdgcn-amd-amdhsa--gfx90a"};
+    const char *const bodies[] = {first, second};
+    const size_t sizes[] = {first_size, second_size};
+    char *bytes = calloc(1, 4096 + first_size + second_size);
+    uint64_t code = 4096, at = 32, count = 2;
+    memcpy(bytes, "__CLANG_OFFLOAD_BUNDLE__", 24);
+    memcpy(bytes + 24, &count, 8);
+    for (size_t i = 0; i < 2; i++) {
+        const uint64_t entry[3] = {code, sizes[i], strlen(triples[i])};
+        memcpy(bytes + at, entry, sizeof entry);
+        memcpy(bytes + at + sizeof entry, triples[i], entry[2]);
+        memcpy(bytes + code, bodies[i], sizes[i]);
+        at += sizeof entry + entry[2];
+        code += sizes[i];
+    }
+    *size = code;
+    return bytes;
+}
+
+static struct gg_image *read_bundle_with(const char *first, size_t first_size, const char *second,
+                                         size_t second_size)
+{
+    size_t size;
+    struct gg_image *image = NULL;
+    char *bytes = bundle_with(first, first_size, second, second_size, &size);
+    assert_int_equal(gg_image_read(bytes, size, &image), GG_OK);
+    assert_string_equal(image->word, "code object bundle");
+    assert_string_equal(image->arch, "gfx942 gfx90a");
+    free(bytes);
+    return image;
+}
+
+static void a_bundle_has_the_kernels_of_its_code_objects(void **state)
+{
+    size_t size;
+    char *one = load("kernels.gfx942.co", &size), *other = load("kernels.gfx942.co", &size);
+    (void)state;
+    struct gg_image *image = read_bundle_with(one, size, other, size);
+    assert_int_equal(image->kernel_count, 7); /* each once */
+    assert_int_equal(find(image, "scale")->parameter_count, 3);
+    gg_image_free(image);
+
+    /* a second `nothing` with the name of another kernel, and a parameter of `scale` of another size */
+    char *name = memmem(other, size, "nothing", 7), *type = memmem(other, size, "float", 5);
+    memcpy(name, "nobody!", 7);
+    char *length = memmem(type - 120, 120, ".size", 5);
+    assert_non_null(length);
+    length[5] = 2;
+    image = read_bundle_with(one, size, other, size);
+    assert_int_equal(image->kernel_count, 8);
+    assert_int_equal(find(image, "nothing")->parameter_count, 0);
+    assert_int_equal(find(image, "nobody!")->parameter_count, 0);
+    assert_int_equal(find(image, "reverse")->parameter_count, 1);
+    assert_int_equal(find(image, "scale")->parameter_count, -1); /* unknown: they differ */
+    gg_image_free(image);
+    free(one);
+    free(other);
+}
+
+static void the_kernels_of_a_bundle_that_cannot_be_read_are_not_listed(void **state)
+{
+    size_t size;
+    char *code = load("kernels.gfx942.co", &size);
+    (void)state;
+    struct gg_image *image = read_bundle_with(code, size, "CCOB of something", 17);
+    assert_int_equal(image->kernel_count, 0);
+    assert_null(image->kernels);
+    gg_image_free(image);
+    free(code);
+}
+
 static void a_list_of_architectures_that_does_not_fit_is_marked(void **state)
 {
     static char bytes[4096];
@@ -280,6 +356,8 @@ static void a_list_of_architectures_that_does_not_fit_is_marked(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(formats_and_architectures_are_detected_by_content),
     cmocka_unit_test(a_list_of_architectures_that_does_not_fit_is_marked),
+    cmocka_unit_test(a_bundle_has_the_kernels_of_its_code_objects),
+    cmocka_unit_test(the_kernels_of_a_bundle_that_cannot_be_read_are_not_listed),
     cmocka_unit_test(parameters_of_kernels_are_read),
     cmocka_unit_test(structs_by_value_have_their_size),
     cmocka_unit_test(damaged_images_are_refused_or_read_without_harm),

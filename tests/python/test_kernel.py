@@ -7,8 +7,8 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import needs
-from kernels import floats, load, path_for
+from conftest import BUILT, needs
+from kernels import floats, load, path_for, runs_code
 
 import gpuglue as gg
 
@@ -69,6 +69,86 @@ def test_unknown_kernels_and_variables_are_named(module):
         module.get_global(3)
     with pytest.raises(gg.InvalidArgumentError, match="tabel"):
         module.get_global("tabel")
+
+
+NAMES = {"nothing", "write_word", "scale", "add_table", "reverse", "say", "wait_for"}
+
+
+def test_a_module_lists_its_kernels(device, module):
+    assert NAMES <= set(module.kernels) and len(set(module.kernels)) == len(module.kernels)
+    assert list(module) == list(module.kernels) and all(module[name].name == name for name in module)
+    assert "scale" in module and "scael" not in module and "scale\0" not in module
+    with pytest.raises(TypeError, match="must be a str, got 3"):
+        3 in module  # noqa: B015
+    module.close()
+    for use in (lambda: module.kernels, lambda: "scale" in module, lambda: iter(module)):
+        with pytest.raises(ValueError, match="Module is closed"):
+            use()
+
+
+def test_a_name_of_cpp_is_in_the_module_of_its_expression(device):
+    class Compiled(bytes):
+        names = {"gg::scale<float>": "scale", "gone": "lowered_away"}
+
+    needs(device, "module_load", "kernel_launch")
+    module = gg.Module(Compiled(path_for(device).read_bytes()), device)
+    assert "gg::scale<float>" in module and "gone" not in module and module["gg::scale<float>"].name == "scale"
+
+
+UNLISTED = """
+import gpuglue as gg
+module = gg.Module({path!r})
+print("scale" in module, "scael" in module)
+for use in (lambda: module.kernels, lambda: list(module), lambda: module["scael"]):
+    try:
+        use()
+    except gg.Error as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_where_nothing_lists_the_kernels_they_can_still_be_found(device, run_python):
+    """A compressed fatbin, whose kernels only a driver from 12.4 on can list."""
+    if path_for(device).suffix != ".ptx" or runs_code(device):
+        pytest.skip("only the simulated CUDA driver lists no kernels")
+    image = str(BUILT / "images" / "kernels.fatbin")
+    found, *errors = run_python(UNLISTED.format(path=image)).stdout.splitlines()
+    assert found == "True False"
+    for error in errors[:2]:
+        assert error.startswith("UnsupportedError") and "a fatbin like this one does not list them" in error
+    assert 'has no kernel "scael", and the driver does not list its kernels' in errors[2]
+
+
+@pytest.mark.gpu
+def test_the_driver_lists_the_kernels_that_an_image_hides(device):
+    if path_for(device).suffix != ".ptx" or not runs_code(device):
+        pytest.skip("needs NVIDIA's driver: the simulated one reads no compressed image")
+    needs(device, "module_names")
+    module = gg.Module(BUILT / "images" / "kernels.fatbin", device)
+    assert NAMES <= set(module.kernels) and all(module[name].name == name for name in module)
+    with pytest.raises(gg.InvalidArgumentError, match=r'did you mean "scale"\?\); it has: .*write_word'):
+        module["scael"]
+
+
+def test_the_error_for_a_missing_kernel_names_it_in_cpp(device):
+    needs(device, "module_load")
+    image = path_for(device).read_bytes().replace(b"add_table", b"_Z6triple")  # of the same length: formats have offsets
+    module = gg.Module(image, device)
+    assert "_Z6triple" in module
+    with pytest.raises(gg.InvalidArgumentError, match=r'has no kernel "triple" \(did you mean "_Z6triple"\?\); it has: '):
+        module["triple"]
+    with pytest.raises(gg.InvalidArgumentError, match='has no kernel "quite_another"; it has: '):
+        module["quite_another"]
+
+
+def test_a_module_without_kernels_says_so(device):
+    if path_for(device).suffix != ".ptx":
+        pytest.skip("the image without kernels is PTX")
+    image = b".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 4 .b8 table[16];\n"
+    module = gg.Module(image, device)
+    assert module.kernels == () and "scale" not in module
+    with pytest.raises(gg.InvalidArgumentError, match='no kernel "scale" and no other kernel, only variables .* __global__'):
+        module["scale"]
 
 
 def test_a_closed_module_is_refused_and_its_kernels_still_work(device, module):

@@ -1,4 +1,4 @@
-"""gg.range() in profilers: by NVTX on cuda and by roctx on hip, where such a profiler listens."""
+"""gg.range() in profilers: by NVTX on cuda, by roctx on hip and by ITT on ze, where such a profiler listens."""
 
 import shutil
 
@@ -6,7 +6,7 @@ import pytest
 from conftest import needed, run_python, succeeds
 
 # How the profiler of a backend is named. The tool is tests/support/range_tool.c.
-VARIABLES = {"cuda": "NVTX_INJECTION64_PATH", "hip": "GPUGLUE_ROCTX_LIBRARY"}
+VARIABLES = {"cuda": "NVTX_INJECTION64_PATH", "hip": "GPUGLUE_ROCTX_LIBRARY", "ze": "INTEL_LIBITTNOTIFY64"}
 OPEN = "import gpuglue as gg; gg.empty(1, 'u1'); "
 
 

@@ -5,7 +5,9 @@
 #include <gpuglue/memory.hpp>
 
 #include <initializer_list>
+#include <string>
 #include <tuple>
+#include <vector>
 
 namespace gg
 {
@@ -150,6 +152,16 @@ class device_module : public detail::owner<gg_module, gg_module_retain, gg_modul
         gg_kernel *found = nullptr;
         check(gg_module_kernel(get(), name, &found));
         return kernel(found);
+    }
+    /** The names of its kernels. */
+    std::vector<std::string> kernel_names() const
+    {
+        std::size_t count = 0;
+        check(gg_module_kernel_count(get(), &count));
+        std::vector<std::string> names;
+        for (std::size_t i = 0; i < count; i++)
+            names.emplace_back(gg_module_kernel_name(get(), i));
+        return names;
     }
     /** The memory of a global variable. */
     memory get_global(const char *name) const

@@ -62,8 +62,23 @@ GG_API gg_status gg_module_global(gg_module *module, const char *name, gg_memory
  *  @param name      of the kernel, as in the image
  *  @param[out] out  one reference
  *  @return GG_OK, or a common error
- *  @retval GG_ERR_INVALID_ARGUMENT  no kernel of that name; the message lists the kernels */
+ *  @retval GG_ERR_INVALID_ARGUMENT  no kernel of that name; the message names the nearest and lists the kernels */
 GG_API gg_status gg_module_kernel(gg_module *module, const char *name, gg_kernel **out);
+
+/** The number of the module's kernels. They are read from the image; if the image hides them, the driver is asked once.
+ *
+ *  @param module    any module
+ *  @param[out] out  set on success
+ *  @return GG_OK, or a common error
+ *  @retval GG_ERR_UNSUPPORTED  neither the image nor the driver lists them: a compressed image with an old driver */
+GG_API gg_status gg_module_kernel_count(gg_module *module, size_t *out);
+
+/** The name of a kernel, as gg_module_kernel expects it.
+ *
+ *  @param module  one for which gg_module_kernel_count has succeeded
+ *  @param index   from 0
+ *  @return valid as long as the module; NULL if index is not below the count */
+GG_API const char *gg_module_kernel_name(gg_module *module, size_t index);
 
 GG_END_DECLS
 #endif

@@ -109,6 +109,67 @@ static PyObject *module_item(PyObject *self, PyObject *key)
     return object;
 }
 
+static PyObject *module_kernel_name(gg_module *module, size_t index)
+{
+    const char *name = gg_module_kernel_name(module, index);
+    return PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace");
+}
+
+static PyObject *module_kernels(PyObject *self, void *Py_UNUSED(closure))
+{
+    gg_module *module = module_handle(self);
+    size_t count = 0;
+    if (!module)
+        return NULL;
+    gg_module_retain(module);
+    gg_status status;
+    PY_WITHOUT_GIL(status = gg_module_kernel_count(module, &count));
+    PyObject *names = status ? py_raise(py_state_of(self), status) : PyTuple_New((Py_ssize_t)count);
+    for (size_t i = 0; names && i < count; i++) {
+        PyObject *name = module_kernel_name(module, i);
+        if (!name || PyTuple_SetItem(names, (Py_ssize_t)i, name))
+            Py_CLEAR(names);
+    }
+    gg_module_release(module);
+    return names;
+}
+
+static PyObject *module_iter(PyObject *self)
+{
+    PyObject *names = module_kernels(self, NULL);
+    PyObject *iterator = names ? PyObject_GetIter(names) : NULL;
+    Py_XDECREF(names);
+    return iterator;
+}
+
+/* Where the driver lists no kernels, by looking for it. */
+static int module_finds(PyObject *self, PyObject *key)
+{
+    PyObject *kernel = module_item(self, key);
+    if (!kernel && PyErr_ExceptionMatches(py_state_of(self)->invalid_argument)) {
+        PyErr_Clear();
+        return 0;
+    }
+    Py_XDECREF(kernel);
+    return kernel ? 1 : -1;
+}
+
+static int module_contains(PyObject *self, PyObject *key)
+{
+    if (!PyUnicode_Check(key))
+        return PY_FAIL(PyExc_TypeError, "the name of a kernel must be a str, got %R", key);
+    PyObject *names = module_kernels(self, NULL);
+    if (!names && PyErr_ExceptionMatches(py_state_of(self)->unsupported)) {
+        PyErr_Clear();
+        return module_finds(self, key);
+    }
+    PyObject *lowered =
+        names && py_module_of(self)->names ? PyDict_GetItem(py_module_of(self)->names, key) : NULL;
+    const int found = names ? PySequence_Contains(names, lowered ? lowered : key) : -1;
+    Py_XDECREF(names);
+    return found;
+}
+
 static PyObject *module_global(PyObject *self, PyObject *key)
 {
     gg_module *module = module_handle(self);
@@ -183,6 +244,7 @@ static PyGetSetDef getters[] = {
     {"device", module_device, NULL, py_doc_Module_device, NULL},
     {"format", module_format, NULL, py_doc_Module_format, NULL},
     {"arch", module_arch, NULL, py_doc_Module_arch, NULL},
+    {"kernels", module_kernels, NULL, py_doc_Module_kernels, NULL},
     PY_FOREIGN("get_function", "module['name']"),
     PY_FOREIGN("get_kernel", "module['name']"),
     PY_FOREIGN("function", "module['name']"),
@@ -195,6 +257,8 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, PY_SLOT(module_dealloc)},
     {Py_tp_repr, PY_SLOT(module_repr)},
     {Py_mp_subscript, PY_SLOT(module_item)},
+    {Py_sq_contains, PY_SLOT(module_contains)},
+    {Py_tp_iter, PY_SLOT(module_iter)},
     {Py_tp_doc, (void *)(uintptr_t)py_doc_Module},
     {Py_tp_methods, methods},
     {Py_tp_getset, getters},
