@@ -261,7 +261,7 @@ $(PY_SIM): py-%: run-environment build-plain
 	    $(STEP) "Python on $*, the files that work on a device" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(ON_DEVICE) $(own-$(word 1,$(subst -, ,$*))))
 # The test file of each backend.
 own-cuda := tests/python/test_drivers.py
-own-ze := tests/python/test_level_zero.py
+own-ze := tests/python/test_level_zero.py tests/python/test_spirv.py
 own-hip := tests/python/test_hip.py
 $(PY_SIM:%=%-rest): py-%-rest: run-environment build-plain
 	$(if $(call no-hip,$*),$(STEP) --skip "Python on $*: the other files" "$$(cat .venv/no-hip)",\

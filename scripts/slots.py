@@ -114,8 +114,9 @@ def number(version):
 
 def undefined(backend):
     """The slots that are NULL in the backend's table."""
-    path = {"ze": "backends/ze/ze.c", "host": "backends/host/host.c"}.get(backend)
-    return set(re.findall(rf"^#define {backend}_(\w+)\s+(?:\\\n\s*)?NULL", read(path), re.M)) if path else set()
+    prefix, path = {"ze": ("ze", "backends/ze/ze.c"), "host": ("host", "backends/host/host.c")}.get(
+        backend, ("cuhip", "backends/cuda_hip/driver.c"))
+    return set(re.findall(rf"^#define {prefix}_(\w+)\s+(?:\\\n\s*)?NULL", read(path), re.M))
 
 
 def newest(functions, versions, first):

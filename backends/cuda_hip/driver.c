@@ -211,6 +211,9 @@ void cuhip_probe(enum gg_probe_level level, struct gg_probe_result *result)
 
 /* ---- the plugin --------------------------------------------------------------------------------- */
 
+#define cuhip_module_load_with NULL /* no SPIR-V */
+#define cuhip_module_binary NULL
+
 const struct gg_backend_ops cuhip_ops = {
     .struct_size = sizeof(struct gg_backend_ops),
 #define OP(slot, need) .slot = cuhip_##slot,

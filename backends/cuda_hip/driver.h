@@ -93,6 +93,8 @@ struct cuhip_vendor {
     /* Notes in the report beside the diagnosis: masks, device nodes, other runtimes. */
     void (*add_notes)(enum gg_probe_level level, int version, const struct gg_probe_result *result);
 
+    /* Whether the driver can load a bundle of code objects; NULL: the vendor has none. */
+    gg_status (*check_bundle)(const void *bytes);
     int (*device_arch)(int device, char *out, size_t size);
     int (*device_uuid)(int device, uint8_t uuid[16], bool *known);
     /* The vendor's handles of an open device. */

@@ -45,6 +45,8 @@ gg_status cuhip_module_load(struct gg_device_impl *device, const struct gg_image
     if (!cuhip_driver.module_load || !cuhip_driver.module_unload || !cuhip_driver.module_function)
         return cuhip_missing(offsetof(struct cuhip_driver, module_load));
     gg_status status = cuhip_check_image(device, image);
+    if (!status && image->format == GG_IMAGE_BUNDLE && cuhip.check_bundle)
+        status = cuhip.check_bundle(bytes);
     if (status)
         return status;
     char *text = ptx_with_nul(image, bytes, nbytes);

@@ -377,6 +377,7 @@ const struct cuhip_vendor cuhip = {
     .diagnose = hip_diagnose,
     .skip_reason = hip_skip_reason,
     .add_notes = hip_add_notes,
+    .check_bundle = hip_check_bundle,
     .device_arch = hip_device_arch,
     .device_uuid = hip_device_uuid,
     .device_native = hip_device_native,

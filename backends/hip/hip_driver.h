@@ -34,6 +34,9 @@ const char *hip_skip_reason(void);
 /* Notes on masks, the version and the device node. */
 void hip_add_notes(enum gg_probe_level level, int version, const struct gg_probe_result *result);
 
+/* hip_bundle.c, for struct cuhip_vendor */
+gg_status hip_check_bundle(const void *bytes);
+
 /* hip_copy.c, for struct cuhip_vendor */
 int hip_copy_region(void *dst, const void *src, const struct gg_region *region,
                     enum gg_copy_kind kind, void *stream);

@@ -24,7 +24,9 @@ const struct gg_host_api *host_api;
 #define host_peer_access NULL         /* one device */
 #define host_peer_enable NULL
 #define host_copy_peer NULL
-#define host_range_tool NULL /* no profiler of its own */
+#define host_range_tool NULL       /* no profiler of its own */
+#define host_module_load_with NULL /* no compiler of its own */
+#define host_module_binary NULL
 
 static const struct gg_backend_ops host_ops = {
     .struct_size = sizeof host_ops,

@@ -211,7 +211,9 @@ int32_t ze_device_supports(struct gg_device_impl *device, gg_op op)
         return device->reports_free_memory;
     if (op == GG_OP_device_stats)
         return ze_has_stats();
-    if (op == GG_OP_module_load || op == GG_OP_kernel_launch)
+    if (op == GG_OP_module_binary)
+        return ze.module_binary != NULL;
+    if (op == GG_OP_module_load || op == GG_OP_module_load_with || op == GG_OP_kernel_launch)
         return ze.module_create && ze.module_destroy && ze.kernel_create && ze.kernel_destroy &&
                ze.kernel_block && ze.kernel_argument && ze.append_launch;
     if (op == GG_OP_kernel_suggest_block_size)

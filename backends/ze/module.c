@@ -64,39 +64,163 @@ static void build_log_read(void *log, char text[LOG_SIZE])
 /* Without it, kernels of some devices keep 32 bits of an offset in a block, and their results are wrong. */
 static const char large_blocks_option[] = "-ze-opt-greater-than-4GB-buffer-required";
 
-static gg_status module_build(struct gg_module_impl *module, const struct gg_image *image,
-                              const void *bytes, size_t nbytes)
+/* What a module is built from. The arrays have one element per input that is linked. */
+struct build {
+    const struct gg_image *image;
+    const struct gg_module_options *options;
+    struct ze_module_desc desc;
+    struct ze_program_desc program;
+    char *flags; /* of the desc */
+    const uint8_t **images;
+    size_t *sizes;
+    const char **all_flags;
+    const struct ze_module_constants **all_constants;
+    struct ze_module_constants *constants; /* what each input has of those that are set */
+    uint32_t *ids;
+    const void **values;
+};
+
+static void build_free(struct build *build)
 {
-    const struct ze_module_desc desc = {
-        .stype = ZE_STRUCTURE_TYPE_MODULE_DESC,
-        .format =
-            image->format == GG_IMAGE_SPIRV ? ZE_MODULE_FORMAT_IL_SPIRV : ZE_MODULE_FORMAT_NATIVE,
-        .size = nbytes,
-        .image = bytes,
-        .flags = module->device->large_blocks ? large_blocks_option : NULL};
-    char text[LOG_SIZE];
-    void *log = NULL;
-    const int code = ze.module_create(module->device->context, module->device->gpu->handle, &desc,
-                                      &module->native, &log);
-    build_log_read(log, text);
-    return code ? ze_fail(code, "an image of %zu bytes%s%.300s", nbytes, text[0] ? ": " : "", text)
-                : GG_OK;
+    free(build->flags);
+    free((void *)build->images);
+    free(build->sizes);
+    free((void *)build->all_flags);
+    free((void *)build->all_constants);
+    free(build->constants);
+    free(build->ids);
+    free((void *)build->values);
 }
 
-gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *image,
-                         const void *bytes, size_t nbytes, struct gg_module_impl **out)
+/* NULL if there are none; the caller frees them. */
+static bool build_set_flags(struct build *build, bool large_blocks)
 {
-    if (!ze_device_supports(device, GG_OP_module_load))
-        return ze_missing("zeModuleCreate");
-    gg_status status = image_check(device, image, bytes);
-    if (status)
-        return status;
+    const char *given = build->options->flags ? build->options->flags : "";
+    const size_t size = sizeof large_blocks_option + strlen(given) + 1;
+    if (!large_blocks && !given[0])
+        return true;
+    build->flags = malloc(size);
+    if (build->flags)
+        snprintf(build->flags, size, "%s%s%s", large_blocks ? large_blocks_option : "",
+                 large_blocks && given[0] ? " " : "", given);
+    build->desc.flags = build->flags;
+    return build->flags;
+}
+
+static const uint64_t *option_value(const struct gg_module_options *options, uint32_t id)
+{
+    for (uint32_t i = 0; i < options->constant_count; i++)
+        if (options->constants[i].id == id)
+            return &options->constants[i].value;
+    return NULL;
+}
+
+/* Drivers refuse a constant that an input does not have. */
+static bool build_set_constants(struct build *build)
+{
+    const size_t inputs = build->options->input_count + 1;
+    const struct gg_image *image = build->image;
+    uint32_t used = 0;
+    build->constants = calloc(inputs, sizeof *build->constants);
+    build->ids = calloc(image->constant_count + 1, sizeof *build->ids);
+    build->values = calloc(image->constant_count + 1, sizeof *build->values);
+    if (!build->constants || !build->ids || !build->values)
+        return false;
+    for (size_t i = 0; i < image->constant_count; i++) {
+        const struct gg_image_constant *constant = &image->constants[i];
+        struct ze_module_constants *mine = &build->constants[constant->input];
+        const uint64_t *value = option_value(build->options, constant->id);
+        if (!value)
+            continue;
+        if (!mine->count++) {
+            mine->ids = &build->ids[used];
+            mine->values = &build->values[used];
+        }
+        build->ids[used] = constant->id;
+        build->values[used++] = value;
+    }
+    if (build->constants[0].count)
+        build->desc.constants = &build->constants[0];
+    return true;
+}
+
+/* Intel's driver joins the inputs' flags without a space between them, so only the first has some. */
+static bool build_set_inputs(struct build *build, const void *bytes, size_t nbytes)
+{
+    const size_t count = build->options->input_count + 1;
+    build->images = calloc(count, sizeof *build->images);
+    build->sizes = calloc(count, sizeof *build->sizes);
+    build->all_flags = calloc(count, sizeof *build->all_flags);
+    build->all_constants = calloc(count, sizeof *build->all_constants);
+    if (!build->images || !build->sizes || !build->all_flags || !build->all_constants)
+        return false;
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct gg_module_input *input = i ? &build->options->inputs[i - 1] : NULL;
+        build->images[i] = input ? input->bytes : bytes;
+        build->sizes[i] = input ? input->nbytes : nbytes;
+        build->all_constants[i] = &build->constants[i];
+        any = any || build->constants[i].count;
+    }
+    build->all_flags[0] = build->flags;
+    build->program = (struct ze_program_desc){.stype = ZE_STRUCTURE_TYPE_MODULE_PROGRAM_EXP_DESC,
+                                              .count = (uint32_t)count,
+                                              .sizes = build->sizes,
+                                              .images = build->images,
+                                              .flags = build->flags ? build->all_flags : NULL,
+                                              .constants = any ? build->all_constants : NULL};
+    build->desc.next = &build->program;
+    return true;
+}
+
+static gg_status build_describe(struct build *build, const struct gg_device_impl *device,
+                                const void *bytes, size_t nbytes)
+{
+    const struct gg_module_options *options = build->options;
+    const bool spirv = build->image->format == GG_IMAGE_SPIRV && !options->binary;
+    build->desc = (struct ze_module_desc){.stype = ZE_STRUCTURE_TYPE_MODULE_DESC,
+                                          .format = spirv ? ZE_MODULE_FORMAT_IL_SPIRV
+                                                          : ZE_MODULE_FORMAT_NATIVE,
+                                          .size = options->binary ? options->binary_size : nbytes,
+                                          .image = options->binary ? options->binary : bytes};
+    if (spirv && options->input_count && !device->driver->links)
+        return ze_api->fail(GG_ERR_UNSUPPORTED, NULL,
+                            "linking %zu SPIR-V modules: this driver lacks "
+                            "ZE_experimental_module_program; link them before, with spirv-link",
+                            options->input_count + 1);
+    bool enough = build_set_flags(build, device->large_blocks);
+    if (enough && spirv)
+        enough = build_set_constants(build);
+    if (enough && spirv && options->input_count)
+        enough = build_set_inputs(build, bytes, nbytes);
+    return enough ? GG_OK : ze_no_memory("a module");
+}
+
+static gg_status module_build(struct gg_module_impl *module, const struct build *build)
+{
+    char text[LOG_SIZE];
+    void *log = NULL;
+    const int code = ze.module_create(module->device->context, module->device->gpu->handle,
+                                      &build->desc, &module->native, &log);
+    build_log_read(log, text);
+    if (code)
+        return ze_fail(code, "an image of %zu bytes%s%.300s", build->desc.size, text[0] ? ": " : "",
+                       text);
+    if (text[0] && build->options->flags)
+        ze_api->log(GG_LOG_WARN, "ze", "compiling with \"%.300s\": %.1000s", build->options->flags,
+                    text);
+    return GG_OK;
+}
+
+static gg_status module_new(struct gg_device_impl *device, const struct build *build,
+                            struct gg_module_impl **out)
+{
     struct gg_module_impl *module = calloc(1, sizeof *module);
     if (!module)
         return ze_no_memory("a module");
     module->device = device;
     pthread_mutex_init(&module->lock, NULL);
-    status = module_build(module, image, bytes, nbytes);
+    const gg_status status = module_build(module, build);
     if (status) {
         pthread_mutex_destroy(&module->lock);
         free(module);
@@ -104,6 +228,37 @@ gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *i
     }
     *out = module;
     return GG_OK;
+}
+
+gg_status ze_module_load_with(struct gg_device_impl *device, const struct gg_image *image,
+                              const void *bytes, size_t nbytes,
+                              const struct gg_module_options *options, struct gg_module_impl **out)
+{
+    struct build build = {.image = image, .options = options};
+    if (!ze_device_supports(device, GG_OP_module_load))
+        return ze_missing("zeModuleCreate");
+    gg_status status = image_check(device, image, bytes);
+    if (!status)
+        status = build_describe(&build, device, bytes, nbytes);
+    if (!status)
+        status = module_new(device, &build, out);
+    build_free(&build);
+    return status;
+}
+
+gg_status ze_module_load(struct gg_device_impl *device, const struct gg_image *image,
+                         const void *bytes, size_t nbytes, struct gg_module_impl **out)
+{
+    const struct gg_module_options none = {.struct_size = sizeof none};
+    return ze_module_load_with(device, image, bytes, nbytes, &none, out);
+}
+
+gg_status ze_module_binary(struct gg_module_impl *module, void *binary, size_t *nbytes)
+{
+    if (!ze.module_binary)
+        return ze_missing("zeModuleGetNativeBinary");
+    const int code = ze.module_binary(module->native, nbytes, binary);
+    return code ? ze_fail(code, "the machine code of a module") : GG_OK;
 }
 
 void ze_module_unload(struct gg_module_impl *module)

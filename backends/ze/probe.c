@@ -256,6 +256,7 @@ static void driver_init(struct ze_driver *driver)
     driver->reports_free_memory =
         driver_has_extension(driver->handle, "ZE_extension_device_usablemem_size_properties");
     driver->shares_memory = driver_shares_memory(driver->handle);
+    driver->links = driver_has_extension(driver->handle, "ZE_experimental_module_program");
     ze_import_init(driver);
 }
 

@@ -72,6 +72,12 @@ struct ze_device_properties {
     char name[256];
 };
 
+struct ze_module_constants { /* specialisation constants */
+    uint32_t count;
+    const uint32_t *ids;
+    const void **values;
+};
+
 struct ze_module_desc {
     uint32_t stype;
     const void *next;
@@ -79,7 +85,17 @@ struct ze_module_desc {
     size_t size;
     const void *image;
     const char *flags;
-    const void *constants;
+    const struct ze_module_constants *constants;
+};
+
+struct ze_program_desc { /* chained to ze_module_desc, in whose place it has several inputs */
+    uint32_t stype;
+    const void *next;
+    uint32_t count;
+    const size_t *sizes;
+    const uint8_t **images;
+    const char **flags;
+    const struct ze_module_constants **constants;
 };
 
 struct ze_kernel_desc {

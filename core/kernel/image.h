@@ -64,6 +64,7 @@ static inline bool ggi_bytes_equal(struct ggi_bytes bytes, const char *text)
 
 #define GGI_MAX_KERNELS 65536u
 #define GGI_MAX_PARAMETERS 4096u
+#define GGI_MAX_CONSTANTS 65536u
 
 /* Add a kernel whose parameter count is not known yet. Names are cut at their first NUL. */
 gg_status ggi_image_add_kernel(struct gg_image *image, struct ggi_bytes name,
@@ -71,6 +72,7 @@ gg_status ggi_image_add_kernel(struct gg_image *image, struct ggi_bytes name,
 /* Add a parameter to the kernel; sets parameter_count from -1 to 1, or increments it. */
 gg_status ggi_image_add_parameter(struct gg_image_kernel *kernel,
                                   const struct gg_parameter *parameter);
+gg_status ggi_image_add_constant(struct gg_image *image, const struct gg_image_constant *constant);
 /* Append a word to image->arch unless it is there. If it does not fit, GGI_MORE_ARCHS ends the list. */
 #define GGI_MORE_ARCHS "\xe2\x80\xa6"
 void ggi_image_add_arch(struct gg_image *image, const char *word);
@@ -87,5 +89,7 @@ gg_status ggi_image_read_elf(struct ggi_bytes bytes, struct gg_image *image);
 gg_status ggi_image_read_msgpack(struct ggi_bytes pack, struct gg_image *image);
 gg_status ggi_image_read_ptx(struct ggi_bytes bytes, struct gg_image *image);
 gg_status ggi_image_read_spirv(struct ggi_bytes bytes, struct gg_image *image);
+/* Adds what further SPIR-V has, which is linked with the image. */
+gg_status ggi_image_add_spirv(struct ggi_bytes bytes, struct gg_image *image, uint32_t input);
 
 #endif

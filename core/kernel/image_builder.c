@@ -62,6 +62,19 @@ gg_status ggi_image_add_parameter(struct gg_image_kernel *kernel,
     return GG_OK;
 }
 
+gg_status ggi_image_add_constant(struct gg_image *image, const struct gg_image_constant *constant)
+{
+    struct gg_image_constant *constants = (struct gg_image_constant *)(uintptr_t)image->constants;
+    if (image->constant_count >= GGI_MAX_CONSTANTS)
+        return ggi_image_damaged("it has more than %u specialisation constants", GGI_MAX_CONSTANTS);
+    constants = ggi_array_grow(constants, image->constant_count, sizeof *constants);
+    if (!constants)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for specialisation constants");
+    constants[image->constant_count++] = *constant;
+    image->constants = constants;
+    return GG_OK;
+}
+
 static bool image_has_arch(const char *words, const char *word)
 {
     size_t length = strlen(word);
@@ -106,8 +119,11 @@ void ggi_image_clear(struct gg_image *image)
         free((void *)(uintptr_t)image->kernels[i].parameters);
     }
     free((void *)(uintptr_t)image->kernels);
+    free((void *)(uintptr_t)image->constants);
     image->kernels = NULL;
     image->kernel_count = 0;
+    image->constants = NULL;
+    image->constant_count = 0;
 }
 
 void gg_image_free(struct gg_image *image)

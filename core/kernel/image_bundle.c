@@ -111,13 +111,28 @@ static gg_status bundle_read_kernels(struct ggi_bytes bytes, uint64_t count, str
     return status;
 }
 
+/* Clang's header of a compressed bundle, up to version 3. Runtimes trust the size that it declares. */
+static gg_status compressed_bundle_check(struct ggi_bytes bytes)
+{
+    const unsigned version = ggi_u16(bytes, 4);
+    const uint64_t head = version == 1 ? 20 : version == 2 ? 24 : 32;
+    const uint64_t size = version == 2   ? ggi_u32(bytes, 8)
+                          : version == 3 ? ggi_u64(bytes, 8)
+                                         : bytes.size;
+    if (!version || bytes.size < head || size < head || size > bytes.size)
+        return ggi_image_damaged("the header of the compressed bundle (version %u) declares %llu "
+                                 "bytes, but there are %zu",
+                                 version, (unsigned long long)size, bytes.size);
+    return GG_OK;
+}
+
 gg_status ggi_image_read_bundle(struct ggi_bytes bytes, struct gg_image *image)
 {
     const uint64_t count = ggi_u64(bytes, 24);
     uint64_t at = 32;
     struct bundle_member member;
     if (ggi_bytes_start_with(bytes, "CCOB", 4)) /* compressed: only the driver can read it */
-        return GG_OK;
+        return compressed_bundle_check(bytes);
     if (!count || count > bytes.size / 24)
         return ggi_image_damaged("the bundle declares %llu code objects", (unsigned long long)count);
     for (uint64_t i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* image_spirv.c: SPIR-V: its kernels and the types of their parameters. */
+/* image_spirv.c: SPIR-V: its kernels and the types of their parameters, and its specialisation constants. */
 #include "base/error.h"
 #include "kernel/image.h"
 
@@ -11,10 +11,15 @@ enum {
     OP_TYPE_STRUCT = 30,
     OP_TYPE_POINTER = 32,
     OP_TYPE_FUNCTION = 33,
+    OP_SPEC_TRUE = 48,
+    OP_SPEC_FALSE = 49,
+    OP_SPEC_CONSTANT = 50,
     OP_FUNCTION = 54,
     OP_FUNCTION_PARAMETER = 55,
     OP_FUNCTION_END = 56,
-    KERNEL = 6, /* execution model */
+    OP_DECORATE = 71,
+    SPEC_ID = 1, /* decoration */
+    KERNEL = 6,  /* execution model */
     WORKGROUP_STORAGE = 4,
     FUNCTION_STORAGE = 7,
     HEADER_WORDS = 5,
@@ -27,6 +32,8 @@ struct spirv {
     uint32_t bound;
     struct gg_parameter *types; /* by id: size and kind, if the id is a type */
     uint32_t *entries;          /* by id: 1 + index of the kernel, if the id is its function */
+    uint64_t *numbers; /* by id: 1 + number of the specialisation constant, if the id is one */
+    uint32_t input;
     struct gg_image *image;
 };
 
@@ -106,6 +113,49 @@ static gg_status spirv_note_parameter(struct spirv *spirv, uint32_t entry, uint3
         (struct gg_image_kernel *)(uintptr_t)&spirv->image->kernels[entry - 1], &parameter);
 }
 
+/* A constant that a decoration gave a number before. */
+static gg_status spirv_note_constant(struct spirv *spirv, unsigned op, uint64_t at, uint32_t count)
+{
+    const uint32_t type = spirv_word(spirv, at + 1), id = spirv_word(spirv, at + 2);
+    struct gg_image_constant constant = {
+        .kind = GG_PARAMETER_UNSIGNED, .size = 1, .input = spirv->input, .value = op == OP_SPEC_TRUE};
+    if (id >= spirv->bound || !spirv->numbers[id])
+        return GG_OK;
+    constant.id = (uint32_t)(spirv->numbers[id] - 1);
+    if (op == OP_SPEC_CONSTANT) {
+        const struct gg_parameter of =
+            type < spirv->bound ? spirv->types[type] : (struct gg_parameter){0};
+        if (count < 4 || (of.size == 8 && count < 5) ||
+            (of.size != 8 && of.size != 4 && of.size != 2 && of.size != 1))
+            return ggi_image_damaged("the type of specialisation constant %u is no number",
+                                     constant.id);
+        constant.kind = of.kind;
+        constant.size = of.size;
+        constant.value = spirv_word(spirv, at + 3);
+        if (of.size == 8)
+            constant.value |= (uint64_t)spirv_word(spirv, at + 4) << 32;
+        else
+            constant.value &= (UINT64_C(1) << 8 * of.size) - 1;
+    }
+    return ggi_image_add_constant(spirv->image, &constant);
+}
+
+/* An instruction before the functions. */
+static gg_status spirv_read_declaration(struct spirv *spirv, unsigned op, uint64_t at,
+                                        uint32_t count)
+{
+    if (op == OP_ENTRY_POINT && count > 3)
+        return spirv_add_entry(spirv, at, count);
+    if (op >= OP_SPEC_TRUE && op <= OP_SPEC_CONSTANT && count > 2)
+        return spirv_note_constant(spirv, op, at, count);
+    if (op >= OP_TYPE_INT && op < OP_TYPE_FUNCTION && count > 1)
+        spirv_note_type(spirv, op, at, count);
+    else if (op == OP_DECORATE && count > 3 && spirv_word(spirv, at + 2) == SPEC_ID &&
+             spirv_word(spirv, at + 1) < spirv->bound)
+        spirv->numbers[spirv_word(spirv, at + 1)] = 1 + (uint64_t)spirv_word(spirv, at + 3);
+    return GG_OK;
+}
+
 static gg_status spirv_read_instructions(struct spirv *spirv)
 {
     const uint64_t words = spirv->bytes.size / 4;
@@ -116,9 +166,7 @@ static gg_status spirv_read_instructions(struct spirv *spirv)
         if (!count || count > words - at)
             return ggi_image_damaged("the instruction at word %llu extends past its end",
                                      (unsigned long long)at);
-        if (op == OP_ENTRY_POINT && count > 3)
-            status = spirv_add_entry(spirv, at, count);
-        else if (op == OP_FUNCTION && count > 2)
+        if (op == OP_FUNCTION && count > 2)
             entry = spirv_word(spirv, at + 2) < spirv->bound
                         ? spirv->entries[spirv_word(spirv, at + 2)]
                         : 0;
@@ -126,8 +174,8 @@ static gg_status spirv_read_instructions(struct spirv *spirv)
             status = spirv_note_parameter(spirv, entry, spirv_word(spirv, at + 1));
         else if (op == OP_FUNCTION_END)
             entry = 0;
-        else if (op >= OP_TYPE_INT && op < OP_TYPE_FUNCTION && count > 1)
-            spirv_note_type(spirv, op, at, count);
+        else
+            status = spirv_read_declaration(spirv, op, at, count);
         at += count;
     }
     return status;
@@ -135,8 +183,13 @@ static gg_status spirv_read_instructions(struct spirv *spirv)
 
 gg_status ggi_image_read_spirv(struct ggi_bytes bytes, struct gg_image *image)
 {
+    return ggi_image_add_spirv(bytes, image, 0);
+}
+
+gg_status ggi_image_add_spirv(struct ggi_bytes bytes, struct gg_image *image, uint32_t input)
+{
     struct spirv spirv = {
-        .bytes = bytes, .image = image, .swapped = ggi_u32(bytes, 0) == 0x03022307u};
+        .bytes = bytes, .image = image, .input = input, .swapped = ggi_u32(bytes, 0) == 0x03022307u};
     gg_status status;
     spirv.bound = spirv_word(&spirv, 3);
     ggi_image_add_arch(image, "spirv");
@@ -149,11 +202,13 @@ gg_status ggi_image_read_spirv(struct ggi_bytes bytes, struct gg_image *image)
         return ggi_image_damaged("its header declares %u ids", spirv.bound);
     spirv.types = calloc(spirv.bound, sizeof *spirv.types);
     spirv.entries = calloc(spirv.bound, sizeof *spirv.entries);
-    if (spirv.types && spirv.entries)
+    spirv.numbers = calloc(spirv.bound, sizeof *spirv.numbers);
+    if (spirv.types && spirv.entries && spirv.numbers)
         status = spirv_read_instructions(&spirv);
     else
         status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to read SPIR-V");
     free(spirv.types);
     free(spirv.entries);
+    free(spirv.numbers);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "base/list.h"
 #include "runtime/call.h"
 #include "kernel/kernel.h"
+#include "kernel/module_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,17 +58,30 @@ const struct gg_image *gg_module_image(const gg_module *module)
 
 /* ---- loading ---- */
 
-static gg_status module_driver_load(struct gg_device *device, struct gg_image *image,
-                                    const void *bytes, size_t nbytes, struct gg_module_impl **out)
+/* An image with what it is compiled with; no options: NULL. */
+struct module_source {
+    struct gg_image *image;
+    const void *bytes;
+    size_t nbytes;
+    const struct gg_module_options *options;
+};
+
+static gg_status module_driver_load(struct gg_device *device, const struct module_source *source,
+                                    struct gg_module_impl **out)
 {
+    const struct gg_image *image = source->image;
     if (image->format == GG_IMAGE_LTOIR)
         return ggi_fail(
             GG_ERR_UNSUPPORTED,
             "%s:%d: the image is ltoir, which has to be linked before it can be loaded: "
             "compile to a cubin or to ptx instead",
             device->backend->name, (int)device->ordinal);
-    return GGI_CALL_RELAXED(device, module_load, NULL, nbytes,
-                            (atomic_load(&device->impl), image, bytes, nbytes, out));
+    if (source->options)
+        return GGI_CALL_RELAXED(device, module_load_with, NULL, source->nbytes,
+                                (atomic_load(&device->impl), image, source->bytes, source->nbytes,
+                                 source->options, out));
+    return GGI_CALL_RELAXED(device, module_load, NULL, source->nbytes,
+                            (atomic_load(&device->impl), image, source->bytes, source->nbytes, out));
 }
 
 static gg_status module_new(struct gg_device *device, struct gg_image *image,
@@ -93,27 +107,72 @@ static gg_status module_new(struct gg_device *device, struct gg_image *image,
     return GG_OK;
 }
 
-gg_status gg_module_load(gg_device *device, const void *bytes, size_t nbytes, gg_module **out)
+/* The source's image becomes the module's, or is freed. */
+static gg_status module_load(struct gg_device *device, const struct module_source *source,
+                             gg_module **out)
 {
-    struct gg_image *image;
     struct gg_module_impl *impl = NULL;
+    gg_status status = module_driver_load(device, source, &impl);
+    if (!status) {
+        status = module_new(device, source->image, impl, out);
+        if (status)
+            device->ops->module_unload(impl);
+    }
+    if (status)
+        gg_image_free(source->image);
+    return status;
+}
+
+static gg_status module_begin(struct gg_device *device)
+{
     gg_status status = ggi_device_ready(device);
     if (status)
         return status;
     if (!gg_device_supports(device, GG_OP_module_load))
         return ggi_unsupported(device, GG_OP_module_load);
     ggi_drain(device);
-    status = gg_image_read(bytes, nbytes, &image);
-    if (status)
-        return status;
-    status = module_driver_load(device, image, bytes, nbytes, &impl);
-    if (!status) {
-        status = module_new(device, image, impl, out);
-        if (status)
-            device->ops->module_unload(impl);
-    }
-    if (status)
-        gg_image_free(image);
+    return GG_OK;
+}
+
+gg_status gg_module_load(gg_device *device, const void *bytes, size_t nbytes, gg_module **out)
+{
+    struct module_source source = {.bytes = bytes, .nbytes = nbytes};
+    gg_status status = module_begin(device);
+    if (!status)
+        status = gg_image_read(bytes, nbytes, &source.image);
+    return status ? status : module_load(device, &source, out);
+}
+
+gg_status gg_module_load_with(gg_device *device, const void *bytes, size_t nbytes,
+                              const struct gg_module_options *options, gg_module **out)
+{
+    struct gg_module_options full = {0};
+    struct module_source source = {.bytes = bytes, .nbytes = nbytes, .options = &full};
+    gg_status status = ggi_module_options_copy(options, &full);
+    if (!status && ggi_module_options_empty(&full))
+        return gg_module_load(device, bytes, nbytes, out);
+    if (!status)
+        status = module_begin(device);
+    if (!status)
+        status = ggi_module_options_read(device, &full, bytes, nbytes, &source.image);
+    return status ? status : module_load(device, &source, out);
+}
+
+gg_status gg_module_binary(gg_module *module, void *binary, size_t *nbytes)
+{
+    struct gg_device *device = module->device;
+    const size_t room = *nbytes;
+    size_t size = 0;
+    gg_status status = ggi_device_check(device);
+    if (!status)
+        status = GGI_CALL_OPTIONAL(device, module_binary, NULL, 0, (module->impl, NULL, &size));
+    if (!status && binary && room < size)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_module_binary: room for %zu bytes: expected %zu or more", room, size);
+    if (!status && binary)
+        status = GGI_CALL_OPTIONAL(device, module_binary, NULL, size, (module->impl, binary, &size));
+    if (!status)
+        *nbytes = size;
     return status;
 }
 

@@ -112,6 +112,16 @@ def store(name, facts, body):
         pass
 
 
+def discard(name):
+    """Remove an entry; failures are ignored."""
+    where = directory()
+    try:
+        if where:
+            os.unlink(os.path.join(where, name + SUFFIX))
+    except OSError:
+        pass
+
+
 def _link(opened, where, name, data):
     handle = os.open(where, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:

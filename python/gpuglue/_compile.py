@@ -40,6 +40,8 @@ class Image(bytes):
         The compiler's output; '' unless `compile` made the image.
     names : dict
         Name in the image of each expression in the ``names=`` of `compile`.
+    options : tuple of str
+        Options of `compile` for the driver's compiler, which Module passes on.
 
     Raises
     ------
@@ -62,6 +64,7 @@ class Image(bytes):
 
     log = ""
     names: "dict[str, str]" = {}
+    options: "tuple[str, ...]" = ()
 
     @property
     def format(self) -> str:
@@ -78,6 +81,13 @@ class Image(bytes):
         """Parameters of each kernel by its name; None where the format does not declare them."""
         return _core._read_image(self)[2]
 
+    @property
+    def constants(self) -> "dict[int, int | float | bool]":
+        """Specialisation constants of SPIR-V: the default of each by its number."""
+        from . import _spirv
+
+        return _spirv.defaults(self)
+
     def __repr__(self) -> str:
         return f"<gpuglue.Image, {self.format} for {self.arch}, {len(self)} bytes>"
 
@@ -92,6 +102,7 @@ def compile(
     lang: "str | None" = None,
     options: "Sequence[str]" = (),
     names: "Sequence[str]" = (),
+    constants: "dict[int, int | float | bool] | None" = None,
 ) -> Image:
     """Compile device code for a device that need not be present.
 
@@ -107,9 +118,12 @@ def compile(
     lang : {'cuda', 'hip', 'opencl'}, optional
         Language of the source. None is the one that the backend compiles.
     options : sequence of str, optional
-        Options for the compiler, such as '-O3' or '-DN=4'.
+        Options for the compiler, such as '-O3' or '-DN=4'. For ze those that begin with '-ze-' are for the driver's compiler:
+        the image keeps them for Module.
     names : sequence of str, optional
         C++ expressions, such as 'sum<float>', by which Module finds the kernels that they instantiate.
+    constants : dict, optional
+        New defaults of SPIR-V's specialisation constants, by number.
 
     Returns
     -------
@@ -121,9 +135,9 @@ def compile(
     CompileError
         If the compiler rejects the source; `log` has its output.
     UnsupportedError
-        If the compiler is not installed, or none generates code for the architecture.
+        If the compiler is not installed, none generates code for the architecture, or it makes no SPIR-V for `constants`.
     InvalidArgumentError
-        If no backend has the architecture, or the language is not the backend's.
+        If no backend has the architecture, the language is not the backend's, or the source has no such constant.
     TypeError
         If an argument is not a str, or `options` or `names` is not a sequence.
 
@@ -159,7 +173,19 @@ def compile(
         raise _core.InvalidArgumentError("compile: the source, an option or a name contains a null character")
     backend, arch = _target(backend, arch)
     make = _maker(backend, arch, lang)
-    return make(source, arch, options, names)
+    if constants and backend != "ze":
+        raise _core.UnsupportedError(
+            f"compile: constants= sets specialisation constants of SPIR-V, which {backend} does not use: "
+            f"use options=['-DN=4']")
+    return _specialised(make(source, arch, options, names), constants)
+
+
+def _specialised(image, constants):
+    from . import _spirv
+
+    if not constants:
+        return image
+    return _image(_spirv.specialise(image, constants), image.log, image.names, image.options)
 
 
 def _text(source):
@@ -268,9 +294,9 @@ def _source_cacheable(source, supplied):
     return not _asks(INCLUDE.sub("", text))
 
 
-def _image(body, log, names):
+def _image(body, log, names, options=()):
     image = Image(body)
-    image.log, image.names = log, dict(names)
+    image.log, image.names, image.options = log, dict(names), tuple(options)
     return image
 
 
@@ -387,6 +413,9 @@ def _opencl_image(source, arch, options, names):
     if names:
         raise _core.InvalidArgumentError("compile: names= takes C++ expressions, which OpenCL C does not have")
 
+    later = [option for option in options if option.startswith("-ze-")]
+    options = [option for option in options if not option.startswith("-ze-")]
+
     def make():
         try:
             body, log = _opencl.compile_source(source, options, arch)
@@ -395,6 +424,8 @@ def _opencl_image(source, arch, options, names):
         return body, log, {}
 
     try:
-        return _cached("ocloc", _opencl.identity(), source, arch, options, names, make, supplied=())
+        image = _cached("ocloc", _opencl.identity(), source, arch, options, names, make, supplied=())
     except LookupError as error:
         raise _missing(error) from None
+    image.options = tuple(later)
+    return image

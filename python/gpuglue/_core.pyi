@@ -3671,13 +3671,20 @@ class Module:
         a shared object of host kernels. The content decides.
     device : Device, str or int, optional
         Where the code runs. None is the current device.
+    link : sequence of bytes or paths, optional
+        Further SPIR-V, which has functions that `image` imports.
+    options : sequence of str, optional
+        Options for the driver's compiler of SPIR-V, such as '-ze-opt-level=1'.
+    constants : dict, optional
+        Values of SPIR-V's specialisation constants, by number.
 
     Raises
     ------
     InvalidArgumentError
-        If the format is unknown, the image is damaged or for another architecture, or it is source text.
+        If the format is unknown, the image is damaged or for another architecture, or it is source text; if the driver's
+        compiler refuses an option, or the image has no such constant.
     UnsupportedError
-        If the backend loads no such images.
+        If the backend loads no such images, or does not compile with `link`, `options` or `constants`.
     OSError
         If the file cannot be read.
     TypeError
@@ -3694,6 +3701,8 @@ class Module:
     The code is unloaded once the module is closed or dropped, and neither a kernel nor queued work uses it. A shared object
     for the host backend is code that the dynamic loader runs, like any library: load only what you trust.
 
+    What the driver compiles from SPIR-V is kept on disk, by the version of the driver: see ``GPUGLUE_CACHE_DIR``.
+
     Examples
     --------
     >>> # host only: elsewhere the source is compiled by the vendor's compiler
@@ -3705,7 +3714,15 @@ class Module:
     array([1.5, 1.5, 1.5], dtype=float32)
     """
 
-    def __new__(cls, image: _HasBuffer | str | Any, device: _DeviceLike | None = None) -> Module: ...
+    def __new__(
+        cls,
+        image: _HasBuffer | str | Any,
+        device: _DeviceLike | None = None,
+        *,
+        link: Sequence[_HasBuffer | str | Any] = (),
+        options: Sequence[str] = (),
+        constants: dict[int, Any] | None = None,
+    ) -> Module: ...
     def __getitem__(self, name: str, /) -> Kernel: ...
     def __contains__(self, name: str, /) -> bool: ...
     def __iter__(self) -> Iterator[str]: ...
@@ -4004,7 +4021,14 @@ class LocalMemory:
 
     def __new__(cls, nbytes: SupportsIndex) -> LocalMemory: ...
 
-def _read_image(image: Any, /) -> tuple[str, str, dict[str, _Parameters | None]]: ...
+def _read_image(
+    image: Any, /
+) -> tuple[str, str, dict[str, _Parameters | None], dict[int, tuple[str, int, int]]]: ...
+def _image_bytes(image: Any, /) -> Any: ...
+def _load_spirv(
+    device: Device, inputs: list[Any], flags: str | None, constants: tuple[tuple[int, int], ...], binary: bytes | None, /
+) -> Module: ...
+def _module_binary(module: Module, /) -> bytes: ...
 def _copy_bytes(
     dst: Any, dst_offset: int, src: Any, src_offset: int, nbytes: int, stream: _StreamLike | None, asynchronous: bool, /
 ) -> None: ...

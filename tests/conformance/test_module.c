@@ -251,7 +251,232 @@ static void all_handles_of_a_kernel_share_its_shared_memory_limit(void **state)
     gg_kernel_release(second);
 }
 
+/* ---- SPIR-V with constants, flags and further inputs (tests/images/make_images.py) ---- */
+
+struct spirv {
+    char *bytes, *more;
+    struct gg_module_constant constants[4];
+    struct gg_module_input input;
+    struct gg_module_options options;
+    size_t size;
+};
+
+static void spirv_begin(struct fixture *f, struct spirv *spirv, const char *name, const char *more)
+{
+    need(f, GG_OP_module_load_with);
+    *spirv = (struct spirv){.options = {.struct_size = sizeof spirv->options}};
+    spirv->bytes = read_image(name, &spirv->size);
+    spirv->options.constants = spirv->constants;
+    if (!more)
+        return;
+    spirv->more = read_image(more, &spirv->input.nbytes);
+    spirv->input.bytes = spirv->more;
+    spirv->options.inputs = &spirv->input;
+    spirv->options.input_count = 1;
+}
+
+static void spirv_end(struct spirv *spirv)
+{
+    free(spirv->bytes);
+    free(spirv->more);
+}
+
+static void spirv_set(struct spirv *spirv, uint32_t id, uint64_t value)
+{
+    spirv->constants[spirv->options.constant_count++] =
+        (struct gg_module_constant){.id = id, .value = value};
+}
+
+static gg_status spirv_load(struct fixture *f, struct spirv *spirv, gg_module **out)
+{
+    return gg_module_load_with(f->device, spirv->bytes, spirv->size, &spirv->options, out);
+}
+
+/* What the kernel of that name stores; releases the module. */
+static void spirv_run(struct fixture *f, gg_module *module, const char *name, uint64_t got[4])
+{
+    gg_kernel *kernel;
+    struct call call;
+    memset(got, 0, 4 * sizeof *got);
+    gg_memory *memory = new_memory_with(f, got, 4 * sizeof *got);
+    void *pointer = gg_memory_pointer(memory);
+    assert_int_equal(gg_module_kernel(module, name, &kernel), GG_OK);
+    call_begin(&call, &memory, 1);
+    pass(&call, &pointer, sizeof pointer);
+    call.launch.grid[0] = call.launch.block[0] = 1;
+    assert_int_equal(gg_kernel_launch(kernel, &call.launch, f->stream), GG_OK);
+    finish(f->stream);
+    read_back(f, memory, got, 4 * sizeof *got);
+    gg_kernel_release(kernel);
+    gg_module_release(module);
+}
+
+static void assert_words(const uint64_t *got, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+    assert_int_equal(got[0], a);
+    assert_int_equal(got[1], b);
+    assert_int_equal(got[2], c);
+    assert_int_equal(got[3], d);
+}
+
+static void specialisation_constants_have_the_values_that_were_set(void **state)
+{
+    struct fixture *f = *state;
+    struct spirv spirv;
+    gg_module *module;
+    uint64_t got[4];
+    spirv_begin(f, &spirv, "constants.spv", NULL);
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_OK);
+    spirv_run(f, module, "constants", got);
+    assert_words(got, 7, 0x3fc00000, 1, UINT64_C(1) << 40);
+    spirv_set(&spirv, 9, UINT64_C(3) << 50);
+    spirv_set(&spirv, 4, 0);
+    spirv_set(&spirv, 0, 0xfffffffe);
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_OK);
+    assert_int_equal(gg_module_image(module)->constant_count, 4);
+    spirv_run(f, module, "constants", got);
+    assert_words(got, 0xfffffffe, 0x3fc00000, 0, UINT64_C(3) << 50);
+    spirv_end(&spirv);
+}
+
+static void a_constant_that_the_image_does_not_have_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct spirv spirv;
+    gg_module *module = NULL;
+    spirv_begin(f, &spirv, "constants.spv", NULL);
+    spirv_set(&spirv, 1, 0);
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has(
+        "no specialisation constant 1; it has: 0 (4 bytes), 3 (4 bytes), 4 (1 bytes)");
+    spirv.constants[0] = (struct gg_module_constant){.id = 4, .value = 256};
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("more than its 1 bytes");
+    spirv_set(&spirv, 4, 0);
+    spirv.constants[0].value = 1;
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("constant 4 is given twice");
+    assert_null(module);
+    spirv_end(&spirv);
+}
+
+static void the_compilers_flags_are_passed_and_an_unknown_one_is_named(void **state)
+{
+    struct fixture *f = *state;
+    struct spirv spirv;
+    gg_module *module = NULL;
+    spirv_begin(f, &spirv, "constants.spv", NULL);
+    spirv.options.flags = "-ze-opt-level=1 -g";
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_OK);
+    gg_module_release(module);
+    module = NULL;
+    spirv.options.flags = "-ze-opt-unheard-of";
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("-ze-opt-unheard-of");
+    assert_null(module);
+    spirv_end(&spirv);
+}
+
+static void several_inputs_become_one_module(void **state)
+{
+    struct fixture *f = *state;
+    struct spirv spirv;
+    gg_module *module = NULL;
+    uint64_t got[4];
+    spirv_begin(f, &spirv, "linked.spv", "twice.spv");
+    spirv_set(&spirv, 0, 12);
+    spirv_set(&spirv, 9, 21);
+    spirv.options.flags = "-ze-opt-level=2";
+    const gg_status status = spirv_load(f, &spirv, &module);
+    if (!status) {
+        spirv_run(f, module, "linked", got);
+        assert_words(got, 12, 0x3fc00000, 1, 42);
+    }
+    spirv_end(&spirv);
+    if (status == GG_ERR_UNSUPPORTED) {
+        assert_message_has("ZE_experimental_module_program");
+        skip_because("the driver links no modules");
+    }
+    assert_int_equal(status, GG_OK);
+}
+
+static void a_module_whose_functions_are_elsewhere_has_no_kernels(void **state)
+{
+    struct fixture *f = *state;
+    struct spirv spirv;
+    gg_module *module = NULL;
+    gg_kernel *kernel = NULL;
+    spirv_begin(f, &spirv, "linked.spv", NULL);
+    spirv_set(&spirv, 0, 12);
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_OK);
+    assert_int_equal(gg_module_kernel(module, "linked", &kernel), GG_ERR_INVALID_ARGUMENT);
+    assert_message_has("link it with the SPIR-V that has them");
+    gg_module_release(module);
+    spirv_end(&spirv);
+}
+
+static void a_module_is_made_again_of_its_machine_code(void **state)
+{
+    struct fixture *f = *state;
+    struct spirv spirv;
+    gg_module *module;
+    uint64_t got[4];
+    size_t size = 0, less = 3;
+    char few[3];
+    need(f, GG_OP_module_binary);
+    spirv_begin(f, &spirv, "constants.spv", NULL);
+    spirv_set(&spirv, 0, 99);
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_OK);
+    assert_int_equal(gg_module_binary(module, NULL, &size), GG_OK);
+    assert_true(size > sizeof few);
+    assert_int_equal(gg_module_binary(module, few, &less), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(less, 3);
+    char *binary = malloc(size);
+    assert_int_equal(gg_module_binary(module, binary, &size), GG_OK);
+    gg_module_release(module);
+    spirv.options.binary = binary;
+    spirv.options.binary_size = size;
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_OK);
+    assert_int_equal(gg_module_image(module)->format, GG_IMAGE_SPIRV);
+    spirv_run(f, module, "constants", got);
+    assert_words(got, 99, 0x3fc00000, 1, UINT64_C(1) << 40);
+    binary[0] ^= 1;
+    assert_int_equal(spirv_load(f, &spirv, &module), GG_ERR_INVALID_ARGUMENT);
+    free(binary);
+    spirv_end(&spirv);
+}
+
+static void only_spirv_is_compiled_with_options(void **state)
+{
+    struct fixture *f = *state;
+    gg_module *module = NULL;
+    size_t size = 0;
+    const struct gg_module_options options = {.struct_size = sizeof options, .flags = "-g"};
+    const struct gg_module_options none = {.struct_size = sizeof none};
+    need(f, GG_OP_module_load);
+    char *bytes = read_image("kernels_host.so", &size);
+    const bool compiles = gg_device_supports(f->device, GG_OP_module_load_with);
+    assert_int_equal(gg_module_load_with(f->device, bytes, size, &options, &module),
+                     compiles ? GG_ERR_INVALID_ARGUMENT : GG_ERR_UNSUPPORTED);
+    assert_message_has("SPIR-V");
+    free(bytes);
+    assert_null(module);
+    bytes = read_image(image_for(info_of(f->device).arch), &size);
+    assert_int_equal(gg_module_load_with(f->device, bytes, size, &none, &module), GG_OK);
+    free(bytes);
+    if (!gg_device_supports(f->device, GG_OP_module_binary))
+        assert_int_equal(gg_module_binary(module, NULL, &size), GG_ERR_UNSUPPORTED);
+    gg_module_release(module);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(specialisation_constants_have_the_values_that_were_set),
+    cmocka_unit_test(a_constant_that_the_image_does_not_have_is_refused),
+    cmocka_unit_test(the_compilers_flags_are_passed_and_an_unknown_one_is_named),
+    cmocka_unit_test(several_inputs_become_one_module),
+    cmocka_unit_test(a_module_whose_functions_are_elsewhere_has_no_kernels),
+    cmocka_unit_test(a_module_is_made_again_of_its_machine_code),
+    cmocka_unit_test(only_spirv_is_compiled_with_options),
     cmocka_unit_test(a_module_may_be_released_while_its_kernel_runs),
     cmocka_unit_test(a_variable_is_memory_that_kernels_read),
     cmocka_unit_test(a_launch_waits_for_copies_to_a_variable),

@@ -334,6 +334,42 @@ static void the_kernels_of_a_bundle_that_cannot_be_read_are_not_listed(void **st
     free(code);
 }
 
+/* Of clang's versions of the header, with @p declared as the size of the bundle. */
+static void make_compressed(char *bytes, unsigned version, uint64_t declared, size_t size)
+{
+    const uint16_t words[2] = {(uint16_t)version, 1};
+    memset(bytes, 0, size);
+    memcpy(bytes, "CCOB", 4);
+    memcpy(bytes + 4, words, sizeof words);
+    memcpy(bytes + 8, &declared, version == 3 ? 8 : 4);
+}
+
+static void the_header_of_a_compressed_bundle_is_checked(void **state)
+{
+    static char bytes[64];
+    static const struct {
+        unsigned version;
+        uint64_t declared;
+        size_t size;
+        bool good;
+    } cases[] = {{1, 1000, 64, true}, {1, 1000, 19, false}, {2, 64, 64, true},
+                 {2, 40, 64, true},   {2, 65, 64, false},   {2, 20, 64, false},
+                 {2, 64, 20, false},  {3, 64, 64, true},    {3, UINT64_C(1) << 32, 64, false},
+                 {3, 64, 31, false},  {4, 1, 64, true},     {0, 64, 64, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct gg_image *image = NULL;
+        make_compressed(bytes, cases[i].version, cases[i].declared, sizeof bytes);
+        assert_int_equal(gg_image_read(bytes, cases[i].size, &image),
+                         cases[i].good ? GG_OK : GG_ERR_INVALID_ARGUMENT);
+        if (!cases[i].good)
+            continue;
+        assert_string_equal(image->word, "code object bundle");
+        assert_string_equal(image->arch, "");
+        gg_image_free(image);
+    }
+}
+
 static void a_list_of_architectures_that_does_not_fit_is_marked(void **state)
 {
     static char bytes[4096];
@@ -358,6 +394,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_list_of_architectures_that_does_not_fit_is_marked),
     cmocka_unit_test(a_bundle_has_the_kernels_of_its_code_objects),
     cmocka_unit_test(the_kernels_of_a_bundle_that_cannot_be_read_are_not_listed),
+    cmocka_unit_test(the_header_of_a_compressed_bundle_is_checked),
     cmocka_unit_test(parameters_of_kernels_are_read),
     cmocka_unit_test(structs_by_value_have_their_size),
     cmocka_unit_test(damaged_images_are_refused_or_read_without_harm),

@@ -74,6 +74,42 @@ static int load_garbage(struct program *p, union output *out)
     return p->device ? (int)gg_module_load(p->device, "garbage", 7, &module) : SKIPPED;
 }
 
+static int read_binary(gg_module *module)
+{
+    size_t size = 0;
+    int status = (int)gg_module_binary(module, NULL, &size);
+    char *binary = status ? NULL : malloc(size);
+    if (binary)
+        status = (int)gg_module_binary(module, binary, &size);
+    free(binary);
+    return status;
+}
+
+/* SPIR-V with a constant and flags; its machine code. */
+static int compile(struct program *p, union output *out)
+{
+    const struct gg_module_constant constant = {.value = 9};
+    const struct gg_module_options options = {.struct_size = sizeof options,
+                                              .constants = &constant,
+                                              .constant_count = 1,
+                                              .flags = "-ze-opt-level=1"};
+    size_t size = 0;
+    gg_module *module = (gg_module *)(void *)out;
+    if (!p->device || strcmp(p->backend, "ze") != 0)
+        return SKIPPED;
+    char *bytes = read_file("constants.spv", &size);
+    int status = (int)gg_module_load_with(p->device, bytes, size, &options, &module);
+    free(bytes);
+    if (status) {
+        if (module != (gg_module *)(void *)out)
+            p->wrong = "a failed load returned a module";
+        return status;
+    }
+    status = read_binary(module);
+    gg_module_release(module);
+    return status;
+}
+
 /* ---- its contents ---- */
 
 static int kernel(const char *name, gg_kernel **out)
@@ -270,6 +306,7 @@ static int release_modules(struct program *p, union output *out)
 static const struct step steps[] = {
     {"load a module", load, GG_OK},
     {"load an invalid image", load_garbage, GG_ERR_INVALID_ARGUMENT},
+    {"compile SPIR-V with options", compile, GG_OK},
     {"find a kernel", find_scale, GG_OK},
     {"find another kernel", find_reverse, GG_OK},
     {"find a missing kernel", find_missing_kernel, GG_ERR_INVALID_ARGUMENT},

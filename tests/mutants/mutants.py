@@ -393,6 +393,12 @@ MUTANTS = [
            "return registered_at(device, pointer) ? GG_OK : GG_NOT_READY;", "return registered_at(device, pointer) ? GG_OK : GG_OK;",
            ("python:cuda-sim:tests/python/test_kernel.py",)),
     # ---- Level Zero
+    Mutant("constants of all inputs", "an input gets the constants that it has", "backends/ze/module.c",
+           "struct ze_module_constants *mine = &build->constants[constant->input];", "struct ze_module_constants *mine = &build->constants[0];", on("module", NEW)),
+    Mutant("flags for each input", "the first of several inputs has the flags of all", "backends/ze/module.c",
+           "build->all_flags[0] = build->flags;", "for (size_t i = 0; i < count; i++)\n        build->all_flags[i] = build->flags;", on("module", NEW)),
+    Mutant("a constant is not checked", "a constant that the image does not have is an error", "core/kernel/module_options.c",
+           "    if (!first) {\n", "    if (!first)\n        return GG_OK;\n    if (!first) {\n", on("module", NEW, OLD)),
     Mutant("no barriers on the old API", "a list below 1.7 has a barrier after each append", "backends/ze/list.c",
            "    if (stream->in_order)\n        return 0;\n", "    if (stream)\n        return 0;\n",
            on("stream order copy", OLD)),

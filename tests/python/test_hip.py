@@ -277,6 +277,26 @@ def test_properties_are_read_in_the_layout_of_the_version(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("header, size", ((1, "<I"), (2, "<I"), (3, "<Q")))
+def test_a_compressed_bundle_is_passed_to_versions_that_decompress_it(version, header, size):
+    """The simulated driver decompresses nothing: its own error shows that it got the bundle."""
+    code = (
+        "import struct, gpuglue as gg\n"
+        f"rest = bytes(24) + b' scale '; length = 8 + struct.calcsize({size!r}) + len(rest)\n"
+        f"image = b'CCOB' + struct.pack('<HH', {header}, 1) + struct.pack({size!r}, length) + rest\n"
+        "try:\n    gg.Module(image, 'hip')\nexcept gg.Error as error:\n    print(type(error).__name__, error)"
+    )
+    text = run(code, GPUGLUE_HIP_LIBRARY=sim(version))
+    if version in ("5", "5.7"):
+        assert text.startswith("UnsupportedError")
+        assert "does not decompress it: expected HIP 6.2.0 or newer; or compile with --no-offload-compress" in text
+    elif header == 1:
+        assert "has version 1, which HIP" in text and "expected version 2 or 3" in text
+    else:
+        assert text.startswith("InvalidArgumentError") and "hipErrorInvalidImage" in text
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_uuid_is_the_number_that_rocminfo_shows(version):
     """HIP returns its digits as text."""
     code = "import gpuglue as gg; d = gg.Device('hip:1'); print(d.uuid, gg.Device(uuid='GPU-8f3c0a51e6d70241') is d)"

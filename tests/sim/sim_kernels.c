@@ -118,11 +118,31 @@ static int run_doublify(const struct sim_launch *launch)
     return SIM_OK;
 }
 
+/* The module's specialisation constants, four at most. */
+static int run_constants(const struct sim_launch *launch)
+{
+    uint64_t *out = reach(VALUE(uint64_t, 0), 4 * sizeof *out);
+    if (!out)
+        return SIM_ILLEGAL_ADDRESS;
+    memcpy(out, launch->constants, lesser(launch->constant_count, 4) * sizeof *out);
+    return SIM_OK;
+}
+
+/* The same with a call of twice(), which a linked input has. */
+static int run_linked(const struct sim_launch *launch)
+{
+    const int status = run_constants(launch);
+    if (!status)
+        ((uint64_t *)reach(VALUE(uint64_t, 0), 4 * sizeof(uint64_t)))[3] *= 2;
+    return status;
+}
+
 static const struct sim_kernel kernels[] = {
     {"nothing", 0, {0}, run_nothing},   {"write_word", 2, {8, 8}, run_write_word},
     {"scale", 3, {8, 4, 4}, run_scale}, {"add_table", 2, {8, 4}, run_add_table},
     {"reverse", 1, {8}, run_reverse},   {"say", 8, {8, 1, 2, 4, 8, 4, 8, 16}, run_say},
-    {"doublify", 1, {8}, run_doublify},
+    {"doublify", 1, {8}, run_doublify}, {"constants", 1, {8}, run_constants},
+    {"linked", 1, {8}, run_linked},
 };
 
 const struct sim_kernel *sim_kernel_find(const char *name)

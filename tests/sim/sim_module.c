@@ -260,6 +260,8 @@ int sim_module_prepare(struct sim_queue *queue, const struct sim_function *funct
     launch->kernel = function->kernel;
     launch->context = queue->context;
     launch->variable = function->module->variable;
+    launch->constant_count = function->module->constant_count;
+    memcpy(launch->constants, function->module->constants, sizeof launch->constants);
     launch->code = function->code;
     if (launch->code && !(launch->values_set = copy_values(function))) {
         free(launch);

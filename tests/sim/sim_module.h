@@ -6,7 +6,12 @@
 #include "sim_engine.h"
 #include "sim_opencl.h"
 
-enum { SIM_MAX_THREADS = 1024, SIM_MAX_SHARED = 232448, SIM_MAX_ARGUMENTS = 8 };
+enum {
+    SIM_MAX_THREADS = 1024,
+    SIM_MAX_SHARED = 232448,
+    SIM_MAX_ARGUMENTS = 8,
+    SIM_MAX_CONSTANTS = 8
+};
 
 struct sim_launch;
 
@@ -24,6 +29,10 @@ struct sim_module {
     uint64_t variable;           /* device memory; 0 until its first query */
     struct sim_program *program; /* its code; NULL: see sim_kernels.c */
     bool stateful;               /* its kernels keep offsets in a block of memory in 32 bits */
+    bool unlinked;               /* it calls functions that it does not have */
+    uint64_t constants[SIM_MAX_CONSTANTS]; /* Level Zero's specialisation constants, in their order */
+    unsigned constant_count;
+    size_t first; /* bytes of the first of several inputs */
 };
 
 struct sim_function {
@@ -46,6 +55,8 @@ struct sim_launch {
     struct sim_value *values_set; /* copies, for `code` */
     struct sim_context *context;
     uint64_t variable;
+    uint64_t constants[SIM_MAX_CONSTANTS]; /* of the module */
+    unsigned constant_count;
     struct sim_launch *next;
     _Alignas(16) unsigned char values[SIM_MAX_ARGUMENTS][16];
 };

@@ -1,45 +1,43 @@
 /* sim_ze_module.c: Level Zero: modules and kernels; sim_module.c explains what a simulated launch
  * does. */
-#include "sim_ze.h"
-#include "sim_module.h"
+#include "sim_ze_program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAGIC = 0x07230203 };
+static char build_log[256];
 
-/* What intel/compute-runtime knows of ModuleImp::createBuildOptions is enough here. */
-static const char large_buffers[] = "-ze-opt-greater-than-4GB-buffer-required";
-
-static int check_module(const ze_module_desc_t *desc)
+static int build(const struct ze_program *program, struct sim_program **out)
 {
-    if (desc->stype != ZE_STRUCTURE_TYPE_MODULE_DESC)
-        return ZE_RESULT_ERROR_INVALID_ENUMERATION;
-    if (desc->format != ZE_MODULE_FORMAT_IL_SPIRV)
-        return ZE_RESULT_ERROR_INVALID_NATIVE_BINARY;
-    uint32_t magic = 0;
-    if (desc->inputSize >= sizeof magic)
-        memcpy(&magic, desc->pInputModule, sizeof magic);
-    if (desc->pBuildFlags && strcmp(desc->pBuildFlags, large_buffers) != 0)
-        return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
-    return magic == MAGIC ? SIM_OK : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+    if (!sim_opencl_wanted())
+        return SIM_OK;
+    if (program->first != program->size)
+        return SIM_UNSUPPORTED; /* OpenCL links no SPIR-V */
+    return sim_opencl_build(program->bytes, program->size, out);
 }
 
 static int load(struct sim_device *device, const ze_module_desc_t *desc, struct sim_module **out)
 {
-    struct sim_program *program = NULL;
-    int status = check_module(desc);
-    if (!status && sim_opencl_wanted())
-        status = sim_opencl_build(desc->pInputModule, desc->inputSize, &program);
-    if (status)
-        return status == SIM_INVALID_IMAGE ? ZE_RESULT_ERROR_MODULE_BUILD_FAILURE : status;
-    status = sim_module_load(device->primary, desc->pInputModule, desc->inputSize, out);
-    if (status)
-        sim_opencl_release(program);
-    else
-        sim_module_use(*out, program);
-    return status;
+    struct sim_program *code = NULL;
+    struct ze_program program;
+    int status = ze_program_make(desc, &program, build_log);
+    if (!status)
+        status = build(&program, &code);
+    if (!status)
+        status = sim_module_load(device->primary, program.bytes, program.size, out);
+    if (status) {
+        sim_opencl_release(code);
+    } else {
+        sim_module_use(*out, code);
+        (*out)->stateful = program.stateful;
+        (*out)->unlinked = program.unlinked;
+        (*out)->first = program.first;
+        (*out)->constant_count = program.constant_count;
+        memcpy((*out)->constants, program.constants, sizeof program.constants);
+    }
+    free(program.bytes);
+    return status == SIM_INVALID_IMAGE ? ZE_RESULT_ERROR_MODULE_BUILD_FAILURE : status;
 }
 
 ze_result_t zeModuleCreate(ze_context_handle_t hContext, ze_device_handle_t hDevice,
@@ -54,10 +52,8 @@ ze_result_t zeModuleCreate(ze_context_handle_t hContext, ze_device_handle_t hDev
         return result;
     struct sim_device *device = ze_device(hDevice);
     status = device && desc && phModule ? load(device, desc, &module) : SIM_BAD_HANDLE;
-    if (!status) {
-        module->stateful = !desc->pBuildFlags;
+    if (!status)
         *phModule = (ze_module_handle_t)(void *)module;
-    }
     if (phBuildLog) /* created even if the build fails */
         *phBuildLog = (ze_module_build_log_handle_t)(void *)context;
     return ze_leave(status);
@@ -90,10 +86,33 @@ ze_result_t zeModuleBuildLogGetString(ze_module_build_log_handle_t hModuleBuildL
         return result;
     if (!hModuleBuildLog || !pSize)
         return ze_leave(SIM_BAD_HANDLE);
-    const char *text = sim_opencl_log();
+    const char *set = getenv("GPUGLUE_SIM_ZE_LOG");
+    const char *text = build_log[0]                  ? build_log
+                       : sim_opencl_wanted() || !set ? sim_opencl_log()
+                                                     : set;
     if (pBuildLog && *pSize)
         snprintf(pBuildLog, *pSize, "%s", text);
     *pSize = strlen(text) + 1;
+    return ze_leave(SIM_OK);
+}
+
+ze_result_t zeModuleGetNativeBinary(ze_module_handle_t hModule, size_t *pSize,
+                                    uint8_t *pModuleNativeBinary)
+{
+    const ze_result_t result = ze_enter("zeModuleGetNativeBinary");
+    if (result)
+        return result;
+    const struct sim_module *module = sim_table_find(&sim_modules, hModule);
+    if (!module || !pSize)
+        return ze_leave(SIM_BAD_HANDLE);
+    struct ze_program program = {.bytes = (unsigned char *)module->image,
+                                 .size = module->size,
+                                 .first = module->first,
+                                 .constant_count = module->constant_count,
+                                 .stateful = module->stateful,
+                                 .unlinked = module->unlinked};
+    memcpy(program.constants, module->constants, sizeof program.constants);
+    ze_program_binary(&program, pSize, pModuleNativeBinary);
     return ze_leave(SIM_OK);
 }
 
@@ -130,6 +149,8 @@ ze_result_t zeKernelCreate(ze_module_handle_t hModule, const ze_kernel_desc_t *d
     struct sim_module *module = sim_table_find(&sim_modules, hModule);
     if (!module || !desc || desc->stype != ZE_STRUCTURE_TYPE_KERNEL_DESC)
         return ze_leave(module ? SIM_INVALID : SIM_BAD_HANDLE);
+    if (module->unlinked)
+        return ze_leave(ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED);
     int status = sim_module_function(module, desc->pKernelName, &function);
     if (status == SIM_NOT_FOUND)
         status = ZE_RESULT_ERROR_INVALID_KERNEL_NAME;

@@ -97,6 +97,7 @@ ze_result_t zeGetModuleProcAddrTable(ze_api_version_t version, ze_module_dditabl
     table->pfnCreate = zeModuleCreate;
     table->pfnDestroy = zeModuleDestroy;
     table->pfnGetGlobalPointer = zeModuleGetGlobalPointer;
+    table->pfnGetNativeBinary = zeModuleGetNativeBinary;
     return ZE_RESULT_SUCCESS;
 }
 

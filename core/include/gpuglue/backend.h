@@ -441,6 +441,17 @@ struct gg_backend_ops {
     /** *@p id: of the capture that the stream is in, also if other code began it; the same for all handles and streams of
      *  the capture, and never used again in the process. 0: the stream is not captured, or the capture is invalid. */
     gg_status (*capture_id)(struct gg_stream_impl *stream, uint64_t *id);
+
+    /* -- SPIR-V, which the driver compiles: both slots or none -- */
+
+    /** As module_load. The image and all inputs are SPIR-V, @p image has the kernels and constants of all of them, and has
+     *  the constants of @p options, whose members are all there. GG_ERR_UNSUPPORTED if the driver does not link. */
+    gg_status (*module_load_with)(struct gg_device_impl *device, const struct gg_image *image,
+                                  const void *bytes, size_t nbytes,
+                                  const struct gg_module_options *options,
+                                  struct gg_module_impl **out);
+    /** The size of the machine code in *nbytes, and with @p binary, which has that size, the code. */
+    gg_status (*module_binary)(struct gg_module_impl *module, void *binary, size_t *nbytes);
 };
 
 /* ---- the descriptor --------------------------------------------------------------------------- */

@@ -58,6 +58,16 @@ struct gg_image_kernel {
     const struct gg_parameter *parameters; /**< parameter_count of them */
 };
 
+/** A specialisation constant of SPIR-V: a number that gg_module_load_with can replace before the driver compiles the code.
+ *  The size never changes: arrays of it are indexed. */
+struct gg_image_constant {
+    uint32_t id; /**< number by which the code declares it (SpecId) */
+    uint32_t kind; /**< GG_PARAMETER_INTEGER, GG_PARAMETER_FLOAT, or GG_PARAMETER_UNSIGNED for a boolean */
+    uint32_t size;  /**< in bytes: 1, 2, 4 or 8 */
+    uint32_t input; /**< 0: of the image itself; n: of the nth further input of a module */
+    uint64_t value; /**< that of the image, in the low bytes */
+};
+
 /** Metadata of an image. */
 struct gg_image {
     uint32_t struct_size; /**< bytes that the library wrote */
@@ -67,7 +77,9 @@ struct gg_image {
     char arch[160];
     size_t kernel_count;                   /**< number of kernels */
     const struct gg_image_kernel *kernels; /**< empty if the format hides them (a compressed fatbin) */
-    size_t kernel_size; /**< bytes from one to the next: use gg_image_kernel_at */
+    size_t kernel_size;    /**< bytes from one to the next: use gg_image_kernel_at */
+    size_t constant_count; /**< number of specialisation constants */
+    const struct gg_image_constant *constants; /**< by input, then in the order of the code */
 };
 
 /** A kernel of an image. The library's structs may be larger than those of this header.

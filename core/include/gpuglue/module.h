@@ -24,6 +24,56 @@ GG_BEGIN_DECLS
 GG_API gg_status gg_module_load(gg_device *device, const void *bytes, size_t nbytes,
                                 gg_module **out);
 
+/** A value for a specialisation constant. The size never changes: arrays of it are indexed. */
+struct gg_module_constant {
+    uint32_t id;       /**< gg_image_constant::id */
+    uint32_t reserved; /**< 0 */
+    uint64_t value;    /**< in the low bytes, as many as the constant has */
+};
+
+/** Further SPIR-V of a module. The size never changes: arrays of it are indexed. */
+struct gg_module_input {
+    const void *bytes; /**< may be freed when the call returns */
+    size_t nbytes;     /**< size in bytes */
+};
+
+/** How the driver compiles SPIR-V. Zero and NULL are defaults. */
+struct gg_module_options {
+    uint32_t struct_size;                       /**< sizeof, as compiled into the caller */
+    uint32_t constant_count;                    /**< number of constants to replace */
+    const struct gg_module_constant *constants; /**< in any order; the others keep their values */
+    const char *flags;  /**< such as "-ze-opt-level=1", separated by spaces, or NULL */
+    size_t input_count; /**< number of further inputs */
+    const struct gg_module_input *inputs; /**< SPIR-V, linked with the image */
+    const void *binary; /**< from gg_module_binary, of the same image with the same options; NULL: compile */
+    size_t binary_size; /**< its size in bytes */
+};
+
+/** Load SPIR-V, which the driver compiles with options.
+ *
+ *  @param device    any device
+ *  @param bytes     the image: SPIR-V, unless there are no options; may be freed when the call returns
+ *  @param nbytes    its size in bytes
+ *  @param options   NULL: as gg_module_load
+ *  @param[out] out  one reference
+ *  @return GG_OK, or a common error
+ *  @retval GG_ERR_INVALID_ARGUMENT  an image is damaged or no SPIR-V, it has no such constant, or the driver's compiler
+ *                                   refuses the code or the flags, or the driver the binary
+ *  @retval GG_ERR_UNSUPPORTED       the backend does not compile SPIR-V, or does not link it */
+GG_API gg_status gg_module_load_with(gg_device *device, const void *bytes, size_t nbytes,
+                                     const struct gg_module_options *options, gg_module **out);
+
+/** The machine code of a module that the driver has compiled. Another module of the same image can be made of it, on a device
+ *  of the same architecture with the same version of the driver.
+ *
+ *  @param module          any module
+ *  @param[out] binary     room for @p nbytes; NULL: only ask for the size
+ *  @param[in,out] nbytes  size of the room; becomes the size of the code
+ *  @return GG_OK, or a common error
+ *  @retval GG_ERR_INVALID_ARGUMENT  too little room
+ *  @retval GG_ERR_UNSUPPORTED       the backend does not compile, or the driver does not return the code */
+GG_API gg_status gg_module_binary(gg_module *module, void *binary, size_t *nbytes);
+
 /** Add a reference.
  *
  *  @param module  any module */

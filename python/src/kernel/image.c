@@ -60,8 +60,41 @@ static PyObject *image_kernels(const struct gg_image *image)
     return all;
 }
 
-PyDoc_STRVAR(image_doc, "_read_image(image, /)\n--\n\n"
-                        "(format, arch, {kernel: parameters}) of bytes or of a file.");
+static const char *constant_kind(const struct gg_image_constant *constant)
+{
+    if (constant->kind == GG_PARAMETER_UNSIGNED)
+        return "bool";
+    return constant->kind == GG_PARAMETER_FLOAT ? "float" : "int";
+}
+
+/* {number: (kind, bytes, value)} */
+static PyObject *image_constants(const struct gg_image *image)
+{
+    PyObject *all = PyDict_New();
+    for (size_t i = 0; all && i < image->constant_count; i++) {
+        const struct gg_image_constant *constant = &image->constants[i];
+        PyObject *number = PyLong_FromUnsignedLong(constant->id);
+        PyObject *facts = Py_BuildValue("(sIK)", constant_kind(constant), constant->size,
+                                        (unsigned long long)constant->value);
+        if (!number || !facts || PyDict_SetItem(all, number, facts))
+            Py_CLEAR(all);
+        Py_XDECREF(number);
+        Py_XDECREF(facts);
+    }
+    return all;
+}
+
+PyDoc_STRVAR(image_doc,
+             "_read_image(image, /)\n--\n\n"
+             "(format, arch, {kernel: parameters}, {number of a specialisation constant: "
+             "(kind, bytes, value)}) of bytes or of a file.");
+PyDoc_STRVAR(bytes_doc, "_image_bytes(image, /)\n--\n\n"
+                        "The contents of a path, or the object itself.");
+
+static PyObject *image_bytes(PyObject *module, PyObject *object)
+{
+    return py_image_bytes(PyModule_GetState(module), object);
+}
 
 static PyObject *image_read(PyObject *module, PyObject *object)
 {
@@ -81,12 +114,17 @@ static PyObject *image_read(PyObject *module, PyObject *object)
     if (status)
         return py_raise(state, status);
     PyObject *kernels = image_kernels(image);
-    PyObject *result = kernels ? Py_BuildValue("(ssN)", image->word, image->arch, kernels) : NULL;
+    PyObject *constants = kernels ? image_constants(image) : NULL;
+    PyObject *result =
+        constants ? Py_BuildValue("(ssOO)", image->word, image->arch, kernels, constants) : NULL;
+    Py_XDECREF(kernels);
+    Py_XDECREF(constants);
     gg_image_free(image);
     return result;
 }
 
 PyMethodDef py_image_functions[] = {
     {"_read_image", image_read, METH_O, image_doc},
+    {"_image_bytes", image_bytes, METH_O, bytes_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -11,7 +11,10 @@ struct py_module {
 };
 
 int py_module_add(PyObject *module, struct py_state *state);
-extern PyMethodDef py_image_functions[]; /* _read_image */
+extern PyMethodDef py_image_functions[];  /* _read_image, _image_bytes */
+extern PyMethodDef py_module_functions[]; /* of _spirv.py */
+/* A Module of a loaded one, whose reference it takes over. */
+PyObject *py_module_wrap(struct py_state *state, gg_module *module);
 /* The contents of a path, or the object itself where it has the buffer protocol; a new reference. */
 PyObject *py_image_bytes(struct py_state *state, PyObject *image);
 

@@ -18,17 +18,8 @@ static gg_module *module_handle(PyObject *self)
     return module;
 }
 
-static PyObject *module_load(struct py_state *state, gg_device *device, PyObject *bytes)
+PyObject *py_module_wrap(struct py_state *state, gg_module *module)
 {
-    Py_buffer view;
-    gg_module *module = NULL;
-    if (PyObject_GetBuffer(bytes, &view, PyBUF_SIMPLE))
-        return NULL;
-    gg_status status;
-    PY_WITHOUT_GIL(status = gg_module_load(device, view.buf, (size_t)view.len, &module));
-    PyBuffer_Release(&view);
-    if (status)
-        return py_raise(state, status);
     struct py_module *self = PyObject_New(struct py_module, state->module_type);
     if (!self) {
         gg_module_release(module);
@@ -38,6 +29,67 @@ static PyObject *module_load(struct py_state *state, gg_device *device, PyObject
     self->names = NULL;
     self->weakrefs = NULL;
     return (PyObject *)self;
+}
+
+static PyObject *module_load(struct py_state *state, gg_device *device, const Py_buffer *view)
+{
+    gg_module *module = NULL;
+    gg_status status;
+    PY_WITHOUT_GIL(status = gg_module_load(device, view->buf, (size_t)view->len, &module));
+    return status ? py_raise(state, status) : py_module_wrap(state, module);
+}
+
+/* What Module() takes besides the image and the device. */
+struct module_arguments {
+    PyObject *link, *options, *constants;
+};
+
+/* Whether _spirv.py loads it: with options, or because the driver compiles it. */
+static bool module_is_compiled(gg_device *device, const Py_buffer *view,
+                               const struct module_arguments *arguments)
+{
+    static const unsigned char magic[] = {0x03, 0x02, 0x23, 0x07};
+    if (arguments->link || arguments->options ||
+        (arguments->constants && arguments->constants != Py_None))
+        return true;
+    return view->len > 4 && !memcmp(view->buf, magic, sizeof magic) &&
+           gg_device_supports(device, GG_OP_module_binary) == 1;
+}
+
+static PyObject *module_compile(struct py_state *state, gg_device *device, PyObject *image,
+                                const struct module_arguments *arguments)
+{
+    PyObject *spirv = PyImport_ImportModule("gpuglue._spirv");
+    PyObject *none = spirv ? PyTuple_New(0) : NULL;
+    PyObject *where = none ? py_device_wrap(state, device) : NULL;
+    PyObject *self =
+        where ? PyObject_CallMethod(spirv, "load", "OOOOO", where, image,
+                                    arguments->link ? arguments->link : none,
+                                    arguments->options ? arguments->options : none,
+                                    arguments->constants ? arguments->constants : Py_None)
+              : NULL;
+    Py_XDECREF(where);
+    Py_XDECREF(none);
+    Py_XDECREF(spirv);
+    return self;
+}
+
+static PyObject *module_load_any(struct py_state *state, gg_device *device, PyObject *image,
+                                 const struct module_arguments *arguments)
+{
+    Py_buffer view;
+    PyObject *bytes = py_image_bytes(state, image), *self = NULL;
+    if (!bytes)
+        return NULL;
+    if (!PyObject_GetBuffer(bytes, &view, PyBUF_SIMPLE)) {
+        if (module_is_compiled(device, &view, arguments))
+            self = module_compile(state, device, image, arguments);
+        else
+            self = module_load(state, device, &view);
+        PyBuffer_Release(&view);
+    }
+    Py_DECREF(bytes);
+    return self;
 }
 
 /* Image.names, if there are any. */
@@ -55,16 +107,16 @@ static int module_take_names(PyObject *self, PyObject *image)
 
 static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"image", "device", NULL};
+    static char *names[] = {"image", "device", "link", "options", "constants", NULL};
+    struct module_arguments arguments = {NULL, NULL, NULL};
     struct py_state *state = PyType_GetModuleState(type);
     PyObject *image, *where = NULL;
     gg_device *device;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:Module", names, &image, &where) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOO:Module", names, &image, &where,
+                                     &arguments.link, &arguments.options, &arguments.constants) ||
         py_device_arg(state, where, &device))
         return NULL;
-    PyObject *bytes = py_image_bytes(state, image);
-    PyObject *self = bytes ? module_load(state, device, bytes) : NULL;
-    Py_XDECREF(bytes);
+    PyObject *self = module_load_any(state, device, image, &arguments);
     if (self && module_take_names(self, image))
         Py_CLEAR(self);
     return self;
