@@ -74,12 +74,17 @@ void ggi_pool_reclaim_class(struct ggi_pool *pool, uint32_t size_class, const gg
 
 /* ---- what a trim removes, with the lock held ---- */
 
+static bool trim_selects_large(const struct ggi_pool *pool, const gg_memory *memory)
+{
+    return memory->size_class >= GGI_FIXED_CLASSES && pool->large_bytes > pool->large_kept;
+}
+
 /* Blocks from the driver are freed while more than @p keep is cached, blocks of a slab together with it. */
 static bool trim_selects(const struct ggi_pool *pool, const gg_memory *memory, uint64_t keep,
                          bool of_slabs)
 {
     if (!memory->slab)
-        return !of_slabs && pool->stats.cached_bytes > keep;
+        return !of_slabs && (pool->stats.cached_bytes > keep || trim_selects_large(pool, memory));
     return of_slabs && memory->slab->trimmed;
 }
 
@@ -99,8 +104,7 @@ static gg_memory *trim_list(struct ggi_pool *pool, uint32_t size_class, uint64_t
         memory->next_free = picked;
         picked = memory;
         pool->any.count--;
-        pool->stats.cached_blocks--;
-        pool->stats.cached_bytes -= memory->block_size;
+        ggi_pool_uncount_cached(pool, memory);
         if (!of_slabs)
             ggi_pool_count_retired(pool, memory->block_size);
     }
@@ -177,7 +181,7 @@ void ggi_pool_trim(struct ggi_pool *pool, uint64_t keep)
     gg_memory *blocks = NULL;
     struct ggi_slab *slabs = NULL;
     pthread_mutex_lock(&pool->lock);
-    if (pool->stats.cached_bytes > keep || !keep) {
+    if (pool->stats.cached_bytes > keep || pool->large_bytes > pool->large_kept || !keep) {
         for (uint32_t i = GGI_CLASSES; i-- > 0;)
             blocks = trim_list(pool, i, keep, false, blocks);
         trim_count_idle(pool);

@@ -47,7 +47,7 @@ static bool parts_must_free(struct gg_device *device)
 static void parts_trim(struct gg_device *device, struct ggi_pool *pool)
 {
     const struct gg_pool_stats stats = ggi_pool_stats(pool);
-    if (stats.cached_bytes <= stats.release_threshold)
+    if (!ggi_pool_is_over(pool))
         return;
     if (pool->by_stream && ggi_pool_free_may_wait(pool) && !ggi_device_is_idle(device)) {
         atomic_store(&device->over, 1); /* for the next drain */

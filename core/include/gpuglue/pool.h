@@ -1,9 +1,9 @@
 /** @file
  *  Statistics and limits of the memory pools.
  *
- *  Each device has one pool of device memory, one of pinned and one of managed memory. Blocks above 256 MiB bypass the pool.
- *  When the driver is out of memory, idle blocks are returned and the allocation is tried again. GPUGLUE_ALLOCATOR=direct
- *  turns the pools off.
+ *  Each device has one pool of device memory, one of pinned and one of managed memory. Of the free blocks above 256 MiB
+ *  the pool of device memory keeps at most an eighth of the device's memory. When the driver is out of memory, idle blocks
+ *  are returned and the allocation is tried again. GPUGLUE_ALLOCATOR=direct turns the pools off.
  *
  *  @par Ordering
  *  Released blocks stay in their pool and are reused without a driver call: at once by the stream that they were allocated
