@@ -27,6 +27,7 @@ struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind
         pool->lenders[i].next = pool->lenders[i].previous = &pool->lenders[i];
     pool->stats.release_threshold = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
     pool->large_kept = UINT64_MAX;
+    atomic_init(&pool->pooled_max, GGI_FIXED_MAX);
     return pool;
 }
 
@@ -195,7 +196,7 @@ static bool pool_drain_is_due(struct ggi_pool *pool, enum ggi_attempt attempt)
 /* With the lock held. *own: the block was in the stream's own list. */
 static gg_memory *pool_find(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool *own)
 {
-    const uint32_t size_class = ggi_size_class_of(nbytes);
+    const uint32_t size_class = ggi_pool_class(pool, nbytes);
     gg_memory *memory = stream ? ggi_pool_pop(pool, stream, size_class, nbytes) : NULL;
     *own = memory;
     if (!memory)
@@ -217,7 +218,7 @@ bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
 {
     bool own = false;
     gg_memory *memory = NULL;
-    if (nbytes > GGI_POOLED_MAX)
+    if (nbytes > atomic_load_explicit(&pool->pooled_max, memory_order_relaxed))
         return false;
     pthread_mutex_lock(&pool->lock);
     if (!pool_drain_is_due(pool, attempt))

@@ -12,7 +12,8 @@
 #define GGI_CLASSES 224u                   /* of 256 bytes to GGI_POOLED_MAX */
 #define GGI_FIXED_CLASSES 144u             /* up to 256 MiB: all blocks of a class have one size */
 #define GGI_NO_CLASS GGI_CLASSES           /* of a block that is not cached */
-#define GGI_POOLED_MAX ((size_t)256 << 30) /* larger blocks bypass the pool */
+#define GGI_POOLED_MAX ((size_t)256 << 30) /* larger blocks bypass every pool */
+#define GGI_FIXED_MAX ((size_t)256 << 20)  /* the largest size of a fixed class */
 #define GGI_SLAB_BLOCK_MAX ((size_t)1 << 20)    /* smaller blocks are carved from slabs */
 #define GGI_SLAB_CLASSES 80u                    /* size classes up to that size */
 #define GGI_LENDERS 16                          /* streams that an allocation polls at most */
@@ -61,13 +62,23 @@ struct ggi_pool {
     struct gg_pool_stats stats;
     uint64_t busy_blocks; /* of stats.cached_blocks: on lists of streams */
     uint64_t large_bytes; /* of stats.cached_bytes: in blocks without a fixed size */
-    uint64_t large_kept;  /* of these, beside the threshold; set with the first one */
+    uint64_t large_kept;  /* of these, unless a threshold was set; known with the first one */
+    uint64_t large_releases;
+    bool large_known, threshold_set;
+    _Atomic(size_t) pooled_max; /* larger blocks bypass this pool */
 };
 
 /* ---- pool_bins.c: size classes and free lists; calls no driver ---- */
 
 uint32_t ggi_size_class_of(size_t nbytes); /* GGI_NO_CLASS above GGI_POOLED_MAX */
 size_t ggi_size_class_bytes(uint32_t size_class);
+/* GGI_NO_CLASS above pool->pooled_max. */
+static inline uint32_t ggi_pool_class(struct ggi_pool *pool, size_t nbytes)
+{
+    return nbytes > atomic_load_explicit(&pool->pooled_max, memory_order_relaxed)
+               ? GGI_NO_CLASS
+               : ggi_size_class_of(nbytes);
+}
 /* The size of a new block: that of its class, or of a large one @p nbytes in steps of 2 MiB. */
 size_t ggi_pool_block_size(size_t nbytes);
 /* With the lock held: move all blocks. */

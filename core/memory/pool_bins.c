@@ -152,8 +152,10 @@ void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory)
     pool->busy_blocks += busy;
     stats->cached_blocks++;
     stats->cached_bytes += memory->block_size;
-    if (memory->size_class >= GGI_FIXED_CLASSES)
+    if (memory->size_class >= GGI_FIXED_CLASSES) {
         pool->large_bytes += memory->block_size;
+        memory->released = ++pool->large_releases;
+    }
     if (stats->cached_bytes > stats->release_threshold || pool->large_bytes > pool->large_kept)
         atomic_store_explicit(&pool->device->over, 1, memory_order_relaxed);
 }

@@ -28,7 +28,7 @@ static bool pool_may_borrow(const gg_stream *stream, const gg_stream *other)
 static gg_memory *pool_pop_other(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                                  bool ordered_only, gg_stream **lender)
 {
-    const uint32_t size_class = ggi_size_class_of(nbytes);
+    const uint32_t size_class = ggi_pool_class(pool, nbytes);
     gg_memory *memory = NULL;
     gg_stream *other;
     struct ggi_bin *at = NULL;
@@ -76,13 +76,13 @@ static bool pool_alloc_reclaimed(struct ggi_pool *pool, size_t nbytes, gg_stream
                                  gg_memory **out)
 {
     struct ggi_internal_scope own;
-    if (pool->direct || ggi_size_class_of(nbytes) == GGI_NO_CLASS)
+    if (pool->direct || ggi_pool_class(pool, nbytes) == GGI_NO_CLASS)
         return false;
     ggi_internal_begin(pool->device, &own);
     if (all)
         ggi_pool_reclaim(pool);
     else
-        ggi_pool_reclaim_class(pool, ggi_size_class_of(nbytes), stream);
+        ggi_pool_reclaim_class(pool, ggi_pool_class(pool, nbytes), stream);
     bool found = ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out) ||
                  pool_alloc_ordered(pool, nbytes, stream, out);
     ggi_internal_end(pool->device, &own);
@@ -160,36 +160,44 @@ static gg_memory *pool_first_reference(gg_memory *memory, size_t nbytes, gg_stre
 static uint64_t pool_total_memory(const struct ggi_pool *pool)
 {
     struct gg_device_info info = {.struct_size = sizeof info};
+    struct ggi_internal_scope own;
+    ggi_internal_begin(pool->device, &own);
     ggi_suppress_errors(1);
     const gg_status status = gg_device_info(pool->device, &info);
     ggi_suppress_errors(-1);
+    ggi_internal_end(pool->device, &own);
     return status ? 0 : info.total_memory;
 }
 
-/* Without the lock: asks the driver once, before the first large block of the device. */
-static void pool_bound_large(struct ggi_pool *pool, uint32_t size_class)
+/* Before the first large block of the device: what of them is kept. Only where the driver's free may wait, since a cache of
+ * large blocks takes much from others. */
+static void pool_bound_large(struct ggi_pool *pool, size_t nbytes)
 {
-    if (!pool->by_stream || size_class < GGI_FIXED_CLASSES || size_class == GGI_NO_CLASS)
+    if (!pool->by_stream || nbytes <= GGI_FIXED_MAX || !ggi_pool_free_may_wait(pool))
         return;
     pthread_mutex_lock(&pool->lock);
-    const bool known = pool->large_kept != UINT64_MAX;
+    const bool known = pool->large_known;
     pthread_mutex_unlock(&pool->lock);
-    if (known)
+    const uint64_t kept = known ? 0 : pool_total_memory(pool) / LARGE_PART;
+    if (!kept)
         return;
-    const uint64_t kept = pool_total_memory(pool) / LARGE_PART;
     pthread_mutex_lock(&pool->lock);
-    pool->large_kept = kept;
+    pool->large_known = true;
+    if (!pool->threshold_set)
+        pool->large_kept = kept;
     pthread_mutex_unlock(&pool->lock);
+    if (kept > GGI_FIXED_MAX)
+        atomic_store(&pool->pooled_max, kept < GGI_POOLED_MAX ? (size_t)kept : GGI_POOLED_MAX);
 }
 
 /* @p exact: not rounded up to a size class. */
 static gg_status pool_alloc_block(struct ggi_pool *pool, size_t nbytes, bool exact,
                                   gg_stream *stream, gg_memory **out)
 {
-    uint32_t size_class = exact || pool->direct ? GGI_NO_CLASS : ggi_size_class_of(nbytes);
+    pool_bound_large(pool, nbytes);
+    uint32_t size_class = exact || pool->direct ? GGI_NO_CLASS : ggi_pool_class(pool, nbytes);
     size_t block_size = size_class == GGI_NO_CLASS ? nbytes : ggi_pool_block_size(nbytes);
     void *pointer = NULL;
-    pool_bound_large(pool, size_class);
     gg_status status = ggi_driver_alloc(pool, block_size, stream, &pointer);
     if (status)
         return status;
@@ -270,7 +278,7 @@ static void pool_restore(struct ggi_pool *pool, struct ggi_retired *item, uint32
 /* With drain_lock held: move a block or slab of the class back to the pool. */
 static bool pool_take_back(struct ggi_pool *pool, size_t nbytes)
 {
-    const uint32_t size_class = ggi_size_class_of(nbytes);
+    const uint32_t size_class = ggi_pool_class(pool, nbytes);
     const struct size_request request = {pool, size_class, nbytes};
     if (pool->direct || size_class == GGI_NO_CLASS || !ggi_pool_stats(pool).retired_blocks)
         return false;
@@ -319,7 +327,7 @@ static bool steal_fits(const struct ggi_retired *item, const void *what)
 
 static gg_memory *steal_retired(struct ggi_pool *pool, size_t nbytes)
 {
-    const struct size_request request = {pool, ggi_size_class_of(nbytes), nbytes};
+    const struct size_request request = {pool, ggi_pool_class(pool, nbytes), nbytes};
     if (!ggi_pool_stats(pool).retired_blocks)
         return NULL;
     ggi_retire_flatten(pool->device);
@@ -349,7 +357,8 @@ static gg_status pool_steal(struct ggi_pool *pool, size_t nbytes, gg_stream *str
 {
     struct ggi_internal_scope own;
     gg_stream *lender;
-    if (pool->direct || nbytes > GGI_POOLED_MAX || !stream || ggi_stream_capturing(stream))
+    if (pool->direct || ggi_pool_class(pool, nbytes) == GGI_NO_CLASS || !stream ||
+        ggi_stream_capturing(stream))
         return GG_ERR_OUT_OF_MEMORY;
     gg_memory *memory = pool_pop_other(pool, nbytes, stream, false, &lender);
     bool retired = !memory;

@@ -55,6 +55,8 @@ static void parts_trim(struct gg_device *device, struct ggi_pool *pool)
     }
     ggi_pool_reclaim(pool);
     ggi_pool_trim(pool, stats.release_threshold);
+    if (ggi_pool_is_over(pool)) /* by blocks of a stream that other code keeps busy */
+        atomic_store(&device->over, 1);
 }
 
 static void parts_before_sweep(struct gg_device *device)
