@@ -46,6 +46,7 @@ struct gg_memory {
     struct ggi_slab *slab; /* that contains it; or NULL */
     gg_memory *next_free;
     size_t block_size;       /* at least nbytes */
+    uint64_t released;       /* of a free large block: the count of releases before it */
     uint32_t size_class;     /* GGI_NO_CLASS: not cached, but freed to the driver */
     gg_stream *alloc_stream; /* a use of the stream that it was allocated on; or NULL */
     uint64_t release_ticket; /* after all work of alloc_stream at the release; 0: not taken yet */

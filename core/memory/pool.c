@@ -26,6 +26,8 @@ struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind
     for (uint32_t i = 0; i < GGI_CLASSES; i++)
         pool->lenders[i].next = pool->lenders[i].previous = &pool->lenders[i];
     pool->stats.release_threshold = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
+    pool->large_kept = UINT64_MAX;
+    atomic_init(&pool->pooled_max, GGI_FIXED_MAX);
     return pool;
 }
 
@@ -35,6 +37,15 @@ struct gg_pool_stats ggi_pool_stats(struct ggi_pool *pool)
     struct gg_pool_stats stats = pool->stats;
     pthread_mutex_unlock(&pool->lock);
     return stats;
+}
+
+bool ggi_pool_is_over(struct ggi_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    const bool over = pool->stats.cached_bytes > pool->stats.release_threshold ||
+                      pool->large_bytes > pool->large_kept;
+    pthread_mutex_unlock(&pool->lock);
+    return over;
 }
 
 void ggi_pool_count_alloc(struct ggi_pool *pool, size_t nbytes)
@@ -183,12 +194,13 @@ static bool pool_drain_is_due(struct ggi_pool *pool, enum ggi_attempt attempt)
 }
 
 /* With the lock held. *own: the block was in the stream's own list. */
-static gg_memory *pool_find(struct ggi_pool *pool, uint32_t size_class, gg_stream *stream, bool *own)
+static gg_memory *pool_find(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool *own)
 {
-    gg_memory *memory = stream ? ggi_pool_pop(pool, stream, size_class) : NULL;
+    const uint32_t size_class = ggi_pool_class(pool, nbytes);
+    gg_memory *memory = stream ? ggi_pool_pop(pool, stream, size_class, nbytes) : NULL;
     *own = memory;
     if (!memory)
-        memory = ggi_pool_pop(pool, NULL, size_class);
+        memory = ggi_pool_pop(pool, NULL, size_class, nbytes);
     return memory ? memory : pool_carve(pool, size_class);
 }
 
@@ -204,14 +216,13 @@ static uint64_t pool_ready_ticket(gg_stream *stream)
 bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                         enum ggi_attempt attempt, gg_memory **out)
 {
-    uint32_t size_class = ggi_size_class_of(nbytes);
     bool own = false;
     gg_memory *memory = NULL;
-    if (size_class == GGI_NO_CLASS)
+    if (nbytes > atomic_load_explicit(&pool->pooled_max, memory_order_relaxed))
         return false;
     pthread_mutex_lock(&pool->lock);
     if (!pool_drain_is_due(pool, attempt))
-        memory = pool_find(pool, size_class, stream, &own);
+        memory = pool_find(pool, nbytes, stream, &own);
     if (memory)
         ggi_pool_count_alloc(pool, nbytes);
     pthread_mutex_unlock(&pool->lock);

@@ -9,9 +9,11 @@
 
 #include "memory/memory.h"
 
-#define GGI_CLASSES 144u                        /* of 256 bytes to GGI_POOLED_MAX */
-#define GGI_NO_CLASS GGI_CLASSES                /* of a block that is not cached */
-#define GGI_POOLED_MAX ((size_t)256 << 20)      /* larger blocks bypass the pool */
+#define GGI_CLASSES 224u                   /* of 256 bytes to GGI_POOLED_MAX */
+#define GGI_FIXED_CLASSES 144u             /* up to 256 MiB: all blocks of a class have one size */
+#define GGI_NO_CLASS GGI_CLASSES           /* of a block that is not cached */
+#define GGI_POOLED_MAX ((size_t)256 << 30) /* larger blocks bypass every pool */
+#define GGI_FIXED_MAX ((size_t)256 << 20)  /* the largest size of a fixed class */
 #define GGI_SLAB_BLOCK_MAX ((size_t)1 << 20)    /* smaller blocks are carved from slabs */
 #define GGI_SLAB_CLASSES 80u                    /* size classes up to that size */
 #define GGI_LENDERS 16                          /* streams that an allocation polls at most */
@@ -59,12 +61,26 @@ struct ggi_pool {
     uint32_t drain_interval; /* see ggi_drain_interval */
     struct gg_pool_stats stats;
     uint64_t busy_blocks; /* of stats.cached_blocks: on lists of streams */
+    uint64_t large_bytes; /* of stats.cached_bytes: in blocks without a fixed size */
+    uint64_t large_kept;  /* of these, unless a threshold was set; known with the first one */
+    uint64_t large_releases;
+    bool large_known, threshold_set;
+    _Atomic(size_t) pooled_max; /* larger blocks bypass this pool */
 };
 
 /* ---- pool_bins.c: size classes and free lists; calls no driver ---- */
 
 uint32_t ggi_size_class_of(size_t nbytes); /* GGI_NO_CLASS above GGI_POOLED_MAX */
 size_t ggi_size_class_bytes(uint32_t size_class);
+/* GGI_NO_CLASS above pool->pooled_max. */
+static inline uint32_t ggi_pool_class(struct ggi_pool *pool, size_t nbytes)
+{
+    return nbytes > atomic_load_explicit(&pool->pooled_max, memory_order_relaxed)
+               ? GGI_NO_CLASS
+               : ggi_size_class_of(nbytes);
+}
+/* The size of a new block: that of its class, or of a large one @p nbytes in steps of 2 MiB. */
+size_t ggi_pool_block_size(size_t nbytes);
 /* With the lock held: move all blocks. */
 void ggi_bins_splice(struct ggi_pool *pool, struct ggi_bins *to, struct ggi_bins *from);
 /* With the lock held: remove the bins from pool->lenders. */
@@ -79,18 +95,33 @@ void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory);
 /* Cache a block whose last reference was released. False: it has to be retired. */
 bool ggi_pool_free(gg_memory *memory);
 
-/* With the lock held: a free block from the list of @p stream, or from the list for any stream (NULL). */
-static inline gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, uint32_t size_class)
+/* With the lock held: take the smallest large block of at least @p nbytes; NULL if there is none. */
+gg_memory *ggi_bin_take_best(struct ggi_bin *bin, size_t nbytes);
+/* With the lock held: a block has left the lists. */
+static inline void ggi_pool_uncount_cached(struct ggi_pool *pool, const gg_memory *memory)
 {
-    struct ggi_bins *bins = stream ? stream->bins : &pool->any;
-    gg_memory *memory = bins->bin[size_class].first;
-    if (!memory)
-        return NULL;
-    bins->bin[size_class].first = memory->next_free;
-    bins->count--;
-    pool->busy_blocks -= stream != NULL;
     pool->stats.cached_blocks--;
     pool->stats.cached_bytes -= memory->block_size;
+    if (memory->size_class >= GGI_FIXED_CLASSES)
+        pool->large_bytes -= memory->block_size;
+}
+
+/* With the lock held: a free block of the class of @p nbytes from the list of @p stream, or from the list for any stream (NULL). */
+static inline gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, uint32_t size_class,
+                                      size_t nbytes)
+{
+    struct ggi_bins *bins = stream ? stream->bins : &pool->any;
+    struct ggi_bin *bin = &bins->bin[size_class];
+    gg_memory *memory = bin->first;
+    if (memory && size_class < GGI_FIXED_CLASSES)
+        bin->first = memory->next_free;
+    else if (memory)
+        memory = ggi_bin_take_best(bin, nbytes);
+    if (!memory)
+        return NULL;
+    bins->count--;
+    pool->busy_blocks -= stream != NULL;
+    ggi_pool_uncount_cached(pool, memory);
     return memory;
 }
 /* With the lock held. */
@@ -115,6 +146,8 @@ void ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_str
 
 struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind);
 struct gg_pool_stats ggi_pool_stats(struct ggi_pool *pool);
+/* Whether the free blocks exceed the threshold, or the large ones their bound. */
+bool ggi_pool_is_over(struct ggi_pool *pool);
 /* Whether the driver's free may wait for the whole device. */
 bool ggi_pool_free_may_wait(const struct ggi_pool *pool);
 enum ggi_attempt {

@@ -4,10 +4,12 @@
 
 #include <stddef.h>
 
-/* ---- size classes: steps of 256 bytes up to 2 KiB, then eight steps for each doubling ---- */
+/* ---- size classes: steps of 256 bytes up to 2 KiB, then eight steps for each doubling ----
+ * Above 256 MiB the blocks of a class have different sizes, so that no eighth of a large block is lost. */
 
 #define FINE_CLASSES 8u
 #define FINE_STEP 256u
+#define LARGE_STEP ((size_t)2 << 20)
 
 uint32_t ggi_size_class_of(size_t nbytes)
 {
@@ -28,7 +30,31 @@ size_t ggi_size_class_bytes(uint32_t size_class)
     return ((size_t)1 << power) + (((size_t)step + 1) << (power - 3));
 }
 
+size_t ggi_pool_block_size(size_t nbytes)
+{
+    const uint32_t size_class = ggi_size_class_of(nbytes);
+    return size_class < GGI_FIXED_CLASSES ? ggi_size_class_bytes(size_class)
+                                          : (nbytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
+}
+
 /* ---- lists, with the pool's lock held ---- */
+
+gg_memory *ggi_bin_take_best(struct ggi_bin *bin, size_t nbytes)
+{
+    gg_memory **best = NULL, *before = NULL, *last = NULL;
+    for (gg_memory **at = &bin->first; *at; last = *at, at = &(*at)->next_free)
+        if ((*at)->block_size >= nbytes && (!best || (*at)->block_size < (*best)->block_size)) {
+            best = at;
+            before = last;
+        }
+    if (!best)
+        return NULL;
+    gg_memory *memory = *best;
+    *best = memory->next_free;
+    if (bin->last == memory)
+        bin->last = before;
+    return memory;
+}
 
 static void bin_list(struct ggi_bin *ring, struct ggi_bin *bin)
 {
@@ -126,7 +152,11 @@ void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory)
     pool->busy_blocks += busy;
     stats->cached_blocks++;
     stats->cached_bytes += memory->block_size;
-    if (stats->cached_bytes > stats->release_threshold)
+    if (memory->size_class >= GGI_FIXED_CLASSES) {
+        pool->large_bytes += memory->block_size;
+        memory->released = ++pool->large_releases;
+    }
+    if (stats->cached_bytes > stats->release_threshold || pool->large_bytes > pool->large_kept)
         atomic_store_explicit(&pool->device->over, 1, memory_order_relaxed);
 }
 

@@ -13,6 +13,7 @@
 
 #define SLAB_UNIT ((size_t)2 << 20)
 #define SLAB_BLOCKS_MIN 8u
+#define LARGE_PART 8 /* free large blocks are kept up to this part of the device's memory */
 
 /* ---- blocks of other streams ---- */
 
@@ -24,9 +25,10 @@ static bool pool_may_borrow(const gg_stream *stream, const gg_stream *other)
 
 /* A free block of another stream, *lender; @p ordered_only: which the driver orders with @p stream. The order in which
  * ggi_pool_reclaim_class polls the streams stays the same: otherwise it might skip the same ones each time. */
-static gg_memory *pool_pop_other(struct ggi_pool *pool, uint32_t size_class, gg_stream *stream,
+static gg_memory *pool_pop_other(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                                  bool ordered_only, gg_stream **lender)
 {
+    const uint32_t size_class = ggi_pool_class(pool, nbytes);
     gg_memory *memory = NULL;
     gg_stream *other;
     struct ggi_bin *at = NULL;
@@ -38,7 +40,7 @@ static gg_memory *pool_pop_other(struct ggi_pool *pool, uint32_t size_class, gg_
         if (other == stream || (ordered_only && !pool_may_borrow(stream, other)))
             continue;
         *lender = other;
-        memory = ggi_pool_pop(pool, other, size_class);
+        memory = ggi_pool_pop(pool, other, size_class, nbytes);
     }
     pthread_mutex_unlock(&pool->lock);
     return memory;
@@ -52,7 +54,7 @@ static bool pool_alloc_ordered(struct ggi_pool *pool, size_t nbytes, gg_stream *
     gg_stream *lender = NULL;
     if (!stream || ggi_stream_capturing(stream))
         return false;
-    gg_memory *memory = pool_pop_other(pool, ggi_size_class_of(nbytes), stream, true, &lender);
+    gg_memory *memory = pool_pop_other(pool, nbytes, stream, true, &lender);
     if (!memory)
         return false;
     bool behind = !ggi_stream_fence_uncaptured(stream, lender, false);
@@ -74,13 +76,13 @@ static bool pool_alloc_reclaimed(struct ggi_pool *pool, size_t nbytes, gg_stream
                                  gg_memory **out)
 {
     struct ggi_internal_scope own;
-    if (pool->direct || ggi_size_class_of(nbytes) == GGI_NO_CLASS)
+    if (pool->direct || ggi_pool_class(pool, nbytes) == GGI_NO_CLASS)
         return false;
     ggi_internal_begin(pool->device, &own);
     if (all)
         ggi_pool_reclaim(pool);
     else
-        ggi_pool_reclaim_class(pool, ggi_size_class_of(nbytes), stream);
+        ggi_pool_reclaim_class(pool, ggi_pool_class(pool, nbytes), stream);
     bool found = ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out) ||
                  pool_alloc_ordered(pool, nbytes, stream, out);
     ggi_internal_end(pool->device, &own);
@@ -154,12 +156,47 @@ static gg_memory *pool_first_reference(gg_memory *memory, size_t nbytes, gg_stre
     return memory;
 }
 
+/* 0 where the driver does not report it. */
+static uint64_t pool_total_memory(const struct ggi_pool *pool)
+{
+    struct gg_device_info info = {.struct_size = sizeof info};
+    struct ggi_internal_scope own;
+    ggi_internal_begin(pool->device, &own);
+    ggi_suppress_errors(1);
+    const gg_status status = gg_device_info(pool->device, &info);
+    ggi_suppress_errors(-1);
+    ggi_internal_end(pool->device, &own);
+    return status ? 0 : info.total_memory;
+}
+
+/* Before the first large block of the device: what of them is kept. Only where the driver's free may wait, since a cache of
+ * large blocks takes much from others. */
+static void pool_bound_large(struct ggi_pool *pool, size_t nbytes)
+{
+    if (!pool->by_stream || nbytes <= GGI_FIXED_MAX || !ggi_pool_free_may_wait(pool))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    const bool known = pool->large_known;
+    pthread_mutex_unlock(&pool->lock);
+    const uint64_t kept = known ? 0 : pool_total_memory(pool) / LARGE_PART;
+    if (!kept)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->large_known = true;
+    if (!pool->threshold_set)
+        pool->large_kept = kept;
+    pthread_mutex_unlock(&pool->lock);
+    if (kept > GGI_FIXED_MAX)
+        atomic_store(&pool->pooled_max, kept < GGI_POOLED_MAX ? (size_t)kept : GGI_POOLED_MAX);
+}
+
 /* @p exact: not rounded up to a size class. */
 static gg_status pool_alloc_block(struct ggi_pool *pool, size_t nbytes, bool exact,
                                   gg_stream *stream, gg_memory **out)
 {
-    uint32_t size_class = exact || pool->direct ? GGI_NO_CLASS : ggi_size_class_of(nbytes);
-    size_t block_size = size_class == GGI_NO_CLASS ? nbytes : ggi_size_class_bytes(size_class);
+    pool_bound_large(pool, nbytes);
+    uint32_t size_class = exact || pool->direct ? GGI_NO_CLASS : ggi_pool_class(pool, nbytes);
+    size_t block_size = size_class == GGI_NO_CLASS ? nbytes : ggi_pool_block_size(nbytes);
     void *pointer = NULL;
     gg_status status = ggi_driver_alloc(pool, block_size, stream, &pointer);
     if (status)
@@ -193,7 +230,17 @@ static gg_status pool_grow(struct ggi_pool *pool, size_t nbytes, gg_stream *stre
 struct size_request {
     const struct ggi_pool *pool;
     uint32_t size_class;
+    size_t nbytes;
 };
+
+/* Blocks below the large ones have the size of their class; without rounding up, a block has no class. */
+static bool block_suits(const gg_memory *memory, const struct size_request *request)
+{
+    return request->size_class < GGI_FIXED_CLASSES
+               ? memory->block_size == ggi_size_class_bytes(request->size_class)
+               : memory->block_size >= request->nbytes &&
+                     ggi_size_class_of(memory->block_size) == request->size_class;
+}
 
 /* ---- idle memory that a trim has retired, but that the driver may get back only while all streams are idle ---- */
 
@@ -206,9 +253,8 @@ static bool trimmed_fits(const struct ggi_retired *item, const void *what)
         return item->destroy == slab_destroy && slab->pool == request->pool &&
                slab->size_class == request->size_class;
     return memory->pool == request->pool && memory->size_class == GGI_NO_CLASS &&
-           memory->block_size == ggi_size_class_bytes(request->size_class) &&
-           !atomic_load(&memory->captured) && !atomic_load(&memory->untracked) &&
-           ggi_memory_prune(memory, true);
+           block_suits(memory, request) && !atomic_load(&memory->captured) &&
+           !atomic_load(&memory->untracked) && ggi_memory_prune(memory, true);
 }
 
 /* With the lock held. */
@@ -230,9 +276,10 @@ static void pool_restore(struct ggi_pool *pool, struct ggi_retired *item, uint32
 }
 
 /* With drain_lock held: move a block or slab of the class back to the pool. */
-static bool pool_take_back(struct ggi_pool *pool, uint32_t size_class)
+static bool pool_take_back(struct ggi_pool *pool, size_t nbytes)
 {
-    const struct size_request request = {pool, size_class};
+    const uint32_t size_class = ggi_pool_class(pool, nbytes);
+    const struct size_request request = {pool, size_class, nbytes};
     if (pool->direct || size_class == GGI_NO_CLASS || !ggi_pool_stats(pool).retired_blocks)
         return false;
     struct ggi_retired *item = ggi_retire_pick(pool->device, trimmed_fits, &request);
@@ -274,12 +321,13 @@ static bool steal_fits(const struct ggi_retired *item, const void *what)
     const struct size_request *request = what;
     gg_memory *memory = ggi_memory_retired(item);
     return memory && memory->pool == request->pool && memory->size_class == request->size_class &&
-           !atomic_load(&memory->captured) && !atomic_load(&memory->untracked);
+           block_suits(memory, request) && !atomic_load(&memory->captured) &&
+           !atomic_load(&memory->untracked);
 }
 
-static gg_memory *steal_retired(struct ggi_pool *pool, uint32_t size_class)
+static gg_memory *steal_retired(struct ggi_pool *pool, size_t nbytes)
 {
-    const struct size_request request = {pool, size_class};
+    const struct size_request request = {pool, ggi_pool_class(pool, nbytes), nbytes};
     if (!ggi_pool_stats(pool).retired_blocks)
         return NULL;
     ggi_retire_flatten(pool->device);
@@ -307,15 +355,15 @@ static void steal_undo(struct ggi_pool *pool, gg_memory *memory, bool retired)
 /* With drain_lock held. */
 static gg_status pool_steal(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
-    uint32_t size_class = ggi_size_class_of(nbytes);
     struct ggi_internal_scope own;
     gg_stream *lender;
-    if (pool->direct || size_class == GGI_NO_CLASS || !stream || ggi_stream_capturing(stream))
+    if (pool->direct || ggi_pool_class(pool, nbytes) == GGI_NO_CLASS || !stream ||
+        ggi_stream_capturing(stream))
         return GG_ERR_OUT_OF_MEMORY;
-    gg_memory *memory = pool_pop_other(pool, size_class, stream, false, &lender);
+    gg_memory *memory = pool_pop_other(pool, nbytes, stream, false, &lender);
     bool retired = !memory;
     if (!memory)
-        memory = steal_retired(pool, size_class);
+        memory = steal_retired(pool, nbytes);
     if (!memory)
         return GG_ERR_OUT_OF_MEMORY;
     ggi_internal_begin(pool->device, &own);
@@ -379,10 +427,10 @@ static bool pool_alloc_after_trim(struct ggi_pool *pool, size_t nbytes, gg_strea
     struct ggi_internal_scope own;
     ggi_internal_begin(pool->device, &own);
     *idle = ggi_drain_locked(pool->device, GGI_DRAIN_ALL);
-    bool found = pool_alloc_reclaimed(pool, nbytes, stream, true, out) ||
-                 (pool_take_back(pool, ggi_size_class_of(nbytes)) &&
-                  pool_alloc_reclaimed(pool, nbytes, stream, true, out)) ||
-                 !pool_steal(pool, nbytes, stream, out);
+    bool found =
+        pool_alloc_reclaimed(pool, nbytes, stream, true, out) ||
+        (pool_take_back(pool, nbytes) && pool_alloc_reclaimed(pool, nbytes, stream, true, out)) ||
+        !pool_steal(pool, nbytes, stream, out);
     if (!found) {
         ggi_pool_reclaim(pool); /* a direct pool's too, and what was released meanwhile */
         if (*idle || !ggi_pool_free_may_wait(pool))
@@ -401,14 +449,10 @@ static bool pool_alloc_after_trim(struct ggi_pool *pool, size_t nbytes, gg_strea
 static bool pool_can_never_alloc(struct ggi_pool *pool, size_t nbytes)
 {
     const struct gg_pool_stats stats = ggi_pool_stats(pool);
-    struct gg_device_info info = {.struct_size = sizeof info};
     if (stats.limit && nbytes > stats.limit)
         return true;
-    ggi_suppress_errors(1);
-    gg_status status = gg_device_info(pool->device, &info);
-    ggi_suppress_errors(-1);
-    return !status && pool->kind == GG_MEMORY_DEVICE && info.total_memory &&
-           nbytes > info.total_memory;
+    const uint64_t total = pool_total_memory(pool);
+    return pool->kind == GG_MEMORY_DEVICE && total && nbytes > total;
 }
 
 /* Wait a short time, interruptibly, for work that still uses released blocks. Try the driver again whenever memory

@@ -67,8 +67,8 @@ void ggi_pool_reclaim_class(struct ggi_pool *pool, uint32_t size_class, const gg
             return;
         if (!first)
             first = stream;
-        if (stream != except && pool_reclaim_stream(pool, stream))
-            return;
+        if (stream != except && pool_reclaim_stream(pool, stream) && size_class < GGI_FIXED_CLASSES)
+            return; /* large blocks may be too small */
     }
 }
 
@@ -99,12 +99,45 @@ static gg_memory *trim_list(struct ggi_pool *pool, uint32_t size_class, uint64_t
         memory->next_free = picked;
         picked = memory;
         pool->any.count--;
-        pool->stats.cached_blocks--;
-        pool->stats.cached_bytes -= memory->block_size;
+        ggi_pool_uncount_cached(pool, memory);
         if (!of_slabs)
             ggi_pool_count_retired(pool, memory->block_size);
     }
     bin->last = last;
+    return picked;
+}
+
+/* The large block that was released first, or NULL; *at is the link to it, and *before the block before it. */
+static gg_memory *trim_oldest_large(struct ggi_pool *pool, gg_memory ***at, gg_memory **before)
+{
+    gg_memory *oldest = NULL;
+    for (uint32_t i = GGI_FIXED_CLASSES; i < GGI_CLASSES; i++) {
+        gg_memory **link = &pool->any.bin[i].first, *previous = NULL;
+        for (; *link; previous = *link, link = &(*link)->next_free)
+            if (!oldest || (*link)->released < oldest->released) {
+                oldest = *link;
+                *at = link;
+                *before = previous;
+            }
+    }
+    return oldest;
+}
+
+/* Move the large blocks that were released first to the list @p picked, until the rest is within its bound. */
+static gg_memory *trim_large(struct ggi_pool *pool, gg_memory *picked)
+{
+    gg_memory **at, *before, *memory;
+    while (pool->large_bytes > pool->large_kept && (memory = trim_oldest_large(pool, &at, &before))) {
+        struct ggi_bin *bin = &pool->any.bin[memory->size_class];
+        *at = memory->next_free;
+        if (bin->last == memory)
+            bin->last = before;
+        memory->next_free = picked;
+        picked = memory;
+        pool->any.count--;
+        ggi_pool_uncount_cached(pool, memory);
+        ggi_pool_count_retired(pool, memory->block_size);
+    }
     return picked;
 }
 
@@ -177,6 +210,7 @@ void ggi_pool_trim(struct ggi_pool *pool, uint64_t keep)
     gg_memory *blocks = NULL;
     struct ggi_slab *slabs = NULL;
     pthread_mutex_lock(&pool->lock);
+    blocks = trim_large(pool, blocks);
     if (pool->stats.cached_bytes > keep || !keep) {
         for (uint32_t i = GGI_CLASSES; i-- > 0;)
             blocks = trim_list(pool, i, keep, false, blocks);
@@ -270,6 +304,8 @@ gg_status gg_pool_set_release_threshold(gg_device *device, enum gg_memory_kind k
         return status;
     pthread_mutex_lock(&pool->lock);
     pool->stats.release_threshold = keep;
+    pool->threshold_set = true;
+    pool->large_kept = UINT64_MAX;
     bool over = pool->stats.cached_bytes > keep;
     pthread_mutex_unlock(&pool->lock);
     if (over)

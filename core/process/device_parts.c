@@ -47,7 +47,7 @@ static bool parts_must_free(struct gg_device *device)
 static void parts_trim(struct gg_device *device, struct ggi_pool *pool)
 {
     const struct gg_pool_stats stats = ggi_pool_stats(pool);
-    if (stats.cached_bytes <= stats.release_threshold)
+    if (!ggi_pool_is_over(pool))
         return;
     if (pool->by_stream && ggi_pool_free_may_wait(pool) && !ggi_device_is_idle(device)) {
         atomic_store(&device->over, 1); /* for the next drain */
@@ -55,6 +55,8 @@ static void parts_trim(struct gg_device *device, struct ggi_pool *pool)
     }
     ggi_pool_reclaim(pool);
     ggi_pool_trim(pool, stats.release_threshold);
+    if (ggi_pool_is_over(pool)) /* by blocks of a stream that other code keeps busy */
+        atomic_store(&device->over, 1);
 }
 
 static void parts_before_sweep(struct gg_device *device)

@@ -140,7 +140,7 @@ struct ggi_device_parts {
     void (*stream_gone)(gg_stream *stream); /* it is idle; its native stream is destroyed next */
     /* With drain_lock held: true if a drain must free now, even where that blocks. */
     bool (*must_free)(struct gg_device *device);
-    /* With drain_lock held, after device->over was set: retire what is cached beyond its threshold. */
+    /* With drain_lock held, after device->over was set: retire what is cached beyond its threshold or bound. */
     void (*before_sweep)(struct gg_device *device);
 };
 extern const struct ggi_device_parts ggi_device_parts; /* core/process/device_parts.c */

@@ -52,19 +52,6 @@ static void a_trim_while_work_runs_waits_for_nothing(void **state)
     assert_int_equal(figures(f).cached_blocks + figures(f).retired_blocks, 0);
 }
 
-static void blocks_above_256_mib_are_not_kept(void **state)
-{
-    struct fixture *f = *state;
-    uint64_t held = figures(f).reserved_bytes;
-    gg_memory *memory = NULL;
-    if (gg_memory_alloc(f->device, GG_MEMORY_DEVICE, ((size_t)256 << 20) + 1, f->stream, &memory))
-        skip_because("the device has less than 256 MiB");
-    gg_memory_release(memory);
-    assert_int_equal(figures(f).cached_blocks, 0);
-    assert_int_equal(gg_device_trim(f->device), GG_OK);
-    assert_int_equal(figures(f).reserved_bytes, held);
-}
-
 static void the_pool_keeps_no_more_than_its_threshold(void **state)
 {
     struct fixture *f = *state;
@@ -522,7 +509,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_trim_releases_everything),
     cmocka_unit_test(a_trim_keeps_the_given_bytes_and_blocks_in_use),
     cmocka_unit_test(a_trim_while_work_runs_waits_for_nothing),
-    cmocka_unit_test(blocks_above_256_mib_are_not_kept),
     cmocka_unit_test(the_pool_keeps_no_more_than_its_threshold),
     cmocka_unit_test(an_allocation_beyond_the_limit_is_out_of_memory),
     cmocka_unit_test(a_limit_below_what_is_used_is_refused),

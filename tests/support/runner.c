@@ -250,6 +250,8 @@ static int run_only(const char *path)
 {
     const struct suite *suite;
     const struct CMUnitTest *test = find_test(path, &suite);
+    if (test && suite->prepare)
+        suite->prepare();
     return !test || available() ? 1 : run_one(suite, test);
 }
 

@@ -22,6 +22,7 @@ struct suite {
     size_t test_count;
     const struct scenario *scenarios;
     size_t scenario_count;
+    void (*prepare)(void); /* or NULL; runs in the process of each test, before anything else */
     struct suite *next;
 };
 
@@ -39,18 +40,19 @@ struct program {
 };
 
 /* Adds the suite of a file to the program that it is linked into. */
-#define SUITE_WITH_SCENARIOS(NAME, TESTS, SCENARIOS, SCENARIO_COUNT)             \
-    __attribute__((constructor)) static void add_suite_##NAME(void)              \
-    {                                                                            \
-        static struct suite suite = {#NAME,     TESTS,          COUNT_OF(TESTS), \
-                                     SCENARIOS, SCENARIO_COUNT, NULL};           \
-        suite_add(&suite);                                                       \
-    }                                                                            \
+#define ADD_SUITE(NAME, TESTS, SCENARIOS, SCENARIO_COUNT, PREPARE)                               \
+    __attribute__((constructor)) static void add_suite_##NAME(void)                              \
+    {                                                                                            \
+        static struct suite suite = {#NAME,   TESTS, COUNT_OF(TESTS), SCENARIOS, SCENARIO_COUNT, \
+                                     PREPARE, NULL};                                             \
+        suite_add(&suite);                                                                       \
+    }                                                                                            \
     _Static_assert(COUNT_OF(TESTS) > 0, "a suite has tests")
 #define COUNT_OF(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
-#define SUITE(NAME, TESTS) SUITE_WITH_SCENARIOS(NAME, TESTS, NULL, 0)
+#define SUITE(NAME, TESTS) ADD_SUITE(NAME, TESTS, NULL, 0, NULL)
+#define SUITE_PREPARED(NAME, TESTS, PREPARE) ADD_SUITE(NAME, TESTS, NULL, 0, PREPARE)
 #define SUITE_AND_SCENARIOS(NAME, TESTS, SCENARIOS) \
-    SUITE_WITH_SCENARIOS(NAME, TESTS, SCENARIOS, COUNT_OF(SCENARIOS))
+    ADD_SUITE(NAME, TESTS, SCENARIOS, COUNT_OF(SCENARIOS), NULL)
 void suite_add(struct suite *suite);
 
 /* The whole of main(). */

@@ -1,9 +1,9 @@
 /** @file
  *  Statistics and limits of the memory pools.
  *
- *  Each device has one pool of device memory, one of pinned and one of managed memory. Blocks above 256 MiB bypass the pool.
- *  When the driver is out of memory, idle blocks are returned and the allocation is tried again. GPUGLUE_ALLOCATOR=direct
- *  turns the pools off.
+ *  Each device has one pool of device memory, one of pinned and one of managed memory. Free blocks above 256 MiB
+ *  are kept where the driver's free may wait for the device, up to an eighth of its memory; the others bypass the pools. When the driver is out of memory, idle blocks
+ *  are returned and the allocation is tried again. GPUGLUE_ALLOCATOR=direct turns the pools off.
  *
  *  @par Ordering
  *  Released blocks stay in their pool and are reused without a driver call: at once by the stream that they were allocated
@@ -64,7 +64,8 @@ struct gg_pool_stats {
     uint64_t allocations;    /**< since the process started */
     uint64_t driver_calls;   /**< to allocate and to free */
     uint64_t limit;          /**< of reserved_bytes; 0: none */
-    /** Free bytes above it are returned to the driver; UINT64_MAX: none. 256 MiB for pinned memory. */
+    /** Free bytes above it are returned to the driver; UINT64_MAX: none. 256 MiB for pinned memory. Until a threshold
+     *  is set, free blocks of device memory above 256 MiB are returned beyond an eighth of the device's memory. */
     uint64_t release_threshold;
 };
 /** Read the statistics of one pool.
