@@ -41,7 +41,7 @@ static inline int probe_ended(gg_device *device)
     _exit(0); /* its objects are not released */
 }
 
-/* Host functions of two streams may run at once. CUDA runs those of all streams in one thread. */
+/* Host functions of two streams may run at once. CUDA and HIP run those of all streams in one thread. */
 static inline int two_gates(void)
 {
     gg_device *device;
@@ -53,6 +53,8 @@ static inline int two_gates(void)
         return 2;
     if (gg_stream_host_func(held, gate_wait, first))
         return scenario_without(GG_OP_stream_host_func);
+    while (!gate_reached(first))
+        sched_yield();
     gate_open(second);
     if (gg_stream_host_func(other, gate_wait, second) || gg_stream_wait(other, GG_FOREVER))
         return 3;
