@@ -164,6 +164,8 @@ struct gg_event_impl {
     void *native;
     struct gg_device_impl *device;
     bool owned, blocking;
+    _Atomic(bool) shared;   /* other code has the handle, and may record it */
+    _Atomic(bool) captured; /* while it was shared, its last record by gpuglue was captured */
 };
 
 /* Kernels are kept in their module's list, so that each name is looked up once. */
@@ -323,7 +325,9 @@ void cuhip_fences_destroy(struct gg_device_impl *device);
 /* managed.c */
 gg_status cuhip_alloc_managed(struct gg_device_impl *device, size_t nbytes, void **out);
 
-/* graph.c: GG_OK unless the stream is captured and the driver would run @p what at once. */
+/* graph.c: whether the stream is captured, by a driver that runs some of its work at once. */
+bool cuhip_captures_partly(const struct gg_stream_impl *stream);
+/* GG_OK unless the stream is captured and the driver would run @p what at once. */
 gg_status cuhip_check_capturable(const struct gg_stream_impl *stream, const char *what);
 
 /* image_compat.c: GG_OK if the device can load the image; else an error that names both. */

@@ -46,7 +46,8 @@ gg_status cuhip_event_borrow(struct gg_device_impl *device, uint64_t native,
     struct gg_event_impl *event = calloc(1, sizeof *event);
     if (!event)
         return cuhip_no_memory(sizeof *event, "a borrowed event");
-    *event = (struct gg_event_impl){.native = (void *)(uintptr_t)native, .device = device};
+    *event = (struct gg_event_impl){
+        .native = (void *)(uintptr_t)native, .device = device, .shared = true};
     *out = event;
     return GG_OK;
 }
@@ -55,6 +56,7 @@ gg_status cuhip_event_native(struct gg_event_impl *event, uint64_t handles[4])
 {
     memset(handles, 0, 4 * sizeof *handles);
     handles[0] = (uintptr_t)event->native;
+    atomic_store(&event->shared, true);
     return GG_OK;
 }
 
@@ -62,6 +64,8 @@ gg_status cuhip_event_record(struct gg_event_impl *event, struct gg_stream_impl 
 {
     const int code = CUHIP_IN_CONTEXT(event_record, stream->device, stream,
                                       cuhip_driver.event_record(event->native, stream->native));
+    if (!code && atomic_load(&event->shared))
+        atomic_store(&event->captured, cuhip_captures_partly(stream));
     return code ? cuhip_fail(code, "recording an event") : GG_OK;
 }
 

@@ -38,11 +38,16 @@ gg_status cuhip_capture_id(struct gg_stream_impl *stream, uint64_t *id)
     return code ? cuhip_fail(code, "the id of a capture") : GG_OK;
 }
 
+bool cuhip_captures_partly(const struct gg_stream_impl *stream)
+{
+    return cuhip.captures_partly && stream != &stream->device->default_stream &&
+           stream_is_captured(stream);
+}
+
 /* For work that the driver does not capture but runs at once, in @p stream or not in any order. */
 gg_status cuhip_check_capturable(const struct gg_stream_impl *stream, const char *what)
 {
-    if (!cuhip.captures_partly || stream == &stream->device->default_stream ||
-        !stream_is_captured(stream))
+    if (!cuhip_captures_partly(stream))
         return GG_OK;
     return cuhip_api->fail(
         GG_ERR_UNSUPPORTED, NULL,

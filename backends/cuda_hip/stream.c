@@ -135,8 +135,20 @@ gg_status cuhip_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)
     return code ? cuhip_fail(code, "waiting for a stream") : GG_OK;
 }
 
+/* Such a driver captures a wait only for an event of a capture, and does not say which are: the core knows those that no other
+ * code could record. */
+static gg_status stream_check_event(const struct gg_stream_impl *stream, struct gg_event_impl *event)
+{
+    return !atomic_load(&event->shared) || atomic_load(&event->captured)
+               ? GG_OK
+               : cuhip_check_capturable(stream, "a wait for an event whose handle other code has");
+}
+
 gg_status cuhip_stream_wait_event(struct gg_stream_impl *stream, struct gg_event_impl *event)
 {
+    const gg_status status = stream_check_event(stream, event);
+    if (status)
+        return status;
     const int code =
         CUHIP_IN_CONTEXT(stream_wait_event, stream->device, stream,
                          cuhip_driver.stream_wait_event(stream->native, event->native, 0));

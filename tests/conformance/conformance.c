@@ -2,6 +2,7 @@
 #include "conformance.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,6 +272,14 @@ void *hold(struct fixture *f, gg_stream *stream)
     assert_non_null(gate);
     f->gates[f->gate_count++] = gate;
     assert_int_equal(gg_stream_host_func(stream, gate_wait, gate), GG_OK);
+    return gate;
+}
+
+void *hold_first(struct fixture *f, gg_stream *stream)
+{
+    void *gate = hold(f, stream);
+    while (!gate_reached(gate))
+        sched_yield();
     return gate;
 }
 

@@ -75,6 +75,9 @@ gg_event *new_event(struct fixture *f, uint32_t flags);
 /* Hold a stream: no work that is queued on it from now on begins before gate_open. Skips the
  * test where the device has no host functions. */
 void *hold(struct fixture *f, gg_stream *stream);
+/* Returns when the stream is held. For a gate that is opened before those of other streams: some drivers run one host function
+ * at a time. */
+void *hold_first(struct fixture *f, gg_stream *stream);
 
 /* ---- copying ---- */
 

@@ -49,7 +49,7 @@ static inline int probe_ended(gg_device *device)
     _exit(0); /* its objects are not released */
 }
 
-/* Host functions of two streams may run at once. CUDA runs those of all streams in one thread. */
+/* Host functions of two streams may run at once. CUDA and HIP run those of all streams in one thread. */
 static inline int two_gates(void)
 {
     gg_device *device;
@@ -65,8 +65,11 @@ static inline int two_gates(void)
     if (gg_stream_wait(held, GG_FOREVER))
         return 3;
     expect_an_end(began);
-    if (gg_stream_host_func(held, gate_wait, first) ||
-        gg_stream_host_func(other, gate_wait, second) || gg_stream_wait(other, GG_FOREVER))
+    if (gg_stream_host_func(held, gate_wait, first))
+        return 3;
+    while (!gate_reached(first))
+        sched_yield();
+    if (gg_stream_host_func(other, gate_wait, second) || gg_stream_wait(other, GG_FOREVER))
         return 3;
     gate_open(first);
     return probe_ended(device);

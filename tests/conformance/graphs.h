@@ -28,13 +28,18 @@ static inline void end_valid(gg_stream *stream)
     gg_graph_release(end(stream));
 }
 
-/* Invalidate the capture of the stream: gpuglue does not know where others have recorded an event whose handle they have, so the
- * driver is asked. */
-static inline void invalidate(gg_stream *stream, gg_event *event)
+/* Make the end of the stream's capture fail. gpuglue does not know where others have recorded an event whose handle they have: CUDA
+ * is asked, and invalidates the capture. HIP is not, since it would not capture the wait. There @p joined, which is idle, becomes
+ * a stream that has work in the capture and does not join again. */
+static inline void invalidate(gg_stream *stream, gg_event *event, gg_stream *joined,
+                              gg_memory *memory)
 {
     uint64_t handles[4];
     assert_int_equal(gg_event_native(event, handles), GG_OK);
     assert_int_equal(gg_stream_wait_event(stream, event), GG_ERR_UNSUPPORTED);
+    assert_message_has("captur");
+    if (gg_stream_wait_stream(joined, stream) == GG_OK)
+        assert_int_equal(fill_bytes(memory, 7, joined), GG_OK);
 }
 
 /* Fills the memory @p times times. */

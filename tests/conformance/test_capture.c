@@ -238,11 +238,13 @@ static void an_error_names_a_stream_that_the_driver_leaves_captured(void **state
     struct fixture *f = *state;
     uint64_t handles[4];
     gg_event *event = new_event(f, 0);
+    gg_stream *joined = new_stream(f);
     need(f, GG_OP_capture_begin);
+    gg_memory *memory = zeroed(f);
     assert_int_equal(gg_event_record(event, f->second), GG_OK);
     assert_int_equal(gg_stream_native(f->stream, handles), GG_OK); /* other code may have it */
     begin(f, f->stream);
-    invalidate(f->stream, event);
+    invalidate(f->stream, event, joined, memory);
     assert_int_equal(gg_graph_end_capture(f->stream, NULL), GG_ERR_UNSUPPORTED);
     const bool named = strstr(last_error().message, "create another stream");
     assert_int_equal(named, gg_stream_query(f->stream) != GG_OK);

@@ -95,6 +95,23 @@ static void a_captured_stream_does_not_wait_for_work_outside_and_stays_captured(
     gg_graph_release(graph);
 }
 
+/* Some drivers do not say whether others have recorded it elsewhere. */
+static void a_shared_event_is_waited_for_in_the_capture_that_recorded_it(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = zeroed(f);
+    gg_event *event = new_event(f, 0);
+    uint64_t handles[4];
+    need(f, GG_OP_event_native);
+    assert_int_equal(gg_event_native(event, handles), GG_OK);
+    begin(f, f->stream);
+    assert_int_equal(gg_stream_wait_stream(f->second, f->stream), GG_OK);
+    assert_int_equal(fill_bytes(memory, 3, f->second), GG_OK);
+    assert_int_equal(gg_event_record(event, f->second), GG_OK);
+    assert_int_equal(gg_stream_wait_event(f->stream, event), GG_OK);
+    end_valid(f->stream);
+}
+
 static void streams_of_two_captures_do_not_wait_for_each_other(void **state)
 {
     struct fixture *f = *state;
@@ -338,6 +355,8 @@ static void other_streams_wait_for_earlier_work_while_a_capture_fails(void **sta
     struct fixture *f = *state;
     struct waiter waiter = {.memory = zeroed(f), .stream = new_stream(f)};
     gg_event *event = new_event(f, 0);
+    gg_stream *joined = new_stream(f);
+    gg_memory *other = zeroed(f);
     uint64_t handles[4];
     pthread_t thread;
     need(f, GG_OP_capture_begin);
@@ -353,7 +372,7 @@ static void other_streams_wait_for_earlier_work_while_a_capture_fails(void **sta
         assert_int_equal(gg_stream_host_func(stream, gate_wait, gate), GG_OK);
         assert_int_equal(fill_bytes(waiter.memory, 1, stream), GG_OK);
         assert_int_equal(gg_graph_begin_capture(stream), GG_OK);
-        invalidate(stream, event);
+        invalidate(stream, event, joined, other);
         gate_open(gate);
         assert_int_equal(gg_graph_end_capture(stream, NULL), GG_ERR_UNSUPPORTED);
         finish(stream);
@@ -370,6 +389,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_default_stream_does_not_join_a_capture),
     cmocka_unit_test(a_query_of_an_event_of_the_capture_leaves_the_capture_valid),
     cmocka_unit_test(a_captured_stream_does_not_wait_for_work_outside_and_stays_captured),
+    cmocka_unit_test(a_shared_event_is_waited_for_in_the_capture_that_recorded_it),
     cmocka_unit_test(streams_of_two_captures_do_not_wait_for_each_other),
     cmocka_unit_test(a_poll_of_work_on_the_default_stream_leaves_a_blocking_capture_valid),
     cmocka_unit_test(a_stream_of_another_device_that_joined_is_not_queried),

@@ -50,8 +50,7 @@ static void a_block_is_reused_however_many_other_streams_are_busy(void **state)
     gg_stream *stream = new_stream(f);
     gg_event *event = NULL;
     gg_memory *memory = alloc(f, BLOCK, stream);
-    void *gate =
-        hold(f, f->second); /* first, since it is opened first: host functions may share a thread */
+    void *gate = hold_first(f, f->second); /* since it is opened first */
     make_crowd(f, &crowd);
     assert_int_equal(gg_event_create(f->device, 0, &event), GG_OK);
     assert_int_equal(gg_event_record(event, crowd.streams[0]), GG_OK);
@@ -174,7 +173,7 @@ static void a_wait_releases_what_its_stream_used_beside_many_busy_streams(void *
     need_crowd();
     static atomic_int others, released;
     gg_stream *unused = NULL;
-    void *gate = hold(f, f->second); /* first, since it is opened first */
+    void *gate = hold_first(f, f->second); /* since it is opened first */
     make_crowd(f, &crowd);
     gg_memory_release(wrap(f, f->second, &released));
     let_the_crowd_use(f, &crowd, &others); /* what was released last is examined first */

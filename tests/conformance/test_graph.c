@@ -281,9 +281,10 @@ static void an_invalidated_capture_fails_at_its_end(void **state)
     gg_memory *memory = zeroed(f);
     gg_graph *graph = untouched;
     gg_event *event = new_event(f, 0);
+    gg_stream *joined = new_stream(f);
     assert_int_equal(gg_event_record(event, f->second), GG_OK);
     begin(f, f->stream);
-    invalidate(f->stream, event);
+    invalidate(f->stream, event, joined, memory);
     assert_int_equal(gg_graph_end_capture(f->stream, &graph), GG_ERR_UNSUPPORTED);
     assert_message_has("stream is capturing");
     assert_ptr_equal(graph, untouched);

@@ -1,4 +1,5 @@
 /* test_peer.c: direct copies between two devices with peer access. */
+#include "crowd.h"
 #include "pairs.h"
 
 #include <stdatomic.h>
@@ -28,7 +29,7 @@ static void copy_behind_writers(struct pair *pair)
     gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
     gg_stream *down = stream_on(pair, pair->from), *up = stream_on(pair, pair->to);
     gg_scope *from = NULL, *to = NULL;
-    void *first = hold(pair->f, down), *second = hold(pair->f, up);
+    void *first = hold_first(pair->f, down), *second = hold(pair->f, up);
     assert_int_equal(fill_bytes(src, 3, down), GG_OK);
     assert_int_equal(fill_bytes(dst, 4, up), GG_OK);
     assert_int_equal(gg_scope_enter(pair->from, stream_on(pair, pair->from), &from), GG_OK);
@@ -167,7 +168,7 @@ static void copy_box_behind_a_writer(struct pair *pair)
     assert_int_equal(fill_bytes(src, 0, NULL), GG_OK);
     assert_int_equal(gg_device_synchronize(pair->from), GG_OK);
     assert_int_equal(copy_box(dst, src, NULL, 0), GG_OK); /* the first tests the path */
-    void *one = hold(pair->f, down), *two = hold(pair->f, up);
+    void *one = hold_first(pair->f, down), *two = hold(pair->f, up);
     assert_int_equal(copy(at(src, 0), at(first, 0), NBYTES, down, 0), GG_OK);
     assert_int_equal(fill_bytes(dst, 2, up), GG_OK);
     assert_int_equal(gg_scope_enter(pair->from, stream_on(pair, pair->from), &from), GG_OK);
@@ -183,8 +184,10 @@ static void copy_box_behind_a_writer(struct pair *pair)
     assert_box(pair, dst, bytes);
 }
 
+/* AMD's runtime does not return from such a copy while the second host function has not begun. */
 static void a_strided_copy_waits_on_the_device_for_unfinished_work_on_both_operands(void **state)
 {
+    need_two_gates();
     for_each_direct_pair(state, copy_box_behind_a_writer);
 }
 
@@ -430,6 +433,7 @@ static void an_interrupt_of_the_first_copy_is_reported(void **state)
 }
 
 static const struct scenario scenarios[] = {
+    {"two_gates", two_gates},
     {"interrupt_the_first_copy", interrupt_the_first_copy},
     {"copy_where_peers_lose", copy_where_peers_lose},
     {"copy_where_there_are_no_peers", copy_where_there_are_no_peers},

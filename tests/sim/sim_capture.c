@@ -154,7 +154,7 @@ int sim_capture_wait(struct sim_queue *queue, struct sim_event *event)
             return queue->legacy ? SIM_CAPTURE_IMPLICIT : SIM_CAPTURE_INVALIDATED;
         }
         queue->capture = from;
-        queue->unjoined = true;
+        queue->unjoined = !sim.joins_idle;
         return SIM_OK;
     }
     if (queue->capture->invalid)

@@ -95,6 +95,8 @@ struct sim_machine {
     _Atomic(uint64_t) clock_start; /* 0: no timestamp so far */
     uint64_t peers;                /* enum sim_peers */
     bool host_pointers;            /* devices access registered memory at its host address */
+    bool serial_host;              /* the host functions of all queues run one at a time */
+    bool joins_idle; /* a queue that joined a capture and has no work there need not join back */
     uint64_t random;
     uint64_t serial;
     bool hold;

@@ -67,6 +67,14 @@ static hipError_t no_device(void)
     return SIM_HIP < 6 ? hipErrorInvalidDevice : hipErrorNoDevice;
 }
 
+/* ROCr calls the handlers of all signals in one thread, and so does ROCm/clr the host functions of all streams. At the end of a
+ * capture hipStreamEndCapture of ROCm/clr counts the nodes that no other follows. */
+__attribute__((constructor)) static void set_rules(void)
+{
+    sim.serial_host = true;
+    sim.joins_idle = true;
+}
+
 static hipError_t initialise(void)
 {
     const char *mask = getenv("HIP_VISIBLE_DEVICES");

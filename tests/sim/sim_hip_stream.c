@@ -92,6 +92,17 @@ static bool is_hidden_by_capture(const struct sim_event *event)
            queue->capture->id != event->capture_id;
 }
 
+/* The same function, in every version: only an event's own capture takes the wait. A wait for other work is queued at once,
+ * on a captured stream too, and is not in the graph. */
+static int wait_on(struct sim_queue *queue, struct sim_event *event)
+{
+    if (is_hidden_by_capture(event))
+        return SIM_CAPTURE_ISOLATION;
+    if (!queue->capture || sim_capture_find(event->capture_id))
+        return sim_event_wait_on(queue, event);
+    return sim_command_busy(event->record) ? sim_queue_mark(queue, event->record, NULL) : SIM_OK;
+}
+
 hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags)
 {
     struct sim_queue *queue;
@@ -104,8 +115,7 @@ hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int
         return hip_leave(SIM_BAD_HANDLE);
     if (flags)
         return hip_leave(SIM_INVALID);
-    return hip_leave(is_hidden_by_capture(found) ? SIM_CAPTURE_ISOLATION
-                                                 : sim_event_wait_on(queue, found));
+    return hip_leave(wait_on(queue, found));
 }
 
 hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)

@@ -14,8 +14,10 @@ enum { TICK_NS = 1000000, PATIENCE_TICKS = 20, STACK_BYTES = 1 << 20 };
 
 static pthread_cond_t work_ready = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t keeper_wake = PTHREAD_COND_INITIALIZER;
-static struct sim_command *first, *last; /* ready commands */
-static struct sim_command *polled;       /* commands that wait for a value in memory */
+static struct sim_command *first, *last;             /* ready commands */
+static struct sim_command *polled;                   /* commands that wait for a value in memory */
+static struct sim_command *held, **held_end = &held; /* host functions behind one that runs */
+static bool host_function_runs;                      /* only with sim.serial_host */
 static int ready_count, idle_count;
 static sem_t thread_began; /* one thread starts at a time: under the lock */
 
@@ -61,8 +63,39 @@ static bool start_thread(void *(*body)(void *))
     return !failed;
 }
 
+static bool is_serial(const struct sim_command *command)
+{
+    return sim.serial_host && command->work.kind == SIM_HOST && !command->work.host.kernel;
+}
+
+static bool hold_host_function(struct sim_command *command)
+{
+    if (!host_function_runs) {
+        host_function_runs = true;
+        return false;
+    }
+    command->chain = NULL;
+    *held_end = command;
+    held_end = &command->chain;
+    return true;
+}
+
+static void run_next_host_function(void)
+{
+    struct sim_command *next = held;
+    host_function_runs = false;
+    if (!next)
+        return;
+    held = next->chain;
+    if (!held)
+        held_end = &held;
+    sim_worker_ready(next);
+}
+
 void sim_worker_ready(struct sim_command *command)
 {
+    if (is_serial(command) && hold_host_function(command))
+        return;
     const bool overtakes = command->loose && first && sim_random(2);
     command->chain = overtakes ? first : NULL;
     if (last && !overtakes)
@@ -101,6 +134,7 @@ static struct sim_command *take(void)
 
 static void run_one(struct sim_command *command)
 {
+    const bool serial = is_serial(command);
     int status = SIM_OK;
     command->state = SIM_RUNNING;
     if (!command->context->lost || command->work.kind == SIM_FREE) {
@@ -116,6 +150,8 @@ static void run_one(struct sim_command *command)
     if (status)
         sim_context_lose(command->context, status);
     sim_command_finish(command);
+    if (serial)
+        run_next_host_function();
 }
 
 static void *worker(void *unused)

@@ -192,6 +192,51 @@ static void no_stream_waits_for_an_event_of_a_stream_that_is_captured_now(void *
 }
 #endif
 
+/* ROCm/clr, hipStreamWaitEvent_common: the wait is queued on the stream as if it were not captured. */
+static void a_wait_for_work_outside_of_a_capture_is_not_captured(void **state)
+{
+    hipStream_t stream = new_stream(hipStreamNonBlocking), other = new_stream(hipStreamNonBlocking);
+    hipEvent_t event = new_event(hipEventDisableTiming);
+    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+    hipGraph_t graph = NULL;
+    struct gate gate;
+    (void)state;
+    close_gate(&gate, other);
+    assert_int_equal(hip.hipEventRecord(event, other), hipSuccess);
+    assert_int_equal(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    assert_int_equal(hip.hipStreamWaitEvent(stream, event, 0), hipSuccess);
+    assert_int_equal(hip.hipStreamIsCapturing(stream, &status), hipSuccess);
+    assert_int_equal(status, hipStreamCaptureStatusActive);
+    assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipSuccess);
+    assert_int_equal(hip.hipStreamQuery(stream), hipErrorNotReady);
+    open_gate(&gate);
+    assert_int_equal(hip.hipStreamSynchronize(stream), hipSuccess);
+    assert_int_equal(hip.hipGraphDestroy(graph), hipSuccess);
+}
+
+static void note_call(hipStream_t stream, hipError_t status, void *called)
+{
+    (void)stream;
+    (void)status;
+    atomic_store((atomic_int *)called, 1);
+}
+
+static void host_functions_of_two_streams_run_one_at_a_time(void **state)
+{
+    hipStream_t stream = new_stream(hipStreamNonBlocking), other = new_stream(hipStreamNonBlocking);
+    static atomic_int called;
+    struct gate gate;
+    (void)state;
+    close_gate(&gate, stream);
+    assert_int_equal(hip.hipStreamAddCallback(other, note_call, &called, 0), hipSuccess);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(hip.hipStreamQuery(other), hipErrorNotReady);
+    assert_int_equal(atomic_load(&called), 0);
+    open_gate(&gate);
+    assert_int_equal(hip.hipStreamSynchronize(other), hipSuccess);
+    assert_int_equal(atomic_load(&called), 1);
+}
+
 static void the_null_stream_can_be_asked_beside_a_blocking_capture(void **state)
 {
     hipStream_t stream = new_stream(0);
@@ -259,6 +304,7 @@ static void a_failed_end_leaves_its_streams_captured_until_the_first_is_destroye
     hipStream_t stream = new_stream(hipStreamNonBlocking), joined = new_stream(hipStreamNonBlocking);
     hipEvent_t event = new_event(hipEventDisableTiming);
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+    char *memory = new_memory(8);
     unsigned long long id = 0, other = 0;
     hipGraph_t graph = NULL;
     (void)state;
@@ -268,6 +314,7 @@ static void a_failed_end_leaves_its_streams_captured_until_the_first_is_destroye
     assert_int_equal(hip.hipStreamGetCaptureInfo(stream, &status, &id), hipSuccess);
     assert_int_equal(hip.hipStreamGetCaptureInfo(joined, &status, &other), hipSuccess);
     assert_true(id && id == other);
+    assert_int_equal(hip.hipMemsetD32Async((hipDeviceptr_t)memory, 1, 2, joined), hipSuccess);
     assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureUnjoined);
     assert_int_equal(hip.hipStreamIsCapturing(joined, &status), hipSuccess);
     assert_int_equal(status, hipStreamCaptureStatusInvalidated);
@@ -275,6 +322,19 @@ static void a_failed_end_leaves_its_streams_captured_until_the_first_is_destroye
     assert_int_equal(hip.hipStreamDestroy(stream), hipSuccess);
     assert_int_equal(hip.hipStreamIsCapturing(joined, &status), hipSuccess);
     assert_int_equal(status, hipStreamCaptureStatusNone);
+}
+
+static void a_stream_without_work_in_a_capture_need_not_join_again(void **state)
+{
+    hipStream_t stream = new_stream(hipStreamNonBlocking), joined = new_stream(hipStreamNonBlocking);
+    hipEvent_t event = new_event(hipEventDisableTiming);
+    hipGraph_t graph = NULL;
+    (void)state;
+    assert_int_equal(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    assert_int_equal(hip.hipEventRecord(event, stream), hipSuccess);
+    assert_int_equal(hip.hipStreamWaitEvent(joined, event, 0), hipSuccess);
+    assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipSuccess);
+    assert_int_equal(hip.hipGraphDestroy(graph), hipSuccess);
 }
 
 /* ROCm/clr, hipGraphExecUpdate: changes node by node until one differs. */
@@ -316,6 +376,9 @@ static const struct CMUnitTest tests[] = {
     HIP_TEST(a_free_waits_for_the_whole_device),
     HIP_TEST(allocation_and_free_are_ordered_on_a_stream),
     HIP_TEST(a_capture_is_seen_and_spoilt_by_a_careless_call),
+    HIP_TEST(a_wait_for_work_outside_of_a_capture_is_not_captured),
+    HIP_TEST(host_functions_of_two_streams_run_one_at_a_time),
+    HIP_TEST(a_stream_without_work_in_a_capture_need_not_join_again),
     HIP_TEST(the_null_stream_can_be_asked_beside_a_blocking_capture),
 #if SIM_HIP >= 6
     HIP_TEST(no_stream_waits_for_an_event_of_a_stream_that_is_captured_now),

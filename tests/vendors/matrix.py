@@ -13,7 +13,8 @@ failure. In each root these are tested:
 - AMD's and Intel's compilers, which need no device;
 - compiled kernels on the simulated Level Zero drivers, where the root has PoCL;
 - the result of the loader's leak checker;
-- in bookworm, Intel's own driver in its capture mode; in trixie, torch on host.
+- in bookworm, Intel's own driver in its capture mode; in trixie, torch on host; in experimental, some suites on AMD's own
+  HIP runtime with a model of its GPU.
 
 It needs the root user and Debian's archive. It runs as many roots at a time as there are processors."""
 
@@ -29,7 +30,7 @@ import time
 
 from roots import HEADERS, PLACE, TREE, Unavailable, dress, fill, in_root, last_line, make_bare, need_tools, say, version_of
 
-LEVEL_ZERO, HIP_HEADERS = "libze-dev", "libamdhip64-dev"
+DEVELOPMENT = LEVEL_ZERO, HIP_HEADERS = "libze-dev", "libamdhip64-dev"
 OCLOC = ("intel-ocloc", "libigc2", "libigdfcl2")
 POCL = ("pocl-opencl-icd", "ocl-icd-libopencl1")
 # root: its Debian suite, the release of its newest packages (or ""), and its packages besides Python
@@ -42,6 +43,7 @@ MATRIX = {
 # The packages that have a compiler; the first one that a root has is used.
 COMPILERS = {"hiprtc": ("libhiprtc7", "libhiprtc6", "libamdhip64-5"), "ocloc": ("intel-ocloc", "intel-opencl-icd")}
 CAPTURED = "bookworm"  # the root whose Intel driver can run without hardware
+MODELLED = "experimental"  # the root whose HIP runtime can: tests/model/hip
 LIBRARIES = {"python3-torch": "tests/libraries/test_torch.py"}  # package: its tests, on host
 
 SIMS = f"{PLACE}/tests/sim"
@@ -201,6 +203,16 @@ def compile_headers(root, package, source):
     return f"ok: {version}{rest}"
 
 
+# ---- AMD's runtime on a model of its GPU ----------------------------------------------------------------------
+
+
+def modelled(wheel, tests):
+    """Some of the suites that `make test-hip-model` runs whole."""
+    command = [sys.executable, str(TREE / "tests/model/hip/run.py"), str(tests.parent), "--wheel", str(wheel), "--few"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    return failed(result.stdout[-6000:], result.stderr[-2000:]) if result.returncode else last_line(result.stdout)
+
+
 # ---- other libraries ------------------------------------------------------------------------------------------
 
 
@@ -290,7 +302,7 @@ def facts_of(root, packages, hip, loader, records):
 def run_root(name, wheel, tests):
     began = time.monotonic()
     _, release, packages = MATRIX[name]
-    root, missing = dress(name, packages, (LEVEL_ZERO, HIP_HEADERS), release)
+    root, missing = dress(name, packages, DEVELOPMENT, release)
     fill(root, wheel, tests)
     hip = next((version_of(root, package) for package in packages if "hip" in package), "")
     loader = version_of(root, "libze1")
@@ -311,6 +323,9 @@ def run_root(name, wheel, tests):
     say(f"{name}: compilers: {row['compilers']}")
     if name == CAPTURED and "intel-opencl-icd" not in missing and loader:
         row["Intel's driver, captured"] = suite(root, ("tests/vendors/test_intel_capture.py",), GPUGLUE_BACKEND="ze")
+    if name == MODELLED:
+        row["AMD's runtime on a model"] = verdict = modelled(wheel, tests)
+        say(f"{name}: AMD's runtime on a model: {verdict}")
     row |= library_rows(root, [package for package in packages if package in LIBRARIES and package not in missing])
     facts = facts_of(root, packages, hip, loader, records)
     say(f"{name}: done in {time.monotonic() - began:.0f} s")

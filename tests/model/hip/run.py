@@ -1,11 +1,12 @@
 """gpuglue on AMD's own HIP runtime, whose GPU is the model in this directory: `make test-hip-model`.
 
-    run.py BUILD [--gpus N] [--jobs N] [NAME…]
+    run.py BUILD [--wheel FILE] [--gpus N] [--jobs N] [--few] [NAME…]
 
-BUILD is a build directory with tests. A NAME is a suite of tests/conformance, a file of tests/python or of this directory
-(test_copy, test_kernels), or an example (doublify); without names, all that use a device run. In a Debian root with the
-HIP runtime 7.2, HIPRTC compiles the kernels of tests/images. Then each name runs in one or more processes, with AMD's
-libraries and the model. The last table has the passed, failed and skipped tests of each; KNOWN_FAILURES has the reasons.
+BUILD is a build directory with tests; the Python package is the wheel's, or the one that is installed in BUILD. A NAME is a
+suite of tests/conformance, a file of tests/python or of this directory (test_copy, test_kernels), or an example (doublify).
+Without names, all that use a device run, or those of FEW. In the newest Debian root of `make test-vendors`, with the HIP runtime
+7.2, HIPRTC compiles the kernels of tests/images. Then each name runs in one or more processes, with AMD's libraries and the
+model. The last table has the passed, failed and skipped tests of each; KNOWN_FAILURES has the reasons.
 
 Needs root and Debian's archive, as `make test-vendors`; skips with the reason if something is unavailable."""
 
@@ -25,11 +26,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[2]
 sys.path[:0] = [str(HERE), str(TREE / "tests/vendors")]
 
-from roots import ROOTS, Unavailable, dress, last_line, make_bare, need_tools, say  # noqa: E402
+from matrix import DEVELOPMENT, MATRIX  # noqa: E402
+from roots import Unavailable, dress, last_line, make_bare, need_tools, say  # noqa: E402
 from topology import write_topology  # noqa: E402
 
-ROOT, SUITE, RELEASE = "hip-model", "forky", "experimental"
-PACKAGES = ("libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7")
+ROOT = "experimental"  # of the matrix
+PACKAGES = ("libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7")  # those of its packages that are needed here
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.7"
 ARCHITECTURE = "gfx942"
 PLACE = "/opt/gpuglue-model"  # where the root has the stage; the tree is at its own path
@@ -47,6 +49,8 @@ PYTHON = (
 )  # fmt: skip
 EXAMPLES = ("doublify",)
 OWN = ("kernels", "faults")  # tests in this directory, of the model itself
+# Some of each kind, for a run of a few minutes.
+FEW = ("event", "graph", "drain", "shortage", "pool_size", "shutdown", "test_kernels", "test_faults", "doublify")
 
 EXIT_WAITS = "libamdhip64's exit handler waits for host functions that are blocked"
 # Tests that fail for a reason that is not gpuglue's. If one of them passes, that is a failure too: remove it from the list.
@@ -91,7 +95,7 @@ def build_model(to):
     subprocess.run(command, check=True)
 
 
-def copy_build(build, stage):
+def copy_build(build, stage, wheel):
     """The library, its plugins, the tests' programs and their libraries, and the Python package."""
     shutil.rmtree(stage, ignore_errors=True)
     (stage / "tests").mkdir(parents=True)
@@ -102,7 +106,10 @@ def copy_build(build, stage):
     shutil.copytree(build / "tests/images", stage / "tests/images", ignore=shutil.ignore_patterns("*.p"))
     for path in pathlib.Path("/usr/lib").glob("*/libcmocka.so.0"):
         shutil.copy(path, stage / "lib")
-    shutil.copytree(build / "root/site", stage / "site")
+    if wheel:
+        shutil.unpack_archive(wheel, stage / "site", "zip")
+    else:
+        shutil.copytree(build / "root/site", stage / "site")
 
 
 def compile_kernels(root, stage):
@@ -123,15 +130,17 @@ def check_runtime(root, stage):
     return re.search(r"\(version ([\d.]+)\)", result.stdout).group(1)
 
 
-def prepare(build, gpus):
+def prepare(build, gpus, wheel):
     """The root and the stage that it runs."""
     need_tools()
-    make_bare(SUITE, [ROOT])
-    root, missing = dress(ROOT, PACKAGES, (), RELEASE)
+    suite, release, packages = MATRIX[ROOT]
+    make_bare(suite, [ROOT])
+    root, missing = dress(ROOT, packages, DEVELOPMENT, release)
+    missing = [package for package in PACKAGES if package in missing]
     if missing:
-        raise Unavailable(f"{', '.join(missing)} cannot be had from Debian {RELEASE}")
+        raise Unavailable(f"{', '.join(missing)} cannot be had from Debian {release}")
     stage = build.parent / "hip-model"
-    copy_build(build, stage)
+    copy_build(build, stage, wheel)
     build_model(stage / "libhip_model.so")
     write_topology(stage / "topology", ARCHITECTURE, gpus)
     compile_kernels(root, stage)
@@ -153,7 +162,7 @@ def conformance_suites(root, stage):
 
 def run_conformance(root, stage, suite):
     """{verdict: {test: reason}}, and the output."""
-    result = conformance(root, stage, "hip", "--jobs", "2", "--timeout", "60", "--suite", suite)
+    result = conformance(root, stage, "hip", "--jobs", "2", "--timeout", "240", "--suite", suite)
     text = result.stdout + result.stderr
     found = {"ok": {}, "FAILED": {}, "skipped": {}}
     for verdict, name, why in re.findall(r"^(ok|FAILED|skipped) +[\d.]+ s  \w+/(\w+)(?:: (.*))?$", text, re.M):
@@ -255,6 +264,8 @@ def print_table(rows):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--wheel", type=pathlib.Path)
+    parser.add_argument("--few", action="store_true")
     parser.add_argument("--gpus", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("names", nargs="*")
@@ -262,17 +273,20 @@ def main():
     try:
         if os.geteuid():
             raise Unavailable("needs to be root: sudo make test-hip-model")
-        root, stage = prepare(options.build.resolve(), options.gpus)
+        root, stage = prepare(options.build.resolve(), options.gpus, options.wheel)
         say(f"HIP {check_runtime(root, stage)}, {options.gpus} x {ARCHITECTURE}")
     except Unavailable as reason:
-        say(f"skipped: {reason}")
+        print(f"skipped: {reason}")
         return 0
+    names = (*options.names, *(FEW if options.few else ()))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        running = {row: pool.submit(run_name, root, stage, *row) for row in plan(root, stage, options.names)}
+        running = {row: pool.submit(run_name, root, stage, *row) for row in plan(root, stage, names)}
         rows = {row: future.result() for row, future in running.items()}
     print_table(rows)
     write_results(stage / "results.txt", rows)
-    return 1 if any(found["failed"] for found in rows.values()) else 0
+    counts = {verdict: sum(len(found[verdict]) for found in rows.values()) for verdict in ("passed", "failed", "skipped")}
+    print(f"{'FAILED' if counts['failed'] else 'ok'}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    return 1 if counts["failed"] else 0
 
 
 if __name__ == "__main__":
