@@ -21,14 +21,17 @@ struct gg_graph {
 
 static gg_status call_capture_begin(gg_stream *stream)
 {
-    return stream->device->replays ? ggi_replay_capture_begin(stream)
+    return stream->device->replays ? ggi_replay_capture_begin(stream, gg_stream_release)
                                    : stream->device->ops->capture_begin(stream->impl);
 }
 
 static gg_status call_capture_end(gg_stream *stream, struct gg_graph_impl **out)
 {
-    return stream->device->replays ? ggi_replay_capture_end(stream, out)
-                                   : stream->device->ops->capture_end(stream->impl, out);
+    struct ggi_commands *commands = NULL;
+    if (!stream->device->replays)
+        return stream->device->ops->capture_end(stream->impl, out);
+    const gg_status status = ggi_replay_capture_end(stream, out ? &commands : NULL);
+    return status || !out ? status : ggi_replay_graph_new(stream->device, commands, out);
 }
 
 static gg_status call_capture_id(gg_stream *stream, uint64_t *id)

@@ -4,8 +4,6 @@
 
 #include <time.h>
 
-_Atomic(int) ggi_captures;
-
 /* The default stream counts as captured while one that is ordered with it is. */
 bool ggi_stream_query_capture(gg_stream *stream)
 {

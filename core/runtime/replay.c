@@ -1,7 +1,6 @@
-/* replay.c: captures of streams whose backend has none: which streams and events belong to them, and what they record. The
- * rules are those of CUDA. */
+/* replay.c: captures of streams whose backend has none: which streams and events belong to them, and what they record.
+ */
 #include "base/error.h"
-#include "runtime/event.h"
 #include "runtime/replay.h"
 
 #include <stdlib.h>
@@ -28,14 +27,83 @@ struct replay {
     struct branch *origin, *branches; /* the first one is the last of the list */
     struct point *points;             /* the newest comes first */
     struct ggi_commands *commands;
+    void (*release)(gg_stream *stream);
     bool invalid;
 };
+
+_Atomic(int) ggi_captures;
 
 /* No other lock is taken under it, and no call of a backend is made. */
 static pthread_mutex_t replay_lock = PTHREAD_MUTEX_INITIALIZER;
 GGI_RESET_IN_CHILD(replay_lock)
 static struct replay *replays; /* under the lock, as: */
 static uint64_t last_id;
+
+/* ---- commands ---- */
+
+static struct ggi_commands *commands_new(void)
+{
+    struct ggi_commands *commands = calloc(1, sizeof *commands);
+    if (commands)
+        atomic_init(&commands->refs, 1);
+    return commands;
+}
+
+void ggi_commands_release(struct ggi_commands *commands)
+{
+    if (!commands || atomic_fetch_sub(&commands->refs, 1) != 1)
+        return;
+    for (uint32_t i = 0; i < commands->count; i++)
+        if (commands->items[i].op == GG_OP_kernel_launch)
+            free(commands->items[i].launch.call);
+    free(commands->items);
+    free(commands);
+}
+
+static bool commands_reserve(struct ggi_commands *commands)
+{
+    if (commands->count < commands->room)
+        return true;
+    const uint32_t room = commands->room ? 2 * commands->room : 16;
+    struct ggi_command *items =
+        room > commands->room ? realloc(commands->items, room * sizeof *items) : NULL;
+    if (!items)
+        return false;
+    commands->items = items;
+    commands->room = room;
+    return true;
+}
+
+static gg_status commands_add(struct ggi_commands *commands, const struct ggi_command *command,
+                              uint32_t *number)
+{
+    if (!commands_reserve(commands))
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for operation %u of a capture",
+                        (unsigned)commands->count + 1);
+    commands->items[commands->count++] = *command;
+    *number = commands->count;
+    return GG_OK;
+}
+
+/* Each follows only commands with smaller numbers. */
+static bool commands_end_in(const struct ggi_commands *commands, uint32_t last)
+{
+    const uint32_t count = commands->count;
+    char *reached = calloc((size_t)count + 1, 1);
+    uint32_t found = 0;
+    if (!reached)
+        return false;
+    reached[last] = 1;
+    for (uint32_t i = count; i > 0; i--) {
+        if (!reached[i])
+            continue;
+        reached[commands->items[i - 1].after[0]] = 1;
+        reached[commands->items[i - 1].after[1]] = 1;
+        found++;
+    }
+    free(reached);
+    return found == count;
+}
 
 /* ---- finding ---- */
 
@@ -101,7 +169,7 @@ static struct branch *branch_add(struct replay *replay, gg_stream *stream)
     struct branch *branch = malloc(sizeof *branch);
     if (!branch)
         return NULL;
-    gg_stream_retain(stream);
+    atomic_fetch_add(&stream->refs, 1);
     *branch = (struct branch){.next = replay->branches, .stream = stream};
     replay->branches = branch;
     return branch;
@@ -113,7 +181,7 @@ static void replay_free(struct replay *replay)
     struct point *point = replay->points, *next_point;
     for (; branch; branch = next_branch) {
         next_branch = branch->next;
-        gg_stream_release(branch->stream);
+        replay->release(branch->stream);
         free(branch);
     }
     for (; point; point = next_point) {
@@ -124,11 +192,13 @@ static void replay_free(struct replay *replay)
     free(replay);
 }
 
-gg_status ggi_replay_capture_begin(gg_stream *stream)
+gg_status ggi_replay_capture_begin(gg_stream *stream, void (*release)(gg_stream *stream))
 {
     struct replay *replay = calloc(1, sizeof *replay);
     if (replay)
-        replay->commands = ggi_commands_new();
+        replay->release = release;
+    if (replay)
+        replay->commands = commands_new();
     if (replay && replay->commands)
         replay->origin = branch_add(replay, stream);
     if (!replay || !replay->origin) {
@@ -170,21 +240,23 @@ static gg_status replay_check(const struct replay *replay)
 {
     if (replay->invalid)
         return replay_fail_invalid();
-    if (!ggi_commands_end_in(replay->commands, replay->origin->last))
+    if (!commands_end_in(replay->commands, replay->origin->last))
         return ggi_fail(GG_ERR_UNSUPPORTED,
                         "stream is capturing: a stream that joined the capture has work that the "
                         "first stream does not wait for: let it wait before the end");
     return GG_OK;
 }
 
-gg_status ggi_replay_capture_end(gg_stream *stream, struct gg_graph_impl **out)
+gg_status ggi_replay_capture_end(gg_stream *stream, struct ggi_commands **out)
 {
     struct replay *replay = replay_take(stream);
     if (!replay)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "the stream is not being captured");
     gg_status status = replay_check(replay);
-    if (!status && out)
-        status = ggi_replay_graph_new(stream->device, replay->commands, out);
+    if (!status && out) {
+        *out = replay->commands;
+        replay->commands = NULL;
+    }
     replay_free(replay);
     return status;
 }
@@ -198,7 +270,7 @@ static gg_status branch_add_command(struct replay *replay, struct branch *branch
     if (replay->invalid)
         return replay_fail_invalid();
     command->device = branch->stream->device;
-    return ggi_commands_add(replay->commands, command, &branch->last);
+    return commands_add(replay->commands, command, &branch->last);
 }
 
 /* With the lock held: the event's point, which is the first of its capture. */
@@ -269,7 +341,7 @@ static gg_status branch_join(struct replay *replay, struct branch *branch, gg_st
     const gg_status status = branch_add_command(replay, branch, &command);
     if (status && fresh) {
         replay->branches = branch->next;
-        gg_stream_release(branch->stream); /* the caller has one, too */
+        atomic_fetch_sub(&stream->refs, 1); /* the caller has one, too */
         free(branch);
     }
     return status;
@@ -288,22 +360,12 @@ gg_status ggi_replay_wait_event(gg_stream *stream, const struct gg_event_impl *e
         of_stream->invalid = true;
         if (of_event)
             of_event->invalid = true;
-        status = ggi_capture_fail_outside();
+        status = ggi_fail(GG_ERR_UNSUPPORTED,
+                          "stream is capturing: it cannot wait for an event that was recorded "
+                          "outside of the capture, which is invalid now");
     }
     pthread_mutex_unlock(&replay_lock);
     return status;
-}
-
-gg_status ggi_queue_wait_event(gg_stream *stream, struct gg_event_impl *event)
-{
-    struct gg_device *device = stream->device;
-    gg_status status = GG_NOT_READY;
-    ggi_call_begin(device, GG_OP_stream_wait_event, stream, 0);
-    if (atomic_load_explicit(&ggi_captures, memory_order_relaxed) && device->replays)
-        status = ggi_replay_wait_event(stream, event);
-    if (status == GG_NOT_READY)
-        status = device->ops->stream_wait_event(stream->impl, event);
-    return ggi_call_end(device, GG_OP_stream_wait_event, stream, 0, status);
 }
 
 /* ---- the operations ---- */

@@ -8,9 +8,10 @@
 
 /* ---- captures: replay.c ---- */
 
-/* As the slots of the same names, for a device that replays. */
-gg_status ggi_replay_capture_begin(gg_stream *stream);
-gg_status ggi_replay_capture_end(gg_stream *stream, struct gg_graph_impl **out);
+/* As the slots of the same names, for a device that replays. @p release: gg_stream_release, for the streams that take part. */
+struct ggi_commands;
+gg_status ggi_replay_capture_begin(gg_stream *stream, void (*release)(gg_stream *stream));
+gg_status ggi_replay_capture_end(gg_stream *stream, struct ggi_commands **out);
 gg_status ggi_replay_capture_id(gg_stream *stream, uint64_t *id);
 /* Whether the stream is in a capture, valid or not. */
 bool ggi_replay_is_capturing(const gg_stream *stream);
@@ -56,9 +57,19 @@ static inline gg_status ggi_queue_event_record(gg_stream *stream, struct gg_even
                            ? ggi_replay_event_record(stream, event)
                            : stream->device->ops->event_record(event, stream->impl));
 }
-gg_status ggi_queue_wait_event(gg_stream *stream, struct gg_event_impl *event);
+static inline gg_status ggi_queue_wait_event(gg_stream *stream, struct gg_event_impl *event)
+{
+    struct gg_device *device = stream->device;
+    gg_status status = GG_NOT_READY;
+    ggi_call_begin(device, GG_OP_stream_wait_event, stream, 0);
+    if (atomic_load_explicit(&ggi_captures, memory_order_relaxed) && device->replays)
+        status = ggi_replay_wait_event(stream, event);
+    if (status == GG_NOT_READY)
+        status = device->ops->stream_wait_event(stream->impl, event);
+    return ggi_call_end(device, GG_OP_stream_wait_event, stream, 0, status);
+}
 
-/* ---- what a graph does: replay_graph.c ---- */
+/* ---- what a graph does: its commands, and replay_graph.c ---- */
 
 /* An operation with copies of its arguments. */
 struct ggi_command {
@@ -91,19 +102,16 @@ struct ggi_command {
     };
 };
 
-/* In the order in which they were captured, so that each follows those that it depends on. */
-struct ggi_commands;
+/* In the order in which they were captured, so that each follows those that it depends on. Constant after the capture. */
+struct ggi_commands {
+    _Atomic(int64_t) refs;
+    uint32_t count, room;
+    struct ggi_command *items;
+};
 
-/* NULL: the host's memory is exhausted. */
-struct ggi_commands *ggi_commands_new(void);
 void ggi_commands_release(struct ggi_commands *commands);
-/* Append a copy; its number. On failure the caller still owns command->launch.call. */
-gg_status ggi_commands_add(struct ggi_commands *commands, const struct ggi_command *command,
-                           uint32_t *number);
-/* Whether all are @p last, or come before it. */
-bool ggi_commands_end_in(const struct ggi_commands *commands, uint32_t last);
-/* A graph that launches them, on streams of the device. */
-gg_status ggi_replay_graph_new(struct gg_device *device, struct ggi_commands *commands,
+/* A graph that launches them, on streams of the device. Takes over the reference, also on failure. */
+gg_status ggi_replay_graph_new(const struct gg_device *device, struct ggi_commands *commands,
                                struct gg_graph_impl **out);
 /* As the slots of the same names. */
 gg_status ggi_replay_graph_launch(gg_stream *stream, struct gg_graph_impl *graph);

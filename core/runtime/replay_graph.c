@@ -7,88 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Constant after the capture. */
-struct ggi_commands {
-    _Atomic(int64_t) refs;
-    uint32_t count, room;
-    struct ggi_command *items;
-    gg_stream **others; /* one for each other device whose streams joined the capture */
-    size_t other_count;
-};
-
 /* The core's own, where the backend defines none. */
 struct gg_graph_impl {
     struct ggi_commands *commands; /* a reference */
+    gg_stream **others;            /* one for each other device whose streams joined the capture */
+    size_t other_count;
 };
-
-/* ---- lists ---- */
-
-struct ggi_commands *ggi_commands_new(void)
-{
-    struct ggi_commands *commands = calloc(1, sizeof *commands);
-    if (commands)
-        atomic_init(&commands->refs, 1);
-    return commands;
-}
-
-void ggi_commands_release(struct ggi_commands *commands)
-{
-    if (!commands || atomic_fetch_sub(&commands->refs, 1) != 1)
-        return;
-    for (uint32_t i = 0; i < commands->count; i++)
-        if (commands->items[i].op == GG_OP_kernel_launch)
-            free(commands->items[i].launch.call);
-    for (size_t i = 0; i < commands->other_count; i++)
-        gg_stream_release(commands->others[i]);
-    free(commands->others);
-    free(commands->items);
-    free(commands);
-}
-
-static bool commands_reserve(struct ggi_commands *commands)
-{
-    if (commands->count < commands->room)
-        return true;
-    const uint32_t room = commands->room ? 2 * commands->room : 16;
-    struct ggi_command *items =
-        room > commands->room ? realloc(commands->items, room * sizeof *items) : NULL;
-    if (!items)
-        return false;
-    commands->items = items;
-    commands->room = room;
-    return true;
-}
-
-gg_status ggi_commands_add(struct ggi_commands *commands, const struct ggi_command *command,
-                           uint32_t *number)
-{
-    if (!commands_reserve(commands))
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for operation %u of a capture",
-                        (unsigned)commands->count + 1);
-    commands->items[commands->count++] = *command;
-    *number = commands->count;
-    return GG_OK;
-}
-
-/* Each follows only commands with smaller numbers. */
-bool ggi_commands_end_in(const struct ggi_commands *commands, uint32_t last)
-{
-    const uint32_t count = commands->count;
-    char *reached = calloc((size_t)count + 1, 1);
-    uint32_t found = 0;
-    if (!reached)
-        return false;
-    reached[last] = 1;
-    for (uint32_t i = count; i > 0; i--) {
-        if (!reached[i])
-            continue;
-        reached[commands->items[i - 1].after[0]] = 1;
-        reached[commands->items[i - 1].after[1]] = 1;
-        found++;
-    }
-    free(reached);
-    return found == count;
-}
 
 /* ---- launches ---- */
 
@@ -119,12 +43,12 @@ static gg_status command_run(gg_stream *stream, const struct ggi_command *comman
 }
 
 /* The work of each device is queued on a stream of that device. */
-static gg_stream *commands_stream(const struct ggi_commands *commands, gg_stream *stream,
-                                  const struct gg_device *device)
+static gg_stream *graph_stream(const struct gg_graph_impl *graph, gg_stream *stream,
+                               const struct gg_device *device)
 {
-    for (size_t i = 0; i < commands->other_count; i++)
-        if (commands->others[i]->device == device)
-            return commands->others[i];
+    for (size_t i = 0; i < graph->other_count; i++)
+        if (graph->others[i]->device == device)
+            return graph->others[i];
     return stream;
 }
 
@@ -150,7 +74,7 @@ gg_status ggi_replay_graph_launch(gg_stream *stream, struct gg_graph_impl *graph
         const struct ggi_command *command = &commands->items[i];
         if (command->op == GG_OP_stream_wait_event)
             continue;
-        gg_stream *on = commands_stream(commands, stream, command->device);
+        gg_stream *on = graph_stream(graph, stream, command->device);
         if (on != current)
             status = ggi_stream_fence(on, current, false);
         current = on;
@@ -168,43 +92,46 @@ gg_status ggi_replay_graph_launch(gg_stream *stream, struct gg_graph_impl *graph
 
 /* ---- graphs ---- */
 
-static gg_status commands_add_device(struct ggi_commands *commands, struct gg_device *device)
+static gg_status graph_add_device(struct gg_graph_impl *graph, struct gg_device *device)
 {
-    const size_t count = commands->other_count;
-    gg_stream **others = realloc(commands->others, (count + 1) * sizeof *others);
+    const size_t count = graph->other_count;
+    gg_stream **others = realloc(graph->others, (count + 1) * sizeof *others);
     if (!others)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a graph");
-    commands->others = others;
+    graph->others = others;
     const gg_status status = gg_stream_create(device, GG_STREAM_NONBLOCKING, 0, &others[count]);
     if (!status)
-        commands->other_count++;
+        graph->other_count++;
     return status;
 }
 
-static gg_status commands_add_devices(struct ggi_commands *commands, const struct gg_device *device)
+static gg_status graph_add_devices(struct gg_graph_impl *graph, const struct gg_device *device)
 {
+    const struct ggi_commands *commands = graph->commands;
     gg_status status = GG_OK;
     for (uint32_t i = 0; i < commands->count && !status; i++) {
         struct gg_device *other = commands->items[i].device;
-        if (other != device && !commands_stream(commands, NULL, other))
-            status = commands_add_device(commands, other);
+        if (other != device && !graph_stream(graph, NULL, other))
+            status = graph_add_device(graph, other);
     }
     return status;
 }
 
-gg_status ggi_replay_graph_new(struct gg_device *device, struct ggi_commands *commands,
+gg_status ggi_replay_graph_new(const struct gg_device *device, struct ggi_commands *commands,
                                struct gg_graph_impl **out)
 {
-    gg_status status = commands_add_devices(commands, device);
-    struct gg_graph_impl *graph = status ? NULL : malloc(sizeof *graph);
-    if (status)
-        return status;
-    if (!graph)
+    struct gg_graph_impl *graph = calloc(1, sizeof *graph);
+    if (!graph) {
+        ggi_commands_release(commands);
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a graph");
-    atomic_fetch_add(&commands->refs, 1);
+    }
     graph->commands = commands;
-    *out = graph;
-    return GG_OK;
+    const gg_status status = graph_add_devices(graph, device);
+    if (status)
+        ggi_replay_graph_destroy(graph);
+    else
+        *out = graph;
+    return status;
 }
 
 /* As drivers: all may differ but the operations, their order, and the direction of copies. */
@@ -238,6 +165,9 @@ gg_status ggi_replay_graph_update(struct gg_graph_impl *graph, struct gg_graph_i
 
 void ggi_replay_graph_destroy(struct gg_graph_impl *graph)
 {
+    for (size_t i = 0; i < graph->other_count; i++)
+        gg_stream_release(graph->others[i]);
     ggi_commands_release(graph->commands);
+    free(graph->others);
     free(graph);
 }
