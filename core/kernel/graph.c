@@ -1,7 +1,7 @@
 /* graph.c: captures that gpuglue begins, and the graphs that they become. */
 #include "base/error.h"
 #include "memory/captured.h"
-#include "runtime/call.h"
+#include "runtime/replay.h"
 #include "runtime/scope.h"
 #include "kernel/kernel.h"
 
@@ -16,6 +16,50 @@ struct gg_graph {
     pthread_mutex_t lock;
     struct ggi_captured *uses; /* under lock */
 };
+
+/* ---- the backend's operations, or the core's ---- */
+
+static gg_status call_capture_begin(gg_stream *stream)
+{
+    return stream->device->replays ? ggi_replay_capture_begin(stream, gg_stream_release)
+                                   : stream->device->ops->capture_begin(stream->impl);
+}
+
+static gg_status call_capture_end(gg_stream *stream, struct gg_graph_impl **out)
+{
+    struct ggi_commands *commands = NULL;
+    if (!stream->device->replays)
+        return stream->device->ops->capture_end(stream->impl, out);
+    const gg_status status = ggi_replay_capture_end(stream, out ? &commands : NULL);
+    return status || !out ? status : ggi_replay_graph_new(stream->device, commands, out);
+}
+
+static gg_status call_capture_id(gg_stream *stream, uint64_t *id)
+{
+    return stream->device->replays ? ggi_replay_capture_id(stream, id)
+                                   : stream->device->ops->capture_id(stream->impl, id);
+}
+
+static gg_status call_launch(gg_stream *stream, struct gg_graph_impl *graph)
+{
+    return stream->device->replays ? ggi_replay_graph_launch(stream, graph)
+                                   : stream->device->ops->graph_launch(stream->impl, graph);
+}
+
+static gg_status call_update(const struct gg_device *device, struct gg_graph_impl *graph,
+                             struct gg_graph_impl *other)
+{
+    return device->replays ? ggi_replay_graph_update(graph, other)
+                           : device->ops->graph_update(graph, other);
+}
+
+static void call_destroy(const struct gg_device *device, struct gg_graph_impl *graph)
+{
+    if (device->replays)
+        ggi_replay_graph_destroy(graph);
+    else
+        device->ops->graph_destroy(graph);
+}
 
 /* ---- captures ---- */
 
@@ -82,7 +126,7 @@ static gg_status graph_check_stream(gg_stream *stream)
                                    GG_OP_capture_id,    GG_OP_graph_launch,
                                    GG_OP_graph_destroy, GG_OP_stream_capturing};
     struct gg_device *device = stream->device;
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0] && !device->replays; i++)
         if (!gg_device_supports(device, needed[i]))
             return ggi_unsupported(device, needed[i]);
     if (stream->is_default)
@@ -104,7 +148,7 @@ static void capture_drop(gg_stream *stream)
 {
     struct ggi_internal_scope own;
     ggi_internal_begin(stream->device, &own);
-    stream->device->ops->capture_end(stream->impl, NULL);
+    call_capture_end(stream, NULL);
     ggi_internal_end(stream->device, &own);
 }
 
@@ -121,9 +165,10 @@ static gg_status capture_begin(struct ggi_capture *capture)
     if (status)
         return status;
     ggi_stream_begin_capture(stream);
-    status = GGI_CALL_RELAXED(device, capture_begin, stream, 0, (stream->impl));
+    status = GGI_RELAXED(
+        device, GGI_CALL_AS(device, capture_begin, stream, 0, NULL, call_capture_begin(stream)));
     if (!status) {
-        status = GGI_CALL(device, capture_id, stream, 0, (stream->impl, &id));
+        status = GGI_CALL_AS(device, capture_id, stream, 0, NULL, call_capture_id(stream, &id));
         if (status)
             capture_drop(stream);
     }
@@ -193,7 +238,7 @@ static void graph_destroy(void *pointer)
     if (graph->impl) {
         ggi_internal_begin(device, &own); /* not always in a drain */
         ggi_call_begin(device, GG_OP_graph_destroy, NULL, 0);
-        device->ops->graph_destroy(graph->impl);
+        call_destroy(device, graph->impl);
         ggi_call_end(device, GG_OP_graph_destroy, NULL, 0, GG_OK);
         ggi_internal_end(device, &own);
     }
@@ -253,8 +298,10 @@ static gg_status capture_finish(struct ggi_capture *capture, gg_graph *graph, bo
                      "gg_graph_end_capture: other code has ended this capture of the stream and "
                      "begun its own");
     else
-        status = GGI_CALL_RELAXED(stream->device, capture_end, stream, 0,
-                                  (stream->impl, graph && whole ? &graph->impl : NULL));
+        status =
+            GGI_RELAXED(stream->device,
+                        GGI_CALL_AS(stream->device, capture_end, stream, 0, NULL,
+                                    call_capture_end(stream, graph && whole ? &graph->impl : NULL)));
     ggi_stream_end_capture(stream);
     if (status)
         capture_check_left(stream);
@@ -357,7 +404,7 @@ gg_status gg_graph_launch(gg_graph *graph, gg_stream *stream)
         return status;
     }
     ggi_call_begin(device, GG_OP_graph_launch, stream, 0);
-    status = device->ops->graph_launch(stream->impl, graph->impl);
+    status = call_launch(stream, graph->impl);
     graph_note_uses(graph, stream); /* also if it failed: it may have started */
     pthread_mutex_unlock(&graph->lock);
     status = ggi_call_end(device, GG_OP_graph_launch, stream, 0, status); /* may wait */
@@ -387,7 +434,8 @@ gg_status gg_graph_update(gg_graph *graph, gg_graph *other)
                         device->backend->name, (int)device->ordinal, other->device->backend->name,
                         (int)other->device->ordinal);
     graphs_lock(graph, other);
-    status = GGI_CALL_RELAXED(device, graph_update, NULL, 0, (graph->impl, other->impl));
+    status = GGI_RELAXED(device, GGI_CALL_AS(device, graph_update, NULL, 0, NULL,
+                                             call_update(device, graph->impl, other->impl)));
     struct ggi_captured *replaced = graph->uses;
     if (!status) {
         gg_memory_retain(other->uses->body);

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "base/text.h"
-#include "runtime/call.h"
+#include "runtime/replay.h"
 #include "runtime/scope.h"
 #include "kernel/kernel.h"
 
@@ -311,8 +311,7 @@ gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg
         status = launch_wait(kernel, launch, stream, implicit);
     if (status)
         return status;
-    status = GGI_CALL_NAMED(device, kernel_launch, stream, 0, kernel->name,
-                            (stream->impl, kernel->impl, launch));
+    status = GGI_QUEUE_NAMED(device, kernel_launch, stream, 0, kernel->name, kernel->impl, launch);
     launch_note_uses(kernel, launch, stream); /* also if it failed: it may have started */
     if (status)
         return launch_describe_error(kernel, launch, status);

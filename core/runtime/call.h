@@ -62,26 +62,27 @@ static inline gg_status ggi_call_end(struct gg_device *device, gg_op op, const v
     return ggi_call_end_named(device, op, stream, bytes, NULL, status);
 }
 
-/* Call an operation: GGI_CALL(device, mem_free, NULL, nbytes, (impl, kind, pointer)) is its status. */
-#define GGI_CALL(device, slot, stream, bytes, arguments)  \
-    (ggi_call_begin(device, GG_OP_##slot, stream, bytes), \
-     ggi_call_end(device, GG_OP_##slot, stream, bytes, (device)->ops->slot arguments))
-/* The same with the name of the kernel. */
-#define GGI_CALL_NAMED(device, slot, stream, bytes, name, arguments)  \
+/* The status of @p call, which is the operation: of the backend, or the core's own. */
+#define GGI_CALL_AS(device, slot, stream, bytes, name, call)          \
     (ggi_call_begin_named(device, GG_OP_##slot, stream, bytes, name), \
-     ggi_call_end_named(device, GG_OP_##slot, stream, bytes, name, (device)->ops->slot arguments))
+     ggi_call_end_named(device, GG_OP_##slot, stream, bytes, name, call))
+/* Call an operation: GGI_CALL(device, mem_free, NULL, nbytes, (impl, kind, pointer)) is its status. */
+#define GGI_CALL(device, slot, stream, bytes, arguments) \
+    GGI_CALL_AS(device, slot, stream, bytes, NULL, (device)->ops->slot arguments)
 /* The same for an operation that the backend may lack. */
 #define GGI_CALL_OPTIONAL(device, slot, stream, bytes, arguments)           \
     ((device)->ops->slot ? GGI_CALL(device, slot, stream, bytes, arguments) \
                          : ggi_unsupported(device, GG_OP_##slot))
-/* GGI_CALL with the thread's capture mode relaxed: such a call must not end a capture. Needs runtime/stream.h. */
-#define GGI_CALL_RELAXED(device, slot, stream, bytes, arguments)                    \
-    __extension__({                                                                 \
-        struct ggi_internal_scope relaxed_;                                         \
-        ggi_capture_relax_begin(device, &relaxed_);                                 \
-        const gg_status status_ = GGI_CALL(device, slot, stream, bytes, arguments); \
-        ggi_capture_relax_end(device, &relaxed_);                                   \
-        status_;                                                                    \
+/* The status of @p call with the thread's capture mode relaxed: it must not end a capture. Needs runtime/stream.h. */
+#define GGI_RELAXED(device, call)                   \
+    __extension__({                                 \
+        struct ggi_internal_scope relaxed_;         \
+        ggi_capture_relax_begin(device, &relaxed_); \
+        const gg_status status_ = call;             \
+        ggi_capture_relax_end(device, &relaxed_);   \
+        status_;                                    \
     })
+#define GGI_CALL_RELAXED(device, slot, stream, bytes, arguments) \
+    GGI_RELAXED(device, GGI_CALL(device, slot, stream, bytes, arguments))
 
 #endif

@@ -1,20 +1,20 @@
 /* capture.c: stream captures, and internal calls that do not disturb them. */
 #include "base/error.h"
-#include "runtime/stream.h"
+#include "runtime/replay.h"
 
 #include <time.h>
-
-_Atomic(int) ggi_captures;
 
 /* The default stream counts as captured while one that is ordered with it is. */
 bool ggi_stream_query_capture(gg_stream *stream)
 {
     struct gg_device *device = stream->device;
     int32_t capturing = 0;
-    if (!device->ops->stream_capturing)
+    if (!device->ops->stream_capturing && !device->replays)
         return false;
     if (stream->is_default && atomic_load(&device->blocking_captures) > 0)
         return true;
+    if (device->replays)
+        return ggi_stream_is_replayed(stream);
     gg_status status = device->ops->stream_capturing(stream->impl, &capturing);
     return status == GG_ERR_UNSUPPORTED ? stream->is_default : !status && capturing;
 }
@@ -26,6 +26,8 @@ gg_status ggi_stream_capture_id(gg_stream *stream, uint64_t *id)
     if (*id && atomic_load(&stream->capturable) == GGI_CAPTURED_HERE)
         return GG_OK;
     *id = 0;
+    if (device->replays)
+        return ggi_replay_capture_id(stream, id);
     return device->ops->capture_id ? device->ops->capture_id(stream->impl, id) : GG_ERR_UNSUPPORTED;
 }
 

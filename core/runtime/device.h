@@ -41,7 +41,8 @@ struct gg_device {
     pthread_t opener;                      /* the thread that opened it */
     _Atomic(bool) shared; /* other threads have used it: at the shutdown one may be inside a call */
     bool writes_words;    /* ops->write_word works; set before impl */
-    pthread_mutex_t lock; /* opening, the list of streams */
+    bool replays; /* the backend has no captures and no graphs: those of replay.h are used */
+    pthread_mutex_t lock;      /* opening, the list of streams */
     struct gg_stream *streams; /* all that are alive; under lock */
     pthread_mutex_t spare_lock;
     struct gg_event_impl *spare[2][GGI_SPARES]; /* idle native events, without and with timing */

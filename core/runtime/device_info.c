@@ -72,8 +72,16 @@ static bool device_has_slot(const struct gg_backend_ops *ops, gg_op op)
     return slot;
 }
 
+/* What the core does for a backend without graphs. */
+static bool device_replays(const gg_device *device, gg_op op)
+{
+    return device->replays && op >= GG_OP_capture_begin && op <= GG_OP_capture_id;
+}
+
 int gg_device_supports(gg_device *device, gg_op op)
 {
+    if (device_replays(device, op))
+        return !ggi_device_ready(device);
     if (op < 0 || op >= GG_OP_COUNT || !device_has_slot(device->ops, op) || ggi_device_ready(device))
         return 0;
     if (!device->ops->device_supports)

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "runtime/call.h"
 #include "runtime/event.h"
+#include "runtime/replay.h"
 #include "runtime/stream.h"
 
 #include <stdlib.h>
@@ -32,6 +33,8 @@ static bool event_is_reusable(const gg_event *event)
 static void event_destroy(struct ggi_retired *self)
 {
     gg_event *event = (gg_event *)self;
+    if (atomic_load(&event->captured))
+        ggi_replay_forget_event(event->impl);
     if (event_is_reusable(event))
         ggi_event_recycle(event->device, event->flags & GG_EVENT_TIMING, event->impl);
     else
@@ -159,12 +162,14 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
                         "an event of %s:%d cannot be recorded on a stream of %s:%d",
                         device->backend->name, (int)device->ordinal, stream->device->backend->name,
                         (int)stream->device->ordinal);
-    status = GGI_CALL(device, event_record, stream, 0, (event->impl, stream->impl));
+    status = ggi_queue_event_record(stream, event->impl);
     if (status)
         return status;
     const bool captured = ggi_stream_is_captured(stream);
     if (captured)
         event_note_capture(event, stream);
+    else if (atomic_load_explicit(&event->captured, memory_order_relaxed))
+        ggi_replay_forget_event(event->impl);
     atomic_store_explicit(&event->captured, captured, memory_order_relaxed);
     atomic_fetch_add(&event->recorded, 1);
     if (!captured)

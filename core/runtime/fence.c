@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "runtime/call.h"
 #include "runtime/event.h"
+#include "runtime/replay.h"
 #include "runtime/stream.h"
 
 /* With other->lock held: an event recorded after all counted work of @p other. */
@@ -18,18 +19,17 @@ static gg_status fence_event_behind(gg_stream *other, bool counted, struct gg_ev
     if (status)
         return status;
     *out = other->fence;
-    return GGI_CALL(device, event_record, other, 0, (other->fence, other->impl));
+    return ggi_queue_event_record(other, other->fence);
 }
 
 /* With other->lock held. */
 static gg_status fence_all_work(gg_stream *stream, gg_stream *other, bool counted)
 {
-    struct gg_device *device = stream->device;
     struct gg_event_impl *event = NULL;
     if (atomic_load_explicit(&other->capturable, memory_order_relaxed))
         ggi_stream_set_capturable(stream);
     const gg_status status = fence_event_behind(other, counted, &event);
-    return status ? status : GGI_CALL(device, stream_wait_event, stream, 0, (stream->impl, event));
+    return status ? status : ggi_queue_wait_event(stream, event);
 }
 
 /* With other->lock held, while @p other is captured: an event that is recorded now would belong to the graph, and

@@ -411,7 +411,8 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
     gg_status status = GG_OK;
     if (ggi_stream_is_complete(stream, ticket, false))
         return GG_OK;
-    if (!ownerless && !stream->device->ops->capture_begin && !ggi_stream_is_captured(stream))
+    if (!ownerless && !stream->device->ops->capture_begin && !stream->device->replays &&
+        !ggi_stream_is_captured(stream))
         return ggi_stream_synchronize(stream, true);
     while (!status && !ggi_stream_is_complete(stream, ticket, true)) {
         status = ggi_device_check(stream->device);

@@ -1,6 +1,7 @@
 /* stream.c: the public stream functions: create, borrow, query, wait. */
 #include "base/error.h"
 #include "runtime/call.h"
+#include "runtime/replay.h"
 #include "runtime/event.h"
 #include "runtime/stream.h"
 
@@ -91,8 +92,11 @@ gg_status gg_stream_native(gg_stream *stream, uint64_t handles[4])
     struct gg_device *device = stream->device;
     gg_status status = ggi_device_check(device);
     ggi_stream_set_capturable(stream);
-    return status ? status
-                  : GGI_CALL_OPTIONAL(device, stream_native, stream, 0, (stream->impl, handles));
+    if (!status)
+        status = GGI_CALL_OPTIONAL(device, stream_native, stream, 0, (stream->impl, handles));
+    if (!status)
+        atomic_store_explicit(&stream->handle, handles[0], memory_order_relaxed);
+    return status;
 }
 
 gg_status gg_stream_query(gg_stream *stream)
@@ -120,8 +124,7 @@ static gg_status stream_wait_captured(gg_stream *stream, gg_event *event)
         own != id)
         return ggi_event_fail_captured();
     ggi_stream_set_capturable(stream);
-    const gg_status status =
-        GGI_CALL(stream->device, stream_wait_event, stream, 0, (stream->impl, event->impl));
+    const gg_status status = ggi_queue_wait_event(stream, event->impl);
     if (status ? status == GG_ERR_DEVICE && !atomic_load(&ggi_captures)
                : !ggi_stream_capturing(stream))
         return ggi_event_fail_captured();
@@ -146,7 +149,7 @@ gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event)
         ggi_stream_set_capturable(stream); /* other code may have recorded it in a capture */
     else if (ggi_stream_in_known_capture(stream))
         return ggi_capture_fail_outside();
-    status = GGI_CALL(device, stream_wait_event, stream, 0, (stream->impl, event->impl));
+    status = ggi_queue_wait_event(stream, event->impl);
     ggi_stream_submitted(stream);
     return status;
 }
@@ -190,8 +193,9 @@ gg_status gg_stream_host_func(gg_stream *stream, void (*function)(void *), void 
         return status;
     if (!function)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "gg_stream_host_func: the function is NULL");
-    status =
-        GGI_CALL_OPTIONAL(device, stream_host_func, stream, 0, (stream->impl, function, argument));
+    status = device->ops->stream_host_func
+                 ? GGI_QUEUE(device, stream_host_func, stream, 0, function, argument)
+                 : ggi_unsupported(device, GG_OP_stream_host_func);
     if (stream->is_default || !ggi_stream_capturing(stream))
         ggi_stream_submitted(stream);
     return status;

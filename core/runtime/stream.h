@@ -20,8 +20,9 @@ struct gg_stream {
     _Atomic(int64_t) refs;
     struct gg_device *device;
     struct gg_stream_impl *impl;
-    uint64_t native; /* the handle of a borrowed one; else 0 */
-    uint64_t serial; /* never reused, unlike native handles */
+    uint64_t native;          /* the handle of a borrowed one; else 0 */
+    _Atomic(uint64_t) handle; /* of another one, if other code knows it; else 0 */
+    uint64_t serial;          /* never reused, unlike native handles */
     _Atomic(uint64_t) submitted, completed;
     uint32_t flags;
     bool is_default, borrowed;

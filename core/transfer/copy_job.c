@@ -66,8 +66,7 @@ static gg_status region_call(struct ggi_copy_job *job, char *dst, const char *sr
                              const struct gg_region *region)
 {
     const size_t nbytes = region->width * region->height * region->depth;
-    return GGI_CALL(job->device, copy_region, job->stream, nbytes,
-                    (job->stream->impl, dst, src, region, job->kind));
+    return GGI_QUEUE(job->device, copy_region, job->stream, nbytes, dst, src, region, job->kind);
 }
 
 gg_status ggi_copy_submit_axes(struct ggi_copy_job *job, char *dst, const char *src,

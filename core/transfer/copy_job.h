@@ -4,7 +4,7 @@
 
 #include "memory/memory.h"
 #include "memory/uses.h"
-#include "runtime/call.h"
+#include "runtime/replay.h"
 #include "transfer/box.h"
 
 /* A host pointer into pinned memory that gpuglue allocated or locked is resolved to that memory. */
@@ -63,8 +63,7 @@ void *ggi_bounce_alloc(size_t nbytes);
 static inline gg_status ggi_copy_call(gg_stream *stream, void *dst, const void *src, size_t nbytes,
                                       enum gg_copy_kind kind, bool pageable)
 {
-    return GGI_CALL(stream->device, copy, stream, nbytes,
-                    (stream->impl, dst, src, nbytes, kind, pageable));
+    return GGI_QUEUE(stream->device, copy, stream, nbytes, dst, src, nbytes, kind, pageable);
 }
 /* Queue a box, all of the job or a part, and count it; the device reaches both sides. */
 gg_status ggi_copy_submit(struct ggi_copy_job *job, void *dst, const void *src,

@@ -2,7 +2,7 @@
  * else by one small copy that is then doubled. Strided elements follow by copies of boxes, each of which doubles
  * along one axis what is already written. */
 #include "base/error.h"
-#include "runtime/call.h"
+#include "runtime/replay.h"
 #include "runtime/scope.h"
 #include "transfer/copy_job.h"
 #include "transfer/ring.h"
@@ -32,9 +32,8 @@ static gg_status fill_by_driver(struct fill *fill, size_t part)
     size_t nbytes = fill->size * fill->count;
     uint32_t value = 0;
     memcpy(&value, fill->pattern, part);
-    gg_status status =
-        GGI_CALL(fill->stream->device, fill, fill->stream, nbytes,
-                 (fill->stream->impl, fill->dst, value, (uint32_t)part, nbytes / part));
+    gg_status status = GGI_QUEUE(fill->stream->device, fill, fill->stream, nbytes, fill->dst, value,
+                                 (uint32_t)part, nbytes / part);
     ggi_memory_note_use(fill->memory, fill->stream,
                         fill->capturing ? 0 : ggi_stream_submitted(fill->stream), fill->capturing);
     return status;

@@ -15,9 +15,8 @@
 static gg_status peer_call(gg_stream *stream, gg_memory *dst, void *to, gg_memory *src,
                            const void *from, size_t nbytes)
 {
-    return GGI_CALL(stream->device, copy_peer, stream, nbytes,
-                    (stream->impl, atomic_load(&dst->device->impl), to,
-                     atomic_load(&src->device->impl), from, nbytes));
+    return GGI_QUEUE(stream->device, copy_peer, stream, nbytes, atomic_load(&dst->device->impl), to,
+                     atomic_load(&src->device->impl), from, nbytes);
 }
 
 /* ---- the test copy, once for each direction and kind ---- */

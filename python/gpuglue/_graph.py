@@ -18,7 +18,7 @@ class capture:
     Raises
     ------
     UnsupportedError
-        If the device has no graphs (on host and ze), or at the end of the block, if the capture was invalidated or
+        If the driver has no graphs (before CUDA 11.4), or at the end of the block, if the capture was invalidated or
         another stream took part in it that `stream` did not wait for.
     InvalidArgumentError
         If the stream is closed, a default stream, or captured already.
@@ -34,21 +34,19 @@ class capture:
     In the block, launch kernels, copy within the device or with pinned memory, and fill. Other operations are refused,
     as are waits for work outside: synchronize before the block. The values of a kernel's arguments are those of the
     capture. Streams that wait for an event of the captured stream take part, until it waits for them. While any thread
-    captures, ``gg.synchronize()`` of the device raises UnsupportedError in every thread.
+    captures, ``gg.synchronize()`` of the device raises UnsupportedError in every thread. On host and ze only operations
+    of gpuglue are captured: work that another library queues on the stream runs at once.
 
     Examples
     --------
     >>> stream = gg.Stream(nonblocking=True)
     >>> a = gg.zeros(4, np.float32)
     >>> gg.synchronize()
-    >>> try:
-    ...     with gg.capture(stream) as graph:
-    ...         a.fill(1)
-    ... except gg.UnsupportedError:
-    ...     pass  # a device without graphs, such as host
-    ... else:
-    ...     graph.launch(stream)
-    ...     stream.synchronize()
+    >>> with gg.capture(stream) as graph:
+    ...     a.fill(1)
+    >>> graph.launch(stream)
+    >>> a.get()
+    array([1., 1., 1., 1.], dtype=float32)
     """
 
     def __init__(self, stream):

@@ -353,6 +353,7 @@ static void *wait_for_memory(void *argument)
 static void other_streams_wait_for_earlier_work_while_a_capture_fails(void **state)
 {
     struct fixture *f = *state;
+    need(f, GG_OP_event_native);
     struct waiter waiter = {.memory = zeroed(f), .stream = new_stream(f)};
     gg_event *event = new_event(f, 0);
     gg_stream *joined = new_stream(f);

@@ -278,6 +278,7 @@ static void a_capture_with_a_stream_that_was_not_joined_fails_at_its_end(void **
 static void an_invalidated_capture_fails_at_its_end(void **state)
 {
     struct fixture *f = *state;
+    need(f, GG_OP_event_native);
     gg_memory *memory = zeroed(f);
     gg_graph *graph = untouched;
     gg_event *event = new_event(f, 0);

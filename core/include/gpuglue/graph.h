@@ -1,5 +1,6 @@
 /** @file
- *  Graphs: work that is recorded once and launched many times, by one call of the driver each.
+ *  Graphs: work that is recorded once and launched many times, by one call each: of the driver or, for a backend without
+ *  graphs, of the core, which queues the operations one after the other. There only operations of gpuglue are captured.
  *
  *  gg_graph_begin_capture records what is queued on a stream from then on, instead of running it; gg_graph_end_capture makes
  *  a graph of it. A stream that waits for an event or a stream of the capture takes part in it, and must be joined again: the
@@ -35,7 +36,7 @@ typedef struct gg_graph gg_graph;
  *  @param stream  not a default stream of the device or the thread, and not captured. No other thread uses it in the call.
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_INVALID_ARGUMENT  a default stream, or a stream that is captured
- *  @retval GG_ERR_UNSUPPORTED       the device has no graphs (GG_OP_capture_begin) */
+ *  @retval GG_ERR_UNSUPPORTED       the driver captures streams, but has no graphs (GG_OP_capture_begin) */
 GG_API gg_status gg_graph_begin_capture(gg_stream *stream);
 
 /** End the capture that gg_graph_begin_capture began, in any thread. After a failure, too, the capture has ended.
