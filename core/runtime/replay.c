@@ -86,13 +86,13 @@ static gg_status commands_add(struct ggi_commands *commands, const struct ggi_co
 }
 
 /* Each follows only commands with smaller numbers. */
-static bool commands_end_in(const struct ggi_commands *commands, uint32_t last)
+static gg_status commands_check_end(const struct ggi_commands *commands, uint32_t last)
 {
     const uint32_t count = commands->count;
     char *reached = calloc((size_t)count + 1, 1);
     uint32_t found = 0;
     if (!reached)
-        return false;
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to end a capture");
     reached[last] = 1;
     for (uint32_t i = count; i > 0; i--) {
         if (!reached[i])
@@ -102,7 +102,11 @@ static bool commands_end_in(const struct ggi_commands *commands, uint32_t last)
         found++;
     }
     free(reached);
-    return found == count;
+    return found == count
+               ? GG_OK
+               : ggi_fail(GG_ERR_UNSUPPORTED,
+                          "stream is capturing: a stream that joined the capture has work that the "
+                          "first stream does not wait for: let it wait before the end");
 }
 
 /* ---- finding ---- */
@@ -240,11 +244,7 @@ static gg_status replay_check(const struct replay *replay)
 {
     if (replay->invalid)
         return replay_fail_invalid();
-    if (!commands_end_in(replay->commands, replay->origin->last))
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "stream is capturing: a stream that joined the capture has work that the "
-                        "first stream does not wait for: let it wait before the end");
-    return GG_OK;
+    return commands_check_end(replay->commands, replay->origin->last);
 }
 
 gg_status ggi_replay_capture_end(gg_stream *stream, struct ggi_commands **out)

@@ -184,7 +184,7 @@ static void copy_box_behind_a_writer(struct pair *pair)
     assert_box(pair, dst, bytes);
 }
 
-/* AMD's runtime does not return from such a copy while the second host function has not begun. */
+/* On AMD's runtime, which runs one host function at a time, this test did not end. */
 static void a_strided_copy_waits_on_the_device_for_unfinished_work_on_both_operands(void **state)
 {
     need_two_gates();
