@@ -512,8 +512,9 @@ class Pool:
     limit: int | None
     """Most bytes to take from the driver, or None; less than what is in use is a ValueError."""
     release_threshold: int | None
-    """Most bytes of free blocks to keep, or None for no limit; 256 MiB at first for pinned memory. Until it is set,
-    free blocks of device memory above 256 MiB are kept up to an eighth of the device's memory.
+    """Most bytes of free blocks to keep, or None for no limit; 256 MiB at first for pinned memory.
+
+    Until it is set, free blocks of device memory above 256 MiB are kept up to an eighth of the device's memory.
     """
     def trim(self, keep: SupportsIndex = 0) -> None:
         """Return free blocks to the driver.

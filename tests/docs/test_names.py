@@ -4,6 +4,7 @@ import functools
 import re
 
 import gpuglue as gg
+import gpuglue.dask
 import gpuglue.mpi
 import pytest
 from test_blocks import PATHS
@@ -56,4 +57,5 @@ def test_every_public_name_is_in_the_reference():
     public = {name for name in dir(gg) if not name.startswith("_")}
     modules = {name for name in public if isinstance(getattr(gg, name), type(gg))}
     assert public - modules == in_the_reference("gpuglue")
-    assert set(gpuglue.mpi.__all__) == in_the_reference("gpuglue.mpi")
+    for module in (gpuglue.dask, gpuglue.mpi):
+        assert set(module.__all__) == in_the_reference(module.__name__)
