@@ -25,13 +25,12 @@ static gg_status call_capture_begin(gg_stream *stream)
                                    : stream->device->ops->capture_begin(stream->impl);
 }
 
-static gg_status call_capture_end(gg_stream *stream, struct gg_graph_impl **out)
+/* Without @p out the capture is dropped. Where the core replays, *commands are returned in place of the graph. */
+static gg_status call_capture_end(gg_stream *stream, struct gg_graph_impl **out,
+                                  struct ggi_commands **commands)
 {
-    struct ggi_commands *commands = NULL;
-    if (!stream->device->replays)
-        return stream->device->ops->capture_end(stream->impl, out);
-    const gg_status status = ggi_replay_capture_end(stream, out ? &commands : NULL);
-    return status || !out ? status : ggi_replay_graph_new(stream->device, commands, out);
+    return stream->device->replays ? ggi_replay_capture_end(stream, out ? commands : NULL)
+                                   : stream->device->ops->capture_end(stream->impl, out);
 }
 
 static gg_status call_capture_id(gg_stream *stream, uint64_t *id)
@@ -148,7 +147,7 @@ static void capture_drop(gg_stream *stream)
 {
     struct ggi_internal_scope own;
     ggi_internal_begin(stream->device, &own);
-    call_capture_end(stream, NULL);
+    call_capture_end(stream, NULL, NULL);
     ggi_internal_end(stream->device, &own);
 }
 
@@ -288,7 +287,8 @@ static bool capture_is_replaced(const struct ggi_capture *capture)
 
 /* The capture ends even without memory for the graph. With stream->lock held: polls of other threads must not meet a native
  * stream that the backend replaces. */
-static gg_status capture_finish(struct ggi_capture *capture, gg_graph *graph, bool whole)
+static gg_status capture_finish(struct ggi_capture *capture, gg_graph *graph, bool whole,
+                                struct ggi_commands **commands)
 {
     gg_stream *stream = capture->stream;
     gg_status status;
@@ -298,10 +298,10 @@ static gg_status capture_finish(struct ggi_capture *capture, gg_graph *graph, bo
                      "gg_graph_end_capture: other code has ended this capture of the stream and "
                      "begun its own");
     else
-        status =
-            GGI_RELAXED(stream->device,
-                        GGI_CALL_AS(stream->device, capture_end, stream, 0, NULL,
-                                    call_capture_end(stream, graph && whole ? &graph->impl : NULL)));
+        status = GGI_RELAXED(
+            stream->device,
+            GGI_CALL_AS(stream->device, capture_end, stream, 0, NULL,
+                        call_capture_end(stream, graph && whole ? &graph->impl : NULL, commands)));
     ggi_stream_end_capture(stream);
     if (status)
         capture_check_left(stream);
@@ -313,6 +313,7 @@ static gg_status capture_finish(struct ggi_capture *capture, gg_graph *graph, bo
 gg_status gg_graph_end_capture(gg_stream *stream, gg_graph **out)
 {
     gg_graph *graph = NULL;
+    struct ggi_commands *commands = NULL;
     gg_status status = ggi_stream_check(stream), made = GG_OK;
     if (status)
         return status;
@@ -324,8 +325,10 @@ gg_status gg_graph_end_capture(gg_stream *stream, gg_graph **out)
     if (out)
         made = graph_new(stream->device, &graph);
     pthread_mutex_lock(&stream->lock);
-    status = capture_finish(capture, graph, !capture->uses->incomplete);
+    status = capture_finish(capture, graph, !capture->uses->incomplete, &commands);
     pthread_mutex_unlock(&stream->lock);
+    if (commands) /* not with the lock held: it may create streams, and so drain */
+        status = ggi_replay_graph_new(stream->device, commands, &graph->impl);
     if (made)
         status = made;
     if (graph && !status) {

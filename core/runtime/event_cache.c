@@ -1,6 +1,7 @@
 /* event_cache.c: a small cache of idle native events for each device. */
 #include "runtime/call.h"
 #include "runtime/event.h"
+#include "runtime/replay.h"
 
 gg_status ggi_event_acquire(struct gg_device *device, bool timing, struct gg_event_impl **out)
 {
@@ -29,6 +30,7 @@ bool ggi_event_keep_spare(struct gg_device *device, bool timing, struct gg_event
 
 void ggi_event_recycle(struct gg_device *device, bool timing, struct gg_event_impl *impl)
 {
+    ggi_replay_forget_event(impl); /* the next owner's records belong to no capture */
     if (!ggi_event_keep_spare(device, timing, impl))
         device->ops->event_destroy(impl);
 }

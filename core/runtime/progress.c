@@ -404,6 +404,21 @@ static gg_status progress_wait_ownerless(gg_stream *stream)
     return ggi_stream_query_marker(stream);
 }
 
+/* The failure of work that an event does not report: a backend without captures may do so by its streams only, which a
+ * capture by the core does not change. */
+static void progress_poll_failure(gg_stream *stream)
+{
+    struct ggi_internal_scope own;
+    if (!stream->device->replays || ggi_stream_is_ownerless(stream))
+        return;
+    ggi_internal_begin(stream->device, &own);
+    pthread_mutex_lock(&stream->lock);
+    if (!stream->gone)
+        ggi_stream_stash_error(stream, stream->device->ops->stream_query(stream->impl));
+    pthread_mutex_unlock(&stream->lock);
+    ggi_internal_end(stream->device, &own);
+}
+
 /* Another thread may begin a capture of the stream meanwhile, so the marker is waited for, not the stream. */
 gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
 {
@@ -426,6 +441,8 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
     }
     if (!status)
         status = ggi_stream_is_complete_or_lost(stream);
+    if (!status)
+        progress_poll_failure(stream);
     return status ? status : ggi_stream_raise_stashed(stream, GG_OP_stream_wait);
 }
 

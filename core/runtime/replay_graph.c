@@ -83,8 +83,10 @@ gg_status ggi_replay_graph_launch(gg_stream *stream, struct gg_graph_impl *graph
         if (status)
             launch_describe_error(commands, i);
     }
-    if (current != stream) { /* after a failure, too: the work may have begun */
+    if (current != stream) {                 /* after a failure, too: the work may have begun */
+        ggi_suppress_errors(status ? 1 : 0); /* the operation's error counts */
         const gg_status joined = ggi_stream_fence(stream, current, false);
+        ggi_suppress_errors(status ? -1 : 0);
         status = status ? status : joined;
     }
     return status;

@@ -194,12 +194,76 @@ static void a_child_cannot_end_the_capture_and_the_parent_can(void **state)
     gg_graph_release(graph);
 }
 
+/* The end of the capture makes a stream on the second device, and so examines what was released there. */
+static void a_capture_of_two_devices_ends_beside_memory_that_its_stream_still_uses(void **state)
+{
+    struct fixture *f = *state;
+    need(f, GG_OP_capture_begin);
+    need(f, GG_OP_stream_host_func);
+    gg_device *other = other_device(f);
+    if (!other)
+        skip_because("there is one device");
+    gg_stream *joined = NULL;
+    gg_memory *here = zeroed(f), *there = NULL, *used = NULL;
+    assert_int_equal(gg_stream_create(other, GG_STREAM_NONBLOCKING, 0, &joined), GG_OK);
+    assert_int_equal(gg_memory_alloc(other, GG_MEMORY_DEVICE, NBYTES, joined, &there), GG_OK);
+    assert_int_equal(gg_memory_alloc(other, GG_MEMORY_DEVICE, NBYTES, joined, &used), GG_OK);
+    finish(joined);
+    void *gate = hold(f, f->stream);
+    assert_int_equal(gg_memory_record_use(used, f->stream),
+                     GG_OK); /* as a copy between the devices */
+    begin(f, f->stream);
+    assert_int_equal(fill_bytes(here, 1, f->stream), GG_OK);
+    assert_int_equal(gg_stream_wait_stream(joined, f->stream), GG_OK);
+    assert_int_equal(fill_bytes(there, 2, joined), GG_OK);
+    assert_int_equal(gg_stream_wait_stream(f->stream, joined), GG_OK);
+    gg_memory_release(used);
+    gg_graph *graph = end(f->stream);
+    gate_open(gate);
+    launch_twice(graph, f->stream);
+    assert_filled(f, here, NBYTES, 1);
+    gg_graph_release(graph);
+    gg_memory_release(there);
+    gg_stream_release(joined);
+}
+
+/* The fence of a second handle of the stream, which is closed in the capture, is another's event afterwards. */
+static void work_of_other_streams_runs_after_a_handle_was_closed_in_a_capture(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t handles[4];
+    gg_stream *handle = NULL, *recorded = new_stream(f), *waits = new_stream(f);
+    need(f, GG_OP_capture_begin);
+    gg_memory *memory = zeroed(f);
+    if (gg_stream_native(f->stream, handles) || !handles[0])
+        skip_because("streams have no handles");
+    begin(f, f->stream);
+    if (gg_stream_borrow(f->device, handles[0], 0, 0, &handle)) {
+        assert_int_equal(gg_graph_end_capture(f->stream, NULL), GG_OK);
+        skip_because("streams cannot be borrowed");
+    }
+    assert_int_equal(gg_stream_wait_stream(f->second, handle), GG_OK);
+    assert_int_equal(gg_stream_wait_stream(f->stream, f->second), GG_OK);
+    gg_stream_release(handle);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(gg_event_record(new_event(f, 0), recorded), GG_OK);
+        assert_int_equal(gg_stream_wait_event(waits, f->events[f->event_count - 1]), GG_OK);
+    }
+    assert_int_equal(fill_bytes(memory, 5, waits), GG_OK);
+    gg_graph_release(end(f->stream));
+    finish(waits);
+    assert_filled(f, memory, NBYTES, 5);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_graph_keeps_the_order_of_its_forks_and_joins),
     cmocka_unit_test(a_stream_that_two_captures_meet_in_is_in_the_first),
     cmocka_unit_test(an_event_that_is_destroyed_in_a_capture_leaves_nothing_behind),
     cmocka_unit_test(a_graph_repeats_work_of_all_kinds_in_order),
     cmocka_unit_test(a_launch_orders_work_on_another_device),
+    cmocka_unit_test(a_capture_of_two_devices_ends_beside_memory_that_its_stream_still_uses),
+    cmocka_unit_test(work_of_other_streams_runs_after_a_handle_was_closed_in_a_capture),
     cmocka_unit_test(a_child_cannot_end_the_capture_and_the_parent_can),
 };
 SUITE(graph_work, tests);
