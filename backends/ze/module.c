@@ -196,19 +196,30 @@ static gg_status build_describe(struct build *build, const struct gg_device_impl
     return enough ? GG_OK : ze_no_memory("a module");
 }
 
+/* Where the loader passes calls on to several drivers or layers, handles are its own; but of a build that fails it returns the
+ * driver's handle of the log, and reading that log through the loader crashes (Level Zero loader 1.8 to 1.32, zeModuleCreate in
+ * source/loader/ze_ldrddi.cpp). */
+static bool log_is_readable(const struct ze_driver *driver)
+{
+    void *own = NULL;
+    return !ze.loader_translate ||
+           (!ze.loader_translate(ZEL_HANDLE_DRIVER, driver->handle, &own) && own == driver->handle);
+}
+
 static gg_status module_build(struct gg_module_impl *module, const struct build *build)
 {
+    const char *flags = build->options->flags;
     char text[LOG_SIZE];
     void *log = NULL;
     const int code = ze.module_create(module->device->context, module->device->gpu->handle,
                                       &build->desc, &module->native, &log);
-    build_log_read(log, text);
+    build_log_read(!code || log_is_readable(module->device->driver) ? log : NULL, text);
     if (code)
-        return ze_fail(code, "an image of %zu bytes%s%.300s", build->desc.size, text[0] ? ": " : "",
-                       text);
-    if (text[0] && build->options->flags)
-        ze_api->log(GG_LOG_WARN, "ze", "compiling with \"%.300s\": %.1000s", build->options->flags,
-                    text);
+        return ze_fail(code, "an image of %zu bytes%s%.100s%s%s%.300s", build->desc.size,
+                       flags ? " with \"" : "", flags ? flags : "", flags ? "\"" : "",
+                       text[0] ? ": " : "", text);
+    if (text[0] && flags)
+        ze_api->log(GG_LOG_WARN, "ze", "compiling with \"%.300s\": %.1000s", flags, text);
     return GG_OK;
 }
 
