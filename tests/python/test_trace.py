@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from compilers import needs_compiler
 from conftest import run_python, succeeds
 from kernels import load
 
@@ -117,6 +118,7 @@ print(slow_readings.value)
 """
 
 
+@needs_compiler
 def test_a_delay_of_the_submitting_thread_moves_no_device_time_past_the_synchronization(path, slow_clock, run_python):
     code = f"import sys; sys.argv.append({str(path)!r})\n" + SLOW_SUBMISSION
     assert succeeds(run_python(code, LD_PRELOAD=slow_clock)) == "0"
