@@ -193,7 +193,7 @@ class StatefulLaunch:
         if self._set_bytes is None and given is not None:
             return list(given)
         if parameters is None:
-            raise LogicError(f"neither the image nor the driver tells where the parameters of {self._kernel} are: call the function "
+            raise LogicError(f"neither the image nor the driver reports where the parameters of {self._kernel} are: call the function "
                              "with its arguments, block= and grid=")
         if given is not None and len(given) != len(parameters):
             raise LogicError(f"param_set got {len(given)} arguments, and {self._kernel} has {len(parameters)}")
