@@ -8,7 +8,7 @@ because an operation is not supported. With --all-only there is only the last ru
 A function that many tests call is hidden from some of them; GPUGLUE_TEST_FULL=1 runs all."""
 
 import argparse
-import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -48,18 +48,6 @@ def run(program, backend, tests, **environment):
     return done.returncode, done.stdout, {name: (result, reason) for result, name, reason in RESULT.findall(done.stdout)}
 
 
-def calls_of(program, backend, test):
-    """The names of the driver's functions that the test and its processes call."""
-    with tempfile.TemporaryDirectory() as directory:
-        run(program, backend, [test, "-j", "1"], GPUGLUE_SIM_REPORT=f"{directory}/%p")
-        return {name for file in Path(directory).iterdir() for name in json.loads(file.read_text())["calls"]}
-
-
-def tests_of(program):
-    names = subprocess.run([program, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    return [name for name in names if name.split("/")[0] not in WITHOUT]
-
-
 def some(tests, function):
     """At most MANY of them, by a checksum: a new test changes the choice by one test at most."""
     if os.environ.get("GPUGLUE_TEST_FULL"):
@@ -71,15 +59,15 @@ class Sweep:
     def __init__(self, program, backend, library):
         self.program, self.backend, self.library = program, backend, library
         self.runs = self.failures = 0
-        _, _, self.usual = run(program, backend, [])
+        self.skipped = set()  # with all functions
 
     def hide(self, functions, tests, title):
-        """Run the tests without the functions; print the failures and the new skips."""
+        """Run the tests without the functions; print the failures, and why more tests were skipped."""
         hidden = {"LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {self.library}", "GPUGLUE_TEST_HIDDEN": ",".join(functions)}
         began = time.monotonic()
         status, output, results = run(self.program, self.backend, tests, **hidden)
         failed = [name for name, (result, _) in results.items() if result == "FAILED"]
-        skipped = {reason for name, (result, reason) in results.items() if result == "skipped" and self.usual[name][0] != "skipped"}
+        skipped = {reason for name, (result, reason) in results.items() if result == "skipped" and name not in self.skipped}
         self.runs += len(results)
         self.failures += len(failed) + (not results) + bool(status and not failed)
         print(f"{title:60} {len(results):4} tests, {len(failed)} failed, {time.monotonic() - began:5.1f} s", *sorted(skipped), sep="\n    ", flush=True)
@@ -88,10 +76,16 @@ class Sweep:
 
 
 def record(program, backend):
-    """{test: the functions that it calls}"""
-    tests = tests_of(program)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(tests, pool.map(lambda test: calls_of(program, backend, test), tests), strict=True))
+    """{test: the names of the driver's functions that it and its processes call}, and the tests that were skipped."""
+    with tempfile.TemporaryDirectory() as directory:
+        _, _, results = run(program, backend, [], GPUGLUE_SIM_REPORT=f"{directory}/%p")
+        calls = {test: set() for test in results}
+        for file in Path(directory).iterdir():
+            with contextlib.suppress(json.JSONDecodeError):  # of a process that was killed at the end of its test
+                report = json.loads(file.read_text())
+                if report["test"]:  # the check before all tests has none
+                    calls[report["test"]].update(report["calls"])
+    return calls, {test for test, (result, _) in results.items() if result == "skipped"}
 
 
 def main(arguments):
@@ -99,7 +93,7 @@ def main(arguments):
     functions = optional(arguments.backend, arguments.tables)
     sweep = Sweep(arguments.program, arguments.backend, arguments.library)
     if not arguments.all_only:
-        calls = record(arguments.program, arguments.backend)
+        calls, sweep.skipped = record(arguments.program, arguments.backend)
         print(f"{len(calls)} tests were recorded in {time.monotonic() - began:.0f} s")
         for function in functions:
             tests = [test for test, names in calls.items() if function in names]

@@ -78,7 +78,8 @@ static void write_objects(FILE *file, bool unattempted)
 static void write_report(FILE *file)
 {
     struct listing listing = {file, true};
-    fprintf(file, "{\n  \"alive\": {");
+    const char *test = getenv("GPUGLUE_TEST_NAME");
+    fprintf(file, "{\n  \"test\": \"%s\",\n  \"alive\": {", test ? test : "");
     write_objects(file, false);
     fprintf(file, "},\n  \"leaked\": {");
     write_objects(file, true);

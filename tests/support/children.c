@@ -191,6 +191,7 @@ static void start_test(struct child *child, struct test *test, const char *targe
     char program[] = "test", option[] = "--run-test";
     char *arguments[] = {program, own, option, path, NULL};
     snprintf(path, sizeof path, "%s/%s", test->suite, test->name);
+    setenv("GPUGLUE_TEST_NAME", path, 1); /* for the reports of its processes */
     child->test = test;
     if (!child_start(child, arguments)) {
         perror("cannot start a process for a test");
