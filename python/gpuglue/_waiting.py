@@ -214,7 +214,7 @@ def wait(event):
 class _Callback:
     """A function that the poller's thread calls after the event, and after the callbacks that its stream got before."""
 
-    __slots__ = ("stream", "device", "event", "function", "queue", "done", "ran", "error", "sleepers")
+    __slots__ = ("stream", "device", "event", "function", "queue", "done", "ran", "error", "turn", "sleepers")
     loop, abandoned = None, False
 
     def __init__(self, stream, function):
@@ -228,6 +228,7 @@ class _Callback:
             if error is not None:  # a driver may report it only once
                 raise error
         self.queue, self.done, self.ran, self.error, self.sleepers = None, False, False, None, []
+        self.turn = [None]  # taken by the wait that raises the error
 
     def accept(self):
         if self.queue is None:  # else tried before
@@ -264,8 +265,17 @@ class _Callback:
                 _unlock(sleeper)
 
     def settle(self):
-        if self.ran and self.error is None:
+        if self.ran and (self.error is None or not self.turn):
             _unsettled.pop(self, None)
+
+    def take(self):
+        """Whether this thread is the first."""
+        _unsettled.pop(self, None)
+        try:
+            self.turn.pop()
+        except IndexError:
+            return False
+        return True
 
     def wait(self):
         """Until it has run. A list per callback, and not a condition: see _Poller."""
@@ -292,8 +302,7 @@ def finish_callbacks(waited):
     entries = [entry for entry in list(_unsettled) if waited == entry.stream or waited is entry.device]
     for entry in reversed(entries):  # those before the last of a stream have run when it has
         entry.wait()
-    taken = [entry for entry in entries if entry.ran and _unsettled.pop(entry, entry) is None]  # each by one thread
-    errors = [entry.error for entry in taken if entry.error is not None]
+    errors = [entry.error for entry in entries if entry.ran and entry.error is not None and entry.take()]
     if len(errors) == 1:
         raise errors[0]
     if errors:
@@ -315,7 +324,7 @@ def _exit():
     """Before gpuglue itself shuts down."""
     _poller.stop()
     for entry in list(_unsettled):
-        if entry.error is not None:
+        if entry.error is not None and entry.turn:
             sys.excepthook(type(entry.error), entry.error, entry.error.__traceback__)
 
 

@@ -6,12 +6,14 @@ import gc
 import os
 import signal
 import threading
+import time
 import weakref
 
 import pytest
 from conftest import HANG, needs, run_python, succeeds, until
 
 import gpuglue as gg
+from gpuglue import _waiting
 
 MANY = 10_000 if os.environ["GPUGLUE_BACKEND"] in ("host", "cuda") else 1000  # simulated Level Zero is slow
 
@@ -95,7 +97,6 @@ def test_many_awaits_need_one_thread(stream, gate):
 
 
 def test_a_cancelled_await_leaves_the_work_and_is_polled_no_more(stream, gate):
-    from gpuglue import _waiting
 
     async def main():
         gate.hold(stream)
@@ -261,6 +262,23 @@ def test_the_exception_of_a_callback_is_raised_by_the_next_wait_only(stream):
     stream.synchronize()
 
 
+def test_a_wait_that_comes_before_add_callback_returns_is_the_only_one_to_raise_the_exception(stream, monkeypatch):
+    poller = _waiting._poller
+    add = poller.add
+
+    def add_and_wait(entry):
+        add(entry)
+        while not entry.ran:
+            time.sleep(1e-3)
+        with pytest.raises(ZeroDivisionError):
+            stream.synchronize()
+
+    monkeypatch.setattr(poller, "add", add_and_wait)
+    stream.add_callback(lambda: 1 / 0)
+    stream.synchronize()
+    assert not _waiting._unsettled
+
+
 def test_several_exceptions_are_raised_as_a_group_and_later_callbacks_run(stream):
     called = []
     for callback in (lambda: 1 / 0, lambda: called.append(1), lambda: [][0]):
@@ -378,7 +396,6 @@ def test_a_signal_handler_may_interrupt_add_callback_at_any_place(act):
 @pytest.fixture
 def poller():
     """The one of this test."""
-    from gpuglue import _waiting
 
     _waiting._poller.stop()
     _waiting._reset()
@@ -420,7 +437,6 @@ def test_a_callback_that_no_thread_could_take_is_not_kept(stream, poller, monkey
 
 
 def test_an_await_that_is_cancelled_before_the_first_poll_is_not_polled(poller):
-    from gpuglue import _waiting
 
     poller.started = True  # without a thread that polls
     entry = _waiting._Await(None, None, None)
