@@ -269,9 +269,11 @@ $(PY_SIM:%=%-rest): py-%-rest: run-environment build-plain
 py-few-hip-sim-5 py-few-hip-sim-6: py-few-%: run-environment build-plain
 	$(if $(HAVE_HIP),$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(HIP_FEW),\
 	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
-# Under sanitizers the files that work on a device; all files once under each: the address sanitizer on cuda-sim (in
-# two parts), the thread sanitizer on host.
-suite-tsan-host := tests/python
+# Under sanitizers the files that work on a device. The other files run once: under the address sanitizer on cuda-sim, under
+# the thread sanitizer on host, but for those that mostly start compilers and commands, whose threads it does not see.
+PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arithmetic compat_compile compat_generated compat_names compile \
+    docs_command doctor environment host_compiler main pycuda_command)
+suite-tsan-host := $(filter-out $(PROGRAMS),$(ALL_FILES))
 suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))
 py-asan-cuda-sim-rest: install-asan
 	$(STEP) "Python on cuda-sim, asan, the other files" env $(python-asan) $(call run-cuda-sim,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site \
