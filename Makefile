@@ -8,12 +8,14 @@
 #
 # make check        three minutes: core, conformance and Python tests on host and cuda-sim, lint
 # make test         twelve minutes: every backend that can be simulated, the address sanitizer, wheel, examples, documents, stubs
-# make test-full    all other tests too: thread sanitizer, fault sweeps, old versions, plugins, other libraries;
-#                   with LONG=1 the random tests at length and every fault, which takes hours
+# make test-full    make test and all other tests: thread sanitizer, fault sweeps, old versions, plugins, other libraries;
+#                   LONG=1 runs the random tests at length and injects every fault, which takes hours
 # make test-vendors tests the wheel in several Debian releases, on the vendors' own libraries (root only)
 # make test-hip-model  tests on AMD's own HIP runtime, with a model in place of the GPU (root only; NAMES="…" selects)
-# make fuzz         runs every parser on 10^7 generated inputs, one parser after another (FUZZ_RUNS, NAMES="elf ptx")
-# make soak         random operations in 16 threads for 15 minutes on each backend that can be simulated (SOAK_SECONDS, SOAK_SEED, RUNS="host cuda-sim")
+# make fuzz         runs every parser on 10^7 generated inputs (FUZZ_RUNS, NAMES="elf ptx")
+# make fuzz-merge   adds the inputs that reach more code to tests/fuzz/corpus
+# make soak         random operations in 16 threads, for 15 minutes on each backend that can be simulated
+#                   (SOAK_SECONDS, SOAK_SEED, RUNS="host cuda-sim")
 # make mutants      breaks the rules one at a time, and names the test that detects each (long)
 # make demo         lists the backends of this machine, and copies arrays to the device and back
 # make wheel        builds and checks dist/gpuglue-….whl
@@ -22,14 +24,14 @@
 # make docs-links   checks the links of the site to other sites (needs the network; not part of the tests)
 # make fmt          formats the C code with clang-format
 # make lint         checks format, lengths, names, layers, variables, recipes, mutants, the stub, and that documented tests exist
-# make carry        fills dist/carry with all that a machine without a network needs
+# make carry        fills dist/carry with the files that a machine without a network needs
 # make clean        deletes build, dist and .venv-run
 #
 # The first run installs missing system packages (as root only) and .venv (scripts/setup.sh); PYTHON=… chooses the
 # interpreter. On a machine without a network, copy this tree with dist/carry and run
 #     make test WHEEL=… WHEELHOUSE=… TESTS=… PYTHON=python3 RUNS="host cuda-sim cuda hip-shim"
 #     make demo WHEEL=… WHEELHOUSE=… PYTHON=python3
-# (see scripts/carried.sh). This builds and installs nothing.
+# (see scripts/carried.sh). These commands build and install nothing.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -136,8 +136,8 @@ struct comm_wait {
 struct comm_wait ggi_comm_wait_begin(struct gg_comm *comm);
 /* Wait until @p word is no longer @p value, at most for a slice. After each slice check for failures. @p missing reports
  * the ranks that the caller waits for, from what is in the segment: if one of them has ended, or the timeout has passed, the
- * communicator fails. The caller checks once more what it waits for before it returns the failure, since the rank may have
- * done its part first. */
+ * communicator fails. Before it returns the failure, the caller checks its condition once more: the rank may have met it
+ * before it ended. */
 gg_status ggi_comm_wait_slice(struct comm_wait *wait, struct comm_word *word, uint32_t value,
                               bool (*missing)(const void *what, int32_t rank), const void *what);
 

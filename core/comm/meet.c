@@ -176,7 +176,7 @@ static void guest_admit(struct meeting *self, int at)
         guest_drop(self, at);
 }
 
-/* A guest of known rank sends nothing more yet: what arrives then is the end of its process. */
+/* A guest whose rank is known sends nothing more at this point: a readable socket means that its process has ended. */
 static void guest_read(struct meeting *self, int at)
 {
     struct guest *guest = &self->guests[at];

@@ -131,8 +131,8 @@ static bool exchange_step(struct exchange *self)
     return moved;
 }
 
-/* Whether this rank's part needs the peer no more. The receiver may have answered, and emptied all parts, since the last
- * step; it may then leave. */
+/* Whether this rank no longer needs its peer. Since the last step the receiver may have answered and emptied all parts, and
+ * may then leave. */
 static bool message_complete(const struct message *self)
 {
     const struct comm_pair *pair = message_pair(self);

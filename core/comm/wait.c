@@ -13,8 +13,8 @@ struct comm_wait ggi_comm_wait_begin(struct gg_comm *comm)
                               .check = now + GGI_SLICE_NS};
 }
 
-/* A slice is 50 ms. If much more has passed, this process was suspended, and with it perhaps the whole job: that is no time
- * in which another rank could have done its part. */
+/* A slice is 50 ms. If much more time has passed, this process was suspended, perhaps together with the whole job. That time
+ * does not count towards the timeout. */
 static void wait_exclude_pause(struct comm_wait *wait, uint64_t now)
 {
     const uint64_t passed = now - wait->slept;
@@ -31,8 +31,8 @@ static gg_status wait_interrupted(struct gg_comm *comm)
                     comm->call);
 }
 
-/* A rank that has ended, or closed, did what it had published before. One that closes sets `closed` before it releases its
- * lock, so the lock is queried first. */
+/* All that a rank published before it ended or closed is valid. A rank that closes sets `closed` before it releases its lock,
+ * so the lock is queried first. */
 static uint32_t wait_absence(const struct gg_comm *comm, int32_t rank, bool late)
 {
     const bool ended = ggi_comm_rank_ended(comm, rank);

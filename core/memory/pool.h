@@ -50,8 +50,8 @@ struct ggi_pool {
     enum gg_memory_kind kind;
     bool by_stream; /* device memory; pinned memory has no stream, since the host may write to it at once */
     struct ggi_bins any; /* idle blocks, for any stream */
-    /* By size class: the bins of streams, in a ring, the bin that was polled last at the end. Empty ones are removed by the
-     * next search, so that an allocation and a release change no list of streams. */
+    /* By size class: a ring of the streams' bins; the bin that was polled last is at the end. The next search removes empty
+     * bins, so that an allocation and a release change no list of streams. */
     struct ggi_bin lenders[GGI_CLASSES];
     bool direct; /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
     bool async;  /* async: the driver's own pool caches */

@@ -169,8 +169,8 @@ static uint64_t pool_total_memory(const struct ggi_pool *pool)
     return status ? 0 : info.total_memory;
 }
 
-/* Before the first large block of the device: what of them is kept. Only where the driver's free may wait, since a cache of
- * large blocks takes much from others. */
+/* Before the first large block of the device: set how many bytes of free large blocks are kept. They are kept only where the
+ * driver's free may wait, since other libraries cannot use the memory. */
 static void pool_bound_large(struct ggi_pool *pool, size_t nbytes)
 {
     if (!pool->by_stream || nbytes <= GGI_FIXED_MAX || !ggi_pool_free_may_wait(pool))
@@ -401,7 +401,7 @@ static bool exported_fits(const struct ggi_retired *item, const void *pool)
 }
 
 /* With drain_lock held, all known streams idle: after the unlock, wait for the unknown streams, which may use exported
- * memory. The free of one exported block does that; a new block for it may not be had any more. */
+ * memory. Freeing one exported block does that; there may be no memory for a new block to free. */
 static void pool_want_exported(struct ggi_pool *pool)
 {
     struct gg_device *device = pool->device;
@@ -417,10 +417,10 @@ static void pool_want_exported(struct ggi_pool *pool)
     device->ready = item;
 }
 
-/* With drain_lock held. Idle blocks come first, also those of a trim, then blocks of busy streams, for which @p stream waits, then what the driver
- * can free. It frees idle blocks only once all streams are idle (*idle): before that, the free may wait for work that waits
- * for this thread, and the blocks stay in the pool, where other allocations find them. For the same reason the device is
- * waited for only then. */
+/* With drain_lock held. Try idle blocks first, including those of a trim; then blocks of busy streams, for which @p stream
+ * waits; then free idle blocks to the driver. They are freed only once all streams are idle (*idle): earlier, the free might
+ * wait for work that waits for this thread. Until then the blocks stay in the pool, where other allocations find them. For
+ * the same reason the device is waited for only then. */
 static bool pool_alloc_after_trim(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                                   bool *wait, bool *idle, gg_memory **out)
 {

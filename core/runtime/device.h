@@ -62,7 +62,7 @@ struct gg_device {
     uint32_t visit_rounds;           /* how often drains have come to the end of the streams */
     struct gg_stream *next_visit;    /* by a drain; NULL: the first */
     struct gg_stream *busy;          /* the stream that was found busy last, or NULL */
-    int closed_rounds; /* how often a drain must still come to the end of the streams before `closed` is over */
+    int closed_rounds; /* how many more times drains must reach the end of the streams before `closed` is reset */
     atomic_bool all_wanted; /* a call needs a drain of all objects, while another thread drains */
     _Atomic(int) waiting;   /* a list above is not empty */
     _Atomic(int) closed; /* there may be streams that only uses hold: 1, or 2 if a drain knows that */

@@ -74,7 +74,7 @@ static bool drain_poll(gg_stream *stream, uint32_t *polls)
 
 #define VISIT_TURNS 8 /* rounds, in one of which each stream is polled in any case */
 
-/* Most polls would go to streams that stay busy, where there are many. Half of the polls of a visit are for others. */
+/* If many streams stay busy, they would take most of the polls. So half of the polls of a visit are for other streams. */
 static bool drain_knows_busy(const gg_stream *stream, const struct drain_budget *budget,
                              uint32_t polls)
 {
@@ -176,7 +176,7 @@ static struct ggi_retired_queue *drain_item(struct gg_device *device, struct ggi
 
 #define POLLS_OF_OTHERS 4 /* see drain_pending */
 
-/* Where too many are in use, those whose examination calls the driver are examined later, so that they hold up no other. */
+/* If too many objects are in use, those whose examination calls the driver are examined later, after all others. */
 static void drain_fresh(struct gg_device *device, struct drain_budget *budget)
 {
     struct ggi_retired *item;
@@ -195,7 +195,7 @@ static void drain_fresh(struct gg_device *device, struct drain_budget *budget)
     }
 }
 
-/* Each object of a queue once, the ones that are in use go to its end. Returns how many more could be in use. */
+/* Examine each object of a queue once; move those in use to its end. Returns what is left of @p in_use. */
 static uint64_t drain_queue(struct gg_device *device, struct ggi_retired_queue *queue,
                             uint32_t *items, uint32_t *polls, uint64_t in_use, bool later)
 {
@@ -209,8 +209,8 @@ static uint64_t drain_queue(struct gg_device *device, struct ggi_retired_queue *
     return in_use;
 }
 
-/* For each object that is added, some others are examined. So, however many of them stay in use, idle ones do not pile up
- * behind them: they become at most a fraction of those, and not the more the longer the process runs. */
+/* For each object that is added, some others are examined. So idle objects do not accumulate behind those in use: their
+ * number stays below a fraction of those, however long the process runs. */
 static void drain_pending(struct gg_device *device, struct drain_budget *budget)
 {
     const uint64_t most = (uint64_t)POLLS_OF_OTHERS * budget->in_use;
@@ -224,8 +224,8 @@ static void drain_pending(struct gg_device *device, struct drain_budget *budget)
     budget->behind = device->pending_polls;
 }
 
-/* Whether an object is idle, which is then the first; or may be, once all streams are. One that waits for a busy stream ends
- * the search. Those in use for another reason go to the end, such as memory that another device's stream uses. */
+/* Whether the first object is idle, or may be once all streams are. Objects that are in use for another reason than a busy
+ * stream, such as memory that another device's stream uses, go to the end; one that waits for a busy stream ends the search. */
 static bool drain_finds_idle(struct gg_device *device, uint32_t in_use)
 {
     struct ggi_retired *item, *const last = device->may_wait.last;
@@ -244,7 +244,7 @@ static bool drain_finds_idle(struct gg_device *device, uint32_t in_use)
     return false;
 }
 
-/* Polls all streams only if an object waits for nothing else, as there may be many. */
+/* Polls all streams, of which there may be many, only if an object waits for nothing else. */
 static bool drain_may_free(struct gg_device *device, uint32_t in_use)
 {
     uint32_t polls = 1;
@@ -275,8 +275,8 @@ static void drain_held(gg_stream *stream, struct drain_budget *budget)
         ggi_retire_list(&device->busy_holding, stream);
 }
 
-/* Each stream of a list once, with at most @p polls that find it busy: returns how many are left. An object that another
- * stream uses as well is examined again with that one. */
+/* Poll each stream of a list once, until @p polls polls have found a busy one; returns how many of these are left. An object
+ * that another stream also uses is examined again when that stream is polled. */
 static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls,
                                    struct drain_budget *budget)
 {
@@ -289,7 +289,7 @@ static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls,
     return polls;
 }
 
-/* Streams that get objects now are often idle soon: they do not wait for their turn behind those that stay busy. */
+/* A stream that has just got objects is often idle soon, so it need not wait for its turn behind those that stay busy. */
 static void drain_holding(struct gg_device *device, struct drain_budget *budget)
 {
     const uint32_t half = budget->polls / 2;

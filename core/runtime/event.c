@@ -184,8 +184,8 @@ gg_status ggi_event_fail_captured(void)
                     "record an event on the stream after the launch of the graph");
 }
 
-/* A query, or one slice of a wait. Of a captured event the driver would invalidate the capture; after its end some
- * drivers report such an event as complete. */
+/* A query, or one slice of a wait. Querying a captured event would invalidate the capture; after the capture some drivers
+ * report such an event as complete. */
 static inline gg_status event_poll(gg_event *event, gg_op op, uint64_t timeout_ns)
 {
     struct gg_device *device = event->device;

@@ -299,8 +299,8 @@ static gg_status progress_wait_slice(gg_stream *stream, uint64_t timeout_ns)
                          timeout_ns < GGI_SLICE_NS ? timeout_ns : GGI_SLICE_NS);
 }
 
-/* The counted work is complete. The marker recorded after it may not be, and a query would report that, so it
- * gets one slice of time. Where that poll has found the device lost, the slice returns the driver's own error. */
+/* The counted work is complete. The marker recorded after it may not be, and a query would report that, so wait one
+ * slice for it. If the device is lost, the slice returns the driver's own error. */
 static gg_status progress_last_slice(gg_stream *stream, uint64_t ticket)
 {
     gg_status status = GG_OK;
@@ -404,8 +404,8 @@ static gg_status progress_wait_ownerless(gg_stream *stream)
     return ggi_stream_query_marker(stream);
 }
 
-/* The failure of work that an event does not report: a backend without captures may do so by its streams only, which a
- * capture by the core does not change. */
+/* Get the failure of work that an event does not report. A backend without captures may report it through its streams only;
+ * it can query them even while the core captures. */
 static void progress_poll_failure(gg_stream *stream)
 {
     struct ggi_internal_scope own;

@@ -9,8 +9,8 @@ GGI_RESET_IN_CHILD(range_lock)
 static struct gg_range_tool range_tools[TOOLS_MAX]; /* those below the count do not change */
 static _Atomic(uint32_t) range_tool_count;
 
-/* Of this thread: its open ranges, and in how many tools each was begun. A tool may be found inside a range, and
- * then must not get the end of it. */
+/* Of this thread: its open ranges, and in how many tools each was begun. A tool that was found inside a range must not
+ * receive the end of that range. */
 static _Thread_local uint32_t range_depth;
 static _Thread_local uint8_t range_begun[RANGES_MAX];
 

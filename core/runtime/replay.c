@@ -239,7 +239,7 @@ static gg_status replay_fail_invalid(void)
                     "capture the work again without that call");
 }
 
-/* Each stream that joined has a command, so that one which did no work must be joined too. */
+/* Each stream that joined has a command, so even a stream without work must be joined again. */
 static gg_status replay_check(const struct replay *replay)
 {
     if (replay->invalid)

@@ -136,7 +136,7 @@ gg_status ggi_replay_graph_new(const struct gg_device *device, struct ggi_comman
     return status;
 }
 
-/* As drivers: all may differ but the operations, their order, and the direction of copies. */
+/* As in drivers, only the operations, their order, and the direction of copies must be equal. */
 static bool command_is_like(const struct ggi_command *one, const struct ggi_command *other)
 {
     const bool copies = one->op == GG_OP_copy || one->op == GG_OP_copy_region;

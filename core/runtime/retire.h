@@ -9,9 +9,9 @@
 /* Embedded in each object that is destroyed after its release. */
 struct ggi_retired {
     struct ggi_retired *next;
-    bool polled;   /* idle() calls the driver, unless it is already known to be idle */
-    bool may_wait; /* destroying it may wait for the whole device: drain_lock is not held, so that no other thread waits */
-    bool locked; /* even so it is held: a call that needs the same address again finds the object, or it is destroyed */
+    bool polled; /* idle() calls the driver, unless it is already known to be idle */
+    bool may_wait; /* destroying it may wait for the device: done without drain_lock, so that no other thread waits */
+    bool locked; /* destroyed with drain_lock held all the same: a call that needs its address finds it whole or destroyed */
     /* Whether the device has finished with it; never waits. NULL: it was idle when it was retired. If false, it may set
      * `after` and `ticket`: it need not be called again before that stream of the device has passed that ticket. The object
      * holds a use of the stream until then. */
@@ -58,17 +58,17 @@ enum ggi_drain_extent {
     GGI_DRAIN_FORCE, /* all, even if a free may block: for the shutdown */
 };
 
-/* Destroy what is idle. Call it with no lock held and, in Python, without the GIL. A few loads if there is
+/* Destroy idle objects. Call it with no lock held and, in Python, without the GIL. A few loads if there is
  * nothing to do. A driver's free may synchronize the device, so such memory is freed only while all known
  * streams are idle, or if ggi_device_parts.must_free. Only the last waits for another thread that drains. */
 void ggi_drain(struct gg_device *device);       /* some */
 void ggi_drain_paced(struct gg_device *device); /* some: for allocations, see ggi_drain_interval */
-/* Some, first what waited for @p stream, for which the caller has waited; NULL: it has waited for something else, such as an
- * event. */
+/* Drain some objects, first those that waited for @p stream, for which the caller has waited. NULL: it has waited for
+ * something else, such as an event. */
 void ggi_drain_after_wait(struct gg_device *device, gg_stream *stream);
-/* All. Where another thread drains, it does so: perhaps after the return. */
+/* Drain all objects. If another thread is draining, that thread does so, perhaps after the return. */
 void ggi_drain_all(struct gg_device *device);
-void ggi_drain_all_now(struct gg_device *device); /* before the return: never from a callback */
+void ggi_drain_all_now(struct gg_device *device); /* the same, complete on return: never from a callback */
 /* The same with drain_lock held. Unless only some is drained: true if all known streams were idle. */
 bool ggi_drain_locked(struct gg_device *device, enum ggi_drain_extent extent);
 /* Unlock drain_lock, then do the work of earlier drains that was deferred because it may wait. */

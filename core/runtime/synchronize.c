@@ -71,7 +71,7 @@ static bool synchronize_finds_captured(struct gg_device *device)
     return captured;
 }
 
-/* Drivers refuse it and invalidate the capture; those that have no record of a device do so for captures on any device. */
+/* Drivers refuse the wait and invalidate the capture. Drivers without device_record do so for captures on any device. */
 static bool synchronize_disturbs_capture(struct gg_device *device)
 {
     const struct gg_backend *backend = device->backend;

@@ -94,7 +94,7 @@ static void trace_drop_events(struct trace_thread *thread)
         gg_event_release(trace_take_event(thread, i));
 }
 
-/* This thread, if @p session may record it. What was begun in an earlier session has no end in this one. */
+/* This thread, if @p session may record it. An operation that began in an earlier session is not recorded in this one. */
 static struct trace_thread *trace_owner(uint64_t session)
 {
     if (!session || atomic_load_explicit(&trace_generation, memory_order_relaxed) !=

@@ -73,8 +73,8 @@ bool ggi_copy_queue_work(struct ggi_copy_queue *queue)
             return false;
         unsigned slot = (unsigned)(chunk % atomic_load(&queue->slots));
         uint64_t end = atomic_load_explicit(&queue->end[slot], memory_order_relaxed);
-        /* What was read is right if `next` has not changed since: the chunk is not done before all its
-         * parts are taken, and until then the slot stays its own. */
+        /* The values read are valid if `next` has not changed since: the slot is not reused before all parts of
+         * the chunk are taken. */
         bool none = (end - 1) / GGI_CHUNK_PARTS_MAX != chunk || number >= end;
         uint64_t after = none ? (chunk + 1) * GGI_CHUNK_PARTS_MAX : number + 1;
         if (!atomic_compare_exchange_weak(&queue->next, &number, after) || none)

@@ -74,12 +74,12 @@ void ggi_chunk_device_box(const struct ggi_staging_plan *plan, const struct ggi_
 #define PART_MAX ((size_t)512 << 10)
 #define CHUNK_MIN ((size_t)128 << 10)
 #define CHUNKS_MIN 6u /* so that the copy engine and the threads overlap */
-/* Up to here the slots, when they are reused, would still be in the caches of the threads. In a longer copy other
- * bytes have pushed them out, and a store that fills a cache is faster. */
+/* In copies below this size the slots would still be in the threads' caches when they are reused. In a longer copy other
+ * bytes have evicted them, and ordinary stores are faster. */
 #define PAST_CACHES_MAX ((size_t)128 << 20)
 #define CHECK_EVERY 256u /* polls without progress: is the device still usable? */
-/* Without progress for so long, the caller sleeps between its polls: the threads zero pages, or the device is busy
- * with other work. Not earlier, because even a short sleep lasts longer than a chunk on its way. */
+/* After so long without progress the caller sleeps between its polls: the threads are zeroing pages, or the device is busy
+ * with other work. Not earlier, because even a short sleep takes longer than a chunk's copy. */
 #define SPIN_NS 1000000u
 #define PAUSE_NS 20000
 #define LONG_SPIN_NS 10000000u

@@ -1,6 +1,6 @@
-/* staging_model.h: what the copies of pageable memory in one direction of a device have shown so far: how fast the
- * driver is, and how fast staging is with so many threads, by size. It starts with a guess and learns from the copies
- * that the program makes, so nothing is ever copied only to be measured. It reads no clock and calls nothing. */
+/* staging_model.h: the measured speed of pageable copies in one direction of a device, by size: of the driver's own copy,
+ * and of staging with each number of threads. It begins with an estimate and measures only the program's own copies. It
+ * reads no clock and calls no other code. */
 #ifndef GPUGLUE_STAGING_MODEL_H
 #define GPUGLUE_STAGING_MODEL_H
 

@@ -24,8 +24,8 @@ class Communicator:
         ``'host:port'`` on which rank 0 listens while the ranks connect. None takes MASTER_ADDR and MASTER_PORT; in a
         job of Slurm MASTER_PORT may be missing, and under torchrun the port is the next one, since torch uses MASTER_PORT.
     id : str, optional
-        A text that must be the same on all ranks, such as the number of a job: at most 63 bytes. None takes the job's
-        identifier from the launcher, if rank and size are taken from it, and else ''.
+        A text that must be the same on all ranks, such as the number of a job: at most 63 bytes. None is the job's
+        identifier from the launcher, if rank and size are taken from it, else ''.
     timeout : float or None, optional
         Seconds that the creation, and each wait for another rank, may take. None is no limit.
 
@@ -46,9 +46,9 @@ class Communicator:
     -----
     The operations take NumPy arrays and a `GPUArray`, or a device array of another library, if it is C-contiguous. The
     ranks exchange the data through shared memory. Arrays in device memory are copied to pinned memory before, and back
-    after it. An operation without ``stream=`` first waits for pending work on its arrays, and is complete when it returns.
+    after it. An operation first waits for pending work on its arrays, and is complete when it returns.
 
-    Moves take every dtype without objects. Reductions take integers, floats of 16 (also bfloat16), 32 and 64 bits, complex
+    Operations that only move data take every dtype without objects. Reductions take integers, floats of 16 (also bfloat16), 32 and 64 bits, complex
     numbers (``'sum'`` and ``'prod'``) and bool. All ranks get the same bits.
 
     If a rank ends, does not take part within the timeout, closes or aborts, every other rank that calls or waits gets
@@ -528,7 +528,7 @@ class Communicator:
         to : int
             The rank that receives it.
         out : array
-            Takes what is received. It must not overlap `x`.
+            Receives the other array. It must not overlap `x`.
         source : int
             The rank that sends to this one. A rank may exchange with itself.
 

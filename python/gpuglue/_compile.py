@@ -30,7 +30,7 @@ class CompileError(_core.Error):
 
 
 class Image(bytes):
-    """Compiled device code for Module, as bytes that describe themselves.
+    """Compiled device code for Module, with its metadata.
 
     ``Image(data)`` takes the bytes of any format that Module loads. No device is needed.
 
@@ -147,7 +147,7 @@ def compile(
 
     Notes
     -----
-    NVRTC, HIPRTC, ocloc or the host's C++ compiler does the work. Results are kept on disk, where the sources and the
+    NVRTC, HIPRTC, ocloc or the host's C++ compiler does the work. Results are cached on disk, if the source and the
     options determine them: see ``GPUGLUE_CACHE_DIR``.
 
     Examples

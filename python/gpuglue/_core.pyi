@@ -50,7 +50,7 @@ class Error(Exception):
     Attributes
     ----------
     status : str
-        Name of the status in C, such as 'GG_ERR_OUT_OF_MEMORY'.
+        Name of the status, such as 'ERR_OUT_OF_MEMORY'.
     backend : str
         Name of the backend.
     device : int
@@ -58,7 +58,7 @@ class Error(Exception):
     op : str
         Name of the operation, such as 'mem_alloc'.
     code : int
-        The driver's number of the error.
+        The driver's error number.
     name : str
         The driver's name of the error, such as 'CUDA_ERROR_OUT_OF_MEMORY'.
     text : str
@@ -68,7 +68,7 @@ class Error(Exception):
     library_version : str
         Version of the driver's library.
     reports : tuple of BackendInfo
-        Of BackendUnavailableError: what was found of each backend.
+        Of BackendUnavailableError: the report of each backend.
     ranks : tuple of int
         Of CommunicatorError: the ranks that failed.
 
@@ -125,7 +125,7 @@ class InvalidArgumentError(Error, ValueError):
 class BackendUnavailableError(Error):
     """None of the requested backends can be used.
 
-    `reports` has the result of backends(): what is missing of each.
+    `reports` is the result of backends(), with the reason for each.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class UnsupportedError(Error):
 
     See Also
     --------
-    Device.supports : Ask before.
+    Device.supports : Check before the call.
     """
 class DeviceError(Error):
     """The driver reported an error of this call, or of work that was queued earlier."""
@@ -161,13 +161,13 @@ class ForkError(Error):
 class CommunicatorError(Error):
     """A rank of a communicator failed: it ended, did not take part in time, closed or aborted.
 
-    The ranks that failed are in `ranks`; the reason is in the message. The communicator cannot be used any more: close it,
-    and create a new one from the remaining ranks.
+    `ranks` contains the ranks that failed, and the message the reason. The communicator cannot be used any more: close it, and
+    create a new one from the remaining ranks.
 
     Attributes
     ----------
     ranks : tuple of int
-        The ranks that failed, in ascending order. Empty if the failure is no rank's, such as a port that is in use.
+        The ranks that failed, in ascending order. Empty if no rank caused the failure, such as when a port is in use.
 
     See Also
     --------
@@ -177,14 +177,14 @@ class NoDeviceWarning(RuntimeWarning):
     """No GPU was found: work runs on the host backend.
 
     It is issued once per process, and once per node with a launcher. ``python -m gpuglue doctor`` finds the reason; the
-    environment variable ``GPUGLUE_BACKEND=host`` chooses the host backend without a warning.
+    environment variable ``GPUGLUE_BACKEND=host`` selects the host backend without a warning.
     """
 
 # ---- backends ----------------------------------------------------------------------------------------
 
 @final
 class BackendInfo(structseq[Any], tuple[str, str, str, int | None, str, str, str, str, str, int, tuple[tuple[str, str], ...], tuple[str, ...]]):
-    """What a probe found of one backend: a named tuple."""
+    """The result of a probe for one backend: a named tuple."""
 
     __match_args__: Final = ("name", "status", "reason", "devices", "library", "version", "plugin", "plugin_version", "found_by", "priority", "tried", "notes")
     @property
@@ -233,7 +233,7 @@ def backends(probe: _Probe = "passive", *, timeout: float = 10.0) -> tuple[Backe
         'passive' opens libraries and initialises no driver, so that a later fork is safe. 'active' initialises drivers and
         counts devices. 'isolated' does so in child processes.
     timeout : float, default 10.0
-        Seconds for each child of an isolated probe. A driver that hangs or crashes is reported as such.
+        Seconds for all child processes of an isolated probe together. A driver that hangs or crashes is reported as such.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def backends(probe: _Probe = "passive", *, timeout: float = 10.0) -> tuple[Backe
 
     Notes
     -----
-    A missing driver is reported and raises no exception. A backend that is in use reports in full with any probe.
+    A missing driver is reported and raises no exception. For a backend that is in use, each probe returns the full report.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def use_backend(selection: str, /) -> None:
     Parameters
     ----------
     selection : str
-        'auto', 'name' or 'name,name' for the first of these with a device, or '^name' for any but these. It replaces
+        'auto'; 'name' or 'name,name' for the first of these with a device; or '^name' for 'auto' without it. It replaces
         ``GPUGLUE_BACKEND``.
 
     Raises
@@ -329,7 +329,7 @@ def use_backend(selection: str, /) -> None:
 
     Notes
     -----
-    Arrays and streams that exist keep their device.
+    Existing arrays and streams keep their device.
 
     Examples
     --------
@@ -375,14 +375,14 @@ class ProcessStats(structseq[Any], tuple[int, int | None]):
     __match_args__: Final = ("pid", "memory")
     @property
     def pid(self) -> int:
-        """Process number; in a container it may be that of the host."""
+        """Process id; in a container it may be that of the host."""
     @property
     def memory(self) -> int | None:
         """Device memory that the process uses in bytes, or None."""
 
 @final
 class DeviceStats(structseq[Any], tuple[Any, ...]):
-    """What a device is doing: a named tuple, from `Device.stats`.
+    """The load and state of a device: a named tuple, from `Device.stats`.
 
     None stands for a value that the vendor does not report.
     """
@@ -497,8 +497,8 @@ class Pool:
 
     Notes
     -----
-    Memory that is closed or dropped comes here. The stream that it was allocated for may reuse it at once, other streams
-    once the work on it is done. Sizes are rounded up, by at most an eighth above 2 KiB. Any thread may use a pool.
+    Memory that is closed or dropped returns to its pool. The stream that it was allocated for may reuse it at once, other
+    streams once the work on it is done. Sizes are rounded up, by at most an eighth from 2 KiB to 256 MiB. Any thread may use a pool.
 
     Examples
     --------
@@ -510,9 +510,9 @@ class Pool:
     """
 
     limit: int | None
-    """Most bytes to take from the driver, or None; less than what is in use is a ValueError."""
+    """Limit of the bytes taken from the driver, or None. Setting it below the bytes in use raises ValueError."""
     release_threshold: int | None
-    """Most bytes of free blocks to keep, or None for no limit; 256 MiB at first for pinned memory.
+    """Limit of the bytes of free blocks that are kept, or None. The default for pinned memory is 256 MiB.
 
     Until it is set, free blocks of device memory above 256 MiB are kept up to an eighth of the device's memory.
     """
@@ -616,8 +616,8 @@ class Device:
 
     Notes
     -----
-    'cuda:1' is the driver's ordinal 1 under ``CUDA_VISIBLE_DEVICES``, as for other libraries. Finding a device
-    creates no context: its first use does.
+    'cuda:1' is the driver's ordinal 1 under ``CUDA_VISIBLE_DEVICES``, as for other libraries. Its context is
+    created at its first use, not here.
 
     Examples
     --------
@@ -643,7 +643,7 @@ class Device:
         Returns
         -------
         Device
-            The one whose ordinal is the local rank modulo the number of devices; device 0 without a launcher.
+            The device whose ordinal is the local rank modulo the number of devices. Without a launcher it is device 0.
 
         Raises
         ------
@@ -654,7 +654,7 @@ class Device:
 
         Notes
         -----
-        The rank is what Open MPI, Intel MPI, MPICH, MVAPICH, PALS, Flux, Slurm or torchrun puts into the environment.
+        The rank is read from the variables of Open MPI, Intel MPI, MPICH, MVAPICH, PALS, Flux, Slurm or torchrun.
 
         Examples
         --------
@@ -665,7 +665,7 @@ class Device:
         """Name of the backend, such as 'cuda'."""
     @property
     def ordinal(self) -> int:
-        """Number of the device under the backend's visibility variable."""
+        """Ordinal of the device, which depends on the backend's visibility variable."""
     @property
     def index(self) -> int:
         """The same as `ordinal`."""
@@ -685,7 +685,7 @@ class Device:
     def numa_node(self) -> int | None:
         """NUMA node that the device is attached to, or None.
 
-        Of host it is the node of all processors that the process may use, and None if they are of several nodes.
+        For host it is the node of the processors that the process may use, or None if these are on several nodes.
         """
     @property
     def total_memory(self) -> int:
@@ -713,7 +713,7 @@ class Device:
         """CUDA's default stream of the calling thread; UnsupportedError on other backends."""
     @property
     def stream_priority_range(self) -> tuple[int, int]:
-        """Lowest and highest priority of streams, such as (0, -5)."""
+        """The least and the most urgent priority of streams, such as (0, -5)."""
     @property
     def pool(self) -> Pool:
         """The Pool of the device's memory."""
@@ -856,7 +856,7 @@ class Device:
         True
         """
     def set_current(self) -> None:
-        """Make this the current device of the thread, until the next call.
+        """Make this the current device of the thread.
 
         Raises
         ------
@@ -1004,7 +1004,7 @@ class Stream:
     Notes
     -----
     Where a function takes a stream, it also takes an object with ``__cuda_stream__``, a stream of torch, CuPy or numba, and
-    a native handle. Any thread may use or drop a stream; dropping it does not wait.
+    a native handle. Any thread may use or release a stream; releasing it does not wait.
 
     Examples
     --------
@@ -1045,7 +1045,7 @@ class Stream:
 
         Notes
         -----
-        A number keeps nothing alive: keep its stream until each call with it has returned.
+        A handle given as a number keeps nothing alive: keep its stream alive until each call that uses it has returned.
 
         Examples
         --------
@@ -1084,7 +1084,7 @@ class Stream:
 
         See Also
         --------
-        Stream.done : The same question without waiting.
+        Stream.done : Query without waiting.
         Stream.wait : Order streams without making the host wait.
 
         Notes
@@ -1110,7 +1110,7 @@ class Stream:
         InvalidArgumentError
             If one of the two is closed, they are of different backends, or the event was recorded in a capture that has ended.
         UnsupportedError
-            If the stream is captured and would wait for work outside of its capture.
+            If the stream is captured, and the work is outside of its capture.
         TypeError
             If `other` is neither an event nor a stream.
 
@@ -1129,7 +1129,7 @@ class Stream:
         array([2., 2., 2.])
         """
     def completion(self) -> Event:
-        """Return what ``await`` waits for: the work that is enqueued on this stream now.
+        """Return an event for the work that is enqueued on this stream now, to be awaited.
 
         Returns
         -------
@@ -1183,13 +1183,12 @@ class Stream:
 
         Notes
         -----
-        The call does not wait, and later work of the stream does not wait for the callback. It may call gpuglue, but while it
-        runs, the other callbacks and awaits of the process wait: start a thread for anything long.
+        The call does not wait, and later work of the stream does not wait for the callback. The callback may call gpuglue. While
+        it runs, the other callbacks and awaits of the process wait, so start a thread for anything long.
 
-        ``synchronize()`` of the stream or its device returns after the callbacks that were added before. It raises what they
-        raised, several exceptions as an ExceptionGroup. If the work fails, the callback is not called, and the error counts as
-        its exception. Exceptions that no wait has raised are printed at exit; callbacks whose work is not done then are not
-        called.
+        ``synchronize()`` of the stream or its device returns after the callbacks that were added before, and raises their
+        exceptions; several as an ExceptionGroup. If the work fails, the callback is not called, and ``synchronize()`` raises the
+        error. Exceptions that no wait has raised are printed at exit. Callbacks whose work is not complete at exit are not called.
 
         Examples
         --------
@@ -1205,7 +1204,7 @@ class Stream:
         Parameters
         ----------
         event : Event, optional
-            The event; its former record is replaced. None makes a new one.
+            The event; its former record is replaced. None creates a new event.
 
         Returns
         -------
@@ -1261,7 +1260,7 @@ class Event:
     Parameters
     ----------
     device : Device, str or int, optional
-        The device. None leaves it open: the first record decides.
+        The device. None is the device of the first stream that records the event.
     timing : bool, default False
         Whether `elapsed_since` can be used.
     blocking : bool, default False
@@ -1281,7 +1280,7 @@ class Event:
 
     Notes
     -----
-    Any thread may use or drop an event. One that was never recorded counts as done. In asyncio, ``await event`` waits for
+    Any thread may use or release an event. An event that was never recorded counts as done. In asyncio, ``await event`` waits for
     the last record without blocking the loop; cancelling the wait does not affect the work.
 
     Examples
@@ -1409,7 +1408,7 @@ class Event:
 
 @final
 class Timer:
-    """A stopwatch on the device for the work of a with-block.
+    """Measure the time that the device takes for the work of a with-block.
 
     Parameters
     ----------
@@ -1452,7 +1451,7 @@ class Timer:
 
 @final
 class Graph:
-    """Captured work, which each launch runs again: from `capture`.
+    """Work that was captured by `capture`, and that each launch runs again.
 
     See Also
     --------
@@ -1494,11 +1493,12 @@ class Graph:
 
         See Also
         --------
-        Graph.update : Change what later launches do.
+        Graph.update : Change the arguments of later launches.
 
         Notes
         -----
-        The call does not wait. Launches of one graph do not overlap on the device: for that, capture the work twice.
+        The call does not wait. Launches of one graph do not overlap on the device. For launches that overlap, capture the work
+        twice.
 
         Examples
         --------
@@ -1507,7 +1507,7 @@ class Graph:
         ...         graph.launch(stream)
         """
     def update(self, other: Graph, /) -> None:
-        """Let later launches do what another graph captured: the same operations with other arguments.
+        """Replace the arguments of later launches by those of another graph of the same operations.
 
         Parameters
         ----------
@@ -1530,7 +1530,7 @@ class Graph:
 
         Notes
         -----
-        Changing a graph is faster than making one executable. Launches in flight are not affected.
+        Updating a graph is faster than creating one. Launches in flight are not affected.
 
         Examples
         --------
@@ -1570,8 +1570,8 @@ class Buffer:
 
     Notes
     -----
-    ctypes takes a buffer as a pointer. The host reads and writes pinned and managed memory through the buffer protocol,
-    after queued work on it: ``numpy.asarray(buffer)``, ``memoryview(buffer)``. A closed buffer cannot be used; its
+    ctypes takes a buffer as a pointer. The host reads and writes pinned and managed memory through the buffer protocol, which
+    waits for queued work on it: ``numpy.asarray(buffer)``, ``memoryview(buffer)``. A closed buffer cannot be used; its
     memory is released once no view and no queued work uses it.
 
     Examples
@@ -1603,8 +1603,8 @@ class Buffer:
         """NUMA node of the memory's first page, or None.
 
         It is None for the memory of a GPU, and for pages that nothing has touched yet. Pinned memory is allocated on its device's
-        node, see `Device.numa_node`, if that has room and the calling thread has no memory policy of its own, such as one that
-        numactl has set.
+        node (`Device.numa_node`), if that node has room and the calling thread has no memory policy of its own, as numactl sets
+        it.
         """
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:
@@ -1627,12 +1627,12 @@ class Buffer:
         device : Device, str or int, optional
             The device. None is what the driver reports.
         owner : object, optional
-            What keeps the memory. It is released when the buffer is closed and the queued work on it is done.
+            Object that keeps the memory alive. It is released when the buffer is closed and the queued work on it is done.
 
         Returns
         -------
         Buffer
-            The driver reports its kind.
+            A buffer of the kind that the driver reports.
 
         Raises
         ------
@@ -1670,11 +1670,11 @@ class Buffer:
         InvalidArgumentError
             If the memory is not managed, the buffer is closed, or the device is another one.
         UnsupportedError
-            If the device does not move managed memory on request.
+            If the device cannot prefetch.
 
         See Also
         --------
-        Buffer.advise : Say how the memory will be used.
+        Buffer.advise : Advise the driver how the memory will be used.
 
         Notes
         -----
@@ -1692,8 +1692,8 @@ class Buffer:
         Parameters
         ----------
         advice : str
-            'read_mostly', 'preferred_location' or 'accessed_by', or to revoke it 'not_read_mostly',
-            'no_preferred_location' or 'not_accessed_by'.
+            'read_mostly', 'preferred_location' or 'accessed_by'. To revoke it: 'not_read_mostly', 'no_preferred_location' or
+            'not_accessed_by'.
         device : Device, str or int, optional
             The processor that the advice is for: the memory's own device, or 'host'. None is the device.
 
@@ -1728,7 +1728,7 @@ class Buffer:
         Notes
         -----
         Call it after your library has enqueued its work, and before you close the buffer. Implicit operations then wait for
-        the work that is enqueued on the stream at this time, and the memory is not reused before. The call does not wait.
+        the work that is enqueued on the stream at this time, and the memory is not reused before it is complete. The call does not wait.
 
         Examples
         --------
@@ -1765,7 +1765,7 @@ class Buffer:
         Raises
         ------
         UnsupportedError
-            If the backend has no such handles, as on ze.
+            If the backend or its driver has no such handles.
         InvalidArgumentError
             If the memory is not gpuglue's own device memory, or the buffer is closed.
 
@@ -1785,7 +1785,7 @@ class Buffer:
         ...         handle = buffer.ipc_handle()
         """
     def close(self) -> None:
-        """Release the memory as soon as nothing uses it.
+        """Release the memory, as soon as nothing uses it.
 
         The call never waits, and may be repeated. Any other use of a closed buffer raises InvalidArgumentError.
 
@@ -1894,7 +1894,7 @@ def alloc(nbytes: SupportsIndex, device: _DeviceLike | None = None, stream: _Str
     Returns
     -------
     Buffer
-        A block that begins at a multiple of 256 bytes.
+        A block that is aligned to 256 bytes.
 
     Raises
     ------
@@ -1936,7 +1936,7 @@ def alloc_pinned(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> Bu
     Returns
     -------
     Buffer
-        Memory that the host can access, and whose copies run in the background.
+        Memory that the host can access, and that can be copied asynchronously.
 
     Raises
     ------
@@ -1986,8 +1986,8 @@ def set_allocator(allocator: Literal["torch", "cupy", "rmm"] | Callable[[int, De
 
     Notes
     -----
-    The setting applies to the whole process. The object is released once the memory is closed and all work of gpuglue on it is done.
-    Existing memory keeps its allocator. Pinned and managed memory is not affected.
+    The setting applies to the whole process. The returned object is released once the memory is closed and all of gpuglue's work
+    on it is done. Existing memory keeps its allocator. Pinned and managed memory is not affected.
 
     Examples
     --------
@@ -2026,7 +2026,7 @@ def alloc_managed(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> B
     See Also
     --------
     Buffer.prefetch : Move the memory.
-    Buffer.advise : Say how it will be used.
+    Buffer.advise : Advise the driver how it will be used.
 
     Examples
     --------
@@ -2035,7 +2035,7 @@ def alloc_managed(nbytes: SupportsIndex, device: _DeviceLike | None = None) -> B
     """
 
 def host_register(obj: _HasBuffer, device: _DeviceLike | None = None) -> Buffer:
-    """Pin the memory of an array in place, so that copies run in the background.
+    """Pin the memory of an existing array, so that copies can be asynchronous.
 
     Parameters
     ----------
@@ -2078,7 +2078,7 @@ def host_register(obj: _HasBuffer, device: _DeviceLike | None = None) -> Buffer:
 
 @final
 class PointerInfo(structseq[Any], tuple[str | None, Device | None, Literal["host", "device", "pinned", "managed"], int | None, int | None]):
-    """What the drivers in use report of an address: a named tuple."""
+    """What the drivers in use report about an address: a named tuple."""
 
     __match_args__: Final = ("backend", "device", "kind", "base", "size")
     @property
@@ -2098,7 +2098,7 @@ class PointerInfo(structseq[Any], tuple[str | None, Device | None, Literal["host
         """Size of the driver's allocation in bytes, or None."""
 
 def pointer_info(ptr: SupportsIndex, /) -> PointerInfo:
-    """Return what the drivers in use report of an address.
+    """Return what the drivers in use report about an address.
 
     Parameters
     ----------
@@ -2108,7 +2108,7 @@ def pointer_info(ptr: SupportsIndex, /) -> PointerInfo:
     Returns
     -------
     PointerInfo
-        Backend, device, kind, and the driver's allocation, of which a Buffer may be a part.
+        Backend, device and kind, and the driver's allocation, which may be larger than a Buffer in it.
 
     Raises
     ------
@@ -2119,7 +2119,7 @@ def pointer_info(ptr: SupportsIndex, /) -> PointerInfo:
 
     Notes
     -----
-    Ordinary host memory is 'host', with None for all else.
+    For ordinary host memory `kind` is 'host', and the other members are None.
 
     Examples
     --------
@@ -2161,7 +2161,7 @@ def empty_pinned(
     See Also
     --------
     zeros_pinned : The same, filled with zeros.
-    GPUArray.set_async : Copy from it in the background.
+    GPUArray.set_async : Copy from it asynchronously.
 
     Examples
     --------
@@ -2217,7 +2217,7 @@ def copy(
     *,
     require_async: bool = False,
 ) -> None:
-    """Copy between arrays, buffers and memory of the host.
+    """Copy between arrays, buffers and host memory.
 
     Parameters
     ----------
@@ -2246,9 +2246,9 @@ def copy(
 
     Notes
     -----
-    Without a stream, memory of the host has been read or written on return. With one the copy may still run if that
-    memory is pinned. Copies between two devices are direct if these can access each other; else they go through
-    the host and are complete on return.
+    Without a stream, host memory has been read or written on return. With a stream, the copy may still be running if the host
+    memory is pinned. Copies between two devices are direct if these can access each other; otherwise they pass through the
+    host and are complete on return.
 
     Examples
     --------
@@ -2300,8 +2300,8 @@ def fill(dst: GPUArray | Buffer, value: Any, stream: _StreamLike | None = None) 
 class GPUArray:
     """An array in device memory, with a shape and a dtype.
 
-    It has NumPy's layout and no arithmetic: ``get`` copies the elements to the host, and libraries with DLPack or the
-    CUDA Array Interface use the memory in place.
+    It has NumPy's layout, but no arithmetic. ``get`` copies the elements to the host. Libraries with DLPack or the CUDA Array
+    Interface can use the memory in place.
 
     Parameters
     ----------
@@ -2311,7 +2311,7 @@ class GPUArray:
     dtype : dtype, default 'float64'
         Type of the elements. Data keep their own type if it is not given, and are cast on the host otherwise.
     order : {'C', 'F', 'A', 'K'}, optional
-        Order of the axes in memory. None is C for a shape, and the order of the data.
+        Order of the axes in memory. None is C for a shape, and for data their own order.
     device : Device, str or int, optional
         Where the memory is. None is the current device.
     stream : stream, optional
@@ -2695,11 +2695,11 @@ class GPUArray:
 
         Notes
         -----
-        From 1 MiB on, conversions in which NumPy cannot warn run on the device, where gpuglue finds a compiler: between integers and
-        bool, from these to float32, float64 and complex, from float32 to float64, and from real to complex. The result is NumPy's, bit
-        for bit, and the call does not wait, except for the first conversion of a pair of dtypes, which is compiled and compared with
-        NumPy. All others are done by NumPy on the host: the elements are copied to the host and back, and the call waits. A library with
-        kernels for them is faster on large arrays: ``cupy.from_dlpack(a).astype(…)``.
+        If gpuglue finds a compiler, arrays of 1 MiB or more are converted on the device: between integers and bool, from these to
+        float32, float64 and complex, from float32 to float64, and from real to complex. The result equals NumPy's, bit for bit. The
+        call does not wait, except for the first conversion of a pair of dtypes, which is compiled and compared with NumPy. All other
+        conversions are done by NumPy on the host: the elements are copied to the host and back, and the call waits. For these a
+        library with kernels is faster on large arrays: ``cupy.from_dlpack(a).astype(…)``.
 
         Examples
         --------
@@ -3001,7 +3001,7 @@ class GPUArray:
         Notes
         -----
         Call it after your library has enqueued its work. Implicit operations then wait for the work that is enqueued on
-        the stream at this time, and the memory is not reused before. The call itself does not wait.
+        the stream at this time, and the memory is not reused before it is complete. The call itself does not wait.
 
         Examples
         --------
@@ -3048,7 +3048,7 @@ class GPUArray:
 class ArrayFlags:
     """The flags of an array: numpy.ndarray.flags, read-only.
 
-    Each is an attribute, and can be read by NumPy's key.
+    Each is an attribute, and an item under NumPy's key.
 
     Examples
     --------
@@ -3141,8 +3141,8 @@ def asarray(
 
     Notes
     -----
-    Data of the host share their memory with a host device, and are copied to any other. The current stream waits, on
-    the device, for the work of the other library.
+    Host data is shared with a host device and copied to any other. The current stream waits, on the device, for the work of the
+    other library.
 
     Examples
     --------
@@ -3192,8 +3192,8 @@ def from_dlpack(
 
     Notes
     -----
-    The producer makes the stream wait, on the device; the host does not wait. Data of the host become an array of
-    ``host:0``, which shares their memory.
+    The producer makes the stream wait, on the device; the host does not wait. Host data becomes an array of ``host:0``, which
+    shares its memory.
 
     Examples
     --------
@@ -3209,7 +3209,7 @@ def _is_pending(array: GPUArray, /) -> bool: ...
 _C_API: Any  # a capsule, for gpuglue/python.h
 
 def to_gpu(a: npt.ArrayLike, device: _DeviceLike | None = None, stream: _StreamLike | None = None) -> GPUArray:
-    """Copy data of the host to a new array.
+    """Copy host data to a new array.
 
     Parameters
     ----------
@@ -3437,7 +3437,7 @@ def empty_like(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
 ) -> GPUArray:
-    """Allocate an array of the form of another.
+    """Allocate an array with the shape and dtype of another.
 
     Parameters
     ----------
@@ -3481,7 +3481,7 @@ def zeros_like(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
 ) -> GPUArray:
-    """Make an array of zeros of the form of another.
+    """Make an array of zeros with the shape and dtype of another.
 
     Parameters
     ----------
@@ -3523,7 +3523,7 @@ def ones_like(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
 ) -> GPUArray:
-    """Make an array of ones of the form of another.
+    """Make an array of ones with the shape and dtype of another.
 
     Parameters
     ----------
@@ -3566,7 +3566,7 @@ def full_like(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
 ) -> GPUArray:
-    """Make an array of one value of the form of another.
+    """Make an array of one value with the shape and dtype of another.
 
     Parameters
     ----------
@@ -3701,7 +3701,8 @@ class Module:
     The code is unloaded once the module is closed or dropped, and neither a kernel nor queued work uses it. A shared object
     for the host backend is code that the dynamic loader runs, like any library: load only what you trust.
 
-    What the driver compiles from SPIR-V is kept on disk, by the version of the driver: see ``GPUGLUE_CACHE_DIR``.
+    Machine code that the driver compiles from SPIR-V is cached on disk, for this version of the driver: see
+    ``GPUGLUE_CACHE_DIR``.
 
     Examples
     --------
@@ -3737,7 +3738,7 @@ class Module:
         Returns
         -------
         Buffer
-            The bytes of the variable. It keeps the code.
+            The bytes of the variable. It keeps the module loaded.
 
         Raises
         ------
@@ -3762,7 +3763,7 @@ class Module:
         [5]
         """
     def close(self) -> None:
-        """Release the module; kernels and queued work keep the code.
+        """Release the module; it stays loaded while kernels or queued work use it.
 
         The call never waits, and may be repeated. Any other use of a closed module raises InvalidArgumentError.
 
@@ -3790,13 +3791,13 @@ class Module:
     def kernels(self) -> tuple[str, ...]:
         """The names of the module's kernels, a tuple of str.
 
-        They are read from the image; if it hides them, as a compressed fatbin does, from the driver. ``name in module`` tests for one,
-        and a module can be iterated over. Names of C++ are mangled; ``in`` also knows the names of Image.names.
+        They are read from the image or, if the image hides them, as a compressed fatbin does, from the driver. ``name in module``
+        tests for one, and iterating over a module yields them. C++ names are mangled; ``in`` also accepts the names in Image.names.
 
         Raises
         ------
         UnsupportedError
-            If neither the image nor the driver lists them. ``in`` then looks for the kernel.
+            If neither the image nor the driver lists them. ``in`` still works.
 
         Examples
         --------
@@ -3821,8 +3822,8 @@ class Kernel:
 
     Notes
     -----
-    Arguments are GPUArrays and Buffers of the device, arrays of other libraries there, scalars and structs of NumPy and
-    ctypes, and RawArgument. A bare int or float is accepted where the image declares the parameter's type, or after `bind`.
+    Arguments are GPUArrays, Buffers and other libraries' arrays on the device, scalars and structs of NumPy and ctypes, and
+    RawArgument. A bare int or float is accepted where the image declares the parameter's type, or after `bind`.
     Arguments and limits are checked before the launch. Without ``stream=`` the kernel runs on the current stream,
     after all unfinished work on its arrays. The call does not wait; arrays are kept until the kernel has run.
 
@@ -3853,16 +3854,16 @@ class Kernel:
         smem: SupportsIndex = 0,
         cooperative: bool = False,
     ) -> Kernel:
-        """Fix the types of the arguments, and defaults of the launch.
+        """Fix the types of the arguments, and set defaults for launches.
 
         Parameters
         ----------
         signature : str, sequence or None
             A type per argument: codes of the struct module, where P is a pointer, or dtypes. None leaves them as they are.
         grid : int or sequence of int, optional
-            Number of blocks of a call that has no ``grid=``.
+            Number of blocks for calls without ``grid=``.
         block : int or sequence of int, optional
-            Threads per block of a call that has no ``block=``.
+            Threads per block for calls without ``block=``.
         smem : int, default 0
             Dynamic shared memory in bytes.
         cooperative : bool, default False
@@ -3921,14 +3922,14 @@ class Kernel:
         1
         """
     def suggest_block(self, smem: SupportsIndex = 0, limit: SupportsIndex = 0) -> tuple[int, int]:
-        """Return the block size that keeps the device busiest.
+        """Return the block size with the highest occupancy.
 
         Parameters
         ----------
         smem : int, default 0
             Dynamic shared memory of each block in bytes.
         limit : int, default 0
-            Most threads per block; 0 is the limit of the kernel.
+            Largest block size to consider; 0 is the limit of the kernel.
 
         Returns
         -------
@@ -3964,7 +3965,7 @@ class Kernel:
         """The Device that the kernel runs on."""
     @property
     def attributes(self) -> dict[str, int]:
-        """What the driver reports: a dict of int.
+        """Attributes that the driver reports, a dict of int.
 
         The keys are max_threads_per_block, registers, shared_size and local_size in bytes, and others; those that the driver
         does not report are absent.
@@ -3996,9 +3997,9 @@ class RawArgument:
 
 @final
 class LocalMemory:
-    """An argument of a kernel: memory that each block has to itself.
+    """An argument of a kernel: memory that is local to each block.
 
-    It is for images with such parameters: OpenCL C's ``local`` pointers, on Level Zero.
+    It is for kernels with such parameters: ``local`` pointers of OpenCL C, on Level Zero.
 
     Parameters
     ----------

@@ -11,9 +11,8 @@ class capture:
     Parameters
     ----------
     stream : stream
-        The stream that is captured, which is the current one in the block. Not a default stream, and
-        preferably one with ``nonblocking=True``: while another is captured, work on the default stream invalidates the
-        capture.
+        The stream that is captured. It is the current stream in the block. It must not be a default stream, and should
+        have ``nonblocking=True``: otherwise work on the default stream invalidates the capture.
 
     Raises
     ------
@@ -31,10 +30,10 @@ class capture:
 
     Notes
     -----
-    In the block, launch kernels, copy within the device or with pinned memory, and fill. Other operations are refused,
-    as are waits for work outside: synchronize before the block. The values of a kernel's arguments are those of the
-    capture. Streams that wait for an event of the captured stream take part, until it waits for them. While any thread
-    captures, ``gg.synchronize()`` of the device raises UnsupportedError in every thread. On host and ze only operations
+    The block can launch kernels, copy within the device or with pinned memory, and fill. Other operations are refused,
+    as are waits for work from before the block: synchronize first. The values of a kernel's arguments are those of the
+    capture. A stream that waits for an event of the captured stream takes part in the capture; the captured stream must wait
+    for it before the block ends. While any thread captures, ``gg.synchronize()`` of the device raises UnsupportedError in every thread. On host and ze only operations
     of gpuglue are captured: work that another library queues on the stream runs at once.
 
     Examples

@@ -93,8 +93,8 @@ def trace(path, *, device_times=False):
     Notes
     -----
     The recording has the operations of all threads. It is kept in memory until it is written, at most 4.5 million
-    operations (330 MiB); the file counts those that it lacks. A forked child does not continue it.
-    ``GPUGLUE_TRACE=path`` records a whole program without a change, ``GPUGLUE_TRACE=device:path`` with device times.
+    operations (330 MiB); the file has the number of those that were dropped. A forked child does not continue it.
+    ``GPUGLUE_TRACE=path`` records a whole program without changing it, ``GPUGLUE_TRACE=device:path`` with device times.
 
     Examples
     --------

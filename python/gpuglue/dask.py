@@ -53,7 +53,7 @@ def register(client: Any = None) -> None:
     The sender copies elements in device memory to page-locked memory, from which Dask writes them to the connection; memory
     that the host can access is sent without a copy if the array is contiguous. The receiver copies from the memory that Dask
     received to its current device, not to the device of the same name. The order of a contiguous array is kept; a strided view
-    arrives C-contiguous. What arrives is writeable.
+    arrives C-contiguous. The array that arrives is writeable.
 
     A second call does nothing. ``dask worker --preload gpuglue.dask`` registers them in a worker that is started by hand.
 
@@ -121,8 +121,8 @@ def LocalCluster(devices: Any = None, **kwargs: Any) -> Any:
     Parameters
     ----------
     devices : str or sequence of Device or str, optional
-        Name of a backend, whose devices are all used, or the device of each worker. A device may be that of several
-        workers: ``["host:0"] * 4``. None is all devices of the default backend.
+        Name of a backend, whose devices are all used, or the device of each worker. Several workers may share a
+        device: ``["host:0"] * 4``. None is all devices of the default backend.
     **kwargs
         ``asynchronous``, ``dashboard_address``, ``host``, ``protocol``, ``scheduler_port``, ``security`` and
         ``silence_logs`` as for ``distributed.LocalCluster``. All others are arguments of each worker, such as ``nthreads``

@@ -64,8 +64,8 @@ def is_gpu_aware(backend: str) -> bool:
     Notes
     -----
     The info key ``mpi_memory_alloc_kinds`` of MPI 4.1 is read first, then ``MPIX_GPU_query_support`` and
-    ``MPIX_Query_cuda_support`` and its counterparts are called, where the library has them. The answer is how
-    the library was built and started; whether its transport works with device memory is known at the first message only.
+    ``MPIX_Query_cuda_support`` and its counterparts are called, if the library has them. The result describes how
+    the library was built and started. Whether its transport works with device memory is known only at the first message.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class Comm:
     the first element of a list with counts and types. They wait for pending work on the array. If MPI cannot take the memory,
     they copy it to pinned memory before the call, and back after it.
 
-    Methods that return at once, such as ``Isend``, refuse device memory that would have to be staged.
+    Nonblocking methods, such as ``Isend``, raise UnsupportedError for device memory that would have to be staged.
 
     Examples
     --------

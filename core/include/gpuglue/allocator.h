@@ -28,8 +28,8 @@ struct gg_allocator {
 
 /** Use an allocator for all device memory from now on. Existing memory is freed by the allocator that it came from.
  *
- *  Returned addresses are checked as far as the driver knows them: an allocation fails with GG_ERR_INVALID_ARGUMENT if
- *  the address is NULL, on another device, or of fewer bytes than requested.
+ *  gpuglue checks returned addresses if the driver can identify them: an allocation fails with GG_ERR_INVALID_ARGUMENT if
+ *  the address is NULL, is on another device, or has fewer bytes than requested.
  *
  *  @param allocator  is copied; NULL restores the pool
  *  @return GG_OK

@@ -203,8 +203,8 @@ struct gg_backend_ops {
     gg_status (*device_open)(int32_t ordinal, struct gg_device_impl **out);
     /** Undo device_open at shutdown. Its objects are destroyed and all work is complete. */
     void (*device_close)(struct gg_device_impl *device);
-    /** Also called after GG_ERR_DEVICE_LOST: only if it returns that, too (or cannot report memory), the core frees
-     *  what the device still uses. It must not wait, and must not disturb a capture. */
+    /** Free and total memory. Also called after GG_ERR_DEVICE_LOST: if it returns this error too, or cannot report memory,
+     *  the core frees memory that the device still uses. It must not wait, and must not invalidate a capture. */
     gg_status (*device_memory_info)(struct gg_device_impl *device, uint64_t *free, uint64_t *total);
     /** Wait for all work on the device. The core has already waited for its own streams. */
     gg_status (*device_synchronize)(struct gg_device_impl *device);
@@ -349,7 +349,8 @@ struct gg_backend_ops {
      *  naming both architectures, for an image that the device does not accept. */
     gg_status (*module_load)(struct gg_device_impl *device, const struct gg_image *image,
                              const void *bytes, size_t nbytes, struct gg_module_impl **out);
-    /** None of its kernels is queued or running and its variables are not in use. May wait for the device. */
+    /** Unload a module whose kernels are not queued or running, and whose variables are not in use. May wait for the
+     *  device. */
     void (*module_unload)(struct gg_module_impl *module);
     /** GG_NOT_READY here means that the module has no variable of that name. */
     gg_status (*module_global)(struct gg_module_impl *module, const char *name, void **pointer,
@@ -407,11 +408,11 @@ struct gg_backend_ops {
 
     /* -- statistics -- */
 
-    /** Load, memory, power and so on of device @p ordinal, which need not be open. Every value of *stats is unknown
-     *  when the call begins, and stays so unless the vendor reports it; stats->processes has room for process_room
-     *  entries. Load the vendor's management library at the first call, not in probe. Identify the device by its UUID or
-     *  PCI address: such libraries ignore the visibility variables and count otherwise. Called from any thread, at
-     *  the same time; hold no lock while the vendor's library works. GG_ERR_UNSUPPORTED, with what was tried, if
+    /** Load, memory, power and so on of device @p ordinal, which need not be open. Every value of *stats is "unknown"
+     *  when the call begins; set those that the vendor reports. stats->processes is an array of process_room
+     *  entries. Load the vendor's management library at the first call, not in probe. Identify the device by its UUID or PCI
+     *  address: such libraries ignore the visibility variables and number the devices differently. May be called on several
+     *  threads at the same time; hold no lock while the vendor's library works. GG_ERR_UNSUPPORTED, with what was tried, if
      *  there is no such library or it does not know the device. */
     gg_status (*device_stats)(int32_t ordinal, struct gg_device_stats *stats);
 
@@ -425,32 +426,32 @@ struct gg_backend_ops {
     /* -- graphs: a backend has all of these slots or none; graph_update alone is optional. They need stream_capturing. No
      *    two of these calls use the same graph at a time -- */
 
-    /** Record what is queued on the stream from now on instead of running it, in the mode in which no call of any thread
-     *  invalidates the capture (relaxed). The stream is not captured, and is not the device's default stream. */
+    /** Record the work that is queued on the stream from now on instead of running it, in relaxed mode: calls of any
+     *  thread do not invalidate the capture. The stream is not captured yet, and is not the device's default stream. */
     gg_status (*capture_begin)(struct gg_stream_impl *stream);
-    /** End the capture that capture_begin began, in any thread. With @p out the recorded work becomes a graph that can be
-     *  launched; NULL drops it. After a failure, too, the stream is not captured. */
+    /** End a capture that capture_begin began on any thread. With @p out the recorded work becomes a graph that can be
+     *  launched; NULL drops it. The stream is no longer captured, even if the call fails. */
     gg_status (*capture_end)(struct gg_stream_impl *stream, struct gg_graph_impl **out);
     /** Queue the graph's work, on a stream of the same device that is not captured. The core orders launches of one graph. */
     gg_status (*graph_launch)(struct gg_stream_impl *stream, struct gg_graph_impl *graph);
-    /** Later launches of @p graph do what @p other recorded. GG_ERR_INVALID_ARGUMENT, and no change, if they differ in
-     *  more than the driver can change. Both remain valid and independent of each other. */
+    /** Replace the work of later launches of @p graph by that of @p other. GG_ERR_INVALID_ARGUMENT, and no change, if
+     *  they differ in more than the driver can change. Both remain valid and independent of each other. */
     gg_status (*graph_update)(struct gg_graph_impl *graph, struct gg_graph_impl *other);
-    /** Its launches are complete. */
+    /** Destroy a graph whose launches are complete. */
     void (*graph_destroy)(struct gg_graph_impl *graph);
-    /** *@p id: of the capture that the stream is in, also if other code began it; the same for all handles and streams of
-     *  the capture, and never used again in the process. 0: the stream is not captured, or the capture is invalid. */
+    /** Store the id of the stream's capture, even if other code began it. The id is the same for all handles and streams
+     *  of the capture, and is never used again in the process. 0: the stream is not captured, or its capture is invalid. */
     gg_status (*capture_id)(struct gg_stream_impl *stream, uint64_t *id);
 
     /* -- SPIR-V, which the driver compiles: both slots or none -- */
 
-    /** As module_load. The image and all inputs are SPIR-V, @p image has the kernels and constants of all of them, and has
-     *  the constants of @p options, whose members are all there. GG_ERR_UNSUPPORTED if the driver does not link. */
+    /** As module_load. The image and all inputs are SPIR-V. @p image has the kernels and constants of all of them,
+     *  including the constants of @p options, which is a complete struct. GG_ERR_UNSUPPORTED if the driver does not link. */
     gg_status (*module_load_with)(struct gg_device_impl *device, const struct gg_image *image,
                                   const void *bytes, size_t nbytes,
                                   const struct gg_module_options *options,
                                   struct gg_module_impl **out);
-    /** The size of the machine code in *nbytes, and with @p binary, which has that size, the code. */
+    /** Store the size of the machine code in *nbytes. If @p binary is not NULL, it has that size: store the code. */
     gg_status (*module_binary)(struct gg_module_impl *module, void *binary, size_t *nbytes);
 };
 

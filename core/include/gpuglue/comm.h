@@ -5,13 +5,13 @@
  *  in the same order. The transport is shared memory, so all ranks run on one machine, and the data are in memory that the
  *  processor can access: host memory, pinned and managed memory, and memory of the host backend.
  *
- *  A failure is the same on all ranks: if a rank ends, does not take part within the timeout, closes or aborts, every other
- *  rank that calls or waits gets GG_ERR_COMMUNICATOR, and gg_comm_failed_ranks names the rank. After that the communicator
- *  cannot be used; release it, and create a new one from the remaining ranks. After a timeout in a send or receive the named
- *  rank is the other one of the message, which may itself wait for the rank that hangs.
+ *  All ranks report the same failure. If a rank ends, does not take part within the timeout, closes or aborts, every other
+ *  rank that calls or waits gets GG_ERR_COMMUNICATOR, and gg_comm_failed_ranks returns the failed rank. After that the
+ *  communicator cannot be used: release it, and create a new one from the remaining ranks. After a timeout in a send or
+ *  receive, the reported rank is the other rank of the message, which may itself wait for the rank that hangs.
  *
  *  @par Ordering
- *  An operation is complete when it returns. It waits for no stream: synchronize with work on the data before.
+ *  An operation is complete when it returns. It waits for no stream: synchronize with device work on the data first.
  *  @par Threads
  *  One thread at a time may call an operation of a communicator; a second one gets GG_ERR_INVALID_ARGUMENT. gg_comm_abort
  *  may be called meanwhile. Waits call the wait hook every 50 ms; if it ends a wait, the communicator is aborted. */
@@ -65,8 +65,8 @@ struct gg_comm_options {
     int32_t port;         /**< TCP port on which rank 0 listens during creation: 1 to 65535 */
     const char *host;     /**< name or address of rank 0's machine; NULL: 127.0.0.1 */
     const char *id; /**< at most 63 bytes that ranks compare, such as a job's number; NULL: "" */
-    uint64_t timeout_ns; /**< how long creation, and each wait for another rank, may take; GG_FOREVER: no limit. A rank whose
-                          *   connection rank 0 has accepted waits until rank 0 reports who is missing */
+    uint64_t timeout_ns; /**< limit of the creation, and of each wait for another rank; GG_FOREVER: none. A rank whose
+                          *   connection rank 0 has accepted waits until rank 0 reports the missing ranks */
 };
 
 /** Create a communicator. Rank 0 listens on the port until all ranks have connected; the others try again until it does. A
@@ -75,14 +75,13 @@ struct gg_comm_options {
  *  @param options   what all ranks agree on
  *  @param[out] out  one reference
  *  @return GG_OK
- *  @retval GG_ERR_COMMUNICATOR      ranks did not connect within the timeout (gg_comm_failed_ranks), the port is in use, or
- *                                   this rank disagrees with rank 0 on size, id or version, has a rank that is taken, runs on
- *                                   another machine, as another user or in the same process as another rank; or the creation failed on
- *                                   another rank, with any status
+ *  @retval GG_ERR_COMMUNICATOR      ranks did not connect within the timeout (gg_comm_failed_ranks); the port is in use;
+ *                                   this rank differs from rank 0 in size, id, version, machine or user; another process has
+ *                                   the same rank; another rank is in this process; or the creation failed on another rank
  *  @retval GG_ERR_INVALID_ARGUMENT  a value is outside its range
- *  @retval GG_ERR_OUT_OF_MEMORY     there is not enough memory, or the process has a lower limit of file sizes
- *  @retval GG_ERR_UNSUPPORTED       the system has no files in memory, Unix sockets or record locks; or what listens on the
- *                                   port passed no shared memory of this user
+ *  @retval GG_ERR_OUT_OF_MEMORY     there is not enough memory, or the process's limit of file sizes is too low
+ *  @retval GG_ERR_UNSUPPORTED       the system has no files in memory, Unix sockets or record locks; or the process that
+ *                                   listens on the port passed no shared memory of this user
  *  @retval GG_ERR_INTERNAL          ranks have different versions of gpuglue
  *  @retval GG_ERR_INTERRUPTED       the wait hook ended the wait */
 GG_API gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out);
@@ -93,7 +92,7 @@ GG_API gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm *
  *  @return @p comm */
 GG_API gg_comm *gg_comm_retain(gg_comm *comm);
 
-/** Drop a reference. The last one closes this rank: others that need it later get GG_ERR_COMMUNICATOR.
+/** Drop a reference. Dropping the last one closes this rank: ranks that need it later get GG_ERR_COMMUNICATOR.
  *
  *  @param comm  may be NULL */
 GG_API void gg_comm_release(gg_comm *comm);
@@ -130,9 +129,9 @@ GG_API gg_status gg_comm_set_type_name(gg_comm *comm, const char *name);
 
 /** The ranks that the calling thread's last GG_ERR_COMMUNICATOR names, in ascending order.
  *
- *  @param[out] ranks  room for @p room ranks; NULL if @p room is 0
- *  @param room        size of @p ranks
- *  @return how many ranks there are, which may be more than @p room; 0 if the failure names none */
+ *  @param[out] ranks  array of @p room ranks; NULL if @p room is 0
+ *  @param room        length of @p ranks
+ *  @return the number of failed ranks, which may be more than @p room; 0 if the failure names none */
 GG_API size_t gg_comm_failed_ranks(int32_t *ranks, size_t room);
 
 /** @name Collective operations
@@ -140,8 +139,8 @@ GG_API size_t gg_comm_failed_ranks(int32_t *ranks, size_t room);
  *  GG_ERR_INVALID_ARGUMENT, and the communicator remains usable. @p dst and @p src may be the same pointer, or one may be
  *  the calling rank's block of the other; otherwise they must not overlap. Both of a reduction are aligned to an element.
  *
- *  What a rank refuses before it calls the others, such as memory that overlaps, only that rank learns: the others wait for it
- *  until it calls the operation again, closes or aborts, or the timeout.
+ *  An argument that is wrong on one rank by itself, such as memory that overlaps, is an error on that rank only. The others
+ *  wait for it until it calls the operation again, closes or aborts, or the timeout expires.
  *
  *  Each returns GG_OK, or
  *  - GG_ERR_COMMUNICATOR: a rank failed; gg_comm_failed_ranks names it
@@ -246,8 +245,8 @@ GG_API gg_status gg_comm_reduce_scatter(gg_comm *comm, void *dst, const void *sr
 /** @} */
 
 /** @name Operations between two ranks
- *  A send and the receive that matches it must have the same size and type name; if not, both get GG_ERR_INVALID_ARGUMENT and nothing is
- *  copied. They return as collective operations do.
+ *  A send and the receive that matches it must have the same size and type name; if not, both get
+ *  GG_ERR_INVALID_ARGUMENT and nothing is copied. They return as collective operations do.
  *  @{ */
 
 /** Send data. Returns when the other rank has received them.

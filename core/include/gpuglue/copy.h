@@ -3,11 +3,12 @@
  *
  *  @par Ordering
  *  With stream NULL a copy is queued on the current stream of its device, which first waits for unfinished work on either
- *  operand. With a stream, no implicit synchronization is added: the caller is responsible for the order. A copy between
- *  two devices may be given a stream of either, which replaces that device's current stream; the other operand is treated
- *  as with NULL. If the devices can access each other (gg_device_can_access) the copy runs on that stream, or on the
- *  source's, and is also ordered on the other device's current stream. Otherwise it passes through the host, on one
- *  stream of each device.
+ *  operand. With a stream, no implicit synchronization is added: the caller is responsible for the order.
+ *
+ *  A copy between two devices accepts a stream of either device. That stream replaces the device's current stream; the
+ *  other operand is treated as with NULL. If the devices can access each other (gg_device_can_access), the copy runs on
+ *  the given stream, else on the source's current stream, and is also ordered on the other device's current stream. If
+ *  they cannot, the copy passes through the host, on one stream of each device.
  *  @par Threads
  *  Any thread. Two copies to the same bytes without an order between them are a data race, on the host and on the
  *  device. */
@@ -33,7 +34,7 @@ enum gg_copy_flag {
     /** The call may return before the host side is complete (page-locked operands only). */
     GG_COPY_ASYNC = 1,
     GG_COPY_REQUIRE_ASYNC = 2, /**< GG_ERR_UNSUPPORTED if the call would have to wait */
-    GG_COPY_DST_UNTOUCHED = 4  /**< hint: the destination is host memory not written since mmap */
+    GG_COPY_DST_UNTOUCHED = 4  /**< hint: the destination is host memory, not written since mmap */
 };
 
 /** Copy contiguous bytes.

@@ -2,7 +2,7 @@
  *  Devices and their properties.
  *
  *  @par Ordering
- *  Only gg_device_synchronize waits for work, all that was queued on the device before the call.
+ *  Only gg_device_synchronize waits for work: all work that was queued on the device before the call.
  *  @par Threads
  *  Any thread. A gg_device is the same pointer for the same device, and is never freed. */
 #ifndef GG_DEVICE_H
@@ -162,7 +162,7 @@ GG_API gg_status gg_device_synchronize(gg_device *device);
 GG_API int gg_device_supports(gg_device *device, gg_op op);
 
 /** Whether each of two devices can access the memory of the other, so that a copy between them does not pass through the
- *  host. Opens both. The driver's result is not trusted: the first copy between the two is verified.
+ *  host. Opens both. The first copy between the two is verified, whatever the driver reports.
  *
  *  @param device    any device
  *  @param peer      any device

@@ -2,8 +2,9 @@
  *  Events: points in a stream's order that others can wait for.
  *
  *  @par Ordering
- *  An event stands for its last recording: all work that was queued on the recorded stream before it. One that was never
- *  recorded counts as complete. One that was recorded in a capture only orders the captured work: it is never complete.
+ *  An event stands for its last recording: all work that was queued on the recorded stream before it. An event that was
+ *  never recorded counts as complete. One that was recorded in a capture only orders the captured work: a query of it
+ *  or a host wait for it is an error.
  *  @par Threads
  *  Any thread. If two threads record the same event, the later recording replaces the earlier one. */
 #ifndef GG_EVENT_H
@@ -82,7 +83,7 @@ GG_API gg_status gg_event_record(gg_event *event, gg_stream *stream);
 GG_API gg_status gg_event_query(gg_event *event);
 
 /** The same as gg_event_query, for a thread that polls events on behalf of others: it does not invalidate captures of
- *  other threads, and neither the tracer nor a recording sees it. Never waits.
+ *  other threads, and does not appear in the tracer or in a recording. Never waits.
  *
  *  @param event  any event
  *  @return one of these, a common error, or the error of work before the recording
@@ -97,7 +98,7 @@ GG_API gg_status gg_event_poll(gg_event *event);
  *  @param timeout_ns  nanoseconds to wait at most, or GG_FOREVER; 0 is a query
  *  @return one of these, a common error, or the error of work before the recording
  *  @retval GG_OK                    complete, or never recorded
- *  @retval GG_NOT_READY             the time is up
+ *  @retval GG_NOT_READY             the timeout has expired
  *  @retval GG_ERR_INTERRUPTED       ended by the wait hook
  *  @retval GG_ERR_INVALID_ARGUMENT  recorded in a capture */
 GG_API gg_status gg_event_wait(gg_event *event, uint64_t timeout_ns);

@@ -2,8 +2,8 @@
  *  Fills: the same bytes, written many times.
  *
  *  @par Ordering
- *  As for a copy (copy.h): with stream NULL the device's current stream, after unfinished work on the memory; with a
- *  stream, no implicit synchronization.
+ *  With stream NULL a fill is queued on the device's current stream, after unfinished work on the memory. With a stream,
+ *  no implicit synchronization is added.
  *  @par Threads
  *  Any thread. */
 #ifndef GG_FILL_H

@@ -1,19 +1,19 @@
 /** @file
- *  Graphs: work that is recorded once and launched many times, by one call each: of the driver or, for a backend without
- *  graphs, of the core, which queues the operations one after the other. There only operations of gpuglue are captured.
+ *  Graphs: work that is recorded once and launched many times. A launch is one driver call. For a backend without graphs the
+ *  core records the operations, which includes only those of gpuglue, and a launch queues them one after the other.
  *
- *  gg_graph_begin_capture records what is queued on a stream from then on, instead of running it; gg_graph_end_capture makes
- *  a graph of it. A stream that waits for an event or a stream of the capture takes part in it, and must be joined again: the
- *  captured stream must wait for it before the end. docs/semantics.md lists what can be captured.
+ *  gg_graph_begin_capture records the work that is queued on a stream from then on, instead of running it;
+ *  gg_graph_end_capture makes a graph of it. A stream that waits for an event or a stream of the capture takes part in it.
+ *  The captured stream must wait for it before the capture ends. docs/semantics.md lists what can be captured.
  *
  *  @par Ordering
  *  A launch is one operation on its stream. Without a stream it first waits, on the device, for all unfinished uses of the
  *  memory that the graph uses, as every operation does, and later operations wait for it.
  *  @par Memory
- *  The graph holds a reference to all memory that the captured operations use, and the owners of host memory, until it is released and
- *  its launches are done. Memory that is only known by address (work by other libraries) must be kept by the caller.
+ *  The graph keeps all memory that the captured operations use, and the owners of host memory, until it is released and its
+ *  launches are complete. The caller must keep memory that gpuglue does not know, such as that used by other libraries' work.
  *  @par Threads
- *  Any thread; launches and updates of one graph exclude each other. */
+ *  Any thread. Launches and updates of one graph are serialized. */
 #ifndef GG_GRAPH_H
 #define GG_GRAPH_H
 
@@ -26,22 +26,23 @@ typedef struct gg_graph gg_graph;
 
 /** Begin to capture a stream. Its work and that of streams that join it is recorded until gg_graph_end_capture.
  *
- *  The capture is relaxed: harmless calls of any thread do not invalidate it. gpuglue refuses a query of and a wait for a
- *  captured stream, also by a thread that waited before the capture began, a wait of a captured stream for work outside of
- *  the capture, and a synchronize of the device (GG_ERR_UNSUPPORTED). If other code makes such a call, or work is queued on the
- *  default stream and the captured stream is not nonblocking, the capture is invalidated, and its end fails. Unfinished
- *  work from before the capture is not part of it. If another thread waits for the stream, the call first waits until that
- *  thread polls again, 50 ms at most.
+ *  The capture is relaxed: harmless calls of any thread do not invalidate it. gpuglue refuses these calls with
+ *  GG_ERR_UNSUPPORTED: querying or waiting for a captured stream, even if the wait began before the capture; making a
+ *  captured stream wait for work outside of the capture; and synchronizing the device. If other code makes such a call, the
+ *  capture is invalidated and its end fails. The same applies to work on the default stream, unless the captured stream is
+ *  nonblocking. Unfinished work from before the capture is not part of it. If another thread waits for the stream, this call
+ *  first waits, at most 50 ms, until that thread polls again.
  *
- *  @param stream  not a default stream of the device or the thread, and not captured. No other thread uses it in the call.
+ *  @param stream  not a default stream of the device or the thread, and not captured. No other thread may use it during the
+ *                 call
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_INVALID_ARGUMENT  a default stream, or a stream that is captured
  *  @retval GG_ERR_UNSUPPORTED       the driver captures streams, but has no graphs (GG_OP_capture_begin) */
 GG_API gg_status gg_graph_begin_capture(gg_stream *stream);
 
-/** End the capture that gg_graph_begin_capture began, in any thread. After a failure, too, the capture has ended.
+/** End a capture that gg_graph_begin_capture began on any thread. The capture has ended even if the call fails.
  *
- *  @param stream    of gg_graph_begin_capture. No other thread uses it in the call.
+ *  @param stream    of gg_graph_begin_capture. No other thread may use it during the call
  *  @param[out] out  a graph with one reference; or NULL to drop what was captured
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_INVALID_ARGUMENT  no capture of this stream was begun
@@ -57,8 +58,8 @@ GG_API gg_status gg_graph_end_capture(gg_stream *stream, gg_graph **out);
  *  @retval GG_ERR_UNSUPPORTED       the stream is captured */
 GG_API gg_status gg_graph_launch(gg_graph *graph, gg_stream *stream);
 
-/** Let later launches of a graph do what another graph has captured: the same operations with other arguments. This is faster
- *  than a new graph. Launches in flight are not affected; @p other stays valid.
+/** Replace the arguments of a graph by those of another graph of the same operations. This is faster than a new graph.
+ *  Launches in flight are not affected, and @p other remains valid.
  *
  *  @param graph  changed
  *  @param other  of the same device

@@ -33,7 +33,7 @@ struct gg_ipc_handle {
     char backend[16];     /**< "cuda" */
     uint8_t uuid[16];     /**< of the device */
     uint64_t process;     /**< identifies the exporting process */
-    uint64_t offset; /**< of the memory in the driver's allocation, which the importer maps whole; bytes */
+    uint64_t offset; /**< of the memory in the driver's allocation, in bytes; the importer maps all of it */
     uint64_t nbytes;                    /**< of the memory */
     uint64_t block;                     /**< bytes of the driver's allocation; 0: unknown */
     uint8_t native[GG_IPC_NATIVE_SIZE]; /**< the driver's handle */
@@ -44,8 +44,8 @@ struct gg_ipc_handle {
  *  @param memory          device memory; keep it until the others have released theirs
  *  @param[in,out] handle  set its struct_size first
  *  @return GG_OK, or a common error
- *  @retval GG_ERR_UNSUPPORTED       the backend has no such handles, memory of GPUGLUE_ALLOCATOR=async, or a device without
- *                                   a UUID
+ *  @retval GG_ERR_UNSUPPORTED       the backend has no IPC handles, the memory is from GPUGLUE_ALLOCATOR=async, or the
+ *                                   device has no UUID
  *  @retval GG_ERR_INVALID_ARGUMENT  not device memory, 0 bytes, or memory that was itself opened from a handle */
 GG_API gg_status gg_ipc_export(gg_memory *memory, struct gg_ipc_handle *handle);
 
@@ -55,8 +55,7 @@ GG_API gg_status gg_ipc_export(gg_memory *memory, struct gg_ipc_handle *handle);
  *  @param handle    as received
  *  @param[out] out  one reference
  *  @return GG_OK, or a common error
- *  @retval GG_ERR_INVALID_ARGUMENT  damaged, of another version, or exported by this process, which needs no
- *                                   handle
+ *  @retval GG_ERR_INVALID_ARGUMENT  the handle is damaged, has another version, or was exported by this process
  *  @retval GG_ERR_NO_SUCH_DEVICE    the device is not visible here
  *  @retval GG_ERR_UNSUPPORTED       the backend has no such handles */
 GG_API gg_status gg_ipc_open(const struct gg_ipc_handle *handle, gg_memory **out);

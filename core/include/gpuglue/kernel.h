@@ -3,8 +3,8 @@
  *
  *  @par Ordering
  *  With stream NULL a launch is queued on the device's current stream, which first waits for unfinished work on the listed
- *  memories and on the module's variables. With a stream, no implicit synchronization is added, except that memory which
- *  the pool just allocated for another stream is waited for.
+ *  memories and on the module's variables. With a stream, no implicit synchronization is added, with one
+ *  exception: the launch waits for memory that was allocated for another stream to become ready (pool.h).
  *  @par Threads
  *  Any thread. Several threads may launch the same kernel. */
 #ifndef GG_KERNEL_H
@@ -116,7 +116,7 @@ enum gg_launch_flag {
     GG_LAUNCH_COOPERATIVE = 1
 };
 
-/** What a launch needs. */
+/** Configuration and arguments of a launch. */
 struct gg_launch {
     uint32_t struct_size;    /**< sizeof(struct gg_launch) */
     uint32_t flags;          /**< of enum gg_launch_flag, or 0 */
@@ -131,7 +131,7 @@ struct gg_launch {
     size_t memory_count;        /**< length of memories */
 };
 
-/** Launch a kernel. It has been queued when the call returns.
+/** Queue a launch of a kernel.
  *
  *  @param kernel  any kernel
  *  @param launch  grid, arguments and memories. The memories are retained until the kernel is complete, and the launch
@@ -139,7 +139,7 @@ struct gg_launch {
  *  @param stream  NULL: the device's current stream, after unfinished work on the memories
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_INVALID_ARGUMENT  before anything runs: wrong number or size of arguments, a grid or block over a limit
- *                                   (which is named), memory of another device */
+ *                                   (the message names it), memory of another device */
 GG_API gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch,
                                   gg_stream *stream);
 

@@ -15,7 +15,7 @@ GG_BEGIN_DECLS
 /** Levels of log lines, in GPUGLUE_LOG `error`, `warn`, `info`, `debug` and `trace`. */
 enum gg_log_level {
     GG_LOG_ERROR, /**< a failure that no status can report */
-    GG_LOG_WARN,  /**< a setting that has no effect, and the like; the default */
+    GG_LOG_WARN,  /**< such as a setting that has no effect; the default level */
     GG_LOG_INFO,  /**< the default backend, results of probes, errors */
     GG_LOG_DEBUG, /**< plugins and libraries that were tried */
     GG_LOG_TRACE  /**< every operation */

@@ -2,9 +2,9 @@
  *  Memory that the device can reach, and the work that uses it.
  *
  *  @par Ordering
- *  gpuglue knows the work that it queued on a memory, and the work that gg_memory_record_use declares. Operations without
- *  a stream wait for it, and memory is reused or freed when it is complete. New memory may be used at once on the stream it
- *  was allocated for; the first use on another stream waits, on the device (pool.h).
+ *  gpuglue tracks the work that it queued on a memory, and the work that gg_memory_record_use declares. Operations without
+ *  a stream wait for this work, and memory is reused or freed when the work is complete. New memory may be used at once on
+ *  the stream that it was allocated for; the first use on another stream waits, on the device (pool.h).
  *  @par Threads
  *  Any thread. Releases never wait and may come from a destructor or a garbage collector. */
 #ifndef GG_MEMORY_H
@@ -30,7 +30,7 @@ enum gg_memory_kind {
  *  @param stream    the stream that the memory is allocated for; NULL: the current stream
  *  @param[out] out  one reference
  *  @return GG_OK, or a common error
- *  @retval GG_ERR_OUT_OF_MEMORY  after released idle memory was returned to the driver; the message has the sizes
+ *  @retval GG_ERR_OUT_OF_MEMORY  also after gpuglue returned its idle memory to the driver; the message has the sizes
  *  @retval GG_ERR_UNSUPPORTED    the device has no managed memory */
 GG_API gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
                                  gg_stream *stream, gg_memory **out);
@@ -43,7 +43,7 @@ GG_API gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, si
  *  @param stream    as for gg_memory_alloc
  *  @param[out] out  one reference
  *  @return GG_OK, or a common error
- *  @retval GG_NOT_READY  the pool has no free block: gg_memory_alloc then calls the driver */
+ *  @retval GG_NOT_READY  the pool has no free block: call gg_memory_alloc, which calls the driver */
 GG_API gg_status gg_memory_try_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
                                      gg_stream *stream, gg_memory **out);
 
@@ -110,7 +110,7 @@ GG_API enum gg_memory_kind gg_memory_get_kind(const gg_memory *memory);
 /** The NUMA node of the memory's first page.
  *
  *  @param memory  any memory
- *  @return the node; -1 if the system does not know it: device memory of a GPU, and pages that nothing has touched */
+ *  @return the node; -1 if the system does not report it: device memory of a GPU, and pages that nothing has touched */
 GG_API int32_t gg_memory_numa_node(const gg_memory *memory);
 
 /** The device that the memory was allocated for.
@@ -122,16 +122,16 @@ GG_API gg_device *gg_memory_device(const gg_memory *memory);
 /** Record that work which gpuglue did not submit uses the memory.
  *
  *  @param memory  any memory
- *  @param stream  all work queued on it so far uses the memory. NULL: unknown streams use it from now on; after its release
- *                 the memory is reused only when all work that the device had at the release is complete. Where the driver
- *                 captures streams, gpuglue learns that from gg_device_synchronize, from a free that waits for the device,
- *                 or when memory runs out
+ *  @param stream  all work queued on it so far uses the memory. NULL: unknown streams use it from now on; the memory is
+ *                 then reused only when all work that the device had at the memory's release is complete. Where the driver
+ *                 captures streams, gpuglue checks this only in gg_device_synchronize, in a free that waits for the
+ *                 device, and when memory runs out
  *  @return GG_OK, or a common error */
 GG_API gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream);
 
 /** Record that another library uses the memory on a stream until its release: the memory is reused only when the work that
- *  the stream has at the release is complete. After a borrowed stream without an owner, which may be destroyed before, the
- *  memory waits for the device, as with gg_memory_record_use(memory, NULL).
+ *  the stream has at the release is complete. A borrowed stream without an owner may be destroyed earlier: for it the
+ *  function does the same as gg_memory_record_use(memory, NULL).
  *
  *  @param memory  any memory
  *  @param stream  the other library's stream
@@ -139,15 +139,15 @@ GG_API gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream);
 GG_API gg_status gg_memory_share(gg_memory *memory, gg_stream *stream);
 
 /** Declare that wrapped memory becomes valid at the current position of a stream, as memory from cudaMallocAsync does. The
- *  first use on another stream then waits for that position, also when that stream was given explicitly.
+ *  first use on another stream then waits for that position, even if that stream is given explicitly.
  *
  *  @param memory  wrapped memory
  *  @param stream  on which the other library allocated it
  *  @return GG_OK, or a common error */
 GG_API gg_status gg_memory_ready_after(gg_memory *memory, gg_stream *stream);
 
-/** Wait for the work known to gpuglue that uses the memory at this time; not for work that other threads submit during the wait.
- *  Calls the wait hook.
+/** Wait for the work known to gpuglue that uses the memory at the time of the call. Work that other threads submit during
+ *  the wait is not included. Calls the wait hook.
  *
  *  @param memory  any memory
  *  @return GG_OK, a common error, or the error of that work
@@ -159,7 +159,7 @@ GG_API gg_status gg_memory_wait(gg_memory *memory);
  *  @param memory  any memory
  *  @return one of these, or a common error
  *  @retval GG_OK         no such work
- *  @retval GG_NOT_READY  there is some */
+ *  @retval GG_NOT_READY  there is unfinished work */
 GG_API gg_status gg_memory_query(gg_memory *memory);
 
 /** Flags of gg_memory_completion_stream. */
@@ -168,8 +168,8 @@ enum gg_completion_flag {
 };
 
 /** A stream whose order covers all unfinished work on the memory, for a library that will wait on the device: the stream of
- *  that work, or an internal stream that waits for several streams. Never waits; queries the driver at most for work that
- *  preceded the allocation.
+ *  that work, or an internal stream that waits for several streams. Never waits, and queries the driver only for work from
+ *  before the allocation.
  *
  *  @param memory    any memory
  *  @param flags     of enum gg_completion_flag, or 0

@@ -57,20 +57,20 @@ struct gg_module_options {
  *  @param options   NULL: as gg_module_load
  *  @param[out] out  one reference
  *  @return GG_OK, or a common error
- *  @retval GG_ERR_INVALID_ARGUMENT  an image is damaged or no SPIR-V, it has no such constant, or the driver's compiler
- *                                   refuses the code or the flags, or the driver the binary
+ *  @retval GG_ERR_INVALID_ARGUMENT  an image is damaged or is not SPIR-V, it has no such constant, the driver's compiler
+ *                                   refuses the code or the flags, or the driver refuses the binary
  *  @retval GG_ERR_UNSUPPORTED       the backend does not compile SPIR-V, or does not link it */
 GG_API gg_status gg_module_load_with(gg_device *device, const void *bytes, size_t nbytes,
                                      const struct gg_module_options *options, gg_module **out);
 
-/** The machine code of a module that the driver has compiled. Another module of the same image can be made of it, on a device
- *  of the same architecture with the same version of the driver.
+/** The machine code of a module that the driver has compiled. gg_module_load_with can load it instead of compiling the same
+ *  image again, on a device of the same architecture with the same version of the driver.
  *
  *  @param module          any module
- *  @param[out] binary     room for @p nbytes; NULL: only ask for the size
- *  @param[in,out] nbytes  size of the room; becomes the size of the code
+ *  @param[out] binary     a buffer of @p nbytes; NULL: only store the size
+ *  @param[in,out] nbytes  size of the buffer; set to the size of the code
  *  @return GG_OK, or a common error
- *  @retval GG_ERR_INVALID_ARGUMENT  too little room
+ *  @retval GG_ERR_INVALID_ARGUMENT  the buffer is too small
  *  @retval GG_ERR_UNSUPPORTED       the backend does not compile, or the driver does not return the code */
 GG_API gg_status gg_module_binary(gg_module *module, void *binary, size_t *nbytes);
 
@@ -115,7 +115,7 @@ GG_API gg_status gg_module_global(gg_module *module, const char *name, gg_memory
  *  @retval GG_ERR_INVALID_ARGUMENT  no kernel of that name; the message names the nearest and lists the kernels */
 GG_API gg_status gg_module_kernel(gg_module *module, const char *name, gg_kernel **out);
 
-/** The number of the module's kernels. They are read from the image; if the image hides them, the driver is asked once.
+/** The number of the module's kernels. They are read from the image; if the image hides them, the driver is queried once.
  *
  *  @param module    any module
  *  @param[out] out  set on success

@@ -23,7 +23,7 @@ struct gg_pointer_info {
 };
 
 /** Query the drivers of all backends in use about an address. Base and size describe the driver's allocation, which may hold
- *  several blocks of a pool; a released block stays known while the pool keeps it.
+ *  several blocks of a pool. An address in a released block is still known while the pool keeps the block.
  *
  *  @param pointer       any address
  *  @param[out] device   NULL for memory that none of the drivers knows

@@ -1,15 +1,16 @@
 /** @file
  *  Statistics and limits of the memory pools.
  *
- *  Each device has one pool of device memory, one of pinned and one of managed memory. Free blocks above 256 MiB
- *  are kept where the driver's free may wait for the device, up to an eighth of its memory; the others bypass the pools. When the driver is out of memory, idle blocks
- *  are returned and the allocation is tried again. GPUGLUE_ALLOCATOR=direct turns the pools off.
+ *  Each device has one pool of device memory, one of pinned and one of managed memory. Free blocks above 256 MiB return to
+ *  the driver at once, unless the driver's free may wait for the device: then they are kept, up to an eighth of the
+ *  device's memory. When the driver is out of memory, idle blocks are returned and the allocation is tried again.
+ *  GPUGLUE_ALLOCATOR=direct turns the pools off.
  *
  *  @par Ordering
- *  Released blocks stay in their pool and are reused without a driver call: at once by the stream that they were allocated
- *  for, since work on a stream runs in order, and by other streams when all streams that used the block have completed that
- *  work. The first use on another stream than the one of the allocation waits, on the device, for the work that preceded
- *  the allocation.
+ *  Released blocks stay in their pool and are reused without a driver call. The stream that a block was allocated for may
+ *  reuse it at once, because work on a stream runs in order. Other streams may reuse it when all streams that used the block
+ *  have completed that work. The first use of memory on a stream other than that of the allocation waits, on the device, for
+ *  the work that preceded the allocation.
  *  @par Threads
  *  Any thread. Other threads may change the statistics between two members. */
 #ifndef GG_POOL_H
@@ -101,7 +102,7 @@ GG_API gg_status gg_pool_set_limit(gg_device *device, enum gg_memory_kind kind, 
  *
  *  @param device     any device
  *  @param kind       which pool
- *  @param threshold  bytes of free blocks; others are returned to the driver. UINT64_MAX: no limit
+ *  @param threshold  bytes of free blocks to keep; more are returned to the driver. UINT64_MAX: no limit
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_INVALID_ARGUMENT  there is no pool of that kind */
 GG_API gg_status gg_pool_set_release_threshold(gg_device *device, enum gg_memory_kind kind,

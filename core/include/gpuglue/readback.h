@@ -14,8 +14,9 @@ GG_BEGIN_DECLS
 
 /** Allocate private host memory for copies from a device, aligned to 2 MiB. A forked child gets its own copy.
  *
- *  Freed blocks are cached, at most 1 GiB (GPUGLUE_RESULT_CACHE, in MiB; gg_device_trim empties the cache), so their pages
- *  are already mapped; from its second use on a block is also page-locked if the device supports it. May call the driver.
+ *  Freed blocks are cached, so that their pages are already mapped: at most 1 GiB (GPUGLUE_RESULT_CACHE, in MiB);
+ *  gg_device_trim empties the cache. From its second use on a block is also page-locked if the device supports it. May call
+ *  the driver.
  *
  *  @param device      from which it will be filled
  *  @param nbytes      bytes, at least

@@ -24,11 +24,11 @@ GG_API gg_status gg_current_device(gg_device **out);
 /** The current stream of the calling thread on a device: the innermost stream entered on it, else its default stream.
  *
  *  @param device    any device
- *  @param[out] out  not a reference: the stream is valid while its scope lasts, the default stream always
+ *  @param[out] out  not a reference; valid until its scope is left, the default stream always
  *  @return GG_OK, or a common error */
 GG_API gg_status gg_current_stream(gg_device *device, gg_stream **out);
 
-/** Make a device the calling thread's current device, for gpuglue and for the vendor's runtime, until the next call.
+/** Make a device the calling thread's current device, for gpuglue and for the vendor's runtime, until another one is set.
  *
  *  @param device  any device
  *  @return GG_OK, or a common error */

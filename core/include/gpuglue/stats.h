@@ -20,7 +20,7 @@ GG_BEGIN_DECLS
     X(HARDWARE, 4, "hardware") /**< the hardware, for a cause that the vendor leaves open */ \
     X(SYNC, 5, "sync")         /**< kept equal to the clocks of other devices */             \
     X(CURRENT, 6, "current")   /**< the current limit */                                     \
-    X(SUPPLY, 7, "supply")     /**< the power supply asked for it */
+    X(SUPPLY, 7, "supply")     /**< the power supply requested it */
 #define GG_THROTTLE_ENUM(name, bit, word) GG_THROTTLE_##name = 1 << bit,
 /** Why the clocks are lower than they could be. */
 enum gg_throttle {
@@ -48,10 +48,10 @@ struct gg_device_stats {
     double temperature;                 /**< degrees Celsius */
     double compute_clock,               /**< MHz */
         memory_clock;                   /**< MHz */
-    struct gg_process_stats *processes; /**< set by the caller: room for process_room entries, or NULL */
+    struct gg_process_stats *processes; /**< set by the caller: array of process_room entries, or NULL */
     uint32_t process_room;              /**< set by the caller */
-    int32_t process_count; /**< of all processes, which may be more than there is room for */
-    char source[32];       /**< where the values come from, such as "NVML" */
+    int32_t process_count;              /**< of all processes; may be more than process_room */
+    char source[32];                    /**< where the values come from, such as "NVML" */
 };
 
 /** Read the values from the vendor's management library, which is loaded at the first call and need not be installed

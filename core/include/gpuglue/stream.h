@@ -2,8 +2,9 @@
  *  Streams: queues of device work.
  *
  *  @par Ordering
- *  Work on one stream runs in the order in which it was queued. Work on two streams has no order, unless one waits for the
- *  other (gg_stream_wait_event, gg_stream_wait_stream) or both use the same memory and gpuglue chooses the stream. On cuda
+ *  Work on one stream runs in the order in which it was queued. Work on two streams has no order, unless one stream waits
+ *  for the other (gg_stream_wait_event, gg_stream_wait_stream), or an operation without a stream waits for unfinished work
+ *  on its memory. On cuda
  *  and hip a stream without GG_STREAM_NONBLOCKING also runs in order with the legacy default stream.
  *  @par Threads
  *  Any thread. If several threads queue work on one stream, each call queues its work as a whole. */
@@ -23,7 +24,7 @@ enum gg_stream_flag {
  *
  *  @param device    any device
  *  @param flags     of enum gg_stream_flag, or 0
- *  @param priority  the vendor's meaning (lower is more urgent), clamped to gg_stream_priority_range; 0 is usual
+ *  @param priority  lower is more urgent; clamped to gg_stream_priority_range; usually 0
  *  @param[out] out  one reference
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_INVALID_ARGUMENT  an unknown flag */
@@ -90,7 +91,7 @@ GG_API gg_status gg_stream_query(gg_stream *stream);
  *  @param timeout_ns  nanoseconds to wait at most, or GG_FOREVER; 0 is a query
  *  @return one of these, a common error, or the error of work on the stream
  *  @retval GG_OK               complete
- *  @retval GG_NOT_READY        the time is up
+ *  @retval GG_NOT_READY        the timeout has expired
  *  @retval GG_ERR_INTERRUPTED  ended by the wait hook */
 GG_API gg_status gg_stream_wait(gg_stream *stream, uint64_t timeout_ns);
 

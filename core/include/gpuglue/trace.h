@@ -4,8 +4,8 @@
  *  @par Ordering
  *  Nothing here orders work. An operation has been queued, and need not be complete, when `post` is called.
  *  @par Threads
- *  The callbacks run on the thread that submits the operation, on several threads at the same time if several submit.
- *  gpuglue may hold locks of the stream meanwhile: a callback must not wait for another thread that uses gpuglue. */
+ *  The callbacks run on the thread that submits the operation, and may run on several threads at the same time. gpuglue may
+ *  hold a lock of the stream during a callback: a callback must not wait for another thread that uses gpuglue. */
 #ifndef GG_TRACE_H
 #define GG_TRACE_H
 
@@ -69,8 +69,8 @@ GG_API gg_status gg_trace_start(const char *path, uint32_t flags);
  *  @retval GG_ERR_INVALID_ARGUMENT  nothing is recorded, or the file cannot be written */
 GG_API gg_status gg_trace_stop(void);
 
-/** Begin a range of the calling thread: a phase of the program, in the recording and in the vendor's profiler, if the backend
- *  of a device that was opened before has found one. Ranges nest, up to 64 deep. Without a recording and a profiler it
+/** Begin a range of the calling thread: a named phase of the program. It appears in the recording, and in the vendor's
+ *  profiler if a device of that vendor was opened before. Ranges nest, up to 64 deep. Without a recording and a profiler it
  *  costs a few loads.
  *
  *  @param name  in UTF-8; is copied */
