@@ -12,6 +12,8 @@
 #                   LONG=1 runs the random tests at length and injects every fault, which takes hours
 # make test-vendors tests the wheel in several Debian releases, on the vendors' own libraries (root only)
 # make test-hip-model  tests on AMD's own HIP runtime, with a model in place of the GPU (root only; NAMES="…" selects)
+# make test-aarch64 builds the wheel for AArch64 in dist/aarch64 with a cross compiler, and tests it in qemu (FILES="…" selects
+#                   Python files); make wheel-aarch64 only builds and checks it
 # make fuzz         runs every parser on 10^7 generated inputs (FUZZ_RUNS, NAMES="elf ptx")
 # make fuzz-merge   adds the inputs that reach more code to tests/fuzz/corpus
 # make soak         random operations in 16 threads, for 15 minutes on each backend that can be simulated
@@ -36,7 +38,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help try try-python check demo test test-full test-vendors test-hip-model fuzz fuzz-merge soak mutants wheel bench docs docs-links fmt lint carry clean
+.PHONY: help try try-python check demo test test-full test-vendors test-hip-model wheel-aarch64 test-aarch64 fuzz fuzz-merge soak mutants wheel bench docs docs-links fmt lint carry clean
 help:
 	@sed -n '/^SHELL/q; s/^# \?//p' Makefile
 
@@ -398,6 +400,13 @@ test-vendors: wheel build-plain
 # Not part of the other tiers. NAMES: suites of tests/conformance, test files (test_copy), doublify.
 test-hip-model: install-plain
 	$(STEP) "AMD's own HIP runtime on a model of its GPU" python tests/model/hip/run.py build/plain $(NAMES)
+
+# Not part of the other tiers. FILES: files of tests/python.
+AARCH64 = python tests/aarch64/run.py build/aarch64 dist/aarch64 --nvidia-include $(NVIDIA_INCLUDE)
+wheel-aarch64: .venv/ready-test
+	$(STEP) "the wheel for AArch64" $(AARCH64) --wheel-only
+test-aarch64: .venv/ready-test
+	$(STEP) "the wheel for AArch64, emulated" $(AARCH64) $(or $(FILES),$(ON_DEVICE))
 
 # Not part of the tests. NAMES: parsers (elf, ptx, dlpack). `make fuzz-merge` then keeps the inputs that reach more code.
 FUZZ_RUNS ?= 10000000

@@ -3,7 +3,7 @@
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS
 # Even with -n make runs the commands that contain $(MAKE): hence another command in its place, and no summary of steps.
-recipes=$(make --no-print-directory -n MAKE=: STEP=: TIER=full all-tests test-vendors test-hip-model mutants fuzz docs docs-links demo bench) || exit 1
+recipes=$(make --no-print-directory -n MAKE=: STEP=: TIER=full all-tests test-vendors test-hip-model wheel-aarch64 test-aarch64 mutants fuzz docs docs-links demo bench) || exit 1
 commands=0 wrong=0
 # One at a time: two quotation marks that are each left open in a command would close each other.
 while IFS= read -r command; do  # continued lines were joined

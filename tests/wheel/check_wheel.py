@@ -23,6 +23,8 @@ LIBC = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "l
 STARTUP = {"__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize"}
 EXTENSION = "gpuglue/_core.abi3.so"
 CORE = "gpuglue/_lib/libgpuglue.so"
+MACHINES = {"x64": "x86_64", "AArch64": "aarch64"}
+PAGES = {"x86_64": 4096, "aarch64": 65536}  # the largest pages that a kernel of the machine may have
 ABI = "GPUGLUE_1"  # the version of the core's symbols, see core/gpuglue.map
 EXPORTS = {EXTENSION: r"PyInit__core", CORE: rf"gg_\w+|{ABI}"}
 PLUGIN_EXPORTS = r"gg_backend_query"
@@ -62,7 +64,8 @@ class Binary:
     def __init__(self, name, data):
         self.name = name
         elf = ELFFile(io.BytesIO(data))
-        self.machine = elf.get_machine_arch()
+        self.machine = MACHINES.get(elf.get_machine_arch(), "unknown")
+        self.alignment = min(s.header.p_align for s in elf.iter_segments() if s.header.p_type == "PT_LOAD")
         dynamic = elf.get_section_by_name(".dynamic")
         tags = [(tag.entry.d_tag, tag) for tag in dynamic.iter_tags()]
         self.numbers = {key: tag.entry.d_val for key, tag in tags}
@@ -142,6 +145,16 @@ def start_problems(binary):
         yield "needs an executable stack"
 
 
+def machine_problems(binary, path):
+    """Of a library for another machine than the wheel's name says, or for smaller pages than the machine's."""
+    tag = Path(path).stem.rpartition("-")[2]
+    if not tag.endswith(binary.machine):
+        yield f"is for {binary.machine}, but the wheel's platform is {tag}"
+    pages = PAGES.get(binary.machine, 0)
+    if binary.alignment < pages:
+        yield f"is aligned to {binary.alignment} bytes: it does not load where pages have {pages}"
+
+
 def archive_problems(path, archive):
     size = path.stat().st_size
     if size > SIZE_LIMIT:
@@ -183,7 +196,7 @@ def check(path):
         found = list(binaries(archive))
         problems = list(archive_problems(Path(path), archive)) + list(metadata_problems(archive))
     for binary in found:
-        for part in (link_problems(binary), symbol_problems(binary, stable), start_problems(binary)):
+        for part in (machine_problems(binary, path), link_problems(binary), symbol_problems(binary, stable), start_problems(binary)):
             problems += [f"{binary.name} {problem}" for problem in part]
     return problems, platform_tag(found), found
 
@@ -191,8 +204,7 @@ def check(path):
 def platform_tag(found):
     need = max((glibc(b.versions) for b in found), default=(2, 0))
     major, minor = next((policy for policy in GLIBC_POLICIES if policy >= need), need)
-    machine = {"x64": "x86_64", "AArch64": "aarch64"}.get(found[0].machine if found else "", "unknown")
-    return f"manylinux_{major}_{minor}_{machine}"
+    return f"manylinux_{major}_{minor}_{found[0].machine if found else 'unknown'}"
 
 
 def retag(path, tag, directory):

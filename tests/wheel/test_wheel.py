@@ -105,6 +105,15 @@ def test_the_checker_refuses_an_extension_outside_the_stable_abi(wheel, tmp_path
     assert "it would not find libgpuglue" in problems_of(bad)
 
 
+def test_the_checker_refuses_a_library_of_another_machine_and_one_for_small_pages(wheel, tmp_path):
+    """AArch64 has pages of up to 64 KiB; a library whose segments are aligned to less does not load there."""
+    data = bytearray(compile_library(tmp_path, "plugin.so", QUERY, ["-Wl,-z,max-page-size=4096"]))
+    data[18:20] = (183).to_bytes(2, "little")  # EM_AARCH64 in e_machine
+    bad = changed(wheel, tmp_path, {"gpuglue/_lib/gpuglue_bad.so": bytes(data)})
+    assert "gpuglue/_lib/gpuglue_bad.so is for aarch64, but the wheel's platform is manylinux" in problems_of(bad)
+    assert "gpuglue/_lib/gpuglue_bad.so is aligned to 4096 bytes: it does not load where pages have 65536" in problems_of(bad)
+
+
 def test_the_checker_refuses_a_symbolic_link(wheel, tmp_path):
     bad = changed(wheel, tmp_path, links=["gpuglue/_lib/libgpuglue.so.0"])
     assert "gpuglue/_lib/libgpuglue.so.0 is a symbolic link" in problems_of(bad)
@@ -124,7 +133,7 @@ def test_the_checker_refuses_a_large_wheel(wheel, tmp_path):
 
 def test_a_newer_glibc_gives_a_newer_tag():
     class Needs:
-        machine = "x64"
+        machine = "x86_64"
 
         def __init__(self, *versions):
             self.versions = set(versions)
