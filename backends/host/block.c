@@ -2,10 +2,12 @@
  *
  * They run one after the other on a fiber. A thread at a barrier is suspended with its fiber, and another fiber
  * runs the threads that have not started. When all have started, the fibers at the barrier are resumed in turn.
- * A kernel without barriers needs one fiber and two context switches per block. */
+ * A kernel without barriers needs one fiber and two context switches per block. A thread also waits for lanes of its warp
+ * (warp.c); it goes on before further threads are started, so that a warp uses few fibers. */
 #include "host.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,10 +22,11 @@ static atomic_uint guards; /* pages, of all grids that run */
 
 /* At the end of its stack, so that one mapping is all the memory of a fiber. */
 struct fiber {
+    struct host_lane lane; /* the first member */
     ucontext_t context;
     struct gg_host_thread thread;
     struct runner *runner;
-    struct fiber *next;        /* in the idle or waiting list */
+    struct fiber *next;        /* in the idle list */
     struct fiber *next_mapped; /* in the list of those with a mapping of their own */
 };
 #define FIBER_ROOM ((sizeof(struct fiber) + 63) / 64 * 64)
@@ -33,11 +36,14 @@ struct runner {
     ucontext_t scheduler;
     struct gg_host_dim block; /* the one that runs */
     uint32_t next, threads;   /* of the block */
-    struct fiber *idle, *waiting, **last_waiting, *mapped;
+    struct fiber *idle, *mapped;
+    struct host_lanes waiting, ready; /* at the barrier; to be resumed */
+    struct host_warps *warps;         /* NULL: no thread has needed them yet */
     char *reserve; /* memory for as many fibers as a block can need; NULL: each is mapped when it is needed */
     uint32_t reserve_used; /* fibers */
     uint32_t guards;       /* counted in `guards` */
     void *shared;
+    char failure[HOST_FAILURE_SIZE]; /* of the block: its threads are not resumed */
 };
 
 /* ---- on a fiber ---- */
@@ -45,10 +51,37 @@ struct runner {
 static void fiber_wait_at_barrier(const struct gg_host_thread *thread)
 {
     struct fiber *self = thread->reserved;
+    host_lanes_append(&self->runner->waiting, &self->lane);
+    swapcontext(&self->context, &self->runner->scheduler);
+}
+
+/* Threads that have started and are not suspended have ended. */
+static bool runner_make_warps(struct runner *runner, const struct fiber *self)
+{
+    const struct host_lane *queues[] = {runner->waiting.first, runner->ready.first};
+    bool *alive = calloc(runner->threads, sizeof *alive);
+    runner->warps = alive ? host_warps_new(runner->threads, &runner->ready) : NULL;
+    for (size_t i = 0; runner->warps && i < sizeof queues / sizeof queues[0]; i++)
+        for (const struct host_lane *lane = queues[i]; lane; lane = lane->next)
+            alive[lane->index] = true;
+    for (uint32_t i = 0; runner->warps && i < runner->next; i++)
+        if (!alive[i] && i != self->lane.index)
+            host_warps_end(runner->warps, i, runner->failure);
+    free(alive);
+    return runner->warps != NULL;
+}
+
+static void fiber_wait_for_warp(const struct gg_host_thread *thread, uint32_t mask,
+                                const struct gg_host_operation *operation, void *argument,
+                                const void *site)
+{
+    struct fiber *self = thread->reserved;
     struct runner *runner = self->runner;
-    self->next = NULL;
-    *runner->last_waiting = self;
-    runner->last_waiting = &self->next;
+    self->lane = (struct host_lane){NULL, self->lane.index, mask, operation, argument, site};
+    if (runner->warps || runner_make_warps(runner, self))
+        host_warps_call(runner->warps, &self->lane, runner->failure);
+    else
+        strcpy(runner->failure, "no memory for the warps of a block");
     swapcontext(&self->context, &runner->scheduler);
 }
 
@@ -59,7 +92,13 @@ static void fiber_run_thread(struct fiber *self, uint32_t index)
     self->thread.thread.y = index / grid->block.x % grid->block.y;
     self->thread.thread.z = index / grid->block.x / grid->block.y;
     self->thread.block = self->runner->block;
+    self->lane.index = index;
     grid->kernel->run(&self->thread, grid->arguments);
+}
+
+static bool fiber_may_start_a_thread(const struct runner *runner)
+{
+    return runner->next < runner->threads && !runner->ready.first && !runner->failure[0];
 }
 
 /* makecontext passes only ints. */
@@ -68,8 +107,11 @@ static void fiber_main(unsigned high, unsigned low)
     struct fiber *self = (struct fiber *)((uintptr_t)high << 32 | low);
     struct runner *runner = self->runner;
     for (;;) {
-        while (runner->next < runner->threads)
+        while (fiber_may_start_a_thread(runner)) {
             fiber_run_thread(self, runner->next++);
+            if (runner->warps)
+                host_warps_end(runner->warps, self->lane.index, runner->failure);
+        }
         self->next = runner->idle;
         runner->idle = self;
         swapcontext(&self->context, &runner->scheduler);
@@ -88,7 +130,8 @@ static void fiber_init(struct runner *runner, struct fiber *fiber)
                                             .grid_dim = grid->grid,
                                             .shared = runner->shared,
                                             .barrier = fiber_wait_at_barrier,
-                                            .reserved = fiber};
+                                            .reserved = fiber,
+                                            .warp = fiber_wait_for_warp};
     getcontext(&fiber->context);
     fiber->context.uc_stack.ss_sp = (char *)fiber + FIBER_ROOM - STACK_SIZE;
     fiber->context.uc_stack.ss_size = STACK_SIZE - FIBER_ROOM;
@@ -157,38 +200,70 @@ static void fiber_resume(struct runner *runner, struct fiber *fiber)
     swapcontext(&runner->scheduler, &fiber->context);
 }
 
-/* All threads have started, and those that have not ended are at the barrier: it opens. */
-static void barrier_open(struct runner *runner)
+static void ready_resume(struct runner *runner)
 {
-    struct fiber *fiber = runner->waiting, *next;
-    runner->waiting = NULL;
-    runner->last_waiting = &runner->waiting;
-    for (; fiber; fiber = next) {
-        next = fiber->next;
-        fiber_resume(runner, fiber);
+    struct fiber *fiber = (struct fiber *)runner->ready.first;
+    runner->ready.first = fiber->lane.next;
+    if (!runner->ready.first)
+        host_lanes_clear(&runner->ready);
+    fiber_resume(runner, fiber);
+}
+
+/* All threads have started, and none can go on. Those that have not ended are at the barrier, which then opens, or wait for
+ * lanes of their warps. False: there is none that may go on now. */
+static bool waiting_release(struct runner *runner)
+{
+    if (runner->warps)
+        host_warps_stalled(runner->warps, runner->failure);
+    if (!runner->ready.first && !runner->failure[0] && runner->waiting.first) {
+        runner->ready = runner->waiting;
+        host_lanes_clear(&runner->waiting);
     }
+    return runner->ready.first != NULL;
+}
+
+static void threads_start(struct runner *runner)
+{
+    struct fiber *fiber = fiber_take(runner);
+    if (fiber)
+        fiber_resume(runner, fiber);
+    else
+        strcpy(runner->failure, "no memory for the threads of a block");
+}
+
+static void block_begin(struct runner *runner)
+{
+    runner->next = 0;
+    host_lanes_clear(&runner->waiting);
+    host_lanes_clear(&runner->ready);
+    if (runner->warps)
+        host_warps_begin(runner->warps);
 }
 
 static bool block_run(struct runner *runner)
 {
-    runner->next = 0;
-    runner->waiting = NULL;
-    runner->last_waiting = &runner->waiting;
-    while (runner->next < runner->threads || runner->waiting) {
-        if (runner->next >= runner->threads) {
-            barrier_open(runner);
-            continue;
-        }
-        struct fiber *fiber = fiber_take(runner);
-        if (!fiber)
-            return false;
-        fiber_resume(runner, fiber);
-    }
-    return true;
+    block_begin(runner);
+    do {
+        while (runner->ready.first && !runner->failure[0])
+            ready_resume(runner);
+        while (fiber_may_start_a_thread(runner))
+            threads_start(runner);
+    } while (!runner->failure[0] && (runner->ready.first || waiting_release(runner)));
+    return !runner->failure[0];
+}
+
+/* Why the first block that failed did. No further blocks begin. */
+static void job_fail(struct host_job *job, const struct runner *runner)
+{
+    const struct gg_host_dim at = runner->block;
+    if (!atomic_exchange(&job->failed, true))
+        snprintf(job->failure, sizeof job->failure,
+                 "the kernel %.64s did not complete: block (%u, %u, %u): %.200s",
+                 job->grid->kernel->name, at.x, at.y, at.z, runner->failure);
 }
 
 /* The next chunk of the grid's blocks; false if there is none, or a block cannot run. */
-static bool chunk_run(struct runner *runner, struct host_job *job, bool *failed)
+static bool chunk_run(struct runner *runner, struct host_job *job)
 {
     const struct gg_host_dim grid = runner->grid->grid;
     const uint64_t first = atomic_fetch_add(&job->next_block, job->chunk);
@@ -197,11 +272,11 @@ static bool chunk_run(struct runner *runner, struct host_job *job, bool *failed)
         runner->block.y = (uint32_t)(i / grid.x % grid.y);
         runner->block.z = (uint32_t)(i / grid.x / grid.y);
         if (!block_run(runner)) {
-            *failed = true;
+            job_fail(job, runner);
             return false;
         }
     }
-    return first + job->chunk < job->blocks;
+    return first + job->chunk < job->blocks && !atomic_load(&job->failed);
 }
 
 /* ---- the threads that run a grid ---- */
@@ -234,6 +309,7 @@ static void runner_free(struct runner *runner)
     if (runner->reserve)
         munmap(runner->reserve, runner->threads * each);
     atomic_fetch_sub(&guards, runner->guards);
+    free(runner->warps);
     free(runner->shared);
 }
 
@@ -248,15 +324,11 @@ static void runner_offer(struct runner *runner, struct host_job *job, struct hos
 
 static void runner_run(struct runner *runner, struct host_job *job, struct host_team *team)
 {
-    bool failed = false;
     if (team && !job->offer_at)
         runner_offer(runner, job, team);
-    while (chunk_run(runner, job, &failed))
+    while (chunk_run(runner, job))
         if (team && !job->offered && host_now_ns() >= job->offer_at)
             runner_offer(runner, job, team);
-    if (failed)
-        atomic_store(&job->failure,
-                     "a kernel did not complete: no memory for the threads of a block");
 }
 
 void host_run_blocks(struct host_job *job, struct host_team *team)
@@ -265,7 +337,7 @@ void host_run_blocks(struct host_job *job, struct host_team *team)
     if (runner_init(&runner, job->grid))
         runner_run(&runner, job, team);
     else
-        atomic_store(&job->failure, "a kernel did not run: no memory for its shared memory");
+        strcpy(job->failure, "a kernel did not run: no memory for its shared memory");
     /* Before the reserve is freed: malloc in another thread could take its addresses for good. */
     if (job->offered)
         host_job_withdraw(job, team);

@@ -124,8 +124,9 @@ gg_status host_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t
     (void)ordinal;
     if (limit > 0)
         *value = limit;
-    else if (attribute == GG_ATTR_WARP_SIZE || attribute == GG_ATTR_CONCURRENT_KERNELS ||
-             attribute == GG_ATTR_MANAGED_MEMORY)
+    else if (attribute == GG_ATTR_WARP_SIZE)
+        *value = GG_HOST_WARP;
+    else if (attribute == GG_ATTR_CONCURRENT_KERNELS || attribute == GG_ATTR_MANAGED_MEMORY)
         *value = 1;
     else if (attribute == GG_ATTR_MULTIPROCESSORS)
         *value = host_thread_count();

@@ -24,6 +24,8 @@ extern const struct gg_host_api *host_api;
 /* In place of gg_backend_query: this backend is linked into the core. */
 const struct gg_backend_desc *ggi_host_backend(const struct gg_host_api *host);
 
+#define HOST_FAILURE_SIZE 320u /* of the text why a command failed; "": it did not */
+
 /* ---- time: host.c ---- */
 
 uint64_t host_now_ns(void);                     /* monotonic */
@@ -125,7 +127,7 @@ struct gg_stream_impl {
     uint64_t submitted, completed;     /* numbers of commands */
     pthread_t worker;
     bool started, stopping;
-    _Atomic(const char *) failure; /* a static text: why a command failed; reported by the next wait */
+    char failure[HOST_FAILURE_SIZE]; /* why a command failed, under lock; reported by the next wait */
 };
 
 /* A position in one or more queues. The event that was recorded there holds a reference, and so do the
@@ -199,7 +201,8 @@ struct host_job {
     const struct host_grid *grid;
     uint64_t blocks, chunk;
     _Atomic(uint64_t) next_block;
-    _Atomic(const char *) failure; /* a static text */
+    atomic_bool failed;            /* no further chunk is taken */
+    char failure[HOST_FAILURE_SIZE]; /* by the first that failed */
     uint64_t offer_at;             /* when other threads are asked to help; 0: at once */
     bool offered;
     struct host_job *next; /* in team->jobs, under its lock, like `helpers` */
@@ -207,8 +210,9 @@ struct host_job {
     bool no_room;          /* there is no memory for one more of them */
 };
 
-/* team.c: run every thread of every block. Returns NULL, or the reason of a failure (a static text). */
-const char *host_run_grid(struct host_team *team, const struct host_grid *grid);
+/* team.c: run every thread of every block. Writes why it failed, or "". */
+void host_run_grid(struct host_team *team, const struct host_grid *grid,
+                   char failure[HOST_FAILURE_SIZE]);
 /* Called by the stream's worker, once: the other threads may take blocks. */
 void host_job_offer(struct host_job *job, struct host_team *team);
 /* Ends that, and waits for the blocks that they run. */
@@ -221,6 +225,44 @@ int host_thread_count(void); /* that run blocks at a time */
 void host_run_blocks(struct host_job *job, struct host_team *team);
 /* The same on another thread. False: there is no memory for it, and it took no block. */
 bool host_help_with_blocks(struct host_job *job);
+
+/* A thread of a block that is suspended. */
+struct host_lane {
+    struct host_lane *next;
+    uint32_t index; /* in the block */
+    uint32_t mask;  /* this and what follows: of a call that waits for other lanes of the warp */
+    const struct gg_host_operation *operation;
+    void *argument;
+    const void *site;
+};
+
+/* A queue of them. */
+struct host_lanes {
+    struct host_lane *first, **last;
+};
+static inline void host_lanes_clear(struct host_lanes *lanes)
+{
+    lanes->first = NULL;
+    lanes->last = &lanes->first;
+}
+static inline void host_lanes_append(struct host_lanes *lanes, struct host_lane *lane)
+{
+    lane->next = NULL;
+    *lanes->last = lane;
+    lanes->last = &lane->next;
+}
+
+/* warp.c: the warps of a block. Lanes that may go on are appended to `ready`. */
+struct host_warps;
+struct host_warps *host_warps_new(uint32_t threads, struct host_lanes *ready); /* or NULL */
+void host_warps_begin(struct host_warps *warps); /* a block, of which no thread has ended */
+/* @p lane calls `warp` of gg_host_thread, and waits then. */
+void host_warps_call(struct host_warps *warps, struct host_lane *lane, char *failure);
+/* The thread with that index has ended. */
+void host_warps_end(struct host_warps *warps, uint32_t index, char *failure);
+/* No thread can go on. Releases the lanes that wait at a site. If there are none, but others wait for lanes that do not come,
+ * it writes the failure. */
+void host_warps_stalled(struct host_warps *warps, char *failure);
 
 /* stream.c: start a thread that receives no signals, on the processors of the process. Returns an errno or 0. */
 int host_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);

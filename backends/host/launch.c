@@ -17,9 +17,14 @@ struct launch {
 static void run_launch(const struct host_command *command)
 {
     struct launch *launch = command->argument;
-    const char *failure = host_run_grid(&launch->stream->device->team, &launch->grid);
-    if (failure)
-        atomic_store_explicit(&launch->stream->failure, failure, memory_order_release);
+    struct gg_stream_impl *stream = launch->stream;
+    char failure[HOST_FAILURE_SIZE];
+    host_run_grid(&stream->device->team, &launch->grid, failure);
+    if (failure[0]) {
+        pthread_mutex_lock(&stream->lock);
+        memcpy(stream->failure, failure, sizeof failure);
+        pthread_mutex_unlock(&stream->lock);
+    }
     free(launch);
 }
 
@@ -88,7 +93,7 @@ gg_status host_kernel_attribute(struct gg_kernel_impl *kernel, gg_kernel_attribu
     else if (attribute == GG_KERNEL_SHARED_SIZE)
         *value = kernel->entry->shared_size;
     else if (attribute == GG_KERNEL_WARP_SIZE)
-        *value = 1;
+        *value = GG_HOST_WARP;
     else if (attribute == GG_KERNEL_MAX_DYNAMIC_SHARED_SIZE)
         return host_device_attribute(0, GG_ATTR_SHARED_MEMORY_PER_BLOCK, value);
     else

@@ -207,21 +207,30 @@ gg_status host_submit(struct gg_stream_impl *stream, const struct host_command *
     return status;
 }
 
-/* The failure of a command is reported once, by the next query or wait. */
+/* The failure of a command is reported once, by the next query or wait. Unlocks stream->lock. */
 static gg_status stream_take_failure(struct gg_stream_impl *stream)
 {
-    const char *failure = atomic_load_explicit(&stream->failure, memory_order_acquire);
-    if (failure && atomic_compare_exchange_strong(&stream->failure, &failure, NULL))
-        return host_api->fail(GG_ERR_DEVICE, NULL, "%s", failure);
-    return GG_OK;
+    char failure[HOST_FAILURE_SIZE] = "";
+    if (stream->failure[0])
+        memcpy(failure, stream->failure, sizeof failure);
+    stream->failure[0] = 0;
+    pthread_mutex_unlock(&stream->lock);
+    return failure[0] ? host_api->fail(GG_ERR_DEVICE, NULL, "%s", failure) : GG_OK;
+}
+
+/* Unlocks stream->lock. */
+static gg_status stream_report(struct gg_stream_impl *stream, bool idle)
+{
+    if (idle)
+        return stream_take_failure(stream);
+    pthread_mutex_unlock(&stream->lock);
+    return GG_NOT_READY;
 }
 
 gg_status host_stream_query(struct gg_stream_impl *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    const bool idle = stream->completed == stream->submitted;
-    pthread_mutex_unlock(&stream->lock);
-    return idle ? stream_take_failure(stream) : GG_NOT_READY;
+    return stream_report(stream, stream->completed == stream->submitted);
 }
 
 gg_status host_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)
@@ -232,9 +241,7 @@ gg_status host_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)
     uint64_t ticket = stream->submitted; /* not for what other threads queue from now on */
     while (stream->completed < ticket && in_time)
         in_time = host_cond_wait(&stream->progress, &stream->lock, deadline);
-    in_time = stream->completed >= ticket;
-    pthread_mutex_unlock(&stream->lock);
-    return in_time ? stream_take_failure(stream) : GG_NOT_READY;
+    return stream_report(stream, stream->completed >= ticket);
 }
 
 /* ---- create and destroy ---- */

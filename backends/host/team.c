@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define VARIABLE "GPUGLUE_HOST_THREADS"
@@ -147,7 +148,8 @@ void host_job_withdraw(struct host_job *job, struct host_team *team)
     pthread_mutex_unlock(&team->lock);
 }
 
-const char *host_run_grid(struct host_team *team, const struct host_grid *grid)
+void host_run_grid(struct host_team *team, const struct host_grid *grid,
+                   char failure[HOST_FAILURE_SIZE])
 {
     const uint64_t blocks = (uint64_t)grid->grid.x * grid->grid.y * grid->grid.z;
     const uint64_t threads = (uint64_t)grid->block.x * grid->block.y * grid->block.z;
@@ -160,5 +162,5 @@ const char *host_run_grid(struct host_team *team, const struct host_grid *grid)
             job.offer_at = host_now_ns() + SHARED_AFTER_NS;
     }
     host_run_blocks(&job, alone ? NULL : team);
-    return atomic_load(&job.failure);
+    memcpy(failure, job.failure, sizeof job.failure);
 }

@@ -12,7 +12,7 @@ import subprocess
 
 from . import _nvcc_options, _tempdir
 
-OWN_HEADERS = ("cuda_dialect.h", "cuda_functions.h", "host_kernel.h")
+OWN_HEADERS = ("cuda_dialect.h", "cuda_functions.h", "cuda_warps.h", "host_kernel.h")
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Some linkers write a file beside the output and rename it, which is not possible with a descriptor.
 RUN = 'output=$1; shift; "$@" -o "$TMPDIR/image" - && cat <"$TMPDIR/image" >"$output"'

@@ -43,6 +43,8 @@ REQUIRED = [
     "gpuglue/__main__.py",
     "gpuglue/_cuda_headers/cuda_fp16.h",
     "gpuglue/_cuda_headers/cuComplex.h",
+    "gpuglue/_cuda_headers/cooperative_groups.h",
+    "gpuglue/include/gpuglue/cuda_warps.h",
     "gpuglue/compat/pycuda/include/pycuda-complex.hpp",
     "gpuglue/_core.pyi",
     "gpuglue/_slots.json",

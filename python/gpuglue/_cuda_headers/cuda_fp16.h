@@ -312,4 +312,7 @@ inline __half2 __lowhigh2highlow(__half2 a)
     return __half2(a.y, a.x);
 }
 
+GG_SHUFFLES(__half)
+GG_SHUFFLES(__half2)
+
 #endif

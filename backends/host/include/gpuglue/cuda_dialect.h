@@ -1,7 +1,6 @@
 /* cuda_dialect.h: the part of CUDA C++ with which one source also runs on the host backend: built-in variables,
- * shared memory, barriers, atomics, vector types. C++17. gpuglue.compile includes it and adds the table of kernels
- * (host_kernel.h). Not supported: what needs a warp of more than one thread (shuffles, votes, __syncwarp),
- * textures, surfaces, cooperative groups and clusters. */
+ * shared memory, barriers, warps, atomics, vector types. C++17. gpuglue.compile includes it and adds the table of kernels
+ * (host_kernel.h). Not supported: lockstep of a warp without __syncwarp, textures, surfaces, and clusters. */
 #ifndef GPUGLUE_CUDA_DIALECT_H
 #define GPUGLUE_CUDA_DIALECT_H
 
@@ -181,7 +180,6 @@ GG_FUNCTION(uint3, make_uint3, (unsigned x, unsigned y, unsigned z), (uint3{x, y
 #define blockIdx (::gg_host::current->block)
 #define blockDim (::gg_host::current->block_dim)
 #define gridDim (::gg_host::current->grid_dim)
-#define warpSize 1
 
 GG_FUNCTION(void, __syncthreads, (), ::gg_host::barrier())
 GG_FUNCTION(int, __syncthreads_count, (int mine), ::gg_host::count_true(mine != 0))
@@ -267,5 +265,6 @@ GG_FUNCTION(int, __ffs, (int x), __builtin_ffs(x))
 template <class T> GG_FUNCTION(T, __ldg, (const T *at), *at)
 
 #include <gpuglue/cuda_functions.h>
+#include <gpuglue/cuda_warps.h>
 
 #endif

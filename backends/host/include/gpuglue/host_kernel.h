@@ -20,6 +20,16 @@ struct gg_host_dim {
     uint32_t x, y, z;
 };
 
+#define GG_HOST_WARP 32u /* threads: lane i of warp w is thread 32 w + i of the block */
+
+/* What lanes of a warp do together. */
+struct gg_host_operation {
+    const char *name; /* for messages */
+    /* Called once for all: argument[i] is what lane i passed, or NULL. Writes into @p failure, of @p size bytes, what is
+     * wrong with an argument. NULL: they only wait for each other. */
+    void (*run)(void *const argument[GG_HOST_WARP], uint32_t lanes, char *failure, size_t size);
+};
+
 /* What a kernel knows about the thread that runs it. Valid while it runs. */
 struct gg_host_thread {
     uint32_t struct_size;
@@ -30,6 +40,10 @@ struct gg_host_thread {
     /* Wait until all threads of the block that have not ended are at the barrier. */
     void (*barrier)(const struct gg_host_thread *self);
     void *reserved; /* the launcher's */
+    /* Wait until all lanes in @p mask that have not ended make the same call; then the operation runs. With @p site the mask
+     * is 0: wait until no thread of the block can go on, for the lanes that wait at that site. */
+    void (*warp)(const struct gg_host_thread *self, uint32_t mask,
+                 const struct gg_host_operation *operation, void *argument, const void *site);
 };
 
 struct gg_host_kernel {
