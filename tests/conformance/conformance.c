@@ -89,6 +89,14 @@ gg_device *other_device(struct fixture *f)
     return device;
 }
 
+gg_device *other_device_of_backend(struct fixture *f)
+{
+    gg_device *device = other_device(f);
+    if (strcmp(gg_device_backend(device), gg_device_backend(f->device)) != 0)
+        skip_because("the backend has one device");
+    return device;
+}
+
 /* ---- the fixture ---- */
 
 static int make_fixture(void **state)

@@ -40,6 +40,8 @@ void need_sizes(struct fixture *f, gg_memory *memory);
 int scenario_without(gg_op op);
 /* Another device, of this backend or another. Skips the test if there is none. */
 gg_device *other_device(struct fixture *f);
+/* The same, of this backend. */
+gg_device *other_device_of_backend(struct fixture *f);
 
 /* Runs a scenario of this suite in a new process, with @p variable=@p value set unless it is NULL.
  * Returns what it exited with (128 + signal if it was killed); its output, cut to @p size, goes to
