@@ -168,12 +168,12 @@ HEAD = """# Operations of each backend
 <!-- Written by scripts/slots.py. -->
 
 A backend has one function, a *slot*, per operation of the [plugin contract](c/backend.md). The table has the oldest version
-of the vendor's driver with which each slot works: of CUDA, of HIP, and of Level Zero's API. **–** is an operation that the
-backend does not have, for the reason below. It raises `gg.UnsupportedError` in Python, or gpuglue does it in another way:
-a missing `copy_region`, for instance, is a copy by rows.
+of CUDA, HIP or Level Zero's API with which each slot works. **–** is an operation that the backend does not have; the reasons
+are below. Such an operation raises `gg.UnsupportedError` in Python, or gpuglue replaces it: without `copy_region`, for
+instance, it copies row by row.
 
-`gpuglue info --slots` prints this table with what the drivers of this machine have, `--json` with the functions that each
-slot needs. `device.supports("ipc_export")` and `gg_device_supports` answer for one device.
+`gpuglue info --slots` prints this table for the drivers of this machine; with `--json` it adds the functions that each slot
+needs. `device.supports("ipc_export")` and `gg_device_supports` return whether one device supports an operation.
 
 """
 

@@ -80,7 +80,7 @@ static bool comm_is_forked(const struct gg_comm *comm)
     return comm->generation != atomic_load(&ggi_generation);
 }
 
-/* A child that was forked releases its copy of the handle, and the rank goes on in the parent. */
+/* A forked child only releases its copy of the handle; the rank continues in the parent. */
 void gg_comm_release(gg_comm *comm)
 {
     if (!comm || atomic_fetch_sub(&comm->references, 1) > 1)

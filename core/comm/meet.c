@@ -243,7 +243,7 @@ static void meeting_find_missing(struct meeting *self)
             ggi_comm_ranks_add(&self->failed, rank);
 }
 
-/* What has arrived within one slice. From the last guest on, since dropping one moves the last to its place. */
+/* Read what arrives within one slice. From the last guest to the first, since dropping one moves the last to its place. */
 static void meeting_slice(struct meeting *self)
 {
     struct pollfd pollers[MEET_ROOM + 1];
@@ -321,7 +321,7 @@ static gg_status meeting_confirm(struct meeting *self)
     return status;
 }
 
-/* What the others report. Where the failure is rank 0's own, such as an interrupt, it is not theirs. */
+/* Send the failure to the other ranks. A failure of rank 0 alone, such as an interrupt, is marked as rank 0's. */
 static void meeting_report_failure(struct meeting *self, gg_status status)
 {
     char text[600];

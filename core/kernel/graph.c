@@ -180,7 +180,7 @@ static gg_status capture_begin(struct ggi_capture *capture)
     return GG_OK;
 }
 
-/* Work that is not known to be done needs a helper for its marker. Without the lock, which its creation must not be under. */
+/* Work that is not known to be done needs a helper stream for its marker. It is created without holding the lock. */
 static gg_status capture_make_helper(struct ggi_capture *capture)
 {
     gg_stream *stream = capture->stream;
@@ -265,8 +265,8 @@ static gg_status graph_new(gg_device *device, gg_graph **out)
     return GG_OK;
 }
 
-/* With stream->lock held, after a failed end. A stream that is still captured, because the driver leaves it so or other code
- * has begun a capture, is asked before each use. Otherwise the backend may have replaced the native stream. */
+/* With stream->lock held, after a failed end. The stream may still be captured, if the driver leaves it so or other code has
+ * begun a capture: it is then queried before each use. Otherwise the backend may have replaced the native stream. */
 static void capture_check_left(gg_stream *stream)
 {
     struct ggi_internal_scope own;
@@ -285,8 +285,8 @@ static bool capture_is_replaced(const struct ggi_capture *capture)
     return !ggi_stream_capture_id(capture->stream, &id) && id && id != capture->id;
 }
 
-/* The capture ends even without memory for the graph. With stream->lock held: polls of other threads must not meet a native
- * stream that the backend replaces. */
+/* The capture ends even if there is no memory for the graph. stream->lock is held, so that no other thread polls a native
+ * stream while the backend replaces it. */
 static gg_status capture_finish(struct ggi_capture *capture, gg_graph *graph, bool whole,
                                 struct ggi_commands **commands)
 {
@@ -372,7 +372,7 @@ static void graph_note_uses(const gg_graph *graph, gg_stream *stream)
         atomic_store_explicit(&stream->to_host, ticket, memory_order_relaxed);
 }
 
-/* Locks the graph, also on failure. A wait for its memory may call the wait hook, so it is without the lock. */
+/* Locks the graph, also on failure. A wait for its memory may call the wait hook, so it is made without the lock. */
 static gg_status graph_lock_ready(gg_graph *graph, gg_stream *stream, bool implicit)
 {
     gg_status status = GG_OK;

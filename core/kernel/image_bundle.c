@@ -3,7 +3,7 @@
 
 #define MEMBERS_MAX 256u /* a bundle with more members hides its kernels: each is read */
 
-/* The code objects of a bundle have the same kernels in the same order, as a rule. */
+/* The code objects of a bundle usually have the same kernels in the same order. */
 static struct gg_image_kernel *bundle_find(struct gg_image *image, const char *name, size_t from)
 {
     struct gg_image_kernel *kernels = (struct gg_image_kernel *)(uintptr_t)image->kernels;

@@ -1,4 +1,4 @@
-/* launch.c: launches, fully checked first: a wrong launch may lose the device. */
+/* launch.c: launches. Each is fully checked first, because a wrong launch may lose the device. */
 #include "base/error.h"
 #include "base/sized.h"
 #include "base/text.h"
@@ -38,7 +38,7 @@ static gg_status launch_refuse_shape(const gg_kernel *kernel, const struct gg_la
                     kernel->max_threads);
 }
 
-/* One branch for all limits; which of them is exceeded is found out for the message. */
+/* One branch for all limits. Only for the message is it determined which one is exceeded. */
 static inline gg_status launch_check_shape(const gg_kernel *kernel, const struct gg_launch *launch)
 {
     const uint64_t plane = (uint64_t)launch->block[0] * launch->block[1];

@@ -4,7 +4,7 @@
 
 #include "runtime/device.h"
 
-/* A caller's options, NULL or of an older header, with all members of this one. */
+/* The caller's options, which may be NULL or have the size of an older header, with all members of this header. */
 gg_status ggi_module_options_copy(const struct gg_module_options *options,
                                   struct gg_module_options *out);
 bool ggi_module_options_empty(const struct gg_module_options *options);

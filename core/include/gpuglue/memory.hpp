@@ -102,7 +102,7 @@ class memory : public detail::owner<gg_memory, gg_memory_retain, gg_memory_relea
     void wait() const { check(gg_memory_wait(get())); }
     bool query() const { return check_ready(gg_memory_query(get())); }
 
-    /** As elements of type T; a rest that is too short for one is left out. */
+    /** As elements of type T; remaining bytes that are too few for one are left out. */
     template <class T> device_span<T> as() const noexcept
     {
         return device_span<T>(get(), 0, size() / sizeof(T));

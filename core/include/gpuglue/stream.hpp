@@ -58,7 +58,7 @@ class device
         check(gg_device_memory_info(object_, &info.free, &info.total));
         return info;
     }
-    /** Load, power and so on, see stats.h. @p processes: room for @p room entries. */
+    /** Load, power and so on, see stats.h. @p processes: array of @p room entries. */
     struct gg_device_stats stats(gg_process_stats *processes = nullptr, std::uint32_t room = 0) const
     {
         struct gg_device_stats stats = {};
@@ -113,7 +113,7 @@ class stream_ref
         return handles[0];
     }
     bool query() const { return check_ready(gg_stream_query(object_)); }
-    /** Whether all work is complete: false if the time is up. */
+    /** Whether all work is complete: false if the timeout has expired. */
     bool wait(std::chrono::nanoseconds limit = forever) const
     {
         return check_ready(gg_stream_wait(object_, detail::timeout_of(limit)));
