@@ -115,7 +115,7 @@ static size_t box_offset(size_t i, const ptrdiff_t strides[2])
 /* The box of @p was_src is in @p dst, and all other bytes are 2. */
 static void assert_box(struct pair *pair, gg_memory *dst, const unsigned char *was_src)
 {
-    unsigned char got[NBYTES], expected[NBYTES];
+    unsigned char got[NBYTES] = {0}, expected[NBYTES];
     memset(expected, 2, NBYTES);
     for (size_t i = 0; i < ROW * ROWS * SLICES; i++)
         expected[box_offset(i, to_strides)] = was_src[box_offset(i, from_strides)];
