@@ -7,7 +7,7 @@ namespace cooperative_groups
 {
 class thread_block
 {
-public:
+  public:
     static void sync() { __syncthreads(); }
     static unsigned thread_rank() { return gg_host::thread_rank(); }
     static unsigned num_threads() { return blockDim.x * blockDim.y * blockDim.z; }
@@ -24,11 +24,12 @@ inline thread_block this_thread_block()
 
 class grid_group
 {
-public:
+  public:
     static bool is_valid() { return false; }
     template <bool never = false> static void sync()
     {
-        static_assert(never, "a grid cannot synchronize on host, which has no cooperative launches: use two kernels");
+        static_assert(never, "a grid cannot synchronize on host, which has no cooperative "
+                             "launches: use two kernels");
     }
     static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
     static unsigned long long num_threads() { return num_blocks() * thread_block::size(); }
@@ -53,7 +54,7 @@ inline grid_group this_grid()
 /* Lanes of a warp; a lane's rank is the number of those before it. */
 class gg_lanes
 {
-protected:
+  protected:
     unsigned mask, meta_rank = 0, meta_size = 1;
     explicit gg_lanes(unsigned mask) : mask(mask) {}
     unsigned ranks(unsigned lanes) const
@@ -72,10 +73,11 @@ protected:
     }
     template <class T> T from(T value, unsigned rank) const
     {
-        return gg_host::shuffled<gg_host::index>(mask, value, static_cast<unsigned>(lane_of(rank)), 32);
+        return gg_host::shuffled<gg_host::index>(mask, value, static_cast<unsigned>(lane_of(rank)),
+                                                 32);
     }
 
-public:
+  public:
     void sync() const { __syncwarp(mask); }
     unsigned num_threads() const { return static_cast<unsigned>(__popc(mask)); }
     unsigned size() const { return num_threads(); }
@@ -103,7 +105,10 @@ public:
     int any(int mine) const { return __any_sync(mask, mine); }
     int all(int mine) const { return __all_sync(mask, mine); }
     unsigned ballot(int mine) const { return ranks(__ballot_sync(mask, mine)); }
-    template <class T> unsigned match_any(T value) const { return ranks(__match_any_sync(mask, value)); }
+    template <class T> unsigned match_any(T value) const
+    {
+        return ranks(__match_any_sync(mask, value));
+    }
     template <class T> unsigned match_all(T value, int &all) const
     {
         return ranks(__match_all_sync(mask, value, &all));
@@ -113,9 +118,10 @@ public:
 
 template <unsigned count, class parent = void> class thread_block_tile : public gg_lanes
 {
-    static_assert(count >= 1 && count <= 32 && !(count & (count - 1)), "the size of a tile must be 1, 2, 4, 8, 16 or 32");
+    static_assert(count >= 1 && count <= 32 && !(count & (count - 1)),
+                  "the size of a tile must be 1, 2, 4, 8, 16 or 32");
 
-public:
+  public:
     /* Of a parent with that rank of the thread and that many threads. */
     thread_block_tile(unsigned rank, unsigned threads)
         : gg_lanes((count == 32 ? ~0u : (1u << count % 32) - 1) << gg_host::lane() / count * count)
@@ -123,7 +129,10 @@ public:
         meta_rank = rank / count;
         meta_size = (threads + count - 1) / count;
     }
-    template <class other> thread_block_tile(const thread_block_tile<count, other> &tile) : gg_lanes(tile) {}
+    template <class other>
+    thread_block_tile(const thread_block_tile<count, other> &tile) : gg_lanes(tile)
+    {
+    }
     static constexpr unsigned num_threads() { return count; }
     static constexpr unsigned size() { return count; }
     template <class T> T shfl_xor(T value, int by) const
@@ -131,7 +140,8 @@ public:
         return gg_host::shuffled<gg_host::flip>(mask, value, static_cast<unsigned>(by), count);
     }
 };
-template <unsigned count, class parent> inline thread_block_tile<count, parent> tiled_partition(const parent &group)
+template <unsigned count, class parent>
+inline thread_block_tile<count, parent> tiled_partition(const parent &group)
 {
     return {group.thread_rank(), group.size()};
 }
@@ -139,7 +149,7 @@ template <unsigned count, class parent> inline thread_block_tile<count, parent> 
 /* The lanes that come to this call before all threads of the block wait for something. */
 class coalesced_group : public gg_lanes
 {
-public:
+  public:
     explicit coalesced_group(unsigned mask) : gg_lanes(mask) {}
 };
 __attribute__((noinline)) static coalesced_group coalesced_threads()
@@ -152,15 +162,19 @@ class thread_group
 {
     unsigned mask = 0; /* 0: a block */
 
-public:
+  public:
     thread_group(const thread_block &) {}
     thread_group(const gg_lanes &lanes) : mask(lanes.mask) {}
     void sync() const { mask ? __syncwarp(mask) : __syncthreads(); }
-    unsigned size() const { return mask ? static_cast<unsigned>(__popc(mask)) : thread_block::size(); }
+    unsigned size() const
+    {
+        return mask ? static_cast<unsigned>(__popc(mask)) : thread_block::size();
+    }
     unsigned num_threads() const { return size(); }
     unsigned thread_rank() const
     {
-        return mask ? static_cast<unsigned>(__popc(mask & ((1u << gg_host::lane()) - 1))) : thread_block::thread_rank();
+        return mask ? static_cast<unsigned>(__popc(mask & ((1u << gg_host::lane()) - 1)))
+                    : thread_block::thread_rank();
     }
 };
 

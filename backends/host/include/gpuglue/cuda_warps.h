@@ -12,7 +12,8 @@ namespace gg_host
 inline unsigned thread_rank()
 {
     const gg_host_thread *self = current;
-    return self->thread.x + self->block_dim.x * (self->thread.y + self->block_dim.y * self->thread.z);
+    return self->thread.x +
+           self->block_dim.x * (self->thread.y + self->block_dim.y * self->thread.z);
 }
 inline unsigned lane()
 {
@@ -67,9 +68,8 @@ template <class T, int mode> struct shuffle {
             if (!mine)
                 continue;
             if (mine->width < 1 || mine->width > 32 || (mine->width & (mine->width - 1))) {
-                std::snprintf(failure, size,
-                              "%s with a width of %d: expected 1, 2, 4, 8, 16 or 32", name,
-                              mine->width);
+                std::snprintf(failure, size, "%s with a width of %d: expected 1, 2, 4, 8, 16 or 32",
+                              name, mine->width);
                 return;
             }
             const shuffle *other = static_cast<shuffle *>(lanes[mine->source(i)]);
@@ -191,27 +191,27 @@ inline unsigned active(const void *site)
 } // namespace
 } // namespace gg_host
 
-#define GG_SHUFFLE(type, name, mode, by_type)                                          \
-    static inline type name(unsigned mask, type value, by_type by, int width = 32)     \
-    {                                                                                  \
+#define GG_SHUFFLE(type, name, mode, by_type)                                                   \
+    static inline type name(unsigned mask, type value, by_type by, int width = 32)              \
+    {                                                                                           \
         return gg_host::shuffled<gg_host::mode>(mask, value, static_cast<unsigned>(by), width); \
     }
-#define GG_SHUFFLES(type)                            \
-    GG_SHUFFLE(type, __shfl_sync, index, int)        \
-    GG_SHUFFLE(type, __shfl_up_sync, up, unsigned)   \
+#define GG_SHUFFLES(type)                              \
+    GG_SHUFFLE(type, __shfl_sync, index, int)          \
+    GG_SHUFFLE(type, __shfl_up_sync, up, unsigned)     \
     GG_SHUFFLE(type, __shfl_down_sync, down, unsigned) \
     GG_SHUFFLE(type, __shfl_xor_sync, flip, int)
-#define GG_WARP_TYPE(type)                                                      \
-    GG_SHUFFLES(type)                                                           \
-    static inline unsigned __match_any_sync(unsigned mask, type value)          \
-    {                                                                           \
-        return gg_host::matches<false>(mask, value);                            \
-    }                                                                           \
+#define GG_WARP_TYPE(type)                                                       \
+    GG_SHUFFLES(type)                                                            \
+    static inline unsigned __match_any_sync(unsigned mask, type value)           \
+    {                                                                            \
+        return gg_host::matches<false>(mask, value);                             \
+    }                                                                            \
     static inline unsigned __match_all_sync(unsigned mask, type value, int *all) \
-    {                                                                           \
-        const unsigned result = gg_host::matches<true>(mask, value);            \
-        *all = result != 0;                                                     \
-        return result;                                                          \
+    {                                                                            \
+        const unsigned result = gg_host::matches<true>(mask, value);             \
+        *all = result != 0;                                                      \
+        return result;                                                           \
     }
 GG_WARP_TYPE(int)
 GG_WARP_TYPE(unsigned)
@@ -245,9 +245,9 @@ __attribute__((noinline)) static unsigned __activemask()
     return gg_host::active(__builtin_return_address(0));
 }
 
-#define GG_REDUCE(type, name, which)                                            \
-    static inline type name(unsigned mask, type value)                          \
-    {                                                                           \
+#define GG_REDUCE(type, name, which)                                              \
+    static inline type name(unsigned mask, type value)                            \
+    {                                                                             \
         return gg_host::call(mask, gg_host::reduction<type, which>{value}).value; \
     }
 #define GG_REDUCE_BOTH(name, which)  \
