@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _core
 
-__all__ = ["LocalCluster", "register"]
+__all__ = ["DeviceStore", "LocalCluster", "register"]
 
 _PLUGIN = "gpuglue"  # of this name Dask keeps one
 # backend: the variables that restrict its devices; the first that is set counts
@@ -28,13 +28,18 @@ def _distributed(name: str = "distributed") -> Any:
 # ---- serialisers
 
 
-def register(client: Any = None) -> None:
+def register(client: Any = None) -> Any:
     """Register serialisers for `GPUArray` in this process, and in the workers of a client.
 
     Parameters
     ----------
     client : distributed.Client, optional
         Its present and future workers register the serialisers too. None is this process only.
+
+    Returns
+    -------
+    None or awaitable
+        None, except if the client is asynchronous: the workers register the serialisers when the result is awaited.
 
     Raises
     ------
@@ -65,8 +70,10 @@ def register(client: Any = None) -> None:
     protocol = _distributed("distributed.protocol.serialize")
     protocol.dask_serialize.register(_core.GPUArray, _serialize)
     protocol.dask_deserialize.register(_core.GPUArray, _deserialize)
-    if client is not None:
-        client.register_plugin(_worker_plugin(), name=_PLUGIN)
+    if client is None:
+        return None
+    answers = client.register_plugin(_worker_plugin(), name=_PLUGIN)
+    return answers if client.asynchronous else None
 
 
 def _worker_plugin() -> Any:
@@ -115,18 +122,23 @@ def _deserialize(header: "dict[str, Any]", frames: "list[Any]") -> Any:
 # ---- a cluster
 
 
-def LocalCluster(devices: Any = None, **kwargs: Any) -> Any:
+def LocalCluster(devices: Any = None, *, device_memory_limit: Any = None, **kwargs: Any) -> Any:
     """Start a Dask cluster on this machine with one worker process for each device.
 
     Parameters
     ----------
-    devices : str or sequence of Device or str, optional
+    devices : str, Device or sequence of Device or str, optional
         Name of a backend, whose devices are all used, or the device of each worker. Several workers may share a
         device: ``["host:0"] * 4``. None is all devices of the default backend.
+    device_memory_limit : int, float or str, optional
+        How much device memory the results of each worker may use: bytes, a fraction of the device's memory (a float up to 1),
+        or text such as ``"20 GiB"``. Least recently used results then move to host memory, and to disk beyond Dask's target
+        for `memory_limit`: see `DeviceStore`. None is no limit: Dask then counts results in device memory as host memory.
     **kwargs
         ``asynchronous``, ``dashboard_address``, ``host``, ``protocol``, ``scheduler_port``, ``security`` and
         ``silence_logs`` as for ``distributed.LocalCluster``. All others are arguments of each worker, such as ``nthreads``
         (1 if not given), ``memory_limit``, ``env``, ``resources`` and ``preload``.
+        The protocol is TLS if `security` requires encryption.
 
     Returns
     -------
@@ -138,13 +150,15 @@ def LocalCluster(devices: Any = None, **kwargs: Any) -> Any:
     ImportError
         If dask or distributed is not installed.
     InvalidArgumentError
-        If there is no such device, none at all, or Dask is configured to fork its workers.
+        If there is no such device, none at all, `device_memory_limit` is not a number of bytes, an argument is one of
+        ``distributed.LocalCluster`` that has no meaning here, or Dask is configured to fork its workers.
     BackendUnavailableError
         If the backend cannot be used here.
 
     See Also
     --------
     register : Serialisers for workers that were started otherwise.
+    DeviceStore : Results of a worker that move to host memory and disk.
 
     Notes
     -----
@@ -170,9 +184,9 @@ def LocalCluster(devices: Any = None, **kwargs: Any) -> Any:
     distributed = _distributed()
     chosen = _devices(devices)
     _check_spawn()
+    _check_names(kwargs, device_memory_limit)
     register()
-    shared: "dict[str, Any]" = {"host": "127.0.0.1", "protocol": "tcp://"}
-    shared.update({name: kwargs.pop(name) for name in ("host", "protocol", "security") if name in kwargs})
+    shared = _connection(distributed, kwargs)
     dashboard = kwargs.pop("dashboard_address", ":8787")
     scheduler = {
         "cls": distributed.Scheduler,
@@ -180,7 +194,7 @@ def LocalCluster(devices: Any = None, **kwargs: Any) -> Any:
     }
     whole = {name: kwargs.pop(name) for name in ("asynchronous", "loop", "name") if name in kwargs}
     quiet = {"silence_logs": kwargs.pop("silence_logs", logging.WARN)}
-    workers = {number: {"cls": distributed.Nanny, "options": _worker(device, len(chosen), {**shared, **quiet, **kwargs})} for number, device in enumerate(chosen)}
+    workers = {number: {"cls": distributed.Nanny, "options": _worker(device, len(chosen), device_memory_limit, {**shared, **quiet, **kwargs})} for number, device in enumerate(chosen)}
     return distributed.SpecCluster(scheduler=scheduler, workers=workers, security=shared.get("security"), **quiet, **whole)
 
 
@@ -188,7 +202,7 @@ def _devices(devices: Any) -> "list[Any]":
     if devices is None or isinstance(devices, str):
         chosen = list(_core.devices(_core.default_backend() if devices is None else devices))
     else:
-        chosen = [_core.Device(device) for device in devices]
+        chosen = [_core.Device(device) for device in ([devices] if isinstance(devices, _core.Device) else devices)]
     if not chosen:
         raise _core.InvalidArgumentError(f"devices is {devices!r}, which has no device: a worker needs one")
     return chosen
@@ -203,20 +217,87 @@ def _check_spawn() -> None:
         )
 
 
-def _worker(device: Any, count: int, options: "dict[str, Any]") -> "dict[str, Any]":
+def _check_names(options: "dict[str, Any]", device_memory_limit: Any) -> None:
+    """What distributed.LocalCluster takes, and a worker would refuse only when it starts."""
+    advice = {
+        "n_workers": "devices has one device for each worker: devices=['host:0'] * 2 starts two",
+        "threads_per_worker": "use nthreads",
+        "processes": "each worker is a process",
+        "worker_class": "each worker is a distributed.Nanny",
+    }
+    for name in advice.keys() & options.keys():
+        raise _core.InvalidArgumentError(f"LocalCluster has no argument {name}: {advice[name]}")
+    if device_memory_limit is not None and "data" in options:
+        raise _core.InvalidArgumentError("data and device_memory_limit are both given, but data takes the place of the store that has the limit: give one")
+
+
+def _connection(distributed: Any, options: "dict[str, Any]") -> "dict[str, Any]":
+    """The arguments of scheduler and workers; they are taken from the options."""
+    security = options.pop("security", None)
+    if security is True:
+        security = distributed.Security.temporary()
+    encrypted = security is not None and getattr(security, "require_encryption", False)
+    shared = {"host": "127.0.0.1", "protocol": "tls://" if encrypted else "tcp://", **({"security": security} if security else {})}
+    shared.update({name: options.pop(name) for name in ("host", "protocol") if options.get(name) is not None})
+    return shared
+
+
+def _worker(device: Any, count: int, device_memory_limit: Any, options: "dict[str, Any]") -> "dict[str, Any]":
     """Arguments of a Nanny."""
     own: "dict[str, Any]" = {"nthreads": 1, "memory_limit": _memory_limit(count), "dashboard": False}
     if device.backend != "host":
         own["resources"] = {"GPU": 1}
     options = {**own, **options}
     options["env"] = {**_environment(device), **(options.get("env") or {})}
-    given = options.get("preload") or []
-    options["preload"] = ["gpuglue.dask", *([given] if isinstance(given, str) else given)]
+    _add_preload(options)
+    if device_memory_limit is not None:
+        limit = _device_limit(device_memory_limit, device)
+        options["data"] = (DeviceStore, {"device_memory_limit": limit, "host_memory_limit": _host_target(options)})
     return options
+
+
+def _add_preload(options: "dict[str, Any]") -> None:
+    """This module before those that are given or, as Dask has it, configured."""
+    config = importlib.import_module("dask").config
+    modules, arguments = options.get("preload"), options.get("preload_argv")
+    modules = config.get("distributed.worker.preload") if modules is None else modules
+    arguments = config.get("distributed.worker.preload-argv") if arguments is None else arguments
+    modules = [modules] if isinstance(modules, str) else list(modules or [])
+    if arguments and isinstance(arguments[0], str):  # of all modules
+        arguments = [list(arguments)] * len(modules)
+    options["preload"] = ["gpuglue.dask", *modules]
+    options["preload_argv"] = [[], *(arguments or [[]] * len(modules))]
 
 
 def _memory_limit(count: int) -> Any:
     return _distributed("distributed.worker_memory").parse_memory_limit("auto", 1, count, logger=logging.getLogger(__name__))
+
+
+def _host_target(options: "dict[str, Any]") -> "int | None":
+    """The bytes of results beyond which Dask writes to disk; None is no limit."""
+    config = importlib.import_module("dask").config
+    parse = _distributed("distributed.worker_memory").parse_memory_limit
+    limit = parse(options["memory_limit"], options["nthreads"] or 1, logger=logging.getLogger(__name__))
+    target = config.get("distributed.worker.memory.target")
+    return int(limit * target) if limit and target else None
+
+
+def _device_limit(limit: Any, device: Any) -> int:
+    """The limit in bytes."""
+    try:
+        if isinstance(limit, bool):
+            raise ValueError(limit)
+        if isinstance(limit, float) and 0 < limit <= 1:
+            count = int(limit * device.total_memory)
+        else:
+            count = int(importlib.import_module("dask.utils").parse_bytes(limit))
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        count = 0
+    if count <= 0:
+        raise _core.InvalidArgumentError(
+            f"device_memory_limit is {limit!r}, expected bytes above 0, a fraction of the device's memory such as 0.8, or text such as '20 GiB'"
+        )
+    return count
 
 
 def _environment(device: Any) -> "dict[str, str]":
@@ -236,6 +317,74 @@ def _visibility(device: Any) -> "tuple[dict[str, str], int]":
     count = len(_core.devices(device.backend))
     entries = given.split(",")[:count] if given else [str(number) for number in range(count)]
     return {names[0]: ",".join(entries[device.ordinal :] + entries[: device.ordinal])}, 0
+
+
+# ---- results that leave device memory
+
+
+def DeviceStore(device_memory_limit: int, host_memory_limit: "int | None" = None, worker_local_directory: "str | None" = None) -> Any:
+    """Create a mapping for the results of a worker that moves arrays from device memory to host memory, and to disk.
+
+    Parameters
+    ----------
+    device_memory_limit : int
+        Bytes of device memory that its arrays may use, on all devices together.
+    host_memory_limit : int, optional
+        Bytes of host memory that its values may use. None is no limit: nothing is written to disk for its size.
+    worker_local_directory : str, optional
+        Directory of the files; the worker gives its own. None is a temporary directory, which is removed with the mapping.
+
+    Returns
+    -------
+    MutableMapping
+        For the argument ``data`` of a worker; to another process pass ``(DeviceStore, {"device_memory_limit": limit})``. Its attributes ``device_bytes``, ``host_bytes`` and ``disk_bytes`` tell how much
+        is where.
+
+    Raises
+    ------
+    ImportError
+        If dask or distributed is not installed.
+    InvalidArgumentError
+        If `device_memory_limit` is not above 0.
+
+    See Also
+    --------
+    LocalCluster : Its argument `device_memory_limit` gives each worker such a mapping.
+
+    Notes
+    -----
+    When the arrays exceed `device_memory_limit`, least recently used values are copied to page-locked memory, or to other host
+    memory if that is exhausted. When values in host memory exceed `host_memory_limit`, distributed's own ``SpillBuffer`` writes
+    the least recently used of them to disk, within ``distributed.worker.memory.max-spill``. At access a value returns to the
+    devices that its arrays were on, after others have made room for it.
+
+    Counted are the `GPUArray` of a value, also in its lists, tuples and dicts: each by its ``nbytes``, once in a value. A view counts
+    its own elements only. Its memory is released when all arrays that share it have left; what returns has memory of its own and is
+    writeable. Arrays in attributes of other objects are not counted, and remain where they are until Dask writes the object to disk.
+
+    A value above the limit is kept in host memory, and copied for each access. A value that cannot be moved stays, which is logged
+    once; the disk being full is logged, and the values remain in host memory. If device memory is exhausted when a value
+    should return, all others leave it first. If that does not suffice, `OutOfMemoryError` names the key, and the value remains.
+
+    All methods may be called from several threads. One at a time moves data.
+
+    Examples
+    --------
+    >>> import gpuglue.dask
+    >>> store = gpuglue.dask.DeviceStore(1000)        # doctest: +SKIP
+    >>> store["x"] = gg.ones(100)                     # doctest: +SKIP
+    >>> store["y"] = gg.ones(100)                     # doctest: +SKIP
+    >>> store.device_bytes                            # doctest: +SKIP
+    800
+    """
+    config = _distributed("dask").config
+    _distributed()
+    spill = config.get("distributed.worker.memory.max-spill")
+    max_spill = spill if spill is False else importlib.import_module("dask.utils").parse_bytes(spill)
+    if isinstance(device_memory_limit, bool) or not isinstance(device_memory_limit, int) or device_memory_limit <= 0:
+        raise _core.InvalidArgumentError(f"device_memory_limit is {device_memory_limit!r}, expected a number of bytes above 0")
+    store = importlib.import_module("gpuglue._dask_store")
+    return store.DeviceStore(device_memory_limit, host_memory_limit, max_spill, worker_local_directory)
 
 
 def dask_setup(worker: Any) -> None:

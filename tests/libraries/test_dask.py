@@ -72,6 +72,20 @@ def test_workers_of_a_cluster_are_ranks_and_a_lost_one_is_named(tmp_path):
     run(tmp_path, "dask_ranks_program.py")
 
 
+@pytest.mark.parametrize("backend", ["host", "cuda"])
+def test_results_above_the_limits_move_to_host_memory_and_disk_and_come_back_to_their_device(tmp_path, backend):
+    run(tmp_path, "dask_store_program.py", backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["host", "cuda"])
+def test_a_worker_holds_more_results_than_device_and_host_memory_may(tmp_path, backend):
+    run(tmp_path, "dask_spill_program.py", f"{backend}:0", backend=backend)
+
+
+def test_arguments_and_configuration_of_dask_reach_the_workers(tmp_path):
+    run(tmp_path, "dask_options_program.py")
+
+
 def test_a_library_of_c_works_on_the_chunks_of_a_dask_array(tmp_path):
     compiler = shutil.which("gcc") or shutil.which("clang")
     if not compiler:
