@@ -548,7 +548,7 @@ MUTANTS = [
     Mutant("host: a wait for an event waits for nothing", "a stream waits for an event", "backends/host/event.c",
            "    host_point_wait(command->point, GG_FOREVER);\n", "", on("event order stream", HOST)),
     Mutant("host: a query reports done", "a query reports whether work is done", "backends/host/stream.c",
-           "idle = stream->completed == stream->submitted;", "idle = stream != NULL;", on("stream", HOST)),
+           "stream_report(stream, stream->completed == stream->submitted)", "stream_report(stream, stream != NULL)", on("stream", HOST)),
     Mutant("host: recording again moves the waiters", "a wait for a record keeps its record", "backends/host/event.c",
            "if (point && point_is_reached(point) &&\n        atomic_load_explicit(&point->refs, memory_order_acquire) == 1)",
            "if (point)", on("event order", HOST)),
