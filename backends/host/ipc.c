@@ -34,11 +34,11 @@ static uint64_t handle_checksum(const struct host_ipc *handle) /* FNV-1a */
     return sum;
 }
 
-/* 0 if there is no such process. */
+/* 0 if there is no such process. By its first thread: qemu-user estimates the time in /proc/PID/stat of the process itself. */
 static uint64_t process_started(int32_t process)
 {
     char path[64], line[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)process, (int)process);
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;

@@ -42,7 +42,7 @@ struct ze_export {
 static uint64_t process_started(int32_t process)
 {
     char path[64], line[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)process, (int)process);
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;

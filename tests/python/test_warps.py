@@ -364,7 +364,7 @@ __global__ void k(unsigned *out) {
 
 @needs_compiler
 def test_the_warp_of_the_device_and_of_kernels_agree():
-    module = gg.Module(gg.compile("__global__ void k(int *x) { *x = warpSize; }", backend="host", arch=ARCH), "host")
+    module = gg.Module(gg.compile("__global__ void k(int *x) { *x = warpSize; } int half(int warpSize) { return warpSize / 2; }", backend="host", arch=ARCH), "host")
     x = gg.zeros(1, np.int32, device="host")
     module["k"](x, grid=1, block=1)
     assert x.get()[0] == gg.Device("host").attributes["warp_size"] == module["k"].attributes["warp_size"] == 32

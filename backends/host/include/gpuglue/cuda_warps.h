@@ -5,7 +5,7 @@
 #ifndef GPUGLUE_CUDA_WARPS_H
 #define GPUGLUE_CUDA_WARPS_H
 
-#define warpSize 32
+static constexpr int warpSize = GG_HOST_WARP;
 
 namespace gg_host
 {
