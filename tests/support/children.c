@@ -19,6 +19,7 @@ struct test {
     const char *suite, *name;
     char verdict[96]; /* empty if it passed */
     bool skipped;
+    char *output; /* of a failed test, which is printed again at the end */
 };
 
 /* A running test. */
@@ -168,6 +169,13 @@ static void report_skips(void)
     }
 }
 
+static void report_failure(const struct test *test)
+{
+    printf("  failed: %s/%s: %s\n", test->suite, test->name, test->verdict);
+    if (test->output)
+        printf("%s\n", test->output);
+}
+
 static int report_all(void)
 {
     size_t failed = 0, skipped = 0;
@@ -178,7 +186,7 @@ static int report_all(void)
     report_skips();
     for (size_t i = 0; i < test_count; i++)
         if (has_failed(&tests[i]))
-            printf("  failed: %s/%s: %s\n", tests[i].suite, tests[i].name, tests[i].verdict);
+            report_failure(&tests[i]);
     printf("%zu passed, %zu failed, %zu skipped\n", test_count - failed - skipped, failed, skipped);
     return failed ? 1 : 0;
 }
@@ -208,7 +216,10 @@ static void end_test(struct child *child, const struct limits *limits)
     judge(child->test, status, child->timed_out, limits->seconds, output);
     report(child->test, seconds, output, limits->verbose);
     close(child->output);
-    free(output);
+    if (has_failed(child->test))
+        child->test->output = output;
+    else
+        free(output);
 }
 
 static struct child *find_child(pid_t pid)
