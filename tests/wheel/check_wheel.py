@@ -85,6 +85,8 @@ class Binary:
         versions = elf.get_section_by_name(".gnu.version")
         imports, exports = set(), set()
         for index, symbol in enumerate(elf.get_section_by_name(".dynsym").iter_symbols()):
+            if symbol["st_info"]["bind"] == "STB_LOCAL":  # a section's: the linker for AArch64 keeps some
+                continue
             if symbol["st_shndx"] != "SHN_UNDEF":
                 exports.add(symbol.name)
             elif symbol.name and not (versions and isinstance(versions.get_symbol(index)["ndx"], int)):
@@ -137,9 +139,10 @@ def symbol_problems(binary, stable):
 
 
 def start_problems(binary):
-    # gcc's start file has one entry in each; more entries are code that runs on load or at exit.
+    # gcc's start file has one entry in each; more entries are code that runs on load or at exit. For AArch64 libgcc has one
+    # more, which finds out what atomic instructions the processor has (lse-init.c).
     for kind in ("INIT", "FINI"):
-        if binary.numbers.get(f"DT_{kind}_ARRAYSZ", 0) > 8:
+        if binary.numbers.get(f"DT_{kind}_ARRAYSZ", 0) > (16 if (kind, binary.machine) == ("INIT", "aarch64") else 8):
             yield f"has a {'constructor' if kind == 'INIT' else 'destructor'}"
     if "DT_TEXTREL" in binary.numbers:
         yield "has text relocations"
