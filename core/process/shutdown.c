@@ -43,9 +43,7 @@ static void shutdown_close_device(struct gg_device *device)
     ggi_staging_destroy(device);
     ggi_host_cache_trim(device);
     gg_stream_release(atomic_exchange(&device->join_stream, NULL));
-    ggi_drain_locked(device, GGI_DRAIN_FORCE);
-    if (ggi_drain_waiting(device)) /* a query may have failed once */
-        ggi_drain_locked(device, GGI_DRAIN_FORCE);
+    ggi_drain_locked(device, GGI_DRAIN_FORCE); /* again: one call may have failed */
     ggi_epoch_destroy(device);
     ggi_stream_release_events(device->default_stream); /* makes them spares */
     ggi_event_destroy_spares(device);

@@ -2,6 +2,7 @@
  * can access each other but the bytes do not arrive, so a pair is tested first. */
 #include "base/error.h"
 #include "base/log.h"
+#include "memory/uses.h"
 #include "transfer/peer.h"
 
 #define PROOF_WORDS 512u
@@ -98,6 +99,14 @@ static gg_status proof_submit(const struct proof *proof, gg_stream *stream)
                     (stream->impl, proof->dst->pointer, proof->src->pointer, &region, GG_COPY_D2D));
 }
 
+/* If the wait fails, the copy may still run when the memories are released. */
+static void proof_record_use(const struct proof *proof, gg_stream *stream)
+{
+    const uint64_t ticket = ggi_stream_submitted(stream);
+    ggi_memory_used(proof->src, stream, ticket);
+    ggi_memory_used(proof->dst, stream, ticket);
+}
+
 /* Whether a copy on @p stream arrives whole, and changes nothing else. */
 static gg_status proof_test(const struct proof *proof, gg_stream *stream, bool *out)
 {
@@ -107,6 +116,7 @@ static gg_status proof_test(const struct proof *proof, gg_stream *stream, bool *
         status = proof_write(proof->dst, ~SENT, proof->in);
     if (!status)
         status = proof_submit(proof, stream);
+    proof_record_use(proof, stream);
     if (!status)
         status = ggi_stream_synchronize(stream, false);
     if (!status)

@@ -230,6 +230,35 @@ static void memory_that_cannot_be_unlocked_is_still_returned_to_its_owner(void *
                        "cuMemHostUnregister:1=1,hipHostUnregister:1=1");
 }
 
+/* ---- a shutdown ---- */
+
+/* Streams unknown to gpuglue may use the memory, so it waits for all work of the device. */
+static int fail_a_wait_of_the_shutdown(void)
+{
+    static unsigned char pages[2 * 65536];
+    static atomic_int released;
+    gg_device *device;
+    gg_memory *memory = NULL;
+    unsigned char *whole = pages + (65536 - (uintptr_t)pages % 65536);
+    if (gg_device_get(NULL, 0, &device))
+        return wrong("no device");
+    if (!gg_device_supports(device, GG_OP_mem_register))
+        return scenario_without(GG_OP_mem_register);
+    if (gg_memory_host_register(device, whole, 65536, count_release, &released, &memory) ||
+        gg_memory_record_use(memory, NULL))
+        return wrong("not registered");
+    gg_memory_release(memory);
+    gg_shutdown(2000000000u);
+    return atomic_load(&released) == 1 ? 0 : wrong("the owner was not released");
+}
+
+static void a_shutdown_waits_again_for_the_device_if_a_wait_fails(void **state)
+{
+    (void)state;
+    assert_silent_with("fail_a_wait_of_the_shutdown", "GPUGLUE_SIM_FAIL",
+                       "cuMemAlloc_v2:1=1,hipMalloc:1=1,zeDeviceSynchronize:1=2147483646");
+}
+
 /* ---- the current context ---- */
 
 /* On a thread without a current context: the current device is 0, and the calls need another
@@ -376,6 +405,7 @@ static const struct scenario scenarios[] = {
     {"fail_a_wait_on_pageable_memory", fail_a_wait_on_pageable_memory},
     {"report_a_loss_once", report_a_loss_once},
     {"fail_an_unlock", fail_an_unlock},
+    {"fail_a_wait_of_the_shutdown", fail_a_wait_of_the_shutdown},
     {"fail_and_restore", fail_and_restore},
     {"fail_a_look", fail_a_look},
     {"use_most_of_it_twice", use_most_of_it_twice},
@@ -386,6 +416,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(pageable_memory_is_released_after_the_transfer_even_if_the_wait_fails),
     cmocka_unit_test(memory_in_use_stays_where_one_stream_reports_a_loss_and_the_device_works),
     cmocka_unit_test(memory_that_cannot_be_unlocked_is_still_returned_to_its_owner),
+    cmocka_unit_test(a_shutdown_waits_again_for_the_device_if_a_wait_fails),
     cmocka_unit_test(a_failed_operation_restores_the_current_context),
     cmocka_unit_test(a_failed_internal_query_does_not_change_the_error_record),
     cmocka_unit_test(out_of_memory_waits_for_released_memory_and_tries_again),

@@ -2,6 +2,8 @@
 #include "crowd.h"
 #include "pairs.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -432,7 +434,96 @@ static void an_interrupt_of_the_first_copy_is_reported(void **state)
     assert_scenario_is_silent("interrupt_the_first_copy");
 }
 
+/* ---- a test copy whose wait fails ---- */
+
+static struct {
+    void (*hold)(int on);
+    void (*inject)(const char *spec);
+    bool failed, ordered, freed_early;
+} sim;
+
+static int find_sim(struct dl_phdr_info *object, size_t size, void *data)
+{
+    void *library = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+    (void)size;
+    (void)data;
+    if (!library)
+        return 0;
+    *(void **)&sim.hold = dlsym(library, "sim_hold");
+    *(void **)&sim.inject = dlsym(library, "sim_fail");
+    dlclose(library);
+    return sim.hold && sim.inject;
+}
+
+static void hold_test_copy(bool on)
+{
+    sim.hold(on);
+    gg_set_wait_hook(on ? interrupt : NULL);
+}
+
+/* The first direct copy does not run while calls fail that would wait for it. The copies through the host that follow are
+ * interrupted. */
+static void before_each_call(void *user, const struct gg_trace *trace)
+{
+    (void)user;
+    if (trace->op == GG_OP_copy)
+        sim.inject(NULL);
+    /* The copy is on a stream of device 0, the destination's memory is freed on one of device 1. */
+    if (sim.failed && trace->device == 1 && trace->op == GG_OP_stream_wait_event)
+        sim.ordered = true;
+    if (sim.failed && trace->device == 1 && trace->op == GG_OP_mem_free_async)
+        sim.freed_early = sim.freed_early || !sim.ordered;
+    if (trace->op == GG_OP_copy_peer && !sim.failed)
+        hold_test_copy(true);
+}
+
+static void after_each_call(void *user, const struct gg_trace *trace)
+{
+    (void)user;
+    if (trace->op == GG_OP_copy_peer && !sim.failed)
+        sim.inject("cuStreamQuery:1+=999,hipStreamQuery:1+=999");
+    sim.failed = sim.failed || trace->op == GG_OP_copy_peer;
+}
+
+static int fail_the_wait_for_the_test_copy(void)
+{
+    static const struct gg_tracer tracer = {
+        .struct_size = sizeof tracer, .pre = before_each_call, .post = after_each_call};
+    gg_device *device[2];
+    gg_memory *memory[2] = {NULL, NULL};
+    int result = two_devices(device, 1);
+    for (int i = 0; !result && i < 2; i++)
+        result = (int)gg_memory_alloc(device[i], GG_MEMORY_DEVICE, NBYTES, NULL, &memory[i]);
+    if (result)
+        return result;
+    if (!dl_iterate_phdr(find_sim, NULL))
+        return not_here("the driver is not simulated");
+    gg_set_tracer(&tracer);
+    gg_status status = copy(at(memory[1], 0), at(memory[0], 0), NBYTES, NULL, 0);
+    if (status != GG_ERR_INTERRUPTED || !sim.failed)
+        return printf("the first copy: %s\n", gg_status_message(status)), 1;
+    gg_device_trim(device[0]); /* frees what it may */
+    gg_device_trim(device[1]);
+    if (sim.freed_early)
+        return puts("the memory of a copy that has not run was freed"), 1;
+    hold_test_copy(false);
+    gg_device_synchronize(device[0]); /* may report the failure of the query */
+    status = copy(at(memory[1], 0), at(memory[0], 0), NBYTES, NULL, 0);
+    return status ? printf("the second copy: %s\n", last_error().message), 1 : 0;
+}
+
+static void a_test_copy_whose_wait_fails_keeps_its_memory_until_it_has_run(void **state)
+{
+    char output[2000];
+    need(*state, GG_OP_mem_alloc_async);
+    const int result = start_scenario("fail_the_wait_for_the_test_copy", "GPUGLUE_ALLOCATOR",
+                                      "async", output, sizeof output);
+    assert_string_equal(output, "");
+    assert_int_equal(result, 0);
+}
+
 static const struct scenario scenarios[] = {
+    {"fail_the_wait_for_the_test_copy", fail_the_wait_for_the_test_copy},
     {"two_gates", two_gates},
     {"interrupt_the_first_copy", interrupt_the_first_copy},
     {"copy_where_peers_lose", copy_where_peers_lose},
@@ -454,5 +545,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_failed_test_copy_is_logged_and_copies_go_through_the_host),
     cmocka_unit_test(devices_without_peer_access_copy_through_the_host),
     cmocka_unit_test(an_interrupt_of_the_first_copy_is_reported),
+    cmocka_unit_test(a_test_copy_whose_wait_fails_keeps_its_memory_until_it_has_run),
 };
 SUITE_AND_SCENARIOS(peer, tests, scenarios);
