@@ -162,5 +162,7 @@ void host_run_grid(struct host_team *team, const struct host_grid *grid,
             job.offer_at = host_now_ns() + SHARED_AFTER_NS;
     }
     host_run_blocks(&job, alone ? NULL : team);
-    memcpy(failure, job.failure, sizeof job.failure);
+    failure[0] = '\0';
+    if (job.failure[0])
+        memcpy(failure, job.failure, sizeof job.failure);
 }

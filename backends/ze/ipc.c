@@ -38,7 +38,7 @@ struct ze_export {
     struct ze_ipc_handle handle; /* as the driver made it */
 };
 
-/* 0 if there is no such process. */
+/* 0 if there is no such process. By its first thread, as in backends/host/ipc.c. */
 static uint64_t process_started(int32_t process)
 {
     char path[64], line[1024];

@@ -337,8 +337,8 @@ def DeviceStore(device_memory_limit: int, host_memory_limit: "int | None" = None
     Returns
     -------
     MutableMapping
-        For the argument ``data`` of a worker; to another process pass ``(DeviceStore, {"device_memory_limit": limit})``. Its attributes ``device_bytes``, ``host_bytes`` and ``disk_bytes`` tell how much
-        is where.
+        For the argument ``data`` of a worker; to another process pass ``(DeviceStore, {"device_memory_limit": limit})``. Its
+        attributes ``device_bytes``, ``host_bytes`` and ``disk_bytes`` are the bytes of its values in each place.
 
     Raises
     ------

@@ -10,18 +10,12 @@ from dask.distributed import Client
 import gpuglue as gg
 import gpuglue.dask
 
+from dask_errors import error_of
+
 PRELOAD = """
 def dask_setup(worker):
     worker.preloaded_by_test = True
 """
-
-
-def error_of(function, *args, **kwargs):
-    try:
-        function(*args, **kwargs)
-    except Exception as error:
-        return error
-    raise AssertionError(f"{function} raised nothing")
 
 
 def check_refusals():

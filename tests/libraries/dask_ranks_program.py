@@ -9,6 +9,8 @@ from dask.distributed import Client
 import gpuglue as gg
 import gpuglue.dask
 
+from dask_errors import error_of
+
 
 def total(comm, x):
     array = gg.full(1000, x + comm.rank)
@@ -26,14 +28,6 @@ def end_one(comm):
     if comm.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     comm.barrier()
-
-
-def error_of(function, *args, **kwargs):
-    try:
-        function(*args, **kwargs)
-    except Exception as error:
-        return error
-    raise AssertionError(f"{function} raised nothing")
 
 
 def check_arguments(client):

@@ -12,19 +12,13 @@ import zict
 import gpuglue as gg
 import gpuglue.dask
 
+from dask_errors import error_of
+
 KIB = 1024
 
 
 def array(number, size=KIB):
     return gg.to_gpu(np.full(size // 8, number, "f8"))
-
-
-def error_of(function, *args, **kwargs):
-    try:
-        function(*args, **kwargs)
-    except Exception as error:
-        return error
-    raise AssertionError(f"{function} raised nothing")
 
 
 def check_moves():

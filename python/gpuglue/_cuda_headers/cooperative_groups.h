@@ -51,6 +51,11 @@ inline grid_group this_grid()
     return {};
 }
 
+inline unsigned gg_rank_in(unsigned mask)
+{
+    return static_cast<unsigned>(__popc(mask & ((1u << gg_host::lane()) - 1)));
+}
+
 /* Lanes of a warp; a lane's rank is the number of those before it. */
 class gg_lanes
 {
@@ -81,10 +86,7 @@ class gg_lanes
     void sync() const { __syncwarp(mask); }
     unsigned num_threads() const { return static_cast<unsigned>(__popc(mask)); }
     unsigned size() const { return num_threads(); }
-    unsigned thread_rank() const
-    {
-        return static_cast<unsigned>(__popc(mask & ((1u << gg_host::lane()) - 1)));
-    }
+    unsigned thread_rank() const { return gg_rank_in(mask); }
     unsigned meta_group_rank() const { return meta_rank; }
     unsigned meta_group_size() const { return meta_size; }
 
@@ -171,11 +173,7 @@ class thread_group
         return mask ? static_cast<unsigned>(__popc(mask)) : thread_block::size();
     }
     unsigned num_threads() const { return size(); }
-    unsigned thread_rank() const
-    {
-        return mask ? static_cast<unsigned>(__popc(mask & ((1u << gg_host::lane()) - 1)))
-                    : thread_block::thread_rank();
-    }
+    unsigned thread_rank() const { return mask ? gg_rank_in(mask) : thread_block::thread_rank(); }
 };
 
 template <class group> inline void sync(const group &threads)
