@@ -509,6 +509,8 @@ static int fail_the_wait_for_the_test_copy(void)
     hold_test_copy(false);
     gg_device_synchronize(device[0]); /* may report the failure of the query */
     status = copy(at(memory[1], 0), at(memory[0], 0), NBYTES, NULL, 0);
+    gg_memory_release(memory[0]);
+    gg_memory_release(memory[1]);
     return status ? printf("the second copy: %s\n", last_error().message), 1 : 0;
 }
 
