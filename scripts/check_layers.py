@@ -166,7 +166,7 @@ def check(root, build):
             print(line)
         for ring in rings:
             print(f"{tree}: a circle of {len(ring)} files: {' '.join(ring)}")
-        print(f"layers            {tree}: {len(wrong)} upward, {len(rings)} circles of {sum(map(len, rings))} files")
+        print(f"layers            {tree}: {len(wrong)} upward, {len(rings)} circles")
         bad += len(wrong) + len(rings)
     return bad
 

@@ -46,7 +46,7 @@ static void a_block_is_reused_however_many_other_streams_are_busy(void **state)
 {
     struct fixture *f = *state;
     static struct crowd crowd;
-    need_crowd();
+    need_crowd(f);
     gg_stream *stream = new_stream(f);
     gg_event *event = NULL;
     gg_memory *memory = alloc(f, BLOCK, stream);
@@ -85,7 +85,7 @@ static void blocks_do_not_pile_up_beside_busy_streams_with_released_objects(void
 {
     struct fixture *f = *state;
     static struct crowd crowd;
-    need_crowd();
+    need_crowd(f);
     static atomic_int others;
     gg_stream *stream = new_stream(f);
     make_crowd(f, &crowd);
@@ -134,7 +134,7 @@ static void parts_of_pinned_memory_do_not_pile_up_beside_busy_streams(void **sta
 {
     struct fixture *f = *state;
     static struct crowd crowd;
-    need_crowd();
+    need_crowd(f);
     static atomic_int released;
     gg_memory *whole = alloc_pinned(f, BLOCK);
     gg_stream *stream = new_stream(f);
@@ -170,7 +170,7 @@ static void a_wait_releases_what_its_stream_used_beside_many_busy_streams(void *
 {
     struct fixture *f = *state;
     static struct crowd crowd;
-    need_crowd();
+    need_crowd(f);
     static atomic_int others, released;
     gg_stream *unused = NULL;
     void *gate = hold_first(f, f->second); /* since it is opened first */
@@ -219,7 +219,7 @@ static void much_pinned_memory_is_freed_beside_many_busy_streams(void **state)
 {
     struct fixture *f = *state;
     static struct crowd crowd;
-    need_crowd();
+    need_crowd(f);
     struct gg_device_info info = {.struct_size = sizeof info};
     assert_int_equal(gg_device_info(f->device, &info), GG_OK);
     if (info.flags & GG_DEVICE_SHARED_DEFAULT)

@@ -190,7 +190,7 @@ static void the_block_of_an_idle_stream_comes_before_those_of_busy_ones(void **s
 {
     struct fixture *f = *state;
     static struct crowd crowd;
-    need_crowd();
+    need_crowd(f);
     gg_memory *memory[CROWD + 1];
     gg_stream *idle = new_stream(f), *stream = new_stream(f);
     make_crowd(f, &crowd);
