@@ -2695,11 +2695,14 @@ class GPUArray:
 
         Notes
         -----
-        If gpuglue finds a compiler, arrays of 1 MiB or more are converted on the device: between integers and bool, from these to
-        float32, float64 and complex, from float32 to float64, and from real to complex. The result equals NumPy's, bit for bit. The
-        call does not wait, except for the first conversion of a pair of dtypes, which is compiled and compared with NumPy. All other
-        conversions are done by NumPy on the host: the elements are copied to the host and back, and the call waits. For these a
-        library with kernels is faster on large arrays: ``cupy.from_dlpack(a).astype(…)``.
+        If gpuglue finds a compiler, arrays of 1 MiB or more are converted on the device, between bool, integers, floats and complex
+        numbers in the native byte order. The result equals NumPy's, bit for bit. The first conversion of a pair of dtypes is compiled
+        and compared with NumPy.
+
+        The call does not wait if NumPy could not warn about any element. For floats to integers or to smaller floats, and large
+        integers to float16, the kernel checks each element, and the call waits for it. If NumPy might warn about one (NaN or a number
+        out of range; overflow or underflow, unless ``numpy.errstate`` ignores it), NumPy converts the array on the host, so that
+        warnings and errors are its own. All other dtypes, such as dates and strings, are converted on the host, too.
 
         Examples
         --------
