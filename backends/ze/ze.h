@@ -150,7 +150,8 @@ struct gg_stream_impl {
     pthread_mutex_t lock;             /* the list, and what follows */
     bool barrier_due;                 /* a barrier could not be appended */
     uint64_t submitted;               /* number of appends */
-    struct ze_pooled_event *recorded; /* after the first `recorded_at` appends */
+    /* The first and the last event after the first `recorded_at` appends. */
+    struct ze_pooled_event *first_recorded, *recorded;
     uint64_t recorded_at;
     struct ze_tasks *tasks; /* host functions; NULL until there is one */
     /* Tasks run in the order in which they were queued; this keeps the list in the same order. */
