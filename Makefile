@@ -175,7 +175,7 @@ pytest-on = $(or $(pytest-$(1)),$(SIDE_BY_SIDE))
 wheel: .venv/ready-build
 	rm -rf dist/*.whl build/wheel-raw
 	$(STEP) "build the wheel" python -m build --wheel --no-isolation --outdir build/wheel-raw -Cbuild-dir=build/wheel .
-	$(STEP) "check and tag the wheel" python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
+	$(STEP) "check, tag and compress the wheel" python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
 
 .PHONY: run-environment
 run-environment: wheel
