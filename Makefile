@@ -120,6 +120,8 @@ HIP_SIM = $(CURDIR)/build/$(1)/tests/sim/hip$(2)
 monitor = GPUGLUE_SIM_MONITOR=1 GPUGLUE_$(2)_LIBRARY=$(CURDIR)/build/$(1)/tests/sim/monitor/$(3)
 NVML = $(call monitor,$(1),NVML,libnvidia-ml.so.1)
 ROCM_SMI = $(call monitor,$(1),ROCM_SMI,librocm_smi64.so.5)
+# That of ROCm 7, if setup.sh could download its header.
+AMD_SMI = $(if $(wildcard .venv/hip/usr/include/amd_smi/amdsmi.h),$(call monitor,$(1),AMD_SMI,libamd_smi.so.27),$(ROCM_SMI))
 ZES = $(call monitor,$(1),ZES,libzes.so.1)
 # GPUGLUE_TEST_LIBRARIES: where tests find simulated and broken drivers, plugin fixtures and libgate.so.
 tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests
@@ -136,7 +138,7 @@ NO_HIPRTC := GPUGLUE_HIPRTC_LIBRARY=/nonexistent/libhiprtc.so
 run-hip-sim-5 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),5)/libamdhip64.so.5 $(ROCM_SMI) $(NO_HIPRTC)
 run-hip-sim-5.7 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),5.7)/libamdhip64.so.5 $(ROCM_SMI) $(NO_HIPRTC)
 run-hip-sim-6 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),6)/libamdhip64.so.6 $(ROCM_SMI) $(NO_HIPRTC)
-run-hip-sim-7 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),7)/libamdhip64.so.7 $(ROCM_SMI) $(NO_HIPRTC)
+run-hip-sim-7 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),7)/libamdhip64.so.7 $(AMD_SMI) $(NO_HIPRTC)
 HIP_FEW := tests/python/test_device.py tests/python/test_stream.py tests/python/test_event.py tests/python/test_memory.py tests/python/test_process.py
 HAVE_HIP = $(shell test -s .venv/hip-include && echo yes)
 # All backends that can be simulated here, open in one process.
