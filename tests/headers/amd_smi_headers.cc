@@ -36,8 +36,9 @@ EQUAL(AMDSMI_CLK_TYPE_SYS)
 EQUAL(AMDSMI_CLK_TYPE_MEM)
 
 #define STRUCT(own, vendor) static_assert(sizeof(declared::own) == sizeof(::vendor), #own);
-#define FIELD(own, member, vendor, vendor_member)                                         \
-    static_assert(offsetof(declared::own, member) == offsetof(::vendor, vendor_member), #own "." #member);
+#define FIELD(own, member, vendor, vendor_member)                                       \
+    static_assert(offsetof(declared::own, member) == offsetof(::vendor, vendor_member), \
+                  #own "." #member);
 STRUCT(amd_smi_version, amdsmi_version_t)
 STRUCT(amd_smi_activity, amdsmi_engine_usage_t)
 FIELD(amd_smi_activity, compute, amdsmi_engine_usage_t, gfx_activity)
@@ -51,7 +52,8 @@ FIELD(amd_smi_clock, current, amdsmi_clk_info_t, clk)
 STRUCT(amd_smi_process, amdsmi_proc_info_t)
 FIELD(amd_smi_process, pid, amdsmi_proc_info_t, pid)
 FIELD(amd_smi_process, vram, amdsmi_proc_info_t, memory_usage.vram_mem)
-static_assert(sizeof(declared::amd_smi_metrics) >= sizeof(::amdsmi_gpu_metrics_t), "room for the table");
+static_assert(sizeof(declared::amd_smi_metrics) >= sizeof(::amdsmi_gpu_metrics_t),
+              "room for the table");
 FIELD(amd_smi_metrics, v27.reasons, amdsmi_gpu_metrics_t, indep_throttle_status)
 FIELD(amd_smi_metrics, v27.counters.elapsed, amdsmi_gpu_metrics_t, accumulation_counter)
 FIELD(amd_smi_metrics, v27.counters.hot, amdsmi_gpu_metrics_t, prochot_residency_acc)

@@ -137,6 +137,12 @@ def test_throttle_reasons_of_amd_smi_that_are_counters_are_those_that_grew_since
     assert run_python(code, GPUGLUE_SIM_MONITOR_ODD="counters").stdout.strip() == "None ('power',)"
 
 
+def test_the_table_of_amd_smi_26_is_read_at_its_own_offsets(simulated_stats, device):
+    amd_smi_or_skip(device)
+    code = "import gpuglue as gg\nprint(gg.Device('hip:0').stats().throttle_reasons)"
+    assert run_python(code, GPUGLUE_SIM_MONITOR_ODD="older").stdout.strip() == "('power', 'thermal')"
+
+
 def test_another_version_of_amd_smi_is_refused_with_its_number(simulated_stats, device):
     amd_smi_or_skip(device)
     code = "import gpuglue as gg\ntry:\n    gg.Device('hip:0').stats()\nexcept gg.UnsupportedError as e:\n    print(e)"

@@ -2,12 +2,15 @@
  * order.
  *
  * GPUGLUE_SIM_MONITOR_ODD: `edge`: no sensor at the hottest point, and power as an average; `counters`: reasons as counters, which
- * grow at each call; `unknown`: values that the firmware's table lacks; `version`: the version 25. */
+ * grow at each call; `unknown`: values that the firmware's table lacks; `version`: the version 25;
+ * `older`: the version 26, whose table of the firmware has other offsets. */
 #include <amd_smi/amdsmi.h>
 
 #include <stdatomic.h>
 
 #include "sim_monitor.h"
+
+#define OLDER_REASONS 112 /* offset of indep_throttle_status in version 26 */
 
 #define ENTER(name)              \
     if (sim_monitor_fails(name)) \
@@ -25,13 +28,18 @@ static unsigned physical_of(const void *handle)
     return (unsigned)((const char *)handle - handles);
 }
 
+static uint32_t simulated_version(void)
+{
+    return sim_monitor_odd("version") ? 25
+           : sim_monitor_odd("older") ? 26
+                                      : AMDSMI_LIB_VERSION_MAJOR;
+}
+
 SIM_EXPORT amdsmi_status_t amdsmi_get_lib_version(amdsmi_version_t *version)
 {
     ENTER("amdsmi_get_lib_version");
-    *version =
-        (amdsmi_version_t){.major = sim_monitor_odd("version") ? 25 : AMDSMI_LIB_VERSION_MAJOR,
-                           .minor = AMDSMI_LIB_VERSION_MINOR,
-                           .build = "simulated"};
+    *version = (amdsmi_version_t){
+        .major = simulated_version(), .minor = AMDSMI_LIB_VERSION_MINOR, .build = "simulated"};
     return AMDSMI_STATUS_SUCCESS;
 }
 
@@ -149,12 +157,15 @@ SIM_EXPORT amdsmi_status_t amdsmi_get_gpu_metrics_info(amdsmi_processor_handle p
     static _Atomic(uint64_t) calls;
     ENTER_DEVICE("amdsmi_get_gpu_metrics_info");
     memset(pgpu_metrics, 0xff, sizeof *pgpu_metrics);
-    if (sim_monitor_odd("counters")) {
+    const uint64_t reasons = UINT64_C(1) << 2 | UINT64_C(1) << 36;
+    if (sim_monitor_odd("older")) {
+        memcpy((char *)pgpu_metrics + OLDER_REASONS, &reasons, sizeof reasons);
+    } else if (sim_monitor_odd("counters")) {
         pgpu_metrics->accumulation_counter = ++calls;
         pgpu_metrics->ppt_residency_acc = 3 * calls;
         pgpu_metrics->prochot_residency_acc = 7;
     } else if (!sim_monitor_odd("unknown")) {
-        pgpu_metrics->indep_throttle_status = UINT64_C(1) << 2 | UINT64_C(1) << 36;
+        pgpu_metrics->indep_throttle_status = reasons;
     }
     return AMDSMI_STATUS_SUCCESS;
 }
