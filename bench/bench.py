@@ -120,7 +120,7 @@ def measure(options):
         baseline.stay()
     streams = {
         kind: measure_stream(arrays, device, streams, baseline, options.quick)
-        for kind, streams in streams_of(device).items()
+        for kind, streams in streams_of(device).items() if not options.streams or kind in options.streams
     }
     if baseline:
         baseline.close()
@@ -144,6 +144,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="few bursts and small copies: only to check that it runs")
     parser.add_argument("--nothing-current", action="store_true",
                         help="measure without a current context, which costs two more calls on the legacy stream")
+    parser.add_argument("--streams", nargs="*", help="only these kinds, of own, nonblocking, blocking and legacy")
     parser.add_argument("--no-peers", action="store_true", help="do not import CuPy, torch and cuda.core")
     options = parser.parse_args()
     report = Report()
