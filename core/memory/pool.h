@@ -67,8 +67,9 @@ struct ggi_pool {
     bool splits; /* larger free blocks serve smaller requests */
     bool direct; /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
     bool async;  /* async: the driver's own pool caches */
-    struct ggi_slab *slab[GGI_SLAB_CLASSES]; /* with space for another block */
-    struct ggi_slab *slabs;                  /* all */
+    struct ggi_slab *slab[GGI_SLAB_CLASSES];        /* with space for another block */
+    struct ggi_slab *slabs;                         /* all */
+    uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
     uint32_t since_drain;    /* allocations; at least drain_interval until one has drained */
     uint32_t drain_interval; /* see ggi_drain_interval */
     struct gg_pool_stats stats;

@@ -12,6 +12,8 @@
 #include <time.h>
 
 #define SLAB_UNIT ((size_t)2 << 20)
+#define SLAB_DOUBLINGS \
+    3 /* the first slab of a class is so much smaller, where blocks are split: few blocks hold little memory */
 #define SLAB_BLOCKS_MIN 8u
 #define SEGMENT \
     ((size_t)2 << 20) /* from the driver for blocks of less than SEGMENT_PART, and split */
@@ -109,17 +111,28 @@ static void slab_destroy(struct ggi_retired *self)
     free(slab);
 }
 
+/* The size unit of the class's next slab. */
+static size_t slab_unit(struct ggi_pool *pool, uint32_t size_class)
+{
+    size_t unit = SLAB_UNIT;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->splits && pool->slab_doublings[size_class] < SLAB_DOUBLINGS)
+        unit >>= SLAB_DOUBLINGS - pool->slab_doublings[size_class]++;
+    pthread_mutex_unlock(&pool->lock);
+    return unit;
+}
+
 static struct ggi_slab *slab_new(struct ggi_pool *pool, uint32_t size_class)
 {
     struct ggi_slab *slab = calloc(1, sizeof *slab);
-    size_t block_size = ggi_size_class_bytes(size_class);
+    const size_t block_size = ggi_size_class_bytes(size_class), unit = slab_unit(pool, size_class);
     if (!slab)
         return NULL;
     slab->retired.destroy = slab_destroy;
     slab->retired.may_wait = ggi_pool_free_may_wait(pool);
     slab->pool = pool;
     slab->size_class = size_class;
-    slab->size = (SLAB_BLOCKS_MIN * block_size + SLAB_UNIT - 1) / SLAB_UNIT * SLAB_UNIT;
+    slab->size = (SLAB_BLOCKS_MIN * block_size + unit - 1) / unit * unit;
     slab->capacity = (uint32_t)(slab->size / block_size);
     return slab;
 }
