@@ -217,6 +217,13 @@ void ggi_pool_trim_now(struct ggi_pool *pool, uint64_t keep);
 /* At the end of the process, with drain_lock held and all streams idle. */
 void ggi_pools_empty(struct gg_device *device);
 
+/* ---- pool_slab.c ---- */
+
+/* Add a slab; the allocation then takes its first block. */
+gg_status ggi_pool_add_slab(struct ggi_pool *pool, uint32_t size_class);
+void ggi_pool_list_slab(struct ggi_pool *pool, struct ggi_slab *slab); /* with the lock held */
+bool ggi_slab_is(const struct ggi_retired *item);
+
 /* ---- pool_grow.c: after ggi_pool_try_alloc found no block ---- */
 
 gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out);

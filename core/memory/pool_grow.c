@@ -11,16 +11,12 @@
 #include <string.h>
 #include <time.h>
 
-#define SLAB_UNIT ((size_t)2 << 20)
-#define SLAB_DOUBLINGS \
-    3 /* the first slab of a class is so much smaller, where blocks are split: few blocks hold little memory */
-#define SLAB_BLOCKS_MIN 8u
-#define SEGMENT \
-    ((size_t)2 << 20) /* from the driver for blocks of less than SEGMENT_PART, and split */
+/* From the driver for blocks of less than SEGMENT_PART, and split. */
+#define SEGMENT ((size_t)2 << 20)
 #define SEGMENT_PART ((size_t)1 << 20)
-#define GROWTH_PART \
-    8 /* beyond this part of the most that was in use, free blocks are freed before the pool grows */
-#define GROWTH_LEAST ((uint64_t)32 << 20) /* bytes beyond it that are always kept */
+/* Beyond this part of the most that was in use, and at least so many bytes, free blocks are freed before the pool grows. */
+#define GROWTH_PART 8
+#define GROWTH_LEAST ((uint64_t)32 << 20)
 #define LARGE_PART 8 /* free large blocks are kept up to this part of the device's memory */
 
 /* ---- blocks of other streams ---- */
@@ -99,71 +95,6 @@ static bool pool_alloc_reclaimed(struct ggi_pool *pool, size_t nbytes, gg_stream
 }
 
 /* ---- memory from the driver ---- */
-
-static void slab_destroy(struct ggi_retired *self)
-{
-    struct ggi_slab *slab = (struct ggi_slab *)self;
-    struct ggi_pool *pool = slab->pool;
-    ggi_driver_free(pool, slab->base, slab->size, NULL);
-    pthread_mutex_lock(&pool->lock);
-    ggi_pool_uncount_retired(pool, slab->size);
-    pthread_mutex_unlock(&pool->lock);
-    free(slab);
-}
-
-/* The size unit of the class's next slab. */
-static size_t slab_unit(struct ggi_pool *pool, uint32_t size_class)
-{
-    size_t unit = SLAB_UNIT;
-    pthread_mutex_lock(&pool->lock);
-    if (pool->splits && pool->slab_doublings[size_class] < SLAB_DOUBLINGS)
-        unit >>= SLAB_DOUBLINGS - pool->slab_doublings[size_class]++;
-    pthread_mutex_unlock(&pool->lock);
-    return unit;
-}
-
-static struct ggi_slab *slab_new(struct ggi_pool *pool, uint32_t size_class)
-{
-    struct ggi_slab *slab = calloc(1, sizeof *slab);
-    const size_t block_size = ggi_size_class_bytes(size_class), unit = slab_unit(pool, size_class);
-    if (!slab)
-        return NULL;
-    slab->retired.destroy = slab_destroy;
-    slab->retired.may_wait = ggi_pool_free_may_wait(pool);
-    slab->pool = pool;
-    slab->size_class = size_class;
-    slab->size = (SLAB_BLOCKS_MIN * block_size + unit - 1) / unit * unit;
-    slab->capacity = (uint32_t)(slab->size / block_size);
-    return slab;
-}
-
-/* With the lock held. */
-static void pool_list_slab(struct ggi_pool *pool, struct ggi_slab *slab)
-{
-    slab->next_open = pool->slab[slab->size_class]; /* another thread may have added one, too */
-    pool->slab[slab->size_class] = slab;
-    slab->next = pool->slabs;
-    pool->slabs = slab;
-}
-
-/* Add a slab; the allocation then takes its first block. */
-static gg_status pool_add_slab(struct ggi_pool *pool, uint32_t size_class)
-{
-    struct ggi_slab *slab = slab_new(pool, size_class);
-    void *base = NULL;
-    if (!slab)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a slab");
-    gg_status status = ggi_driver_alloc(pool, slab->size, NULL, &base);
-    if (status) {
-        free(slab);
-        return status;
-    }
-    slab->base = base;
-    pthread_mutex_lock(&pool->lock);
-    pool_list_slab(pool, slab);
-    pthread_mutex_unlock(&pool->lock);
-    return GG_OK;
-}
 
 /* The first reference of a block that ggi_pool_try_alloc did not return. */
 static gg_memory *pool_first_reference(gg_memory *memory, size_t nbytes, gg_stream *stream,
@@ -247,7 +178,7 @@ static gg_status pool_grow(struct ggi_pool *pool, size_t nbytes, gg_stream *stre
     const struct ggi_request request = ggi_pool_request(pool, nbytes);
     gg_status status = GG_ERR_OUT_OF_MEMORY;
     if (!pool->direct && request.of_slab) {
-        status = pool_add_slab(pool, request.size_class);
+        status = ggi_pool_add_slab(pool, request.size_class);
         if (!status && ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out))
             return GG_OK;
     } else if (pool->splits && request.block_size < SEGMENT_PART) {
@@ -319,8 +250,8 @@ static bool trimmed_fits(const struct ggi_retired *item, const void *what)
     const struct ggi_slab *slab = (const struct ggi_slab *)item;
     gg_memory *memory = ggi_memory_retired(item);
     if (!memory)
-        return item->destroy == slab_destroy && slab->pool == request->pool &&
-               request->request.of_slab && slab->size_class == request->request.size_class;
+        return ggi_slab_is(item) && slab->pool == request->pool && request->request.of_slab &&
+               slab->size_class == request->request.size_class;
     return memory->pool == request->pool && memory->size_class == GGI_NO_CLASS &&
            block_suits(memory, &request->request) && !atomic_load(&memory->captured) &&
            !atomic_load(&memory->untracked) && ggi_memory_prune(memory, true);
@@ -340,7 +271,7 @@ static void pool_restore(struct ggi_pool *pool, struct ggi_retired *item)
     } else { /* the handles of its blocks were deleted */
         slab->carved = 0;
         slab->trimmed = false;
-        pool_list_slab(pool, slab);
+        ggi_pool_list_slab(pool, slab);
     }
 }
 
