@@ -5,7 +5,26 @@ from typing import Any
 
 from . import _core
 from ._communicator_data import Data, address_of, launched, master_address, nanoseconds, reduction, required, same_dtype, split_address, type_name
+from ._communicator_device import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    GATHER,
+    RECV,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    SEND,
+    SEND_RECV,
+    DeviceTransport,
+    ReservedPort,
+    split_plan,
+)
 from ._dask_communicator import from_dask
+
+
+TRANSPORTS = ("auto", "nccl", "rccl", "host", "staged")
 
 
 class Communicator:
@@ -28,6 +47,11 @@ class Communicator:
         identifier from the launcher, if rank and size are taken from it, else ''.
     timeout : float or None, optional
         Seconds that the creation, and each wait for another rank, may take. None is no limit.
+    device : Device, int, str or None, optional
+        Device of this rank, such as ``gg.Device.for_local_rank()``. None gives it none.
+    transport : {'auto', 'nccl', 'rccl', 'host', 'staged'}, optional
+        How arrays in device memory reach other ranks, the same on all ranks. 'auto' chooses the library of the devices'
+        vendor if all ranks can use it, and 'staged', with a warning, if not.
 
     Raises
     ------
@@ -36,7 +60,8 @@ class Communicator:
     InvalidArgumentError
         If an argument is outside its range, or the environment lacks what was not given.
     UnsupportedError
-        If the system lacks files in memory, Unix sockets or record locks, or Slurm started the ranks on several machines.
+        If the system lacks files in memory, Unix sockets or record locks, Slurm started the ranks on several machines, or
+        the transport cannot be used; the message has the reason.
 
     See Also
     --------
@@ -45,8 +70,13 @@ class Communicator:
     Notes
     -----
     The operations take NumPy arrays and a `GPUArray`, or a device array of another library, if it is C-contiguous. The
-    ranks exchange the data through shared memory. Arrays in device memory are copied to pinned memory before, and back
-    after it. An operation first waits for pending work on its arrays, and is complete when it returns.
+    ranks exchange arrays in host memory through shared memory. An operation on them first waits for pending work on its arrays, and is
+    complete when it returns.
+
+    With the transports 'nccl' and 'rccl', operations on arrays in device memory are queued on the current stream, or on `stream`, and
+    return at once. They are ordered as all operations of gpuglue are, and can be captured into a graph. All ranks
+    then pass arrays in device memory, of sizes and dtypes that match: the library cannot compare them. With 'staged',
+    such arrays are copied to pinned memory before, and back after an operation, which is complete when it returns.
 
     Operations that only move data take every dtype without objects. Reductions take integers, floats of 16 (also bfloat16), 32 and 64 bits, complex
     numbers (``'sum'`` and ``'prod'``) and bool. All ranks get the same bits.
@@ -70,8 +100,11 @@ class Communicator:
         *,
         id: "str | None" = None,
         timeout: "float | None" = 600.0,
+        device: Any = None,
+        transport: str = "auto",
     ):
         self._comm: Any = None
+        self._native: "DeviceTransport | None" = None
         if (rank is None) != (size is None):
             raise _core.InvalidArgumentError("give both rank and size, or none of them")
         if rank is None or size is None:
@@ -84,7 +117,17 @@ class Communicator:
         host, port = ("", 0) if self._size == 1 and address is None else split_address(master_address() if address is None else address)
         if "\0" in id:
             raise _core.InvalidArgumentError("id has a null character")
-        self._comm = _core._comm_create(self._rank, self._size, host or "127.0.0.1", port, id, nanoseconds(timeout))
+        if transport not in TRANSPORTS:
+            raise _core.InvalidArgumentError(f"transport is {transport!r}, expected one of {', '.join(map(repr, TRANSPORTS))}")
+        device = None if device is None else _core.Device(device)
+        self._host, self._timeout, self._wanted, self._device = host or "127.0.0.1", timeout, transport, device
+        comm = _core._comm_create(self._rank, self._size, self._host, port, id, nanoseconds(timeout))
+        self._open(comm, _core._comm_open_device(comm, device, transport))
+
+    def _open(self, comm: Any, found: "tuple[str, str, str, int]") -> None:
+        self._comm, self._transport = comm, DeviceTransport(comm, found, self._device)
+        self._native = self._transport if self._transport.native else None
+        self._transport.warn()
 
     @property
     def rank(self) -> int:
@@ -98,8 +141,34 @@ class Communicator:
 
     @property
     def transport(self) -> str:
-        """How data reach other ranks: 'host', shared memory of one machine."""
-        return "host"
+        """How arrays in device memory reach other ranks.
+
+        'nccl' or 'rccl' is the library that exchanges them between devices. 'staged' copies them to pinned memory, and
+        exchanges that through the host. 'host' means that no rank gave a device. Arrays in host memory always pass through
+        shared memory.
+        """
+        return self._transport.name
+
+    @property
+    def device(self) -> "_core.Device | None":
+        """The device of this rank, or None."""
+        return self._device
+
+    @property
+    def library(self) -> "tuple[str, str] | None":
+        """Path and version of the library of the transport, or None."""
+        if self._native is None:
+            return None
+        version = self._native.version
+        return self._native.path, f"{version // 10000}.{version // 100 % 100}.{version % 100}"
+
+    @property
+    def handle(self) -> int:
+        """The library's communicator (``ncclComm_t``) as an address, for other code.
+
+        It is valid until this communicator is closed or fails.
+        """
+        return _core._comm_native(self._handle())
 
     def __repr__(self) -> str:
         return f"<gpuglue.Communicator rank {self._rank} of {self._size}{'' if self._comm else ', closed'}>"
@@ -167,7 +236,7 @@ class Communicator:
         """
         self._move("barrier", None, None, 0)
 
-    def all_reduce(self, x: Any, out: Any = None, op: str = "sum") -> Any:
+    def all_reduce(self, x: Any, out: Any = None, op: str = "sum", *, stream: Any = None) -> Any:
         """Combine the arrays of all ranks element by element; all ranks get the result.
 
         Parameters
@@ -176,8 +245,11 @@ class Communicator:
             This rank's array.
         out : array, optional
             Takes the result. None writes it to `x`.
-        op : {'sum', 'prod', 'min', 'max'}, optional
-            The operator. 'min' and 'max' are NaN if an element is.
+        op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
+            The operator. 'min' and 'max' are NaN if an element is. 'avg' is for floats and complex numbers.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -200,11 +272,14 @@ class Communicator:
         array([0, 1, 2])
         """
         out = x if out is None else out
+        if self._native is not None and self._native.queue(ALL_REDUCE, x, out, op, 0, 0, stream):
+            return out
+        self._settle(stream)
         src, dst = self._pair(x, out, 1, 1)
         self._combine("all_reduce", dst, src, src.size, op)
         return out
 
-    def reduce(self, x: Any, out: Any = None, root: int = 0, op: str = "sum") -> Any:
+    def reduce(self, x: Any, out: Any = None, root: int = 0, op: str = "sum", *, stream: Any = None) -> Any:
         """Combine the arrays of all ranks element by element; the root gets the result.
 
         Parameters
@@ -215,8 +290,11 @@ class Communicator:
             Takes the result on the root. None writes it to `x` there.
         root : int, optional
             The rank that gets the result.
-        op : {'sum', 'prod', 'min', 'max'}, optional
+        op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
             The operator.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -238,16 +316,20 @@ class Communicator:
         ...     comm.reduce(np.arange(3), op="max")
         array([0, 1, 2])
         """
-        if not self._is_root(root):
+        is_root = self._is_root(root)
+        out = None if not is_root else x if out is None else out
+        if self._native is not None and self._native.queue(REDUCE, x, out, op, root, 0, stream):
+            return out
+        self._settle(stream)
+        if not is_root:
             src = Data(x, "x", reads=True, writes=False)
             self._combine("reduce", None, src, src.size, op, root)
             return None
-        out = x if out is None else out
         src, dst = self._pair(x, out, 1, 1)
         self._combine("reduce", dst, src, src.size, op, root)
         return out
 
-    def reduce_scatter(self, x: Any, out: Any, op: str = "sum") -> Any:
+    def reduce_scatter(self, x: Any, out: Any, op: str = "sum", *, stream: Any = None) -> Any:
         """Combine the arrays of all ranks element by element; each rank gets its block of the result.
 
         Parameters
@@ -256,8 +338,11 @@ class Communicator:
             This rank's array, of as many equal blocks as there are ranks.
         out : array
             Takes block `rank` of the result.
-        op : {'sum', 'prod', 'min', 'max'}, optional
+        op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
             The operator.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -279,11 +364,14 @@ class Communicator:
         ...     comm.reduce_scatter(np.arange(3), np.empty(3, int))
         array([0, 1, 2])
         """
+        if self._native is not None and self._native.queue(REDUCE_SCATTER, x, out, op, 0, 0, stream):
+            return out
+        self._settle(stream)
         src, dst = self._pair(x, out, self._size, 1)
         self._combine("reduce_scatter", dst, src, dst.size, op)
         return out
 
-    def broadcast(self, x: Any, root: int = 0) -> Any:
+    def broadcast(self, x: Any, root: int = 0, *, stream: Any = None) -> Any:
         """Copy the root's array to all ranks.
 
         Parameters
@@ -292,6 +380,9 @@ class Communicator:
             Read on the root, and written on the others.
         root : int, optional
             The rank whose array is copied.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -312,13 +403,16 @@ class Communicator:
         array([0, 1, 2])
         """
         is_root = self._is_root(root)
+        if self._native is not None and self._native.queue(BROADCAST, x, None, None, root, 0, stream):
+            return x
+        self._settle(stream)
         data = Data(x, "x", reads=is_root, writes=not is_root)
         _core._comm_collective(self._handle(), "broadcast", data.address, data.address, data.nbytes, -1, 0, root, data.type_name)
         if not is_root:
             data.finish()
         return x
 
-    def all_gather(self, x: Any, out: Any) -> Any:
+    def all_gather(self, x: Any, out: Any, *, stream: Any = None) -> Any:
         """Collect the arrays of all ranks, in the order of the ranks; all ranks get the result.
 
         Parameters
@@ -327,6 +421,9 @@ class Communicator:
             This rank's array.
         out : array
             Takes the result: as many blocks of the size of `x` as there are ranks.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -346,11 +443,14 @@ class Communicator:
         ...     comm.all_gather(np.arange(3), np.empty((1, 3), int))
         array([[0, 1, 2]])
         """
+        if self._native is not None and self._native.queue(ALL_GATHER, x, out, None, 0, 0, stream):
+            return out
+        self._settle(stream)
         src, dst = self._pair(x, out, 1, self._size)
         self._move("all_gather", dst, src, src.nbytes)
         return out
 
-    def gather(self, x: Any, out: Any = None, root: int = 0) -> Any:
+    def gather(self, x: Any, out: Any = None, root: int = 0, *, stream: Any = None) -> Any:
         """Collect the arrays of all ranks, in the order of the ranks, on the root.
 
         Parameters
@@ -361,6 +461,9 @@ class Communicator:
             Takes the result on the root, where it is required: as many blocks of the size of `x` as there are ranks.
         root : int, optional
             The rank that collects.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -380,15 +483,20 @@ class Communicator:
         ...     comm.gather(np.arange(3), np.empty((1, 3), int))
         array([[0, 1, 2]])
         """
-        if self._is_root(root):
-            src, dst = self._pair(x, required(out, "out"), 1, self._size)
+        is_root = self._is_root(root)
+        out = required(out, "out") if is_root else None
+        if self._native is not None and self._native.queue(GATHER, x, out, None, root, 0, stream):
+            return out
+        self._settle(stream)
+        if is_root:
+            src, dst = self._pair(x, out, 1, self._size)
             self._move("gather", dst, src, src.nbytes, root)
             return out
         src = Data(x, "x", reads=True, writes=False)
         self._move("gather", None, src, src.nbytes, root)
         return None
 
-    def scatter(self, x: Any, out: Any, root: int = 0) -> Any:
+    def scatter(self, x: Any, out: Any, root: int = 0, *, stream: Any = None) -> Any:
         """Distribute the blocks of the root's array: rank r gets block r.
 
         Parameters
@@ -399,6 +507,9 @@ class Communicator:
             Takes this rank's block.
         root : int, optional
             The rank that distributes.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -418,15 +529,20 @@ class Communicator:
         ...     comm.scatter(np.arange(3), np.empty(3, int))
         array([0, 1, 2])
         """
-        if self._is_root(root):
-            src, dst = self._pair(required(x, "x"), out, self._size, 1)
+        is_root = self._is_root(root)
+        x = required(x, "x") if is_root else None
+        if self._native is not None and self._native.queue(SCATTER, x, out, None, root, 0, stream):
+            return out
+        self._settle(stream)
+        if is_root:
+            src, dst = self._pair(x, out, self._size, 1)
             self._move("scatter", dst, src, dst.nbytes, root)
         else:
             dst = Data(out, "out", reads=False, writes=True)
             self._move("scatter", dst, None, dst.nbytes, root)
         return out
 
-    def all_to_all(self, x: Any, out: Any = None) -> Any:
+    def all_to_all(self, x: Any, out: Any = None, *, stream: Any = None) -> Any:
         """Exchange blocks: block q of rank p becomes block p of rank q.
 
         Parameters
@@ -435,6 +551,9 @@ class Communicator:
             As many equal blocks as there are ranks.
         out : array, optional
             Takes the result, of the same size. None writes it to `x`.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -455,6 +574,9 @@ class Communicator:
         array([0, 1, 2])
         """
         out = x if out is None else out
+        if self._native is not None and self._native.queue(ALL_TO_ALL, x, out, None, 0, 0, stream):
+            return out
+        self._settle(stream)
         src, dst = self._pair(x, out, 1, 1)
         if src.size % self._size:
             raise _core.InvalidArgumentError(f"x has {src.size} elements, expected a multiple of {self._size}, the number of ranks")
@@ -463,8 +585,8 @@ class Communicator:
 
     # ---- messages between two ranks
 
-    def send(self, x: Any, to: int) -> None:
-        """Send an array. Returns when the other rank has received it.
+    def send(self, x: Any, to: int, *, stream: Any = None) -> None:
+        """Send an array. An array in host memory has been received when it returns.
 
         Parameters
         ----------
@@ -472,6 +594,9 @@ class Communicator:
             The array.
         to : int
             Another rank, which calls `recv` or `send_recv`.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Raises
         ------
@@ -484,10 +609,14 @@ class Communicator:
         --------
         send_recv : Send and receive at the same time.
         """
+        self._handle(), self._peer("to", to)
+        if self._native is not None and self._native.queue(SEND, x, None, None, to, 0, stream):
+            return
+        self._settle(stream)
         src = Data(x, "x", reads=True, writes=False)
-        _core._comm_message(self._handle(), src.address, src.nbytes, self._peer("to", to), 0, 0, -1, src.type_name)
+        _core._comm_message(self._handle(), src.address, src.nbytes, to, 0, 0, -1, src.type_name)
 
-    def recv(self, out: Any, source: int) -> Any:
+    def recv(self, out: Any, source: int, *, stream: Any = None) -> Any:
         """Receive an array that another rank sends.
 
         Parameters
@@ -496,6 +625,9 @@ class Communicator:
             Takes what is sent, which must have the same size and dtype.
         source : int
             Another rank, which calls `send` or `send_recv`.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -513,12 +645,16 @@ class Communicator:
         --------
         send_recv : Send and receive at the same time.
         """
+        self._handle(), self._peer("source", source)
+        if self._native is not None and self._native.queue(RECV, None, out, None, source, 0, stream):
+            return out
+        self._settle(stream)
         dst = Data(out, "out", reads=False, writes=True)
-        _core._comm_message(self._handle(), 0, 0, -1, dst.address, dst.nbytes, self._peer("source", source), dst.type_name)
+        _core._comm_message(self._handle(), 0, 0, -1, dst.address, dst.nbytes, source, dst.type_name)
         dst.finish()
         return out
 
-    def send_recv(self, x: Any, to: int, out: Any, source: int) -> Any:
+    def send_recv(self, x: Any, to: int, out: Any, source: int, *, stream: Any = None) -> Any:
         """Send one array and receive another at the same time, as in a shift around a ring.
 
         Parameters
@@ -531,6 +667,9 @@ class Communicator:
             Receives the other array. It must not overlap `x`.
         source : int
             The rank that sends to this one. A rank may exchange with itself.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
 
         Returns
         -------
@@ -550,12 +689,121 @@ class Communicator:
         ...     comm.send_recv(np.arange(3), 0, np.empty(3, int), 0)
         array([0, 1, 2])
         """
+        to, source = self._peer("to", to), self._peer("source", source)
+        if self._handle() and self._native is not None and self._native.queue(SEND_RECV, x, out, None, to, source, stream):
+            return out
+        self._settle(stream)
         src, dst = Data(x, "x", reads=True, writes=False), Data(out, "out", reads=False, writes=True)
         same_dtype(dst, src)
-        to, source = self._peer("to", to), self._peer("source", source)
         _core._comm_message(self._handle(), src.address, src.nbytes, to, dst.address, dst.nbytes, source, src.type_name)
         dst.finish()
         return out
+
+    def group(self) -> Any:
+        """Collect the operations of a with-block on arrays in device memory, which then progress at the same time.
+
+        Inside it a rank may send and receive in any order. All operations are on one stream.
+
+        Returns
+        -------
+        context manager
+            At its end the operations are queued. After an exception none is.
+
+        Raises
+        ------
+        UnsupportedError
+            If the transport has no library.
+
+        Examples
+        --------
+        >>> with comm.group():  # doctest: +SKIP
+        ...     comm.send(x, 1 - comm.rank)
+        ...     comm.recv(y, 1 - comm.rank)
+        """
+        self._handle()
+        if self._native is None:
+            raise _core.UnsupportedError(f"the transport {self.transport!r} has no groups: use send_recv, or a device with a library")
+        return self._native.group()
+
+    def split(self, color: "int | None", key: int = 0) -> "Communicator | None":
+        """Create communicators of ranks that give the same color. All ranks call it.
+
+        Parameters
+        ----------
+        color : int or None
+            Ranks with equal colors are in one new communicator. None is in none.
+        key : int, optional
+            Orders the ranks of the new communicator, then their ranks here.
+
+        Returns
+        -------
+        Communicator or None
+            With the same device, transport and timeout.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm, comm.split(0) as part:
+        ...     part.size
+        1
+        """
+        self._handle()
+        port = ReservedPort("127.0.0.1")
+        try:
+            ranks, number = split_plan(self, color, operator.index(key), port.number)
+            if not ranks:
+                return None
+            address = f"127.0.0.1:{number}"
+            return Communicator(
+                ranks.index(self._rank),
+                len(ranks),
+                address,
+                id=f"split.{number}.{color}",
+                timeout=self._timeout,
+                device=self._device,
+                transport=self._wanted,
+            )
+        finally:
+            port.close()
+
+    @staticmethod
+    def from_handle(handle: int, device: Any = None) -> "Communicator":
+        """Use a communicator of NCCL or RCCL that other code has created, such as torch or CuPy.
+
+        Parameters
+        ----------
+        handle : int
+            Its address (``ncclComm_t``).
+        device : Device, int or str, optional
+            Its device. None is the current one.
+
+        Returns
+        -------
+        Communicator
+            It takes arrays in device memory only. The other code keeps the handle valid and destroys it.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the handle belongs to another device.
+        UnsupportedError
+            If the library cannot be used.
+        """
+        self = Communicator.__new__(Communicator)
+        self._device = _core.current_device() if device is None else _core.Device(device)
+        self._host, self._timeout, self._wanted = "127.0.0.1", None, "auto"
+        comm, self._rank, self._size, *found = _core._comm_borrow(self._device, operator.index(handle))
+        self._open(comm, (found[0], "", found[1], found[2]))
+        return self
+
+    def _settle(self, stream: Any) -> None:
+        """Before an operation on the host: the work of the stream is complete."""
+        if stream is not None:
+            (stream if isinstance(stream, _core.Stream) else _core.Stream.borrow(stream)).synchronize()
 
     def _peer(self, name: str, rank: int) -> int:
         if not 0 <= rank < self._size:
@@ -588,7 +836,7 @@ class Communicator:
     def close(self) -> None:
         """Close this rank: others that need it later get `CommunicatorError`.
 
-        A second call does nothing.
+        Waits for its queued operations, and up to two seconds until all ranks close. A second call does nothing.
 
         Examples
         --------
@@ -597,4 +845,7 @@ class Communicator:
         >>> comm
         <gpuglue.Communicator rank 0 of 1, closed>
         """
-        self._comm = None
+        comm, self._comm = self._comm, None
+        native, self._native = self._native, None
+        if comm is not None and native is not None:
+            _core._comm_close_device(comm)

@@ -45,8 +45,10 @@ typedef enum gg_comm_type {
     GG_COMM_BFLOAT16 = 9,    /**< the upper half of a float; computed as float, rounded once */
     GG_COMM_FLOAT32 = 10,    /**< float */
     GG_COMM_FLOAT64 = 11,    /**< double */
-    GG_COMM_COMPLEX64 = 12,  /**< two floats; only GG_COMM_SUM and GG_COMM_PROD */
-    GG_COMM_COMPLEX128 = 13, /**< two doubles; only GG_COMM_SUM and GG_COMM_PROD */
+    GG_COMM_COMPLEX64 = 12,  /**< two floats; only GG_COMM_SUM, GG_COMM_PROD and GG_COMM_AVG */
+    GG_COMM_COMPLEX128 = 13, /**< two doubles; only GG_COMM_SUM, GG_COMM_PROD and GG_COMM_AVG */
+    GG_COMM_FLOAT8_E4M3 = 14, /**< 8 bits; only in device memory, where the library has it */
+    GG_COMM_FLOAT8_E5M2 = 15, /**< likewise */
 } gg_comm_type;
 
 /** Operators of reductions. They are applied in the order of the ranks, so that all ranks get the same bits. */
@@ -55,6 +57,7 @@ typedef enum gg_comm_reduction {
     GG_COMM_PROD = 1, /**< the product */
     GG_COMM_MIN = 2,  /**< the smallest; NaN if one of the values is NaN */
     GG_COMM_MAX = 3,  /**< the largest; NaN if one of the values is NaN */
+    GG_COMM_AVG = 4,  /**< the sum, divided by the number of ranks; not of integers */
 } gg_comm_reduction;
 
 /** How to create a communicator. All ranks give the same values, except for rank. */
