@@ -48,8 +48,7 @@ static const struct {
 /* The library's last message says more than the code. */
 static gg_status comm_fail(int code, const char *what)
 {
-    const bool known =
-        code > 0 && (size_t)code < sizeof comm_codes / sizeof comm_codes[0];
+    const bool known = code > 0 && (size_t)code < sizeof comm_codes / sizeof comm_codes[0];
     const struct gg_vendor_error error = {code, known ? comm_codes[code].name : NULL,
                                           nccl.error_text(code)};
     const char *last = nccl.last_error ? nccl.last_error(NULL) : NULL;
@@ -106,16 +105,16 @@ static gg_status comm_id(uint8_t id[GG_COMM_ID_SIZE])
 /* ---- objects ------------------------------------------------------------------------------------- */
 
 /* The code of @p call with the device's context, which the library uses. */
-#define COMM_IN_CONTEXT(device, failed, call)                        \
-    __extension__({                                                  \
-        struct cuhip_scope scope_;                                   \
-        const int entered_ = cuhip_context_switch(device, &scope_);  \
-        int code_ = NCCL_DEVICE_ERROR;                               \
-        failed = entered_;                                           \
-        if (!entered_)                                               \
-            code_ = (call);                                          \
-        cuhip_context_leave(&scope_);                                \
-        code_;                                                       \
+#define COMM_IN_CONTEXT(device, failed, call)                       \
+    __extension__({                                                 \
+        struct cuhip_scope scope_;                                  \
+        const int entered_ = cuhip_context_switch(device, &scope_); \
+        int code_ = NCCL_DEVICE_ERROR;                              \
+        failed = entered_;                                          \
+        if (!entered_)                                              \
+            code_ = (call);                                         \
+        cuhip_context_leave(&scope_);                               \
+        code_;                                                      \
     })
 
 static struct gg_comm_impl *comm_new(struct gg_device_impl *device)
@@ -226,14 +225,22 @@ static const struct {
     int type;
     unsigned parts;
 } comm_types[] = {
-    [GG_COMM_INT8] = {NCCL_INT8, 1},           [GG_COMM_UINT8] = {NCCL_UINT8, 1},
-    [GG_COMM_INT16] = {-1, 0},                 [GG_COMM_UINT16] = {-1, 0},
-    [GG_COMM_INT32] = {NCCL_INT32, 1},         [GG_COMM_UINT32] = {NCCL_UINT32, 1},
-    [GG_COMM_INT64] = {NCCL_INT64, 1},         [GG_COMM_UINT64] = {NCCL_UINT64, 1},
-    [GG_COMM_FLOAT16] = {NCCL_FLOAT16, 1},     [GG_COMM_BFLOAT16] = {NCCL_BFLOAT16, 1},
-    [GG_COMM_FLOAT32] = {NCCL_FLOAT32, 1},     [GG_COMM_FLOAT64] = {NCCL_FLOAT64, 1},
-    [GG_COMM_COMPLEX64] = {NCCL_FLOAT32, 2},   [GG_COMM_COMPLEX128] = {NCCL_FLOAT64, 2},
-    [GG_COMM_FLOAT8_E4M3] = {NCCL_FLOAT8_E4M3, 1}, [GG_COMM_FLOAT8_E5M2] = {NCCL_FLOAT8_E5M2, 1},
+    [GG_COMM_INT8] = {NCCL_INT8, 1},
+    [GG_COMM_UINT8] = {NCCL_UINT8, 1},
+    [GG_COMM_INT16] = {-1, 0},
+    [GG_COMM_UINT16] = {-1, 0},
+    [GG_COMM_INT32] = {NCCL_INT32, 1},
+    [GG_COMM_UINT32] = {NCCL_UINT32, 1},
+    [GG_COMM_INT64] = {NCCL_INT64, 1},
+    [GG_COMM_UINT64] = {NCCL_UINT64, 1},
+    [GG_COMM_FLOAT16] = {NCCL_FLOAT16, 1},
+    [GG_COMM_BFLOAT16] = {NCCL_BFLOAT16, 1},
+    [GG_COMM_FLOAT32] = {NCCL_FLOAT32, 1},
+    [GG_COMM_FLOAT64] = {NCCL_FLOAT64, 1},
+    [GG_COMM_COMPLEX64] = {NCCL_FLOAT32, 2},
+    [GG_COMM_COMPLEX128] = {NCCL_FLOAT64, 2},
+    [GG_COMM_FLOAT8_E4M3] = {NCCL_FLOAT8_E4M3, 1},
+    [GG_COMM_FLOAT8_E5M2] = {NCCL_FLOAT8_E5M2, 1},
 };
 static const int comm_reductions[] = {[GG_COMM_SUM] = NCCL_SUM,
                                       [GG_COMM_PROD] = NCCL_PROD,
@@ -285,8 +292,7 @@ static int comm_gather(const struct comm_run *run, const struct gg_comm_task *ta
     int code = in_place ? 0 : comm_send(run, task->src, task->count, task->root);
     for (int rank = 0; root && rank < run->size && !code; rank++)
         if (!in_place || rank != run->rank)
-            code = comm_recv(run, (char *)task->dst + (size_t)rank * task->count, task->count,
-                             rank);
+            code = comm_recv(run, (char *)task->dst + (size_t)rank * task->count, task->count, rank);
     return code;
 }
 
@@ -298,8 +304,8 @@ static int comm_scatter(const struct comm_run *run, const struct gg_comm_task *t
     int code = in_place ? 0 : comm_recv(run, task->dst, task->count, task->root);
     for (int rank = 0; root && rank < run->size && !code; rank++)
         if (!in_place || rank != run->rank)
-            code = comm_send(run, (const char *)task->src + (size_t)rank * task->count,
-                             task->count, rank);
+            code = comm_send(run, (const char *)task->src + (size_t)rank * task->count, task->count,
+                             rank);
     return code;
 }
 
@@ -339,8 +345,7 @@ static int comm_run_task(const struct comm_run *run, const struct gg_comm_task *
 }
 
 /* A group ends even if an operation in it has failed. */
-static int comm_run_group(const struct comm_run *run, const struct gg_comm_task *tasks,
-                          size_t count)
+static int comm_run_group(const struct comm_run *run, const struct gg_comm_task *tasks, size_t count)
 {
     int code = nccl.group_start();
     if (code)
@@ -362,8 +367,7 @@ static bool comm_is_one_call(const struct gg_comm_task *task)
 static gg_status comm_run(struct gg_comm_impl *comm, struct gg_stream_impl *stream,
                           const struct gg_comm_task *tasks, size_t count)
 {
-    const struct comm_run run = {atomic_load(&comm->native), stream->native, comm->size,
-                                 comm->rank};
+    const struct comm_run run = {atomic_load(&comm->native), stream->native, comm->size, comm->rank};
     int failed;
     if (!run.native)
         return comm_fail_aborted();

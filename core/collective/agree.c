@@ -102,20 +102,20 @@ static void choice_compare(struct agreement *self, int32_t rank)
     else if (offer->kind == OFFER_REFUSED)
         ggi_text_add(&self->why, "rank %d: %s", rank, offer->reason);
     else if (strcmp(offer->name, first->name))
-        ggi_text_add(&self->why, "rank 0 has a device of %s, and rank %d of %s", first->backend, rank,
-                     offer->backend);
+        ggi_text_add(&self->why, "rank 0 has a device of %s, and rank %d of %s", first->backend,
+                     rank, offer->backend);
     else if (offer->version != first->version)
-        ggi_text_add(&self->why,
-                     "rank 0 has version %d.%d.%d of %s, and rank %d has %d.%d.%d",
+        ggi_text_add(&self->why, "rank 0 has version %d.%d.%d of %s, and rank %d has %d.%d.%d",
                      first->version / 10000, first->version / 100 % 100, first->version % 100,
                      first->name, rank, offer->version / 10000, offer->version / 100 % 100,
                      offer->version % 100);
     for (int32_t other = 0; other < rank && !self->why.used && offer->device[0]; other++)
         if (!strcmp(offer->device, self->offers[other].device))
-            ggi_text_add(&self->why,
-                         "ranks %d and %d use the same device, which %s does not support; give each "
-                         "rank its own, as by Device.for_local_rank()",
-                         other, rank, offer->name);
+            ggi_text_add(
+                &self->why,
+                "ranks %d and %d use the same device, which %s does not support; give each "
+                "rank its own, as by Device.for_local_rank()",
+                other, rank, offer->name);
 }
 
 static gg_status choice_check_wishes(const struct agreement *self)
@@ -140,9 +140,8 @@ static gg_status choice_check_named(struct agreement *self)
                          self->offers[rank].backend, self->offers[rank].name);
     if (!self->why.used)
         return GG_OK;
-    return ggi_fail(GG_ERR_UNSUPPORTED,
-                    "gg_comm_open_device: the transport '%s' cannot be used: %s", self->wanted,
-                    self->why.data);
+    return ggi_fail(GG_ERR_UNSUPPORTED, "gg_comm_open_device: the transport '%s' cannot be used: %s",
+                    self->wanted, self->why.data);
 }
 
 static gg_status choice_make(struct agreement *self)
@@ -169,8 +168,9 @@ struct creation {
 static gg_status creation_run(struct collective_call *call)
 {
     struct creation *own = (struct creation *)(void *)call;
-    return own->ops->create(atomic_load(&own->device->impl), own->id, own->size, own->rank,
-                            &own->impl);
+    const gg_status status = own->ops->create(atomic_load(&own->device->impl), own->id, own->size,
+                                              own->rank, &own->impl);
+    return status ? ggi_named_op_failed(own->device, "gg_comm_open_device", status) : GG_OK;
 }
 
 static void creation_left(struct collective_call *call)
@@ -182,6 +182,8 @@ static void creation_left(struct collective_call *call)
     }
     free(own);
 }
+
+#define OUTCOME_LEFT UINT32_MAX /* it has stopped waiting, because another rank has failed */
 
 /* How a step went on a rank. */
 struct outcome {
@@ -213,7 +215,7 @@ static gg_status connect_share_id(struct agreement *self, uint8_t id[GG_COMM_ID_
 }
 
 /* The first failure of a rank is that of all. */
-static gg_status connect_confirm(struct agreement *self, gg_status status)
+static gg_status connect_confirm(struct agreement *self, gg_status status, bool left)
 {
     struct gg_comm *comm = self->comm;
     struct outcome mine = {.status = GG_OK};
@@ -222,16 +224,18 @@ static gg_status connect_confirm(struct agreement *self, gg_status status)
     if (!all)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_open_device: no memory");
     outcome_fill(&mine, status);
+    if (left)
+        mine.status = OUTCOME_LEFT;
     gg_status shared = gg_comm_all_gather(comm, all, &mine, sizeof mine);
     for (int32_t rank = 0; rank < comm->size && !shared; rank++) {
-        if (!all[rank].status)
+        if (!all[rank].status || all[rank].status == OUTCOME_LEFT)
             continue;
         all[rank].text[sizeof all->text - 1] = 0;
         ggi_comm_ranks_add(&failed, rank);
         shared = ggi_comm_fail(&failed, "gg_comm_open_device: rank %d: %s", rank, all[rank].text);
     }
     free(all);
-    return shared;
+    return shared || !left ? shared : status;
 }
 
 static gg_status connect_create(struct agreement *self, struct ggi_collective *part)
@@ -254,10 +258,10 @@ static gg_status connect_create(struct agreement *self, struct ggi_collective *p
         status = ggi_collective_guard(
             comm, &own->call,
             comm->timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + comm->timeout_ns, false, &left);
-        if (status && !left)
-            status = ggi_collective_broken(comm, status);
+        if (status)
+            atomic_store(&comm_rank(comm, comm->rank)->created, COMM_CREATION_FAILED);
         if (!atomic_load(&comm->segment->failed))
-            status = connect_confirm(self, status);
+            status = connect_confirm(self, status, left);
     }
     if (!left) {
         part->impl = status ? NULL : own->impl;

@@ -25,7 +25,8 @@ static gg_status borrow_part(struct gg_comm *comm, struct gg_device *device, uin
     if (status)
         return ggi_named_op_failed(device, "gg_comm_borrow", status);
     if (comm->size > GG_COMM_SIZE_MAX)
-        return ggi_fail(GG_ERR_UNSUPPORTED, "gg_comm_borrow: the communicator has %d ranks, expected at most %d",
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "gg_comm_borrow: the communicator has %d ranks, expected at most %d",
                         comm->size, GG_COMM_SIZE_MAX);
     status = ggi_comm_segment_alone(comm);
     return status ? status : ggi_collective_watch(comm);

@@ -29,17 +29,18 @@ struct ggi_collective {
     pthread_cond_t changed;
     struct ggi_use used[COLLECTIVE_STREAMS]; /* streams with unfinished work */
     uint32_t used_count;
-    bool captured;                /* a graph has work of it */
-    bool closing, ended;          /* there will be no more work; the library's part is destroyed */
-    bool released;                /* the watcher owns the communicator */
-    bool stuck;                   /* a call of the library has not returned: it is never freed */
-    _Atomic(int) calls;           /* threads in a call of the library */
-    atomic_bool failed;           /* its work was ended; set by the watcher */
-    uint64_t pending_since;       /* 0: nothing is unfinished. Of the watcher, as are: */
+    bool captured;          /* a graph has work of it */
+    bool closing, ended;    /* there will be no more work; the library's part is destroyed */
+    bool released;          /* the watcher owns the communicator */
+    bool stuck;             /* a call of the library has not returned: it is never freed */
+    _Atomic(int) calls;     /* threads in a call of the library */
+    atomic_bool failed;     /* its work was ended; set by the watcher */
+    uint64_t pending_since; /* 0: nothing is unfinished. Of the watcher, as are: */
     uint64_t pending_tickets[COLLECTIVE_STREAMS], pending_collective;
-    uint64_t closed_since;        /* another rank has closed while work is unfinished; or 0 */
-    uint64_t connected[COLLECTIVE_OPERATIONS + 1]; /* sizes of operations that were called before; of the caller, as are: */
-    uint8_t peers[2][GG_COMM_SIZE_MAX / 8];        /* ranks that were sent to, and received from */
+    uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
+    uint64_t connected[COLLECTIVE_OPERATIONS +
+                       1]; /* sizes of operations that were called before; of the caller, as are: */
+    uint8_t peers[2][GG_COMM_SIZE_MAX / 8]; /* ranks that were sent to, and received from */
     int32_t last_peer;
     struct collective_item *group;
     size_t group_count, group_room;

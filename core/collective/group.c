@@ -96,8 +96,8 @@ gg_status gg_comm_group_end(gg_comm *comm, int32_t drop)
     if (!drop && self->group_count) {
         status = ggi_collective_enter(comm, "gg_comm_group_end");
         if (!status)
-            status = ggi_comm_leave(
-                comm, ggi_collective_run(comm, self->group, self->group_count, self->group[0].stream));
+            status = ggi_comm_leave(comm, ggi_collective_run(comm, self->group, self->group_count,
+                                                             self->group[0].stream));
     }
     group_empty(self);
     return status;

@@ -76,6 +76,15 @@ static gg_status guard_interrupt(struct gg_comm *comm)
                     comm->call);
 }
 
+/* While the ranks create their parts: one that has failed never completes the others' calls. */
+static bool guard_other_failed(const struct gg_comm *comm)
+{
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (atomic_load(&comm_rank(comm, rank)->created) == COMM_CREATION_FAILED)
+            return true;
+    return false;
+}
+
 /* GG_NOT_READY: wait on. */
 static gg_status guard_check(struct gg_comm *comm, uint64_t until)
 {
@@ -84,6 +93,8 @@ static gg_status guard_check(struct gg_comm *comm, uint64_t until)
         return guard_interrupt(comm);
     if (ggi_collective_find_ended(comm))
         return ggi_comm_state(comm);
+    if (guard_other_failed(comm))
+        return ggi_comm_fail(&none, "%s: the library failed on another rank", comm->call);
     if (ggi_now_ns() < until)
         return GG_NOT_READY;
     ggi_comm_mark(comm, comm->rank, COMM_BROKEN);

@@ -11,13 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const queue_names[] = {
-    [GG_COMM_BROADCAST] = "broadcast",   [GG_COMM_ALL_GATHER] = "all_gather",
-    [GG_COMM_GATHER] = "gather",         [GG_COMM_SCATTER] = "scatter",
-    [GG_COMM_ALL_TO_ALL] = "all_to_all", [GG_COMM_ALL_REDUCE] = "all_reduce",
-    [GG_COMM_REDUCE] = "reduce",         [GG_COMM_REDUCE_SCATTER] = "reduce_scatter",
-    [GG_COMM_SEND] = "send",             [GG_COMM_RECV] = "recv",
-    [GG_COMM_SEND_RECV] = "send_recv"};
+static const char *const queue_names[] = {[GG_COMM_BROADCAST] = "broadcast",
+                                          [GG_COMM_ALL_GATHER] = "all_gather",
+                                          [GG_COMM_GATHER] = "gather",
+                                          [GG_COMM_SCATTER] = "scatter",
+                                          [GG_COMM_ALL_TO_ALL] = "all_to_all",
+                                          [GG_COMM_ALL_REDUCE] = "all_reduce",
+                                          [GG_COMM_REDUCE] = "reduce",
+                                          [GG_COMM_REDUCE_SCATTER] = "reduce_scatter",
+                                          [GG_COMM_SEND] = "send",
+                                          [GG_COMM_RECV] = "recv",
+                                          [GG_COMM_SEND_RECV] = "send_recv"};
 
 static bool queue_reduces(gg_comm_operation operation)
 {
@@ -164,16 +168,16 @@ static gg_status queue_check_overlap(const struct gg_comm *comm, const struct gg
     const size_t dst_size = sides.dst * unit * queue_dst_count(task), src_size = sides.src * block;
     if (!dst || !src || !dst_size || !src_size || src >= dst + dst_size || dst >= src + src_size)
         return GG_OK;
-    const bool in_place =
-        sides.dst == sides.src ? dst == src && !queue_is_message(task->operation)
-        : sides.dst > sides.src ? src == dst + (size_t)comm->rank * block
-                                : dst == src + (size_t)comm->rank * block;
+    const bool in_place = sides.dst == sides.src  ? dst == src && !queue_is_message(task->operation)
+                          : sides.dst > sides.src ? src == dst + (size_t)comm->rank * block
+                                                  : dst == src + (size_t)comm->rank * block;
     if (in_place)
         return GG_OK;
-    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                    "%s: %zu bytes at the destination overlap %zu bytes at the source; give separate "
-                    "memory, or one that is in place",
-                    queue_names[task->operation], dst_size, src_size);
+    return ggi_fail(
+        GG_ERR_INVALID_ARGUMENT,
+        "%s: %zu bytes at the destination overlap %zu bytes at the source; give separate "
+        "memory, or one that is in place",
+        queue_names[task->operation], dst_size, src_size);
 }
 
 /* What a side that the rank does not use refers to is ignored. */
@@ -277,8 +281,7 @@ static gg_status queue_run_guarded(struct gg_comm *comm, struct gg_stream *strea
     own->count = count;
     memcpy(own->tasks, tasks, count * sizeof *tasks);
     const uint64_t now = ggi_now_ns();
-    const uint64_t until =
-        comm->timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + comm->timeout_ns;
+    const uint64_t until = comm->timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + comm->timeout_ns;
     const gg_status status = ggi_collective_guard(comm, &own->call, until, true, &left);
     comm->collective->stuck = comm->collective->stuck || left;
     if (!left)
@@ -343,8 +346,7 @@ static gg_status queue_wait(const struct collective_item *items, size_t count, g
 static gg_status queue_separate(struct collective_item *item, gg_stream *stream, gg_memory **copy)
 {
     const size_t nbytes = item->task.count * (size_t)item->task.from;
-    gg_status status =
-        gg_memory_alloc(stream->device, GG_MEMORY_DEVICE, nbytes, stream, copy);
+    gg_status status = gg_memory_alloc(stream->device, GG_MEMORY_DEVICE, nbytes, stream, copy);
     if (status)
         return status;
     const struct gg_copy_operand dst = {.memory = *copy};

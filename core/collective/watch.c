@@ -195,7 +195,8 @@ static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
     memcpy(kept.ranks, ggi_error_record()->ranks, sizeof kept.ranks);
     pthread_mutex_lock(&self->lock);
     for (uint32_t i = 0; i < self->used_count; i++)
-        if (self->captured || !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false))
+        if (self->captured ||
+            !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false))
             ggi_stream_keep_error(self->used[i].stream, &kept);
     pthread_mutex_unlock(&self->lock);
     atomic_store(&self->failed, true);

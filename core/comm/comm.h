@@ -14,6 +14,8 @@
 /* Why a rank cannot take part. The first failure is kept. */
 enum { COMM_FINE, COMM_ENDED, COMM_CLOSED, COMM_LATE, COMM_ABORTED, COMM_BROKEN };
 
+#define COMM_CREATION_FAILED 1
+
 /* What a rank calls. All ranks compare it in the first round. */
 struct comm_call {
     uint32_t operation, type, reduction;
@@ -32,11 +34,11 @@ struct comm_rank {
     _Alignas(128) struct comm_word bell;  /* changes when something happens to its messages */
     _Atomic uint32_t closed, lost;        /* lost: COMM_ENDED … COMM_BROKEN */
     /* Of collective operations on the device, which another layer has. */
-    _Atomic uint32_t created;    /* 1: the library has created this rank's part; 2: it has failed */
-    _Atomic uint32_t finished;   /* its work is complete, and there will be no more */
-    _Atomic uint64_t collective; /* how many it has queued, messages excepted */
-    struct comm_call call[2];             /* of the round, in its half */
-    char sends[GG_COMM_TYPE_NAME_SIZE];   /* the type of the message that it offers */
+    _Atomic uint32_t created; /* COMM_CREATION_FAILED: the library cannot create this rank's part */
+    _Atomic uint32_t finished;          /* its work is complete, and there will be no more */
+    _Atomic uint64_t collective;        /* how many it has queued, messages excepted */
+    struct comm_call call[2];           /* of the round, in its half */
+    char sends[GG_COMM_TYPE_NAME_SIZE]; /* the type of the message that it offers */
 };
 
 /* Messages from one rank to another. The sender writes `offered`, nbytes and `sent`; the receiver the others. */

@@ -56,16 +56,15 @@ typedef void reduce_step(void *out, const void *in, size_t count);
     [id] = {[GG_COMM_SUM] = reduce_sum_##name,   \
             [GG_COMM_PROD] = reduce_prod_##name, \
             [GG_COMM_MIN] = reduce_min_##name,   \
-            [GG_COMM_MAX] = reduce_max_##name,  \
+            [GG_COMM_MAX] = reduce_max_##name,   \
             more},
 #define REDUCE_AVG(name) [GG_COMM_AVG] = reduce_sum_##name /* then divided */
 #define INTEGER(id, name, type, wide) REDUCE_ROW(id, name, )
 #define REAL(id, name, type) REDUCE_ROW(id, name, REDUCE_AVG(name))
 #define HALF(id, name) REDUCE_ROW(id, float32, REDUCE_AVG(float32))
-#define COMPLEX(id, name, type)                  \
-    [id] = {[GG_COMM_SUM] = reduce_sum_##name,   \
-            [GG_COMM_PROD] = reduce_prod_##name, \
-            REDUCE_AVG(name)},
+#define COMPLEX(id, name, type) \
+    [id] = {                    \
+        [GG_COMM_SUM] = reduce_sum_##name, [GG_COMM_PROD] = reduce_prod_##name, REDUCE_AVG(name)},
 static reduce_step *const reduce_steps[COMM_TYPES][COMM_REDUCTIONS] = {
 #include "comm/reduce.def"
 };

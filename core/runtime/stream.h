@@ -41,7 +41,7 @@ struct gg_stream {
     void (*release)(void *owner); /* of a borrowed stream; NULL if it has no owner to keep it alive */
     void *owner;
     _Atomic(struct ggi_kept_error *) failed; /* an error that the next wait reports; or NULL */
-    _Atomic(struct gg_device *) behind; /* another device whose work it waits for, or NULL */
+    _Atomic(struct gg_device *) behind;      /* another device whose work it waits for, or NULL */
     _Atomic(uint64_t) to_host; /* ticket of the last copy to the host; the shutdown waits for it */
     pthread_mutex_t lock;      /* marker, fence */
     struct gg_event_impl *marker;                    /* polled to raise completed */

@@ -45,7 +45,7 @@ class DeviceTransport:
 
     def warn(self) -> None:
         if self.reason:
-            warnings.warn(f"the ranks exchange device memory through the host (transport 'staged'): {self.reason}", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"the ranks exchange device memory through the host (transport 'staged'): {self.reason}", RuntimeWarning, stacklevel=4)
 
     def queue(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
         """Queue the operation; False if the arrays are in host memory."""

@@ -56,10 +56,10 @@ static ncclResult_t fail(ncclResult_t code, const char *text)
     return code;
 }
 
-#define ENTER(name)                                  \
-    do {                                             \
-        const int fault_ = sim_fault(name);          \
-        if (fault_)                                  \
+#define ENTER(name)                                                                              \
+    do {                                                                                         \
+        const int fault_ = sim_fault(name);                                                      \
+        if (fault_)                                                                              \
             return fail((ncclResult_t)(fault_ == 999 ? ncclInternalError : fault_), "injected"); \
     } while (0)
 
@@ -184,12 +184,16 @@ ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
 
 const char *ncclGetErrorString(ncclResult_t result)
 {
-    static const char *const texts[] = {"no error",         "unhandled device error",
-                                        "system error",     "internal error",
-                                        "invalid argument", "invalid usage",
+    static const char *const texts[] = {"no error",
+                                        "unhandled device error",
+                                        "system error",
+                                        "internal error",
+                                        "invalid argument",
+                                        "invalid usage",
                                         "remote process exited or there was a network error",
                                         "in progress"};
-    return result >= 0 && (size_t)result < sizeof texts / sizeof texts[0] ? texts[result] : "unknown";
+    return result >= 0 && (size_t)result < sizeof texts / sizeof texts[0] ? texts[result]
+                                                                          : "unknown";
 }
 
 const char *ncclGetLastError(ncclComm_t comm)
@@ -243,8 +247,9 @@ static void transfers_run(struct ncclComm *comm, struct transfer *transfers, int
             struct transfer *t = &transfers[i];
             bool earlier = false; /* messages between two ranks keep their order */
             for (int j = 0; j < i; j++)
-                earlier = earlier || (transfers[j].sends == t->sends && transfers[j].peer == t->peer &&
-                                      transfers[j].at < transfers[j].nbytes);
+                earlier =
+                    earlier || (transfers[j].sends == t->sends && transfers[j].peer == t->peer &&
+                                transfers[j].at < transfers[j].nbytes);
             if (t->at == t->nbytes)
                 continue;
             left = true;
@@ -298,7 +303,8 @@ static char *work_exchange(struct work *w, size_t size, bool blocks)
     if (!all)
         abort();
     for (int i = 0; i < comm->size; i++) {
-        transfers[i] = (struct transfer){true, i, w->from + (blocks ? (size_t)i * size : 0), size, 0};
+        transfers[i] =
+            (struct transfer){true, i, w->from + (blocks ? (size_t)i * size : 0), size, 0};
         transfers[comm->size + i] = (struct transfer){false, i, all + (size_t)i * size, size, 0};
     }
     transfers_run(comm, transfers, 2 * comm->size);
@@ -351,9 +357,9 @@ static void work_run(void *data)
     int count = 0;
     for (struct work *w = first; w && !atomic_load(&comm->aborted); w = w->next)
         if (w->kind == K_SEND || w->kind == K_RECV)
-            transfers[count++] = (struct transfer){w->kind == K_SEND, w->root,
-                                                   w->kind == K_SEND ? w->from : w->to,
-                                                   w->count * w->unit, 0};
+            transfers[count++] =
+                (struct transfer){w->kind == K_SEND, w->root, w->kind == K_SEND ? w->from : w->to,
+                                  w->count * w->unit, 0};
         else
             work_collective(w);
     transfers_run(comm, transfers, count);
@@ -419,7 +425,7 @@ ncclResult_t ncclGroupEnd(void)
     return first ? group_submit(first) : ncclSuccess;
 }
 
-#define TYPE_CHECK()                                            \
+#define TYPE_CHECK()                                                    \
     if (type < 0 || type >= ncclNumTypes || op < 0 || op >= ncclNumOps) \
     return fail(ncclInvalidArgument, "wrong type or operator")
 
@@ -428,17 +434,32 @@ ncclResult_t ncclAllReduce(const void *src, void *dst, size_t count, ncclDataTyp
 {
     ENTER("ncclAllReduce");
     TYPE_CHECK();
-    return work_add((struct work){.kind = K_ALL_REDUCE, .comm = comm, .stream = stream, .src = src, .dst = dst, .count = count,
-                                  .unit = sim_nccl_size(type), .type = (int)type, .op = (int)op});
+    return work_add((struct work){.kind = K_ALL_REDUCE,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .type = (int)type,
+                                  .op = (int)op});
 }
 
-ncclResult_t ncclReduce(const void *src, void *dst, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                        int root, ncclComm_t comm, sim_stream stream)
+ncclResult_t ncclReduce(const void *src, void *dst, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, sim_stream stream)
 {
     ENTER("ncclReduce");
     TYPE_CHECK();
-    return work_add((struct work){.kind = K_REDUCE, .comm = comm, .stream = stream, .src = src, .dst = dst, .count = count,
-                                  .unit = sim_nccl_size(type), .type = (int)type, .op = (int)op, .root = root});
+    return work_add((struct work){.kind = K_REDUCE,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .type = (int)type,
+                                  .op = (int)op,
+                                  .root = root});
 }
 
 ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t count, ncclDataType_t type,
@@ -446,23 +467,41 @@ ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t count, ncclDat
 {
     ENTER("ncclReduceScatter");
     TYPE_CHECK();
-    return work_add((struct work){.kind = K_REDUCE_SCATTER, .comm = comm, .stream = stream, .src = src, .dst = dst, .count = count,
-                                  .unit = sim_nccl_size(type), .type = (int)type, .op = (int)op});
+    return work_add((struct work){.kind = K_REDUCE_SCATTER,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .type = (int)type,
+                                  .op = (int)op});
 }
 
 ncclResult_t ncclBroadcast(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, sim_stream stream)
 {
     ENTER("ncclBroadcast");
-    return work_add((struct work){.kind = K_BROADCAST, .comm = comm, .stream = stream, .src = src, .dst = dst, .count = count,
-                                  .unit = sim_nccl_size(type), .root = root});
+    return work_add((struct work){.kind = K_BROADCAST,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .root = root});
 }
 
 ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataType_t type,
                            ncclComm_t comm, sim_stream stream)
 {
     ENTER("ncclAllGather");
-    return work_add((struct work){.kind = K_ALL_GATHER, .comm = comm, .stream = stream, .src = src, .dst = dst, .count = count,
+    return work_add((struct work){.kind = K_ALL_GATHER,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
                                   .unit = sim_nccl_size(type)});
 }
 
@@ -470,14 +509,24 @@ ncclResult_t ncclSend(const void *src, size_t count, ncclDataType_t type, int pe
                       sim_stream stream)
 {
     ENTER("ncclSend");
-    return work_add((struct work){.kind = K_SEND, .comm = comm, .stream = stream, .src = src, .count = count,
-                                  .unit = sim_nccl_size(type), .root = peer});
+    return work_add((struct work){.kind = K_SEND,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .root = peer});
 }
 
 ncclResult_t ncclRecv(void *dst, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       sim_stream stream)
 {
     ENTER("ncclRecv");
-    return work_add((struct work){.kind = K_RECV, .comm = comm, .stream = stream, .dst = dst, .count = count,
-                                  .unit = sim_nccl_size(type), .root = peer});
+    return work_add((struct work){.kind = K_RECV,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .root = peer});
 }

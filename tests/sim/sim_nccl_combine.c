@@ -176,7 +176,6 @@ void sim_nccl_combine(void *out, const void *in, int inputs, size_t count, int t
 {
     const size_t size = sim_nccl_size(type);
     for (size_t i = 0; i < count; i++)
-        (type < 6 ? combine_integer : combine_real)((char *)out + i * size,
-                                                    (const char *)in + i * size, inputs,
-                                                    count * size, type, op);
+        (type < 6 ? combine_integer : combine_real)(
+            (char *)out + i * size, (const char *)in + i * size, inputs, count * size, type, op);
 }

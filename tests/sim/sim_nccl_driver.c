@@ -33,10 +33,10 @@ static void *driver_library(void)
 static void driver_find(void)
 {
     void *library = driver_library();
-#define FIND(slot, name)                                     \
-    do {                                                     \
+#define FIND(slot, name)                                      \
+    do {                                                      \
         void *symbol = library ? dlsym(library, name) : NULL; \
-        memcpy(&driver.slot, &symbol, sizeof symbol);        \
+        memcpy(&driver.slot, &symbol, sizeof symbol);         \
     } while (0)
     FIND(inject, "sim_inject");
 #ifdef SIM_RCCL

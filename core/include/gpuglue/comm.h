@@ -33,20 +33,20 @@ typedef struct gg_comm gg_comm;
 
 /** Element types of reductions. Other operations move bytes of any type. */
 typedef enum gg_comm_type {
-    GG_COMM_INT8 = 0,        /**< int8_t; sums and products of integers wrap around */
-    GG_COMM_UINT8 = 1,       /**< uint8_t */
-    GG_COMM_INT16 = 2,       /**< int16_t */
-    GG_COMM_UINT16 = 3,      /**< uint16_t */
-    GG_COMM_INT32 = 4,       /**< int32_t */
-    GG_COMM_UINT32 = 5,      /**< uint32_t */
-    GG_COMM_INT64 = 6,       /**< int64_t */
-    GG_COMM_UINT64 = 7,      /**< uint64_t */
-    GG_COMM_FLOAT16 = 8,     /**< IEEE binary16; computed as float, rounded once */
-    GG_COMM_BFLOAT16 = 9,    /**< the upper half of a float; computed as float, rounded once */
-    GG_COMM_FLOAT32 = 10,    /**< float */
-    GG_COMM_FLOAT64 = 11,    /**< double */
-    GG_COMM_COMPLEX64 = 12,  /**< two floats; only GG_COMM_SUM, GG_COMM_PROD and GG_COMM_AVG */
-    GG_COMM_COMPLEX128 = 13, /**< two doubles; only GG_COMM_SUM, GG_COMM_PROD and GG_COMM_AVG */
+    GG_COMM_INT8 = 0,         /**< int8_t; sums and products of integers wrap around */
+    GG_COMM_UINT8 = 1,        /**< uint8_t */
+    GG_COMM_INT16 = 2,        /**< int16_t */
+    GG_COMM_UINT16 = 3,       /**< uint16_t */
+    GG_COMM_INT32 = 4,        /**< int32_t */
+    GG_COMM_UINT32 = 5,       /**< uint32_t */
+    GG_COMM_INT64 = 6,        /**< int64_t */
+    GG_COMM_UINT64 = 7,       /**< uint64_t */
+    GG_COMM_FLOAT16 = 8,      /**< IEEE binary16; computed as float, rounded once */
+    GG_COMM_BFLOAT16 = 9,     /**< the upper half of a float; computed as float, rounded once */
+    GG_COMM_FLOAT32 = 10,     /**< float */
+    GG_COMM_FLOAT64 = 11,     /**< double */
+    GG_COMM_COMPLEX64 = 12,   /**< two floats; only GG_COMM_SUM, GG_COMM_PROD and GG_COMM_AVG */
+    GG_COMM_COMPLEX128 = 13,  /**< two doubles; only GG_COMM_SUM, GG_COMM_PROD and GG_COMM_AVG */
     GG_COMM_FLOAT8_E4M3 = 14, /**< 8 bits; only in device memory, where the library has it */
     GG_COMM_FLOAT8_E5M2 = 15, /**< likewise */
 } gg_comm_type;

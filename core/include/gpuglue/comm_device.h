@@ -33,14 +33,14 @@ typedef enum gg_comm_operation {
     GG_COMM_REDUCE_SCATTER = 7, /**< gg_comm_reduce_scatter */
     GG_COMM_SEND = 8,           /**< gg_comm_send to the rank `root` */
     GG_COMM_RECV = 9,           /**< gg_comm_recv from the rank `root` */
-    GG_COMM_SEND_RECV = 10,     /**< gg_comm_send_recv to the rank `root` and from the rank `from` */
+    GG_COMM_SEND_RECV = 10, /**< gg_comm_send_recv to the rank `root` and from the rank `from` */
 } gg_comm_operation;
 
 /** How gg_comm_open_device chooses a transport. All ranks give the same, except for the device. */
 struct gg_comm_device_options {
-    uint32_t struct_size;  /**< sizeof(struct gg_comm_device_options) */
-    uint32_t flags;        /**< 0 */
-    gg_device *device;     /**< of this rank; NULL: none, so that the transport is "host" or "staged" */
+    uint32_t struct_size; /**< sizeof(struct gg_comm_device_options) */
+    uint32_t flags;       /**< 0 */
+    gg_device *device; /**< of this rank; NULL: none, so that the transport is "host" or "staged" */
     const char *transport; /**< "auto", or NULL: a library if all ranks can use it, "host" if no rank has a device, else
                             *   "staged"; "host"; "staged"; or the name of a library, such as "nccl", without which the
                             *   call fails */

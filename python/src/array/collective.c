@@ -66,17 +66,17 @@ static int collective_check_pair(const struct collective_call *call, struct coll
     if (out->dtype != x->dtype) {
         const int equal = PyObject_RichCompareBool(out->dtype, x->dtype, Py_EQ);
         if (equal <= 0)
-            return equal < 0 ? -1
-                             : PY_FAIL(call->state->invalid_argument,
-                                       "out has dtype %S, expected that of x: %S", out->dtype,
-                                       x->dtype);
+            return equal < 0
+                       ? -1
+                       : PY_FAIL(call->state->invalid_argument,
+                                 "out has dtype %S, expected that of x: %S", out->dtype, x->dtype);
     }
     if (call->work.operation == GG_COMM_SEND_RECV)
         return 0;
     if (x->size % shape.x)
         return PY_FAIL(call->state->invalid_argument,
-                       "x has %zd elements, expected a multiple of %d, the number of ranks", x->size,
-                       shape.x);
+                       "x has %zd elements, expected a multiple of %d, the number of ranks",
+                       x->size, shape.x);
     if (out->size != x->size / shape.x * shape.out)
         return PY_FAIL(call->state->invalid_argument,
                        "x has %zd elements and out has %zd, expected %zd: there are %d ranks",
@@ -90,11 +90,12 @@ static int collective_check(const struct collective_call *call, struct collectiv
     if (shape.x && !call->x)
         return PY_FAIL(call->state->invalid_argument, "x is None, expected an array on this rank");
     if (shape.out && !call->out)
-        return PY_FAIL(call->state->invalid_argument, "out is None, expected an array on this rank");
-    if (shape.x && collective_check_array(
-                       call->state, call->x, "x",
-                       call->x == call->out ||
-                           (broadcast && gg_comm_rank(call->comm) != call->work.root)))
+        return PY_FAIL(call->state->invalid_argument,
+                       "out is None, expected an array on this rank");
+    if (shape.x &&
+        collective_check_array(call->state, call->x, "x",
+                               call->x == call->out ||
+                                   (broadcast && gg_comm_rank(call->comm) != call->work.root)))
         return -1;
     if (shape.out && collective_check_array(call->state, call->out, "out", true))
         return -1;
