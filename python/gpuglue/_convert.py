@@ -83,16 +83,14 @@ INLINE unsigned short gg_to_half(unsigned int x, GLOBAL unsigned int *found)
     "gg_half": """
 INLINE unsigned int gg_half(unsigned int x)
 {
-    unsigned int sign = (x & 0x8000u) << 16, low = x & 0x3ffu, exponent = x >> 10 & 31u;
-    if (exponent == 31u)
+    unsigned int sign = (x & 0x8000u) << 16, low = x & 0x3ffu, exponent = x & 0x7c00u;
+    gg_float out;
+    if (exponent == 0x7c00u)
         return sign | 0x7f800000u | low << 13 | (low ? QUIET << 22 : 0u);
     if (exponent)
-        return sign | (exponent + 112u) << 23 | low << 13;
-    if (!low)
-        return sign;
-    for (exponent = 113u; !(low & 0x400u); exponent--)
-        low <<= 1;
-    return sign | exponent << 23 | (low & 0x3ffu) << 13;
+        return sign | ((exponent << 13) + (112u << 23)) | low << 13;
+    out.value = (float)low * 5.9604644775390625e-8f; /* exact, and not subnormal */
+    return sign | out.bits;
 }
 """,
     "gg_narrow": """
