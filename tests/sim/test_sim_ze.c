@@ -529,11 +529,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 {
     int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
-    if (atomic_load(&refusals) > 0) {
-        atomic_fetch_sub(&refusals, 1);
-        return EAGAIN;
-    }
-    return real(thread, attributes, start, argument);
+    return atomic_fetch_sub(&refusals, 1) > 0 ? EAGAIN : real(thread, attributes, start, argument);
 }
 
 static void finish_work_with_few_threads(void)
