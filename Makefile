@@ -21,6 +21,7 @@
 # make mutants      breaks the rules one at a time, and names the test that detects each (long)
 # make demo         lists the backends of this machine, and copies arrays to the device and back
 # make wheel        builds and checks dist/gpuglue-….whl
+# make release URL=https://…  prepares a release for that address of the repository: packaging/README.md
 # make bench        compares gpuglue with C code that calls the driver directly
 # make docs         builds the site in build/docs, from README.md, docs/, the docstrings and the comments of the C headers
 # make docs-links   checks the links of the site to other sites (needs the network; not part of the tests)
@@ -38,7 +39,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help try try-python check demo test test-full test-vendors test-hip-model wheel-aarch64 test-aarch64 fuzz fuzz-merge soak mutants wheel bench docs docs-links fmt lint carry clean
+.PHONY: help try try-python check demo test test-full test-vendors test-hip-model wheel-aarch64 test-aarch64 fuzz fuzz-merge soak mutants wheel release bench docs docs-links fmt lint carry clean
 help:
 	@sed -n '/^SHELL/q; s/^# \?//p' Makefile
 
@@ -178,6 +179,10 @@ wheel: .venv/ready-build
 	rm -rf dist/*.whl build/wheel-raw
 	$(STEP) "build the wheel" python -m build --wheel --no-isolation --outdir build/wheel-raw -Cbuild-dir=build/wheel .
 	$(STEP) "check and tag the wheel" python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
+
+release: .venv/ready-build
+	python packaging/release.py $(or $(URL),$(error URL is missing: the address of the repository, as in make release URL=https://example.org/gpuglue)) dist/release \
+	    $(if $(ARCHIVE),--archive $(ARCHIVE))
 
 .PHONY: run-environment
 run-environment: wheel
@@ -320,6 +325,7 @@ test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sdist: wheel
 	$(STEP) "the source distribution" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/sdist
+	$(STEP) "a release and its recipes" $(PYTEST) tests/packaging
 test-abi: build-plain
 	$(STEP) "the ABI" env GPUGLUE_LIBRARY=build/plain/libgpuglue.so $(PYTEST) tests/abi
 test-sim-clients: install-plain
