@@ -178,7 +178,11 @@ pytest-on = $(or $(pytest-$(1)),$(SIDE_BY_SIDE))
 wheel: .venv/ready-build
 	rm -rf dist/*.whl build/wheel-raw
 	$(STEP) "build the wheel" python -m build --wheel --no-isolation --outdir build/wheel-raw -Cbuild-dir=build/wheel .
-	$(STEP) "check and tag the wheel" python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
+	$(STEP) "check, tag and compress the wheel" python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
+
+release: .venv/ready-build
+	python packaging/release.py $(or $(URL),$(error URL is missing: the address of the repository, as in make release URL=https://example.org/gpuglue)) dist/release \
+	    $(if $(ARCHIVE),--archive $(ARCHIVE))
 
 release: .venv/ready-build
 	python packaging/release.py $(or $(URL),$(error URL is missing: the address of the repository, as in make release URL=https://example.org/gpuglue)) dist/release \
@@ -193,7 +197,7 @@ run-environment: wheel
 # ---- tests: each step is one line, run by scripts/step.sh ------------------------------------------------------
 # The files that use a device. The others start many processes or compilers; the backend makes little difference there.
 ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_copies between close_races closed copy current \
-    device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided trace views)
+    device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided sycl trace views)
 # The files that take longest, which `make check` leaves out.
 SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache compat_compile compile dialect doctor drivers environment errors fault_sweep hip \
     host_compiler isolated_probe level_zero registry robustness)

@@ -192,7 +192,7 @@ def _specialised(image, constants):
 def _text(source):
     """The source without the mark that some editors put in front of UTF-8."""
     if not isinstance(source, (str, bytes, bytearray, memoryview)):
-        raise TypeError(f"compile: source must be a str or UTF-8 bytes, got {type(source)!r}")
+        raise TypeError(f"compile: source must be a str or UTF-8 bytes, got {source!r:.80}")
     if not isinstance(source, str):
         try:
             source = bytes(source).decode()

@@ -271,11 +271,12 @@ def signal_during_the_wait(number=signal.SIGINT):
 
 
 def other_threads_sleep():
-    """Whether no other thread of this process runs: none is inside an allocator, whose lock a fork would copy."""
+    """Whether no other thread of gpuglue or of a simulated driver runs: none is inside an allocator, whose lock a fork would
+    copy. Threads of a real driver may never sleep."""
     for task in os.listdir("/proc/self/task"):
         with contextlib.suppress(FileNotFoundError), open(f"/proc/self/task/{task}/stat") as file:
-            state = file.read().rpartition(")")[2].split()[0]
-            if int(task) != threading.get_native_id() and state != "S":
+            name, _, values = file.read().rpartition(")")
+            if int(task) != threading.get_native_id() and "(gpuglue" in name and values.split()[0] != "S":
                 return False
     return True
 

@@ -194,6 +194,8 @@ def test_the_message_shows_the_source_line_of_an_error(arch):
 
 
 def test_source_that_cannot_be_compiled_is_refused_with_a_reason():
+    with pytest.raises(TypeError, match="must be a str or UTF-8 bytes, got None$"):
+        gg.compile(None)
     with pytest.raises(gg.InvalidArgumentError, match="no backend has the architecture"):
         gg.compile("", arch="z80")
     with pytest.raises(gg.InvalidArgumentError, match="lang='opencl'"):
