@@ -184,10 +184,6 @@ release: .venv/ready-build
 	python packaging/release.py $(or $(URL),$(error URL is missing: the address of the repository, as in make release URL=https://example.org/gpuglue)) dist/release \
 	    $(if $(ARCHIVE),--archive $(ARCHIVE))
 
-release: .venv/ready-build
-	python packaging/release.py $(or $(URL),$(error URL is missing: the address of the repository, as in make release URL=https://example.org/gpuglue)) dist/release \
-	    $(if $(ARCHIVE),--archive $(ARCHIVE))
-
 .PHONY: run-environment
 run-environment: wheel
 	test -x .venv-run/bin/python || python -m venv .venv-run
