@@ -42,9 +42,9 @@ ENTER = (
 INTERFACE = "libhsa-runtime64 has another version of the model's interface"
 
 PYTHON = (
-    "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_compile", "compat_driver",
-    "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda", "compat_regions", "compile", "copy", "cuda_interface",
-    "current", "device", "dlpack", "drivers", "errors", "event", "exchange", "foreign_memory", "gil", "hip", "ipc", "kernel",
+    "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_arrays", "compat_compile", "compat_driver",
+    "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda", "compat_regions", "compat_sobol",
+    "compile", "copy", "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers", "errors", "event", "exchange", "foreign_memory", "gil", "hip", "ipc", "kernel",
     "kernel_errors", "kernel_foreign", "memory", "pool", "process", "random_chains", "readback", "stream", "strided", "views",
 )  # fmt: skip
 EXAMPLES = ("doublify",)
