@@ -10,28 +10,6 @@ bool ggi_pool_free_may_wait(const struct ggi_pool *pool)
     return pool->kind != GG_MEMORY_DEVICE || !(pool->device->flags & GG_DEVICE_FREE_NEVER_WAITS);
 }
 
-struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind)
-{
-    struct ggi_pool *pool = calloc(1, sizeof *pool);
-    const int64_t allocator = ggi_env_value(GGI_ENV_ALLOCATOR, GGI_ALLOCATOR_POOL);
-    if (!pool)
-        return NULL;
-    pthread_mutex_init(&pool->lock, NULL);
-    pool->device = device;
-    pool->kind = kind;
-    pool->drain_interval = ggi_drain_interval(device);
-    pool->by_stream = kind == GG_MEMORY_DEVICE;
-    pool->async = pool->by_stream && allocator == GGI_ALLOCATOR_ASYNC;
-    pool->direct = kind == GG_MEMORY_MANAGED || pool->async || allocator == GGI_ALLOCATOR_DIRECT;
-    pool->splits = pool->by_stream && !pool->direct && ggi_pool_free_may_wait(pool);
-    for (uint32_t i = 0; i < GGI_CLASSES; i++)
-        pool->lenders[i].next = pool->lenders[i].previous = &pool->lenders[i];
-    pool->stats.release_threshold = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
-    pool->large_kept = UINT64_MAX;
-    atomic_init(&pool->pooled_max, GGI_FIXED_MAX);
-    return pool;
-}
-
 struct gg_pool_stats ggi_pool_stats(struct ggi_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
@@ -142,15 +120,28 @@ gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block
     return NULL;
 }
 
-void ggi_block_set_stream(gg_memory *memory, gg_stream *stream)
+struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind)
 {
-    if (memory->alloc_stream == stream)
-        return;
-    if (stream)
-        ggi_stream_use_retain(stream);
-    if (memory->alloc_stream)
-        ggi_stream_use_release(memory->alloc_stream);
-    memory->alloc_stream = stream;
+    static const struct ggi_block_handles handles = {ggi_pool_new_block, ggi_memory_delete};
+    struct ggi_pool *pool = calloc(1, sizeof *pool);
+    const int64_t allocator = ggi_env_value(GGI_ENV_ALLOCATOR, GGI_ALLOCATOR_POOL);
+    if (!pool)
+        return NULL;
+    pthread_mutex_init(&pool->lock, NULL);
+    pool->device = device;
+    pool->handles = &handles;
+    pool->kind = kind;
+    pool->drain_interval = ggi_drain_interval(device);
+    pool->by_stream = kind == GG_MEMORY_DEVICE;
+    pool->async = pool->by_stream && allocator == GGI_ALLOCATOR_ASYNC;
+    pool->direct = kind == GG_MEMORY_MANAGED || pool->async || allocator == GGI_ALLOCATOR_DIRECT;
+    pool->splits = pool->by_stream && !pool->direct && ggi_pool_free_may_wait(pool);
+    for (uint32_t i = 0; i < GGI_CLASSES; i++)
+        pool->lenders[i].next = pool->lenders[i].previous = &pool->lenders[i];
+    pool->stats.release_threshold = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
+    pool->large_kept = UINT64_MAX;
+    atomic_init(&pool->pooled_max, GGI_FIXED_MAX);
+    return pool;
 }
 
 void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint64_t ready_ticket)

@@ -55,9 +55,17 @@ struct ggi_slab {
     bool trimmed;
 };
 
+/* How the handles of pieces are made. */
+struct ggi_block_handles {
+    gg_memory *(*create)(struct ggi_pool *pool, void *pointer, size_t block_size,
+                         uint32_t size_class);
+    void (*destroy)(gg_memory *memory);
+};
+
 struct ggi_pool {
     pthread_mutex_t lock; /* of the fields below; never held in a driver call */
     struct gg_device *device;
+    const struct ggi_block_handles *handles;
     enum gg_memory_kind kind;
     bool by_stream; /* device memory; pinned memory has no stream, since the host may write to it at once */
     struct ggi_bins any; /* idle blocks, for any stream */
@@ -133,23 +141,24 @@ gg_stream *ggi_pool_next_lender(struct ggi_pool *pool, uint32_t size_class);
 gg_stream *ggi_pool_lender_after(struct ggi_pool *pool, uint32_t size_class, struct ggi_bin **at);
 /* Whether a stream's list has blocks. */
 bool ggi_pool_has_lenders(struct ggi_pool *pool);
+
+/* ---- pool_pieces.c: blocks are added to the lists and taken; larger ones are split, and pieces merged again ---- */
+
+/* Cache a block whose last reference was released. False: it has to be retired. */
+bool ggi_pool_free(gg_memory *memory);
+/* Unrecorded work on this stream may use the block through its raw address. */
+void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
+
+/* All with the lock held. */
+
 /* Add the block to the list of its alloc_stream, or to the list for any stream; a piece is first merged with free ones beside
  * it, and then the handle may be gone. */
 void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory);
 /* A free block of the request's class, from the list of @p stream or from the list for any stream (NULL). */
 gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
-
-/* Cache a block whose last reference was released. False: it has to be retired. */
-bool ggi_pool_free(gg_memory *memory);
-
-/* ---- pool_pieces.c: larger blocks are split, and pieces merged again; with the lock held ---- */
-
 /* Shorten a block that no list has to @p block_size. The rest is added to @p bins. Nothing happens if the rest is too small. */
 void ggi_piece_split(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *memory,
                      size_t block_size);
-/* Merge a piece that becomes free with the free ones beside it that may be used in the order of the same stream. Returns the
- * block that contains it, in no list. */
-gg_memory *ggi_piece_merge(struct ggi_pool *pool, gg_memory *piece);
 /* A block of a larger class from a list, shortened. */
 gg_memory *ggi_pool_pop_larger(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
 /* Merge the pieces of the list for any stream, although they come from several. */
@@ -192,8 +201,6 @@ bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
 /* The handle of a block; NULL without host memory. */
 gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block_size,
                               uint32_t size_class);
-/* Unrecorded work on this stream may use the block through its raw address. */
-void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
 /* The first reference. Streams other than @p stream first wait for its @p ready_ticket. */
 void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint64_t ready_ticket);
 /* With the lock held. */
