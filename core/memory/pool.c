@@ -13,6 +13,7 @@ bool ggi_pool_free_may_wait(const struct ggi_pool *pool)
 struct gg_pool_stats ggi_pool_stats(struct ggi_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
+    ggi_stashes_close(pool);
     struct gg_pool_stats stats = pool->stats;
     pthread_mutex_unlock(&pool->lock);
     return stats;
@@ -209,6 +210,20 @@ static uint64_t pool_ready_ticket(gg_stream *stream)
     return ggi_stream_submitted(stream);
 }
 
+/* With the lock, which this takes. */
+static gg_memory *pool_take(struct ggi_pool *pool, struct ggi_request request, gg_stream *stream,
+                            enum ggi_attempt attempt, size_t nbytes, bool *own)
+{
+    gg_memory *memory = NULL;
+    ggi_pool_lock(pool, stream ? stream->bins : NULL);
+    if (!pool_drain_is_due(pool, attempt))
+        memory = pool_find(pool, request, stream, own);
+    if (memory)
+        ggi_pool_count_alloc(pool, nbytes);
+    pthread_mutex_unlock(&pool->lock);
+    return memory;
+}
+
 bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                         enum ggi_attempt attempt, gg_memory **out)
 {
@@ -217,12 +232,11 @@ bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
     const struct ggi_request request = ggi_pool_request(pool, nbytes);
     if (request.size_class == GGI_NO_CLASS)
         return false;
-    pthread_mutex_lock(&pool->lock);
-    if (!pool_drain_is_due(pool, attempt))
-        memory = pool_find(pool, request, stream, &own);
-    if (memory)
-        ggi_pool_count_alloc(pool, nbytes);
-    pthread_mutex_unlock(&pool->lock);
+    if (stream)
+        memory = ggi_stash_take(pool, stream, request, nbytes);
+    own = memory;
+    if (!memory)
+        memory = pool_take(pool, request, stream, attempt, nbytes, &own);
     if (!memory)
         return false;
     if (!own)

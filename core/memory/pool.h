@@ -29,7 +29,18 @@ struct ggi_bin {
     struct ggi_bin *next, *previous; /* in pool->lenders, if it is listed there; else NULL */
 };
 
+/* Where threads wait for the pool's lock, blocks of a stream are kept beside it for a number of releases: pool_stash.c. */
+#define GGI_STASH 8
+struct ggi_stash {
+    _Atomic(gg_memory *) blocks[GGI_STASH];     /* by size class; they count as used */
+    _Atomic(uint32_t) releases;                 /* that it still takes; 0: it is closed */
+    _Atomic(uint64_t) used_change, allocations; /* not counted in the pool's stats yet */
+    struct ggi_bins *next;                      /* in pool->stashes, under the lock */
+    bool listed;
+};
+
 struct ggi_bins {
+    struct ggi_stash stash;
     uint64_t filled[(GGI_CLASSES + 63) / 64]; /* a bit for each bin: 0 if it is empty */
     gg_stream *stream;                        /* NULL: for any stream */
     struct ggi_bin bin[GGI_CLASSES];
@@ -72,9 +83,10 @@ struct ggi_pool {
     /* By size class: a ring of the streams' bins; the bin that was polled last is at the end. The next search removes empty
      * bins, so that an allocation and a release change no list of streams. */
     struct ggi_bin lenders[GGI_CLASSES];
-    bool splits; /* larger free blocks serve smaller requests */
-    bool direct; /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
-    bool async;  /* async: the driver's own pool caches */
+    bool splits;              /* larger free blocks serve smaller requests */
+    bool direct;              /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
+    bool async;               /* async: the driver's own pool caches */
+    struct ggi_bins *stashes; /* that were opened */
     struct ggi_slab *slab[GGI_SLAB_CLASSES];        /* with space for another block */
     struct ggi_slab *slabs;                         /* all */
     uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
@@ -144,8 +156,6 @@ bool ggi_pool_has_lenders(struct ggi_pool *pool);
 
 /* ---- pool_pieces.c: blocks are added to the lists and taken; larger ones are split, and pieces merged again ---- */
 
-/* Cache a block whose last reference was released. False: it has to be retired. */
-bool ggi_pool_free(gg_memory *memory);
 /* Unrecorded work on this stream may use the block through its raw address. */
 void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
 
@@ -223,6 +233,19 @@ void ggi_pool_shrink(struct ggi_pool *pool, uint64_t nbytes);
 void ggi_pool_trim_now(struct ggi_pool *pool, uint64_t keep);
 /* At the end of the process, with drain_lock held and all streams idle. */
 void ggi_pools_empty(struct gg_device *device);
+
+/* ---- pool_stash.c ---- */
+
+/* Cache a block whose last reference was released. False: it has to be retired. */
+bool ggi_pool_free(gg_memory *memory);
+/* Take the lock. If another thread has it, @p bins (of a stream, or NULL) opens its stash. */
+void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins);
+/* Without the lock: a block of the request from the stream's stash; or NULL. */
+gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request,
+                          size_t nbytes);
+/* With the lock held: close the stash, and move its blocks to the lists. */
+void ggi_stash_close(struct ggi_pool *pool, struct ggi_bins *bins);
+void ggi_stashes_close(struct ggi_pool *pool);
 
 /* ---- pool_slab.c ---- */
 

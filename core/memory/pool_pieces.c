@@ -221,24 +221,3 @@ gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_req
         ggi_piece_split(pool, bins, memory, request.block_size);
     return memory;
 }
-
-/* ---- released blocks ---- */
-
-bool ggi_pool_free(gg_memory *memory)
-{
-    struct ggi_pool *pool = memory->pool;
-    struct gg_pool_stats *stats = &pool->stats;
-    bool free = memory->size_class != GGI_NO_CLASS &&
-                !atomic_load_explicit(&memory->untracked, memory_order_relaxed) &&
-                !atomic_load_explicit(&memory->captured, memory_order_relaxed) &&
-                ggi_memory_prune_foreign(memory);
-    pthread_mutex_lock(&pool->lock);
-    stats->used_blocks--;
-    stats->used_bytes -= memory->nbytes;
-    if (free)
-        ggi_pool_insert(pool, memory);
-    else
-        ggi_pool_count_retired(pool, memory->block_size);
-    pthread_mutex_unlock(&pool->lock);
-    return free;
-}
