@@ -82,7 +82,7 @@ def collect(directory, machine):
         source = directory / f"{name}.json"
         if source.exists():
             figures[name] = {"machine": machine, "figures": keep(json.loads(source.read_text()))}
-    FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n")
+    FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 # ---- the tables ----

@@ -5,7 +5,8 @@
 #include <stdatomic.h>
 
 #define THREADS 8
-#define ROUNDS 4000
+#define ROUNDS 100000 /* so many that threads are interrupted while they have the lock */
+#define STREAMS 200   /* that each thread closes */
 #define PLACES 64
 
 struct shared {
@@ -104,7 +105,7 @@ static void *pass_blocks_of_closed_streams(void *argument)
 {
     struct shared *shared = argument;
     const int self = atomic_fetch_add(&shared->next_thread, 1);
-    for (int i = 0; i < ROUNDS / 20; i++) {
+    for (int i = 0; i < STREAMS; i++) {
         gg_stream *stream = NULL;
         check(shared, !gg_stream_create(shared->device, GG_STREAM_NONBLOCKING, 0, &stream));
         for (int j = 0; j < 8; j++) {
@@ -125,7 +126,7 @@ static void blocks_of_closed_streams_return_to_the_pool(void **state)
     run(&shared, pass_blocks_of_closed_streams);
     for (int i = 0; i < PLACES; i++)
         gg_memory_release(atomic_exchange(&shared.passed[i], NULL));
-    assert_counts(f, &before, (uint64_t)THREADS * (ROUNDS / 20) * 8);
+    assert_counts(f, &before, (uint64_t)THREADS * STREAMS * 8);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -242,8 +242,6 @@ MUTANTS = [
            "nbytes <= GGI_FIXED_MAX || !ggi_pool_free_may_wait(pool))", "nbytes <= GGI_FIXED_MAX)", on("pool_large", HOST)),
     Mutant("any large block is freed", "the one that was released first is freed first", "core/memory/pool_trim.c",
            "memory->released < oldest->released)", "memory->released > oldest->released)", on("pool_large", CUDA)),
-    Mutant("a stash keeps blocks after it was closed", "blocks of closed streams return to the pool", "core/memory/pool_stash.c",
-           "put && !atomic_load(&stash->releases) ?", "put && !place ?", on("pool_threads", CUDA)),
     Mutant("allocations from a stash are not counted", "threads with streams of their own are counted exactly", "core/memory/pool_stash.c",
            "        atomic_fetch_add(&stash->allocations, 1);\n", "", on("pool_threads", CUDA)),
     Mutant("a piece in use keeps nothing", "a trim frees a block once all of its pieces are free", "core/memory/pool_trim.c",
