@@ -323,9 +323,9 @@ py-plugin: build-plugin-host build-plain
 	$(STEP) "Python on host as a plugin" env $(call run-plugin,plugin-host) .venv-run/bin/$(SIDE_BY_SIDE) tests/python
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
-test-sdist: wheel
+test-sdist: wheel install-plain
 	$(STEP) "the source distribution" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/sdist
-	$(STEP) "a release and its recipes" $(PYTEST) tests/packaging
+	$(STEP) "a release and its recipes" $(PLAIN) $(PYTEST) tests/packaging
 test-abi: build-plain
 	$(STEP) "the ABI" env GPUGLUE_LIBRARY=build/plain/libgpuglue.so $(PYTEST) tests/abi
 test-sim-clients: install-plain

@@ -1247,9 +1247,11 @@ class Stream:
         --------
         >>> s = gg.Stream()
         >>> a = gg.zeros(3, stream=s)
-        >>> s.add_callback(lambda: print("done"))
+        >>> seen = []
+        >>> s.add_callback(lambda: seen.append("done"))
         >>> s.synchronize()
-        done
+        >>> seen
+        ['done']
         """
     def record(self, event: Event | None = None) -> Event:
         """Record the work that is enqueued on this stream in an event.
