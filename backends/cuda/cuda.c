@@ -311,6 +311,10 @@ static const char *const library_directories[] = {"/usr/lib/wsl/lib",
                                                   "/usr/local/cuda/compat",
                                                   NULL};
 
+static const char *const comm_names[] = {"libnccl.so.2", NULL};
+static const char *const comm_directories[] = {"/usr/local/cuda/lib64", "/usr/local/cuda/lib",
+                                               "$CONDA_PREFIX/lib", NULL};
+
 const struct cuhip_vendor cuhip = {
     .name = "cuda",
     .priority = 300,
@@ -320,6 +324,13 @@ const struct cuhip_vendor cuhip = {
                 .variable = "GPUGLUE_CUDA_LIBRARY",
                 .stem = "libcuda",
                 .directories = library_directories},
+    .comm_name = "nccl",
+    .comm_library = {.struct_size = sizeof(struct gg_library_spec),
+                     .flags = GG_LIBRARY_ADDED_DIRECTORIES,
+                     .names = comm_names,
+                     .variable = "GPUGLUE_NCCL_LIBRARY",
+                     .stem = "libnccl",
+                     .directories = comm_directories},
     .symbols = symbols,
     .symbol_count = sizeof symbols / sizeof symbols[0],
     .own_symbols = own_symbols,
@@ -339,6 +350,7 @@ const struct cuhip_vendor cuhip = {
     .event_no_timing = CU_EVENT_DISABLE_TIMING,
     .event_blocking = CU_EVENT_BLOCKING_SYNC,
     .pinned_flags = CU_MEMHOSTALLOC_PORTABLE,
+    .advice_coarse = -1,
     .managed_flags = CU_MEM_ATTACH_GLOBAL,
     .register_flags = CU_MEMHOSTREGISTER_PORTABLE,
     .capture_relaxed = CU_STREAM_CAPTURE_MODE_RELAXED,

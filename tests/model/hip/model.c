@@ -33,6 +33,14 @@ struct gpu *model_gpu(int ordinal)
     return gpus[ordinal];
 }
 
+int model_ordinal(const struct gpu *gpu)
+{
+    int ordinal = 0;
+    while (gpus[ordinal] != gpu)
+        ordinal++;
+    return ordinal;
+}
+
 static struct gpu *create(void)
 {
     if (gpu_count == GPUS)
@@ -56,8 +64,8 @@ static void set_aperture(struct gpu *gpu, void *base, uint64_t size)
 
 static void memory_allocated(struct gpu *gpu, void *address, uint64_t size, uint32_t flags)
 {
-    (void)gpu;
-    MODEL_LOG("memory %p, %llu bytes, flags %x", address, (unsigned long long)size, flags);
+    MODEL_LOG("GPU %d: memory %p, %llu bytes, flags %x", model_ordinal(gpu), address,
+              (unsigned long long)size, flags);
     runtime_allocated(flags);
 }
 
@@ -87,6 +95,16 @@ static void set_event(struct gpu *gpu, set_event_function *function, void *data)
     gpu->event_data = data;
 }
 
+/* The GPUs' own addresses begin at 0, so the program's memory must not be there, as the heap of a program at a fixed address is.
+ * With a page behind the heap, malloc takes more memory elsewhere. */
+__attribute__((constructor)) static void stop_heap(void)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t end = ((uintptr_t)sbrk(0) + page - 1) / page * page;
+    if (!(end >> GPU_ADDRESS_BITS))
+        mmap((void *)end, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
 /* ---- queues ---- */
 
 static struct queue *create_queue(struct gpu *gpu, const struct queue_info *info)
@@ -96,7 +114,8 @@ static struct queue *create_queue(struct gpu *gpu, const struct queue_info *info
         return NULL;
     queue->gpu = gpu;
     queue->info = *info;
-    MODEL_LOG("queue %p of type %u, %u bytes", (void *)queue, info->type, info->ring_bytes);
+    MODEL_LOG("GPU %d: queue %p of type %u, %u bytes", model_ordinal(gpu), (void *)queue,
+              info->type, info->ring_bytes);
     threads_serve(queue);
     return queue;
 }
