@@ -153,7 +153,7 @@ def scale(figures):
 
 def fragmentation(figures):
     """What the pools hold beyond what is in use."""
-    rows = [[trace, side, number(row["median"], 2), number(row["worst"], 2), number(row["us_per_call"], 1), row.get("result", "")]
+    rows = [[trace, side, number(row["median"], 2), number(row["worst"], 2), number(row.get("us_per_call"), 1), row.get("result", "")]
             for trace, found in figures.items() for side, row in found.items()]
     return table(["trace", "allocator", "held / in use", "worst", "µs per call", "target"], rows)
 
