@@ -118,8 +118,10 @@ SIM = $(CURDIR)/build/$(1)/tests/sim/cuda
 HIP_SIM = $(CURDIR)/build/$(1)/tests/sim/hip$(2)
 # With a simulated driver goes the vendor's management library, for Device.stats().
 monitor = GPUGLUE_SIM_MONITOR=1 GPUGLUE_$(2)_LIBRARY=$(CURDIR)/build/$(1)/tests/sim/monitor/$(3)
-NVML = $(call monitor,$(1),NVML,libnvidia-ml.so.1)
-ROCM_SMI = $(call monitor,$(1),ROCM_SMI,librocm_smi64.so.5)
+# … and its library of collective operations, for communicators.
+collectives = GPUGLUE_$(2)_LIBRARY=$(CURDIR)/build/$(1)/tests/sim/nccl/$(3)
+NVML = $(call monitor,$(1),NVML,libnvidia-ml.so.1) $(call collectives,$(1),NCCL,libnccl.so.2)
+ROCM_SMI = $(call monitor,$(1),ROCM_SMI,librocm_smi64.so.5) $(call collectives,$(1),RCCL,librccl.so.1)
 ZES = $(call monitor,$(1),ZES,libzes.so.1)
 # GPUGLUE_TEST_LIBRARIES: where tests find simulated and broken drivers, plugin fixtures and libgate.so.
 tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests

@@ -41,6 +41,7 @@ enum {
     NCCL_FLOAT8_E4M3,
     NCCL_FLOAT8_E5M2
 };
+enum { NCCL_PART = 10 * 10 }; /* of a version: 10000 * major + NCCL_PART * minor + patch */
 enum { NCCL_SUM, NCCL_PROD, NCCL_MAX, NCCL_MIN, NCCL_AVG };
 
 #endif

@@ -44,6 +44,9 @@ MONITORS = {
     "ze": ("GPUGLUE_ZES_LIBRARY", "sim/monitor/libzes.so.1"),
 }
 
+# The library of collective operations that goes with it, where the vendor's header was there.
+COMMS = {"cuda": ("GPUGLUE_NCCL_LIBRARY", "sim/nccl/libnccl.so.2"), "hip": ("GPUGLUE_RCCL_LIBRARY", "sim/nccl/librccl.so.1")}
+
 # No test depends on whether AMD's compiler is installed: an older one ends its process for the simulated architecture.
 NO_HIPRTC = {"GPUGLUE_HIPRTC_LIBRARY": "/nonexistent/libhiprtc.so"}
 VENDORS = [f"GPUGLUE_{name}_LIBRARY" for name in ("CUDA", "HIP", "ZE", "NVRTC", "HIPRTC", "OCLOC")]
@@ -73,6 +76,9 @@ def pytest_configure(config):
         os.environ[variable] = str(built(override, place))
         variable, place = MONITORS[chosen.split("-")[0]]
         os.environ |= {variable: str(BUILT / place), "GPUGLUE_SIM_MONITOR": "1"}
+        if chosen.split("-")[0] in COMMS:
+            variable, place = COMMS[chosen.split("-")[0]]
+            os.environ[variable] = str(BUILT / place)
     if chosen in SIMULATED and chosen.startswith("hip"):
         os.environ |= NO_HIPRTC
     os.environ.setdefault("GPUGLUE_BACKEND", "host")
