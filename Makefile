@@ -81,10 +81,12 @@ NVIDIA_INCLUDE = $$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/{cu13
 
 # hip_runtime_api.h of HIP 5.2, and of 5.7, 6.4 and 7.2 as far as they could be downloaded. Empty if setup.sh could not download that of 5.2; .venv/no-hip then has the reason.
 HIP_INCLUDE = $$(cat $(CURDIR)/.venv/hip-include 2>/dev/null)
+NCCL_INCLUDE = $$(cat $(CURDIR)/.venv/nccl-include 2>/dev/null)
+RCCL_INCLUDE = $$(cat $(CURDIR)/.venv/rccl-include 2>/dev/null)
 
 # `meson install` puts the package into root/site, where the Python tests of sanitized builds find it.
 build/%/build.ninja: Makefile meson.options .venv/ready-test
-	$(STEP) "configure: $*" env $(compilers-$*) meson setup --reconfigure -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include="$(HIP_INCLUDE)" $(options-$*) \
+	$(STEP) "configure: $*" env $(compilers-$*) meson setup --reconfigure -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include="$(HIP_INCLUDE)" -Dnccl_include="$(NCCL_INCLUDE)" -Drccl_include="$(RCCL_INCLUDE)" $(options-$*) \
 	    --prefix=$(CURDIR)/build/$*/root -Dpython.platlibdir=site -Dpython.purelibdir=site build/$* && touch $@
 
 # A tier builds the targets that it needs, see tests/meson.build. The full tier builds all.
@@ -430,7 +432,7 @@ $(SOAK): soak-%: install-plain
 
 # Not part of the tests: one build per mutant in tests/mutants/mutants.py. NAMES="…" selects those whose names contain these words.
 mutants: .venv/ready-test
-	MESON_OPTIONS="-Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include=$(HIP_INCLUDE)" python tests/mutants/run.py $(NAMES)
+	MESON_OPTIONS="-Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include=$(HIP_INCLUDE) -Dnccl_include=$(NCCL_INCLUDE) -Drccl_include=$(RCCL_INCLUDE)" python tests/mutants/run.py $(NAMES)
 
 # ---- the rest ------------------------------------------------------------------------------------------
 demo: run-environment
