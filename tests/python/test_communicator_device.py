@@ -448,7 +448,7 @@ else:
 def test_nvidias_own_library_has_every_function_and_its_refusal_is_reported(device):
     if not device.backend == "cuda" or "GPUGLUE_NCCL_LIBRARY" not in os.environ:
         pytest.skip("needs the simulated CUDA driver")
-    found = [path for path in map(Path, REAL_PATHS) if path.exists()]
+    found = [path.resolve() for path in map(Path, REAL_PATHS) if path.exists()]
     if not found:
         pytest.skip(f"there is none of {', '.join(REAL_PATHS)}")
     for output in ranks_pass(REAL, 2, GPUGLUE_NCCL_LIBRARY=str(found[0])):
