@@ -247,7 +247,7 @@ static void *watch_run(void *argument)
 {
     struct gg_comm *comm = argument;
     struct ggi_collective *self = comm->collective;
-    ggi_device_note_thread(self->device);
+    struct gg_device *device = self->device;
     pthread_mutex_lock(&self->lock);
     while (!self->closing) {
         watch_slice(self, WATCH_NS);
@@ -258,6 +258,7 @@ static void *watch_run(void *argument)
     }
     pthread_mutex_unlock(&self->lock);
     watch_finish(comm, self);
+    atomic_fetch_sub(&device->helpers, 1);
     pthread_mutex_lock(&self->lock);
     self->ended = true;
     const bool released = self->released;
@@ -289,8 +290,11 @@ gg_status ggi_collective_watch(struct gg_comm *comm)
         return GG_OK;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    atomic_fetch_add(&comm->collective->device->helpers, 1);
     const int error = pthread_create(&comm->collective->watcher, &attributes, watch_run, comm);
     pthread_attr_destroy(&attributes);
+    if (error)
+        atomic_fetch_sub(&comm->collective->device->helpers, 1);
     return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
                  : GG_OK;
 }

@@ -64,7 +64,8 @@ static void shutdown_device(struct gg_device *device, uint64_t deadline)
         ggi_drain_locked(device, GGI_DRAIN_FORCE);
         ggi_pools_empty(device);
     }
-    bool alone = !atomic_load(&device->shared) && pthread_equal(device->opener, pthread_self());
+    bool alone = !atomic_load(&device->shared) && !atomic_load(&device->helpers) &&
+                 pthread_equal(device->opener, pthread_self());
     if (idle && alone)
         shutdown_close_device(device);
     else
