@@ -386,6 +386,27 @@ def test_an_abort_of_one_rank_ends_the_work_of_all(native):
     ranks_pass(ABORTED, 2)
 
 
+RAISED = """
+try:
+    with connect() as comm, comm.device:
+        x = gg.ones(1000)
+        comm.all_reduce(x).get()
+        if rank == 1:
+            raise KeyError
+        comm.all_reduce(x).get()
+except gg.CommunicatorError as error:
+    assert rank == 0 and error.ranks == (1,), str(error)
+except KeyError:
+    assert rank == 1
+else:
+    sys.exit("no error")
+"""
+
+
+def test_an_exception_in_the_block_of_one_rank_ends_the_work_of_all(native):
+    ranks_pass(RAISED, 2)
+
+
 INTERRUPTED = """
 import threading
 comm = connect()
