@@ -474,3 +474,22 @@ def test_nvidias_own_library_has_every_function_and_its_refusal_is_reported(devi
         pytest.skip(f"there is none of {', '.join(REAL_PATHS)}")
     for output in ranks_pass(REAL, 2, GPUGLUE_NCCL_LIBRARY=str(found[0])):
         assert "lacks the function" not in output and str(found[0]) in output and "ncclUnhandledCudaError" in output, output
+
+
+COPIES = """
+import ctypes
+ctypes.CDLL(os.environ["OTHER_COPY"])
+comm = connect()
+print(comm.library[0])
+comm.close()
+"""
+
+
+def test_two_copies_of_the_library_are_both_named(native, tmp_path):
+    used = Path(os.environ.get(LIBRARIES["cuda" if native == "nccl" else "hip"][1], "/nonexistent"))
+    if not used.exists():
+        pytest.skip("needs the simulated library")
+    other = tmp_path / used.name
+    other.write_bytes(used.read_bytes())
+    [output] = ranks_pass(COPIES, 1, OTHER_COPY=str(other), GPUGLUE_LOG="warn")
+    assert f"gpuglue uses {used}" in output and str(other) in output, output
