@@ -5,7 +5,6 @@
 
 #include <gpuglue/comm_device.h>
 
-
 /* ---- what an operation reads and writes on this rank ---- */
 
 struct queue_sides {

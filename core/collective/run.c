@@ -136,6 +136,7 @@ static void run_note(struct gg_comm *comm, const struct collective_item *items, 
         if (!collective_is_message(items[i].task.operation))
             atomic_fetch_add(&comm_rank(comm, comm->rank)->collective, 1);
     }
+    atomic_store(&comm_rank(comm, comm->rank)->working, 1);
     ggi_collective_note(comm->collective, stream, ticket);
 }
 

@@ -80,10 +80,10 @@ static void watch_mark_late(struct gg_comm *comm, const struct ggi_collective *s
     ggi_comm_declare(comm);
 }
 
-static bool watch_any_closed(const struct gg_comm *comm)
+static bool watch_any_gone(const struct gg_comm *comm)
 {
     for (int32_t rank = 0; rank < comm->size; rank++)
-        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->closed))
+        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->gone))
             return true;
     return false;
 }
@@ -91,7 +91,7 @@ static bool watch_any_closed(const struct gg_comm *comm)
 static void watch_mark_closed(struct gg_comm *comm)
 {
     for (int32_t rank = 0; rank < comm->size; rank++)
-        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->closed))
+        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->gone))
             ggi_comm_mark(comm, rank, COMM_CLOSED);
     ggi_comm_declare(comm);
 }
@@ -106,7 +106,7 @@ static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool p
         self->closed_since = 0;
         return;
     }
-    if (watch_any_closed(comm) && !self->closed_since)
+    if (watch_any_gone(comm) && !self->closed_since)
         self->closed_since = now;
     if (self->closed_since && now - self->closed_since > WATCH_CLOSED_NS)
         watch_mark_closed(comm);
@@ -175,6 +175,7 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
     if (atomic_load(&self->failed))
         return;
     const bool pending = watch_pending(self, &moved);
+    atomic_store(&comm_rank(comm, comm->rank)->working, pending);
     const bool busy = pending || self->captured || atomic_load(&self->calls) > 0;
     bool failed = atomic_load(&comm->segment->failed) != COMM_FINE;
     if (!failed && busy)
@@ -201,6 +202,29 @@ static bool watch_all_finished(const struct gg_comm *comm)
     return true;
 }
 
+/* Another rank may still receive what this one has sent: its work reads memory of this rank's part. */
+static bool watch_any_working(const struct gg_comm *comm)
+{
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank && !atomic_load(&comm_rank(comm, rank)->finished) &&
+            atomic_load(&comm_rank(comm, rank)->working) && !ggi_comm_rank_ended(comm, rank))
+            return true;
+    return false;
+}
+
+/* Wait for the others, whose work may need this rank's part. */
+static void watch_part(struct gg_comm *comm, struct ggi_collective *self)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    uint64_t until = ggi_now_ns() + WATCH_PARTING_NS;
+    while (!atomic_load(&self->failed) && !watch_all_finished(comm) && ggi_now_ns() < until &&
+           !atomic_load(&comm->segment->failed) && !atomic_load(&ggi_shutting_down)) {
+        nanosleep(&pause, NULL);
+        if (watch_any_working(comm))
+            until = ggi_now_ns() + WATCH_PARTING_NS;
+    }
+}
+
 static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
@@ -211,14 +235,12 @@ static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
         nanosleep(&pause, NULL);
     }
     atomic_store(&comm_rank(comm, comm->rank)->finished, 1);
-    const uint64_t until = ggi_now_ns() + WATCH_PARTING_NS;
-    while (!atomic_load(&self->failed) && !watch_all_finished(comm) && ggi_now_ns() < until &&
-           !atomic_load(&comm->segment->failed) && !atomic_load(&ggi_shutting_down))
-        nanosleep(&pause, NULL);
+    watch_part(comm, self);
     if (!atomic_load(&self->failed) && !watch_all_finished(comm))
         watch_abort(self);
     if (!self->stuck)
         self->ops->destroy(self->impl, 0);
+    atomic_store(&comm_rank(comm, comm->rank)->gone, 1);
 }
 
 static void watch_free(struct gg_comm *comm)

@@ -272,7 +272,7 @@ class Communicator(Operations):
     def close(self) -> None:
         """Close this rank: others that need it later get `CommunicatorError`.
 
-        Waits for its queued operations, and up to two seconds until all ranks close. A second call does nothing.
+        Waits for the queued operations of all ranks, and up to two seconds until all ranks close. A second call does nothing.
 
         Examples
         --------
