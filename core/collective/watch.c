@@ -119,12 +119,15 @@ static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool p
 struct watch_abort {
     struct collective_call call;
     struct ggi_collective *self;
+    int32_t abort;
 };
 
 static gg_status watch_run_abort(struct collective_call *call)
 {
-    struct ggi_collective *self = ((struct watch_abort *)(void *)call)->self;
-    self->ops->destroy(self->impl, 1);
+    struct watch_abort *own = (struct watch_abort *)(void *)call;
+    struct gg_device *device = own->self->device;
+    own->self->ops->destroy(own->self->impl, own->abort);
+    atomic_fetch_sub(&device->ending, 1);
     return GG_OK;
 }
 
@@ -133,11 +136,18 @@ static void watch_abort_left(struct collective_call *call)
     free(call);
 }
 
-static void watch_abort(struct ggi_collective *self)
+/* Destroy or abort the library's part: not at the end of the process, whose driver may be gone. */
+static void watch_end_part(struct ggi_collective *self, int32_t how)
 {
     struct watch_abort *abort = calloc(1, sizeof *abort);
-    if (!abort)
+    atomic_fetch_add(&self->device->ending, 1);
+    if (!abort || atomic_load(&ggi_shutting_down)) {
+        atomic_fetch_sub(&self->device->ending, 1);
+        free(abort);
+        self->stuck = true;
         return;
+    }
+    abort->abort = how;
     abort->call.run = watch_run_abort;
     abort->call.abandoned = watch_abort_left;
     abort->self = self;
@@ -146,10 +156,11 @@ static void watch_abort(struct ggi_collective *self)
         return;
     }
     self->stuck = true;
-    ggi_log(GG_LOG_ERROR, self->device->backend->name,
-            "the library's abort (%s) has not returned for 10 s: work on device %d may never end; "
-            "end this process",
-            self->path, (int)self->device->ordinal);
+    ggi_log(
+        GG_LOG_ERROR, self->device->backend->name,
+        "the end of a communicator (%s) has not returned for 10 s; destroy graphs that have its "
+        "work, or work on device %d may never end: end this process",
+        self->path, (int)self->device->ordinal);
 }
 
 /* The error is stored before the work ends, so that a wait which it ends finds the error. */
@@ -166,7 +177,7 @@ static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
             ggi_stream_keep_error(self->used[i].stream, &kept);
     pthread_mutex_unlock(&self->lock);
     atomic_store(&self->failed, true);
-    watch_abort(self);
+    watch_end_part(self, 1);
 }
 
 static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
@@ -237,9 +248,9 @@ static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
     atomic_store(&comm_rank(comm, comm->rank)->finished, 1);
     watch_part(comm, self);
     if (!atomic_load(&self->failed) && !watch_all_finished(comm))
-        watch_abort(self);
+        watch_end_part(self, 1);
     if (!self->stuck)
-        self->ops->destroy(self->impl, 0);
+        watch_end_part(self, 0);
     atomic_store(&comm_rank(comm, comm->rank)->gone, 1);
 }
 
@@ -333,6 +344,7 @@ gg_status gg_comm_close_device(gg_comm *comm)
     while (!self->ended && !status) {
         watch_slice(self, GGI_SLICE_NS);
         pthread_mutex_unlock(&self->lock);
+        ggi_drain(self->device); /* graphs that were closed: the library waits for them */
         if (ggi_interrupted())
             status = ggi_fail_interrupted();
         pthread_mutex_lock(&self->lock);

@@ -79,6 +79,13 @@ static void shutdown_device(struct gg_device *device, uint64_t deadline)
     ggi_internal_end(device, &own);
 }
 
+/* A thread that is inside the library when the process ends would use what the driver has freed. */
+static void shutdown_wait_for_ends(struct gg_device *device, uint64_t deadline)
+{
+    while (atomic_load(&device->ending) && ggi_now_ns() < deadline)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 static void shutdown_finish_downloads(struct gg_device *device, uint64_t deadline)
 {
     struct ggi_internal_scope own;
@@ -114,6 +121,7 @@ void gg_shutdown(uint64_t timeout_ns)
         ggi_trace_exit();
     if (!atomic_compare_exchange_strong(&ggi_shutting_down, &expected, 1))
         return;
+    shutdown_each_device(shutdown_wait_for_ends, 10000000000u);
     shutdown_each_device(shutdown_device, timeout_ns);
     atomic_store(&ggi_shutting_down, 2);
 }
