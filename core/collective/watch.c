@@ -1,7 +1,6 @@
 /* watch.c: the thread of a communicator that watches the other processes and the library, and ends work that cannot complete. */
 #include "collective/collective.h"
 #include "base/log.h"
-#include "comm/comm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #define WATCH_NS 100000000u          /* between two checks */
 #define WATCH_CLOSED_NS 5000000000u  /* for work that a closed rank has a part in */
 #define WATCH_PARTING_NS 2000000000u /* for the others to finish, too */
-#define WATCH_EXPLAIN_NS 300000000u  /* until a process that has ended is seen as such */
 
 /* ---- the work ---- */
 
@@ -67,38 +65,6 @@ static bool watch_pending(struct ggi_collective *self, bool *moved)
 
 /* ---- the others ---- */
 
-bool ggi_collective_find_ended(struct gg_comm *comm)
-{
-    bool any = false;
-    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++)
-        if (rank != comm->rank && ggi_comm_rank_ended(comm, rank) &&
-            !atomic_load(&comm_rank(comm, rank)->finished)) {
-            ggi_comm_mark(comm, rank,
-                          atomic_load(&comm_rank(comm, rank)->closed) ? COMM_CLOSED : COMM_ENDED);
-            any = true;
-        }
-    if (any)
-        ggi_comm_declare(comm);
-    return atomic_load(&comm->segment->failed) != COMM_FINE;
-}
-
-gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status)
-{
-    struct ggi_kept_error kept = {.error = ggi_error_record()->error};
-    const uint64_t until = ggi_now_ns() + WATCH_EXPLAIN_NS;
-    bool failed;
-    while (!(failed = ggi_collective_find_ended(comm)) && !comm->foreign && comm->size > 1 &&
-           ggi_now_ns() < until)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    if (failed)
-        return ggi_comm_state(comm);
-    ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
-    ggi_comm_declare(comm);
-    ggi_error_record()->error = kept.error;
-    memset(ggi_error_record()->ranks, 0, sizeof ggi_error_record()->ranks);
-    return status;
-}
-
 /* Ranks that have queued fewer collective operations than this one had when the wait began; else the other rank of a message. */
 static void watch_mark_late(struct gg_comm *comm, const struct ggi_collective *self)
 {
@@ -114,10 +80,10 @@ static void watch_mark_late(struct gg_comm *comm, const struct ggi_collective *s
     ggi_comm_declare(comm);
 }
 
-static bool watch_any_closed(const struct gg_comm *comm)
+static bool watch_any_gone(const struct gg_comm *comm)
 {
     for (int32_t rank = 0; rank < comm->size; rank++)
-        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->closed))
+        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->gone))
             return true;
     return false;
 }
@@ -125,7 +91,7 @@ static bool watch_any_closed(const struct gg_comm *comm)
 static void watch_mark_closed(struct gg_comm *comm)
 {
     for (int32_t rank = 0; rank < comm->size; rank++)
-        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->closed))
+        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->gone))
             ggi_comm_mark(comm, rank, COMM_CLOSED);
     ggi_comm_declare(comm);
 }
@@ -140,7 +106,7 @@ static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool p
         self->closed_since = 0;
         return;
     }
-    if (watch_any_closed(comm) && !self->closed_since)
+    if (watch_any_gone(comm) && !self->closed_since)
         self->closed_since = now;
     if (self->closed_since && now - self->closed_since > WATCH_CLOSED_NS)
         watch_mark_closed(comm);
@@ -153,12 +119,15 @@ static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool p
 struct watch_abort {
     struct collective_call call;
     struct ggi_collective *self;
+    int32_t abort;
 };
 
 static gg_status watch_run_abort(struct collective_call *call)
 {
-    struct ggi_collective *self = ((struct watch_abort *)(void *)call)->self;
-    self->ops->destroy(self->impl, 1);
+    struct watch_abort *own = (struct watch_abort *)(void *)call;
+    struct gg_device *device = own->self->device;
+    own->self->ops->destroy(own->self->impl, own->abort);
+    atomic_fetch_sub(&device->ending, 1);
     return GG_OK;
 }
 
@@ -167,11 +136,18 @@ static void watch_abort_left(struct collective_call *call)
     free(call);
 }
 
-static void watch_abort(struct ggi_collective *self)
+/* Destroy or abort the library's part: not at the end of the process, whose driver may be gone. */
+static void watch_end_part(struct ggi_collective *self, int32_t how)
 {
     struct watch_abort *abort = calloc(1, sizeof *abort);
-    if (!abort)
+    atomic_fetch_add(&self->device->ending, 1);
+    if (!abort || atomic_load(&ggi_shutting_down)) {
+        atomic_fetch_sub(&self->device->ending, 1);
+        free(abort);
+        self->stuck = true;
         return;
+    }
+    abort->abort = how;
     abort->call.run = watch_run_abort;
     abort->call.abandoned = watch_abort_left;
     abort->self = self;
@@ -180,10 +156,11 @@ static void watch_abort(struct ggi_collective *self)
         return;
     }
     self->stuck = true;
-    ggi_log(GG_LOG_ERROR, self->device->backend->name,
-            "the library's abort (%s) has not returned for 10 s: work on device %d may never end; "
-            "end this process",
-            self->path, (int)self->device->ordinal);
+    ggi_log(
+        GG_LOG_ERROR, self->device->backend->name,
+        "the end of a communicator (%s) has not returned for 10 s; destroy graphs that have its "
+        "work, or work on device %d may never end: end this process",
+        self->path, (int)self->device->ordinal);
 }
 
 /* The error is stored before the work ends, so that a wait which it ends finds the error. */
@@ -200,7 +177,7 @@ static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
             ggi_stream_keep_error(self->used[i].stream, &kept);
     pthread_mutex_unlock(&self->lock);
     atomic_store(&self->failed, true);
-    watch_abort(self);
+    watch_end_part(self, 1);
 }
 
 static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
@@ -209,6 +186,7 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
     if (atomic_load(&self->failed))
         return;
     const bool pending = watch_pending(self, &moved);
+    atomic_store(&comm_rank(comm, comm->rank)->working, pending);
     const bool busy = pending || self->captured || atomic_load(&self->calls) > 0;
     bool failed = atomic_load(&comm->segment->failed) != COMM_FINE;
     if (!failed && busy)
@@ -235,6 +213,29 @@ static bool watch_all_finished(const struct gg_comm *comm)
     return true;
 }
 
+/* Another rank may still receive what this one has sent: its work reads memory of this rank's part. */
+static bool watch_any_working(const struct gg_comm *comm)
+{
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank && !atomic_load(&comm_rank(comm, rank)->finished) &&
+            atomic_load(&comm_rank(comm, rank)->working) && !ggi_comm_rank_ended(comm, rank))
+            return true;
+    return false;
+}
+
+/* Wait for the others, whose work may need this rank's part. */
+static void watch_part(struct gg_comm *comm, struct ggi_collective *self)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    uint64_t until = ggi_now_ns() + WATCH_PARTING_NS;
+    while (!atomic_load(&self->failed) && !watch_all_finished(comm) && ggi_now_ns() < until &&
+           !atomic_load(&comm->segment->failed) && !atomic_load(&ggi_shutting_down)) {
+        nanosleep(&pause, NULL);
+        if (watch_any_working(comm))
+            until = ggi_now_ns() + WATCH_PARTING_NS;
+    }
+}
+
 static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
@@ -245,14 +246,12 @@ static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
         nanosleep(&pause, NULL);
     }
     atomic_store(&comm_rank(comm, comm->rank)->finished, 1);
-    const uint64_t until = ggi_now_ns() + WATCH_PARTING_NS;
-    while (!atomic_load(&self->failed) && !watch_all_finished(comm) && ggi_now_ns() < until &&
-           !atomic_load(&comm->segment->failed) && !atomic_load(&ggi_shutting_down))
-        nanosleep(&pause, NULL);
+    watch_part(comm, self);
     if (!atomic_load(&self->failed) && !watch_all_finished(comm))
-        watch_abort(self);
+        watch_end_part(self, 1);
     if (!self->stuck)
-        self->ops->destroy(self->impl, 0);
+        watch_end_part(self, 0);
+    atomic_store(&comm_rank(comm, comm->rank)->gone, 1);
 }
 
 static void watch_free(struct gg_comm *comm)
@@ -281,7 +280,7 @@ static void *watch_run(void *argument)
 {
     struct gg_comm *comm = argument;
     struct ggi_collective *self = comm->collective;
-    ggi_device_note_thread(self->device);
+    struct gg_device *device = self->device;
     pthread_mutex_lock(&self->lock);
     while (!self->closing) {
         watch_slice(self, WATCH_NS);
@@ -292,6 +291,7 @@ static void *watch_run(void *argument)
     }
     pthread_mutex_unlock(&self->lock);
     watch_finish(comm, self);
+    atomic_fetch_sub(&device->helpers, 1);
     pthread_mutex_lock(&self->lock);
     self->ended = true;
     const bool released = self->released;
@@ -323,8 +323,11 @@ gg_status ggi_collective_watch(struct gg_comm *comm)
         return GG_OK;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    atomic_fetch_add(&comm->collective->device->helpers, 1);
     const int error = pthread_create(&comm->collective->watcher, &attributes, watch_run, comm);
     pthread_attr_destroy(&attributes);
+    if (error)
+        atomic_fetch_sub(&comm->collective->device->helpers, 1);
     return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
                  : GG_OK;
 }
@@ -341,6 +344,7 @@ gg_status gg_comm_close_device(gg_comm *comm)
     while (!self->ended && !status) {
         watch_slice(self, GGI_SLICE_NS);
         pthread_mutex_unlock(&self->lock);
+        ggi_drain(self->device); /* graphs that were closed: the library waits for them */
         if (ggi_interrupted())
             status = ggi_fail_interrupted();
         pthread_mutex_lock(&self->lock);

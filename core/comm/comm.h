@@ -35,7 +35,9 @@ struct comm_rank {
     _Atomic uint32_t closed, lost;        /* lost: COMM_ENDED … COMM_BROKEN */
     /* Of collective operations on the device, which another layer has. */
     _Atomic uint32_t created; /* COMM_CREATION_FAILED: the library cannot create this rank's part */
+    _Atomic uint32_t working; /* some of its work may be unfinished */
     _Atomic uint32_t finished;          /* its work is complete, and there will be no more */
+    _Atomic uint32_t gone;              /* its part is destroyed */
     _Atomic uint64_t collective;        /* how many it has queued, messages excepted */
     struct comm_call call[2];           /* of the round, in its half */
     char sends[GG_COMM_TYPE_NAME_SIZE]; /* the type of the message that it offers */

@@ -51,6 +51,12 @@ static void shutdown_close_device(struct gg_device *device)
         device->ops->device_close(atomic_load(&device->impl));
 }
 
+static bool shutdown_is_alone(struct gg_device *device)
+{
+    return !atomic_load(&device->shared) && !atomic_load(&device->helpers) &&
+           pthread_equal(device->opener, pthread_self());
+}
+
 /* A device that other threads have used is not closed: one of them may be inside a call. */
 static void shutdown_device(struct gg_device *device, uint64_t deadline)
 {
@@ -64,13 +70,20 @@ static void shutdown_device(struct gg_device *device, uint64_t deadline)
         ggi_drain_locked(device, GGI_DRAIN_FORCE);
         ggi_pools_empty(device);
     }
-    bool alone = !atomic_load(&device->shared) && pthread_equal(device->opener, pthread_self());
+    bool alone = shutdown_is_alone(device);
     if (idle && alone)
         shutdown_close_device(device);
     else
         ggi_drain_locked(device, idle ? GGI_DRAIN_FORCE : GGI_DRAIN_ALL);
     ggi_drain_unlock(device);
     ggi_internal_end(device, &own);
+}
+
+/* A thread that is inside the library when the process ends would use what the driver has freed. */
+static void shutdown_wait_for_ends(struct gg_device *device, uint64_t deadline)
+{
+    while (atomic_load(&device->ending) && ggi_now_ns() < deadline)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 static void shutdown_finish_downloads(struct gg_device *device, uint64_t deadline)
@@ -108,6 +121,7 @@ void gg_shutdown(uint64_t timeout_ns)
         ggi_trace_exit();
     if (!atomic_compare_exchange_strong(&ggi_shutting_down, &expected, 1))
         return;
+    shutdown_each_device(shutdown_wait_for_ends, 10000000000u);
     shutdown_each_device(shutdown_device, timeout_ns);
     atomic_store(&ggi_shutting_down, 2);
 }

@@ -162,6 +162,8 @@ class Communicator(Operations):
         return self
 
     def __exit__(self, *exception: Any) -> None:
+        if exception[0] is not None and self._native is not None and self._comm is not None:
+            self.abort()  # else close would wait for operations that the others may never come to
         self.close()
 
     def __reduce__(self) -> Any:
@@ -270,7 +272,7 @@ class Communicator(Operations):
     def close(self) -> None:
         """Close this rank: others that need it later get `CommunicatorError`.
 
-        Waits for its queued operations, and up to two seconds until all ranks close. A second call does nothing.
+        Waits for the queued operations of all ranks, and up to two seconds until all ranks close. A second call does nothing.
 
         Examples
         --------

@@ -140,8 +140,8 @@ GG_API gg_status gg_comm_group_begin(gg_comm *comm);
  *  @return as gg_comm_queue */
 GG_API gg_status gg_comm_group_end(gg_comm *comm, int32_t drop);
 
-/** End the operations of the device: wait until those of this rank are complete, and up to two seconds until all ranks have
- *  called it; then destroy the library's communicator. Without this call a thread does so after gg_comm_release. Operations on
+/** End the operations of the device: wait until those of this rank are complete, until no other rank has unfinished ones, and up
+ *  to two seconds until all ranks have called it; then destroy the library's communicator. Without this call a thread does so after gg_comm_release. Operations on
  *  host memory remain possible.
  *
  *  @param comm  a communicator
