@@ -10,12 +10,11 @@ import pickle
 from typing import Any
 
 from . import _core
+from ._offers import VISIBLE
 
 __all__ = ["DeviceStore", "LocalCluster", "register"]
 
 _PLUGIN = "gpuglue"  # of this name Dask keeps one
-# backend: the variables that restrict its devices; the first that is set counts
-_VISIBLE = {"cuda": ("CUDA_VISIBLE_DEVICES",), "hip": ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"), "ze": ("ZE_AFFINITY_MASK",)}
 
 
 def _distributed(name: str = "distributed") -> Any:
@@ -308,7 +307,7 @@ def _environment(device: Any) -> "dict[str, str]":
 
 def _visibility(device: Any) -> "tuple[dict[str, str], int]":
     """The vendor's variable, and the device's ordinal under it."""
-    names = _VISIBLE.get(device.backend)
+    names = VISIBLE.get(device.backend)
     if names is None:
         return {}, device.ordinal
     given = next((os.environ[name] for name in names if os.environ.get(name)), None)
