@@ -341,7 +341,7 @@ test-libraries: install-plain
 .venv-openmpi/ready .venv-ray/ready: .venv-%/ready: scripts/setup.sh scripts/requirements-%.txt .venv/ready-build
 	scripts/setup.sh $* && touch $@
 test-openmpi: install-plain .venv-openmpi/ready
-	$(STEP) "mpi4py with Open MPI" $(PLAIN) .venv-openmpi/bin/$(PYTEST) tests/libraries/test_mpi4py.py
+	$(STEP) "mpi4py with Open MPI" $(PLAIN) .venv-openmpi/bin/$(PYTEST) tests/libraries/test_mpi4py.py tests/libraries/test_mpi_communicator.py
 # So has Ray, which requires much that nothing else does.
 test-ray: install-plain .venv-ray/ready
 	$(STEP) "Ray" $(PLAIN) .venv-ray/bin/$(PYTEST) tests/libraries/test_ray.py

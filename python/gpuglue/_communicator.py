@@ -1,17 +1,20 @@
-"""Communicators: processes of one machine that combine and exchange arrays."""
+"""Communicators: processes that combine and exchange arrays."""
 
 import operator
 from typing import Any
 
 from . import _core
-from ._communicator_data import Data, address_of, launched, master_address, nanoseconds, reduction, required, same_dtype, split_address, type_name
+from ._communicator_calls import Checks, collective, message
+from ._communicator_data import Data, launched, master_address, nanoseconds, required, same_dtype, split_address
+from ._communicator_mpi import from_mpi
+from ._communicator_split import split
 from ._dask_communicator import from_dask
 
 
-class Communicator:
-    """Processes of one machine that combine and exchange arrays.
+class Communicator(Checks):
+    """Processes that combine and exchange arrays.
 
-    Each process of a program is a rank. All ranks call the same operations in the same order.
+    Each process of a program is a rank. This constructor connects ranks of one machine; `from_mpi` also connects those of several. All ranks call the same operations in the same order.
 
     Parameters
     ----------
@@ -36,7 +39,7 @@ class Communicator:
     InvalidArgumentError
         If an argument is outside its range, or the environment lacks what was not given.
     UnsupportedError
-        If the system lacks files in memory, Unix sockets or record locks, or Slurm started the ranks on several machines.
+        If the system lacks files in memory, Unix sockets or record locks, or the ranks are on several machines.
 
     See Also
     --------
@@ -45,7 +48,7 @@ class Communicator:
     Notes
     -----
     The operations take NumPy arrays and a `GPUArray`, or a device array of another library, if it is C-contiguous. The
-    ranks exchange the data through shared memory. Arrays in device memory are copied to pinned memory before, and back
+    ranks of one machine exchange the data through shared memory. Arrays in device memory are copied to pinned memory before, and back
     after it. An operation first waits for pending work on its arrays, and is complete when it returns.
 
     Operations that only move data take every dtype without objects. Reductions take integers, floats of 16 (also bfloat16), 32 and 64 bits, complex
@@ -72,6 +75,7 @@ class Communicator:
         timeout: "float | None" = 600.0,
     ):
         self._comm: Any = None
+        self._timeout = timeout
         if (rank is None) != (size is None):
             raise _core.InvalidArgumentError("give both rank and size, or none of them")
         if rank is None or size is None:
@@ -98,8 +102,8 @@ class Communicator:
 
     @property
     def transport(self) -> str:
-        """How data reach other ranks: 'host', shared memory of one machine."""
-        return "host"
+        """How data reach other ranks: 'host', shared memory of one machine, or 'mpi', an MPI library."""
+        return getattr(self._comm, "transport", "host")
 
     def __repr__(self) -> str:
         return f"<gpuglue.Communicator rank {self._rank} of {self._size}{'' if self._comm else ', closed'}>"
@@ -114,42 +118,8 @@ class Communicator:
         raise TypeError("a Communicator cannot be pickled: create one in each process")
 
     from_dask = staticmethod(from_dask)
-
-    def _handle(self) -> Any:
-        if self._comm is None:
-            raise _core.InvalidArgumentError("Communicator is closed")
-        return self._comm
-
-    def _move(self, operation: str, dst: "Data | None", src: "Data | None", nbytes: int, root: int = 0) -> None:
-        _core._comm_collective(self._handle(), operation, address_of(dst), address_of(src), nbytes, -1, 0, root, type_name(dst, src))
-        if dst is not None:
-            dst.finish()
-
-    def _combine(self, operation: str, dst: "Data | None", src: Data, count: int, op: str, root: int = 0) -> None:
-        kind, combines = reduction(src.dtype, op)
-        _core._comm_collective(self._handle(), operation, address_of(dst), src.address, count, kind, combines, root, src.type_name)
-        if dst is not None:
-            dst.finish()
-
-    def _pair(self, x: Any, out: Any, x_times: int, out_times: int) -> "tuple[Data, Data]":
-        """Source and destination; the ratio of their sizes is fixed."""
-        self._handle()
-        src = Data(x, "x", reads=True, writes=out is x)
-        dst = src if out is x else Data(out, "out", reads=False, writes=True)
-        same_dtype(dst, src)
-        expected, rest = divmod(src.size * out_times, x_times)
-        if rest:
-            raise _core.InvalidArgumentError(f"x has {src.size} elements, expected a multiple of {x_times}, the number of ranks")
-        if dst.size != expected:
-            ranks = "" if x_times == out_times else f": there are {self._size} ranks"
-            raise _core.InvalidArgumentError(f"x has {src.size} elements and out has {dst.size}, expected {expected}{ranks}")
-        return src, dst
-
-    def _is_root(self, root: int) -> bool:
-        self._handle()
-        if not 0 <= root < self._size:
-            raise _core.InvalidArgumentError(f"root is {root}, expected a rank: 0 to {self._size - 1}")
-        return root == self._rank
+    from_mpi = staticmethod(from_mpi)
+    split = split
 
     # ---- collective operations
 
@@ -313,7 +283,7 @@ class Communicator:
         """
         is_root = self._is_root(root)
         data = Data(x, "x", reads=is_root, writes=not is_root)
-        _core._comm_collective(self._handle(), "broadcast", data.address, data.address, data.nbytes, -1, 0, root, data.type_name)
+        collective(self._handle(), "broadcast", data, data, data.nbytes, -1, 0, root, data.type_name)
         if not is_root:
             data.finish()
         return x
@@ -485,7 +455,7 @@ class Communicator:
         send_recv : Send and receive at the same time.
         """
         src = Data(x, "x", reads=True, writes=False)
-        _core._comm_message(self._handle(), src.address, src.nbytes, self._peer("to", to), 0, 0, -1, src.type_name)
+        message(self._handle(), src, self._peer("to", to), None, -1, src.type_name)
 
     def recv(self, out: Any, source: int) -> Any:
         """Receive an array that another rank sends.
@@ -514,7 +484,7 @@ class Communicator:
         send_recv : Send and receive at the same time.
         """
         dst = Data(out, "out", reads=False, writes=True)
-        _core._comm_message(self._handle(), 0, 0, -1, dst.address, dst.nbytes, self._peer("source", source), dst.type_name)
+        message(self._handle(), None, -1, dst, self._peer("source", source), dst.type_name)
         dst.finish()
         return out
 
@@ -553,14 +523,9 @@ class Communicator:
         src, dst = Data(x, "x", reads=True, writes=False), Data(out, "out", reads=False, writes=True)
         same_dtype(dst, src)
         to, source = self._peer("to", to), self._peer("source", source)
-        _core._comm_message(self._handle(), src.address, src.nbytes, to, dst.address, dst.nbytes, source, src.type_name)
+        message(self._handle(), src, to, dst, source, src.type_name)
         dst.finish()
         return out
-
-    def _peer(self, name: str, rank: int) -> int:
-        if not 0 <= rank < self._size:
-            raise _core.InvalidArgumentError(f"{name} is {rank}, expected a rank: 0 to {self._size - 1}")
-        return rank
 
     # ---- the end
 
@@ -583,7 +548,8 @@ class Communicator:
             ...
         gpuglue.CommunicatorError: barrier: rank 0 (this rank) aborted the communicator...
         """
-        _core._comm_abort(self._handle())
+        handle = self._handle()
+        handle.abort() if hasattr(handle, "abort") else _core._comm_abort(handle)
 
     def close(self) -> None:
         """Close this rank: others that need it later get `CommunicatorError`.
@@ -597,4 +563,13 @@ class Communicator:
         >>> comm
         <gpuglue.Communicator rank 0 of 1, closed>
         """
-        self._comm = None
+        handle, self._comm = self._comm, None
+        if hasattr(handle, "close"):
+            handle.close()
+
+
+def adopt(transport: Any, rank: int, size: int, timeout: "float | None") -> Communicator:
+    """A communicator of a transport that exists."""
+    made = Communicator.__new__(Communicator)
+    made._comm, made._rank, made._size, made._timeout = transport, rank, size, timeout
+    return made

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from conftest import HANG
+from conftest import HANG, simulated
 
 import gpuglue as gg
 from gpuglue import _communicator_data as data
@@ -59,47 +59,8 @@ def alone():
         yield comm
 
 
-RESULTS = """
-random = np.random.default_rng(0)
-for name in "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128 bool".split():
-    dtype = np.dtype(name)
-    values = random.integers(0, 2 if name == "bool" else 5, (size, size, 7)) - (dtype.kind in "ifc") * 2
-    each = values.astype(dtype)  # what each rank has
-    mine = each[rank]
-    for op, function in {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}.items():
-        if dtype.kind == "c" and op in ("min", "max"):
-            continue
-        expected = function.reduce(each, axis=0, dtype=dtype)
-        total = comm.all_reduce(mine, np.empty_like(mine), op)
-        np.testing.assert_array_equal(total, expected, f"{name} {op}")
-        np.testing.assert_array_equal(comm.reduce_scatter(mine, np.empty(7, dtype), op), expected[rank])
-        total = comm.reduce(mine.copy(), root=1, op=op)
-        assert (total is None) == (rank != 1)
-        if rank == 1:
-            np.testing.assert_array_equal(total, expected)
-    np.testing.assert_array_equal(comm.broadcast(mine.copy(), root=2), each[2])
-    np.testing.assert_array_equal(comm.all_gather(mine, np.empty_like(each)), each)
-    gathered = comm.gather(mine, np.empty_like(each) if rank == 0 else None)
-    if rank == 0:
-        np.testing.assert_array_equal(gathered, each)
-    np.testing.assert_array_equal(comm.scatter(mine if rank == 1 else None, np.empty(7, dtype), root=1), each[1, rank])
-    np.testing.assert_array_equal(comm.all_to_all(mine.copy()), each[:, rank])
-    shifted = comm.send_recv(mine, (rank + 1) % size, np.empty_like(mine), (rank - 1) % size)
-    np.testing.assert_array_equal(shifted, each[rank - 1])
-record = np.array([(rank, 0.5)], [("a", "i2"), ("b", "f8")])
-assert comm.all_gather(record, np.empty(size, record.dtype))["a"].tolist() == list(range(size))
-nan = np.array([np.nan if rank == 1 else 1.0, 2.0])
-assert np.isnan(comm.all_reduce(nan.copy(), op="max")[0]) and np.isnan(comm.all_reduce(nan.copy(), op="min")[0])
-if rank == 0:
-    comm.send(np.arange(5), 1)
-elif rank == 1:
-    assert comm.recv(np.empty(5, int), 0).tolist() == [0, 1, 2, 3, 4]
-comm.barrier()
-"""
-
-
 def test_results_are_those_of_numpy():
-    all_pass(RESULTS, 3)
+    all_pass("import rank_operations; rank_operations.check(comm)", 3)
 
 
 def test_ranks_with_different_dtypes_all_get_an_error():
@@ -153,6 +114,13 @@ def test_ranks_may_have_devices_of_different_backends(sim_library):
     all_pass(ARRAYS + "assert x.device.backend == ('host', 'cuda')[rank]", 2, rank_environment=devices)
 
 
+def test_one_communicator_has_ranks_on_cuda_hip_level_zero_and_host():
+    runs = {1: ("cuda", "GPUGLUE_CUDA_LIBRARY", "cuda-sim"), 2: ("hip", "GPUGLUE_HIP_LIBRARY", "hip-sim-7"), 3: ("ze", "GPUGLUE_ZE_LIBRARY", "ze-sim-direct")}
+    devices = {rank: {"GPUGLUE_BACKEND": backend, variable: simulated(run)} for rank, (backend, variable, run) in runs.items()}
+    code = "import rank_operations; rank_operations.check_devices(comm); assert gg.current_device().backend == ('host', 'cuda', 'hip', 'ze')[rank]"
+    all_pass(code, 4, rank_environment={0: {"GPUGLUE_BACKEND": "host"}, **devices})
+
+
 def test_a_killed_rank_is_named_by_the_others():
     code = """
 comm.barrier()
@@ -166,6 +134,27 @@ else:
     sys.exit("no error")
 """
     assert [status for _, status in run_ranks(code, 3)] == [0, -9, 0]
+
+
+def test_groups_of_ranks_have_communicators_of_their_own():
+    code = """
+group = comm.split(rank % 2, key=-rank)
+members = [0, 2] if rank % 2 == 0 else [1, 3]
+assert (group.size, members[::-1][group.rank]) == (2, rank)
+assert group.all_gather(np.array([rank]), np.empty(2, int)).tolist() == members[::-1]
+assert comm.split(None if rank else 0, 7) is None or rank == 0
+with comm.split(0) as same:
+    assert (same.rank, same.size) == (rank, size)
+    assert same.all_reduce(np.ones(1))[0] == size
+try:
+    comm.split(-1)
+except gg.InvalidArgumentError:
+    pass
+else:
+    sys.exit("no error")
+comm.barrier()
+"""
+    all_pass(code, 4)
 
 
 def test_an_interrupt_ends_a_wait_and_the_other_rank_learns_it():
