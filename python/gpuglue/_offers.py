@@ -30,7 +30,8 @@ def place() -> "dict[str, Any]":
     """What another process needs to know of this one; it can be reached from where `machine` is the same."""
     with open("/proc/sys/kernel/random/boot_id") as file:
         boot = file.read().strip()
-    return {"machine": f"{boot}/{os.readlink('/proc/self/ns/net')}/{os.geteuid()}", "process": os.getpid()}
+    spaces = "/".join(os.readlink(f"/proc/self/ns/{name}") for name in ("net", "pid"))
+    return {"machine": f"{boot}/{spaces}/{os.geteuid()}", "process": os.getpid()}
 
 
 class Holder:
