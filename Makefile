@@ -21,6 +21,7 @@
 # make mutants      breaks the rules one at a time, and names the test that detects each (long)
 # make demo         lists the backends of this machine, and copies arrays to the device and back
 # make wheel        builds and checks dist/gpuglue-….whl
+# make release URL=https://…  prepares a release for that address of the repository: packaging/README.md
 # make bench        compares gpuglue with C code that calls the driver directly
 # make docs         builds the site in build/docs, from README.md, docs/, the docstrings and the comments of the C headers
 # make docs-links   checks the links of the site to other sites (needs the network; not part of the tests)
@@ -38,7 +39,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help try try-python check demo test test-full test-vendors test-hip-model wheel-aarch64 test-aarch64 fuzz fuzz-merge soak mutants wheel bench docs docs-links fmt lint carry clean
+.PHONY: help try try-python check demo test test-full test-vendors test-hip-model wheel-aarch64 test-aarch64 fuzz fuzz-merge soak mutants wheel release bench docs docs-links fmt lint carry clean
 help:
 	@sed -n '/^SHELL/q; s/^# \?//p' Makefile
 
@@ -120,6 +121,8 @@ HIP_SIM = $(CURDIR)/build/$(1)/tests/sim/hip$(2)
 monitor = GPUGLUE_SIM_MONITOR=1 GPUGLUE_$(2)_LIBRARY=$(CURDIR)/build/$(1)/tests/sim/monitor/$(3)
 NVML = $(call monitor,$(1),NVML,libnvidia-ml.so.1)
 ROCM_SMI = $(call monitor,$(1),ROCM_SMI,librocm_smi64.so.5)
+# That of ROCm 7, if setup.sh could download its header.
+AMD_SMI = $(if $(wildcard .venv/hip/usr/include/amd_smi/amdsmi.h),$(call monitor,$(1),AMD_SMI,libamd_smi.so.27),$(ROCM_SMI))
 ZES = $(call monitor,$(1),ZES,libzes.so.1)
 # GPUGLUE_TEST_LIBRARIES: where tests find simulated and broken drivers, plugin fixtures and libgate.so.
 tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests
@@ -136,7 +139,7 @@ NO_HIPRTC := GPUGLUE_HIPRTC_LIBRARY=/nonexistent/libhiprtc.so
 run-hip-sim-5 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),5)/libamdhip64.so.5 $(ROCM_SMI) $(NO_HIPRTC)
 run-hip-sim-5.7 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),5.7)/libamdhip64.so.5 $(ROCM_SMI) $(NO_HIPRTC)
 run-hip-sim-6 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),6)/libamdhip64.so.6 $(ROCM_SMI) $(NO_HIPRTC)
-run-hip-sim-7 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),7)/libamdhip64.so.7 $(ROCM_SMI) $(NO_HIPRTC)
+run-hip-sim-7 = $(tests-of) GPUGLUE_BACKEND=hip GPUGLUE_REQUIRE=hip GPUGLUE_HIP_LIBRARY=$(call HIP_SIM,$(1),7)/libamdhip64.so.7 $(AMD_SMI) $(NO_HIPRTC)
 HIP_FEW := tests/python/test_device.py tests/python/test_stream.py tests/python/test_event.py tests/python/test_memory.py tests/python/test_process.py
 HAVE_HIP = $(shell test -s .venv/hip-include && echo yes)
 # All backends that can be simulated here, open in one process.
@@ -175,7 +178,11 @@ pytest-on = $(or $(pytest-$(1)),$(SIDE_BY_SIDE))
 wheel: .venv/ready-build
 	rm -rf dist/*.whl build/wheel-raw
 	$(STEP) "build the wheel" python -m build --wheel --no-isolation --outdir build/wheel-raw -Cbuild-dir=build/wheel .
-	$(STEP) "check and tag the wheel" python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
+	$(STEP) "check, tag and compress the wheel" python tests/wheel/check_wheel.py --retag dist build/wheel-raw/*.whl
+
+release: .venv/ready-build
+	python packaging/release.py $(or $(URL),$(error URL is missing: the address of the repository, as in make release URL=https://example.org/gpuglue)) dist/release \
+	    $(if $(ARCHIVE),--archive $(ARCHIVE))
 
 .PHONY: run-environment
 run-environment: wheel
@@ -186,7 +193,7 @@ run-environment: wheel
 # ---- tests: each step is one line, run by scripts/step.sh ------------------------------------------------------
 # The files that use a device. The others start many processes or compilers; the backend makes little difference there.
 ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_copies between close_races closed copy current \
-    device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided trace views)
+    device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided sycl trace views)
 # The files that take longest, which `make check` leaves out.
 SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache compat_compile compile dialect doctor drivers environment errors fault_sweep hip \
     host_compiler isolated_probe level_zero registry robustness)
@@ -318,6 +325,7 @@ test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sdist: wheel
 	$(STEP) "the source distribution" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/sdist
+	$(STEP) "a release and its recipes" $(PYTEST) tests/packaging
 test-abi: build-plain
 	$(STEP) "the ABI" env GPUGLUE_LIBRARY=build/plain/libgpuglue.so $(PYTEST) tests/abi
 test-sim-clients: install-plain

@@ -16,9 +16,9 @@ import gpuglue as gg
 
 from baseline import open_baseline
 from footprint import cached_module_cost, import_cost, wheel_size
-from peers import measure_peers
+from peers import against_cuda_core, measure_peers
 from rows import BULK, BULKS, MIB, NOTES, SMALL, Arrays, measure_stream, streams_of
-from timing import loop_overhead
+from timing import ROUNDS, loop_overhead
 from verdict import MISSED, NOISY, OK, summary, verdict
 
 TREE = Path(__file__).resolve().parents[1]
@@ -84,6 +84,15 @@ def show_stream(kind, result, peers, report):
         report.show(line_of(row.name, figures, 2), figures["result"])
 
 
+def show_against(rows, report):
+    """Print the rows whose target is cuda.core's figure."""
+    if rows:
+        print(f"\n== beside cuda.core, in alternation\n  {'ns per call':26}{'cuda.core':>11}{'gpuglue':>9}")
+    for name, figures in rows.items():
+        line = f"  {name:26}{figures['cuda.core']['median']:11.0f}{figures['gpuglue']['median']:9.0f}"
+        report.show(f"{line}  {result_text(figures['result'])}", figures["result"])
+
+
 def show_footprint(result, report):
     """Print import time, memory, and size of the wheel."""
     cost, size, cached = result["import"], result["wheel_bytes"], result["cached_module_ms"]
@@ -111,7 +120,7 @@ def measure(options):
         baseline.stay()
     streams = {
         kind: measure_stream(arrays, device, streams, baseline, options.quick)
-        for kind, streams in streams_of(device).items()
+        for kind, streams in streams_of(device).items() if not options.streams or kind in options.streams
     }
     if baseline:
         baseline.close()
@@ -135,13 +144,18 @@ def main():
     parser.add_argument("--quick", action="store_true", help="few bursts and small copies: only to check that it runs")
     parser.add_argument("--nothing-current", action="store_true",
                         help="measure without a current context, which costs two more calls on the legacy stream")
+    parser.add_argument("--streams", nargs="*", help="only these kinds, of own, nonblocking, blocking and legacy")
     parser.add_argument("--no-peers", action="store_true", help="do not import CuPy, torch and cuda.core")
     options = parser.parse_args()
     report = Report()
     result = measure(options)
     result["peers"], absent = ({}, {}) if options.no_peers else measure_peers()
+    if not options.no_peers and "cuda.core" not in absent:
+        device = gg.Device(options.device) if options.device else gg.current_device()
+        result["against cuda.core"], _ = against_cuda_core(device, 2 if options.quick else ROUNDS)
     for kind in result["streams"]:
         show_stream(kind, result, result["peers"] if kind == "own" else {}, report)
+    show_against(result.get("against cuda.core", {}), report)
     show_footprint(result, report)
     print(f"\nloop: {result['loop_ns']:.1f} ns per call, included in each figure of gpuglue")
     for mark, text in NOTES.items():

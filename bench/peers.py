@@ -4,7 +4,9 @@ import importlib
 
 import numpy as np
 
-from timing import nanoseconds
+import gpuglue as gg
+from timing import BURSTS, ROUNDS, bursts_of, in_turn, nanoseconds, spread
+from verdict import interval, rounds_of, verdict
 
 NOTHING = 'extern "C" __global__ void nothing() {}'
 CUPY = {
@@ -99,3 +101,28 @@ def measure_peers(bursts=500):
             row: measure_statement(statement, names, settle, bursts) for row, statement in statements.items()
         }
     return results, absent
+
+
+# ---- rows whose target is cuda.core's own figure: both alternate ----
+
+AGAINST = {"event record": "event.record(stream)", "wait for event": "stream.wait(event)"}
+
+
+def against_cuda_core(device, rounds=ROUNDS):
+    """Row → the figures of both, as in bench.json; and the reason if there are none."""
+    try:
+        names, settle = cuda_core_names()
+    except Exception as error:  # not installed, no device, or a missing library
+        return {}, str(error).splitlines()[0] if str(error) else type(error).__name__
+    stream, event = gg.Stream(device, nonblocking=True), gg.Event(device)
+    event.record(stream)
+    rows = {}
+    for row, statement in AGAINST.items():
+        sides = {"cuda.core": bursts_of(CUDA_CORE[row], names, settle),
+                 "gpuglue": bursts_of(statement, {"event": event, "stream": stream}, stream.synchronize)}
+        times = in_turn(sides, rounds, BURSTS)
+        both = zip(*(rounds_of(times[side], BURSTS) for side in ("gpuglue", "cuda.core")), strict=True)
+        excesses = [own - other for own, other in both]
+        rows[row] = {side: spread(found) for side, found in times.items()}
+        rows[row] |= {"result": verdict(excesses), "excess": {"interval": interval(excesses)}}
+    return rows, None

@@ -27,6 +27,7 @@ TREES = {
         "memory": "base runtime loader",
         "transfer": "base runtime memory",
         "kernel": "base runtime memory",
+        "collective": "base comm runtime loader memory transfer",
         "process": "base runtime trace loader memory transfer kernel",
     },
     "python/src": {directory: " ".join(EACH_USES_ALL_BEFORE[:at]) for at, directory in enumerate(EACH_USES_ALL_BEFORE)},

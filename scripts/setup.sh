@@ -177,3 +177,16 @@ fetch_rocm_smi() (
 if [ "$purpose" = test ] && [ -s .venv/hip-include ] && [ ! -e .venv/hip/usr/include/rocm_smi/rocm_smi.h ]; then
     fetch_rocm_smi >/dev/null 2>&1 || say "ROCm SMI is not simulated: librocm-smi-dev cannot be downloaded"
 fi
+
+# AMD SMI's header, from a later release. Without it AMD SMI is not simulated, and the tests of HIP 7 use ROCm SMI.
+fetch_amd_smi() (
+    file=libamd-smi-dev_10.1-1_amd64.deb hash=05c6500e3fd038b9138ca00b8fc309f08e5c0917e6e3de9beb7a20a7f56dd09d
+    cd .venv/hip &&
+        /usr/lib/apt/apt-helper -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=30 download-file \
+            "${GPUGLUE_MIRROR:-http://deb.debian.org/debian}/pool/main/a/amdsmi/$file" "$file" "SHA256:$hash" &&
+        dpkg-deb -x "$file" .
+)
+
+if [ "$purpose" = test ] && [ -s .venv/hip-include ] && [ ! -e .venv/hip/usr/include/amd_smi/amdsmi.h ]; then
+    fetch_amd_smi >/dev/null 2>&1 || say "AMD SMI is not simulated: libamd-smi-dev cannot be downloaded"
+fi

@@ -311,6 +311,10 @@ static const char *const library_directories[] = {"/usr/lib/wsl/lib",
                                                   "/usr/local/cuda/compat",
                                                   NULL};
 
+static const char *const comm_names[] = {"libnccl.so.2", NULL};
+static const char *const comm_directories[] = {"/usr/local/cuda/lib64", "/usr/local/cuda/lib",
+                                               "$CONDA_PREFIX/lib", NULL};
+
 const struct cuhip_vendor cuhip = {
     .name = "cuda",
     .priority = 300,
@@ -320,6 +324,13 @@ const struct cuhip_vendor cuhip = {
                 .variable = "GPUGLUE_CUDA_LIBRARY",
                 .stem = "libcuda",
                 .directories = library_directories},
+    .comm_name = "nccl",
+    .comm_library = {.struct_size = sizeof(struct gg_library_spec),
+                     .flags = GG_LIBRARY_ADDED_DIRECTORIES,
+                     .names = comm_names,
+                     .variable = "GPUGLUE_NCCL_LIBRARY",
+                     .stem = "libnccl",
+                     .directories = comm_directories},
     .symbols = symbols,
     .symbol_count = sizeof symbols / sizeof symbols[0],
     .own_symbols = own_symbols,

@@ -237,6 +237,7 @@ int gg_backend_query(uint32_t core_abi, const struct gg_host_api *host,
     desc.name = cuhip.name;
     desc.priority = cuhip.priority;
     desc.aliases = cuhip.aliases;
+    desc.comm_ops = cuhip_comm_ops();
     *out = &desc;
     return 0;
 }

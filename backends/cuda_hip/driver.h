@@ -59,6 +59,8 @@ struct cuhip_vendor {
     int32_t priority;    /* of the plugin: see gg_backend_desc */
     const char *aliases; /* likewise */
     struct gg_library_spec library;
+    const char *comm_name; /* of the vendor's library of collective operations */
+    struct gg_library_spec comm_library;
     const struct gg_symbol *symbols; /* of driver.def, from the vendor's column */
     size_t symbol_count;
     const struct gg_symbol *own_symbols; /* of the functions below */
@@ -329,6 +331,9 @@ gg_status cuhip_alloc_managed(struct gg_device_impl *device, size_t nbytes, void
 bool cuhip_captures_partly(const struct gg_stream_impl *stream);
 /* GG_OK unless the stream is captured and the driver would run @p what at once. */
 gg_status cuhip_check_capturable(const struct gg_stream_impl *stream, const char *what);
+
+/* comm.c: collective operations. */
+const struct gg_comm_ops *cuhip_comm_ops(void);
 
 /* image_compat.c: GG_OK if the device can load the image; else an error that names both. */
 gg_status cuhip_check_image(struct gg_device_impl *device, const struct gg_image *image);

@@ -7,8 +7,9 @@ static gg_status monitor_fail(const struct cuhip_monitor *monitor, const char *r
 {
     return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL,
                            "the vendor's management library cannot be used: %s; it comes with the "
-                           "driver, and %s may name another file",
-                           reason, monitor->library.variable);
+                           "driver, and %s%s%s may name another file",
+                           reason, monitor->library.variable, monitor->other ? " or " : "",
+                           monitor->other ? monitor->other : "");
 }
 
 static gg_status monitor_load(const struct cuhip_monitor *monitor, void *table)

@@ -12,6 +12,7 @@ struct cuhip_monitor {
     size_t table_size; /* of the struct of functions that the symbols are resolved into */
     /* Initialise the library, once or, if two threads are first, twice. GG_OK or the result of fail. */
     gg_status (*start)(const void *table);
+    const char *other;           /* variable of another library that would do; or NULL */
     _Atomic(const void *) table; /* set when the library works */
 };
 

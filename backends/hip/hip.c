@@ -332,6 +332,9 @@ static const char *const library_directories[] = {"$CONDA_PREFIX/lib",    "$ROCM
                                                   "/opt/rocm/core-*/lib", "/opt/rocm/hip/lib",
                                                   "/usr/lib/wsl/lib",     NULL};
 
+static const char *const comm_names[] = {"librccl.so.1", NULL};
+static const char *const comm_directories[] = {"/opt/rocm/lib", "/opt/rocm-*/lib", NULL};
+
 const struct cuhip_vendor cuhip = {
     .name = "hip",
     .priority = 200,
@@ -342,6 +345,13 @@ const struct cuhip_vendor cuhip = {
                 .variable = "GPUGLUE_HIP_LIBRARY",
                 .stem = "libamdhip64",
                 .directories = library_directories},
+    .comm_name = "rccl",
+    .comm_library = {.struct_size = sizeof(struct gg_library_spec),
+                     .flags = GG_LIBRARY_ADDED_DIRECTORIES,
+                     .names = comm_names,
+                     .variable = "GPUGLUE_RCCL_LIBRARY",
+                     .stem = "librccl",
+                     .directories = comm_directories},
     .symbols = symbols,
     .symbol_count = sizeof symbols / sizeof symbols[0],
     .own_symbols = own_symbols,

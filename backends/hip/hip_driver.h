@@ -47,6 +47,11 @@ int hip_copy_peer(void *dst, struct gg_device_impl *dst_device, const void *src,
 /* hip_stats.c, for struct cuhip_vendor. hip_has_stats loads the management library. */
 bool hip_has_stats(void);
 gg_status hip_stats(const struct gg_device_info *facts, struct gg_device_stats *stats);
+extern const char *const hip_smi_directories[]; /* of both management libraries */
+
+/* hip_amd_smi.c. hip_amd_smi_open loads the library; GG_OK if it can be used. */
+gg_status hip_amd_smi_open(void);
+gg_status hip_amd_smi_stats(const struct gg_device_info *facts, struct gg_device_stats *stats);
 
 /* hip_ranges.c, for struct cuhip_vendor */
 gg_status hip_range_tool(struct gg_range_tool *out);

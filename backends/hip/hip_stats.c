@@ -1,4 +1,5 @@
-/* hip_stats.c: statistics of a device from ROCm SMI, which reads the kernel driver's files. It does not touch HIP. */
+/* hip_stats.c: statistics of a device from AMD SMI or, before ROCm 7, from ROCm SMI, which both read the kernel driver's
+ * files. It does not touch HIP. */
 #include "../cuda_hip/monitor.h"
 #include "hip_driver.h"
 #include "rocm_smi_types.h"
@@ -45,25 +46,20 @@ static const char *const rocm_smi_names[] = {"librocm_smi64.so.8",
                                              "librocm_smi64.so.1",
                                              "librocm_smi64.so",
                                              NULL};
-static const char *const rocm_smi_directories[] = {"$ROCM_PATH/lib", "/opt/rocm/lib",
-                                                   "/opt/rocm-*/lib", "/opt/rocm/core-*/lib", NULL};
+const char *const hip_smi_directories[] = {"$ROCM_PATH/lib", "/opt/rocm/lib", "/opt/rocm-*/lib",
+                                           "/opt/rocm/core-*/lib", NULL};
 static struct cuhip_monitor rocm_smi_monitor = {
     .library = {.struct_size = sizeof(struct gg_library_spec),
                 .flags = GG_LIBRARY_ADDED_DIRECTORIES,
                 .names = rocm_smi_names,
                 .variable = "GPUGLUE_ROCM_SMI_LIBRARY",
                 .stem = "librocm_smi64",
-                .directories = rocm_smi_directories},
+                .directories = hip_smi_directories},
     .symbols = rocm_smi_symbols,
     .symbol_count = sizeof rocm_smi_symbols / sizeof rocm_smi_symbols[0],
     .table_size = sizeof(struct rocm_smi),
+    .other = "GPUGLUE_AMD_SMI_LIBRARY",
     .start = rocm_smi_start};
-
-bool hip_has_stats(void)
-{
-    const void *table;
-    return cuhip_monitor_open(&rocm_smi_monitor, &table) == GG_OK;
-}
 
 /* ---- the device ---------------------------------------------------------------------------------- */
 
@@ -179,7 +175,7 @@ static void rocm_smi_add_processes(const struct rocm_smi *smi, uint32_t device,
     free(processes);
 }
 
-gg_status hip_stats(const struct gg_device_info *facts, struct gg_device_stats *stats)
+static gg_status rocm_smi_stats(const struct gg_device_info *facts, struct gg_device_stats *stats)
 {
     const void *table;
     uint32_t device = 0;
@@ -196,4 +192,34 @@ gg_status hip_stats(const struct gg_device_info *facts, struct gg_device_stats *
     rocm_smi_add_clocks(smi, device, stats);
     rocm_smi_add_processes(smi, device, stats);
     return GG_OK;
+}
+
+/* ---- which of the two libraries -------------------------------------------------------------------- */
+
+static bool stats_variable_is_set(const char *name)
+{
+    const char *value = cuhip_api->get_env(name);
+    return value && *value;
+}
+
+/* A variable that names a file of one library chooses that library: an error in it is not hidden by the other one. Once
+ * ROCm SMI is in use, AMD SMI is not searched for again. */
+static bool stats_use_amd_smi(void)
+{
+    if (stats_variable_is_set("GPUGLUE_AMD_SMI_LIBRARY"))
+        return true;
+    return !stats_variable_is_set("GPUGLUE_ROCM_SMI_LIBRARY") &&
+           !atomic_load(&rocm_smi_monitor.table) && hip_amd_smi_open() == GG_OK;
+}
+
+bool hip_has_stats(void)
+{
+    const void *table;
+    return stats_use_amd_smi() ? hip_amd_smi_open() == GG_OK
+                               : cuhip_monitor_open(&rocm_smi_monitor, &table) == GG_OK;
+}
+
+gg_status hip_stats(const struct gg_device_info *facts, struct gg_device_stats *stats)
+{
+    return stats_use_amd_smi() ? hip_amd_smi_stats(facts, stats) : rocm_smi_stats(facts, stats);
 }

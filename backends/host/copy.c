@@ -22,6 +22,32 @@ gg_status host_copy(struct gg_stream_impl *stream, void *dst, const void *src, s
     return status ? status : host_submit(stream, &work);
 }
 
+/* ---- devices of other nodes: all memory is in reach, and peer_enable names the devices whose memory may be used ---- */
+
+gg_status host_peer_access(struct gg_device_impl *device, struct gg_device_impl *peer, int32_t *out)
+{
+    (void)device;
+    (void)peer;
+    *out = 1;
+    return GG_OK;
+}
+
+gg_status host_peer_enable(struct gg_device_impl *device, struct gg_device_impl *peer)
+{
+    atomic_store(&device->peers[peer->ordinal], peer);
+    return GG_OK;
+}
+
+gg_status host_copy_peer(struct gg_stream_impl *stream, struct gg_device_impl *dst_device, void *dst,
+                         struct gg_device_impl *src_device, const void *src, size_t nbytes)
+{
+    const struct host_command work = {.run = run_copy, .dst = dst, .src = src, .size = nbytes};
+    gg_status status = host_check_device_range(dst_device, dst, nbytes);
+    if (!status)
+        status = host_check_device_range(src_device, src, nbytes);
+    return status ? status : host_submit(stream, &work);
+}
+
 /* ---- rectangular regions ---- */
 
 static void run_copy_region(const struct host_command *command)

@@ -1,4 +1,4 @@
-/* device.c: the device: this machine's processor and memory. */
+/* device.c: the device: this machine's processor and memory, or those of one NUMA node. */
 #include "host.h"
 
 #include <inttypes.h>
@@ -54,10 +54,16 @@ static bool boot_id(uint8_t uuid[16])
     return count == 16;
 }
 
+static uint64_t device_memory(int32_t ordinal)
+{
+    const int32_t node = host_device_node(ordinal);
+    const uint64_t own = node < 0 ? 0 : host_node_memory(node);
+    return own ? own : installed_memory() / (uint64_t)host_device_count();
+}
+
 gg_status host_device_info(int32_t ordinal, struct gg_device_info *info)
 {
     struct utsname machine;
-    (void)ordinal;
     if (uname(&machine))
         snprintf(machine.machine, sizeof machine.machine, "unknown");
     if (!processor_name(info->name, sizeof info->name))
@@ -67,8 +73,9 @@ gg_status host_device_info(int32_t ordinal, struct gg_device_info *info)
     info->flags = GG_DEVICE_FORK_SAFE_UNTIL_OPEN | GG_DEVICE_FREE_NEVER_WAITS;
     if (boot_id(info->uuid))
         info->flags |= GG_DEVICE_HAS_UUID;
-    info->numa_node = host_numa_node();
-    info->total_memory = installed_memory();
+    info->uuid[15] = (uint8_t)(info->uuid[15] + host_device_node(ordinal) + 1);
+    info->numa_node = host_numa_node(ordinal);
+    info->total_memory = device_memory(ordinal);
     return GG_OK;
 }
 
@@ -121,7 +128,6 @@ gg_status host_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t
 {
     const int64_t limit =
         attribute == GG_ATTR_L2_CACHE_SIZE ? cache_size() : launch_limit(attribute);
-    (void)ordinal;
     if (limit > 0)
         *value = limit;
     else if (attribute == GG_ATTR_WARP_SIZE)
@@ -129,7 +135,7 @@ gg_status host_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t
     else if (attribute == GG_ATTR_CONCURRENT_KERNELS || attribute == GG_ATTR_MANAGED_MEMORY)
         *value = 1;
     else if (attribute == GG_ATTR_MULTIPROCESSORS)
-        *value = host_thread_count();
+        *value = host_thread_count(ordinal);
     else if (attribute == GG_ATTR_ASYNC_ENGINES)
         *value = sysconf(_SC_NPROCESSORS_ONLN);
     else if (attribute == GG_ATTR_COOPERATIVE_LAUNCH)
@@ -146,7 +152,6 @@ static void device_destroy_locks(struct gg_device_impl *device)
 {
     pthread_cond_destroy(&device->pause_changed);
     pthread_mutex_destroy(&device->pause_lock);
-    pthread_mutex_destroy(&device->export_lock);
     pthread_mutex_destroy(&device->memory_lock);
     pthread_mutex_destroy(&device->lock);
 }
@@ -155,17 +160,17 @@ gg_status host_device_open(int32_t ordinal, struct gg_device_impl **out)
 {
     gg_status status;
     struct gg_device_impl *device = calloc(1, sizeof *device);
-    (void)ordinal;
     if (!device)
         return host_api->fail(GG_ERR_OUT_OF_MEMORY, NULL, "no memory for the device");
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->memory_lock, NULL);
-    pthread_mutex_init(&device->export_lock, NULL);
     pthread_mutex_init(&device->pause_lock, NULL);
     pthread_cond_init(&device->pause_changed, NULL);
-    host_team_init(&device->team);
+    device->ordinal = ordinal;
+    device->node = host_device_node(ordinal);
+    host_team_init(&device->team, ordinal);
     device->file = -1;
-    device->total = installed_memory();
+    device->total = device_memory(ordinal);
     status = host_stream_create(device, 0, 0, &device->default_stream);
     if (status)
         goto destroy_locks;

@@ -21,11 +21,8 @@ const struct gg_host_api *host_api;
 #define host_mem_alloc_async NULL /* no driver with a pool of its own */
 #define host_mem_free_async NULL
 #define host_kernel_allow_shared NULL /* all blocks have the same limit of shared memory */
-#define host_peer_access NULL         /* one device */
-#define host_peer_enable NULL
-#define host_copy_peer NULL
-#define host_range_tool NULL       /* no profiler of its own */
-#define host_module_load_with NULL /* no compiler of its own */
+#define host_range_tool NULL          /* no profiler of its own */
+#define host_module_load_with NULL    /* no compiler of its own */
 #define host_module_binary NULL
 
 static const struct gg_backend_ops host_ops = {
@@ -58,7 +55,7 @@ void host_probe(enum gg_probe_level level, struct gg_probe_result *result)
 {
     (void)level;
     result->status = GG_PROBE_AVAILABLE;
-    result->device_count = 1;
+    result->device_count = host_device_count();
 }
 
 /* ---- time ---- */

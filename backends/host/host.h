@@ -24,6 +24,7 @@ extern const struct gg_host_api *host_api;
 /* In place of gg_backend_query: this backend is linked into the core. */
 const struct gg_backend_desc *ggi_host_backend(const struct gg_host_api *host);
 
+#define HOST_DEVICES_MAX 64
 #define HOST_FAILURE_SIZE 320u /* of the text why a command failed; "": it did not */
 
 /* ---- time: host.c ---- */
@@ -72,6 +73,7 @@ struct host_block {
 
 /* Threads that run blocks of large grids, besides the streams' workers. */
 struct host_team {
+    int32_t ordinal;      /* of the device */
     int size;             /* threads that may run one grid, with its worker */
     pthread_mutex_t lock; /* what follows */
     pthread_cond_t work, done;
@@ -83,6 +85,9 @@ struct host_team {
 };
 
 struct gg_device_impl {
+    int32_t ordinal, node; /* node: of its memory and threads, or -1 */
+    /* Devices of other nodes that may use its memory, and whose memory it may use: by ordinal, or NULL. */
+    _Atomic(struct gg_device_impl *) peers[HOST_DEVICES_MAX];
     struct host_team team;
     pthread_mutex_t lock; /* streams, events */
     struct host_object *streams, *events;
@@ -94,7 +99,6 @@ struct gg_device_impl {
     uint64_t used, total; /* bytes of device memory */
     int file;             /* of shared.c; -1: there is none yet */
     uint64_t file_inode, file_end;
-    pthread_mutex_t export_lock; /* held to export memory, which may wait for work */
     pthread_mutex_t pause_lock;
     pthread_cond_t pause_changed; /* a command has ended while paused; the pause has ended */
     atomic_bool paused;           /* written under pause_lock: no command that uses memory begins */
@@ -154,6 +158,8 @@ struct gg_kernel_impl {
 
 /* ---- what these files call of each other ---- */
 
+int32_t host_module_ordinal(const struct gg_module_impl *module); /* module.c: of its device */
+
 /* stream.c: queue a copy of @p work; starts the worker if necessary. On success takes over work->point. */
 gg_status host_submit(struct gg_stream_impl *stream, const struct host_command *work);
 
@@ -162,10 +168,18 @@ gg_status host_submit(struct gg_stream_impl *stream, const struct host_command *
 void host_device_pause(struct gg_device_impl *device);
 void host_device_resume(struct gg_device_impl *device);
 
-/* memory.c: GG_OK when [pointer, pointer + nbytes) is inside one block. */
+/* memory.c: GG_OK when [pointer, pointer + nbytes) is inside one block of the device or of its peers. */
 gg_status host_check_device_range(struct gg_device_impl *device, const void *pointer, size_t nbytes);
 
-int32_t host_numa_node(void); /* numa.c: of the process's processors; -1: unknown, or several nodes */
+/* numa.c: devices are one, or one for each NUMA node */
+int32_t host_device_count(void);
+int32_t host_device_node(int32_t ordinal); /* that its memory and threads are bound to; -1: none */
+int32_t host_numa_node(int32_t ordinal);   /* of its processors; -1: unknown, or several nodes */
+/* Those that the device's threads may use. False if the system refuses them. */
+bool host_device_processors(int32_t ordinal, struct host_processors *out);
+uint64_t host_node_memory(int32_t node); /* bytes; 0: unknown */
+/* Place pages that nothing has used yet on a node; -1: nothing to do. */
+void host_node_prefer(int32_t node, void *base, size_t nbytes);
 /* team.c: the processors of the process's first thread. False if the system refuses them. */
 bool host_processors_get(struct host_processors *out);
 
@@ -217,9 +231,9 @@ void host_run_grid(struct host_team *team, const struct host_grid *grid,
 void host_job_offer(struct host_job *job, struct host_team *team);
 /* Ends that, and waits for the blocks that they run. */
 void host_job_withdraw(struct host_job *job, struct host_team *team);
-void host_team_init(struct host_team *team);
+void host_team_init(struct host_team *team, int32_t ordinal);
 void host_team_destroy(struct host_team *team);
-int host_thread_count(void); /* that run blocks at a time */
+int host_thread_count(int32_t ordinal); /* that run blocks at a time */
 
 /* block.c: run blocks until none is left, on the stream's worker. @p team: may help; or NULL. */
 void host_run_blocks(struct host_job *job, struct host_team *team);
@@ -264,8 +278,9 @@ void host_warps_end(struct host_warps *warps, uint32_t index, char *failure);
  * it writes the failure. */
 void host_warps_stalled(struct host_warps *warps, char *failure);
 
-/* stream.c: start a thread that receives no signals, on the processors of the process. Returns an errno or 0. */
-int host_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
+/* stream.c: start a thread that receives no signals, on the processors of a device. Returns an errno or 0. */
+int host_thread_start(pthread_t *thread, int32_t ordinal, const char *name, void *(*run)(void *),
+                      void *argument);
 
 /* event.c */
 struct host_point *host_point_new(void); /* counts as reached until it is queued; NULL: out of memory */

@@ -100,14 +100,15 @@ gg_status host_ipc_export(struct gg_device_impl *device, const void *pointer,
 {
     struct host_block block;
     struct host_ipc handle;
-    pthread_mutex_lock(&device->export_lock); /* one conversion of a block */
+    static pthread_mutex_t export_lock = PTHREAD_MUTEX_INITIALIZER; /* which may wait for work */
+    pthread_mutex_lock(&export_lock); /* one conversion of a block, and one pause of all devices */
     const bool found = host_block_get(device, pointer, &block);
     const bool own = found && block.mapped && block.kind == GG_MEMORY_DEVICE && !block.imported;
     gg_status status = own ? ipc_export_block(device, &block, &handle)
                            : ipc_refuse_block(found ? &block : NULL, pointer);
     if (!status)
         host_block_set(device, &block);
-    pthread_mutex_unlock(&device->export_lock);
+    pthread_mutex_unlock(&export_lock);
     if (status)
         return status;
     memset(native, 0, GG_IPC_NATIVE_SIZE);

@@ -121,6 +121,6 @@ gg_status host_kernel_suggest_block_size(struct gg_kernel_impl *kernel, size_t s
     *threads = most < USUAL_THREADS ? most : USUAL_THREADS;
     if (limit && limit < *threads)
         *threads = limit;
-    *blocks = (uint32_t)host_thread_count();
+    *blocks = (uint32_t)host_thread_count(host_module_ordinal(kernel->module));
     return GG_OK;
 }

@@ -132,8 +132,10 @@ static bool block_allocate(struct gg_device_impl *device, struct host_block *blo
     void *base = NULL;
     block->mapped = block->kind == GG_MEMORY_PINNED || block->size >= MAP_FROM;
     if (block->mapped && block->kind == GG_MEMORY_DEVICE && block->size < PRIVATE_FROM &&
-        host_shared_allocate(device, block))
+        host_shared_allocate(device, block)) {
+        host_node_prefer(device->node, block->base, block->size);
         return true;
+    }
     if (block->kind == GG_MEMORY_PINNED)
         base = map_pages(block->size, MAP_SHARED);
     else if (block->mapped)
@@ -141,6 +143,8 @@ static bool block_allocate(struct gg_device_impl *device, struct host_block *blo
     else if (posix_memalign(&base, ALIGNMENT, block->size))
         base = NULL;
     block->base = base;
+    if (base && block->mapped)
+        host_node_prefer(device->node, base, block->size);
     return base != NULL;
 }
 
@@ -282,20 +286,30 @@ gg_status host_pointer_info(struct gg_device_impl *device, const void *pointer,
     pthread_mutex_lock(&device->memory_lock);
     const struct host_block *block = block_find(device, pointer);
     info->kind = block ? block->kind : GG_MEMORY_HOST;
-    info->device = block ? 0 : -1;
+    info->device = block ? device->ordinal : -1;
     info->base = block ? block->base : NULL;
     info->size = block ? block->size : 0;
     pthread_mutex_unlock(&device->memory_lock);
     return GG_OK;
 }
 
-gg_status host_check_device_range(struct gg_device_impl *device, const void *pointer, size_t nbytes)
+static bool device_has_range(struct gg_device_impl *device, const void *pointer, size_t nbytes)
 {
     pthread_mutex_lock(&device->memory_lock);
     const struct host_block *block = block_find(device, pointer);
     const bool inside =
         block && nbytes <= block->size - (size_t)((const char *)pointer - block->base);
     pthread_mutex_unlock(&device->memory_lock);
+    return inside;
+}
+
+gg_status host_check_device_range(struct gg_device_impl *device, const void *pointer, size_t nbytes)
+{
+    bool inside = device_has_range(device, pointer, nbytes);
+    for (int i = 0; i < HOST_DEVICES_MAX && !inside; i++) {
+        struct gg_device_impl *peer = atomic_load(&device->peers[i]);
+        inside = peer && device_has_range(peer, pointer, nbytes);
+    }
     if (inside)
         return GG_OK;
     return host_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,

@@ -27,6 +27,11 @@ struct gg_module_impl {
     size_t global_count;
 };
 
+int32_t host_module_ordinal(const struct gg_module_impl *module)
+{
+    return module->device->ordinal;
+}
+
 static gg_status image_check(const struct gg_image *image)
 {
     struct utsname machine = {0};

@@ -102,6 +102,23 @@ void host_shared_free(struct gg_device_impl *device, const struct host_block *bl
                   (off_t)block->size);
 }
 
+/* Its peers may use the device's memory, too. */
+static void device_and_peers_pause(struct gg_device_impl *device)
+{
+    host_device_pause(device);
+    for (int i = 0; i < HOST_DEVICES_MAX; i++)
+        if (atomic_load(&device->peers[i]))
+            host_device_pause(atomic_load(&device->peers[i]));
+}
+
+static void device_and_peers_resume(struct gg_device_impl *device)
+{
+    for (int i = 0; i < HOST_DEVICES_MAX; i++)
+        if (atomic_load(&device->peers[i]))
+            host_device_resume(atomic_load(&device->peers[i]));
+    host_device_resume(device);
+}
+
 gg_status host_shared_convert(struct gg_device_impl *device, struct host_block *block)
 {
     struct host_block copy = {.size = block->size};
@@ -110,10 +127,10 @@ gg_status host_shared_convert(struct gg_device_impl *device, struct host_block *
         return status;
     if (!host_shared_allocate(device, &copy))
         goto no_memory;
-    host_device_pause(device); /* or what is written meanwhile would be lost */
+    device_and_peers_pause(device); /* or what is written meanwhile would be lost */
     memcpy(copy.base, block->base, block->size);
     const bool mapped = file_map(device->file, copy.offset, block->size, block->base);
-    host_device_resume(device);
+    device_and_peers_resume(device);
     if (!mapped) {
         host_shared_free(device, &copy);
         goto no_memory;

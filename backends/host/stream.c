@@ -125,21 +125,22 @@ static void block_signals(sigset_t *before)
 }
 
 /* Or the calling thread would pass on its own. */
-static void attributes_place(pthread_attr_t *attributes)
+static void attributes_place(pthread_attr_t *attributes, int32_t ordinal)
 {
     struct host_processors processors;
-    if (host_processors_get(&processors))
+    if (host_device_processors(ordinal, &processors))
         pthread_attr_setaffinity_np(attributes, sizeof processors.set, processors.set);
 }
 
-int host_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
+int host_thread_start(pthread_t *thread, int32_t ordinal, const char *name, void *(*run)(void *),
+                      void *argument)
 {
     pthread_attr_t attributes;
     sigset_t before;
     int failure = pthread_attr_init(&attributes);
     if (failure)
         return failure;
-    attributes_place(&attributes);
+    attributes_place(&attributes, ordinal);
     block_signals(&before);
     failure = pthread_create(thread, &attributes, run, argument);
     if (failure == EINVAL || failure == EPERM) /* the processors have changed, or may not be set */
@@ -156,7 +157,8 @@ static gg_status worker_start(struct gg_stream_impl *stream)
 {
     if (stream->started)
         return GG_OK;
-    const int failure = host_thread_start(&stream->worker, "gpuglue-host", worker_main, stream);
+    const int failure = host_thread_start(&stream->worker, stream->device->ordinal, "gpuglue-host",
+                                          worker_main, stream);
     if (failure)
         return host_api->fail(
             GG_ERR_OUT_OF_MEMORY, NULL,

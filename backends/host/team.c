@@ -31,6 +31,7 @@ static int threads_by_default(void)
 }
 
 static int thread_count;
+static bool thread_count_given; /* by the variable */
 
 static void threads_read_variable(void)
 {
@@ -38,6 +39,7 @@ static void threads_read_variable(void)
     char *end = NULL;
     const long number = text ? strtol(text, &end, 10) : 0;
     const bool good = text && *text && !*end && number >= 1 && number <= THREADS_MAX;
+    thread_count_given = good;
     thread_count = good ? (int)number : threads_by_default();
     if (good || !text || !*text)
         return;
@@ -48,11 +50,16 @@ static void threads_read_variable(void)
                   text, THREADS_MAX);
 }
 
-int host_thread_count(void)
+int host_thread_count(int32_t ordinal)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct host_processors processors;
     pthread_once(&once, threads_read_variable);
-    return thread_count;
+    if (thread_count_given || host_device_node(ordinal) < 0 ||
+        !host_device_processors(ordinal, &processors))
+        return thread_count;
+    const int own = CPU_COUNT_S(sizeof processors.set, processors.set);
+    return own < thread_count ? own : thread_count;
 }
 
 /* ---- the threads ---- */
@@ -97,13 +104,14 @@ static void team_start(struct host_team *team)
     team->start_tried = true;
     team->threads = calloc((size_t)team->size, sizeof *team->threads);
     while (team->threads && team->started < team->size - 1 &&
-           !host_thread_start(&team->threads[team->started], "gpuglue-grid", team_main, team))
+           !host_thread_start(&team->threads[team->started], team->ordinal, "gpuglue-grid",
+                              team_main, team))
         team->started++;
 }
 
-void host_team_init(struct host_team *team)
+void host_team_init(struct host_team *team, int32_t ordinal)
 {
-    *team = (struct host_team){.size = host_thread_count()};
+    *team = (struct host_team){.ordinal = ordinal, .size = host_thread_count(ordinal)};
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->work, NULL);
     pthread_cond_init(&team->done, NULL);

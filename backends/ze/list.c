@@ -126,13 +126,26 @@ static int list_append_signal(struct gg_stream_impl *stream, void *event)
     return code;
 }
 
-/* A pooled event that is signalled after all appends so far. The last one is reused if nothing was appended since,
- * unless @p renew is set. */
+static void stream_set_recorded(struct gg_stream_impl *stream, struct ze_pooled_event *pooled,
+                                bool again)
+{
+    ze_pooled_event_release(stream->recorded);
+    stream->recorded = ze_pooled_event_retain(pooled);
+    stream->recorded_at = stream->submitted;
+    if (again)
+        return;
+    ze_pooled_event_release(stream->first_recorded);
+    stream->first_recorded = ze_pooled_event_retain(pooled);
+}
+
+/* A pooled event that is signalled after all appends so far. If nothing was appended since the last one, the first of these
+ * is reused, unless @p renew is set. */
 static int stream_record(struct gg_stream_impl *stream, bool renew, struct ze_pooled_event **out)
 {
     struct ze_pooled_event *pooled = NULL;
-    if (stream->recorded && stream->recorded_at == stream->submitted && !renew) {
-        *out = ze_pooled_event_retain(stream->recorded);
+    const bool again = stream->recorded && stream->recorded_at == stream->submitted;
+    if (again && !renew) {
+        *out = ze_pooled_event_retain(stream->first_recorded);
         return 0;
     }
     int code = ze_pooled_event_take(stream->device->driver, false, &pooled);
@@ -143,9 +156,7 @@ static int stream_record(struct gg_stream_impl *stream, bool renew, struct ze_po
         ze_pooled_event_abandon(pooled);
         return code;
     }
-    ze_pooled_event_release(stream->recorded);
-    stream->recorded = ze_pooled_event_retain(pooled);
-    stream->recorded_at = stream->submitted;
+    stream_set_recorded(stream, pooled, again);
     *out = pooled;
     return 0;
 }

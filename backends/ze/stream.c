@@ -172,6 +172,7 @@ void ze_stream_destroy(struct gg_stream_impl *stream)
                        "waiting for a list's last signal");
     if (stream->owned)
         ze_lists_destroy(stream);
+    ze_pooled_event_release(stream->first_recorded);
     ze_pooled_event_release(stream->recorded);
     stream_delete(stream);
 }

@@ -142,15 +142,16 @@ struct gg_stream_impl {
     void *copy_list; /* for large copies; NULL until the first, or if the driver uses copy engines itself */
     void *tail; /* the list of the two with the newest append, which comes after all others */
     bool owned;
-    bool in_order;                    /* the driver keeps the order */
-    bool needs_copy_list;             /* large copies need a list of their own */
-    uint32_t priority;                /* of both lists */
-    atomic_bool shared;               /* other code has the handle and may append to the list */
-    atomic_uint lockers;              /* threads that want `lock` for an append */
-    pthread_mutex_t lock;             /* the list, and what follows */
-    bool barrier_due;                 /* a barrier could not be appended */
-    uint64_t submitted;               /* number of appends */
-    struct ze_pooled_event *recorded; /* after the first `recorded_at` appends */
+    bool in_order;        /* the driver keeps the order */
+    bool needs_copy_list; /* large copies need a list of their own */
+    uint32_t priority;    /* of both lists */
+    atomic_bool shared;   /* other code has the handle and may append to the list */
+    atomic_uint lockers;  /* threads that want `lock` for an append */
+    pthread_mutex_t lock; /* the list, and what follows */
+    bool barrier_due;     /* a barrier could not be appended */
+    uint64_t submitted;   /* number of appends */
+    /* The first and the last event after the first `recorded_at` appends. */
+    struct ze_pooled_event *first_recorded, *recorded;
     uint64_t recorded_at;
     struct ze_tasks *tasks; /* host functions; NULL until there is one */
     /* Tasks run in the order in which they were queued; this keeps the list in the same order. */

@@ -37,7 +37,7 @@ static const struct env_row {
 static const char *const env_texts[] = {
     "GPUGLUE_BACKEND", "GPUGLUE_DEVICE", "GPUGLUE_LOG", "GPUGLUE_PLUGIN_PATH", "GPUGLUE_TRACE",
     /* Read by the host backend. */
-    "GPUGLUE_HOST_THREADS",
+    "GPUGLUE_HOST_DEVICES", "GPUGLUE_HOST_THREADS",
     /* Read by the Python package. */
     "GPUGLUE_CACHE", "GPUGLUE_CACHE_DIR", "GPUGLUE_CACHE_SIZE", "GPUGLUE_COMM_PORT", "GPUGLUE_CXX",
     "GPUGLUE_OCLOC",

@@ -11,6 +11,12 @@ struct ggi_error_record {
     struct gg_error suppressed; /* the last error while errors were suppressed */
     int suppress_depth;
     bool first_loss; /* the last GG_ERR_DEVICE_LOST was the first one of its device */
+    uint8_t ranks[GG_COMM_SIZE_MAX / 8]; /* bits: that the last GG_ERR_COMMUNICATOR names */
+};
+/* An error that another thread will report. */
+struct ggi_kept_error {
+    struct gg_error error;
+    uint8_t ranks[GG_COMM_SIZE_MAX / 8];
 };
 /* This thread's; never NULL (threads share one if memory runs out). */
 struct ggi_error_record *ggi_error_record(void);

@@ -34,7 +34,7 @@ static gg_status comm_connect(struct gg_comm *comm, const struct gg_comm_options
     return comm->rank == 0 ? ggi_comm_meet(comm, options) : ggi_comm_join(comm, options);
 }
 
-static void comm_free(struct gg_comm *comm)
+void ggi_comm_free(struct gg_comm *comm)
 {
     ggi_comm_segment_close(comm);
     free(comm);
@@ -61,7 +61,7 @@ gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out)
     comm->call = "gg_comm_create";
     status = comm_connect(comm, options);
     if (status)
-        comm_free(comm);
+        ggi_comm_free(comm);
     else
         *out = comm;
     return status;
@@ -85,9 +85,14 @@ void gg_comm_release(gg_comm *comm)
 {
     if (!comm || atomic_fetch_sub(&comm->references, 1) > 1)
         return;
-    if (!comm_is_forked(comm)) /* the others see it at their next check */
+    if (!comm_is_forked(comm)) { /* the others see it at their next check */
         atomic_store(&comm_rank(comm, comm->rank)->closed, 1);
-    comm_free(comm);
+        if (comm->close) {
+            comm->close(comm);
+            return;
+        }
+    }
+    ggi_comm_free(comm);
 }
 
 int32_t gg_comm_rank(gg_comm *comm)
@@ -106,6 +111,11 @@ static gg_status comm_fork_error(const char *call)
                     "%s: the communicator belongs to the process that created it, and this is a "
                     "forked child; create one after the fork",
                     call);
+}
+
+gg_status ggi_comm_check_process(const struct gg_comm *comm, const char *call)
+{
+    return comm_is_forked(comm) ? comm_fork_error(call) : GG_OK;
 }
 
 gg_status gg_comm_abort(gg_comm *comm)
@@ -128,6 +138,11 @@ static gg_status comm_acquire(struct gg_comm *comm, const char *call)
 {
     if (comm_is_forked(comm))
         return comm_fork_error(call);
+    if (comm->foreign)
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "%s: this communicator was borrowed from other code, and has only "
+                        "operations on its device's memory",
+                        call);
     if (atomic_exchange(&comm->busy, true))
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "%s: another thread is in an operation of this communicator; call one at a "

@@ -12,7 +12,9 @@
 /* ---- the segment, which all ranks map ---- */
 
 /* Why a rank cannot take part. The first failure is kept. */
-enum { COMM_FINE, COMM_ENDED, COMM_CLOSED, COMM_LATE, COMM_ABORTED };
+enum { COMM_FINE, COMM_ENDED, COMM_CLOSED, COMM_LATE, COMM_ABORTED, COMM_BROKEN };
+
+#define COMM_CREATION_FAILED 1
 
 /* What a rank calls. All ranks compare it in the first round. */
 struct comm_call {
@@ -30,9 +32,13 @@ struct comm_word {
 struct comm_rank {
     _Alignas(128) struct comm_word round; /* the rounds that this rank has published */
     _Alignas(128) struct comm_word bell;  /* changes when something happens to its messages */
-    _Atomic uint32_t closed, lost;        /* lost: COMM_ENDED … COMM_ABORTED */
-    struct comm_call call[2];             /* of the round, in its half */
-    char sends[GG_COMM_TYPE_NAME_SIZE];   /* the type of the message that it offers */
+    _Atomic uint32_t closed, lost;        /* lost: COMM_ENDED … COMM_BROKEN */
+    /* Of collective operations on the device, which another layer has. */
+    _Atomic uint32_t created; /* COMM_CREATION_FAILED: the library cannot create this rank's part */
+    _Atomic uint32_t finished;          /* its work is complete, and there will be no more */
+    _Atomic uint64_t collective;        /* how many it has queued, messages excepted */
+    struct comm_call call[2];           /* of the round, in its half */
+    char sends[GG_COMM_TYPE_NAME_SIZE]; /* the type of the message that it offers */
 };
 
 /* Messages from one rank to another. The sender writes `offered`, nbytes and `sent`; the receiver the others. */
@@ -42,7 +48,7 @@ struct comm_pair {
 };
 
 struct comm_segment {
-    _Atomic uint32_t failed; /* COMM_ENDED … COMM_ABORTED */
+    _Atomic uint32_t failed; /* COMM_ENDED … COMM_BROKEN */
     uint32_t reserved;
     struct comm_rank
         ranks[]; /* then size * size pairs, then per rank four chunks: two for rounds, two for messages */
@@ -64,6 +70,10 @@ struct gg_comm {
     char *chunks;
     const char *call; /* the name of the operation, for messages */
     char type_name[GG_COMM_TYPE_NAME_SIZE];
+    bool foreign; /* no segment connects the ranks */
+    /* What core/collective adds: NULL, or its part, and the function that takes over the last reference. */
+    struct ggi_collective *collective;
+    void (*close)(struct gg_comm *comm);
 };
 
 static inline struct comm_rank *comm_rank(const struct gg_comm *comm, int32_t rank)
@@ -87,6 +97,8 @@ static inline char *comm_part(const struct gg_comm *comm, int32_t rank, uint32_t
 
 /* ---- segment.c ---- */
 
+/* A segment without other processes, for a rank whose transport is not the host. */
+gg_status ggi_comm_segment_alone(struct gg_comm *comm);
 /* Rank 0: create the segment, and comm->file. */
 gg_status ggi_comm_segment_create(struct gg_comm *comm);
 /* The others: map what rank 0 has passed. @p file becomes comm->file. */
@@ -144,7 +156,7 @@ gg_status ggi_comm_wait_slice(struct comm_wait *wait, struct comm_word *word, ui
 /* ---- reduce.c ---- */
 
 #define COMM_TYPES 14
-#define COMM_REDUCTIONS 4
+#define COMM_REDUCTIONS 5
 extern const uint8_t ggi_comm_type_sizes[COMM_TYPES];
 bool ggi_comm_can_reduce(uint32_t type, uint32_t reduction);
 /* out = in[0] op in[1] op …, of @p count elements. */
@@ -159,6 +171,9 @@ gg_status ggi_comm_join(struct gg_comm *comm, const struct gg_comm_options *opti
 
 /* ---- comm.c: around each operation ---- */
 
+void ggi_comm_free(struct gg_comm *comm);
+/* GG_ERR_FORKED in a child of the process that created it. */
+gg_status ggi_comm_check_process(const struct gg_comm *comm, const char *call);
 gg_status ggi_comm_enter(struct gg_comm *comm, const char *call);
 gg_status ggi_comm_leave(struct gg_comm *comm, gg_status status);
 /* Whether two ranks may mean the same type: one that named none agrees with all. */

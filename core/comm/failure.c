@@ -6,9 +6,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* What gg_comm_failed_ranks reports. */
-static _Thread_local struct comm_ranks failure_ranks;
-
 void ggi_comm_ranks_add(struct comm_ranks *ranks, int32_t rank)
 {
     ranks->bits[rank / 8] |= (uint8_t)(1u << rank % 8);
@@ -34,9 +31,11 @@ int32_t ggi_comm_ranks_count(const struct comm_ranks *ranks)
 
 size_t gg_comm_failed_ranks(int32_t *ranks, size_t room)
 {
+    struct comm_ranks failed;
     size_t count = 0;
+    memcpy(failed.bits, ggi_error_record()->ranks, sizeof failed.bits);
     for (int32_t rank = 0; rank < GG_COMM_SIZE_MAX; rank++) {
-        if (!ggi_comm_ranks_has(&failure_ranks, rank))
+        if (!ggi_comm_ranks_has(&failed, rank))
             continue;
         if (count < room)
             ranks[count] = rank;
@@ -65,7 +64,7 @@ gg_status ggi_comm_fail(const struct comm_ranks *ranks, const char *format, ...)
     va_start(arguments, format);
     ggi_text_addv(&text, format, arguments);
     va_end(arguments);
-    failure_ranks = *ranks;
+    memcpy(ggi_error_record()->ranks, ranks->bits, sizeof ranks->bits);
     return ggi_fail(GG_ERR_COMMUNICATOR, "%s", text.data);
 }
 
@@ -88,7 +87,7 @@ static void failure_declare(struct gg_comm *comm, uint32_t why)
 
 void ggi_comm_declare(struct gg_comm *comm)
 {
-    for (uint32_t why = COMM_ENDED; why <= COMM_ABORTED; why++)
+    for (uint32_t why = COMM_ENDED; why <= COMM_BROKEN; why++)
         for (int32_t rank = 0; rank < comm->size; rank++)
             if (atomic_load(&comm_rank(comm, rank)->lost) == why) {
                 failure_declare(comm, why);
@@ -105,6 +104,8 @@ static const char *failure_reason(uint32_t why)
         return "did not take part within the timeout";
     case COMM_CLOSED:
         return "closed the communicator, which the others still use";
+    case COMM_BROKEN:
+        return "got an error from the library of collective operations";
     default:
         return "aborted the communicator";
     }

@@ -52,16 +52,19 @@ typedef void reduce_step(void *out, const void *in, size_t count);
 #undef HALF
 
 /* Halves are calculated as float, so their rows are those of float. */
-#define REDUCE_ROW(id, name)                     \
+#define REDUCE_ROW(id, name, more)               \
     [id] = {[GG_COMM_SUM] = reduce_sum_##name,   \
             [GG_COMM_PROD] = reduce_prod_##name, \
             [GG_COMM_MIN] = reduce_min_##name,   \
-            [GG_COMM_MAX] = reduce_max_##name},
-#define INTEGER(id, name, type, wide) REDUCE_ROW(id, name)
-#define REAL(id, name, type) REDUCE_ROW(id, name)
-#define HALF(id, name) REDUCE_ROW(id, float32)
+            [GG_COMM_MAX] = reduce_max_##name,   \
+            more},
+#define REDUCE_AVG(name) [GG_COMM_AVG] = reduce_sum_##name /* then divided */
+#define INTEGER(id, name, type, wide) REDUCE_ROW(id, name, )
+#define REAL(id, name, type) REDUCE_ROW(id, name, REDUCE_AVG(name))
+#define HALF(id, name) REDUCE_ROW(id, float32, REDUCE_AVG(float32))
 #define COMPLEX(id, name, type) \
-    [id] = {[GG_COMM_SUM] = reduce_sum_##name, [GG_COMM_PROD] = reduce_prod_##name},
+    [id] = {                    \
+        [GG_COMM_SUM] = reduce_sum_##name, [GG_COMM_PROD] = reduce_prod_##name, REDUCE_AVG(name)},
 static reduce_step *const reduce_steps[COMM_TYPES][COMM_REDUCTIONS] = {
 #include "comm/reduce.def"
 };
@@ -166,7 +169,7 @@ static void halves_narrow(char *out, const float *in, size_t count, bool brain)
 
 #define HALVES 256
 static void halves_combine(char *out, const char *const *in, int32_t inputs, size_t count,
-                           reduce_step *step, bool brain)
+                           reduce_step *step, bool brain, bool mean)
 {
     float sum[HALVES], next[HALVES];
     for (size_t at = 0; at < count; at += HALVES) {
@@ -176,6 +179,8 @@ static void halves_combine(char *out, const char *const *in, int32_t inputs, siz
             halves_widen(next, in[i] + 2 * at, some, brain);
             step(sum, next, some);
         }
+        for (size_t i = 0; mean && i < some; i++)
+            sum[i] /= (float)inputs;
         halves_narrow(out + 2 * at, sum, some, brain);
     }
 }
@@ -195,12 +200,28 @@ static void wholes_combine(char *out, const char *const *in, int32_t inputs, siz
     }
 }
 
+static void floats_divide(float *out, size_t count, int32_t divisor)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] /= (float)divisor;
+}
+static void doubles_divide(double *out, size_t count, int32_t divisor)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] /= divisor;
+}
+
 void ggi_comm_combine(void *out, const char *const *in, int32_t inputs, size_t count, uint32_t type,
                       uint32_t reduction)
 {
     reduce_step *step = reduce_steps[type][reduction];
+    const bool mean = reduction == GG_COMM_AVG;
     if (type == GG_COMM_FLOAT16 || type == GG_COMM_BFLOAT16)
-        halves_combine(out, in, inputs, count, step, type == GG_COMM_BFLOAT16);
+        halves_combine(out, in, inputs, count, step, type == GG_COMM_BFLOAT16, mean);
     else
         wholes_combine(out, in, inputs, count, step, ggi_comm_type_sizes[type]);
+    if (mean && (type == GG_COMM_FLOAT32 || type == GG_COMM_COMPLEX64))
+        floats_divide(out, type == GG_COMM_COMPLEX64 ? 2 * count : count, inputs);
+    else if (mean && (type == GG_COMM_FLOAT64 || type == GG_COMM_COMPLEX128))
+        doubles_divide(out, type == GG_COMM_COMPLEX128 ? 2 * count : count, inputs);
 }

@@ -127,6 +127,12 @@ static int segment_file(void)
                                        : made;
 }
 
+gg_status ggi_comm_segment_alone(struct gg_comm *comm)
+{
+    segment_measure(comm);
+    return segment_map(comm);
+}
+
 gg_status ggi_comm_segment_create(struct gg_comm *comm)
 {
     segment_measure(comm);

@@ -176,6 +176,7 @@ gg_probe_status ggi_plugin_accept(struct ggi_plugin *plugin, const struct gg_bac
 {
     struct gg_backend_ops ops;
     const bool has_aliases = desc->struct_size >= GGI_SIZE_TO(struct gg_backend_desc, aliases);
+    const bool has_comm_ops = desc->struct_size >= GGI_SIZE_TO(struct gg_backend_desc, comm_ops);
     if (!plugin_check_abi(desc, why) || !plugin_check_name(plugin, desc, why))
         return GG_PROBE_PLUGIN_ABI_MISMATCH;
     plugin_copy_ops(&ops, desc->ops);
@@ -185,6 +186,8 @@ gg_probe_status ggi_plugin_accept(struct ggi_plugin *plugin, const struct gg_bac
         return GG_PROBE_PLUGIN_ABI_MISMATCH;
     }
     plugin->backend.ops = ops;
+    if (has_comm_ops && desc->comm_ops && desc->comm_ops->struct_size >= sizeof *desc->comm_ops)
+        plugin->backend.comm_ops = desc->comm_ops;
     plugin->priority = desc->priority;
     plugin->version = strdup(desc->version ? desc->version : "");
     plugin->aliases = ggi_intern(has_aliases ? desc->aliases : NULL);

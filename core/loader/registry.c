@@ -371,20 +371,39 @@ static void registry_describe_names(struct ggi_text *text)
     free(all);
 }
 
-/* Add ": did you mean x?" if a backend has a similar name. */
+struct registry_nearest {
+    size_t distance;
+    char name[64];
+};
+
+/* @p words are names, separated by ','. */
+static void registry_consider(const char *name, const char *words, struct registry_nearest *best)
+{
+    char word[sizeof best->name];
+    for (size_t length; *words; words += length + (words[length] == ',')) {
+        length = strcspn(words, ",");
+        if (length >= sizeof word)
+            continue;
+        memcpy(word, words, length);
+        word[length] = 0;
+        const size_t distance = ggi_text_distance(name, word);
+        if (distance >= best->distance)
+            continue;
+        best->distance = distance;
+        memcpy(best->name, word, length + 1);
+    }
+}
+
+/* Add ": did you mean x?" if a backend has a similar name or alias. */
 static void registry_suggest(const char *name, struct ggi_text *text)
 {
-    const struct ggi_plugin *best = NULL;
-    size_t distance = ggi_text_tolerance(name) + 1;
+    struct registry_nearest best = {.distance = ggi_text_tolerance(name) + 1};
     for (const struct ggi_plugin *b = registry_all(); b; b = b->next) {
-        size_t other = ggi_text_distance(name, b->backend.name);
-        if (other < distance) {
-            distance = other;
-            best = b;
-        }
+        registry_consider(name, b->backend.name, &best);
+        registry_consider(name, b->aliases, &best);
     }
-    if (best)
-        ggi_text_add(text, ": did you mean %s?", best->backend.name);
+    if (best.name[0])
+        ggi_text_add(text, ": did you mean %s?", best.name);
 }
 
 struct ggi_probe_report *ggi_plugin_missing(const char *name)

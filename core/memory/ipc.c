@@ -41,8 +41,12 @@ static gg_status ipc_find_block(gg_memory *memory, void **base, size_t *size)
     struct gg_device *device = memory->device;
     struct gg_pointer_info info = {.struct_size = sizeof info};
     gg_device *owner = NULL;
-    *base = memory->slab ? memory->slab->base : memory->pointer;
-    *size = memory->slab ? memory->slab->size : memory->block_size;
+    *base = memory->slab      ? memory->slab->base
+            : memory->segment ? memory->segment->base
+                              : memory->pointer;
+    *size = memory->slab      ? memory->slab->size
+            : memory->segment ? memory->segment->size
+                              : memory->block_size;
     if (memory->pool)
         return GG_OK;
     gg_status status = gg_pointer_query(memory->pointer, &owner, &info);

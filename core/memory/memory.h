@@ -16,6 +16,11 @@ struct ggi_backing {
     bool (*free)(gg_memory *memory);
 };
 
+/* A place in a ring of free blocks. */
+struct ggi_free_link {
+    struct ggi_free_link *next, *previous;
+};
+
 struct gg_memory {
     struct ggi_retired retired;
     _Atomic(int64_t) refs;
@@ -42,9 +47,11 @@ struct gg_memory {
     void *first_page; /* of registered memory: block_size is the size of its pages; else NULL */
     size_t locked_size; /* bytes that the driver locked: other memory may share the first and last page */
     /* of memory that gpuglue allocated: pool.h */
-    struct ggi_pool *pool; /* that allocated it; or NULL */
-    struct ggi_slab *slab; /* that contains it; or NULL */
-    gg_memory *next_free;
+    struct ggi_pool *pool;     /* that allocated it; or NULL */
+    struct ggi_slab *slab;     /* that contains it; or NULL */
+    struct ggi_free_link free; /* in a list of free blocks; `next` is NULL in none */
+    struct ggi_segment *segment; /* of a piece; NULL: a block of a slab, or one that the driver allocated */
+    gg_memory *left, *right; /* of a piece: the pieces beside it; under the pool's lock */
     size_t block_size;       /* at least nbytes */
     uint64_t released;       /* of a free large block: the count of releases before it */
     uint32_t size_class;     /* GGI_NO_CLASS: not cached, but freed to the driver */

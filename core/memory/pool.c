@@ -23,6 +23,7 @@ struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind
     pool->by_stream = kind == GG_MEMORY_DEVICE;
     pool->async = pool->by_stream && allocator == GGI_ALLOCATOR_ASYNC;
     pool->direct = kind == GG_MEMORY_MANAGED || pool->async || allocator == GGI_ALLOCATOR_DIRECT;
+    pool->splits = pool->by_stream && !pool->direct && ggi_pool_free_may_wait(pool);
     for (uint32_t i = 0; i < GGI_CLASSES; i++)
         pool->lenders[i].next = pool->lenders[i].previous = &pool->lenders[i];
     pool->stats.release_threshold = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
@@ -141,8 +142,7 @@ gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block
     return NULL;
 }
 
-/* Unrecorded work on this stream may use the block through its raw address. */
-static void block_set_stream(gg_memory *memory, gg_stream *stream)
+void ggi_block_set_stream(gg_memory *memory, gg_stream *stream)
 {
     if (memory->alloc_stream == stream)
         return;
@@ -155,7 +155,7 @@ static void block_set_stream(gg_memory *memory, gg_stream *stream)
 
 void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint64_t ready_ticket)
 {
-    block_set_stream(memory, stream);
+    ggi_block_set_stream(memory, stream);
     memory->nbytes = nbytes;
     atomic_store_explicit(&memory->untracked, 0, memory_order_relaxed);
     atomic_store_explicit(&memory->captured, 0, memory_order_relaxed);
@@ -165,19 +165,18 @@ void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint6
 }
 
 /* With the lock held: the next block of a slab. */
-static gg_memory *pool_carve(struct ggi_pool *pool, uint32_t size_class)
+static gg_memory *pool_carve(struct ggi_pool *pool, struct ggi_request request)
 {
-    struct ggi_slab *slab = size_class < GGI_SLAB_CLASSES ? pool->slab[size_class] : NULL;
-    size_t block_size = ggi_size_class_bytes(size_class);
+    struct ggi_slab *slab = request.of_slab ? pool->slab[request.size_class] : NULL;
     if (!slab)
         return NULL;
-    gg_memory *memory =
-        ggi_pool_new_block(pool, slab->base + slab->carved * block_size, block_size, size_class);
+    gg_memory *memory = ggi_pool_new_block(pool, slab->base + slab->carved * request.block_size,
+                                           request.block_size, request.size_class);
     if (!memory)
         return NULL;
     memory->slab = slab;
     if (++slab->carved == slab->capacity)
-        pool->slab[size_class] = slab->next_open;
+        pool->slab[request.size_class] = slab->next_open;
     return memory;
 }
 
@@ -194,14 +193,20 @@ static bool pool_drain_is_due(struct ggi_pool *pool, enum ggi_attempt attempt)
 }
 
 /* With the lock held. *own: the block was in the stream's own list. */
-static gg_memory *pool_find(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool *own)
+static gg_memory *pool_find(struct ggi_pool *pool, struct ggi_request request, gg_stream *stream,
+                            bool *own)
 {
-    const uint32_t size_class = ggi_pool_class(pool, nbytes);
-    gg_memory *memory = stream ? ggi_pool_pop(pool, stream, size_class, nbytes) : NULL;
+    gg_memory *memory = stream ? ggi_pool_pop(pool, stream, request) : NULL;
     *own = memory;
     if (!memory)
-        memory = ggi_pool_pop(pool, NULL, size_class, nbytes);
-    return memory ? memory : pool_carve(pool, size_class);
+        memory = ggi_pool_pop(pool, NULL, request);
+    if (!memory)
+        memory = pool_carve(pool, request);
+    if (!memory && stream) {
+        memory = ggi_pool_pop_larger(pool, stream, request);
+        *own = memory;
+    }
+    return memory ? memory : ggi_pool_pop_larger(pool, NULL, request);
 }
 
 /* A ticket after all work on the stream, including work through raw addresses: another stream waits for it before
@@ -218,11 +223,12 @@ bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
 {
     bool own = false;
     gg_memory *memory = NULL;
-    if (nbytes > atomic_load_explicit(&pool->pooled_max, memory_order_relaxed))
+    const struct ggi_request request = ggi_pool_request(pool, nbytes);
+    if (request.size_class == GGI_NO_CLASS)
         return false;
     pthread_mutex_lock(&pool->lock);
     if (!pool_drain_is_due(pool, attempt))
-        memory = pool_find(pool, nbytes, stream, &own);
+        memory = pool_find(pool, request, stream, &own);
     if (memory)
         ggi_pool_count_alloc(pool, nbytes);
     pthread_mutex_unlock(&pool->lock);

@@ -1,5 +1,6 @@
 /* pool.h: the pool keeps free blocks by size class and by the stream that they were allocated on, so that
- * reusing one takes one lock and no driver call. A released block is added
+ * reusing one takes one lock and no driver call. Where the driver's free may wait, a larger free block is split if none of the
+ * right size is free; its pieces are merged again as they become free. A released block is added
  *   - to the list of its alloc_stream, if no other stream uses it. The next allocation on that stream can reuse it
  *     at once, since work on a stream runs in order;
  *   - to the list for any stream, if its alloc_stream is destroyed, or is idle when polled;
@@ -9,25 +10,35 @@
 
 #include "memory/memory.h"
 
+#include <stddef.h>
+
 #define GGI_CLASSES 224u                   /* of 256 bytes to GGI_POOLED_MAX */
 #define GGI_FIXED_CLASSES 144u             /* up to 256 MiB: all blocks of a class have one size */
 #define GGI_NO_CLASS GGI_CLASSES           /* of a block that is not cached */
 #define GGI_POOLED_MAX ((size_t)256 << 30) /* larger blocks bypass every pool */
 #define GGI_FIXED_MAX ((size_t)256 << 20)  /* the largest size of a fixed class */
-#define GGI_SLAB_BLOCK_MAX ((size_t)1 << 20)    /* smaller blocks are carved from slabs */
-#define GGI_SLAB_CLASSES 80u                    /* size classes up to that size */
-#define GGI_LENDERS 16                          /* streams that an allocation polls at most */
+#define GGI_SLAB_CLASSES 80u               /* up to 1 MiB: blocks are carved from slabs */
+#define GGI_SPLIT_SLAB_CLASSES 48u /* up to 64 KiB: the same where larger blocks are split */
+#define GGI_LENDERS 16             /* streams that an allocation polls at most */
+#define GGI_EXAMINED 16            /* blocks of a list that it compares at most */
 #define GGI_PINNED_CACHED ((uint64_t)256 << 20) /* cached pinned memory, by default */
 
+/* Free blocks of a class: at least of its size, and smaller than the next class. */
 struct ggi_bin {
-    gg_memory *first, *last;         /* by next_free */
+    struct ggi_free_link blocks;     /* the ring's head; `next` is NULL before the first block */
     struct ggi_bin *next, *previous; /* in pool->lenders, if it is listed there; else NULL */
 };
 
 struct ggi_bins {
-    uint64_t count;
-    gg_stream *stream; /* NULL: for any stream */
+    uint64_t filled[(GGI_CLASSES + 63) / 64]; /* a bit for each bin: 0 if it is empty */
+    gg_stream *stream;                        /* NULL: for any stream */
     struct ggi_bin bin[GGI_CLASSES];
+};
+
+/* A driver allocation that was split into pieces. */
+struct ggi_segment {
+    char *base;
+    size_t size;
 };
 
 /* A driver allocation that blocks of one size class are carved from. */
@@ -53,15 +64,19 @@ struct ggi_pool {
     /* By size class: a ring of the streams' bins; the bin that was polled last is at the end. The next search removes empty
      * bins, so that an allocation and a release change no list of streams. */
     struct ggi_bin lenders[GGI_CLASSES];
+    bool splits; /* larger free blocks serve smaller requests */
     bool direct; /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
     bool async;  /* async: the driver's own pool caches */
-    struct ggi_slab *slab[GGI_SLAB_CLASSES]; /* with space for another block */
-    struct ggi_slab *slabs;                  /* all */
+    struct ggi_slab *slab[GGI_SLAB_CLASSES];        /* with space for another block */
+    struct ggi_slab *slabs;                         /* all */
+    uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
     uint32_t since_drain;    /* allocations; at least drain_interval until one has drained */
     uint32_t drain_interval; /* see ggi_drain_interval */
     struct gg_pool_stats stats;
-    uint64_t busy_blocks; /* of stats.cached_blocks: on lists of streams */
-    uint64_t large_bytes; /* of stats.cached_bytes: in blocks without a fixed size */
+    bool unmerged; /* blocks have moved to the list for any stream since their neighbours were merged */
+    uint64_t whole_bytes; /* of stats.cached_bytes: in blocks that can be freed, without those of slabs */
+    uint64_t piece_bytes; /* of these: in pieces */
+    uint64_t large_bytes; /* of these: in whole blocks of more than GGI_FIXED_MAX */
     uint64_t large_kept;  /* of these, unless a threshold was set; known with the first one */
     uint64_t large_releases;
     bool large_known, threshold_set;
@@ -70,60 +85,76 @@ struct ggi_pool {
 
 /* ---- pool_bins.c: size classes and free lists; calls no driver ---- */
 
-uint32_t ggi_size_class_of(size_t nbytes); /* GGI_NO_CLASS above GGI_POOLED_MAX */
+/* The smallest class whose size suffices; GGI_NO_CLASS above GGI_POOLED_MAX. */
+uint32_t ggi_size_class_of(size_t nbytes);
+/* The class of a free block: the largest one that it suffices for; GGI_NO_CLASS if it suffices for none. */
+uint32_t ggi_size_class_below(size_t block_size);
 size_t ggi_size_class_bytes(uint32_t size_class);
-/* GGI_NO_CLASS above pool->pooled_max. */
-static inline uint32_t ggi_pool_class(struct ggi_pool *pool, size_t nbytes)
+static inline uint32_t ggi_pool_slab_classes(const struct ggi_pool *pool)
 {
-    return nbytes > atomic_load_explicit(&pool->pooled_max, memory_order_relaxed)
-               ? GGI_NO_CLASS
-               : ggi_size_class_of(nbytes);
+    return pool->splits ? GGI_SPLIT_SLAB_CLASSES : GGI_SLAB_CLASSES;
 }
-/* The size of a new block: that of its class, or of a large one @p nbytes in steps of 2 MiB. */
-size_t ggi_pool_block_size(size_t nbytes);
-/* With the lock held: move all blocks. */
-void ggi_bins_splice(struct ggi_pool *pool, struct ggi_bins *to, struct ggi_bins *from);
-/* With the lock held: remove the bins from pool->lenders. */
-void ggi_bins_unlist(struct ggi_bins *bins);
-/* With the lock held: the first bin of streams that has blocks of the class, moved to the end; or NULL. Its stream. */
+/* The size of a block for @p nbytes. */
+size_t ggi_pool_block_size(const struct ggi_pool *pool, size_t nbytes);
+/* What an allocation needs: a free block of this class and at least this size, or one of a larger class. */
+struct ggi_request {
+    uint32_t size_class; /* GGI_NO_CLASS above pool->pooled_max */
+    bool of_slab;        /* it can be carved from a slab; the class alone does not decide that */
+    size_t block_size;
+};
+struct ggi_request ggi_pool_request(struct ggi_pool *pool, size_t nbytes);
+
+static inline gg_memory *ggi_free_memory(struct ggi_free_link *link)
+{
+    return (gg_memory *)((char *)link - offsetof(struct gg_memory, free));
+}
+void ggi_link_add(struct ggi_free_link *ring, gg_memory *memory);
+gg_memory *ggi_link_take(struct ggi_free_link *ring); /* the first one; or NULL */
+void ggi_link_splice(struct ggi_free_link *to,
+                     struct ggi_free_link *from); /* all of a ring with blocks, to the front */
+
+/* All with the lock held. */
+
+static inline bool ggi_bin_is_empty(const struct ggi_bin *bin)
+{
+    return !bin->blocks.next || bin->blocks.next == &bin->blocks;
+}
+/* Add a free block to a list, and count it. */
+void ggi_bins_push(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *memory);
+/* Remove a free block from the list that it is in, and from the counts. */
+void ggi_pool_unlist(struct ggi_pool *pool, gg_memory *memory);
+/* Move all blocks. False: there were none. */
+bool ggi_bins_splice(struct ggi_pool *pool, struct ggi_bins *to, struct ggi_bins *from);
+void ggi_bins_unlist(struct ggi_bins *bins); /* remove the bins from pool->lenders */
+/* The first bin of streams that has blocks of the class, moved to the end; or NULL. Its stream. */
 gg_stream *ggi_pool_next_lender(struct ggi_pool *pool, uint32_t size_class);
-/* With the lock held: the stream of the bin with blocks that follows *at in the ring, which stays as it is; NULL at its end.
- * *at is NULL at first. */
+/* The stream of the bin with blocks that follows *at in the ring, which stays as it is; NULL at its end. *at is NULL at
+ * first. */
 gg_stream *ggi_pool_lender_after(struct ggi_pool *pool, uint32_t size_class, struct ggi_bin **at);
-/* With the lock held: add the block to the list of its alloc_stream, or to the list for any stream. */
+/* Whether a stream's list has blocks. */
+bool ggi_pool_has_lenders(struct ggi_pool *pool);
+/* Add the block to the list of its alloc_stream, or to the list for any stream; a piece is first merged with free ones beside
+ * it, and then the handle may be gone. */
 void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory);
+/* A free block of the request's class, from the list of @p stream or from the list for any stream (NULL). */
+gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
+
 /* Cache a block whose last reference was released. False: it has to be retired. */
 bool ggi_pool_free(gg_memory *memory);
 
-/* With the lock held: take the smallest large block of at least @p nbytes; NULL if there is none. */
-gg_memory *ggi_bin_take_best(struct ggi_bin *bin, size_t nbytes);
-/* With the lock held: a block has left the lists. */
-static inline void ggi_pool_uncount_cached(struct ggi_pool *pool, const gg_memory *memory)
-{
-    pool->stats.cached_blocks--;
-    pool->stats.cached_bytes -= memory->block_size;
-    if (memory->size_class >= GGI_FIXED_CLASSES)
-        pool->large_bytes -= memory->block_size;
-}
+/* ---- pool_pieces.c: larger blocks are split, and pieces merged again; with the lock held ---- */
 
-/* With the lock held: a free block of the class of @p nbytes from the list of @p stream, or from the list for any stream (NULL). */
-static inline gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, uint32_t size_class,
-                                      size_t nbytes)
-{
-    struct ggi_bins *bins = stream ? stream->bins : &pool->any;
-    struct ggi_bin *bin = &bins->bin[size_class];
-    gg_memory *memory = bin->first;
-    if (memory && size_class < GGI_FIXED_CLASSES)
-        bin->first = memory->next_free;
-    else if (memory)
-        memory = ggi_bin_take_best(bin, nbytes);
-    if (!memory)
-        return NULL;
-    bins->count--;
-    pool->busy_blocks -= stream != NULL;
-    ggi_pool_uncount_cached(pool, memory);
-    return memory;
-}
+/* Shorten a block that no list has to @p block_size. The rest is added to @p bins. Nothing happens if the rest is too small. */
+void ggi_piece_split(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *memory,
+                     size_t block_size);
+/* Merge a piece that becomes free with the free ones beside it that may be used in the order of the same stream. Returns the
+ * block that contains it, in no list. */
+gg_memory *ggi_piece_merge(struct ggi_pool *pool, gg_memory *piece);
+/* A block of a larger class from a list, shortened. */
+gg_memory *ggi_pool_pop_larger(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
+/* Merge the pieces of the list for any stream, although they come from several. */
+void ggi_pool_merge_idle(struct ggi_pool *pool);
+
 /* With the lock held. */
 static inline void ggi_pool_count_retired(struct ggi_pool *pool, size_t nbytes)
 {
@@ -161,6 +192,8 @@ bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
 /* The handle of a block; NULL without host memory. */
 gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block_size,
                               uint32_t size_class);
+/* Unrecorded work on this stream may use the block through its raw address. */
+void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
 /* The first reference. Streams other than @p stream first wait for its @p ready_ticket. */
 void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint64_t ready_ticket);
 /* With the lock held. */
@@ -171,15 +204,25 @@ void ggi_pool_count_alloc(struct ggi_pool *pool, size_t nbytes);
 /* With drain_lock held: move the blocks of streams that are idle to the list for any stream. */
 void ggi_pool_reclaim(struct ggi_pool *pool);
 /* The same until a block of the class was moved, with at most GGI_LENDERS polls: another call goes on from there. */
-void ggi_pool_reclaim_class(struct ggi_pool *pool, uint32_t size_class, const gg_stream *except);
+void ggi_pool_reclaim_class(struct ggi_pool *pool, struct ggi_request request,
+                            const gg_stream *except);
 /* The same for an idle stream that is about to be destroyed. */
 void ggi_pool_release_bins(gg_stream *stream);
 /* With drain_lock held: retire idle blocks beyond @p keep bytes, to be freed by the next drain. */
 void ggi_pool_trim(struct ggi_pool *pool, uint64_t keep);
+/* With drain_lock held: retire idle blocks of about @p nbytes that the driver can get back. */
+void ggi_pool_shrink(struct ggi_pool *pool, uint64_t nbytes);
 /* Without drain_lock: reclaim, trim, and free blocks where that cannot wait. */
 void ggi_pool_trim_now(struct ggi_pool *pool, uint64_t keep);
 /* At the end of the process, with drain_lock held and all streams idle. */
 void ggi_pools_empty(struct gg_device *device);
+
+/* ---- pool_slab.c ---- */
+
+/* Add a slab; the allocation then takes its first block. */
+gg_status ggi_pool_add_slab(struct ggi_pool *pool, uint32_t size_class);
+void ggi_pool_list_slab(struct ggi_pool *pool, struct ggi_slab *slab); /* with the lock held */
+bool ggi_slab_is(const struct ggi_retired *item);
 
 /* ---- pool_grow.c: after ggi_pool_try_alloc found no block ---- */
 

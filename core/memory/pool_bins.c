@@ -2,14 +2,13 @@
 #include "memory/pool.h"
 #include "memory/uses.h"
 
-#include <stddef.h>
-
 /* ---- size classes: steps of 256 bytes up to 2 KiB, then eight steps for each doubling ----
  * Above 256 MiB the blocks of a class have different sizes, so that no eighth of a large block is lost. */
 
 #define FINE_CLASSES 8u
 #define FINE_STEP 256u
 #define LARGE_STEP ((size_t)2 << 20)
+#define FINE_UNIT ((size_t)4096)
 
 uint32_t ggi_size_class_of(size_t nbytes)
 {
@@ -30,29 +29,67 @@ size_t ggi_size_class_bytes(uint32_t size_class)
     return ((size_t)1 << power) + (((size_t)step + 1) << (power - 3));
 }
 
-size_t ggi_pool_block_size(size_t nbytes)
+uint32_t ggi_size_class_below(size_t block_size)
+{
+    return block_size < FINE_STEP         ? GGI_NO_CLASS
+           : block_size >= GGI_POOLED_MAX ? GGI_CLASSES - 1
+                                          : ggi_size_class_of(block_size + 1) - 1;
+}
+
+/* Sizes of blocks that may be split: in 64 to 128 steps for each doubling. */
+static size_t fine_size(size_t nbytes)
+{
+    const uint32_t power = 63u - (uint32_t)__builtin_clzll(nbytes);
+    const size_t step = (size_t)1 << (power - 6);
+    const size_t unit = step < FINE_UNIT ? FINE_UNIT : step > LARGE_STEP ? LARGE_STEP : step;
+    return (nbytes + unit - 1) / unit * unit;
+}
+
+size_t ggi_pool_block_size(const struct ggi_pool *pool, size_t nbytes)
 {
     const uint32_t size_class = ggi_size_class_of(nbytes);
+    if (size_class < ggi_pool_slab_classes(pool))
+        return ggi_size_class_bytes(size_class);
+    if (pool->splits)
+        return fine_size(nbytes);
     return size_class < GGI_FIXED_CLASSES ? ggi_size_class_bytes(size_class)
                                           : (nbytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
 }
 
+struct ggi_request ggi_pool_request(struct ggi_pool *pool, size_t nbytes)
+{
+    if (nbytes > atomic_load_explicit(&pool->pooled_max, memory_order_relaxed))
+        return (struct ggi_request){GGI_NO_CLASS, false, nbytes};
+    const uint32_t size_class = ggi_size_class_of(nbytes);
+    if (size_class < ggi_pool_slab_classes(pool))
+        return (struct ggi_request){size_class, true, ggi_size_class_bytes(size_class)};
+    const size_t block_size = ggi_pool_block_size(pool, nbytes);
+    return (struct ggi_request){ggi_size_class_below(block_size), false, block_size};
+}
+
 /* ---- lists, with the pool's lock held ---- */
 
-gg_memory *ggi_bin_take_best(struct ggi_bin *bin, size_t nbytes)
+void ggi_link_add(struct ggi_free_link *ring, gg_memory *memory)
 {
-    gg_memory **best = NULL, *before = NULL, *last = NULL;
-    for (gg_memory **at = &bin->first; *at; last = *at, at = &(*at)->next_free)
-        if ((*at)->block_size >= nbytes && (!best || (*at)->block_size < (*best)->block_size)) {
-            best = at;
-            before = last;
-        }
-    if (!best)
+    memory->free.next = ring->next;
+    memory->free.previous = ring;
+    ring->next->previous = &memory->free;
+    ring->next = &memory->free;
+}
+
+static void link_remove(gg_memory *memory)
+{
+    memory->free.previous->next = memory->free.next;
+    memory->free.next->previous = memory->free.previous;
+    memory->free.next = NULL;
+}
+
+gg_memory *ggi_link_take(struct ggi_free_link *ring)
+{
+    if (ring->next == ring)
         return NULL;
-    gg_memory *memory = *best;
-    *best = memory->next_free;
-    if (bin->last == memory)
-        bin->last = before;
+    gg_memory *memory = ggi_free_memory(ring->next);
+    link_remove(memory);
     return memory;
 }
 
@@ -72,39 +109,70 @@ static void bin_unlist(struct ggi_bin *bin)
 }
 
 /* The bin is about to have blocks. */
-static void bins_note_lender(struct ggi_pool *pool, struct ggi_bins *bins, uint32_t size_class)
+static void bins_note_filled(struct ggi_pool *pool, struct ggi_bins *bins, uint32_t size_class)
 {
-    if (bins->stream && !bins->bin[size_class].next)
-        bin_list(&pool->lenders[size_class], &bins->bin[size_class]);
+    struct ggi_bin *bin = &bins->bin[size_class];
+    bins->filled[size_class / 64] |= UINT64_C(1) << size_class % 64;
+    if (!bin->blocks.next)
+        bin->blocks.next = bin->blocks.previous = &bin->blocks;
+    if (bins->stream && !bin->next)
+        bin_list(&pool->lenders[size_class], bin);
 }
 
-static void bins_push(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *memory)
+/* @p sign: 1 or -1. */
+static inline void pool_count_cached(struct ggi_pool *pool, const gg_memory *memory, uint64_t sign)
+{
+    const uint64_t bytes = sign * memory->block_size;
+    pool->stats.cached_blocks += sign;
+    pool->stats.cached_bytes += bytes;
+    if (memory->segment)
+        pool->piece_bytes += bytes;
+    else if (!memory->slab)
+        pool->whole_bytes += bytes;
+    if (!memory->segment && memory->size_class >= GGI_FIXED_CLASSES)
+        pool->large_bytes += bytes;
+}
+
+void ggi_bins_push(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *memory)
 {
     struct ggi_bin *bin = &bins->bin[memory->size_class];
-    memory->next_free = bin->first;
-    if (!bin->first) {
-        bin->last = memory;
-        bins_note_lender(pool, bins, memory->size_class);
-    }
-    bin->first = memory;
-    bins->count++;
+    if (ggi_bin_is_empty(bin))
+        bins_note_filled(pool, bins, memory->size_class);
+    ggi_link_add(&bin->blocks, memory);
+    pool_count_cached(pool, memory, 1);
 }
 
-void ggi_bins_splice(struct ggi_pool *pool, struct ggi_bins *to, struct ggi_bins *from)
+void ggi_pool_unlist(struct ggi_pool *pool, gg_memory *memory)
 {
-    for (uint32_t i = 0; i < GGI_CLASSES && from->count; i++) {
-        struct ggi_bin *bin = &from->bin[i];
-        if (!bin->first)
-            continue;
-        bin->last->next_free = to->bin[i].first;
-        if (!to->bin[i].first)
-            to->bin[i].last = bin->last;
-        to->bin[i].first = bin->first;
-        bin->first = NULL;
-        bins_note_lender(pool, to, i);
+    link_remove(memory);
+    pool_count_cached(pool, memory, (uint64_t)-1);
+}
+
+void ggi_link_splice(struct ggi_free_link *to, struct ggi_free_link *from)
+{
+    from->previous->next = to->next;
+    to->next->previous = from->previous;
+    to->next = from->next;
+    from->next->previous = to;
+    from->next = from->previous = from;
+}
+
+bool ggi_bins_splice(struct ggi_pool *pool, struct ggi_bins *to, struct ggi_bins *from)
+{
+    bool moved = false;
+    for (uint32_t word = 0; word < sizeof from->filled / sizeof from->filled[0]; word++) {
+        for (uint64_t bits = from->filled[word]; bits; bits &= bits - 1) {
+            const uint32_t i = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (ggi_bin_is_empty(&from->bin[i]))
+                continue;
+            bins_note_filled(pool, to, i);
+            ggi_link_splice(&to->bin[i].blocks, &from->bin[i].blocks);
+            moved = true;
+        }
+        from->filled[word] = 0;
     }
-    to->count += from->count;
-    from->count = 0;
+    pool->unmerged = pool->unmerged || (moved && to == &pool->any);
+    return moved;
 }
 
 void ggi_bins_unlist(struct ggi_bins *bins)
@@ -125,7 +193,7 @@ gg_stream *ggi_pool_lender_after(struct ggi_pool *pool, uint32_t size_class, str
     struct ggi_bin *ring = &pool->lenders[size_class];
     do
         *at = *at ? (*at)->next : ring->next;
-    while (*at != ring && !(*at)->first);
+    while (*at != ring && ggi_bin_is_empty(*at));
     return *at == ring ? NULL : bin_stream(*at, size_class);
 }
 
@@ -134,7 +202,7 @@ gg_stream *ggi_pool_next_lender(struct ggi_pool *pool, uint32_t size_class)
     struct ggi_bin *ring = &pool->lenders[size_class], *bin;
     while ((bin = ring->next) != ring) {
         bin_unlist(bin);
-        if (!bin->first)
+        if (ggi_bin_is_empty(bin))
             continue;
         bin_list(ring, bin);
         return bin_stream(bin, size_class);
@@ -142,22 +210,56 @@ gg_stream *ggi_pool_next_lender(struct ggi_pool *pool, uint32_t size_class)
     return NULL;
 }
 
+bool ggi_pool_has_lenders(struct ggi_pool *pool)
+{
+    struct ggi_bin *at = NULL;
+    for (uint32_t i = 0; i < GGI_CLASSES; i++, at = NULL)
+        if (ggi_pool_lender_after(pool, i, &at))
+            return true;
+    return false;
+}
+
 /* A stream whose bins were released was idle, and has no list of its own any more. */
 void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory)
 {
-    struct gg_pool_stats *stats = &pool->stats;
+    if (memory->segment)
+        memory = ggi_piece_merge(pool, memory);
     gg_stream *alloc_stream = pool->by_stream ? memory->alloc_stream : NULL;
     bool busy = alloc_stream && !alloc_stream->bins_released;
-    bins_push(pool, busy ? alloc_stream->bins : &pool->any, memory);
-    pool->busy_blocks += busy;
-    stats->cached_blocks++;
-    stats->cached_bytes += memory->block_size;
-    if (memory->size_class >= GGI_FIXED_CLASSES) {
-        pool->large_bytes += memory->block_size;
+    if (memory->size_class >= GGI_FIXED_CLASSES)
         memory->released = ++pool->large_releases;
-    }
-    if (stats->cached_bytes > stats->release_threshold || pool->large_bytes > pool->large_kept)
+    ggi_bins_push(pool, busy ? alloc_stream->bins : &pool->any, memory);
+    if (pool->stats.cached_bytes > pool->stats.release_threshold ||
+        pool->large_bytes > pool->large_kept)
         atomic_store_explicit(&pool->device->over, 1, memory_order_relaxed);
+}
+
+/* The smallest of the first blocks that suffices; or NULL. */
+static gg_memory *bin_find(struct ggi_bin *bin, size_t block_size)
+{
+    gg_memory *best = NULL;
+    struct ggi_free_link *link = bin->blocks.next;
+    for (int i = 0; i < GGI_EXAMINED && link != &bin->blocks; i++, link = link->next) {
+        gg_memory *memory = ggi_free_memory(link);
+        if (memory->block_size == block_size)
+            return memory;
+        if (memory->block_size > block_size && (!best || memory->block_size < best->block_size))
+            best = memory;
+    }
+    return best;
+}
+
+gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request)
+{
+    struct ggi_bins *bins = stream ? stream->bins : &pool->any;
+    struct ggi_bin *bin = &bins->bin[request.size_class];
+    gg_memory *memory = ggi_bin_is_empty(bin) ? NULL : bin_find(bin, request.block_size);
+    if (!memory)
+        return NULL;
+    ggi_pool_unlist(pool, memory);
+    if (pool->splits && memory->block_size > request.block_size)
+        ggi_piece_split(pool, bins, memory, request.block_size);
+    return memory;
 }
 
 /* ---- released blocks ---- */

@@ -11,8 +11,12 @@
 #include <string.h>
 #include <time.h>
 
-#define SLAB_UNIT ((size_t)2 << 20)
-#define SLAB_BLOCKS_MIN 8u
+/* From the driver for blocks of less than SEGMENT_PART, and split. */
+#define SEGMENT ((size_t)2 << 20)
+#define SEGMENT_PART ((size_t)1 << 20)
+/* Beyond this part of the most that was in use, and at least so many bytes, free blocks are freed before the pool grows. */
+#define GROWTH_PART 8
+#define GROWTH_LEAST ((uint64_t)32 << 20)
 #define LARGE_PART 8 /* free large blocks are kept up to this part of the device's memory */
 
 /* ---- blocks of other streams ---- */
@@ -28,19 +32,19 @@ static bool pool_may_borrow(const gg_stream *stream, const gg_stream *other)
 static gg_memory *pool_pop_other(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                                  bool ordered_only, gg_stream **lender)
 {
-    const uint32_t size_class = ggi_pool_class(pool, nbytes);
+    const struct ggi_request request = ggi_pool_request(pool, nbytes);
     gg_memory *memory = NULL;
     gg_stream *other;
     struct ggi_bin *at = NULL;
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; !memory && (i < GGI_LENDERS || !ordered_only); i++) {
-        other = ggi_pool_lender_after(pool, size_class, &at);
+        other = ggi_pool_lender_after(pool, request.size_class, &at);
         if (!other)
             break;
         if (other == stream || (ordered_only && !pool_may_borrow(stream, other)))
             continue;
         *lender = other;
-        memory = ggi_pool_pop(pool, other, size_class, nbytes);
+        memory = ggi_pool_pop(pool, other, request);
     }
     pthread_mutex_unlock(&pool->lock);
     return memory;
@@ -76,13 +80,14 @@ static bool pool_alloc_reclaimed(struct ggi_pool *pool, size_t nbytes, gg_stream
                                  gg_memory **out)
 {
     struct ggi_internal_scope own;
-    if (pool->direct || ggi_pool_class(pool, nbytes) == GGI_NO_CLASS)
+    const struct ggi_request request = ggi_pool_request(pool, nbytes);
+    if (pool->direct || request.size_class == GGI_NO_CLASS)
         return false;
     ggi_internal_begin(pool->device, &own);
     if (all)
         ggi_pool_reclaim(pool);
     else
-        ggi_pool_reclaim_class(pool, ggi_pool_class(pool, nbytes), stream);
+        ggi_pool_reclaim_class(pool, request, stream);
     bool found = ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out) ||
                  pool_alloc_ordered(pool, nbytes, stream, out);
     ggi_internal_end(pool->device, &own);
@@ -90,60 +95,6 @@ static bool pool_alloc_reclaimed(struct ggi_pool *pool, size_t nbytes, gg_stream
 }
 
 /* ---- memory from the driver ---- */
-
-static void slab_destroy(struct ggi_retired *self)
-{
-    struct ggi_slab *slab = (struct ggi_slab *)self;
-    struct ggi_pool *pool = slab->pool;
-    ggi_driver_free(pool, slab->base, slab->size, NULL);
-    pthread_mutex_lock(&pool->lock);
-    ggi_pool_uncount_retired(pool, slab->size);
-    pthread_mutex_unlock(&pool->lock);
-    free(slab);
-}
-
-static struct ggi_slab *slab_new(struct ggi_pool *pool, uint32_t size_class)
-{
-    struct ggi_slab *slab = calloc(1, sizeof *slab);
-    size_t block_size = ggi_size_class_bytes(size_class);
-    if (!slab)
-        return NULL;
-    slab->retired.destroy = slab_destroy;
-    slab->retired.may_wait = ggi_pool_free_may_wait(pool);
-    slab->pool = pool;
-    slab->size_class = size_class;
-    slab->size = (SLAB_BLOCKS_MIN * block_size + SLAB_UNIT - 1) / SLAB_UNIT * SLAB_UNIT;
-    slab->capacity = (uint32_t)(slab->size / block_size);
-    return slab;
-}
-
-/* With the lock held. */
-static void pool_list_slab(struct ggi_pool *pool, struct ggi_slab *slab)
-{
-    slab->next_open = pool->slab[slab->size_class]; /* another thread may have added one, too */
-    pool->slab[slab->size_class] = slab;
-    slab->next = pool->slabs;
-    pool->slabs = slab;
-}
-
-/* Add a slab; the allocation then takes its first block. */
-static gg_status pool_add_slab(struct ggi_pool *pool, uint32_t size_class)
-{
-    struct ggi_slab *slab = slab_new(pool, size_class);
-    void *base = NULL;
-    if (!slab)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a slab");
-    gg_status status = ggi_driver_alloc(pool, slab->size, NULL, &base);
-    if (status) {
-        free(slab);
-        return status;
-    }
-    slab->base = base;
-    pthread_mutex_lock(&pool->lock);
-    pool_list_slab(pool, slab);
-    pthread_mutex_unlock(&pool->lock);
-    return GG_OK;
-}
 
 /* The first reference of a block that ggi_pool_try_alloc did not return. */
 static gg_memory *pool_first_reference(gg_memory *memory, size_t nbytes, gg_stream *stream,
@@ -190,56 +141,105 @@ static void pool_bound_large(struct ggi_pool *pool, size_t nbytes)
         atomic_store(&pool->pooled_max, kept < GGI_POOLED_MAX ? (size_t)kept : GGI_POOLED_MAX);
 }
 
-/* @p exact: not rounded up to a size class. */
-static gg_status pool_alloc_block(struct ggi_pool *pool, size_t nbytes, bool exact,
+/* @p block_size: what the driver allocates. A larger block than needed is split. 0: exactly @p nbytes, which no list keeps. */
+static gg_status pool_alloc_block(struct ggi_pool *pool, size_t nbytes, size_t block_size,
                                   gg_stream *stream, gg_memory **out)
 {
-    pool_bound_large(pool, nbytes);
-    uint32_t size_class = exact || pool->direct ? GGI_NO_CLASS : ggi_pool_class(pool, nbytes);
-    size_t block_size = size_class == GGI_NO_CLASS ? nbytes : ggi_pool_block_size(nbytes);
+    const struct ggi_request request = ggi_pool_request(pool, nbytes);
+    const bool exact = !block_size || pool->direct || request.size_class == GGI_NO_CLASS;
+    const size_t taken = exact ? nbytes : block_size;
     void *pointer = NULL;
-    gg_status status = ggi_driver_alloc(pool, block_size, stream, &pointer);
+    gg_status status = ggi_driver_alloc(pool, taken, stream, &pointer);
     if (status)
         return status;
-    gg_memory *memory = ggi_pool_new_block(pool, pointer, block_size, size_class);
+    gg_memory *memory = ggi_pool_new_block(pool, pointer, taken,
+                                           exact ? GGI_NO_CLASS : ggi_size_class_below(taken));
     if (!memory) {
-        ggi_driver_free(pool, pointer, block_size, NULL);
+        ggi_driver_free(pool, pointer, taken, NULL);
         return ggi_memory_no_handle();
     }
-    memory->retired.may_wait =
-        size_class == GGI_NO_CLASS && !pool->async && ggi_pool_free_may_wait(pool);
+    memory->retired.may_wait = exact && !pool->async && ggi_pool_free_may_wait(pool);
+    if (!exact && pool->splits) {
+        pthread_mutex_lock(&pool->lock);
+        ggi_piece_split(pool, &pool->any, memory, request.block_size);
+        pthread_mutex_unlock(&pool->lock);
+    }
     /* The stream must first run the driver's own allocation. */
     *out = pool_first_reference(memory, nbytes, stream,
                                 pool->async ? ggi_stream_submitted(stream) : 0);
     return GG_OK;
 }
 
-/* Add a slab for small blocks; without memory for a slab, allocate one block. */
+/* Add a slab for small blocks, and for others allocate a block, or a segment that is split; without memory for these, one
+ * block. */
 static gg_status pool_grow(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
-    if (nbytes <= GGI_SLAB_BLOCK_MAX && !pool->direct) {
-        gg_status status = pool_add_slab(pool, ggi_size_class_of(nbytes));
+    pool_bound_large(pool, nbytes);
+    const struct ggi_request request = ggi_pool_request(pool, nbytes);
+    gg_status status = GG_ERR_OUT_OF_MEMORY;
+    if (!pool->direct && request.of_slab) {
+        status = ggi_pool_add_slab(pool, request.size_class);
         if (!status && ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out))
             return GG_OK;
-        if (status && status != GG_ERR_OUT_OF_MEMORY)
-            return status;
+    } else if (pool->splits && request.block_size < SEGMENT_PART) {
+        status = pool_alloc_block(pool, nbytes, SEGMENT, stream, out);
+        if (!status)
+            return GG_OK;
     }
-    return pool_alloc_block(pool, nbytes, false, stream, out);
+    if (status && status != GG_ERR_OUT_OF_MEMORY)
+        return status;
+    return pool_alloc_block(pool, nbytes, request.block_size, stream, out);
+}
+
+/* ---- growth ---- */
+
+/* By how many bytes the pool would exceed its bound if it grew for a block; 0 if by none, or if nothing can be freed. */
+static uint64_t pool_excess(struct ggi_pool *pool, size_t nbytes)
+{
+    const struct gg_pool_stats *stats = &pool->stats;
+    const size_t block_size = ggi_pool_request(pool, nbytes).block_size;
+    pthread_mutex_lock(&pool->lock);
+    const uint64_t used = stats->used_bytes + nbytes;
+    const uint64_t peak = used > stats->used_peak ? used : stats->used_peak;
+    const uint64_t bound = peak + peak / GROWTH_PART + GROWTH_LEAST,
+                   held = stats->reserved_bytes + block_size;
+    const uint64_t excess = held > bound && pool->whole_bytes ? held - bound : 0;
+    pthread_mutex_unlock(&pool->lock);
+    return excess;
+}
+
+/* With drain_lock held. Before the pool grows: if it then held much more than was ever in use, merge and free blocks of idle
+ * streams, where the driver's free waits for nothing that is known here. True if a merged block suffices. */
+static bool pool_alloc_or_shrink(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                                 gg_memory **out)
+{
+    struct ggi_internal_scope own;
+    const uint64_t excess = pool->by_stream && !pool->direct ? pool_excess(pool, nbytes) : 0;
+    bool found = false;
+    if (!excess)
+        return false;
+    ggi_internal_begin(pool->device, &own);
+    if (!ggi_pool_free_may_wait(pool) || ggi_device_is_idle(pool->device)) {
+        ggi_pool_reclaim(pool);
+        found = ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out);
+        if (!found) {
+            ggi_pool_shrink(pool, excess);
+            ggi_drain_locked(pool->device, GGI_DRAIN_SOME);
+        }
+    }
+    ggi_internal_end(pool->device, &own);
+    return found;
 }
 
 struct size_request {
     const struct ggi_pool *pool;
-    uint32_t size_class;
-    size_t nbytes;
+    struct ggi_request request;
 };
 
-/* Blocks below the large ones have the size of their class; without rounding up, a block has no class. */
-static bool block_suits(const gg_memory *memory, const struct size_request *request)
+static bool block_suits(const gg_memory *memory, const struct ggi_request *request)
 {
-    return request->size_class < GGI_FIXED_CLASSES
-               ? memory->block_size == ggi_size_class_bytes(request->size_class)
-               : memory->block_size >= request->nbytes &&
-                     ggi_size_class_of(memory->block_size) == request->size_class;
+    return memory->block_size >= request->block_size &&
+           ggi_size_class_below(memory->block_size) == request->size_class;
 }
 
 /* ---- idle memory that a trim has retired, but that the driver may get back only while all streams are idle ---- */
@@ -250,43 +250,43 @@ static bool trimmed_fits(const struct ggi_retired *item, const void *what)
     const struct ggi_slab *slab = (const struct ggi_slab *)item;
     gg_memory *memory = ggi_memory_retired(item);
     if (!memory)
-        return item->destroy == slab_destroy && slab->pool == request->pool &&
-               slab->size_class == request->size_class;
+        return ggi_slab_is(item) && slab->pool == request->pool && request->request.of_slab &&
+               slab->size_class == request->request.size_class;
     return memory->pool == request->pool && memory->size_class == GGI_NO_CLASS &&
-           block_suits(memory, request) && !atomic_load(&memory->captured) &&
+           block_suits(memory, &request->request) && !atomic_load(&memory->captured) &&
            !atomic_load(&memory->untracked) && ggi_memory_prune(memory, true);
 }
 
 /* With the lock held. */
-static void pool_restore(struct ggi_pool *pool, struct ggi_retired *item, uint32_t size_class)
+static void pool_restore(struct ggi_pool *pool, struct ggi_retired *item)
 {
     struct ggi_slab *slab = (struct ggi_slab *)item;
     gg_memory *memory = ggi_memory_retired(item);
     ggi_pool_uncount_retired(pool, memory ? memory->block_size : slab->size);
     if (memory) {
-        memory->size_class = size_class;
+        memory->size_class = ggi_size_class_below(memory->block_size);
         memory->release_ticket = 0;
         memory->retired.may_wait = false;
         ggi_pool_insert(pool, memory);
     } else { /* the handles of its blocks were deleted */
         slab->carved = 0;
         slab->trimmed = false;
-        pool_list_slab(pool, slab);
+        ggi_pool_list_slab(pool, slab);
     }
 }
 
 /* With drain_lock held: move a block or slab of the class back to the pool. */
 static bool pool_take_back(struct ggi_pool *pool, size_t nbytes)
 {
-    const uint32_t size_class = ggi_pool_class(pool, nbytes);
-    const struct size_request request = {pool, size_class, nbytes};
-    if (pool->direct || size_class == GGI_NO_CLASS || !ggi_pool_stats(pool).retired_blocks)
+    const struct size_request request = {pool, ggi_pool_request(pool, nbytes)};
+    if (pool->direct || request.request.size_class == GGI_NO_CLASS ||
+        !ggi_pool_stats(pool).retired_blocks)
         return false;
     struct ggi_retired *item = ggi_retire_pick(pool->device, trimmed_fits, &request);
     if (!item)
         return false;
     pthread_mutex_lock(&pool->lock);
-    pool_restore(pool, item, size_class);
+    pool_restore(pool, item);
     pthread_mutex_unlock(&pool->lock);
     return true;
 }
@@ -320,14 +320,15 @@ static bool steal_fits(const struct ggi_retired *item, const void *what)
 {
     const struct size_request *request = what;
     gg_memory *memory = ggi_memory_retired(item);
-    return memory && memory->pool == request->pool && memory->size_class == request->size_class &&
-           block_suits(memory, request) && !atomic_load(&memory->captured) &&
+    return memory && memory->pool == request->pool &&
+           memory->size_class == request->request.size_class &&
+           block_suits(memory, &request->request) && !atomic_load(&memory->captured) &&
            !atomic_load(&memory->untracked);
 }
 
 static gg_memory *steal_retired(struct ggi_pool *pool, size_t nbytes)
 {
-    const struct size_request request = {pool, ggi_pool_class(pool, nbytes), nbytes};
+    const struct size_request request = {pool, ggi_pool_request(pool, nbytes)};
     if (!ggi_pool_stats(pool).retired_blocks)
         return NULL;
     ggi_retire_flatten(pool->device);
@@ -357,7 +358,7 @@ static gg_status pool_steal(struct ggi_pool *pool, size_t nbytes, gg_stream *str
 {
     struct ggi_internal_scope own;
     gg_stream *lender;
-    if (pool->direct || ggi_pool_class(pool, nbytes) == GGI_NO_CLASS || !stream ||
+    if (pool->direct || ggi_pool_request(pool, nbytes).size_class == GGI_NO_CLASS || !stream ||
         ggi_stream_capturing(stream))
         return GG_ERR_OUT_OF_MEMORY;
     gg_memory *memory = pool_pop_other(pool, nbytes, stream, false, &lender);
@@ -387,17 +388,18 @@ static bool pool_has_busy(struct ggi_pool *pool, bool idle)
 {
     pthread_mutex_lock(&pool->lock);
     const bool waits = !idle && ggi_pool_free_may_wait(pool) && pool->stats.cached_blocks;
-    const bool any = waits || pool->busy_blocks || pool->stats.retired_blocks;
+    const bool any = waits || pool->stats.retired_blocks || ggi_pool_has_lenders(pool);
     pthread_mutex_unlock(&pool->lock);
     return any;
 }
 
-/* A block of its own that only unknown streams may still use. */
+/* A whole block that only unknown streams may still use. */
 static bool exported_fits(const struct ggi_retired *item, const void *pool)
 {
     gg_memory *memory = ggi_memory_retired(item);
-    return memory && memory->pool == pool && !memory->slab && !atomic_load(&memory->captured) &&
-           atomic_load(&memory->untracked) && ggi_memory_prune(memory, true);
+    return memory && memory->pool == pool && !memory->slab && !memory->segment &&
+           !atomic_load(&memory->captured) && atomic_load(&memory->untracked) &&
+           ggi_memory_prune(memory, true);
 }
 
 /* With drain_lock held, all known streams idle: after the unlock, wait for the unknown streams, which may use exported
@@ -462,6 +464,7 @@ static gg_status pool_alloc_wait(struct ggi_pool *pool, size_t nbytes, gg_stream
 {
     const struct timespec pause = {0, 100000};
     struct gg_device *device = pool->device;
+    const size_t block_size = ggi_pool_request(pool, nbytes).block_size;
     uint64_t limit = ggi_now_ns() + 40 * GGI_SLICE_NS;
     bool last = pool_can_never_alloc(pool, nbytes);
     bool wait = true, idle = false;
@@ -478,9 +481,9 @@ static gg_status pool_alloc_wait(struct ggi_pool *pool, size_t nbytes, gg_stream
         if (found || down)
             return found ? GG_OK : ggi_device_unusable(device);
         if (last || ggi_pool_stats(pool).reserved_bytes < held)
-            status = pool_alloc_block(pool, nbytes, false, stream, out);
-        if (status == GG_ERR_OUT_OF_MEMORY && last) /* without rounding up to its class it may fit */
-            status = pool_alloc_block(pool, nbytes, true, stream, out);
+            status = pool_alloc_block(pool, nbytes, block_size, stream, out);
+        if (status == GG_ERR_OUT_OF_MEMORY && last) /* without rounding up it may fit */
+            status = pool_alloc_block(pool, nbytes, 0, stream, out);
         if (status == GG_ERR_OUT_OF_MEMORY && !last)
             nanosleep(&pause, NULL);
     }
@@ -554,7 +557,8 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
     if (atomic_load(&ggi_shutting_down))
         status = ggi_device_unusable(device);
     if (!status)
-        found = pool_alloc_reclaimed(pool, nbytes, stream, false, out);
+        found = pool_alloc_reclaimed(pool, nbytes, stream, false, out) ||
+                pool_alloc_or_shrink(pool, nbytes, stream, out);
     ggi_drain_unlock(device);
     if (!status && !found)
         status = pool_grow(pool, nbytes, stream, out);

@@ -7,13 +7,16 @@
 
 #include <stddef.h>
 
+#define LARGER_CLASSES \
+    48 /* in which a request also looks for blocks of other streams: up to 64 times its size */
+#define SHRINK_MOST 64 /* blocks that are freed before the pool grows */
+
 /* ---- the blocks of streams that are idle ---- */
 
 void ggi_pool_release_bins(gg_stream *stream)
 {
     struct ggi_pool *pool = stream->device->pools[0];
     pthread_mutex_lock(&pool->lock);
-    pool->busy_blocks -= stream->bins->count;
     ggi_bins_splice(pool, &pool->any, stream->bins);
     ggi_bins_unlist(stream->bins);
     stream->bins_released = true;
@@ -33,16 +36,13 @@ static bool pool_reclaim_stream(struct ggi_pool *pool, gg_stream *stream)
 {
     struct ggi_bins taken = {0};
     pthread_mutex_lock(&pool->lock);
-    ggi_bins_splice(pool, &taken, stream->bins);
+    const bool any = ggi_bins_splice(pool, &taken, stream->bins);
     pthread_mutex_unlock(&pool->lock);
-    if (!taken.count)
+    if (!any)
         return false;
-    uint64_t count = taken.count;
     bool idle = stream_found_idle(stream);
     pthread_mutex_lock(&pool->lock);
     ggi_bins_splice(pool, idle ? &pool->any : stream->bins, &taken);
-    if (idle)
-        pool->busy_blocks -= count;
     pthread_mutex_unlock(&pool->lock);
     return idle;
 }
@@ -54,101 +54,136 @@ void ggi_pool_reclaim(struct ggi_pool *pool)
     for (gg_stream *stream = ggi_device_streams(pool->device); stream; stream = stream->next)
         if (!stream->gone)
             pool_reclaim_stream(pool, stream);
+    pthread_mutex_lock(&pool->lock);
+    ggi_pool_merge_idle(pool);
+    pthread_mutex_unlock(&pool->lock);
 }
 
-void ggi_pool_reclaim_class(struct ggi_pool *pool, uint32_t size_class, const gg_stream *except)
+/* Of one class. True if a block that suffices was moved, or all polls were made. */
+static bool reclaim_class(struct ggi_pool *pool, uint32_t size_class, bool suffices,
+                          const gg_stream *except, int *polls)
 {
     gg_stream *first = NULL, *stream;
-    for (int i = 0; pool->by_stream && i < GGI_LENDERS; i++) {
+    for (; *polls > 0; --*polls) {
         pthread_mutex_lock(&pool->lock);
         stream = ggi_pool_next_lender(pool, size_class);
         pthread_mutex_unlock(&pool->lock);
         if (!stream || stream == first)
-            return;
+            return false;
         if (!first)
             first = stream;
-        if (stream != except && pool_reclaim_stream(pool, stream) && size_class < GGI_FIXED_CLASSES)
-            return; /* large blocks may be too small */
+        if (stream != except && pool_reclaim_stream(pool, stream) && suffices)
+            return true;
+    }
+    return true;
+}
+
+void ggi_pool_reclaim_class(struct ggi_pool *pool, struct ggi_request request,
+                            const gg_stream *except)
+{
+    const bool larger = pool->splits && !request.of_slab;
+    const uint32_t size_class = request.size_class,
+                   last = larger ? size_class + LARGER_CLASSES : size_class;
+    bool suffices = !larger && size_class < GGI_FIXED_CLASSES; /* others may be too small */
+    int polls = GGI_LENDERS;
+    for (uint32_t i = size_class; pool->by_stream && i <= last && i < GGI_CLASSES; i++) {
+        if (reclaim_class(pool, i, suffices, except, &polls))
+            return;
+        suffices = true;
     }
 }
 
 /* ---- what a trim removes, with the lock held ---- */
 
-/* Blocks from the driver are freed while more than @p keep is cached, blocks of a slab together with it. */
+/* Blocks from the driver are freed while more than @p keep is cached, blocks of a slab together with it. Pieces are not. */
 static bool trim_selects(const struct ggi_pool *pool, const gg_memory *memory, uint64_t keep,
                          bool of_slabs)
 {
     if (!memory->slab)
-        return !of_slabs && pool->stats.cached_bytes > keep;
+        return !of_slabs && !memory->segment && pool->stats.cached_bytes > keep;
     return of_slabs && memory->slab->trimmed;
 }
 
-/* Move the selected blocks of one class to the list @p picked, which is returned. */
-static gg_memory *trim_list(struct ggi_pool *pool, uint32_t size_class, uint64_t keep,
-                            bool of_slabs, gg_memory *picked)
+static void trim_pick(struct ggi_pool *pool, gg_memory *memory, struct ggi_free_link *picked)
 {
-    struct ggi_bin *bin = &pool->any.bin[size_class];
-    gg_memory **at = &bin->first, *memory, *last = NULL;
-    while ((memory = *at)) {
-        if (!trim_selects(pool, memory, keep, of_slabs)) {
-            last = memory;
-            at = &memory->next_free;
-            continue;
-        }
-        *at = memory->next_free;
-        memory->next_free = picked;
-        picked = memory;
-        pool->any.count--;
-        ggi_pool_uncount_cached(pool, memory);
-        if (!of_slabs)
-            ggi_pool_count_retired(pool, memory->block_size);
-    }
-    bin->last = last;
-    return picked;
+    ggi_pool_unlist(pool, memory);
+    ggi_link_add(picked, memory);
+    if (!memory->slab)
+        ggi_pool_count_retired(pool, memory->block_size);
 }
 
-/* The large block that was released first, or NULL; *at is the link to it, and *before the block before it. */
-static gg_memory *trim_oldest_large(struct ggi_pool *pool, gg_memory ***at, gg_memory **before)
+/* Move the selected blocks of one class to @p picked. */
+static void trim_list(struct ggi_pool *pool, uint32_t size_class, uint64_t keep, bool of_slabs,
+                      struct ggi_free_link *picked)
+{
+    struct ggi_bin *bin = &pool->any.bin[size_class];
+    struct ggi_free_link *link = bin->blocks.next, *next;
+    for (; !ggi_bin_is_empty(bin) && link != &bin->blocks; link = next) {
+        next = link->next;
+        if (trim_selects(pool, ggi_free_memory(link), keep, of_slabs))
+            trim_pick(pool, ggi_free_memory(link), picked);
+    }
+}
+
+/* The whole large block that was released first, or NULL. */
+static gg_memory *trim_oldest_large(struct ggi_pool *pool)
 {
     gg_memory *oldest = NULL;
     for (uint32_t i = GGI_FIXED_CLASSES; i < GGI_CLASSES; i++) {
-        gg_memory **link = &pool->any.bin[i].first, *previous = NULL;
-        for (; *link; previous = *link, link = &(*link)->next_free)
-            if (!oldest || (*link)->released < oldest->released) {
-                oldest = *link;
-                *at = link;
-                *before = previous;
-            }
+        struct ggi_bin *bin = &pool->any.bin[i];
+        struct ggi_free_link *link = bin->blocks.next;
+        for (; !ggi_bin_is_empty(bin) && link != &bin->blocks; link = link->next) {
+            gg_memory *memory = ggi_free_memory(link);
+            if (!memory->segment && (!oldest || memory->released < oldest->released))
+                oldest = memory;
+        }
     }
     return oldest;
 }
 
-/* Move the large blocks that were released first to the list @p picked, until the rest is within its bound. */
-static gg_memory *trim_large(struct ggi_pool *pool, gg_memory *picked)
+/* Move the large blocks that were released first to @p picked, until the rest is within its bound. */
+static void trim_large(struct ggi_pool *pool, struct ggi_free_link *picked)
 {
-    gg_memory **at, *before, *memory;
-    while (pool->large_bytes > pool->large_kept && (memory = trim_oldest_large(pool, &at, &before))) {
-        struct ggi_bin *bin = &pool->any.bin[memory->size_class];
-        *at = memory->next_free;
-        if (bin->last == memory)
-            bin->last = before;
-        memory->next_free = picked;
-        picked = memory;
-        pool->any.count--;
-        ggi_pool_uncount_cached(pool, memory);
-        ggi_pool_count_retired(pool, memory->block_size);
-    }
-    return picked;
+    gg_memory *memory;
+    while (pool->large_bytes > pool->large_kept && (memory = trim_oldest_large(pool)))
+        trim_pick(pool, memory, picked);
+}
+
+/* ---- before the pool grows ---- */
+
+static gg_memory *shrink_find(struct ggi_bin *bin)
+{
+    struct ggi_free_link *link = bin->blocks.next;
+    if (ggi_bin_is_empty(bin))
+        return NULL;
+    for (int i = 0; i < GGI_EXAMINED && link != &bin->blocks; i++, link = link->next)
+        if (!ggi_free_memory(link)->segment && !ggi_free_memory(link)->slab)
+            return ggi_free_memory(link);
+    return NULL;
+}
+
+/* A whole block of at least that class, or else the largest one; NULL if none is found. */
+static gg_memory *shrink_pick(struct ggi_pool *pool, uint32_t size_class)
+{
+    gg_memory *memory = NULL;
+    for (uint32_t i = size_class; i < GGI_CLASSES && !memory; i++)
+        memory = shrink_find(&pool->any.bin[i]);
+    for (uint32_t i = size_class; i-- > 0 && !memory;)
+        memory = shrink_find(&pool->any.bin[i]);
+    return memory;
 }
 
 static void trim_count_idle(struct ggi_pool *pool)
 {
     for (struct ggi_slab *slab = pool->slabs; slab; slab = slab->next)
         slab->idle = 0;
-    for (uint32_t i = 0; i < GGI_SLAB_CLASSES; i++)
-        for (gg_memory *memory = pool->any.bin[i].first; memory; memory = memory->next_free)
-            if (memory->slab)
-                memory->slab->idle++;
+    for (uint32_t i = 0; i < GGI_SLAB_CLASSES; i++) {
+        struct ggi_bin *bin = &pool->any.bin[i];
+        struct ggi_free_link *link = bin->blocks.next;
+        for (; !ggi_bin_is_empty(bin) && link != &bin->blocks; link = link->next)
+            if (ggi_free_memory(link)->slab)
+                ggi_free_memory(link)->slab->idle++;
+    }
 }
 
 static void slab_stop_carving(struct ggi_pool *pool, const struct ggi_slab *slab)
@@ -184,10 +219,10 @@ static struct ggi_slab *trim_slabs(struct ggi_pool *pool, uint64_t keep)
 /* ---- without the lock ---- */
 
 /* Slabs are retired last, and only the handles of their blocks are deleted. */
-static void trimmed_retire(struct ggi_pool *pool, gg_memory *blocks, struct ggi_slab *slabs)
+static void trimmed_retire(struct ggi_pool *pool, struct ggi_free_link *blocks,
+                           struct ggi_slab *slabs)
 {
-    for (gg_memory *memory; (memory = blocks);) {
-        blocks = memory->next_free;
+    for (gg_memory *memory; (memory = ggi_link_take(blocks));) {
         ggi_memory_forget_uses(memory);
         if (memory->slab) {
             if (memory->kind == GG_MEMORY_PINNED)
@@ -207,20 +242,38 @@ static void trimmed_retire(struct ggi_pool *pool, gg_memory *blocks, struct ggi_
 
 void ggi_pool_trim(struct ggi_pool *pool, uint64_t keep)
 {
-    gg_memory *blocks = NULL;
+    struct ggi_free_link blocks = {&blocks, &blocks};
     struct ggi_slab *slabs = NULL;
     pthread_mutex_lock(&pool->lock);
-    blocks = trim_large(pool, blocks);
+    trim_large(pool, &blocks);
     if (pool->stats.cached_bytes > keep || !keep) {
         for (uint32_t i = GGI_CLASSES; i-- > 0;)
-            blocks = trim_list(pool, i, keep, false, blocks);
+            trim_list(pool, i, keep, false, &blocks);
         trim_count_idle(pool);
         slabs = trim_slabs(pool, keep);
         for (uint32_t i = 0; slabs && i < GGI_SLAB_CLASSES; i++)
-            blocks = trim_list(pool, i, keep, true, blocks);
+            trim_list(pool, i, keep, true, &blocks);
     }
     pthread_mutex_unlock(&pool->lock);
-    trimmed_retire(pool, blocks, slabs);
+    trimmed_retire(pool, &blocks, slabs);
+}
+
+void ggi_pool_shrink(struct ggi_pool *pool, uint64_t nbytes)
+{
+    struct ggi_free_link blocks = {&blocks, &blocks};
+    uint64_t picked = 0;
+    pthread_mutex_lock(&pool->lock);
+    for (int i = 0; i < SHRINK_MOST && picked < nbytes; i++) {
+        const uint32_t size_class = ggi_size_class_of((size_t)(nbytes - picked));
+        gg_memory *memory =
+            shrink_pick(pool, size_class < GGI_CLASSES ? size_class : GGI_CLASSES - 1);
+        if (!memory)
+            break;
+        trim_pick(pool, memory, &blocks);
+        picked += memory->block_size;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    trimmed_retire(pool, &blocks, NULL);
 }
 
 void ggi_pool_trim_now(struct ggi_pool *pool, uint64_t keep)

@@ -12,6 +12,7 @@
 struct gg_backend {
     char name[GGI_NAME_SIZE];
     struct gg_backend_ops ops;                  /* zero-extended copy of the plugin's table */
+    const struct gg_comm_ops *comm_ops;         /* or NULL */
     const char *library_path, *library_version; /* once probed; never NULL */
     _Atomic(uint32_t) generation;               /* ggi_generation when it was initialised */
     _Atomic(bool) opened;                       /* devices and device_count may be read */

@@ -143,6 +143,11 @@ bool ggi_device_is_lost(struct gg_device *device)
 
 gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status)
 {
+    return ggi_named_op_failed(device, gg_op_name(op), status);
+}
+
+gg_status ggi_named_op_failed(struct gg_device *device, const char *op, gg_status status)
+{
     struct gg_error *error = &ggi_error_record()->error;
     char detail[sizeof error->message], note[512] = "";
     if (status == GG_ERR_DEVICE_LOST)
@@ -154,7 +159,7 @@ gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status)
     memcpy(detail, error->message, sizeof detail);
     error->device = device->ordinal;
     snprintf(error->backend, sizeof error->backend, "%s", device->backend->name);
-    snprintf(error->op, sizeof error->op, "%s", gg_op_name(op));
+    snprintf(error->op, sizeof error->op, "%s", op);
     snprintf(error->library_path, sizeof error->library_path, "%s", device->backend->library_path);
     snprintf(error->library_version, sizeof error->library_version, "%s",
              device->backend->library_version);

@@ -6,6 +6,8 @@
 
 /* Add the backend, the device and the operation to the error that the backend recorded. */
 gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status);
+/* The same for an operation that is not of the backend's table. */
+gg_status ggi_named_op_failed(struct gg_device *device, const char *op, gg_status status);
 /* After GG_ERR_DEVICE_LOST: whether the device is lost, so that all its memory may be freed. */
 bool ggi_device_is_lost(struct gg_device *device);
 

@@ -6,6 +6,7 @@
 #include "runtime/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* ---- tickets, and the releases that wait for one ---- */
@@ -107,10 +108,17 @@ static void progress_pass(gg_stream *stream, uint64_t ticket)
 
 void ggi_stream_stash_error(gg_stream *stream, gg_status status)
 {
-    struct gg_error *none = NULL, *kept = status == GG_ERR_DEVICE ? malloc(sizeof *kept) : NULL;
+    struct ggi_kept_error error = {.error = ggi_error_record()->suppressed};
+    if (status == GG_ERR_DEVICE)
+        ggi_stream_keep_error(stream, &error);
+}
+
+void ggi_stream_keep_error(gg_stream *stream, const struct ggi_kept_error *error)
+{
+    struct ggi_kept_error *none = NULL, *kept = malloc(sizeof *kept);
     if (!kept)
         return;
-    *kept = ggi_error_record()->suppressed;
+    *kept = *error;
     if (!atomic_compare_exchange_strong(&stream->failed, &none, kept)) /* the first one is kept */
         free(kept);
 }
@@ -120,12 +128,14 @@ gg_status ggi_stream_raise_stashed(gg_stream *stream, gg_op op)
     if (!atomic_load_explicit(&stream->failed, memory_order_acquire) ||
         ggi_error_record()->suppress_depth)
         return GG_OK; /* an internal wait leaves it for the user */
-    struct gg_error *kept = atomic_exchange(&stream->failed, NULL);
+    struct ggi_kept_error *kept = atomic_exchange(&stream->failed, NULL);
     if (!kept)
         return GG_OK;
-    ggi_error_record()->error = *kept;
+    const gg_status status = kept->error.status;
+    ggi_error_record()->error = kept->error;
+    memcpy(ggi_error_record()->ranks, kept->ranks, sizeof kept->ranks);
     free(kept);
-    return ggi_op_failed(stream->device, op, GG_ERR_DEVICE);
+    return ggi_op_failed(stream->device, op, status);
 }
 
 /* With stream->lock held: query the driver, and record a marker if work is pending. Of a stream without an

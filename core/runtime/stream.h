@@ -2,6 +2,7 @@
 #ifndef GPUGLUE_STREAM_H
 #define GPUGLUE_STREAM_H
 
+#include "base/error.h"
 #include "runtime/device.h"
 #include "runtime/retire.h"
 
@@ -39,8 +40,8 @@ struct gg_stream {
     pthread_t thread;
     void (*release)(void *owner); /* of a borrowed stream; NULL if it has no owner to keep it alive */
     void *owner;
-    _Atomic(struct gg_error *) failed;  /* an error that an internal query consumed; or NULL */
-    _Atomic(struct gg_device *) behind; /* another device whose work it waits for, or NULL */
+    _Atomic(struct ggi_kept_error *) failed; /* an error that the next wait reports; or NULL */
+    _Atomic(struct gg_device *) behind;      /* another device whose work it waits for, or NULL */
     _Atomic(uint64_t) to_host; /* ticket of the last copy to the host; the shutdown waits for it */
     pthread_mutex_t lock;      /* marker, fence */
     struct gg_event_impl *marker;                    /* polled to raise completed */
@@ -88,6 +89,8 @@ void ggi_stream_advance(gg_stream *stream, uint64_t ticket);
 /* Drivers report an asynchronous error once. If an internal query received it as @p status, keep it for the
  * user's next call. */
 void ggi_stream_stash_error(gg_stream *stream, gg_status status);
+/* Keep an error of the stream's work for the user's next call. */
+void ggi_stream_keep_error(gg_stream *stream, const struct ggi_kept_error *error);
 /* Report the stashed error as that of @p op; GG_OK if there is none. */
 gg_status ggi_stream_raise_stashed(gg_stream *stream, gg_op op);
 /* Record the marker unless one is pending, so that a later poll is cheap. */

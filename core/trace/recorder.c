@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,11 +135,19 @@ static struct trace_thread *trace_enter(void)
 
 /* ---- records ---- */
 
+/* Its pages are mapped at once: a fault for each of them, while operations run, would cost more than the records do. */
+static struct ggi_trace_chunk *trace_chunk_new(void)
+{
+    void *chunk = mmap(NULL, sizeof(struct ggi_trace_chunk), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return chunk == MAP_FAILED ? NULL : chunk;
+}
+
 static struct ggi_trace_record *trace_new_record(struct trace_thread *thread)
 {
     struct ggi_trace_chunk *chunk = thread->out.chunks;
     if (!chunk || chunk->used == GGI_TRACE_CHUNK) {
-        chunk = atomic_fetch_add(&trace_chunks, 1) < CHUNKS_MAX ? malloc(sizeof *chunk) : NULL;
+        chunk = atomic_fetch_add(&trace_chunks, 1) < CHUNKS_MAX ? trace_chunk_new() : NULL;
         if (!chunk) {
             atomic_fetch_add(&trace_dropped, 1);
             return NULL;
@@ -339,7 +348,7 @@ static void trace_thread_free_records(struct trace_thread *thread)
 {
     for (struct ggi_trace_chunk *chunk = thread->out.chunks, *next; chunk; chunk = next) {
         next = chunk->next;
-        free(chunk);
+        munmap(chunk, sizeof *chunk);
     }
     for (struct trace_names *block = thread->names, *next; block; block = next) {
         next = block->next;

@@ -28,7 +28,7 @@ def environment(build):
         "GPUGLUE_CUDA_LIBRARY": sims / "cuda/libcuda.so.1",
         "GPUGLUE_NVML_LIBRARY": sims / "monitor/libnvidia-ml.so.1",
         "GPUGLUE_HIP_LIBRARY": sims / "hip7/libamdhip64.so.7",
-        "GPUGLUE_ROCM_SMI_LIBRARY": sims / "monitor/librocm_smi64.so.5",
+        "GPUGLUE_AMD_SMI_LIBRARY": sims / "monitor/libamd_smi.so.27",
         "ZE_ENABLE_ALT_DRIVERS": sims / "ze_new/libze_sim_new.so.1",
         "GPUGLUE_ZES_LIBRARY": sims / "monitor/libzes.so.1",
     }

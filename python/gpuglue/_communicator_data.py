@@ -15,7 +15,7 @@ TYPES = {
         "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
     )
 }
-REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3}
+REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
 LOGICAL = {"sum": 3, "prod": 2, "min": 2, "max": 3}  # of bool: or is the largest, and is the smallest
 
 SLURM_STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")
@@ -176,6 +176,8 @@ def reduction(dtype: Any, op: str) -> "tuple[int, int]":
     """The numbers of the type and of the operator in C."""
     if op not in REDUCTIONS:
         raise _core.InvalidArgumentError(f"op is {op!r}, expected one of {', '.join(map(repr, REDUCTIONS))}")
+    if op == "avg" and dtype.kind not in "fcV":
+        raise _core.UnsupportedError(f"arrays of dtype {dtype!r} have no average of their own dtype: convert them to a float dtype")
     if dtype.name == "bool":
         return TYPES["uint8"], LOGICAL[op]
     if dtype.name not in TYPES or not dtype.isnative:

@@ -5,12 +5,13 @@ import time
 from typing import Any
 
 from . import _core
-from ._communicator_split import reserved_port
+from ._communicator_device import ReservedPort
 
+_TRANSPORTS = ("auto", "nccl", "rccl", "host", "staged", "mpi")
 _keys: "list[int]" = []  # the key under which a communicator of mpi4py has ours
 
 
-def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, transport: str = "auto") -> Any:
+def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any = None, transport: str = "auto") -> Any:
     """Create a communicator of the ranks of an MPI communicator.
 
     Parameters
@@ -19,8 +20,11 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, transport: str =
         Whose ranks become the ranks. All of them call this function. None is ``MPI.COMM_WORLD``.
     timeout : float or None, optional
         Seconds that the creation, and each wait for another rank, may take. None is no limit.
-    transport : {'auto', 'host', 'mpi'}, optional
-        How data reach other ranks. 'auto' is 'host', shared memory, if all ranks are on one machine, and 'mpi' if not.
+    device : Device, int, str or None, optional
+        Device of this rank, as for `Communicator`.
+    transport : {'auto', 'nccl', 'rccl', 'host', 'staged', 'mpi'}, optional
+        'mpi' passes all arrays through messages of MPI. The others need ranks of one machine: see `Communicator`. 'auto' is that of
+        `Communicator` if all ranks are on one machine, and 'mpi' if not.
 
     Returns
     -------
@@ -34,7 +38,7 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, transport: str =
     InvalidArgumentError
         If `transport` is another one, or the MPI communicator connects two groups.
     UnsupportedError
-        If `transport` is 'host', and the ranks are on several machines.
+        If `transport` is not 'mpi' or 'auto', and the ranks are on several machines.
     ImportError
         If mpi4py is not installed.
 
@@ -59,14 +63,19 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, transport: str =
     except ImportError as error:
         raise ImportError(f"from_mpi needs mpi4py, built for the MPI library of the launcher: pip install mpi4py ({error})") from error
     comm = mpi.COMM_WORLD if comm is None else getattr(comm, "comm", comm)  # of gpuglue.mpi
-    if transport not in ("auto", "host", "mpi"):
-        raise _core.InvalidArgumentError(f"transport is {transport!r}, expected 'auto', 'host' or 'mpi'")
+    if transport not in _TRANSPORTS:
+        raise _core.InvalidArgumentError(f"transport is {transport!r}, expected one of {', '.join(map(repr, _TRANSPORTS))}")
+    device = None if device is None else _core.Device(device)
     if comm.Is_inter():
         raise _core.InvalidArgumentError("comm connects two groups of ranks, expected one group: an intracommunicator")
     engine = importlib.import_module("gpuglue._mpi_transport")
     own, number = _own(mpi, comm, timeout)
     made = engine.MpiTransport(own, number * engine._TAGS, timeout)
-    return _choose(engine, made, transport, timeout)
+    port = ReservedPort("127.0.0.1")
+    try:
+        return _choose(engine, made, device, transport, port.number)
+    finally:
+        port.close()
 
 
 def _own(mpi: Any, comm: Any, timeout: "float | None") -> "tuple[Any, int]":
@@ -92,28 +101,48 @@ def _wait(request: Any, timeout: "float | None") -> None:
         time.sleep(1e-3)
 
 
-def _choose(engine: Any, made: Any, transport: str, timeout: "float | None") -> Any:
+def _choose(engine: Any, made: Any, device: Any, transport: str, port: int) -> Any:
     """All ranks learn where the others are, and the address and id of rank 0."""
     np: Any = importlib.import_module("numpy")
+    mine = f"{engine.machine()} {port} {time.time_ns():x} {transport}".encode()
+    places = np.zeros((made.size, 256), "u1")
+    places[made.rank, : len(mine)] = np.frombuffer(mine, "u1")
+    made.call, made.keep = "from_mpi", (places,)
+    made._drive(iter([made._all_to_all([places[made.rank]] * made.size, places)]))
+    texts = [bytes(place).rstrip(b"\0").decode().split(" ") for place in places]
+    asked = sorted({text[3] for text in texts})
+    if len(asked) > 1:
+        raise _core.InvalidArgumentError(f"from_mpi: the ranks disagree on the transport: {', '.join(asked)}")
+    machines = {text[0] for text in texts}
+    if transport not in ("auto", "mpi") and len(machines) > 1:
+        raise _core.UnsupportedError(
+            f"from_mpi: the ranks are on {len(machines)} machines, but the transport {transport!r} is within one: use transport='mpi'"
+        )
+    if transport == "mpi" or len(machines) > 1:
+        return _adopt(made, device)
     communicator: Any = importlib.import_module("gpuglue._communicator")
-    with reserved_port() as port:
-        mine = f"{engine.machine()} {port} {made.rank} {time.time_ns():x} {transport}".encode()
-        places = np.zeros((made.size, 256), "u1")
-        places[made.rank, : len(mine)] = np.frombuffer(mine, "u1")
-        places[made.rank, len(mine) :] = 0
-        made.call = "from_mpi"
-        made.keep = (places,)
-        made._drive(iter([made._all_to_all([places[made.rank]] * made.size, places)]))
-        texts = [bytes(place).rstrip(b"\0").decode().split(" ") for place in places]
-        asked = sorted({text[4] for text in texts})
-        if len(asked) > 1:
-            raise _core.InvalidArgumentError(f"from_mpi: the ranks disagree on the transport: {', '.join(asked)}")
-        machines = {text[0] for text in texts}
-        if transport == "host" and len(machines) > 1:
-            raise _core.UnsupportedError(
-                f"from_mpi: the ranks are on {len(machines)} machines, but the transport 'host' is shared memory of one: use transport='mpi'"
-            )
-        if transport == "mpi" or len(machines) > 1:
-            return communicator.adopt(made, made.rank, made.size, timeout)
-        address = f"127.0.0.1:{texts[0][1]}"
-        return communicator.Communicator(made.rank, made.size, address, id=f"mpi-{texts[0][3]}", timeout=timeout)
+    return communicator.Communicator(
+        made.rank, made.size, f"127.0.0.1:{texts[0][1]}", id=f"mpi-{texts[0][2]}", timeout=made.timeout, device=device, transport=transport
+    )
+
+
+def _adopt(made: Any, device: Any) -> Any:
+    """A communicator of the transport."""
+    communicator: Any = importlib.import_module("gpuglue._communicator")
+    self = communicator.Communicator.__new__(communicator.Communicator)
+    self._rank, self._size, self._timeout, self._device = made.rank, made.size, made.timeout, device
+    self._comm = self._transport = made
+    self._native, self._host, self._wanted = None, "", "mpi"
+    return self
+
+
+def split_mpi(self: Any, color: "int | None", key: int) -> Any:
+    """`Communicator.split` of the transport 'mpi'."""
+    np: Any = importlib.import_module("numpy")
+    made = self._comm
+    mine = np.array([color is not None, color or 0, key], "i8")
+    rows = self.all_gather(mine, np.empty((self.size, 3), "i8"))
+    colors = sorted({int(row[1]) for row in rows if row[0]})  # MPI's are not negative, and of 31 bits
+    ranks = sorted(range(self.size), key=lambda rank: (rows[rank][2], rank))
+    split = made.comm.Split(made.mpi.UNDEFINED if color is None else colors.index(color), ranks.index(self.rank))
+    return None if color is None else _adopt(type(made)(split, 0, made.timeout), self._device)

@@ -1,5 +1,6 @@
 """compile(): from source to an image, with the compiler for that architecture."""
 
+import itertools
 import os
 import platform
 import re
@@ -191,7 +192,7 @@ def _specialised(image, constants):
 def _text(source):
     """The source without the mark that some editors put in front of UTF-8."""
     if not isinstance(source, (str, bytes, bytearray, memoryview)):
-        raise TypeError(f"compile: source must be a str or UTF-8 bytes, got {type(source)!r}")
+        raise TypeError(f"compile: source must be a str or UTF-8 bytes, got {source!r:.80}")
     if not isinstance(source, str):
         try:
             source = bytes(source).decode()
@@ -243,8 +244,27 @@ def _maker(backend, arch, lang):
 # ---- the four compilers
 
 
-def _failed(title, error, log):
-    failure = CompileError(f"{title}: {error}\n{log}".rstrip())
+# The place of an error, as NVRTC or as g++, clang and ocloc write it.
+PLACE = re.compile(r"(?:source\.cu|\S*\.cl)?(?:\((\d+)\)|:?(\d+)(?::\d+)?): .*\berror\b")
+LINES_MOST = 8
+
+
+def _with_lines(log, source):
+    """The log with the source lines of its first errors, where the compiler does not show them."""
+    lines, shown, whole = source.splitlines(), 0, []
+    for entry, following in itertools.zip_longest(log.splitlines(), log.splitlines()[1:], fillvalue=""):
+        whole.append(entry)
+        place = PLACE.match(entry)
+        number = int(place[1] or place[2]) if place else 0
+        text = lines[number - 1].rstrip() if 0 < number <= len(lines) else ""
+        if text and shown < LINES_MOST and text.strip() not in following:
+            shown += 1
+            whole.append(f"{number:5} | {text}")
+    return "\n".join(whole)
+
+
+def _failed(title, error, log, source):
+    failure = CompileError(f"{title}: {error}\n{_with_lines(log, source)}".rstrip())
     failure.log = log
     return failure
 
@@ -338,7 +358,7 @@ def _rtc_image(rtc, kind, source, arch, options, names, code, directories=()):
         except RuntimeError as error:
             if len(error.args) < 2:
                 raise CompileError(f"{kind}: {error}") from None
-            raise _failed(kind, error.args[0], error.args[1]) from None
+            raise _failed(kind, error.args[0], error.args[1], source) from None
 
     found, state = _toolkit(source, directories)
     return _cached(kind, rtc.identity() + code + state, source, arch, options, names, make, {*_rtc.HEADERS, *found})
@@ -389,7 +409,7 @@ def _host_image(source, arch, options, names):
         try:
             return step(*arguments)
         except _host_compiler.Failed as error:
-            raise _failed("the host's C++ compiler", "the source was not compiled", str(error)) from None
+            raise _failed("the host's C++ compiler", "the source was not compiled", str(error), source) from None
 
     def make():
         """Cached by the preprocessed source, where the source alone does not determine the result."""
@@ -420,7 +440,7 @@ def _opencl_image(source, arch, options, names):
         try:
             body, log = _opencl.compile_source(source, options, arch)
         except _opencl.Failed as error:
-            raise _failed("ocloc", "the source was not compiled", str(error)) from None
+            raise _failed("ocloc", "the source was not compiled", str(error), source) from None
         return body, log, {}
 
     try:

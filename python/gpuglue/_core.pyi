@@ -37,6 +37,15 @@ def _comm_collective(
 ) -> None: ...
 def _comm_message(comm: Any, src: int, src_nbytes: int, to: int, dst: int, dst_nbytes: int, source: int, type_name: str, /) -> None: ...
 def _comm_abort(comm: Any, /) -> None: ...
+def _comm_open_device(comm: Any, device: Device | None, transport: str, /) -> tuple[str, str, str, int]: ...
+def _comm_borrow(device: Device | None, handle: int, /) -> tuple[Any, int, int, str, str, int]: ...
+def _comm_native(comm: Any, /) -> int: ...
+def _comm_close_device(comm: Any, /) -> None: ...
+def _comm_group_begin(comm: Any, /) -> None: ...
+def _comm_group_end(comm: Any, drop: bool, /) -> None: ...
+def _comm_queue(
+    comm: Any, operation: int, x: Any, out: Any, type: int, reduction: int, root: int, source: int, stream: Any, /
+) -> bool: ...
 def _capture_begin(stream: Stream, /) -> Graph: ...
 def _capture_end(graph: Graph, /) -> None: ...
 
@@ -660,6 +669,43 @@ class Device:
         --------
         >>> gg.Device.for_local_rank().set_current()
         """
+    @classmethod
+    def from_torch(cls, device: object, /) -> Device:
+        """Return the device that PyTorch uses under a name.
+
+        Parameters
+        ----------
+        device : torch.device, str, int or tensor
+            Such as 'cuda:1', 'xpu:0' or 'cpu', or an object with an attribute `device`. Without a number it is torch's current one.
+
+        Returns
+        -------
+        Device
+            The same hardware: of backend cuda, or hip if torch was built for ROCm, for 'cuda'; of ze for 'xpu'; of host for 'cpu'.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If gpuglue has no backend for it, or none of gpuglue's devices is that one.
+        UnsupportedError
+            If this version of torch does not report the UUID of an xpu device.
+        BackendUnavailableError
+            If the backend cannot be used here.
+        ImportError
+            If torch is not installed.
+
+        See Also
+        --------
+        from_dlpack : A tensor's memory as an array.
+
+        Notes
+        -----
+        torch.xpu counts SYCL's devices, so an xpu device is found by its UUID.
+
+        Examples
+        --------
+        >>> # with torch: gg.Device.from_torch(tensor.device)
+        """
     @property
     def backend(self) -> str:
         """Name of the backend, such as 'cuda'."""
@@ -686,6 +732,13 @@ class Device:
         """NUMA node that the device is attached to, or None.
 
         For host it is the node of the processors that the process may use, or None if these are on several nodes.
+        """
+    @property
+    def native_handles(self) -> tuple[int, ...]:
+        """Handles of the vendor's driver, a tuple of ints.
+
+        On cuda CUdevice and CUcontext; on hip the ordinal; on ze ze_device_handle_t, ze_context_handle_t and ze_driver_handle_t; on host
+        empty.
         """
     @property
     def total_memory(self) -> int:
@@ -1003,7 +1056,7 @@ class Stream:
 
     Notes
     -----
-    Where a function takes a stream, it also takes an object with ``__cuda_stream__``, a stream of torch, CuPy or numba, and
+    Where a function takes a stream, it also takes an object with ``__cuda_stream__``, a stream of torch, CuPy, numba or dpctl, and
     a native handle. Any thread may use or release a stream; releasing it does not wait.
 
     Examples
@@ -1024,7 +1077,7 @@ class Stream:
         Parameters
         ----------
         obj : object or int
-            An object with ``__cuda_stream__``, a stream of torch, CuPy or numba, or a native handle. On cuda and hip the
+            An object with ``__cuda_stream__``, a stream of torch, CuPy, numba or dpctl, or a native handle. On cuda and hip the
             handles 0 and 1 are the legacy default stream; on cuda 2 is the per-thread one.
         device : Device, str or int, optional
             Device of the stream. None is what the object reports, else the current device.
@@ -2695,11 +2748,14 @@ class GPUArray:
 
         Notes
         -----
-        If gpuglue finds a compiler, arrays of 1 MiB or more are converted on the device: between integers and bool, from these to
-        float32, float64 and complex, from float32 to float64, and from real to complex. The result equals NumPy's, bit for bit. The
-        call does not wait, except for the first conversion of a pair of dtypes, which is compiled and compared with NumPy. All other
-        conversions are done by NumPy on the host: the elements are copied to the host and back, and the call waits. For these a
-        library with kernels is faster on large arrays: ``cupy.from_dlpack(a).astype(…)``.
+        If gpuglue finds a compiler, arrays of 1 MiB or more are converted on the device, between bool, integers, floats and complex
+        numbers in the native byte order. The result equals NumPy's, bit for bit. The first conversion of a pair of dtypes is compiled
+        and compared with NumPy.
+
+        The call does not wait if NumPy could not warn about any element. For floats to integers or to smaller floats, and large
+        integers to float16, the kernel checks each element, and the call waits for it. If NumPy might warn about one (NaN or a number
+        out of range; overflow or underflow, unless ``numpy.errstate`` ignores it), NumPy converts the array on the host, so that
+        warnings and errors are its own. All other dtypes, such as dates and strings, are converted on the host, too.
 
         Examples
         --------

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-_FUNCTIONS: "dict[str, Any]" = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+_FUNCTIONS: "dict[str, Any]" = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "avg": np.add}
 
 
 def combine(parts: "list[Any]", dtype: str, op: str) -> Any:
@@ -15,12 +15,21 @@ def combine(parts: "list[Any]", dtype: str, op: str) -> Any:
             total = parts[0].view(dtype).copy()
             for part in parts[1:]:
                 function(total, part.view(dtype), out=total)
-            return total.view("u1")
+            return _divided(total, op, len(parts)).view("u1")
         widen = _widen_bfloat16 if dtype == "bfloat16" else _widen_float16
         total = widen(parts[0])
         for part in parts[1:]:
             function(total, widen(part), out=total)
+        total = _divided(total, op, len(parts))
         return (_narrow_bfloat16(total) if dtype == "bfloat16" else total.astype("f2")).view("u1")
+
+
+def _divided(total: Any, op: str, count: int) -> Any:
+    """A complex number in two parts."""
+    if op == "avg":
+        real = total.view(total.real.dtype)
+        real /= real.dtype.type(count)
+    return total
 
 
 def _widen_float16(part: Any) -> Any:

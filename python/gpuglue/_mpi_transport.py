@@ -47,7 +47,7 @@ def _bytes(data: Any) -> Any:
 class MpiTransport:
     """One rank. `comm` is a communicator of mpi4py which only gpuglue uses; `tag` its first tag of this transport."""
 
-    transport = "mpi"
+    name, native, split = "mpi", False, True  # as `DeviceTransport` has
 
     def __init__(self, comm: Any, tag: int, timeout: "float | None"):
         self.mpi = importlib.import_module("mpi4py.MPI")

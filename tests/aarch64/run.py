@@ -276,7 +276,7 @@ def run_tests(before, directory, files, words, jobs):
     return found
 
 
-def main():
+def parsed(arguments):
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
@@ -285,7 +285,11 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--runs", default="", help="parts whose name has one of these words: core, conformance-host, python, …")
     parser.add_argument("files", nargs="*")
-    options = parser.parse_args()
+    return parser.parse_intermixed_args(arguments)  # files may follow the options
+
+
+def main():
+    options = parsed(sys.argv[1:])
     try:
         need_tools()
         unpack_root()

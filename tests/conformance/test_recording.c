@@ -139,6 +139,37 @@ static void ranges_nest_and_have_the_program_s_names(void **state)
     free(recording.text);
 }
 
+/* KiB of this process that are in memory. */
+static long resident(void)
+{
+    char line[128];
+    long size = -1;
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    while (file && size < 0 && fgets(line, sizeof line, file))
+        if (!strncmp(line, "Rss:", 4))
+            size = atol(line + 4);
+    if (file)
+        fclose(file);
+    return size;
+}
+
+/* A page fault costs as much as dozens of records, which have room in one page: the pages of many records come together. */
+static void the_first_record_maps_the_pages_of_those_that_follow(void **state)
+{
+    struct recording recording = new_recording();
+    (void)state;
+    assert_int_equal(gg_trace_start(recording.path, 0), GG_OK);
+    const long before = resident();
+    if (before < 0)
+        skip_because("this kernel has no /proc/self/smaps_rollup");
+    gg_range_push("step");
+    gg_range_pop();
+    assert_in_range(resident() - before, 32, 4096);
+    assert_int_equal(gg_trace_stop(), GG_OK);
+    assert_int_equal(count(read_recording(&recording), "\"name\":\"step\""), 1);
+    free(recording.text);
+}
+
 static void assert_start_fails(const char *path, uint32_t flags, const char *reason)
 {
     assert_int_equal(gg_trace_start(path, flags), GG_ERR_INVALID_ARGUMENT);
@@ -320,6 +351,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(device_times_add_an_entry_for_each_copy),
     cmocka_unit_test(work_that_is_not_done_has_no_device_time),
     cmocka_unit_test(ranges_nest_and_have_the_program_s_names),
+    cmocka_unit_test(the_first_record_maps_the_pages_of_those_that_follow),
     cmocka_unit_test(a_bad_start_or_stop_is_refused_with_its_reason),
     cmocka_unit_test(the_path_may_name_the_process_and_variables),
     cmocka_unit_test(a_forked_child_leaves_the_recording_and_may_start_its_own),

@@ -87,8 +87,8 @@ PYCUDA = {
     "pycuda.autoinit": """device context""",
 }
 # These raise when they are called: tests/python/test_compat_driver.py.
-CALLS_RAISE = """GPUArray.bind_to_texref GPUArray.bind_to_texref_ext matrix_to_array Module.get_texref Module.get_surfref
-    Memcpy2D.set_src_array Memcpy2D.set_dst_array Function.param_set_texref""".split()
+CALLS_RAISE = """GPUArray.bind_to_texref GPUArray.bind_to_texref_ext Module.get_texref Module.get_surfref
+    Function.param_set_texref""".split()
 
 
 def expected_of_pygpu():

@@ -43,6 +43,9 @@ MONITORS = {
     "hip": ("GPUGLUE_ROCM_SMI_LIBRARY", "sim/monitor/librocm_smi64.so.5"),
     "ze": ("GPUGLUE_ZES_LIBRARY", "sim/monitor/libzes.so.1"),
 }
+AMD_SMI = ("GPUGLUE_AMD_SMI_LIBRARY", "sim/monitor/libamd_smi.so.27")
+if os.environ.get(AMD_SMI[0]):  # ROCm 7's
+    MONITORS["hip"] = AMD_SMI
 
 # No test depends on whether AMD's compiler is installed: an older one ends its process for the simulated architecture.
 NO_HIPRTC = {"GPUGLUE_HIPRTC_LIBRARY": "/nonexistent/libhiprtc.so"}
@@ -71,6 +74,8 @@ def pytest_configure(config):
     if chosen in SIMULATED:
         variable, override, place = SIMULATED[chosen]
         os.environ[variable] = str(built(override, place))
+        if chosen == "hip-sim-7" and (BUILT / AMD_SMI[1]).exists():
+            MONITORS["hip"] = AMD_SMI
         variable, place = MONITORS[chosen.split("-")[0]]
         os.environ |= {variable: str(BUILT / place), "GPUGLUE_SIM_MONITOR": "1"}
     if chosen in SIMULATED and chosen.startswith("hip"):
@@ -266,11 +271,12 @@ def signal_during_the_wait(number=signal.SIGINT):
 
 
 def other_threads_sleep():
-    """Whether no other thread of this process runs: none is inside an allocator, whose lock a fork would copy."""
+    """Whether no other thread of gpuglue or of a simulated driver runs: none is inside an allocator, whose lock a fork would
+    copy. Threads of a real driver may never sleep."""
     for task in os.listdir("/proc/self/task"):
         with contextlib.suppress(FileNotFoundError), open(f"/proc/self/task/{task}/stat") as file:
-            state = file.read().rpartition(")")[2].split()[0]
-            if int(task) != threading.get_native_id() and state != "S":
+            name, _, values = file.read().rpartition(")")
+            if int(task) != threading.get_native_id() and "(gpuglue" in name and values.split()[0] != "S":
                 return False
     return True
 

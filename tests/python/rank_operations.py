@@ -22,6 +22,9 @@ def check(comm):
             assert (total is None) == (rank != 1)
             if rank == 1:
                 np.testing.assert_array_equal(total, expected)
+        if dtype.kind in "fc":
+            total = comm.all_reduce(mine, np.empty_like(mine), "avg")
+            np.testing.assert_allclose(total, each.mean(0), rtol=np.finfo(dtype).eps)
         np.testing.assert_array_equal(comm.broadcast(mine.copy(), root=2), each[2])
         np.testing.assert_array_equal(comm.all_gather(mine, np.empty_like(each)), each)
         gathered = comm.gather(mine, np.empty_like(each) if rank == 0 else None)

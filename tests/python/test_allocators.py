@@ -112,7 +112,7 @@ def test_its_exception_reaches_the_caller(device):
 WRONG = {
     "None": (lambda n, d, s: None, TypeError, "with the address in its ptr, got None"),
     "an int": (lambda n, d, s: 4096, TypeError, "with the address in its ptr"),
-    "NULL": (lambda n, d, s: types.SimpleNamespace(ptr=0), ValueError, "NULL"),
+    "NULL": (lambda n, d, s: types.SimpleNamespace(ptr=0), ValueError, "^the allocator returned a NULL pointer for 100 bytes"),
     "no number": (lambda n, d, s: types.SimpleNamespace(ptr="x"), (TypeError, ValueError), "ptr"),
     "too few bytes": (lambda n, d, s: Block(n, d, size=n - 1), ValueError, "returned 99 bytes, 100 were requested"),
     "a bad size": (lambda n, d, s: Block(n, d, size=-1), ValueError, "size"),

@@ -186,7 +186,16 @@ def test_errors_carry_the_compilers_log(arch):
     assert "3" in caught.value.log  # the line
 
 
+@pytest.mark.parametrize("arch", [pytest.param("sm_90", marks=needs_nvrtc), pytest.param(ARCH, marks=needs_compiler)])
+def test_the_message_shows_the_source_line_of_an_error(arch):
+    with pytest.raises(gg.CompileError) as caught:
+        gg.compile("// first\n\n__global__ void f() {\n    nonsense(); }", arch=arch)
+    assert str(caught.value).count("nonsense(); }") == 1  # NVRTC's log has it already
+
+
 def test_source_that_cannot_be_compiled_is_refused_with_a_reason():
+    with pytest.raises(TypeError, match="must be a str or UTF-8 bytes, got None$"):
+        gg.compile(None)
     with pytest.raises(gg.InvalidArgumentError, match="no backend has the architecture"):
         gg.compile("", arch="z80")
     with pytest.raises(gg.InvalidArgumentError, match="lang='opencl'"):

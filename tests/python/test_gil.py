@@ -90,7 +90,7 @@ LONG = {
     "a copy to the host": lambda device, stream: lambda host=np.zeros(LARGE, "i8"), of=numbers(device): of.get(host),
     "a copy on the device": lambda device, stream: lambda a=numbers(device), b=numbers(device): gg.copy(a, b),
     "a fill": lambda device, stream: lambda a=numbers(device): a.fill(1),
-    "an allocation from the driver": lambda device, stream: lambda: gg.alloc((256 << 20) + 1, device),
+    "an allocation from the driver": lambda device, stream: lambda: gg.alloc((256 << 20) + device.total_memory // 8, device),  # no pool keeps it
     "a kernel of a module": lambda device, stream: lambda module=load(device): module["scale"],
     "numbers of a kernel": lambda device, stream: lambda kernel=load(device)["scale"]: kernel.attributes,
     "recording an event": lambda device, stream: lambda event=gg.Event(device): event.record(stream),

@@ -341,3 +341,20 @@ print(attempts.value, blocks.get()[0])
 
 def test_threads_that_cannot_be_started_are_tried_once(system):
     assert succeeds(run_python(ATTEMPTS, GPUGLUE_HOST_THREADS="2", LD_PRELOAD=system)) == "1 12000"
+
+
+NO_THREAD = """
+import ctypes
+import gpuglue as gg, numpy
+ctypes.c_int.in_dll(ctypes.CDLL(None), "no_threads").value = 1
+try:
+    gg.zeros(10, device="host").get()
+except gg.OutOfMemoryError as error:
+    print(error)
+"""
+
+
+def test_a_stream_whose_thread_cannot_be_started_is_an_error_that_names_the_limits(system):
+    message = succeeds(run_python(NO_THREAD, LD_PRELOAD=system))
+    assert "thread could not be started: Resource temporarily unavailable" in message
+    assert "`ulimit -u`" in message and "pids.max" in message

@@ -79,9 +79,10 @@ def test_an_alias_in_the_variable_selects_and_excludes():
                                arguments=("-W", "ignore"), GPUGLUE_DEVICE=None, **NO_GPU)) == "host"  # fmt: skip
 
 
-def test_a_misspelt_backend_is_answered_with_the_nearest_name():
-    code = "import gpuglue as gg\ntry: gg.Device('cuad:0')\nexcept gg.BackendUnavailableError as error: print(error)"
-    assert 'there is no backend "cuad": did you mean cuda?' in succeeds(run_python(code, **NO_GPU))
+def test_a_misspelt_backend_or_alias_is_answered_with_the_nearest_name():
+    for typed, meant in ("cuad", "cuda"), ("nvdia", "nvidia"), ("lvel_zero", "level_zero"):
+        code = f"import gpuglue as gg\ntry: gg.Device('{typed}:0')\nexcept gg.BackendUnavailableError as error: print(error)"
+        assert f'there is no backend "{typed}": did you mean {meant}?' in succeeds(run_python(code, **NO_GPU))
 
 
 def test_a_device_in_the_variable_of_backends_names_the_other_variable():

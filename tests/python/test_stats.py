@@ -79,7 +79,7 @@ def test_each_device_has_its_own_simulated_values(simulated_stats, backend):
         assert stats.compute_utilization == pytest.approx(40 + number)
         assert stats.memory_utilization in (None, 10 + number)
         assert (stats.memory_used, stats.memory_total) == ((number + 1) << 30, 64 << 30)
-        assert stats.power == pytest.approx(150.5 + number)
+        assert stats.power == pytest.approx((150 if stats.source == "AMD SMI" else 150.5) + number)  # AMD SMI has whole watts
         assert stats.temperature == 60 + number
         assert (stats.compute_clock, stats.memory_clock) == (1500 + number, 1200 + number)
         assert stats.throttle_reasons in (None, ("power", "thermal"))
@@ -103,13 +103,62 @@ def test_all_processes_are_listed_however_many_there_are(simulated_stats, odd, d
 
 
 def test_clocks_and_power_of_rocm_6_are_read(simulated_stats, odd, device):
-    if device.backend != "hip":
+    if simulated_stats().source != "ROCm SMI":
         pytest.skip("an odd ROCm SMI")
     odd("rocm6")
     stats = simulated_stats()
     assert (stats.compute_clock, stats.memory_clock, stats.power) == (1500, 1200, 150.5)
     odd("edge")
     assert simulated_stats().temperature == 60
+
+
+def amd_smi_or_skip(device):
+    if device.stats().source != "AMD SMI":
+        pytest.skip("an odd AMD SMI")
+
+
+def test_the_sensor_at_the_edge_and_average_power_of_amd_smi_are_used_if_there_are_no_others(simulated_stats, odd, device):
+    amd_smi_or_skip(device)
+    odd("edge")
+    assert (simulated_stats().temperature, simulated_stats().power) == (60, 150)
+
+
+def test_values_that_amd_smi_marks_as_not_available_are_none(simulated_stats, odd, device):
+    amd_smi_or_skip(device)
+    odd("unknown")
+    stats = simulated_stats()
+    assert [getattr(stats, name) for name in (*FLOATS, "throttle_reasons")] == [None] * (len(FLOATS) + 1)
+    assert stats.memory_total == 64 << 30
+
+
+def test_throttle_reasons_of_amd_smi_that_are_counters_are_those_that_grew_since_the_previous_call(simulated_stats, device):
+    amd_smi_or_skip(device)
+    code = "import gpuglue as gg\nd = gg.Device('hip:0')\nprint(d.stats().throttle_reasons, d.stats().throttle_reasons)"
+    assert run_python(code, GPUGLUE_SIM_MONITOR_ODD="counters").stdout.strip() == "None ('power',)"
+
+
+def test_the_table_of_amd_smi_26_is_read_at_its_own_offsets(simulated_stats, device):
+    amd_smi_or_skip(device)
+    code = "import gpuglue as gg\nprint(gg.Device('hip:0').stats().throttle_reasons)"
+    assert run_python(code, GPUGLUE_SIM_MONITOR_ODD="older").stdout.strip() == "('power', 'thermal')"
+
+
+def test_another_version_of_amd_smi_is_refused_with_its_number(simulated_stats, device):
+    amd_smi_or_skip(device)
+    code = "import gpuglue as gg\ntry:\n    gg.Device('hip:0').stats()\nexcept gg.UnsupportedError as e:\n    print(e)"
+    assert "version 25: expected 26 or 27" in run_python(code, GPUGLUE_SIM_MONITOR_ODD="version").stdout
+
+
+def test_rocm_smi_is_used_where_amd_smi_is_missing_or_of_another_version(simulated_stats, device, tmp_path):
+    amd_smi_or_skip(device)
+    for name, target in ("libamd_smi.so.27", "libamd_smi.so.27"), ("librocm_smi64.so.5", "librocm_smi64.so.5"):
+        (tmp_path / name).symlink_to(built(*MONITORS["hip"]).parent / target)
+    code = "import gpuglue as gg\nprint(gg.Device('hip:0').stats().source)"
+    unnamed = {"GPUGLUE_AMD_SMI_LIBRARY": "", "GPUGLUE_ROCM_SMI_LIBRARY": "", "LD_LIBRARY_PATH": str(tmp_path)}
+    assert run_python(code, **unnamed).stdout.strip() == "AMD SMI"
+    assert run_python(code, **unnamed, GPUGLUE_SIM_MONITOR_ODD="version").stdout.strip() == "ROCm SMI"
+    (tmp_path / "libamd_smi.so.27").unlink()
+    assert run_python(code, **unnamed).stdout.strip() == "ROCm SMI"
 
 
 def test_the_sensor_of_the_whole_device_is_used_if_there_is_no_other(simulated_stats, odd, device):
@@ -157,7 +206,7 @@ def test_a_broken_library_is_an_error_that_names_it_and_what_to_do(device, tmp_p
 
 def test_a_library_that_fails_at_every_function_does_not_end_the_program(simulated_stats, monkeypatch, device):
     simulated_stats()
-    names = ("nvmlDeviceGetHandleByUUID", "rsmi_num_monitor_devices", "zesDriverGet")
+    names = ("nvmlDeviceGetHandleByUUID", "rsmi_num_monitor_devices", "amdsmi_get_socket_handles", "zesDriverGet")
     monkeypatch.setenv("GPUGLUE_SIM_MONITOR_FAIL", ",".join(names))
     with pytest.raises(gg.UnsupportedError, match="device"):
         device.stats()

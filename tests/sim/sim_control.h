@@ -18,6 +18,9 @@ int sim_alive(const char *kind);
  * rules. The nth call is counted from this call on. */
 void sim_fail(const char *spec);
 
+/* Count a call of another simulated library, and return the code with which it should fail; 0: it should not. */
+int sim_inject(const char *name);
+
 /* While on, no queued work runs: queries return "not ready" and waits block. */
 void sim_hold(int on);
 

@@ -106,6 +106,11 @@ void sim_fail(const char *spec)
     pthread_mutex_unlock(&rule_lock);
 }
 
+int sim_inject(const char *name)
+{
+    return sim_fault(name);
+}
+
 /* Only client threads read the environment, because only the client can prevent a concurrent
  * setenv. So commands that workers run ("@copy") cannot be listed. */
 static bool listed(const char *variable, const char *name)

@@ -33,6 +33,7 @@ static struct {
 enum { BYTES = 4096, IN_ORDER = 2, OFFLOAD = 4 };
 
 static bool is_new;
+static void *library;
 static ze_driver_handle_t driver;
 static ze_device_handle_t device[2];
 static ze_context_handle_t context;
@@ -51,7 +52,7 @@ static void *find(void *library, const char *name)
 
 static void open_driver(const char *path)
 {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
         exit(2);
@@ -493,6 +494,32 @@ static void free_memory_of_a_running_copy(void)
     _exit(memchr(to, 0, MANY) ? 5 : 0);
 }
 
+/* As newer loaders do when the process ends. The threads of the library still exist. */
+static void close_the_library_with_unfinished_work(void)
+{
+    void *state = NULL;
+    if (set_up(&state))
+        _exit(2);
+    ze.sim_hold(1);
+    ze.zeCommandListAppendBarrier(new_list(0, 0), NULL, 0, NULL);
+    dlclose(library);
+    usleep(100000);
+    _exit(0);
+}
+
+static void the_library_may_be_closed_with_unfinished_work(void **state)
+{
+    int status = 0;
+    (void)state;
+    const pid_t child = fork();
+    if (!child) {
+        signal(SIGSEGV, SIG_DFL);
+        close_the_library_with_unfinished_work();
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void memory_of_a_lost_device_may_be_freed_at_once(void **state)
 {
     int status = 0;
@@ -523,6 +550,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest early[] = {
         cmocka_unit_test(memory_of_a_lost_device_may_be_freed_at_once),
+        cmocka_unit_test(the_library_may_be_closed_with_unfinished_work),
         cmocka_unit_test(a_list_in_two_threads_ends_the_process), /* 1.3 has no wait for a list */
     };
     const struct CMUnitTest tests[] = {
@@ -547,6 +575,6 @@ int main(int argc, char **argv)
     is_new = !strcmp(argv[2], "new");
     open_driver(argv[1]);
     /* Before this process uses the driver: a child forked later could not. */
-    const int failed = _cmocka_run_group_tests("process", early, is_new ? 2 : 1, NULL, NULL);
+    const int failed = _cmocka_run_group_tests("process", early, is_new ? 3 : 2, NULL, NULL);
     return failed + cmocka_run_group_tests_name(argv[2], tests, NULL, NULL);
 }

@@ -5,8 +5,8 @@
  *
  * GPUGLUE_TEST_SYSFS is a directory whose files replace those of /sys/devices/system/node, /sys/bus/pci and /sys/fs/cgroup,
  * and /proc/self/cgroup. GPUGLUE_TEST_PROCESSORS is the number of processors of the affinity. Memory policies
- * are not set, but written to the file GPUGLUE_TEST_POLICIES: a line with the mode and the first nodes. The policy that
- * is read is the mode GPUGLUE_TEST_POLICY. */
+ * are not set, but written to the file GPUGLUE_TEST_POLICIES: a line with the mode and the first nodes, behind the word
+ * "range" if it is of a range of memory. The policy that is read is the mode GPUGLUE_TEST_POLICY. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -142,11 +142,11 @@ static long read_policy(int *mode)
     return 0;
 }
 
-static long write_policy(long mode, const unsigned long *nodes)
+static long write_policy(const char *of, long mode, const unsigned long *nodes)
 {
     FILE *file = open_file(getenv("GPUGLUE_TEST_POLICIES"), "ae");
     if (file) {
-        fprintf(file, "%ld %lx\n", mode, nodes ? nodes[0] : 0);
+        fprintf(file, "%s%ld %lx\n", of, mode, nodes ? nodes[0] : 0);
         fclose(file);
     }
     return 0;
@@ -165,7 +165,9 @@ __attribute__((no_sanitize("address"))) long syscall(long number, ...)
     if (number == SYS_get_mempolicy && getenv("GPUGLUE_TEST_POLICIES"))
         return read_policy((int *)values[0]);
     if (number == SYS_set_mempolicy && getenv("GPUGLUE_TEST_POLICIES"))
-        return write_policy(values[0], (const unsigned long *)values[1]);
+        return write_policy("", values[0], (const unsigned long *)values[1]);
+    if (number == SYS_mbind && getenv("GPUGLUE_TEST_POLICIES"))
+        return write_policy("range ", values[2], (const unsigned long *)values[3]);
     *(void **)&real = dlsym(RTLD_NEXT, "syscall");
     return real(number, values[0], values[1], values[2], values[3], values[4], values[5]);
 }

@@ -14,7 +14,7 @@ import check_wheel
 
 def test_the_wheel_has_no_problem(wheel):
     problems, _, _ = check_wheel.check(wheel)
-    assert problems == []
+    assert problems + list(check_wheel.size_problems(wheel)) == []
 
 
 def test_the_file_name_is_the_tag_that_the_symbols_allow(wheel):
@@ -128,7 +128,24 @@ def test_the_checker_refuses_a_large_wheel(wheel, tmp_path):
     import random
 
     bad = changed(wheel, tmp_path, {"gpuglue/large": random.Random(1).randbytes(1_000_000)})
-    assert "the limit is 1000000" in problems_of(bad)
+    assert "the limit is 1000000" in "".join(check_wheel.size_problems(bad))
+
+
+def test_a_compressed_copy_is_smaller_and_has_the_same_members(wheel, tmp_path):
+    def members(path):
+        with zipfile.ZipFile(path) as archive:
+            assert archive.testzip() is None
+            return [(info.filename, info.external_attr, info.date_time, archive.read(info)) for info in archive.infolist()]
+
+    names = ["gpuglue/py.typed", "gpuglue/_command.py", "gpuglue/_lib/gpuglue_cuda.so"]  # an empty file, a text, a library
+    copy = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(copy, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in names:
+            info = old.getinfo(name)
+            new.writestr(info, old.read(info))
+    before, size = members(copy), copy.stat().st_size
+    check_wheel.compress(copy)
+    assert members(copy) == before and copy.stat().st_size < size
 
 
 def test_a_newer_glibc_gives_a_newer_tag():

@@ -42,6 +42,7 @@ struct gg_event_impl;
 struct gg_module_impl;
 struct gg_kernel_impl;
 struct gg_graph_impl;
+struct gg_comm_impl;
 
 /** Whether a symbol or an operation may be missing. */
 enum gg_need {
@@ -455,6 +456,57 @@ struct gg_backend_ops {
     gg_status (*module_binary)(struct gg_module_impl *module, void *binary, size_t *nbytes);
 };
 
+/* ---- collective operations ------------------------------------------------------------------- */
+
+/** Bytes of the id with which the ranks of a communicator find each other. */
+#define GG_COMM_ID_SIZE 128
+
+/** One operation of a communicator. Sizes are in elements for reductions, and in bytes for all others. */
+struct gg_comm_task {
+    uint32_t struct_size; /**< sizeof(struct gg_comm_task) */
+    gg_comm_operation operation;
+    void *dst;                   /**< what the operation writes, or NULL */
+    const void *src;             /**< what it reads, or NULL */
+    size_t count;                /**< of a block */
+    size_t dst_count;            /**< GG_COMM_SEND_RECV: of what is received */
+    gg_comm_type type;           /**< of a reduction */
+    gg_comm_reduction reduction; /**< likewise */
+    int32_t root;                /**< of the operation; the other rank of a message */
+    int32_t from;                /**< GG_COMM_SEND_RECV: the rank that sends to this one */
+};
+
+/** Collective operations of the vendor's library, which is another one than the driver. All slots are required. The core
+ *  checks arguments, finds the library when a communicator first needs it, and never calls two of these functions for one
+ *  communicator at a time, except `state`, and `destroy` with @p abort. */
+struct gg_comm_ops {
+    uint32_t struct_size; /**< sizeof as compiled into the plugin */
+    uint32_t reserved;    /**< 0 */
+    const char *name;     /**< of the transport: "nccl" */
+    const struct gg_library_spec *library;
+    /** Resolve the library's functions. *version is 10000 * major + 100 * minor + patch. If the library cannot be used,
+     *  GG_ERR_UNSUPPORTED with the reason. */
+    gg_status (*open)(const struct gg_library *library, int32_t *version);
+    /** Make the id of a new communicator, on one rank. */
+    gg_status (*id)(uint8_t id[GG_COMM_ID_SIZE]);
+    /** Create this rank's part, with all other ranks. May wait for them. */
+    gg_status (*create)(struct gg_device_impl *device, const uint8_t id[GG_COMM_ID_SIZE],
+                        int32_t size, int32_t rank, struct gg_comm_impl **out);
+    /** Wrap a native communicator, of that device, and store its rank and size. destroy frees only what this allocated. */
+    gg_status (*borrow)(struct gg_device_impl *device, uint64_t native, int32_t *size,
+                        int32_t *rank, struct gg_comm_impl **out);
+    /** Without @p abort: all work of all ranks is complete. With it: end the work on the device, and calls that wait in
+     *  other threads, but keep the object: `destroy` without @p abort follows and frees it. */
+    void (*destroy)(struct gg_comm_impl *comm, int32_t abort);
+    /** GG_OK, or the error that ended work on the device. */
+    gg_status (*state)(struct gg_comm_impl *comm);
+    /** Queue tasks on a stream of the device as one group, in which all progress at the same time. */
+    gg_status (*run)(struct gg_comm_impl *comm, struct gg_stream_impl *stream,
+                     const struct gg_comm_task *tasks, size_t count);
+    /** Whether a reduction is supported. */
+    int32_t (*reduces)(gg_comm_type type, gg_comm_reduction reduction);
+    uint64_t (*native)(struct gg_comm_impl *comm); /**< the vendor's handle */
+};
+
 /* ---- the descriptor --------------------------------------------------------------------------- */
 
 /** What a plugin returns from gg_backend_query. */
@@ -468,6 +520,8 @@ struct gg_backend_desc {
     const char *version;              /**< of the plugin */
     const struct gg_backend_ops *ops; /**< static */
     const char *aliases; /**< other names that users type, separated by ',', or NULL; a shorter struct has none */
+    /** Collective operations, static; NULL, as in a shorter struct: none. */
+    const struct gg_comm_ops *comm_ops;
 };
 
 /** Type of gg_backend_query. */

@@ -33,20 +33,22 @@ typedef struct gg_comm gg_comm;
 
 /** Element types of reductions. Other operations move bytes of any type. */
 typedef enum gg_comm_type {
-    GG_COMM_INT8 = 0,        /**< int8_t; sums and products of integers wrap around */
-    GG_COMM_UINT8 = 1,       /**< uint8_t */
-    GG_COMM_INT16 = 2,       /**< int16_t */
-    GG_COMM_UINT16 = 3,      /**< uint16_t */
-    GG_COMM_INT32 = 4,       /**< int32_t */
-    GG_COMM_UINT32 = 5,      /**< uint32_t */
-    GG_COMM_INT64 = 6,       /**< int64_t */
-    GG_COMM_UINT64 = 7,      /**< uint64_t */
-    GG_COMM_FLOAT16 = 8,     /**< IEEE binary16; computed as float, rounded once */
-    GG_COMM_BFLOAT16 = 9,    /**< the upper half of a float; computed as float, rounded once */
-    GG_COMM_FLOAT32 = 10,    /**< float */
-    GG_COMM_FLOAT64 = 11,    /**< double */
-    GG_COMM_COMPLEX64 = 12,  /**< two floats; only GG_COMM_SUM and GG_COMM_PROD */
-    GG_COMM_COMPLEX128 = 13, /**< two doubles; only GG_COMM_SUM and GG_COMM_PROD */
+    GG_COMM_INT8 = 0,         /**< int8_t; sums and products of integers wrap around */
+    GG_COMM_UINT8 = 1,        /**< uint8_t */
+    GG_COMM_INT16 = 2,        /**< int16_t */
+    GG_COMM_UINT16 = 3,       /**< uint16_t */
+    GG_COMM_INT32 = 4,        /**< int32_t */
+    GG_COMM_UINT32 = 5,       /**< uint32_t */
+    GG_COMM_INT64 = 6,        /**< int64_t */
+    GG_COMM_UINT64 = 7,       /**< uint64_t */
+    GG_COMM_FLOAT16 = 8,      /**< IEEE binary16; computed as float, rounded once */
+    GG_COMM_BFLOAT16 = 9,     /**< the upper half of a float; computed as float, rounded once */
+    GG_COMM_FLOAT32 = 10,     /**< float */
+    GG_COMM_FLOAT64 = 11,     /**< double */
+    GG_COMM_COMPLEX64 = 12,   /**< two floats; only GG_COMM_SUM, GG_COMM_PROD and GG_COMM_AVG */
+    GG_COMM_COMPLEX128 = 13,  /**< two doubles; only GG_COMM_SUM, GG_COMM_PROD and GG_COMM_AVG */
+    GG_COMM_FLOAT8_E4M3 = 14, /**< 8 bits; only in device memory, where the library has it */
+    GG_COMM_FLOAT8_E5M2 = 15, /**< likewise */
 } gg_comm_type;
 
 /** Operators of reductions. They are applied in the order of the ranks, so that all ranks get the same bits. */
@@ -55,6 +57,7 @@ typedef enum gg_comm_reduction {
     GG_COMM_PROD = 1, /**< the product */
     GG_COMM_MIN = 2,  /**< the smallest; NaN if one of the values is NaN */
     GG_COMM_MAX = 3,  /**< the largest; NaN if one of the values is NaN */
+    GG_COMM_AVG = 4,  /**< the sum, divided by the number of ranks; not of integers */
 } gg_comm_reduction;
 
 /** How to create a communicator. All ranks give the same values, except for rank. */

@@ -52,6 +52,7 @@
 #include <gpuglue/pool.h>
 
 #include <gpuglue/comm.h>
+#include <gpuglue/comm_device.h>
 
 #include <gpuglue/copy.h>
 #include <gpuglue/fill.h>

@@ -123,7 +123,8 @@ GG_API gg_status gg_stream_wait_memory(gg_stream *stream, gg_memory *memory);
 /** Queue a host function. It runs in stream order, on a thread of the driver or of the backend.
  *
  *  @param stream    any stream
- *  @param function  must call neither gpuglue nor the driver
+ *  @param function  must call neither gpuglue nor the driver, nor wait for a thread that does: AMD's runtime runs the
+ *                   functions of all streams in one thread, and may wait for it when a stream is destroyed
  *  @param argument  passed to @p function
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_UNSUPPORTED  the backend cannot run host functions */

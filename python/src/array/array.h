@@ -105,6 +105,7 @@ PY_FASTCALL(py_array_array);
 int py_flags_add(PyObject *module, struct py_state *state);
 PyObject *py_array_flags(PyObject *self, void *closure);
 extern PyMethodDef py_pickle_functions[];
+extern PyMethodDef py_collective_functions[]; /* collective.c: _comm_queue() */
 PyObject *py_array_reduce(PyObject *self, PyObject *unused);
 PyObject *py_array_copy_copy(PyObject *self, PyObject *unused);
 PyObject *py_array_deepcopy(PyObject *self, PyObject *memo);

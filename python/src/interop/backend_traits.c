@@ -23,7 +23,8 @@ static const struct py_backend_traits all_traits[] = {
      .device = kDLOneAPI,
      .pinned = kDLOneAPI,
      .managed = kDLOneAPI,
-     .has_ordinals = true},
+     .has_ordinals = true,
+     .sycl_numbers = true},
     {.backend = "host", .device = kDLCPU, .pinned = kDLCPU, .managed = kDLCPU},
 };
 
@@ -45,6 +46,23 @@ const struct py_backend_traits *py_traits_or_error(const gg_device *device)
     return traits;
 }
 
+/* dpctl's number of the device (gpuglue/_sycl.py), if the process uses dpctl; torch needs none. */
+static int32_t sycl_number(const gg_device *device)
+{
+    const int32_t ordinal = gg_device_ordinal(device);
+    PyObject *modules = PyImport_GetModuleDict();
+    if (!modules || !PyDict_GetItemString(modules, "dpctl"))
+        return ordinal;
+    PyObject *module = PyImport_ImportModule("gpuglue._sycl");
+    PyObject *number = module ? PyObject_CallMethod(module, "number", "i", (int)ordinal) : NULL;
+    const long value = number ? PyLong_AsLong(number) : -1;
+    Py_XDECREF(number);
+    Py_XDECREF(module);
+    if (PyErr_Occurred())
+        PyErr_Clear(); /* a dpctl without devices, or of another SYCL: the ordinal is all there is */
+    return value >= 0 && value <= INT32_MAX ? (int32_t)value : ordinal;
+}
+
 DLDevice py_dl_device_of(const struct py_backend_traits *traits, const gg_memory *memory)
 {
     const enum gg_memory_kind kind = gg_memory_get_kind(memory);
@@ -53,7 +71,10 @@ DLDevice py_dl_device_of(const struct py_backend_traits *traits, const gg_memory
                                                           : traits->pinned;
     const bool numbered =
         traits->has_ordinals && (type == traits->device || kind == GG_MEMORY_DEVICE);
-    return (DLDevice){type, numbered ? gg_device_ordinal(gg_memory_device(memory)) : 0};
+    const gg_device *device = gg_memory_device(memory);
+    if (!numbered)
+        return (DLDevice){type, 0};
+    return (DLDevice){type, traits->sycl_numbers ? sycl_number(device) : gg_device_ordinal(device)};
 }
 
 bool py_dl_is_host_type(DLDeviceType type)
@@ -87,10 +108,33 @@ int py_dl_device_find(struct py_state *state, DLDevice device, gg_device **out,
     if (py_registry_prepare(state))
         return -1;
     PY_WITHOUT_GIL(status = gg_device_get(traits->backend, numbered ? device.device_id : 0, out));
+    if (status && traits->sycl_numbers)
+        PY_WITHOUT_GIL(status = gg_device_get(traits->backend, 0, out));
     if (!status)
         return py_device_open(state, *out);
     struct gg_error error = {.struct_size = sizeof error};
     gg_last_error(&error);
     return PY_FAIL(PyExc_BufferError, "there is no DLPack device (%d, %d): %s",
                    (int)device.device_type, (int)device.device_id, error.message);
+}
+
+int py_dl_tensor_device(struct py_state *state, DLDevice device, const void *data, gg_device **out,
+                        enum gg_memory_kind *kind)
+{
+    struct gg_pointer_info info = {.struct_size = sizeof info};
+    const struct py_backend_traits *traits = py_traits_of_type(device.device_type, kind);
+    gg_device *owner = NULL;
+    gg_status status = GG_OK;
+    if (py_dl_device_find(state, device, out, kind) || !data || !traits->sycl_numbers)
+        return PyErr_Occurred() ? -1 : 0;
+    PY_WITHOUT_GIL(status = gg_pointer_query(data, &owner, &info));
+    if (py_check(state, status))
+        return -1;
+    if (!owner || strcmp(gg_device_backend(owner), traits->backend))
+        return PY_FAIL(PyExc_BufferError,
+                       "no driver of %s knows the memory at %p, which is said to be on DLPack "
+                       "device (%d, %d)",
+                       traits->backend, data, (int)device.device_type, (int)device.device_id);
+    *out = owner;
+    return py_device_open(state, owner);
 }

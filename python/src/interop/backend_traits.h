@@ -12,6 +12,9 @@ struct py_backend_traits {
     bool has_streams;                     /* streams are passed as numbers */
     bool cuda_like;                       /* has the CUDA Array Interface */
     bool null_is_one; /* 1 is the default stream, 2 the per-thread one, and 0 is not valid */
+    /* The device id is a position among all devices of SYCL, which the backend does not know: an address determines the
+     * device of a tensor. */
+    bool sycl_numbers;
 };
 /* NULL for a backend that no protocol knows. */
 const struct py_backend_traits *py_traits_of(const gg_device *device);
@@ -22,6 +25,9 @@ const struct py_backend_traits *py_traits_of_type(DLDeviceType type, enum gg_mem
  * such device. */
 int py_dl_device_find(struct py_state *state, DLDevice device, gg_device **out,
                       enum gg_memory_kind *kind);
+/* The same for a tensor with elements at @p data; NULL: none. */
+int py_dl_tensor_device(struct py_state *state, DLDevice device, const void *data, gg_device **out,
+                        enum gg_memory_kind *kind);
 DLDevice py_dl_device_of(const struct py_backend_traits *traits, const gg_memory *memory);
 bool py_dl_is_host_type(DLDeviceType type); /* memory that the host reaches */
 

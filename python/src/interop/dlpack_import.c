@@ -211,9 +211,10 @@ static PyObject *tensor_wrap_on(struct py_state *state, struct taken *taken, gg_
 /* An array over a taken tensor; *device is its device. */
 static PyObject *tensor_wrap(struct py_state *state, struct taken *taken, gg_device **device)
 {
+    const DLTensor *tensor = taken->tensor;
     enum gg_memory_kind kind;
     PyObject *array = NULL;
-    if (!py_dl_device_find(state, taken->tensor->device, device, &kind))
+    if (!py_dl_tensor_device(state, tensor->device, tensor->data, device, &kind))
         array = tensor_wrap_on(state, taken, *device, kind);
     Py_XDECREF(taken->keep);
     return array;
@@ -311,6 +312,16 @@ static PyObject *producer_take(struct py_state *state, PyObject *object, gg_stre
     return array;
 }
 
+/* Of which device the array is, is known only with its address where SYCL numbers the devices; the stream does not matter
+ * there, since the host waits. */
+static bool stream_fits(const gg_stream *stream, const gg_device *device)
+{
+    const gg_device *its = gg_stream_device(stream);
+    const struct py_backend_traits *traits = py_traits_of(device);
+    return its == device ||
+           (traits->sycl_numbers && !strcmp(gg_device_backend(its), gg_device_backend(device)));
+}
+
 PyObject *py_from_dlpack(struct py_state *state, PyObject *object, gg_stream *stream)
 {
     DLDevice where = {0};
@@ -322,7 +333,7 @@ PyObject *py_from_dlpack(struct py_state *state, PyObject *object, gg_stream *st
         return NULL;
     if (!stream && py_check(state, gg_current_stream(device, &stream)))
         return NULL;
-    if (gg_stream_device(stream) != device) {
+    if (!stream_fits(stream, device)) {
         py_invalid(state, "the stream and the array are on different devices");
         return NULL;
     }

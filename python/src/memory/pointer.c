@@ -136,6 +136,12 @@ int py_pointer_check(struct py_state *state, gg_device *device, void *pointer, s
     struct gg_pointer_info info = {.struct_size = sizeof info};
     gg_device *found = NULL;
     char address[PY_ADDRESS_SIZE];
+    if (!pointer)
+        return PY_FAIL(
+            state->invalid_argument,
+            "the allocator returned a NULL pointer for %zu bytes of %s:%d: it must raise "
+            "an exception if it has no memory",
+            nbytes, gg_device_backend(device), (int)gg_device_ordinal(device));
     if (!gg_device_supports(device, GG_OP_pointer_info))
         return 0;
     if (py_check(state, gg_pointer_query(pointer, &found, &info)))

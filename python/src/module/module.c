@@ -31,7 +31,7 @@ static int module_exec(PyObject *module)
         py_alloc_functions,    py_host_register_functions,   py_allocator_functions,
         py_copy_functions,     py_raw_bytes_functions,       py_array_functions,
         py_like_functions,     py_pickle_functions,          py_asarray_functions,
-        py_image_functions,    py_module_functions,
+        py_image_functions,    py_module_functions,          py_collective_functions,
     };
     struct py_state *state = PyModule_GetState(module);
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)

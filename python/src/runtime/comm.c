@@ -1,5 +1,6 @@
 /* comm.c: what gpuglue/_communicator.py is made of: communicators, and their operations on addresses. */
 #include "base/arguments.h"
+#include "runtime/device.h"
 #include "runtime/registry.h"
 
 static const char capsule_name[] = "gpuglue.communicator";
@@ -128,6 +129,96 @@ static PyObject *comm_message(PyObject *module, PyObject *args)
     return py_none(PyModule_GetState(module), status);
 }
 
+/* _comm_open_device(capsule, device or None, transport): (transport, reason, library's path, version). */
+static PyObject *comm_open_device(PyObject *module, PyObject *args)
+{
+    struct py_state *state = PyModule_GetState(module);
+    struct gg_comm_device_options options = {.struct_size = sizeof options};
+    PyObject *capsule, *device;
+    const char *path;
+    int32_t version;
+    gg_status status;
+    if (!PyArg_ParseTuple(args, "OOs", &capsule, &device, &options.transport))
+        return NULL;
+    gg_comm *comm = PyCapsule_GetPointer(capsule, capsule_name);
+    if (!comm || (device != Py_None && py_device_arg(state, device, &options.device)))
+        return NULL;
+    PY_WITHOUT_GIL(status = gg_comm_open_device(comm, &options));
+    if (status)
+        return py_raise(state, status);
+    gg_comm_library(comm, &path, &version);
+    return Py_BuildValue("sssi", gg_comm_transport(comm), gg_comm_transport_reason(comm), path,
+                         (int)version);
+}
+
+/* _comm_borrow(device, handle): (capsule, rank, size, transport, library's path, version). */
+static PyObject *comm_borrow(PyObject *module, PyObject *args)
+{
+    struct py_state *state = PyModule_GetState(module);
+    gg_device *device;
+    PyObject *given;
+    unsigned long long handle;
+    const char *path;
+    int32_t version;
+    gg_comm *comm;
+    gg_status status;
+    if (!PyArg_ParseTuple(args, "OK", &given, &handle) || py_device_arg(state, given, &device))
+        return NULL;
+    PY_WITHOUT_GIL(status = gg_comm_borrow(device, handle, &comm));
+    if (status)
+        return py_raise(state, status);
+    PyObject *capsule = PyCapsule_New(comm, capsule_name, comm_drop);
+    if (!capsule) {
+        gg_comm_release(comm);
+        return NULL;
+    }
+    gg_comm_library(comm, &path, &version);
+    return Py_BuildValue("Niissi", capsule, (int)gg_comm_rank(comm), (int)gg_comm_size(comm),
+                         gg_comm_transport(comm), path, (int)version);
+}
+
+static PyObject *comm_native(PyObject *module, PyObject *capsule)
+{
+    gg_comm *comm = PyCapsule_GetPointer(capsule, capsule_name);
+    uint64_t native;
+    if (!comm)
+        return NULL;
+    const gg_status status = gg_comm_native(comm, &native);
+    return status ? py_raise(PyModule_GetState(module), status)
+                  : PyLong_FromUnsignedLongLong(native);
+}
+
+static PyObject *comm_close_device(PyObject *module, PyObject *capsule)
+{
+    gg_comm *comm = PyCapsule_GetPointer(capsule, capsule_name);
+    gg_status status;
+    if (!comm)
+        return NULL;
+    PY_WITHOUT_GIL(status = gg_comm_close_device(comm));
+    return py_none(PyModule_GetState(module), status);
+}
+
+static PyObject *comm_group_begin(PyObject *module, PyObject *capsule)
+{
+    gg_comm *comm = PyCapsule_GetPointer(capsule, capsule_name);
+    return comm ? py_none(PyModule_GetState(module), gg_comm_group_begin(comm)) : NULL;
+}
+
+/* _comm_group_end(capsule, drop) */
+static PyObject *comm_group_end(PyObject *module, PyObject *args)
+{
+    PyObject *capsule;
+    int drop;
+    gg_status status;
+    if (!PyArg_ParseTuple(args, "Op", &capsule, &drop))
+        return NULL;
+    gg_comm *comm = PyCapsule_GetPointer(capsule, capsule_name);
+    if (!comm)
+        return NULL;
+    PY_WITHOUT_GIL(status = gg_comm_group_end(comm, drop));
+    return py_none(PyModule_GetState(module), status);
+}
+
 static PyObject *comm_abort(PyObject *module, PyObject *capsule)
 {
     gg_comm *comm = PyCapsule_GetPointer(capsule, capsule_name);
@@ -139,6 +230,12 @@ static PyMethodDef functions[] = {
     {"_comm_collective", comm_collective, METH_VARARGS, NULL},
     {"_comm_message", comm_message, METH_VARARGS, NULL},
     {"_comm_abort", comm_abort, METH_O, NULL},
+    {"_comm_open_device", comm_open_device, METH_VARARGS, NULL},
+    {"_comm_borrow", comm_borrow, METH_VARARGS, NULL},
+    {"_comm_native", comm_native, METH_O, NULL},
+    {"_comm_close_device", comm_close_device, METH_O, NULL},
+    {"_comm_group_begin", comm_group_begin, METH_O, NULL},
+    {"_comm_group_end", comm_group_end, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -56,6 +56,15 @@ static PyObject *device_for_local_rank(PyObject *type, PyObject *args)
     return py_device_wrap(state, device);
 }
 
+static PyObject *device_from_torch(PyObject *Py_UNUSED(type), PyObject *given)
+{
+    PyObject *module = PyImport_ImportModule("gpuglue._sycl"), *device = NULL;
+    if (module)
+        device = PyObject_CallMethod(module, "from_torch", "O", given);
+    Py_XDECREF(module);
+    return device;
+}
+
 /* ---- attributes ---- */
 
 static int device_info(PyObject *self, struct gg_device_info *info)
@@ -250,6 +259,27 @@ static PyObject *device_per_thread_stream(PyObject *self, void *Py_UNUSED(unused
     return py_stream_wrap(state, stream);
 }
 
+static PyObject *device_native_handles(PyObject *self, void *Py_UNUSED(unused))
+{
+    struct py_state *state = py_state_of(self);
+    uint64_t handles[4] = {0};
+    Py_ssize_t count = 4;
+    if (py_device_open(state, device_of(self)) ||
+        py_check(state, gg_device_native(device_of(self), handles)))
+        return NULL;
+    while (count && !handles[count - 1])
+        count--;
+    if (!count && !strcmp(gg_device_backend(device_of(self)), "hip"))
+        count = 1; /* its ordinal */
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; tuple && i < count; i++) {
+        PyObject *handle = PyLong_FromUnsignedLongLong(handles[i]);
+        if (!handle || PyTuple_SetItem(tuple, i, handle))
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
 static PyObject *device_pool(PyObject *self, void *kind)
 {
     return py_pool_wrap(py_state_of(self), device_of(self), (enum gg_memory_kind)(intptr_t)kind);
@@ -277,6 +307,7 @@ static void device_dealloc(PyObject *self)
 static PyMethodDef methods[] = {
     {"for_local_rank", device_for_local_rank, METH_VARARGS | METH_CLASS,
      py_doc_Device_for_local_rank},
+    {"from_torch", device_from_torch, METH_O | METH_CLASS, py_doc_Device_from_torch},
     {"memory_info", py_device_memory_info, METH_NOARGS, py_doc_Device_memory_info},
     {"stats", py_device_stats, METH_NOARGS, py_doc_Device_stats},
     {"synchronize", device_synchronize, METH_NOARGS, py_doc_Device_synchronize},
@@ -300,6 +331,7 @@ static PyGetSetDef getters[] = {
     {"numa_node", device_numa_node, NULL, py_doc_Device_numa_node, NULL},
     {"total_memory", device_total_memory, NULL, py_doc_Device_total_memory, NULL},
     {"integrated", device_integrated, NULL, py_doc_Device_integrated, NULL},
+    {"native_handles", device_native_handles, NULL, py_doc_Device_native_handles, NULL},
     {"attributes", device_attributes, NULL, py_doc_Device_attributes, NULL},
     {"default_stream", device_default_stream, NULL, py_doc_Device_default_stream, NULL},
     {"per_thread_stream", device_per_thread_stream, NULL, py_doc_Device_per_thread_stream, NULL},

@@ -6,8 +6,9 @@
 /* A stream of another library. */
 struct external_stream {
     uint64_t handle;
-    bool number;  /* a bare int: nothing to keep alive, and of any backend */
-    long ordinal; /* of its device, or -1 */
+    bool number;       /* a bare int: nothing to keep alive, and of any backend */
+    long ordinal;      /* of its device, or -1 */
+    gg_device *device; /* if the library names it in another way; else NULL */
 };
 
 static int is_cuda_like(const char *backend)
@@ -132,6 +133,29 @@ static int external_ordinal(struct py_state *state, PyObject *object, long *ordi
     return found < 0 ? -1 : 0;
 }
 
+/* A stream of torch.xpu or a queue of dpctl: SYCL returns the command list (gpuglue/_sycl.py). */
+static int sycl_stream_read(struct py_state *state, PyObject *object, struct external_stream *out)
+{
+    PyObject *queue, *module, *pair = NULL, *list, *device;
+    int found = py_optional_attribute(object, "sycl_queue", &queue); /* torch */
+    if (!found)
+        found = py_optional_attribute(object, "sycl_device", &queue); /* dpctl */
+    if (found < 1)
+        return found;
+    Py_DECREF(queue);
+    found = -1;
+    module = PyImport_ImportModule("gpuglue._sycl");
+    if (module)
+        pair = PyObject_CallMethod(module, "stream", "O", object);
+    Py_XDECREF(module);
+    if (pair && PyArg_ParseTuple(pair, "OO!", &list, state->device_type, &device) &&
+        !py_uint64(state, list, "command list", &out->handle) &&
+        !py_device_arg(state, device, &out->device))
+        found = 1;
+    Py_XDECREF(pair);
+    return found;
+}
+
 static int external_stream_read(struct py_state *state, PyObject *object,
                                 struct external_stream *out)
 {
@@ -144,11 +168,14 @@ static int external_stream_read(struct py_state *state, PyObject *object,
         return failed;
     }
     PyErr_Clear(); /* a NumPy array with more than one element */
-    int found = external_handle(state, object, &out->handle);
+    int found = sycl_stream_read(state, object, out);
+    if (found)
+        return found < 0 ? -1 : 0;
+    found = external_handle(state, object, &out->handle);
     if (!found)
         PyErr_Format(PyExc_TypeError,
                      "stream must be a Stream, an object with __cuda_stream__, a stream of torch, "
-                     "CuPy or numba, or a native handle, got %.200R",
+                     "CuPy, numba or dpctl, or a native handle, got %.200R",
                      object);
     return found < 1 ? -1 : external_ordinal(state, object, &out->ordinal);
 }
@@ -160,6 +187,10 @@ static int external_device(struct py_state *state, const struct external_stream 
 {
     const bool given = *out;
     const char *backend;
+    if (external_stream->device) {
+        *out = external_stream->device;
+        return 0;
+    }
     if (!given && py_device_current(state, out))
         return -1;
     backend = gg_device_backend(*out);
@@ -177,7 +208,8 @@ int py_stream_borrow(struct py_state *state, PyObject *object, gg_device *device
     if (external_stream_read(state, object, &external_stream) ||
         external_device(state, &external_stream, &device) || py_device_open(state, device))
         return -1;
-    if (!external_stream.number && !is_cuda_like(gg_device_backend(device)))
+    if (!external_stream.number && !external_stream.device &&
+        !is_cuda_like(gg_device_backend(device)))
         return PY_FAIL(state->unsupported,
                        "%.200R is a stream of CUDA or HIP, expected a stream of %s:%d", object,
                        gg_device_backend(device), (int)gg_device_ordinal(device));

@@ -2,6 +2,8 @@
 #include "wave.h"
 
 #include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 enum { WAVE_LANES = LANES, TURN_INSTRUCTIONS = 20000, STACK_BYTES = 16384 };
 
@@ -175,6 +177,21 @@ static void launch_free(struct launch *launch)
     free(launch->private);
 }
 
+/* The kernel's descriptor. A GPU cannot read everything that another GPU can. */
+static void launch_read_kernel(struct launch *launch)
+{
+    const uint64_t kernel = launch->packet->kernel;
+    const struct gpu *gpu = launch->queue->gpu;
+    const struct iovec from = {gpu_memory(gpu, kernel), sizeof launch->kernel};
+    const struct iovec to = {&launch->kernel, sizeof launch->kernel};
+    int number = 0;
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof launch->kernel)
+        return;
+    while (model_gpu(number) != gpu)
+        number++;
+    model_fail("GPU %d cannot access the kernel at %llx", number, (unsigned long long)kernel);
+}
+
 void dispatch_run(struct queue *queue, const struct dispatch_packet *packet, uint64_t packet_address)
 {
     struct launch launch = {
@@ -182,7 +199,7 @@ void dispatch_run(struct queue *queue, const struct dispatch_packet *packet, uin
     uint32_t groups[3], place[3];
     for (int n = 0; n < 3; n++)
         groups[n] = divided(packet->grid[n], packet->group[n]);
-    memcpy(&launch.kernel, gpu_memory(queue->gpu, packet->kernel), sizeof launch.kernel);
+    launch_read_kernel(&launch);
     MODEL_LOG(
         "queue %p: kernel %llx, %u x %u x %u groups of %u x %u x %u, %u bytes shared, %u private",
         (void *)queue, (unsigned long long)packet->kernel, groups[0], groups[1], groups[2],

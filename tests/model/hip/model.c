@@ -87,6 +87,16 @@ static void set_event(struct gpu *gpu, set_event_function *function, void *data)
     gpu->event_data = data;
 }
 
+/* The GPUs' own addresses begin at 0, so the program's memory must not be there, as the heap of a program at a fixed address is.
+ * With a page behind the heap, malloc takes more memory elsewhere. */
+__attribute__((constructor)) static void stop_heap(void)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t end = ((uintptr_t)sbrk(0) + page - 1) / page * page;
+    if (!(end >> GPU_ADDRESS_BITS))
+        mmap((void *)end, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
 /* ---- queues ---- */
 
 static struct queue *create_queue(struct gpu *gpu, const struct queue_info *info)

@@ -25,9 +25,10 @@ struct queue {
 
 /* The GPU's address as this process sees it. Addresses beyond the aperture are the host's: the GPU accesses
  * them as with heterogeneous memory management. */
+#define GPU_ADDRESS_BITS 38
 static inline void *gpu_memory(const struct gpu *gpu, uint64_t address)
 {
-    return address >> 38 ? (char *)(uintptr_t)address : gpu->aperture + address;
+    return address >> GPU_ADDRESS_BITS ? (char *)(uintptr_t)address : gpu->aperture + address;
 }
 
 static inline struct signal *gpu_signal(const struct gpu *gpu, uint64_t handle)

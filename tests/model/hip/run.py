@@ -53,12 +53,23 @@ OWN = ("kernels", "faults")  # tests in this directory, of the model itself
 FEW = ("event", "graph", "drain", "shortage", "pool_size", "shutdown", "test_kernels", "test_faults", "doublify")
 
 EXIT_WAITS = "libamdhip64's exit handler waits for host functions that are blocked"
+WRONG_DEVICE = "libamdhip64 queues what a capture has of another device on the first device, which cannot run its kernel"
+ENDS = "libamdhip64 ends the process when a kernel accesses a bad address"
 # Tests that fail for a reason that is not gpuglue's. If one of them passes, that is a failure too: remove it from the list.
 KNOWN_FAILURES = {
     "pinned_memory_is_shared_with_a_child": "AMD's runtime keeps its memory from forked children (MADV_DONTFORK)",
     "exit_with_work_in_progress_is_silent": EXIT_WAITS,
     "a_shutdown_waits_no_longer_than_its_limit": EXIT_WAITS,
+    "a_launch_orders_work_on_another_device": WRONG_DEVICE,
+    "a_capture_of_two_devices_ends_beside_memory_that_its_stream_still_uses": WRONG_DEVICE,
+    "test_with_debug_sync_a_bad_address_names_kernel_arguments_and_line": ENDS,
+    "test_without_debug_sync_a_bad_address_names_no_other_kernel": ENDS,
 }
+# Tests of Python files that do not run for such a reason, because they would wait too long.
+LEFT_OUT = {"test_the_process_ends_silently_with_a_running_stream": EXIT_WAITS}
+# In the message of such a test. HIPRTC's code objects have no names of types, so bare numbers are refused as arguments; test_kernels
+# binds the types.
+UNTYPED = "the kernel's image does not declare the type"
 
 
 # ---- the root ----------------------------------------------------------------------------------------------------
@@ -103,6 +114,7 @@ def copy_build(build, stage, wheel):
     for file in (*build.glob("*.so*"), *build.glob("tests/*")):
         if file.is_file():
             shutil.copy(file, stage / file.relative_to(build))
+    shutil.copytree(build / "tests/sim/broken_hip", stage / "tests/sim/broken_hip", ignore=shutil.ignore_patterns("*.p"))
     shutil.copytree(build / "tests/images", stage / "tests/images", ignore=shutil.ignore_patterns("*.p"))
     for path in pathlib.Path("/usr/lib").glob("*/libcmocka.so.0"):
         shutil.copy(path, stage / "lib")
@@ -178,9 +190,11 @@ def run_python(root, stage, name):
 
 def run_pytest(root, stage, file):
     report = f"{PLACE}/{file.stem}.xml"
-    pytest = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfEs", "--tb=short", f"--junit-xml={report}", file)
+    without = {test: why for test, why in LEFT_OUT.items() if f"def {test}(" in file.read_text()}
+    options = ("-k", " and ".join(f"not {test}" for test in without)) if without else ()
+    pytest = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfEs", "--tb=short", f"--junit-xml={report}", *options, file)
     result = on_model(root, stage, *pytest, limit=600)
-    found = {"passed": {}, "failed": {}, "skipped": {}}
+    found = {"passed": {}, "failed": {}, "skipped": without}
     path = stage / f"{file.stem}.xml"
     cases = xml.etree.ElementTree.parse(path).iter("testcase") if path.exists() else ()
     for case in cases:
@@ -203,7 +217,10 @@ def run_own(root, stage, name):
 
 
 def judge_known_failures(found):
-    """Move the known failures to the skipped tests."""
+    """Move the known failures, and the tests that need an image with types, to the skipped tests."""
+    for test in [test for test, why in found["failed"].items() if UNTYPED in why]:
+        found["skipped"][test] = f"HIPRTC: {UNTYPED}"
+        del found["failed"][test]
     for test in KNOWN_FAILURES.keys() & found["failed"].keys():
         found["skipped"][test] = KNOWN_FAILURES[test]
         del found["failed"][test]

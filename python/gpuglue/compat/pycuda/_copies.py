@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuglue import _core
 
-from ._errors import LogicError, translated
+from ._errors import translated
 from ._memory import _stream, locate, mem_alloc
 
 
@@ -309,21 +309,3 @@ def from_device_like(devptr, other_ary):
     array = np.empty_like(other_ary)
     memcpy_dtoh(array, devptr)
     return array
-
-
-def matrix_to_array(*args, **kwargs):
-    """Raise: there are no textures.
-
-    Parameters
-    ----------
-    *args : object
-        Not used.
-    **kwargs : object
-        Not used.
-
-    Raises
-    ------
-    LogicError
-        Always.
-    """
-    raise LogicError("textures and their arrays are not part of gpuglue")

@@ -11,23 +11,17 @@ MODULES = {
     "pycuda.debug": "run the program under cuda-gdb or compute-sanitizer directly, or set GPUGLUE_DEBUG=sync"}
 _NAMES = {
     "pycuda.driver": {
-        _TEXTURES: """TextureReference SurfaceReference Array ArrayDescriptor ArrayDescriptor3D array_format array3d_flags
-            array_cubemap_face address_mode filter_mode np_to_array gpuarray_to_array make_multichannel_2d_array
-            bind_array_to_texref memcpy_dtoa memcpy_atod memcpy_htoa memcpy_atoh memcpy_atoa TRSA_OVERRIDE_FORMAT
-            TRSF_READ_AS_INTEGER TRSF_NORMALIZED_COORDINATES TR_DEFAULT""",
+        _TEXTURES: """TextureReference SurfaceReference bind_array_to_texref TRSA_OVERRIDE_FORMAT TRSF_READ_AS_INTEGER
+            TRSF_NORMALIZED_COORDINATES TR_DEFAULT""",
         "use gpuglue.trace(), or a profiler's own range of time": "initialize_profiler profiler_output_mode",
         "use pycuda.compiler.DynamicModule": "Linker",
-        "use memcpy_peer()": "Memcpy3DPeer", _OPENGL: "graphics_register_flags RegisteredBuffer RegisteredImage"},
+        _OPENGL: "graphics_register_flags RegisteredBuffer RegisteredImage"},
     "pycuda.compiler": {},
     "pycuda.tools": {
         _KERNELS: "match_dtype_to_c_struct",
         "use gpuglue.trace(), which records allocations": "DebugMemoryPool"},
     "pycuda.gpuarray": {_COMPUTING: "multi_take multi_take_put multi_put"}, "pycuda.cumath": {},
-    "pycuda.curandom": {
-        "use scipy.stats.qmc.Sobol and gpuarray.to_gpu()": """generate_direction_vectors generate_scramble_constants32
-            generate_scramble_constants64 Sobol32RandomNumberGenerator ScrambledSobol32RandomNumberGenerator
-            Sobol64RandomNumberGenerator ScrambledSobol64RandomNumberGenerator""",
-        "the numbers are NumPy's or CuPy's": "get_curand_version"}}
+    "pycuda.curandom": {}}
 # Members of classes: their own errors name the way out.
 _SKIP = {"give the generator another offset=": """call_skip_ahead call_skip_ahead_array call_skip_ahead_sequence
     call_skip_ahead_sequence_array call_skip_ahead_subsequence call_skip_ahead_subsequence_array"""}

@@ -21,6 +21,8 @@ class _End:
         if self.kind == "host":
             return self.what, place
         offset, layer, row = place
+        if self.kind == "array":
+            return self.what._memory(), place
         buffer, start = _memory.locate(self.what, offset + _reach(place, shape))
         return buffer, (start + offset, layer, row)
 
@@ -198,33 +200,47 @@ class Memcpy2D:
         (self.set_dst_host if _is_host(buffer) else self.set_dst_device)(buffer)
 
     def set_src_array(self, array):
-        """Raise: there are no texture arrays.
+        """Copy from an Array, whose rows are its own.
 
         Parameters
         ----------
-        array : object
-            Not used.
+        array : Array
+            The source. The pitch and the height of the copy's source are not used.
 
-        Raises
-        ------
-        LogicError
-            Always.
+        Examples
+        --------
+        >>> drv.Memcpy2D().set_src_array(drv.matrix_to_array(np.zeros((2, 3), np.float32), "C"))
         """
-        raise LogicError("texture arrays are not part of gpuglue")
+        self._src.kind, self._src.what = "array", array
 
-    set_dst_array = set_src_array
+    def set_dst_array(self, array):
+        """Copy to an Array, whose rows are its own.
+
+        Parameters
+        ----------
+        array : Array
+            The destination. The pitch and the height of the copy's destination are not used.
+
+        Examples
+        --------
+        >>> drv.Memcpy2D().set_dst_array(drv.matrix_to_array(np.zeros((2, 3), np.float32), "C"))
+        """
+        self._dst.kind, self._dst.what = "array", array
 
     def _shape(self):
         return 1, int(self.height), int(self.width_in_bytes)
 
-    def _place(self, x, y, pitch, z=0, height=0):
+    def _place(self, end, x, y, pitch, z=0, height=0):
+        if end.kind == "array":
+            pitch, height = end.what._row, end.what._rows
+            end.what._check((z, y, x), self._shape())
         row = int(pitch or self.width_in_bytes)
         layer = row * int(height or self.height)
         return int(x) + int(y) * row + int(z) * layer, layer, row
 
     def _places(self):
-        return (self._place(self.dst_x_in_bytes, self.dst_y, self.dst_pitch),
-                self._place(self.src_x_in_bytes, self.src_y, self.src_pitch))
+        return (self._place(self._dst, self.dst_x_in_bytes, self.dst_y, self.dst_pitch),
+                self._place(self._src, self.src_x_in_bytes, self.src_y, self.src_pitch))
 
     @translated
     def __call__(self, aligned=None, stream=None):
@@ -266,5 +282,44 @@ class Memcpy3D(Memcpy2D):
         return int(self.depth), *super()._shape()[1:]
 
     def _places(self):
-        return (self._place(self.dst_x_in_bytes, self.dst_y, self.dst_pitch, self.dst_z, self.dst_height),
-                self._place(self.src_x_in_bytes, self.src_y, self.src_pitch, self.src_z, self.src_height))
+        return (self._place(self._dst, self.dst_x_in_bytes, self.dst_y, self.dst_pitch, self.dst_z, self.dst_height),
+                self._place(self._src, self.src_x_in_bytes, self.src_y, self.src_pitch, self.src_z, self.src_height))
+
+
+class Memcpy3DPeer(Memcpy3D):
+    """A Memcpy3D between two devices. The memory knows its device, so the contexts have no effect.
+
+    Examples
+    --------
+    >>> copy = drv.Memcpy3DPeer()
+    >>> copy.set_src_device(drv.to_device(np.arange(8, dtype=np.uint8)))
+    >>> copy.set_dst_device(drv.mem_alloc(8))
+    >>> copy.width_in_bytes, copy.height, copy.depth = 2, 2, 2
+    >>> copy()
+    """
+
+    def set_src_context(self, context):
+        """Name the context of the source.
+
+        Parameters
+        ----------
+        context : Context
+            Not used.
+
+        Examples
+        --------
+        >>> drv.Memcpy3DPeer().set_src_context(drv.Context.get_current())
+        """
+
+    def set_dst_context(self, context):
+        """Name the context of the destination.
+
+        Parameters
+        ----------
+        context : Context
+            Not used.
+
+        Examples
+        --------
+        >>> drv.Memcpy3DPeer().set_dst_context(drv.Context.get_current())
+        """

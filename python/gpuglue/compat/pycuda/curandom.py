@@ -4,8 +4,16 @@ import numpy as np
 
 import gpuglue
 
-from . import _compute, gpuarray
+from . import _compute, _sobol, gpuarray
 from ._missing import Refusing, refusing
+from ._sobol import (
+    direction_vector_set, generate_direction_vectors, generate_scramble_constants32, generate_scramble_constants64, get_curand_version)
+
+__all__ = [
+    "MRG32k3aRandomNumberGenerator", "ScrambledSobol32RandomNumberGenerator", "ScrambledSobol64RandomNumberGenerator",
+    "Sobol32RandomNumberGenerator", "Sobol64RandomNumberGenerator", "XORWOWRandomNumberGenerator", "direction_vector_set",
+    "generate_direction_vectors", "generate_scramble_constants32", "generate_scramble_constants64", "get_curand_version", "rand",
+    "seed_getter_uniform", "seed_getter_unique"]
 
 
 def seed_getter_uniform(n):
@@ -354,6 +362,134 @@ class XORWOWRandomNumberGenerator(_Generator):
 class MRG32k3aRandomNumberGenerator(_Generator):
     __doc__ = _DOC.format(name="MRG32k3aRandomNumberGenerator", which="The algorithm is MRG32k3a with CuPy, and PCG64 with NumPy.")
     _kind = "MRG32k3a"
+
+
+class _Quasi(_Generator):
+    """What the generators of Sobol's sequences share."""
+
+    _bits, _scrambled = 32, False
+
+    def __init__(self, dir_vector=None, offset=0):
+        self._start(dir_vector, None, offset)
+
+    def _start(self, vectors, constants, offset):
+        word = np.dtype(f"u{self._bits // 8}")
+        vectors = _sobol._numbers(_sobol._COUNT, self._bits) if vectors is None else self._given("dir_vector", vectors, word)
+        vectors = vectors.reshape(-1, self._bits)
+        if self._scrambled:
+            constants = _sobol._constants(len(vectors), self._bits) if constants is None else self._given("scramble_vector", constants, word)
+            if constants.size != len(vectors):
+                raise ValueError(f"scramble_vector has {constants.size} numbers for {len(vectors)} vectors: expected one for each")
+            constants = constants.reshape(-1)
+        self._sequences = _sobol.Sequences(vectors, constants if self._scrambled else word.type(0), int(offset))
+
+    def _given(self, name, array, word):
+        host = array.get()
+        unit = self._bits if name == "dir_vector" else 1
+        if host.dtype.itemsize != word.itemsize or host.dtype.kind not in "iu" or not host.size or host.size % unit:
+            raise ValueError(f"{name} is {host.shape} of {host.dtype}: expected {word} and a multiple of {unit} numbers")
+        return np.ascontiguousarray(host).view(word)
+
+    def _fill(self, draw, data, stream):
+        if data.size:
+            data.set_async(draw(self._sequences, np, data.shape, data.dtype), stream)
+
+    def call_skip_ahead(self, i, stream=None):
+        """Skip numbers of every generator.
+
+        Parameters
+        ----------
+        i : int
+            How many.
+        stream : Stream, optional
+            Not used: the state is on the host.
+
+        Examples
+        --------
+        >>> from gpuglue.compat.pycuda import curandom
+        >>> vectors = gpuarray.to_gpu(np.uint32(1) << np.arange(31, -1, -1).astype(np.uint32))
+        >>> generator = curandom.Sobol32RandomNumberGenerator(vectors)
+        >>> generator.call_skip_ahead(2)
+        >>> generator.gen_uniform(2, np.float32).get()
+        array([0.75, 0.25], dtype=float32)
+        """
+        self._sequences.skip(int(i))
+
+    def call_skip_ahead_array(self, i, stream=None):
+        """Skip numbers of each generator.
+
+        Parameters
+        ----------
+        i : GPUArray
+            How many of each.
+        stream : Stream, optional
+            Not used: the state is on the host.
+
+        Examples
+        --------
+        >>> from gpuglue.compat.pycuda import curandom
+        >>> vectors = gpuarray.to_gpu(np.uint32(1) << np.arange(31, -1, -1).astype(np.uint32))
+        >>> generator = curandom.Sobol32RandomNumberGenerator(vectors)
+        >>> generator.call_skip_ahead_array(gpuarray.to_gpu(np.array([2])))
+        """
+        self._sequences.skip(i.get())
+
+
+class _Scrambled(_Quasi):
+    _scrambled = True
+
+    def __init__(self, dir_vector=None, scramble_vector=None, offset=0):
+        self._start(dir_vector, scramble_vector, offset)
+
+
+_SOBOL = """Sobol's sequences of {bits} bits{which}, computed on the host.
+
+    Parameters
+    ----------
+    dir_vector : GPUArray, optional
+        Vectors of {bits} numbers of uint{bits}, one for each generator, as of `generate_direction_vectors`, which is the default.{more}
+    offset : int, default 0
+        How many numbers each generator skips.
+
+    Raises
+    ------
+    ImportError
+        If there are no vectors, and SciPy, which has the table of direction numbers, is not installed.
+    ValueError
+        If the vectors have another size or type.
+
+    Notes
+    -----
+    Generator t of n draws the elements t, t + n, t + 2 n, … of an array.
+
+    Examples
+    --------
+    >>> from gpuglue.compat.pycuda import curandom
+    >>> vectors = gpuarray.to_gpu(np.uint{bits}(1) << np.arange({bits} - 1, -1, -1).astype(np.uint{bits}))
+    >>> curandom.{name}(vectors).gen_uniform((2, 2), np.float32).shape
+    (2, 2)
+    """
+_SCRAMBLES = """
+    scramble_vector : GPUArray, optional
+        A number of uint{bits} for each generator, with which its numbers are combined by exclusive or; random ones by default."""
+
+
+class Sobol32RandomNumberGenerator(_Quasi):
+    __doc__ = _SOBOL.format(bits=32, which="", more="", name="Sobol32RandomNumberGenerator")
+
+
+class Sobol64RandomNumberGenerator(_Quasi):
+    __doc__ = _SOBOL.format(bits=64, which="", more="", name="Sobol64RandomNumberGenerator")
+    _bits = 64
+
+
+class ScrambledSobol32RandomNumberGenerator(_Scrambled):
+    __doc__ = _SOBOL.format(bits=32, which=", scrambled", more=_SCRAMBLES.format(bits=32), name="ScrambledSobol32RandomNumberGenerator")
+
+
+class ScrambledSobol64RandomNumberGenerator(_Scrambled):
+    __doc__ = _SOBOL.format(bits=64, which=", scrambled", more=_SCRAMBLES.format(bits=64), name="ScrambledSobol64RandomNumberGenerator")
+    _bits = 64
 
 
 _generators: dict = {}

@@ -3,9 +3,13 @@
 from ._aligned_memory import (
     AlignedHostAllocation, aligned_empty, aligned_empty_like, aligned_zeros, aligned_zeros_like)
 from ._arguments import ArgumentHandler, In, InOut, Out
+from ._arrays import (
+    Array, ArrayDescriptor, ArrayDescriptor3D, address_mode, array3d_flags, array_cubemap_face, array_format, dtype_to_array_format,
+    filter_mode, gpuarray_to_array, make_multichannel_2d_array, matrix_to_array, memcpy_atoa, memcpy_atod, memcpy_atoh, memcpy_dtoa,
+    memcpy_htoa, np_to_array)
 from ._context import Context, Device
 from ._copies import (
-    from_device, from_device_like, matrix_to_array, memcpy_dtod, memcpy_dtod_async, memcpy_dtoh, memcpy_dtoh_async,
+    from_device, from_device_like, memcpy_dtod, memcpy_dtod_async, memcpy_dtoh, memcpy_dtoh_async,
     memcpy_htod, memcpy_htod_async, memcpy_peer, memcpy_peer_async, to_device)
 from ._enums import (
     compute_mode, ctx_flags, device_attribute, event_flags, func_cache, function_attribute, host_alloc_flags,
@@ -27,15 +31,17 @@ from ._memory import (
 from ._module import Module, module_from_buffer, module_from_file
 from ._missing import refusing
 from ._profiler import start_profiler, stop_profiler
-from ._regions import Memcpy2D, Memcpy3D
+from ._regions import Memcpy2D, Memcpy3D, Memcpy3DPeer
 from ._stream import Event, Stream
 from ._version import get_driver_version, get_version, init
 
 __all__ = [
-    "AlignedHostAllocation", "ArgumentHandler", "CompileError", "Context", "Device", "DeviceAllocation", "Error", "Event", "Function",
-    "HostAllocation", "HostPointer", "IPCMemoryHandle", "In", "InOut", "LaunchError", "LogicError", "ManagedAllocation", "Memcpy2D", "Memcpy3D",
+    "AlignedHostAllocation", "ArgumentHandler", "Array", "ArrayDescriptor", "ArrayDescriptor3D", "CompileError", "Context", "Device", "DeviceAllocation", "Error", "Event", "Function",
+    "HostAllocation", "HostPointer", "IPCMemoryHandle", "In", "InOut", "LaunchError", "LogicError", "ManagedAllocation", "Memcpy2D", "Memcpy3D", "Memcpy3DPeer",
     "MemoryError", "Module", "Out", "PagelockedHostAllocation", "PointerHolderBase", "RegisteredHostMemory",
     "RuntimeError", "Stream", "aligned_empty", "aligned_empty_like", "aligned_zeros", "aligned_zeros_like",
+    "address_mode", "array3d_flags", "array_cubemap_face", "array_format", "dtype_to_array_format", "filter_mode", "gpuarray_to_array",
+    "make_multichannel_2d_array", "memcpy_atoa", "memcpy_atod", "memcpy_atoh", "memcpy_dtoa", "memcpy_htoa", "np_to_array",
     "compute_mode", "ctx_flags", "device_attribute", "event_flags", "from_device", "from_device_like", "func_cache",
     "function_attribute", "get_driver_version", "get_version", "host_alloc_flags", "init", "ipc_mem_flags",
     "jit_fallback", "jit_input_type", "jit_option", "jit_target", "limit",

@@ -1,0 +1,516 @@
+"""Collective operations beside NCCL itself and torch.distributed, on several GPUs of one machine.
+
+    python bench/comm.py [--ranks N] [--raw comm_raw.so] [--json FILE] [--parts correct,bandwidth,…] [--quick]
+
+Starts one process for each rank. With --raw (bench/comm_raw.c) each operation is also called directly, on the same communicator,
+arrays and stream. Bus bandwidth is as nccl-tests define it. A part that fails is reported, and the others run.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+MIB = 1 << 20
+PARTS = "correct creation bandwidth host captured coexist staged mixed kill hang".split()
+RESULTS = {}
+
+
+def say(*words):
+    if int(os.environ.get("RANK", 0)) == 0:
+        print(*words, flush=True)
+
+
+def keep(name, value):
+    RESULTS[name] = value
+    say(f"  {name}: {value}")
+
+
+def communicator(port, **options):
+    import gpuglue as gg
+
+    rank = int(os.environ["RANK"])
+    options.setdefault("device", f"{os.environ.get('GPUGLUE_BENCH_BACKEND', 'cuda')}:{rank}")
+    options.setdefault("timeout", 60)
+    return gg.Communicator(rank, int(os.environ["WORLD_SIZE"]), f"127.0.0.1:{int(os.environ['BENCH_PORT']) + port}", **options)
+
+
+class Raw:
+    """The library of a communicator, called directly."""
+
+    def __init__(self, comm, path):
+        self.comm, self.library = comm, ctypes.CDLL(comm.library[0])
+        self.loops = ctypes.CDLL(path)
+        self.loops.raw_all_reduce.restype = self.loops.raw_all_gather.restype = ctypes.c_int64
+
+    def address(self, name):
+        return ctypes.cast(getattr(self.library, name), ctypes.c_void_p)
+
+    def all_reduce(self, x, out, stream, calls):
+        arguments = ctypes.c_void_p(x.ptr), ctypes.c_void_p(out.ptr), ctypes.c_size_t(x.size), 7, 0, ctypes.c_void_p(self.comm.handle)
+        return self.loops.raw_all_reduce(self.address("ncclAllReduce"), *arguments, ctypes.c_void_p(stream.handle), calls)
+
+    def all_gather(self, x, out, stream, calls):
+        arguments = ctypes.c_void_p(x.ptr), ctypes.c_void_p(out.ptr), ctypes.c_size_t(x.size), 7, ctypes.c_void_p(self.comm.handle)
+        return self.loops.raw_all_gather(self.address("ncclAllGather"), *arguments, ctypes.c_void_p(stream.handle), calls)
+
+    def reduce_scatter(self, x, out, stream, calls):
+        arguments = ctypes.c_void_p(x.ptr), ctypes.c_void_p(out.ptr), ctypes.c_size_t(out.size), 7, 0, ctypes.c_void_p(self.comm.handle)
+        return self.loops.raw_all_reduce(self.address("ncclReduceScatter"), *arguments, ctypes.c_void_p(stream.handle), calls)
+
+
+# ---- correctness
+
+
+def part_correct(options):
+    import gpuglue as gg
+
+    with communicator(0) as comm, comm.device:
+        say(f"  transport {comm.transport}, library {comm.library}")
+        rank, size = comm.rank, comm.size
+        random = np.random.default_rng(0)
+        count = 0
+        for name in "int8 uint8 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128 bool".split():
+            for n in (7, 100_003):
+                dtype = np.dtype(name)
+                values = random.integers(0, 2 if name == "bool" else 4, (size, size, n)) - (dtype.kind in "ifc")
+                count += check(gg, comm, values.astype(dtype), rank, size)
+        keep("correct operations", count)
+        sums = comm.all_reduce(gg.full(MIB, rank + 1.0, "float32"), op="avg").get()
+        assert (sums == (size + 1) / 2).all()
+        try:
+            import ml_dtypes
+
+            total = comm.all_reduce(gg.to_gpu(np.full(100, rank + 1, ml_dtypes.bfloat16))).get()
+            assert (total.astype(float) == size * (size + 1) / 2).all()
+            keep("bfloat16", "right")
+        except ImportError:
+            keep("bfloat16", "ml_dtypes is missing")
+        with comm.group():
+            got = gg.empty(5, "int64")
+            comm.recv(got, (rank - 1) % size)
+            comm.send(gg.full(5, rank, "int64"), (rank + 1) % size)
+        assert got.get().tolist() == [(rank - 1) % size] * 5
+        with comm.split(rank % 2, -rank) as half:
+            assert half.all_reduce(gg.ones(3)).get().tolist() == [half.size] * 3
+            keep("split", f"{half.size} ranks, {half.transport}")
+
+
+def check(gg, comm, each, rank, size):
+    dtype, mine = each.dtype, each[rank]
+    x, n = gg.to_gpu(mine), each.shape[2]
+    equal = np.testing.assert_array_equal
+    done = 0
+    for op, function in {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}.items():
+        if dtype.kind == "c" and op != "sum":
+            continue
+        expected = function.reduce(each, axis=0, dtype=dtype)
+        equal(comm.all_reduce(x, gg.empty(mine.shape, dtype), op).get(), expected)
+        equal(comm.all_reduce(x.copy(), op=op).get(), expected)
+        equal(comm.reduce_scatter(x, gg.empty(n, dtype), op).get(), expected[rank])
+        total = comm.reduce(x.copy(), root=1, op=op)
+        if rank == 1:
+            equal(total.get(), expected)
+        done += 4
+    equal(comm.broadcast(x.copy(), root=size - 1).get(), each[size - 1])
+    equal(comm.all_gather(x, gg.empty(each.shape, dtype)).get(), each)
+    own = gg.empty(each.shape, dtype)
+    own[rank].set(mine)
+    equal(comm.all_gather(own[rank], own).get(), each)
+    gathered = comm.gather(x, gg.empty(each.shape, dtype) if rank == 0 else None)
+    if rank == 0:
+        equal(gathered.get(), each)
+    equal(comm.scatter(x if rank == 1 else None, gg.empty(n, dtype), root=1).get(), each[1, rank])
+    equal(comm.all_to_all(x.copy()).get(), each[:, rank])
+    equal(comm.all_to_all(x, gg.empty(x.shape, dtype)).get(), each[:, rank])
+    equal(comm.send_recv(x, (rank + 1) % size, gg.empty(mine.shape, dtype), (rank - 1) % size).get(), each[rank - 1])
+    return done + 8
+
+
+# ---- speed
+
+
+def part_creation(options):
+    """Ours, then NCCL's own in the same process."""
+    times = []
+    for i in range(2):
+        start = time.perf_counter()
+        comm = communicator(1 + i)
+        times.append(time.perf_counter() - start)
+        if i == 0:
+            comm.close()
+    keep("creation ms", [round(1e3 * t, 1) for t in times])
+    library = ctypes.CDLL(comm.library[0])
+    unique = np.zeros(128, np.uint8)
+
+    class Id(ctypes.Structure):
+        _fields_ = [("bytes", ctypes.c_char * 128)]
+
+    made = []
+    with comm.device:
+        for _ in range(2):
+            if comm.rank == 0:
+                library.ncclGetUniqueId(unique.ctypes.data_as(ctypes.c_void_p))
+            comm.broadcast(unique)
+            native = ctypes.c_void_p()
+            start = time.perf_counter()
+            code = library.ncclCommInitRank(ctypes.byref(native), comm.size, Id.from_buffer_copy(unique.tobytes()), comm.rank)
+            made.append(round(1e3 * (time.perf_counter() - start), 1))
+            assert code == 0, code
+            library.ncclCommDestroy(native)
+    keep("raw ncclCommInitRank ms", made)
+    start = time.perf_counter()
+    comm.close()
+    keep("close ms", round(1e3 * (time.perf_counter() - start), 1))
+
+
+def timed(call, stream, comm, calls):
+    """Seconds for one call, after all ranks have come."""
+    stream.synchronize()
+    comm.barrier()
+    start = time.perf_counter()
+    call(calls)
+    stream.synchronize()
+    return (time.perf_counter() - start) / calls
+
+
+def part_bandwidth(options):
+    import gpuglue as gg
+
+    with communicator(3) as comm, comm.device:
+        size, raw, stream = comm.size, options.raw and Raw(comm, options.raw), gg.Stream()
+        most = 256 * MIB if options.quick else 1024 * MIB
+        x, out = gg.zeros(most // 4, "float32"), gg.empty(most // 4, "float32")
+        gg.synchronize()
+        rows = []
+        nbytes = MIB
+        while nbytes <= most:
+            n = nbytes // 4
+            for name, factor, a, b in (
+                ("all_reduce", 2 * (size - 1) / size, x[:n], out[:n]),
+                ("all_gather", (size - 1) / size, x[: n // size], out[:n]),
+                ("reduce_scatter", (size - 1) / size, x[:n], out[: n // size]),
+                ("all_to_all", (size - 1) / size, x[:n], out[:n]),
+            ):
+                rows.append(bandwidth_row(comm, raw, stream, name, factor, nbytes, a, b))
+            nbytes *= 4
+        keep("bandwidth GB/s (operation, MiB, gpuglue, raw, ratio)", rows)
+
+
+def bandwidth_row(comm, raw, stream, name, factor, nbytes, a, b):
+    calls = max(3, min(200, int(4e9 // nbytes)))
+    operation = getattr(comm, name)
+
+    def ours(calls):
+        for _ in range(calls):
+            operation(a, b, stream=stream)
+
+    def theirs(calls):
+        assert getattr(raw, name)(a, b, stream, calls) >= 0
+
+    both = [ours] + ([theirs] if raw and hasattr(raw, name) else [])
+    best = [float("inf")] * 2
+    for call in both:
+        timed(call, stream, comm, 3)
+    for _ in range(5):
+        for i, call in enumerate(both):
+            best[i] = min(best[i], timed(call, stream, comm, calls))
+    ours_speed, raw_speed = (round(factor * nbytes / t / 1e9, 1) if t < 1e9 else None for t in best)
+    row = name, nbytes // MIB, ours_speed, raw_speed, round(ours_speed / raw_speed, 3) if raw_speed else None
+    say("   ", *row)
+    return row
+
+
+def part_host(options):
+    """Microseconds of the host for one call, of 4 KiB, without waiting."""
+    import gpuglue as gg
+
+    batch, batches = 50, 40
+    with communicator(4) as comm, comm.device:
+        x, stream = gg.zeros(1024, "float32"), gg.Stream()
+
+        def cost(call):
+            best = []
+            for i in range(batches):
+                start = time.perf_counter()
+                call(batch)
+                best.append((time.perf_counter() - start) / batch)
+                stream.synchronize()
+                comm.device.synchronize()
+                comm.barrier()
+            return round(1e6 * sorted(best)[len(best) // 2], 2)
+
+        def ours(calls):
+            for _ in range(calls):
+                comm.all_reduce(x, x, "sum", stream=stream)
+
+        def implicit(calls):
+            for _ in range(calls):
+                comm.all_reduce(x)
+
+        keep("host us: gpuglue, stream=", cost(ours))
+        keep("host us: gpuglue, current stream", cost(implicit))
+        if options.raw:
+            raw = Raw(comm, options.raw)
+            keep("host us: raw C", cost(lambda calls: raw.all_reduce(x, x, stream, calls)))
+    dist, torch = torch_group(5)
+    if dist is None:
+        return
+    t = torch.zeros(1024, device="cuda")
+
+    def theirs():
+        best = []
+        for _ in range(batches):
+            start = time.perf_counter()
+            for _ in range(batch):
+                dist.all_reduce(t)
+            best.append((time.perf_counter() - start) / batch)
+            torch.cuda.synchronize()
+        return round(1e6 * sorted(best)[len(best) // 2], 2)
+
+    theirs()
+    keep("host us: torch.distributed", theirs())
+    dist.destroy_process_group()
+
+
+def torch_group(port):
+    try:
+        import torch
+        import torch.distributed as dist
+    except ImportError as error:
+        keep("torch", str(error))
+        return None, None
+    rank = int(os.environ["RANK"])
+    torch.cuda.set_device(rank)
+    where = f"tcp://127.0.0.1:{int(os.environ['BENCH_PORT']) + port}"
+    dist.init_process_group("nccl", init_method=where, rank=rank, world_size=int(os.environ["WORLD_SIZE"]))
+    return dist, torch
+
+
+def part_captured(options):
+    import gpuglue as gg
+
+    with communicator(6) as comm, comm.device:
+        x, stream = gg.ones(16384, "float32"), gg.Stream()
+        comm.all_reduce(x, stream=stream)
+        with gg.capture(stream) as graph:
+            for _ in range(20):
+                comm.all_reduce(x, op="avg", stream=stream)
+
+        def launch(calls):
+            for _ in range(calls):
+                graph.launch(stream)
+
+        def single(calls):
+            for _ in range(calls * 20):
+                comm.all_reduce(x, op="avg", stream=stream)
+
+        graphs, singles = timed(launch, stream, comm, 10), timed(single, stream, comm, 10)
+        assert (x.get() == comm.size).all()
+        keep("20 all_reduce of 64 KiB, us: captured, single", (round(1e6 * graphs, 1), round(1e6 * singles, 1)))
+        graph.close()
+
+
+def part_coexist(options):
+    """torch's process group and ours in one process, and its communicator used by ours."""
+    import gpuglue as gg
+
+    dist, torch = torch_group(7)
+    if dist is None:
+        return
+    t = torch.ones(MIB, device="cuda")
+    dist.all_reduce(t)
+    with communicator(8) as comm, comm.device:
+        for i in range(10):
+            comm.all_reduce(t, op="avg")
+            dist.all_reduce(t, op=dist.ReduceOp.AVG)
+        torch.cuda.synchronize()
+        assert (t == comm.size).all()
+        keep("coexist: library", comm.library)
+        maps = {line.split()[-1] for line in open("/proc/self/maps") if "libnccl.so" in line}
+        keep("coexist: mapped", sorted(maps))
+    try:
+        backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cuda"))
+        pointer = backend._comm_ptr()
+    except Exception as error:
+        keep("coexist: torch's handle", f"{type(error).__name__}: {error}")
+    else:
+        with gg.Communicator.from_handle(pointer, f"cuda:{os.environ['RANK']}") as borrowed, borrowed.device:
+            total = borrowed.all_reduce(gg.ones(5, "float32")).get()
+            assert (total == borrowed.size).all()
+            keep("coexist: torch's handle", f"rank {borrowed.rank} of {borrowed.size}, right")
+    dist.all_reduce(t, op=dist.ReduceOp.AVG)
+    torch.cuda.synchronize()
+    dist.destroy_process_group()
+
+
+def part_staged(options):
+    import gpuglue as gg
+
+    with communicator(9, transport="staged") as comm, comm.device:
+        x = gg.ones(16 * MIB, "float32")
+        comm.all_reduce(x, op="avg")
+        start = time.perf_counter()
+        for _ in range(3):
+            comm.all_reduce(x, op="avg")
+        took = (time.perf_counter() - start) / 3
+        assert (x.get() == 1).all()
+        keep("staged all_reduce of 64 MiB, GB/s", round(64 * MIB / took / 1e9, 2))
+
+
+def part_mixed(options):
+    """Rank 0 with a GPU, the others without."""
+    import warnings
+
+    import gpuglue as gg
+
+    rank = int(os.environ["RANK"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        comm = communicator(10, device="cuda:0" if rank == 0 and "GPUGLUE_BENCH_BACKEND" not in os.environ else None if rank else f"{os.environ['GPUGLUE_BENCH_BACKEND']}:0")
+    with comm:
+        x = gg.full(1000, 1.0, device=comm.device) if rank == 0 else np.full(1000, rank + 1.0)
+        comm.all_reduce(x)
+        assert (np.asarray(x.get() if rank == 0 else x) == comm.size * (comm.size + 1) / 2).all()
+        keep("mixed", f"{comm.transport}: {[str(w.message) for w in caught]}")
+
+
+# ---- failures
+
+
+def part_kill(options):
+    """Rank 1 is killed while the others wait for it on the device."""
+    import gpuglue as gg
+
+    comm = communicator(11)
+    with comm.device:
+        x = gg.ones(MIB, "float32")
+        comm.all_reduce(x)
+        x.get()
+        comm.barrier()
+        if comm.rank == 1:
+            print(f"killed at {time.time():.3f}", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        start = time.time()
+        try:
+            comm.all_reduce(x)
+            gg.current_stream().synchronize()
+            what = "NO ERROR from the wait"
+        except gg.CommunicatorError as error:
+            what = f"ranks {error.ranks}: {error}"
+        print(f"  rank {comm.rank} after {time.time() - start:.3f} s: {what}", flush=True)
+        try:
+            comm.all_reduce(x)
+        except gg.CommunicatorError as error:
+            print(f"  rank {comm.rank}, next call: ranks {error.ranks}", flush=True)
+    start = time.time()
+    comm.close()
+    print(f"  rank {comm.rank} closed in {time.time() - start:.3f} s", flush=True)
+    if comm.size > 2:  # the survivors go on
+        ranks = [rank for rank in range(comm.size) if rank != 1]
+        where = f"127.0.0.1:{int(os.environ['BENCH_PORT']) + 12}"
+        with gg.Communicator(ranks.index(comm.rank), len(ranks), where, device=comm.device, timeout=60) as again, again.device:
+            assert again.all_reduce(gg.ones(3)).get().tolist() == [len(ranks)] * 3
+            print(f"  rank {comm.rank}: {len(ranks)} survivors, {again.transport}, right", flush=True)
+
+
+def part_hang(options):
+    """Rank 1 does not take part within the timeout of three seconds."""
+    import gpuglue as gg
+
+    comm = communicator(13, timeout=3)
+    with comm.device:
+        x = gg.ones(MIB, "float32")
+        comm.all_reduce(x)
+        x.get()
+        comm.barrier()
+        if comm.rank == 1:
+            time.sleep(6)
+            return
+        start = time.time()
+        try:
+            comm.all_reduce(x)
+            x.get()
+            what = "NO ERROR"
+        except gg.CommunicatorError as error:
+            what = f"ranks {error.ranks}: {error}"
+        print(f"  rank {comm.rank} after {time.time() - start:.3f} s: {what}", flush=True)
+
+
+# ---- the processes
+
+
+def run_part(name, options, port):
+    environment = {**os.environ, "WORLD_SIZE": str(options.ranks), "BENCH_PORT": str(port), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, os.path.abspath(__file__), "--part", name, *sys.argv[1:]]
+    ranks = [subprocess.Popen(command, env={**environment, "RANK": str(rank)}) for rank in range(options.ranks)]
+    limit = time.monotonic() + options.limit
+    codes = []
+    for rank in ranks:
+        try:
+            codes.append(rank.wait(max(0.1, limit - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            rank.kill()
+            rank.wait()
+            codes.append("did not end")
+    return codes
+
+
+def free_port():
+    """The first of 20 that are free now."""
+    for port in range(23000, 60000, 97):
+        try:
+            for i in range(20):
+                with socket.create_server(("127.0.0.1", port + i)):
+                    pass
+            return port
+        except OSError:
+            continue
+    raise SystemExit("no free ports")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--raw")
+    parser.add_argument("--json")
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--part")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--limit", type=int, default=90, help="seconds for a part")
+    options = parser.parse_args()
+    if options.part:
+        globals()[f"part_{options.part}"](options)
+        if options.json and os.environ["RANK"] == "0":
+            with open(f"{options.json}.{options.part}", "w") as file:
+                json.dump(RESULTS, file, default=str)
+        return
+    results, failed = {}, False
+    for name in options.parts.split(","):
+        print(f"== {name}, {options.ranks} ranks", flush=True)
+        start = time.monotonic()
+        codes = run_part(name, options, free_port())
+        expected = [0] * options.ranks
+        if name == "kill":
+            expected[1] = -signal.SIGKILL
+        print(f"== {name}: {'ok' if codes == expected else f'FAILED, exit codes {codes}'}, {time.monotonic() - start:.1f} s", flush=True)
+        failed = failed or codes != expected
+        if options.json and os.path.exists(f"{options.json}.{name}"):
+            with open(f"{options.json}.{name}") as file:
+                results[name] = json.load(file)
+            os.unlink(f"{options.json}.{name}")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"ranks": options.ranks, "results": results}, file, indent=1)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

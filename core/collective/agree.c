@@ -1,0 +1,376 @@
+/* agree.c: how the ranks of a communicator choose a transport for device memory, and connect it. */
+#include "base/sized.h"
+#include "base/text.h"
+#include "collective/collective.h"
+#include "runtime/call.h"
+
+#include <gpuglue/comm_device.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OFFER_NOTHING, OFFER_LIBRARY, OFFER_REFUSED };
+
+/* What a rank can use, which all ranks get from all. */
+struct offer {
+    uint32_t kind;
+    int32_t version;
+    char wanted[16], name[16], backend[16];
+    char device[48]; /* equal for equal devices; "" if it is unknown */
+    char reason[300];
+};
+
+struct agreement {
+    struct gg_comm *comm;
+    struct gg_device *device;
+    const char *path;
+    const char *wanted;
+    struct offer *offers; /* of all ranks */
+    struct ggi_text why;  /* there is no library for all; "" if there is */
+};
+
+struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device)
+{
+    struct ggi_collective *self = calloc(1, sizeof *self);
+    pthread_condattr_t clock;
+    if (!self)
+        return NULL;
+    self->device = device;
+    self->path = "";
+    self->last_peer = -1;
+    if (device && device->backend->comm_ops)
+        snprintf(self->transport, sizeof self->transport, "%s", device->backend->comm_ops->name);
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&self->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    (void)comm;
+    return self;
+}
+
+static bool choice_is_plain(const char *wanted)
+{
+    return !strcmp(wanted, "host") || !strcmp(wanted, "staged");
+}
+
+/* ---- offers ---- */
+
+static void offer_identify(struct offer *offer, struct gg_device *device)
+{
+    struct gg_device_info info = {.struct_size = sizeof info};
+    struct ggi_text text = ggi_text_begin(offer->device, sizeof offer->device);
+    if (gg_device_info(device, &info))
+        return;
+    if (info.flags & GG_DEVICE_HAS_UUID)
+        for (int i = 0; i < 16; i++)
+            ggi_text_add(&text, "%02x", info.uuid[i]);
+    else
+        ggi_text_add(&text, "%s", info.pci_bus_id);
+}
+
+/* A failure of this rank alone is part of its offer, so that all ranks get it. */
+static void offer_make(struct agreement *self, struct offer *offer)
+{
+    snprintf(offer->wanted, sizeof offer->wanted, "%s", self->wanted);
+    if (!self->device)
+        return;
+    snprintf(offer->backend, sizeof offer->backend, "%s", self->device->backend->name);
+    if (choice_is_plain(self->wanted))
+        return;
+    gg_status status = ggi_device_ready(self->device);
+    if (!status)
+        status = ggi_collective_library(self->device, &self->path, &offer->version);
+    if (status) {
+        offer->kind = OFFER_REFUSED;
+        snprintf(offer->reason, sizeof offer->reason, "%.299s", ggi_error_record()->error.message);
+        return;
+    }
+    offer->kind = OFFER_LIBRARY;
+    snprintf(offer->name, sizeof offer->name, "%s", self->device->backend->comm_ops->name);
+    offer_identify(offer, self->device);
+}
+
+/* ---- the choice, which is the same on all ranks ---- */
+
+static void choice_compare(struct agreement *self, int32_t rank)
+{
+    const struct offer *first = &self->offers[0], *offer = &self->offers[rank];
+    if (!offer->backend[0])
+        ggi_text_add(&self->why, "rank %d has no device", rank);
+    else if (offer->kind == OFFER_REFUSED)
+        ggi_text_add(&self->why, "rank %d: %s", rank, offer->reason);
+    else if (strcmp(offer->name, first->name))
+        ggi_text_add(&self->why, "rank 0 has a device of %s, and rank %d of %s", first->backend,
+                     rank, offer->backend);
+    else if (offer->version != first->version)
+        ggi_text_add(&self->why, "rank 0 has version %d.%d.%d of %s, and rank %d has %d.%d.%d",
+                     first->version / 10000, first->version / 100 % 100, first->version % 100,
+                     first->name, rank, offer->version / 10000, offer->version / 100 % 100,
+                     offer->version % 100);
+    for (int32_t other = 0; other < rank && !self->why.used && offer->device[0]; other++)
+        if (!strcmp(offer->device, self->offers[other].device))
+            ggi_text_add(
+                &self->why,
+                "ranks %d and %d use the same device, which %s does not support; give each "
+                "rank its own, as by Device.for_local_rank()",
+                other, rank, offer->name);
+}
+
+static gg_status choice_check_wishes(const struct agreement *self)
+{
+    for (int32_t rank = 0; rank < self->comm->size; rank++)
+        if (strncmp(self->offers[rank].wanted, self->offers[0].wanted, sizeof self->offers->wanted))
+            return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                            "gg_comm_open_device: rank 0 wants the transport '%.15s', and rank %d "
+                            "'%.15s'; give all ranks the same",
+                            self->offers[0].wanted, rank, self->offers[rank].wanted);
+    return GG_OK;
+}
+
+/* A name that no rank's library has is an error; so is one that not all ranks can use. */
+static gg_status choice_check_named(struct agreement *self)
+{
+    if (!strcmp(self->wanted, "auto"))
+        return GG_OK;
+    for (int32_t rank = 0; !self->why.used && rank < self->comm->size; rank++)
+        if (strcmp(self->offers[rank].name, self->wanted))
+            ggi_text_add(&self->why, "rank %d has a device of %s, whose library is '%s'", rank,
+                         self->offers[rank].backend, self->offers[rank].name);
+    if (!self->why.used)
+        return GG_OK;
+    return ggi_fail(GG_ERR_UNSUPPORTED, "gg_comm_open_device: the transport '%s' cannot be used: %s",
+                    self->wanted, self->why.data);
+}
+
+static gg_status choice_make(struct agreement *self)
+{
+    gg_status status = choice_check_wishes(self);
+    if (status || choice_is_plain(self->wanted))
+        return status;
+    for (int32_t rank = 0; rank < self->comm->size && !self->why.used; rank++)
+        choice_compare(self, rank);
+    return choice_check_named(self);
+}
+
+/* ---- to connect the ranks ---- */
+
+struct creation {
+    struct collective_call call;
+    const struct gg_comm_ops *ops;
+    struct gg_device *device;
+    uint8_t id[GG_COMM_ID_SIZE];
+    int32_t size, rank;
+    struct gg_comm_impl *impl;
+};
+
+static gg_status creation_run(struct collective_call *call)
+{
+    struct creation *own = (struct creation *)(void *)call;
+    const gg_status status = own->ops->create(atomic_load(&own->device->impl), own->id, own->size,
+                                              own->rank, &own->impl);
+    return status ? ggi_named_op_failed(own->device, "gg_comm_open_device", status) : GG_OK;
+}
+
+static void creation_left(struct collective_call *call)
+{
+    struct creation *own = (struct creation *)(void *)call;
+    if (own->impl) {
+        own->ops->destroy(own->impl, 1);
+        own->ops->destroy(own->impl, 0);
+    }
+    free(own);
+}
+
+#define OUTCOME_LEFT UINT32_MAX /* it has stopped waiting, because another rank has failed */
+
+/* How a step went on a rank. */
+struct outcome {
+    uint32_t status;
+    uint8_t id[GG_COMM_ID_SIZE];
+    char text[400];
+};
+
+static void outcome_fill(struct outcome *outcome, gg_status status)
+{
+    outcome->status = (uint32_t)status;
+    if (status)
+        snprintf(outcome->text, sizeof outcome->text, "%.399s", ggi_error_record()->error.message);
+}
+
+static gg_status connect_share_id(struct agreement *self, uint8_t id[GG_COMM_ID_SIZE])
+{
+    struct outcome mine = {.status = GG_OK};
+    if (self->comm->rank == 0)
+        outcome_fill(&mine, self->device->backend->comm_ops->id(mine.id));
+    gg_status status = gg_comm_broadcast(self->comm, &mine, &mine, sizeof mine, 0);
+    if (status)
+        return status;
+    memcpy(id, mine.id, sizeof mine.id);
+    if (!mine.status)
+        return GG_OK;
+    const struct comm_ranks root = {{1}};
+    return ggi_comm_fail(&root, "gg_comm_open_device: rank 0: %.399s", mine.text);
+}
+
+/* The first failure of a rank is that of all. */
+static gg_status connect_confirm(struct agreement *self, gg_status status, bool left)
+{
+    struct gg_comm *comm = self->comm;
+    struct outcome mine = {.status = GG_OK};
+    struct outcome *all = calloc((size_t)comm->size, sizeof *all);
+    struct comm_ranks failed = {{0}};
+    if (!all)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_open_device: no memory");
+    outcome_fill(&mine, status);
+    if (left)
+        mine.status = OUTCOME_LEFT;
+    gg_status shared = gg_comm_all_gather(comm, all, &mine, sizeof mine);
+    for (int32_t rank = 0; rank < comm->size && !shared; rank++) {
+        if (!all[rank].status || all[rank].status == OUTCOME_LEFT)
+            continue;
+        all[rank].text[sizeof all->text - 1] = 0;
+        ggi_comm_ranks_add(&failed, rank);
+        shared = ggi_comm_fail(&failed, "gg_comm_open_device: rank %d: %s", rank, all[rank].text);
+    }
+    free(all);
+    return shared || !left ? shared : status;
+}
+
+static gg_status connect_create(struct agreement *self, struct ggi_collective *part)
+{
+    struct gg_comm *comm = self->comm;
+    const uint64_t now = ggi_now_ns();
+    bool left = false;
+    struct creation *own = calloc(1, sizeof *own);
+    if (!own)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_open_device: no memory");
+    own->call.run = creation_run;
+    own->call.abandoned = creation_left;
+    own->ops = part->ops;
+    own->device = self->device;
+    own->size = comm->size;
+    own->rank = comm->rank;
+    gg_status status = connect_share_id(self, own->id);
+    if (!status) {
+        comm->call = "gg_comm_open_device";
+        status = ggi_collective_guard(
+            comm, &own->call,
+            comm->timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + comm->timeout_ns, false, &left);
+        if (status)
+            atomic_store(&comm_rank(comm, comm->rank)->created, COMM_CREATION_FAILED);
+        if (!atomic_load(&comm->segment->failed))
+            status = connect_confirm(self, status, left);
+    }
+    if (!left) {
+        part->impl = status ? NULL : own->impl;
+        if (status)
+            creation_left(&own->call);
+        else
+            free(own);
+    }
+    return status;
+}
+
+static gg_status agreement_use_library(struct agreement *self, struct ggi_collective *part)
+{
+    part->ops = self->device->backend->comm_ops;
+    part->path = self->path;
+    part->version = self->offers[self->comm->rank].version;
+    gg_status status = connect_create(self, part);
+    return status ? status : ggi_collective_watch(self->comm);
+}
+
+/* ---- all of it ---- */
+
+/* The transport, unless it has a library: then NULL. */
+static const char *agreement_without_library(const struct agreement *self)
+{
+    bool any = false;
+    for (int32_t rank = 0; rank < self->comm->size; rank++)
+        any = any || self->offers[rank].backend[0];
+    if (choice_is_plain(self->wanted))
+        return self->wanted;
+    if (!any)
+        return "host";
+    return self->why.used ? "staged" : NULL;
+}
+
+static gg_status agreement_settle(struct agreement *self)
+{
+    struct gg_comm *comm = self->comm;
+    const char *name = agreement_without_library(self);
+    gg_status status = GG_OK;
+    struct ggi_collective *part = ggi_collective_new(comm, self->device);
+    if (!part)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_open_device: no memory");
+    comm->collective = part;
+    if (name) {
+        snprintf(part->transport, sizeof part->transport, "%s", name);
+        if (!strcmp(name, "staged"))
+            snprintf(part->reason, sizeof part->reason, "%.399s", self->why.data);
+        return ggi_collective_watch(comm);
+    }
+    status = agreement_use_library(self, part);
+    if (status) {
+        if (part->impl)
+            part->ops->destroy(part->impl, 0);
+        comm->collective = NULL;
+        comm->close = NULL;
+        free(part);
+    }
+    return status;
+}
+
+static gg_status agreement_run(struct agreement *self)
+{
+    struct offer mine = {.kind = OFFER_NOTHING};
+    offer_make(self, &mine);
+    gg_status status = gg_comm_all_gather(self->comm, self->offers, &mine, sizeof mine);
+    if (!status)
+        status = choice_make(self);
+    return status ? status : agreement_settle(self);
+}
+
+static gg_status options_check(struct gg_comm *comm, const struct gg_comm_device_options *options)
+{
+    const char *wanted = options->transport ? options->transport : "auto";
+    if (options->flags)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_comm_open_device: flags 0x%x contain an unknown bit", options->flags);
+    if (strlen(wanted) >= sizeof((struct offer *)0)->wanted)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_comm_open_device: there is no transport '%.40s'; expected 'auto', "
+                        "'host', 'staged', 'nccl' or 'rccl'",
+                        wanted);
+    if (comm->collective || comm->foreign)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_comm_open_device: this communicator has a transport for device memory");
+    return GG_OK;
+}
+
+gg_status gg_comm_open_device(gg_comm *comm, const struct gg_comm_device_options *options)
+{
+    const size_t first = GGI_SIZE_TO(struct gg_comm_device_options, transport);
+    if (!ggi_sized_fits(options, first))
+        return ggi_sized_refuse("gg_comm_open_device", "gg_comm_device_options", options, first);
+    gg_status status = ggi_comm_check_process(comm, "gg_comm_open_device");
+    if (!status)
+        status = options_check(comm, options);
+    if (status)
+        return status;
+    char why[400] = "";
+    struct agreement self = {.comm = comm,
+                             .device = options->device,
+                             .path = "",
+                             .wanted = options->transport ? options->transport : "auto",
+                             .offers = calloc((size_t)comm->size, sizeof *self.offers),
+                             .why = ggi_text_begin(why, sizeof why)};
+    if (!self.offers)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_open_device: no memory for %d offers",
+                        comm->size);
+    status = agreement_run(&self);
+    free(self.offers);
+    return status;
+}

@@ -1,0 +1,108 @@
+/* collective.h: the part of a communicator that queues operations on a device. */
+#ifndef GPUGLUE_COLLECTIVE_H
+#define GPUGLUE_COLLECTIVE_H
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "runtime/stream.h"
+
+#define COLLECTIVE_STREAMS 4
+#define COLLECTIVE_KINDS 64 /* of sizes: powers of two */
+#define COLLECTIVE_OPERATIONS 11
+
+/* An operation that was checked, and what it uses. */
+struct collective_item {
+    struct gg_comm_task task;
+    gg_memory *dst, *src; /* either may be NULL */
+    gg_stream *stream;    /* of a group: a reference, or NULL; else borrowed */
+};
+
+struct ggi_collective {
+    const struct gg_comm_ops *ops; /* NULL: staged */
+    struct gg_device *device;
+    struct gg_comm_impl *impl; /* NULL: staged */
+    char transport[16], reason[400];
+    const char *path; /* of the library */
+    int32_t version;
+    pthread_t watcher;
+    pthread_mutex_t lock; /* of all that follows */
+    pthread_cond_t changed;
+    struct ggi_use used[COLLECTIVE_STREAMS]; /* streams with unfinished work */
+    uint32_t used_count;
+    bool captured;          /* a graph has work of it */
+    bool closing, ended;    /* there will be no more work; the library's part is destroyed */
+    bool released;          /* the watcher owns the communicator */
+    bool stuck;             /* a call of the library has not returned: it is never freed */
+    _Atomic(int) calls;     /* threads in a call of the library */
+    atomic_bool failed;     /* its work was ended; set by the watcher */
+    uint64_t pending_since; /* 0: nothing is unfinished. Of the watcher, as are: */
+    uint64_t pending_tickets[COLLECTIVE_STREAMS], pending_collective;
+    uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
+    uint64_t connected[COLLECTIVE_OPERATIONS +
+                       1]; /* sizes of operations that were called before; of the caller, as are: */
+    uint8_t peers[2][GG_COMM_SIZE_MAX / 8]; /* ranks that were sent to, and received from */
+    int32_t last_peer;
+    struct collective_item *group;
+    size_t group_count, group_room;
+    bool grouping;
+    pthread_t group_thread;
+};
+
+/* ---- library.c ---- */
+
+/* The backend's library. GG_ERR_UNSUPPORTED, with the reason: there is none, or it cannot be used. */
+gg_status ggi_collective_library(struct gg_device *device, const char **path, int32_t *version);
+
+/* ---- watch.c ---- */
+
+/* Begin to watch a communicator whose part of the library exists. */
+gg_status ggi_collective_watch(struct gg_comm *comm);
+/* Remember the work that was queued on a stream. Ticket 0: captured. */
+void ggi_collective_note(struct ggi_collective *self, gg_stream *stream, uint64_t ticket);
+/* Mark ranks whose process has ended. True if the communicator has failed. */
+bool ggi_collective_find_ended(struct gg_comm *comm);
+/* After a failure of the library: the failure of another rank that explains it, else @p status, which was recorded. */
+gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status);
+
+/* ---- guard.c ---- */
+
+/* A call that may wait for other ranks, on a thread of its own. */
+struct collective_call {
+    gg_status (*run)(struct collective_call *call);
+    /* Instead of the caller, which has left before the end: release what run has made. */
+    void (*abandoned)(struct collective_call *call);
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done, left;
+    gg_status status;
+    struct ggi_kept_error error;
+};
+/* Run @p call, the beginning of an allocated struct, and wait for its end: GG_OK, or its error. An interrupt, a failure of the
+ * communicator and @p until end the wait; if @p patient, the call is given ten more seconds, in which an abort ends it. *left: it
+ * has not returned, and frees itself; else the caller frees it. */
+gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *call, uint64_t until,
+                               bool patient, bool *left);
+/* Whether @p call, which no rank waits for, ends within ten seconds. */
+bool ggi_collective_bounded(struct collective_call *call);
+
+/* ---- queue.c ---- */
+
+/* Before a call of a communicator with a library; ggi_comm_leave ends it. */
+gg_status ggi_collective_enter(struct gg_comm *comm, const char *call);
+/* Queue checked operations, all on one stream. */
+gg_status ggi_collective_run(struct gg_comm *comm, struct collective_item *items, size_t count,
+                             gg_stream *stream);
+
+/* ---- group.c ---- */
+
+/* Whether the calling thread collects a group. */
+bool ggi_collective_in_group(const struct ggi_collective *self);
+gg_status ggi_collective_group_add(struct ggi_collective *self, const struct collective_item *item,
+                                   gg_stream *stream);
+
+/* ---- agree.c ---- */
+
+/* A communicator's part, without a library so far. NULL without memory. */
+struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device);
+
+#endif

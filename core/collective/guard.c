@@ -1,0 +1,151 @@
+/* guard.c: calls of a library that may wait for other ranks run on a thread of their own, so that this one can stop waiting. */
+#include "collective/collective.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define GUARD_PATIENCE_NS 10000000000u
+
+static void *guard_run(void *argument)
+{
+    struct collective_call *call = argument;
+    const gg_status status = call->run(call);
+    pthread_mutex_lock(&call->lock);
+    call->status = status;
+    call->error.error = ggi_error_record()->error;
+    memcpy(call->error.ranks, ggi_error_record()->ranks, sizeof call->error.ranks);
+    call->done = true;
+    const bool left = call->left;
+    pthread_cond_broadcast(&call->changed);
+    pthread_mutex_unlock(&call->lock);
+    if (left)
+        call->abandoned(call);
+    return NULL;
+}
+
+static gg_status guard_start(struct collective_call *call)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_condattr_t clock;
+    pthread_mutex_init(&call->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&call->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const int error = pthread_create(&thread, &attributes, guard_run, call);
+    pthread_attr_destroy(&attributes);
+    return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
+                 : GG_OK;
+}
+
+/* Whether the call ends within a slice. */
+static bool guard_slice(struct collective_call *call)
+{
+    const uint64_t until = ggi_now_ns() + GGI_SLICE_NS;
+    const struct timespec limit = {.tv_sec = (time_t)(until / 1000000000u),
+                                   .tv_nsec = (long)(until % 1000000000u)};
+    int error = 0;
+    pthread_mutex_lock(&call->lock);
+    while (!call->done && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&call->changed, &call->lock, &limit);
+    const bool done = call->done;
+    pthread_mutex_unlock(&call->lock);
+    return done;
+}
+
+/* True if the call has not ended: from now on it frees itself. */
+static bool guard_leave(struct collective_call *call)
+{
+    pthread_mutex_lock(&call->lock);
+    call->left = !call->done;
+    const bool left = call->left;
+    pthread_mutex_unlock(&call->lock);
+    return left;
+}
+
+static gg_status guard_interrupt(struct gg_comm *comm)
+{
+    ggi_comm_mark(comm, comm->rank, COMM_ABORTED);
+    ggi_comm_declare(comm);
+    return ggi_fail(GG_ERR_INTERRUPTED, "%s: the wait was interrupted; the communicator is aborted",
+                    comm->call);
+}
+
+/* While the ranks create their parts: one that has failed never completes the others' calls. */
+static bool guard_other_failed(const struct gg_comm *comm)
+{
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (atomic_load(&comm_rank(comm, rank)->created) == COMM_CREATION_FAILED)
+            return true;
+    return false;
+}
+
+/* GG_NOT_READY: wait on. */
+static gg_status guard_check(struct gg_comm *comm, uint64_t until)
+{
+    const struct comm_ranks none = {{0}};
+    if (ggi_interrupted())
+        return guard_interrupt(comm);
+    if (ggi_collective_find_ended(comm))
+        return ggi_comm_state(comm);
+    if (guard_other_failed(comm))
+        return ggi_comm_fail(&none, "%s: the library failed on another rank", comm->call);
+    if (ggi_now_ns() < until)
+        return GG_NOT_READY;
+    ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
+    ggi_comm_declare(comm);
+    return ggi_comm_fail(&none,
+                         "%s: the library did not connect the ranks within the timeout; check its "
+                         "network interfaces, and NCCL_DEBUG=INFO",
+                         comm->call);
+}
+
+static gg_status guard_wait(struct gg_comm *comm, struct collective_call *call, uint64_t until)
+{
+    gg_status status = GG_NOT_READY;
+    while (status == GG_NOT_READY && !guard_slice(call))
+        status = guard_check(comm, until);
+    return status;
+}
+
+bool ggi_collective_bounded(struct collective_call *call)
+{
+    if (guard_start(call))
+        return false;
+    const uint64_t until = ggi_now_ns() + GUARD_PATIENCE_NS;
+    while (!guard_slice(call))
+        if (ggi_now_ns() >= until)
+            return !guard_leave(call);
+    return true;
+}
+
+static void guard_restore(const struct collective_call *call)
+{
+    ggi_error_record()->error = call->error.error;
+    memcpy(ggi_error_record()->ranks, call->error.ranks, sizeof call->error.ranks);
+}
+
+gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *call, uint64_t until,
+                               bool patient, bool *left)
+{
+    gg_status status = guard_start(call);
+    *left = false;
+    if (status)
+        return status;
+    status = guard_wait(comm, call, until);
+    if (status != GG_NOT_READY) {
+        const uint64_t last = ggi_now_ns() + GUARD_PATIENCE_NS;
+        while (patient && !guard_slice(call) && ggi_now_ns() < last)
+            ;
+        *left = guard_leave(call);
+        return status;
+    }
+    if (call->status)
+        guard_restore(call);
+    return call->status;
+}

@@ -1,0 +1,350 @@
+/* watch.c: the thread of a communicator that watches the other processes and the library, and ends work that cannot complete. */
+#include "collective/collective.h"
+#include "base/log.h"
+#include "comm/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WATCH_NS 100000000u          /* between two checks */
+#define WATCH_CLOSED_NS 5000000000u  /* for work that a closed rank has a part in */
+#define WATCH_PARTING_NS 2000000000u /* for the others to finish, too */
+#define WATCH_EXPLAIN_NS 300000000u  /* until a process that has ended is seen as such */
+
+/* ---- the work ---- */
+
+static void watch_forget(struct ggi_collective *self, uint32_t at)
+{
+    ggi_stream_use_release(self->used[at].stream);
+    self->used_count--;
+    self->used[at] = self->used[self->used_count];
+    self->pending_tickets[at] = self->pending_tickets[self->used_count];
+}
+
+/* With the lock held. */
+static void watch_add(struct ggi_collective *self, gg_stream *stream, uint64_t ticket)
+{
+    if (self->used_count == COLLECTIVE_STREAMS) /* the newest work is after it, in most programs */
+        watch_forget(self, 0);
+    ggi_stream_use_retain(stream);
+    self->pending_tickets[self->used_count] = 0;
+    self->used[self->used_count++] = (struct ggi_use){stream, ticket};
+}
+
+void ggi_collective_note(struct ggi_collective *self, gg_stream *stream, uint64_t ticket)
+{
+    uint32_t i = 0;
+    pthread_mutex_lock(&self->lock);
+    while (i < self->used_count && self->used[i].stream != stream)
+        i++;
+    if (i == self->used_count)
+        watch_add(self, stream, ticket);
+    else if (ticket)
+        self->used[i].ticket = ticket;
+    self->captured = self->captured || !ticket;
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* Whether work is unfinished; *moved: some was completed since the last call. */
+static bool watch_pending(struct ggi_collective *self, bool *moved)
+{
+    bool pending = false;
+    *moved = false;
+    pthread_mutex_lock(&self->lock);
+    for (uint32_t i = 0; i < self->used_count; i++) {
+        const struct ggi_use use = self->used[i];
+        const bool complete = ggi_stream_is_complete(use.stream, use.ticket, true);
+        pending = pending || !complete;
+        if (complete || ggi_stream_is_complete(use.stream, self->pending_tickets[i], false)) {
+            self->pending_tickets[i] = use.ticket;
+            *moved = true;
+        }
+    }
+    pthread_mutex_unlock(&self->lock);
+    return pending;
+}
+
+/* ---- the others ---- */
+
+bool ggi_collective_find_ended(struct gg_comm *comm)
+{
+    bool any = false;
+    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++)
+        if (rank != comm->rank && ggi_comm_rank_ended(comm, rank) &&
+            !atomic_load(&comm_rank(comm, rank)->finished)) {
+            ggi_comm_mark(comm, rank,
+                          atomic_load(&comm_rank(comm, rank)->closed) ? COMM_CLOSED : COMM_ENDED);
+            any = true;
+        }
+    if (any)
+        ggi_comm_declare(comm);
+    return atomic_load(&comm->segment->failed) != COMM_FINE;
+}
+
+gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status)
+{
+    struct ggi_kept_error kept = {.error = ggi_error_record()->error};
+    const uint64_t until = ggi_now_ns() + WATCH_EXPLAIN_NS;
+    bool failed;
+    while (!(failed = ggi_collective_find_ended(comm)) && !comm->foreign && comm->size > 1 &&
+           ggi_now_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    if (failed)
+        return ggi_comm_state(comm);
+    ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
+    ggi_comm_declare(comm);
+    ggi_error_record()->error = kept.error;
+    memset(ggi_error_record()->ranks, 0, sizeof ggi_error_record()->ranks);
+    return status;
+}
+
+/* Ranks that have queued fewer collective operations than this one had when the wait began; else the other rank of a message. */
+static void watch_mark_late(struct gg_comm *comm, const struct ggi_collective *self)
+{
+    bool any = false;
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank &&
+            atomic_load(&comm_rank(comm, rank)->collective) < self->pending_collective) {
+            ggi_comm_mark(comm, rank, COMM_LATE);
+            any = true;
+        }
+    if (!any)
+        ggi_comm_mark(comm, self->last_peer >= 0 ? self->last_peer : comm->rank, COMM_LATE);
+    ggi_comm_declare(comm);
+}
+
+static bool watch_any_closed(const struct gg_comm *comm)
+{
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->closed))
+            return true;
+    return false;
+}
+
+static void watch_mark_closed(struct gg_comm *comm)
+{
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank && atomic_load(&comm_rank(comm, rank)->closed))
+            ggi_comm_mark(comm, rank, COMM_CLOSED);
+    ggi_comm_declare(comm);
+}
+
+/* How long work has been unfinished, and none was completed. */
+static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool pending, bool moved)
+{
+    const uint64_t now = ggi_now_ns();
+    if (!pending || moved || !self->pending_since) {
+        self->pending_since = pending ? now : 0;
+        self->pending_collective = atomic_load(&comm_rank(comm, comm->rank)->collective);
+        self->closed_since = 0;
+        return;
+    }
+    if (watch_any_closed(comm) && !self->closed_since)
+        self->closed_since = now;
+    if (self->closed_since && now - self->closed_since > WATCH_CLOSED_NS)
+        watch_mark_closed(comm);
+    else if (now - self->pending_since > comm->timeout_ns)
+        watch_mark_late(comm, self);
+}
+
+/* ---- the end of work that cannot complete ---- */
+
+struct watch_abort {
+    struct collective_call call;
+    struct ggi_collective *self;
+};
+
+static gg_status watch_run_abort(struct collective_call *call)
+{
+    struct ggi_collective *self = ((struct watch_abort *)(void *)call)->self;
+    self->ops->destroy(self->impl, 1);
+    return GG_OK;
+}
+
+static void watch_abort_left(struct collective_call *call)
+{
+    free(call);
+}
+
+static void watch_abort(struct ggi_collective *self)
+{
+    struct watch_abort *abort = calloc(1, sizeof *abort);
+    if (!abort)
+        return;
+    abort->call.run = watch_run_abort;
+    abort->call.abandoned = watch_abort_left;
+    abort->self = self;
+    if (ggi_collective_bounded(&abort->call)) {
+        free(abort);
+        return;
+    }
+    self->stuck = true;
+    ggi_log(GG_LOG_ERROR, self->device->backend->name,
+            "the library's abort (%s) has not returned for 10 s: work on device %d may never end; "
+            "end this process",
+            self->path, (int)self->device->ordinal);
+}
+
+/* The error is stored before the work ends, so that a wait which it ends finds the error. */
+static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
+{
+    struct ggi_kept_error kept;
+    ggi_comm_state(comm);
+    kept.error = ggi_error_record()->error;
+    memcpy(kept.ranks, ggi_error_record()->ranks, sizeof kept.ranks);
+    pthread_mutex_lock(&self->lock);
+    for (uint32_t i = 0; i < self->used_count; i++)
+        if (self->captured ||
+            !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false))
+            ggi_stream_keep_error(self->used[i].stream, &kept);
+    pthread_mutex_unlock(&self->lock);
+    atomic_store(&self->failed, true);
+    watch_abort(self);
+}
+
+static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
+{
+    bool moved;
+    if (atomic_load(&self->failed))
+        return;
+    const bool pending = watch_pending(self, &moved);
+    const bool busy = pending || self->captured || atomic_load(&self->calls) > 0;
+    bool failed = atomic_load(&comm->segment->failed) != COMM_FINE;
+    if (!failed && busy)
+        failed = ggi_collective_find_ended(comm);
+    if (!failed && busy && self->ops->state(self->impl)) {
+        ggi_collective_broken(comm, GG_ERR_COMMUNICATOR);
+        failed = true;
+    }
+    if (!failed) {
+        watch_time(comm, self, pending, moved);
+        failed = atomic_load(&comm->segment->failed) != COMM_FINE;
+    }
+    if (failed)
+        watch_fail(comm, self);
+}
+
+/* ---- the end ---- */
+
+static bool watch_all_finished(const struct gg_comm *comm)
+{
+    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++)
+        if (!atomic_load(&comm_rank(comm, rank)->finished))
+            return false;
+    return true;
+}
+
+static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    bool moved;
+    while (!atomic_load(&self->failed) && !atomic_load(&ggi_shutting_down) &&
+           (atomic_load(&self->calls) || watch_pending(self, &moved))) {
+        watch_check(comm, self);
+        nanosleep(&pause, NULL);
+    }
+    atomic_store(&comm_rank(comm, comm->rank)->finished, 1);
+    const uint64_t until = ggi_now_ns() + WATCH_PARTING_NS;
+    while (!atomic_load(&self->failed) && !watch_all_finished(comm) && ggi_now_ns() < until &&
+           !atomic_load(&comm->segment->failed) && !atomic_load(&ggi_shutting_down))
+        nanosleep(&pause, NULL);
+    if (!atomic_load(&self->failed) && !watch_all_finished(comm))
+        watch_abort(self);
+    if (!self->stuck)
+        self->ops->destroy(self->impl, 0);
+}
+
+static void watch_free(struct gg_comm *comm)
+{
+    struct ggi_collective *self = comm->collective;
+    while (self->used_count)
+        watch_forget(self, 0);
+    if (!self->stuck) {
+        pthread_mutex_destroy(&self->lock);
+        pthread_cond_destroy(&self->changed);
+        free(self->group);
+        free(self);
+    }
+    ggi_comm_free(comm);
+}
+
+static void watch_slice(struct ggi_collective *self, uint64_t ns)
+{
+    const uint64_t until = ggi_now_ns() + ns;
+    const struct timespec limit = {.tv_sec = (time_t)(until / 1000000000u),
+                                   .tv_nsec = (long)(until % 1000000000u)};
+    pthread_cond_timedwait(&self->changed, &self->lock, &limit);
+}
+
+static void *watch_run(void *argument)
+{
+    struct gg_comm *comm = argument;
+    struct ggi_collective *self = comm->collective;
+    ggi_device_note_thread(self->device);
+    pthread_mutex_lock(&self->lock);
+    while (!self->closing) {
+        watch_slice(self, WATCH_NS);
+        pthread_mutex_unlock(&self->lock);
+        if (!atomic_load(&ggi_shutting_down))
+            watch_check(comm, self);
+        pthread_mutex_lock(&self->lock);
+    }
+    pthread_mutex_unlock(&self->lock);
+    watch_finish(comm, self);
+    pthread_mutex_lock(&self->lock);
+    self->ended = true;
+    const bool released = self->released;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    if (released)
+        watch_free(comm);
+    return NULL;
+}
+
+/* The last reference: the watcher frees the communicator, unless it has ended. */
+static void watch_close(struct gg_comm *comm)
+{
+    struct ggi_collective *self = comm->collective;
+    pthread_mutex_lock(&self->lock);
+    self->closing = self->released = true;
+    const bool ended = self->ended || !self->impl;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    if (ended)
+        watch_free(comm);
+}
+
+gg_status ggi_collective_watch(struct gg_comm *comm)
+{
+    pthread_attr_t attributes;
+    comm->close = watch_close;
+    if (!comm->collective->impl)
+        return GG_OK;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const int error = pthread_create(&comm->collective->watcher, &attributes, watch_run, comm);
+    pthread_attr_destroy(&attributes);
+    return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
+                 : GG_OK;
+}
+
+gg_status gg_comm_close_device(gg_comm *comm)
+{
+    struct ggi_collective *self = comm->collective;
+    gg_status status = ggi_comm_check_process(comm, "gg_comm_close_device");
+    if (status || !self || !self->impl)
+        return status;
+    pthread_mutex_lock(&self->lock);
+    self->closing = true;
+    pthread_cond_broadcast(&self->changed);
+    while (!self->ended && !status) {
+        watch_slice(self, GGI_SLICE_NS);
+        pthread_mutex_unlock(&self->lock);
+        if (ggi_interrupted())
+            status = ggi_fail_interrupted();
+        pthread_mutex_lock(&self->lock);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}

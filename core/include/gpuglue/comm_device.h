@@ -1,0 +1,153 @@
+/** @file
+ *  Collective operations that devices execute: queued on streams, by the vendor's library.
+ *
+ *  A communicator (comm.h) exchanges host memory. gg_comm_open_device gives it a device on each rank, and lets all ranks
+ *  agree on a library for them: NCCL for "cuda", RCCL for "hip". Where there is none for all of them, the transport is
+ *  "staged": the caller copies to pinned memory, and exchanges that.
+ *
+ *  @par Ordering
+ *  gg_comm_queue returns when the operation is queued. Without a stream it is ordered behind all known uses of its memory,
+ *  as every operation is; with one, nothing but that stream's order is guaranteed.
+ *  @par Failures
+ *  A thread of the communicator checks ten times a second whether the other processes exist, and whether the library reports
+ *  an error. If a rank ends while this rank's work is unfinished, or any rank aborts, the work on the device ends without a
+ *  result. The next wait for its stream, and each later operation, returns GG_ERR_COMMUNICATOR, which names the rank.
+ *  @par Threads
+ *  As in comm.h. Operations of different communicators may be queued by different threads. */
+#ifndef GG_COMM_DEVICE_H
+#define GG_COMM_DEVICE_H
+
+#include <gpuglue/comm.h>
+
+GG_BEGIN_DECLS
+
+/** The operations of gg_comm_queue. comm.h describes what each does. */
+typedef enum gg_comm_operation {
+    GG_COMM_BROADCAST = 0,      /**< gg_comm_broadcast */
+    GG_COMM_ALL_GATHER = 1,     /**< gg_comm_all_gather */
+    GG_COMM_GATHER = 2,         /**< gg_comm_gather */
+    GG_COMM_SCATTER = 3,        /**< gg_comm_scatter */
+    GG_COMM_ALL_TO_ALL = 4,     /**< gg_comm_all_to_all */
+    GG_COMM_ALL_REDUCE = 5,     /**< gg_comm_all_reduce */
+    GG_COMM_REDUCE = 6,         /**< gg_comm_reduce */
+    GG_COMM_REDUCE_SCATTER = 7, /**< gg_comm_reduce_scatter */
+    GG_COMM_SEND = 8,           /**< gg_comm_send to the rank `root` */
+    GG_COMM_RECV = 9,           /**< gg_comm_recv from the rank `root` */
+    GG_COMM_SEND_RECV = 10, /**< gg_comm_send_recv to the rank `root` and from the rank `from` */
+} gg_comm_operation;
+
+/** How gg_comm_open_device chooses a transport. All ranks give the same, except for the device. */
+struct gg_comm_device_options {
+    uint32_t struct_size; /**< sizeof(struct gg_comm_device_options) */
+    uint32_t flags;       /**< 0 */
+    gg_device *device; /**< of this rank; NULL: none, so that the transport is "host" or "staged" */
+    const char *transport; /**< "auto", or NULL: a library if all ranks can use it, "host" if no rank has a device, else
+                            *   "staged"; "host"; "staged"; or the name of a library, such as "nccl", without which the
+                            *   call fails */
+};
+
+/** Let all ranks agree on a transport for device memory. All ranks call it, once, directly after gg_comm_create.
+ *
+ *  @param comm     a communicator
+ *  @param options  the device, and the transport that the caller wants
+ *  @return GG_OK; gg_comm_transport then returns the transport, and gg_comm_transport_reason why it is "staged"
+ *  @retval GG_ERR_COMMUNICATOR      a rank failed, or the library did not connect the ranks within the timeout
+ *  @retval GG_ERR_INVALID_ARGUMENT  there is no such transport, ranks want different ones, or it was called before
+ *  @retval GG_ERR_UNSUPPORTED       the transport that was named cannot be used; the message has the reason
+ *  @retval GG_ERR_INTERRUPTED       the wait hook ended the wait; the communicator is aborted */
+GG_API gg_status gg_comm_open_device(gg_comm *comm, const struct gg_comm_device_options *options);
+
+/** The name of the transport of device memory.
+ *
+ *  @param comm  a communicator
+ *  @return "host" before gg_comm_open_device; then "staged", or the library's name, such as "nccl" */
+GG_API const char *gg_comm_transport(gg_comm *comm);
+
+/** Why the transport is "staged".
+ *
+ *  @param comm  a communicator
+ *  @return a text that lives as long as the communicator; "" if it is another one, or was requested */
+GG_API const char *gg_comm_transport_reason(gg_comm *comm);
+
+/** The library of the transport.
+ *
+ *  @param comm          a communicator
+ *  @param[out] path     the library's file, which lives as long as the process; "" without a library
+ *  @param[out] version  10000 * major + 100 * minor + patch; 0 without a library
+ *  @return GG_OK */
+GG_API gg_status gg_comm_library(gg_comm *comm, const char **path, int32_t *version);
+
+/** Use a communicator of the vendor's library that other code has created. It has no other operations than those of this
+ *  header. The other code must keep it, and destroy it after this one was released.
+ *
+ *  @param device    the device of this rank
+ *  @param native    ncclComm_t
+ *  @param[out] out  one reference
+ *  @return GG_OK
+ *  @retval GG_ERR_INVALID_ARGUMENT  the handle is 0, or belongs to another device
+ *  @retval GG_ERR_UNSUPPORTED       the device's backend has no such library, or it cannot be used */
+GG_API gg_status gg_comm_borrow(gg_device *device, uint64_t native, gg_comm **out);
+
+/** The communicator of the vendor's library, for other code. It is valid until this one is released or fails.
+ *
+ *  @param comm         a communicator
+ *  @param[out] native  ncclComm_t
+ *  @return GG_OK
+ *  @retval GG_ERR_UNSUPPORTED  the transport has no library */
+GG_API gg_status gg_comm_native(gg_comm *comm, uint64_t *native);
+
+/** An operation for gg_comm_queue. Sizes are in elements for reductions, and in bytes for all others. */
+struct gg_comm_work {
+    uint32_t struct_size;        /**< sizeof(struct gg_comm_work) */
+    gg_comm_operation operation; /**< which one */
+    gg_memory *dst;              /**< what it writes; NULL on ranks where it writes nothing */
+    size_t dst_offset;           /**< in bytes */
+    gg_memory *src;              /**< what it reads; NULL on ranks where it reads nothing */
+    size_t src_offset;           /**< in bytes */
+    size_t count;                /**< of a block */
+    size_t dst_count;            /**< GG_COMM_SEND_RECV: of what is received */
+    gg_comm_type type;           /**< of a reduction */
+    gg_comm_reduction reduction; /**< of a reduction */
+    int32_t root;                /**< the root, or the other rank of a message */
+    int32_t from;                /**< GG_COMM_SEND_RECV: the rank that sends to this one */
+};
+
+/** Queue an operation on a stream. All ranks of the operation queue it in the same order, with sizes, types and roots that
+ *  match: the library cannot compare them. Both memories are of the communicator's device. In place means the same address,
+ *  or that of this rank's block. May be captured into a graph, on all ranks or on none.
+ *
+ *  @param comm    a communicator whose transport has a library
+ *  @param work    the operation
+ *  @param stream  a stream of the device; NULL: the current one, ordered behind the known uses of both memories
+ *  @return GG_OK
+ *  @retval GG_ERR_COMMUNICATOR      the communicator has failed, or the library cannot reach a rank
+ *  @retval GG_ERR_INVALID_ARGUMENT  an argument is wrong
+ *  @retval GG_ERR_UNSUPPORTED       the library cannot combine that type, or the transport has no library */
+GG_API gg_status gg_comm_queue(gg_comm *comm, const struct gg_comm_work *work, gg_stream *stream);
+
+/** Collect the operations of the calling thread that follow, until gg_comm_group_end: they then progress at the same time, so
+ *  that a rank may send and receive in any order.
+ *
+ *  @param comm  a communicator
+ *  @return GG_OK
+ *  @retval GG_ERR_INVALID_ARGUMENT  a group has begun, or the transport has no library */
+GG_API gg_status gg_comm_group_begin(gg_comm *comm);
+
+/** Queue the operations of a group.
+ *
+ *  @param comm  a communicator
+ *  @param drop  1: queue none of them, because one was not valid
+ *  @return as gg_comm_queue */
+GG_API gg_status gg_comm_group_end(gg_comm *comm, int32_t drop);
+
+/** End the operations of the device: wait until those of this rank are complete, and up to two seconds until all ranks have
+ *  called it; then destroy the library's communicator. Without this call a thread does so after gg_comm_release. Operations on
+ *  host memory remain possible.
+ *
+ *  @param comm  a communicator
+ *  @return GG_OK; also if the work failed, which the next wait for its stream reports
+ *  @retval GG_ERR_INTERRUPTED  the wait hook ended the wait; a thread completes the call */
+GG_API gg_status gg_comm_close_device(gg_comm *comm);
+
+GG_END_DECLS
+#endif

@@ -1,0 +1,115 @@
+"""The operations of a `Communicator` on arrays in device memory, where the transport has a library for them."""
+
+import socket
+import warnings
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._communicator_data import LOGICAL, REDUCTIONS, TYPES
+
+# gg_comm_operation
+BROADCAST, ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, ALL_REDUCE, REDUCE, REDUCE_SCATTER, SEND, RECV, SEND_RECV = range(11)
+
+_DEVICE_TYPES = {**TYPES, "float8_e4m3fn": 14, "float8_e5m2": 15}
+_kinds: "dict[tuple[Any, str], tuple[int, int]]" = {}  # (dtype, op): the numbers of both in C
+
+
+def _kind(dtype: Any, op: str) -> "tuple[int, int]":
+    if op not in REDUCTIONS:
+        raise _core.InvalidArgumentError(f"op is {op!r}, expected one of {', '.join(map(repr, REDUCTIONS))}")
+    if dtype.name == "bool" and op in LOGICAL:
+        kind = TYPES["uint8"], LOGICAL[op]
+    elif dtype.name in _DEVICE_TYPES and dtype.isnative:
+        kind = _DEVICE_TYPES[dtype.name], REDUCTIONS[op]
+    else:
+        raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined by {op!r}")
+    return _kinds.setdefault((dtype, op), kind)
+
+
+def wrapped(array: Any) -> Any:
+    """A GPUArray over another library's device array; other objects as they are."""
+    return _core.asarray(array) if array is not None and not isinstance(array, _core.GPUArray) and hasattr(array, "__cuda_array_interface__") else array
+
+
+class DeviceTransport:
+    """What a communicator knows of the library of its transport."""
+
+    def __init__(self, comm: Any, found: "tuple[str, str, str, int]", device: Any):
+        self.comm = comm
+        self.name, self.reason, self.path, self.version = found
+        self.device = device
+        self.native = bool(self.path)
+
+    def warn(self) -> None:
+        if self.reason:
+            warnings.warn(f"the ranks exchange device memory through the host (transport 'staged'): {self.reason}", RuntimeWarning, stacklevel=4)
+
+    def queue(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
+        """Queue the operation; False if the arrays are in host memory."""
+        type_, reduction = 0, 0
+        if op is not None:
+            dtype = x.dtype if isinstance(x, _core.GPUArray) else None
+            if dtype is not None:
+                kind = _kinds.get((dtype, op))
+                type_, reduction = _kind(dtype, op) if kind is None else kind
+        if _core._comm_queue(self.comm, operation, x, out, type_, reduction, root, source, stream):
+            return True
+        return self._queue_wrapped(operation, x, out, op, root, source, stream)
+
+    def _queue_wrapped(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
+        x_, out_ = wrapped(x), wrapped(out)
+        if x_ is x and out_ is out:
+            self._check_host(x, out)
+            return False
+        if out is x:
+            out_ = x_
+        type_, reduction = (0, 0) if op is None else _kind(x_.dtype, op)
+        if _core._comm_queue(self.comm, operation, x_, out_, type_, reduction, root, source, stream):
+            return True
+        raise _core.InvalidArgumentError("x and out must both be in device memory, or both in host memory")
+
+    @staticmethod
+    def _check_host(x: Any, out: Any) -> None:
+        given = [array for array in (x, out) if array is not None]
+        if len({_is_device_array(array) for array in given}) > 1:
+            raise _core.InvalidArgumentError("x and out must both be in device memory, or both in host memory")
+
+    @contextmanager
+    def group(self) -> Any:
+        _core._comm_group_begin(self.comm)
+        try:
+            yield
+        except BaseException:
+            _core._comm_group_end(self.comm, True)
+            raise
+        _core._comm_group_end(self.comm, False)
+
+
+def _is_device_array(array: Any) -> bool:
+    return isinstance(array, _core.GPUArray) and _core.pointer_info(array.ptr).kind != "host"
+
+
+class ReservedPort:
+    """A port that no other process gets while this exists; rank 0 can listen on it, since it sets SO_REUSEADDR too."""
+
+    def __init__(self, host: str):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._holder = socket.socket(family)
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind((host, 0))
+        self.number = self._holder.getsockname()[1]
+
+    def close(self) -> None:
+        self._holder.close()
+
+
+def split_plan(comm: Any, color: "int | None", key: int, port: int) -> "tuple[list[int], int]":
+    """The ranks of this rank's colour in their new order, and the port of the first of them."""
+    mine = np.array([0 if color is None else 1, 0 if color is None else color, key, port], np.int64)
+    rows = comm.all_gather(mine, np.empty((comm.size, 4), np.int64))
+    ranks = [rank for rank in range(comm.size) if rows[rank][0] and color is not None and rows[rank][1] == color]
+    ranks.sort(key=lambda rank: (rows[rank][2], rank))
+    return ranks, int(rows[ranks[0]][3]) if ranks else 0

@@ -1,0 +1,582 @@
+"""The operations of a `Communicator`: on arrays in host memory, or queued on a stream of a device."""
+
+from typing import Any
+
+from . import _core
+from ._communicator_calls import collective, message
+from ._communicator_data import Data, reduction, required, same_dtype, type_name
+from ._communicator_device import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    GATHER,
+    RECV,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    SEND,
+    SEND_RECV,
+    DeviceTransport,
+)
+
+
+class Operations:
+    """The operations of a `Communicator`, which has the attributes below."""
+
+    _comm: Any
+    _native: "DeviceTransport | None"
+    _rank: int
+    _size: int
+    transport: str
+
+    def _handle(self) -> Any:
+        if self._comm is None:
+            raise _core.InvalidArgumentError("Communicator is closed")
+        return self._comm
+
+    def _move(self, operation: str, dst: "Data | None", src: "Data | None", nbytes: int, root: int = 0) -> None:
+        collective(self._handle(), operation, dst, src, nbytes, -1, 0, root, type_name(dst, src))
+        if dst is not None:
+            dst.finish()
+
+    def _combine(self, operation: str, dst: "Data | None", src: Data, count: int, op: str, root: int = 0) -> None:
+        kind, combines = reduction(src.dtype, op)
+        collective(self._handle(), operation, dst, src, count, kind, combines, root, src.type_name)
+        if dst is not None:
+            dst.finish()
+
+    def _pair(self, x: Any, out: Any, x_times: int, out_times: int) -> "tuple[Data, Data]":
+        """Source and destination; the ratio of their sizes is fixed."""
+        self._handle()
+        src = Data(x, "x", reads=True, writes=out is x)
+        dst = src if out is x else Data(out, "out", reads=False, writes=True)
+        same_dtype(dst, src)
+        expected, rest = divmod(src.size * out_times, x_times)
+        if rest:
+            raise _core.InvalidArgumentError(f"x has {src.size} elements, expected a multiple of {x_times}, the number of ranks")
+        if dst.size != expected:
+            ranks = "" if x_times == out_times else f": there are {self._size} ranks"
+            raise _core.InvalidArgumentError(f"x has {src.size} elements and out has {dst.size}, expected {expected}{ranks}")
+        return src, dst
+
+    def _is_root(self, root: int) -> bool:
+        self._handle()
+        if not 0 <= root < self._size:
+            raise _core.InvalidArgumentError(f"root is {root}, expected a rank: 0 to {self._size - 1}")
+        return root == self._rank
+
+    # ---- collective operations
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails before that.
+
+        Examples
+        --------
+        >>> gg.Communicator(0, 1).barrier()
+        """
+        self._move("barrier", None, None, 0)
+
+    def all_reduce(self, x: Any, out: Any = None, op: str = "sum", *, stream: Any = None) -> Any:
+        """Combine the arrays of all ranks element by element; all ranks get the result.
+
+        Parameters
+        ----------
+        x : array_like
+            This rank's array.
+        out : array, optional
+            Takes the result. None writes it to `x`.
+        op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
+            The operator. 'min' and 'max' are NaN if an element is. 'avg' is for floats and complex numbers.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array
+            `out`, or `x`.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails.
+        InvalidArgumentError
+            If the arrays do not fit, or the ranks disagree.
+        UnsupportedError
+            If the dtype cannot be combined by the operator.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm:
+        ...     comm.all_reduce(np.arange(3))
+        array([0, 1, 2])
+        """
+        out = x if out is None else out
+        if self._native is not None and self._native.queue(ALL_REDUCE, x, out, op, 0, 0, stream):
+            return out
+        self._settle(stream)
+        src, dst = self._pair(x, out, 1, 1)
+        self._combine("all_reduce", dst, src, src.size, op)
+        return out
+
+    def reduce(self, x: Any, out: Any = None, root: int = 0, op: str = "sum", *, stream: Any = None) -> Any:
+        """Combine the arrays of all ranks element by element; the root gets the result.
+
+        Parameters
+        ----------
+        x : array_like
+            This rank's array.
+        out : array, optional
+            Takes the result on the root. None writes it to `x` there.
+        root : int, optional
+            The rank that gets the result.
+        op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
+            The operator.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array or None
+            `out`, or `x`, on the root; None on the others.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails.
+        InvalidArgumentError
+            If the arrays do not fit, or the ranks disagree.
+        UnsupportedError
+            If the dtype cannot be combined by the operator.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm:
+        ...     comm.reduce(np.arange(3), op="max")
+        array([0, 1, 2])
+        """
+        is_root = self._is_root(root)
+        out = None if not is_root else x if out is None else out
+        if self._native is not None and self._native.queue(REDUCE, x, out, op, root, 0, stream):
+            return out
+        self._settle(stream)
+        if not is_root:
+            src = Data(x, "x", reads=True, writes=False)
+            self._combine("reduce", None, src, src.size, op, root)
+            return None
+        src, dst = self._pair(x, out, 1, 1)
+        self._combine("reduce", dst, src, src.size, op, root)
+        return out
+
+    def reduce_scatter(self, x: Any, out: Any, op: str = "sum", *, stream: Any = None) -> Any:
+        """Combine the arrays of all ranks element by element; each rank gets its block of the result.
+
+        Parameters
+        ----------
+        x : array_like
+            This rank's array, of as many equal blocks as there are ranks.
+        out : array
+            Takes block `rank` of the result.
+        op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
+            The operator.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array
+            `out`.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails.
+        InvalidArgumentError
+            If the arrays do not fit, or the ranks disagree.
+        UnsupportedError
+            If the dtype cannot be combined by the operator.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm:
+        ...     comm.reduce_scatter(np.arange(3), np.empty(3, int))
+        array([0, 1, 2])
+        """
+        if self._native is not None and self._native.queue(REDUCE_SCATTER, x, out, op, 0, 0, stream):
+            return out
+        self._settle(stream)
+        src, dst = self._pair(x, out, self._size, 1)
+        self._combine("reduce_scatter", dst, src, dst.size, op)
+        return out
+
+    def broadcast(self, x: Any, root: int = 0, *, stream: Any = None) -> Any:
+        """Copy the root's array to all ranks.
+
+        Parameters
+        ----------
+        x : array
+            Read on the root, and written on the others.
+        root : int, optional
+            The rank whose array is copied.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array
+            `x`.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails.
+        InvalidArgumentError
+            If the ranks disagree.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm:
+        ...     comm.broadcast(np.arange(3))
+        array([0, 1, 2])
+        """
+        is_root = self._is_root(root)
+        if self._native is not None and self._native.queue(BROADCAST, x, None, None, root, 0, stream):
+            return x
+        self._settle(stream)
+        data = Data(x, "x", reads=is_root, writes=not is_root)
+        collective(self._handle(), "broadcast", data, data, data.nbytes, -1, 0, root, data.type_name)
+        if not is_root:
+            data.finish()
+        return x
+
+    def all_gather(self, x: Any, out: Any, *, stream: Any = None) -> Any:
+        """Collect the arrays of all ranks, in the order of the ranks; all ranks get the result.
+
+        Parameters
+        ----------
+        x : array_like
+            This rank's array.
+        out : array
+            Takes the result: as many blocks of the size of `x` as there are ranks.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array
+            `out`.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails.
+        InvalidArgumentError
+            If the arrays do not fit, or the ranks disagree.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm:
+        ...     comm.all_gather(np.arange(3), np.empty((1, 3), int))
+        array([[0, 1, 2]])
+        """
+        if self._native is not None and self._native.queue(ALL_GATHER, x, out, None, 0, 0, stream):
+            return out
+        self._settle(stream)
+        src, dst = self._pair(x, out, 1, self._size)
+        self._move("all_gather", dst, src, src.nbytes)
+        return out
+
+    def gather(self, x: Any, out: Any = None, root: int = 0, *, stream: Any = None) -> Any:
+        """Collect the arrays of all ranks, in the order of the ranks, on the root.
+
+        Parameters
+        ----------
+        x : array_like
+            This rank's array.
+        out : array, optional
+            Takes the result on the root, where it is required: as many blocks of the size of `x` as there are ranks.
+        root : int, optional
+            The rank that collects.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array or None
+            `out` on the root; None on the others.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails.
+        InvalidArgumentError
+            If the arrays do not fit, or the ranks disagree.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm:
+        ...     comm.gather(np.arange(3), np.empty((1, 3), int))
+        array([[0, 1, 2]])
+        """
+        is_root = self._is_root(root)
+        out = required(out, "out") if is_root else None
+        if self._native is not None and self._native.queue(GATHER, x, out, None, root, 0, stream):
+            return out
+        self._settle(stream)
+        if is_root:
+            src, dst = self._pair(x, out, 1, self._size)
+            self._move("gather", dst, src, src.nbytes, root)
+            return out
+        src = Data(x, "x", reads=True, writes=False)
+        self._move("gather", None, src, src.nbytes, root)
+        return None
+
+    def scatter(self, x: Any, out: Any, root: int = 0, *, stream: Any = None) -> Any:
+        """Distribute the blocks of the root's array: rank r gets block r.
+
+        Parameters
+        ----------
+        x : array_like or None
+            As many equal blocks as there are ranks. Only the root reads it.
+        out : array
+            Takes this rank's block.
+        root : int, optional
+            The rank that distributes.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array
+            `out`.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails.
+        InvalidArgumentError
+            If the arrays do not fit, or the ranks disagree.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm:
+        ...     comm.scatter(np.arange(3), np.empty(3, int))
+        array([0, 1, 2])
+        """
+        is_root = self._is_root(root)
+        x = required(x, "x") if is_root else None
+        if self._native is not None and self._native.queue(SCATTER, x, out, None, root, 0, stream):
+            return out
+        self._settle(stream)
+        if is_root:
+            src, dst = self._pair(x, out, self._size, 1)
+            self._move("scatter", dst, src, dst.nbytes, root)
+        else:
+            dst = Data(out, "out", reads=False, writes=True)
+            self._move("scatter", dst, None, dst.nbytes, root)
+        return out
+
+    def all_to_all(self, x: Any, out: Any = None, *, stream: Any = None) -> Any:
+        """Exchange blocks: block q of rank p becomes block p of rank q.
+
+        Parameters
+        ----------
+        x : array_like
+            As many equal blocks as there are ranks.
+        out : array, optional
+            Takes the result, of the same size. None writes it to `x`.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array
+            `out`, or `x`.
+
+        Raises
+        ------
+        CommunicatorError
+            If a rank fails.
+        InvalidArgumentError
+            If the arrays do not fit, or the ranks disagree.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm:
+        ...     comm.all_to_all(np.arange(3))
+        array([0, 1, 2])
+        """
+        out = x if out is None else out
+        if self._native is not None and self._native.queue(ALL_TO_ALL, x, out, None, 0, 0, stream):
+            return out
+        self._settle(stream)
+        src, dst = self._pair(x, out, 1, 1)
+        if src.size % self._size:
+            raise _core.InvalidArgumentError(f"x has {src.size} elements, expected a multiple of {self._size}, the number of ranks")
+        self._move("all_to_all", dst, src, src.nbytes // self._size)
+        return out
+
+    # ---- messages between two ranks
+
+    def send(self, x: Any, to: int, *, stream: Any = None) -> None:
+        """Send an array. An array in host memory has been received when it returns.
+
+        Parameters
+        ----------
+        x : array_like
+            The array.
+        to : int
+            Another rank, which calls `recv` or `send_recv`.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Raises
+        ------
+        CommunicatorError
+            If the other rank fails.
+        InvalidArgumentError
+            If the other rank expects another size or dtype.
+
+        See Also
+        --------
+        send_recv : Send and receive at the same time.
+        """
+        self._handle(), self._peer("to", to)
+        if self._native is not None and self._native.queue(SEND, x, None, None, to, 0, stream):
+            return
+        self._settle(stream)
+        src = Data(x, "x", reads=True, writes=False)
+        message(self._handle(), src, to, None, -1, src.type_name)
+
+    def recv(self, out: Any, source: int, *, stream: Any = None) -> Any:
+        """Receive an array that another rank sends.
+
+        Parameters
+        ----------
+        out : array
+            Takes what is sent, which must have the same size and dtype.
+        source : int
+            Another rank, which calls `send` or `send_recv`.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array
+            `out`.
+
+        Raises
+        ------
+        CommunicatorError
+            If the other rank fails.
+        InvalidArgumentError
+            If the other rank sends another size or dtype.
+
+        See Also
+        --------
+        send_recv : Send and receive at the same time.
+        """
+        self._handle(), self._peer("source", source)
+        if self._native is not None and self._native.queue(RECV, None, out, None, source, 0, stream):
+            return out
+        self._settle(stream)
+        dst = Data(out, "out", reads=False, writes=True)
+        message(self._handle(), None, -1, dst, source, dst.type_name)
+        dst.finish()
+        return out
+
+    def send_recv(self, x: Any, to: int, out: Any, source: int, *, stream: Any = None) -> Any:
+        """Send one array and receive another at the same time, as in a shift around a ring.
+
+        Parameters
+        ----------
+        x : array_like
+            The array that is sent.
+        to : int
+            The rank that receives it.
+        out : array
+            Receives the other array. It must not overlap `x`.
+        source : int
+            The rank that sends to this one. A rank may exchange with itself.
+        stream : Stream, optional
+            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            stream, behind all known uses of the arrays.
+
+        Returns
+        -------
+        array
+            `out`.
+
+        Raises
+        ------
+        CommunicatorError
+            If one of the two ranks fails.
+        InvalidArgumentError
+            If sizes differ, or dtypes. `x` and `out` need the same: view one of them as the other's dtype.
+
+        Examples
+        --------
+        >>> with gg.Communicator(0, 1) as comm:
+        ...     comm.send_recv(np.arange(3), 0, np.empty(3, int), 0)
+        array([0, 1, 2])
+        """
+        to, source = self._peer("to", to), self._peer("source", source)
+        if self._handle() and self._native is not None and self._native.queue(SEND_RECV, x, out, None, to, source, stream):
+            return out
+        self._settle(stream)
+        src, dst = Data(x, "x", reads=True, writes=False), Data(out, "out", reads=False, writes=True)
+        same_dtype(dst, src)
+        message(self._handle(), src, to, dst, source, src.type_name)
+        dst.finish()
+        return out
+
+    def group(self) -> Any:
+        """Collect the operations of a with-block on arrays in device memory, which then progress at the same time.
+
+        Inside it a rank may send and receive in any order. All operations are on one stream.
+
+        Returns
+        -------
+        context manager
+            At its end the operations are queued. After an exception none is.
+
+        Raises
+        ------
+        UnsupportedError
+            If the transport has no library.
+
+        Examples
+        --------
+        >>> with comm.group():  # doctest: +SKIP
+        ...     comm.send(x, 1 - comm.rank)
+        ...     comm.recv(y, 1 - comm.rank)
+        """
+        self._handle()
+        if self._native is None:
+            raise _core.UnsupportedError(f"the transport {self.transport!r} has no groups: use send_recv, or a device with a library")
+        return self._native.group()
+
+    def _settle(self, stream: Any) -> None:
+        """Before an operation on the host: the work of the stream is complete."""
+        if stream is not None:
+            (stream if isinstance(stream, _core.Stream) else _core.Stream.borrow(stream)).synchronize()
+
+    def _peer(self, name: str, rank: int) -> int:
+        if not 0 <= rank < self._size:
+            raise _core.InvalidArgumentError(f"{name} is {rank}, expected a rank: 0 to {self._size - 1}")
+        return rank

@@ -1,0 +1,202 @@
+/* collective.c: operations of a communicator on arrays in device memory, which are queued on a stream. */
+#include "array/array.h"
+#include "runtime/device.h"
+#include "runtime/registry.h"
+#include "runtime/stream.h"
+
+/* What an operation needs of its arrays: the number of blocks in each, or 0 if this rank does not use it. */
+struct collective_shape {
+    int x, out;
+};
+
+struct collective_call {
+    struct py_state *state;
+    gg_comm *comm;
+    struct py_array *x, *out; /* NULL: None */
+    struct gg_comm_work work;
+    gg_stream *stream;
+};
+
+static struct collective_shape collective_shape_of(const struct gg_comm_work *work, int rank,
+                                                   int size)
+{
+    const bool root = rank == work->root;
+    switch (work->operation) {
+    case GG_COMM_ALL_GATHER:
+        return (struct collective_shape){1, size};
+    case GG_COMM_GATHER:
+        return (struct collective_shape){1, root ? size : 0};
+    case GG_COMM_SCATTER:
+        return (struct collective_shape){root ? size : 0, 1};
+    case GG_COMM_REDUCE:
+        return (struct collective_shape){1, root};
+    case GG_COMM_REDUCE_SCATTER:
+        return (struct collective_shape){size, 1};
+    case GG_COMM_ALL_TO_ALL:
+        return (struct collective_shape){size, size};
+    case GG_COMM_BROADCAST:
+    case GG_COMM_SEND:
+        return (struct collective_shape){1, 0};
+    case GG_COMM_RECV:
+        return (struct collective_shape){0, 1};
+    case GG_COMM_ALL_REDUCE:
+    case GG_COMM_SEND_RECV:
+        break;
+    }
+    return (struct collective_shape){1, 1};
+}
+
+/* ---- checks ---- */
+
+static int collective_check_array(struct py_state *state, const struct py_array *array,
+                                  const char *name, bool writes)
+{
+    if (!array->c)
+        return PY_FAIL(state->invalid_argument,
+                       "%s is not C-contiguous, expected a C-contiguous array: copy it first", name);
+    if (writes && array->readonly)
+        return PY_FAIL(state->invalid_argument, "%s is read-only, but the operation writes to it",
+                       name);
+    return 0;
+}
+
+static int collective_check_pair(const struct collective_call *call, struct collective_shape shape)
+{
+    const struct py_array *x = call->x, *out = call->out;
+    if (out->dtype != x->dtype) {
+        const int equal = PyObject_RichCompareBool(out->dtype, x->dtype, Py_EQ);
+        if (equal <= 0)
+            return equal < 0
+                       ? -1
+                       : PY_FAIL(call->state->invalid_argument,
+                                 "out has dtype %S, expected that of x: %S", out->dtype, x->dtype);
+    }
+    if (call->work.operation == GG_COMM_SEND_RECV)
+        return 0;
+    if (x->size % shape.x)
+        return PY_FAIL(call->state->invalid_argument,
+                       "x has %zd elements, expected a multiple of %d, the number of ranks",
+                       x->size, shape.x);
+    if (out->size != x->size / shape.x * shape.out)
+        return PY_FAIL(call->state->invalid_argument,
+                       "x has %zd elements and out has %zd, expected %zd: there are %d ranks",
+                       x->size, out->size, x->size / shape.x * shape.out, gg_comm_size(call->comm));
+    return 0;
+}
+
+static int collective_check(const struct collective_call *call, struct collective_shape shape)
+{
+    const bool broadcast = call->work.operation == GG_COMM_BROADCAST;
+    if (shape.x && !call->x)
+        return PY_FAIL(call->state->invalid_argument, "x is None, expected an array on this rank");
+    if (shape.out && !call->out)
+        return PY_FAIL(call->state->invalid_argument,
+                       "out is None, expected an array on this rank");
+    if (shape.x &&
+        collective_check_array(call->state, call->x, "x",
+                               call->x == call->out ||
+                                   (broadcast && gg_comm_rank(call->comm) != call->work.root)))
+        return -1;
+    if (shape.out && collective_check_array(call->state, call->out, "out", true))
+        return -1;
+    if (broadcast || !shape.x || !shape.out)
+        return 0;
+    return collective_check_pair(call, shape);
+}
+
+/* ---- the call ---- */
+
+static bool collective_reduces(gg_comm_operation operation)
+{
+    return operation == GG_COMM_ALL_REDUCE || operation == GG_COMM_REDUCE ||
+           operation == GG_COMM_REDUCE_SCATTER;
+}
+
+static void collective_fill(struct collective_call *call, struct collective_shape shape)
+{
+    struct gg_comm_work *work = &call->work;
+    const struct py_array *x = shape.x ? call->x : NULL, *out = shape.out ? call->out : NULL;
+    const bool reduces = collective_reduces(work->operation);
+    if (x) {
+        work->src = x->memory;
+        work->src_offset = x->offset;
+        work->count = (reduces ? (size_t)x->size : x->nbytes) / (size_t)shape.x;
+    } else if (out) {
+        work->count = out->nbytes / (size_t)shape.out;
+    }
+    if (out) {
+        work->dst = out->memory;
+        work->dst_offset = out->offset;
+        work->dst_count = out->nbytes;
+    }
+    if (work->operation == GG_COMM_BROADCAST) {
+        work->dst = x->memory;
+        work->dst_offset = x->offset;
+    }
+}
+
+/* 1: an array that the device reaches as its own; 0: another object; None counts as the first. */
+static int collective_takes(struct py_state *state, PyObject *object, struct py_array **out)
+{
+    *out = NULL;
+    if (object == Py_None)
+        return 1;
+    if (!Py_IS_TYPE(object, state->array_type))
+        return 0;
+    *out = py_array_of(object);
+    return gg_memory_get_kind((*out)->memory) != GG_MEMORY_PINNED;
+}
+
+static int collective_parse(struct collective_call *call, PyObject *const *args)
+{
+    struct gg_comm_work *work = &call->work;
+    const long numbers[] = {PyLong_AsLong(args[1]), PyLong_AsLong(args[4]), PyLong_AsLong(args[5]),
+                            PyLong_AsLong(args[6]), PyLong_AsLong(args[7])};
+    if (PyErr_Occurred())
+        return -1;
+    work->struct_size = sizeof *work;
+    work->operation = (gg_comm_operation)numbers[0];
+    work->type = (gg_comm_type)numbers[1];
+    work->reduction = (gg_comm_reduction)numbers[2];
+    work->root = (int32_t)numbers[3];
+    work->from = (int32_t)numbers[4];
+    return 0;
+}
+
+static gg_device *collective_device(const struct collective_call *call)
+{
+    return gg_memory_device((call->x ? call->x : call->out)->memory);
+}
+
+/* _comm_queue(capsule, operation, x, out, type, reduction, root, source, stream): False if an array is not a GPUArray in
+ * device memory. */
+static PyObject *collective_queue(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct collective_call call = {.state = PyModule_GetState(module)};
+    gg_status status;
+    if (nargs != 9)
+        return PyErr_Format(PyExc_TypeError, "_comm_queue takes 9 arguments, got %zd", nargs);
+    call.comm = PyCapsule_GetPointer(args[0], "gpuglue.communicator");
+    if (!call.comm || collective_parse(&call, args))
+        return NULL;
+    if (!collective_takes(call.state, args[2], &call.x) ||
+        !collective_takes(call.state, args[3], &call.out) || (!call.x && !call.out))
+        Py_RETURN_FALSE;
+    const struct collective_shape shape =
+        collective_shape_of(&call.work, gg_comm_rank(call.comm), gg_comm_size(call.comm));
+    if (collective_check(&call, shape))
+        return NULL;
+    collective_fill(&call, shape);
+    if (py_stream_arg(call.state, args[8], collective_device(&call), &call.stream))
+        return NULL;
+    PY_WITHOUT_GIL(status = gg_comm_queue(call.comm, &call.work, call.stream));
+    gg_stream_release(call.stream);
+    if (status)
+        return py_raise(call.state, status);
+    Py_RETURN_TRUE;
+}
+
+PyMethodDef py_collective_functions[] = {
+    {"_comm_queue", PY_METHOD(collective_queue), METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};

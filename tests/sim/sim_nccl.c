@@ -1,0 +1,532 @@
+/* sim_nccl.c: NCCL and RCCL for the simulated drivers, compiled against the vendors' own headers.
+ *
+ * Ranks are processes. They meet in a file of shared memory whose name is in the id. An operation is a host function of the
+ * stream: it publishes what the rank sends, waits for the other ranks, and combines. Device memory is reached through the
+ * driver's own copies to and from host memory, on a stream of this library.
+ *
+ * Controls: GPUGLUE_SIM_FAIL, …_HANG and …_CRASH take the names of these functions; GPUGLUE_SIM_NCCL_VERSION is what
+ * ncclGetVersion returns. A rank whose peer has died waits until it aborts, as the real library does. */
+#include "sim_nccl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RANKS = 16, ID_MAGIC = 0x4c434e, TASKS = 64 };
+
+/* ---- what the ranks share ---- */
+
+struct mail { /* from one rank to another */
+    atomic_uint sent, taken;
+    size_t nbytes;
+    char data[CHUNK];
+};
+
+struct shared {
+    atomic_int joined, left;
+    struct mail mail[RANKS][RANKS];
+};
+
+struct id {
+    int magic;
+    char name[64];
+};
+
+struct ncclComm {
+    struct shared *shared;
+    int size, rank, device;
+    atomic_bool aborted;
+    atomic_int running; /* host functions */
+    ncclResult_t state;
+    bool captured; /* a graph may run its work */
+};
+
+static _Thread_local int depth; /* of groups */
+static _Thread_local struct work *group_first, *group_last;
+static _Thread_local char last_error[200];
+
+static ncclResult_t fail(ncclResult_t code, const char *text)
+{
+    snprintf(last_error, sizeof last_error, "%s", text);
+    return code;
+}
+
+#define ENTER(name)                                                                              \
+    do {                                                                                         \
+        const int fault_ = sim_fault(name);                                                      \
+        if (fault_)                                                                              \
+            return fail((ncclResult_t)(fault_ == 999 ? ncclInternalError : fault_), "injected"); \
+    } while (0)
+
+/* ---- creation ---- */
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    const char *own = getenv("GPUGLUE_SIM_NCCL_VERSION");
+    ENTER("ncclGetVersion");
+    *version = own ? atoi(own) : NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *out)
+{
+    struct id id = {.magic = ID_MAGIC};
+    static atomic_int count;
+    ENTER("ncclGetUniqueId");
+    snprintf(id.name, sizeof id.name, "/gpuglue-sim-nccl-%d-%d", (int)getpid(),
+             atomic_fetch_add(&count, 1));
+    memset(out, 0, sizeof *out);
+    memcpy(out, &id, sizeof id);
+    return ncclSuccess;
+}
+
+static struct shared *shared_open(const char *name)
+{
+    const int file = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    void *mapped = MAP_FAILED;
+    if (file >= 0 && ftruncate(file, sizeof(struct shared)) == 0)
+        mapped = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file >= 0)
+        close(file);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+static void pause_briefly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *out, int size, ncclUniqueId given, int rank)
+{
+    struct id id;
+    ENTER("ncclCommInitRank");
+    memcpy(&id, &given, sizeof id);
+    if (id.magic != ID_MAGIC || size < 1 || size > RANKS || rank < 0 || rank >= size)
+        return fail(ncclInvalidArgument, "wrong id, size or rank");
+    struct ncclComm *comm = calloc(1, sizeof *comm);
+    if (!comm)
+        return ncclSystemError;
+    *comm = (struct ncclComm){.size = size, .rank = rank, .device = driver_device()};
+    comm->shared = shared_open(id.name);
+    if (comm->device < 0 || !comm->shared || !driver_prepare()) {
+        const bool lost = comm->device < 0;
+        free(comm);
+        return fail(lost ? ncclUnhandledCudaError : ncclSystemError,
+                    "no current device, or no shared memory");
+    }
+    atomic_fetch_add(&comm->shared->joined, 1);
+    while (atomic_load(&comm->shared->joined) < size)
+        pause_briefly();
+    if (rank == 0)
+        shm_unlink(id.name);
+    *out = comm;
+    return ncclSuccess;
+}
+
+/* As the real library: a communicator is valid until it is destroyed, whatever others do. */
+static void comm_end(struct ncclComm *comm)
+{
+    while (atomic_load(&comm->running))
+        pause_briefly();
+    if (comm->captured)
+        return;
+    munmap(comm->shared, sizeof *comm->shared);
+    free(comm);
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    ENTER("ncclCommDestroy");
+    comm_end(comm);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    ENTER("ncclCommAbort");
+    atomic_store(&comm->aborted, true);
+    comm_end(comm);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
+{
+    ENTER("ncclCommGetAsyncError");
+    *state = comm->state;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *size)
+{
+    ENTER("ncclCommCount");
+    *size = comm->size;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
+{
+    ENTER("ncclCommUserRank");
+    *rank = comm->rank;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
+{
+    ENTER("ncclCommCuDevice");
+    *device = comm->device;
+    return ncclSuccess;
+}
+
+const char *ncclGetErrorString(ncclResult_t result)
+{
+    static const char *const texts[] = {"no error",
+                                        "unhandled device error",
+                                        "system error",
+                                        "internal error",
+                                        "invalid argument",
+                                        "invalid usage",
+                                        "remote process exited or there was a network error",
+                                        "in progress"};
+    return result >= 0 && (size_t)result < sizeof texts / sizeof texts[0] ? texts[result]
+                                                                          : "unknown";
+}
+
+const char *ncclGetLastError(ncclComm_t comm)
+{
+    (void)comm;
+    return last_error;
+}
+
+/* ---- messages ---- */
+
+/* False: aborted. */
+static bool mail_put(struct ncclComm *comm, int to, const char *data, size_t nbytes, size_t *at)
+{
+    struct mail *mail = &comm->shared->mail[comm->rank][to];
+    if (atomic_load(&mail->sent) != atomic_load(&mail->taken))
+        return false;
+    const size_t some = nbytes - *at < CHUNK ? nbytes - *at : CHUNK;
+    memcpy(mail->data, data + *at, some);
+    mail->nbytes = some;
+    atomic_fetch_add(&mail->sent, 1);
+    *at += some;
+    return true;
+}
+
+static bool mail_get(struct ncclComm *comm, int from, char *data, size_t nbytes, size_t *at)
+{
+    struct mail *mail = &comm->shared->mail[from][comm->rank];
+    if (atomic_load(&mail->sent) == atomic_load(&mail->taken))
+        return false;
+    const size_t some = mail->nbytes < nbytes - *at ? mail->nbytes : nbytes - *at;
+    memcpy(data + *at, mail->data, some);
+    atomic_fetch_add(&mail->taken, 1);
+    *at += some;
+    return true;
+}
+
+/* ---- operations: messages of a group that progress together ---- */
+
+struct transfer {
+    bool sends;
+    int peer;
+    char *data;
+    size_t nbytes, at;
+};
+
+static void transfers_run(struct ncclComm *comm, struct transfer *transfers, int count)
+{
+    for (bool left = true; left && !atomic_load(&comm->aborted);) {
+        bool moved = left = false;
+        for (int i = 0; i < count; i++) {
+            struct transfer *t = &transfers[i];
+            bool earlier = false; /* messages between two ranks keep their order */
+            for (int j = 0; j < i; j++)
+                earlier =
+                    earlier || (transfers[j].sends == t->sends && transfers[j].peer == t->peer &&
+                                transfers[j].at < transfers[j].nbytes);
+            if (t->at == t->nbytes)
+                continue;
+            left = true;
+            if (!earlier)
+                moved = (t->sends ? mail_put(comm, t->peer, t->data, t->nbytes, &t->at)
+                                  : mail_get(comm, t->peer, t->data, t->nbytes, &t->at)) ||
+                        moved;
+        }
+        if (left && !moved)
+            pause_briefly();
+    }
+}
+
+enum kind { K_ALL_REDUCE, K_REDUCE, K_REDUCE_SCATTER, K_BROADCAST, K_ALL_GATHER, K_SEND, K_RECV };
+
+struct work {
+    struct work *next;
+    bool captured;
+    enum kind kind;
+    struct ncclComm *comm;
+    void *stream;
+    const void *src;
+    void *dst;
+    size_t count, unit;
+    int type, op, root;
+    char *from, *to; /* in host memory */
+    size_t from_size, to_size;
+};
+
+static bool work_measure(struct work *w)
+{
+    const size_t block = w->count * w->unit, all = (size_t)w->comm->size * block;
+    const bool root = w->comm->rank == w->root;
+    w->from_size = w->kind == K_RECV || (w->kind == K_BROADCAST && !root) ? 0
+                   : w->kind == K_REDUCE_SCATTER                          ? all
+                                                                          : block;
+    w->to_size = w->kind == K_SEND || (w->kind == K_REDUCE && !root) ? 0
+                 : w->kind == K_ALL_GATHER                           ? all
+                                                                     : block;
+    w->from = w->from_size ? malloc(w->from_size) : NULL;
+    w->to = w->to_size ? malloc(w->to_size) : NULL;
+    return (w->from || !w->from_size) && (w->to || !w->to_size);
+}
+
+/* All ranks exchange @p size bytes with all, of which block r goes to rank r, or the same to each. */
+static char *work_exchange(struct work *w, size_t size, bool blocks)
+{
+    struct ncclComm *comm = w->comm;
+    struct transfer transfers[2 * RANKS];
+    char *all = malloc((size_t)comm->size * size);
+    if (!all)
+        abort();
+    for (int i = 0; i < comm->size; i++) {
+        transfers[i] =
+            (struct transfer){true, i, w->from + (blocks ? (size_t)i * size : 0), size, 0};
+        transfers[comm->size + i] = (struct transfer){false, i, all + (size_t)i * size, size, 0};
+    }
+    transfers_run(comm, transfers, 2 * comm->size);
+    return all;
+}
+
+static void work_combine(struct work *w)
+{
+    const size_t block = w->count * w->unit;
+    char *all = work_exchange(w, block, w->kind == K_REDUCE_SCATTER);
+    if (w->to)
+        sim_nccl_combine(w->to, all, w->comm->size, w->count, w->type, w->op);
+    free(all);
+}
+
+static void work_broadcast(struct work *w)
+{
+    struct ncclComm *comm = w->comm;
+    struct transfer transfers[RANKS];
+    int count = 0;
+    for (int i = 0; comm->rank == w->root && i < comm->size; i++)
+        if (i != w->root)
+            transfers[count++] = (struct transfer){true, i, w->from, w->from_size, 0};
+    if (comm->rank == w->root)
+        memcpy(w->to, w->from, w->from_size);
+    else
+        transfers[count++] = (struct transfer){false, w->root, w->to, w->to_size, 0};
+    transfers_run(comm, transfers, count);
+}
+
+static void work_collective(struct work *w)
+{
+    if (w->kind == K_BROADCAST) {
+        work_broadcast(w);
+    } else if (w->kind == K_ALL_GATHER) {
+        char *all = work_exchange(w, w->from_size, false);
+        memcpy(w->to, all, w->to_size);
+        free(all);
+    } else {
+        work_combine(w);
+    }
+}
+
+/* The host function in the stream, between the copies to and from host memory. Graphs run it again, so nothing is freed. */
+static void work_run(void *data)
+{
+    struct work *first = data;
+    struct ncclComm *comm = first->comm;
+    struct transfer transfers[TASKS];
+    int count = 0;
+    for (struct work *w = first; w && !atomic_load(&comm->aborted); w = w->next)
+        if (w->kind == K_SEND || w->kind == K_RECV)
+            transfers[count++] =
+                (struct transfer){w->kind == K_SEND, w->root, w->kind == K_SEND ? w->from : w->to,
+                                  w->count * w->unit, 0};
+        else
+            work_collective(w);
+    transfers_run(comm, transfers, count);
+    if (!first->captured)
+        atomic_fetch_sub(&comm->running, 1);
+}
+
+static ncclResult_t group_submit(struct work *first)
+{
+    int code = 0;
+    for (struct work *w = first; w && !code; w = w->next)
+        if (w->from_size)
+            code = driver_to_host(w->from, w->src, w->from_size, w->stream);
+    first->captured = driver_captures(first->stream);
+    if (first->captured)
+        first->comm->captured = true;
+    else
+        atomic_fetch_add(&first->comm->running, 1);
+    if (!code)
+        code = driver_host_function(first->stream, work_run, first);
+    if (code && !first->captured)
+        atomic_fetch_sub(&first->comm->running, 1);
+    for (struct work *w = first; w && !code; w = w->next)
+        if (w->to_size)
+            code = driver_to_device(w->dst, w->to, w->to_size, w->stream);
+    return code ? fail(ncclUnhandledCudaError, "a call of the driver failed") : ncclSuccess;
+}
+
+static ncclResult_t work_add(struct work given)
+{
+    if (!given.comm || (given.count && given.root >= given.comm->size))
+        return fail(ncclInvalidArgument, "wrong communicator or rank");
+    if (!given.count)
+        return ncclSuccess;
+    struct work *w = malloc(sizeof *w);
+    if (!w)
+        return ncclSystemError;
+    *w = given;
+    if (!work_measure(w))
+        return ncclSystemError;
+    if (!depth)
+        return group_submit(w);
+    *(group_last ? &group_last->next : &group_first) = w;
+    group_last = w;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupStart(void)
+{
+    ENTER("ncclGroupStart");
+    depth++;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd(void)
+{
+    struct work *first = group_first;
+    if (!depth)
+        return fail(ncclInvalidUsage, "no group");
+    depth--;
+    group_first = group_last = NULL;
+    ENTER("ncclGroupEnd");
+    return first ? group_submit(first) : ncclSuccess;
+}
+
+#define TYPE_CHECK()                                                    \
+    if (type < 0 || type >= ncclNumTypes || op < 0 || op >= ncclNumOps) \
+    return fail(ncclInvalidArgument, "wrong type or operator")
+
+ncclResult_t ncclAllReduce(const void *src, void *dst, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, sim_stream stream)
+{
+    ENTER("ncclAllReduce");
+    TYPE_CHECK();
+    return work_add((struct work){.kind = K_ALL_REDUCE,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .type = (int)type,
+                                  .op = (int)op});
+}
+
+ncclResult_t ncclReduce(const void *src, void *dst, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, sim_stream stream)
+{
+    ENTER("ncclReduce");
+    TYPE_CHECK();
+    return work_add((struct work){.kind = K_REDUCE,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .type = (int)type,
+                                  .op = (int)op,
+                                  .root = root});
+}
+
+ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, sim_stream stream)
+{
+    ENTER("ncclReduceScatter");
+    TYPE_CHECK();
+    return work_add((struct work){.kind = K_REDUCE_SCATTER,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .type = (int)type,
+                                  .op = (int)op});
+}
+
+ncclResult_t ncclBroadcast(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, sim_stream stream)
+{
+    ENTER("ncclBroadcast");
+    return work_add((struct work){.kind = K_BROADCAST,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .root = root});
+}
+
+ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, sim_stream stream)
+{
+    ENTER("ncclAllGather");
+    return work_add((struct work){.kind = K_ALL_GATHER,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type)});
+}
+
+ncclResult_t ncclSend(const void *src, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      sim_stream stream)
+{
+    ENTER("ncclSend");
+    return work_add((struct work){.kind = K_SEND,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .src = src,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .root = peer});
+}
+
+ncclResult_t ncclRecv(void *dst, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      sim_stream stream)
+{
+    ENTER("ncclRecv");
+    return work_add((struct work){.kind = K_RECV,
+                                  .comm = comm,
+                                  .stream = stream,
+                                  .dst = dst,
+                                  .count = count,
+                                  .unit = sim_nccl_size(type),
+                                  .root = peer});
+}

@@ -1,0 +1,42 @@
+/* sim_nccl.h: the driver below the simulated NCCL and RCCL, and arithmetic. */
+#ifndef SIM_NCCL_H
+#define SIM_NCCL_H
+
+#pragma GCC visibility push(default)
+#ifdef SIM_RCCL
+#define __HIP_PLATFORM_AMD__
+#include <rccl/rccl.h>
+typedef hipStream_t sim_stream;
+#else
+#include <nccl.h>
+typedef cudaStream_t sim_stream;
+#endif
+#pragma GCC visibility pop
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CHUNK ((size_t)64 << 10)
+
+/* Of the driver's simulation, which counts the call too. */
+int sim_fault(const char *name);
+
+/* ---- sim_nccl_driver.c: of the driver that the process has loaded ---- */
+
+/* Find its functions. */
+bool driver_prepare(void);
+/* The ordinal of the current device, or -1. */
+int driver_device(void);
+bool driver_captures(void *stream);
+int driver_to_host(void *to, const void *from, size_t nbytes, void *stream);
+int driver_to_device(void *to, const void *from, size_t nbytes, void *stream);
+int driver_host_function(void *stream, void (*function)(void *), void *data);
+
+/* ---- sim_nccl_combine.c ---- */
+
+size_t sim_nccl_size(int type);
+/* out = in[0] op in[1] op …, which are one after the other. */
+void sim_nccl_combine(void *out, const void *in, int inputs, size_t count, int type, int op);
+
+#endif
