@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import rank_failures
 from conftest import HANG, simulated
 
 import gpuglue as gg
@@ -301,7 +302,7 @@ def test_an_aborted_communicator_names_its_rank(alone):
 
 def without_launcher(monkeypatch):
     for name in os.environ:
-        if name.startswith(("SLURM_", "PMI", "OMPI_", "MASTER_", "TORCHELASTIC_", "GPUGLUE_COMM_")) or name in ("RANK", "WORLD_SIZE"):
+        if name.startswith(("SLURM_", "PMI", "OMPI_", "MV2_", "FLUX_", "JSM_", "MASTER_", "TORCHELASTIC_", "GPUGLUE_COMM_")) or name in ("RANK", "WORLD_SIZE"):
             monkeypatch.delenv(name)
 
 
@@ -323,6 +324,18 @@ def test_rank_size_and_address_come_from_the_variables_of_launchers(monkeypatch)
     with pytest.raises(gg.InvalidArgumentError, match="RANK is 'x', expected a number"):
         gg.Communicator()
     assert data.split_address("[::1]:5") == ("::1", 5)
+
+
+@pytest.mark.parametrize("rank, size, run", [
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"), ("PMI_RANK", "PMI_SIZE", "SLURM_JOB_ID"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "SLURM_JOB_ID"), ("FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_JOB_ID"),
+    ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "LSB_JOBID"), ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID"),
+])  # fmt: skip
+def test_each_launcher_is_known_by_its_variables(monkeypatch, rank, size, run):
+    without_launcher(monkeypatch)
+    for name, value in {rank: "2", size: "5", run: "77"}.items():
+        monkeypatch.setenv(name, value)
+    assert data.launched() == (2, 5, "77")
 
 
 def test_torchrun_keeps_its_own_port(monkeypatch):
@@ -372,3 +385,23 @@ def test_bfloat16_is_combined():
     with gg.Communicator(0, 1) as comm:
         x = np.array([1.5, -2], ml_dtypes.bfloat16)
         assert comm.all_reduce(x, np.empty_like(x)).tolist() == [1.5, -2]
+
+
+# Of each failure: what the ranks report, by rank; the words, and the ranks that the error names.
+REPORTS = {
+    "killed": {0: ("ended without closing the communicator", [1]), 2: ("ended without closing the communicator", [1])},
+    "absent": {0: ("rank 1 of 3 did not connect within 2 s", [1]), 2: ("rank 1 of 3 did not connect within 2 s", [1])},
+    "hangs": {0: ("rank 1 did not take part within the timeout", [1]), 2: ("rank 1 did not take part within the timeout", [1])},
+    "port": {0: ("Address already in use; choose another port", []), 1: ("is another program than rank 0, choose another port", [0]),
+             2: ("is another program than rank 0, choose another port", [0])},
+    "id": {0: ("rank 0 refused rank 1: its id is 'b', and rank 0 has 'a'", [1]), 1: ("its id is 'b', and rank 0 has 'a'", []),
+           2: ("rank 0 refused rank 1: its id is 'b', and rank 0 has 'a'", [1])},
+}
+
+
+@pytest.mark.parametrize("failure", rank_failures.FAILURES)
+def test_every_other_rank_reports_a_failure_and_who_failed(failure):
+    reports = rank_failures.run(failure)
+    assert sorted(reports) == sorted(REPORTS[failure]), reports
+    for rank, (words, ranks) in REPORTS[failure].items():
+        assert words in reports[rank]["text"] and reports[rank]["ranks"] == ranks, (rank, reports[rank])
