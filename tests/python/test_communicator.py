@@ -364,6 +364,7 @@ def test_each_run_of_a_launcher_has_an_id_of_its_own(monkeypatch):
     assert data.launched() == (0, 1, "x" * 61 + "@1")
     created = []
     monkeypatch.setattr(gg._core, "_comm_create", lambda *arguments: created.append(arguments[4]))
+    monkeypatch.setattr(gg._core, "_comm_open_device", lambda *arguments: ("host", "", "", 0))
     gg.Communicator()
     gg.Communicator(id="mine")
     gg.Communicator(0, 1)
