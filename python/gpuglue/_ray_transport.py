@@ -6,6 +6,9 @@ from typing import Any
 
 from . import _core, _offers
 
+_Manager: Any
+_Metadata: Any
+_Communicator: Any
 try:
     _interface: Any = importlib.import_module("ray.experimental.rdt.tensor_transport_manager")
     _Manager, _Metadata, _Communicator = _interface.TensorTransportManager, _interface.TensorTransportMetadata, _interface.CommunicatorMetadata
