@@ -82,10 +82,12 @@ NVIDIA_INCLUDE = $$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/{cu13
 
 # hip_runtime_api.h of HIP 5.2, and of 5.7, 6.4 and 7.2 as far as they could be downloaded. Empty if setup.sh could not download that of 5.2; .venv/no-hip then has the reason.
 HIP_INCLUDE = $$(cat $(CURDIR)/.venv/hip-include 2>/dev/null)
+NCCL_INCLUDE = $$(cat $(CURDIR)/.venv/nccl-include 2>/dev/null)
+RCCL_INCLUDE = $$(cat $(CURDIR)/.venv/rccl-include 2>/dev/null)
 
 # `meson install` puts the package into root/site, where the Python tests of sanitized builds find it.
 build/%/build.ninja: Makefile meson.options .venv/ready-test
-	$(STEP) "configure: $*" env $(compilers-$*) meson setup --reconfigure -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include="$(HIP_INCLUDE)" $(options-$*) \
+	$(STEP) "configure: $*" env $(compilers-$*) meson setup --reconfigure -Dtests=true -Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include="$(HIP_INCLUDE)" -Dnccl_include="$(NCCL_INCLUDE)" -Drccl_include="$(RCCL_INCLUDE)" $(options-$*) \
 	    --prefix=$(CURDIR)/build/$*/root -Dpython.platlibdir=site -Dpython.purelibdir=site build/$* && touch $@
 
 # A tier builds the targets that it needs, see tests/meson.build. The full tier builds all.
@@ -119,10 +121,12 @@ SIM = $(CURDIR)/build/$(1)/tests/sim/cuda
 HIP_SIM = $(CURDIR)/build/$(1)/tests/sim/hip$(2)
 # With a simulated driver goes the vendor's management library, for Device.stats().
 monitor = GPUGLUE_SIM_MONITOR=1 GPUGLUE_$(2)_LIBRARY=$(CURDIR)/build/$(1)/tests/sim/monitor/$(3)
-NVML = $(call monitor,$(1),NVML,libnvidia-ml.so.1)
-ROCM_SMI = $(call monitor,$(1),ROCM_SMI,librocm_smi64.so.5)
+# … and its library of collective operations, for communicators.
+collectives = GPUGLUE_$(2)_LIBRARY=$(CURDIR)/build/$(1)/tests/sim/nccl/$(3)
+NVML = $(call monitor,$(1),NVML,libnvidia-ml.so.1) $(call collectives,$(1),NCCL,libnccl.so.2)
+ROCM_SMI = $(call monitor,$(1),ROCM_SMI,librocm_smi64.so.5) $(call collectives,$(1),RCCL,librccl.so.1)
 # That of ROCm 7, if setup.sh could download its header.
-AMD_SMI = $(if $(wildcard .venv/hip/usr/include/amd_smi/amdsmi.h),$(call monitor,$(1),AMD_SMI,libamd_smi.so.27),$(ROCM_SMI))
+AMD_SMI = $(if $(wildcard .venv/hip/usr/include/amd_smi/amdsmi.h),$(call monitor,$(1),AMD_SMI,libamd_smi.so.27) $(call collectives,$(1),RCCL,librccl.so.1),$(ROCM_SMI))
 ZES = $(call monitor,$(1),ZES,libzes.so.1)
 # GPUGLUE_TEST_LIBRARIES: where tests find simulated and broken drivers, plugin fixtures and libgate.so.
 tests-of = GPUGLUE_TEST_LIBRARIES=$(CURDIR)/build/$(1)/tests
@@ -439,7 +443,7 @@ $(SOAK): soak-%: install-plain
 
 # Not part of the tests: one build per mutant in tests/mutants/mutants.py. NAMES="…" selects those whose names contain these words.
 mutants: .venv/ready-test
-	MESON_OPTIONS="-Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include=$(HIP_INCLUDE)" python tests/mutants/run.py $(NAMES)
+	MESON_OPTIONS="-Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include=$(HIP_INCLUDE) -Dnccl_include=$(NCCL_INCLUDE) -Drccl_include=$(RCCL_INCLUDE)" python tests/mutants/run.py $(NAMES)
 
 # ---- the rest ------------------------------------------------------------------------------------------
 demo: run-environment

@@ -37,7 +37,7 @@ def communicator(port, **options):
     import gpuglue as gg
 
     rank = int(os.environ["RANK"])
-    options.setdefault("device", f"{os.environ.get('GPUGLUE_BENCH_BACKEND', 'cuda')}:{rank}")
+    options.setdefault("device", f"{os.environ.get('BENCH_BACKEND', 'cuda')}:{rank}")
     options.setdefault("timeout", 60)
     return gg.Communicator(rank, int(os.environ["WORLD_SIZE"]), f"127.0.0.1:{int(os.environ['BENCH_PORT']) + port}", **options)
 
@@ -374,7 +374,7 @@ def part_mixed(options):
     rank = int(os.environ["RANK"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        comm = communicator(10, device="cuda:0" if rank == 0 and "GPUGLUE_BENCH_BACKEND" not in os.environ else None if rank else f"{os.environ['GPUGLUE_BENCH_BACKEND']}:0")
+        comm = communicator(10, device="cuda:0" if rank == 0 and "BENCH_BACKEND" not in os.environ else None if rank else f"{os.environ['BENCH_BACKEND']}:0")
     with comm:
         x = gg.full(1000, 1.0, device=comm.device) if rank == 0 else np.full(1000, rank + 1.0)
         comm.all_reduce(x)

@@ -169,6 +169,48 @@ if [ "$purpose" = test ] && [ -s .venv/hip-include ]; then
     echo "$directories" >.venv/hip-include
 fi
 
+# Headers of RCCL 2.13 and 2.27, from Debian, for the simulated library and the checks. Without them RCCL is not tested.
+fetch_rccl() ( # DIRECTORY SHA256 FILE
+    rm -rf "$1" && mkdir -p "$1" && cd "$1" &&
+        /usr/lib/apt/apt-helper -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=30 download-file \
+            "${GPUGLUE_MIRROR:-http://deb.debian.org/debian}/pool/main/r/rccl/$3" "$3" "SHA256:$2" &&
+        dpkg-deb -x "$3" .
+)
+
+rccl_versions() {
+    echo 2.27 c224353521f931fc9e9eb0800e401d5dde27d428a144f86d3766e52b9f40fdd5 librccl-dev_7.2.4-1~exp3_amd64.deb
+    echo 2.13 87e977a72579fcc891c37be5169f051699b9ab3822bef1331f6d33a0e66fd571 librccl-dev_5.4.3-3+b1_amd64.deb
+}
+
+if [ "$purpose" = test ] && [ -s .venv/hip-include ]; then
+    directories=
+    while read -r version hash file; do
+        [ -e ".venv/rccl-$version/usr/include/rccl/rccl.h" ] || fetch_rccl ".venv/rccl-$version" "$hash" "$file" >/dev/null 2>&1 ||
+            { rm -rf ".venv/rccl-$version" && say "the header of RCCL $version cannot be downloaded"; }
+        [ ! -d ".venv/rccl-$version" ] || directories+=${directories:+:}$PWD/.venv/rccl-$version/usr/include
+    done < <(rccl_versions)
+    echo "$directories" >.venv/rccl-include
+fi
+
+# NCCL's header: of a toolkit, else of NVIDIA's wheel, which is large and not kept.
+fetch_nccl() (
+    rm -rf .venv/nccl && mkdir -p .venv/nccl && cd .venv/nccl &&
+        python -m pip download -q --no-deps --only-binary=:all: --python-version 3.12 --platform manylinux_2_18_x86_64 nvidia-nccl-cu13 &&
+        python -c "import glob, zipfile; zipfile.ZipFile(glob.glob('*.whl')[0]).extract('nvidia/nccl/include/nccl.h')" && rm -- *.whl
+)
+
+find_nccl() {
+    local directory
+    for directory in /usr/local/cuda*/include /usr/include "$PWD"/.venv/lib/python3*/site-packages/nvidia/nccl/include "$PWD/.venv/nccl/nvidia/nccl/include"; do
+        [ ! -e "$directory/nccl.h" ] || { echo "$directory"; return; }
+    done
+}
+
+if [ "$purpose" = test ] && [ ! -s .venv/nccl-include ]; then
+    [ -n "$(find_nccl)" ] || fetch_nccl >/dev/null 2>&1 || say "NCCL is not simulated: its header cannot be downloaded"
+    find_nccl >.venv/nccl-include
+fi
+
 # ROCm SMI's header, in the same way. Without it the statistics of AMD's GPUs are not tested.
 fetch_rocm_smi() (
     cd .venv/hip && apt-get download -qq librocm-smi-dev && dpkg-deb -x librocm-smi-dev_*.deb .

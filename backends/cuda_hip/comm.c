@@ -54,8 +54,9 @@ static gg_status comm_fail(int code, const char *what)
     const char *last = nccl.last_error ? nccl.last_error(NULL) : NULL;
     return cuhip_api->fail(known ? comm_codes[code].status : GG_ERR_COMMUNICATOR, &error,
                            "%s with %s %d.%d.%d (%s)%s%.300s", what, cuhip.comm_name,
-                           comm_version / 10000, comm_version / 100 % 100, comm_version % 100,
-                           comm_path, last && *last ? ": " : "", last ? last : "");
+                           comm_version / 10000, comm_version / NCCL_PART % NCCL_PART,
+                           comm_version % NCCL_PART, comm_path, last && *last ? ": " : "",
+                           last ? last : "");
 }
 
 static gg_status comm_fail_aborted(void)
@@ -76,10 +77,10 @@ static gg_status comm_resolve(const struct gg_library *library)
         return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL, "%s", reason);
     const int code = found.version(&version);
     if (code || version < COMM_OLDEST)
-        return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL,
-                               "%s has version %d.%d.%d, expected %d.%d or newer: update it",
-                               library->path, version / 10000, version / 100 % 100, version % 100,
-                               COMM_OLDEST / 10000, COMM_OLDEST / 100 % 100);
+        return cuhip_api->fail(
+            GG_ERR_UNSUPPORTED, NULL, "%s has version %d.%d.%d, expected %d.%d or newer: update it",
+            library->path, version / 10000, version / NCCL_PART % NCCL_PART, version % NCCL_PART,
+            COMM_OLDEST / 10000, COMM_OLDEST / NCCL_PART % NCCL_PART);
     nccl = found;
     snprintf(comm_path, sizeof comm_path, "%s", library->path);
     comm_version = version;

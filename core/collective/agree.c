@@ -30,26 +30,6 @@ struct agreement {
     struct ggi_text why;  /* there is no library for all; "" if there is */
 };
 
-struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device)
-{
-    struct ggi_collective *self = calloc(1, sizeof *self);
-    pthread_condattr_t clock;
-    if (!self)
-        return NULL;
-    self->device = device;
-    self->path = "";
-    self->last_peer = -1;
-    if (device && device->backend->comm_ops)
-        snprintf(self->transport, sizeof self->transport, "%s", device->backend->comm_ops->name);
-    pthread_mutex_init(&self->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&self->changed, &clock);
-    pthread_condattr_destroy(&clock);
-    (void)comm;
-    return self;
-}
-
 static bool choice_is_plain(const char *wanted)
 {
     return !strcmp(wanted, "host") || !strcmp(wanted, "staged");

@@ -74,21 +74,3 @@ gg_status gg_comm_native(gg_comm *comm, uint64_t *native)
     *native = comm->collective->ops->native(comm->collective->impl);
     return ggi_comm_leave(comm, GG_OK);
 }
-
-const char *gg_comm_transport(gg_comm *comm)
-{
-    return comm->collective ? comm->collective->transport : "host";
-}
-
-const char *gg_comm_transport_reason(gg_comm *comm)
-{
-    return comm->collective ? comm->collective->reason : "";
-}
-
-gg_status gg_comm_library(gg_comm *comm, const char **path, int32_t *version)
-{
-    const struct ggi_collective *self = comm->collective;
-    *path = self && self->impl ? self->path : "";
-    *version = self && self->impl ? self->version : 0;
-    return GG_OK;
-}

@@ -48,6 +48,33 @@ struct ggi_collective {
     pthread_t group_thread;
 };
 
+static inline bool collective_reduces(gg_comm_operation operation)
+{
+    return operation == GG_COMM_ALL_REDUCE || operation == GG_COMM_REDUCE ||
+           operation == GG_COMM_REDUCE_SCATTER;
+}
+static inline bool collective_is_message(gg_comm_operation operation)
+{
+    return operation >= GG_COMM_SEND;
+}
+/* Bytes of what is counted. */
+static inline size_t collective_unit(const struct gg_comm_task *task)
+{
+    const bool typed = collective_reduces(task->operation) && task->type < COMM_TYPES;
+    return typed ? ggi_comm_type_sizes[task->type] : 1;
+}
+
+/* ---- state.c ---- */
+
+/* A communicator's part, without a library so far. NULL without memory. */
+struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device);
+/* Before a call of a communicator with a library; ggi_comm_leave ends it. */
+gg_status ggi_collective_enter(struct gg_comm *comm, const char *call);
+/* Mark ranks whose process has ended. True if the communicator has failed. */
+bool ggi_collective_find_ended(struct gg_comm *comm);
+/* After a failure of the library: the failure of another rank that explains it, else @p status, which was recorded. */
+gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status);
+
 /* ---- library.c ---- */
 
 /* The backend's library. GG_ERR_UNSUPPORTED, with the reason: there is none, or it cannot be used. */
@@ -59,11 +86,6 @@ gg_status ggi_collective_library(struct gg_device *device, const char **path, in
 gg_status ggi_collective_watch(struct gg_comm *comm);
 /* Remember the work that was queued on a stream. Ticket 0: captured. */
 void ggi_collective_note(struct ggi_collective *self, gg_stream *stream, uint64_t ticket);
-/* Mark ranks whose process has ended. True if the communicator has failed. */
-bool ggi_collective_find_ended(struct gg_comm *comm);
-/* After a failure of the library: the failure of another rank that explains it, else @p status, which was recorded. */
-gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status);
-
 /* ---- guard.c ---- */
 
 /* A call that may wait for other ranks, on a thread of its own. */
@@ -85,10 +107,9 @@ gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *cal
 /* Whether @p call, which no rank waits for, ends within ten seconds. */
 bool ggi_collective_bounded(struct collective_call *call);
 
-/* ---- queue.c ---- */
+/* ---- run.c ---- */
 
-/* Before a call of a communicator with a library; ggi_comm_leave ends it. */
-gg_status ggi_collective_enter(struct gg_comm *comm, const char *call);
+extern const char *const ggi_collective_names[COLLECTIVE_OPERATIONS];
 /* Queue checked operations, all on one stream. */
 gg_status ggi_collective_run(struct gg_comm *comm, struct collective_item *items, size_t count,
                              gg_stream *stream);
@@ -99,10 +120,5 @@ gg_status ggi_collective_run(struct gg_comm *comm, struct collective_item *items
 bool ggi_collective_in_group(const struct ggi_collective *self);
 gg_status ggi_collective_group_add(struct ggi_collective *self, const struct collective_item *item,
                                    gg_stream *stream);
-
-/* ---- agree.c ---- */
-
-/* A communicator's part, without a library so far. NULL without memory. */
-struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device);
 
 #endif

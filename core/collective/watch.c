@@ -1,7 +1,6 @@
 /* watch.c: the thread of a communicator that watches the other processes and the library, and ends work that cannot complete. */
 #include "collective/collective.h"
 #include "base/log.h"
-#include "comm/comm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #define WATCH_NS 100000000u          /* between two checks */
 #define WATCH_CLOSED_NS 5000000000u  /* for work that a closed rank has a part in */
 #define WATCH_PARTING_NS 2000000000u /* for the others to finish, too */
-#define WATCH_EXPLAIN_NS 300000000u  /* until a process that has ended is seen as such */
 
 /* ---- the work ---- */
 
@@ -66,38 +64,6 @@ static bool watch_pending(struct ggi_collective *self, bool *moved)
 }
 
 /* ---- the others ---- */
-
-bool ggi_collective_find_ended(struct gg_comm *comm)
-{
-    bool any = false;
-    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++)
-        if (rank != comm->rank && ggi_comm_rank_ended(comm, rank) &&
-            !atomic_load(&comm_rank(comm, rank)->finished)) {
-            ggi_comm_mark(comm, rank,
-                          atomic_load(&comm_rank(comm, rank)->closed) ? COMM_CLOSED : COMM_ENDED);
-            any = true;
-        }
-    if (any)
-        ggi_comm_declare(comm);
-    return atomic_load(&comm->segment->failed) != COMM_FINE;
-}
-
-gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status)
-{
-    struct ggi_kept_error kept = {.error = ggi_error_record()->error};
-    const uint64_t until = ggi_now_ns() + WATCH_EXPLAIN_NS;
-    bool failed;
-    while (!(failed = ggi_collective_find_ended(comm)) && !comm->foreign && comm->size > 1 &&
-           ggi_now_ns() < until)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    if (failed)
-        return ggi_comm_state(comm);
-    ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
-    ggi_comm_declare(comm);
-    ggi_error_record()->error = kept.error;
-    memset(ggi_error_record()->ranks, 0, sizeof ggi_error_record()->ranks);
-    return status;
-}
 
 /* Ranks that have queued fewer collective operations than this one had when the wait began; else the other rank of a message. */
 static void watch_mark_late(struct gg_comm *comm, const struct ggi_collective *self)
@@ -281,7 +247,7 @@ static void *watch_run(void *argument)
 {
     struct gg_comm *comm = argument;
     struct ggi_collective *self = comm->collective;
-    ggi_device_note_thread(self->device);
+    struct gg_device *device = self->device;
     pthread_mutex_lock(&self->lock);
     while (!self->closing) {
         watch_slice(self, WATCH_NS);
@@ -292,6 +258,7 @@ static void *watch_run(void *argument)
     }
     pthread_mutex_unlock(&self->lock);
     watch_finish(comm, self);
+    atomic_fetch_sub(&device->helpers, 1);
     pthread_mutex_lock(&self->lock);
     self->ended = true;
     const bool released = self->released;
@@ -323,8 +290,11 @@ gg_status ggi_collective_watch(struct gg_comm *comm)
         return GG_OK;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    atomic_fetch_add(&comm->collective->device->helpers, 1);
     const int error = pthread_create(&comm->collective->watcher, &attributes, watch_run, comm);
     pthread_attr_destroy(&attributes);
+    if (error)
+        atomic_fetch_sub(&comm->collective->device->helpers, 1);
     return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
                  : GG_OK;
 }

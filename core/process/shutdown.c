@@ -51,6 +51,12 @@ static void shutdown_close_device(struct gg_device *device)
         device->ops->device_close(atomic_load(&device->impl));
 }
 
+static bool shutdown_is_alone(struct gg_device *device)
+{
+    return !atomic_load(&device->shared) && !atomic_load(&device->helpers) &&
+           pthread_equal(device->opener, pthread_self());
+}
+
 /* A device that other threads have used is not closed: one of them may be inside a call. */
 static void shutdown_device(struct gg_device *device, uint64_t deadline)
 {
@@ -64,7 +70,7 @@ static void shutdown_device(struct gg_device *device, uint64_t deadline)
         ggi_drain_locked(device, GGI_DRAIN_FORCE);
         ggi_pools_empty(device);
     }
-    bool alone = !atomic_load(&device->shared) && pthread_equal(device->opener, pthread_self());
+    bool alone = shutdown_is_alone(device);
     if (idle && alone)
         shutdown_close_device(device);
     else

@@ -167,6 +167,8 @@ class Communicator(Operations):
         return self
 
     def __exit__(self, *exception: Any) -> None:
+        if exception[0] is not None and self._native is not None and self._comm is not None:
+            self.abort()  # else close would wait for operations that the others may never come to
         self.close()
 
     def __reduce__(self) -> Any:

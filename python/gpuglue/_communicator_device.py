@@ -14,19 +14,19 @@ from ._communicator_data import LOGICAL, REDUCTIONS, TYPES
 BROADCAST, ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, ALL_REDUCE, REDUCE, REDUCE_SCATTER, SEND, RECV, SEND_RECV = range(11)
 
 _DEVICE_TYPES = {**TYPES, "float8_e4m3fn": 14, "float8_e5m2": 15}
-_kinds: "dict[tuple[Any, str], tuple[int, int]]" = {}  # (dtype, op): the numbers of both in C
 
 
-def _kind(dtype: Any, op: str) -> "tuple[int, int]":
+def _kind(dtype: Any, op: str) -> int:
+    """The numbers of both in C: 16 * type + reduction."""
     if op not in REDUCTIONS:
         raise _core.InvalidArgumentError(f"op is {op!r}, expected one of {', '.join(map(repr, REDUCTIONS))}")
     if dtype.name == "bool" and op in LOGICAL:
-        kind = TYPES["uint8"], LOGICAL[op]
-    elif dtype.name in _DEVICE_TYPES and dtype.isnative:
-        kind = _DEVICE_TYPES[dtype.name], REDUCTIONS[op]
-    else:
-        raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined by {op!r}")
-    return _kinds.setdefault((dtype, op), kind)
+        return 16 * TYPES["uint8"] + LOGICAL[op]
+    if op == "avg" and dtype.kind not in "fcV":
+        raise _core.UnsupportedError(f"arrays of dtype {dtype!r} have no average of their own dtype: convert them to a float dtype")
+    if dtype.name in _DEVICE_TYPES and dtype.isnative:
+        return 16 * _DEVICE_TYPES[dtype.name] + REDUCTIONS[op]
+    raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined by {op!r}")
 
 
 def wrapped(array: Any) -> Any:
@@ -48,28 +48,17 @@ class DeviceTransport:
             warnings.warn(f"the ranks exchange device memory through the host (transport 'staged'): {self.reason}", RuntimeWarning, stacklevel=4)
 
     def queue(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
-        """Queue the operation; False if the arrays are in host memory."""
-        type_, reduction = 0, 0
-        if op is not None:
-            dtype = x.dtype if isinstance(x, _core.GPUArray) else None
-            if dtype is not None:
-                kind = _kinds.get((dtype, op))
-                type_, reduction = _kind(dtype, op) if kind is None else kind
-        if _core._comm_queue(self.comm, operation, x, out, type_, reduction, root, source, stream):
-            return True
-        return self._queue_wrapped(operation, x, out, op, root, source, stream)
-
-    def _queue_wrapped(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
-        x_, out_ = wrapped(x), wrapped(out)
-        if x_ is x and out_ is out:
+        """Queue an operation that `_core._comm_queue` did not take as it was given; False if the arrays are in host memory."""
+        x_ = wrapped(x)
+        out_ = x_ if out is x else wrapped(out)
+        if op is None and x_ is x and out_ is out:
             self._check_host(x, out)
             return False
-        if out is x:
-            out_ = x_
-        type_, reduction = (0, 0) if op is None else _kind(x_.dtype, op)
-        if _core._comm_queue(self.comm, operation, x_, out_, type_, reduction, root, source, stream):
+        kind = None if op is None else _kind(x_.dtype, op) if isinstance(x_, _core.GPUArray) else 0
+        if _core._comm_queue(self.comm, operation, x_, out_, kind, root, source, stream):
             return True
-        raise _core.InvalidArgumentError("x and out must both be in device memory, or both in host memory")
+        self._check_host(x_, out_)
+        return False
 
     @staticmethod
     def _check_host(x: Any, out: Any) -> None:
@@ -89,7 +78,7 @@ class DeviceTransport:
 
 
 def _is_device_array(array: Any) -> bool:
-    return isinstance(array, _core.GPUArray) and _core.pointer_info(array.ptr).kind != "host"
+    return isinstance(array, _core.GPUArray) and _core.pointer_info(array.ptr).kind not in ("host", "pinned")
 
 
 class ReservedPort:

@@ -60,6 +60,13 @@ class Operations:
             raise _core.InvalidArgumentError(f"x has {src.size} elements and out has {dst.size}, expected {expected}{ranks}")
         return src, dst
 
+    def _queued(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
+        """Whether the operation is on arrays in device memory, and the transport has a library: then it is queued."""
+        native = self._native
+        if native is None:
+            return False
+        return _core._comm_queue(self._comm, operation, x, out, op, root, source, stream) or native.queue(operation, x, out, op, root, source, stream)
+
     def _is_root(self, root: int) -> bool:
         self._handle()
         if not 0 <= root < self._size:
@@ -118,7 +125,7 @@ class Operations:
         array([0, 1, 2])
         """
         out = x if out is None else out
-        if self._native is not None and self._native.queue(ALL_REDUCE, x, out, op, 0, 0, stream):
+        if self._queued(ALL_REDUCE, x, out, op, 0, 0, stream):
             return out
         self._settle(stream)
         src, dst = self._pair(x, out, 1, 1)
@@ -164,7 +171,7 @@ class Operations:
         """
         is_root = self._is_root(root)
         out = None if not is_root else x if out is None else out
-        if self._native is not None and self._native.queue(REDUCE, x, out, op, root, 0, stream):
+        if self._queued(REDUCE, x, out, op, root, 0, stream):
             return out
         self._settle(stream)
         if not is_root:
@@ -210,7 +217,7 @@ class Operations:
         ...     comm.reduce_scatter(np.arange(3), np.empty(3, int))
         array([0, 1, 2])
         """
-        if self._native is not None and self._native.queue(REDUCE_SCATTER, x, out, op, 0, 0, stream):
+        if self._queued(REDUCE_SCATTER, x, out, op, 0, 0, stream):
             return out
         self._settle(stream)
         src, dst = self._pair(x, out, self._size, 1)
@@ -249,7 +256,7 @@ class Operations:
         array([0, 1, 2])
         """
         is_root = self._is_root(root)
-        if self._native is not None and self._native.queue(BROADCAST, x, None, None, root, 0, stream):
+        if self._queued(BROADCAST, x, None, None, root, 0, stream):
             return x
         self._settle(stream)
         data = Data(x, "x", reads=is_root, writes=not is_root)
@@ -289,7 +296,7 @@ class Operations:
         ...     comm.all_gather(np.arange(3), np.empty((1, 3), int))
         array([[0, 1, 2]])
         """
-        if self._native is not None and self._native.queue(ALL_GATHER, x, out, None, 0, 0, stream):
+        if self._queued(ALL_GATHER, x, out, None, 0, 0, stream):
             return out
         self._settle(stream)
         src, dst = self._pair(x, out, 1, self._size)
@@ -331,7 +338,7 @@ class Operations:
         """
         is_root = self._is_root(root)
         out = required(out, "out") if is_root else None
-        if self._native is not None and self._native.queue(GATHER, x, out, None, root, 0, stream):
+        if self._queued(GATHER, x, out, None, root, 0, stream):
             return out
         self._settle(stream)
         if is_root:
@@ -377,7 +384,7 @@ class Operations:
         """
         is_root = self._is_root(root)
         x = required(x, "x") if is_root else None
-        if self._native is not None and self._native.queue(SCATTER, x, out, None, root, 0, stream):
+        if self._queued(SCATTER, x, out, None, root, 0, stream):
             return out
         self._settle(stream)
         if is_root:
@@ -420,7 +427,7 @@ class Operations:
         array([0, 1, 2])
         """
         out = x if out is None else out
-        if self._native is not None and self._native.queue(ALL_TO_ALL, x, out, None, 0, 0, stream):
+        if self._queued(ALL_TO_ALL, x, out, None, 0, 0, stream):
             return out
         self._settle(stream)
         src, dst = self._pair(x, out, 1, 1)
@@ -456,7 +463,7 @@ class Operations:
         send_recv : Send and receive at the same time.
         """
         self._handle(), self._peer("to", to)
-        if self._native is not None and self._native.queue(SEND, x, None, None, to, 0, stream):
+        if self._queued(SEND, x, None, None, to, 0, stream):
             return
         self._settle(stream)
         src = Data(x, "x", reads=True, writes=False)
@@ -492,7 +499,7 @@ class Operations:
         send_recv : Send and receive at the same time.
         """
         self._handle(), self._peer("source", source)
-        if self._native is not None and self._native.queue(RECV, None, out, None, source, 0, stream):
+        if self._queued(RECV, None, out, None, source, 0, stream):
             return out
         self._settle(stream)
         dst = Data(out, "out", reads=False, writes=True)
@@ -536,7 +543,7 @@ class Operations:
         array([0, 1, 2])
         """
         to, source = self._peer("to", to), self._peer("source", source)
-        if self._handle() and self._native is not None and self._native.queue(SEND_RECV, x, out, None, to, source, stream):
+        if self._queued(SEND_RECV, x, out, None, to, source, stream):
             return out
         self._settle(stream)
         src, dst = Data(x, "x", reads=True, writes=False), Data(out, "out", reads=False, writes=True)

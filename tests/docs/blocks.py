@@ -129,6 +129,7 @@ def environment(backend, place):
              "GPUGLUE_BACKEND": backend.partition("-")[0], "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
     if backend == "cuda-sim":
         kept["GPUGLUE_CUDA_LIBRARY"] = str(BUILT / "sim/cuda/libcuda.so.1")
+        kept["GPUGLUE_NCCL_LIBRARY"] = str(BUILT / "sim/nccl/libnccl.so.2")  # without it a communicator is staged
     return kept
 
 

@@ -32,6 +32,7 @@ union output {
     struct gg_pointer_info pointer;
     struct gg_ipc_handle handle;
     gg_graph *graph;
+    gg_comm *comm;
     uint32_t shape[2];
 };
 
@@ -65,7 +66,7 @@ struct steps {
     size_t count;
 };
 extern const struct steps device_steps, memory_steps, copies_steps, kinds_steps, ipc_steps,
-    kernels_steps, graph_steps, work_steps, borrowed_steps, other_steps, end_steps;
+    kernels_steps, graph_steps, comm_steps, work_steps, borrowed_steps, other_steps, end_steps;
 
 /* A step's status, with the message if it failed. */
 struct step_result {

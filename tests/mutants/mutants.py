@@ -125,7 +125,7 @@ MUTANTS = [
            "while (!device && ggi_now_ns() < deadline)",
            on("process", CUDA, HOST)),
     Mutant("the shutdown ignores other threads", "objects that other threads may use are not destroyed", "core/process/shutdown.c",
-           "bool alone = !atomic_load(&device->shared) && pthread_equal(device->opener, pthread_self());",
+           "bool alone = shutdown_is_alone(device);",
            "bool alone = true;", on("shutdown process threads", CUDA, NEW, HOST)),
     Mutant("out of memory does not wait", "out of memory waits for released memory that is in use",
            "core/memory/pool_grow.c", "bool last = pool_can_never_alloc(pool, nbytes);", "bool last = pool_can_never_alloc(pool, nbytes) || pool;",

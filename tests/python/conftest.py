@@ -47,6 +47,9 @@ AMD_SMI = ("GPUGLUE_AMD_SMI_LIBRARY", "sim/monitor/libamd_smi.so.27")
 if os.environ.get(AMD_SMI[0]):  # ROCm 7's
     MONITORS["hip"] = AMD_SMI
 
+# The library of collective operations that goes with it, where the vendor's header was there.
+COMMS = {"cuda": ("GPUGLUE_NCCL_LIBRARY", "sim/nccl/libnccl.so.2"), "hip": ("GPUGLUE_RCCL_LIBRARY", "sim/nccl/librccl.so.1")}
+
 # No test depends on whether AMD's compiler is installed: an older one ends its process for the simulated architecture.
 NO_HIPRTC = {"GPUGLUE_HIPRTC_LIBRARY": "/nonexistent/libhiprtc.so"}
 VENDORS = [f"GPUGLUE_{name}_LIBRARY" for name in ("CUDA", "HIP", "ZE", "NVRTC", "HIPRTC", "OCLOC")]
@@ -78,6 +81,9 @@ def pytest_configure(config):
             MONITORS["hip"] = AMD_SMI
         variable, place = MONITORS[chosen.split("-")[0]]
         os.environ |= {variable: str(BUILT / place), "GPUGLUE_SIM_MONITOR": "1"}
+        if chosen.split("-")[0] in COMMS:
+            variable, place = COMMS[chosen.split("-")[0]]
+            os.environ[variable] = str(BUILT / place)
     if chosen in SIMULATED and chosen.startswith("hip"):
         os.environ |= NO_HIPRTC
     os.environ.setdefault("GPUGLUE_BACKEND", "host")

@@ -266,7 +266,7 @@ static void transfers_run(struct ncclComm *comm, struct transfer *transfers, int
 enum kind { K_ALL_REDUCE, K_REDUCE, K_REDUCE_SCATTER, K_BROADCAST, K_ALL_GATHER, K_SEND, K_RECV };
 
 struct work {
-    struct work *next;
+    struct work *next, *older;
     bool captured;
     enum kind kind;
     struct ncclComm *comm;
@@ -278,6 +278,9 @@ struct work {
     char *from, *to; /* in host memory */
     size_t from_size, to_size;
 };
+
+/* None is freed: copies and graphs may use the buffers at any time. */
+static _Atomic(struct work *) work_newest;
 
 static bool work_measure(struct work *w)
 {
@@ -398,6 +401,9 @@ static ncclResult_t work_add(struct work given)
     if (!w)
         return ncclSystemError;
     *w = given;
+    w->older = atomic_load(&work_newest);
+    while (!atomic_compare_exchange_weak(&work_newest, &w->older, w))
+        ;
     if (!work_measure(w))
         return ncclSystemError;
     if (!depth)

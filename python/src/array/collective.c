@@ -1,5 +1,6 @@
 /* collective.c: operations of a communicator on arrays in device memory, which are queued on a stream. */
 #include "array/array.h"
+#include "numpy/bridge.h"
 #include "runtime/device.h"
 #include "runtime/registry.h"
 #include "runtime/stream.h"
@@ -147,19 +148,61 @@ static int collective_takes(struct py_state *state, PyObject *object, struct py_
     return gg_memory_get_kind((*out)->memory) != GG_MEMORY_PINNED;
 }
 
+/* The type of a dtype of NumPy's own that most programs combine; -1: another one. */
+static int collective_type(PyObject *dtype)
+{
+    const struct numpy_dtype_info info = numpy_dtype_info(dtype);
+    const int log = info.itemsize == 1 ? 0 : info.itemsize == 2 ? 1 : info.itemsize == 4 ? 2 : 3;
+    if (!info.builtin || !info.native || info.itemsize > 8)
+        return -1;
+    if (info.letter == 'i' || info.letter == 'u')
+        return 2 * log + (info.letter == 'u');
+    if (info.letter != 'f' || log < 1)
+        return -1;
+    return log == 1 ? GG_COMM_FLOAT16 : log == 2 ? GG_COMM_FLOAT32 : GG_COMM_FLOAT64;
+}
+
+/* False: only _communicator_device.py knows the type, or the operator is wrong. */
+static bool collective_name_op(struct collective_call *call, PyObject *op)
+{
+    static const char *const names[] = {"sum", "prod", "min", "max", "avg"};
+    const int type = call->x ? collective_type(call->x->dtype) : -1;
+    if (type < 0)
+        return false;
+    for (int i = 0; i <= GG_COMM_AVG; i++)
+        if (PyUnicode_CompareWithASCIIString(op, names[i]) == 0) {
+            call->work.type = (gg_comm_type)type;
+            call->work.reduction = (gg_comm_reduction)i;
+            return i != GG_COMM_AVG || type >= GG_COMM_FLOAT16;
+        }
+    return false;
+}
+
+/* 1; 0: it has to be given by its numbers; -1: an exception. */
+static int collective_parse_op(struct collective_call *call, PyObject *op)
+{
+    if (op == Py_None)
+        return 1;
+    if (PyUnicode_Check(op))
+        return collective_name_op(call, op);
+    const long numbers = PyLong_AsLong(op); /* 16 * type + reduction */
+    if (numbers == -1 && PyErr_Occurred())
+        return -1;
+    call->work.type = (gg_comm_type)(numbers / 16);
+    call->work.reduction = (gg_comm_reduction)(numbers % 16);
+    return 1;
+}
+
 static int collective_parse(struct collective_call *call, PyObject *const *args)
 {
     struct gg_comm_work *work = &call->work;
-    const long numbers[] = {PyLong_AsLong(args[1]), PyLong_AsLong(args[4]), PyLong_AsLong(args[5]),
-                            PyLong_AsLong(args[6]), PyLong_AsLong(args[7])};
+    const long numbers[] = {PyLong_AsLong(args[1]), PyLong_AsLong(args[5]), PyLong_AsLong(args[6])};
     if (PyErr_Occurred())
         return -1;
     work->struct_size = sizeof *work;
     work->operation = (gg_comm_operation)numbers[0];
-    work->type = (gg_comm_type)numbers[1];
-    work->reduction = (gg_comm_reduction)numbers[2];
-    work->root = (int32_t)numbers[3];
-    work->from = (int32_t)numbers[4];
+    work->root = (int32_t)numbers[1];
+    work->from = (int32_t)numbers[2];
     return 0;
 }
 
@@ -168,26 +211,29 @@ static gg_device *collective_device(const struct collective_call *call)
     return gg_memory_device((call->x ? call->x : call->out)->memory);
 }
 
-/* _comm_queue(capsule, operation, x, out, type, reduction, root, source, stream): False if an array is not a GPUArray in
- * device memory. */
+/* _comm_queue(capsule, operation, x, out, op, root, source, stream): False if an array is not a GPUArray in device memory, or
+ * op must be given as 16 * type + reduction. */
 static PyObject *collective_queue(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     struct collective_call call = {.state = PyModule_GetState(module)};
     gg_status status;
-    if (nargs != 9)
-        return PyErr_Format(PyExc_TypeError, "_comm_queue takes 9 arguments, got %zd", nargs);
+    if (nargs != 8)
+        return PyErr_Format(PyExc_TypeError, "_comm_queue takes 8 arguments, got %zd", nargs);
     call.comm = PyCapsule_GetPointer(args[0], "gpuglue.communicator");
     if (!call.comm || collective_parse(&call, args))
         return NULL;
     if (!collective_takes(call.state, args[2], &call.x) ||
         !collective_takes(call.state, args[3], &call.out) || (!call.x && !call.out))
         Py_RETURN_FALSE;
+    const int named = collective_parse_op(&call, args[4]);
+    if (named < 1)
+        return named ? NULL : Py_NewRef(Py_False);
     const struct collective_shape shape =
         collective_shape_of(&call.work, gg_comm_rank(call.comm), gg_comm_size(call.comm));
     if (collective_check(&call, shape))
         return NULL;
     collective_fill(&call, shape);
-    if (py_stream_arg(call.state, args[8], collective_device(&call), &call.stream))
+    if (py_stream_arg(call.state, args[7], collective_device(&call), &call.stream))
         return NULL;
     PY_WITHOUT_GIL(status = gg_comm_queue(call.comm, &call.work, call.stream));
     gg_stream_release(call.stream);

@@ -1,0 +1,109 @@
+/* state.c: what a communicator's part for a device is: its transport, and whether it can be used. */
+#include "collective/collective.h"
+
+#include <gpuglue/comm_device.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STATE_EXPLAIN_NS 300000000u /* until a process that has ended is seen as such */
+
+struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device)
+{
+    struct ggi_collective *self = calloc(1, sizeof *self);
+    pthread_condattr_t clock;
+    if (!self)
+        return NULL;
+    self->device = device;
+    self->path = "";
+    self->last_peer = -1;
+    if (device && device->backend->comm_ops)
+        snprintf(self->transport, sizeof self->transport, "%s", device->backend->comm_ops->name);
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&self->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    (void)comm;
+    return self;
+}
+
+const char *gg_comm_transport(gg_comm *comm)
+{
+    return comm->collective ? comm->collective->transport : "host";
+}
+
+const char *gg_comm_transport_reason(gg_comm *comm)
+{
+    return comm->collective ? comm->collective->reason : "";
+}
+
+gg_status gg_comm_library(gg_comm *comm, const char **path, int32_t *version)
+{
+    const struct ggi_collective *self = comm->collective;
+    *path = self && self->impl ? self->path : "";
+    *version = self && self->impl ? self->version : 0;
+    return GG_OK;
+}
+
+/* ---- failures ---- */
+
+bool ggi_collective_find_ended(struct gg_comm *comm)
+{
+    bool any = false;
+    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++)
+        if (rank != comm->rank && ggi_comm_rank_ended(comm, rank) &&
+            !atomic_load(&comm_rank(comm, rank)->finished)) {
+            ggi_comm_mark(comm, rank,
+                          atomic_load(&comm_rank(comm, rank)->closed) ? COMM_CLOSED : COMM_ENDED);
+            any = true;
+        }
+    if (any)
+        ggi_comm_declare(comm);
+    return atomic_load(&comm->segment->failed) != COMM_FINE;
+}
+
+gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status)
+{
+    struct ggi_kept_error kept = {.error = ggi_error_record()->error};
+    const uint64_t until = ggi_now_ns() + STATE_EXPLAIN_NS;
+    bool failed;
+    while (!(failed = ggi_collective_find_ended(comm)) && !comm->foreign && comm->size > 1 &&
+           ggi_now_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    if (failed)
+        return ggi_comm_state(comm);
+    ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
+    ggi_comm_declare(comm);
+    ggi_error_record()->error = kept.error;
+    memset(ggi_error_record()->ranks, 0, sizeof ggi_error_record()->ranks);
+    return status;
+}
+
+/* ---- before a call ---- */
+
+gg_status ggi_collective_enter(struct gg_comm *comm, const char *call)
+{
+    const struct ggi_collective *self = comm->collective;
+    gg_status status = ggi_comm_check_process(comm, call);
+    if (status)
+        return status;
+    if (!self || !self->impl)
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "%s: the transport '%s' has no operations on device memory: copy to the "
+                        "host, or create the communicator with a device%s%s",
+                        call, gg_comm_transport(comm), self && self->reason[0] ? "; " : "",
+                        self ? self->reason : "");
+    if (self->closing)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s: the device's operations were closed", call);
+    if (atomic_exchange(&comm->busy, true))
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "%s: another thread is in an operation of this communicator; call one at a "
+                        "time, or give each thread a communicator of its own",
+                        call);
+    comm->call = call;
+    status = ggi_comm_state(comm);
+    return status ? ggi_comm_leave(comm, status) : GG_OK;
+}
