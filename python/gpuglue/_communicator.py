@@ -249,8 +249,8 @@ class Communicator(Operations):
         self = Communicator.__new__(Communicator)
         self._device = _core.current_device() if device is None else _core.Device(device)
         self._host, self._timeout, self._wanted = "127.0.0.1", None, "auto"
-        comm, self._rank, self._size, *found = _core._comm_borrow(self._device, operator.index(handle))
-        self._open(comm, (found[0], "", found[1], found[2]))
+        comm, self._rank, self._size, name, path, version = _core._comm_borrow(self._device, operator.index(handle))
+        self._open(comm, (name, "", path, version))
         return self
 
     # ---- the end

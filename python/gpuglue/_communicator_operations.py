@@ -28,7 +28,11 @@ class Operations:
     _native: "DeviceTransport | None"
     _rank: int
     _size: int
-    transport: str
+
+    @property
+    def transport(self) -> str:
+        """How arrays in device memory reach other ranks."""
+        raise NotImplementedError
 
     def _handle(self) -> Any:
         if self._comm is None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-SIZE, TIMEOUT, FAILS = 3, 2.0, 1  # the rank that fails, where it is one
+SIZE, FAILS = 3, 1  # the rank that fails, where it is one
 FAILURES = {
     "killed": "rank 1 is killed by `kill -9`",
     "absent": "rank 1 is never started",
@@ -29,7 +29,7 @@ def rank_main(failure, rank):
 
     began = time.monotonic()
     try:
-        comm = gg.Communicator(rank, SIZE, os.environ["ADDRESS"], id="b" if failure == "id" and rank == FAILS else "a", timeout=TIMEOUT)
+        comm = gg.Communicator(rank, SIZE, os.environ["ADDRESS"], id="b" if failure == "id" and rank == FAILS else "a", timeout=float(os.environ["TIMEOUT"]))
         comm.barrier()
         began = time.monotonic()
         if rank == FAILS and failure in ("killed", "hangs"):
@@ -51,10 +51,10 @@ def occupied(failure):
     return holder
 
 
-def run(failure):
+def run(failure, timeout=2.0):
     """{rank: {ranks, text, seconds}} of the ranks that reported a failure."""
     with occupied(failure) as holder:
-        environment = {**os.environ, "ADDRESS": f"127.0.0.1:{holder.getsockname()[1]}", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environment = {**os.environ, "TIMEOUT": str(timeout), "ADDRESS": f"127.0.0.1:{holder.getsockname()[1]}", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         ranks = {rank: subprocess.Popen([sys.executable, "-P", __file__, failure, str(rank)], stdout=subprocess.PIPE, text=True, env=environment)
                  for rank in range(SIZE) if (failure, rank) != ("absent", FAILS)}
         outputs = {rank: process.communicate()[0] for rank, process in ranks.items() if (failure, rank) != ("hangs", FAILS)}
