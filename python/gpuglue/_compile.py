@@ -117,7 +117,8 @@ def compile(
         Architecture: 'sm_90', 'compute_80' for PTX, 'gfx90a', 'x86_64', or with ``backend="ze"`` a device's name for
         ocloc, such as 'dg2'. None is that of the current device.
     lang : {'cuda', 'hip', 'opencl'}, optional
-        Language of the source. None is the one that the backend compiles.
+        Language of the source. None is the one that the backend compiles. On hip 'cuda' adds CUDA's spellings to HIP's, and a
+        warp of 32 lanes: see docs/kernels.md.
     options : sequence of str, optional
         Options for the compiler, such as '-O3' or '-DN=4'. For ze those that begin with '-ze-' are for the driver's compiler:
         the image keeps them for Module.
@@ -174,6 +175,8 @@ def compile(
         raise _core.InvalidArgumentError("compile: the source, an option or a name contains a null character")
     backend, arch = _target(backend, arch)
     make = _maker(backend, arch, lang)
+    if lang == "cuda" and make is _hiprtc_image:
+        source = _cuda_on_hip(source)
     if constants and backend != "ze":
         raise _core.UnsupportedError(
             f"compile: constants= sets specialisation constants of SPIR-V, which {backend} does not use: "
@@ -361,7 +364,7 @@ def _rtc_image(rtc, kind, source, arch, options, names, code, directories=()):
             raise _failed(kind, error.args[0], error.args[1], source) from None
 
     found, state = _toolkit(source, directories)
-    return _cached(kind, rtc.identity() + code + state, source, arch, options, names, make, {*_rtc.HEADERS, *found})
+    return _cached(kind, rtc.identity() + code + state, source, arch, options, names, make, {*rtc.headers, *found})
 
 
 def _nvrtc_image(source, arch, options, names):
@@ -400,6 +403,12 @@ def _hiprtc_image(source, arch, options, names):
         raise _missing(error) from None
     full = [f"--offload-arch={arch}", *_without_arch(options)]
     return _rtc_image(_rtc.hiprtc, "hiprtc", source, arch, full, names, "GetCode")
+
+
+def _cuda_on_hip(source):
+    """The source behind CUDA's spellings of what HIP writes in another way."""
+    with open(os.path.join(os.path.dirname(__file__), "_cuda_headers", "cuda_on_hip.h"), encoding="utf-8") as file:
+        return f'{file.read()}#line 1 "source.cu"\n{source}'
 
 
 def _host_image(source, arch, options, names):

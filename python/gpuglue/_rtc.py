@@ -16,7 +16,7 @@ import sys
 import threading
 
 from . import _tempdir, _discovery
-from ._rtc_headers import HEADERS
+from ._rtc_headers import HEADERS, HIP_HEADERS
 
 
 def mapped(pattern):
@@ -46,7 +46,8 @@ def named(variable):
 class Rtc:
     """One of the two: the names of its library and of its functions."""
 
-    def __init__(self, prefix, title, variable, stem, names, directories, spills):
+    def __init__(self, prefix, title, variable, stem, names, directories, spills, headers):
+        self.headers = headers
         self.prefix, self.title, self.variable, self.stem = prefix, title, variable, stem
         self.names, self.directories, self.spills = names, directories, spills
         self._library, self._lock = None, threading.Lock()
@@ -122,11 +123,11 @@ class Rtc:
         try:
             state = os.stat(library.gg_path)
         except OSError:
-            return f"{library.gg_path} {self.version()} {HEADERS}"
-        return f"{HEADERS} {self.version()} {library.gg_path} {state.st_size} {state.st_mtime_ns}"
+            return f"{library.gg_path} {self.version()} {self.headers}"
+        return f"{self.headers} {self.version()} {library.gg_path} {state.st_size} {state.st_mtime_ns}"
 
     def include_directories(self):
-        """Directories of the toolkit's headers, for those not in HEADERS: beside the library, in the wheels that
+        """Directories of the toolkit's headers, for those not in `headers`: beside the library, in the wheels that
         belong to it, in CUDA_HOME and CUDA_PATH."""
         beside = os.path.dirname(self.library().gg_path)
         found = []
@@ -173,9 +174,9 @@ class Rtc:
 
     def compile_here(self, source, options, names, code):
         program = ctypes.c_void_p()
-        texts = [text.encode() for text in HEADERS.values()]
+        texts = [text.encode() for text in self.headers.values()]
         headers = (ctypes.c_char_p * len(texts))(*texts)
-        included = (ctypes.c_char_p * len(texts))(*(name.encode() for name in HEADERS))
+        included = (ctypes.c_char_p * len(texts))(*(name.encode() for name in self.headers))
         self._call("CreateProgram", ctypes.byref(program), source.encode(), b"source.cu", len(texts), headers, included)
         try:
             for name in names:
@@ -204,11 +205,11 @@ ROCM_DIRECTORIES = [
     "$CONDA_PREFIX/lib", "$ROCM_PATH/lib", "$ROCM_HOME/lib", "/opt/rocm/lib", "/opt/rocm-*/lib", "/opt/rocm/core-*/lib"]
 
 nvrtc = Rtc("nvrtc", "NVRTC (libnvrtc), NVIDIA's run-time compiler", "GPUGLUE_NVRTC_LIBRARY", "libnvrtc",
-            ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"], CUDA_DIRECTORIES, False)
+            ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"], CUDA_DIRECTORIES, False, HEADERS)
 # Before HIP 7 it is also inside the runtime.
 hiprtc = Rtc("hiprtc", "HIPRTC (libhiprtc), AMD's run-time compiler", "GPUGLUE_HIPRTC_LIBRARY", "libhiprtc",
              ["libhiprtc.so.8", "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so",
-              "libamdhip64.so.6", "libamdhip64.so.5"], ROCM_DIRECTORIES, True)
+              "libamdhip64.so.6", "libamdhip64.so.5"], ROCM_DIRECTORIES, True, HEADERS | HIP_HEADERS)
 
 
 # ---- in a child process

@@ -66,3 +66,18 @@ HEADERS = {
     "cstring": _header("", "size_t memcpy memset"), "cstdlib": _header("", "size_t abs labs llabs malloc free"),
     "ctime": _header("", "clock clock_t"),
 }
+
+
+def _renamed(names):
+    """A header whose names, with cu, are built into HIPRTC with hip."""
+    return "#pragma once\n" + "\n".join(f"#define {name.format('cu')} {name.format('hip')}" for name in names.split()) + "\n"
+
+
+# CUDA's headers whose contents are built into HIPRTC. NVRTC finds those of the toolkit.
+HIP_HEADERS = {
+    "cuda_fp16.h": "#pragma once\n", "cooperative_groups.h": "#pragma once\n",
+    "cuComplex.h": _renamed(
+        "{}FloatComplex {}DoubleComplex {}Complex make_{}FloatComplex make_{}DoubleComplex make_{}Complex {}ComplexFloatToDouble "
+        "{}ComplexDoubleToFloat " + " ".join(f"{{}}C{name}{kind}" for kind in ("f", "") for name in
+                                             "real imag onj add sub mul div fma abs".split())),
+}

@@ -31,6 +31,13 @@ def has_nvrtc():
         return False
 
 
+def has_hiprtc():
+    try:
+        return bool(_rtc.hiprtc.library())
+    except LookupError:
+        return False
+
+
 def has_host_compiler():
     try:
         return bool(_host_compiler.find())

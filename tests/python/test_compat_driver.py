@@ -8,7 +8,7 @@ from conftest import needs
 from kernels import needs_compiler, path_for, runs_code
 
 from gpuglue.compat import pycuda
-from gpuglue.compat.pycuda import _limits, characterize, compiler, gpuarray, tools
+from gpuglue.compat.pycuda import _limits, characterize, compiler, elementwise, gpuarray, reduction, tools
 from gpuglue.compat.pycuda import driver as cuda
 
 pytestmark = pytest.mark.filterwarnings("ignore:Function.* is deprecated since PyCUDA 2011.1:DeprecationWarning")
@@ -383,7 +383,8 @@ def test_a_missing_name_names_the_way_out(device):
     for module, name, way in [
             (cuda, "TextureReference", "pass the array to the kernel"), (cuda, "initialize_profiler", "gpuglue.trace"),
             (gpuarray, "multi_take", r"cupy\.asarray"), (tools, "match_dtype_to_c_struct", "SourceModule"),
-            (cuda, "Linker", "DynamicModule")]:
+            (cuda, "Linker", "DynamicModule"), (elementwise, "get_elwise_kernel", "gpuglue pycuda add"),
+            (reduction, "get_sum_kernel", "gpuglue pycuda add")]:
         with pytest.raises(AttributeError, match=f"has no '{name}' on gpuglue: .*{way}") as caught:
             getattr(module, name)
         assert "\n" not in str(caught.value)

@@ -20,6 +20,10 @@ FIRST_USE = {
     "cuda.core": "from cuda import core; native = core.Device(0); native.set_current()",
     # with a kernel: versions that are incompatible with the installed NumPy fail there
     "numba": "import numba.cuda, numpy; numba.cuda.jit(lambda a: None)[1, 1](numba.cuda.to_device(numpy.zeros(1)))",
+    "triton": "import triton, torch; torch.zeros(1, device='cuda')",
+    "warp": "import warp; warp.config.quiet = True; warp.init(); warp.zeros(1, device='cuda:0')",
+    "cuda.compute": "import cuda.compute, torch; torch.zeros(1, device='cuda')",
+    "cuda.tile": "import cuda.tile, torch; torch.zeros(1, device='cuda')",
     "jax": "import jax; assert jax.devices('gpu'); jax.numpy.zeros(1).block_until_ready()",
     "the driver": "import with_cuda as cuda; cuda.call('cuInit', 0)",
 }

@@ -42,9 +42,9 @@ ENTER = (
 INTERFACE = "libhsa-runtime64 has another version of the model's interface"
 
 PYTHON = (
-    "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_compile", "compat_driver",
-    "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda", "compat_regions", "compile", "copy", "cuda_interface",
-    "current", "device", "dlpack", "drivers", "errors", "event", "exchange", "foreign_memory", "gil", "hip", "ipc", "kernel",
+    "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_arrays", "compat_compile", "compat_driver",
+    "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda", "compat_regions", "compat_sobol",
+    "compile", "copy", "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers", "errors", "event", "exchange", "foreign_memory", "gil", "hip", "ipc", "kernel",
     "kernel_errors", "kernel_foreign", "memory", "pool", "process", "random_chains", "readback", "stream", "strided", "views",
 )  # fmt: skip
 EXAMPLES = ("doublify",)
@@ -54,7 +54,7 @@ FEW = ("event", "graph", "drain", "shortage", "pool_size", "shutdown", "test_ker
 
 EXIT_WAITS = "libamdhip64's exit handler waits for host functions that are blocked"
 WRONG_DEVICE = "libamdhip64 queues what a capture has of another device on the first device, which cannot run its kernel"
-ENDS = "libamdhip64 ends the process when a kernel accesses a bad address"
+ENDS = "the model ends the process when a kernel accesses a bad address"
 # Tests that fail for a reason that is not gpuglue's. If one of them passes, that is a failure too: remove it from the list.
 KNOWN_FAILURES = {
     "pinned_memory_is_shared_with_a_child": "AMD's runtime keeps its memory from forked children (MADV_DONTFORK)",

@@ -4,6 +4,7 @@ _TEXTURES = "CUDA 12 has no texture and surface references: pass the array to th
 _OPENGL = "map the buffer in an extension of your own, and pass its address to gpuglue.Buffer.from_ptr()"
 _COMPUTING = "use CuPy on the same memory, cupy.asarray(array), or NumPy, array.get()"
 _KERNELS = "write the loop as a kernel of a SourceModule, or use CuPy's class of this name"
+_INTERNAL = "use the class of kernels of this module, or PyCUDA's own files (gpuglue pycuda add)"
 
 MODULES = {
     "pycuda.sparse": _COMPUTING,
@@ -17,6 +18,10 @@ _NAMES = {
         "use pycuda.compiler.DynamicModule": "Linker",
         _OPENGL: "graphics_register_flags RegisteredBuffer RegisteredImage"},
     "pycuda.compiler": {},
+    "pycuda.elementwise": {_INTERNAL: "get_elwise_kernel get_elwise_kernel_and_types get_elwise_module get_elwise_range_module "
+                                      "get_linear_combination_kernel"},
+    "pycuda.reduction": {_INTERNAL: "get_reduction_module get_reduction_kernel_and_types get_sum_kernel get_dot_kernel "
+                                    "get_minmax_kernel get_subset_sum_kernel get_subset_dot_kernel get_subset_minmax_kernel"},
     "pycuda.tools": {
         _KERNELS: "match_dtype_to_c_struct",
         "use gpuglue.trace(), which records allocations": "DebugMemoryPool"},

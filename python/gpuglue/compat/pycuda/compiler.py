@@ -119,7 +119,7 @@ def compile(source, nvcc="nvcc", options=None, keep=False, no_extern_c=False, ar
         given = _nvcc_options.for_cxx(given)
     given += [f"-I{directory}" for directory in [*own, *searched]]
     try:
-        return gpuglue.compile(source, backend=device.backend, arch=arch, options=given)
+        return gpuglue.compile(source, backend=device.backend, arch=arch, lang="cuda", options=given)
     except gpuglue.CompileError as error:
         raise CompileError("the kernel was not compiled", " ".join(given), "", error.log) from error
     except gpuglue.Error as error:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ._generated import BLOCK, Kernels, arguments_of, blocks_for, values_of
+from ._missing import refusing
 
 _SOURCE = """{preamble}
 extern "C" __global__ void {name}({declarations}, long long n, long long gg_start, long long gg_stop, long long gg_step)
@@ -86,3 +87,6 @@ class ElementwiseKernel:
             kernel, = self._kernels.current()
             kernel(*values, *map(np.int64, (first.size, start, stop, step)), grid=(blocks_for(count), 1), block=(BLOCK, 1, 1),
                    stream=stream)
+
+
+__getattr__ = refusing(__name__)

@@ -4,6 +4,7 @@ import numpy as np
 
 from . import gpuarray, tools
 from ._generated import BLOCK, Kernels, arguments_of, blocks_for, values_of
+from ._missing import refusing
 
 _BEGINNING = """{preamble}
 #define GG_REDUCE(a, b) ({reduce_expr})
@@ -113,3 +114,6 @@ class ReductionKernel:
         if blocks > 1:
             of_blocks(out, parts, *map(np.int64, (blocks, 0, blocks, 1)), grid=(1, 1), block=(BLOCK, 1, 1), stream=stream)
         return out
+
+
+__getattr__ = refusing(__name__)
