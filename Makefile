@@ -222,7 +222,7 @@ OPENCL_FILES := $(patsubst %,tests/python/test_%.py,kernel kernel_errors opencl)
 steps-check := c-check-plain $(PY_CHECK) lint-step
 steps-test := $(if $(HAVE_ZE),,without-ze) c-test-asan c-test-plain $(PY_TEST) test-wheel test-examples test-docs test-stubs lint-step
 steps-rest := build-clang c-full-plain c-full-asan c-full-tsan $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED) \
-    py-asan-together py-tsan-together $(PY_REST) $(PLUGIN) $(OPENCL) test-sim-clients test-hip-client test-libraries test-openmpi test-sdk test-sdist test-abi test-fuzz test-site $(SOAK)
+    py-asan-together py-tsan-together $(PY_REST) $(PLUGIN) $(OPENCL) test-sim-clients test-hip-client test-libraries test-openmpi test-ray test-sdk test-sdist test-abi test-fuzz test-site $(SOAK)
 # LONG=1: the random tests at length, and every fault of the sweeps. Takes hours.
 ifdef LONG
 steps-rest += c-random py-random
@@ -350,10 +350,13 @@ $(OPENCL): test-opencl-%: install-plain
 test-libraries: install-plain
 	$(STEP) "others' libraries on host" $(PLAIN) $(PYTEST) tests/libraries
 # Open MPI has an environment of its own: its mpiexec has the name of MPICH's.
-.venv-openmpi/ready: scripts/setup.sh scripts/requirements-openmpi.txt .venv/ready-build
-	scripts/setup.sh openmpi && touch $@
+.venv-openmpi/ready .venv-ray/ready: .venv-%/ready: scripts/setup.sh scripts/requirements-%.txt .venv/ready-build
+	scripts/setup.sh $* && touch $@
 test-openmpi: install-plain .venv-openmpi/ready
-	$(STEP) "mpi4py with Open MPI" $(PLAIN) .venv-openmpi/bin/$(PYTEST) tests/libraries/test_mpi4py.py
+	$(STEP) "mpi4py with Open MPI" $(PLAIN) .venv-openmpi/bin/$(PYTEST) tests/libraries/test_mpi4py.py tests/libraries/test_mpi_communicator.py
+# So has Ray, which requires much that nothing else does.
+test-ray: install-plain .venv-ray/ready
+	$(STEP) "Ray" $(PLAIN) .venv-ray/bin/$(PYTEST) tests/libraries/test_ray.py
 test-sdk: install-plain
 	$(STEP) "extensions and programs on host" $(PLAIN) $(call run-host,plain) $(PYTEST) tests/sdk
 	$(STEP) "extensions and programs on cuda-sim" $(PLAIN) $(call run-cuda-sim,plain) $(PYTEST) tests/sdk

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Prepare this machine:  setup.sh build|test|full|fuzz|docs|site|openmpi
+# Prepare this machine:  setup.sh build|test|full|fuzz|docs|site|openmpi|ray
 # Installs missing system packages (apt, as root only) and fills .venv from requirements-$1.txt; for `docs` (builds the
-# site) and `site` (opens it in a browser) .venv-docs; for `openmpi` .venv-openmpi.
+# site) and `site` (opens it in a browser) .venv-docs; for `openmpi` and `ray` .venv-openmpi and .venv-ray.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=$1
-case $purpose in docs | site) venv=.venv-docs ;; openmpi) venv=.venv-openmpi ;; *) venv=.venv ;; esac
+case $purpose in docs | site) venv=.venv-docs ;; openmpi | ray) venv=.venv-$purpose ;; *) venv=.venv ;; esac
 PATH=${PATH//$PWD\/.venv\/bin:/} # create .venv with a Python from outside it
 say() { echo "setup: $*"; }
 

@@ -112,8 +112,8 @@ static void guest_judge(const struct meeting *self, const struct comm_hello *hel
     else if (hello->rank < 1 || hello->rank >= self->mine.size)
         ggi_text_add(why, "its rank is not between 1 and %d", self->mine.size - 1);
     else if (strcmp(hello->machine, self->mine.machine))
-        ggi_text_add(why, "it runs on another machine than rank 0; the host transport is within "
-                          "one machine");
+        ggi_text_add(why, "it runs on another machine than rank 0, and shared memory is within "
+                          "one; between machines data need MPI (Communicator.from_mpi)");
     else if (ggi_comm_ranks_has(&self->present, hello->rank))
         ggi_text_add(why, "another process has connected as rank %d; give each process its own rank",
                      hello->rank);

@@ -1,4 +1,4 @@
-"""Communicators: processes of one machine that combine and exchange arrays."""
+"""Communicators: processes that combine and exchange arrays."""
 
 import operator
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from . import _core
 from ._communicator_data import launched, master_address, nanoseconds, split_address
 from ._communicator_device import DeviceTransport, ReservedPort, split_plan
+from ._communicator_mpi import from_mpi, split_mpi
 from ._communicator_operations import Operations
 from ._dask_communicator import from_dask
 
@@ -13,9 +14,10 @@ TRANSPORTS = ("auto", "nccl", "rccl", "host", "staged")
 
 
 class Communicator(Operations):
-    """Processes of one machine that combine and exchange arrays.
+    """Processes that combine and exchange arrays.
 
-    Each process of a program is a rank. All ranks call the same operations in the same order.
+    Each process of a program is a rank. This constructor connects ranks of one machine; `from_mpi` also
+    those of several. All ranks call the same operations in the same order.
 
     Parameters
     ----------
@@ -130,7 +132,7 @@ class Communicator(Operations):
 
         'nccl' or 'rccl' is the library that exchanges them between devices. 'staged' copies them to pinned memory, and
         exchanges that through the host. 'host' means that no rank gave a device. Arrays in host memory always pass through
-        shared memory.
+        shared memory. With 'mpi' all arrays pass through messages of MPI: see `from_mpi`.
         """
         return self._transport.name
 
@@ -153,7 +155,10 @@ class Communicator(Operations):
 
         It is valid until this communicator is closed or fails.
         """
-        return _core._comm_native(self._handle())
+        handle = self._handle()
+        if hasattr(handle, "collective"):
+            raise _core.UnsupportedError("the transport 'mpi' has no library whose communicator other code could use")
+        return _core._comm_native(handle)
 
     def __repr__(self) -> str:
         return f"<gpuglue.Communicator rank {self._rank} of {self._size}{'' if self._comm else ', closed'}>"
@@ -170,6 +175,7 @@ class Communicator(Operations):
         raise TypeError("a Communicator cannot be pickled: create one in each process")
 
     from_dask = staticmethod(from_dask)
+    from_mpi = staticmethod(from_mpi)
 
     def split(self, color: "int | None", key: int = 0) -> "Communicator | None":
         """Create communicators of ranks that give the same color. All ranks call it.
@@ -197,7 +203,8 @@ class Communicator(Operations):
         ...     part.size
         1
         """
-        self._handle()
+        if hasattr(self._handle(), "split"):
+            return split_mpi(self, color, operator.index(key))
         port = ReservedPort("127.0.0.1")
         try:
             ranks, number = split_plan(self, color, operator.index(key), port.number)
@@ -242,8 +249,8 @@ class Communicator(Operations):
         self = Communicator.__new__(Communicator)
         self._device = _core.current_device() if device is None else _core.Device(device)
         self._host, self._timeout, self._wanted = "127.0.0.1", None, "auto"
-        comm, self._rank, self._size, *found = _core._comm_borrow(self._device, operator.index(handle))
-        self._open(comm, (found[0], "", found[1], found[2]))
+        comm, self._rank, self._size, name, path, version = _core._comm_borrow(self._device, operator.index(handle))
+        self._open(comm, (name, "", path, version))
         return self
 
     # ---- the end
@@ -267,7 +274,8 @@ class Communicator(Operations):
             ...
         gpuglue.CommunicatorError: barrier: rank 0 (this rank) aborted the communicator...
         """
-        _core._comm_abort(self._handle())
+        handle = self._handle()
+        handle.abort() if hasattr(handle, "abort") else _core._comm_abort(handle)
 
     def close(self) -> None:
         """Close this rank: others that need it later get `CommunicatorError`.
@@ -285,3 +293,7 @@ class Communicator(Operations):
         native, self._native = self._native, None
         if comm is not None and native is not None:
             _core._comm_close_device(comm)
+        elif hasattr(comm, "close"):
+            comm.close()
+        if isinstance(self._transport, DeviceTransport):
+            self._transport.comm = None  # the last reference closes the rank

@@ -25,6 +25,9 @@ LAUNCHERS = (
     ("RANK", "WORLD_SIZE", ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID")),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("PMIX_NAMESPACE",)),
     ("PMI_RANK", "PMI_SIZE", SLURM_STEP),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", SLURM_STEP),
+    ("FLUX_TASK_RANK", "FLUX_JOB_SIZE", ("FLUX_JOB_ID",)),
+    ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", ("LSB_JOBID",)),
     ("SLURM_PROCID", "SLURM_NTASKS", SLURM_STEP),
 )
 ID_MAX = 63  # bytes
@@ -74,7 +77,7 @@ def master_address() -> str:
     """Where rank 0 listens."""
     if "MASTER_ADDR" not in os.environ and nodes() > 1:
         raise _core.UnsupportedError(
-            f"Slurm started the ranks on {nodes()} nodes, but a Communicator is within one machine: start them with --nodes=1, or use gpuglue.mpi"
+            f"Slurm started the ranks on {nodes()} nodes, but shared memory is within one: start them with --nodes=1, or use Communicator.from_mpi"
         )
     return f"{os.environ.get('MASTER_ADDR', '127.0.0.1')}:{master_port()}"
 

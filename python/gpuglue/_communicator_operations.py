@@ -3,7 +3,8 @@
 from typing import Any
 
 from . import _core
-from ._communicator_data import Data, address_of, reduction, required, same_dtype, type_name
+from ._communicator_calls import collective, message
+from ._communicator_data import Data, reduction, required, same_dtype, type_name
 from ._communicator_device import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -27,7 +28,11 @@ class Operations:
     _native: "DeviceTransport | None"
     _rank: int
     _size: int
-    transport: str
+
+    @property
+    def transport(self) -> str:
+        """How arrays in device memory reach other ranks."""
+        raise NotImplementedError
 
     def _handle(self) -> Any:
         if self._comm is None:
@@ -35,13 +40,13 @@ class Operations:
         return self._comm
 
     def _move(self, operation: str, dst: "Data | None", src: "Data | None", nbytes: int, root: int = 0) -> None:
-        _core._comm_collective(self._handle(), operation, address_of(dst), address_of(src), nbytes, -1, 0, root, type_name(dst, src))
+        collective(self._handle(), operation, dst, src, nbytes, -1, 0, root, type_name(dst, src))
         if dst is not None:
             dst.finish()
 
     def _combine(self, operation: str, dst: "Data | None", src: Data, count: int, op: str, root: int = 0) -> None:
         kind, combines = reduction(src.dtype, op)
-        _core._comm_collective(self._handle(), operation, address_of(dst), src.address, count, kind, combines, root, src.type_name)
+        collective(self._handle(), operation, dst, src, count, kind, combines, root, src.type_name)
         if dst is not None:
             dst.finish()
 
@@ -259,7 +264,7 @@ class Operations:
             return x
         self._settle(stream)
         data = Data(x, "x", reads=is_root, writes=not is_root)
-        _core._comm_collective(self._handle(), "broadcast", data.address, data.address, data.nbytes, -1, 0, root, data.type_name)
+        collective(self._handle(), "broadcast", data, data, data.nbytes, -1, 0, root, data.type_name)
         if not is_root:
             data.finish()
         return x
@@ -466,7 +471,7 @@ class Operations:
             return
         self._settle(stream)
         src = Data(x, "x", reads=True, writes=False)
-        _core._comm_message(self._handle(), src.address, src.nbytes, to, 0, 0, -1, src.type_name)
+        message(self._handle(), src, to, None, -1, src.type_name)
 
     def recv(self, out: Any, source: int, *, stream: Any = None) -> Any:
         """Receive an array that another rank sends.
@@ -502,7 +507,7 @@ class Operations:
             return out
         self._settle(stream)
         dst = Data(out, "out", reads=False, writes=True)
-        _core._comm_message(self._handle(), 0, 0, -1, dst.address, dst.nbytes, source, dst.type_name)
+        message(self._handle(), None, -1, dst, source, dst.type_name)
         dst.finish()
         return out
 
@@ -547,7 +552,7 @@ class Operations:
         self._settle(stream)
         src, dst = Data(x, "x", reads=True, writes=False), Data(out, "out", reads=False, writes=True)
         same_dtype(dst, src)
-        _core._comm_message(self._handle(), src.address, src.nbytes, to, dst.address, dst.nbytes, source, src.type_name)
+        message(self._handle(), src, to, dst, source, src.type_name)
         dst.finish()
         return out
 

@@ -198,7 +198,7 @@ def _host(addresses: "tuple[str, ...]") -> str:
     hosts = sorted({split(address) for address in addresses})
     if len(hosts) > 1:
         raise _core.UnsupportedError(
-            f"the workers are on {', '.join(hosts)}, but a Communicator is within one machine: give workers= of one, or use gpuglue.mpi"
+            f"the workers are on {', '.join(hosts)}, but one of Dask workers is within one machine: give workers= of one, or use Communicator.from_mpi"
         )
     return hosts[0]
 

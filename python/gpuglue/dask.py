@@ -9,13 +9,12 @@ import os
 import pickle
 from typing import Any
 
-from . import _core
+from . import _core, _dask_handles, _offers
+from ._offers import VISIBLE
 
 __all__ = ["DeviceStore", "LocalCluster", "register"]
 
 _PLUGIN = "gpuglue"  # of this name Dask keeps one
-# backend: the variables that restrict its devices; the first that is set counts
-_VISIBLE = {"cuda": ("CUDA_VISIBLE_DEVICES",), "hip": ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"), "ze": ("ZE_AFFINITY_MASK",)}
 
 
 def _distributed(name: str = "distributed") -> Any:
@@ -60,6 +59,11 @@ def register(client: Any = None) -> Any:
     received to its current device, not to the device of the same name. The order of a contiguous array is kept; a strided view
     arrives C-contiguous. The array that arrives is writeable.
 
+    Between processes of one machine that both have registered them, contiguous arrays in device memory from 256 KiB on are not sent: the receiver
+    opens the sender's memory by an IPC handle and copies from it. The sender keeps the memory until then, or until the receiver has
+    ended. If the handle cannot be opened, the elements come through host memory, and the receiver's log says why. Connections that
+    began before the registration do not do this.
+
     A second call does nothing. ``dask worker --preload gpuglue.dask`` registers them in a worker that is started by hand.
 
     Examples
@@ -70,6 +74,7 @@ def register(client: Any = None) -> Any:
     protocol = _distributed("distributed.protocol.serialize")
     protocol.dask_serialize.register(_core.GPUArray, _serialize)
     protocol.dask_deserialize.register(_core.GPUArray, _deserialize)
+    _dask_handles.announce(_distributed("distributed.comm.core").Comm)
     if client is None:
         return None
     answers = client.register_plugin(_worker_plugin(), name=_PLUGIN)
@@ -87,14 +92,16 @@ def _worker_plugin() -> Any:
     return Register()
 
 
-def _serialize(array: Any) -> "tuple[dict[str, Any], list[memoryview]]":
-    """What Dask sends: a header that msgpack takes, and the elements."""
+def _serialize(array: Any, context: Any = None) -> "tuple[dict[str, Any], list[memoryview]]":
+    """What Dask sends: a header that msgpack takes, and the elements, or an offer of them in the header."""
     flags = array.flags
     transposed = flags.f_contiguous and not flags.c_contiguous
     header = {"shape": array.shape, "dtype": pickle.dumps(array.dtype), "transposed": transposed}
     if not array.nbytes:
         return header, []
-    return header, [_frame(array.T if transposed else array)]
+    array = array.T if transposed else array
+    offer = _dask_handles.offer(array, context) if array.flags.c_contiguous else None
+    return ({**header, "offer": offer}, []) if offer else (header, [_frame(array)])
 
 
 def _frame(array: Any) -> Any:
@@ -114,8 +121,10 @@ def _deserialize(header: "dict[str, Any]", frames: "list[Any]") -> Any:
     shape, dtype = tuple(header["shape"]), pickle.loads(header["dtype"])
     if header["transposed"]:
         shape = shape[::-1]
-    host = np.frombuffer(frames[0], dtype).reshape(shape) if frames else np.empty(shape, dtype)
-    array = _core.to_gpu(host)
+    if "offer" in header:
+        array = _offers.take(header["offer"], shape, dtype)
+    else:
+        array = _core.to_gpu(np.frombuffer(frames[0], dtype).reshape(shape) if frames else np.empty(shape, dtype))
     return array.T if header["transposed"] else array
 
 
@@ -308,7 +317,7 @@ def _environment(device: Any) -> "dict[str, str]":
 
 def _visibility(device: Any) -> "tuple[dict[str, str], int]":
     """The vendor's variable, and the device's ordinal under it."""
-    names = _VISIBLE.get(device.backend)
+    names = VISIBLE.get(device.backend)
     if names is None:
         return {}, device.ordinal
     given = next((os.environ[name] for name in names if os.environ.get(name)), None)

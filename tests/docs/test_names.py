@@ -6,6 +6,7 @@ import re
 import gpuglue as gg
 import gpuglue.dask
 import gpuglue.mpi
+import gpuglue.ray
 import pytest
 from test_blocks import PATHS
 from blocks import ROOT
@@ -57,5 +58,5 @@ def test_every_public_name_is_in_the_reference():
     public = {name for name in dir(gg) if not name.startswith("_")}
     modules = {name for name in public if isinstance(getattr(gg, name), type(gg))}
     assert public - modules == in_the_reference("gpuglue")
-    for module in (gpuglue.dask, gpuglue.mpi):
+    for module in (gpuglue.dask, gpuglue.mpi, gpuglue.ray):
         assert set(module.__all__) == in_the_reference(module.__name__)

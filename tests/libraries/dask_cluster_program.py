@@ -32,6 +32,12 @@ def where_and_sum(array):
     return array.device.uuid, array.device == gg.current_device(), float(array.get().sum())
 
 
+def ways():
+    from gpuglue import _offers
+
+    return _offers.taken
+
+
 def main(names):
     devices = [gg.Device(name) for name in names]
     with gpuglue.dask.LocalCluster(names, dashboard_address=None) as cluster, Client(cluster) as client:
@@ -49,6 +55,7 @@ def main(names):
         used = client.submit(where_and_sum, made, workers=[address[1]])
         total = float(np.arange(N, dtype="f8").sum())
         assert used.result() == (devices[1].uuid, True, total), used.result()
+        assert client.submit(ways, workers=[address[1]], pure=False).result() == {"here": 0, "handle": 1, "socket": 0}
         assert float(made.result().get().sum()) == total
     print("done")
 

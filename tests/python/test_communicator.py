@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import signal
 import socket
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from conftest import HANG
+import rank_failures
+from conftest import HANG, simulated
 
 import gpuglue as gg
 from gpuglue import _communicator_data as data
@@ -59,47 +61,8 @@ def alone():
         yield comm
 
 
-RESULTS = """
-random = np.random.default_rng(0)
-for name in "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128 bool".split():
-    dtype = np.dtype(name)
-    values = random.integers(0, 2 if name == "bool" else 5, (size, size, 7)) - (dtype.kind in "ifc") * 2
-    each = values.astype(dtype)  # what each rank has
-    mine = each[rank]
-    for op, function in {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}.items():
-        if dtype.kind == "c" and op in ("min", "max"):
-            continue
-        expected = function.reduce(each, axis=0, dtype=dtype)
-        total = comm.all_reduce(mine, np.empty_like(mine), op)
-        np.testing.assert_array_equal(total, expected, f"{name} {op}")
-        np.testing.assert_array_equal(comm.reduce_scatter(mine, np.empty(7, dtype), op), expected[rank])
-        total = comm.reduce(mine.copy(), root=1, op=op)
-        assert (total is None) == (rank != 1)
-        if rank == 1:
-            np.testing.assert_array_equal(total, expected)
-    np.testing.assert_array_equal(comm.broadcast(mine.copy(), root=2), each[2])
-    np.testing.assert_array_equal(comm.all_gather(mine, np.empty_like(each)), each)
-    gathered = comm.gather(mine, np.empty_like(each) if rank == 0 else None)
-    if rank == 0:
-        np.testing.assert_array_equal(gathered, each)
-    np.testing.assert_array_equal(comm.scatter(mine if rank == 1 else None, np.empty(7, dtype), root=1), each[1, rank])
-    np.testing.assert_array_equal(comm.all_to_all(mine.copy()), each[:, rank])
-    shifted = comm.send_recv(mine, (rank + 1) % size, np.empty_like(mine), (rank - 1) % size)
-    np.testing.assert_array_equal(shifted, each[rank - 1])
-record = np.array([(rank, 0.5)], [("a", "i2"), ("b", "f8")])
-assert comm.all_gather(record, np.empty(size, record.dtype))["a"].tolist() == list(range(size))
-nan = np.array([np.nan if rank == 1 else 1.0, 2.0])
-assert np.isnan(comm.all_reduce(nan.copy(), op="max")[0]) and np.isnan(comm.all_reduce(nan.copy(), op="min")[0])
-if rank == 0:
-    comm.send(np.arange(5), 1)
-elif rank == 1:
-    assert comm.recv(np.empty(5, int), 0).tolist() == [0, 1, 2, 3, 4]
-comm.barrier()
-"""
-
-
 def test_results_are_those_of_numpy():
-    all_pass(RESULTS, 3)
+    all_pass("import rank_operations; rank_operations.check(comm)", 3)
 
 
 def test_ranks_with_different_dtypes_all_get_an_error():
@@ -153,6 +116,13 @@ def test_ranks_may_have_devices_of_different_backends(sim_library):
     all_pass(ARRAYS + "assert x.device.backend == ('host', 'cuda')[rank]", 2, rank_environment=devices)
 
 
+def test_one_communicator_has_ranks_on_cuda_hip_level_zero_and_host():
+    runs = {1: ("cuda", "GPUGLUE_CUDA_LIBRARY", "cuda-sim"), 2: ("hip", "GPUGLUE_HIP_LIBRARY", "hip-sim-7"), 3: ("ze", "GPUGLUE_ZE_LIBRARY", "ze-sim-direct")}
+    devices = {rank: {"GPUGLUE_BACKEND": backend, variable: simulated(run)} for rank, (backend, variable, run) in runs.items()}
+    code = "import rank_operations; rank_operations.check_devices(comm); assert gg.current_device().backend == ('host', 'cuda', 'hip', 'ze')[rank]"
+    all_pass(code, 4, rank_environment={0: {"GPUGLUE_BACKEND": "host"}, **devices})
+
+
 def test_a_killed_rank_is_named_by_the_others():
     code = """
 comm.barrier()
@@ -166,6 +136,41 @@ else:
     sys.exit("no error")
 """
     assert [status for _, status in run_ranks(code, 3)] == [0, -9, 0]
+
+
+def test_a_rank_that_closes_and_lives_on_is_named_by_the_others():
+    code = """
+processes = comm.all_gather(np.array([os.getpid()]), np.empty(size, int))
+if rank == 1:
+    comm.close()
+    print("closed", flush=True)
+    signal.pause()
+try:
+    comm.barrier()
+except gg.CommunicatorError as error:
+    assert error.ranks == (1,) and "rank 1 closed the communicator" in str(error), error
+else:
+    sys.exit("no error")
+finally:
+    os.kill(int(processes[1]), signal.SIGTERM)
+"""
+    (text, first), (output, second) = run_ranks(code, 2)
+    assert (first, output, second) == (0, "closed\n", -signal.SIGTERM), text
+
+
+def test_groups_of_ranks_have_communicators_of_their_own():
+    code = """
+group = comm.split(rank % 2, key=-rank)
+members = [0, 2] if rank % 2 == 0 else [1, 3]
+assert (group.size, members[::-1][group.rank]) == (2, rank)
+assert group.all_gather(np.array([rank]), np.empty(2, int)).tolist() == members[::-1]
+assert comm.split(None if rank else 0, 7) is None or rank == 0
+with comm.split(0) as same:
+    assert (same.rank, same.size) == (rank, size)
+    assert same.all_reduce(np.ones(1))[0] == size
+comm.barrier()
+"""
+    all_pass(code, 4)
 
 
 def test_an_interrupt_ends_a_wait_and_the_other_rank_learns_it():
@@ -297,7 +302,7 @@ def test_an_aborted_communicator_names_its_rank(alone):
 
 def without_launcher(monkeypatch):
     for name in os.environ:
-        if name.startswith(("SLURM_", "PMI", "OMPI_", "MASTER_", "TORCHELASTIC_", "GPUGLUE_COMM_")) or name in ("RANK", "WORLD_SIZE"):
+        if name.startswith(("SLURM_", "PMI", "OMPI_", "MV2_", "FLUX_", "JSM_", "MASTER_", "TORCHELASTIC_", "GPUGLUE_COMM_")) or name in ("RANK", "WORLD_SIZE"):
             monkeypatch.delenv(name)
 
 
@@ -319,6 +324,18 @@ def test_rank_size_and_address_come_from_the_variables_of_launchers(monkeypatch)
     with pytest.raises(gg.InvalidArgumentError, match="RANK is 'x', expected a number"):
         gg.Communicator()
     assert data.split_address("[::1]:5") == ("::1", 5)
+
+
+@pytest.mark.parametrize("rank, size, run", [
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"), ("PMI_RANK", "PMI_SIZE", "SLURM_JOB_ID"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "SLURM_JOB_ID"), ("FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_JOB_ID"),
+    ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "LSB_JOBID"), ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID"),
+])  # fmt: skip
+def test_each_launcher_is_known_by_its_variables(monkeypatch, rank, size, run):
+    without_launcher(monkeypatch)
+    for name, value in {rank: "2", size: "5", run: "77"}.items():
+        monkeypatch.setenv(name, value)
+    assert data.launched() == (2, 5, "77")
 
 
 def test_torchrun_keeps_its_own_port(monkeypatch):
@@ -369,3 +386,23 @@ def test_bfloat16_is_combined():
     with gg.Communicator(0, 1) as comm:
         x = np.array([1.5, -2], ml_dtypes.bfloat16)
         assert comm.all_reduce(x, np.empty_like(x)).tolist() == [1.5, -2]
+
+
+# Of each failure: what the ranks report, by rank; the words, and the ranks that the error names.
+REPORTS = {
+    "killed": {0: ("ended without closing the communicator", [1]), 2: ("ended without closing the communicator", [1])},
+    "absent": {0: ("rank 1 of 3 did not connect within 25 s", [1]), 2: ("rank 1 of 3 did not connect within 25 s", [1])},
+    "hangs": {0: ("rank 1 did not take part within the timeout", [1]), 2: ("rank 1 did not take part within the timeout", [1])},
+    "port": {0: ("Address already in use; choose another port", []), 1: ("is another program than rank 0, choose another port", [0]),
+             2: ("is another program than rank 0, choose another port", [0])},
+    "id": {0: ("rank 0 refused rank 1: its id is 'b', and rank 0 has 'a'", [1]), 1: ("its id is 'b', and rank 0 has 'a'", []),
+           2: ("rank 0 refused rank 1: its id is 'b', and rank 0 has 'a'", [1])},
+}
+
+
+@pytest.mark.parametrize("failure", rank_failures.FAILURES)
+def test_every_other_rank_reports_a_failure_and_who_failed(failure):
+    reports = rank_failures.run(failure, HANG if failure == "killed" else 25.0)  # long enough for ranks to start on a busy machine
+    assert sorted(reports) == sorted(REPORTS[failure]), reports
+    for rank, (words, ranks) in REPORTS[failure].items():
+        assert words in reports[rank]["text"] and reports[rank]["ranks"] == ranks, (rank, reports[rank])

@@ -1,0 +1,148 @@
+"""Communicator.from_mpi: the ranks of an MPI program, on one machine or several."""
+
+import importlib
+import time
+from typing import Any
+
+from . import _core
+from ._communicator_device import ReservedPort
+
+_TRANSPORTS = ("auto", "nccl", "rccl", "host", "staged", "mpi")
+_keys: "list[int]" = []  # the key under which a communicator of mpi4py has ours
+
+
+def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any = None, transport: str = "auto") -> Any:
+    """Create a communicator of the ranks of an MPI communicator.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm, optional
+        Whose ranks become the ranks. All of them call this function. None is ``MPI.COMM_WORLD``.
+    timeout : float or None, optional
+        Seconds that the creation, and each wait for another rank, may take. None is no limit.
+    device : Device, int, str or None, optional
+        Device of this rank, as for `Communicator`.
+    transport : {'auto', 'nccl', 'rccl', 'host', 'staged', 'mpi'}, optional
+        'mpi' passes all arrays through messages of MPI. The others need ranks of one machine: see `Communicator`. 'auto' is that of
+        `Communicator` if all ranks are on one machine, and 'mpi' if not.
+
+    Returns
+    -------
+    Communicator
+        `Communicator.transport` is the transport.
+
+    Raises
+    ------
+    CommunicatorError
+        If not all ranks call the function in time, or do not connect.
+    InvalidArgumentError
+        If `transport` is another one, or the MPI communicator connects two groups.
+    UnsupportedError
+        If `transport` is not 'mpi' or 'auto', and the ranks are on several machines.
+    ImportError
+        If mpi4py is not installed.
+
+    See Also
+    --------
+    gpuglue.mpi.Comm : MPI's own operations, with arrays in device memory.
+
+    Notes
+    -----
+    With 'mpi' the data pass through messages of the MPI library, between pairs of ranks. Results are the same as with 'host', bit
+    for bit, except for products of complex numbers. A rank that closes, aborts or does not take part in time is named by the others. A rank that is killed is
+    one that does not take part; most launchers of MPI then end all ranks. Memory of a send that was under way at a failure
+    is kept until the process ends, and ``MPI_Finalize`` may wait for it.
+
+    Examples
+    --------
+    >>> with gg.Communicator.from_mpi() as comm:      # doctest: +SKIP
+    ...     comm.all_reduce(np.ones(3))
+    """
+    try:
+        mpi: Any = importlib.import_module("mpi4py.MPI")
+    except ImportError as error:
+        raise ImportError(f"from_mpi needs mpi4py, built for the MPI library of the launcher: pip install mpi4py ({error})") from error
+    comm = mpi.COMM_WORLD if comm is None else getattr(comm, "comm", comm)  # of gpuglue.mpi
+    if transport not in _TRANSPORTS:
+        raise _core.InvalidArgumentError(f"transport is {transport!r}, expected one of {', '.join(map(repr, _TRANSPORTS))}")
+    device = None if device is None else _core.Device(device)
+    if comm.Is_inter():
+        raise _core.InvalidArgumentError("comm connects two groups of ranks, expected one group: an intracommunicator")
+    engine = importlib.import_module("gpuglue._mpi_transport")
+    own, number = _own(mpi, comm, timeout)
+    made = engine.MpiTransport(own, number * engine._TAGS, timeout)
+    port = ReservedPort("127.0.0.1")
+    try:
+        return _choose(engine, made, device, transport, port.number)
+    finally:
+        port.close()
+
+
+def _own(mpi: Any, comm: Any, timeout: "float | None") -> "tuple[Any, int]":
+    """A duplicate of the communicator, which is kept with it, and how often it has been used; all ranks count alike."""
+    if not _keys:
+        _keys.append(mpi.Comm.Create_keyval())
+    kept = comm.Get_attr(_keys[0])
+    most = comm.Get_attr(mpi.TAG_UB) // 6 - 1
+    if kept is None or kept[1] >= most:
+        own, request = comm.Idup()
+        _wait(request, timeout)
+        kept = [own, 0]
+        comm.Set_attr(_keys[0], kept)
+    kept[1] += 1
+    return kept[0], kept[1]
+
+
+def _wait(request: Any, timeout: "float | None") -> None:
+    end = float("inf") if timeout is None else time.monotonic() + timeout
+    while not request.Test():
+        if time.monotonic() > end:
+            raise _core.CommunicatorError(f"from_mpi: not all ranks of the MPI communicator called it within {timeout:g} s")
+        time.sleep(1e-3)
+
+
+def _choose(engine: Any, made: Any, device: Any, transport: str, port: int) -> Any:
+    """All ranks learn where the others are, and the address and id of rank 0."""
+    np: Any = importlib.import_module("numpy")
+    mine = f"{engine.machine()} {port} {time.time_ns():x} {transport}".encode()
+    places = np.zeros((made.size, 256), "u1")
+    places[made.rank, : len(mine)] = np.frombuffer(mine, "u1")
+    made.call, made.keep = "from_mpi", (places,)
+    made._drive(iter([made._all_to_all([places[made.rank]] * made.size, places)]))
+    texts = [bytes(place).rstrip(b"\0").decode().split(" ") for place in places]
+    asked = sorted({text[3] for text in texts})
+    if len(asked) > 1:
+        raise _core.InvalidArgumentError(f"from_mpi: the ranks disagree on the transport: {', '.join(asked)}")
+    machines = {text[0] for text in texts}
+    if transport not in ("auto", "mpi") and len(machines) > 1:
+        raise _core.UnsupportedError(
+            f"from_mpi: the ranks are on {len(machines)} machines, but the transport {transport!r} is within one: use transport='mpi'"
+        )
+    if transport == "mpi" or len(machines) > 1:
+        return _adopt(made, device)
+    communicator: Any = importlib.import_module("gpuglue._communicator")
+    return communicator.Communicator(
+        made.rank, made.size, f"127.0.0.1:{texts[0][1]}", id=f"mpi-{texts[0][2]}", timeout=made.timeout, device=device, transport=transport
+    )
+
+
+def _adopt(made: Any, device: Any) -> Any:
+    """A communicator of the transport."""
+    communicator: Any = importlib.import_module("gpuglue._communicator")
+    self = communicator.Communicator.__new__(communicator.Communicator)
+    self._rank, self._size, self._timeout, self._device = made.rank, made.size, made.timeout, device
+    self._comm = self._transport = made
+    self._native, self._host, self._wanted = None, "", "mpi"
+    return self
+
+
+def split_mpi(self: Any, color: "int | None", key: int) -> Any:
+    """`Communicator.split` of the transport 'mpi'."""
+    np: Any = importlib.import_module("numpy")
+    made = self._comm
+    mine = np.array([color is not None, color or 0, key], "i8")
+    rows = self.all_gather(mine, np.empty((self.size, 3), "i8"))
+    colors = sorted({int(row[1]) for row in rows if row[0]})  # MPI's are not negative, and of 31 bits
+    ranks = sorted(range(self.size), key=lambda rank: (rows[rank][2], rank))
+    split = made.comm.Split(made.mpi.UNDEFINED if color is None else colors.index(color), ranks.index(self.rank))
+    return None if color is None else _adopt(type(made)(split, 0, made.timeout), self._device)

@@ -1,0 +1,40 @@
+"""Dask: arrays that the workers of one machine take from each other by IPC handles, rather than through connections."""
+
+import functools
+from typing import Any
+
+from . import _core, _offers
+
+NBYTES = 256 << 10  # smaller arrays are sent sooner than a handle is opened
+
+
+def announce(connection: Any) -> None:
+    """From now on a process that deserialises arrays says where it is when a connection begins. `connection` is Dask's class."""
+    original = getattr(connection, "handshake_info", None)
+    if original is None:
+        _offers.warn("this version of distributed has no Comm.handshake_info: arrays are sent through connections")
+        return
+    if hasattr(original, "gpuglue"):
+        return
+
+    @functools.wraps(original)
+    def handshake_info(self: Any) -> Any:
+        info = original(self)
+        return {**info, "gpuglue": _offers.place()} if getattr(self, "deserialize", False) else info
+
+    handshake_info.gpuglue = True  # type: ignore[attr-defined]
+    connection.handshake_info = handshake_info
+
+
+def offer(array: Any, context: Any) -> "dict[str, Any] | None":
+    """An offer of a C-contiguous array, if the recipient of a connection can take it."""
+    recipient = ((context or {}).get("recipient") or {}).get("gpuglue")
+    here = _offers.place()
+    if array.nbytes < NBYTES or not recipient or recipient["machine"] != here["machine"] or recipient["process"] == here["process"]:
+        return None
+    try:
+        handle = _offers.handle_of(array)
+    except _core.Error as error:
+        _offers.warn(f"arrays are sent through connections, since {error}")
+        return None
+    return _offers.holder.offer(array, handle, recipient["process"])

@@ -1,0 +1,164 @@
+"""The program of the ranks in test_mpi_communicator.py: Communicator.from_mpi, by the transport that is the first argument."""
+
+import os
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+if len(sys.argv) > 3:  # the backend of each rank
+    os.environ["GPUGLUE_BACKEND"] = sys.argv[3].split(",")[MPI.COMM_WORLD.rank]
+
+import gpuglue as gg  # noqa: E402
+
+sys.path.insert(0, sys.argv[2])
+import rank_operations  # noqa: E402
+
+WORLD, TRANSPORT = MPI.COMM_WORLD, sys.argv[1]
+SEPARATE = len(set(WORLD.allgather(os.readlink("/proc/self/ns/net")))) > 1  # as on several machines
+EXPECTED = {"auto": "mpi" if SEPARATE else "host"}.get(TRANSPORT, TRANSPORT)
+
+
+def refused(call, *words):
+    """The message of an InvalidArgumentError, which has these words."""
+    try:
+        call()
+    except gg.InvalidArgumentError as error:
+        assert all(word in str(error) for word in words), str(error)
+    else:
+        raise AssertionError(f"no error with {words}")
+
+
+def check_large(comm):
+    rank, size = comm.rank, comm.size
+    for count in (10_000, 3_000_001):  # shares of which are not equal
+        x = np.arange(count, dtype="f4") * (rank + 1)
+        total = np.arange(count, dtype="f4") * (size * (size + 1) // 2)
+        np.testing.assert_allclose(comm.all_reduce(x.copy()), total, rtol=1e-6)
+        reduced = comm.reduce(x.copy(), root=size - 1)
+        assert (reduced is None) == (rank != size - 1)
+        if reduced is not None:
+            np.testing.assert_allclose(reduced, total, rtol=1e-6)
+        np.testing.assert_array_equal(comm.broadcast(x.copy(), root=1), np.arange(count, dtype="f4") * 2)
+        everyone = comm.all_gather(x, np.empty((size, count), "f4"))
+        np.testing.assert_array_equal(everyone[rank], x)
+        np.testing.assert_array_equal(everyone[0], np.arange(count, dtype="f4"))
+        blocks = np.repeat(np.arange(size, dtype="i4") + 100 * rank, count)
+        np.testing.assert_array_equal(comm.all_to_all(blocks).reshape(size, count)[:, 0], np.arange(size) * 100 + rank)
+        np.testing.assert_array_equal(comm.reduce_scatter(np.ones(size * count, "i8"), np.empty(count, "i8")), np.full(count, size))
+
+
+def check_bits(comm):
+    """The same on all ranks, and those of the host transport."""
+    if SEPARATE:
+        return
+    random = np.random.default_rng(comm.rank)
+    for dtype in ("f2", "f4", "f8", "c8"):
+        x = random.standard_normal(5000).astype(dtype)
+        total = comm.all_reduce(x.copy())
+        everyone = comm.all_gather(total, np.empty((comm.size, 5000), dtype))
+        assert all(one.tobytes() == total.tobytes() for one in everyone)
+        with gg.Communicator.from_mpi(WORLD, transport="host") as other:
+            assert other.all_reduce(x.copy()).tobytes() == total.tobytes(), dtype
+    x = np.array([1.5, np.nan, -0.0, 3e38], "f4").view("u2")[1::2].copy()  # bfloat16
+    try:
+        import ml_dtypes
+    except ImportError:
+        return
+    total = comm.all_reduce(x.view(ml_dtypes.bfloat16))
+    with gg.Communicator.from_mpi(WORLD, transport="host") as other:
+        expected = other.all_reduce(np.array([1.5, np.nan, -0.0, 3e38], "f4").view("u2")[1::2].copy().view(ml_dtypes.bfloat16))
+    assert total.tobytes() == expected.tobytes()
+
+
+def check_arguments(comm):
+    rank = comm.rank
+    refused(lambda: comm.all_reduce(np.ones(2 + (rank == 1))), "the ranks disagree", "rank 1")
+    refused(lambda: comm.broadcast(np.ones(2, "f4" if rank else "i4")), "the ranks disagree", "'<f4'", "'<i4'")
+    refused(lambda: comm.barrier() if rank else comm.all_gather(np.ones(1), np.empty(comm.size)), "barrier", "all_gather")
+    if rank == 0:
+        refused(lambda: comm.send(np.ones(3), 1), "rank 1 expects another size or type")
+    elif rank == 1:
+        refused(lambda: comm.recv(np.empty(4), 0), "rank 0 sends 24 bytes, but this rank expects 32")
+    both = np.zeros(4)
+    refused(lambda: comm.send_recv(both[:3], rank, both[1:], rank), "overlap")
+    comm.barrier()  # remains usable
+
+
+def check_messages(comm):
+    """A chain in which one rank sends and receives at once, and the others one after the other."""
+    rank, size, mine, got = comm.rank, comm.size, np.full(200_000, comm.rank), np.empty(200_000, int)
+    if rank == 0:
+        comm.send_recv(mine, 1, got, size - 1)
+    else:
+        comm.recv(got, rank - 1)
+        comm.send(mine, (rank + 1) % size)
+    assert (got == (rank - 1) % size).all()
+
+
+def check_split(comm):
+    group = comm.split(comm.rank % 2, key=-comm.rank)
+    members = [rank for rank in reversed(range(comm.size)) if rank % 2 == comm.rank % 2]
+    assert group.size == len(members) and members[group.rank] == comm.rank and group.transport == comm.transport
+    assert group.all_gather(np.array([comm.rank]), np.empty(group.size, int)).tolist() == members
+    assert (comm.split(None if comm.rank else 3) is None) == (comm.rank != 0)
+    group.close()
+
+
+def failure(call):
+    try:
+        call()
+    except gg.CommunicatorError as error:
+        return error.ranks, str(error)
+    raise AssertionError("no CommunicatorError")
+
+
+def check_refusals():
+    refused(lambda: gg.Communicator.from_mpi(WORLD, transport="tcp"), "'tcp'")
+    refused(lambda: gg.Communicator.from_mpi(WORLD, transport="mpi" if WORLD.rank else "host"), "disagree", "host, mpi")
+    if SEPARATE:
+        try:
+            gg.Communicator.from_mpi(WORLD, transport="host")
+        except gg.UnsupportedError as error:
+            assert f"on {WORLD.size} machines" in str(error)
+        else:
+            raise AssertionError("no UnsupportedError")
+
+
+def check_close_and_abort():
+    with gg.Communicator.from_mpi(WORLD, transport=TRANSPORT) as comm:
+        if comm.rank != 1:
+            ranks, text = failure(comm.barrier)
+            assert ranks == (1,) and text.startswith("barrier: rank 1 closed the communicator"), text
+    comm = gg.Communicator.from_mpi(WORLD, transport=TRANSPORT)
+    if comm.rank == comm.size - 1:
+        comm.abort()
+    ranks, text = failure(lambda: comm.all_reduce(np.ones(3)))
+    assert ranks == (comm.size - 1,) and "aborted the communicator" in text, text
+    WORLD.Barrier()
+
+
+def check_hang():
+    """Rank 0 does not take part; the last rank waits for another one that waits for it."""
+    comm = gg.Communicator.from_mpi(WORLD, transport=TRANSPORT, timeout=1.0)
+    if comm.rank:
+        ranks, text = failure(lambda: comm.all_reduce(np.ones(3)))
+        assert ranks == (0,) and text.startswith("all_reduce: rank 0 did not take part within the timeout"), text
+    WORLD.Barrier()
+    comm.close()
+
+
+def main():
+    with gg.Communicator.from_mpi(WORLD, transport=TRANSPORT, timeout=None) as comm:
+        assert (comm.rank, comm.size, comm.transport) == (WORLD.rank, WORLD.size, EXPECTED)
+        for check in (rank_operations.check, check_large, check_bits, check_arguments, check_messages, rank_operations.check_devices, check_split):
+            check(comm)
+            comm.barrier()
+        WORLD.Barrier()  # nobody closes before the others have finished
+    check_refusals()
+    check_close_and_abort()
+    check_hang()
+    print(f"rank {WORLD.rank} done", flush=True)
+
+
+main()

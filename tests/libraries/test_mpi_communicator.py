@@ -1,0 +1,51 @@
+"""Communicator.from_mpi: ranks of one machine, and ranks that share no memory; with MPICH or Open MPI, whose mpiexec is beside Python."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from test_mpi4py import BUILT, OPEN_MPI, launcher
+
+HERE = pathlib.Path(__file__).parent
+HANG = 600  # seconds: only a safety net
+LIBRARIES = {"GPUGLUE_CUDA_LIBRARY": BUILT / "sim/cuda/libcuda.so.1", "GPUGLUE_HIP_LIBRARY": BUILT / "sim/hip7/libamdhip64.so.7"}
+# Messages go through sockets even on one machine; UCX is MPICH's library for networks.
+SOCKETS = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}
+
+
+def run(ranks, transport, backends="host,host,host", before=(), **environment):
+    pytest.importorskip("mpi4py")
+    if not launcher():
+        pytest.skip("there is no mpiexec: pip install mpich")
+    command = [launcher(), "-n", str(ranks), *before, sys.executable, "-m", "mpi4py", str(HERE / "mpi_communicator_program.py"), transport,
+               str(HERE.parent / "python"), backends]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG,
+                          env={**os.environ, **OPEN_MPI, "UCX_LOG_LEVEL": "error", **environment})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("done") == ranks
+
+
+@pytest.mark.parametrize("transport", ["auto", "mpi"])
+def test_three_ranks_of_one_machine(transport):
+    run(3, transport)
+
+
+def test_ranks_that_exchange_all_data_through_sockets():
+    run(3, "mpi", **SOCKETS)
+
+
+def test_ranks_with_devices_of_different_backends():
+    missing = [str(path) for path in LIBRARIES.values() if not path.exists()]
+    if missing:
+        pytest.skip(f"the tests were not built: there is no {missing[0]}")
+    run(3, "mpi", "cuda,host,hip", **{name: str(path) for name, path in LIBRARIES.items()})
+
+
+def test_ranks_in_network_namespaces_of_their_own_are_as_on_several_machines():
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode:
+        pytest.skip("this user cannot create network namespaces")
+    if launcher() and "HYDRA" not in subprocess.run([launcher(), "--version"], capture_output=True, text=True).stdout:
+        pytest.skip("only MPICH's ranks start without a network")
+    run(3, "auto", before=("unshare", "--net"))
