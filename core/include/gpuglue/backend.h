@@ -463,8 +463,8 @@ struct gg_backend_ops {
 
 /** One operation of a communicator. Sizes are in elements for reductions, and in bytes for all others. */
 struct gg_comm_task {
-    uint32_t struct_size; /**< sizeof(struct gg_comm_task) */
-    gg_comm_operation operation;
+    uint32_t struct_size;        /**< sizeof(struct gg_comm_task) */
+    gg_comm_operation operation; /**< which one */
     void *dst;                   /**< what the operation writes, or NULL */
     const void *src;             /**< what it reads, or NULL */
     size_t count;                /**< of a block */
@@ -479,10 +479,10 @@ struct gg_comm_task {
  *  checks arguments, finds the library when a communicator first needs it, and never calls two of these functions for one
  *  communicator at a time, except `state`, and `destroy` with @p abort. */
 struct gg_comm_ops {
-    uint32_t struct_size; /**< sizeof as compiled into the plugin */
-    uint32_t reserved;    /**< 0 */
-    const char *name;     /**< of the transport: "nccl" */
-    const struct gg_library_spec *library;
+    uint32_t struct_size;                  /**< sizeof as compiled into the plugin */
+    uint32_t reserved;                     /**< 0 */
+    const char *name;                      /**< of the transport: "nccl" */
+    const struct gg_library_spec *library; /**< where the core searches for it */
     /** Resolve the library's functions. *version is 10000 * major + 100 * minor + patch. If the library cannot be used,
      *  GG_ERR_UNSUPPORTED with the reason. */
     gg_status (*open)(const struct gg_library *library, int32_t *version);
