@@ -196,7 +196,7 @@ ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_
     device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided sycl trace views)
 # The files that take longest, which `make check` leaves out.
 SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache compat_compile compile dialect doctor drivers environment errors fault_sweep hip \
-    host_compiler isolated_probe level_zero registry robustness)
+    host_compiler isolated_probe level_zero level_zero_kernels registry robustness)
 # Each of its tests chooses its backend itself, so one run is enough.
 ONCE := tests/python/test_doctor.py
 ALL_FILES := $(wildcard tests/python/test_*.py)
@@ -272,7 +272,7 @@ $(PY_SIM): py-%: run-environment build-plain
 	    $(STEP) "Python on $*, the files that work on a device" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(ON_DEVICE) $(own-$(word 1,$(subst -, ,$*))))
 # The test file of each backend.
 own-cuda := tests/python/test_drivers.py
-own-ze := tests/python/test_level_zero.py tests/python/test_spirv.py
+own-ze := $(patsubst %,tests/python/test_%.py,level_zero level_zero_kernels spirv)
 own-hip := tests/python/test_hip.py
 $(PY_SIM:%=%-rest): py-%-rest: run-environment build-plain
 	$(if $(call no-hip,$*),$(STEP) --skip "Python on $*: the other files" "$$(cat .venv/no-hip)",\
@@ -323,9 +323,9 @@ py-plugin: build-plugin-host build-plain
 	$(STEP) "Python on host as a plugin" env $(call run-plugin,plugin-host) .venv-run/bin/$(SIDE_BY_SIDE) tests/python
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
-test-sdist: wheel
+test-sdist: wheel install-plain
 	$(STEP) "the source distribution" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/sdist
-	$(STEP) "a release and its recipes" $(PYTEST) tests/packaging
+	$(STEP) "a release and its recipes" $(PLAIN) $(PYTEST) tests/packaging
 test-abi: build-plain
 	$(STEP) "the ABI" env GPUGLUE_LIBRARY=build/plain/libgpuglue.so $(PYTEST) tests/abi
 test-sim-clients: install-plain

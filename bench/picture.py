@@ -1,6 +1,7 @@
-"""Draw the results of copies.py: bandwidth against size, one line per side.
+"""Draw the results of copies.py: bandwidth against size, one line per side. Of docs/performance.json (report.py): the time of
+calls beside raw C and other packages, or with --scale that of alloc + close as streams, blocks and threads are added.
 
-    python picture.py FIGURES.json PICTURE.png
+    python picture.py [--scale] FIGURES.json PICTURE.png
 
 Needs matplotlib, but neither gpuglue nor a device: the figures may come from another machine.
 """
@@ -50,13 +51,55 @@ def draw(figures, target):
     picture.savefig(target, dpi=90)
 
 
+def bars(rows, sides, title, unit, target):
+    """A group of horizontal bars for each row: rows is name → side → figure."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    picture, panel = pyplot.subplots(figsize=(10, 1.5 + 0.45 * len(rows)))
+    width = 0.8 / len(sides)
+    for place, side in enumerate(sides):
+        found = [(at, figures[side]) for at, figures in enumerate(rows.values()) if figures.get(side)]
+        panel.barh([at + (place + 0.5) * width - 0.4 for at, _ in found], [value for _, value in found], width, label=side,
+                   color=f"C{place}")
+    panel.set_yticks(range(len(rows)), rows)
+    panel.invert_yaxis()
+    panel.set_xscale("log")
+    panel.set_xlabel(unit)
+    panel.set_title(title)
+    panel.grid(axis="x", alpha=0.3)
+    panel.legend(frameon=False)
+    picture.tight_layout()
+    picture.savefig(target, dpi=90)
+
+
+def draw_calls(figures, target):
+    """The calls of bench.py on a stream of gpuglue's own."""
+    found = figures["bench"]["figures"]
+    peers = {"CuPy": "cupy", "PyTorch": "torch", "cuda.core": "cuda.core"}
+    rows = {row: {"raw C": sides.get("raw"), "gpuglue": sides["gpuglue"],
+                  **{name: found["peers"].get(key, {}).get(row) for name, key in peers.items()}}
+            for row, sides in found["streams"]["own"]["ns"].items()}
+    bars(rows, ["raw C", "gpuglue", *peers], "calls from Python", "nanoseconds", target)
+
+
+def draw_scale(figures, target):
+    """The rows of scale.c."""
+    sides = {"median": "median", "mean": "mean", "99.9 %": "p999", "worst": "worst"}
+    rows = {row: {side: values[key] for side, key in sides.items()} for row, values in figures["scale"]["figures"].items()}
+    bars(rows, list(sides), "alloc + close, in C", "nanoseconds", target)
+
+
 def main():
     """Read the figures and draw the picture."""
-    if len(sys.argv) != 3:
+    arguments = [argument for argument in sys.argv[1:] if argument != "--scale"]
+    if len(arguments) != 2:
         sys.exit(__doc__)
-    source, target = map(Path, sys.argv[1:])
+    source, target = map(Path, arguments)
+    figures = json.loads(source.read_text())
+    made = draw_scale if "--scale" in sys.argv else draw_calls if "bench" in figures else draw
     try:
-        draw(json.loads(source.read_text()), target)
+        made(figures, target)
     except ModuleNotFoundError as error:
         sys.exit(f"no picture: {error.name} is not installed; run picture.py with {source} on a machine that has it")
     print(f"drawn: {target}")

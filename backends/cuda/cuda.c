@@ -350,6 +350,7 @@ const struct cuhip_vendor cuhip = {
     .event_no_timing = CU_EVENT_DISABLE_TIMING,
     .event_blocking = CU_EVENT_BLOCKING_SYNC,
     .pinned_flags = CU_MEMHOSTALLOC_PORTABLE,
+    .advice_coarse = -1,
     .managed_flags = CU_MEM_ATTACH_GLOBAL,
     .register_flags = CU_MEMHOSTREGISTER_PORTABLE,
     .capture_relaxed = CU_STREAM_CAPTURE_MODE_RELAXED,

@@ -75,6 +75,7 @@ struct cuhip_vendor {
     int word_attribute;       /* set for devices on which write_word works */
     int registered_attribute; /* set for devices that access registered memory at its host address */
     unsigned stream_nonblocking, event_no_timing, event_blocking, pinned_flags;
+    int advice_coarse; /* the number of coarse-grained coherence; its opposite follows; -1: there is none */
     unsigned managed_flags, register_flags;
     int capture_relaxed;
     int capture_error_first, capture_error_last; /* the range of codes for captures */

@@ -68,17 +68,28 @@ gg_status cuhip_mem_prefetch(struct gg_stream_impl *stream, const void *pointer,
     return code ? cuhip_fail(code, "prefetching %zu bytes at %p", nbytes, pointer) : GG_OK;
 }
 
-/* enum gg_advice has the numbers of both vendors. */
+/* enum gg_advice has the numbers of both vendors, but for coarse-grained coherence, which one of them has. */
+static int advice_number(enum gg_advice advice)
+{
+    if (advice < GG_ADVICE_COARSE_GRAINED)
+        return (int)advice;
+    return cuhip.advice_coarse < 0 ? -1
+                                   : cuhip.advice_coarse + (int)advice - GG_ADVICE_COARSE_GRAINED;
+}
+
 gg_status cuhip_mem_advise(struct gg_device_impl *device, const void *pointer, size_t nbytes,
                            enum gg_advice advice, int32_t for_host)
 {
     if (!cuhip_driver.advise)
         return cuhip_missing(offsetof(struct cuhip_driver, advise));
-    if (advice < GG_ADVICE_READ_MOSTLY || advice > GG_ADVICE_NOT_ACCESSED_BY)
+    if (advice < GG_ADVICE_READ_MOSTLY || advice > GG_ADVICE_NOT_COARSE_GRAINED)
         return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL, "advice %d", (int)advice);
+    const int number = advice_number(advice);
+    if (number < 0)
+        return GG_OK; /* a hint */
     const int code = CUHIP_IN_CONTEXT(
         advise, device, NULL,
-        cuhip_driver.advise(pointer, nbytes, (int)advice, for_host ? -1 : device->device));
+        cuhip_driver.advise(pointer, nbytes, number, for_host ? -1 : device->device));
     return code ? cuhip_fail(code, "advice on %zu bytes at %p", nbytes, pointer) : GG_OK;
 }
 

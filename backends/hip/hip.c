@@ -372,6 +372,7 @@ const struct cuhip_vendor cuhip = {
     .event_blocking = hipEventBlockingSync,
     /* With Portable alone it is not coherent: a kernel would not see what the host writes meanwhile. */
     .pinned_flags = hipHostMallocPortable | hipHostMallocCoherent,
+    .advice_coarse = hipMemAdviseSetCoarseGrain,
     .managed_flags = hipMemAttachGlobal,
     .register_flags = hipHostRegisterPortable,
     .capture_relaxed = hipStreamCaptureModeRelaxed,

@@ -167,6 +167,18 @@ static int device_compute_attribute(const struct ze_gpu *gpu, gg_attribute attri
     return code;
 }
 
+/* Every thread of an execution unit runs a sub-group. */
+static int device_resident_threads(const struct ze_gpu *gpu, int64_t *value)
+{
+    const struct ze_device_properties *properties = &gpu->properties;
+    struct ze_compute_properties compute = {.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES};
+    const int code = ze.compute_properties(gpu->handle, &compute);
+    const int64_t threads = (int64_t)properties->eus_per_subslice * properties->threads_per_eu;
+    if (!code && threads > 0 && compute_widest_subgroup(&compute) > 0)
+        *value = threads * compute_widest_subgroup(&compute);
+    return code;
+}
+
 static int device_copy_queues(const struct ze_gpu *gpu, int64_t *value)
 {
     struct ze_group_properties groups[GROUPS];
@@ -187,6 +199,8 @@ gg_status ze_device_attribute(int32_t ordinal, gg_attribute attribute, int64_t *
         found = (int64_t)properties->slices * properties->subslices_per_slice;
     else if (attribute == GG_ATTR_CLOCK_KHZ)
         found = properties->clock_mhz ? (int64_t)properties->clock_mhz * 1000 : -1;
+    else if (attribute == GG_ATTR_THREADS_PER_MULTIPROCESSOR)
+        code = device_resident_threads(gpu, &found);
     else if (attribute == GG_ATTR_ASYNC_ENGINES)
         code = device_copy_queues(gpu, &found);
     else if (attribute == GG_ATTR_COOPERATIVE_LAUNCH)

@@ -309,6 +309,34 @@ static int kernel_allow_indirect(void *kernel)
     return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ? 0 : code;
 }
 
+/* Of Intel's driver since 2024, beside the specification: level_zero/include/level_zero/ze_stypes.h. */
+#define ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP 0x00030012
+
+/* Drivers ignore what they do not know in the chain; a validation layer refuses it. */
+static void kernel_read_properties(struct gg_kernel_impl *kernel)
+{
+    struct ze_kernel_extra registers = {.stype = ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP};
+    struct ze_kernel_extra group = {.stype = ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES,
+                                    .next = &registers};
+    struct ze_kernel_properties *properties = &kernel->properties;
+    int code = ze.kernel_properties ? 1 : 0;
+    for (void *chain = &group; code; chain = NULL) {
+        *properties = (struct ze_kernel_properties){.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES,
+                                                    .next = chain};
+        code = ze.kernel_properties(kernel->native, properties);
+        if (!chain)
+            break;
+    }
+    properties->next = NULL;
+    if (code || !ze.kernel_properties) {
+        properties->stype = 0; /* unknown */
+        return;
+    }
+    kernel->arguments = properties->arguments;
+    kernel->max_threads = group.value;
+    kernel->registers = registers.value;
+}
+
 static int kernel_create(struct gg_module_impl *module, struct gg_kernel_impl *kernel)
 {
     const struct ze_kernel_desc desc = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC,
@@ -321,11 +349,7 @@ static int kernel_create(struct gg_module_impl *module, struct gg_kernel_impl *k
             ze_log_failure(ze.kernel_destroy(kernel->native), "destroying a kernel");
         return code;
     }
-    kernel->properties.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES;
-    if (ze.kernel_properties && !ze.kernel_properties(kernel->native, &kernel->properties))
-        kernel->arguments = kernel->properties.arguments;
-    else
-        kernel->properties.stype = 0; /* unknown */
+    kernel_read_properties(kernel);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #define SETTLE_NS 1000000000u
+#define SETTLE_TRIES 3
 #define FIRST_ADDRESS 4096u /* the lowest address of a list */
 
 /* ---- waiting ---- */
@@ -160,18 +161,25 @@ gg_status ze_stream_create(struct gg_device_impl *device, uint32_t flags, int32_
     return GG_OK;
 }
 
+/* The work is complete, but perhaps not the last signal after it, and a list must not be destroyed before its last signal. A
+ * failed wait is repeated. */
+static void stream_settle(struct gg_stream_impl *stream)
+{
+    int code = stream->recorded ? ze_pooled_event_wait(stream->recorded, SETTLE_NS) : 0;
+    for (int tries = 1; tries < SETTLE_TRIES && code && !ze_is_shut_down(code); tries++)
+        code = ze_pooled_event_wait(stream->recorded, SETTLE_NS);
+    ze_log_failure(code, "waiting for a list's last signal");
+}
+
 void ze_stream_destroy(struct gg_stream_impl *stream)
 {
     if (!stream_drop(stream))
         return; /* still borrowed */
     ze_tasks_end(stream);
-    /* The work is complete, but perhaps not the last signal after it, and a list must not be destroyed before its last
-     * signal. */
-    if (stream->owned && stream->recorded)
-        ze_log_failure(ze_pooled_event_wait(stream->recorded, SETTLE_NS),
-                       "waiting for a list's last signal");
-    if (stream->owned)
+    if (stream->owned) {
+        stream_settle(stream);
         ze_lists_destroy(stream);
+    }
     ze_pooled_event_release(stream->first_recorded);
     ze_pooled_event_release(stream->recorded);
     stream_delete(stream);

@@ -166,6 +166,7 @@ struct gg_kernel_impl {
     pthread_mutex_t lock; /* acquired before a stream's */
     uint32_t arguments;
     struct ze_kernel_properties properties;
+    uint32_t max_threads, registers; /* 0: unknown */
     char name[];
 };
 

@@ -115,6 +115,12 @@ struct ze_kernel_properties {
     uint8_t uuid[32];
 };
 
+struct ze_kernel_extra { /* chained to ze_kernel_properties: a size of the largest group, or of the register file */
+    uint32_t stype;
+    void *next;
+    uint32_t value;
+};
+
 struct ze_group_count {
     uint32_t x, y, z;
 };

@@ -48,9 +48,9 @@ gg_status gg_memory_advise(gg_memory *memory, enum gg_advice advice, int for_hos
     gg_status status = managed_check(memory, "advise");
     if (status)
         return status;
-    if ((int)advice < GG_ADVICE_READ_MOSTLY || advice > GG_ADVICE_NOT_ACCESSED_BY)
+    if ((int)advice < GG_ADVICE_READ_MOSTLY || advice > GG_ADVICE_NOT_COARSE_GRAINED)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "advise: advice %d is unknown: expected %d to %d",
-                        (int)advice, GG_ADVICE_READ_MOSTLY, GG_ADVICE_NOT_ACCESSED_BY);
+                        (int)advice, GG_ADVICE_READ_MOSTLY, GG_ADVICE_NOT_COARSE_GRAINED);
     if (!memory->nbytes)
         return GG_OK;
     return GGI_CALL_OPTIONAL(

@@ -10,31 +10,10 @@ bool ggi_pool_free_may_wait(const struct ggi_pool *pool)
     return pool->kind != GG_MEMORY_DEVICE || !(pool->device->flags & GG_DEVICE_FREE_NEVER_WAITS);
 }
 
-struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind)
-{
-    struct ggi_pool *pool = calloc(1, sizeof *pool);
-    const int64_t allocator = ggi_env_value(GGI_ENV_ALLOCATOR, GGI_ALLOCATOR_POOL);
-    if (!pool)
-        return NULL;
-    pthread_mutex_init(&pool->lock, NULL);
-    pool->device = device;
-    pool->kind = kind;
-    pool->drain_interval = ggi_drain_interval(device);
-    pool->by_stream = kind == GG_MEMORY_DEVICE;
-    pool->async = pool->by_stream && allocator == GGI_ALLOCATOR_ASYNC;
-    pool->direct = kind == GG_MEMORY_MANAGED || pool->async || allocator == GGI_ALLOCATOR_DIRECT;
-    pool->splits = pool->by_stream && !pool->direct && ggi_pool_free_may_wait(pool);
-    for (uint32_t i = 0; i < GGI_CLASSES; i++)
-        pool->lenders[i].next = pool->lenders[i].previous = &pool->lenders[i];
-    pool->stats.release_threshold = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
-    pool->large_kept = UINT64_MAX;
-    atomic_init(&pool->pooled_max, GGI_FIXED_MAX);
-    return pool;
-}
-
 struct gg_pool_stats ggi_pool_stats(struct ggi_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
+    ggi_stashes_close(pool);
     struct gg_pool_stats stats = pool->stats;
     pthread_mutex_unlock(&pool->lock);
     return stats;
@@ -142,15 +121,28 @@ gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block
     return NULL;
 }
 
-void ggi_block_set_stream(gg_memory *memory, gg_stream *stream)
+struct ggi_pool *ggi_pool_new(struct gg_device *device, enum gg_memory_kind kind)
 {
-    if (memory->alloc_stream == stream)
-        return;
-    if (stream)
-        ggi_stream_use_retain(stream);
-    if (memory->alloc_stream)
-        ggi_stream_use_release(memory->alloc_stream);
-    memory->alloc_stream = stream;
+    static const struct ggi_block_handles handles = {ggi_pool_new_block, ggi_memory_delete};
+    struct ggi_pool *pool = calloc(1, sizeof *pool);
+    const int64_t allocator = ggi_env_value(GGI_ENV_ALLOCATOR, GGI_ALLOCATOR_POOL);
+    if (!pool)
+        return NULL;
+    pthread_mutex_init(&pool->lock, NULL);
+    pool->device = device;
+    pool->handles = &handles;
+    pool->kind = kind;
+    pool->drain_interval = ggi_drain_interval(device);
+    pool->by_stream = kind == GG_MEMORY_DEVICE;
+    pool->async = pool->by_stream && allocator == GGI_ALLOCATOR_ASYNC;
+    pool->direct = kind == GG_MEMORY_MANAGED || pool->async || allocator == GGI_ALLOCATOR_DIRECT;
+    pool->splits = pool->by_stream && !pool->direct && ggi_pool_free_may_wait(pool);
+    for (uint32_t i = 0; i < GGI_CLASSES; i++)
+        pool->lenders[i].next = pool->lenders[i].previous = &pool->lenders[i];
+    pool->stats.release_threshold = pool->by_stream ? UINT64_MAX : GGI_PINNED_CACHED;
+    pool->large_kept = UINT64_MAX;
+    atomic_init(&pool->pooled_max, GGI_FIXED_MAX);
+    return pool;
 }
 
 void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint64_t ready_ticket)
@@ -218,6 +210,20 @@ static uint64_t pool_ready_ticket(gg_stream *stream)
     return ggi_stream_submitted(stream);
 }
 
+/* With the lock, which this takes. */
+static gg_memory *pool_take(struct ggi_pool *pool, struct ggi_request request, gg_stream *stream,
+                            enum ggi_attempt attempt, size_t nbytes, bool *own)
+{
+    gg_memory *memory = NULL;
+    ggi_pool_lock(pool, stream ? stream->bins : NULL);
+    if (!pool_drain_is_due(pool, attempt))
+        memory = pool_find(pool, request, stream, own);
+    if (memory)
+        ggi_pool_count_alloc(pool, nbytes);
+    pthread_mutex_unlock(&pool->lock);
+    return memory;
+}
+
 bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                         enum ggi_attempt attempt, gg_memory **out)
 {
@@ -226,12 +232,11 @@ bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
     const struct ggi_request request = ggi_pool_request(pool, nbytes);
     if (request.size_class == GGI_NO_CLASS)
         return false;
-    pthread_mutex_lock(&pool->lock);
-    if (!pool_drain_is_due(pool, attempt))
-        memory = pool_find(pool, request, stream, &own);
-    if (memory)
-        ggi_pool_count_alloc(pool, nbytes);
-    pthread_mutex_unlock(&pool->lock);
+    if (stream)
+        memory = ggi_stash_take(pool, stream, request, nbytes);
+    own = memory;
+    if (!memory)
+        memory = pool_take(pool, request, stream, attempt, nbytes, &own);
     if (!memory)
         return false;
     if (!own)

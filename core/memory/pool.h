@@ -29,7 +29,18 @@ struct ggi_bin {
     struct ggi_bin *next, *previous; /* in pool->lenders, if it is listed there; else NULL */
 };
 
+/* Where threads wait for the pool's lock, blocks of a stream are kept beside it for a number of releases: pool_stash.c. */
+#define GGI_STASH 8
+struct ggi_stash {
+    _Atomic(gg_memory *) blocks[GGI_STASH];     /* by size class; they count as used */
+    _Atomic(uint32_t) releases;                 /* that it still takes; 0: it is closed */
+    _Atomic(uint64_t) used_change, allocations; /* not counted in the pool's stats yet */
+    struct ggi_bins *next;                      /* in pool->stashes, under the lock */
+    bool listed;
+};
+
 struct ggi_bins {
+    struct ggi_stash stash;
     uint64_t filled[(GGI_CLASSES + 63) / 64]; /* a bit for each bin: 0 if it is empty */
     gg_stream *stream;                        /* NULL: for any stream */
     struct ggi_bin bin[GGI_CLASSES];
@@ -55,18 +66,27 @@ struct ggi_slab {
     bool trimmed;
 };
 
+/* How the handles of pieces are made. */
+struct ggi_block_handles {
+    gg_memory *(*create)(struct ggi_pool *pool, void *pointer, size_t block_size,
+                         uint32_t size_class);
+    void (*destroy)(gg_memory *memory);
+};
+
 struct ggi_pool {
     pthread_mutex_t lock; /* of the fields below; never held in a driver call */
     struct gg_device *device;
+    const struct ggi_block_handles *handles;
     enum gg_memory_kind kind;
     bool by_stream; /* device memory; pinned memory has no stream, since the host may write to it at once */
     struct ggi_bins any; /* idle blocks, for any stream */
     /* By size class: a ring of the streams' bins; the bin that was polled last is at the end. The next search removes empty
      * bins, so that an allocation and a release change no list of streams. */
     struct ggi_bin lenders[GGI_CLASSES];
-    bool splits; /* larger free blocks serve smaller requests */
-    bool direct; /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
-    bool async;  /* async: the driver's own pool caches */
+    bool splits;              /* larger free blocks serve smaller requests */
+    bool direct;              /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
+    bool async;               /* async: the driver's own pool caches */
+    struct ggi_bins *stashes; /* that were opened */
     struct ggi_slab *slab[GGI_SLAB_CLASSES];        /* with space for another block */
     struct ggi_slab *slabs;                         /* all */
     uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
@@ -133,23 +153,22 @@ gg_stream *ggi_pool_next_lender(struct ggi_pool *pool, uint32_t size_class);
 gg_stream *ggi_pool_lender_after(struct ggi_pool *pool, uint32_t size_class, struct ggi_bin **at);
 /* Whether a stream's list has blocks. */
 bool ggi_pool_has_lenders(struct ggi_pool *pool);
+
+/* ---- pool_pieces.c: blocks are added to the lists and taken; larger ones are split, and pieces merged again ---- */
+
+/* Unrecorded work on this stream may use the block through its raw address. */
+void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
+
+/* All with the lock held. */
+
 /* Add the block to the list of its alloc_stream, or to the list for any stream; a piece is first merged with free ones beside
  * it, and then the handle may be gone. */
 void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory);
 /* A free block of the request's class, from the list of @p stream or from the list for any stream (NULL). */
 gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
-
-/* Cache a block whose last reference was released. False: it has to be retired. */
-bool ggi_pool_free(gg_memory *memory);
-
-/* ---- pool_pieces.c: larger blocks are split, and pieces merged again; with the lock held ---- */
-
 /* Shorten a block that no list has to @p block_size. The rest is added to @p bins. Nothing happens if the rest is too small. */
 void ggi_piece_split(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *memory,
                      size_t block_size);
-/* Merge a piece that becomes free with the free ones beside it that may be used in the order of the same stream. Returns the
- * block that contains it, in no list. */
-gg_memory *ggi_piece_merge(struct ggi_pool *pool, gg_memory *piece);
 /* A block of a larger class from a list, shortened. */
 gg_memory *ggi_pool_pop_larger(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
 /* Merge the pieces of the list for any stream, although they come from several. */
@@ -192,8 +211,6 @@ bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
 /* The handle of a block; NULL without host memory. */
 gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block_size,
                               uint32_t size_class);
-/* Unrecorded work on this stream may use the block through its raw address. */
-void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
 /* The first reference. Streams other than @p stream first wait for its @p ready_ticket. */
 void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint64_t ready_ticket);
 /* With the lock held. */
@@ -216,6 +233,19 @@ void ggi_pool_shrink(struct ggi_pool *pool, uint64_t nbytes);
 void ggi_pool_trim_now(struct ggi_pool *pool, uint64_t keep);
 /* At the end of the process, with drain_lock held and all streams idle. */
 void ggi_pools_empty(struct gg_device *device);
+
+/* ---- pool_stash.c ---- */
+
+/* Cache a block whose last reference was released. False: it has to be retired. */
+bool ggi_pool_free(gg_memory *memory);
+/* Take the lock. If another thread has it, @p bins (of a stream, or NULL) opens its stash. */
+void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins);
+/* Without the lock: a block of the request from the stream's stash; or NULL. */
+gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request,
+                          size_t nbytes);
+/* With the lock held: close the stash, and move its blocks to the lists. */
+void ggi_stash_close(struct ggi_pool *pool, struct ggi_bins *bins);
+void ggi_stashes_close(struct ggi_pool *pool);
 
 /* ---- pool_slab.c ---- */
 

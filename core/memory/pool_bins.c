@@ -1,6 +1,5 @@
-/* pool_bins.c: size classes, the lists of free blocks, and the release of a block. */
+/* pool_bins.c: size classes, and the lists of free blocks. */
 #include "memory/pool.h"
-#include "memory/uses.h"
 
 /* ---- size classes: steps of 256 bytes up to 2 KiB, then eight steps for each doubling ----
  * Above 256 MiB the blocks of a class have different sizes, so that no eighth of a large block is lost. */
@@ -217,68 +216,4 @@ bool ggi_pool_has_lenders(struct ggi_pool *pool)
         if (ggi_pool_lender_after(pool, i, &at))
             return true;
     return false;
-}
-
-/* A stream whose bins were released was idle, and has no list of its own any more. */
-void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory)
-{
-    if (memory->segment)
-        memory = ggi_piece_merge(pool, memory);
-    gg_stream *alloc_stream = pool->by_stream ? memory->alloc_stream : NULL;
-    bool busy = alloc_stream && !alloc_stream->bins_released;
-    if (memory->size_class >= GGI_FIXED_CLASSES)
-        memory->released = ++pool->large_releases;
-    ggi_bins_push(pool, busy ? alloc_stream->bins : &pool->any, memory);
-    if (pool->stats.cached_bytes > pool->stats.release_threshold ||
-        pool->large_bytes > pool->large_kept)
-        atomic_store_explicit(&pool->device->over, 1, memory_order_relaxed);
-}
-
-/* The smallest of the first blocks that suffices; or NULL. */
-static gg_memory *bin_find(struct ggi_bin *bin, size_t block_size)
-{
-    gg_memory *best = NULL;
-    struct ggi_free_link *link = bin->blocks.next;
-    for (int i = 0; i < GGI_EXAMINED && link != &bin->blocks; i++, link = link->next) {
-        gg_memory *memory = ggi_free_memory(link);
-        if (memory->block_size == block_size)
-            return memory;
-        if (memory->block_size > block_size && (!best || memory->block_size < best->block_size))
-            best = memory;
-    }
-    return best;
-}
-
-gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request)
-{
-    struct ggi_bins *bins = stream ? stream->bins : &pool->any;
-    struct ggi_bin *bin = &bins->bin[request.size_class];
-    gg_memory *memory = ggi_bin_is_empty(bin) ? NULL : bin_find(bin, request.block_size);
-    if (!memory)
-        return NULL;
-    ggi_pool_unlist(pool, memory);
-    if (pool->splits && memory->block_size > request.block_size)
-        ggi_piece_split(pool, bins, memory, request.block_size);
-    return memory;
-}
-
-/* ---- released blocks ---- */
-
-bool ggi_pool_free(gg_memory *memory)
-{
-    struct ggi_pool *pool = memory->pool;
-    struct gg_pool_stats *stats = &pool->stats;
-    bool free = memory->size_class != GGI_NO_CLASS &&
-                !atomic_load_explicit(&memory->untracked, memory_order_relaxed) &&
-                !atomic_load_explicit(&memory->captured, memory_order_relaxed) &&
-                ggi_memory_prune_foreign(memory);
-    pthread_mutex_lock(&pool->lock);
-    stats->used_blocks--;
-    stats->used_bytes -= memory->nbytes;
-    if (free)
-        ggi_pool_insert(pool, memory);
-    else
-        ggi_pool_count_retired(pool, memory->block_size);
-    pthread_mutex_unlock(&pool->lock);
-    return free;
 }

@@ -1,5 +1,5 @@
-/* pool_pieces.c: a larger free block is split if there is none of the right size, and its pieces are merged again. All with the
- * pool's lock held; each call takes a bounded time, except ggi_pool_merge_idle. */
+/* pool_pieces.c: how free blocks are added to the lists and taken. A larger free block is split if there is none of the right
+ * size, and its pieces are merged again. Each call takes a bounded time, except ggi_pool_merge_idle. */
 #include "memory/pool.h"
 #include "memory/uses.h"
 
@@ -10,6 +10,17 @@
 #define LARGER_MOST \
     64 /* a request splits blocks of at most so many times its size: a small block in use keeps no huge one */
 
+void ggi_block_set_stream(gg_memory *memory, gg_stream *stream)
+{
+    if (memory->alloc_stream == stream)
+        return;
+    if (stream)
+        ggi_stream_use_retain(stream);
+    if (memory->alloc_stream)
+        ggi_stream_use_release(memory->alloc_stream);
+    memory->alloc_stream = stream;
+}
+
 /* ---- split ---- */
 
 /* The handle of the rest, in no list yet; NULL without host memory. */
@@ -17,8 +28,8 @@ static gg_memory *piece_new(struct ggi_pool *pool, gg_memory *memory, size_t blo
 {
     const size_t rest = memory->block_size - block_size;
     struct ggi_segment *segment = memory->segment ? memory->segment : malloc(sizeof *segment);
-    gg_memory *piece = segment ? ggi_pool_new_block(pool, (char *)memory->pointer + block_size,
-                                                    rest, ggi_size_class_below(rest))
+    gg_memory *piece = segment ? pool->handles->create(pool, (char *)memory->pointer + block_size,
+                                                       rest, ggi_size_class_below(rest))
                                : NULL;
     if (!piece) {
         if (!memory->segment)
@@ -109,10 +120,12 @@ static void piece_append(gg_memory *left, gg_memory *right)
     left->right = right->right;
     if (left->right)
         left->right->left = left;
-    ggi_memory_delete(right);
+    left->pool->handles->destroy(right);
 }
 
-gg_memory *ggi_piece_merge(struct ggi_pool *pool, gg_memory *piece)
+/* Merge a piece that becomes free with the free ones beside it that may be used in the order of the same stream. Returns the
+ * block that contains it, in no list. */
+static gg_memory *piece_merge(struct ggi_pool *pool, gg_memory *piece)
 {
     gg_stream *stream = piece->alloc_stream;
     gg_memory *left = piece->left, *right = piece->right;
@@ -148,7 +161,7 @@ static void merge_idle_bin(struct ggi_pool *pool, struct ggi_bin *bin)
         if (memory->segment) {
             ggi_memory_forget_uses(memory);
             ggi_block_set_stream(memory, NULL);
-            memory = ggi_piece_merge(pool, memory);
+            memory = piece_merge(pool, memory);
         }
         ggi_bins_push(pool, &pool->any, memory);
     }
@@ -162,4 +175,49 @@ void ggi_pool_merge_idle(struct ggi_pool *pool)
     for (uint32_t i = GGI_SPLIT_SLAB_CLASSES - 1; i < GGI_CLASSES; i++)
         if (!ggi_bin_is_empty(&pool->any.bin[i]))
             merge_idle_bin(pool, &pool->any.bin[i]);
+}
+
+/* ---- blocks added and taken ---- */
+
+/* A stream whose bins were released was idle, and has no list of its own any more. */
+void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory)
+{
+    if (memory->segment)
+        memory = piece_merge(pool, memory);
+    gg_stream *alloc_stream = pool->by_stream ? memory->alloc_stream : NULL;
+    bool busy = alloc_stream && !alloc_stream->bins_released;
+    if (memory->size_class >= GGI_FIXED_CLASSES)
+        memory->released = ++pool->large_releases;
+    ggi_bins_push(pool, busy ? alloc_stream->bins : &pool->any, memory);
+    if (pool->stats.cached_bytes > pool->stats.release_threshold ||
+        pool->large_bytes > pool->large_kept)
+        atomic_store_explicit(&pool->device->over, 1, memory_order_relaxed);
+}
+
+/* The smallest of the first blocks that suffices; or NULL. */
+static gg_memory *bin_find(struct ggi_bin *bin, size_t block_size)
+{
+    gg_memory *best = NULL;
+    struct ggi_free_link *link = bin->blocks.next;
+    for (int i = 0; i < GGI_EXAMINED && link != &bin->blocks; i++, link = link->next) {
+        gg_memory *memory = ggi_free_memory(link);
+        if (memory->block_size == block_size)
+            return memory;
+        if (memory->block_size > block_size && (!best || memory->block_size < best->block_size))
+            best = memory;
+    }
+    return best;
+}
+
+gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request)
+{
+    struct ggi_bins *bins = stream ? stream->bins : &pool->any;
+    struct ggi_bin *bin = &bins->bin[request.size_class];
+    gg_memory *memory = ggi_bin_is_empty(bin) ? NULL : bin_find(bin, request.block_size);
+    if (!memory)
+        return NULL;
+    ggi_pool_unlist(pool, memory);
+    if (pool->splits && memory->block_size > request.block_size)
+        ggi_piece_split(pool, bins, memory, request.block_size);
+    return memory;
 }

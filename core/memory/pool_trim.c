@@ -17,9 +17,10 @@ void ggi_pool_release_bins(gg_stream *stream)
 {
     struct ggi_pool *pool = stream->device->pools[0];
     pthread_mutex_lock(&pool->lock);
+    stream->bins_released = true;
+    ggi_stash_close(pool, stream->bins);
     ggi_bins_splice(pool, &pool->any, stream->bins);
     ggi_bins_unlist(stream->bins);
-    stream->bins_released = true;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -36,6 +37,7 @@ static bool pool_reclaim_stream(struct ggi_pool *pool, gg_stream *stream)
 {
     struct ggi_bins taken = {0};
     pthread_mutex_lock(&pool->lock);
+    ggi_stash_close(pool, stream->bins);
     const bool any = ggi_bins_splice(pool, &taken, stream->bins);
     pthread_mutex_unlock(&pool->lock);
     if (!any)

@@ -333,7 +333,7 @@ def plain(host: "np.ndarray[Any, Any]", target: "np.dtype[Any]") -> "np.ndarray[
         size = numbers.dtype.itemsize
         bits = np.ascontiguousarray(numbers).view(f"u{size}")
         good = ~np.isnan(numbers) | (bits >> np.array({2: 9, 4: 22, 8: 51}[size], bits.dtype) & 1).astype(bool)
-    return good.reshape(host.shape + (-1,)).all(axis=-1)
+    return np.asarray(good.reshape(host.shape + (-1,)).all(axis=-1))
 
 
 def _agrees(kernel: Any, device: Any, source: "np.dtype[Any]", target: "np.dtype[Any]") -> bool:

@@ -1247,9 +1247,11 @@ class Stream:
         --------
         >>> s = gg.Stream()
         >>> a = gg.zeros(3, stream=s)
-        >>> s.add_callback(lambda: print("done"))
+        >>> seen = []
+        >>> s.add_callback(lambda: seen.append("done"))
         >>> s.synchronize()
-        done
+        >>> seen
+        ['done']
         """
     def record(self, event: Event | None = None) -> Event:
         """Record the work that is enqueued on this stream in an event.
@@ -1745,8 +1747,8 @@ class Buffer:
         Parameters
         ----------
         advice : str
-            'read_mostly', 'preferred_location' or 'accessed_by'. To revoke it: 'not_read_mostly', 'no_preferred_location' or
-            'not_accessed_by'.
+            'read_mostly', 'preferred_location', 'accessed_by' or 'coarse_grained' (hip only: writes are visible to others at the end
+            of a kernel). To revoke it: 'not_read_mostly', 'no_preferred_location', 'not_accessed_by' or 'not_coarse_grained'.
         device : Device, str or int, optional
             The processor that the advice is for: the memory's own device, or 'host'. None is the device.
 

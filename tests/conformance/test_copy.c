@@ -357,6 +357,8 @@ require_async_takes_a_copy_between_blocks_without_a_stream_where_it_need_not_wai
     gg_memory *a = new_memory(f, 64), *b = new_memory(f, 64);
     gg_status expected;
     gg_scope *scope = NULL;
+    assert_int_equal(gg_fill(b, 0, "x", 1, 64, f->stream), GG_OK);
+    finish(f->stream);
     assert_int_equal(gg_device_info(f->device, &info), GG_OK);
     expected = info.flags & GG_DEVICE_SHARED_DEFAULT ? GG_OK : GG_ERR_UNSUPPORTED;
     assert_int_equal(copy(at(a, 0), at(b, 0), 64, NULL, flags), expected);

@@ -261,11 +261,11 @@ static void managed_memory_accepts_every_advice(void **state)
     struct fixture *f = *state;
     gg_memory *memory = managed(f, MANY_BYTES);
     need(f, GG_OP_mem_advise);
-    for (int advice = GG_ADVICE_READ_MOSTLY; advice <= GG_ADVICE_NOT_ACCESSED_BY; advice++)
+    for (int advice = GG_ADVICE_READ_MOSTLY; advice <= GG_ADVICE_NOT_COARSE_GRAINED; advice++)
         for (int for_host = 0; for_host < 2; for_host++)
             assert_int_equal(gg_memory_advise(memory, (enum gg_advice)advice, for_host), GG_OK);
     assert_int_equal(gg_memory_advise(memory, (enum gg_advice)0, 0), GG_ERR_INVALID_ARGUMENT);
-    assert_int_equal(gg_memory_advise(memory, (enum gg_advice)7, 0), GG_ERR_INVALID_ARGUMENT);
+    assert_int_equal(gg_memory_advise(memory, (enum gg_advice)9, 0), GG_ERR_INVALID_ARGUMENT);
 }
 
 static void prefetch_and_advise_require_managed_memory(void **state)

@@ -199,6 +199,10 @@ static void a_kernel_has_its_attributes(void **state)
         assert_int_equal(gg_kernel_attribute_get(kernel, GG_KERNEL_MAX_THREADS_PER_BLOCK, &threads),
                          GG_OK);
         assert_true(threads >= 32);
+        int64_t spilled = 0, local = 0;
+        if (!gg_kernel_attribute_get(kernel, GG_KERNEL_SPILL_SIZE, &spilled) &&
+            !gg_kernel_attribute_get(kernel, GG_KERNEL_LOCAL_SIZE, &local))
+            assert_in_range(spilled, 0, local);
     }
     if (gg_device_supports(f->device, GG_OP_kernel_occupancy)) {
         assert_int_equal(gg_kernel_occupancy(kernel, 32, 0, &blocks), GG_OK);

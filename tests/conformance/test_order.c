@@ -363,6 +363,8 @@ static void an_explicit_stream_adds_no_synchronization(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, NBYTES), *pinned = new_pinned(f, NBYTES, 0);
+    assert_int_equal(fill_bytes(memory, 0x46, f->stream), GG_OK);
+    finish(f->stream);
     void *gate = hold(f, f->stream);
     assert_int_equal(fill_bytes(memory, 0x47, f->stream), GG_OK);
     assert_int_equal(copy(at(pinned, 0), at(memory, 0), NBYTES, f->second, GG_COPY_ASYNC), GG_OK);

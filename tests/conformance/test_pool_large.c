@@ -116,6 +116,25 @@ static void at_the_limit_a_busy_large_block_serves_no_larger_request(void **stat
                      GG_ERR_OUT_OF_MEMORY);
 }
 
+static void at_the_limit_a_large_block_that_another_stream_uses_serves_no_larger_request(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *next = NULL;
+    need(f, GG_OP_stream_host_func);
+    need_large(f, 2 * LARGE);
+    gg_memory *memory = alloc(f, LARGE, f->stream);
+    void *gate = hold(f, f->second);
+    assert_int_equal(gg_fill(memory, 0, "x", 1, 64, f->second), GG_OK);
+    gg_memory_release(memory);
+    const uint64_t limit = figures(f).reserved_bytes + LARGE / 2;
+    assert_int_equal(gg_pool_set_limit(f->device, GG_MEMORY_DEVICE, limit), GG_OK);
+    gg_status status =
+        gg_memory_alloc(f->device, GG_MEMORY_DEVICE, LARGE + ((size_t)4 << 20), f->stream, &next);
+    gate_open(gate);
+    assert_int_equal(gg_pool_set_limit(f->device, GG_MEMORY_DEVICE, 0), GG_OK);
+    assert_int_equal(status, GG_ERR_OUT_OF_MEMORY);
+}
+
 static void large_blocks_are_not_kept_where_the_drivers_free_never_waits(void **state)
 {
     struct fixture *f = *state;
@@ -204,6 +223,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_large_block_that_is_too_small_is_not_reused),
     cmocka_unit_test(at_the_limit_a_busy_large_block_serves_a_smaller_request_of_its_class),
     cmocka_unit_test(at_the_limit_a_busy_large_block_serves_no_larger_request),
+    cmocka_unit_test(at_the_limit_a_large_block_that_another_stream_uses_serves_no_larger_request),
     cmocka_unit_test(large_blocks_are_not_kept_where_the_drivers_free_never_waits),
     cmocka_unit_test(of_the_free_large_blocks_the_one_released_first_is_freed_first),
     cmocka_unit_test(a_threshold_that_is_set_takes_the_place_of_the_eighth),

@@ -157,6 +157,8 @@ static void readback_memory_can_be_registered(void **state)
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, 5000);
     need(f, GG_OP_mem_register);
+    assert_int_equal(gg_fill(memory, 0, "x", 1, 5000, f->stream), GG_OK);
+    finish(f->stream);
     gg_device_trim(f->device);
     for (int use = 1; use <= 3; use++) {
         struct result result = new_readback(f, NBYTES);

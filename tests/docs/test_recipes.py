@@ -1,6 +1,7 @@
 """Recipes of the documents that need a compiler or device which this machine may not have."""
 
 import re
+import runpy
 import shutil
 import subprocess
 
@@ -63,3 +64,10 @@ def test_the_kernel_of_the_tutorial_is_compiled_by_nvcc(tmp_path):
     (source,) = [block.text for block in read(ROOT / "docs/tutorial.md").blocks if block.text.startswith("// scale.cu")]
     (tmp_path / "scale.cu").write_text(source)
     subprocess.run(["nvcc", "-shared", "-Xcompiler", "-fPIC", "-o", "scale.so", "scale.cu"], check=True, cwd=tmp_path)
+
+
+def test_the_files_of_make_test_aarch64_may_follow_its_options():
+    line = subprocess.run(["make", "-n", "test-aarch64", "FILES=one two"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (arguments,) = re.findall(r"tests/aarch64/run\.py (.*one two)$", line, re.M)
+    parsed = runpy.run_path(str(ROOT / "tests/aarch64/run.py"))["parsed"]
+    assert parsed(re.sub(r"\$\(.*\)", "include", arguments).split()).files == ["one", "two"]

@@ -102,6 +102,14 @@ def test_rattler_build_renders_the_recipe(conda, platform):
     assert "gcc_linux" in str(rendered.recipe.requirements.build[0])
 
 
+def test_the_commands_by_which_conda_tests_the_package_work(conda):
+    commands = [line.strip("- ") for line in conda.split("  - script:\n")[1].splitlines() if line.startswith("      - ")]
+    assert len(commands) == 2
+    for command in commands:
+        line = command.replace("gpuglue --version", f"{sys.executable} -P -m gpuglue --version").replace("python -c", f"{sys.executable} -P -c")
+        subprocess.run(line, shell=True, check=True)
+
+
 # ---- Spack ------------------------------------------------------------------------------------------------------
 
 

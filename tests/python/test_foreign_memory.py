@@ -197,10 +197,10 @@ def test_managed_memory_supports_prefetch_and_advise(managed, device):
     managed.prefetch("host", stream)
     managed.prefetch(device)
     stream.synchronize()
-    for advice in ("read_mostly", "preferred_location", "accessed_by"):
+    for advice in ("read_mostly", "preferred_location", "accessed_by", "coarse_grained"):
         managed.advise(advice)
         managed.advise(advice, "host")
-    for advice in ("not_read_mostly", "no_preferred_location", "not_accessed_by"):
+    for advice in ("not_read_mostly", "no_preferred_location", "not_accessed_by", "not_coarse_grained"):
         managed.advise(advice, device)
 
 

@@ -27,7 +27,9 @@ hipError_t hipMemAdvise(const void *dev_ptr, size_t count, hipMemoryAdvise advic
     hipError_t result = hip_enter("hipMemAdvise");
     if (result)
         return result;
-    if (advice < hipMemAdviseSetReadMostly || advice > hipMemAdviseUnsetAccessedBy)
+    const bool coarse =
+        advice == hipMemAdviseSetCoarseGrain || advice == hipMemAdviseUnsetCoarseGrain;
+    if (!coarse && (advice < hipMemAdviseSetReadMostly || advice > hipMemAdviseUnsetAccessedBy))
         return hip_leave(SIM_INVALID);
     if (advice <= hipMemAdviseUnsetReadMostly || advice == hipMemAdviseUnsetPreferredLocation)
         device = hipCpuDeviceId;

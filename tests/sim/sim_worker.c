@@ -207,6 +207,8 @@ static void *keeper(void *unused)
         tick();
         if (polled)
             retry_polled();
+        if (ready_count > idle_count) /* a thread could not be started */
+            sim_worker_wake();
         quiet = seen == sim.serial ? quiet + 1 : 0;
         seen = sim.serial;
         if (quiet < PATIENCE_TICKS || sim.hold)

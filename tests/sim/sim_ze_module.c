@@ -278,6 +278,22 @@ ze_result_t zeKernelSetIndirectAccess(ze_kernel_handle_t hKernel,
     return result ? result : ze_leave(SIM_OK);
 }
 
+/* Chained structs with one number, which older headers lack. Old drivers skip them, as Intel's does. */
+static void kernel_extend_properties(void *next)
+{
+    struct extra {
+        uint32_t type;
+        void *next;
+        uint32_t value;
+    };
+    for (struct extra *extra = next; extra && SIM_ZE_SINCE(4); extra = extra->next) {
+        if (extra->type == 0x10013) /* ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES */
+            extra->value = 512;
+        else if (extra->type == 0x00030012) /* ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP */
+            extra->value = 256;
+    }
+}
+
 ze_result_t zeKernelGetProperties(ze_kernel_handle_t hKernel, ze_kernel_properties_t *properties)
 {
     struct sim_function *function;
@@ -292,6 +308,9 @@ ze_result_t zeKernelGetProperties(ze_kernel_handle_t hKernel, ze_kernel_properti
         properties->localMemSize = sim_code_local(function->code);
     }
     properties->maxSubgroupSize = 32;
+    properties->privateMemSize = 64;
+    properties->spillMemSize = 32;
+    kernel_extend_properties(properties->pNext);
     return ze_leave(SIM_OK);
 }
 

@@ -5,6 +5,7 @@
 #include <level_zero/ze_api.h>
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -442,7 +443,20 @@ static void *wait_for_list(void *list)
     return NULL;
 }
 
-/* In a new process: it has to start the driver itself. */
+/* The wait status of a new process, which has to start the driver itself. */
+static int run_in_child(void (*program)(void))
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (!child) {
+        signal(SIGSEGV, SIG_DFL);
+        alarm(60); /* a safety net: SIGALRM */
+        program();
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
 static void use_a_list_in_two_threads(void)
 {
     pthread_t waiter;
@@ -459,14 +473,8 @@ static void use_a_list_in_two_threads(void)
 
 static void a_list_in_two_threads_ends_the_process(void **state)
 {
-    int status = 0;
     (void)state;
-    const pid_t child = fork();
-    if (!child) {
-        alarm(60); /* a safety net: SIGALRM */
-        use_a_list_in_two_threads();
-    }
-    waitpid(child, &status, 0);
+    const int status = run_in_child(use_a_list_in_two_threads);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
@@ -509,30 +517,41 @@ static void close_the_library_with_unfinished_work(void)
 
 static void the_library_may_be_closed_with_unfinished_work(void **state)
 {
-    int status = 0;
     (void)state;
-    const pid_t child = fork();
-    if (!child) {
-        signal(SIGSEGV, SIG_DFL);
-        close_the_library_with_unfinished_work();
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(run_in_child(close_the_library_with_unfinished_work), 0);
+}
+
+static atomic_int refusals; /* of new threads */
+
+/* Instead of the C library's. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+                   void *argument)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    return atomic_fetch_sub(&refusals, 1) > 0 ? EAGAIN : real(thread, attributes, start, argument);
+}
+
+static void finish_work_with_few_threads(void)
+{
+    void *state = NULL;
+    if (set_up(&state))
+        _exit(2);
+    atomic_store(&refusals, 3);
+    finish(new_list(0, 0));
+    _exit(atomic_load(&refusals) > 0 ? 3 : 0);
+}
+
+static void work_runs_as_soon_as_a_thread_can_be_started(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(finish_work_with_few_threads), 0);
 }
 
 static void memory_of_a_lost_device_may_be_freed_at_once(void **state)
 {
-    int status = 0;
     (void)state;
-    const pid_t child = fork();
-    if (!child) {
-        signal(SIGSEGV, SIG_DFL);
-        alarm(60); /* a safety net: SIGALRM */
-        free_memory_of_a_running_copy();
-    }
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(run_in_child(free_memory_of_a_running_copy), 0);
 }
 
 static void a_pool_with_events_is_in_use(void **state)
@@ -551,6 +570,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest early[] = {
         cmocka_unit_test(memory_of_a_lost_device_may_be_freed_at_once),
         cmocka_unit_test(the_library_may_be_closed_with_unfinished_work),
+        cmocka_unit_test(work_runs_as_soon_as_a_thread_can_be_started),
         cmocka_unit_test(a_list_in_two_threads_ends_the_process), /* 1.3 has no wait for a list */
     };
     const struct CMUnitTest tests[] = {
@@ -575,6 +595,6 @@ int main(int argc, char **argv)
     is_new = !strcmp(argv[2], "new");
     open_driver(argv[1]);
     /* Before this process uses the driver: a child forked later could not. */
-    const int failed = _cmocka_run_group_tests("process", early, is_new ? 3 : 2, NULL, NULL);
+    const int failed = _cmocka_run_group_tests("process", early, is_new ? 4 : 3, NULL, NULL);
     return failed + cmocka_run_group_tests_name(argv[2], tests, NULL, NULL);
 }

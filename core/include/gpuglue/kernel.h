@@ -61,7 +61,8 @@ GG_API const struct gg_parameter *gg_kernel_parameters(const gg_kernel *kernel);
     X(LOCAL_SIZE, "local_size")                       /**< bytes of local memory per thread */  \
     X(REGISTERS, "registers")                         /**< registers per thread */              \
     X(MAX_DYNAMIC_SHARED_SIZE, "max_dynamic_shared_size") /**< bytes a launch may add */        \
-    X(WARP_SIZE, "warp_size")                             /**< threads that run in lockstep */
+    X(WARP_SIZE, "warp_size")                             /**< threads that run in lockstep */  \
+    X(SPILL_SIZE, "spill_size") /**< bytes per thread for registers that did not fit, if known */
 #define GG_KERNEL_ATTRIBUTE_ENUM(name, word) GG_KERNEL_##name,
 /** Numeric attributes of a kernel. One that a backend does not know is GG_ERR_UNSUPPORTED. */
 typedef enum gg_kernel_attribute {

@@ -28,8 +28,11 @@ enum gg_advice {
     GG_ADVICE_NOT_READ_MOSTLY,       /**< undoes GG_ADVICE_READ_MOSTLY */
     GG_ADVICE_PREFERRED_LOCATION,    /**< should stay at the location */
     GG_ADVICE_NO_PREFERRED_LOCATION, /**< undoes GG_ADVICE_PREFERRED_LOCATION */
-    GG_ADVICE_ACCESSED_BY,    /**< the location should be able to access it without a fault */
-    GG_ADVICE_NOT_ACCESSED_BY /**< undoes GG_ADVICE_ACCESSED_BY */
+    GG_ADVICE_ACCESSED_BY,     /**< the location should be able to access it without a fault */
+    GG_ADVICE_NOT_ACCESSED_BY, /**< undoes GG_ADVICE_ACCESSED_BY */
+    /** Only the end of a kernel makes its writes visible to others, which is faster. hip only; no effect elsewhere. */
+    GG_ADVICE_COARSE_GRAINED,
+    GG_ADVICE_NOT_COARSE_GRAINED /**< undoes GG_ADVICE_COARSE_GRAINED */
 };
 
 /** Advise the driver how managed memory will be used.

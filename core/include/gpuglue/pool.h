@@ -3,7 +3,9 @@
  *
  *  Each device has one pool of device memory, one of pinned and one of managed memory. Free blocks above 256 MiB return to
  *  the driver at once, unless the driver's free may wait for the device: then they are kept, up to an eighth of the
- *  device's memory. When the driver is out of memory, idle blocks are returned and the allocation is tried again.
+ *  device's memory. Where it may wait, larger free blocks are also split to serve smaller requests, and merged again. Before a
+ *  pool of device memory holds much more than was ever in use, idle blocks are returned if all known streams are idle. When the
+ *  driver is out of memory, idle blocks are returned and the allocation is tried again.
  *  GPUGLUE_ALLOCATOR=direct turns the pools off.
  *
  *  @par Ordering
@@ -55,7 +57,7 @@ struct gg_pool_stats {
     uint32_t reserved;      /**< 0 */
     uint64_t used_blocks,   /**< allocated and not released: number of them */
         used_bytes;         /**< their size, as requested */
-    uint64_t used_peak;     /**< highest used_bytes */
+    uint64_t used_peak;     /**< highest used_bytes; an estimate while threads contend */
     uint64_t cached_blocks, /**< free blocks */
         cached_bytes;       /**< their size */
     uint64_t retired_blocks, /**< released blocks that queued work still uses, or that wait to be freed */

@@ -139,19 +139,19 @@ PY_FASTCALL(py_buffer_prefetch)
 
 static int managed_read_advice(struct py_state *state, PyObject *object, enum gg_advice *out)
 {
-    static const char *const words[] = {"read_mostly",        "not_read_mostly",
-                                        "preferred_location", "no_preferred_location",
-                                        "accessed_by",        "not_accessed_by"};
-    for (int i = 0; i < 6 && PyUnicode_Check(object); i++)
+    static const char *const words[] = {
+        "read_mostly", "not_read_mostly", "preferred_location", "no_preferred_location",
+        "accessed_by", "not_accessed_by", "coarse_grained",     "not_coarse_grained"};
+    for (int i = 0; i < 8 && PyUnicode_Check(object); i++)
         if (!PyUnicode_CompareWithASCIIString(object, words[i])) {
             *out = (enum gg_advice)(i + 1);
             return 0;
         }
     return PY_FAIL(
         state->invalid_argument,
-        "advice must be 'read_mostly', 'preferred_location' or 'accessed_by', or one of "
-        "their opposites ('not_read_mostly', 'no_preferred_location', 'not_accessed_by'), "
-        "not %R",
+        "advice must be 'read_mostly', 'preferred_location', 'accessed_by' or 'coarse_grained', or "
+        "one of their opposites ('not_read_mostly', 'no_preferred_location', 'not_accessed_by', "
+        "'not_coarse_grained'), not %R",
         object);
 }
 

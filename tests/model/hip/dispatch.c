@@ -184,12 +184,10 @@ static void launch_read_kernel(struct launch *launch)
     const struct gpu *gpu = launch->queue->gpu;
     const struct iovec from = {gpu_memory(gpu, kernel), sizeof launch->kernel};
     const struct iovec to = {&launch->kernel, sizeof launch->kernel};
-    int number = 0;
     if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof launch->kernel)
         return;
-    while (model_gpu(number) != gpu)
-        number++;
-    model_fail("GPU %d cannot access the kernel at %llx", number, (unsigned long long)kernel);
+    model_fail("GPU %d cannot access the kernel at %llx", model_ordinal(gpu),
+               (unsigned long long)kernel);
 }
 
 void dispatch_run(struct queue *queue, const struct dispatch_packet *packet, uint64_t packet_address)

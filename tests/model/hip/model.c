@@ -33,6 +33,14 @@ struct gpu *model_gpu(int ordinal)
     return gpus[ordinal];
 }
 
+int model_ordinal(const struct gpu *gpu)
+{
+    int ordinal = 0;
+    while (gpus[ordinal] != gpu)
+        ordinal++;
+    return ordinal;
+}
+
 static struct gpu *create(void)
 {
     if (gpu_count == GPUS)
@@ -56,8 +64,8 @@ static void set_aperture(struct gpu *gpu, void *base, uint64_t size)
 
 static void memory_allocated(struct gpu *gpu, void *address, uint64_t size, uint32_t flags)
 {
-    (void)gpu;
-    MODEL_LOG("memory %p, %llu bytes, flags %x", address, (unsigned long long)size, flags);
+    MODEL_LOG("GPU %d: memory %p, %llu bytes, flags %x", model_ordinal(gpu), address,
+              (unsigned long long)size, flags);
     runtime_allocated(flags);
 }
 
@@ -106,7 +114,8 @@ static struct queue *create_queue(struct gpu *gpu, const struct queue_info *info
         return NULL;
     queue->gpu = gpu;
     queue->info = *info;
-    MODEL_LOG("queue %p of type %u, %u bytes", (void *)queue, info->type, info->ring_bytes);
+    MODEL_LOG("GPU %d: queue %p of type %u, %u bytes", model_ordinal(gpu), (void *)queue,
+              info->type, info->ring_bytes);
     threads_serve(queue);
     return queue;
 }

@@ -66,6 +66,7 @@ __attribute__((format(printf, 1, 2), noreturn)) void model_fail(const char *form
 
 /* The GPUs of the process, in the order of their nodes; NULL after the last. */
 struct gpu *model_gpu(int ordinal);
+int model_ordinal(const struct gpu *);
 
 /* ---- threads.c: queues are executed by threads that were started before, because a program may forbid new ones ---- */
 

@@ -54,7 +54,7 @@ FEW = ("event", "graph", "drain", "shortage", "pool_size", "shutdown", "test_ker
 
 EXIT_WAITS = "libamdhip64's exit handler waits for host functions that are blocked"
 WRONG_DEVICE = "libamdhip64 queues what a capture has of another device on the first device, which cannot run its kernel"
-ENDS = "libamdhip64 ends the process when a kernel accesses a bad address"
+ENDS = "the model ends the process when a kernel accesses a bad address"
 # Tests that fail for a reason that is not gpuglue's. If one of them passes, that is a failure too: remove it from the list.
 KNOWN_FAILURES = {
     "pinned_memory_is_shared_with_a_child": "AMD's runtime keeps its memory from forked children (MADV_DONTFORK)",

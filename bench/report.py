@@ -1,0 +1,216 @@
+"""Make the tables of docs/performance.md from the JSON of the benchmarks.
+
+    python report.py --collect DIRECTORY --machine TEXT    docs/performance.json, from bench.json, pageable.json … in DIRECTORY
+    python report.py --write                               the tables in docs/performance.md, from docs/performance.json
+    python report.py --check                               status 1 if they differ
+
+A table stands between the lines `<!-- table: NAME -->` and `<!-- end of table -->`. A file that is absent from DIRECTORY keeps
+its earlier figures.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FIGURES, PAGE = DOCS / "performance.json", DOCS / "performance.md"
+MARKED = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+PEERS = {"CuPy": "cupy", "PyTorch": "torch", "cuda.core": "cuda.core"}
+BULK = {"H2D pinned": "pinned, to the device", "D2H pinned": "pinned, to the host", "H2D pageable": "pageable, to the device",
+        "D2H pageable": "pageable, to the host", "D2D": "within the device"}
+
+
+# ---- what is kept of the JSON ----
+
+
+def only(sides, digits=1):
+    """The medians of a row, and its result."""
+    kept = {name: round(side["median"], digits) for name, side in sides.items() if isinstance(side, dict) and "median" in side
+            and name != "excess"}
+    return kept | {key: sides[key] for key in ("target", "result") if sides.get(key) is not None}
+
+
+def of_bench(found):
+    """Of bench.json."""
+    streams = {kind: {unit: {row: only(sides, 2) for row, sides in rows.items()} for unit, rows in units.items()}
+               for kind, units in found["streams"].items() if kind in ("own", "blocking")}
+    against = {row: only(sides) for row, sides in found.get("against cuda.core", {}).items()}
+    return {"streams": streams, "peers": found.get("peers", {}), "against": against}
+
+
+def of_pageable(found):
+    """Of pageable.json: the median, the worst and the best process."""
+    return {row: {side: [round(value[key], 1) for key in ("median", "worst", "best")] for side, value in sides.items()}
+            for row, sides in found["gbps"].items()}
+
+
+def of_alloc(found):
+    """Of alloc.json."""
+    return {title: {row: only(sides, 0) for row, sides in rows.items()} for title, rows in found.items() if title != "device"}
+
+
+def of_copies(found):
+    """Of copies.json."""
+    rounded = {row: {side: round(value, 1) for side, value in sides.items()} for row, sides in found["strided"].items()}
+    return {"strided": rounded, "get": [round(value, 1) for value in found["get"]]}
+
+
+def of_fragmentation(found):
+    """Of fragmentation.json."""
+    keys = ("median", "worst", "used_gib", "us_per_call", "result")
+    return {trace: {side: {key: round(row[key], 2) if key != "result" else row[key] for key in keys if key in row}
+                    for side, row in rows.items() if "median" in row} for trace, rows in found["traces"].items()}
+
+
+def of_host(found):
+    """Of host.json."""
+    keys = ("ratio", "worst", "best", "NumPy", "gpuglue", "result")
+    return {row: {key: round(values[key], 3) if key != "result" else values[key] for key in keys}
+            for row, values in found["rows"].items()}
+
+
+SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
+           "fragmentation": of_fragmentation, "host": of_host, "scale": dict}
+
+
+def collect(directory, machine):
+    """Write docs/performance.json."""
+    figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    for name, keep in SOURCES.items():
+        source = directory / f"{name}.json"
+        if source.exists():
+            figures[name] = {"machine": machine, "figures": keep(json.loads(source.read_text()))}
+    FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+# ---- the tables ----
+
+
+def table(head, rows):
+    """A table in Markdown; all columns but the first are figures, and the last may be a result."""
+    marks = ["---"] + ["--:" if name != "target" else "---" for name in head[1:]]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, marks, *rows]) + "\n"
+
+
+def number(value, digits=0):
+    """A figure, or an empty cell."""
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def calls(figures):
+    """The calls on a stream of gpuglue's own."""
+    rows = []
+    for row, sides in figures["streams"]["own"]["ns"].items():
+        peers = [number(figures["peers"].get(key, {}).get(row)) for key in PEERS.values()]
+        rows.append([row, number(sides.get("raw")), number(sides["gpuglue"]), *peers, sides.get("result", "")])
+    return table(["ns per call", "raw C", "gpuglue", *PEERS, "target"], rows)
+
+
+def against(figures):
+    """Rows whose target is cuda.core's figure."""
+    rows = [[row, number(sides["cuda.core"]), number(sides["gpuglue"]), sides["result"]]
+            for row, sides in figures["against"].items()]
+    return table(["ns per call", "cuda.core", "gpuglue", "target"], rows)
+
+
+def bulk(figures):
+    """Copies of 256 MiB."""
+    found = figures["streams"]["own"]["gbps"]
+    rows = [[title, number(found[row].get("raw"), 1), number(found[row]["gpuglue"], 1), found[row].get("result", "")]
+            for row, title in BULK.items() if row in found]
+    return table(["GB/s, 256 MiB", "raw C", "gpuglue", "target"], rows)
+
+
+def pageable(figures, direction):
+    """Pageable copies in new processes."""
+
+    def cell(value):
+        return f"{value[0]:.1f} [{value[1]:.1f}, {value[2]:.1f}]" if value else ""
+
+    rows = []
+    for row, sides in figures.items():
+        pinned = sides.get(f"{direction} pinned")
+        cells = [cell(sides.get(f"{direction} raw")), cell(sides.get(f"{direction} gpuglue"))]
+        rows.append([row.replace("back to back", "in a row"), *cells, number(pinned[0], 1) if pinned else ""])
+    return table(["GB/s: median [worst, best]", "raw C", "gpuglue", "pinned"], rows)
+
+
+def alloc(figures):
+    """Allocations by size and by the number of live blocks."""
+    rows = [[title.split(", ")[-1] + ": " + row, number(sides.get("raw")), number(sides["gpuglue"]), sides.get("result", "")]
+            for title, found in figures.items() for row, sides in found.items()]
+    return table(["ns for alloc + close", "raw C", "gpuglue", "target"], rows)
+
+
+def scale(figures):
+    """Allocations from many streams and threads, in C."""
+    rows = [[row, number(found["mean"]), number(found["median"]), number(found["p999"]), number(found["worst"]), found["result"]]
+            for row, found in figures.items()]
+    return table(["ns for alloc + close", "mean", "median", "99.9 %", "worst", "target"], rows)
+
+
+def fragmentation(figures):
+    """What the pools hold beyond what is in use."""
+    rows = [[trace, side, number(row["median"], 2), number(row["worst"], 2), number(row["us_per_call"], 1), row.get("result", "")]
+            for trace, found in figures.items() for side, row in found.items()]
+    return table(["trace", "allocator", "held / in use", "worst", "µs per call", "target"], rows)
+
+
+def host(figures):
+    """Memory of the host backend beside NumPy's."""
+    rows = [[row, number(found["NumPy"], 1), number(found["gpuglue"], 1), number(found["ratio"], 2),
+             f"[{found['worst']:.2f}, {found['best']:.2f}]", found["result"]] for row, found in figures.items()]
+    return table(["GB/s", "NumPy", "gpuglue", "ratio", "[worst, best]", "target"], rows)
+
+
+def strided(figures):
+    """Strided copies."""
+    rows = [[row, *(number(sides.get(side), 1) for side in ("gpuglue", "CuPy", "torch"))]
+            for row, sides in figures["strided"].items()]
+    return table(["GB/s, 64 MiB of float32", "gpuglue", "CuPy", "PyTorch"], rows)
+
+
+TABLES = {"calls": ("bench", calls), "records and waits": ("bench", against), "copies": ("bench", bulk),
+          "pageable, to the device": ("pageable", lambda found: pageable(found, "up")),
+          "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
+          "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
+          "host": ("host", host), "strided": ("copies", strided)}
+
+
+def page(text, figures):
+    """The page with its tables made anew."""
+
+    def made(match):
+        source, make = TABLES[match[2]]
+        if source not in figures:  # not measured yet with this file
+            return match[0]
+        found = figures[source]
+        return f"{match[1]}\n{make(found['figures'])}\n{found['machine']}\n\n{match[3]}"
+
+    return MARKED.sub(made, text)
+
+
+def main(arguments=None):
+    """Collect, write or check."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--collect", type=Path, help="directory with the JSON of the benchmarks")
+    parser.add_argument("--machine", default="", help="where it was measured, and when: a sentence")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.collect:
+        collect(options.collect, options.machine)
+    text, figures = PAGE.read_text(), json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    made = page(text, figures)
+    if options.write:
+        PAGE.write_text(made)
+    if options.check and made != text:
+        print("docs/performance.md differs from docs/performance.json: run python bench/report.py --write")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""Level Zero: the end of a stream's list. The simulated driver is loaded in place of a loader."""
+
+from test_level_zero import sim  # noqa: F401 (a fixture)
+
+CLOSED = """
+import ctypes, os, threading, gpuglue as gg
+stream = gg.Stream()
+driver, handle = ctypes.CDLL(os.environ["GPUGLUE_ZE_LIBRARY"]), stream.handle
+gg.empty(100, "u1").fill(7, stream=stream); stream.synchronize()
+driver.sim_hold(1)
+event = stream.record()
+driver.sim_fail(b"zeEventHostSynchronize:1=1879048195")
+threading.Timer(0.2, driver.sim_hold, (0,)).start()
+stream.close(); gg.trim(); gg.synchronize()
+print(event.done, driver.sim_calls(b"zeEventHostSynchronize") > 0)
+"""
+
+
+def test_a_list_is_not_destroyed_before_its_last_signal_if_a_wait_for_it_fails(sim):  # noqa: F811
+    assert sim(CLOSED, driver="old") == "True True"
