@@ -4,12 +4,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("*.md", "bench/README.md", "docs/**/*.md", "docs/reference/c/examples/*.h")
+# Of use only with the source tree: how to change and to test gpuglue itself. Pages of the package may link to them.
+WITH_THE_SOURCES = ("CONTRIBUTING.md", "bench/README.md", "docs/adding-an-operation.md", "docs/architecture.md", "docs/contributing/index.md",
+                    "docs/testing.md")
 EXAMPLES = ("md", "py", "c", "cpp", "cu", "h", "i", "toml", "txt", "build", "options")
 
 
 def documents(root=ROOT):
     """What a build or a run leaves in the directories of the examples has other suffixes, or is in a directory of its own."""
-    found = [path for pattern in PAGES for path in root.glob(pattern)]
+    found = [path for pattern in PAGES for path in root.glob(pattern) if path.relative_to(root).as_posix() not in WITH_THE_SOURCES]
     examples = [path for path in root.glob("examples/**/*") if path.name == "Makefile" or path.suffix[1:] in EXAMPLES]
     found += [path for path in examples if path.is_file() and not any("build" in part for part in path.relative_to(root).parts[:-1])]
     return sorted(path.relative_to(root).as_posix() for path in found)

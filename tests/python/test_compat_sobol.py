@@ -116,6 +116,5 @@ def test_without_vectors_the_table_is_scipys_and_the_error_names_it(monkeypatch)
             make()
 
 
-def test_the_version_of_curand_is_that_of_its_library_or_none():
-    version = curandom.get_curand_version()
-    assert version is None or len(version) == 3 and version[0] >= 8
+def test_the_version_of_curand_is_none_as_in_pycuda_without_it():
+    assert curandom.get_curand_version() is None

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from conftest import run_python, succeeds
 
+# Pages about changing gpuglue, which scripts/documents.py leaves with the sources.
+WITH_THE_SOURCES = ("CONTRIBUTING.md", "bench/README.md", "docs/adding-an-operation.md", "docs/architecture.md", "docs/testing.md")
+
 
 def docs(*options, **arguments):
     return run_python(None, arguments=("-m", "gpuglue", "docs", *options), **arguments)
@@ -53,4 +56,4 @@ def test_links_between_the_installed_pages_lead_to_files():
     for page in [*directory.glob("docs/howto/*.md"), directory / "README.md", directory / "docs/tutorial.md"]:
         for target in re.findall(r"\]\(([^):#]+\.md)", page.read_text()):
             inside = (page.parent / target).resolve().relative_to(directory.resolve())
-            assert (directory / inside).is_file(), f"{page}: {target}"
+            assert (directory / inside).is_file() or inside.as_posix() in WITH_THE_SOURCES, f"{page}: {target}"

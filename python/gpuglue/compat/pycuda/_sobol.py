@@ -1,7 +1,6 @@
 """Sobol's sequences, as the generators of CURAND give them: generator t of n draws the elements t, t + n, t + 2 n, … by its own
 direction vector. NumPy computes them, and SciPy has the table of direction numbers."""
 
-import ctypes
 import math
 from statistics import NormalDist
 
@@ -122,25 +121,19 @@ def _constants(count, bits):
 
 
 def get_curand_version():
-    """Return the version of CURAND on this machine, whose numbers are not used.
+    """Return None, as PyCUDA does where it has no CURAND.
 
     Returns
     -------
-    tuple of int or None
-        Such as (10, 4, 1). None where there is no library.
+    None
+        The numbers are NumPy's or CuPy's.
 
     Examples
     --------
     >>> from gpuglue.compat.pycuda import curandom
-    >>> version = curandom.get_curand_version()
+    >>> curandom.get_curand_version() is None
+    True
     """
-    for name in ("libcurand.so.10", "libcurand.so"):
-        try:
-            function, number = ctypes.CDLL(name).curandGetVersion, ctypes.c_int()
-        except (OSError, AttributeError):
-            continue
-        if function(ctypes.byref(number)) == 0:
-            return number.value // 1000, number.value % 1000 // 100, number.value % 100
     return None
 
 
