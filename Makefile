@@ -441,7 +441,7 @@ soak: install-plain
 $(SOAK): soak-%: install-plain
 	$(STEP) "random operations in many threads on $*" $(call soak-on,$*,4,1)
 
-# Not part of the tests: one build per mutant in tests/mutants/mutants.py. NAMES="…" selects those whose names contain these words.
+# Not part of the tests: one build per mutant in tests/mutants. NAMES="…" selects those whose names contain these words.
 mutants: .venv/ready-test
 	MESON_OPTIONS="-Dnvidia_include=$(NVIDIA_INCLUDE) -Dhip_include=$(HIP_INCLUDE) -Dnccl_include=$(NCCL_INCLUDE) -Drccl_include=$(RCCL_INCLUDE)" python tests/mutants/run.py $(NAMES)
 
