@@ -38,6 +38,28 @@ static void work_elsewhere_waits_for_work_from_before_a_capture(void **state)
     assert_int_equal(((unsigned char *)gg_memory_pointer(pinned))[NBYTES - 1], 1);
 }
 
+/* A poll has recorded its event behind the first part of the work. */
+static void work_elsewhere_waits_for_all_work_from_before_a_capture(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = zeroed(f), *pinned = new_pinned(f, NBYTES, 0);
+    gg_scope *scope;
+    need(f, GG_OP_capture_begin);
+    void *first = hold(f, f->stream);
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
+    assert_true(busy(f->stream));
+    void *gate = begin_behind_work(f, memory);
+    assert_int_equal(gg_scope_enter(f->device, f->second, &scope), GG_OK);
+    assert_int_equal(copy(at(pinned, 0), at(memory, 0), NBYTES, NULL, GG_COPY_ASYNC), GG_OK);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
+    gate_open(first);
+    assert_true(stays_busy(f->second));
+    end_valid(f->stream);
+    gate_open(gate);
+    finish(f->second);
+    assert_int_equal(((unsigned char *)gg_memory_pointer(pinned))[NBYTES - 1], 1);
+}
+
 static void the_default_stream_waits_for_work_from_before_a_capture(void **state)
 {
     struct fixture *f = *state;
@@ -473,6 +495,7 @@ static const struct scenario scenarios[] = {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(work_elsewhere_waits_for_work_from_before_a_capture),
+    cmocka_unit_test(work_elsewhere_waits_for_all_work_from_before_a_capture),
     cmocka_unit_test(the_default_stream_waits_for_work_from_before_a_capture),
     cmocka_unit_test(memory_can_be_waited_for_while_its_stream_is_captured),
     cmocka_unit_test(a_completion_stream_of_earlier_work_is_not_captured),

@@ -405,6 +405,22 @@ static void several_inputs_become_one_module(void **state)
     assert_int_equal(status, GG_OK);
 }
 
+/* Drivers refuse a constant for an input that does not have it. */
+static void a_constant_is_set_in_the_input_that_has_it(void **state)
+{
+    struct fixture *f = *state;
+    struct spirv spirv;
+    gg_module *module = NULL;
+    spirv_begin(f, &spirv, "twice.spv", "linked.spv");
+    spirv_set(&spirv, 4, 0);
+    const gg_status status = spirv_load(f, &spirv, &module);
+    spirv_end(&spirv);
+    if (status == GG_ERR_UNSUPPORTED)
+        skip_because("the driver links no modules");
+    assert_int_equal(status, GG_OK);
+    gg_module_release(module);
+}
+
 static void a_module_whose_functions_are_elsewhere_has_no_kernels(void **state)
 {
     struct fixture *f = *state;
@@ -483,6 +499,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_constant_that_the_image_does_not_have_is_refused),
     cmocka_unit_test(the_compilers_flags_are_passed_and_an_unknown_one_is_named),
     cmocka_unit_test(several_inputs_become_one_module),
+    cmocka_unit_test(a_constant_is_set_in_the_input_that_has_it),
     cmocka_unit_test(a_module_whose_functions_are_elsewhere_has_no_kernels),
     cmocka_unit_test(a_module_is_made_again_of_its_machine_code),
     cmocka_unit_test(only_spirv_is_compiled_with_options),
