@@ -320,7 +320,7 @@ CORE = [
     Mutant("a capture waits for work outside", "a wait for work outside is refused and leaves the capture valid", "core/runtime/stream.c",
            "else if (ggi_stream_in_known_capture(stream))\n        return ggi_capture_fail_outside();", "else if (!stream)\n        return GG_OK;", on("capture_waits", CUDA)),
     Mutant("the default stream is asked beside a blocking capture", "a poll of work on the default stream leaves a blocking capture valid", "core/runtime/capture.c",
-           "if (stream->is_default && atomic_load(&device->blocking_captures) > 0)", "if (!stream)", on("capture_waits", CUDA)),
+           "if (stream->is_default && atomic_load(&device->blocking_captures) > 0)", "if (!stream)", on("capture_waits", CUDA, HIP, HOST, NEW)),
     Mutant("a thread's default stream is captured", "only a stream that any thread can end is captured", "core/kernel/graph.c",
            "if (stream->of_thread) /* no", "if (!stream) /* no", on("graph", CUDA)),
     Mutant("each handle is a user of its own", "a stream waits once for another of its capture", "core/memory/captured.c",

@@ -263,7 +263,7 @@ def test_a_kernel_reaches_all_of_a_block_larger_than_4_gib(sim, driver):
         "end[...] = np.arange(10, dtype='f4')\n"
         "scale(end, 10, 3.0, grid=1, block=32); print(end.get().astype(int).tolist())"
     )
-    text = sim(code, driver=driver, GPUGLUE_SIM_MEMORY=str(6 << 30))
+    text = sim(code, driver=driver, GPUGLUE_SIM_MEMORY=str(6 << 30), GPUGLUE_CACHE="0")
     assert text == str([3 * i for i in range(10)])
 
 
