@@ -231,6 +231,8 @@ CORE = [
            "memory->block_size / LARGER_MOST > request.block_size", "memory->block_size / LARGER_MOST > SIZE_MAX - 1", on("pool_pieces", CUDA)),
     Mutant("idle pieces stay apart", "a trim frees a block once all of its pieces are free", "core/memory/pool_trim.c",
            "    ggi_pool_merge_idle(pool);\n", "", on("pool_pieces", CUDA)),
+    Mutant("pieces of destroyed streams stay apart", "a trim frees a block once all of its pieces are free", "core/memory/pool_pieces.c",
+           "memory->alloc_stream->bins_released)\n        piece_set_idle", "!memory->alloc_stream)\n        piece_set_idle", on("pool_pieces", CUDA)),
     Mutant("the pool grows beyond its bound", "idle blocks are freed before the pool grows", "core/memory/pool_grow.c",
            "held > bound && pool->whole_bytes ? held - bound : 0;", "held > bound && !pool ? held - bound : 0;", on("pool_pieces", CUDA, HOST)),
     Mutant("a piece is exported as a block", "a handle of a piece names its place in the whole block", "core/memory/ipc.c",
