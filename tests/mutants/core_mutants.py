@@ -216,7 +216,7 @@ CORE = [
     Mutant("any large block is freed", "the one that was released first is freed first", "core/memory/pool_trim.c",
            "memory->released < oldest->released)", "memory->released > oldest->released)", on("pool_large", CUDA)),
     Mutant("allocations from a stash are not counted", "threads with streams of their own are counted exactly", "core/memory/pool_stash.c",
-           "        atomic_fetch_add(&stash->allocations, 1);\n", "", on("pool_threads", CUDA)),
+           "    atomic_fetch_add(&bins->stash.allocations, 1);\n", "", on("pool_threads", CUDA)),
     Mutant("a piece in use keeps nothing", "a trim frees a block once all of its pieces are free", "core/memory/pool_trim.c",
            "return !of_slabs && !memory->segment && pool", "return !of_slabs && pool", on("pool_pieces", CUDA)),
     Mutant("pieces of any streams are merged", "a busy stream's piece is not allocated on another", "core/memory/pool_pieces.c",
