@@ -150,6 +150,12 @@ static gg_memory *piece_merge(struct ggi_pool *pool, gg_memory *piece)
 
 /* ---- idle pieces of several streams ---- */
 
+static void piece_set_idle(gg_memory *piece)
+{
+    ggi_memory_forget_uses(piece);
+    ggi_block_set_stream(piece, NULL);
+}
+
 /* The blocks are taken off the bin, but not off the counts: a merge may take any of them. */
 static void merge_idle_bin(struct ggi_pool *pool, struct ggi_bin *bin)
 {
@@ -159,8 +165,7 @@ static void merge_idle_bin(struct ggi_pool *pool, struct ggi_bin *bin)
         gg_memory *memory = ggi_free_memory(ring.previous); /* so that the order stays */
         ggi_pool_unlist(pool, memory);
         if (memory->segment) {
-            ggi_memory_forget_uses(memory);
-            ggi_block_set_stream(memory, NULL);
+            piece_set_idle(memory);
             memory = piece_merge(pool, memory);
         }
         ggi_bins_push(pool, &pool->any, memory);
@@ -179,9 +184,11 @@ void ggi_pool_merge_idle(struct ggi_pool *pool)
 
 /* ---- blocks added and taken ---- */
 
-/* A stream whose bins were released was idle, and has no list of its own any more. */
+/* A stream whose bins were released was idle, and has no list of its own any more: its pieces are merged with any idle one. */
 void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory)
 {
+    if (memory->segment && memory->alloc_stream && memory->alloc_stream->bins_released)
+        piece_set_idle(memory);
     if (memory->segment)
         memory = piece_merge(pool, memory);
     gg_stream *alloc_stream = pool->by_stream ? memory->alloc_stream : NULL;

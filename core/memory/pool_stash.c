@@ -101,6 +101,18 @@ static bool stash_put(struct ggi_pool *pool, gg_memory *memory)
     return put;
 }
 
+/* If the stash was closed meanwhile, nothing else might count the block until it is released. */
+static void stash_count_taken(struct ggi_pool *pool, struct ggi_bins *bins, uint64_t used_change)
+{
+    atomic_fetch_add(&bins->stash.used_change, used_change);
+    atomic_fetch_add(&bins->stash.allocations, 1);
+    if (atomic_load(&bins->stash.releases))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    stash_count(pool, bins);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request,
                           size_t nbytes)
 {
@@ -111,8 +123,7 @@ gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_r
     gg_memory *memory = atomic_exchange(place, NULL);
     if (memory && memory->size_class == request.size_class &&
         memory->block_size == request.block_size) {
-        atomic_fetch_add(&stash->used_change, (uint64_t)nbytes - memory->nbytes);
-        atomic_fetch_add(&stash->allocations, 1);
+        stash_count_taken(pool, stream->bins, (uint64_t)nbytes - memory->nbytes);
         return memory;
     }
     if (memory) {

@@ -81,6 +81,27 @@ static void pieces_of_several_streams_are_merged_when_these_are_idle(void **stat
     assert_int_equal(figures(f).reserved_bytes, 0);
 }
 
+static void pieces_released_after_their_streams_were_destroyed_are_merged(void **state)
+{
+    struct fixture *f = *state;
+    char *block = free_block(f, WHOLE, f->stream);
+    gg_memory *parts[2];
+    finish(f->stream);
+    for (int i = 0; i < 2; i++) {
+        gg_stream *stream = NULL;
+        assert_int_equal(gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &stream), GG_OK);
+        parts[i] = alloc(f, PART, stream);
+        assert_true(is_within(parts[i], block, WHOLE));
+        gg_stream_release(stream);
+    }
+    assert_int_equal(gg_device_trim(f->device), GG_OK); /* which also destroys the streams */
+    gg_memory_release(parts[0]);
+    gg_memory_release(parts[1]);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(figures(f).cached_bytes, 0);
+    assert_int_equal(figures(f).reserved_bytes, 0);
+}
+
 static void a_piece_of_a_busy_streams_block_is_not_allocated_on_another(void **state)
 {
     struct fixture *f = *state;
@@ -281,6 +302,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(pieces_that_are_free_again_are_one_block),
     cmocka_unit_test(a_trim_frees_a_block_once_all_of_its_pieces_are_free),
     cmocka_unit_test(pieces_of_several_streams_are_merged_when_these_are_idle),
+    cmocka_unit_test(pieces_released_after_their_streams_were_destroyed_are_merged),
     cmocka_unit_test(a_piece_of_a_busy_streams_block_is_not_allocated_on_another),
     cmocka_unit_test(a_piece_is_not_merged_with_that_of_another_busy_stream),
     cmocka_unit_test(a_piece_merged_with_an_idle_one_belongs_to_its_stream),

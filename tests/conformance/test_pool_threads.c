@@ -2,11 +2,13 @@
 #include "pool_blocks.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #define THREADS 8
 #define ROUNDS 100000 /* so many that threads are interrupted while they have the lock */
 #define STREAMS 200   /* that each thread closes */
+#define HELD_ROUNDS 20000
 #define PLACES 64
 
 struct shared {
@@ -129,9 +131,46 @@ static void blocks_of_closed_streams_return_to_the_pool(void **state)
     assert_counts(f, &before, (uint64_t)THREADS * STREAMS * 8);
 }
 
+/* Leaves a last block allocated. */
+static void *alloc_and_hold(void *argument)
+{
+    struct shared *shared = argument;
+    const int self = atomic_fetch_add(&shared->next_thread, 1);
+    gg_stream *stream = NULL;
+    check(shared, !gg_stream_create(shared->device, GG_STREAM_NONBLOCKING, 0, &stream));
+    while (atomic_load(&shared->next_thread) < THREADS)
+        sched_yield();
+    for (int i = 0; i < HELD_ROUNDS; i++) {
+        gg_memory_release(take(shared, 4096 - (size_t)i % 2 * 100, stream));
+        if (i % 16 == 0) /* which closes the stashes of the others */
+            figures_of(shared->device, GG_MEMORY_DEVICE);
+    }
+    atomic_store(&shared->passed[self], take(shared, 4000, stream));
+    gg_stream_release(stream);
+    return NULL;
+}
+
+static void counts_read_while_threads_allocate_leave_none_out(void **state)
+{
+    struct fixture *f = *state;
+    for (int repeat = 0; repeat < 20; repeat++) {
+        static struct shared shared;
+        const struct gg_pool_stats before = figures(f);
+        shared.device = f->device;
+        atomic_store(&shared.next_thread, 0);
+        run(&shared, alloc_and_hold);
+        const struct gg_pool_stats held = figures(f);
+        assert_int_equal(held.allocations - before.allocations, THREADS * (HELD_ROUNDS + 1));
+        assert_int_equal(held.used_bytes - before.used_bytes, THREADS * 4000);
+        for (int i = 0; i < THREADS; i++)
+            gg_memory_release(atomic_exchange(&shared.passed[i], NULL));
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(threads_with_streams_of_their_own_are_counted_exactly),
     cmocka_unit_test(no_block_is_used_by_two_threads_of_one_stream),
     cmocka_unit_test(blocks_of_closed_streams_return_to_the_pool),
+    cmocka_unit_test(counts_read_while_threads_allocate_leave_none_out),
 };
 SUITE(pool_threads, tests);
