@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+/* Queries that fail in a row: then a communicator that is closed does not wait for its work. */
+#define WATCH_FAILED_QUERIES 100
 #define WATCH_NS 100000000u          /* between two checks */
 #define WATCH_CLOSED_NS 5000000000u  /* for work that a closed rank has a part in */
 #define WATCH_PARTING_NS 2000000000u /* for the others to finish, too */
@@ -236,18 +238,47 @@ static void watch_part(struct gg_comm *comm, struct ggi_collective *self)
     }
 }
 
-static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
+/* Whether the driver answers a query of unfinished work by an error. */
+static bool watch_query_fails(struct ggi_collective *self)
+{
+    bool fails = false;
+    ggi_suppress_errors(1);
+    pthread_mutex_lock(&self->lock);
+    for (uint32_t i = 0; i < self->used_count && !fails; i++) {
+        const struct ggi_use use = self->used[i];
+        const gg_status status = ggi_stream_is_complete(use.stream, use.ticket, false)
+                                     ? GG_OK
+                                     : gg_stream_query(use.stream);
+        fails = status && status != GG_NOT_READY && status != GG_ERR_UNSUPPORTED;
+    }
+    pthread_mutex_unlock(&self->lock);
+    ggi_suppress_errors(-1);
+    return fails;
+}
+
+/* Wait for this rank's work. False: the driver does not report any more whether it is done. */
+static bool watch_wait(struct gg_comm *comm, struct ggi_collective *self)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
+    uint32_t failures = 0;
     bool moved;
     while (!atomic_load(&self->failed) && !atomic_load(&ggi_shutting_down) &&
            (atomic_load(&self->calls) || watch_pending(self, &moved))) {
         watch_check(comm, self);
+        failures = watch_query_fails(self) ? failures + 1 : 0;
+        if (failures == WATCH_FAILED_QUERIES)
+            return false;
         nanosleep(&pause, NULL);
     }
+    return true;
+}
+
+static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
+{
+    const bool known = watch_wait(comm, self);
     atomic_store(&comm_rank(comm, comm->rank)->finished, 1);
     watch_part(comm, self);
-    if (!atomic_load(&self->failed) && !watch_all_finished(comm))
+    if (!atomic_load(&self->failed) && (!known || !watch_all_finished(comm)))
         watch_end_part(self, 1);
     if (!self->stuck)
         watch_end_part(self, 0);
