@@ -35,7 +35,7 @@ static bool stream_found_idle(gg_stream *stream)
 /* The blocks are off the list during the poll: a block that is released meanwhile may be in use. */
 static bool pool_reclaim_stream(struct ggi_pool *pool, gg_stream *stream)
 {
-    struct ggi_bins taken = {0};
+    struct ggi_bins taken = {.stream = NULL};
     pthread_mutex_lock(&pool->lock);
     ggi_stash_close(pool, stream->bins);
     const bool any = ggi_bins_splice(pool, &taken, stream->bins);
