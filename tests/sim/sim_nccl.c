@@ -446,7 +446,7 @@ ncclResult_t ncclAllReduce(const void *src, void *dst, size_t count, ncclDataTyp
                                   .src = src,
                                   .dst = dst,
                                   .count = count,
-                                  .unit = sim_nccl_size(type),
+                                  .unit = sim_nccl_size((int)type),
                                   .type = (int)type,
                                   .op = (int)op});
 }
@@ -462,7 +462,7 @@ ncclResult_t ncclReduce(const void *src, void *dst, size_t count, ncclDataType_t
                                   .src = src,
                                   .dst = dst,
                                   .count = count,
-                                  .unit = sim_nccl_size(type),
+                                  .unit = sim_nccl_size((int)type),
                                   .type = (int)type,
                                   .op = (int)op,
                                   .root = root});
@@ -479,7 +479,7 @@ ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t count, ncclDat
                                   .src = src,
                                   .dst = dst,
                                   .count = count,
-                                  .unit = sim_nccl_size(type),
+                                  .unit = sim_nccl_size((int)type),
                                   .type = (int)type,
                                   .op = (int)op});
 }
@@ -494,7 +494,7 @@ ncclResult_t ncclBroadcast(const void *src, void *dst, size_t count, ncclDataTyp
                                   .src = src,
                                   .dst = dst,
                                   .count = count,
-                                  .unit = sim_nccl_size(type),
+                                  .unit = sim_nccl_size((int)type),
                                   .root = root});
 }
 
@@ -508,7 +508,7 @@ ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataTyp
                                   .src = src,
                                   .dst = dst,
                                   .count = count,
-                                  .unit = sim_nccl_size(type)});
+                                  .unit = sim_nccl_size((int)type)});
 }
 
 ncclResult_t ncclSend(const void *src, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
@@ -520,7 +520,7 @@ ncclResult_t ncclSend(const void *src, size_t count, ncclDataType_t type, int pe
                                   .stream = stream,
                                   .src = src,
                                   .count = count,
-                                  .unit = sim_nccl_size(type),
+                                  .unit = sim_nccl_size((int)type),
                                   .root = peer});
 }
 
@@ -533,6 +533,6 @@ ncclResult_t ncclRecv(void *dst, size_t count, ncclDataType_t type, int peer, nc
                                   .stream = stream,
                                   .dst = dst,
                                   .count = count,
-                                  .unit = sim_nccl_size(type),
+                                  .unit = sim_nccl_size((int)type),
                                   .root = peer});
 }
