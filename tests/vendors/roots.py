@@ -158,7 +158,7 @@ def fill(root, wheel, tests):
     shutil.unpack_archive(wheel, place / "site", "zip")
     for name in ("python", "libraries", "vendors"):
         shutil.copytree(TREE / "tests" / name, place / "tests" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in sorted((*tests.glob("*.so"), *tests.glob("sim/**/*.so*"), *tests.glob("core/plugins/*.so"), *tests.glob("images/*"))):
+    for file in sorted((*tests.glob("*.so*"), *tests.glob("sim/**/*.so*"), *tests.glob("core/plugins/*.so"), *tests.glob("images/*"))):
         if file.is_file():
             to = place / "tests" / file.relative_to(tests)
             to.parent.mkdir(parents=True, exist_ok=True)
