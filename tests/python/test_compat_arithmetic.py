@@ -7,11 +7,12 @@ import time
 
 import numpy as np
 import pytest
+import stand_in_compiler
 import stand_in_cupy
 from kernels import needs_compiler, runs_code
 
 import gpuglue as gg
-from gpuglue.compat.pycuda import _compute, cumath, driver, gpuarray, tools
+from gpuglue.compat.pycuda import _compute, compiler, cumath, driver, gpuarray, tools
 from gpuglue.compat.pycuda.elementwise import ElementwiseKernel
 
 TYPES = [np.int32, np.uint8, np.float32, np.float64, np.complex64]
@@ -27,6 +28,8 @@ def context(device, monkeypatch):
         pytest.skip("the compatibility module is for cuda, hip and host")
     monkeypatch.setitem(sys.modules, "cupy", stand_in_cupy.module(device.backend == "hip"))
     monkeypatch.setattr(_compute, "_libraries", {})
+    monkeypatch.setattr(_compute, "_plans", {})
+    monkeypatch.setattr(_compute, "KERNELS_FIRST", False)  # simulated drivers run no compiled code
     monkeypatch.setattr(stand_in_cupy.Stream, "used", [])
     driver.init()
     context = tools.make_default_context()
@@ -265,6 +268,54 @@ def test_the_stream_of_a_call_is_the_librarys(device):
         assert stand_in_cupy.Stream.used[-1] == stream._stream.handle
         x + x
         assert stand_in_cupy.Stream.used[-1] == gg.current_stream().handle
+
+
+def test_a_library_computes_what_kernels_do_not(device, monkeypatch):
+    if not isinstance(_compute.library(), _compute.CuPy):
+        pytest.skip(f"NumPy computes on {device}")
+    x, y, half = gpuarray.ones(10, np.float32), gpuarray.ones((2, 5), np.float32), gpuarray.ones(10, np.float16)
+    at = gpuarray.zeros(10, np.int32)
+    by_kernels = [lambda: x + x, lambda: x * 2, lambda: gpuarray.sum(x), lambda: gpuarray.where(x, x, 1.0), lambda: gpuarray.take(x, at)]
+    by_library = [lambda: x + x[::-1], lambda: y + y[0], lambda: gpuarray.sum(y[:, ::2]), lambda: half + half,
+                  lambda: gpuarray.sum(half), lambda: gpuarray.take(x[::2], at)]
+    monkeypatch.setattr(_compute, "KERNELS_FIRST", True)
+    if device.backend == "cuda" and not runs_code(device):
+        monkeypatch.setattr(compiler, "compile", stand_in_compiler.compile)
+    else:
+        needs_compiler(device)
+    for computes in by_kernels + by_library:
+        stand_in_cupy.Stream.used.clear()
+        computes()
+        assert bool(stand_in_cupy.Stream.used) == (computes in by_library)
+
+
+def test_a_library_computes_where_there_is_no_compiler(device, monkeypatch):
+    if not isinstance(_compute.library(), _compute.CuPy):
+        pytest.skip(f"NumPy computes on {device}")
+
+    def compile(*args, **options):
+        raise gg.UnsupportedError("compile: no compiler is installed")
+
+    monkeypatch.setattr(_compute, "KERNELS_FIRST", True)
+    monkeypatch.setattr(gg, "compile", compile)
+    same(gpuarray.zeros(3, np.int16) + gpuarray.ones(3, np.int16), np.ones(3, np.int16))
+
+
+def test_numbers_of_one_type_share_what_computes_but_not_their_results():
+    """NumPy decides by the type of a number, or before NumPy 2 also by its value."""
+    x = gpuarray.to_gpu(np.array([100], np.int8))
+    for number in (1, 27, np.int8(1), np.int16(1), np.float32(0.5), True, 1.0, np.array(2), np.array(2.0, np.float32), 1j):
+        for _ in range(2):
+            same(x + number, np.array([100], np.int8) + (number[()] if isinstance(number, np.ndarray) else number))
+    if np.__version__ >= "2":
+        for _ in range(2):
+            with pytest.raises(OverflowError):
+                x + 300
+
+
+def test_types_of_numpy_that_are_equal_stay_what_they_are():
+    for dtype in ("l", "q"):  # both of 8 bytes
+        assert gpuarray.zeros(3, dtype).dtype.char == dtype
 
 
 # ---- without a library

@@ -40,6 +40,7 @@ def test_arrays_of_the_compatibility_module_compute_by_cupy_on_their_memory(with
         driver.init()
         tools.make_default_context()
         assert isinstance(_compute.library(), _compute.CuPy)
+        _compute.KERNELS_FIRST = False
         a, stream = np.arange(1000.0), driver.Stream()
         x = gpuarray.to_gpu(a)
         y = 2 * x + x[::-1]

@@ -147,15 +147,6 @@ class InOut(In, Out):
     """
 
 
-def _at(address):
-    """The launch argument for an address: a view of its allocation, so that the launch waits for pending work."""
-    found = _memory._table.find(address)
-    if found is None:
-        return np.uintp(address)
-    buffer, offset = found
-    return gpuglue.asarray(buffer)[offset:] if offset else buffer
-
-
 class _HostArray(Exception):
     """An argument is an array of the host, which only a parameter of its size by value can take."""
 
@@ -205,7 +196,7 @@ def _unwrap(argument):
     if isinstance(argument, bool) or (isinstance(argument, int) and not hasattr(argument, "__array__")):
         return argument
     if isinstance(argument, _memory.PointerHolderBase) or hasattr(argument, "gpudata") or hasattr(argument, "ptr"):
-        return _at(_memory.address_of(argument))
+        return _memory.argument_of(argument)
     return argument
 
 

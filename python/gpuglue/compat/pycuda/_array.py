@@ -10,17 +10,14 @@ from gpuglue import _core
 
 from . import _memory, driver
 from ._errors import LogicError, translated
+from ._layouts import form_of, strides_for
 from ._operators import Operators
-
-
-def _phantom(shape, dtype, strides):
-    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
 
 
 def _shape_of(shape):
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
-    return tuple(int(size) for size in np.atleast_1d(shape)) if isinstance(shape, np.ndarray) else tuple(map(int, shape))
+    return tuple(np.atleast_1d(shape).tolist()) if isinstance(shape, np.ndarray) else tuple(shape)
 
 
 def _is_basic(entry):
@@ -28,19 +25,11 @@ def _is_basic(entry):
         isinstance(entry, (int, np.integer)) and not isinstance(entry, bool))
 
 
-def _strides_for(shape, dtype, order):
-    strides, step = [], dtype.itemsize
-    for size in (shape if order == "F" else shape[::-1]):
-        strides.append(step)
-        step *= builtins.max(size, 1)
-    return tuple(strides if order == "F" else strides[::-1])
-
-
 class GPUArray(Operators):
     """An array on the device, over memory of its own or over gpudata.
 
-    Operators compute for each element, by NumPy's rules for types: NumPy on host, CuPy elsewhere if it is installed, or else
-    kernels, which need a compiler.
+    Operators compute for each element, by NumPy's rules for types: NumPy on host, elsewhere kernels, which need a compiler, or
+    CuPy, if it is installed, for what they do not compute.
 
     Parameters
     ----------
@@ -80,28 +69,23 @@ class GPUArray(Operators):
     __array_ufunc__ = None
 
     def __init__(self, shape, dtype, allocator=driver.mem_alloc, base=None, gpudata=None, strides=None, order="C"):
-        dtype, shape = np.dtype(dtype), _shape_of(shape)
-        if any(size < 0 for size in shape):
-            raise ValueError(f"negative sizes in the shape {shape}")
-        if strides is None:
-            if order not in ("C", "F"):
-                raise ValueError(f"order must be C or F, got {order!r}")
-            strides = _strides_for(shape, dtype, order)
-        elif isinstance(strides, (int, np.integer)):
-            strides = (int(strides),)
+        if base is not None and gpudata is None:
+            raise ValueError("base= needs gpudata=")
+        if isinstance(strides, (int, np.integer)):
+            strides = (strides,)
+        form = form_of(_shape_of(shape), np.dtype(dtype), strides, order)
+        self.__dict__.update(form.attributes)
         self.allocator, self.base = allocator, base
-        self._set_layout(_phantom(shape, dtype, tuple(strides)))
-        if gpudata is None:
-            gpudata = allocator(self.size * dtype.itemsize) if self.size else None
-            if base is not None:
-                raise ValueError("base= needs gpudata=")
-        self.gpudata = gpudata
+        self.gpudata = gpudata if gpudata is not None or not form.size else allocator(form.nbytes)
 
-    def _set_layout(self, phantom):
-        self._layout = phantom
-        self.shape, self.dtype, self.strides = phantom.shape, phantom.dtype, phantom.strides
-        self.size, self.ndim, self.flags = phantom.size, phantom.ndim, phantom.flags
-        self.itemsize, self.nbytes, self.mem_size = phantom.dtype.itemsize, phantom.nbytes, phantom.size
+    @staticmethod
+    def _of_form(form, allocator):
+        """A new array: what `_compute` makes for each result."""
+        self = object.__new__(GPUArray)
+        self.__dict__ = attributes = form.attributes.copy()
+        attributes["allocator"] = allocator
+        attributes["gpudata"] = allocator(form.nbytes) if form.size else None
+        return self
 
     # ---- attributes
 
@@ -395,8 +379,8 @@ class GPUArray(Operators):
     def _view(self, phantom):
         offset = phantom.__array_interface__["data"][0] - self._layout.__array_interface__["data"][0]
         new = object.__new__(GPUArray)
+        new.__dict__.update(form_of(phantom.shape, phantom.dtype, phantom.strides).attributes)
         new.allocator, new.base = self.allocator, self.base if self.base is not None else self
-        new._set_layout(phantom)
         new.gpudata = self.gpudata if not offset else _Place(self.gpudata, self.ptr + offset)
         return new
 
@@ -456,7 +440,7 @@ class GPUArray(Operators):
         shape = np.broadcast_to(np.int8(0), self.shape).reshape(shape).shape  # -1, and whether it fits
         if order == "A":
             order = "F" if self.flags.f_contiguous and not self.flags.c_contiguous else "C"
-        return self._view_as(shape, _strides_for(shape, self.dtype, order))
+        return self._view_as(shape, strides_for(shape, self.dtype, order))
 
     def _view_as(self, shape, strides, dtype=None):
         new = GPUArray(shape, dtype or self.dtype, self.allocator, base=self.base if self.base is not None else self,
@@ -513,7 +497,7 @@ class GPUArray(Operators):
         if nbytes % dtype.itemsize:
             raise ValueError("new type not compatible with array")
         shape = tuple(nbytes // dtype.itemsize if i == axis else n for i, n in enumerate(self.shape))
-        return self._view_as(shape, _strides_for(shape, dtype, "F" if fortran else "C"), dtype)
+        return self._view_as(shape, strides_for(shape, dtype, "F" if fortran else "C"), dtype)
 
     def squeeze(self):
         """Remove axes of length one.

@@ -1,5 +1,6 @@
-"""Which library computes on the current device, and how it gets the arrays: NumPy where the host can access device memory, else
-CuPy, which must be installed. Where there is none, gpuglue's kernels compute: see _formulas."""
+"""What computes on the current device: NumPy where the host can access device memory, else gpuglue's kernels (see _formulas), which need
+a compiler, and CuPy, if it is installed, for what they do not compute. How a library gets the arrays. What was found is kept as a plan:
+the next operation with operands of the same forms finds it by one look into a dict."""
 
 import contextlib
 
@@ -8,6 +9,7 @@ import numpy as np
 import gpuglue
 
 from . import _memory
+from ._layouts import form_of
 
 
 def is_array(value):
@@ -120,15 +122,19 @@ def result_types(name, args):
     return [one.dtype for one in (results if isinstance(results, tuple) else (results,))]
 
 
-def new(args, dtype, allocator=None):
-    """An array for the result: in the order of the first array of that shape, if its elements are contiguous."""
-    from .gpuarray import empty  # which imports this file
-
+def form_of_result(args, dtype):
+    """The Form of the result: in the order of the first array of that shape, if its elements are contiguous."""
     arrays = [one for one in args if is_array(one)]
     shape = np.broadcast_shapes(*(one.shape for one in arrays))
     like = next((one for one in arrays if one.shape == shape), None)
-    fortran = like is not None and like.flags.f_contiguous and not like.flags.c_contiguous
-    return empty(shape, dtype, allocator or arrays[0].allocator, order="F" if fortran else "C")
+    return form_of(shape, dtype, order="F" if like is not None and like._form.fortran else "C")
+
+
+def new(args, dtype):
+    """An array for the result of arrays and numbers."""
+    from ._array import GPUArray  # which imports this file
+
+    return GPUArray._of_form(form_of_result(args, dtype), next(one for one in args if is_array(one)).allocator)
 
 
 def checked(out, args, dtype):
@@ -139,21 +145,80 @@ def checked(out, args, dtype):
     return out
 
 
+KERNELS_FIRST = True  # else CuPy, where it is installed
+
+
+def by_kernels(name, *args):
+    """What a function of _formulas returns; None if a library is to compute, since the host can or kernels cannot."""
+    chosen = library()
+    if isinstance(chosen, NumPy) or chosen is not None and not KERNELS_FIRST:
+        return None
+    from . import _formulas  # the compiler is imported where it is needed
+
+    try:
+        return getattr(_formulas, name)(*args)
+    except _formulas.Refused as refused:
+        if chosen is None:
+            raise refused.error from refused.__cause__
+        return None
+
+
+_plans: dict = {}
+_MOST_PLANS = 2000
+_BY_TYPE = int(np.__version__.split(".")[0]) >= 2  # else the type of a result depends on the values of numbers
+
+
+def keep(key, plan):
+    """Keep a plan for the next operation with this key."""
+    if len(_plans) >= _MOST_PLANS:  # of a program whose arrays have ever other shapes
+        _plans.clear()
+    _plans[key] = plan
+    return plan
+
+
+def _sort(number):
+    """What determines how a number is computed with."""
+    if hasattr(number, "gpudata"):
+        return object()  # of another class than GPUArray
+    kind = number.dtype if isinstance(number, np.generic) else type(number)
+    return kind if _BY_TYPE else (kind, number)
+
+
 def elementwise(name, *args, out=None, stream=None, allocator=None):
     """A function of NumPy with one result, for each element of arrays and numbers."""
+    key = [name, gpuglue.current_device(), out if out is None else out._form]
+    for one in args:
+        form = getattr(one, "_form", None)
+        key.append(form if form is not None else _sort(one))
+    key = tuple(key)
+    compute = _plans.get(key) or keep(key, _planned(name, args, out))
+    return compute(args, out, stream, allocator)
+
+
+def _planned(name, args, out):
+    """A function of (args, out, stream, allocator) for operands of the same forms."""
+    from ._array import GPUArray
+
     dtype, = result_types(name, args)
-    out = checked(out, args, dtype) if out is not None else new(args, dtype, allocator)
-    if out.size:
-        _elementwise(name, args, dtype, out, stream)
-    return out
+    form = form_of_result(args, dtype) if out is None else checked(out, args, dtype)._form
+    run = (by_kernels("elementwise", name, args, dtype, form) or _by_library(name)) if form.size else lambda *given: None
+    first = next(at for at, one in enumerate(args) if is_array(one))
+
+    def compute(args, out, stream, allocator):
+        if out is None:
+            out = GPUArray._of_form(form, allocator or args[first].allocator)
+        run(out, args, stream)
+        return out
+
+    return compute
 
 
-def _elementwise(name, args, dtype, out, stream):
+def _by_library(name):
     chosen = library()
-    if chosen is None:
-        from . import _formulas  # the compiler is imported where it is needed
+    function = getattr(chosen.module, name)
 
-        _formulas.elementwise(name, args, dtype, out, stream)
-        return
-    with chosen.views([out, *args], stream) as (target, *views):
-        getattr(chosen.module, name)(*views, out=target)
+    def run(out, args, stream):
+        with chosen.views([out, *args], stream) as (target, *views):
+            function(*views, out=target)
+
+    return run

@@ -8,12 +8,23 @@ import gpuglue
 
 from ._compute import is_array
 from ._errors import LogicError
+from ._generated import blocks_for, launch
+from ._memory import argument_of
 from .elementwise import ElementwiseKernel
 from .reduction import ReductionKernel
 from .tools import dtype_to_ctype
 
 WAY_OUT = ("install CuPy (cupy-cuda12x, cupy-cuda13x, or its build for ROCm), which then computes on the same memory; or copy with "
            "get() and use NumPy")
+
+
+class Refused(Exception):
+    """Kernels cannot compute it. `error` is for a program where no library can either."""
+
+    def __init__(self, kind, what, before=": ", after=""):
+        self.error = kind(f"{what}{before}{WAY_OUT}{after}")
+
+
 # Of the operands a, b and c, which have the type of the loop. Integers divide as in Python; what has no value is 0.
 _DIVIDE = """
 template <class T> __device__ T gg_remainder(T a, T b)
@@ -71,8 +82,8 @@ _OF_OPERANDS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_
 def _kind(dtype):
     """The C++ name of a dtype."""
     if dtype.kind not in "biufc" or dtype == np.float16 or dtype.itemsize > (16 if dtype.kind == "c" else 8) or not dtype.isnative:
-        raise TypeError("gpuglue's kernels compute with integers, with float and double, and with complex numbers of these, not "
-                        f"with {dtype}: {WAY_OUT}")
+        raise Refused(TypeError, "gpuglue's kernels compute with integers, with float and double, and with complex numbers of these, not "
+                      f"with {dtype}")
     return dtype_to_ctype(dtype)
 
 
@@ -102,39 +113,47 @@ def _elementwise(expression, preamble, target, operands):
                              "gg_elementwise", preamble=preamble)
 
 
-def compute(expression, args, loops, out, stream, preamble=""):
-    """Compute an expression of a, b and c, which are arrays and numbers, for each element of out."""
-    operands = []
+def prepared(expression, args, loops, form, preamble=""):
+    """What computes an expression of a, b and c, which are arrays and numbers, for each element of an array of that Form: a function of
+    (out, args, stream)."""
+    operands, converters, size = [], [], form.size
     for one, loop in zip(args, loops):
-        whole = is_array(one) and one.size == out.size and one.shape == out.shape
+        whole = is_array(one) and one.shape == form.shape
         if is_array(one) and not whole and one.size != 1:
-            raise NotImplementedError(f"operands of the shapes {one.shape} and {out.shape}, without a library: {WAY_OUT}")
-        if whole and not (one.flags.c_contiguous and out.flags.c_contiguous or one.flags.f_contiguous and out.flags.f_contiguous):
-            raise RuntimeError("without a library, arrays are combined in one order of their elements only: copy one of them, or "
-                               f"{WAY_OUT}")
+            raise Refused(NotImplementedError, f"operands of the shapes {one.shape} and {form.shape}, without a library")
+        if whole and not (one.flags.c_contiguous and form.flags.c_contiguous or one.flags.f_contiguous and form.flags.f_contiguous):
+            raise Refused(RuntimeError, "without a library, arrays are combined in one order of their elements only: copy one of them, or",
+                          " ")
         read = _kind(one.dtype if is_array(one) else loop)
         operands.append((read, _kind(loop), "[i]" if whole else "[0]" if is_array(one) else ""))
-    kernel = _elementwise(expression, preamble, _kind(out.dtype), tuple(operands))
-    launch(kernel, out, *args, stream=stream)
+        converters.append(argument_of if is_array(one) else float if loop == np.float64 else loop.type)
+    kernel, = _compiled(_elementwise(expression, preamble, _kind(form.dtype), tuple(operands)))
+    blocks = blocks_for(size)
+
+    def run(out, args, stream):
+        values = [convert(one) for convert, one in zip(converters, args)]
+        launch(kernel, (argument_of(out), *values, size, 0, size, 1), blocks, stream)
+
+    return run
 
 
-def elementwise(name, args, dtype, out, stream):
-    """A function of NumPy, which has that result type."""
+def elementwise(name, args, dtype, form):
+    """The same for a function of NumPy, which has that result type."""
     loop = np.result_type(*(one.dtype if is_array(one) else one for one in args)) if name in _OF_OPERANDS else dtype
     expression, preamble = _formula(name, loop)
     loops = [loop, np.dtype(np.int32)] if name == "ldexp" else [loop] * len(args)
-    compute(expression, args, loops, out, stream, preamble)
+    return prepared(expression, args, loops, form, preamble)
 
 
-def launch(kernel, *args, **options):
-    """Call a kernel; without a compiler the error names what to install."""
+def _compiled(kernel):
+    """The kernels for the current device; without a compiler the error names what to install."""
     try:
-        return kernel(*args, **options)
+        return kernel._kernels.current()
     except LogicError as error:
         if not isinstance(error.__cause__, gpuglue.UnsupportedError):
             raise
-        raise LogicError(f"nothing computes on {gpuglue.current_device()}: {WAY_OUT}. gpuglue's own kernels need a compiler: "
-                         f"{error}") from error
+        raise Refused(LogicError, f"nothing computes on {gpuglue.current_device()}", ": ",
+                      f". gpuglue's own kernels need a compiler: {error}") from error
 
 
 # ---- reductions
@@ -155,8 +174,21 @@ def _limit(dtype, greatest):
     return f"({limits.min + 1}LL - 1)" if limits.min else "0"
 
 
+def reduction(name, dtype, arrays, subset):
+    """What combines the elements of arrays, or those that `subset` names: a function of (out, arrays, subset, stream)."""
+    if not all(one._form.contiguous for one in (subset, *arrays) if one is not None):
+        raise Refused(RuntimeError, "generated kernels take contiguous arrays: copy the array first, or", " ")
+    kernel = _reduction(name, dtype, tuple(one.dtype for one in arrays), subset if subset is None else subset.dtype)
+    _compiled(kernel)
+
+    def run(out, arrays, subset, stream):
+        kernel(*(arrays if subset is None else (subset, *arrays)), stream=stream, out=out)
+
+    return run
+
+
 @functools.lru_cache(maxsize=None)
-def reduction(name, target, kinds, subset):
+def _reduction(name, target, kinds, subset):
     """The kernel of sum, dot, min, max, any and all, of all elements or of those that `subset` names."""
     at = "gg_subset[i]" if subset else "i"
     x, y = (f"gg_{letter}[{at}]" for letter in "xy")
@@ -174,8 +206,16 @@ def reduction(name, target, kinds, subset):
                            preamble=preamble)
 
 
+def take(a, indices):
+    """What takes the elements at some indices: a function of (out, a, indices, stream)."""
+    if not (a._form.contiguous and indices._form.contiguous):
+        raise Refused(RuntimeError, "generated kernels take contiguous arrays: copy the array first, or", " ")
+    kernel = _gather(a.dtype, indices.dtype)
+    _compiled(kernel)
+    return kernel
+
+
 @functools.lru_cache(maxsize=None)
-def gather(kind, index):
-    """The kernel of take."""
+def _gather(kind, index):
     return ElementwiseKernel(f"{_kind(kind)} *gg_out, const {_kind(kind)} *gg_in, const {_kind(index)} *gg_at",
                              "gg_out[i] = gg_in[gg_at[i]]", "gg_take")

@@ -61,14 +61,13 @@ def _choose(condition, criterion, then_, else_, out, stream):
     args = (criterion, then_, else_)
     dtype = np.result_type(*(one.dtype if _compute.is_array(one) else one for one in args[1:]))
     out = _compute.checked(out, args, dtype) if out is not None else _compute.new(args, dtype)
-    chosen = _compute.library()
     if not out.size:
         return out
-    if chosen is None:
-        from . import _formulas
-
-        _formulas.compute(f"a {condition} 0 ? b : c", args, [criterion.dtype, dtype, dtype], out, stream)
+    run = _compute.by_kernels("prepared", f"a {condition} 0 ? b : c", args, [criterion.dtype, dtype, dtype], out._form)
+    if run:
+        run(out, args, stream)
         return out
+    chosen = _compute.library()
     with chosen.views([out, *args], stream) as (target, a, b, c):
         target[...] = chosen.module.where(a > 0 if condition == ">" else a != 0, b, c)
     return out
@@ -156,15 +155,13 @@ def take(a, indices, out=None, stream=None):
     array([30, 10])
     """
     out = _compute.checked(out, [indices], a.dtype) if out is not None else _compute.new([indices], a.dtype)
-    chosen = _compute.library()
     if not out.size:
         return out
-    if chosen is None:
-        from . import _formulas
-
-        _formulas.launch(_formulas.gather(a.dtype, indices.dtype), out, a, indices, stream=stream)
+    run = _compute.by_kernels("take", a, indices)
+    if run:
+        run(out, a, indices, stream=stream)
         return out
-    with chosen.views([out, a, indices], stream) as (target, view, chosen_elements):
+    with _compute.library().views([out, a, indices], stream) as (target, view, chosen_elements):
         target[...] = view.reshape(-1)[chosen_elements]
     return out
 

@@ -1,12 +1,19 @@
-"""What generated kernels share: arguments in C, sizes of launches, and a module for each device."""
+"""What generated kernels share: arguments in C, sizes of launches, and kernels for each device."""
+
+import numpy as np
 
 import gpuglue
 
+from ._array import GPUArray
 from ._declarations import parts_of
+from ._errors import of
+from ._function import Function
+from ._memory import argument_of
 from ._types import dtype_of
 from .compiler import SourceModule
 
 BLOCK = 256
+COUNTS = 4 * [np.dtype(np.int64)]  # the last arguments: the number of elements, and start, stop and step of those that take part
 _COMPLEX = "#include <pycuda-complex.hpp>\n"  # gpuglue's, or that of a copy of PyCUDA: see compiler.compile
 
 
@@ -16,17 +23,11 @@ class Argument:
     def __init__(self, declaration):
         self.declaration = declaration.strip()
         kind, self.is_vector, self.name = parts_of(self.declaration)
-        self._dtype = dtype_of(kind)
-
-    def value(self, given):
-        """The value as a Function takes it."""
-        if self.is_vector:
-            if getattr(given, "flags", None) is not None and not given.flags.forc:
-                raise RuntimeError(f"{self.name}: generated kernels take contiguous arrays: copy the array first")
-            return given
-        if self._dtype is None or self._dtype.names:  # a struct, as bytes
-            return given
-        return self._dtype.type(given)
+        dtype = dtype_of(kind)
+        if not self.is_vector and (dtype is None or dtype.names):  # a struct, as bytes
+            dtype = None
+        self.type = "P" if self.is_vector else dtype  # for Kernel.bind, or None
+        self.value = (lambda given: given) if dtype is None else dtype.type
 
 
 def arguments_of(text):
@@ -36,13 +37,30 @@ def arguments_of(text):
 
 
 def values_of(arguments, given):
-    """(values, the first array) of a call."""
+    """(values, the first array, whether a kernel takes the values as they are) of a call."""
     if len(given) != len(arguments):
         raise TypeError(f"expected {len(arguments)} arguments ({', '.join(one.name for one in arguments)}), got {len(given)}")
-    first = next((value for one, value in zip(arguments, given) if one.is_vector), None)
+    values, first, ready = [], None, True
+    for one, value in zip(arguments, given):
+        if not one.is_vector:
+            ready = ready and one.type is not None
+            values.append(one.value(value))
+            continue
+        first = value if first is None else first
+        ours = type(value) is GPUArray
+        if not (value._form.contiguous if ours else getattr(getattr(value, "flags", None), "forc", True)):
+            raise RuntimeError(f"{one.name}: generated kernels take contiguous arrays: copy the array first")
+        ready = ready and ours
+        values.append(argument_of(value) if ours else value)
     if first is None:
         raise TypeError("expected an array among the arguments: its size is the number of elements")
-    return [one.value(value) for one, value in zip(arguments, given)], first
+    return values, first, ready
+
+
+def selected(size, range, slice):
+    """(start, stop, step, their number) of the elements that take part."""
+    start, stop, step = slice.indices(size) if slice is not None else (range.start, range.stop, range.step or 1)
+    return start, stop, step, max(-(-(stop - start) // step), 0)
 
 
 _most_blocks: dict = {}
@@ -50,23 +68,43 @@ _most_blocks: dict = {}
 
 def blocks_for(count):
     """Number of blocks of a loop over so many elements."""
+    if count <= BLOCK:
+        return 1
     device = gpuglue.current_device()
     if device not in _most_blocks:  # a driver takes long for all attributes, longer than for a launch
         _most_blocks[device] = 16 * device.attributes.get("multiprocessors", 64)
-    return max(min(-(-count // BLOCK), _most_blocks[device]), 1)
+    return min(-(-count // BLOCK), _most_blocks[device])
 
 
 class Kernels:
-    """The kernels of a source for each device, compiled at the first call on it."""
+    """The kernels of a source for each device, compiled at the first call on it. `types` has those of the arguments, for each name."""
 
-    def __init__(self, source, names, keep, options):
-        source = _COMPLEX * ("complex" in source) + source
-        self._source, self._names, self._keep, self._options, self._functions = source, names, keep, options, {}
+    def __init__(self, source, types, keep, options):
+        self._source = _COMPLEX * ("complex" in source) + source
+        self._types, self._keep, self._options, self._ready = types, keep, options, {}
 
     def current(self):
-        """The Functions for the current device."""
+        """The kernels for the current device, with their types and the block."""
         device = gpuglue.current_device()
-        if device not in self._functions:
-            module = SourceModule(self._source, options=self._options, keep=self._keep, no_extern_c=True)
-            self._functions[device] = [module.get_function(name) for name in self._names]
-        return self._functions[device]
+        ready = self._ready.get(device)
+        if ready is None:
+            module = SourceModule(self._source, options=self._options, keep=self._keep, no_extern_c=True)._module
+            ready = self._ready[device] = [
+                module[name].bind(types if all(one is not None for one in types) else None, block=BLOCK)
+                for name, types in self._types.items()]
+        return ready
+
+
+def launch(kernel, values, blocks, stream, ready=True):
+    """Launch a kernel; values that are not `ready` may be copied to the device first, as those of a Function."""
+    if not ready:
+        values = [np.int64(one) if type(one) is int else one for one in values]
+        Function(kernel)(*values, grid=(blocks, 1), block=(BLOCK, 1, 1), stream=stream)
+        return
+    try:
+        if stream is None:
+            kernel(*values, grid=blocks)
+        else:
+            kernel(*values, grid=blocks, stream=stream._stream)
+    except gpuglue.Error as error:
+        raise of(error) from error

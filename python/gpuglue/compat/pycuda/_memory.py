@@ -9,7 +9,7 @@ import numpy as np
 import gpuglue
 from gpuglue import _core
 
-from ._errors import LogicError, translated
+from ._errors import LogicError, of, translated
 
 
 class _Table:
@@ -18,8 +18,12 @@ class _Table:
     def __init__(self):
         self.lock, self.starts, self.buffers = threading.RLock(), [], {}
 
-    def add(self, buffer):
+    def add(self, allocation):
+        """The address of an allocation becomes a number: from now on it is found by it."""
         with self.lock:
+            if allocation._listed:
+                return
+            allocation._listed, buffer = True, allocation._gpuglue
             known = self.buffers.setdefault(buffer.ptr, [])
             if not known:
                 bisect.insort(self.starts, buffer.ptr)
@@ -49,14 +53,29 @@ _table = _Table()
 
 def locate(pointer, nbytes):
     """(Buffer, offset) of an address: of a number, an allocation or an array."""
+    ours = getattr(pointer, "_gpuglue", None)
+    if ours is not None:
+        return ours, 0
     address = address_of(pointer)
     found = _table.find(address)
     if found:
         return found
-    ours = getattr(pointer, "_gpuglue", None)
-    if ours is not None:
-        return ours, address - ours.ptr
     return _core._wrap_pointer(address, nbytes, gpuglue.current_device(), pointer), 0
+
+
+def at(address):
+    """The launch argument for an address: a view of its allocation, so that the launch waits for pending work."""
+    found = _table.find(address)
+    if found is None:
+        return np.uintp(address)
+    buffer, offset = found
+    return gpuglue.asarray(buffer)[offset:] if offset else buffer
+
+
+def argument_of(memory):
+    """The launch argument for an array or an allocation."""
+    ours = getattr(getattr(memory, "gpudata", memory), "_gpuglue", None)
+    return ours if ours is not None else at(address_of(memory))
 
 
 def address_of(pointer):
@@ -129,11 +148,10 @@ class DeviceAllocation(PointerHolderBase):
     True
     """
 
+    _listed, _gpuglue = False, None
+
     def __init__(self, buffer):
-        self._buffer = self._gpuglue = buffer
-        self._address = buffer.ptr or 0
-        if self._address:
-            _table.add(buffer)
+        self._gpuglue, self._address = buffer, buffer.ptr or 0
 
     def get_pointer(self):
         """Return the address.
@@ -154,8 +172,10 @@ class DeviceAllocation(PointerHolderBase):
         >>> allocation.get_pointer() == int(allocation)
         True
         """
-        if self._buffer is None:
+        if self._gpuglue is None:
             raise LogicError("this allocation was freed")
+        if not self._listed and self._address:
+            _table.add(self)
         return self._address
 
     def free(self):
@@ -170,16 +190,16 @@ class DeviceAllocation(PointerHolderBase):
         --------
         >>> drv.mem_alloc(1024).free()
         """
-        buffer, self._buffer = self._buffer, None
+        buffer, self._gpuglue = self._gpuglue, None
         if buffer is None:
             raise LogicError("this allocation was already freed")
-        if self._address:
+        if self._listed:
             _table.remove(self._address, buffer)
         buffer.close()
 
     def __del__(self):
-        if getattr(self, "_buffer", None) is not None and self._address:
-            _table.remove(self._address, self._buffer)
+        if self._listed and self._gpuglue is not None:
+            _table.remove(self._address, self._gpuglue)
 
     def __bool__(self):
         return self._address != 0
@@ -191,7 +211,6 @@ class DeviceAllocation(PointerHolderBase):
         return isinstance(other, DeviceAllocation) and self._address == other._address
 
 
-@translated
 def mem_alloc(nbytes):
     """Allocate device memory.
 
@@ -214,7 +233,10 @@ def mem_alloc(nbytes):
     --------
     >>> allocation = drv.mem_alloc(1024)
     """
-    return DeviceAllocation(gpuglue.alloc(int(nbytes)))
+    try:
+        return DeviceAllocation(gpuglue.alloc(int(nbytes)))
+    except gpuglue.Error as error:
+        raise of(error) from error
 
 
 def mem_alloc_like(ary):

@@ -5,17 +5,18 @@ import numpy as np
 from . import _compute
 
 
-def _is_operand(value):
-    return _compute.is_array(value) or isinstance(value, (int, float, complex, np.generic)) or \
-        isinstance(value, np.ndarray) and not value.ndim
+_NUMBERS = (float, int, complex, np.generic)
 
 
 def _binary(name, swapped=False, in_place=False):
     def operator(self, other):
-        if not _is_operand(other):
-            return NotImplemented
-        args = (other, self) if swapped else (self, other)
-        return _compute.elementwise(name, *args, out=self if in_place else None)
+        if not (hasattr(other, "gpudata") or isinstance(other, _NUMBERS)):
+            if not isinstance(other, np.ndarray) or other.ndim:
+                return NotImplemented
+            other = other[()]
+        if swapped:
+            return _compute.elementwise(name, other, self)
+        return _compute.elementwise(name, self, other, out=self if in_place else None)
     return operator
 
 
@@ -134,7 +135,7 @@ class Operators:
 
     def _convert(self, function, dtype, stream=None):
         """A new array of `function`, which takes an array of NumPy or CuPy and returns one of the same shape."""
-        new, chosen = _compute.new([self], dtype), _compute.library()
+        new, chosen = _compute.new([self], np.dtype(dtype)), _compute.library()
         if not self.size:
             return new
         if chosen is None:

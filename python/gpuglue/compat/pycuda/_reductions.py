@@ -2,30 +2,36 @@
 
 import numpy as np
 
+import gpuglue
+
 from . import _compute
+from ._array import GPUArray
+from ._layouts import form_of
 
 
 def _reduce(name, arrays, dtype, stream, allocator, subset=None):
-    """Combine all elements, or those that `subset` names, to one."""
-    from .gpuarray import empty  # which imports this file
-
-    first = arrays[0]
-    out = empty((), dtype, allocator or first.allocator)
-    count = first.size if subset is None else subset.size
-    if not count and name in ("min", "max"):
-        raise ValueError(f"{name} of no elements")
-    chosen = _compute.library()
-    if chosen is None:
-        from . import _formulas
-
-        kernel = _formulas.reduction(name, out.dtype, tuple(one.dtype for one in arrays), subset.dtype if subset is not None else None)
-        given = [one for one in (subset, *arrays) if one is not None]
-        return _formulas.launch(kernel, *given, stream=stream, out=out)
-    with chosen.views([out, subset, *arrays], stream) as (target, chosen_elements, *views):
-        if chosen_elements is not None:
-            views = [view.reshape(-1)[chosen_elements] for view in views]
-        target[...] = _of_library(chosen.module, name, dtype, *views)
+    """Combine all elements, or those that `subset` names, to one. The type None is the common one of the arrays."""
+    key = (name, dtype, gpuglue.current_device(), subset if subset is None else subset._form, *[one._form for one in arrays])
+    form, run = _compute._plans.get(key) or _compute.keep(key, _planned(name, arrays, dtype, subset))
+    out = GPUArray._of_form(form, allocator or arrays[0].allocator)
+    run(out, arrays, subset, stream)
     return out
+
+
+def _planned(name, arrays, dtype, subset):
+    """(Form of the result, function of (out, arrays, subset, stream))."""
+    dtype = np.dtype(dtype or np.result_type(*(one.dtype for one in arrays)))
+    if not (arrays[0] if subset is None else subset).size and name in ("min", "max"):
+        raise ValueError(f"{name} of no elements")
+
+    def run(out, arrays, subset, stream):
+        chosen = _compute.library()
+        with chosen.views([out, subset, *arrays], stream) as (target, chosen_elements, *views):
+            if chosen_elements is not None:
+                views = [view.reshape(-1)[chosen_elements] for view in views]
+            target[...] = _of_library(chosen.module, name, dtype, *views)
+
+    return form_of((), dtype), _compute.by_kernels("reduction", name, dtype, arrays, subset) or run
 
 
 def _of_library(module, name, dtype, x, y=None):
@@ -59,7 +65,7 @@ def sum(a, dtype=None, stream=None, allocator=None):  # noqa: A001
     >>> int(gpuarray.sum(gpuarray.arange(5)).get())
     10
     """
-    return _reduce("sum", [a], np.dtype(dtype or a.dtype), stream, allocator)
+    return _reduce("sum", [a], dtype, stream, allocator)
 
 
 def any(a, stream=None, allocator=None):  # noqa: A001
@@ -85,7 +91,7 @@ def any(a, stream=None, allocator=None):  # noqa: A001
     >>> bool(gpuarray.any(gpuarray.zeros(3)))
     False
     """
-    return _reduce("any", [a], np.dtype(bool), stream, allocator)
+    return _reduce("any", [a], bool, stream, allocator)
 
 
 def all(a, stream=None, allocator=None):  # noqa: A001
@@ -111,7 +117,7 @@ def all(a, stream=None, allocator=None):  # noqa: A001
     >>> bool(gpuarray.all(gpuarray.ones(3)))
     True
     """
-    return _reduce("all", [a], np.dtype(bool), stream, allocator)
+    return _reduce("all", [a], bool, stream, allocator)
 
 
 def max(a, stream=None):  # noqa: A001
@@ -140,7 +146,7 @@ def max(a, stream=None):  # noqa: A001
     >>> int(gpuarray.max(gpuarray.arange(5)).get())
     4
     """
-    return _reduce("max", [a], a.dtype, stream, None)
+    return _reduce("max", [a], None, stream, None)
 
 
 def min(a, stream=None):  # noqa: A001
@@ -169,7 +175,7 @@ def min(a, stream=None):  # noqa: A001
     >>> int(gpuarray.min(gpuarray.arange(5)).get())
     0
     """
-    return _reduce("min", [a], a.dtype, stream, None)
+    return _reduce("min", [a], None, stream, None)
 
 
 def dot(a, b, dtype=None, stream=None, allocator=None):
@@ -204,7 +210,7 @@ def dot(a, b, dtype=None, stream=None, allocator=None):
     """
     if a.size != b.size:
         raise ValueError(f"dot of {a.size} and {b.size} elements: expected one size")
-    return _reduce("dot", [a, b], np.dtype(dtype or np.result_type(a.dtype, b.dtype)), stream, allocator)
+    return _reduce("dot", [a, b], dtype, stream, allocator)
 
 
 def subset_sum(subset, a, dtype=None, stream=None, allocator=None):
@@ -234,7 +240,7 @@ def subset_sum(subset, a, dtype=None, stream=None, allocator=None):
     >>> int(gpuarray.subset_sum(gpuarray.to_gpu(np.array([1, 3])), gpuarray.arange(5)).get())
     4
     """
-    return _reduce("sum", [a], np.dtype(dtype or a.dtype), stream, allocator, subset)
+    return _reduce("sum", [a], dtype, stream, allocator, subset)
 
 
 def subset_dot(subset, a, b, dtype=None, stream=None, allocator=None):
@@ -265,7 +271,7 @@ def subset_dot(subset, a, b, dtype=None, stream=None, allocator=None):
     >>> int(gpuarray.subset_dot(gpuarray.to_gpu(np.array([1, 3])), x, x).get())
     10
     """
-    return _reduce("dot", [a, b], np.dtype(dtype or np.result_type(a.dtype, b.dtype)), stream, allocator, subset)
+    return _reduce("dot", [a, b], dtype, stream, allocator, subset)
 
 
 def subset_max(subset, a, stream=None):
@@ -291,7 +297,7 @@ def subset_max(subset, a, stream=None):
     >>> int(gpuarray.subset_max(gpuarray.to_gpu(np.array([1, 3])), gpuarray.arange(5)).get())
     3
     """
-    return _reduce("max", [a], a.dtype, stream, None, subset)
+    return _reduce("max", [a], None, stream, None, subset)
 
 
 def subset_min(subset, a, stream=None):
@@ -317,4 +323,4 @@ def subset_min(subset, a, stream=None):
     >>> int(gpuarray.subset_min(gpuarray.to_gpu(np.array([1, 3])), gpuarray.arange(5)).get())
     1
     """
-    return _reduce("min", [a], a.dtype, stream, None, subset)
+    return _reduce("min", [a], None, stream, None, subset)

@@ -5,7 +5,8 @@ import warnings
 
 import gpuglue
 
-from ._arguments import ArgumentHandler, _at
+from . import _memory
+from ._arguments import ArgumentHandler
 from ._errors import LogicError
 
 
@@ -209,5 +210,5 @@ class StatefulLaunch:
             raise LogicError(f"argument {at} of {self._kernel}, {size} bytes at {offset}, is not set: byte {offset + data.index(None)} is "
                              "missing")
         if kind == "pointer" or kind == "unknown" and size == 8:
-            return _at(int.from_bytes(bytes(data), "little"))  # the launch waits for work on the memory
+            return _memory.at(int.from_bytes(bytes(data), "little"))  # the launch waits for work on the memory
         return gpuglue.RawArgument(bytes(data))

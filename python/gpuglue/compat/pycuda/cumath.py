@@ -1,4 +1,4 @@
-"""pycuda.cumath: functions of mathematics for each element of an array. NumPy, CuPy or gpuglue's own kernels compute."""
+"""pycuda.cumath: functions of mathematics for each element of an array. NumPy, gpuglue's own kernels or CuPy compute."""
 
 import numpy as np
 
@@ -132,15 +132,14 @@ def _pair(name, formulas, arg, stream):
     """The two results of a function."""
     dtype = np.result_type(arg.dtype, np.float32)
     results = [_compute.new([arg], dtype) for _ in formulas]
-    chosen = _compute.library()
     if not arg.size:
         return results
-    if chosen is None:
-        from . import _formulas
-
-        for formula, result in zip(formulas, results):
-            _formulas.compute(f"{formula}(a)", [arg], [dtype], result, stream, _PARTS)
+    runs = [_compute.by_kernels("prepared", f"{formula}(a)", [arg], [dtype], results[0]._form, _PARTS) for formula in formulas]
+    if all(runs):
+        for run, result in zip(runs, results):
+            run(result, [arg], stream)
         return results
+    chosen = _compute.library()
     with chosen.views([*results, arg], stream) as (first, second, view):
         first[...], second[...] = getattr(chosen.module, name)(view)
     return results

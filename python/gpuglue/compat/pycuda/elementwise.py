@@ -1,8 +1,6 @@
 """pycuda.elementwise: kernels of one statement per element. gpuglue writes the loop, and compiles the program's source."""
 
-import numpy as np
-
-from ._generated import BLOCK, Kernels, arguments_of, blocks_for, values_of
+from ._generated import COUNTS, Kernels, arguments_of, blocks_for, launch, selected, values_of
 from ._missing import refusing
 
 _SOURCE = """{preamble}
@@ -76,17 +74,17 @@ class ElementwiseKernel:
         declarations = ", ".join(one.declaration for one in self._arguments)
         self._kernels = Kernels(_SOURCE.format(
             name=name, declarations=declarations, operation=operation, preamble=preamble, loop_prep=loop_prep,
-            after_loop=after_loop), [name], keep, options)
+            after_loop=after_loop), {name: [*(one.type for one in self._arguments), *COUNTS]}, keep, options)
 
     def __call__(self, *args, range=None, slice=None, stream=None):
-        values, first = values_of(self._arguments, args)
-        start, stop, step = slice.indices(first.size) if slice is not None else \
-            (range.start, range.stop, range.step or 1) if range is not None else (0, first.size, 1)
-        count = max(-(-(stop - start) // step), 0)
+        values, first, ready = values_of(self._arguments, args)
+        size = stop = count = first.size
+        start, step = 0, 1
+        if range is not None or slice is not None:
+            start, stop, step, count = selected(size, range, slice)
         if count:
             kernel, = self._kernels.current()
-            kernel(*values, *map(np.int64, (first.size, start, stop, step)), grid=(blocks_for(count), 1), block=(BLOCK, 1, 1),
-                   stream=stream)
+            launch(kernel, (*values, size, start, stop, step), blocks_for(count), stream, ready)
 
 
 __getattr__ = refusing(__name__)

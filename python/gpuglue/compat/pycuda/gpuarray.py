@@ -7,9 +7,10 @@ import numpy as np
 from gpuglue import _core
 
 from . import _memory, driver
-from ._array import GPUArray, _phantom
+from ._array import GPUArray
 from ._functions import (
     if_positive, logical_and, logical_not, logical_or, maximum, minimum, take, transpose, where)
+from ._layouts import phantom
 from ._missing import refusing
 from ._reductions import all, any, dot, max, min, subset_dot, subset_max, subset_min, subset_sum, sum
 from ._vectors import vec
@@ -190,7 +191,7 @@ def empty_like(other_ary, dtype=None, order="K"):
     allocator = getattr(other_ary, "allocator", driver.mem_alloc)
     fortran = other_ary.flags.f_contiguous and not other_ary.flags.c_contiguous
     if order == "K" and not other_ary.flags.forc:
-        like = np.empty_like(_phantom(other_ary.shape, np.int8, tuple(s // other_ary.itemsize for s in other_ary.strides)),
+        like = np.empty_like(phantom(other_ary.shape, np.int8, tuple(s // other_ary.itemsize for s in other_ary.strides)),
                              subok=False, order="K")
         return GPUArray(other_ary.shape, dtype, allocator, strides=tuple(s * dtype.itemsize for s in like.strides))
     if order in ("A", "K"):

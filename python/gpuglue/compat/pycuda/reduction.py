@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from . import gpuarray, tools
-from ._generated import BLOCK, Kernels, arguments_of, blocks_for, values_of
+from . import driver, tools
+from ._array import GPUArray
+from ._generated import BLOCK, COUNTS, Kernels, arguments_of, blocks_for, launch, selected, values_of
+from ._layouts import form_of
+from ._memory import argument_of
 from ._missing import refusing
 
 _BEGINNING = """{preamble}
@@ -32,6 +35,8 @@ extern "C" __global__ void {name}({kind} *gg_out, {declarations}, long long n, l
     gg_out[blockIdx.x] = gg_shared[0];
 }}
 """
+
+_ONE_BLOCK = 16 * BLOCK  # elements that one block combines: sooner than a second launch begins
 
 
 class ReductionKernel:
@@ -96,23 +101,28 @@ class ReductionKernel:
             return _STAGE.format(name=name, kind=kind, declarations=", ".join(one.declaration for one in arguments),
                                  neutral=neutral, map_expr=map_expr, block=BLOCK)
 
-        names = [name, name + "_of_blocks"]
+        self._form, of_blocks = form_of((), self.dtype_out), name + "_of_blocks"
         self._kernels = Kernels(
-            _BEGINNING.format(preamble=preamble, reduce_expr=reduce_expr) + stage(names[0], self._arguments, map_expr or "in[i]") +
-            stage(names[1], arguments_of(f"const {kind} *gg_in"), "gg_in[i]"), names, keep, options)
+            _BEGINNING.format(preamble=preamble, reduce_expr=reduce_expr) + stage(name, self._arguments, map_expr or "in[i]") +
+            stage(of_blocks, arguments_of(f"const {kind} *gg_in"), "gg_in[i]"),
+            {name: ["P", *(one.type for one in self._arguments), *COUNTS], of_blocks: ["P", "P", *COUNTS]}, keep, options)
 
     def __call__(self, *args, range=None, slice=None, stream=None, out=None, allocator=None):
-        values, first = values_of(self._arguments, args)
-        start, stop, step = slice.indices(first.size) if slice is not None else \
-            (range.start, range.stop, range.step or 1) if range is not None else (0, first.size, 1)
-        allocator = allocator or getattr(first, "allocator", None) or gpuarray.driver.mem_alloc
-        blocks = blocks_for(max(-(-(stop - start) // step), 0))
-        out = out if out is not None else gpuarray.empty((), self.dtype_out, allocator)
-        parts = gpuarray.empty(blocks, self.dtype_out, allocator) if blocks > 1 else out
+        values, first, ready = values_of(self._arguments, args)
+        size = stop = count = first.size
+        start, step = 0, 1
+        if range is not None or slice is not None:
+            start, stop, step, count = selected(size, range, slice)
+        allocator = allocator or getattr(first, "allocator", None) or driver.mem_alloc
+        out = out if out is not None else GPUArray._of_form(self._form, allocator)
         elements, of_blocks = self._kernels.current()
-        elements(parts, *values, *map(np.int64, (first.size, start, stop, step)), grid=(blocks, 1), block=(BLOCK, 1, 1), stream=stream)
-        if blocks > 1:
-            of_blocks(out, parts, *map(np.int64, (blocks, 0, blocks, 1)), grid=(1, 1), block=(BLOCK, 1, 1), stream=stream)
+        blocks = blocks_for(count) if count > _ONE_BLOCK else 1
+        if blocks == 1:
+            launch(elements, (argument_of(out), *values, size, start, stop, step), 1, stream, ready)
+            return out
+        parts = allocator(blocks * self.dtype_out.itemsize)
+        launch(elements, (argument_of(parts), *values, size, start, stop, step), blocks, stream, ready)
+        launch(of_blocks, (argument_of(out), argument_of(parts), blocks, 0, blocks, 1), 1, stream)
         return out
 
 

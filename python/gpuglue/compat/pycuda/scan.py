@@ -3,7 +3,8 @@
 import numpy as np
 
 from . import gpuarray, tools
-from ._generated import BLOCK, Kernels
+from ._generated import BLOCK, Kernels, launch
+from ._memory import argument_of
 
 # A block scans `gg_each` elements, a tile of its threads at a time. Three launches: the totals of all blocks (no gg_out), the
 # scan of these totals by one block, and the results, which begin with the total of the blocks before.
@@ -60,7 +61,7 @@ class _ScanKernel:
         # Without a neutral element gg_carry begins with any element: it is not used.
         self._kernels = Kernels(_SOURCE.format(
             name=name, kind=kind, scan_expr=scan_expr, preamble=preamble, block=BLOCK,
-            first=f"({kind})({neutral})" if neutral is not None else "gg_in[0]"), [name], False, options)
+            first=f"({kind})({neutral})" if neutral is not None else "gg_in[0]"), {name: [*"PPPPqqi"]}, False, options)
 
     def __call__(self, input_ary, output_ary=None, allocator=None, stream=None):
         out = self._output_for(input_ary, output_ary, allocator or input_ary.allocator)
@@ -69,18 +70,17 @@ class _ScanKernel:
             return out
         each = max(_EACH, -(-count // _BLOCKS // BLOCK) * BLOCK + BLOCK)
         blocks = -(-count // each)
-        none = np.uintp(0)
-        totals = gpuarray.empty(blocks, self.dtype, allocator or input_ary.allocator) if blocks > 1 else none
+        totals = gpuarray.empty(blocks, self.dtype, allocator or input_ary.allocator) if blocks > 1 else None
         if blocks > 1:
-            self._launch(blocks, stream, none, input_ary, none, totals, count, each, False)
-            self._launch(1, stream, totals, totals, none, none, blocks, blocks, False)
-        self._launch(blocks, stream, out, input_ary, totals, none, count, each, self._exclusive)
+            self._launch(blocks, stream, None, input_ary, None, totals, count, each, False)
+            self._launch(1, stream, totals, totals, None, None, blocks, blocks, False)
+        self._launch(blocks, stream, out, input_ary, totals, None, count, each, self._exclusive)
         return out
 
     def _launch(self, blocks, stream, out, given, before, totals, count, each, exclusive):
         kernel, = self._kernels.current()
-        kernel(out, given, before, totals, np.int64(count), np.int64(each), np.int32(exclusive), grid=(blocks, 1),
-               block=(BLOCK, 1, 1), stream=stream)
+        arrays = [None if one is None else argument_of(one) for one in (out, given, before, totals)]
+        launch(kernel, (*arrays, count, each, int(exclusive)), blocks, stream)
 
     def _output_for(self, given, out, allocator):
         if given.dtype != self.dtype:

@@ -393,7 +393,7 @@ class PooledDeviceAllocation(driver.PointerHolderBase):
         --------
         >>> tools.DeviceMemoryPool().allocate(1000).free()
         """
-        block, self._block = self._block, None
+        block, self._block, self._gpuglue = self._block, None, None
         if block is None:
             raise driver.LogicError("this block was already returned to its pool")
         self._pool._give(self._number, block, self.size)
