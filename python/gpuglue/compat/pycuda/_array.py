@@ -10,7 +10,7 @@ from gpuglue import _core
 
 from . import _memory, driver
 from ._errors import LogicError, translated
-from ._layouts import form_of, strides_for
+from ._layouts import form_like, form_of, strides_for
 from ._operators import Operators
 
 
@@ -377,9 +377,9 @@ class GPUArray(Operators):
     # ---- views
 
     def _view(self, phantom):
-        offset = phantom.__array_interface__["data"][0] - self._layout.__array_interface__["data"][0]
+        offset = phantom.__array_interface__["data"][0] - self._form.origin
         new = object.__new__(GPUArray)
-        new.__dict__.update(form_of(phantom.shape, phantom.dtype, phantom.strides).attributes)
+        new.__dict__.update(form_like(phantom).attributes)
         new.allocator, new.base = self.allocator, self.base if self.base is not None else self
         new.gpudata = self.gpudata if not offset else _Place(self.gpudata, self.ptr + offset)
         return new

@@ -25,6 +25,7 @@ class Form:
     def __init__(self, shape, dtype, strides):
         layout = phantom(shape, dtype, strides)
         self.flags, self.shape, self.dtype, self.size, self.nbytes = layout.flags, layout.shape, layout.dtype, layout.size, layout.nbytes
+        self.origin = layout.__array_interface__["data"][0]  # where views of the layout begin to count
         self.contiguous = bool(layout.flags.forc)
         self.fortran = layout.flags.f_contiguous and not layout.flags.c_contiguous
         self.attributes = {
@@ -46,6 +47,11 @@ def _form_in_order(shape, dtype, order, number):
     if any(size < 0 for size in shape):
         raise ValueError(f"negative sizes in the shape {shape}")
     return _form(shape, dtype, strides_for(shape, dtype, order), number)
+
+
+def form_like(layout):
+    """The Form of an array of NumPy."""
+    return _form(layout.shape, layout.dtype, layout.strides, layout.dtype.num)
 
 
 def form_of(shape, dtype, strides=None, order="C"):
