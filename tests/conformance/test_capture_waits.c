@@ -332,62 +332,6 @@ static void a_wait_for_the_stream_in_another_thread_leaves_its_capture_valid(voi
     }
 }
 
-/* Slices of waits, which end on their thread. */
-static struct {
-    atomic_int begun, ended;
-} slices;
-
-static void note_slice_begun(void *user, const struct gg_trace *trace)
-{
-    (void)user;
-    if (trace->op == GG_OP_stream_wait)
-        atomic_fetch_add(&slices.begun, 1);
-}
-
-static void note_slice_ended(void *user, const struct gg_trace *trace)
-{
-    (void)user;
-    if (trace->op == GG_OP_stream_wait)
-        atomic_fetch_add(&slices.ended, 1);
-}
-
-static void wait_until_more(const atomic_int *count, int than)
-{
-    while (atomic_load(count) <= than)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-/* The capture stays open until the slice that was in progress when it began has ended: the slice would query the stream. */
-static void a_capture_begins_after_the_slice_of_a_wait_in_another_thread(void **state)
-{
-    struct fixture *f = *state;
-    static const struct gg_tracer tracer = {
-        .struct_size = sizeof tracer, .pre = note_slice_begun, .post = note_slice_ended};
-    need(f, GG_OP_capture_begin);
-    need(f, GG_OP_stream_host_func);
-    assert_int_equal(gg_set_tracer(&tracer), GG_OK);
-    for (int i = 0; i < 5; i++) {
-        pthread_t thread;
-        void *gate = gate_new();
-        const int before = atomic_load(&slices.begun);
-        assert_int_equal(gg_stream_host_func(f->stream, gate_wait, gate), GG_OK);
-        assert_int_equal(pthread_create(&thread, NULL, wait_for_stream, f->stream), 0);
-        wait_until_more(&slices.begun, before);
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* so that it is in the driver */
-        const int in_progress = atomic_load(&slices.begun);
-        begin(f, f->stream);
-        wait_until_more(&slices.ended, in_progress - 1);
-        const gg_status ended = gg_graph_end_capture(f->stream, NULL);
-        gate_open(gate);
-        pthread_join(thread, NULL);
-        assert_int_equal(ended, GG_OK);
-        finish(f->stream);
-        gate_free(gate);
-        collect(f);
-    }
-    assert_int_equal(gg_set_tracer(NULL), GG_OK);
-}
-
 /* ---- a capture that fails beside other threads ---- */
 
 struct waiter {
@@ -516,7 +460,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_stream_waits_once_for_another_of_its_capture),
     cmocka_unit_test(a_wait_for_memory_goes_on_while_its_stream_is_captured),
     cmocka_unit_test(a_wait_for_the_stream_in_another_thread_leaves_its_capture_valid),
-    cmocka_unit_test(a_capture_begins_after_the_slice_of_a_wait_in_another_thread),
     cmocka_unit_test(a_stream_is_not_polled_while_its_failed_capture_ends),
     cmocka_unit_test(other_streams_wait_for_earlier_work_while_a_capture_fails),
 };
