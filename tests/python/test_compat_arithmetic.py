@@ -301,12 +301,15 @@ def test_a_library_computes_where_there_is_no_compiler(device, monkeypatch):
     same(gpuarray.zeros(3, np.int16) + gpuarray.ones(3, np.int16), np.ones(3, np.int16))
 
 
-def test_numbers_of_one_type_share_what_computes_but_not_their_results():
+@pytest.mark.parametrize("by_type", [True, False])
+def test_numbers_of_one_type_share_what_computes_but_not_their_results(monkeypatch, by_type):
     """NumPy decides by the type of a number, or before NumPy 2 also by its value."""
+    monkeypatch.setattr(_compute, "_BY_TYPE", by_type and _compute._BY_TYPE)
     x = gpuarray.to_gpu(np.array([100], np.int8))
     for number in (1, 27, np.int8(1), np.int16(1), np.float32(0.5), True, 1.0, np.array(2), np.array(2.0, np.float32), 1j):
         for _ in range(2):
             same(x + number, np.array([100], np.int8) + (number[()] if isinstance(number, np.ndarray) else number))
+            same(gpuarray.maximum(x, number), np.maximum(np.array([100], np.int8), number))
     if np.__version__ >= "2":
         for _ in range(2):
             with pytest.raises(OverflowError):

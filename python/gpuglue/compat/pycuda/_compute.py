@@ -178,9 +178,9 @@ def keep(key, plan):
 
 def _sort(number):
     """What determines how a number is computed with."""
-    if hasattr(number, "gpudata"):
-        return object()  # of another class than GPUArray
-    kind = number.dtype if isinstance(number, np.generic) else type(number)
+    if hasattr(number, "gpudata") or isinstance(number, np.ndarray) and not _BY_TYPE:
+        return object()  # another class than GPUArray, or no key: not found again
+    kind = getattr(number, "dtype", type(number))
     return kind if _BY_TYPE else (kind, number)
 
 
