@@ -145,17 +145,9 @@ class GPUArray(Operators):
 
     # ---- to and from the host
 
-    def _span(self):
-        """The extent in bytes, and the offset of element 0 in it."""
-        if not self.size:
-            return 0, 0
-        low = builtins.sum(min_ for min_ in ((n - 1) * s for n, s in zip(self.shape, self.strides)) if min_ < 0)
-        high = builtins.sum(top for top in ((n - 1) * s for n, s in zip(self.shape, self.strides)) if top > 0)
-        return high - low + self.itemsize, -low
-
     def _fetch(self, stream=None, pagelocked=False):
         """The memory of the elements, as a host array of the same layout."""
-        nbytes, first = self._span()
+        nbytes, first = self._form.span
         raw = driver.pagelocked_empty(nbytes, np.uint8) if pagelocked or stream is not None else np.empty(nbytes, np.uint8)
         if nbytes:
             driver.memcpy_dtoh_async(raw, self.ptr - first, stream) if stream is not None else \
@@ -280,7 +272,7 @@ class GPUArray(Operators):
             return
         raw, there = self._fetch()
         there[...] = ary
-        driver.memcpy_htod(self.ptr - self._span()[1], raw)
+        driver.memcpy_htod(self.ptr - self._form.span[1], raw)
 
     def set_async(self, ary, stream=None):
         """Queue a copy from an array of the host.

@@ -18,7 +18,7 @@ def is_array(value):
 
 def _place(array):
     """(Buffer, offset of the first element)."""
-    extent, first = array._span()
+    extent, first = array._form.span
     buffer, offset = _memory.locate(array.gpudata if not first else array.ptr - first, extent)
     return buffer, offset + first
 

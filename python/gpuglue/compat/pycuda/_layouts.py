@@ -28,6 +28,10 @@ class Form:
         self.origin = layout.__array_interface__["data"][0]  # where views of the layout begin to count
         self.contiguous = bool(layout.flags.forc)
         self.fortran = layout.flags.f_contiguous and not layout.flags.c_contiguous
+        reach = [(count - 1) * step for count, step in zip(shape, strides)]
+        first = -sum(step for step in reach if step < 0)
+        # bytes from the first to the last, and the offset of element 0 in them
+        self.span = (first + sum(step for step in reach if step > 0) + dtype.itemsize, first) if self.size else (0, 0)
         self.attributes = {
             "_form": self, "_layout": layout, "shape": layout.shape, "dtype": layout.dtype, "strides": layout.strides, "size": layout.size,
             "ndim": layout.ndim, "flags": layout.flags, "itemsize": dtype.itemsize, "nbytes": layout.nbytes, "mem_size": layout.size,
