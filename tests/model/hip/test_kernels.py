@@ -233,22 +233,26 @@ def test_lanes_exchange_values(device):
     source = """__global__ void f(unsigned *out)
 {
     unsigned x = threadIdx.x * 3 + 1, i = threadIdx.x, n = 64;
-    out[i] = __shfl(x, (i * 5) & 63);
+    out[i] = __shfl(x, (i * 5) & (warpSize - 1));
     out[n + i] = __shfl_xor(x, 9);
     out[2 * n + i] = __shfl_down(x, 2);
     out[3 * n + i] = __shfl_up(x, 1);
     out[4 * n + i] = (unsigned)__popcll(__ballot(i % 3 == 0));
     out[5 * n + i] = __any(i == 7) + 2 * __all(i < 64) + 4 * __all(i < 5);
+    out[6 * n + i] = warpSize;
 }"""
-    out = gg.zeros((6, 64), np.uint32, device=device)
+    out = gg.zeros((7, 64), np.uint32, device=device)
     kernel(device, source).bind("P")(out, grid=1, block=64)
-    i = np.arange(64)
-    x, got = i * 3 + 1, out.get()
-    np.testing.assert_array_equal(got[0], x[(i * 5) & 63])
+    i, got = np.arange(64), out.get()
+    x, lanes = i * 3 + 1, {"gfx942": 64, "gfx1100": 32}[device.arch.split(":")[0]]
+    lane, first = i % lanes, i - i % lanes
+    np.testing.assert_array_equal(got[0], x[first + (i * 5) % lanes])
     np.testing.assert_array_equal(got[1], x[i ^ 9])
-    np.testing.assert_array_equal(got[2], x[np.where(i + 2 < 64, i + 2, i)])
-    np.testing.assert_array_equal(got[3], x[np.maximum(i - 1, 0)])
-    assert (got[4] == 22).all() and (got[5] == 3).all()
+    np.testing.assert_array_equal(got[2], x[np.where(lane + 2 < lanes, i + 2, i)])
+    np.testing.assert_array_equal(got[3], x[np.where(lane > 0, i - 1, i)])
+    np.testing.assert_array_equal(got[4], [(i[f : f + lanes] % 3 == 0).sum() for f in first])
+    np.testing.assert_array_equal(got[5], np.where(first == 0, 3, 2))
+    assert (got[6] == lanes).all()
 
 
 def test_private_memory_calls_and_recursion(device):
