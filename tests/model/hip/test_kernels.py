@@ -255,6 +255,70 @@ def test_lanes_exchange_values(device):
     assert (got[6] == lanes).all()
 
 
+LANES = '__builtin_amdgcn_update_dpp(7777, x, {}, 15, 15, {})'
+# How a lane reads another one of its row: the source, and the place of the lane that it reads, or -1. 7777 is the old value.
+MOVES = {
+    LANES.format(0b00_01_11_10, "false"): lambda i: (i & ~3) | np.array([2, 3, 1, 0])[i & 3],
+    LANES.format(0x102, "true"): lambda i: np.where((i & 15) + 2 < 16, i + 2, -1),
+    LANES.format(0x113, "false"): lambda i: np.where((i & 15) >= 3, i - 3, -1),
+    LANES.format(0x125, "false"): lambda i: (i & ~15) | (i - 5) & 15,
+    LANES.format(0x140, "false"): lambda i: i ^ 15,
+    LANES.format(0x141, "false"): lambda i: i ^ 7,
+    "__builtin_amdgcn_ds_swizzle(x, 0x0c1e)": lambda i: (i & 30) ^ 3 | i & 32,
+}
+MOVES_OF_GFX11 = {
+    LANES.format(0x153, "false"): lambda i: (i & ~15) | 3,
+    LANES.format(0x165, "false"): lambda i: i ^ 5,
+    "__builtin_amdgcn_mov_dpp8(x, 0x53977)": lambda i: (i & ~7) | np.array([7, 6, 5, 4, 3, 2, 1, 0])[i & 7],
+    "__builtin_amdgcn_permlane16(7777, x, 0x76543210, 0x01234567, false, false)": lambda i: (i & ~15) | np.where(i & 8, 15 - (i & 15), i & 7),
+    "__builtin_amdgcn_permlanex16(7777, x, 0x76543210, 0xfedcba98, false, false)": lambda i: i ^ 16,
+}
+
+
+def test_lanes_read_others_of_their_row(device):
+    moves = {**MOVES, **(MOVES_OF_GFX11 if device.arch.startswith("gfx11") else {})}
+    writes = " ".join(f"out[{row} * 64 + threadIdx.x] = {source};" for row, source in enumerate(moves))
+    out = gg.zeros((len(moves), 64), np.int32, device=device)
+    kernel(device, f"__global__ void f(int *out) {{ int x = threadIdx.x * 3 + 1; {writes} }}").bind("P")(out, grid=1, block=64)
+    i = np.arange(64)
+    for (source, place), got in zip(moves.items(), out.get()):
+        outside = 0 if "true" in source else 7777
+        np.testing.assert_array_equal(got, np.where(place(i) < 0, outside, place(i) * 3 + 1), source)
+
+
+def test_clocks_advance(device):
+    source = """__global__ void f(long long *out)
+{
+    long long a = wall_clock64(), c = clock64();
+    out[0] = wall_clock64() >= a && a > 0;
+    out[1] = clock64() != 0 || c != 0;
+}"""
+    out = gg.zeros(2, np.int64, device=device)
+    kernel(device, source).bind("P")(out, grid=1, block=1)
+    assert out.get().tolist() == [1, 1]
+
+
+def test_packed_and_mixed_half_precision(device):
+    expressions = {
+        "(float)(p + q).x": lambda a, b: a + b, "(float)(p * q).y": lambda a, b: b * a, "(float)(p - q).y": lambda a, b: b - a,
+        "(float)__builtin_elementwise_max(p, q).x": np.maximum, "(float)p.x * (float)q.x + c": lambda a, b: a.astype(np.float32) * b.astype(np.float32) + 1,
+    }  # fmt: skip
+    writes = " ".join(f"out[{row} * 64 + i] = {expression};" for row, expression in enumerate(expressions))
+    source = f"""typedef _Float16 pair __attribute__((ext_vector_type(2)));
+__global__ void f(float *out, const float *as, const float *bs, float c)
+{{
+    unsigned i = threadIdx.x;
+    _Float16 a = as[i], b = bs[i];
+    pair p = {{a, b}}, q = {{b, a}};
+    {writes}
+}}"""
+    a, b = floats(np.float32, 19, 4)[:64], floats(np.float32, 20, 4)[:64]
+    out = gg.zeros((len(expressions), 64), np.float32, device=device)
+    kernel(device, source).bind("PPPf")(out, gg.to_gpu(a, device), gg.to_gpu(b, device), 1.0, grid=1, block=64)
+    for (expression, expected), got in zip(expressions.items(), out.get()):
+        np.testing.assert_allclose(got, expected(a.astype(np.float16), b.astype(np.float16)).astype(np.float32), rtol=1e-6, err_msg=expression)
+
+
 def test_private_memory_calls_and_recursion(device):
     source = """
 __device__ __noinline__ unsigned fib(unsigned n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
