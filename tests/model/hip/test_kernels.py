@@ -298,25 +298,38 @@ def test_clocks_advance(device):
     assert out.get().tolist() == [1, 1]
 
 
-def test_packed_and_mixed_half_precision(device):
+def test_pairs_of_half_precision(device):
     expressions = {
-        "(float)(p + q).x": lambda a, b: a + b, "(float)(p * q).y": lambda a, b: b * a, "(float)(p - q).y": lambda a, b: b - a,
-        "(float)__builtin_elementwise_max(p, q).x": np.maximum, "(float)p.x * (float)q.x + c": lambda a, b: a.astype(np.float32) * b.astype(np.float32) + 1,
+        "p + q": lambda p, q: p + q, "p * q": lambda p, q: p * q, "p - q": lambda p, q: p - q, "p.yx + q": lambda p, q: p[:, ::-1] + q,
+        "__builtin_elementwise_max(p, q)": np.maximum, "__builtin_elementwise_min(p, -q)": lambda p, q: np.minimum(p, -q),
     }  # fmt: skip
-    writes = " ".join(f"out[{row} * 64 + i] = {expression};" for row, expression in enumerate(expressions))
+    writes = " ".join(f"out[{row} * 64 + threadIdx.x] = {expression};" for row, expression in enumerate(expressions))
     source = f"""typedef _Float16 pair __attribute__((ext_vector_type(2)));
-__global__ void f(float *out, const float *as, const float *bs, float c)
+__global__ void f(pair *out, const pair *ps, const pair *qs)
 {{
-    unsigned i = threadIdx.x;
-    _Float16 a = as[i], b = bs[i];
-    pair p = {{a, b}}, q = {{b, a}};
+    pair p = ps[threadIdx.x], q = qs[threadIdx.x];
     {writes}
 }}"""
-    a, b = floats(np.float32, 19, 4)[:64], floats(np.float32, 20, 4)[:64]
-    out = gg.zeros((len(expressions), 64), np.float32, device=device)
-    kernel(device, source).bind("PPPf")(out, gg.to_gpu(a, device), gg.to_gpu(b, device), 1.0, grid=1, block=64)
+    p, q = (floats(np.float32, seed, 4)[:128].astype(np.float16).reshape(64, 2) for seed in (19, 20))
+    out = gg.zeros((len(expressions), 64, 2), np.float16, device=device)
+    kernel(device, source).bind("PPP")(out, gg.to_gpu(p, device), gg.to_gpu(q, device), grid=1, block=64)
     for (expression, expected), got in zip(expressions.items(), out.get()):
-        np.testing.assert_allclose(got, expected(a.astype(np.float16), b.astype(np.float16)).astype(np.float32), rtol=1e-6, err_msg=expression)
+        np.testing.assert_array_equal(got, expected(p, q), expression)
+
+
+def test_an_instruction_reads_all_sources_before_it_writes(device):
+    swap = "v_dual_mov_b32 v4, v5 :: v_dual_mov_b32 v5, v4" if device.arch.startswith("gfx11") else "v_swap_b32 v4, v5"
+    source = f"""__global__ void f(int *out)
+{{
+    int a, b;
+    asm volatile("v_mov_b32 v4, %2\\n v_mov_b32 v5, %3\\n {swap}\\n v_mov_b32 %0, v4\\n v_mov_b32 %1, v5"
+                 : "=&v"(a), "=&v"(b) : "v"(threadIdx.x), "v"(threadIdx.x + 100) : "v4", "v5");
+    out[threadIdx.x] = a * 1000 + b;
+}}"""
+    out = gg.zeros(64, np.int32, device=device)
+    kernel(device, source).bind("P")(out, grid=1, block=64)
+    i = np.arange(64)
+    np.testing.assert_array_equal(out.get(), (i + 100) * 1000 + i)
 
 
 def test_private_memory_calls_and_recursion(device):
