@@ -11,7 +11,8 @@
 # make test-full    make test and all other tests: thread sanitizer, fault sweeps, old versions, plugins, other libraries;
 #                   LONG=1 runs the random tests at length and injects every fault, which takes hours
 # make test-vendors tests the wheel in several Debian releases, on the vendors' own libraries (root only)
-# make test-hip-model  tests on AMD's own HIP runtime, with a model in place of the GPU (root only; NAMES="…" selects)
+# make test-hip-model  tests on AMD's own HIP runtime, with a model in place of the GPU (root only; NAMES="…" selects;
+#                   GFX=gfx1100 models a GPU of that architecture)
 # make test-aarch64 builds the wheel for AArch64 in dist/aarch64 with a cross compiler, and tests it in qemu (FILES="…" selects
 #                   Python files); make wheel-aarch64 only builds and checks it
 # make fuzz         runs every parser on 10^7 generated inputs (FUZZ_RUNS, NAMES="elf ptx")
@@ -414,7 +415,7 @@ test-vendors: wheel build-plain
 
 # Not part of the other tiers. NAMES: suites of tests/conformance, test files (test_copy), doublify.
 test-hip-model: install-plain
-	$(STEP) "AMD's own HIP runtime on a model of its GPU" python tests/model/hip/run.py build/plain $(NAMES)
+	$(STEP) "AMD's own HIP runtime on a model of its GPU" python tests/model/hip/run.py build/plain $(if $(GFX),--arch $(GFX)) $(NAMES)
 
 # Not part of the other tiers. FILES: files of tests/python.
 AARCH64 = python tests/aarch64/run.py build/aarch64 dist/aarch64 --nvidia-include $(NVIDIA_INCLUDE)

@@ -110,7 +110,7 @@ static void atomic_prepare(struct instruction *i)
     const char *how = strstr(i->name, "_atomic_") + strlen("_atomic_");
     const size_t length = strlen(how);
     const bool wide = (length > 3 && !strcmp(how + length - 3, "_x2")) ||
-                      (length > 4 && !strcmp(how + length - 4, "_f64"));
+                      (length > 2 && !strcmp(how + length - 2, "64"));
     i->atomic = atomic_row(how);
     i->access_bytes = wide ? 8 : 4;
     if (!i->atomic)

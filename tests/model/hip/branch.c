@@ -15,8 +15,8 @@ static void jump(struct wave *w, const struct instruction *i, bool taken)
 BRANCH(s_branch, true)
 BRANCH(s_cbranch_scc0, !w->scc)
 BRANCH(s_cbranch_scc1, w->scc)
-BRANCH(s_cbranch_vccz, !scalar_pair(w, REGISTER_VCC))
-BRANCH(s_cbranch_vccnz, scalar_pair(w, REGISTER_VCC) != 0)
+BRANCH(s_cbranch_vccz, !wave_vcc(w))
+BRANCH(s_cbranch_vccnz, wave_vcc(w) != 0)
 BRANCH(s_cbranch_execz, !wave_exec(w))
 BRANCH(s_cbranch_execnz, wave_exec(w) != 0)
 
@@ -45,38 +45,45 @@ static void s_call_b64(struct wave *w, const struct instruction *i)
 
 /* ---- the lane mask: the old one is saved; SCC is set if any lane is left ---- */
 
+static void set_exec(struct wave *w, const struct instruction *i, uint64_t exec)
+{
+    wave_set_exec(w, i->operand[0].words > 1 ? exec : (uint32_t)exec);
+    w->scc = wave_exec(w) != 0;
+}
+
+/* OP(name without the mask's width, mask for the wave): mask is the source, exec the old mask. */
+#define SAVEEXEC_ROWS(OP)               \
+    OP(s_and_saveexec, mask &exec)      \
+    OP(s_or_saveexec, mask | exec)      \
+    OP(s_xor_saveexec, mask ^ exec)     \
+    OP(s_andn2_saveexec, mask & ~exec)  \
+    OP(s_orn2_saveexec, mask | ~exec)   \
+    OP(s_nand_saveexec, ~(mask & exec)) \
+    OP(s_nor_saveexec, ~(mask | exec))  \
+    OP(s_xnor_saveexec, ~(mask ^ exec)) \
+    OP(s_andn1_saveexec, ~mask &exec)   \
+    OP(s_orn1_saveexec, ~mask | exec)
+
 #define SAVEEXEC(name, value)                                            \
     static void name(struct wave *w, const struct instruction *i)        \
     {                                                                    \
         const uint64_t exec = wave_exec(w), mask = read_u64(w, i, 1, 0); \
-        write_u64(w, i, 0, exec);                                        \
-        wave_set_exec(w, value);                                         \
-        w->scc = wave_exec(w) != 0;                                      \
+        mask_write(w, &i->operand[0], exec);                             \
+        set_exec(w, i, value);                                           \
     }
-SAVEEXEC(s_and_saveexec_b64, mask &exec)
-SAVEEXEC(s_or_saveexec_b64, mask | exec)
-SAVEEXEC(s_xor_saveexec_b64, mask ^ exec)
-SAVEEXEC(s_andn2_saveexec_b64, mask & ~exec)
-SAVEEXEC(s_orn2_saveexec_b64, mask | ~exec)
-SAVEEXEC(s_nand_saveexec_b64, ~(mask &exec))
-SAVEEXEC(s_nor_saveexec_b64, ~(mask | exec))
-SAVEEXEC(s_xnor_saveexec_b64, ~(mask ^ exec))
-SAVEEXEC(s_andn1_saveexec_b64, ~mask &exec)
-SAVEEXEC(s_orn1_saveexec_b64, ~mask | exec)
+SAVEEXEC_ROWS(SAVEEXEC)
 
 /* … or both get the new one. */
-static void s_andn1_wrexec_b64(struct wave *w, const struct instruction *i)
+static void s_andn1_wrexec(struct wave *w, const struct instruction *i)
 {
-    wave_set_exec(w, ~read_u64(w, i, 1, 0) & wave_exec(w));
-    write_u64(w, i, 0, wave_exec(w));
-    w->scc = wave_exec(w) != 0;
+    set_exec(w, i, ~read_u64(w, i, 1, 0) & wave_exec(w));
+    mask_write(w, &i->operand[0], wave_exec(w));
 }
 
-static void s_andn2_wrexec_b64(struct wave *w, const struct instruction *i)
+static void s_andn2_wrexec(struct wave *w, const struct instruction *i)
 {
-    wave_set_exec(w, read_u64(w, i, 1, 0) & ~wave_exec(w));
-    write_u64(w, i, 0, wave_exec(w));
-    w->scc = wave_exec(w) != 0;
+    set_exec(w, i, read_u64(w, i, 1, 0) & ~wave_exec(w));
+    mask_write(w, &i->operand[0], wave_exec(w));
 }
 
 /* ---- ends and waits ---- */
@@ -114,6 +121,7 @@ static void nothing(struct wave *w, const struct instruction *i)
     {                        \
 #name, nothing, NULL \
     }
+#define MASK_ROWS(name, value) {#name "_b32", name, NULL}, {#name "_b64", name, NULL},
 const struct instruction_row branch_rows[] = {ROW(s_branch),
                                               ROW(s_cbranch_scc0),
                                               ROW(s_cbranch_scc1),
@@ -125,19 +133,8 @@ const struct instruction_row branch_rows[] = {ROW(s_branch),
                                               ROW(s_setpc_b64),
                                               ROW(s_swappc_b64),
                                               ROW(s_call_b64),
-                                              ROW(s_and_saveexec_b64),
-                                              ROW(s_or_saveexec_b64),
-                                              ROW(s_xor_saveexec_b64),
-                                              ROW(s_andn2_saveexec_b64),
-                                              ROW(s_orn2_saveexec_b64),
-                                              ROW(s_nand_saveexec_b64),
-                                              ROW(s_nor_saveexec_b64),
-                                              ROW(s_xnor_saveexec_b64),
-                                              ROW(s_andn1_saveexec_b64),
-                                              ROW(s_orn1_saveexec_b64),
-                                              ROW(s_andn1_wrexec_b64),
-                                              ROW(s_andn2_wrexec_b64),
-                                              ROW(s_endpgm),
+                                              SAVEEXEC_ROWS(MASK_ROWS) MASK_ROWS(s_andn1_wrexec, )
+                                                  MASK_ROWS(s_andn2_wrexec, ) ROW(s_endpgm),
                                               ROW(s_barrier),
                                               ROW(s_trap),
                                               NOTHING(s_nop),
@@ -152,6 +149,16 @@ const struct instruction_row branch_rows[] = {ROW(s_branch),
                                               NOTHING(s_setreg_b32),
                                               NOTHING(s_setreg_imm32_b32),
                                               NOTHING(s_inst_prefetch),
+                                              NOTHING(s_set_inst_prefetch_distance),
+                                              NOTHING(s_clause),
+                                              NOTHING(s_delay_alu),
+                                              NOTHING(s_waitcnt_vscnt),
+                                              NOTHING(s_waitcnt_depctr),
+                                              NOTHING(s_wait_idle),
+                                              NOTHING(s_denorm_mode),
+                                              NOTHING(s_round_mode),
+                                              NOTHING(buffer_gl0_inv),
+                                              NOTHING(buffer_gl1_inv),
                                               NOTHING(s_wakeup),
                                               NOTHING(s_incperflevel),
                                               NOTHING(s_decperflevel),

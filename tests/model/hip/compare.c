@@ -88,7 +88,7 @@ static unsigned compared(const struct wave *w, const struct instruction *i, int 
 
 static void write_result(struct wave *w, const struct instruction *i, uint64_t result)
 {
-    scalar_set_pair(w, i->operand[0].index, result);
+    mask_write(w, &i->operand[0], result);
     if (!strncmp(i->name, "v_cmpx", 6))
         wave_set_exec(w, result);
 }

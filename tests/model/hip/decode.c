@@ -31,7 +31,8 @@ static struct instruction *decoded[SLOTS];
 
 void instruction_fail(const struct instruction *i, const char *why)
 {
-    model_fail("%s: `%s` (%d bytes, %016llx)", why, i->text, i->bytes, (unsigned long long)i->code);
+    model_fail("%s: `%s` (%d bytes, %016llx)", why, i->text, i->bytes,
+               (unsigned long long)i->code[0]);
 }
 
 /* ---- the disassembler ---- */
@@ -75,7 +76,29 @@ static void disassembler_open(void)
 
 /* ---- instructions ---- */
 
-static struct instruction *decode(const struct gpu *gpu, uint64_t address, uint64_t code)
+static size_t code_bytes(const struct instruction *i)
+{
+    return (size_t)i->bytes < sizeof i->code ? (size_t)i->bytes : sizeof i->code;
+}
+
+static void resolve(struct instruction *i)
+{
+    if (gfx11_is_dual(i)) {
+        for (int n = 0; n < 2; n++)
+            if (!(i->dual[n] = calloc(1, sizeof *i)))
+                model_fail("no memory for an instruction");
+        gfx11_split(i, i->dual[0], i->dual[1]);
+        resolve(i->dual[0]);
+        resolve(i->dual[1]);
+        i->execute = gfx11_execute_dual;
+        return;
+    }
+    instruction_parse(i);
+    gfx11_adapt(i);
+    instruction_find(i);
+}
+
+static struct instruction *decode(const struct gpu *gpu, uint64_t address)
 {
     struct instruction *instruction = calloc(1, sizeof *instruction);
     struct decoding decoding = {gpu, instruction};
@@ -84,14 +107,14 @@ static struct instruction *decode(const struct gpu *gpu, uint64_t address, uint6
         model_fail("no memory for an instruction");
     if (!disassemble)
         disassembler_open();
-    *instruction =
-        (struct instruction){.address = address, .code = code, .immediate = (int16_t)code};
+    *instruction = (struct instruction){.address = address};
     if (disassemble(disassembly, address, &decoding, &size))
         instruction_fail(instruction, "no instruction");
     instruction->bytes = (int)size;
+    memcpy(instruction->code, gpu_memory(gpu, address), code_bytes(instruction));
+    instruction->immediate = (int16_t)instruction->code[0];
     MODEL_LOG("code %llx: %s", (unsigned long long)address, instruction->text);
-    instruction_parse(instruction);
-    instruction_find(instruction);
+    resolve(instruction);
     return instruction;
 }
 
@@ -100,12 +123,11 @@ const struct instruction *instruction_at(const struct gpu *gpu, uint64_t address
 {
     struct instruction **slot = &decoded[(address >> 2) * 2654435761u % SLOTS];
     struct instruction *found = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
-    uint64_t code;
-    memcpy(&code, gpu_memory(gpu, address), sizeof code);
-    if (found && found->address == address && found->code == code)
+    if (found && found->address == address &&
+        !memcmp(found->code, gpu_memory(gpu, address), code_bytes(found)))
         return found;
     pthread_mutex_lock(&lock);
-    found = decode(gpu, address, code);
+    found = decode(gpu, address);
     pthread_mutex_unlock(&lock);
     __atomic_store_n(slot, found, __ATOMIC_RELEASE);
     return found;
@@ -132,7 +154,8 @@ static const struct instruction_row *family_row(const struct instruction_row *ro
 static const struct instruction_row *row_of(const char *name)
 {
     static const struct instruction_row *const whole[] = {
-        scalar_rows, branch_rows, vector_rows, vector_other_rows, packed_rows, lds_rows};
+        scalar_rows, branch_rows, vector_rows, vector_other_rows,
+        packed_rows, lds_rows,    gfx11_rows};
     static const struct instruction_row *const families[] = {compare_family_rows,
                                                              scalar_family_rows, memory_family_rows,
                                                              atomic_family_rows, lds_family_rows};

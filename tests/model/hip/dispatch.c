@@ -5,7 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { WAVE_LANES = LANES, TURN_INSTRUCTIONS = 20000, STACK_BYTES = 16384 };
+enum { TURN_INSTRUCTIONS = 20000, STACK_BYTES = 16384 };
 
 struct launch {
     struct queue *queue;
@@ -15,6 +15,7 @@ struct launch {
     struct group group;
     struct wave *waves;
     char *private;
+    unsigned lanes; /* of a wave */
     size_t lane_bytes;
     uint64_t dispatched; /* counts up */
 };
@@ -82,8 +83,8 @@ static void wave_set_lanes(struct wave *wave, const uint32_t size[3])
 {
     const unsigned all = size[0] * size[1] * size[2];
     uint64_t exec = 0;
-    for (unsigned lane = 0; lane < WAVE_LANES; lane++) {
-        const unsigned thread = wave->id * WAVE_LANES + lane;
+    for (unsigned lane = 0; lane < wave->lanes; lane++) {
+        const unsigned thread = wave->id * wave->lanes + lane;
         if (thread >= all)
             break;
         exec |= 1ull << lane;
@@ -99,11 +100,12 @@ static void wave_begin(struct launch *launch, unsigned id, const uint32_t size[3
     struct wave *wave = &launch->waves[id];
     wave->group = &launch->group;
     wave->id = id;
+    wave->lanes = launch->lanes;
     wave->pc = launch->packet->kernel + (uint64_t)launch->kernel.entry;
     wave->scc = false;
     wave->state = WAVE_RUNS;
     wave->lane_bytes = launch->lane_bytes;
-    wave->private = launch->private + id * WAVE_LANES * launch->lane_bytes;
+    wave->private = launch->private + id * launch->lanes * launch->lane_bytes;
     memset(wave->scalar, 0, sizeof wave->scalar);
     wave_set_scalars(wave, launch, place);
     wave_set_lanes(wave, size);
@@ -144,7 +146,7 @@ static void group_run(struct launch *launch, const uint32_t place[3])
         const uint32_t left = packet->grid[n] - place[n] * packet->group[n];
         size[n] = left < packet->group[n] ? left : packet->group[n];
     }
-    const unsigned waves = divided(size[0] * size[1] * size[2], WAVE_LANES);
+    const unsigned waves = divided(size[0] * size[1] * size[2], launch->lanes);
     for (unsigned n = 0; n < waves; n++)
         wave_begin(launch, n, size, place);
     do
@@ -159,13 +161,13 @@ static void launch_allocate(struct launch *launch)
 {
     const struct dispatch_packet *packet = launch->packet;
     const unsigned waves =
-        divided((uint32_t)packet->group[0] * packet->group[1] * packet->group[2], WAVE_LANES);
-    const bool dynamic_stack = launch->kernel.properties >> 11 & 1;
+        divided((uint32_t)packet->group[0] * packet->group[1] * packet->group[2], launch->lanes);
+    const bool dynamic_stack = launch->kernel.properties & KERNEL_DYNAMIC_STACK;
     launch->lane_bytes = packet->private_bytes + (dynamic_stack ? STACK_BYTES : 0);
     launch->group.lds_bytes = packet->group_bytes;
     launch->group.lds = calloc(1, packet->group_bytes + 1u);
     launch->waves = calloc(waves, sizeof *launch->waves);
-    launch->private = calloc(waves * WAVE_LANES, launch->lane_bytes + 1);
+    launch->private = calloc(waves * launch->lanes, launch->lane_bytes + 1);
     if (!launch->group.lds || !launch->waves || !launch->private)
         model_fail("no memory for a launch");
 }
@@ -198,6 +200,9 @@ void dispatch_run(struct queue *queue, const struct dispatch_packet *packet, uin
     for (int n = 0; n < 3; n++)
         groups[n] = divided(packet->grid[n], packet->group[n]);
     launch_read_kernel(&launch);
+    launch.lanes = launch.kernel.properties & KERNEL_WAVE32 ? 32 : 64;
+    if (gfx11_is_target() != (launch.lanes == 32)) /* the disassembler's texts would differ */
+        model_fail("a kernel with waves of %u lanes is not supported", launch.lanes);
     MODEL_LOG(
         "queue %p: kernel %llx, %u x %u x %u groups of %u x %u x %u, %u bytes shared, %u private",
         (void *)queue, (unsigned long long)packet->kernel, groups[0], groups[1], groups[2],

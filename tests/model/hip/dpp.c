@@ -48,6 +48,10 @@ static int source_lane(const struct instruction *i, int lane)
         return (lane & ~7) | (7 - (lane & 7));
     case DPP_ROW_BCAST:
         return broadcast(lane, amount);
+    case DPP_ROW_XMASK:
+        return lane ^ amount;
+    case DPP_EIGHT:
+        return (lane & ~7) | (amount >> 3 * (lane & 7) & 7);
     default:
         return row | amount;
     }
@@ -63,7 +67,7 @@ static bool masked_out(const struct instruction *i, int lane)
 static bool move_lane(struct wave *w, const struct instruction *i, int lane)
 {
     const int from = source_lane(i, lane);
-    const bool readable = from != NO_LANE && (wave_exec(w) >> from & 1);
+    const bool readable = from != NO_LANE && (i->fetches_inactive || wave_exec(w) >> from & 1);
     for (int word = 0; word < i->moved.words; word++)
         w->vector[MOVED + word][lane] = readable ? register_read(w, &i->moved, word, from) : 0;
     return (readable || i->bound_control) && !masked_out(i, lane);

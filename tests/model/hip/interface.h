@@ -94,6 +94,8 @@ struct signal {
 
 /* ---- the code object's kernel descriptor ---- */
 
+enum { KERNEL_WAVE32 = 1 << 10, KERNEL_DYNAMIC_STACK = 1 << 11 }; /* of properties */
+
 struct kernel_descriptor {
     uint32_t group_bytes, private_bytes, argument_bytes, reserved0;
     int64_t entry; /* from the descriptor */

@@ -126,7 +126,7 @@ static void ds_bpermute_b32(struct wave *w, const struct instruction *i)
     uint32_t values[LANES];
     EACH_LANE(w, lane)
     {
-        const int from = (int)((read_u32(w, i, 1, lane) + (uint32_t)i->offset) / 4 % LANES);
+        const int from = (int)((read_u32(w, i, 1, lane) + (uint32_t)i->offset) / 4 % w->lanes);
         values[lane] = wave_exec(w) >> from & 1 ? read_u32(w, i, 2, from) : 0;
     }
     EACH_LANE(w, lane) write_u32(w, i, lane, values[lane]);
@@ -137,7 +137,7 @@ static void ds_permute_b32(struct wave *w, const struct instruction *i)
     uint32_t values[LANES] = {0};
     EACH_LANE(w, lane)
     {
-        const uint32_t to = (read_u32(w, i, 1, lane) + (uint32_t)i->offset) / 4 % LANES;
+        const uint32_t to = (read_u32(w, i, 1, lane) + (uint32_t)i->offset) / 4 % w->lanes;
         values[to] = read_u32(w, i, 2, lane);
     }
     EACH_LANE(w, lane) write_u32(w, i, lane, values[lane]);

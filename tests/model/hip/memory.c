@@ -67,6 +67,10 @@ static const struct access_row access_rows[] = {
 void access_prepare(struct instruction *i, const char *type)
 {
     const struct access_row *row = NULL;
+    i->access_high = strstr(type, "d16_hi");
+    i->access_half = strstr(type, "d16") && !i->access_high;
+    if (!strncmp(type, "d16_", 4)) /* gfx11 has the half before the type */
+        type += i->access_high ? strlen("d16_hi_") : strlen("d16_");
     for (size_t k = 0; !row && k < sizeof access_rows / sizeof access_rows[0]; k++)
         if (!strncmp(type, access_rows[k].type, strlen(access_rows[k].type)))
             row = &access_rows[k];
@@ -75,8 +79,6 @@ void access_prepare(struct instruction *i, const char *type)
     i->access_bytes = row->bytes;
     i->access_words = row->words;
     i->access_signed = row->is_signed;
-    i->access_high = strstr(type, "d16_hi");
-    i->access_half = strstr(type, "d16") && !i->access_high;
 }
 
 /* A d16 access uses one half of the register and does not change the other. */

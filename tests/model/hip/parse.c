@@ -36,6 +36,7 @@ static const struct special specials[] = {
     {"src_private_base", CONSTANT(PRIVATE_BASE)},
     {"src_shared_limit", CONSTANT(SHARED_BASE | 0xffffffff)},
     {"src_private_limit", CONSTANT(PRIVATE_BASE | 0xffffffff)},
+    {"null", REGISTER(REGISTER_NULL, 2)},
     {"off", {.kind = OPERAND_OFF}},
 };
 
@@ -49,7 +50,16 @@ static bool special_parse(const char *text, struct operand *o)
     return false;
 }
 
-/* s4, v[2:3], a0: accumulation registers come after the vector registers. */
+/* The half of a register at the end of its name: v0.h */
+static enum part half_parse(const char *text)
+{
+    const char *point = strchr(text, '.');
+    if (!point)
+        return PART_ALL;
+    return point[1] == 'h' ? PART_WORD1 : PART_WORD0;
+}
+
+/* s4, v[2:3], v0.l, a0: accumulation registers come after the vector registers. */
 static bool register_parse(const char *text, struct operand *o)
 {
     int first, last;
@@ -59,7 +69,8 @@ static bool register_parse(const char *text, struct operand *o)
         first = last = atoi(text + 1 + (text[1] == '['));
     *o = (struct operand){.kind = *text == 's' ? OPERAND_SCALAR : OPERAND_VECTOR,
                           .index = first + (*text == 'a' ? ACCUMULATORS : 0),
-                          .words = last - first + 1};
+                          .words = last - first + 1,
+                          .part = half_parse(text)};
     return true;
 }
 
@@ -70,7 +81,7 @@ static bool constant_parse(const char *text, struct operand *o)
     else if (strchr(text, '.'))
         *o = (struct operand){.kind = OPERAND_FLOAT, .number = atof(text)};
     else if (isdigit((unsigned char)*text) || *text == '-')
-        *o = (struct operand){.kind = OPERAND_INTEGER, .bits = (uint64_t)strtoll(text, NULL, 10)};
+        *o = (struct operand){.kind = OPERAND_INTEGER, .bits = (uint64_t)strtoll(text, NULL, 0)};
     else
         return false;
     return true;
@@ -98,7 +109,8 @@ static bool operand_parse(char *text, struct operand *o)
     const bool sign_extended = stripped(&text, "sext(", ")");
     stripped(&text, "lit(", ")");
     const bool known = special_parse(text, o) || register_parse(text, o) ||
-                       constant_parse(text, o) || !strncmp(text, "hwreg(", 6);
+                       constant_parse(text, o) || !strncmp(text, "hwreg(", 6) ||
+                       !strncmp(text, "sendmsg(", 8);
     o->negative = negative;
     o->absolute = absolute;
     o->sign_extended = sign_extended;
@@ -132,12 +144,13 @@ static uint8_t bits_parse(const char *text)
     return bits;
 }
 
-static int quad_parse(const char *text)
+/* [3,2,1,0] as numbers of 2 or 3 bits, the first the lowest. */
+static int lanes_parse(const char *text, int width)
 {
     int bits = 0;
     for (int n = 0; *text && *text != ']'; text++)
         if (isdigit((unsigned char)*text))
-            bits |= (*text - '0') << 2 * n++;
+            bits |= (*text - '0') << width * n++;
     return bits;
 }
 
@@ -145,7 +158,8 @@ static int quad_parse(const char *text)
 static void op_sel_parse(struct instruction *i, const char *value)
 {
     i->op_sel = bits_parse(value);
-    if (!strncmp(i->name, "v_pk_", 5) || strstr(i->name, "_mix") || !strncmp(i->name, "v_dot", 5))
+    if (!strncmp(i->name, "v_permlane", 10) || !strncmp(i->name, "v_pk_", 5) ||
+        strstr(i->name, "_mix") || !strncmp(i->name, "v_dot", 5))
         return;
     for (int n = 1; n < i->count; n++)
         if (i->op_sel >> (n - 1) & 1)
@@ -161,16 +175,27 @@ static bool dpp_parse(struct instruction *i, const char *word, const char *value
     static const struct {
         const char *name;
         enum dpp dpp;
-    } kinds[] = {{"quad_perm:", DPP_QUAD_PERM},  {"row_shl:", DPP_ROW_SHL},
-                 {"row_shr:", DPP_ROW_SHR},      {"row_ror:", DPP_ROW_ROR},
-                 {"wave_shl:", DPP_WAVE_SHL},    {"wave_rol:", DPP_WAVE_ROL},
-                 {"wave_shr:", DPP_WAVE_SHR},    {"wave_ror:", DPP_WAVE_ROR},
-                 {"row_mirror", DPP_ROW_MIRROR}, {"row_half_mirror", DPP_ROW_HALF_MIRROR},
-                 {"row_bcast:", DPP_ROW_BCAST},  {"row_newbcast:", DPP_ROW_NEWBCAST}};
+    } kinds[] = {{"quad_perm:", DPP_QUAD_PERM},
+                 {"row_shl:", DPP_ROW_SHL},
+                 {"row_shr:", DPP_ROW_SHR},
+                 {"row_ror:", DPP_ROW_ROR},
+                 {"wave_shl:", DPP_WAVE_SHL},
+                 {"wave_rol:", DPP_WAVE_ROL},
+                 {"wave_shr:", DPP_WAVE_SHR},
+                 {"wave_ror:", DPP_WAVE_ROR},
+                 {"row_mirror", DPP_ROW_MIRROR},
+                 {"row_half_mirror", DPP_ROW_HALF_MIRROR},
+                 {"row_bcast:", DPP_ROW_BCAST},
+                 {"row_newbcast:", DPP_ROW_NEWBCAST},
+                 {"row_share:", DPP_ROW_NEWBCAST},
+                 {"row_xmask:", DPP_ROW_XMASK},
+                 {"dpp8:", DPP_EIGHT}};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         if (!strncmp(word, kinds[k].name, strlen(kinds[k].name))) {
             i->dpp = kinds[k].dpp;
-            i->dpp_amount = i->dpp == DPP_QUAD_PERM ? quad_parse(value) : atoi(value);
+            i->dpp_amount = i->dpp == DPP_QUAD_PERM ? lanes_parse(value, 2)
+                            : i->dpp == DPP_EIGHT   ? lanes_parse(value, 3)
+                                                    : atoi(value);
             return true;
         }
     return false;
@@ -229,20 +254,23 @@ static bool sdwa_parse(struct instruction *i, const char *word, const char *valu
 
 static bool word_parse(struct instruction *i, const char *word)
 {
-    static const char *const ignored[] = {"", "sc1", "nt", "glc", "slc", "gds", "lds"};
+    static const char *const ignored[] = {"", "sc1", "nt", "slc", "dlc", "gds", "lds"};
     static const char *const scales[] = {"", "mul:2", "mul:4", "div:2"};
     for (int k = 1; k < 4; k++)
         if (!strcmp(word, scales[k])) {
             i->output_scale = k;
             return true;
         }
-    i->returns |= !strcmp(word, "sc0");
+    const bool returns = !strcmp(word, "sc0") || !strcmp(word, "glc");
+    const bool fetches = !strcmp(word, "fi:1");
+    i->returns |= returns;
+    i->fetches_inactive |= fetches;
     i->clamps |= !strcmp(word, "clamp");
     i->bound_control |= !strncmp(word, "bound_ctrl:", 11);
     for (size_t k = 0; k < sizeof ignored / sizeof ignored[0]; k++)
         if (!strcmp(word, ignored[k]))
             return true;
-    return !strcmp(word, "sc0") || !strcmp(word, "clamp") || !strncmp(word, "bound_ctrl:", 11);
+    return returns || fetches || !strcmp(word, "clamp") || !strncmp(word, "bound_ctrl:", 11);
 }
 
 static void modifier_parse(struct instruction *i, const char *word)
@@ -257,12 +285,14 @@ static void modifier_parse(struct instruction *i, const char *word)
 
 static void name_parse(struct instruction *i, const char *name)
 {
-    static const char *const ends[] = {"_e32", "_e64", "_sdwa", "_dpp"};
+    static const char *const ends[] = {"_e64_dpp", "_e32", "_e64", "_sdwa", "_dpp"};
     snprintf(i->name, sizeof i->name, "%s", name);
     const size_t length = strlen(i->name);
     for (size_t k = 0; k < sizeof ends / sizeof ends[0]; k++)
-        if (length > strlen(ends[k]) && !strcmp(i->name + length - strlen(ends[k]), ends[k]))
+        if (length > strlen(ends[k]) && !strcmp(i->name + length - strlen(ends[k]), ends[k])) {
             i->name[length - strlen(ends[k])] = 0;
+            return;
+        }
 }
 
 /* Cuts the text at the first such character outside brackets; returns the text after it, or NULL. */
@@ -305,7 +335,8 @@ static void piece_parse(struct instruction *i, char *piece)
 /* Instructions that have no effect here, and whose operands have their own syntax. */
 static bool takes_no_operands(const char *name)
 {
-    return !strncmp(name, "s_waitcnt", 9) || !strncmp(name, "s_sendmsg", 9);
+    return !strncmp(name, "s_waitcnt", 9) || !strcmp(name, "s_sendmsg") ||
+           !strcmp(name, "s_delay_alu");
 }
 
 void instruction_parse(struct instruction *i)
@@ -316,6 +347,7 @@ void instruction_parse(struct instruction *i)
     i->op_sel_hi = 0xff;
     rest = cut(text, ' ');
     name_parse(i, text);
+    gfx11_imply_result(i);
     while (rest && !takes_no_operands(i->name)) {
         char *piece = rest;
         rest = cut(piece, ',');

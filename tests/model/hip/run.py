@@ -1,6 +1,6 @@
 """gpuglue on AMD's own HIP runtime, whose GPU is the model in this directory: `make test-hip-model`.
 
-    run.py BUILD [--wheel FILE] [--gpus N] [--jobs N] [--few] [NAME…]
+    run.py BUILD [--arch gfx942|gfx1100] [--wheel FILE] [--gpus N] [--jobs N] [--few] [NAME…]
 
 BUILD is a build directory with tests; the Python package is the wheel's, or the one that is installed in BUILD. A NAME is a
 suite of tests/conformance, a file of tests/python or of this directory (test_copy, test_kernels), or an example (doublify).
@@ -28,12 +28,12 @@ sys.path[:0] = [str(HERE), str(TREE / "tests/vendors")]
 
 from matrix import DEVELOPMENT, MATRIX  # noqa: E402
 from roots import Unavailable, dress, last_line, make_bare, need_tools, say  # noqa: E402
-from topology import write_topology  # noqa: E402
+from topology import ARCHITECTURES, write_topology  # noqa: E402
 
 ROOT = "experimental"  # of the matrix
 PACKAGES = ("libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7")  # those of its packages that are needed here
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.7"
-ARCHITECTURE = "gfx942"
+DEFAULT = "gfx942"  # of the architectures
 PLACE = "/opt/gpuglue-model"  # where the root has the stage; the tree is at its own path
 ENTER = (
     'mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && mount -t tmpfs tmpfs "$0/dev/shm" && '
@@ -89,6 +89,7 @@ def on_model(root, stage, *command, limit=600, **environment):
     model = f"{PLACE}/libhip_model.so"
     variables = {
         "HSA_MODEL_TOPOLOGY": f"{PLACE}/topology", "HSA_MODEL_LIB": model, "LD_PRELOAD": model, "HSA_ENABLE_INTERRUPT": "0",
+        "GPUGLUE_TEST_MODEL_TARGET": (stage / "architecture").read_text(),
         "GPUGLUE_BACKEND": "hip", "GPUGLUE_REQUIRE": "hip", "GPUGLUE_HIP_LIBRARY": LIBRARY,
         "GPUGLUE_TEST_LIBRARIES": f"{PLACE}/tests", "PYTHONPATH": f"{PLACE}/site", **environment,
     }  # fmt: skip
@@ -124,10 +125,10 @@ def copy_build(build, stage, wheel):
         shutil.copytree(build / "root/site", stage / "site")
 
 
-def compile_kernels(root, stage):
-    """The tests' kernels compiled by HIPRTC, instead of the image for simulated drivers."""
+def compile_kernels(root, stage, architecture):
+    """The tests' kernels compiled by HIPRTC, instead of the image for simulated drivers, whose name the tests know."""
     image = f"{PLACE}/tests/images/kernels.gfx942.co"
-    result = on_model(root, stage, "python3", HERE / "compile.py", TREE / "tests/images/kernels.cu", ARCHITECTURE, image)
+    result = on_model(root, stage, "python3", HERE / "compile.py", TREE / "tests/images/kernels.cu", architecture, image)
     if result.returncode:
         raise Unavailable(f"HIPRTC does not compile the tests' kernels: {last_line(result.stderr)}")
 
@@ -142,7 +143,7 @@ def check_runtime(root, stage):
     return re.search(r"\(version ([\d.]+)\)", result.stdout).group(1)
 
 
-def prepare(build, gpus, wheel):
+def prepare(build, architecture, gpus, wheel):
     """The root and the stage that it runs."""
     need_tools()
     suite, release, packages = MATRIX[ROOT]
@@ -151,11 +152,12 @@ def prepare(build, gpus, wheel):
     missing = [package for package in PACKAGES if package in missing]
     if missing:
         raise Unavailable(f"{', '.join(missing)} cannot be had from Debian {release}")
-    stage = build.parent / "hip-model"
+    stage = build.parent / ("hip-model" if architecture == DEFAULT else f"hip-model-{architecture}")
     copy_build(build, stage, wheel)
+    (stage / "architecture").write_text(architecture)
     build_model(stage / "libhip_model.so")
-    write_topology(stage / "topology", ARCHITECTURE, gpus)
-    compile_kernels(root, stage)
+    write_topology(stage / "topology", architecture, gpus)
+    compile_kernels(root, stage, architecture)
     return root, stage
 
 
@@ -281,6 +283,7 @@ def print_table(rows):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--arch", choices=tuple(ARCHITECTURES), default=DEFAULT)
     parser.add_argument("--wheel", type=pathlib.Path)
     parser.add_argument("--few", action="store_true")
     parser.add_argument("--gpus", type=int, default=2)
@@ -290,8 +293,8 @@ def main():
     try:
         if os.geteuid():
             raise Unavailable("needs to be root: sudo make test-hip-model")
-        root, stage = prepare(options.build.resolve(), options.gpus, options.wheel)
-        say(f"HIP {check_runtime(root, stage)}, {options.gpus} x {ARCHITECTURE}")
+        root, stage = prepare(options.build.resolve(), options.arch, options.gpus, options.wheel)
+        say(f"HIP {check_runtime(root, stage)}, {options.gpus} x {options.arch}")
     except Unavailable as reason:
         print(f"skipped: {reason}")
         return 0

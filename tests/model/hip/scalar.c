@@ -176,15 +176,19 @@ static void s_load_prepare(struct instruction *i)
 static void s_load(struct wave *w, const struct instruction *i)
 {
     const uint64_t base = read_u64(w, i, 1, 0) + (uint64_t)i->offset;
-    const uint64_t address = (base + read_u32(w, i, 2, 0)) & ~3ull;
+    const struct operand *o = &i->operand[2];
+    const int64_t offset =
+        operand_is_register(o) ? (int64_t)read_u32(w, i, 2, 0) : (int64_t)(int32_t)o->bits;
+    const uint64_t address = (base + (uint64_t)offset) & ~3ull;
     memcpy(&w->scalar[i->operand[0].index], gpu_memory(w->group->gpu, address),
            4 * (size_t)i->access_words);
 }
 
-/* Rounding and similar modes stay as at the kernel's start. */
+/* Rounding and similar modes stay as at the kernel's start. The counter of cycles has 20 bits. */
 static void s_getreg_b32(struct wave *w, const struct instruction *i)
 {
-    write_u32(w, i, 0, 0);
+    const bool cycles = strstr(i->text, "SHADER_CYCLES");
+    write_u32(w, i, 0, cycles ? (uint32_t)model_clock() & 0xfffff : 0);
 }
 
 #define OP(name, ...) {#name, name, NULL},

@@ -233,22 +233,103 @@ def test_lanes_exchange_values(device):
     source = """__global__ void f(unsigned *out)
 {
     unsigned x = threadIdx.x * 3 + 1, i = threadIdx.x, n = 64;
-    out[i] = __shfl(x, (i * 5) & 63);
+    out[i] = __shfl(x, (i * 5) & (warpSize - 1));
     out[n + i] = __shfl_xor(x, 9);
     out[2 * n + i] = __shfl_down(x, 2);
     out[3 * n + i] = __shfl_up(x, 1);
     out[4 * n + i] = (unsigned)__popcll(__ballot(i % 3 == 0));
     out[5 * n + i] = __any(i == 7) + 2 * __all(i < 64) + 4 * __all(i < 5);
+    out[6 * n + i] = warpSize;
 }"""
-    out = gg.zeros((6, 64), np.uint32, device=device)
+    out = gg.zeros((7, 64), np.uint32, device=device)
+    kernel(device, source).bind("P")(out, grid=1, block=64)
+    i, got = np.arange(64), out.get()
+    x, lanes = i * 3 + 1, {"gfx942": 64, "gfx1100": 32}[device.arch.split(":")[0]]
+    lane, first = i % lanes, i - i % lanes
+    np.testing.assert_array_equal(got[0], x[first + (i * 5) % lanes])
+    np.testing.assert_array_equal(got[1], x[i ^ 9])
+    np.testing.assert_array_equal(got[2], x[np.where(lane + 2 < lanes, i + 2, i)])
+    np.testing.assert_array_equal(got[3], x[np.where(lane > 0, i - 1, i)])
+    np.testing.assert_array_equal(got[4], [(i[f : f + lanes] % 3 == 0).sum() for f in first])
+    np.testing.assert_array_equal(got[5], np.where(first == 0, 3, 2))
+    assert (got[6] == lanes).all()
+
+
+LANES = '__builtin_amdgcn_update_dpp(7777, x, {}, 15, 15, {})'
+# How a lane reads another one of its row: the source, and the place of the lane that it reads, or -1. 7777 is the old value.
+MOVES = {
+    LANES.format(0b00_01_11_10, "false"): lambda i: (i & ~3) | np.array([2, 3, 1, 0])[i & 3],
+    LANES.format(0x102, "true"): lambda i: np.where((i & 15) + 2 < 16, i + 2, -1),
+    LANES.format(0x113, "false"): lambda i: np.where((i & 15) >= 3, i - 3, -1),
+    LANES.format(0x125, "false"): lambda i: (i & ~15) | (i - 5) & 15,
+    LANES.format(0x140, "false"): lambda i: i ^ 15,
+    LANES.format(0x141, "false"): lambda i: i ^ 7,
+    "__builtin_amdgcn_ds_swizzle(x, 0x0c1e)": lambda i: (i & 30) ^ 3 | i & 32,
+}
+MOVES_OF_GFX11 = {
+    LANES.format(0x153, "false"): lambda i: (i & ~15) | 3,
+    LANES.format(0x165, "false"): lambda i: i ^ 5,
+    "__builtin_amdgcn_mov_dpp8(x, 0x53977)": lambda i: (i & ~7) | np.array([7, 6, 5, 4, 3, 2, 1, 0])[i & 7],
+    "__builtin_amdgcn_permlane16(7777, x, 0x76543210, 0x01234567, false, false)": lambda i: (i & ~15) | np.where(i & 8, 15 - (i & 15), i & 7),
+    "__builtin_amdgcn_permlanex16(7777, x, 0x76543210, 0xfedcba98, false, false)": lambda i: i ^ 16,
+}
+
+
+def test_lanes_read_others_of_their_row(device):
+    moves = {**MOVES, **(MOVES_OF_GFX11 if device.arch.startswith("gfx11") else {})}
+    writes = " ".join(f"out[{row} * 64 + threadIdx.x] = {source};" for row, source in enumerate(moves))
+    out = gg.zeros((len(moves), 64), np.int32, device=device)
+    kernel(device, f"__global__ void f(int *out) {{ int x = threadIdx.x * 3 + 1; {writes} }}").bind("P")(out, grid=1, block=64)
+    i = np.arange(64)
+    for (source, place), got in zip(moves.items(), out.get()):
+        outside = 0 if "true" in source else 7777
+        np.testing.assert_array_equal(got, np.where(place(i) < 0, outside, place(i) * 3 + 1), source)
+
+
+def test_clocks_advance(device):
+    source = """__global__ void f(long long *out)
+{
+    long long a = wall_clock64(), c = clock64();
+    out[0] = wall_clock64() >= a && a > 0;
+    out[1] = clock64() != 0 || c != 0;
+}"""
+    out = gg.zeros(2, np.int64, device=device)
+    kernel(device, source).bind("P")(out, grid=1, block=1)
+    assert out.get().tolist() == [1, 1]
+
+
+def test_pairs_of_half_precision(device):
+    expressions = {
+        "p + q": lambda p, q: p + q, "p * q": lambda p, q: p * q, "p - q": lambda p, q: p - q, "p.yx + q": lambda p, q: p[:, ::-1] + q,
+        "__builtin_elementwise_max(p, q)": np.maximum, "__builtin_elementwise_min(p, -q)": lambda p, q: np.minimum(p, -q),
+    }  # fmt: skip
+    writes = " ".join(f"out[{row} * 64 + threadIdx.x] = {expression};" for row, expression in enumerate(expressions))
+    source = f"""typedef _Float16 pair __attribute__((ext_vector_type(2)));
+__global__ void f(pair *out, const pair *ps, const pair *qs)
+{{
+    pair p = ps[threadIdx.x], q = qs[threadIdx.x];
+    {writes}
+}}"""
+    p, q = (floats(np.float32, seed, 4)[:128].astype(np.float16).reshape(64, 2) for seed in (19, 20))
+    out = gg.zeros((len(expressions), 64, 2), np.float16, device=device)
+    kernel(device, source).bind("PPP")(out, gg.to_gpu(p, device), gg.to_gpu(q, device), grid=1, block=64)
+    for (expression, expected), got in zip(expressions.items(), out.get()):
+        np.testing.assert_array_equal(got, expected(p, q), expression)
+
+
+def test_an_instruction_reads_all_sources_before_it_writes(device):
+    swap = "v_dual_mov_b32 v4, v5 :: v_dual_mov_b32 v5, v4" if device.arch.startswith("gfx11") else "v_swap_b32 v4, v5"
+    source = f"""__global__ void f(int *out)
+{{
+    int a, b;
+    asm volatile("v_mov_b32 v4, %2\\n v_mov_b32 v5, %3\\n {swap}\\n v_mov_b32 %0, v4\\n v_mov_b32 %1, v5"
+                 : "=&v"(a), "=&v"(b) : "v"(threadIdx.x), "v"(threadIdx.x + 100) : "v4", "v5");
+    out[threadIdx.x] = a * 1000 + b;
+}}"""
+    out = gg.zeros(64, np.int32, device=device)
     kernel(device, source).bind("P")(out, grid=1, block=64)
     i = np.arange(64)
-    x, got = i * 3 + 1, out.get()
-    np.testing.assert_array_equal(got[0], x[(i * 5) & 63])
-    np.testing.assert_array_equal(got[1], x[i ^ 9])
-    np.testing.assert_array_equal(got[2], x[np.where(i + 2 < 64, i + 2, i)])
-    np.testing.assert_array_equal(got[3], x[np.maximum(i - 1, 0)])
-    assert (got[4] == 22).all() and (got[5] == 3).all()
+    np.testing.assert_array_equal(out.get(), (i + 100) * 1000 + i)
 
 
 def test_private_memory_calls_and_recursion(device):

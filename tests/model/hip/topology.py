@@ -8,8 +8,21 @@ import shutil
 import sys
 
 GIB = 1 << 30
-# The runtime's description of an architecture: the target's number, lanes of a wave, lanes in hardware.
-ARCHITECTURES = {"gfx942": (90402, 64, 4), "gfx1100": (110000, 32, 2)}
+# What differs between architectures, as Linux's driver reports a small part of an MI300X, and an RX 7900 XTX.
+ARCHITECTURES = {
+    "gfx942": {
+        "gfx_target_version": 90402, "wave_front_size": 64, "device_id": 29857, "max_waves_per_simd": 8, "simd_per_cu": 4,
+        "simd_count": 16, "array_count": 1, "simd_arrays_per_engine": 1, "cu_per_simd_array": 4, "num_sdma_queues_per_engine": 8,
+        "num_cp_queues": 24, "max_engine_clk_fcompute": 1700,
+    },
+    "gfx1100": {
+        "gfx_target_version": 110000, "wave_front_size": 32, "device_id": 29772, "max_waves_per_simd": 16, "simd_per_cu": 2,
+        "simd_count": 192, "array_count": 12, "simd_arrays_per_engine": 2, "cu_per_simd_array": 8, "num_sdma_queues_per_engine": 6,
+        "num_cp_queues": 8, "max_engine_clk_fcompute": 2482, "family_id": 145,
+    },
+}  # fmt: skip
+# Those whose GPUs xGMI connects with each other; others are reached through PCIe.
+WITH_XGMI = ("gfx942",)
 # Without bit 29: AMD's model of the driver has no debugger.
 CAPABILITY = 134718080
 
@@ -24,16 +37,12 @@ CPU = {
 
 
 def gpu(architecture, ordinal, gpus):
-    version, wave, simds = ARCHITECTURES[architecture]
     return {
-        **CPU, "cpu_cores_count": 0, "simd_count": 4 * simds, "caches_count": 2, "io_links_count": gpus,
-        "simd_id_base": 2147487744 + 4096 * ordinal, "max_waves_per_simd": 8, "lds_size_in_kb": 64,
-        "wave_front_size": wave, "array_count": 1, "simd_arrays_per_engine": 1, "cu_per_simd_array": 4,
-        "simd_per_cu": simds, "max_slots_scratch_cu": 32, "gfx_target_version": version, "vendor_id": 4098,
-        "device_id": 29857, "location_id": 256 * (ordinal + 1), "drm_render_minor": 128 + ordinal, "num_sdma_engines": 2,
-        "num_sdma_queues_per_engine": 8, "num_cp_queues": 24, "max_engine_clk_fcompute": 1700, "local_mem_size": 0,
-        "fw_version": 80, "capability": CAPABILITY, "debug_prop": 0, "sdma_fw_version": 20,
-        "unique_id": 1234567890 + ordinal, "num_xcc": 1, "hive_id": 77 if gpus > 1 else 0,
+        **CPU, "cpu_cores_count": 0, "caches_count": 2, "io_links_count": gpus, "simd_id_base": 2147487744 + 4096 * ordinal,
+        "lds_size_in_kb": 64, "max_slots_scratch_cu": 32, "vendor_id": 4098, "location_id": 256 * (ordinal + 1),
+        "drm_render_minor": 128 + ordinal, "num_sdma_engines": 2, "local_mem_size": 0, "fw_version": 80,
+        "capability": CAPABILITY, "debug_prop": 0, "sdma_fw_version": 20, "unique_id": 1234567890 + ordinal, "num_xcc": 1,
+        "hive_id": 77 if gpus > 1 and architecture in WITH_XGMI else 0, **ARCHITECTURES[architecture],
     }  # fmt: skip
 
 
@@ -53,11 +62,11 @@ def write_cache(node, number, level, size, base):
     write(node / f"caches/{number}/properties", cache)
 
 
-def write_links(node, ends):
-    """Links to the nodes of a directory's number: PCIe (2) with the host, xGMI (11) between GPUs."""
+def write_links(node, ends, xgmi=False):
+    """Links to the nodes of a directory's number: PCIe (2) with the host, xGMI (11) or PCIe between GPUs."""
     start = int(node.name)
     for number, end in enumerate(ends):
-        link = {"type": 11 if start and end else 2, "version_major": 0, "version_minor": 0, "node_from": start,
+        link = {"type": 11 if xgmi and start and end else 2, "version_major": 0, "version_minor": 0, "node_from": start,
                 "node_to": end, "weight": 15 if start and end else 20, "min_latency": 0, "max_latency": 0,
                 "min_bandwidth": 0, "max_bandwidth": 0, "recommended_transfer_size": 0, "flags": 1}  # fmt: skip
         write(node / f"io_links/{number}/properties", link)
@@ -85,7 +94,7 @@ def write_topology(directory, architecture="gfx942", gpus=1, memory=4 * GIB):
         write_bank(node, 1, memory, 4096, 1600)
         write_cache(node, 0, 1, 32, properties["simd_id_base"])
         write_cache(node, 1, 2, 4096, properties["simd_id_base"])
-        write_links(node, [n for n in range(gpus + 1) if n != ordinal + 1])
+        write_links(node, [n for n in range(gpus + 1) if n != ordinal + 1], architecture in WITH_XGMI)
 
 
 if __name__ == "__main__":

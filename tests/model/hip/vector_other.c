@@ -1,12 +1,6 @@
 /* vector_other.c: vector instructions that write more than one register, or to a scalar register. */
 #include "operand.h"
 
-/* The destination of the carries and flags of all lanes: VCC, or a pair in the instruction. */
-static void write_mask(struct wave *w, const struct operand *o, uint64_t mask)
-{
-    scalar_set_pair(w, o->index, mask);
-}
-
 static void write_word(struct wave *w, const struct operand *o, int lane, uint32_t value)
 {
     *register_of(w, o, 0, lane) = value;
@@ -25,7 +19,7 @@ static void carry(struct wave *w, const struct instruction *i, int a, int b, boo
         write_u32(w, i, lane, (uint32_t)sum);
         out |= (sum >> 32 & 1) << lane;
     }
-    write_mask(w, &i->operand[1], out);
+    mask_write(w, &i->operand[1], out);
 }
 
 static void v_add_co_u32(struct wave *w, const struct instruction *i)
@@ -56,7 +50,7 @@ static void v_mad_u64_u32(struct wave *w, const struct instruction *i)
         write_u64(w, i, lane, sum);
         out |= (uint64_t)over << lane;
     }
-    write_mask(w, &i->operand[1], out);
+    mask_write(w, &i->operand[1], out);
 }
 
 static void v_mad_i64_i32(struct wave *w, const struct instruction *i)
@@ -66,7 +60,7 @@ static void v_mad_i64_i32(struct wave *w, const struct instruction *i)
         const int64_t product = (int64_t)read_i32(w, i, 2, lane) * read_i32(w, i, 3, lane);
         write_u64(w, i, lane, (uint64_t)product + read_u64(w, i, 4, lane));
     }
-    write_mask(w, &i->operand[1], 0);
+    mask_write(w, &i->operand[1], 0);
 }
 
 /* ---- division: nothing is scaled, because v_div_fixup divides exactly ---- */
@@ -74,13 +68,13 @@ static void v_mad_i64_i32(struct wave *w, const struct instruction *i)
 static void v_div_scale_f32(struct wave *w, const struct instruction *i)
 {
     EACH_LANE(w, lane) write_f32(w, i, lane, read_f32(w, i, 2, lane));
-    write_mask(w, &i->operand[1], 0);
+    mask_write(w, &i->operand[1], 0);
 }
 
 static void v_div_scale_f64(struct wave *w, const struct instruction *i)
 {
     EACH_LANE(w, lane) write_f64(w, i, lane, read_f64(w, i, 2, lane));
-    write_mask(w, &i->operand[1], 0);
+    mask_write(w, &i->operand[1], 0);
 }
 
 /* ---- single lanes ---- */
@@ -93,13 +87,13 @@ static void v_readfirstlane_b32(struct wave *w, const struct instruction *i)
 
 static void v_readlane_b32(struct wave *w, const struct instruction *i)
 {
-    const int lane = (int)(read_u32(w, i, 2, 0) % LANES);
+    const int lane = (int)(read_u32(w, i, 2, 0) % w->lanes);
     write_word(w, &i->operand[0], 0, read_u32(w, i, 1, lane));
 }
 
 static void v_writelane_b32(struct wave *w, const struct instruction *i)
 {
-    const int lane = (int)(read_u32(w, i, 2, 0) % LANES);
+    const int lane = (int)(read_u32(w, i, 2, 0) % w->lanes);
     write_word(w, &i->operand[0], lane, read_u32(w, i, 1, 0));
 }
 

@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-enum { LANES = 64, SCALARS = 128, VECTORS = 512, ACCUMULATORS = 256, MOVED = VECTORS };
-enum { REGISTER_VCC = 106, REGISTER_M0 = 124, REGISTER_EXEC = 126 };
+/* LANES: the most that a wave has. A scalar register that holds nothing, as null of gfx11, comes after the others. */
+enum { LANES = 64, SCALARS = 130, VECTORS = 512, ACCUMULATORS = 256, MOVED = VECTORS };
+enum { REGISTER_VCC = 106, REGISTER_M0 = 124, REGISTER_EXEC = 126, REGISTER_NULL = 128 };
 enum { MOST_OPERANDS = 8 };
 
 /* The start of the generic addresses of LDS and of a lane's private memory, as AMD's model of the driver reports them. */
@@ -29,7 +30,8 @@ struct wave {
     uint32_t vector[VECTORS + 2][LANES]; /* the last two: operands whose lanes were moved */
     bool scc;
     enum wave_state state;
-    unsigned id;       /* in its group */
+    unsigned id; /* in its group */
+    unsigned lanes; /* 64, or 32: then a mask of lanes has one register, and the upper half of EXEC stays 0 */
     char *private;     /* memory of all its lanes, one after the other */
     size_t lane_bytes; /* of each */
 };
@@ -84,7 +86,9 @@ enum dpp {
     DPP_ROW_MIRROR,
     DPP_ROW_HALF_MIRROR,
     DPP_ROW_BCAST,
-    DPP_ROW_NEWBCAST
+    DPP_ROW_NEWBCAST,
+    DPP_ROW_XMASK,
+    DPP_EIGHT
 };
 
 struct instruction;
@@ -92,16 +96,17 @@ typedef void execute_function(struct wave *, const struct instruction *);
 struct atomic_row;
 
 struct instruction {
-    uint64_t address, code; /* other code may be loaded at this address later */
+    uint64_t address, code[2]; /* other code may be loaded at this address later */
     char text[192], name[48];
     int bytes, count;
     struct operand operand[MOST_OPERANDS];
     execute_function *execute, *inner; /* inner: what a DPP instruction runs */
+    struct instruction *dual[2];       /* what an instruction that consists of two runs */
     int16_t immediate;
     /* modifiers */
     int64_t offset, offset0, offset1;
     enum unused unused;
-    bool returns, clamps, bound_control, unknown;
+    bool returns, clamps, bound_control, fetches_inactive, unknown;
     int output_scale;                          /* 1: times 2, 2: times 4, 3: divided by 2 */
     uint8_t op_sel, op_sel_hi, neg_lo, neg_hi; /* a bit per operand */
     enum dpp dpp;
@@ -125,11 +130,20 @@ struct instruction_row {
 /* Rows by whole name, and by how names begin; a row without a name is the last. */
 extern const struct instruction_row scalar_rows[], scalar_family_rows[], branch_rows[],
     vector_rows[], vector_other_rows[], compare_family_rows[], packed_rows[], memory_family_rows[],
-    lds_rows[], lds_family_rows[], atomic_family_rows[];
+    lds_rows[], lds_family_rows[], atomic_family_rows[], gfx11_rows[];
 
 /* The instruction at an address; ends the process if it is unknown. */
 const struct instruction *instruction_at(const struct gpu *, uint64_t address);
 void instruction_parse(struct instruction *);
+/* gfx11.c: gives an instruction of gfx11 the name and operands of the same instruction of gfx9. */
+void gfx11_adapt(struct instruction *);
+bool gfx11_is_target(void);
+/* Adds the destination that the text does not have. */
+void gfx11_imply_result(struct instruction *);
+bool gfx11_is_dual(const struct instruction *);
+/* Separates the texts of the two instructions that one consists of. */
+void gfx11_split(const struct instruction *, struct instruction *first, struct instruction *second);
+void gfx11_execute_dual(struct wave *, const struct instruction *);
 void instruction_find(struct instruction *);
 __attribute__((noreturn)) void instruction_fail(const struct instruction *, const char *why);
 
@@ -150,6 +164,19 @@ static inline void scalar_set_pair(struct wave *wave, int index, uint64_t value)
 {
     wave->scalar[index] = (uint32_t)value;
     wave->scalar[index + 1] = (uint32_t)(value >> 32);
+}
+
+/* A mask of lanes: VCC, EXEC or another pair; one register if the wave has 32 lanes. */
+static inline void mask_write(struct wave *wave, const struct operand *o, uint64_t mask)
+{
+    wave->scalar[o->index] = (uint32_t)mask;
+    if (o->words > 1)
+        wave->scalar[o->index + 1] = (uint32_t)(mask >> 32);
+}
+
+static inline uint64_t wave_vcc(const struct wave *wave)
+{
+    return wave->lanes > 32 ? scalar_pair(wave, REGISTER_VCC) : wave->scalar[REGISTER_VCC];
 }
 
 static inline uint64_t wave_exec(const struct wave *wave)
