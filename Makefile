@@ -466,10 +466,11 @@ bench-memory: run-environment
 SPHINX = $(PLAIN) .venv-docs/bin/python -m sphinx
 docs: TIER := check
 docs: docs-step
+# -E: a warning is printed only when its page is read.
 docs-step: install-plain .venv-docs/ready
 	mkdir -p build/doxygen
 	$(STEP) "the comments of the C headers" doxygen docs/doxygen/Doxyfile
-	$(STEP) "the site" $(SPHINX) -b html -q -W --keep-going -c docs . build/docs
+	$(STEP) "the site" $(SPHINX) -b html -q -W -E --keep-going -c docs . build/docs
 # In a real browser. The screenshots are in build/site.
 test-site: docs-step .venv-docs/ready-site
 	$(STEP) "the site in a browser" .venv-docs/bin/$(PYTEST) tests/site
