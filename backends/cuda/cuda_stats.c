@@ -80,6 +80,13 @@ static int nvml_find(const struct nvml *nvml, const struct gg_device_info *facts
     return code;
 }
 
+/* CUDA before 11.4 reports the UUID of the GPU for its slices. CUDA uses no whole GPU that has slices. */
+static bool nvml_has_slices(const struct nvml *nvml, void *device)
+{
+    unsigned current = 0, pending = 0;
+    return nvml->mig_mode && !nvml->mig_mode(device, &current, &pending) && current;
+}
+
 /* ---- the values: one that a function does not return stays unknown ---------------------------------- */
 
 static void nvml_add_load(const struct nvml *nvml, void *device, struct gg_device_stats *stats)
@@ -180,6 +187,12 @@ gg_status cuda_stats(const struct gg_device_info *facts, struct gg_device_stats 
     const int code = nvml_find(nvml, facts, &device);
     if (code)
         return nvml_fail(code, "it was asked for this device");
+    if (nvml_has_slices(nvml, device))
+        return cuhip_api->fail(
+            GG_ERR_UNSUPPORTED, NULL,
+            "the GPU at %s has MIG slices, and this driver does not report which "
+            "of them the device is: expected CUDA 11.4 or newer",
+            facts->pci_bus_id);
     snprintf(stats->source, sizeof stats->source, "NVML");
     nvml_add_load(nvml, device, stats);
     nvml_add_memory(nvml, device, stats);

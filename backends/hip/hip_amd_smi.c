@@ -1,4 +1,4 @@
-/* hip_amd_smi.c: statistics of a device from AMD SMI, which replaces ROCm SMI since ROCm 7. It does not touch HIP. */
+/* hip_amd_smi.c: statistics of a device from AMD SMI, which replaces ROCm SMI since ROCm 7. */
 #include "../cuda_hip/monitor.h"
 #include "amd_smi_types.h"
 #include "hip_driver.h"
@@ -27,13 +27,6 @@ static const struct gg_symbol amd_smi_symbols[] = {
 
 /* ---- the library --------------------------------------------------------------------------------- */
 
-static gg_status amd_smi_fail(int code, const char *what)
-{
-    return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL,
-                           "AMD SMI (libamd_smi.so) returned %d when %s: check that amd-smi works",
-                           code, what);
-}
-
 /* Structs differ between major versions. */
 static uint32_t amd_smi_major(const struct amd_smi *smi)
 {
@@ -51,7 +44,11 @@ static gg_status amd_smi_start(const void *table)
                                ": expected 26 or 27, of ROCm 7 and later",
                                major);
     const int code = smi->init(AMDSMI_INIT_AMD_GPUS);
-    return code ? amd_smi_fail(code, "it was initialised") : GG_OK;
+    return code ? cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL,
+                                  "AMD SMI (libamd_smi.so) returned %d when it was initialised: "
+                                  "check that amd-smi works",
+                                  code)
+                : GG_OK;
 }
 
 static const char *const amd_smi_names[] = {"libamd_smi.so.27", "libamd_smi.so.26", NULL};
@@ -75,39 +72,30 @@ gg_status hip_amd_smi_open(void)
 
 /* ---- the device ---------------------------------------------------------------------------------- */
 
-/* Domain above bit 16, bus in bits 8 to 15, device in 3 to 7, function in 0 to 2. */
-static bool amd_smi_is_at(uint64_t address, const char *pci_bus_id)
-{
-    char text[40];
-    snprintf(text, sizeof text, "%04" PRIx64 ":%02x:%02x.%x", address >> 16,
-             (unsigned)(address >> 8 & 0xff), (unsigned)(address >> 3 & 0x1f),
-             (unsigned)(address & 7));
-    return !strcmp(text, pci_bus_id);
-}
-
-static void *amd_smi_find_on_socket(const struct amd_smi *smi, void *socket, const char *pci_bus_id)
+/* The domain is above bit 16. Partitions of a GPU are on one socket. */
+static void amd_smi_find_on_socket(const struct amd_smi *smi, void *socket,
+                                   struct hip_search *search, void **processor)
 {
     void *processors[HANDLES_MOST];
     uint32_t count = HANDLES_MOST;
     uint64_t address;
     if (smi->processors(socket, &count, processors))
-        return NULL;
+        return;
     for (uint32_t i = 0; i < count && i < HANDLES_MOST; i++)
-        if (!smi->pci(processors[i], &address) && amd_smi_is_at(address, pci_bus_id))
-            return processors[i];
-    return NULL;
+        if (!smi->pci(processors[i], &address) && hip_search_add(search, address >> 16, address))
+            *processor = processors[i];
 }
 
-static gg_status amd_smi_find(const struct amd_smi *smi, const char *pci_bus_id, void **processor)
+static gg_status amd_smi_find(const struct amd_smi *smi, const struct gg_device_info *facts,
+                              void **processor)
 {
+    struct hip_search search = hip_search_begin(facts);
     void *sockets[HANDLES_MOST];
     uint32_t count = HANDLES_MOST;
-    *processor = NULL;
     const int code = smi->sockets(&count, sockets);
-    for (uint32_t i = 0; !code && i < count && i < HANDLES_MOST && !*processor; i++)
-        *processor = amd_smi_find_on_socket(smi, sockets[i], pci_bus_id);
-    return *processor ? GG_OK
-                      : amd_smi_fail(code, "it was asked for the device at this PCI address");
+    for (uint32_t i = 0; !code && i < count && i < HANDLES_MOST; i++)
+        amd_smi_find_on_socket(smi, sockets[i], &search, processor);
+    return hip_search_end(&search, code, "AMD SMI (libamd_smi.so)");
 }
 
 /* ---- the values: one that a function does not return stays unknown ---------------------------------- */
@@ -267,12 +255,12 @@ static void amd_smi_add_processes(const struct amd_smi *smi, void *processor,
 gg_status hip_amd_smi_stats(const struct gg_device_info *facts, struct gg_device_stats *stats)
 {
     const void *table;
-    void *processor;
+    void *processor = NULL;
     gg_status status = cuhip_monitor_open(&amd_smi_monitor, &table);
     if (status)
         return status;
     const struct amd_smi *smi = table;
-    if ((status = amd_smi_find(smi, facts->pci_bus_id, &processor)))
+    if ((status = amd_smi_find(smi, facts, &processor)))
         return status;
     snprintf(stats->source, sizeof stats->source, "AMD SMI");
     amd_smi_add_load(smi, processor, stats);

@@ -49,6 +49,18 @@ bool hip_has_stats(void);
 gg_status hip_stats(const struct gg_device_info *facts, struct gg_device_stats *stats);
 extern const char *const hip_smi_directories[]; /* of both management libraries */
 
+/* The search for a device among those that a management library lists, by its PCI address. In it, or beside it, is the
+ * number of a partition (MI300 in the modes DPX to CPX). */
+struct hip_search {
+    char address[32];           /* "0000:65:00.1" */
+    unsigned siblings, matches; /* devices with this address, without and with the function */
+};
+struct hip_search hip_search_begin(const struct gg_device_info *facts);
+/* Whether the listed device has the address, of which its lowest 16 bits are bus, device and function. */
+bool hip_search_add(struct hip_search *search, uint64_t domain, uint64_t address);
+/* GG_OK if exactly one device can be meant. @p code: what the library returned. */
+gg_status hip_search_end(const struct hip_search *search, int code, const char *library);
+
 /* hip_amd_smi.c. hip_amd_smi_open loads the library; GG_OK if it can be used. */
 gg_status hip_amd_smi_open(void);
 gg_status hip_amd_smi_stats(const struct gg_device_info *facts, struct gg_device_stats *stats);

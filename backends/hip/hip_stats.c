@@ -1,5 +1,5 @@
 /* hip_stats.c: statistics of a device from AMD SMI or, before ROCm 7, from ROCm SMI, which both read the kernel driver's
- * files. It does not touch HIP. */
+ * files. Of HIP it reads only the version. */
 #include "../cuda_hip/monitor.h"
 #include "hip_driver.h"
 #include "rocm_smi_types.h"
@@ -25,17 +25,14 @@ static const struct gg_symbol rocm_smi_symbols[] = {
 
 /* ---- the library --------------------------------------------------------------------------------- */
 
-static gg_status rocm_smi_fail(int code, const char *what)
-{
-    return cuhip_api->fail(
-        GG_ERR_UNSUPPORTED, NULL,
-        "ROCm SMI (librocm_smi64.so) returned %d when %s: check that rocm-smi works", code, what);
-}
-
 static gg_status rocm_smi_start(const void *table)
 {
     const int code = ((const struct rocm_smi *)table)->init(0);
-    return code ? rocm_smi_fail(code, "it was initialised") : GG_OK;
+    return code ? cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL,
+                                  "ROCm SMI (librocm_smi64.so) returned %d when it was "
+                                  "initialised: check that rocm-smi works",
+                                  code)
+                : GG_OK;
 }
 
 /* Debian's has the number 1. */
@@ -63,28 +60,63 @@ static struct cuhip_monitor rocm_smi_monitor = {
 
 /* ---- the device ---------------------------------------------------------------------------------- */
 
-/* Domain in the upper half, bus in bits 8 to 15, device in 3 to 7, function in 0 to 2. Bits 28 to 31 number the
- * partitions of a GPU. */
-static bool rocm_smi_is_at(uint64_t address, const char *pci_bus_id)
+struct hip_search hip_search_begin(const struct gg_device_info *facts)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%04" PRIx64 ":%02x:%02x.%x", address >> 32,
-             (unsigned)(address >> 8 & 0xff), (unsigned)(address >> 3 & 0x1f),
-             (unsigned)(address & 7));
-    return !strcmp(text, pci_bus_id);
+    struct hip_search search = {.siblings = 0};
+    snprintf(search.address, sizeof search.address, "%s", facts->pci_bus_id);
+    return search;
 }
 
-static int rocm_smi_find(const struct rocm_smi *smi, const char *pci_bus_id, uint32_t *index)
+bool hip_search_add(struct hip_search *search, uint64_t domain, uint64_t address)
 {
+    char text[32];
+    const int length = snprintf(text, sizeof text, "%04" PRIx64 ":%02x:%02x.%x", domain,
+                                (unsigned)(address >> 8 & 0xff), (unsigned)(address >> 3 & 0x1f),
+                                (unsigned)(address & 7));
+    if (strncmp(text, search->address, (size_t)length - 1) != 0)
+        return false;
+    search->siblings++;
+    if (strcmp(text, search->address) != 0)
+        return false;
+    search->matches++;
+    return true;
+}
+
+/* Before 6.2 HIP writes 0 as the function of every address. */
+static bool search_knows_function(const struct hip_search *search)
+{
+    int version = 0;
+    return search->address[strlen(search->address) - 1] != '0' ||
+           (!cuhip_driver.version(&version) && version >= 6 * HIP_MAJOR + 2 * HIP_MINOR);
+}
+
+gg_status hip_search_end(const struct hip_search *search, int code, const char *library)
+{
+    if (!search->matches)
+        return cuhip_api->fail(
+            GG_ERR_UNSUPPORTED, NULL,
+            "%s returned %d when it was asked for the device at %s: check that its command works",
+            library, code, search->address);
+    if (search->matches > 1 || (search->siblings > 1 && !search_knows_function(search)))
+        return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL,
+                               "%s lists %u partitions of the GPU at %s, and HIP does not report "
+                               "which of them this device is: see amd-smi or rocm-smi",
+                               library, search->siblings, search->address);
+    return GG_OK;
+}
+
+/* The domain is in the upper half. Bits 28 to 31 may have the number of a partition, which HIP does not report. */
+static gg_status rocm_smi_find(const struct rocm_smi *smi, const struct gg_device_info *facts,
+                               uint32_t *index)
+{
+    struct hip_search search = hip_search_begin(facts);
     uint32_t count = 0;
     uint64_t address = 0;
     const int code = smi->device_count(&count);
-    for (uint32_t i = 0; !code && i < count; i++) {
-        *index = i;
-        if (!smi->pci(i, &address) && rocm_smi_is_at(address, pci_bus_id))
-            return 0;
-    }
-    return code ? code : -1;
+    for (uint32_t i = 0; !code && i < count; i++)
+        if (!smi->pci(i, &address) && hip_search_add(&search, address >> 32, address))
+            *index = i;
+    return hip_search_end(&search, code, "ROCm SMI (librocm_smi64.so)");
 }
 
 /* ---- the values: one that a function does not return stays unknown ---------------------------------- */
@@ -179,13 +211,12 @@ static gg_status rocm_smi_stats(const struct gg_device_info *facts, struct gg_de
 {
     const void *table;
     uint32_t device = 0;
-    const gg_status status = cuhip_monitor_open(&rocm_smi_monitor, &table);
+    gg_status status = cuhip_monitor_open(&rocm_smi_monitor, &table);
     if (status)
         return status;
     const struct rocm_smi *smi = table;
-    const int code = rocm_smi_find(smi, facts->pci_bus_id, &device);
-    if (code)
-        return rocm_smi_fail(code, "it was asked for the device at this PCI address");
+    if ((status = rocm_smi_find(smi, facts, &device)))
+        return status;
     snprintf(stats->source, sizeof stats->source, "ROCm SMI");
     rocm_smi_add_load(smi, device, stats);
     rocm_smi_add_sensors(smi, device, stats);

@@ -43,9 +43,11 @@ static void offer_identify(struct offer *offer, struct gg_device *device)
     struct ggi_text text = ggi_text_begin(offer->device, sizeof offer->device);
     if (gg_device_info(device, &info))
         return;
-    if (info.flags & GG_DEVICE_HAS_UUID)
-        for (int i = 0; i < 16; i++)
-            ggi_text_add(&text, "%02x", info.uuid[i]);
+    const char *function = strrchr(info.pci_bus_id, '.');
+    for (int i = 0; i < 16 && info.flags & GG_DEVICE_HAS_UUID; i++)
+        ggi_text_add(&text, "%02x", info.uuid[i]);
+    if (info.flags & GG_DEVICE_HAS_UUID) /* partitions of one GPU may share it */
+        ggi_text_add(&text, "%s", function ? function : "");
     else
         ggi_text_add(&text, "%s", info.pci_bus_id);
 }

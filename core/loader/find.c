@@ -144,67 +144,84 @@ static void find_describe(const struct address *address, const struct gg_device 
         ggi_text_add(text, "%02x", info->uuid[i]);
 }
 
-/* @p unread: set to a device whose information cannot be read. */
-static gg_device *find_in_backend(struct gg_backend *backend, const struct address *address,
-                                  struct ggi_text *seen, gg_device **unread)
+struct search {
+    const struct address *address;
+    gg_device *found;
+    gg_device *unread;    /* its information cannot be read */
+    struct ggi_text same; /* the devices that match, if they are several */
+    struct ggi_text seen; /* the others */
+};
+
+static void find_take(struct search *search, gg_device *device)
+{
+    if (!search->found)
+        search->found = device;
+    else if (!search->same.used)
+        ggi_text_add(&search->same, "%s:%d and %s:%d", search->found->backend->name,
+                     (int)search->found->ordinal, device->backend->name, (int)device->ordinal);
+    else
+        ggi_text_add(&search->same, " and %s:%d", device->backend->name, (int)device->ordinal);
+}
+
+static void find_in_backend(struct search *search, struct gg_backend *backend)
 {
     for (int32_t i = 0; i < backend->device_count; i++) {
         struct gg_device_info info = {.struct_size = sizeof info};
         gg_device *device = &backend->devices[i];
-        if (gg_device_info(device, &info)) {
-            *unread = device;
-            continue;
-        }
-        if (find_matches(address, &info))
-            return device;
-        find_describe(address, device, &info, seen);
+        if (gg_device_info(device, &info))
+            search->unread = device;
+        else if (find_matches(search->address, &info))
+            find_take(search, device);
+        else
+            find_describe(search->address, device, &info, &search->seen);
     }
-    return NULL;
 }
 
 /* Search every backend that GPUGLUE_BACKEND admits, the default one first: two may drive the same device. */
-static gg_device *find_in_all(const struct address *address, struct ggi_text *seen,
-                              gg_device **unread)
+static void find_in_all(struct search *search)
 {
     size_t count;
     struct ggi_text unused = {0};
     const char *variable;
     struct gg_backend *first = NULL;
-    gg_device *found = NULL;
     struct ggi_plugin **all = ggi_plugins(&count);
     const struct ggi_selection *selection = ggi_selection_of_variable(&variable, &unused);
     if (!ggi_backend_default(&first))
-        found = find_in_backend(first, address, seen, unread);
-    for (size_t i = 0; all && i < count && !found; i++) {
+        find_in_backend(search, first);
+    for (size_t i = 0; all && i < count && !search->found; i++) {
         bool out = selection && !ggi_selection_admits(selection, all[i]);
         struct gg_backend *backend = &all[i]->backend;
         if (!out && backend != first && !ggi_backend_open(backend))
-            found = find_in_backend(backend, address, seen, unread);
+            find_in_backend(search, backend);
     }
     free(all);
-    return found;
 }
 
 static gg_status find_by_address(const char *given, const struct address *address, gg_device **out)
 {
-    struct ggi_text seen = GGI_TEXT(512);
-    gg_device *unread = NULL;
+    struct search search = {.address = address, .same = GGI_TEXT(256), .seen = GGI_TEXT(512)};
     ggi_suppress_errors(1);
-    gg_device *device = find_in_all(address, &seen, &unread);
+    find_in_all(&search);
     ggi_suppress_errors(-1);
-    if (!device && unread) { /* it may match; the second call reports the driver's error */
+    if (!search.found &&
+        search.unread) { /* it may match; the second call reports the driver's error */
         struct gg_device_info info = {.struct_size = sizeof info};
-        gg_status status = gg_device_info(unread, &info);
+        gg_status status = gg_device_info(search.unread, &info);
         if (status)
             return status;
-        device = find_matches(address, &info) ? unread : NULL;
+        search.found = find_matches(address, &info) ? search.unread : NULL;
     }
-    if (device) {
-        *out = device;
-        return GG_OK;
-    }
-    return ggi_fail(GG_ERR_NO_SUCH_DEVICE, "no device has the %s \"%.100s\"; the devices have: %s",
-                    address->kind, given, seen.used ? seen.data : "no devices");
+    if (search.same.used)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "the %s \"%.100s\" is that of %s, which are parts of one GPU: expected the "
+                        "name of one of them",
+                        address->kind, given, search.same.data);
+    if (!search.found)
+        return ggi_fail(GG_ERR_NO_SUCH_DEVICE,
+                        "no device has the %s \"%.100s\"; the devices have: %s", address->kind,
+                        given, search.seen.used ? search.seen.data : "no devices");
+    *out = search.found;
+    return GG_OK;
 }
 
 /* ---- names ---- */

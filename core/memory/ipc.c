@@ -83,6 +83,13 @@ static gg_status ipc_check_export(gg_memory *memory)
     return GG_OK;
 }
 
+/* The digit behind the dot of "0000:65:00.1". */
+static uint32_t ipc_function(const struct gg_device_info *info)
+{
+    const char *dot = strrchr(info->pci_bus_id, '.');
+    return dot ? (uint32_t)strtoul(dot + 1, NULL, 16) : 0;
+}
+
 static gg_status ipc_identify_device(struct gg_device *device, struct gg_ipc_handle *handle)
 {
     struct gg_device_info info = {.struct_size = sizeof info};
@@ -93,6 +100,7 @@ static gg_status ipc_identify_device(struct gg_device *device, struct gg_ipc_han
                           device->backend->name, (int)device->ordinal);
     memcpy(handle->uuid, info.uuid, sizeof handle->uuid);
     snprintf(handle->backend, sizeof handle->backend, "%s", device->backend->name);
+    handle->function = ipc_function(&info);
     return status;
 }
 
@@ -261,25 +269,36 @@ static gg_status ipc_check_handle(const struct gg_ipc_handle *handle)
     return GG_OK;
 }
 
+/* Several devices may have the UUID: then the function decides. One alone is it, since an older driver writes no function. */
 static gg_status ipc_find_device(const struct gg_ipc_handle *handle, gg_device **out)
 {
-    int32_t count = 0;
+    gg_device *device, *found = NULL, *exact = NULL;
+    int32_t count = 0, same = 0, exact_count = 0;
     gg_status status = gg_device_count(handle->backend, &count);
     for (int32_t i = 0; !status && i < count; i++) {
         struct gg_device_info info = {.struct_size = sizeof info};
-        status = gg_device_get(handle->backend, i, out);
+        status = gg_device_get(handle->backend, i, &device);
         if (!status)
-            status = gg_device_info(*out, &info);
-        if (!status && info.flags & GG_DEVICE_HAS_UUID &&
-            !memcmp(info.uuid, handle->uuid, sizeof info.uuid))
-            return GG_OK;
+            status = gg_device_info(device, &info);
+        if (status || !(info.flags & GG_DEVICE_HAS_UUID) ||
+            memcmp(info.uuid, handle->uuid, sizeof info.uuid))
+            continue;
+        found = device;
+        same++;
+        exact = ipc_function(&info) == handle->function ? device : exact;
+        exact_count += ipc_function(&info) == handle->function;
     }
     if (status)
         return status;
-    return ggi_fail(GG_ERR_NO_SUCH_DEVICE,
-                    "ipc_open: none of the %d devices of %s here has the UUID of the handle: the "
-                    "exporter's device must be visible to this process, too",
-                    (int)count, handle->backend);
+    *out = same == 1 ? found : exact;
+    if (same == 1 || exact_count == 1)
+        return GG_OK;
+    return ggi_fail(
+        GG_ERR_NO_SUCH_DEVICE,
+        "ipc_open: %d of the %d devices of %s here have the UUID of the handle, and %d of "
+        "them its PCI function %u: expected one, so the exporter's device must be visible "
+        "to this process, and the driver must tell partitions of a GPU apart",
+        (int)same, (int)count, handle->backend, (int)exact_count, handle->function);
 }
 
 gg_status gg_ipc_open(const struct gg_ipc_handle *handle, gg_memory **out)

@@ -8,13 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* From sysfs, for all vendors' devices on a bus. -1 if unknown. */
+/* From sysfs, for all vendors' devices on a bus. -1 if unknown. The function may be the number of a partition of the GPU,
+ * for which there is no file. */
 static int32_t device_numa_node(const char *pci_bus_id)
 {
     char path[96];
     int node = -1;
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci_bus_id);
-    FILE *file = pci_bus_id[0] ? fopen(path, "re") : NULL;
+    FILE *file = NULL;
+    for (int i = 0; i < 2 && !file; i++) {
+        const int length = (int)strcspn(pci_bus_id, ".");
+        snprintf(path, sizeof path, "/sys/bus/pci/devices/%.*s%s/numa_node", length, pci_bus_id,
+                 i ? ".0" : pci_bus_id + length);
+        file = fopen(path, "re");
+    }
     if (!file)
         return -1;
     if (fscanf(file, "%d", &node) != 1)

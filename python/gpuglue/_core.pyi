@@ -606,7 +606,7 @@ class Device:
     pci : str, optional
         PCI address, such as '0000:65:00.0', in place of `device`.
     uuid : str or UUID, optional
-        UUID of 16 or 32 hexadecimal digits, also with the prefix 'GPU-', in place of `device`.
+        UUID of 16 or 32 hexadecimal digits, also with the prefix 'GPU-' or 'MIG-', in place of `device`.
 
     Raises
     ------

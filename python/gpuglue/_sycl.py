@@ -79,9 +79,9 @@ _numbers: "dict[int, int]" = {}  # of dpctl, by gpuglue's ordinal
 def number(ordinal: int) -> int:
     """The position of device ze:ordinal among dpctl's devices, which dpctl expects in DLPack; -1: it has no such device."""
     if not _numbers:
-        for device in sys.modules["dpctl"].get_devices():
+        for position, device in enumerate(sys.modules["dpctl"].get_devices()):
             if "level_zero" in str(device.backend) and "gpu" in str(device.device_type):
-                _numbers[_of_dpctl(device).ordinal] = device.get_overall_ordinal()
+                _numbers[_of_dpctl(device).ordinal] = position
     return _numbers.get(ordinal, -1)
 
 

@@ -55,16 +55,12 @@ def torch(uuids, hip=None, current=0):
 class SyclDevice:
     """dpctl.SyclDevice."""
 
-    def __init__(self, overall, kind, native=0):
+    def __init__(self, kind, native=0):
         self.backend, self.device_type = f"backend_type.{kind}", "device_type.gpu"
         self.object = Object(LEVEL_ZERO if kind == "level_zero" else OPENCL, 0, native)
-        self.overall = overall
 
     def addressof_ref(self):
         return self.object.address
-
-    def get_overall_ordinal(self):
-        return self.overall
 
 
 class SyclQueue:

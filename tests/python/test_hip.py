@@ -314,6 +314,41 @@ def test_a_device_without_a_number_has_no_uuid():
     assert run(code, GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_UNIQUE_IDS="0").split() == ["None", "True"]
 
 
+FIND = """
+import gpuglue as gg
+for names in ({"pci": "0000:40:00.0"}, {"pci": "0000:40:00.1"}, {"uuid": "GPU-8f3c0a51e6d70240"}, {"uuid": "GPU-8f3c0a51e6d70241"}):
+    try: print(gg.Device(**names).ordinal)
+    except gg.Error as error: print(error)
+"""
+
+
+@pytest.mark.parametrize("where, expected", [
+    ("functions", ["0", "1", "is that of hip:0 and hip:1 and hip:2", "no device has"]), ("numbered", ["0", "1", "0", "1"]),
+    ("location", ["is that of hip:0 and hip:1 and hip:2", "no device has", "is that of hip:0 and hip:1 and hip:2", "no device has"]),
+])  # fmt: skip
+def test_an_address_or_uuid_of_several_partitions_finds_none_of_them(where, expected):
+    lines = run(FIND, GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_PARTITIONS=where, GPUGLUE_SIM_DEVICES="3").splitlines()
+    assert all(wanted in line for wanted, line in zip(expected, lines, strict=True)), lines
+
+
+EXPORT = """
+import subprocess, sys, numpy as np, gpuglue as gg
+buffer = gg.alloc(4096, "hip:1")
+gg.fill(buffer, 7)
+gg.synchronize("hip:1")
+code = "import sys, pickle, gpuglue as gg\\ntry: print(pickle.load(sys.stdin.buffer).open().device.ordinal)\\nexcept gg.Error as error: print(error)"
+import pickle
+print(subprocess.run([sys.executable, "-c", code], input=pickle.dumps(buffer.ipc_handle()), capture_output=True).stdout.decode())
+"""
+
+
+@pytest.mark.parametrize("where, expected", [
+    ("functions", "1"), ("numbered", "1"), ("location", "2 of the 2 devices of hip here have the UUID of the handle, and 2 of them its PCI function 0"),
+])  # fmt: skip
+def test_a_handle_is_opened_on_the_exporters_partition_or_not_at_all(where, expected):
+    assert expected in run(EXPORT, GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_PARTITIONS=where)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_same_operations_are_supported_in_every_version(version):
     code = (

@@ -5,7 +5,7 @@ import pathlib
 import threading
 
 import pytest
-from conftest import MONITORS, built, run_python
+from conftest import MONITORS, built, needed, run_python
 
 import gpuglue as gg
 
@@ -93,6 +93,59 @@ def test_a_slice_of_a_gpu_has_its_own_memory_and_none_for_what_it_shares(simulat
     stats = simulated_stats()
     assert (stats.compute_utilization, stats.power, stats.temperature, stats.throttle_reasons) == (None,) * 4
     assert (stats.memory_used, stats.memory_total) == (1 << 30, 8 << 30) and stats.processes[1].memory is None
+
+
+SLICE = "import gpuglue as gg\nfor d in gg.devices('cuda'):\n    try: print(d.stats().memory_used)\n    except gg.UnsupportedError as e: print(e)"
+
+
+def test_slices_of_one_gpu_have_their_own_values(simulated_stats, device):
+    if device.backend != "cuda":
+        pytest.skip("slices are NVIDIA's")
+    assert run_python(SLICE, GPUGLUE_SIM_MIG="1").stdout.split() == [str(1 << 30), str(2 << 30)]
+
+
+def test_a_driver_that_reports_the_uuid_of_the_gpu_for_its_slices_gives_no_values(simulated_stats, device):
+    """CUDA before 11.4: the values of the whole GPU, or of its first slice, would be wrong."""
+    if device.backend != "cuda":
+        pytest.skip("slices are NVIDIA's")
+    hidden = {"LD_PRELOAD": str(needed("GPUGLUE_TEST_HIDDEN_LIBRARY", "libhidden.so")), "GPUGLUE_TEST_HIDDEN": "cuDeviceGetUuid_v2"}
+    text = run_python(SLICE, GPUGLUE_SIM_MIG="1", **hidden).stdout
+    assert text.count("the GPU at 0000:10:00.0 has MIG slices, and this driver does not report which") == 2
+
+
+# ---- partitions of AMD's GPUs: which number the drivers report where is in tests/sim/README.md
+
+PARTS = "import gpuglue as gg\nfor d in gg.devices('hip'):\n    try: print(d.stats().memory_used)\n    except gg.UnsupportedError as e: print(e)"
+
+
+def partitions(device, where, **environment):
+    if device.backend != "hip":
+        pytest.skip("partitions are AMD's")
+    return run_python(PARTS, GPUGLUE_SIM_PARTITIONS=where, GPUGLUE_SIM_DEVICES="4", **environment).stdout.splitlines()
+
+
+def runtime_writes_functions(device):
+    version = next(found.version for found in gg.backends() if found.name == device.backend)
+    return tuple(map(int, version.split(".")[:2])) >= (6, 2)
+
+
+@pytest.mark.parametrize("where", ["functions", "numbered"])
+def test_partitions_that_the_pci_function_numbers_have_their_own_values(simulated_stats, device, where):
+    if device.backend == "hip" and not runtime_writes_functions(device):
+        pytest.skip("HIP before 6.2 writes no function")
+    assert partitions(device, where) == [str((1 + number) << 30) for number in range(4)]
+    assert partitions(device, where, HIP_VISIBLE_DEVICES="2,0") == [str(3 << 30), str(1 << 30)]
+
+
+def test_partitions_that_hip_does_not_tell_apart_have_no_values(simulated_stats, device):
+    lines = partitions(device, "location")
+    assert len(lines) == 4 and all("lists 4 partitions of the GPU at 0000:40:00.0, and HIP does not report which" in line for line in lines)
+
+
+def test_before_hip_6_2_the_function_0_of_an_address_is_no_number(simulated_stats, device):
+    older = {"GPUGLUE_SIM_VERSION": "60140092"} if device.backend == "hip" and runtime_writes_functions(device) else {}
+    lines = partitions(device, "functions", **older)
+    assert len(lines) == 4 and all("lists 4 partitions of the GPU at 0000:40:00.0, and HIP does not report which" in line for line in lines)
 
 
 def test_all_processes_are_listed_however_many_there_are(simulated_stats, odd, device):

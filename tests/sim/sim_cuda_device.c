@@ -39,7 +39,14 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
     return cuda_leave(SIM_OK);
 }
 
-static CUresult uuid(const char *name, CUuuid *out, CUdevice dev)
+/* GPUGLUE_SIM_MIG: the devices are slices of one GPU, whose PCI address all have. */
+static bool is_slice(void)
+{
+    return sim_setting("GPUGLUE_SIM_MIG", 0) != 0;
+}
+
+/* Of a slice the older function returns the UUID of its GPU. */
+static CUresult uuid(const char *name, CUuuid *out, CUdevice dev, bool of_gpu)
 {
     struct sim_device *device;
     CUresult result = cuda_enter_device(name, dev, &device);
@@ -48,18 +55,18 @@ static CUresult uuid(const char *name, CUuuid *out, CUdevice dev)
     if (!out)
         return cuda_leave(SIM_INVALID);
     memcpy(out->bytes, "gpuglue sim dev ", sizeof out->bytes);
-    out->bytes[sizeof out->bytes - 1] = (char)('0' + device->physical);
+    out->bytes[sizeof out->bytes - 1] = of_gpu ? 'G' : (char)('0' + device->physical);
     return cuda_leave(SIM_OK);
 }
 
 CUresult cuDeviceGetUuid(CUuuid *out, CUdevice dev)
 {
-    return uuid("cuDeviceGetUuid", out, dev);
+    return uuid("cuDeviceGetUuid", out, dev, is_slice());
 }
 
 CUresult cuDeviceGetUuid_v2(CUuuid *out, CUdevice dev)
 {
-    return uuid("cuDeviceGetUuid_v2", out, dev);
+    return uuid("cuDeviceGetUuid_v2", out, dev, false);
 }
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
@@ -84,7 +91,8 @@ CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
         return result;
     if (!pciBusId || len <= 0)
         return cuda_leave(SIM_INVALID);
-    snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", (unsigned)(FIRST_BUS + device->physical));
+    snprintf(pciBusId, (size_t)len, "0000:%02X:00.0",
+             (unsigned)(FIRST_BUS + (is_slice() ? 0 : device->physical)));
     return cuda_leave(SIM_OK);
 }
 
@@ -107,7 +115,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
     if (!dev || !pciBusId)
         return cuda_leave(SIM_INVALID);
     for (int i = 0; parse_bus(pciBusId, &bus) && i < sim.device_count; i++) {
-        if (bus != (unsigned)(FIRST_BUS + sim.devices[i].physical))
+        if (bus != (unsigned)(FIRST_BUS + (is_slice() ? 0 : sim.devices[i].physical)))
             continue;
         *dev = i;
         return cuda_leave(SIM_OK);

@@ -39,6 +39,7 @@ hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value);
 
 #define HIP_ARCH "gfx942:sramecc+:xnack-"
 enum { HIP_FIRST_BUS = 0x40 };
+int hip_bus(const struct sim_device *device); /* of PCI */
 
 /* Every entry point calls one of these, which initialise at the first call as HIP does, count the
  * call, inject faults and, on success, take the lock; hip_leave releases it and maps the engine's

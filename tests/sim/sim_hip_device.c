@@ -2,6 +2,7 @@
 #include "sim_hip.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* As Debian's packages return it: major·10⁷ + minor·10⁵ + patch. */
@@ -53,6 +54,23 @@ hipError_t hipGetDeviceCount(int *count)
         return hip_leave(SIM_INVALID);
     *count = sim.device_count;
     return hip_leave(SIM_OK);
+}
+
+/* ---- partitions: GPUGLUE_SIM_PARTITIONS, see README.md */
+
+static const char *hip_partitions(void)
+{
+    return getenv("GPUGLUE_SIM_PARTITIONS");
+}
+
+static bool hip_partitions_are(const char *word)
+{
+    return hip_partitions() && !strcmp(hip_partitions(), word);
+}
+
+int hip_bus(const struct sim_device *device)
+{
+    return HIP_FIRST_BUS + (hip_partitions() ? 0 : device->physical);
 }
 
 /* ---- the current device of each thread */
@@ -157,6 +175,12 @@ hipError_t hipDeviceGetName(char *name, int len, hipDevice_t device)
     return hip_leave(SIM_OK);
 }
 
+/* KFD's unique_id is the GPU's own number, which its partitions share, or with newer kernels that of a partition. */
+static int unique_number(const struct sim_device *device)
+{
+    return !hip_partitions() || hip_partitions_are("numbered") ? device->physical : 0;
+}
+
 hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
 {
     struct sim_device *found;
@@ -169,7 +193,8 @@ hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
      * without a number. hipDeviceGetUuid of ROCm/clr returns the 16 bytes behind "GPU-". */
     char text[sizeof uuid->bytes + 1] = "XX";
     if (sim_setting("GPUGLUE_SIM_UNIQUE_IDS", 1))
-        snprintf(text, sizeof text, "%016llx", 0x8f3c0a51e6d70240ull + (unsigned)found->physical);
+        snprintf(text, sizeof text, "%016llx",
+                 0x8f3c0a51e6d70240ull + (unsigned)unique_number(found));
     memcpy(uuid->bytes, text, sizeof uuid->bytes);
     return hip_leave(SIM_OK);
 }
@@ -186,6 +211,16 @@ hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
     return hip_leave(SIM_OK);
 }
 
+/* The function is that of KFD's location_id, in which kernels write the number of a partition, or do not, if it is in bits 28
+ * to 31. HIP before 6.2 writes 0 (ROCm/clr, hipDeviceGetPCIBusId of rocm-6.1.2 and rocm-6.2.0). */
+static unsigned pci_function(const struct sim_device *device)
+{
+    const bool written = sim_setting("GPUGLUE_SIM_VERSION", VERSION) >= 60200000;
+    return written && hip_partitions() && !hip_partitions_are("location")
+               ? (unsigned)device->physical
+               : 0;
+}
+
 hipError_t hipDeviceGetPCIBusId(char *pciBusId, int len, int device)
 {
     struct sim_device *found;
@@ -194,7 +229,8 @@ hipError_t hipDeviceGetPCIBusId(char *pciBusId, int len, int device)
         return result;
     if (!pciBusId || len <= 0)
         return hip_leave(SIM_INVALID);
-    snprintf(pciBusId, (size_t)len, "0000:%02x:00.0", (unsigned)(HIP_FIRST_BUS + found->physical));
+    snprintf(pciBusId, (size_t)len, "0000:%02x:00.%x", (unsigned)hip_bus(found),
+             pci_function(found));
     return hip_leave(SIM_OK);
 }
 

@@ -58,7 +58,7 @@ hipError_t hipDeviceGetAttribute(int *pi, hipDeviceAttribute_t attr, int deviceI
     if (!pi)
         return hip_leave(SIM_INVALID);
     if (attr == hipDeviceAttributePciBusId) {
-        *pi = HIP_FIRST_BUS + device->physical;
+        *pi = hip_bus(device);
         return hip_leave(SIM_OK);
     }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -87,7 +87,7 @@ hipError_t hipGetDeviceProperties(hipDeviceProp_t *prop, int deviceId)
     prop->totalGlobalMem = device->size;
     prop->warpSize = 64;
     prop->multiProcessorCount = 304;
-    prop->pciBusID = HIP_FIRST_BUS + device->physical;
+    prop->pciBusID = hip_bus(device);
     return hip_leave(SIM_OK);
 }
 #elif SIM_HIP >= 6

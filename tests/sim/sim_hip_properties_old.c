@@ -19,6 +19,6 @@ hipError_t hipGetDeviceProperties(hipDeviceProp_t *prop, int deviceId)
     prop->totalGlobalMem = device->size;
     prop->warpSize = 64;
     prop->multiProcessorCount = 304;
-    prop->pciBusID = HIP_FIRST_BUS + device->physical;
+    prop->pciBusID = hip_bus(device);
     return hip_leave(SIM_OK);
 }

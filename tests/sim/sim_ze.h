@@ -61,6 +61,7 @@ ze_result_t zexDriverGetHostPointerBaseAddress(ze_driver_handle_t driver, void *
 /* Newer than Debian 12's headers. The parameters have the same ABI as the vendor's types. */
 ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, void *desc);
 ze_result_t zeDeviceSynchronize(ze_device_handle_t device);
+ze_result_t zeDeviceGetRootDevice(ze_device_handle_t device, ze_device_handle_t *root);
 ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t list, uint64_t timeout);
 ze_result_t zeCommandListIsImmediate(ze_command_list_handle_t list, ze_bool_t *immediate);
 ze_result_t zeCommandListGetDeviceHandle(ze_command_list_handle_t list, ze_device_handle_t *device);

@@ -36,6 +36,72 @@ ze_result_t zeDeviceGet(ze_driver_handle_t hDriver, uint32_t *pCount, ze_device_
     return ze_leave(SIM_OK);
 }
 
+/* A card's tiles; a tile has none. */
+ze_result_t zeDeviceGetSubDevices(ze_device_handle_t hDevice, uint32_t *pCount,
+                                  ze_device_handle_t *phSubdevices)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceGetSubDevices", hDevice, &device);
+    if (result)
+        return result;
+    const uint32_t count = tiles() > 1 && hierarchy_is("COMPOSITE") ? tiles() : 0;
+    for (uint32_t i = 0; phSubdevices && i < *pCount && i < count; i++)
+        phSubdevices[i] = (ze_device_handle_t)(void *)(device + i);
+    if (!*pCount || *pCount > count)
+        *pCount = count;
+    return ze_leave(SIM_OK);
+}
+
+/* The card of a tile that COMBINED lists; else none. */
+ze_result_t zeDeviceGetRootDevice(ze_device_handle_t hDevice, ze_device_handle_t *root)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceGetRootDevice", hDevice, &device);
+    if (result)
+        return result;
+    *root = NULL;
+    if (tiles() > 1 && hierarchy_is("COMBINED"))
+        *root = (ze_device_handle_t)(void *)(device - (uint32_t)device->physical % tiles());
+    return ze_leave(SIM_OK);
+}
+
+/* No module runs without GPUGLUE_SIM_OPENCL, which has these. */
+ze_result_t zeDeviceGetModuleProperties(ze_device_handle_t hDevice,
+                                        ze_device_module_properties_t *properties)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceGetModuleProperties", hDevice, &device);
+    if (result)
+        return result;
+    if (properties->stype != ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES)
+        return ze_leave(SIM_INVALID);
+    properties->spirvVersionSupported = ZE_MAKE_VERSION(1, 2);
+    properties->flags = ZE_DEVICE_MODULE_FLAG_FP64 | ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS;
+    properties->fp32flags = properties->fp64flags =
+        ZE_DEVICE_FP_FLAG_DENORM | ZE_DEVICE_FP_FLAG_INF_NAN | ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST |
+        ZE_DEVICE_FP_FLAG_FMA;
+    properties->fp16flags = 0;
+    properties->maxArgumentsSize = 2048;
+    properties->printfBufferSize = 4 << 20;
+    return ze_leave(SIM_OK);
+}
+
+/* One cache, whose size the user cannot change. */
+ze_result_t zeDeviceGetCacheProperties(ze_device_handle_t hDevice, uint32_t *pCount,
+                                       ze_device_cache_properties_t *properties)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceGetCacheProperties", hDevice, &device);
+    if (result)
+        return result;
+    if (properties && *pCount) {
+        properties->flags = 0;
+        properties->cacheSize = 8 << 20;
+    }
+    *pCount = 1;
+    return ze_leave(SIM_OK);
+}
+
 struct usable_memory {
     uint32_t stype;
     void *next;
@@ -225,6 +291,19 @@ ze_result_t zeDeviceCanAccessPeer(ze_device_handle_t hDevice, ze_device_handle_t
 }
 
 /* As Device::getStatus of intel/compute-runtime. The properties of a lost device are reported as before. */
+ze_result_t zeDeviceGetP2PProperties(ze_device_handle_t hDevice, ze_device_handle_t hPeerDevice,
+                                     ze_device_p2p_properties_t *properties)
+{
+    struct sim_device *device;
+    const ze_result_t result = ze_enter_device("zeDeviceGetP2PProperties", hDevice, &device);
+    if (result)
+        return result;
+    if (!ze_device(hPeerDevice) || properties->stype != ZE_STRUCTURE_TYPE_DEVICE_P2P_PROPERTIES)
+        return ze_leave(SIM_INVALID);
+    properties->flags = sim.peers ? (uint32_t)ZE_DEVICE_P2P_PROPERTY_FLAG_ACCESS : 0;
+    return ze_leave(SIM_OK);
+}
+
 ze_result_t zeDeviceGetStatus(ze_device_handle_t hDevice)
 {
     struct sim_device *device;

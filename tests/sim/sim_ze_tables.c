@@ -8,6 +8,7 @@
 enum { /* indices in the tables of 1.17 */
        GLOBAL_INIT_DRIVERS = 1,
        DRIVER_DEFAULT_CONTEXT = 8,
+       DEVICE_ROOT = 18,
        DEVICE_SYNCHRONIZE = 22,
        MEM_PUT_IPC_HANDLE = 10,
        LIST_HOST_SYNCHRONIZE = 28,
@@ -47,14 +48,19 @@ ze_result_t zeGetDriverProcAddrTable(ze_api_version_t version, ze_driver_dditabl
 ze_result_t zeGetDeviceProcAddrTable(ze_api_version_t version, ze_device_dditable_t *table)
 {
     table->pfnGet = zeDeviceGet;
+    table->pfnGetSubDevices = zeDeviceGetSubDevices;
     table->pfnGetProperties = zeDeviceGetProperties;
+    table->pfnGetModuleProperties = zeDeviceGetModuleProperties;
+    table->pfnGetCacheProperties = zeDeviceGetCacheProperties;
     table->pfnGetComputeProperties = zeDeviceGetComputeProperties;
     table->pfnGetCommandQueueGroupProperties = zeDeviceGetCommandQueueGroupProperties;
     table->pfnGetMemoryProperties = zeDeviceGetMemoryProperties;
     table->pfnGetMemoryAccessProperties = zeDeviceGetMemoryAccessProperties;
+    table->pfnGetP2PProperties = zeDeviceGetP2PProperties;
     table->pfnCanAccessPeer = zeDeviceCanAccessPeer;
     table->pfnGetStatus = zeDeviceGetStatus;
     table->pfnPciGetPropertiesExt = zeDevicePciGetPropertiesExt;
+    put(table, DEVICE_ROOT, 7, version, (void (*)(void))zeDeviceGetRootDevice);
     put(table, DEVICE_SYNCHRONIZE, 17, version, (void (*)(void))zeDeviceSynchronize);
     return ZE_RESULT_SUCCESS;
 }

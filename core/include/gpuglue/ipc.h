@@ -29,10 +29,10 @@ struct gg_ipc_handle {
     uint32_t struct_size; /**< sizeof(struct gg_ipc_handle) */
     uint32_t magic;       /**< GG_IPC_MAGIC */
     uint32_t version;     /**< GG_IPC_VERSION of the exporting process */
-    uint32_t reserved;    /**< 0 */
-    char backend[16];     /**< "cuda" */
-    uint8_t uuid[16];     /**< of the device */
-    uint64_t process;     /**< identifies the exporting process */
+    uint32_t function; /**< of the device's PCI address: partitions of one GPU may share the UUID */
+    char backend[16];  /**< "cuda" */
+    uint8_t uuid[16];  /**< of the device */
+    uint64_t process;  /**< identifies the exporting process */
     uint64_t offset; /**< of the memory in the driver's allocation, in bytes; the importer maps all of it */
     uint64_t nbytes;                    /**< of the memory */
     uint64_t block;                     /**< bytes of the driver's allocation; 0: unknown */
@@ -56,7 +56,7 @@ GG_API gg_status gg_ipc_export(gg_memory *memory, struct gg_ipc_handle *handle);
  *  @param[out] out  one reference
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_INVALID_ARGUMENT  the handle is damaged, has another version, or was exported by this process
- *  @retval GG_ERR_NO_SUCH_DEVICE    the device is not visible here
+ *  @retval GG_ERR_NO_SUCH_DEVICE    the device is not visible here, or several devices here have its UUID and address
  *  @retval GG_ERR_UNSUPPORTED       the backend has no such handles */
 GG_API gg_status gg_ipc_open(const struct gg_ipc_handle *handle, gg_memory **out);
 

@@ -1,5 +1,5 @@
 /* sim_amd_smi.c: a libamd_smi.so.27 for the devices of the simulated HIP runtimes: one processor on each socket, in reverse
- * order.
+ * order; partitions of one GPU are on one socket.
  *
  * GPUGLUE_SIM_MONITOR_ODD: `edge`: no sensor at the hottest point, and power as an average; `counters`: reasons as counters, which
  * grow at each call; `unknown`: values that the firmware's table lacks; `version`: the version 25;
@@ -53,7 +53,8 @@ SIM_EXPORT amdsmi_status_t amdsmi_init(uint64_t init_flags)
 SIM_EXPORT amdsmi_status_t amdsmi_get_socket_handles(uint32_t *socket_count,
                                                      amdsmi_socket_handle *socket_handles)
 {
-    const uint32_t devices = (uint32_t)sim_monitor_devices();
+    const uint32_t devices =
+        sim_monitor_partitions() ? sim_monitor_devices() > 0 : (uint32_t)sim_monitor_devices();
     ENTER("amdsmi_get_socket_handles");
     for (uint32_t i = 0; socket_handles && i < devices && i < *socket_count; i++)
         socket_handles[i] = &handles[devices - 1 - i];
@@ -65,18 +66,20 @@ SIM_EXPORT amdsmi_status_t amdsmi_get_processor_handles(amdsmi_socket_handle soc
                                                         uint32_t *processor_count,
                                                         amdsmi_processor_handle *processor_handles)
 {
+    const uint32_t all = sim_monitor_partitions() ? (uint32_t)sim_monitor_devices() : 1;
     ENTER("amdsmi_get_processor_handles");
-    if (processor_handles && *processor_count)
-        processor_handles[0] = socket_handle;
-    *processor_count = 1;
+    for (uint32_t i = 0; processor_handles && i < all && i < *processor_count; i++)
+        processor_handles[i] = all == 1 ? socket_handle : &handles[all - 1 - i];
+    *processor_count = all;
     return AMDSMI_STATUS_SUCCESS;
 }
 
+/* That of ROCm SMI, without bits 28 to 31 (amdsmi, AMDSmiDrm::init). */
 SIM_EXPORT amdsmi_status_t amdsmi_get_gpu_device_bdf(amdsmi_processor_handle processor_handle,
                                                      amdsmi_bdf_t *bdf)
 {
     ENTER_DEVICE("amdsmi_get_gpu_device_bdf");
-    bdf->as_uint = (uint64_t)(SIM_HIP_FIRST_BUS + physical_of(processor_handle)) << 8;
+    bdf->as_uint = sim_monitor_location(physical_of(processor_handle)) & 0xffff;
     return AMDSMI_STATUS_SUCCESS;
 }
 

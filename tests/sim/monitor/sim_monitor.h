@@ -56,4 +56,25 @@ static inline bool sim_monitor_odd(const char *word)
     return odd && !strcmp(odd, word);
 }
 
+/* GPUGLUE_SIM_PARTITIONS: HIP's devices are partitions of one GPU; see ../README.md. */
+static inline bool sim_monitor_partitions(void)
+{
+    return getenv("GPUGLUE_SIM_PARTITIONS");
+}
+
+/* The lower half of KFD's location_id: the kernel writes a partition's number into the function, or into bits 28 to 31. */
+static inline uint32_t sim_monitor_location(unsigned physical)
+{
+    const char *where = getenv("GPUGLUE_SIM_PARTITIONS");
+    if (!where)
+        return (SIM_HIP_FIRST_BUS + physical) << 8;
+    return SIM_HIP_FIRST_BUS << 8 | (strcmp(where, "location") ? physical : physical << 28);
+}
+
+/* GPUGLUE_SIM_MIG: CUDA's devices are slices of one GPU. */
+static inline bool sim_monitor_mig(void)
+{
+    return getenv("GPUGLUE_SIM_MIG") || sim_monitor_odd("mig");
+}
+
 #endif

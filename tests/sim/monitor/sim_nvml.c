@@ -27,7 +27,7 @@ static unsigned physical_of(nvmlDevice_t device)
 /* With `mig` the devices that have a UUID are slices; those at a PCI address are the whole GPUs. */
 static bool is_slice(nvmlDevice_t device)
 {
-    return sim_monitor_odd("mig") && (char *)device - devices < WHOLE;
+    return sim_monitor_mig() && (char *)device - devices < WHOLE;
 }
 
 SIM_EXPORT nvmlReturn_t nvmlInit_v2(void)
@@ -46,12 +46,17 @@ static nvmlReturn_t device_take(int physical, nvmlDevice_t *device)
     return NVML_SUCCESS;
 }
 
-/* The UUID of the simulated driver: the text "gpuglue sim dev " whose last character is the number. */
+/* The UUID of the simulated driver: the text "gpuglue sim dev " whose last character is the number. That
+ * of a GPU with slices ends in G. */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
     char text[64];
-    const char *prefix = sim_monitor_odd("mig") ? "MIG" : "GPU";
+    const char *prefix = sim_monitor_mig() ? "MIG" : "GPU";
     ENTER("nvmlDeviceGetHandleByUUID");
+    if (sim_monitor_mig() && !strcmp(uuid, "GPU-67707567-6c75-6520-7369-6d2064657647")) {
+        *device = (nvmlDevice_t)(void *)&devices[WHOLE];
+        return NVML_SUCCESS;
+    }
     for (int i = 0; i < sim_monitor_devices(); i++) {
         snprintf(text, sizeof text, "%s-67707567-6c75-6520-7369-6d20646576%02x", prefix,
                  (unsigned)('0' + i));
@@ -71,6 +76,17 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nv
     if (!result)
         *device = (nvmlDevice_t)(void *)((char *)*device + WHOLE);
     return result;
+}
+
+/* Of a whole GPU; a slice has no mode. */
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current,
+                                             unsigned *pending)
+{
+    ENTER("nvmlDeviceGetMigMode");
+    if (is_slice(device))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *current = *pending = sim_monitor_mig();
+    return NVML_SUCCESS;
 }
 
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates)

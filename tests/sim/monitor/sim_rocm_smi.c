@@ -32,11 +32,11 @@ SIM_EXPORT rsmi_status_t rsmi_num_monitor_devices(uint32_t *num_devices)
     return RSMI_STATUS_SUCCESS;
 }
 
-/* With a partition's number in bits 28 to 31, as newer versions have. */
+/* The domain, and KFD's location_id (ROCm/rocm_smi_lib, rsmi_dev_pci_id_get). */
 SIM_EXPORT rsmi_status_t rsmi_dev_pci_id_get(uint32_t dv_ind, uint64_t *bdfid)
 {
     ENTER_DEVICE("rsmi_dev_pci_id_get");
-    *bdfid = (uint64_t)(SIM_HIP_FIRST_BUS + physical_of(dv_ind)) << 8 | UINT64_C(3) << 28;
+    *bdfid = sim_monitor_location(physical_of(dv_ind));
     return RSMI_STATUS_SUCCESS;
 }
 

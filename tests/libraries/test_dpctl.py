@@ -1,0 +1,96 @@
+"""dpctl on Intel's own SYCL runtime, with the simulated Level Zero driver: what gpuglue's stand-in for SYCL claims of it.
+
+    pip install dpctl pytest        # in an environment of its own: 900 MB with the runtime
+    pytest tests/libraries/test_dpctl.py
+"""
+
+import ctypes
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+BUILT = pathlib.Path(os.environ.get("GPUGLUE_TEST_LIBRARIES") or pathlib.Path(__file__).resolve().parents[2] / "build/plain/tests")
+DRIVER = BUILT / "sim/ze_new/libze_sim_new.so.1"
+PROGRAM = """
+import dpctl, dpctl.memory, numpy as np, gpuglue as gg
+theirs = dpctl.get_devices()
+ours = gg.devices("ze")
+queue = dpctl.SyclQueue(theirs[1], property="in_order")
+stream = gg.Stream.borrow(queue)
+given = np.arange(1024, dtype="f4")
+memory = dpctl.memory.MemoryUSMDevice(4096, queue=queue)
+"""
+
+
+@pytest.fixture
+def run():
+    """A function that runs a program, after PROGRAM, and returns the words that it prints."""
+    if not importlib.util.find_spec("dpctl"):
+        pytest.skip("dpctl is not installed")
+    if not DRIVER.exists():
+        pytest.skip(f"the tests were not built: there is no {DRIVER}")
+    try:
+        loader = ctypes.CDLL("libze_loader.so.1")
+    except OSError:
+        pytest.skip("there is no Level Zero loader")
+    if not hasattr(loader, "zeInitDrivers"):
+        pytest.skip("the Level Zero loader has no zeInitDrivers: those before it keep wrong pointers when SYCL initialises them again")
+    settings = {"GPUGLUE_BACKEND": "ze", "ZE_ENABLE_ALT_DRIVERS": str(DRIVER), "ONEAPI_DEVICE_SELECTOR": "level_zero:*",
+                "UR_L0_USE_IMMEDIATE_COMMANDLISTS": "1"}  # fmt: skip
+
+    def words(program, copy_engine="0"):
+        environment = {**os.environ, **settings, "UR_L0_USE_COPY_ENGINE": copy_engine}
+        done = subprocess.run([sys.executable, "-c", PROGRAM + program], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    return words
+
+
+def test_devices_and_queues_of_dpctl_are_those_of_gpuglue(run):
+    assert run("print(len(theirs), len(ours), stream.device.name[-1], *(ours[1 - i] is stream.device for i in range(2)))") == [
+        "2", "2", "1", "True", "False"]  # fmt: skip
+
+
+def test_the_number_in_dlpack_is_the_position_among_dpctls_devices(run):
+    assert run("print(*(gg.zeros(3, device=d).__dlpack_device__()[1] for d in ours))") == ["0", "1"]
+
+
+def test_work_on_a_queue_of_dpctl_is_in_order_with_that_of_gpuglue(run):
+    program = """
+memory.copy_from_host(given.view("u1"))
+buffer = gg.Buffer.from_ptr(memory._pointer, 4096, device=stream.device)
+array = gg.zeros(1024, "f4", device=stream.device)
+gg.synchronize(stream.device)
+gg.copy(array, buffer, stream=stream)
+print((array.get(stream=stream) == given).all())
+array.set(given * 2, stream=stream)
+gg.copy(buffer, array, stream=stream)
+print((memory.copy_to_host().view("f4") == given * 2).all())
+"""
+    assert run(program) == ["True", "True"]
+
+
+def test_with_copy_engines_a_copy_of_sycl_comes_after_work_that_has_been_waited_for(run):
+    """SYCL copies in another list than the one that it reports, and orders it after its own work only."""
+    program = """
+buffer = gg.Buffer.from_ptr(memory._pointer, 4096, device=stream.device)
+array = gg.to_gpu(given, stream.device)
+gg.synchronize(stream.device)
+gg.copy(buffer, array, stream=stream)
+stream.synchronize()
+print((memory.copy_to_host().view("f4") == given).all())
+"""
+    assert run(program, copy_engine="1") == ["True"]
+
+
+def test_a_queue_that_runs_out_of_order_is_refused(run):
+    program = """
+try: gg.Stream.borrow(dpctl.SyclQueue(theirs[0]))
+except gg.InvalidArgumentError as error: print("out of order" in str(error))
+"""
+    assert run(program) == ["True"]
