@@ -242,17 +242,11 @@ static void watch_part(struct gg_comm *comm, struct ggi_collective *self)
 static bool watch_query_fails(struct ggi_collective *self)
 {
     bool fails = false;
-    ggi_suppress_errors(1);
     pthread_mutex_lock(&self->lock);
-    for (uint32_t i = 0; i < self->used_count && !fails; i++) {
-        const struct ggi_use use = self->used[i];
-        const gg_status status = ggi_stream_is_complete(use.stream, use.ticket, false)
-                                     ? GG_OK
-                                     : gg_stream_query(use.stream);
-        fails = status && status != GG_NOT_READY && status != GG_ERR_UNSUPPORTED;
-    }
+    for (uint32_t i = 0; i < self->used_count && !fails; i++)
+        fails = !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false) &&
+                ggi_stream_query_fails(self->used[i].stream);
     pthread_mutex_unlock(&self->lock);
-    ggi_suppress_errors(-1);
     return fails;
 }
 

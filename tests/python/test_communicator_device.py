@@ -1,5 +1,6 @@
 """Communicators with devices: every operation on arrays in device memory, over each transport, compared with NumPy."""
 
+import json
 import os
 from pathlib import Path
 
@@ -303,6 +304,34 @@ def test_a_failed_creation_is_the_same_error_on_all_ranks(native):
     variables[1]["GPUGLUE_SIM_FAIL"] = "ncclCommInitRank:1"
     results = run_ranks(HEAD + code, 3, rank_environment=variables)
     assert [status for _, status in results] == [0] * 3, results
+
+
+# ---- the end
+
+UNFINISHED = """
+comm = connect()
+x = gg.ones(1000, device=comm.device)
+gg.synchronize()
+time.sleep(rank * 0.5)
+comm.all_reduce(x)  # of rank 0 it is unfinished when the communicator is closed
+comm.close()
+del x
+"""
+
+
+def leaked(code, size, tmp_path, **variables):
+    """The objects of the simulated driver that are alive at the end of each rank."""
+    paths = [tmp_path / f"report-{rank}" for rank in range(size)]
+    environments = {rank: {"GPUGLUE_SIM_DEVICES": "4", "GPUGLUE_SIM_REPORT": str(path), **variables} for rank, path in enumerate(paths)}
+    results = run_ranks(HEAD + code, size, rank_environment=environments)
+    assert [status for _, status in results] == [0] * size, results
+    if not paths[0].exists():
+        pytest.skip("only simulated drivers count their objects")
+    return [{kind: count for kind, count in json.loads(path.read_text())["leaked"].items() if count} for path in paths]
+
+
+def test_a_device_is_closed_after_a_communicator_that_was_closed_with_unfinished_work(native, tmp_path):
+    assert leaked(UNFINISHED, 2, tmp_path) == [{}, {}]
 
 
 # ---- failures
