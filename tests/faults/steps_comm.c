@@ -103,7 +103,7 @@ static int broadcast(struct program *p, union output *out)
 {
     (void)p;
     (void)out;
-    return queue(GG_COMM_BROADCAST, NULL);
+    return queue(GG_COMM_BROADCAST, have.stream);
 }
 
 static int check_values(struct program *p, union output *out)
