@@ -409,7 +409,7 @@ test-full: .venv/ready-full
 	$(call run-steps,full)
 
 test-vendors: wheel build-plain
-	$(if $(filter 0,$(shell id -u)),$(STEP) "vendors' own libraries" env ON_DEVICE="$(ON_DEVICE)" python tests/vendors/matrix.py "$$(echo dist/*.whl)" build/plain/tests,\
+	$(if $(filter 0,$(shell id -u)),STEP_RERUN= $(STEP) "vendors' own libraries" env RERUN=$(STEP_RERUN) ON_DEVICE="$(ON_DEVICE)" python tests/vendors/matrix.py "$$(echo dist/*.whl)" build/plain/tests,\
 	    $(STEP) --skip "vendors' own libraries" "Debian roots are made as root: sudo make test-vendors")
 
 # Not part of the other tiers. NAMES: suites of tests/conformance, test files (test_copy), doublify.

@@ -4,15 +4,13 @@
 
 #include <time.h>
 
-/* The default stream counts as captured while one that is ordered with it is. */
+/* Drivers refuse the query of the default stream while one that is ordered with it is captured: it counts as captured, too. */
 bool ggi_stream_query_capture(gg_stream *stream)
 {
     struct gg_device *device = stream->device;
     int32_t capturing = 0;
     if (!device->ops->stream_capturing && !device->replays)
         return false;
-    if (stream->is_default && atomic_load(&device->blocking_captures) > 0)
-        return true;
     if (device->replays)
         return ggi_stream_is_replayed(stream);
     gg_status status = device->ops->stream_capturing(stream->impl, &capturing);

@@ -68,16 +68,21 @@ HEADERS = {
 }
 
 
-def _renamed(names):
+def _since_6(what):
+    """HIPRTC includes it since that version."""
+    return f"#pragma once\n#if HIP_VERSION_MAJOR < 6\n#error {what} need HIPRTC 6 or newer\n#endif\n"
+
+
+def _renamed(what, names):
     """A header whose names, with cu, are built into HIPRTC with hip."""
-    return "#pragma once\n" + "\n".join(f"#define {name.format('cu')} {name.format('hip')}" for name in names.split()) + "\n"
+    return _since_6(what) + "\n".join(f"#define {name.format('cu')} {name.format('hip')}" for name in names.split()) + "\n"
 
 
 # CUDA's headers whose contents are built into HIPRTC. NVRTC finds those of the toolkit.
 HIP_HEADERS = {
-    "cuda_fp16.h": "#pragma once\n", "cooperative_groups.h": "#pragma once\n",
+    "cuda_fp16.h": "#pragma once\n", "cooperative_groups.h": _since_6("cooperative groups"),
     "cuComplex.h": _renamed(
-        "{}FloatComplex {}DoubleComplex {}Complex make_{}FloatComplex make_{}DoubleComplex make_{}Complex {}ComplexFloatToDouble "
+        "complex numbers", "{}FloatComplex {}DoubleComplex {}Complex make_{}FloatComplex make_{}DoubleComplex make_{}Complex {}ComplexFloatToDouble "
         "{}ComplexDoubleToFloat " + " ".join(f"{{}}C{name}{kind}" for kind in ("f", "") for name in
                                              "real imag onj add sub mul div fma abs".split())),
 }

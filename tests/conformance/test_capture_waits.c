@@ -3,6 +3,7 @@
 #include "graphs.h"
 
 #include <pthread.h>
+#include <time.h>
 
 /* ---- events of a capture ---- */
 
@@ -347,6 +348,67 @@ static void *wait_for_memory(void *argument)
     return NULL;
 }
 
+static struct {
+    atomic_bool ending, waited, overlapped;
+    void *gate;
+} failing;
+
+static void *wait_for_memory_while_it_ends(void *argument)
+{
+    struct waiter *waiter = argument;
+    while (!atomic_load(&failing.ending))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    const gg_status status = gg_stream_wait_memory(waiter->stream, waiter->memory);
+    atomic_store(&failing.waited, true);
+    return status == GG_OK ? waiter : NULL;
+}
+
+/* The other thread has 50 ms for what must wait until the capture has ended. Then the work from before the capture goes on:
+ * AMD's runtime may wait for it when it destroys a stream. */
+static void give_others_time(void *user, const struct gg_trace *trace)
+{
+    (void)user;
+    if (trace->op != GG_OP_capture_end)
+        return;
+    atomic_store(&failing.ending, true);
+    for (int i = 0; i < 50 && !atomic_load(&failing.waited); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    atomic_store(&failing.overlapped, atomic_load(&failing.waited));
+    gate_open(failing.gate);
+}
+
+static void a_stream_is_not_polled_while_its_failed_capture_ends(void **state)
+{
+    struct fixture *f = *state;
+    static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .pre = give_others_time};
+    need(f, GG_OP_event_native);
+    need(f, GG_OP_capture_begin);
+    struct waiter waiter = {.memory = zeroed(f), .stream = new_stream(f)};
+    gg_event *event = new_event(f, 0);
+    gg_stream *joined = new_stream(f);
+    gg_memory *other = zeroed(f);
+    uint64_t handles[4];
+    pthread_t thread;
+    void *waited;
+    assert_int_equal(gg_stream_native(f->second, handles), GG_OK);
+    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
+    gg_stream *stream = new_stream(f);
+    assert_int_equal(gg_stream_wait_stream(stream, f->second), GG_OK);
+    failing.gate = hold(f, stream);
+    assert_int_equal(fill_bytes(waiter.memory, 1, stream), GG_OK);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_memory_while_it_ends, &waiter), 0);
+    begin(f, stream);
+    invalidate(stream, event, joined, other);
+    assert_int_equal(gg_set_tracer(&tracer), GG_OK);
+    const gg_status ended = gg_graph_end_capture(stream, NULL);
+    assert_int_equal(gg_set_tracer(NULL), GG_OK);
+    pthread_join(thread, &waited);
+    assert_int_equal(ended, GG_ERR_UNSUPPORTED);
+    assert_non_null(waited);
+    assert_false(failing.overlapped);
+    finish(stream);
+}
+
 /* A backend may replace the native stream at the end. The stream waits for one whose handle others have, so that the driver
  * is asked whether it is captured. */
 static void other_streams_wait_for_earlier_work_while_a_capture_fails(void **state)
@@ -398,6 +460,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_stream_waits_once_for_another_of_its_capture),
     cmocka_unit_test(a_wait_for_memory_goes_on_while_its_stream_is_captured),
     cmocka_unit_test(a_wait_for_the_stream_in_another_thread_leaves_its_capture_valid),
+    cmocka_unit_test(a_stream_is_not_polled_while_its_failed_capture_ends),
     cmocka_unit_test(other_streams_wait_for_earlier_work_while_a_capture_fails),
 };
 SUITE(capture_waits, tests);

@@ -31,6 +31,8 @@
 #define atomicOr_block atomicOr
 #define atomicXor_block atomicXor
 
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wc++17-extensions" /* HIPRTC 5 compiles C++14 */
 namespace gg_cuda
 {
 static __device__ inline unsigned lane()
@@ -169,6 +171,7 @@ static __device__ inline unsigned dp4a(unsigned a, unsigned b, unsigned c)
     return c;
 }
 } // namespace gg_cuda
+#pragma clang diagnostic pop
 
 #define GG_REDUCE(name, type, expression)                                               \
     static __device__ inline type gg_reduce_##name(unsigned mask, type value)           \
