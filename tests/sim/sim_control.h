@@ -26,6 +26,9 @@ int sim_inject(const char *name);
 int sim_captured(void (*function)(void *data), int (*mine)(const void *data, const void *of),
                  const void *of);
 
+/* Whether a device is lost: its work is dropped, and host functions in it do not run. */
+int sim_lost(void);
+
 /* While on, no queued work runs: queries return "not ready" and waits block. */
 void sim_hold(int on);
 

@@ -168,7 +168,7 @@ static int work_is_of(const void *work, const void *comm);
 /* As the real library: a communicator is valid until it is destroyed, whatever others do. */
 static void comm_end(struct ncclComm *comm)
 {
-    while (atomic_load(&comm->running) || atomic_load(&comm->connecting) ||
+    while ((atomic_load(&comm->running) && !driver_lost()) || atomic_load(&comm->connecting) ||
            driver_captured(work_run, work_is_of, comm))
         pause_briefly();
     atomic_store(&comm->ended, true);

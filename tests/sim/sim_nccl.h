@@ -29,6 +29,8 @@ bool driver_prepare(void);
 /* The ordinal of the current device, or -1. */
 int driver_device(void);
 bool driver_captures(void *stream);
+/* A device is lost, and host functions may not have run. */
+bool driver_lost(void);
 /* How many host functions of live graphs are these. */
 int driver_captured(void (*function)(void *), int (*mine)(const void *, const void *),
                     const void *of);

@@ -13,6 +13,7 @@ static struct {
     int (*host_function)(void *stream, void (*function)(void *), void *data);
     int (*captures)(void *stream, int *state);
     int (*inject)(const char *name);
+    int (*lost)(void);
     int (*captured)(void (*function)(void *), int (*mine)(const void *, const void *),
                     const void *of);
 } driver;
@@ -42,6 +43,7 @@ static void driver_find(void)
     } while (0)
     FIND(inject, "sim_inject");
     FIND(captured, "sim_captured");
+    FIND(lost, "sim_lost");
 #ifdef SIM_RCCL
     FIND(device, "hipGetDevice");
     FIND(copy, "hipMemcpyAsync");
@@ -73,6 +75,11 @@ int driver_captured(void (*function)(void *), int (*mine)(const void *, const vo
                     const void *of)
 {
     return driver.captured ? driver.captured(function, mine, of) : 0;
+}
+
+bool driver_lost(void)
+{
+    return driver.lost && driver.lost();
 }
 
 int driver_device(void)
