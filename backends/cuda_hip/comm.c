@@ -4,12 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define COMM_OLDEST 21300 /* a send and a receive of the same rank, averages and captures work */
 #define COMM_FLOAT8 22400
+#define COMM_RETURN_SECONDS 1 /* a call that waits for no rank has returned */
 
 struct gg_comm_impl {
-    _Atomic(void *) native; /* NULL: aborted */
+    pthread_mutex_t lock; /* of the next two */
+    void *native;         /* NULL: aborted */
+    int calls;            /* threads that are in a call of it */
+    pthread_cond_t left;  /* none is any more */
     struct gg_device_impl *device;
     int size, rank;
     bool owned;
@@ -27,8 +32,7 @@ static const struct gg_symbol comm_symbols[] = {
 static struct cuhip_comm_library nccl; /* filled by comm_open, once */
 static char comm_path[512];
 static int comm_version;
-/* Neither two threads in one communicator, nor in two of one device: the library would hang. */
-static pthread_mutex_t comm_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- errors -------------------------------------------------------------------------------------- */
 
@@ -89,9 +93,9 @@ static gg_status comm_resolve(const struct gg_library *library)
 
 static gg_status comm_open(const struct gg_library *library, int32_t *version)
 {
-    pthread_mutex_lock(&comm_lock);
+    pthread_mutex_lock(&open_lock);
     const gg_status status = comm_version ? GG_OK : comm_resolve(library);
-    pthread_mutex_unlock(&comm_lock);
+    pthread_mutex_unlock(&open_lock);
     if (!status)
         *version = comm_version;
     return status;
@@ -121,12 +125,44 @@ static gg_status comm_id(uint8_t id[GG_COMM_ID_SIZE])
 static struct gg_comm_impl *comm_new(struct gg_device_impl *device)
 {
     struct gg_comm_impl *comm = calloc(1, sizeof *comm);
-    if (comm)
-        comm->device = device;
+    pthread_condattr_t clock;
+    if (!comm)
+        return NULL;
+    comm->device = device;
+    pthread_mutex_init(&comm->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&comm->left, &clock);
+    pthread_condattr_destroy(&clock);
     return comm;
 }
 
-/* Without the lock: it waits for the other ranks. */
+static void comm_delete(struct gg_comm_impl *comm)
+{
+    pthread_cond_destroy(&comm->left);
+    pthread_mutex_destroy(&comm->lock);
+    free(comm);
+}
+
+/* The library's communicator, which is not destroyed until comm_leave; NULL: aborted. */
+static void *comm_enter(struct gg_comm_impl *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    void *native = comm->native;
+    comm->calls += native != NULL;
+    pthread_mutex_unlock(&comm->lock);
+    return native;
+}
+
+static void comm_leave(struct gg_comm_impl *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    if (--comm->calls == 0)
+        pthread_cond_broadcast(&comm->left);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+/* It waits for the other ranks. */
 static gg_status comm_create(struct gg_device_impl *device, const uint8_t id[GG_COMM_ID_SIZE],
                              int32_t size, int32_t rank, struct gg_comm_impl **out)
 {
@@ -139,14 +175,14 @@ static gg_status comm_create(struct gg_device_impl *device, const uint8_t id[GG_
     memcpy(name.bytes, id, sizeof name.bytes);
     const int code = COMM_IN_CONTEXT(device, failed, nccl.init_rank(&native, size, name, rank));
     if (code) {
-        free(comm);
+        comm_delete(comm);
         return failed ? cuhip_fail(failed, "creating a communicator")
                       : comm_fail(code, "creating a communicator");
     }
     comm->size = size;
     comm->rank = rank;
     comm->owned = true;
-    atomic_store(&comm->native, native);
+    comm->native = native;
     *out = comm;
     return GG_OK;
 }
@@ -176,20 +212,39 @@ static gg_status comm_borrow(struct gg_device_impl *device, uint64_t native, int
         return cuhip_no_memory(sizeof *comm, "a communicator");
     gg_status status = comm_describe(comm, (void *)(uintptr_t)native);
     if (status) {
-        free(comm);
+        comm_delete(comm);
         return status;
     }
-    atomic_store(&comm->native, (void *)(uintptr_t)native);
+    comm->native = (void *)(uintptr_t)native;
     *size = comm->size;
     *rank = comm->rank;
     *out = comm;
     return GG_OK;
 }
 
-/* An abort must not wait for the lock: a call that waits for a rank holds it, and the abort ends that call. */
+/* Take the library's communicator: no later call uses it. The abort alone ends a call that waits for a rank; the library
+ * does not wait for that call before it frees the communicator (NCCL, src/init.cc: commReclaim). So an abort gives calls that
+ * only are on their way the time to return. A destroy waits until all have. */
+static void *comm_take(struct gg_comm_impl *comm, bool abort)
+{
+    struct timespec until;
+    int error = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += COMM_RETURN_SECONDS;
+    pthread_mutex_lock(&comm->lock);
+    void *native = comm->native;
+    comm->native = NULL;
+    while (comm->calls && !error)
+        error = abort ? pthread_cond_timedwait(&comm->left, &comm->lock, &until)
+                      : pthread_cond_wait(&comm->left, &comm->lock);
+    comm->calls += native && abort; /* the abort is one, which a destroy waits for */
+    pthread_mutex_unlock(&comm->lock);
+    return native;
+}
+
 static void comm_destroy(struct gg_comm_impl *comm, int32_t abort)
 {
-    void *native = atomic_exchange(&comm->native, NULL);
+    void *native = comm_take(comm, abort);
     int failed = 0, code = 0;
     if (native && comm->owned)
         code = COMM_IN_CONTEXT(comm->device, failed,
@@ -199,16 +254,19 @@ static void comm_destroy(struct gg_comm_impl *comm, int32_t abort)
         cuhip_api->log(GG_LOG_DEBUG, cuhip.name, "%s a communicator: %s",
                        abort ? "aborting" : "destroying", nccl.error_text(code));
     if (!abort)
-        free(comm);
+        comm_delete(comm);
+    else if (native)
+        comm_leave(comm);
 }
 
 static gg_status comm_state(struct gg_comm_impl *comm)
 {
-    void *native = atomic_load(&comm->native);
+    void *native = comm_enter(comm);
     int state = 0;
     if (!native)
         return comm_fail_aborted();
     const int code = nccl.async_error(native, &state);
+    comm_leave(comm);
     if (code || (state && state != NCCL_IN_PROGRESS))
         return comm_fail(code ? code : state, "work on the device ended");
     return GG_OK;
@@ -216,7 +274,10 @@ static gg_status comm_state(struct gg_comm_impl *comm)
 
 static uint64_t comm_native(struct gg_comm_impl *comm)
 {
-    return (uintptr_t)atomic_load(&comm->native);
+    void *native = comm_enter(comm);
+    if (native)
+        comm_leave(comm);
+    return (uintptr_t)native;
 }
 
 /* ---- operations ---------------------------------------------------------------------------------- */
@@ -365,19 +426,21 @@ static bool comm_is_one_call(const struct gg_comm_task *task)
            operation != GG_COMM_ALL_TO_ALL && operation != GG_COMM_SEND_RECV;
 }
 
+/* The core lets one thread at a time into a communicator. Calls of different ones need no lock: the library collects a
+ * group per thread, and holds no lock of the process while it waits for a rank (NCCL, src/group.cc; RCCL is alike). The
+ * order of their work on a device is the program's to keep equal on all ranks, as the library's guide says. */
 static gg_status comm_run(struct gg_comm_impl *comm, struct gg_stream_impl *stream,
                           const struct gg_comm_task *tasks, size_t count)
 {
-    const struct comm_run run = {atomic_load(&comm->native), stream->native, comm->size, comm->rank};
+    const struct comm_run run = {comm_enter(comm), stream->native, comm->size, comm->rank};
     int failed;
     if (!run.native)
         return comm_fail_aborted();
-    pthread_mutex_lock(&comm_lock);
     const int code =
         COMM_IN_CONTEXT(comm->device, failed,
                         count == 1 && comm_is_one_call(tasks) ? comm_run_task(&run, tasks)
                                                               : comm_run_group(&run, tasks, count));
-    pthread_mutex_unlock(&comm_lock);
+    comm_leave(comm);
     if (!code)
         return GG_OK;
     return failed ? cuhip_fail(failed, "a collective operation")

@@ -300,7 +300,7 @@ static gg_status agreement_settle(struct agreement *self)
             part->ops->destroy(part->impl, 0);
         comm->collective = NULL;
         comm->close = NULL;
-        free(part);
+        ggi_collective_release(part);
     }
     return status;
 }

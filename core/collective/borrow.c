@@ -37,7 +37,8 @@ static void borrow_drop(struct gg_comm *comm)
     struct ggi_collective *self = comm->collective;
     if (self && self->impl)
         self->ops->destroy(self->impl, 0);
-    free(self);
+    if (self)
+        ggi_collective_release(self);
     ggi_comm_free(comm);
 }
 
@@ -71,6 +72,12 @@ gg_status gg_comm_native(gg_comm *comm, uint64_t *native)
     gg_status status = ggi_collective_enter(comm, "gg_comm_native");
     if (status)
         return status;
-    *native = comm->collective->ops->native(comm->collective->impl);
-    return ggi_comm_leave(comm, GG_OK);
+    struct ggi_collective *self = comm->collective;
+    pthread_mutex_lock(&self->lock); /* a close in another thread waits */
+    if (self->closing)
+        status = ggi_fail(GG_ERR_INVALID_ARGUMENT, "gg_comm_native: the communicator is closed");
+    else
+        *native = self->ops->native(self->impl);
+    pthread_mutex_unlock(&self->lock);
+    return ggi_comm_leave(comm, status);
 }

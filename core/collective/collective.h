@@ -6,7 +6,6 @@
 #include "comm/comm.h"
 #include "runtime/stream.h"
 
-#define COLLECTIVE_STREAMS 4
 #define COLLECTIVE_KINDS 64 /* of sizes: powers of two */
 #define COLLECTIVE_OPERATIONS 11
 
@@ -17,7 +16,15 @@ struct collective_item {
     gg_stream *stream;    /* of a group: a reference, or NULL; else borrowed */
 };
 
+/* A stream with work of the communicator. */
+struct collective_use {
+    gg_stream *stream;     /* a reference as of a use */
+    uint64_t ticket, seen; /* of its last work; and of that which the watcher last waited for */
+    uint32_t calls;        /* that queue work now */
+};
+
 struct ggi_collective {
+    _Atomic(int) refs;             /* of the communicator, graphs, and threads in the library */
     const struct gg_comm_ops *ops; /* NULL: staged */
     struct gg_device *device;
     struct gg_comm_impl *impl; /* NULL: staged */
@@ -27,20 +34,21 @@ struct ggi_collective {
     pthread_t watcher;
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t changed;
-    struct ggi_use used[COLLECTIVE_STREAMS]; /* streams with unfinished work */
-    uint32_t used_count;
-    bool captured;          /* a graph has work of it */
-    bool closing, ended;    /* there will be no more work; the library's part is destroyed */
-    bool released;          /* the watcher owns the communicator */
-    bool stuck;             /* a call of the library has not returned: it is never freed */
-    _Atomic(int) calls;     /* threads in a call of the library */
-    atomic_bool failed;     /* its work was ended; set by the watcher */
-    uint64_t pending_since; /* 0: nothing is unfinished. Of the watcher, as are: */
-    uint64_t pending_tickets[COLLECTIVE_STREAMS], pending_collective;
+    struct collective_use *used;
+    uint32_t used_count, used_room;
+    bool closing, ended;           /* there will be no more work; the watcher has ended */
+    bool released;                 /* the watcher owns the communicator */
+    struct ggi_kept_error failure; /* of `failed` */
+    atomic_bool failed;            /* its work was ended; set by the watcher */
+    _Atomic(int) calls;            /* that queue work now, and threads that are in one */
+    atomic_bool untracked;         /* other code's graph has work of it */
+    uint64_t pending_since;        /* 0: nothing is unfinished. Of the watcher, as are: */
+    uint64_t pending_collective;
     uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
-    uint64_t connected[COLLECTIVE_OPERATIONS +
-                       1]; /* sizes of operations that were called before; of the caller, as are: */
-    uint8_t peers[2][GG_COMM_SIZE_MAX / 8]; /* ranks that were sent to, and received from */
+    _Atomic(int) graphs;   /* with work of it, of gpuglue */
+    uint64_t capture;      /* the last that has a reference. Of the caller, as are: */
+    uint64_t connected[COLLECTIVE_OPERATIONS + 1]; /* sizes of operations that were called before */
+    uint8_t peers[2][GG_COMM_SIZE_MAX / 8];        /* ranks that were sent to, and received from */
     int32_t last_peer;
     struct collective_item *group;
     size_t group_count, group_room;
@@ -68,6 +76,8 @@ static inline size_t collective_unit(const struct gg_comm_task *task)
 
 /* A communicator's part, without a library so far. NULL without memory. */
 struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device);
+/* May be called with any lock held. */
+void ggi_collective_release(struct ggi_collective *self);
 /* Before a call of a communicator with a library; ggi_comm_leave ends it. */
 gg_status ggi_collective_enter(struct gg_comm *comm, const char *call);
 /* Mark ranks whose process has ended. True if the communicator has failed. */
@@ -84,8 +94,30 @@ gg_status ggi_collective_library(struct gg_device *device, const char **path, in
 
 /* Begin to watch a communicator whose part of the library exists. */
 gg_status ggi_collective_watch(struct gg_comm *comm);
-/* Remember the work that was queued on a stream. Ticket 0: captured. */
-void ggi_collective_note(struct ggi_collective *self, gg_stream *stream, uint64_t ticket);
+
+/* ---- work.c ---- */
+
+/* Around what queues work on a stream: the watcher knows of the work from the begin on. Fails if the communicator has failed or
+ * is closed; then no end follows. */
+gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream);
+/* The work has this ticket; 0: none was queued, or it was captured. Returns @p status, or the failure that has ended the work. */
+gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uint64_t ticket,
+                             gg_status status);
+/* Work will be captured on the stream: its graph, if it is gpuglue's, announces each launch. */
+gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream);
+static inline bool ggi_collective_has_graphs(const struct ggi_collective *self)
+{
+    return atomic_load(&self->graphs) > 0 || atomic_load(&self->untracked);
+}
+/* Whether work is unfinished; *moved: some was completed since the last call. */
+bool ggi_collective_pending(struct ggi_collective *self, bool *moved);
+/* Whether the driver answers a query of unfinished work by an error. */
+bool ggi_collective_queries_fail(struct ggi_collective *self);
+/* The next wait for each stream with unfinished work reports the error, and so do calls that queue work. */
+void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept_error *error);
+/* With self->lock held. */
+void ggi_collective_forget_work(struct ggi_collective *self);
+
 /* ---- guard.c ---- */
 
 /* A call that may wait for other ranks, on a thread of its own. */
@@ -93,6 +125,7 @@ struct collective_call {
     gg_status (*run)(struct collective_call *call);
     /* Instead of the caller, which has left before the end: release what run has made. */
     void (*abandoned)(struct collective_call *call);
+    struct gg_device *device; /* it is not closed while the call runs */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool done, left;
@@ -104,8 +137,8 @@ struct collective_call {
  * has not returned, and frees itself; else the caller frees it. */
 gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *call, uint64_t until,
                                bool patient, bool *left);
-/* Whether @p call, which no rank waits for, ends within ten seconds. */
-bool ggi_collective_bounded(struct collective_call *call);
+/* Whether @p call, which no rank waits for, ends within ten seconds, or @p briefly in a fifth of one. Without memory for a thread it runs on this one. */
+bool ggi_collective_bounded(struct gg_device *device, struct collective_call *call, bool briefly);
 
 /* ---- run.c ---- */
 

@@ -7,10 +7,12 @@
 #include <time.h>
 
 #define GUARD_PATIENCE_NS 10000000000u
+#define GUARD_BRIEF_NS 200000000u
 
 static void *guard_run(void *argument)
 {
     struct collective_call *call = argument;
+    struct gg_device *device = call->device;
     const gg_status status = call->run(call);
     pthread_mutex_lock(&call->lock);
     call->status = status;
@@ -22,14 +24,16 @@ static void *guard_run(void *argument)
     pthread_mutex_unlock(&call->lock);
     if (left)
         call->abandoned(call);
+    atomic_fetch_sub(&device->inside, 1);
     return NULL;
 }
 
-static gg_status guard_start(struct collective_call *call)
+static gg_status guard_start(struct gg_device *device, struct collective_call *call)
 {
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_condattr_t clock;
+    call->device = device;
     pthread_mutex_init(&call->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -37,8 +41,11 @@ static gg_status guard_start(struct collective_call *call)
     pthread_condattr_destroy(&clock);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    atomic_fetch_add(&device->inside, 1);
     const int error = pthread_create(&thread, &attributes, guard_run, call);
     pthread_attr_destroy(&attributes);
+    if (error)
+        atomic_fetch_sub(&device->inside, 1);
     return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
                  : GG_OK;
 }
@@ -113,11 +120,13 @@ static gg_status guard_wait(struct gg_comm *comm, struct collective_call *call, 
     return status;
 }
 
-bool ggi_collective_bounded(struct collective_call *call)
+bool ggi_collective_bounded(struct gg_device *device, struct collective_call *call, bool briefly)
 {
-    if (guard_start(call))
-        return false;
-    const uint64_t until = ggi_now_ns() + GUARD_PATIENCE_NS;
+    if (guard_start(device, call)) {
+        call->run(call);
+        return true;
+    }
+    const uint64_t until = ggi_now_ns() + (briefly ? GUARD_BRIEF_NS : GUARD_PATIENCE_NS);
     while (!guard_slice(call))
         if (ggi_now_ns() >= until)
             return !guard_leave(call);
@@ -133,7 +142,7 @@ static void guard_restore(const struct collective_call *call)
 gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *call, uint64_t until,
                                bool patient, bool *left)
 {
-    gg_status status = guard_start(call);
+    gg_status status = guard_start(comm->collective->device, call);
     *left = false;
     if (status)
         return status;

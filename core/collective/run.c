@@ -60,7 +60,7 @@ static bool run_is_known(struct ggi_collective *self, const struct gg_comm_task 
 
 struct run_call {
     struct collective_call call;
-    struct ggi_collective *self;
+    struct ggi_collective *self; /* a reference, and a call of it */
     struct gg_stream_impl *stream;
     size_t count;
     struct gg_comm_task tasks[];
@@ -72,30 +72,49 @@ static gg_status run_run_call(struct collective_call *call)
     return own->self->ops->run(own->self->impl, own->stream, own->tasks, own->count);
 }
 
-static void run_call_left(struct collective_call *call)
+static void run_call_free(struct collective_call *call)
 {
+    struct run_call *own = (struct run_call *)(void *)call;
+    atomic_fetch_sub(&own->self->calls, 1);
+    ggi_collective_release(own->self);
     free(call);
 }
 
-static gg_status run_run_guarded(struct gg_comm *comm, struct gg_stream *stream,
-                                 const struct gg_comm_task *tasks, size_t count)
+/* A call that has not returned uses them for the rest of the process. */
+static void run_keep(const struct collective_item *items, size_t count, gg_stream *stream)
+{
+    gg_stream_retain(stream);
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].dst)
+            gg_memory_retain(items[i].dst);
+        if (items[i].src)
+            gg_memory_retain(items[i].src);
+    }
+}
+
+static gg_status run_run_guarded(struct gg_comm *comm, const struct collective_item *items,
+                                 struct gg_stream *stream, const struct gg_comm_task *tasks,
+                                 size_t count)
 {
     bool left;
     struct run_call *own = calloc(1, sizeof *own + count * sizeof *tasks);
     if (!own)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory for %zu operations", count);
     own->call.run = run_run_call;
-    own->call.abandoned = run_call_left;
+    own->call.abandoned = run_call_free;
     own->self = comm->collective;
     own->stream = stream->impl;
     own->count = count;
     memcpy(own->tasks, tasks, count * sizeof *tasks);
+    atomic_fetch_add(&own->self->refs, 1);
+    atomic_fetch_add(&own->self->calls, 1);
     const uint64_t now = ggi_now_ns();
     const uint64_t until = comm->timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + comm->timeout_ns;
     const gg_status status = ggi_collective_guard(comm, &own->call, until, true, &left);
-    comm->collective->stuck = comm->collective->stuck || left;
-    if (!left)
-        free(own);
+    if (left)
+        run_keep(items, count, stream);
+    else
+        run_call_free(&own->call);
     return status;
 }
 
@@ -113,18 +132,30 @@ static gg_status run_call_library(struct gg_comm *comm, const struct collective_
         tasks[i] = items[i].task;
         known = run_is_known(self, &tasks[i]) && known;
     }
-    atomic_fetch_add(&self->calls, 1);
     const gg_status status = known || stream->of_thread || comm->size == 1
                                  ? self->ops->run(self->impl, stream->impl, tasks, count)
-                                 : run_run_guarded(comm, stream, tasks, count);
-    atomic_fetch_sub(&self->calls, 1);
+                                 : run_run_guarded(comm, items, stream, tasks, count);
     if (tasks != &one)
         free(tasks);
     return status;
 }
 
-static void run_note(struct gg_comm *comm, const struct collective_item *items, size_t count,
-                     gg_stream *stream)
+/* The other ranks see what this one has called: also if the call then fails. */
+static void run_count(struct gg_comm *comm, const struct gg_comm_task *task)
+{
+    const gg_comm_operation operation = task->operation;
+    if (!collective_is_message(operation))
+        atomic_fetch_add(&comm_rank(comm, comm->rank)->collective, 1);
+    else if (operation != GG_COMM_RECV)
+        atomic_fetch_add(&comm_pair(comm, comm->rank, task->root)->sends, 1);
+    if (operation == GG_COMM_RECV || operation == GG_COMM_SEND_RECV)
+        atomic_fetch_add(
+            &comm_pair(comm, operation == GG_COMM_RECV ? task->root : task->from, comm->rank)->receives,
+            1);
+}
+
+/* Returns the ticket; 0: captured. */
+static uint64_t run_note(const struct collective_item *items, size_t count, gg_stream *stream)
 {
     const bool captured = ggi_stream_is_captured(stream);
     const uint64_t ticket = captured ? 0 : ggi_stream_submitted(stream);
@@ -133,11 +164,28 @@ static void run_note(struct gg_comm *comm, const struct collective_item *items, 
             ggi_memory_note_use(items[i].dst, stream, ticket, captured);
         if (items[i].src && items[i].src != items[i].dst)
             ggi_memory_note_use(items[i].src, stream, ticket, captured);
-        if (!collective_is_message(items[i].task.operation))
-            atomic_fetch_add(&comm_rank(comm, comm->rank)->collective, 1);
     }
+    return ticket;
+}
+
+/* A failure while the library is called ends this work too, so the watcher knows of it before. */
+static gg_status run_queue(struct gg_comm *comm, const struct collective_item *items, size_t count,
+                           gg_stream *stream)
+{
+    struct ggi_collective *self = comm->collective;
+    gg_status status =
+        ggi_stream_is_captured(stream) ? ggi_collective_captured(self, stream) : GG_OK;
+    if (!status)
+        status = ggi_collective_begin(self, stream);
+    if (status)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        run_count(comm, &items[i].task);
     atomic_store(&comm_rank(comm, comm->rank)->working, 1);
-    ggi_collective_note(comm->collective, stream, ticket);
+    status = run_call_library(comm, items, count, stream);
+    const uint64_t ticket =
+        run_note(items, count, stream); /* also if it failed: it may have begun */
+    return ggi_collective_end(self, stream, status ? 0 : ticket, status);
 }
 
 static gg_status run_wait(const struct collective_item *items, size_t count, gg_stream *stream,
@@ -172,9 +220,12 @@ static gg_status run_separate(struct collective_item *item, gg_stream *stream, g
 /* The library's failure, unless an argument was wrong, is the end of the communicator. */
 static gg_status run_failed(struct gg_comm *comm, const char *name, gg_status status)
 {
-    if (status == GG_ERR_INTERRUPTED || status == GG_ERR_OUT_OF_MEMORY ||
-        atomic_load(&comm->segment->failed))
-        return status == GG_ERR_INTERRUPTED ? status : ggi_comm_state(comm);
+    if (status == GG_ERR_INTERRUPTED)
+        return status;
+    if (atomic_load(&comm->segment->failed))
+        return ggi_comm_state(comm);
+    if (status == GG_ERR_OUT_OF_MEMORY)
+        return status;
     ggi_named_op_failed(comm->collective->device, name, status);
     if (status == GG_ERR_INVALID_ARGUMENT || status == GG_ERR_UNSUPPORTED)
         return status;
@@ -195,8 +246,7 @@ gg_status ggi_collective_run(struct gg_comm *comm, struct collective_item *items
         status = run_separate(items, stream, &copy);
     }
     if (!status) {
-        status = run_call_library(comm, items, count, stream);
-        run_note(comm, items, count, stream); /* also if it failed: it may have begun */
+        status = run_queue(comm, items, count, stream);
         if (copy)
             ggi_memory_note_use(copy, stream, ggi_stream_submitted(stream),
                                 ggi_stream_is_captured(stream));

@@ -16,6 +16,7 @@ struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device
     pthread_condattr_t clock;
     if (!self)
         return NULL;
+    atomic_store(&self->refs, 1);
     self->device = device;
     self->path = "";
     self->last_peer = -1;
@@ -28,6 +29,16 @@ struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device
     pthread_condattr_destroy(&clock);
     (void)comm;
     return self;
+}
+
+void ggi_collective_release(struct ggi_collective *self)
+{
+    if (atomic_fetch_sub(&self->refs, 1) > 1)
+        return;
+    pthread_mutex_destroy(&self->lock);
+    pthread_cond_destroy(&self->changed);
+    free(self->group);
+    free(self);
 }
 
 const char *gg_comm_transport(gg_comm *comm)
@@ -96,8 +107,6 @@ gg_status ggi_collective_enter(struct gg_comm *comm, const char *call)
                         "host, or create the communicator with a device%s%s",
                         call, gg_comm_transport(comm), self && self->reason[0] ? "; " : "",
                         self ? self->reason : "");
-    if (self->closing)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s: the device's operations were closed", call);
     if (atomic_exchange(&comm->busy, true))
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "%s: another thread is in an operation of this communicator; call one at a "

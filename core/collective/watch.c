@@ -12,59 +12,6 @@
 #define WATCH_CLOSED_NS 5000000000u  /* for work that a closed rank has a part in */
 #define WATCH_PARTING_NS 2000000000u /* for the others to finish, too */
 
-/* ---- the work ---- */
-
-static void watch_forget(struct ggi_collective *self, uint32_t at)
-{
-    ggi_stream_use_release(self->used[at].stream);
-    self->used_count--;
-    self->used[at] = self->used[self->used_count];
-    self->pending_tickets[at] = self->pending_tickets[self->used_count];
-}
-
-/* With the lock held. */
-static void watch_add(struct ggi_collective *self, gg_stream *stream, uint64_t ticket)
-{
-    if (self->used_count == COLLECTIVE_STREAMS) /* the newest work is after it, in most programs */
-        watch_forget(self, 0);
-    ggi_stream_use_retain(stream);
-    self->pending_tickets[self->used_count] = 0;
-    self->used[self->used_count++] = (struct ggi_use){stream, ticket};
-}
-
-void ggi_collective_note(struct ggi_collective *self, gg_stream *stream, uint64_t ticket)
-{
-    uint32_t i = 0;
-    pthread_mutex_lock(&self->lock);
-    while (i < self->used_count && self->used[i].stream != stream)
-        i++;
-    if (i == self->used_count)
-        watch_add(self, stream, ticket);
-    else if (ticket)
-        self->used[i].ticket = ticket;
-    self->captured = self->captured || !ticket;
-    pthread_mutex_unlock(&self->lock);
-}
-
-/* Whether work is unfinished; *moved: some was completed since the last call. */
-static bool watch_pending(struct ggi_collective *self, bool *moved)
-{
-    bool pending = false;
-    *moved = false;
-    pthread_mutex_lock(&self->lock);
-    for (uint32_t i = 0; i < self->used_count; i++) {
-        const struct ggi_use use = self->used[i];
-        const bool complete = ggi_stream_is_complete(use.stream, use.ticket, true);
-        pending = pending || !complete;
-        if (complete || ggi_stream_is_complete(use.stream, self->pending_tickets[i], false)) {
-            self->pending_tickets[i] = use.ticket;
-            *moved = true;
-        }
-    }
-    pthread_mutex_unlock(&self->lock);
-    return pending;
-}
-
 /* ---- the others ---- */
 
 /* Ranks that have queued fewer collective operations than this one had when the wait began; else the other rank of a message. */
@@ -98,6 +45,31 @@ static void watch_mark_closed(struct gg_comm *comm)
     ggi_comm_declare(comm);
 }
 
+/* Whether this rank has queued an operation that @p rank did not queue, and never will. */
+static bool watch_lacks(const struct gg_comm *comm, int32_t rank)
+{
+    const struct comm_rank *other = comm_rank(comm, rank), *own = comm_rank(comm, comm->rank);
+    const struct comm_pair *to = comm_pair(comm, comm->rank, rank);
+    const struct comm_pair *from = comm_pair(comm, rank, comm->rank);
+    return atomic_load(&other->finished) &&
+           (atomic_load(&other->collective) < atomic_load(&own->collective) ||
+            atomic_load(&to->receives) < atomic_load(&to->sends) ||
+            atomic_load(&from->sends) < atomic_load(&from->receives));
+}
+
+/* Work that needs a rank which has queued its last operation would wait for it, and that rank for this one. */
+static void watch_find_lacking(struct gg_comm *comm)
+{
+    bool any = false;
+    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++)
+        if (rank != comm->rank && watch_lacks(comm, rank)) {
+            ggi_comm_mark(comm, rank, COMM_CLOSED);
+            any = true;
+        }
+    if (any)
+        ggi_comm_declare(comm);
+}
+
 /* How long work has been unfinished, and none was completed. */
 static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool pending, bool moved)
 {
@@ -120,49 +92,51 @@ static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool p
 
 struct watch_abort {
     struct collective_call call;
-    struct ggi_collective *self;
+    struct ggi_collective *self; /* a reference */
     int32_t abort;
 };
 
 static gg_status watch_run_abort(struct collective_call *call)
 {
     struct watch_abort *own = (struct watch_abort *)(void *)call;
-    struct gg_device *device = own->self->device;
     own->self->ops->destroy(own->self->impl, own->abort);
-    atomic_fetch_sub(&device->ending, 1);
     return GG_OK;
 }
 
 static void watch_abort_left(struct collective_call *call)
 {
+    ggi_collective_release(((struct watch_abort *)(void *)call)->self);
     free(call);
 }
 
-/* Destroy or abort the library's part: not at the end of the process, whose driver may be gone. */
-static void watch_end_part(struct ggi_collective *self, int32_t how)
+/* Destroy or abort the library's part. The library waits for graphs
+ * that have its work, and so would the caller: each such graph has a reference, and the part ends when they do. */
+static void watch_end_part_now(struct ggi_collective *self, int32_t how)
 {
     struct watch_abort *abort = calloc(1, sizeof *abort);
-    atomic_fetch_add(&self->device->ending, 1);
-    if (!abort || atomic_load(&ggi_shutting_down)) {
-        atomic_fetch_sub(&self->device->ending, 1);
-        free(abort);
-        self->stuck = true;
+    if (!abort)
         return;
-    }
+    atomic_fetch_add(&self->refs, 1);
     abort->abort = how;
     abort->call.run = watch_run_abort;
     abort->call.abandoned = watch_abort_left;
     abort->self = self;
-    if (ggi_collective_bounded(&abort->call)) {
-        free(abort);
-        return;
-    }
-    self->stuck = true;
-    ggi_log(
-        GG_LOG_ERROR, self->device->backend->name,
-        "the end of a communicator (%s) has not returned for 10 s; destroy graphs that have its "
-        "work, or work on device %d may never end: end this process",
-        self->path, (int)self->device->ordinal);
+    if (ggi_collective_bounded(self->device, &abort->call, ggi_collective_has_graphs(self)))
+        watch_abort_left(&abort->call);
+    else if (!ggi_collective_has_graphs(self))
+        ggi_log(GG_LOG_ERROR, self->device->backend->name,
+                "the end of a communicator (%s) has not returned for 10 s: work on device %d may "
+                "never end: end this process",
+                self->path, (int)self->device->ordinal);
+}
+
+/* Not at the end of the process, whose driver may be gone. */
+static void watch_end_part(struct ggi_collective *self, int32_t how)
+{
+    atomic_fetch_add(&self->device->inside, 1);
+    if (!atomic_load(&ggi_shutting_down))
+        watch_end_part_now(self, how);
+    atomic_fetch_sub(&self->device->inside, 1);
 }
 
 /* The error is stored before the work ends, so that a wait which it ends finds the error. */
@@ -172,13 +146,7 @@ static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
     ggi_comm_state(comm);
     kept.error = ggi_error_record()->error;
     memcpy(kept.ranks, ggi_error_record()->ranks, sizeof kept.ranks);
-    pthread_mutex_lock(&self->lock);
-    for (uint32_t i = 0; i < self->used_count; i++)
-        if (self->captured ||
-            !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false))
-            ggi_stream_keep_error(self->used[i].stream, &kept);
-    pthread_mutex_unlock(&self->lock);
-    atomic_store(&self->failed, true);
+    ggi_collective_fail_work(self, &kept);
     watch_end_part(self, 1);
 }
 
@@ -187,9 +155,11 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
     bool moved;
     if (atomic_load(&self->failed))
         return;
-    const bool pending = watch_pending(self, &moved);
+    const bool pending = ggi_collective_pending(self, &moved);
+    const bool busy = pending || atomic_load(&self->untracked) || atomic_load(&self->calls) > 0;
     atomic_store(&comm_rank(comm, comm->rank)->working, pending);
-    const bool busy = pending || self->captured || atomic_load(&self->calls) > 0;
+    if (busy)
+        watch_find_lacking(comm);
     bool failed = atomic_load(&comm->segment->failed) != COMM_FINE;
     if (!failed && busy)
         failed = ggi_collective_find_ended(comm);
@@ -238,24 +208,6 @@ static void watch_part(struct gg_comm *comm, struct ggi_collective *self)
     }
 }
 
-/* Whether the driver answers a query of unfinished work by an error. */
-static bool watch_query_fails(struct ggi_collective *self)
-{
-    bool fails = false;
-    ggi_suppress_errors(1);
-    pthread_mutex_lock(&self->lock);
-    for (uint32_t i = 0; i < self->used_count && !fails; i++) {
-        const struct ggi_use use = self->used[i];
-        const gg_status status = ggi_stream_is_complete(use.stream, use.ticket, false)
-                                     ? GG_OK
-                                     : gg_stream_query(use.stream);
-        fails = status && status != GG_NOT_READY && status != GG_ERR_UNSUPPORTED;
-    }
-    pthread_mutex_unlock(&self->lock);
-    ggi_suppress_errors(-1);
-    return fails;
-}
-
 /* Wait for this rank's work. False: the driver does not report any more whether it is done. */
 static bool watch_wait(struct gg_comm *comm, struct ggi_collective *self)
 {
@@ -263,9 +215,9 @@ static bool watch_wait(struct gg_comm *comm, struct ggi_collective *self)
     uint32_t failures = 0;
     bool moved;
     while (!atomic_load(&self->failed) && !atomic_load(&ggi_shutting_down) &&
-           (atomic_load(&self->calls) || watch_pending(self, &moved))) {
+           (atomic_load(&self->calls) || ggi_collective_pending(self, &moved))) {
         watch_check(comm, self);
-        failures = watch_query_fails(self) ? failures + 1 : 0;
+        failures = ggi_collective_queries_fail(self) ? failures + 1 : 0;
         if (failures == WATCH_FAILED_QUERIES)
             return false;
         nanosleep(&pause, NULL);
@@ -280,22 +232,16 @@ static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
     watch_part(comm, self);
     if (!atomic_load(&self->failed) && (!known || !watch_all_finished(comm)))
         watch_end_part(self, 1);
-    if (!self->stuck)
-        watch_end_part(self, 0);
+    watch_end_part(self, 0);
     atomic_store(&comm_rank(comm, comm->rank)->gone, 1);
+    pthread_mutex_lock(&self->lock);
+    ggi_collective_forget_work(self);
+    pthread_mutex_unlock(&self->lock);
 }
 
 static void watch_free(struct gg_comm *comm)
 {
-    struct ggi_collective *self = comm->collective;
-    while (self->used_count)
-        watch_forget(self, 0);
-    if (!self->stuck) {
-        pthread_mutex_destroy(&self->lock);
-        pthread_cond_destroy(&self->changed);
-        free(self->group);
-        free(self);
-    }
+    ggi_collective_release(comm->collective);
     ggi_comm_free(comm);
 }
 

@@ -46,6 +46,7 @@ struct comm_rank {
 /* Messages from one rank to another. The sender writes `offered`, nbytes and `sent`; the receiver the others. */
 struct comm_pair {
     _Atomic uint32_t offered, answered, refused, sent, taken;
+    _Atomic uint32_t sends, receives; /* on the device: how many the two ranks have queued */
     uint64_t nbytes;
 };
 

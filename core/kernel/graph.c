@@ -356,7 +356,7 @@ static gg_status captured_wait(const struct ggi_captured *uses, gg_stream *strea
     return status;
 }
 
-static void graph_note_uses(const gg_graph *graph, gg_stream *stream)
+static uint64_t graph_note_uses(const gg_graph *graph, gg_stream *stream)
 {
     const uint64_t ticket = ggi_stream_submitted(stream);
     ggi_memory_used(graph->body, stream, ticket);
@@ -370,6 +370,7 @@ static void graph_note_uses(const gg_graph *graph, gg_stream *stream)
     }
     if (graph->uses->to_host)
         atomic_store_explicit(&stream->to_host, ticket, memory_order_relaxed);
+    return ticket;
 }
 
 /* Locks the graph, also on failure. A wait for its memory may call the wait hook, so it is made without the lock. */
@@ -402,13 +403,16 @@ gg_status gg_graph_launch(gg_graph *graph, gg_stream *stream)
         return ggi_fail(GG_ERR_UNSUPPORTED,
                         "stream is capturing: a graph cannot be launched into another one");
     status = graph_lock_ready(graph, stream, implicit);
+    if (!status)
+        status = ggi_captured_begin(graph->uses, stream);
     if (status) {
         pthread_mutex_unlock(&graph->lock);
         return status;
     }
     ggi_call_begin(device, GG_OP_graph_launch, stream, 0);
     status = call_launch(stream, graph->impl);
-    graph_note_uses(graph, stream); /* also if it failed: it may have started */
+    /* Also if it failed: it may have started. */
+    status = ggi_captured_end(graph->uses, stream, graph_note_uses(graph, stream), status);
     pthread_mutex_unlock(&graph->lock);
     status = ggi_call_end(device, GG_OP_graph_launch, stream, 0, status); /* may wait */
     return !status && complete ? ggi_stream_synchronize(stream, true) : status;

@@ -203,7 +203,9 @@ void ggi_memory_captured(gg_memory *memory, gg_stream *stream)
     pthread_mutex_unlock(&active_lock);
 }
 
-gg_status ggi_captured_keep_owner(gg_stream *stream, void (*release)(void *), void *owner)
+/* Whether the stream is in a capture of gpuglue; *item is in its list then, or freed. */
+static bool captured_add_owner(gg_stream *stream, const struct ggi_captured_owner *given,
+                               bool to_host, bool *added)
 {
     struct ggi_captured_owner *item = malloc(sizeof *item);
     uint64_t id = 0;
@@ -211,16 +213,65 @@ gg_status ggi_captured_keep_owner(gg_stream *stream, void (*release)(void *), vo
     pthread_mutex_lock(&active_lock);
     const struct ggi_capture *capture = capture_find(stream->device, id);
     struct ggi_captured *uses = capture ? capture->uses : NULL;
-    if (uses && item) {
-        *item = (struct ggi_captured_owner){uses->owners, release, owner};
+    *added = uses && item;
+    if (*added) {
+        *item = *given;
+        item->next = uses->owners;
         uses->owners = item;
-        uses->to_host = true;
+        uses->to_host = uses->to_host || to_host;
     } else if (uses) {
         uses->incomplete = true;
     }
     pthread_mutex_unlock(&active_lock);
-    if (uses)
-        return item ? GG_OK : GG_ERR_OUT_OF_MEMORY;
-    free(item);
+    if (!*added)
+        free(item);
+    return uses != NULL;
+}
+
+gg_status ggi_captured_keep_owner(gg_stream *stream, void (*release)(void *), void *owner)
+{
+    const struct ggi_captured_owner item = {.release = release, .owner = owner};
+    bool added;
+    if (captured_add_owner(stream, &item, true, &added))
+        return added ? GG_OK : GG_ERR_OUT_OF_MEMORY;
     return ggi_device_defer_release(stream->device, release, owner);
+}
+
+gg_status ggi_captured_keep(gg_stream *stream, const struct ggi_captured_hooks *hooks, void *owner,
+                            bool *kept)
+{
+    const struct ggi_captured_owner item = {
+        .release = hooks->release, .owner = owner, .hooks = hooks};
+    if (captured_add_owner(stream, &item, false, kept) && !*kept)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a capture");
+    return GG_OK;
+}
+
+/* Of the owners before @p last. */
+static gg_status captured_end_before(const struct ggi_captured *uses,
+                                     const struct ggi_captured_owner *last, gg_stream *stream,
+                                     uint64_t ticket, gg_status status)
+{
+    for (const struct ggi_captured_owner *owner = uses->owners; owner != last; owner = owner->next)
+        if (owner->hooks)
+            status = owner->hooks->end(owner->owner, stream, ticket, status);
+    return status;
+}
+
+gg_status ggi_captured_begin(const struct ggi_captured *uses, gg_stream *stream)
+{
+    gg_status status = GG_OK;
+    for (const struct ggi_captured_owner *owner = uses->owners; owner; owner = owner->next) {
+        if (owner->hooks)
+            status = owner->hooks->begin(owner->owner, stream);
+        if (status)
+            return captured_end_before(uses, owner, stream, 0, status);
+    }
+    return GG_OK;
+}
+
+gg_status ggi_captured_end(const struct ggi_captured *uses, gg_stream *stream, uint64_t ticket,
+                           gg_status status)
+{
+    return captured_end_before(uses, NULL, stream, ticket, status);
 }

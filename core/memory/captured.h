@@ -4,10 +4,19 @@
 
 #include "memory/memory.h"
 
+/* What an owner does around each launch of the graph. No other lock than one of its own may be taken. */
+struct ggi_captured_hooks {
+    void (*release)(void *owner);
+    gg_status (*begin)(void *owner, gg_stream *stream);
+    /* After a begin that succeeded: the launch has this ticket, and this status; 0: it was not made. Returns its status. */
+    gg_status (*end)(void *owner, gg_stream *stream, uint64_t ticket, gg_status status);
+};
+
 struct ggi_captured_owner {
     struct ggi_captured_owner *next;
     void (*release)(void *owner);
     void *owner;
+    const struct ggi_captured_hooks *hooks; /* or NULL */
 };
 
 /* Constant after the capture. */
@@ -48,5 +57,12 @@ void ggi_capture_forget_users(struct ggi_capture *capture);
 
 /* Keep an owner as long as the graph that @p stream is captured into: until the process ends, unless it is gpuglue's. */
 gg_status ggi_captured_keep_owner(gg_stream *stream, void (*release)(void *), void *owner);
+/* The same of an owner with hooks, unless the graph is other code's: then *kept is false, and the caller keeps the owner. */
+gg_status ggi_captured_keep(gg_stream *stream, const struct ggi_captured_hooks *hooks, void *owner,
+                            bool *kept);
+/* Around a launch. If the begin fails, no end follows. */
+gg_status ggi_captured_begin(const struct ggi_captured *uses, gg_stream *stream);
+gg_status ggi_captured_end(const struct ggi_captured *uses, gg_stream *stream, uint64_t ticket,
+                           gg_status status);
 
 #endif

@@ -9,6 +9,8 @@
 
 #include <time.h>
 
+#define SHUTDOWN_THREADS_NS 5000000000u
+
 /* Only copies to the host are waited for: a kernel may never end. */
 static void shutdown_wait_for_results(struct gg_device *device, uint64_t deadline)
 {
@@ -54,7 +56,7 @@ static void shutdown_close_device(struct gg_device *device)
 static bool shutdown_is_alone(struct gg_device *device)
 {
     return !atomic_load(&device->shared) && !atomic_load(&device->helpers) &&
-           pthread_equal(device->opener, pthread_self());
+           !atomic_load(&device->inside) && pthread_equal(device->opener, pthread_self());
 }
 
 /* A device that other threads have used is not closed: one of them may be inside a call. */
@@ -79,11 +81,24 @@ static void shutdown_device(struct gg_device *device, uint64_t deadline)
     ggi_internal_end(device, &own);
 }
 
-/* A thread that is inside the library when the process ends would use what the driver has freed. */
-static void shutdown_wait_for_ends(struct gg_device *device, uint64_t deadline)
+static void shutdown_drain(struct gg_device *device)
 {
-    while (atomic_load(&device->ending) && ggi_now_ns() < deadline)
+    struct ggi_internal_scope own;
+    ggi_internal_begin(device, &own);
+    pthread_mutex_lock(&device->drain_lock);
+    ggi_drain_locked(device, GGI_DRAIN_ALL);
+    ggi_drain_unlock(device);
+    ggi_internal_end(device, &own);
+}
+
+/* A thread that is inside a library when the process ends would use what the driver has freed. It may wait for graphs that
+ * were closed. */
+static void shutdown_wait_for_threads(struct gg_device *device, uint64_t deadline)
+{
+    while (atomic_load(&device->inside) && ggi_now_ns() < deadline) {
+        shutdown_drain(device);
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
 }
 
 static void shutdown_finish_downloads(struct gg_device *device, uint64_t deadline)
@@ -121,7 +136,7 @@ void gg_shutdown(uint64_t timeout_ns)
         ggi_trace_exit();
     if (!atomic_compare_exchange_strong(&ggi_shutting_down, &expected, 1))
         return;
-    shutdown_each_device(shutdown_wait_for_ends, 10000000000u);
+    shutdown_each_device(shutdown_wait_for_threads, SHUTDOWN_THREADS_NS);
     shutdown_each_device(shutdown_device, timeout_ns);
     atomic_store(&ggi_shutting_down, 2);
 }

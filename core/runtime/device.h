@@ -40,7 +40,7 @@ struct gg_device {
     struct gg_stream *default_stream;      /* set before impl */
     pthread_t opener;                      /* the thread that opened it */
     _Atomic(bool) shared; /* other threads have used it: at the shutdown one may be inside a call */
-    _Atomic(int) ending;  /* calls that end communicators: the shutdown waits for them */
+    _Atomic(int) inside; /* threads of gpuglue that may be in a library: the shutdown waits for them */
     _Atomic(int) helpers; /* threads of gpuglue that call the backend now and then */
     bool writes_words;    /* ops->write_word works; set before impl */
     bool replays; /* the backend has no captures and no graphs: those of replay.h are used */

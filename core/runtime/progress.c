@@ -303,6 +303,34 @@ gg_status ggi_stream_query(gg_stream *stream)
     return progress_poll(stream, GG_OP_stream_query, 0);
 }
 
+/* With stream->lock held. Of a stream without an owner only the marker is queried. */
+static gg_status progress_query_inside(gg_stream *stream)
+{
+    const uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    gg_status status = GG_OK;
+    if (!ggi_stream_is_ownerless(stream) && !ggi_stream_wait_disturbs_capture(stream)) {
+        status = progress_poll_driver(stream, GG_OP_stream_query, 0);
+        if (!status)
+            progress_pass(stream, before);
+    } else if (stream->marker_ticket) {
+        status = stream->device->ops->event_query(stream->marker);
+    }
+    return status;
+}
+
+bool ggi_stream_query_fails(gg_stream *stream)
+{
+    struct ggi_internal_scope own;
+    ggi_internal_begin(stream->device, &own);
+    pthread_mutex_lock(&stream->lock);
+    const gg_status status = progress_query_inside(stream);
+    if (status == GG_ERR_DEVICE)
+        ggi_stream_stash_error(stream, status);
+    pthread_mutex_unlock(&stream->lock);
+    ggi_internal_end(stream->device, &own);
+    return status && status != GG_NOT_READY && status != GG_ERR_UNSUPPORTED;
+}
+
 static gg_status progress_wait_slice(gg_stream *stream, uint64_t timeout_ns)
 {
     return progress_poll(stream, GG_OP_stream_wait,

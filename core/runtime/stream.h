@@ -99,6 +99,8 @@ void ggi_stream_mark(gg_stream *stream);
 gg_status ggi_stream_query_marker(gg_stream *stream);
 /* After a wait: GG_ERR_DEVICE_LOST on a lost device, where all tickets pass; else GG_OK. */
 gg_status ggi_stream_is_complete_or_lost(gg_stream *stream);
+/* Whether the driver answers a query by an error, which is kept for the user's next call. For threads of gpuglue. */
+bool ggi_stream_query_fails(gg_stream *stream);
 /* A query, or with GG_OP_stream_wait one slice of a wait. */
 gg_status ggi_stream_query(gg_stream *stream);
 /* Wait up to @p timeout_ns. With @p hook the wait can end in GG_ERR_INTERRUPTED. */

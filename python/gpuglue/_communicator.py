@@ -291,9 +291,11 @@ class Communicator(Operations):
         """
         comm, self._comm = self._comm, None
         native, self._native = self._native, None
-        if comm is not None and native is not None:
-            _core._comm_close_device(comm)
-        elif hasattr(comm, "close"):
-            comm.close()
-        if isinstance(self._transport, DeviceTransport):
-            self._transport.comm = None  # the last reference closes the rank
+        try:
+            if comm is not None and native is not None:
+                _core._comm_close_device(comm)
+            elif hasattr(comm, "close"):
+                comm.close()
+        finally:  # Ctrl-C ends the wait, and not the close
+            if isinstance(self._transport, DeviceTransport):
+                self._transport.comm = None  # the last reference closes the rank

@@ -1,5 +1,6 @@
 /* sim_capture.c: stream capture: work is recorded instead of queued, and unsafe calls invalidate
  * the capture. */
+#include "sim_control.h"
 #include "sim_engine.h"
 
 #include <stdio.h>
@@ -273,6 +274,28 @@ int sim_graph_update(struct sim_graph *exec, const struct sim_graph *graph, bool
     if (same && (partly || same == graph->count))
         memcpy(exec->work, graph->work, same * sizeof *graph->work);
     return same == graph->count ? SIM_OK : SIM_UPDATE_FAILURE;
+}
+
+static int captured_in(struct sim_table *table, sim_host_function function,
+                       int (*mine)(const void *data, const void *of), const void *of)
+{
+    int count = 0;
+    for (const struct sim_graph *graph = sim_table_next(table, NULL); graph;
+         graph = sim_table_next(table, graph))
+        for (size_t i = 0; i < graph->count; i++)
+            count += graph->work[i].kind == SIM_HOST && graph->work[i].host.run == function &&
+                     mine(graph->work[i].host.data, of);
+    return count;
+}
+
+int sim_captured(void (*function)(void *data), int (*mine)(const void *data, const void *of),
+                 const void *of)
+{
+    pthread_mutex_lock(&sim.lock);
+    const int count =
+        captured_in(&sim_graphs, function, mine, of) + captured_in(&sim_execs, function, mine, of);
+    pthread_mutex_unlock(&sim.lock);
+    return count;
 }
 
 void sim_graph_destroy(struct sim_table *table, struct sim_graph *graph)

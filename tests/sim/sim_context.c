@@ -1,5 +1,6 @@
 /* sim_context.c: contexts: one primary context per device, contexts that the client creates, and
  * each thread's context stack. */
+#include "sim_control.h"
 #include "sim_engine.h"
 
 #include <string.h>
@@ -116,4 +117,15 @@ int sim_context_set_limit(struct sim_context *context, unsigned limit, size_t va
         return SIM_INVALID;
     context->limits[limit] = value;
     return SIM_OK;
+}
+
+int sim_lost(void)
+{
+    int lost = 0;
+    pthread_mutex_lock(&sim.lock);
+    for (const struct sim_context *context = sim_table_next(&sim_contexts, NULL); context && !lost;
+         context = sim_table_next(&sim_contexts, context))
+        lost = context->lost != 0;
+    pthread_mutex_unlock(&sim.lock);
+    return lost;
 }

@@ -21,6 +21,14 @@ void sim_fail(const char *spec);
 /* Count a call of another simulated library, and return the code with which it should fail; 0: it should not. */
 int sim_inject(const char *name);
 
+/* The number of host functions in live graphs that are @p function, and whose data @p mine accepts. It stands for the user
+ * objects by which another library would count them. */
+int sim_captured(void (*function)(void *data), int (*mine)(const void *data, const void *of),
+                 const void *of);
+
+/* Whether a device is lost: its work is dropped, and host functions in it do not run. */
+int sim_lost(void);
+
 /* While on, no queued work runs: queries return "not ready" and waits block. */
 void sim_hold(int on);
 

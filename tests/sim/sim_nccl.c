@@ -5,7 +5,10 @@
  * driver's own copies to and from host memory, on a stream of this library.
  *
  * Controls: GPUGLUE_SIM_FAIL, …_HANG and …_CRASH take the names of these functions; GPUGLUE_SIM_NCCL_VERSION is what
- * ncclGetVersion returns. A rank whose peer has died waits until it aborts, as the real library does. */
+ * ncclGetVersion returns. Calls of the function GPUGLUE_SIM_NCCL_CONNECTS wait until their communicator is aborted, as for a
+ * rank to which it connects; those of GPUGLUE_SIM_NCCL_SLOW take 0.3 s. A rank whose peer has died waits until it aborts, as
+ * the real library does. Destroy and abort wait for graphs, as there (NCCL, src/init.cc: commDestroySync). A communicator that
+ * is used later or meanwhile ends the process. */
 #include "sim_nccl.h"
 
 #include <errno.h>
@@ -43,7 +46,9 @@ struct ncclComm {
     atomic_bool aborted;
     atomic_int running; /* host functions */
     ncclResult_t state;
-    bool captured; /* a graph may run its work */
+    atomic_int connecting; /* calls that wait for a rank; an abort ends them */
+    atomic_bool ended;     /* it stays in memory, so that its use is noticed */
+    struct ncclComm *next; /* that has ended */
 };
 
 static _Thread_local int depth; /* of groups */
@@ -128,19 +133,54 @@ ncclResult_t ncclCommInitRank(ncclComm_t *out, int size, ncclUniqueId given, int
     return ncclSuccess;
 }
 
+static _Atomic(struct ncclComm *) ended_first;
+
+static void comm_check(struct ncclComm *comm)
+{
+    if (comm && atomic_load(&comm->ended)) {
+        fprintf(stderr, "sim: a communicator was used after its end\n");
+        abort();
+    }
+}
+
+/* At the begin of a call, during which the communicator must not end. */
+static ncclResult_t comm_enter(struct ncclComm *comm, const char *name)
+{
+    const char *connects = getenv("GPUGLUE_SIM_NCCL_CONNECTS");
+    const char *slow = getenv("GPUGLUE_SIM_NCCL_SLOW");
+    comm_check(comm);
+    if (connects && !strcmp(connects, name)) {
+        atomic_fetch_add(&comm->connecting, 1);
+        while (!atomic_load(&comm->aborted))
+            pause_briefly();
+        atomic_fetch_sub(&comm->connecting, 1);
+        return fail(ncclInternalError, "aborted");
+    }
+    if (slow && !strcmp(slow, name))
+        nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    comm_check(comm);
+    return ncclSuccess;
+}
+
+static void work_run(void *data);
+static int work_is_of(const void *work, const void *comm);
+
 /* As the real library: a communicator is valid until it is destroyed, whatever others do. */
 static void comm_end(struct ncclComm *comm)
 {
-    while (atomic_load(&comm->running))
+    while ((atomic_load(&comm->running) && !driver_lost()) || atomic_load(&comm->connecting) ||
+           driver_captured(work_run, work_is_of, comm))
         pause_briefly();
-    if (comm->captured)
-        return;
+    atomic_store(&comm->ended, true);
     munmap(comm->shared, sizeof *comm->shared);
-    free(comm);
+    comm->next = atomic_load(&ended_first);
+    while (!atomic_compare_exchange_weak(&ended_first, &comm->next, comm))
+        ;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+    comm_check(comm);
     ENTER("ncclCommDestroy");
     comm_end(comm);
     return ncclSuccess;
@@ -148,6 +188,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+    comm_check(comm);
     ENTER("ncclCommAbort");
     atomic_store(&comm->aborted, true);
     comm_end(comm);
@@ -156,6 +197,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
+    comm_check(comm);
     ENTER("ncclCommGetAsyncError");
     *state = comm->state;
     return ncclSuccess;
@@ -351,6 +393,11 @@ static void work_collective(struct work *w)
     }
 }
 
+static int work_is_of(const void *work, const void *comm)
+{
+    return ((const struct work *)work)->comm == comm;
+}
+
 /* The host function in the stream, between the copies to and from host memory. Graphs run it again, so nothing is freed. */
 static void work_run(void *data)
 {
@@ -377,9 +424,7 @@ static ncclResult_t group_submit(struct work *first)
         if (w->from_size)
             code = driver_to_host(w->from, w->src, w->from_size, w->stream);
     first->captured = driver_captures(first->stream);
-    if (first->captured)
-        first->comm->captured = true;
-    else
+    if (!first->captured)
         atomic_fetch_add(&first->comm->running, 1);
     if (!code)
         code = driver_host_function(first->stream, work_run, first);
@@ -413,6 +458,12 @@ static ncclResult_t work_add(struct work given)
     return ncclSuccess;
 }
 
+static ncclResult_t work_call(const char *name, struct work given)
+{
+    const ncclResult_t result = given.comm ? comm_enter(given.comm, name) : ncclSuccess;
+    return result ? result : work_add(given);
+}
+
 ncclResult_t ncclGroupStart(void)
 {
     ENTER("ncclGroupStart");
@@ -440,15 +491,15 @@ ncclResult_t ncclAllReduce(const void *src, void *dst, size_t count, ncclDataTyp
 {
     ENTER("ncclAllReduce");
     TYPE_CHECK();
-    return work_add((struct work){.kind = K_ALL_REDUCE,
-                                  .comm = comm,
-                                  .stream = stream,
-                                  .src = src,
-                                  .dst = dst,
-                                  .count = count,
-                                  .unit = sim_nccl_size((int)type),
-                                  .type = (int)type,
-                                  .op = (int)op});
+    return work_call("ncclAllReduce", (struct work){.kind = K_ALL_REDUCE,
+                                                    .comm = comm,
+                                                    .stream = stream,
+                                                    .src = src,
+                                                    .dst = dst,
+                                                    .count = count,
+                                                    .unit = sim_nccl_size((int)type),
+                                                    .type = (int)type,
+                                                    .op = (int)op});
 }
 
 ncclResult_t ncclReduce(const void *src, void *dst, size_t count, ncclDataType_t type,
@@ -456,16 +507,16 @@ ncclResult_t ncclReduce(const void *src, void *dst, size_t count, ncclDataType_t
 {
     ENTER("ncclReduce");
     TYPE_CHECK();
-    return work_add((struct work){.kind = K_REDUCE,
-                                  .comm = comm,
-                                  .stream = stream,
-                                  .src = src,
-                                  .dst = dst,
-                                  .count = count,
-                                  .unit = sim_nccl_size((int)type),
-                                  .type = (int)type,
-                                  .op = (int)op,
-                                  .root = root});
+    return work_call("ncclReduce", (struct work){.kind = K_REDUCE,
+                                                 .comm = comm,
+                                                 .stream = stream,
+                                                 .src = src,
+                                                 .dst = dst,
+                                                 .count = count,
+                                                 .unit = sim_nccl_size((int)type),
+                                                 .type = (int)type,
+                                                 .op = (int)op,
+                                                 .root = root});
 }
 
 ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t count, ncclDataType_t type,
@@ -473,66 +524,66 @@ ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t count, ncclDat
 {
     ENTER("ncclReduceScatter");
     TYPE_CHECK();
-    return work_add((struct work){.kind = K_REDUCE_SCATTER,
-                                  .comm = comm,
-                                  .stream = stream,
-                                  .src = src,
-                                  .dst = dst,
-                                  .count = count,
-                                  .unit = sim_nccl_size((int)type),
-                                  .type = (int)type,
-                                  .op = (int)op});
+    return work_call("ncclReduceScatter", (struct work){.kind = K_REDUCE_SCATTER,
+                                                        .comm = comm,
+                                                        .stream = stream,
+                                                        .src = src,
+                                                        .dst = dst,
+                                                        .count = count,
+                                                        .unit = sim_nccl_size((int)type),
+                                                        .type = (int)type,
+                                                        .op = (int)op});
 }
 
 ncclResult_t ncclBroadcast(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, sim_stream stream)
 {
     ENTER("ncclBroadcast");
-    return work_add((struct work){.kind = K_BROADCAST,
-                                  .comm = comm,
-                                  .stream = stream,
-                                  .src = src,
-                                  .dst = dst,
-                                  .count = count,
-                                  .unit = sim_nccl_size((int)type),
-                                  .root = root});
+    return work_call("ncclBroadcast", (struct work){.kind = K_BROADCAST,
+                                                    .comm = comm,
+                                                    .stream = stream,
+                                                    .src = src,
+                                                    .dst = dst,
+                                                    .count = count,
+                                                    .unit = sim_nccl_size((int)type),
+                                                    .root = root});
 }
 
 ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataType_t type,
                            ncclComm_t comm, sim_stream stream)
 {
     ENTER("ncclAllGather");
-    return work_add((struct work){.kind = K_ALL_GATHER,
-                                  .comm = comm,
-                                  .stream = stream,
-                                  .src = src,
-                                  .dst = dst,
-                                  .count = count,
-                                  .unit = sim_nccl_size((int)type)});
+    return work_call("ncclAllGather", (struct work){.kind = K_ALL_GATHER,
+                                                    .comm = comm,
+                                                    .stream = stream,
+                                                    .src = src,
+                                                    .dst = dst,
+                                                    .count = count,
+                                                    .unit = sim_nccl_size((int)type)});
 }
 
 ncclResult_t ncclSend(const void *src, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       sim_stream stream)
 {
     ENTER("ncclSend");
-    return work_add((struct work){.kind = K_SEND,
-                                  .comm = comm,
-                                  .stream = stream,
-                                  .src = src,
-                                  .count = count,
-                                  .unit = sim_nccl_size((int)type),
-                                  .root = peer});
+    return work_call("ncclSend", (struct work){.kind = K_SEND,
+                                               .comm = comm,
+                                               .stream = stream,
+                                               .src = src,
+                                               .count = count,
+                                               .unit = sim_nccl_size((int)type),
+                                               .root = peer});
 }
 
 ncclResult_t ncclRecv(void *dst, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       sim_stream stream)
 {
     ENTER("ncclRecv");
-    return work_add((struct work){.kind = K_RECV,
-                                  .comm = comm,
-                                  .stream = stream,
-                                  .dst = dst,
-                                  .count = count,
-                                  .unit = sim_nccl_size((int)type),
-                                  .root = peer});
+    return work_call("ncclRecv", (struct work){.kind = K_RECV,
+                                               .comm = comm,
+                                               .stream = stream,
+                                               .dst = dst,
+                                               .count = count,
+                                               .unit = sim_nccl_size((int)type),
+                                               .root = peer});
 }

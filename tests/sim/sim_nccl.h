@@ -29,6 +29,11 @@ bool driver_prepare(void);
 /* The ordinal of the current device, or -1. */
 int driver_device(void);
 bool driver_captures(void *stream);
+/* A device is lost, and host functions may not have run. */
+bool driver_lost(void);
+/* How many host functions of live graphs are these. */
+int driver_captured(void (*function)(void *), int (*mine)(const void *, const void *),
+                    const void *of);
 int driver_to_host(void *to, const void *from, size_t nbytes, void *stream);
 int driver_to_device(void *to, const void *from, size_t nbytes, void *stream);
 int driver_host_function(void *stream, void (*function)(void *), void *data);

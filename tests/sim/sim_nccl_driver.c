@@ -13,6 +13,9 @@ static struct {
     int (*host_function)(void *stream, void (*function)(void *), void *data);
     int (*captures)(void *stream, int *state);
     int (*inject)(const char *name);
+    int (*lost)(void);
+    int (*captured)(void (*function)(void *), int (*mine)(const void *, const void *),
+                    const void *of);
 } driver;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 
@@ -39,6 +42,8 @@ static void driver_find(void)
         memcpy(&driver.slot, &symbol, sizeof symbol);         \
     } while (0)
     FIND(inject, "sim_inject");
+    FIND(captured, "sim_captured");
+    FIND(lost, "sim_lost");
 #ifdef SIM_RCCL
     FIND(device, "hipGetDevice");
     FIND(copy, "hipMemcpyAsync");
@@ -64,6 +69,17 @@ int sim_fault(const char *name)
 {
     pthread_once(&driver_once, driver_find);
     return driver.inject ? driver.inject(name) : 0;
+}
+
+int driver_captured(void (*function)(void *), int (*mine)(const void *, const void *),
+                    const void *of)
+{
+    return driver.captured ? driver.captured(function, mine, of) : 0;
+}
+
+bool driver_lost(void)
+{
+    return driver.lost && driver.lost();
 }
 
 int driver_device(void)

@@ -1,0 +1,353 @@
+"""Communicators with devices: how they are closed, and how they fail."""
+
+import json
+
+import pytest
+from test_communicator import run_ranks
+from test_communicator_device import HEAD, native, ranks_pass
+
+__all__ = ["native"]
+
+
+# ---- the end
+
+UNFINISHED = """
+comm = connect()
+x = gg.ones(1000, device=comm.device)
+gg.synchronize()
+time.sleep(rank * 0.5)
+comm.all_reduce(x)  # of rank 0 it is unfinished when the communicator is closed
+comm.close()
+del x
+"""
+
+
+def leaked(code, size, tmp_path, **variables):
+    """The objects of the simulated driver that are alive at the end of each rank."""
+    paths = [tmp_path / f"report-{rank}" for rank in range(size)]
+    environments = {rank: {"GPUGLUE_SIM_DEVICES": "4", "GPUGLUE_SIM_REPORT": str(path), **variables} for rank, path in enumerate(paths)}
+    results = run_ranks(HEAD + code, size, rank_environment=environments)
+    assert [status for _, status in results] == [0] * size, results
+    if not paths[0].exists():
+        pytest.skip("only simulated drivers count their objects")
+    return [{kind: count for kind, count in json.loads(path.read_text())["leaked"].items() if count} for path in paths]
+
+
+def test_a_device_is_closed_after_a_communicator_that_was_closed_with_unfinished_work(native, tmp_path):
+    assert leaked(UNFINISHED, 2, tmp_path) == [{}, {}]
+
+
+GRAPH_OPEN = """
+comm = connect()
+x, stream = gg.ones(1000, device=comm.device), gg.Stream(comm.device)
+other = gg.Stream(comm.device)
+gg.synchronize()
+with gg.capture(stream) as graph:
+    comm.all_reduce(x, stream=stream)
+graph.launch(other)
+other.synchronize()
+comm.close()
+try:
+    graph.launch(other)
+except gg.InvalidArgumentError as error:
+    assert "closed" in str(error), str(error)
+else:
+    sys.exit("no error")
+graph.close()
+del x, stream, other, graph
+"""
+
+
+def test_a_communicator_is_closed_while_a_graph_with_its_work_is_open(native, tmp_path):
+    assert leaked(GRAPH_OPEN, 2, tmp_path) == [{}, {}]
+
+
+LACKING = """
+comm = connect()
+with comm.device:
+    x = gg.ones(1000)
+    comm.all_reduce(x).get()
+    if rank == 0:
+        {call}
+        try:
+            gg.synchronize()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,) and "closed" in str(error), str(error)
+        else:
+            sys.exit("no error")
+comm.close()
+"""
+
+
+@pytest.mark.parametrize("call", ["comm.all_reduce(x)", "comm.recv(x, 1)"])
+def test_work_that_needs_a_rank_which_has_closed_ends_with_an_error(native, call):
+    ranks_pass(LACKING.format(call=call), 2)
+
+
+CLOSE_INTERRUPTED = """
+import threading
+comm = connect()
+x = gg.ones(1000, device=comm.device)
+comm.all_reduce(x).get()
+comm.barrier()
+if rank == 0:
+    comm.all_reduce(x)  # rank 1 does not
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        comm.close()
+    except KeyboardInterrupt:
+        pass
+    else:
+        sys.exit("no error")
+    time.sleep(5)
+    os._exit(0)
+try:
+    comm.barrier()
+except gg.CommunicatorError as error:
+    assert error.ranks == (0,) and "closed" in str(error), str(error)
+else:
+    sys.exit("no error")
+"""
+
+
+def test_ctrl_c_during_a_close_still_closes_the_rank(native):
+    ranks_pass(CLOSE_INTERRUPTED, 2)
+
+
+# ---- failures
+
+SLOW = """
+import threading
+comm = connect()
+with comm.device:
+    x = gg.ones(1000)
+    comm.all_reduce(x).get()
+    comm.barrier()
+    os.environ["GPUGLUE_SIM_NCCL_SLOW"] = "ncclAllReduce"
+    threading.Timer(0.1, comm.abort).start()
+    try:
+        for _ in range(100):
+            comm.all_reduce(x)
+    except gg.CommunicatorError as error:
+        assert "aborted" in str(error), str(error)
+    else:
+        sys.exit("no error")
+comm.close()
+"""
+
+
+def test_an_abort_waits_for_a_call_that_is_on_its_way(native):
+    ranks_pass(SLOW, 2)
+
+
+STUCK = """
+import threading
+stuck, other = connect(), connect(id="other")
+here = stuck.device
+x, y = gg.ones(1000, device=here), gg.ones(1000, device=here)
+gg.synchronize()
+errors = []
+def send():
+    try:
+        with here:
+            stuck.send(x, 1)
+    except gg.CommunicatorError as error:
+        errors.append(error)
+thread = threading.Thread(target=send)
+if rank == 0:
+    os.environ["GPUGLUE_SIM_NCCL_CONNECTS"] = "ncclSend"
+    thread.start()
+    time.sleep(0.5)
+with here:
+    other.all_reduce(y).get()
+    with connect(id="third") as third:
+        third.all_reduce(y).get()
+assert not errors
+other.barrier()
+if rank == 0:
+    stuck.abort()
+    thread.join()
+    assert errors
+stuck.close()
+other.close()
+"""
+
+
+def test_a_call_that_is_stuck_does_not_delay_other_communicators(native):
+    ranks_pass(STUCK, 2)
+
+
+UNFINISHED_STREAMS = """
+comm = connect()
+with comm.device:
+    x, streams = gg.ones(1000), [gg.Stream() for _ in range(9)]
+    arrays = [gg.ones(1000) for _ in streams]
+    comm.all_reduce(x).get()
+    with gg.capture(streams[0]) as graph:
+        comm.all_reduce(x, stream=streams[0])
+    gg.synchronize()
+    comm.barrier()
+    if rank == 0:
+        for array, stream in zip(arrays[1:], streams[1:-1]):
+            comm.all_reduce(array, stream=stream)
+        graph.launch(streams[-1])
+    comm.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    for number, stream in enumerate(streams[1:]):
+        try:
+            stream.synchronize()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,), str(error)
+        else:
+            sys.exit(f"no error: {number}")
+"""
+
+
+def test_a_failure_is_reported_by_every_stream_with_unfinished_work_replays_too(native):
+    results = run_ranks(HEAD + UNFINISHED_STREAMS, 2, rank_environment=dict.fromkeys(range(2), {"GPUGLUE_SIM_DEVICES": "4"}))
+    assert [status for _, status in results] == [0, -9], results
+
+
+KILLED = """
+comm = connect()
+with comm.device:
+    x = gg.ones(1000)
+    comm.all_reduce(x).get()
+    comm.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        comm.all_reduce(x)
+        gg.current_stream().synchronize()
+    except gg.CommunicatorError as error:
+        assert error.ranks == (1,) and "ended" in str(error), str(error)
+    else:
+        sys.exit("no error")
+    try:
+        comm.all_reduce(x)
+    except gg.CommunicatorError as error:
+        assert error.ranks == (1,)
+    else:
+        sys.exit("no error")
+    comm.close()
+    ranks = [0, 2]
+    with gg.Communicator(ranks.index(rank), 2, f"127.0.0.1:{os.environ['GPUGLUE_COMM_PORT']}", id="again", device=comm.device, timeout=60) as again:
+        assert again.transport == comm.transport
+        assert again.all_reduce(gg.ones(3)).get().tolist() == [2.0] * 3
+"""
+
+
+def test_a_killed_rank_is_named_and_the_survivors_create_a_new_communicator(native):
+    results = run_ranks(HEAD + KILLED, 3, rank_environment=dict.fromkeys(range(3), {"GPUGLUE_SIM_DEVICES": "4"}))
+    assert [status for _, status in results] == [0, -9, 0], results
+
+
+LATE = """
+comm = connect(timeout=2)
+with comm.device:
+    x = gg.ones(1000)
+    comm.all_reduce(x).get()
+    if rank == 1:
+        time.sleep(8)
+        os._exit(0)
+    try:
+        comm.all_reduce(x)
+        x.get()
+    except gg.CommunicatorError as error:
+        assert error.ranks == (1,) and "timeout" in str(error), str(error)
+    else:
+        sys.exit("no error")
+"""
+
+
+def test_a_rank_that_does_not_take_part_is_named_after_the_timeout(native):
+    ranks_pass(LATE, 2)
+
+
+ABORTED = """
+comm = connect()
+with comm.device:
+    x = gg.ones(1000)
+    comm.all_reduce(x).get()
+    if rank == 1:
+        comm.abort()
+    try:
+        for _ in range(100):
+            comm.all_reduce(x)
+            x.get()
+    except gg.CommunicatorError as error:
+        assert error.ranks == (1,) and "aborted" in str(error), str(error)
+    else:
+        sys.exit("no error")
+comm.close()
+"""
+
+
+def test_an_abort_of_one_rank_ends_the_work_of_all(native):
+    ranks_pass(ABORTED, 2)
+
+
+RAISED = """
+try:
+    with connect() as comm, comm.device:
+        x = gg.ones(1000)
+        comm.all_reduce(x).get()
+        if rank == 1:
+            raise KeyError
+        comm.all_reduce(x).get()
+except gg.CommunicatorError as error:
+    assert rank == 0 and error.ranks == (1,), str(error)
+except KeyError:
+    assert rank == 1
+else:
+    sys.exit("no error")
+"""
+
+
+def test_an_exception_in_the_block_of_one_rank_ends_the_work_of_all(native):
+    ranks_pass(RAISED, 2)
+
+
+INTERRUPTED = """
+import threading
+comm = connect()
+with comm.device:
+    x = gg.ones(1000)
+    comm.barrier()
+    if rank == 1:
+        time.sleep(3)
+        os._exit(0)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        comm.all_reduce(x)
+        x.get()
+    except KeyboardInterrupt:
+        pass
+    else:
+        sys.exit("no error")
+os._exit(0)
+"""
+
+
+def test_ctrl_c_ends_a_wait_for_a_rank(native):
+    ranks_pass(INTERRUPTED, 2)
+
+
+@pytest.mark.parametrize("function", ["ncclAllReduce", "ncclGetUniqueId", "ncclGetVersion", "ncclCommDestroy", "ncclCommGetAsyncError"])
+def test_a_failing_function_of_the_library_is_reported(native, function):
+    code = """
+try:
+    comm = connect()
+    with comm.device:
+        for _ in range(3):
+            comm.all_reduce(gg.ones(10)).get()
+            time.sleep(0.2)
+    comm.close()
+    print("done")
+except (gg.CommunicatorError, gg.DeviceError) as error:
+    print("error", error)
+"""
+    outputs = ranks_pass(code, 2, GPUGLUE_SIM_FAIL=f"{function}:1", PYTHONWARNINGS="ignore")
+    quiet = function in ("ncclCommDestroy", "ncclGetVersion", "ncclCommGetAsyncError")
+    assert all("error" in output or quiet for output in outputs), outputs
