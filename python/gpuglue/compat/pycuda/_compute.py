@@ -1,6 +1,6 @@
 """What computes on the current device: NumPy where the host can access device memory, else gpuglue's kernels (see _formulas), which need
 a compiler, and CuPy, if it is installed, for what they do not compute. How a library gets the arrays. What was found is kept as a plan:
-the next operation with operands of the same forms finds it by one look into a dict."""
+the next operation with operands of the same forms finds it by one lookup in a dict."""
 
 import contextlib
 
