@@ -166,6 +166,12 @@ void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
 void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory);
 /* A free block of the request's class, from the list of @p stream or from the list for any stream (NULL). */
 gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
+/* Of a driver's allocation of more than 256 MiB: such free blocks are kept within pool->large_kept. */
+static inline bool ggi_block_is_large(const gg_memory *memory)
+{
+    return !memory->slab && !memory->segment && memory->block_size > GGI_FIXED_MAX;
+}
+
 /* Shorten a block that no list has to @p block_size. The rest is added to @p bins. Nothing happens if the rest is too small. */
 void ggi_piece_split(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *memory,
                      size_t block_size);

@@ -128,7 +128,7 @@ static inline void pool_count_cached(struct ggi_pool *pool, const gg_memory *mem
         pool->piece_bytes += bytes;
     else if (!memory->slab)
         pool->whole_bytes += bytes;
-    if (!memory->segment && memory->size_class >= GGI_FIXED_CLASSES)
+    if (ggi_block_is_large(memory))
         pool->large_bytes += bytes;
 }
 

@@ -193,7 +193,7 @@ void ggi_pool_insert(struct ggi_pool *pool, gg_memory *memory)
         memory = piece_merge(pool, memory);
     gg_stream *alloc_stream = pool->by_stream ? memory->alloc_stream : NULL;
     bool busy = alloc_stream && !alloc_stream->bins_released;
-    if (memory->size_class >= GGI_FIXED_CLASSES)
+    if (ggi_block_is_large(memory))
         memory->released = ++pool->large_releases;
     ggi_bins_push(pool, busy ? alloc_stream->bins : &pool->any, memory);
     if (pool->stats.cached_bytes > pool->stats.release_threshold ||

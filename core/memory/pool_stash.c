@@ -81,7 +81,7 @@ void ggi_stashes_close(struct ggi_pool *pool)
 static bool stash_put(struct ggi_pool *pool, gg_memory *memory)
 {
     gg_stream *stream = memory->alloc_stream;
-    if (memory->segment || memory->size_class >= GGI_FIXED_CLASSES || !stream || !pool->by_stream)
+    if (memory->segment || ggi_block_is_large(memory) || !stream || !pool->by_stream)
         return false;
     struct ggi_stash *stash = &stream->bins->stash;
     _Atomic(gg_memory *) *place = &stash->blocks[memory->size_class % GGI_STASH];

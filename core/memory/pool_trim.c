@@ -127,16 +127,17 @@ static void trim_list(struct ggi_pool *pool, uint32_t size_class, uint64_t keep,
     }
 }
 
-/* The whole large block that was released first, or NULL. */
+/* The large block that was released first, or NULL. */
 static gg_memory *trim_oldest_large(struct ggi_pool *pool)
 {
     gg_memory *oldest = NULL;
-    for (uint32_t i = GGI_FIXED_CLASSES; i < GGI_CLASSES; i++) {
+    for (uint32_t i = GGI_FIXED_CLASSES - 1; i < GGI_CLASSES;
+         i++) { /* the first may have some, too */
         struct ggi_bin *bin = &pool->any.bin[i];
         struct ggi_free_link *link = bin->blocks.next;
         for (; !ggi_bin_is_empty(bin) && link != &bin->blocks; link = link->next) {
             gg_memory *memory = ggi_free_memory(link);
-            if (!memory->segment && (!oldest || memory->released < oldest->released))
+            if (ggi_block_is_large(memory) && (!oldest || memory->released < oldest->released))
                 oldest = memory;
         }
     }

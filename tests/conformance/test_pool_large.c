@@ -210,6 +210,29 @@ static void free_large_blocks_beyond_an_eighth_of_the_device_are_freed(void **st
     assert_true(figures(f).cached_bytes <= kept);
 }
 
+/* Just above 256 MiB, which is below the second size class of large blocks. */
+static void
+free_blocks_of_the_smallest_large_size_are_kept_up_to_an_eighth_of_the_device(void **state)
+{
+    enum { MOST = 64 };
+    struct fixture *f = *state;
+    const size_t nbytes = (size_t)258 << 20;
+    const uint64_t kept = need_large(f, nbytes);
+    const uint64_t count = kept / nbytes + 2;
+    gg_memory *memories[MOST] = {NULL};
+    gg_status status = GG_OK;
+    if (count > MOST)
+        skip_because("an eighth of the device is more than 64 such blocks");
+    for (uint64_t i = 0; i < count && !status; i++)
+        status = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, nbytes, f->stream, &memories[i]);
+    for (uint64_t i = 0; i < count; i++)
+        gg_memory_release(memories[i]);
+    if (status)
+        skip_because("an eighth of the device's memory is not free");
+    finish(f->stream);
+    assert_int_equal(figures(f).cached_blocks, kept / nbytes);
+}
+
 /* The simulated devices have 1 GiB otherwise. */
 static void want_memory(void)
 {
@@ -228,6 +251,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(of_the_free_large_blocks_the_one_released_first_is_freed_first),
     cmocka_unit_test(a_threshold_that_is_set_takes_the_place_of_the_eighth),
     cmocka_unit_test(blocks_of_more_than_an_eighth_of_the_device_are_not_kept),
+    cmocka_unit_test(free_blocks_of_the_smallest_large_size_are_kept_up_to_an_eighth_of_the_device),
     cmocka_unit_test(free_large_blocks_beyond_an_eighth_of_the_device_are_freed),
 };
 SUITE_PREPARED(pool_large, tests, want_memory);
