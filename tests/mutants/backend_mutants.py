@@ -121,7 +121,7 @@ BACKENDS = [
     Mutant("cuda: statistics of a GPU with slices", "a GPU with MIG slices is not what the device is", "backends/cuda/cuda_stats.c",
            "    if (nvml_has_slices(nvml, device))", "    if (nvml_has_slices(nvml, device) && !facts)", ("python:cuda-sim:tests/python/test_stats.py",)),
     Mutant("the first of several parts is found", "an address or UUID of several devices finds none of them", "core/loader/find.c",
-           "    if (search.same.used)\n", "    if (search.same.used && !out)\n", ("python:host:tests/python/test_hip.py",)),
+           "    if (search.same.used)\n", "    if (search.same.used && !out)\n", ("python:hip-sim-7:tests/python/test_hip.py",)),
     Mutant("ze: statistics of the card", "a tile has its own sensors", "backends/ze/stats.c",
            "return device->is_tile ? on_subdevice && subdevice == device->tile : !on_subdevice;", "return device->handle && on_subdevice + subdevice < 99;",
            ("python:host:tests/python/test_level_zero.py",)),
