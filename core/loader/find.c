@@ -213,8 +213,7 @@ static gg_status find_by_address(const char *given, const struct address *addres
     }
     if (search.same.used)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "the %s \"%.100s\" is that of %s, which are parts of one GPU: expected the "
-                        "name of one of them",
+                        "the %s \"%.100s\" is that of %s: expected the name of one of them",
                         address->kind, given, search.same.data);
     if (!search.found)
         return ggi_fail(GG_ERR_NO_SUCH_DEVICE,

@@ -54,9 +54,9 @@ static void run_step(struct program *p, const struct step *step, struct outcome 
     result->status = step->run(p, &out);
     if (result->status > GG_NOT_READY)
         note_failure(p, &out, result);
-    if (result->status != (int)step->expected && result->status != GG_ERR_UNSUPPORTED &&
-        result->status > GG_NOT_READY)
-        p->failed = true;
+    result->unexpected = result->status != (int)step->expected &&
+                         result->status != GG_ERR_UNSUPPORTED && result->status > GG_NOT_READY;
+    p->failed = p->failed || result->unexpected;
     if (p->wrong && !outcome->wrong[0])
         snprintf(outcome->wrong, sizeof outcome->wrong, "%s: %s", step->name, p->wrong);
 }

@@ -72,6 +72,7 @@ extern const struct steps device_steps, memory_steps, copies_steps, kinds_steps,
 struct step_result {
     const char *name;
     int status;
+    bool unexpected; /* a failure, also without a fault */
     char message[1024];
 };
 

@@ -267,6 +267,12 @@ static struct report run_without_fault(void)
     for (size_t i = 0; i < trial->report.count && getenv("GPUGLUE_SWEEP_VERBOSE"); i++)
         printf("%5d %s\n", trial->report.name[i].calls, trial->report.name[i].name);
     sweep.injected[0] = sweep.verdicts[RIGHT] = 0;
+    for (int i = 0; i < sweep.baseline.count; i++)
+        if (sweep.baseline.result[i].unexpected) {
+            printf("%s: no fault: %s: %s\n", sweep.backend, sweep.baseline.result[i].name,
+                   sweep.baseline.result[i].message);
+            sweep.verdicts[WRONG]++;
+        }
     return trial->report;
 }
 
