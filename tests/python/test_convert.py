@@ -81,6 +81,8 @@ def test_no_conversion_without_a_check_would_warn_in_numpy(pair):
 @pytest.mark.parametrize("pair", CHECKED, ids=name)
 def test_elements_that_a_check_accepts_are_converted_without_an_invalid_value(pair):
     host = elements(pair[0])
+    if pair[0].kind == "c" and np.__version__ < "2":
+        host.imag = 0  # NumPy 1.24 also converts this part, in vectors, and reports what is invalid there
     with np.errstate(over="ignore", under="ignore", invalid="raise"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         host[_convert.plain(host, pair[1])].astype(pair[1])

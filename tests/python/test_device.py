@@ -15,9 +15,21 @@ def test_there_is_one_object_per_device(device):
     assert len({device, *same}) == 1
 
 
+def is_of_several(device, **name):
+    """Whether other devices of the backend have it, too, such as those of two drivers; then an error names them."""
+    ((attribute, value),) = name.items()
+    if sum(getattr(other, attribute) == value for other in gg.devices(device.backend)) == 1:
+        return False
+    with pytest.raises(gg.InvalidArgumentError, match=f"is that of {device.backend}:0 and {device.backend}:1"):
+        gg.Device(**{attribute.removesuffix("_bus_id"): value})
+    return True
+
+
 def test_a_device_is_found_by_its_pci_address(device):
     if device.pci_bus_id is None:
         pytest.skip("the device has no PCI address")
+    if is_of_several(device, pci_bus_id=device.pci_bus_id):
+        return
     assert gg.Device(pci=device.pci_bus_id) is device
     assert gg.Device(f"pci:{device.pci_bus_id}") is device
 
@@ -25,6 +37,8 @@ def test_a_device_is_found_by_its_pci_address(device):
 def test_a_device_is_found_by_its_uuid(device):
     if device.uuid is None:
         pytest.skip("the device has no UUID")
+    if is_of_several(device, uuid=device.uuid):
+        return
     assert gg.Device(uuid=device.uuid) is device
     assert gg.Device(uuid="GPU-" + device.uuid) is device
 
