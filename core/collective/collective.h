@@ -40,7 +40,7 @@ struct ggi_collective {
     bool released;                 /* the watcher owns the communicator */
     struct ggi_kept_error failure; /* of `failed` */
     atomic_bool failed;            /* its work was ended; set by the watcher */
-    _Atomic(int) calls;            /* that queue work now, and threads that are in one */
+    _Atomic(int) calls;            /* calls of the library that have not returned */
     atomic_bool untracked;         /* other code's graph has work of it */
     uint64_t pending_since;        /* 0: nothing is unfinished. Of the watcher, as are: */
     uint64_t pending_collective;
@@ -137,7 +137,8 @@ struct collective_call {
  * has not returned, and frees itself; else the caller frees it. */
 gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *call, uint64_t until,
                                bool patient, bool *left);
-/* Whether @p call, which no rank waits for, ends within ten seconds, or @p briefly in a fifth of one. Without memory for a thread it runs on this one. */
+/* Whether @p call, which no rank waits for, ends within ten seconds, or with @p briefly within 200 ms. If no thread can be
+ * started, it runs on this one. */
 bool ggi_collective_bounded(struct gg_device *device, struct collective_call *call, bool briefly);
 
 /* ---- run.c ---- */

@@ -1,4 +1,5 @@
 /* guard.c: calls of a library that may wait for other ranks run on a thread of their own, so that this one can stop waiting. */
+#include "base/condition.h"
 #include "collective/collective.h"
 
 #include <errno.h>
@@ -32,13 +33,9 @@ static gg_status guard_start(struct gg_device *device, struct collective_call *c
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    pthread_condattr_t clock;
     call->device = device;
     pthread_mutex_init(&call->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&call->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    ggi_condition_init(&call->changed);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     atomic_fetch_add(&device->inside, 1);

@@ -1,4 +1,5 @@
 /* state.c: what a communicator's part for a device is: its transport, and whether it can be used. */
+#include "base/condition.h"
 #include "collective/collective.h"
 
 #include <gpuglue/comm_device.h>
@@ -13,7 +14,6 @@
 struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device)
 {
     struct ggi_collective *self = calloc(1, sizeof *self);
-    pthread_condattr_t clock;
     if (!self)
         return NULL;
     atomic_store(&self->refs, 1);
@@ -23,10 +23,7 @@ struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device
     if (device && device->backend->comm_ops)
         snprintf(self->transport, sizeof self->transport, "%s", device->backend->comm_ops->name);
     pthread_mutex_init(&self->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&self->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    ggi_condition_init(&self->changed);
     (void)comm;
     return self;
 }

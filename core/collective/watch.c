@@ -109,8 +109,8 @@ static void watch_abort_left(struct collective_call *call)
     free(call);
 }
 
-/* Destroy or abort the library's part. The library waits for graphs
- * that have its work, and so would the caller: each such graph has a reference, and the part ends when they do. */
+/* Destroy or abort the library's part. The library waits for graphs that have its work, and so would the caller: each such
+ * graph has a reference, and the part ends when they do. */
 static void watch_end_part_now(struct ggi_collective *self, int32_t how)
 {
     struct watch_abort *abort = calloc(1, sizeof *abort);

@@ -1,4 +1,5 @@
 /* lane.c: staging lanes: which thread holds one, and its pinned slots, near the device and within a budget. */
+#include "base/condition.h"
 #include "base/error.h"
 #include "memory/numa.h"
 #include "runtime/call.h"
@@ -200,19 +201,15 @@ void ggi_lane_release(struct ggi_lane *lane)
 struct ggi_staging *ggi_staging_new(struct gg_device *device)
 {
     struct ggi_staging *staging = calloc(1, sizeof *staging);
-    pthread_condattr_t monotonic;
     if (!staging)
         return NULL;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     staging->threads.backend = device->backend->name;
     for (int i = 0; i < 2; i++) {
         pthread_mutex_init(&staging->lane[i].lock, NULL);
-        pthread_cond_init(&staging->lane[i].free, &monotonic);
+        ggi_condition_init(&staging->lane[i].free);
         staging->lane[i].queue = &staging->threads.queue[i];
     }
     pthread_mutex_init(&staging->threads.lock, NULL);
-    pthread_condattr_destroy(&monotonic);
     return staging;
 }
 

@@ -340,6 +340,25 @@ struct waiter {
     atomic_bool stop;
 };
 
+/* What makes a capture fail: see invalidate. Streams that wait for f->second, whose handle has been exported, query whether
+ * they are captured. */
+struct failure {
+    gg_event *event;
+    gg_stream *joined;
+    gg_memory *memory;
+};
+
+static struct failure prepare_failure(struct fixture *f)
+{
+    uint64_t handles[4];
+    need(f, GG_OP_event_native);
+    need(f, GG_OP_capture_begin);
+    const struct failure failure = {new_event(f, 0), new_stream(f), zeroed(f)};
+    assert_int_equal(gg_stream_native(f->second, handles), GG_OK);
+    assert_int_equal(gg_event_record(failure.event, f->stream), GG_OK);
+    return failure;
+}
+
 static void *wait_for_memory(void *argument)
 {
     struct waiter *waiter = argument;
@@ -381,24 +400,17 @@ static void a_stream_is_not_polled_while_its_failed_capture_ends(void **state)
 {
     struct fixture *f = *state;
     static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .pre = give_others_time};
-    need(f, GG_OP_event_native);
-    need(f, GG_OP_capture_begin);
+    const struct failure failure = prepare_failure(f);
     struct waiter waiter = {.memory = zeroed(f), .stream = new_stream(f)};
-    gg_event *event = new_event(f, 0);
-    gg_stream *joined = new_stream(f);
-    gg_memory *other = zeroed(f);
-    uint64_t handles[4];
     pthread_t thread;
     void *waited;
-    assert_int_equal(gg_stream_native(f->second, handles), GG_OK);
-    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
     gg_stream *stream = new_stream(f);
     assert_int_equal(gg_stream_wait_stream(stream, f->second), GG_OK);
     failing.gate = hold(f, stream);
     assert_int_equal(fill_bytes(waiter.memory, 1, stream), GG_OK);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_memory_while_it_ends, &waiter), 0);
     begin(f, stream);
-    invalidate(stream, event, joined, other);
+    invalidate(stream, failure.event, failure.joined, failure.memory);
     assert_int_equal(gg_set_tracer(&tracer), GG_OK);
     const gg_status ended = gg_graph_end_capture(stream, NULL);
     assert_int_equal(gg_set_tracer(NULL), GG_OK);
@@ -414,17 +426,10 @@ static void a_stream_is_not_polled_while_its_failed_capture_ends(void **state)
 static void other_streams_wait_for_earlier_work_while_a_capture_fails(void **state)
 {
     struct fixture *f = *state;
-    need(f, GG_OP_event_native);
-    struct waiter waiter = {.memory = zeroed(f), .stream = new_stream(f)};
-    gg_event *event = new_event(f, 0);
-    gg_stream *joined = new_stream(f);
-    gg_memory *other = zeroed(f);
-    uint64_t handles[4];
-    pthread_t thread;
-    need(f, GG_OP_capture_begin);
     need(f, GG_OP_stream_host_func);
-    assert_int_equal(gg_stream_native(f->second, handles), GG_OK);
-    assert_int_equal(gg_event_record(event, f->stream), GG_OK);
+    const struct failure failure = prepare_failure(f);
+    struct waiter waiter = {.memory = zeroed(f), .stream = new_stream(f)};
+    pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, wait_for_memory, &waiter), 0);
     for (int i = 0; i < 300; i++) {
         gg_stream *stream = NULL;
@@ -434,7 +439,7 @@ static void other_streams_wait_for_earlier_work_while_a_capture_fails(void **sta
         assert_int_equal(gg_stream_host_func(stream, gate_wait, gate), GG_OK);
         assert_int_equal(fill_bytes(waiter.memory, 1, stream), GG_OK);
         assert_int_equal(gg_graph_begin_capture(stream), GG_OK);
-        invalidate(stream, event, joined, other);
+        invalidate(stream, failure.event, failure.joined, failure.memory);
         gate_open(gate);
         assert_int_equal(gg_graph_end_capture(stream, NULL), GG_ERR_UNSUPPORTED);
         finish(stream);
