@@ -172,7 +172,7 @@ fixed-tsan = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 # In sanitized runs a report goes to the real stderr, so that it is not lost with the process. The sanitizer reports
 # faults, because it has the stacks of threads without Python.
 reporting := --capture=sys -p no:faulthandler
-PYTEST := python -m pytest -q -p no:cacheprovider
+PYTEST := python -m pytest -q
 # Tests mostly wait, so several processes run them; on a real device, which they would share, one process does.
 PROCESSES ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores : 8)))
 SIDE_BY_SIDE = $(PYTEST) -n $(PROCESSES) --dist worksteal
@@ -251,7 +251,7 @@ c-test-asan c-full-asan: build-asan
 c-full-tsan: build-tsan
 $(C_TESTS): c-%:
 	$(STEP) "C tests: $*" $(fixed-$(lastword $(subst -, ,$*))) \
-	    meson test -C build/$(lastword $(subst -, ,$*)) --no-rebuild $(c-suites-$*) --timeout-multiplier 3 --print-errorlogs
+	    python scripts/c_tests.py build/$(lastword $(subst -, ,$*)) $(c-suites-$*) --timeout-multiplier 3 --print-errorlogs
 # The random tests at length, which the earlier tiers ran short.
 c-random: build-plain
 	$(STEP) "random C tests at length" meson test -C build/plain --no-rebuild --suite conformance --no-suite full --timeout-multiplier 3 \

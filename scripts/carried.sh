@@ -63,7 +63,7 @@ test)
     [ -n "$tests" ] && step "core tests" any bash -c core_tests
     for run in ${RUNS:-host}; do
         [ -n "$tests" ] && step "C tests on $run" "$run" bash -c "c_tests $run"
-        step "Python on $run" "$run" "$python" -m pytest -q -p no:cacheprovider tests/python
+        step "Python on $run" "$run" "$python" -m pytest -q tests/python
         step "examples on $run" "$run" "$python" examples/roundtrip.py
         # Only if its compiler is available.
         case $run in

@@ -138,7 +138,7 @@ if [ "$purpose" = test ] && [ ! -s .venv/hip-include ]; then
     rm -rf .venv/hip .venv/no-hip
     mkdir -p .venv/hip
     if reason=$(fetch_hip 2>&1); then
-        echo "$PWD/.venv/hip/usr/include" >.venv/hip-include
+        echo "$(realpath .venv)/hip/usr/include" >.venv/hip-include
     else
         echo "no headers of HIP 5: ${reason##*$'\n'}" | tee .venv/no-hip
     fi
@@ -160,11 +160,11 @@ fetch_later_hip() ( # DIRECTORY SHA256 FILE
 )
 
 if [ "$purpose" = test ] && [ -s .venv/hip-include ]; then
-    directories=$PWD/.venv/hip/usr/include
+    directories=$(realpath .venv)/hip/usr/include
     while read -r version hash file; do
         [ -e ".venv/hip-$version/usr/include/hip/hip_version.h" ] || fetch_later_hip ".venv/hip-$version" "$hash" "$file" >/dev/null 2>&1 ||
             { rm -rf ".venv/hip-$version" && say "the headers of HIP $version cannot be downloaded"; }
-        [ ! -d ".venv/hip-$version" ] || directories+=:$PWD/.venv/hip-$version/usr/include
+        [ ! -d ".venv/hip-$version" ] || directories+=:$(realpath .venv)/hip-$version/usr/include
     done < <(later_hip)
     echo "$directories" >.venv/hip-include
 fi
@@ -187,7 +187,7 @@ if [ "$purpose" = test ] && [ -s .venv/hip-include ]; then
     while read -r version hash file; do
         [ -e ".venv/rccl-$version/usr/include/rccl/rccl.h" ] || fetch_rccl ".venv/rccl-$version" "$hash" "$file" >/dev/null 2>&1 ||
             { rm -rf ".venv/rccl-$version" && say "the header of RCCL $version cannot be downloaded"; }
-        [ ! -d ".venv/rccl-$version" ] || directories+=${directories:+:}$PWD/.venv/rccl-$version/usr/include
+        [ ! -d ".venv/rccl-$version" ] || directories+=${directories:+:}$(realpath .venv)/rccl-$version/usr/include
     done < <(rccl_versions)
     echo "$directories" >.venv/rccl-include
 fi
@@ -201,7 +201,7 @@ fetch_nccl() (
 
 find_nccl() {
     local directory
-    for directory in /usr/local/cuda*/include /usr/include "$PWD"/.venv/lib/python3*/site-packages/nvidia/nccl/include "$PWD/.venv/nccl/nvidia/nccl/include"; do
+    for directory in /usr/local/cuda*/include /usr/include "$(realpath .venv)"/{lib/python3*/site-packages,nccl}/nvidia/nccl/include; do
         [ ! -e "$directory/nccl.h" ] || { echo "$directory"; return; }
     done
 }

@@ -4,8 +4,9 @@
 # Each step adds a line to build/summary.txt, which `make test` prints at its end: the result, the seconds, those
 # of processors, the tier that the step belongs to (STEP_TIER), the name. Of a step that fails, the end of the output
 # goes to build/failures.txt, which is printed after that, since the output of steps that run side by side is mixed.
-# With STEP_RERUN=1, as in .ci/run, a step that fails runs once more. If it succeeds then, its line says `flaky` with the
-# reason of the first failure, and the run goes on: that line is a defect to be found, but no reason to lose the rest.
+# With STEP_RERUN=1, as in .ci/run, a step that fails runs once more, now with STEP_AGAIN=1: pytest and scripts/c_tests.py then run
+# only the tests that failed. If it succeeds, its line says `flaky` with the reason of the first failure, and the run goes on:
+# that line is a defect to be found, but no reason to lose the rest.
 if [ "$1" = --skip ]; then
     mkdir -p build
     printf '%-7s                   %-5s  %s: %s\n' skipped "${STEP_TIER:--}" "$2" "$3" | tee -a build/summary.txt
@@ -54,6 +55,10 @@ keep_end() {
     printf '\n== the end of: %s\n%s\n' "$name" "$(grep -av ^SKIPPED "$output" | tail -n 40 | cut -c -300)" >>build/failures.txt
 }
 
+# Where pytest keeps which tests failed: each step has its own, since some run side by side.
+cache=$PWD/build/pytest-cache/${name//[^[:alnum:]]/-}
+rm -rf "$cache"
+export PYTEST_ADDOPTS="$PYTEST_ADDOPTS -o 'cache_dir=$cache'"
 run_step "$@"
 reason=
 if [ $status != 0 ]; then
@@ -62,6 +67,7 @@ if [ $status != 0 ]; then
 fi
 if [ $status != 0 ] && [ -n "$STEP_RERUN" ]; then
     print_result failed
+    export STEP_AGAIN=1 PYTEST_ADDOPTS="$PYTEST_ADDOPTS --last-failed"
     run_step "$@"
     if [ $status != 0 ]; then
         reason=$(print_reason)

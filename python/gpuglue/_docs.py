@@ -33,7 +33,7 @@ def main_of(options):
 
 def pages():
     """The path of each page by name: README.md is overview, docs/howto/mpi.md is howto/mpi, examples/cpp/README.md is examples/cpp."""
-    found = {"overview": ROOT / "README.md", "changelog": ROOT / "CHANGELOG.md"}
+    found = {"overview": ROOT / "README.md"}
     found |= {name_of(path): path for path in sorted(ROOT.glob("docs/**/*.md")) if path.name != "index.md"}
     found |= {name_of(path.parent, ROOT): path for path in sorted(ROOT.glob("examples/*/README.md"))}
     if not found["overview"].is_file():

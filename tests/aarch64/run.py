@@ -236,7 +236,7 @@ def plan(directory, files, jobs):
         report = directory / f"python-{name}.xml"
         # Kernels for host are compiled by the cross compiler, which itself is not emulated.
         own = {"GPUGLUE_TEST_LIBRARIES": str(tests), "GPUGLUE_CXX": "aarch64-linux-gnu-g++", "PYTHONPATH": str(INSTALLED)}
-        command = [PYTHON, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(jobs), "--dist", "worksteal",
+        command = [PYTHON, "-P", "-m", "pytest", "-q", "-n", str(jobs), "--dist", "worksteal",
                    "--tb=short", f"--junit-xml={report}", *files]  # fmt: skip
         yield name, command, report, {**variables, **own}
 

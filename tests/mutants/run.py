@@ -80,7 +80,7 @@ class Bench:
             sys.exit(made.stdout)
         environment = dict(os.environ, PYTHONPATH=str(self.root / "site"),
                            GPUGLUE_TEST_LIBRARIES=str(self.build / "tests"))
-        return command([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--backend", run, file],
+        return command([sys.executable, "-m", "pytest", "-q", "-x", "--backend", run, file],
                        cwd=self.tree, env=environment, timeout=limit)
 
     def measure(self, name):

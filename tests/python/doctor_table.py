@@ -15,7 +15,7 @@ TEST = "a_broken_machine_gets_its_cause"
 def main():
     with tempfile.TemporaryDirectory() as directory:
         report = pathlib.Path(directory) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--backend", "host", HERE / "test_doctor.py", "-k", TEST,
+        command = [sys.executable, "-m", "pytest", "-q", "--backend", "host", HERE / "test_doctor.py", "-k", TEST,
                    f"--junit-xml={report}"]  # fmt: skip
         status = subprocess.run(command, stdout=subprocess.DEVNULL).returncode
         cases = list(xml.etree.ElementTree.parse(report).iter("testcase"))

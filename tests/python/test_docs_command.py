@@ -8,7 +8,7 @@ import pytest
 from conftest import run_python, succeeds
 
 # Pages about changing gpuglue, which scripts/documents.py leaves with the sources.
-WITH_THE_SOURCES = ("CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adding-an-operation.md", "docs/architecture.md",
+WITH_THE_SOURCES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adding-an-operation.md", "docs/architecture.md",
                     "docs/contributing/index.md", "docs/performance.md", "docs/testing.md")
 
 

@@ -86,6 +86,7 @@ BALANCES = {
     "ze new, intercepted": {**BEHIND_NEW, **INTERCEPTED},
     "ze, two new drivers": BOTH_NEW,
 }
+LIMIT = 1500  # seconds for one run of Python, the longest of which takes 4 minutes on two processors
 LEAK_CHECKER_SINCE = (1, 32)  # loader version; some older loaders have it too
 
 
@@ -98,8 +99,9 @@ def numbers(version):
 
 
 def python(root, *arguments, **environment):
+    """Run Python in the root; after LIMIT seconds it is aborted, where pytest prints the stacks of its threads."""
     variables = {"PYTHONPATH": f"{PLACE}/site", "GPUGLUE_TEST_LIBRARIES": f"{PLACE}/tests", **environment}
-    return in_root(root, "python3", *arguments, environment=variables)
+    return in_root(root, "timeout", "--signal=ABRT", "--kill-after=10", str(LIMIT), "python3", *arguments, environment=variables)
 
 
 def failed(*text):

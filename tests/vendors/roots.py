@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
@@ -16,6 +17,7 @@ PLACE = "/srv/gpuglue"  # the wheel and the tests
 HEADERS = "/srv/headers"  # vendors' headers, unpacked and not installed
 DONE = "srv/made.json"  # the contents of a root; without this file the root is created again
 
+BEGAN = time.monotonic()
 BASE = ("python3", "python3-numpy", "python3-pytest", "python3-hypothesis", "ca-certificates")
 ENTER = 'mount -t proc proc "$0/proc" && mount --bind /sys "$0/sys" && exec chroot "$0" "$@"'  # PoCL reads the processor's topology
 
@@ -25,7 +27,7 @@ class Unavailable(Exception):
 
 
 def say(*words):
-    print("vendors:", *words, flush=True)
+    print(f"vendors, {time.monotonic() - BEGAN:.0f} s:", *words, flush=True)
 
 
 def last_line(text):

@@ -164,7 +164,7 @@ def prepare(build, architecture, gpus, wheel):
 # ---- one name ----------------------------------------------------------------------------------------------------
 
 
-def conformance(root, stage, *options, limit=1800):
+def conformance(root, stage, *options, limit=900):
     """Run the conformance program."""
     return on_model(root, stage, f"{PLACE}/tests/conformance", *options, limit=limit)
 
