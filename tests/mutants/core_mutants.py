@@ -119,7 +119,7 @@ CORE = [
     Mutant("a later current directory has plugins", "plugins beside libgpuglue are those of the mapped file",
            "core/loader/registry.c", "if (own && own[0] != '/')", "if (!own)", ("python:host:tests/python/test_registry.py",)),
     Mutant("links on the way to a plugin are not checked", "others can change no link on the way to a plugin", "core/loader/trust.c",
-           "length = path_follow_link(here, next);", "length = 0 * path_follow_link(here, next);", ("registry",)),
+           "length = path_follow_link(here, next);", "length = links ? path_follow_link(here, next) : 0;", ("registry",)),
     Mutant("a relative link leads to the root", "a link is relative to its own directory", "core/loader/trust.c",
            "(size_t)(strrchr(head, '/') + 1 - head)", "1", ("registry",)),
     Mutant("longer tables of collective operations are refused", "a plugin's collective operations are used whatever its core",
