@@ -6,7 +6,7 @@
  *
  * Controls: GPUGLUE_SIM_FAIL, …_HANG and …_CRASH take the names of these functions; GPUGLUE_SIM_NCCL_VERSION is what
  * ncclGetVersion returns. Calls of the function GPUGLUE_SIM_NCCL_CONNECTS wait until their communicator is aborted, as for a
- * rank to which it connects; those of GPUGLUE_SIM_NCCL_SLOW take 0.3 s. A rank whose peer has died waits until it aborts, as
+ * rank to which it connects; those of GPUGLUE_SIM_NCCL_SLOW, a name or name:milliseconds, take 0.3 s or that long. A rank whose peer has died waits until it aborts, as
  * the real library does. Destroy and abort wait for graphs, as there (NCCL, src/init.cc: commDestroySync). A communicator that
  * is used later or meanwhile ends the process. */
 #include "sim_nccl.h"
@@ -143,11 +143,20 @@ static void comm_check(struct ncclComm *comm)
     }
 }
 
+static void comm_delay(const char *name)
+{
+    const char *slow = getenv("GPUGLUE_SIM_NCCL_SLOW");
+    const size_t length = strlen(name);
+    if (!slow || strncmp(slow, name, length) != 0 || (slow[length] && slow[length] != ':'))
+        return;
+    const long ms = slow[length] ? atol(slow + length + 1) : 300;
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
 /* At the begin of a call, during which the communicator must not end. */
 static ncclResult_t comm_enter(struct ncclComm *comm, const char *name)
 {
     const char *connects = getenv("GPUGLUE_SIM_NCCL_CONNECTS");
-    const char *slow = getenv("GPUGLUE_SIM_NCCL_SLOW");
     comm_check(comm);
     if (connects && !strcmp(connects, name)) {
         atomic_fetch_add(&comm->connecting, 1);
@@ -156,8 +165,7 @@ static ncclResult_t comm_enter(struct ncclComm *comm, const char *name)
         atomic_fetch_sub(&comm->connecting, 1);
         return fail(ncclInternalError, "aborted");
     }
-    if (slow && !strcmp(slow, name))
-        nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    comm_delay(name);
     comm_check(comm);
     return ncclSuccess;
 }
