@@ -199,15 +199,15 @@ static bool watch_any_working(const struct gg_comm *comm)
     return false;
 }
 
-/* Wait for the others, whose work may need this rank's part. */
+/* Wait for the others, whose work may need this rank's part. Ranks of this process cannot end without closing. */
 static void watch_part(struct gg_comm *comm, struct ggi_collective *self)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
-    uint64_t until = ggi_now_ns() + WATCH_PARTING_NS;
+    uint64_t until = comm->sharers ? UINT64_MAX : ggi_now_ns() + WATCH_PARTING_NS;
     while (!atomic_load(&self->failed) && !watch_all_finished(comm) && ggi_now_ns() < until &&
            !atomic_load(&comm->segment->failed) && !atomic_load(&ggi_shutting_down)) {
         nanosleep(&pause, NULL);
-        if (watch_any_working(comm))
+        if (!comm->sharers && watch_any_working(comm))
             until = ggi_now_ns() + WATCH_PARTING_NS;
     }
 }
@@ -231,7 +231,10 @@ static bool watch_wait(struct gg_comm *comm, struct ggi_collective *self)
 static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
 {
     const bool known = watch_wait(comm, self);
+    pthread_mutex_lock(&self->lock);
     atomic_store(&comm_rank(comm, comm->rank)->finished, 1);
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
     watch_part(comm, self);
     if (!atomic_load(&self->failed) && (!known || !watch_all_finished(comm)))
         watch_end_part(self, 1);
@@ -313,6 +316,13 @@ gg_status ggi_collective_watch(struct gg_comm *comm)
                  : GG_OK;
 }
 
+/* Ranks of one process may be closed by one thread, one after the other: only the last waits for all. */
+static bool close_is_done(const struct gg_comm *comm, const struct ggi_collective *self)
+{
+    return self->ended || (comm->sharers && atomic_load(&comm_rank(comm, comm->rank)->finished) &&
+                           !watch_all_finished(comm));
+}
+
 gg_status gg_comm_close_device(gg_comm *comm)
 {
     struct ggi_collective *self = comm->collective;
@@ -322,7 +332,7 @@ gg_status gg_comm_close_device(gg_comm *comm)
     pthread_mutex_lock(&self->lock);
     self->closing = true;
     pthread_cond_broadcast(&self->changed);
-    while (!self->ended && !status) {
+    while (!close_is_done(comm, self) && !status) {
         watch_slice(self, GGI_SLICE_NS);
         pthread_mutex_unlock(&self->lock);
         ggi_drain(self->device); /* graphs that were closed: the library waits for them */

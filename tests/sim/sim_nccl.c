@@ -1,6 +1,6 @@
 /* sim_nccl.c: NCCL and RCCL for the simulated drivers, compiled against the vendors' own headers.
  *
- * Ranks are processes. They meet in a file of shared memory whose name is in the id. An operation is a host function of the
+ * Ranks are processes or threads. They meet in a file of shared memory whose name is in the id. An operation is a host function of the
  * stream: it publishes what the rank sends, waits for the other ranks, and combines. Device memory is reached through the
  * driver's own copies to and from host memory, on a stream of this library.
  *
@@ -101,6 +101,9 @@ static struct shared *shared_open(const char *name)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
+static void work_run(void *data);
+static int work_is_of(const void *work, const void *comm);
+
 static void pause_briefly(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
@@ -124,6 +127,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *out, int size, ncclUniqueId given, int
         return fail(lost ? ncclUnhandledCudaError : ncclSystemError,
                     "no current device, or no shared memory");
     }
+    driver_is_kernel(work_run);
     atomic_fetch_add(&comm->shared->joined, 1);
     while (atomic_load(&comm->shared->joined) < size)
         pause_briefly();
@@ -169,9 +173,6 @@ static ncclResult_t comm_enter(struct ncclComm *comm, const char *name)
     comm_check(comm);
     return ncclSuccess;
 }
-
-static void work_run(void *data);
-static int work_is_of(const void *work, const void *comm);
 
 /* As the real library: a communicator is valid until it is destroyed, whatever others do. */
 static void comm_end(struct ncclComm *comm)
