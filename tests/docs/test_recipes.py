@@ -47,6 +47,24 @@ def test_scripts_that_cannot_run_here_are_valid_shell(name):
         assert subprocess.run(["bash", "-n"], input=script, text=True).returncode == 0
 
 
+def test_job_scripts_begin_with_their_interpreter():
+    """sbatch refuses a script whose first line is not `#!`."""
+    scripts = [block.text for block in read(ROOT / "docs/howto/batch-systems.md").blocks if re.search("^#(SBATCH|PBS)", block.text, re.M)]
+    assert len(scripts) == 3 and all(re.match(r"#!/bin/bash\n", script) for script in scripts)
+
+
+def test_the_job_script_of_slurm_gives_each_process_its_processors_and_checks_each_node_once(tmp_path):
+    """srun does not take --cpus-per-task from the job since Slurm 22.05; --ntasks-per-node alone may still start every task."""
+    (script,) = [b.text for b in read(ROOT / "docs/howto/batch-systems.md").blocks if "#SBATCH --ntasks-per-node" in b.text]
+    (tmp_path / "srun").write_text('#!/bin/sh\necho "$SRUN_CPUS_PER_TASK $GPUGLUE_CACHE_DIR: $*"\n')
+    (tmp_path / "srun").chmod(0o755)
+    slurm = {"SLURM_CPUS_PER_TASK": "8", "SLURM_NNODES": "2", "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["bash", "-eu", "-c", script], env=slurm, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "8 /tmp/gpuglue: --nodes=2 --ntasks=2 --ntasks-per-node=1 --label gpuglue doctor --require cuda",
+        "8 /tmp/gpuglue: python work.py"]
+
+
 @pytest.mark.skipif(not shutil.which("clang++"), reason="there is no clang++")
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("side", ["--cuda-host-only", "--cuda-device-only"])
