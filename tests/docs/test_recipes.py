@@ -1,12 +1,14 @@
 """Recipes of the documents that need a compiler or device which this machine may not have."""
 
+import os
 import re
 import runpy
 import shutil
 import subprocess
+import sys
 
 import pytest
-from blocks import ROOT, read
+from blocks import BUILT, ROOT, read
 
 PAGES = ["README.md", "docs/tutorial.md"]
 
@@ -30,6 +32,19 @@ def test_the_library_is_chosen_by_the_backend_of_the_device(name):
     """A device pointer of one backend is not valid in code for another."""
     text = (ROOT / name).read_text()
     assert re.search(r"libscale_\{device\.backend\}\.so", text) and not re.search(r"CDLL\(\"", text)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_on_an_intel_gpu_the_program_ends_with_what_to_do(name, tmp_path):
+    """scale.cu has no build for ze: the program ended with a traceback of an OSError or a KeyError."""
+    python = [b.text for b in read(ROOT / name).blocks if b.language == "python" and "not run" not in b.directions]
+    end = next(i for i, text in enumerate(python) if "libscale_" in text)
+    begin = "import gpuglue as gg\ndevice = gg.current_device()\n"
+    simulator = {"GPUGLUE_BACKEND": "ze", "GPUGLUE_ZE_LIBRARY": str(BUILT / "sim/ze_new/libze_sim_new.so.1")}
+    done = subprocess.run([sys.executable, "-c", begin + python[end]], cwd=tmp_path, env=os.environ | simulator,
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "") and "Traceback" not in done.stderr
+    assert done.stderr.startswith("scale.cu has no build for") and "set GPUGLUE_BACKEND=host" in done.stderr
 
 
 def test_options_of_the_stable_abi_are_not_used_for_cpp():
