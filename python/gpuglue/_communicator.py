@@ -24,7 +24,7 @@ class Communicator(Operations):
     ----------
     rank : int, optional
         Rank of this process, from 0. None takes rank and size from the variables of a launcher: RANK and WORLD_SIZE,
-        or those of Open MPI, MPICH or Slurm.
+        or those of Open MPI, MPICH, MVAPICH, Flux, JSM or Slurm.
     size : int, optional
         Number of ranks, at most 256.
     address : str, optional
@@ -47,9 +47,11 @@ class Communicator(Operations):
         If ranks do not connect in time (`CommunicatorError.ranks` has them), the port is in use, or the ranks disagree.
     InvalidArgumentError
         If an argument is outside its range, or the environment lacks what was not given.
+    TypeError
+        If an argument has another type, such as an `id` that is a number.
     UnsupportedError
-        If the system lacks files in memory, Unix sockets or record locks, Slurm started the ranks on several machines, or
-        the transport cannot be used; the message has the reason.
+        If the system lacks files in memory, Unix sockets or record locks, Slurm started the ranks on several machines
+        without MASTER_ADDR, or the transport cannot be used; the message has the reason.
 
     See Also
     --------
@@ -200,6 +202,10 @@ class Communicator(Operations):
         ------
         CommunicatorError
             If a rank fails.
+        InvalidArgumentError
+            If the communicator is closed.
+        TypeError
+            If `color` or `key` is not an int.
 
         Examples
         --------
@@ -207,13 +213,14 @@ class Communicator(Operations):
         ...     part.size
         1
         """
+        color, key = None if color is None else operator.index(color), operator.index(key)
         if hasattr(self._handle(), "split"):
-            return split_mpi(self, color, operator.index(key))
+            return split_mpi(self, color, key)
         if self._shared is not None:
-            return split_local(self, color, operator.index(key))
+            return split_local(self, color, key)
         port = ReservedPort("127.0.0.1")
         try:
-            ranks, number = split_plan(self, color, operator.index(key), port.number)
+            ranks, number = split_plan(self, color, key, port.number)
             if not ranks:
                 return None
             address = f"127.0.0.1:{number}"

@@ -305,6 +305,8 @@ def default_backend() -> str:
     ------
     BackendUnavailableError
         If none of them can be used; `reports` has the reasons.
+    InvalidArgumentError
+        If the text of ``GPUGLUE_BACKEND`` is not valid.
 
     Warns
     -----
@@ -334,6 +336,8 @@ def use_backend(selection: str, /) -> None:
     ------
     BackendUnavailableError
         If none of the backends can be used. The previous selection stays in effect.
+    InvalidArgumentError
+        If the text is not valid, such as ``'^^host'``.
     TypeError
         If `selection` is not a str.
 
@@ -950,6 +954,8 @@ def current_device() -> Device:
     ------
     BackendUnavailableError
         If no backend can be used.
+    InvalidArgumentError
+        If ``GPUGLUE_DEVICE`` or ``GPUGLUE_BACKEND`` is not valid, or there is no such device.
 
     See Also
     --------
@@ -983,7 +989,7 @@ def current_stream(device: _DeviceLike | None = None) -> Stream:
     Raises
     ------
     InvalidArgumentError
-        If there is no such device.
+        If there is no such device, or ``GPUGLUE_DEVICE`` or ``GPUGLUE_BACKEND`` is not valid.
     BackendUnavailableError
         If no backend can be used.
 
