@@ -32,7 +32,6 @@ struct ggi_collective {
     char transport[16], reason[400];
     const char *path; /* of the library */
     int32_t version;
-    pthread_t watcher;
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t changed;
     struct collective_use *used;
@@ -125,6 +124,8 @@ void ggi_collective_forget_work(struct ggi_collective *self);
 
 /* ---- guard.c ---- */
 
+/* Start a thread that no one joins, and which handles no signals. */
+gg_status ggi_collective_thread(void *(*run)(void *argument), void *argument);
 /* A call that may wait for other ranks, on a thread of its own. */
 struct collective_call {
     gg_status (*run)(struct collective_call *call);

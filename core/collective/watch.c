@@ -264,6 +264,7 @@ static void *watch_run(void *argument)
     struct gg_comm *comm = argument;
     struct ggi_collective *self = comm->collective;
     struct gg_device *device = self->device;
+    pthread_setname_np(pthread_self(), "gpuglue-watch");
     pthread_mutex_lock(&self->lock);
     while (!self->closing) {
         watch_slice(self, WATCH_NS);
@@ -301,19 +302,14 @@ static void watch_close(struct gg_comm *comm)
 
 gg_status ggi_collective_watch(struct gg_comm *comm)
 {
-    pthread_attr_t attributes;
     comm->close = watch_close;
     if (!comm->collective->impl)
         return GG_OK;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     atomic_fetch_add(&comm->collective->device->helpers, 1);
-    const int error = pthread_create(&comm->collective->watcher, &attributes, watch_run, comm);
-    pthread_attr_destroy(&attributes);
-    if (error)
+    const gg_status status = ggi_collective_thread(watch_run, comm);
+    if (status)
         atomic_fetch_sub(&comm->collective->device->helpers, 1);
-    return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
-                 : GG_OK;
+    return status;
 }
 
 /* Ranks of one process may be closed by one thread, one after the other: only the last waits for all. */
