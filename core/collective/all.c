@@ -1,4 +1,5 @@
 /* all.c: the communicators of all ranks of one process, which is how one program uses several devices. */
+#include "base/signals.h"
 #include "base/sized.h"
 #include "collective/collective.h"
 
@@ -44,9 +45,18 @@ static void *opening_run(void *argument)
     return NULL;
 }
 
+static void *opening_thread(void *argument)
+{
+    pthread_setname_np(pthread_self(), "gpuglue-open");
+    return opening_run(argument);
+}
+
 static void opening_start(struct opening *self)
 {
-    const int error = pthread_create(&self->thread, NULL, opening_run, self);
+    sigset_t before;
+    ggi_block_signals(&before);
+    const int error = pthread_create(&self->thread, NULL, opening_thread, self);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     self->started = !error;
     if (error)
         opening_fail(self, ggi_fail(GG_ERR_OUT_OF_MEMORY,
