@@ -6,6 +6,7 @@ from typing import Any
 from . import _core
 from ._communicator_data import launched, master_address, nanoseconds, split_address
 from ._communicator_device import DeviceTransport, ReservedPort, split_plan
+from ._communicator_local import from_devices, split_local
 from ._communicator_mpi import from_mpi, split_mpi
 from ._communicator_operations import Operations
 from ._dask_communicator import from_dask
@@ -17,7 +18,7 @@ class Communicator(Operations):
     """Processes that combine and exchange arrays.
 
     Each process of a program is a rank. This constructor connects ranks of one machine; `from_mpi` also
-    those of several. All ranks call the same operations in the same order.
+    those of several, and `from_devices` threads of one process. All ranks call the same operations in the same order.
 
     Parameters
     ----------
@@ -80,6 +81,8 @@ class Communicator(Operations):
     ...     comm.all_reduce(np.array([1.0, 2.0]))
     array([1., 2.])
     """
+
+    _shared: Any = None  # by all ranks of one process: their devices, and what `split` passes between them
 
     def __init__(
         self,
@@ -177,6 +180,7 @@ class Communicator(Operations):
         raise TypeError("a Communicator cannot be pickled: create one in each process")
 
     from_dask = staticmethod(from_dask)
+    from_devices = staticmethod(from_devices)
     from_mpi = staticmethod(from_mpi)
 
     def split(self, color: "int | None", key: int = 0) -> "Communicator | None":
@@ -212,6 +216,8 @@ class Communicator(Operations):
         color, key = None if color is None else operator.index(color), operator.index(key)
         if hasattr(self._handle(), "split"):
             return split_mpi(self, color, key)
+        if self._shared is not None:
+            return split_local(self, color, key)
         port = ReservedPort("127.0.0.1")
         try:
             ranks, number = split_plan(self, color, key, port.number)
@@ -287,7 +293,8 @@ class Communicator(Operations):
     def close(self) -> None:
         """Close this rank: others that need it later get `CommunicatorError`.
 
-        Waits for the queued operations of all ranks, and up to two seconds until all ranks close. A second call does nothing.
+        Waits for the queued operations of all ranks, and up to two seconds until all ranks close; of ranks of one process
+        (`from_devices`), only the last that closes waits for the others. A second call does nothing.
 
         Examples
         --------
