@@ -304,6 +304,13 @@ def test_a_library_that_is_too_old_is_not_used(native):
     ranks_pass(code, 2, GPUGLUE_SIM_NCCL_VERSION="21000")
 
 
+def test_ranks_with_different_versions_of_the_library_are_staged(native):
+    code = CHOICE.format(options="", transport="staged", words="rank 0 has version 2.20.3")
+    variables = {rank: {"GPUGLUE_SIM_DEVICES": "4", "GPUGLUE_SIM_NCCL_VERSION": version} for rank, version in enumerate(["22003", "22105"])}
+    results = run_ranks(HEAD + code, 2, rank_environment=variables)
+    assert [status for _, status in results] == [0, 0], results
+
+
 def test_without_devices_the_transport_is_host():
     ranks_pass(CHOICE.format(options="device=None", transport="host", words=""), 2)
 
