@@ -386,7 +386,8 @@ static void registry_consider(const char *name, const char *words, struct regist
             continue;
         memcpy(word, words, length);
         word[length] = 0;
-        const size_t distance = ggi_text_distance(name, word);
+        const bool begun = strlen(name) > 1 && !strncmp(word, name, strlen(name));
+        const size_t distance = begun ? 0 : ggi_text_distance(name, word);
         if (distance >= best->distance)
             continue;
         best->distance = distance;
@@ -394,9 +395,11 @@ static void registry_consider(const char *name, const char *words, struct regist
     }
 }
 
-/* Add ": did you mean x?" if a backend has a similar name or alias. */
+/* Add ": did you mean x?" if a backend has a similar name or alias. "gpu" is similar to "cpu" and "xpu", and means neither. */
 static void registry_suggest(const char *name, struct ggi_text *text)
 {
+    if (!strcmp(name, "gpu"))
+        return;
     struct registry_nearest best = {.distance = ggi_text_tolerance(name) + 1};
     for (const struct ggi_plugin *b = registry_all(); b; b = b->next) {
         registry_consider(name, b->backend.name, &best);

@@ -145,4 +145,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name because of this fu
             from . import _trace
 
             return getattr(_trace, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from ._foreign_names import OURS
+
+        hint = f": use {OURS[name]}" if name in OURS else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -4,6 +4,7 @@ import os
 import re
 from functools import cached_property
 
+from gpuglue._machine import user_name
 from gpuglue._variables import nearest
 
 MODULES = {"cuda": ("nvidia",), "hip": ("amdgpu",), "ze": ("i915", "xe")}
@@ -24,34 +25,39 @@ START = {
         "kubernetes": "kubectl edit: resources: {limits: {nvidia.com/gpu: 1}}",
     },
     "hip": {
-        "docker": "docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render …",
+        "docker": "docker run --device /dev/kfd --device /dev/dri --group-add $(stat -c %g /dev/kfd) --group-add $(stat -c %g /dev/dri/renderD128) …",
         "podman": "podman run --device /dev/kfd --device /dev/dri --group-add keep-groups …",
         "apptainer": "apptainer exec --rocm …",
         "kubernetes": "kubectl edit: resources: {limits: {amd.com/gpu: 1}}",
     },
     "ze": {
-        "docker": "docker run --device /dev/dri --group-add render …",
+        "docker": "docker run --device /dev/dri --group-add $(stat -c %g /dev/dri/renderD128) …",
         "podman": "podman run --device /dev/dri --group-add keep-groups …",
         "apptainer": "apptainer exec --bind /dev/dri …",
         "kubernetes": "kubectl edit: resources: {limits: {gpu.intel.com/i915: 1}}",
     },
 }
+# By the ID of /etc/os-release, or the name of the release where the names of packages differ.
 INSTALL = {
     "cuda": {
-        "ubuntu": "apt install ubuntu-drivers-common && ubuntu-drivers install",
-        "debian": "apt install nvidia-driver",
-        "fedora": "dnf install nvidia-driver-cuda",
+        "ubuntu": "{sudo}apt install ubuntu-drivers-common && {sudo}ubuntu-drivers install",
+        "debian": "{sudo}apt install nvidia-driver",
+        "fedora": "{sudo}dnf install nvidia-driver-cuda",
         "": "install the driver of https://www.nvidia.com/drivers",
     },
     "hip": {
-        "debian": "apt install rocm-hip-runtime",
-        "fedora": "dnf install rocm-hip-runtime",
-        "": "install ROCm as https://rocm.docs.amd.com describes",
+        "bookworm": "{sudo}apt install libamdhip64-5",
+        "trixie": "{sudo}apt install libamdhip64-5",
+        "forky": "{sudo}apt install libamdhip64-6",
+        "fedora": "{sudo}dnf install rocm-hip",
+        "": "install AMD's package rocm-hip-runtime as https://rocm.docs.amd.com describes",
     },
     "ze": {
-        "debian": "apt install libze1 libze-intel-gpu1",
-        "fedora": "dnf install oneapi-level-zero intel-level-zero",
-        "": "install the packages of Level Zero's loader and of Intel's driver",
+        "bookworm": "{sudo}apt install libze1 intel-opencl-icd",
+        "trixie": "{sudo}apt install libze1 libze-intel-gpu1",
+        "forky": "{sudo}apt install libze1 libze-intel-gpu1",
+        "fedora": "{sudo}dnf install oneapi-level-zero intel-level-zero",
+        "": "install Level Zero's loader and Intel's driver as https://dgpu-docs.intel.com describes",
     },
 }
 
@@ -113,7 +119,14 @@ class Case:
     def suggestion(self):
         """The backend that the user may have meant, or ''."""
         name = self.name.partition(":")[0].replace("-", "_")
-        return ALIASES.get(name) or nearest(name, [*self.known, *ALIASES]) or ""
+        names = [*self.known, *ALIASES]
+        begun = [full for full in names if len(name) > 1 and full.startswith(name)]
+        return ALIASES.get(name) or next(iter(begun), None) or nearest(name, names) or ""
+
+    @property
+    def corrected(self):
+        """GPUGLUE_BACKEND with that name."""
+        return ",".join(self.suggestion if name.strip().lower() == self.name else name for name in self.selection.split(","))
 
     # ---- variables ----
 
@@ -129,6 +142,11 @@ class Case:
     @property
     def selection(self):
         return self.environ.get("GPUGLUE_BACKEND", "")
+
+    @property
+    def selected(self):
+        """The devices of GPUGLUE_BACKEND without their numbers: backends."""
+        return re.sub(r":\d+", "", self.selection)
 
     @cached_property
     def mask(self):
@@ -179,13 +197,19 @@ class Case:
     def install(self):
         """The command that installs the driver on this system."""
         commands = INSTALL.get(self.name, {"": "install the driver"})
-        words = " ".join(self.machine.system).split()
-        found = next((commands[word] for word in (*words, "fedora" if "rhel" in words else "") if word and word in commands), "")
-        return self.sudo + found if found else commands[""]
+        if self.container and self.name == "cuda":
+            return "on the host: " + commands[""]
+        system = self.machine.system
+        words = [system.get("ID"), system.get("VERSION_CODENAME")]
+        if self.name == "cuda":  # the others' packages have the same names only in the distribution itself
+            words += system.get("ID_LIKE", "").split()
+        return next((commands[word] for word in words if word in commands), commands[""]).format(sudo=self.sudo)
 
     @property
     def has_node(self):
         nodes = NODES.get(self.name, ())
+        if self.name == "ze" and self.gpus == []:  # /dev/dri is of another vendor's GPU
+            return False
         return any(node["path"].startswith(nodes) for node in self.machine.nodes)
 
     def has(self, path):
@@ -207,7 +231,7 @@ class Case:
 
     @property
     def user(self):
-        return self.environ.get("USER") or str(os.geteuid())
+        return self.environ.get("USER") or user_name(os.geteuid())
 
     @property
     def module(self):

@@ -3,6 +3,7 @@
 The first rule of a backend whose condition holds is the answer, so exact conditions stand before general ones. In cause and
 advice {c.name} is an attribute of the Case. To add a rule, add a row, and a machine in tests/python/test_doctor.py."""
 
+import re
 from typing import Callable, NamedTuple
 
 GIB = 1 << 30
@@ -37,9 +38,14 @@ def lacks_device(c):
 PLUGINS = (
     Rule(lambda c: c.status == "disabled", "GPUGLUE_BACKEND={c.selection} excludes it", "unset GPUGLUE_BACKEND"),
     Rule(
-        lambda c: c.name == "GPUGLUE_BACKEND" and ":" in c.selection,
+        lambda c: c.name == "GPUGLUE_BACKEND" and re.fullmatch(r"\w+:\d+", c.selection),
         "GPUGLUE_BACKEND={c.selection} names a device: it takes names of backends",
         "export GPUGLUE_DEVICE={c.selection}; unset GPUGLUE_BACKEND",
+    ),
+    Rule(
+        lambda c: c.name == "GPUGLUE_BACKEND" and re.fullmatch(r"\^?\w+(:\d+)?(,\w+(:\d+)?)*", c.selection),
+        "GPUGLUE_BACKEND={c.selection} names devices: it takes names of backends",
+        "export GPUGLUE_BACKEND={c.selected}",
     ),
     Rule(lambda c: c.name == "GPUGLUE_BACKEND", "GPUGLUE_BACKEND={c.selection} cannot be parsed", "export GPUGLUE_BACKEND=auto"),
     Rule(
@@ -50,9 +56,14 @@ PLUGINS = (
     Rule(lambda c: c.writable, "{c.writable} is writable by others, so gpuglue does not load it", "{c.sudo}chmod o-w {c.writable}"),
     Rule(lambda c: c.name == "GPUGLUE_PLUGIN_PATH", "an entry of GPUGLUE_PLUGIN_PATH cannot be used", "unset GPUGLUE_PLUGIN_PATH"),
     Rule(
+        lambda c: c.status == "plugin-not-found" and c.name == "gpu",
+        "there is no backend gpu: without GPUGLUE_BACKEND the first GPU is used",
+        "unset GPUGLUE_BACKEND",
+    ),
+    Rule(
         lambda c: c.status == "plugin-not-found" and c.suggestion,
         "there is no backend {c.name}: the nearest name is {c.suggestion}",
-        "export GPUGLUE_BACKEND={c.suggestion}",
+        "export GPUGLUE_BACKEND={c.corrected}",
     ),
     Rule(among("plugin-not-found"), "there is no backend {c.name}", "unset GPUGLUE_BACKEND, or add its plugin's directory to GPUGLUE_PLUGIN_PATH"),
     Rule(
@@ -105,7 +116,12 @@ DEVICES = (
         "unset ZE_ENABLE_ALT_DRIVERS",
     ),
     Rule(
-        lambda c: c.refused and c.container in ("docker", "podman"),
+        lambda c: c.refused and c.container == "apptainer",  # it has the host's users and nodes
+        "this user may not use {c.refused} of the host",
+        "on the host: sudo usermod -aG $(stat -c %G {c.refused}) {c.user}; then log in again",
+    ),
+    Rule(
+        lambda c: c.refused and c.container,
         "this user of the container may not use {c.refused}",
         "{c.start}",
     ),
@@ -116,9 +132,9 @@ DEVICES = (
     ),
     Rule(lambda c: c.refused, "this user may not use {c.refused}", "sudo chmod a+rw {c.refused}"),
     Rule(
-        lambda c: lacks_device(c) and c.name == "cuda" and c.environ.get("NVIDIA_VISIBLE_DEVICES") in ("void", "none", ""),
+        lambda c: lacks_device(c) and c.name == "cuda" and c.container and c.environ.get("NVIDIA_VISIBLE_DEVICES") in ("void", "none", ""),
         "NVIDIA_VISIBLE_DEVICES={c.environ[NVIDIA_VISIBLE_DEVICES]} keeps the GPUs out of this container",
-        "docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all …",
+        "{visible}",
     ),
     Rule(lambda c: lacks_device(c) and c.container and c.gpus != [], "this {c.container} container was started without the {c.vendor} GPU", "{c.start}"),
     Rule(
@@ -176,9 +192,18 @@ DRIVERS = (
         "{c.sudo}reboot",
     ),
     Rule(cuda("802"), "the fabric manager of this machine with NVSwitch does not run", "{c.sudo}systemctl start nvidia-fabricmanager"),
-    Rule(cuda("804"), "LD_LIBRARY_PATH leads to cuda-compat, which this GPU does not support", "export LD_LIBRARY_PATH={compatless}"),
     Rule(
-        lambda c: c.machine.mps and not c.machine.mps["running"] and c.status in ("init-failed", "timed-out", "no-device"),
+        lambda c: cuda("804")(c) and "compat" in c.environ.get("LD_LIBRARY_PATH", ""),
+        "LD_LIBRARY_PATH leads to cuda-compat, which this GPU does not support",
+        "export LD_LIBRARY_PATH={compatless}",
+    ),
+    Rule(
+        cuda("804"),
+        "{c.info.library} is cuda-compat, which this GPU does not support",
+        "remove its package, or export GPUGLUE_CUDA_LIBRARY=…, the path of the driver's libcuda.so.1",
+    ),
+    Rule(
+        lambda c: c.name == "cuda" and c.machine.mps and not c.machine.mps["running"] and c.status in ("init-failed", "timed-out", "no-device"),
         "CUDA_MPS_PIPE_DIRECTORY is {c.machine.mps[directory]}, where no MPS daemon runs",
         "unset CUDA_MPS_PIPE_DIRECTORY, or nvidia-cuda-mps-control -d",
     ),
@@ -187,27 +212,28 @@ DRIVERS = (
         "HSA_OVERRIDE_GFX_VERSION={c.environ[HSA_OVERRIDE_GFX_VERSION]} may not fit this GPU",
         "unset HSA_OVERRIDE_GFX_VERSION",
     ),
-    Rule(lambda c: c.name == "hip" and c.code == "35", "the kernel driver amdgpu is too old for this HIP", "{c.install}; then reboot"),
+    Rule(lambda c: c.name == "hip" and c.code == "35", "the kernel driver amdgpu is too old for this HIP", "{host}install amdgpu-dkms as https://rocm.docs.amd.com describes; then reboot"),
     Rule(
         lambda c: c.status in ("init-failed", "crashed") and c.address_limit and c.address_limit < 64 * GIB,
         "this process may use {address_limit} of addresses: drivers reserve far more",
         "ulimit -v unlimited",
     ),
-    Rule(lambda c: c.code == "2", "no memory was left when the driver started", "nvidia-smi, and free -h: end the processes that use the memory"),
+    Rule(lambda c: c.code == "2", "no memory was left when the driver started", "{memory}, and free -h: end the processes that use the memory"),
     Rule(lambda c: c.code == "304", "the operating system refused a call of the driver", "{c.sudo}dmesg | tail; check the container's seccomp profile"),
     Rule(lambda c: c.name == "ze" and c.code == "0x70020000", "a library that Intel's driver needs is missing", "{c.install}"),
-    Rule(among("version-unsupported"), "the driver is too old", "{c.install}; then reboot"),
+    Rule(lambda c: c.status == "version-unsupported" and c.name == "cuda", "the driver is too old", "{c.install}; then reboot"),
+    Rule(among("version-unsupported"), "the driver's library is too old", "{c.install}"),
     Rule(
         lambda c: c.status == "library-not-found" and c.name == "cuda" and c.has_node and c.container,
         "the container lacks libcuda: its driver capabilities are {capabilities}",
-        "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …",
+        "{capable}",
     ),
     Rule(lambda c: c.status == "library-not-found" and c.machine.wsl and c.name == "cuda", "WSL's libcuda is missing", "wsl --update (in Windows)"),
     Rule(among("library-not-found"), "the {c.vendor} driver's library is not installed", "{c.install}"),
     Rule(among("library-load-failed", "symbol-missing"), "{c.info.library} cannot be used", "{c.install}"),
     Rule(
-        lambda c: c.status == "no-device" and c.name == "ze" and c.has_node,
-        "there is a GPU, but no Level Zero driver for it",
+        lambda c: c.status == "no-device" and c.name == "ze" and c.has_node and c.gpus,
+        "there is an Intel GPU, but no Level Zero driver for it",
         "{c.install}",
     ),
     Rule(lambda c: c.signal == "SIGKILL", "the probe was killed, most often because memory ran out (limit: {memory_limit})", "{c.sudo}dmesg | grep -i -E 'oom|killed'"),
@@ -258,6 +284,12 @@ MACHINE = (
     ),
 )
 
+VISIBLE = {"docker": "docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all …"}
+CAPABLE = {
+    "docker": "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …",
+    "kubernetes": "kubectl edit: env: [{name: NVIDIA_DRIVER_CAPABILITIES, value: 'compute,utility'}]",
+}
+MEMORY = {"cuda": "nvidia-smi", "hip": "amd-smi process (older: rocm-smi --showpids)"}
 LISTS = {"cuda": "nvidia-smi -L", "hip": "rocminfo", "ze": "clinfo -l, and ls -l /dev/dri"}
 
 
@@ -279,6 +311,10 @@ def filled(text, case):
         address_limit=size(case.address_limit),
         memory_limit=size(case.machine.cgroup.get("memory")),
         capabilities=case.environ.get("NVIDIA_DRIVER_CAPABILITIES") or "not set",
+        visible=VISIBLE.get(case.container, case.start) if case.info else "",
+        capable=CAPABLE.get(case.container, case.start) if case.info else "",
+        memory=MEMORY.get(case.name, "top") if case.info else "",
+        host="on the host: " if case.container else "",
         list=LISTS.get(case.name, "gpuglue info") if case.info else "",
     )
 

@@ -123,8 +123,8 @@ class Machine:
 
     @cached_property
     def system(self):
-        """ID and ID_LIKE of /etc/os-release."""
-        return re.findall(r"""^ID(?:_LIKE)?=["']?([^"'\n]*)""", self.read("/etc/os-release"), re.M)
+        """The fields of /etc/os-release."""
+        return dict(re.findall(r"""^(\w+)=["']?([^"'\n]*)""", self.read("/etc/os-release"), re.M))
 
     @cached_property
     def cgroup(self):
@@ -193,5 +193,14 @@ def group_name(number):
         import grp
 
         return grp.getgrgid(number).gr_name
+    except (ImportError, KeyError):
+        return str(number)
+
+
+def user_name(number):
+    try:
+        import pwd
+
+        return pwd.getpwuid(number).pw_name
     except (ImportError, KeyError):
         return str(number)

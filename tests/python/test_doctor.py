@@ -5,6 +5,7 @@ import grp
 import json
 import os
 import pathlib
+import pwd
 import re
 import resource
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from conftest import BUILT, HANG, NO_GPU, SIMULATED, needed, nodes, run_python, succeeds
 
 from gpuglue import _doctor, _variables
+from gpuglue._doctor_case import Case
 from gpuglue._machine import Machine
 
 # Its C code, the probe in a child process, is also the subject of test_isolated_probe.py.
@@ -23,8 +25,9 @@ pytestmark = pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="a sanitizer 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUDO = "" if os.geteuid() == 0 else "sudo "
 SLURM = {"SLURM_JOB_ID": "1"}
-DEBIAN = {"etc/os-release": "ID=debian\n"}
-UBUNTU = {"etc/os-release": 'ID=ubuntu\nID_LIKE="debian"\n'}
+BOOKWORM, DEBIAN, FORKY = ({"etc/os-release": f"ID=debian\nVERSION_CODENAME={name}\n"} for name in ("bookworm", "trixie", "forky"))
+UBUNTU = {"etc/os-release": 'VERSION_CODENAME=noble\nID=ubuntu\nID_LIKE="debian"\n'}
+FEDORA, ROCKY = {"etc/os-release": "ID=fedora\n"}, {"etc/os-release": 'ID="rocky"\nID_LIKE="rhel centos fedora"\n'}
 DOCKER, PODMAN = {".dockerenv": ""}, {"run/.containerenv": ""}
 WSL = {"proc/sys/kernel/osrelease": "6.6.0-microsoft-standard-WSL2"}
 NO_PCI = {"sys/bus/pci/devices/0000:00:00.0/class": "0x060000\n"}
@@ -78,19 +81,32 @@ ROWS = [
     Row("the path leads to the stub", "cuda", {"GPUGLUE_CUDA_LIBRARY": "{broken}/stub/libcuda.so.1"}, NVIDIA, "the toolkit's stub", "unset GPUGLUE_CUDA_LIBRARY"),
     Row("stubs on LD_LIBRARY_PATH", "cuda", {"LD_LIBRARY_PATH": "/a:{tmp}/lib/stubs:/b"}, NVIDIA | {"lib/stubs/libcuda.so.1": "= stub/libcuda.so.1"}, "LD_LIBRARY_PATH leads to the toolkit's stub", "export LD_LIBRARY_PATH=/a:/b"),
     Row("HIP's path does not exist", "hip", {"GPUGLUE_HIP_LIBRARY": "/none"}, KFD, "GPUGLUE_HIP_LIBRARY names /none, which does not exist", "unset GPUGLUE_HIP_LIBRARY"),
-    Row("no driver on Ubuntu", "cuda", {}, NVIDIA | gpu("0x10de", "nvidia") | UBUNTU, "the NVIDIA driver's library is not installed", SUDO + "apt install ubuntu-drivers-common && ubuntu-drivers install"),
-    Row("no Level Zero driver on Debian", "ze", ZE | {"GPUGLUE_SIM_DEVICES": "0"}, RENDER | gpu("0x8086", "i915") | DEBIAN, "there is a GPU, but no Level Zero driver for it", SUDO + "apt install libze1 libze-intel-gpu1"),
+    Row("no driver on Ubuntu", "cuda", {}, NVIDIA | gpu("0x10de", "nvidia") | UBUNTU, "the NVIDIA driver's library is not installed", f"{SUDO}apt install ubuntu-drivers-common && {SUDO}ubuntu-drivers install"),
+    Row("no Level Zero driver on Debian", "ze", ZE | {"GPUGLUE_SIM_DEVICES": "0"}, RENDER | gpu("0x8086", "i915") | DEBIAN, "there is an Intel GPU, but no Level Zero driver for it", SUDO + "apt install libze1 libze-intel-gpu1"),
     Row("Intel's driver lacks a library", "ze", ZE | fails("zeInitDrivers", 0x70020000), RENDER | DEBIAN, "a library that Intel's driver needs is missing", SUDO + "apt install libze1 libze-intel-gpu1"),
+    Row("no HIP on Debian 12", "hip", {}, KFD | BOOKWORM, "the AMD driver's library is not installed", SUDO + "apt install libamdhip64-5"),
+    Row("no HIP on Debian 14", "hip", {}, KFD | FORKY, "the AMD driver's library is not installed", SUDO + "apt install libamdhip64-6"),
+    Row("no HIP on Ubuntu", "hip", {}, KFD | UBUNTU, "the AMD driver's library is not installed", "install AMD's package rocm-hip-runtime as https://rocm.docs.amd.com describes"),
+    Row("no HIP on Fedora", "hip", {}, KFD | FEDORA, "the AMD driver's library is not installed", SUDO + "dnf install rocm-hip"),
+    Row("no HIP on Rocky Linux", "hip", {}, KFD | ROCKY, "the AMD driver's library is not installed", "install AMD's package rocm-hip-runtime as https://rocm.docs.amd.com describes"),
+    Row("no CUDA driver on Rocky Linux", "cuda", {}, NVIDIA | gpu("0x10de", "nvidia") | ROCKY, "the NVIDIA driver's library is not installed", SUDO + "dnf install nvidia-driver-cuda"),
+    Row("no Level Zero driver on Debian 12", "ze", ZE | {"GPUGLUE_SIM_DEVICES": "0"}, RENDER | gpu("0x8086", "i915") | BOOKWORM, "there is an Intel GPU, but no Level Zero driver for it", SUDO + "apt install libze1 intel-opencl-icd"),
+    Row("no Level Zero driver on Ubuntu", "ze", ZE | {"GPUGLUE_SIM_DEVICES": "0"}, RENDER | gpu("0x8086", "xe") | UBUNTU, "there is an Intel GPU, but no Level Zero driver for it", "install Level Zero's loader and Intel's driver as https://dgpu-docs.intel.com describes"),
+    Row("AMD's render node, and no Intel GPU", "ze", ZE | {"GPUGLUE_SIM_DEVICES": "0"}, KFD | gpu("0x1002", "amdgpu") | DEBIAN, "this machine has no Intel GPU", "nothing to correct here: use another machine for ze"),
     # no device node
     Row("docker without the GPU", "cuda", {}, DOCKER, "this docker container was started without the NVIDIA GPU", "docker run --gpus all …"),
     Row("podman without the GPU", "cuda", {}, PODMAN, "this podman container was started without the NVIDIA GPU", "podman run --device nvidia.com/gpu=all …"),
     Row("apptainer without the GPU", "cuda", {"APPTAINER_CONTAINER": "/a.sif"}, {}, "this apptainer container was started without the NVIDIA GPU", "apptainer exec --nv …"),
     Row("a pod without the GPU", "cuda", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, {}, "this kubernetes container was started without the NVIDIA GPU", "kubectl edit: resources: {limits: {nvidia.com/gpu: 1}}"),
     Row("docker with NVIDIA_VISIBLE_DEVICES=void", "cuda", {"NVIDIA_VISIBLE_DEVICES": "void"}, DOCKER, "NVIDIA_VISIBLE_DEVICES=void keeps the GPUs out", "docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all …"),
+    Row("apptainer with NVIDIA_VISIBLE_DEVICES=void", "cuda", {"NVIDIA_VISIBLE_DEVICES": "void", "APPTAINER_CONTAINER": "/a.sif"}, {}, "NVIDIA_VISIBLE_DEVICES=void keeps the GPUs out", "apptainer exec --nv …"),
+    Row("NVIDIA_VISIBLE_DEVICES=void without a container", "cuda", {"NVIDIA_VISIBLE_DEVICES": "void"}, gpu("0x10de"), "its kernel module nvidia is not loaded", SUDO + "modprobe nvidia"),
+    Row("podman without libcuda", "cuda", {}, PODMAN | NVIDIA, "the container lacks libcuda", "podman run --device nvidia.com/gpu=all …"),
+    Row("a pod without libcuda", "cuda", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, NVIDIA, "the container lacks libcuda", "kubectl edit: env: [{name: NVIDIA_DRIVER_CAPABILITIES, value: 'compute,utility'}]"),
     Row("docker without the capability compute", "cuda", {"NVIDIA_DRIVER_CAPABILITIES": "utility"}, DOCKER | NVIDIA, "the container lacks libcuda: its driver capabilities are utility", "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …"),
-    Row("docker without AMD's nodes", "hip", {}, DOCKER, "this docker container was started without the AMD GPU", "docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render …"),
+    Row("docker without AMD's nodes", "hip", {}, DOCKER, "this docker container was started without the AMD GPU", "docker run --device /dev/kfd --device /dev/dri --group-add $(stat -c %g /dev/kfd) --group-add $(stat -c %g /dev/dri/renderD128) …"),
     Row("apptainer without AMD's nodes", "hip", {"APPTAINER_CONTAINER": "/a.sif"}, {}, "this apptainer container was started without the AMD GPU", "apptainer exec --rocm …"),
-    Row("docker without Intel's node", "ze", ZE | {"GPUGLUE_SIM_DEVICES": "0"}, DOCKER, "this docker container was started without the Intel GPU", "docker run --device /dev/dri --group-add render …"),
+    Row("docker without Intel's node", "ze", ZE | {"GPUGLUE_SIM_DEVICES": "0"}, DOCKER, "this docker container was started without the Intel GPU", "docker run --device /dev/dri --group-add $(stat -c %g /dev/dri/renderD128) …"),
     Row("WSL without a GPU", "cuda", {}, WSL, "WSL has no GPU", "wsl --update (in Windows, after the GPU's driver for Windows was updated)"),
     Row("WSL without libcuda", "cuda", {}, WSL | {"dev/dxg": ""}, "WSL's libcuda is missing", "wsl --update (in Windows)"),
     Row("nouveau holds the GPU", "cuda", {}, gpu("0x10de", "nouveau") | DEBIAN, "the kernel driver nouveau holds the NVIDIA GPU", SUDO + "apt install nvidia-driver; then reboot"),
@@ -104,6 +120,8 @@ ROWS = [
     # permissions: see also below
     Row("a node is not usable in docker", "cuda", CUDA | fails("cuInit", 100) | {"nodes": "/dev/nvidia0=refused:61234"}, NVIDIA | DOCKER, "this user of the container may not use /dev/nvidia0", "docker run --gpus all …"),
     Row("AMD's node is not usable in podman", "hip", HIP | fails("hipInit", 100) | {"nodes": "/dev/kfd=refused:61234,/dev/dri/renderD128=there"}, KFD | PODMAN, "this user of the container may not use /dev/kfd", "podman run --device /dev/kfd --device /dev/dri --group-add keep-groups …"),
+    Row("AMD's node is not usable in a pod", "hip", HIP | fails("hipInit", 100) | {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "nodes": "/dev/kfd=refused:61234,/dev/dri/renderD128=there"}, KFD, "this user of the container may not use /dev/kfd", "kubectl edit: resources: {limits: {amd.com/gpu: 1}}"),
+    Row("AMD's node is not usable in apptainer", "hip", HIP | fails("hipInit", 100) | {"APPTAINER_CONTAINER": "/a.sif", "USER": "ann", "nodes": "/dev/kfd=refused:61234,/dev/dri/renderD128=there"}, KFD, "this user may not use /dev/kfd of the host", "on the host: sudo usermod -aG $(stat -c %G /dev/kfd) ann; then log in again"),
     # errors of the driver
     Row("nvidia_uvm is not loaded", "cuda", CUDA | fails("cuInit", 999), NVIDIA, "the kernel module nvidia_uvm is not loaded", SUDO + "modprobe nvidia_uvm"),
     Row("libcuda is newer than the module", "cuda", CUDA | fails("cuInit", 803), NVIDIA, "libcuda and the loaded kernel module (580.65.06) have different versions", SUDO + "reboot"),
@@ -111,18 +129,28 @@ ROWS = [
     Row("the image has its own libcuda", "cuda", CUDA | fails("cuInit", 803), NVIDIA | DOCKER, "libcuda comes from the image", "docker run --gpus all … without a libcuda in the image"),
     Row("the fabric manager does not run", "cuda", CUDA | fails("cuInit", 802), NVIDIA, "the fabric manager of this machine with NVSwitch does not run", SUDO + "systemctl start nvidia-fabricmanager"),
     Row("cuda-compat on a GeForce", "cuda", CUDA | fails("cuInit", 804) | {"LD_LIBRARY_PATH": "/a:/usr/local/cuda/compat"}, NVIDIA, "LD_LIBRARY_PATH leads to cuda-compat", "export LD_LIBRARY_PATH=/a"),
+    Row("cuda-compat is installed on a GeForce", "cuda", CUDA | fails("cuInit", 804), NVIDIA, "libcuda.so.1 is cuda-compat, which this GPU does not support", "remove its package, or export GPUGLUE_CUDA_LIBRARY=…, the path of the driver's libcuda.so.1"),
+    Row("MPS does not concern AMD", "hip", HIP | fails("hipInit", 100) | {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}, KFD, "HIP reports 2 devices and could not start", SUDO + "dmesg | tail"),
+    Row("no memory is left on AMD", "hip", HIP | fails("hipInit", 2), KFD, "no memory was left when the driver started", "amd-smi process (older: rocm-smi --showpids), and free -h: end the processes that use the memory"),
     Row("no memory is left", "cuda", CUDA | fails("cuInit", 2), NVIDIA, "no memory was left when the driver started", "nvidia-smi, and free -h: end the processes that use the memory"),
     Row("a system call is refused", "cuda", CUDA | fails("cuInit", 304), NVIDIA, "the operating system refused a call of the driver", SUDO + "dmesg | tail; check the container's seccomp profile"),
     Row("a driver without a device", "cuda", CUDA | fails("cuInit", 100), NVIDIA, "the driver sees no device", "nvidia-smi -L"),
     Row("a driver of CUDA 10", "cuda", CUDA | {"GPUGLUE_SIM_VERSION": "10020"}, NVIDIA | DEBIAN, "the driver is too old", SUDO + "apt install nvidia-driver; then reboot"),
-    Row("amdgpu is too old", "hip", HIP | fails("hipInit", 35), KFD | DEBIAN, "the kernel driver amdgpu is too old for this HIP", SUDO + "apt install rocm-hip-runtime; then reboot"),
+    Row("a driver of CUDA 10 in docker", "cuda", CUDA | {"GPUGLUE_SIM_VERSION": "10020"}, NVIDIA | DEBIAN | DOCKER, "the driver is too old", "on the host: install the driver of https://www.nvidia.com/drivers; then reboot"),
+    Row("amdgpu is too old in docker", "hip", HIP | fails("hipInit", 35), KFD | DEBIAN | DOCKER, "the kernel driver amdgpu is too old for this HIP", "on the host: install amdgpu-dkms as https://rocm.docs.amd.com describes; then reboot"),
+    Row("amdgpu is too old", "hip", HIP | fails("hipInit", 35), KFD | DEBIAN, "the kernel driver amdgpu is too old for this HIP", "install amdgpu-dkms as https://rocm.docs.amd.com describes; then reboot"),
     Row("a driver that hangs", "cuda", CUDA | {"GPUGLUE_SIM_HANG": "cuInit"}, NVIDIA, "the driver hangs while it starts", SUDO + "dmesg | grep -i -E 'xid|hung|amdgpu|i915'; then reboot"),
     Row("a driver that crashes", "cuda", CUDA | {"GPUGLUE_SIM_CRASH": "cuInit"}, NVIDIA | DEBIAN, "the driver crashes while it starts", f"{SUDO}apt install nvidia-driver (again); {SUDO}dmesg | tail"),
     Row("the process is killed", "cuda", CUDA | {"PYTHONPATH": "{tmp}"}, NVIDIA | {"sitecustomize.py": "import os, sys\nif sys.orig_argv[-1] == 'cuda': os.kill(os.getpid(), 9)\n", "sys/fs/cgroup/memory.max": "2147483648"}, "most often because memory ran out (limit: 2.0 GiB (2147483648 bytes))", SUDO + "dmesg | grep -i -E 'oom|killed'"),
     # gpuglue's own variables and plugins
     Row("a device in GPUGLUE_BACKEND", "cuda:1", {}, {}, "GPUGLUE_BACKEND=cuda:1 names a device", "export GPUGLUE_DEVICE=cuda:1; unset GPUGLUE_BACKEND"),
+    Row("devices in GPUGLUE_BACKEND", "cuda:1,hip", {}, {}, "GPUGLUE_BACKEND=cuda:1,hip names devices", "export GPUGLUE_BACKEND=cuda,hip"),
+    Row("an excluded device in GPUGLUE_BACKEND", "^cuda:0", {}, {}, "GPUGLUE_BACKEND=^cuda:0 names devices", "export GPUGLUE_BACKEND=^cuda"),
     Row("a list that cannot be parsed", "host,^cuda", {}, {}, "GPUGLUE_BACKEND=host,^cuda cannot be parsed", "export GPUGLUE_BACKEND=auto"),
     Row("a misspelt backend", "cuad", {}, {}, "there is no backend cuad: the nearest name is cuda", "export GPUGLUE_BACKEND=cuda"),
+    Row("a misspelt backend in a list", "none_such,cuad", {}, {}, "there is no backend cuad: the nearest name is cuda", "export GPUGLUE_BACKEND=none_such,cuda"),
+    Row("the beginning of a backend", "cu", {}, {}, "there is no backend cu: the nearest name is cuda", "export GPUGLUE_BACKEND=cuda"),
+    Row("gpu in GPUGLUE_BACKEND", "gpu", {}, {}, "there is no backend gpu: without GPUGLUE_BACKEND the first GPU is used", "unset GPUGLUE_BACKEND"),
     Row("an unknown backend", "metal", {}, {}, "there is no backend metal", "unset GPUGLUE_BACKEND, or add its plugin's directory to GPUGLUE_PLUGIN_PATH"),
     Row("an entry of the plugin path is missing", "host", {"GPUGLUE_PLUGIN_PATH": "/none"}, {}, "an entry of GPUGLUE_PLUGIN_PATH cannot be used", "unset GPUGLUE_PLUGIN_PATH", 0),
     Row("the plugin path is writable", "host", {"GPUGLUE_PLUGIN_PATH": "{tmp}/open"}, {"open/": "0777"}, "open is writable by others, so gpuglue does not load it", "chmod o-w", 0),
@@ -231,6 +259,11 @@ def test_a_node_of_another_group_is_reported_with_the_command_that_adds_the_user
     assert _doctor.examine(machine, timeout=HANG) == 1
     lines = capsys.readouterr().out
     assert f"{library}: this user may not use {node}, and is not in its group {group.gr_name}\n    sudo usermod -aG {group.gr_name} ann" in lines
+
+
+def test_a_user_without_the_variable_is_named_as_in_the_list_of_users():
+    assert Case(Machine("/", {})).user == pwd.getpwuid(os.geteuid()).pw_name
+    assert Case(Machine("/", {"USER": "ann"})).user == "ann"
 
 
 @pytest.mark.parametrize("name, value, cause", [

@@ -2,27 +2,33 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
+import kernels
 import pytest
 from conftest import HANG, NO_GPU, run_python, succeeds
 
 import gpuglue as gg
 from gpuglue._doctor_case import ALIASES
+from gpuglue._foreign_names import OURS
 
 # Attributes, and what the error names.
 FOREIGN = {
-    "Stream": {"sync": "synchronize()", "query": "done", "wait_event": "wait(event)", "ptr": "handle"},
+    "Device": {"use": "set_current()", "sync": "synchronize()", "properties": "attributes", "compute_capability": "arch",
+               "allocate": "alloc(nbytes, device)", "create_stream": "Stream(device)"},
+    "Stream": {"sync": "synchronize()", "query": "done", "wait_event": "wait(event)", "ptr": "handle", "begin_capture": "capture(stream)"},
     "Event": {"elapsed_time": "elapsed_since(start)", "sync": "synchronize()", "query": "done"},
-    "GPUArray": {"sum": "get().sum()", "cpu": "get()", "numpy": "get()", "to": "to_device(device)", "clone": "copy()"},
-    "Buffer": {"free": "close()", "size": "nbytes"},
-}
+    "GPUArray": {"sum": "get().sum()", "cpu": "get()", "numpy": "get()", "to": "to_device(device)", "clone": "copy()",
+                 "data_ptr": "ptr", "device_data": "ptr", "to_host": "get()"},
+    "Buffer": {"free": "close()", "size": "nbytes", "copy_to": "copy(target, buffer)"},
+}  # fmt: skip
 
 
 @pytest.fixture
 def objects(device):
-    made = {"Stream": gg.Stream(device), "Event": gg.Event(device), "GPUArray": gg.zeros(2, device=device), "Buffer": gg.alloc(4, device)}
+    made = {"Device": device, "Stream": gg.Stream(device), "Event": gg.Event(device), "GPUArray": gg.zeros(2, device=device), "Buffer": gg.alloc(4, device)}
     yield made
     for name in ("Stream", "Event", "Buffer"):
         made[name].close()
@@ -32,8 +38,37 @@ def objects(device):
 def test_an_attribute_of_another_library_names_ours_and_is_not_listed(objects, kind, name):
     with pytest.raises(AttributeError) as caught:
         getattr(objects[kind], name)
-    assert str(caught.value).startswith(f"'{kind}' object has no attribute '{name}': use ") and FOREIGN[kind][name] in str(caught.value)
+    assert str(caught.value).startswith(f"'gpuglue.{kind}' object has no attribute '{name}': use ") and FOREIGN[kind][name] in str(caught.value)
     assert not hasattr(objects[kind], name) and name not in dir(objects[kind])
+
+
+def test_an_attribute_of_another_library_of_a_kernel_names_ours(device):
+    kernel = kernels.load(device)["scale"]
+    with pytest.raises(AttributeError, match="'gpuglue.Kernel' object has no attribute 'prepare': use bind"):
+        kernel.prepare("P")
+    assert "prepare" not in dir(kernel) and "bind" in dir(kernel)
+
+
+def test_messages_about_attributes_have_one_form_of_the_type(objects):
+    for kind, one in objects.items():
+        foreign = next(iter(FOREIGN[kind]))
+        messages = []
+        for name in foreign, "no_such_name":
+            with pytest.raises(AttributeError) as caught:
+                getattr(one, name)
+            messages.append(str(caught.value).partition(" object has")[0])
+        assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_function_of_another_library_names_ours_and_is_not_listed(name):
+    with pytest.raises(AttributeError, match=f"module 'gpuglue' has no attribute '{name}': use ") as caught:
+        getattr(gg, name)
+    ours = str(caught.value).partition(": use ")[2]
+    words = re.findall(r"(?<![.\w])(?:gpuglue\.)?([A-Za-z]\w*)(?=\(|$)", ours)
+    assert words or ours == "array.get()"
+    assert all(hasattr(gg, word) for word in words if word not in ("len", "kernel")), ours
+    assert name not in dir(gg)
 
 
 def test_dir_lists_every_attribute_that_there_is(objects):
@@ -80,9 +115,15 @@ def test_an_alias_in_the_variable_selects_and_excludes():
 
 
 def test_a_misspelt_backend_or_alias_is_answered_with_the_nearest_name():
-    for typed, meant in ("cuad", "cuda"), ("nvdia", "nvidia"), ("lvel_zero", "level_zero"):
+    for typed, meant in ("cuad", "cuda"), ("nvdia", "nvidia"), ("lvel_zero", "level_zero"), ("cu", "cuda"):
         code = f"import gpuglue as gg\ntry: gg.Device('{typed}:0')\nexcept gg.BackendUnavailableError as error: print(error)"
         assert f'there is no backend "{typed}": did you mean {meant}?' in succeeds(run_python(code, **NO_GPU))
+
+
+def test_gpu_is_no_misspelt_name_of_one_backend():
+    code = "import gpuglue as gg\ntry: gg.Device('gpu:0')\nexcept gg.BackendUnavailableError as error: print(error)"
+    message = succeeds(run_python(code, **NO_GPU))
+    assert 'there is no backend "gpu" (no plugin gpuglue_gpu.so); the backends are ' in message
 
 
 def test_a_device_in_the_variable_of_backends_names_the_other_variable():

@@ -3,13 +3,14 @@
 
 #include <string.h>
 
+/* The type is named as in Python's own messages. It has no subclasses. */
 PyObject *py_foreign_name(PyObject *self, void *closure)
 {
     const char *name = closure, *ours = name + strlen(name) + 1;
     PyObject *type = PyType_GetName(Py_TYPE(self));
     if (type)
-        PyErr_Format(PyExc_AttributeError, "'%U' object has no attribute '%s': use %s", type, name,
-                     ours);
+        PyErr_Format(PyExc_AttributeError, "'gpuglue.%U' object has no attribute '%s': use %s",
+                     type, name, ours);
     Py_XDECREF(type);
     return NULL;
 }

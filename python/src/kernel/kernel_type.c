@@ -1,4 +1,5 @@
 /* kernel_type.c: the type Kernel: its attributes, methods and slots. */
+#include "base/foreign_names.h"
 #include "runtime/device.h"
 #include "kernel/kernel.h"
 
@@ -176,6 +177,7 @@ static PyMethodDef methods[] = {
     {"bind", PY_METHOD(kernel_bind), METH_FASTCALL | METH_KEYWORDS, py_doc_Kernel_bind},
     PY_FASTCALL_DEF("max_active_blocks", kernel_occupancy, py_doc_Kernel_max_active_blocks),
     PY_FASTCALL_DEF("suggest_block", kernel_suggest_block_size, py_doc_Kernel_suggest_block),
+    PY_FOREIGN_DIR,
     {NULL, NULL, 0, NULL},
 };
 
@@ -185,6 +187,7 @@ static PyGetSetDef getters[] = {
     {"device", kernel_device, NULL, py_doc_Kernel_device, NULL},
     {"attributes", kernel_attributes, NULL, py_doc_Kernel_attributes, NULL},
     {"parameters", kernel_parameters, NULL, py_doc_Kernel_parameters, NULL},
+    PY_FOREIGN("prepare", "bind(types, grid=…, block=…)"),
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -1,4 +1,5 @@
 /* device_type.c: the type Device: its attributes, methods and slots. */
+#include "base/foreign_names.h"
 #include "base/reports.h"
 #include "runtime/device.h"
 #include "runtime/pool.h"
@@ -316,6 +317,7 @@ static PyMethodDef methods[] = {
     {"can_access", device_can_access, METH_O, py_doc_Device_can_access},
     {"__enter__", device_enter, METH_NOARGS, py_doc_Device___enter__},
     {"__exit__", PY_METHOD(py_scope_exit), METH_FASTCALL, py_doc_Device___exit__},
+    PY_FOREIGN_DIR,
     {NULL, NULL, 0, NULL},
 };
 
@@ -338,6 +340,14 @@ static PyGetSetDef getters[] = {
     {"stream_priority_range", device_priority_range, NULL, py_doc_Device_stream_priority_range, NULL},
     {"pool", device_pool, NULL, py_doc_Device_pool, (void *)(intptr_t)GG_MEMORY_DEVICE},
     {"pinned_pool", device_pool, NULL, py_doc_Device_pinned_pool, (void *)(intptr_t)GG_MEMORY_PINNED},
+    PY_FOREIGN("use", "`with device:` or set_current()"),
+    PY_FOREIGN("sync", "synchronize()"),
+    PY_FOREIGN("properties", "attributes"),
+    PY_FOREIGN("compute_capability", "arch"),
+    PY_FOREIGN("mem_info", "memory_info()"),
+    PY_FOREIGN("allocate", "alloc(nbytes, device)"),
+    PY_FOREIGN("create_stream", "Stream(device)"),
+    PY_FOREIGN("create_event", "Event(device)"),
     {NULL, NULL, NULL, NULL, NULL},
 };
 

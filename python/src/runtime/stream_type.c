@@ -279,6 +279,8 @@ static PyGetSetDef getters[] = {
     PY_FOREIGN("ptr", "handle"),
     PY_FOREIGN("cuda_stream", "handle"),
     PY_FOREIGN("use", "`with stream:`"),
+    PY_FOREIGN("begin_capture", "`with capture(stream) as graph:`"),
+    PY_FOREIGN("create_graph_builder", "`with capture(stream) as graph:`"),
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -1,0 +1,28 @@
+"""Functions and classes that users know from other libraries, and gpuglue's: the AttributeError names them."""
+
+OURS = {
+    "array": "to_gpu(array)",
+    "asnumpy": "array.get()",
+    "cuda": "the names of gpuglue itself, such as gpuglue.Stream",
+    "current_context": "current_device()",
+    "device_count": "len(devices())",
+    "getDeviceCount": "len(devices())",
+    "get_default_memory_pool": "Device().pool",
+    "get_devices": "devices()",
+    "is_available": "backends()",
+    "launch": "kernel(*args, grid=…, block=…)",
+    "managed_empty": "alloc_managed(nbytes)",
+    "mem_alloc": "alloc(nbytes)",
+    "mem_get_info": "Device().memory_info()",
+    "memcpy_dtoh": "copy(array, buffer)",
+    "memcpy_htod": "copy(buffer, array)",
+    "memset_d8": "fill(buffer, value)",
+    "module_from_file": "Module(path)",
+    "ndarray": "GPUArray",
+    "pagelocked_empty": "empty_pinned(shape)",
+    "Program": "compile(source)",
+    "RawKernel": "Module(compile(source))[name]",
+    "RawModule": "Module(compile(source))",
+    "SourceModule": "Module(compile(source))",
+    "SyclQueue": "Stream(device)",
+}
