@@ -6,7 +6,8 @@ in bytes (256 MiB), GPUGLUE_CACHE=0 switches it off. A file has no name until it
 file system does not support that, or the directory is not writable, nothing is kept.
 
 Entries are code. So the directory and each entry must belong to this user or to root, and others must not be able to
-write to them; a directory that is otherwise is not used, with a warning."""
+write to them; a directory that is otherwise is not used, with a warning. All access is relative to the descriptor of the
+directory that was examined."""
 
 import contextlib
 import hashlib
@@ -106,8 +107,8 @@ def store(name, facts, body):
         os.makedirs(where, mode=0o700, exist_ok=True)
         with _opened(where) as opened:
             if opened is not None:
-                _link(opened, where, name + SUFFIX, head + b"\n" + body)
-                _trim(where)
+                _link(opened, name + SUFFIX, head + b"\n" + body)
+                _trim(opened)
     except (OSError, AttributeError):
         pass
 
@@ -117,13 +118,15 @@ def discard(name):
     where = directory()
     try:
         if where:
-            os.unlink(os.path.join(where, name + SUFFIX))
+            with _opened(where) as opened:
+                if opened is not None:
+                    os.unlink(name + SUFFIX, dir_fd=opened)
     except OSError:
         pass
 
 
-def _link(opened, where, name, data):
-    handle = os.open(where, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+def _link(opened, name, data):
+    handle = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=opened)
     try:
         with open(handle, "wb", closefd=False) as file:
             file.write(data)
@@ -143,28 +146,31 @@ def _give_name(opened, handle, name):
 
 
 def _limit():
-    try:
-        return int(os.environ.get("GPUGLUE_CACHE_SIZE") or DEFAULT_SIZE)
-    except ValueError:
+    value = os.environ.get("GPUGLUE_CACHE_SIZE")
+    if not value:
         return DEFAULT_SIZE
+    if not (value.isascii() and value.isdigit()):
+        warnings.warn(f"GPUGLUE_CACHE_SIZE={value} is ignored: expected a number of bytes", RuntimeWarning, stacklevel=2)
+        return DEFAULT_SIZE
+    return int(value)
 
 
-def _trim(where):
+def _trim(opened):
     """Remove the least recently used entries until the rest fits."""
     entries = []
-    for entry in os.scandir(where):
+    for entry in os.scandir(opened):
         if entry.name.endswith(SUFFIX):
             try:
                 state = entry.stat()
             except FileNotFoundError:
                 continue
-            entries.append((state.st_mtime_ns, state.st_size, entry.path))
+            entries.append((state.st_mtime_ns, state.st_size, entry.name))
     total, limit = sum(size for _, size, _ in entries), _limit()
-    for _, size, path in sorted(entries):
+    for _, size, name in sorted(entries):
         if total <= limit:
             break
         try:
-            os.unlink(path)
+            os.unlink(name, dir_fd=opened)
         except FileNotFoundError:
             pass
         total -= size

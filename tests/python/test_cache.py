@@ -56,6 +56,38 @@ def test_a_directory_that_others_can_write_to_is_not_used(own_cache, mode):
     assert _cache.load("name") == ({}, b"body") and len(entries(own_cache)) == 1
 
 
+@pytest.mark.parametrize("act", ["store", "trim", "discard"])
+def test_a_directory_that_takes_the_place_of_the_examined_one_is_not_written(own_cache, monkeypatch, act):
+    _cache.store("name", {}, b"body")
+    examine = _cache._distrusted
+
+    def replace(state):
+        monkeypatch.setattr(_cache, "_distrusted", examine)
+        own_cache.rename(own_cache.with_name("examined"))
+        own_cache.mkdir()
+        (own_cache / "name.image").write_bytes(b"another's")
+        return examine(state)
+
+    monkeypatch.setattr(_cache, "_distrusted", replace)
+    if act == "trim":
+        monkeypatch.setenv("GPUGLUE_CACHE_SIZE", "0")
+    if act == "discard":
+        _cache.discard("name")
+    else:
+        _cache.store("other", {}, b"body")
+    assert [path.read_bytes() for path in own_cache.iterdir()] == [b"another's"]
+    there = sorted(path.name for path in own_cache.with_name("examined").iterdir())
+    assert there == {"store": ["name.image", "other.image"], "trim": [], "discard": []}[act]
+
+
+@pytest.mark.parametrize("value", ["abc", "-1", "1e9"])
+def test_a_size_that_is_not_a_number_of_bytes_is_ignored_with_a_warning(own_cache, monkeypatch, value):
+    monkeypatch.setenv("GPUGLUE_CACHE_SIZE", value)
+    with pytest.warns(RuntimeWarning, match=f"GPUGLUE_CACHE_SIZE={value} is ignored: expected a number of bytes"):
+        _cache.store("name", {}, b"body")
+    assert _cache.load("name") == ({}, b"body")
+
+
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_an_entry_that_others_can_write_to_is_absent_and_written_again(own_cache, mode):
     _cache.store("name", {}, b"body")
