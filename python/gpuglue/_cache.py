@@ -1,7 +1,7 @@
 """Compiled images on disk: by the hash of all that went into them, written in one step, capped in size.
 
 GPUGLUE_CACHE_DIR is the directory (else $XDG_CACHE_HOME or ~/.cache, then gpuglue), GPUGLUE_CACHE_SIZE its size
-in bytes (256 MiB), GPUGLUE_CACHE=0 switches it off. A file has no name until it is complete
+in bytes (256 MiB), GPUGLUE_CACHE=0 switches it off; other values of these are ignored with a warning. A file has no name until it is complete
 (O_TMPFILE), so a killed process leaves nothing; two that write the same entry at once both succeed. Where the
 file system does not support that, or the directory is not writable, nothing is kept.
 
@@ -18,17 +18,27 @@ import warnings
 
 DEFAULT_SIZE = 256 << 20
 SUFFIX = ".image"
+OFF, ON = ("0", "off", "no"), ("", "1", "on", "yes")
 
 
 def directory():
     """The directory of entries; None: the cache is off."""
-    if os.environ.get("GPUGLUE_CACHE", "").lower() in ("0", "off", "no"):
+    switch = os.environ.get("GPUGLUE_CACHE", "")
+    if switch.lower() in OFF:
         return None
+    if switch.lower() not in ON:
+        _ignored("GPUGLUE_CACHE", switch, "0, off or no, or 1, on or yes")
     given = os.environ.get("GPUGLUE_CACHE_DIR")
-    if given:
+    if given and os.path.isabs(given):
         return given
+    if given:
+        _ignored("GPUGLUE_CACHE_DIR", given, "an absolute path")
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "gpuglue") if os.path.isabs(base) else None
+
+
+def _ignored(name, value, expected):
+    warnings.warn(f"{name}={value} is ignored: expected {expected}", RuntimeWarning)  # here, so that each text is shown once
 
 
 def key(*parts):
@@ -150,7 +160,7 @@ def _limit():
     if not value:
         return DEFAULT_SIZE
     if not (value.isascii() and value.isdigit()):
-        warnings.warn(f"GPUGLUE_CACHE_SIZE={value} is ignored: expected a number of bytes", RuntimeWarning, stacklevel=2)
+        _ignored("GPUGLUE_CACHE_SIZE", value, "a number of bytes")
         return DEFAULT_SIZE
     return int(value)
 

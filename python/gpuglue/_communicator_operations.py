@@ -4,7 +4,7 @@ from typing import Any
 
 from . import _core
 from ._communicator_calls import collective, message
-from ._communicator_data import Data, reduction, required, same_dtype, type_name
+from ._communicator_data import Data, required, same_dtype
 from ._communicator_device import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -17,65 +17,12 @@ from ._communicator_device import (
     SCATTER,
     SEND,
     SEND_RECV,
-    DeviceTransport,
 )
+from ._communicator_steps import Steps
 
 
-class Operations:
-    """The operations of a `Communicator`, which has the attributes below."""
-
-    _comm: Any
-    _native: "DeviceTransport | None"
-    _rank: int
-    _size: int
-
-    @property
-    def transport(self) -> str:
-        """How arrays in device memory reach other ranks."""
-        raise NotImplementedError
-
-    def _handle(self) -> Any:
-        if self._comm is None:
-            raise _core.InvalidArgumentError("Communicator is closed")
-        return self._comm
-
-    def _move(self, operation: str, dst: "Data | None", src: "Data | None", nbytes: int, root: int = 0) -> None:
-        collective(self._handle(), operation, dst, src, nbytes, -1, 0, root, type_name(dst, src))
-        if dst is not None:
-            dst.finish()
-
-    def _combine(self, operation: str, dst: "Data | None", src: Data, count: int, op: str, root: int = 0) -> None:
-        kind, combines = reduction(src.dtype, op)
-        collective(self._handle(), operation, dst, src, count, kind, combines, root, src.type_name)
-        if dst is not None:
-            dst.finish()
-
-    def _pair(self, x: Any, out: Any, x_times: int, out_times: int) -> "tuple[Data, Data]":
-        """Source and destination; the ratio of their sizes is fixed."""
-        self._handle()
-        src = Data(x, "x", reads=True, writes=out is x)
-        dst = src if out is x else Data(out, "out", reads=False, writes=True)
-        same_dtype(dst, src)
-        expected, rest = divmod(src.size * out_times, x_times)
-        if rest:
-            raise _core.InvalidArgumentError(f"x has {src.size} elements, expected a multiple of {x_times}, the number of ranks")
-        if dst.size != expected:
-            ranks = "" if x_times == out_times else f": there are {self._size} ranks"
-            raise _core.InvalidArgumentError(f"x has {src.size} elements and out has {dst.size}, expected {expected}{ranks}")
-        return src, dst
-
-    def _queued(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
-        """Whether the operation is on arrays in device memory, and the transport has a library: then it is queued."""
-        native = self._native
-        if native is None:
-            return False
-        return _core._comm_queue(self._comm, operation, x, out, op, root, source, stream) or native.queue(operation, x, out, op, root, source, stream)
-
-    def _is_root(self, root: int) -> bool:
-        self._handle()
-        if not 0 <= root < self._size:
-            raise _core.InvalidArgumentError(f"root is {root}, expected a rank: 0 to {self._size - 1}")
-        return root == self._rank
+class Operations(Steps):
+    """The operations of a `Communicator`."""
 
     # ---- collective operations
 
@@ -86,6 +33,8 @@ class Operations:
         ------
         CommunicatorError
             If a rank fails before that.
+        InvalidArgumentError
+            If the communicator is closed.
 
         Examples
         --------
@@ -98,7 +47,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array.
         out : array, optional
             Takes the result. None writes it to `x`.
@@ -118,7 +67,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -141,7 +92,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array.
         out : array, optional
             Takes the result on the root. None writes it to `x` there.
@@ -163,7 +114,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -191,7 +144,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array, of as many equal blocks as there are ranks.
         out : array
             Takes block `rank` of the result.
@@ -211,7 +164,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -251,7 +206,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the ranks disagree.
+            If the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -274,7 +231,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array.
         out : array
             Takes the result: as many blocks of the size of `x` as there are ranks.
@@ -292,7 +249,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -312,7 +271,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array.
         out : array, optional
             Takes the result on the root, where it is required: as many blocks of the size of `x` as there are ranks.
@@ -332,7 +291,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -358,7 +319,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like or None
+        x : array or None
             As many equal blocks as there are ranks. Only the root reads it.
         out : array
             Takes this rank's block.
@@ -378,7 +339,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -404,7 +367,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             As many equal blocks as there are ranks.
         out : array, optional
             Takes the result, of the same size. None writes it to `x`.
@@ -422,7 +385,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -447,7 +412,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             The array.
         to : int
             Another rank, which calls `recv` or `send_recv`.
@@ -460,7 +425,9 @@ class Operations:
         CommunicatorError
             If the other rank fails.
         InvalidArgumentError
-            If the other rank expects another size or dtype.
+            If the other rank expects another size or dtype, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         See Also
         --------
@@ -496,7 +463,9 @@ class Operations:
         CommunicatorError
             If the other rank fails.
         InvalidArgumentError
-            If the other rank sends another size or dtype.
+            If the other rank sends another size or dtype, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         See Also
         --------
@@ -516,7 +485,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             The array that is sent.
         to : int
             The rank that receives it.
@@ -538,7 +507,9 @@ class Operations:
         CommunicatorError
             If one of the two ranks fails.
         InvalidArgumentError
-            If sizes differ, or dtypes. `x` and `out` need the same: view one of them as the other's dtype.
+            If sizes or dtypes differ, or the communicator is closed. `x` and `out` need one dtype: view one of them as the other's.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -568,6 +539,8 @@ class Operations:
 
         Raises
         ------
+        InvalidArgumentError
+            If the communicator is closed.
         UnsupportedError
             If the transport has no library.
 
@@ -581,13 +554,3 @@ class Operations:
         if self._native is None:
             raise _core.UnsupportedError(f"the transport {self.transport!r} has no groups: use send_recv, or a device with a library")
         return self._native.group()
-
-    def _settle(self, stream: Any) -> None:
-        """Before an operation on the host: the work of the stream is complete."""
-        if stream is not None:
-            (stream if isinstance(stream, _core.Stream) else _core.Stream.borrow(stream)).synchronize()
-
-    def _peer(self, name: str, rank: int) -> int:
-        if not 0 <= rank < self._size:
-            raise _core.InvalidArgumentError(f"{name} is {rank}, expected a rank: 0 to {self._size - 1}")
-        return rank

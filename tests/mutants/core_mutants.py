@@ -2,6 +2,12 @@
 
 from mutant import CUDA, HIP, HOST, NEW, OLD, Mutant, on
 
+
+def device_comm(name, file="end"):
+    """A test of communicators with devices."""
+    return (f"python:cuda-sim:tests/python/test_communicator_device_{file}.py::test_{name}",)
+
+
 CORE = [
     # ---- core: where work goes
     Mutant("no wait for the source", "a read without a stream waits for writes", "core/transfer/copy.c",
@@ -426,4 +432,63 @@ CORE = [
            "if (ready && !ggi_comm_rank_ended(self->comm, guest->rank))", "if (ready)", ("comm_creation",)),
     Mutant("comm: a receiver that left is missing", "a rank may leave when its part is done", "core/comm/message.c",
            "    if (!self->sends || !self->open || ", "    if (self->comm || ", ("comm_waits",)),
+    # ---- communicators with devices
+    Mutant("device comm: a replay is not tracked", "a failure is reported by the stream of a replay", "core/collective/work.c",
+           "return ggi_collective_end(owner, stream, ticket, status);", "return ggi_collective_end(owner, stream, ticket & 0, status);",
+           device_comm("a_failure_is_reported_by_every_stream_with_unfinished_work_replays_too")),
+    Mutant("device comm: one stream reports a failure", "a failure is reported by every stream with unfinished work", "core/collective/work.c",
+           "    for (uint32_t i = 0; i < self->used_count; i++)\n        if (self->untracked ||", "    for (uint32_t i = 0; i < self->used_count && !i; i++)\n        if (self->untracked ||",
+           device_comm("a_failure_is_reported_by_every_stream_with_unfinished_work_replays_too")),
+    Mutant("device comm: an idle stream moves", "the timeout holds beside idle streams", "core/collective/work.c",
+           ": complete && use->ticket != use->seen;", ": complete;",
+           device_comm("the_timeout_holds_beside_streams_whose_work_is_complete", "timeout")),
+    Mutant("device comm: one graph is tracked", "each graph is refused after the close", "core/collective/work.c",
+           "ggi_stream_capture_id(stream, &id) || id == self->capture)", "ggi_stream_capture_id(stream, &id) || self->capture)",
+           device_comm("a_communicator_is_closed_while_graphs_with_its_work_are_open")),
+    Mutant("device comm: a close hides progress", "the timeout is of work that does not progress", "core/collective/watch.c",
+           "ggi_collective_pending(self, NULL))) {", "ggi_collective_pending(self, &(bool){false}))) {",
+           device_comm("a_close_waits_longer_than_the_timeout_while_work_progresses", "timeout")),
+    Mutant("device comm: a close does not wait", "a close waits for the other ranks", "core/collective/watch.c",
+           "    watch_part(comm, self);\n", "    (void)watch_part;\n",
+           device_comm("a_close_waits_for_ranks_whose_work_is_unfinished")),
+    Mutant("device comm: a rank in a call is idle", "a close waits for ranks that are in a call", "core/collective/watch.c",
+           "->working, pending || calls);", "->working, pending);",
+           device_comm("a_close_waits_for_ranks_that_are_in_a_call_of_the_library")),
+    Mutant("device comm: work without its rank", "work that needs a closed rank ends", "core/collective/watch.c",
+           "    if (busy)\n        watch_find_lacking(comm);\n", "    (void)watch_find_lacking;\n",
+           device_comm("work_that_needs_a_rank_which_has_closed_ends_with_an_error")),
+    Mutant("device comm: the watcher holds the device", "a device is closed after its communicators", "core/collective/watch.c",
+           "    watch_finish(comm, self);\n    atomic_fetch_sub(&device->helpers, 1);\n", "    watch_finish(comm, self);\n    (void)device;\n",
+           device_comm("a_device_is_closed_after_a_communicator_that_was_closed_with_unfinished_work")),
+    Mutant("device comm: any rank is late", "the rank whose message is missing is named", "core/collective/state.c",
+           "(messages ? ggi_collective_lacks_message(comm, rank)", "(messages ? rank == comm->size - 1",
+           device_comm("the_rank_whose_message_is_missing_is_named_after_the_timeout", "timeout")),
+    Mutant("device comm: a graph that was not launched", "the rank that did not launch its graph is named", "core/collective/watch.c",
+           " && !watch_mark_idle(comm))", " && comm != (void *)watch_mark_idle)",
+           device_comm("a_rank_that_does_not_launch_its_graph_is_named_after_the_timeout", "timeout")),
+    Mutant("device comm: calls wait for each other", "a stuck call does not delay other communicators", "core/collective/run.c",
+           "    return own->self->ops->run(own->self->impl, own->stream, own->tasks, own->count);",
+           "    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;\n    pthread_mutex_lock(&one);\n    const gg_status status = own->self->ops->run(own->self->impl, own->stream, own->tasks, own->count);\n    pthread_mutex_unlock(&one);\n    return status;",
+           device_comm("a_call_that_is_stuck_does_not_delay_other_communicators")),
+    Mutant("device comm: a refused call has connected", "a first call is guarded until one has succeeded", "core/collective/run.c",
+           "known = run_knows(self, &tasks[i], false) && known;", "known = run_knows(self, &tasks[i], true) && known;",
+           device_comm("the_timeout_holds_for_a_first_call_after_one_that_was_refused", "timeout")),
+    Mutant("device comm: Ctrl-C waits for the library", "an interrupt ends a call that connects", "core/collective/guard.c",
+           "    if (ggi_interrupted())\n        return guard_interrupt(comm);\n", "    (void)guard_interrupt;\n",
+           device_comm("ctrl_c_ends_a_call_that_connects_to_a_rank")),
+    Mutant("device comm: a late rank is not named", "a rank to which the library cannot connect is named", "core/collective/guard.c",
+           "    if (ggi_collective_mark_late(comm, ", "    if (!comm && ggi_collective_mark_late(comm, ",
+           device_comm("a_rank_to_which_the_library_cannot_connect_is_named_after_the_timeout", "timeout")),
+    Mutant("device comm: a group drops its error", "a failure of a group is reported", "core/collective/group.c",
+           "    ggi_collective_group_drop(self);\n    return status;", "    ggi_collective_group_drop(self);\n    return GG_OK;",
+           device_comm("a_failure_of_a_group_is_reported_at_its_end")),
+    Mutant("device comm: an open group stays", "a communicator that is closed in a group leaks nothing", "core/collective/watch.c",
+           "    ggi_collective_group_drop(self);\n", "",
+           device_comm("a_communicator_that_is_closed_in_a_group_releases_what_the_group_uses")),
+    Mutant("device comm: any version", "all ranks have one version of the library", "core/collective/agree.c",
+           "else if (offer->version != first->version)", "else if (!first)",
+           ("python:cuda-sim:tests/python/test_communicator_device.py::test_ranks_with_different_versions_of_the_library_are_staged",)),
+    Mutant("device comm: an abort does not wait", "an abort waits for a call that is on its way", "backends/cuda_hip/comm.c",
+           "#define COMM_RETURN_SECONDS 1 ", "#define COMM_RETURN_SECONDS 0 ",
+           device_comm("an_abort_waits_for_a_call_that_is_on_its_way")),
 ]

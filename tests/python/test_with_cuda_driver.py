@@ -266,7 +266,7 @@ MEANWHILE = {
 def capture_code(meanwhile, stream):
     """A capture in which something else happens, and a replay."""
     before, during = MEANWHILE[meanwhile]
-    lines = ["target = gg.zeros(1000, 'f4'); gg.synchronize()", "for mode in (cuda.GLOBAL, cuda.THREAD_LOCAL):"]
+    lines = ["target = gg.zeros(1000, 'f4'); gg.synchronize()", "for mode in (cuda.GLOBAL, cuda.THREAD_LOCAL, cuda.RELAXED):"]
     lines += [f"    {line}" for line in [f"ours = {stream}", *before.splitlines()]]
     lines += ["    with cuda.Capture(ours.handle, mode) as graph:"]
     lines += [f"        {line}" for line in during.splitlines()]
