@@ -113,6 +113,32 @@ static void nothing(struct wave *w, const struct instruction *i)
     (void)i;
 }
 
+/* ---- the mode of floating-point arithmetic: that of the model is fixed ---- */
+
+/* Of a hardware register, as in the instruction: 6 bits of its number, 5 of the first bit, 5 of the number of bits less 1. */
+static void s_setreg_b32(struct wave *w, const struct instruction *i)
+{
+    const unsigned place = (uint16_t)i->immediate, from = place >> 6 & 31, bits = (place >> 11) + 1;
+    const uint32_t mask = 0xffffffffu >> (32 - bits) << from, mode = read_u32(w, i, 1, 0) << from;
+    if ((place & 63) != HARDWARE_MODE || mask & ~(uint32_t)MODE_OF_FLOATS ||
+        (mode ^ MODE_OF_MODEL) & mask)
+        instruction_fail(i, "a mode that the model does not have");
+}
+
+static void s_round_mode(struct wave *w, const struct instruction *i)
+{
+    (void)w;
+    if ((i->immediate ^ MODE_OF_MODEL) & 15)
+        instruction_fail(i, "a mode that the model does not have");
+}
+
+static void s_denorm_mode(struct wave *w, const struct instruction *i)
+{
+    (void)w;
+    if ((i->immediate ^ MODE_OF_MODEL >> 4) & 15)
+        instruction_fail(i, "a mode that the model does not have");
+}
+
 #define ROW(name)         \
     {                     \
 #name, name, NULL \
@@ -145,9 +171,8 @@ const struct instruction_row branch_rows[] = {ROW(s_branch),
                                               NOTHING(s_icache_inv),
                                               NOTHING(s_dcache_inv),
                                               NOTHING(s_dcache_wb),
-                                              NOTHING(s_sethalt),
-                                              NOTHING(s_setreg_b32),
-                                              NOTHING(s_setreg_imm32_b32),
+                                              ROW(s_setreg_b32),
+                                              {"s_setreg_imm32_b32", s_setreg_b32, NULL},
                                               NOTHING(s_inst_prefetch),
                                               NOTHING(s_set_inst_prefetch_distance),
                                               NOTHING(s_clause),
@@ -155,8 +180,8 @@ const struct instruction_row branch_rows[] = {ROW(s_branch),
                                               NOTHING(s_waitcnt_vscnt),
                                               NOTHING(s_waitcnt_depctr),
                                               NOTHING(s_wait_idle),
-                                              NOTHING(s_denorm_mode),
-                                              NOTHING(s_round_mode),
+                                              ROW(s_denorm_mode),
+                                              ROW(s_round_mode),
                                               NOTHING(buffer_gl0_inv),
                                               NOTHING(buffer_gl1_inv),
                                               NOTHING(s_wakeup),

@@ -201,6 +201,8 @@ void dispatch_run(struct queue *queue, const struct dispatch_packet *packet, uin
         groups[n] = divided(packet->grid[n], packet->group[n]);
     launch_read_kernel(&launch);
     launch.lanes = launch.kernel.properties & KERNEL_WAVE32 ? 32 : 64;
+    if ((launch.kernel.resources1 >> KERNEL_MODE_AT & MODE_OF_FLOATS) != MODE_OF_MODEL)
+        model_fail("a kernel that rounds otherwise or flushes denormals is not supported");
     if (gfx11_is_target() != (launch.lanes == 32)) /* the disassembler's texts would differ */
         model_fail("a kernel with waves of %u lanes is not supported", launch.lanes);
     MODEL_LOG(

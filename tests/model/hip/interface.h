@@ -92,8 +92,15 @@ struct signal {
     uint64_t start, end;
 };
 
+/* ---- the mode of floating-point arithmetic ---- */
+
+/* Bits 0 to 3 of the hardware register: how values are rounded, 0 to the nearest even one; bits 4 to 7: which denormals are
+ * kept. The model rounds to the nearest and keeps all. */
+enum { HARDWARE_MODE = 1, MODE_OF_FLOATS = 0xff, MODE_OF_MODEL = 0xf0 };
+
 /* ---- the code object's kernel descriptor ---- */
 
+enum { KERNEL_MODE_AT = 12 };                                     /* of resources1 */
 enum { KERNEL_WAVE32 = 1 << 10, KERNEL_DYNAMIC_STACK = 1 << 11 }; /* of properties */
 
 struct kernel_descriptor {

