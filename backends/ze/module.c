@@ -312,29 +312,28 @@ static int kernel_allow_indirect(void *kernel)
 /* Of Intel's driver since 2024, beside the specification: level_zero/include/level_zero/ze_stypes.h. */
 #define ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP 0x00030012
 
-/* Drivers ignore what they do not know in the chain; a validation layer refuses it. */
+/* Read a kernel's properties, and the number in a struct of type @p extra that is chained to them; 0 if the driver does not
+ * know it. One struct for each call: Intel's driver of 22.43 does not return if the first is not the last. */
+static uint32_t kernel_read_extra(struct gg_kernel_impl *kernel, uint32_t extra)
+{
+    struct ze_kernel_extra chained = {.stype = extra};
+    struct ze_kernel_properties properties = {.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES,
+                                              .next = &chained};
+    return ze.kernel_properties(kernel->native, &properties) ? 0 : chained.value;
+}
+
 static void kernel_read_properties(struct gg_kernel_impl *kernel)
 {
-    struct ze_kernel_extra registers = {.stype = ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP};
-    struct ze_kernel_extra group = {.stype = ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES,
-                                    .next = &registers};
     struct ze_kernel_properties *properties = &kernel->properties;
-    int code = ze.kernel_properties ? 1 : 0;
-    for (void *chain = &group; code; chain = NULL) {
-        *properties = (struct ze_kernel_properties){.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES,
-                                                    .next = chain};
-        code = ze.kernel_properties(kernel->native, properties);
-        if (!chain)
-            break;
-    }
-    properties->next = NULL;
-    if (code || !ze.kernel_properties) {
+    *properties = (struct ze_kernel_properties){.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES};
+    if (!ze.kernel_properties || ze.kernel_properties(kernel->native, properties)) {
         properties->stype = 0; /* unknown */
         return;
     }
     kernel->arguments = properties->arguments;
-    kernel->max_threads = group.value;
-    kernel->registers = registers.value;
+    kernel->max_threads =
+        kernel_read_extra(kernel, ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES);
+    kernel->registers = kernel_read_extra(kernel, ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP);
 }
 
 static int kernel_create(struct gg_module_impl *module, struct gg_kernel_impl *kernel)

@@ -19,7 +19,8 @@ struct collective_item {
 /* A stream with work of the communicator. */
 struct collective_use {
     gg_stream *stream;     /* a reference as of a use */
-    uint64_t ticket, seen; /* of its last work; and of that which the watcher last waited for */
+    uint64_t ticket, seen; /* of its last work; and of that at the watcher's last check */
+    bool unfinished;       /* then */
     uint32_t calls;        /* that queue work now */
 };
 
@@ -31,7 +32,6 @@ struct ggi_collective {
     char transport[16], reason[400];
     const char *path; /* of the library */
     int32_t version;
-    pthread_t watcher;
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t changed;
     struct collective_use *used;
@@ -47,9 +47,8 @@ struct ggi_collective {
     uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
     _Atomic(int) graphs;   /* with work of it, of gpuglue */
     uint64_t capture;      /* the last that has a reference. Of the caller, as are: */
-    uint64_t connected[COLLECTIVE_OPERATIONS + 1]; /* sizes of operations that were called before */
+    uint64_t connected[COLLECTIVE_OPERATIONS + 1]; /* sizes of operations that have succeeded before */
     uint8_t peers[2][GG_COMM_SIZE_MAX / 8];        /* ranks that were sent to, and received from */
-    int32_t last_peer;
     struct collective_item *group;
     size_t group_count, group_room;
     bool grouping;
@@ -82,6 +81,11 @@ void ggi_collective_release(struct ggi_collective *self);
 gg_status ggi_collective_enter(struct gg_comm *comm, const char *call);
 /* Mark ranks whose process has ended. True if the communicator has failed. */
 bool ggi_collective_find_ended(struct gg_comm *comm);
+/* Whether @p rank has not queued a message that this rank has queued. */
+bool ggi_collective_lacks_message(const struct gg_comm *comm, int32_t rank);
+/* After the timeout: mark the ranks that have queued fewer than @p collective operations, else those whose messages are
+ * missing. False: there are none. */
+bool ggi_collective_mark_late(struct gg_comm *comm, uint64_t collective);
 /* After a failure of the library: the failure of another rank that explains it, else @p status, which was recorded. */
 gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status);
 
@@ -109,7 +113,7 @@ static inline bool ggi_collective_has_graphs(const struct ggi_collective *self)
 {
     return atomic_load(&self->graphs) > 0 || atomic_load(&self->untracked);
 }
-/* Whether work is unfinished; *moved: some was completed since the last call. */
+/* Whether work is unfinished; *moved, unless @p moved is NULL: some was completed since the last call that asked. */
 bool ggi_collective_pending(struct ggi_collective *self, bool *moved);
 /* Whether the driver answers a query of unfinished work by an error. */
 bool ggi_collective_queries_fail(struct ggi_collective *self);
@@ -120,6 +124,8 @@ void ggi_collective_forget_work(struct ggi_collective *self);
 
 /* ---- guard.c ---- */
 
+/* Start a thread that no one joins, and which handles no signals. */
+gg_status ggi_collective_thread(void *(*run)(void *argument), void *argument);
 /* A call that may wait for other ranks, on a thread of its own. */
 struct collective_call {
     gg_status (*run)(struct collective_call *call);
@@ -152,6 +158,8 @@ gg_status ggi_collective_run(struct gg_comm *comm, struct collective_item *items
 
 /* Whether the calling thread collects a group. */
 bool ggi_collective_in_group(const struct ggi_collective *self);
+/* Forget a group that was not ended. */
+void ggi_collective_group_drop(struct ggi_collective *self);
 gg_status ggi_collective_group_add(struct ggi_collective *self, const struct collective_item *item,
                                    gg_stream *stream);
 

@@ -73,7 +73,7 @@ gg_status gg_comm_group_begin(gg_comm *comm)
     return ggi_comm_leave(comm, status);
 }
 
-static void group_empty(struct ggi_collective *self)
+void ggi_collective_group_drop(struct ggi_collective *self)
 {
     for (size_t i = 0; i < self->group_count; i++) {
         gg_memory_release(self->group[i].dst);
@@ -99,6 +99,6 @@ gg_status gg_comm_group_end(gg_comm *comm, int32_t drop)
             status = ggi_comm_leave(comm, ggi_collective_run(comm, self->group, self->group_count,
                                                              self->group[0].stream));
     }
-    group_empty(self);
+    ggi_collective_group_drop(self);
     return status;
 }

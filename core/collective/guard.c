@@ -1,5 +1,6 @@
 /* guard.c: calls of a library that may wait for other ranks run on a thread of their own, so that this one can stop waiting. */
 #include "base/condition.h"
+#include "base/signals.h"
 #include "collective/collective.h"
 
 #include <errno.h>
@@ -10,10 +11,26 @@
 #define GUARD_PATIENCE_NS 10000000000u
 #define GUARD_BRIEF_NS 200000000u
 
+gg_status ggi_collective_thread(void *(*run)(void *argument), void *argument)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t before;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    ggi_block_signals(&before);
+    const int error = pthread_create(&thread, &attributes, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
+                 : GG_OK;
+}
+
 static void *guard_run(void *argument)
 {
     struct collective_call *call = argument;
     struct gg_device *device = call->device;
+    pthread_setname_np(pthread_self(), "gpuglue-call");
     const gg_status status = call->run(call);
     pthread_mutex_lock(&call->lock);
     call->status = status;
@@ -31,20 +48,14 @@ static void *guard_run(void *argument)
 
 static gg_status guard_start(struct gg_device *device, struct collective_call *call)
 {
-    pthread_attr_t attributes;
-    pthread_t thread;
     call->device = device;
     pthread_mutex_init(&call->lock, NULL);
     ggi_condition_init(&call->changed);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     atomic_fetch_add(&device->inside, 1);
-    const int error = pthread_create(&thread, &attributes, guard_run, call);
-    pthread_attr_destroy(&attributes);
-    if (error)
+    const gg_status status = ggi_collective_thread(guard_run, call);
+    if (status)
         atomic_fetch_sub(&device->inside, 1);
-    return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
-                 : GG_OK;
+    return status;
 }
 
 /* Whether the call ends within a slice. */
@@ -101,6 +112,10 @@ static gg_status guard_check(struct gg_comm *comm, uint64_t until)
         return ggi_comm_fail(&none, "%s: the library failed on another rank", comm->call);
     if (ggi_now_ns() < until)
         return GG_NOT_READY;
+    if (ggi_collective_mark_late(comm, atomic_load(&comm_rank(comm, comm->rank)->collective))) {
+        ggi_comm_declare(comm);
+        return ggi_comm_state(comm);
+    }
     ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
     ggi_comm_declare(comm);
     return ggi_comm_fail(&none,

@@ -29,32 +29,34 @@ static uint64_t run_size_bit(size_t count)
     return UINT64_C(1) << (count ? 63 - __builtin_clzll((unsigned long long)count) : 0);
 }
 
-static bool run_set_peer(uint8_t *bits, int32_t rank)
+static bool run_knows_peer(uint8_t *bits, int32_t rank, bool learn)
 {
     const uint8_t bit = (uint8_t)(1u << rank % 8);
     const bool known = bits[rank / 8] & bit;
-    bits[rank / 8] |= bit;
+    if (learn)
+        bits[rank / 8] |= bit;
     return known;
 }
 
-/* Whether such an operation was called before; it counts as one from now on. */
-static bool run_is_known(struct ggi_collective *self, const struct gg_comm_task *task)
+/* Whether such an operation has succeeded before. With @p learn this one has. */
+static bool run_knows(struct ggi_collective *self, const struct gg_comm_task *task, bool learn)
 {
     bool known = true;
     if (collective_is_message(task->operation)) {
         if (task->operation != GG_COMM_RECV)
-            known = run_set_peer(self->peers[0], task->root);
+            known = run_knows_peer(self->peers[0], task->root, learn);
         if (task->operation != GG_COMM_SEND)
-            known = run_set_peer(self->peers[1],
-                                 task->operation == GG_COMM_RECV ? task->root : task->from) &&
-                    known;
-        self->last_peer = task->root;
+            known =
+                run_knows_peer(self->peers[1],
+                               task->operation == GG_COMM_RECV ? task->root : task->from, learn) &&
+                known;
         return known;
     }
     uint64_t *sizes = &self->connected[task->operation];
     const uint64_t bit = run_size_bit(task->count * collective_unit(task));
     known = *sizes & bit;
-    *sizes |= bit;
+    if (learn)
+        *sizes |= bit;
     return known;
 }
 
@@ -130,11 +132,13 @@ static gg_status run_call_library(struct gg_comm *comm, const struct collective_
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory for %zu operations", count);
     for (size_t i = 0; i < count; i++) {
         tasks[i] = items[i].task;
-        known = run_is_known(self, &tasks[i]) && known;
+        known = run_knows(self, &tasks[i], false) && known;
     }
     const gg_status status = known || stream->of_thread || comm->size == 1
                                  ? self->ops->run(self->impl, stream->impl, tasks, count)
                                  : run_run_guarded(comm, items, stream, tasks, count);
+    for (size_t i = 0; i < count && !status; i++)
+        run_knows(self, &tasks[i], true);
     if (tasks != &one)
         free(tasks);
     return status;
@@ -213,6 +217,7 @@ static gg_status run_separate(struct collective_item *item, gg_stream *stream, g
         .memory = item->src,
         .offset = (size_t)((const char *)item->task.src - (const char *)item->src->pointer)};
     status = gg_copy(&dst, &src, nbytes, stream, 0);
+    item->src = *copy;
     item->task.src = (*copy)->pointer;
     return status;
 }
@@ -247,9 +252,6 @@ gg_status ggi_collective_run(struct gg_comm *comm, struct collective_item *items
     }
     if (!status) {
         status = run_queue(comm, items, count, stream);
-        if (copy)
-            ggi_memory_note_use(copy, stream, ggi_stream_submitted(stream),
-                                ggi_stream_is_captured(stream));
         if (status)
             status = run_failed(comm, ggi_collective_names[items->task.operation], status);
     }

@@ -19,7 +19,6 @@ struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device
     atomic_store(&self->refs, 1);
     self->device = device;
     self->path = "";
-    self->last_peer = -1;
     if (device && device->backend->comm_ops)
         snprintf(self->transport, sizeof self->transport, "%s", device->backend->comm_ops->name);
     pthread_mutex_init(&self->lock, NULL);
@@ -71,6 +70,28 @@ bool ggi_collective_find_ended(struct gg_comm *comm)
     if (any)
         ggi_comm_declare(comm);
     return atomic_load(&comm->segment->failed) != COMM_FINE;
+}
+
+bool ggi_collective_lacks_message(const struct gg_comm *comm, int32_t rank)
+{
+    const struct comm_pair *to = comm_pair(comm, comm->rank, rank);
+    const struct comm_pair *from = comm_pair(comm, rank, comm->rank);
+    return atomic_load(&to->receives) < atomic_load(&to->sends) ||
+           atomic_load(&from->sends) < atomic_load(&from->receives);
+}
+
+bool ggi_collective_mark_late(struct gg_comm *comm, uint64_t collective)
+{
+    bool any = false;
+    for (int messages = 0; messages < 2 && !any; messages++)
+        for (int32_t rank = 0; rank < comm->size; rank++)
+            if (rank != comm->rank &&
+                (messages ? ggi_collective_lacks_message(comm, rank)
+                          : atomic_load(&comm_rank(comm, rank)->collective) < collective)) {
+                ggi_comm_mark(comm, rank, COMM_LATE);
+                any = true;
+            }
+    return any;
 }
 
 gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status)

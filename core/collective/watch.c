@@ -14,18 +14,23 @@
 
 /* ---- the others ---- */
 
-/* Ranks that have queued fewer collective operations than this one had when the wait began; else the other rank of a message. */
-static void watch_mark_late(struct gg_comm *comm, const struct ggi_collective *self)
+/* Ranks without unfinished work: those that have not launched a graph with their part of it. */
+static bool watch_mark_idle(struct gg_comm *comm)
 {
     bool any = false;
     for (int32_t rank = 0; rank < comm->size; rank++)
-        if (rank != comm->rank &&
-            atomic_load(&comm_rank(comm, rank)->collective) < self->pending_collective) {
+        if (rank != comm->rank && !atomic_load(&comm_rank(comm, rank)->working)) {
             ggi_comm_mark(comm, rank, COMM_LATE);
             any = true;
         }
-    if (!any)
-        ggi_comm_mark(comm, self->last_peer >= 0 ? self->last_peer : comm->rank, COMM_LATE);
+    return any;
+}
+
+/* Ranks that have queued less than this one had when the wait began. If all have queued the same, no rank is known. */
+static void watch_mark_late(struct gg_comm *comm, const struct ggi_collective *self)
+{
+    if (!ggi_collective_mark_late(comm, self->pending_collective) && !watch_mark_idle(comm))
+        ggi_comm_mark(comm, comm->rank, COMM_LATE);
     ggi_comm_declare(comm);
 }
 
@@ -49,12 +54,9 @@ static void watch_mark_closed(struct gg_comm *comm)
 static bool watch_lacks(const struct gg_comm *comm, int32_t rank)
 {
     const struct comm_rank *other = comm_rank(comm, rank), *own = comm_rank(comm, comm->rank);
-    const struct comm_pair *to = comm_pair(comm, comm->rank, rank);
-    const struct comm_pair *from = comm_pair(comm, rank, comm->rank);
     return atomic_load(&other->finished) &&
            (atomic_load(&other->collective) < atomic_load(&own->collective) ||
-            atomic_load(&to->receives) < atomic_load(&to->sends) ||
-            atomic_load(&from->sends) < atomic_load(&from->receives));
+            ggi_collective_lacks_message(comm, rank));
 }
 
 /* Work that needs a rank which has queued its last operation would wait for it, and that rank for this one. */
@@ -155,9 +157,11 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
     bool moved;
     if (atomic_load(&self->failed))
         return;
+    const bool calls =
+        atomic_load(&self->calls) > 0; /* before: a call that has ended has a ticket */
     const bool pending = ggi_collective_pending(self, &moved);
-    const bool busy = pending || atomic_load(&self->untracked) || atomic_load(&self->calls) > 0;
-    atomic_store(&comm_rank(comm, comm->rank)->working, pending);
+    const bool busy = pending || calls || atomic_load(&self->untracked);
+    atomic_store(&comm_rank(comm, comm->rank)->working, pending || calls);
     if (busy)
         watch_find_lacking(comm);
     bool failed = atomic_load(&comm->segment->failed) != COMM_FINE;
@@ -195,15 +199,15 @@ static bool watch_any_working(const struct gg_comm *comm)
     return false;
 }
 
-/* Wait for the others, whose work may need this rank's part. */
+/* Wait for the others, whose work may need this rank's part. Ranks of this process cannot end without closing. */
 static void watch_part(struct gg_comm *comm, struct ggi_collective *self)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
-    uint64_t until = ggi_now_ns() + WATCH_PARTING_NS;
+    uint64_t until = comm->sharers ? UINT64_MAX : ggi_now_ns() + WATCH_PARTING_NS;
     while (!atomic_load(&self->failed) && !watch_all_finished(comm) && ggi_now_ns() < until &&
            !atomic_load(&comm->segment->failed) && !atomic_load(&ggi_shutting_down)) {
         nanosleep(&pause, NULL);
-        if (watch_any_working(comm))
+        if (!comm->sharers && watch_any_working(comm))
             until = ggi_now_ns() + WATCH_PARTING_NS;
     }
 }
@@ -213,9 +217,8 @@ static bool watch_wait(struct gg_comm *comm, struct ggi_collective *self)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
     uint32_t failures = 0;
-    bool moved;
     while (!atomic_load(&self->failed) && !atomic_load(&ggi_shutting_down) &&
-           (atomic_load(&self->calls) || ggi_collective_pending(self, &moved))) {
+           (atomic_load(&self->calls) || ggi_collective_pending(self, NULL))) {
         watch_check(comm, self);
         failures = ggi_collective_queries_fail(self) ? failures + 1 : 0;
         if (failures == WATCH_FAILED_QUERIES)
@@ -228,7 +231,10 @@ static bool watch_wait(struct gg_comm *comm, struct ggi_collective *self)
 static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
 {
     const bool known = watch_wait(comm, self);
+    pthread_mutex_lock(&self->lock);
     atomic_store(&comm_rank(comm, comm->rank)->finished, 1);
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
     watch_part(comm, self);
     if (!atomic_load(&self->failed) && (!known || !watch_all_finished(comm)))
         watch_end_part(self, 1);
@@ -258,6 +264,7 @@ static void *watch_run(void *argument)
     struct gg_comm *comm = argument;
     struct ggi_collective *self = comm->collective;
     struct gg_device *device = self->device;
+    pthread_setname_np(pthread_self(), "gpuglue-watch");
     pthread_mutex_lock(&self->lock);
     while (!self->closing) {
         watch_slice(self, WATCH_NS);
@@ -283,6 +290,7 @@ static void *watch_run(void *argument)
 static void watch_close(struct gg_comm *comm)
 {
     struct ggi_collective *self = comm->collective;
+    ggi_collective_group_drop(self);
     pthread_mutex_lock(&self->lock);
     self->closing = self->released = true;
     const bool ended = self->ended || !self->impl;
@@ -294,19 +302,21 @@ static void watch_close(struct gg_comm *comm)
 
 gg_status ggi_collective_watch(struct gg_comm *comm)
 {
-    pthread_attr_t attributes;
     comm->close = watch_close;
     if (!comm->collective->impl)
         return GG_OK;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     atomic_fetch_add(&comm->collective->device->helpers, 1);
-    const int error = pthread_create(&comm->collective->watcher, &attributes, watch_run, comm);
-    pthread_attr_destroy(&attributes);
-    if (error)
+    const gg_status status = ggi_collective_thread(watch_run, comm);
+    if (status)
         atomic_fetch_sub(&comm->collective->device->helpers, 1);
-    return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
-                 : GG_OK;
+    return status;
+}
+
+/* Ranks of one process may be closed by one thread, one after the other: only the last waits for all. */
+static bool close_is_done(const struct gg_comm *comm, const struct ggi_collective *self)
+{
+    return self->ended || (comm->sharers && atomic_load(&comm_rank(comm, comm->rank)->finished) &&
+                           !watch_all_finished(comm));
 }
 
 gg_status gg_comm_close_device(gg_comm *comm)
@@ -318,7 +328,7 @@ gg_status gg_comm_close_device(gg_comm *comm)
     pthread_mutex_lock(&self->lock);
     self->closing = true;
     pthread_cond_broadcast(&self->changed);
-    while (!self->ended && !status) {
+    while (!close_is_done(comm, self) && !status) {
         watch_slice(self, GGI_SLICE_NS);
         pthread_mutex_unlock(&self->lock);
         ggi_drain(self->device); /* graphs that were closed: the library waits for them */

@@ -102,21 +102,31 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
     return status;
 }
 
+/* Whether work of the stream was completed since the last check: a stream that is idle does not move. */
+static bool work_has_moved(struct collective_use *use, bool complete)
+{
+    const bool moved = use->unfinished ? ggi_stream_is_complete(use->stream, use->seen, false)
+                                       : complete && use->ticket != use->seen;
+    if (moved || !use->unfinished)
+        use->seen = use->ticket;
+    use->unfinished = !complete;
+    return moved;
+}
+
 bool ggi_collective_pending(struct ggi_collective *self, bool *moved)
 {
-    bool pending = false;
-    *moved = false;
+    bool pending = false, any = false;
     pthread_mutex_lock(&self->lock);
     for (uint32_t i = 0; i < self->used_count; i++) {
         struct collective_use *use = &self->used[i];
         const bool complete = ggi_stream_is_complete(use->stream, use->ticket, true);
         pending = pending || !complete;
-        if (complete || ggi_stream_is_complete(use->stream, use->seen, false)) {
-            use->seen = use->ticket;
-            *moved = true;
-        }
+        if (moved)
+            any = work_has_moved(use, complete) || any;
     }
     pthread_mutex_unlock(&self->lock);
+    if (moved)
+        *moved = any;
     return pending;
 }
 

@@ -40,6 +40,22 @@ void ggi_comm_free(struct gg_comm *comm)
     free(comm);
 }
 
+static struct gg_comm *comm_new(int32_t rank, int32_t size, uint64_t timeout_ns, const char *call)
+{
+    struct gg_comm *comm = calloc(1, sizeof *comm);
+    if (!comm)
+        return NULL;
+    ggi_watch_forks();
+    comm->references = 1;
+    comm->rank = rank;
+    comm->size = size;
+    comm->generation = atomic_load(&ggi_generation);
+    comm->timeout_ns = timeout_ns;
+    comm->file = -1;
+    comm->call = call;
+    return comm;
+}
+
 gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out)
 {
     const size_t first = GGI_SIZE_TO(struct gg_comm_options, timeout_ns);
@@ -48,22 +64,38 @@ gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out)
     gg_status status = options_check(options);
     if (status)
         return status;
-    struct gg_comm *comm = calloc(1, sizeof *comm);
+    struct gg_comm *comm =
+        comm_new(options->rank, options->size, options->timeout_ns, "gg_comm_create");
     if (!comm)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_create: no memory for a communicator");
-    ggi_watch_forks();
-    comm->references = 1;
-    comm->rank = options->rank;
-    comm->size = options->size;
-    comm->generation = atomic_load(&ggi_generation);
-    comm->timeout_ns = options->timeout_ns;
-    comm->file = -1;
-    comm->call = "gg_comm_create";
     status = comm_connect(comm, options);
     if (status)
         ggi_comm_free(comm);
     else
         *out = comm;
+    return status;
+}
+
+static gg_status comms_new(int32_t size, uint64_t timeout_ns, struct gg_comm **out)
+{
+    for (int32_t rank = 0; rank < size; rank++) {
+        out[rank] = comm_new(rank, size, timeout_ns, "gg_comm_create_all");
+        if (!out[rank])
+            return ggi_fail(GG_ERR_OUT_OF_MEMORY,
+                            "gg_comm_create_all: no memory for %d communicators", size);
+    }
+    return ggi_comm_segment_share(out);
+}
+
+gg_status ggi_comm_create_all(int32_t size, uint64_t timeout_ns, struct gg_comm **out)
+{
+    struct gg_comm *made[GG_COMM_SIZE_MAX] = {NULL};
+    gg_status status = comms_new(size, timeout_ns, made);
+    for (int32_t rank = 0; rank < size; rank++)
+        if (!status)
+            out[rank] = made[rank];
+        else if (made[rank])
+            ggi_comm_free(made[rank]);
     return status;
 }
 

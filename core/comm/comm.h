@@ -65,7 +65,8 @@ struct gg_comm {
     int32_t rank, size;
     uint32_t generation; /* of the fork in which it was created */
     uint32_t round;      /* that this rank has published */
-    int file; /* of the segment; -1 with one rank. Closing it releases this rank's lock */
+    int file; /* of the segment; -1 if one process has all ranks. Closing it releases this rank's lock */
+    _Atomic uint32_t *sharers; /* how many ranks of this process use one mapping of it; NULL: one */
     uint64_t timeout_ns;
     size_t chunk, mapped;
     struct comm_segment *segment;
@@ -102,12 +103,14 @@ static inline char *comm_part(const struct gg_comm *comm, int32_t rank, uint32_t
 
 /* A segment without other processes, for a rank whose transport is not the host. */
 gg_status ggi_comm_segment_alone(struct gg_comm *comm);
+/* One segment for all ranks of a communicator, which are in this process. */
+gg_status ggi_comm_segment_share(struct gg_comm *const *comms);
 /* Rank 0: create the segment, and comm->file. */
 gg_status ggi_comm_segment_create(struct gg_comm *comm);
 /* The others: map what rank 0 has passed. @p file becomes comm->file. */
 gg_status ggi_comm_segment_open(struct gg_comm *comm, int file);
 void ggi_comm_segment_close(struct gg_comm *comm);
-/* Whether the process of another rank has ended. */
+/* Whether the process of another rank has ended. False for a rank of this process. */
 bool ggi_comm_rank_ended(const struct gg_comm *comm, int32_t rank);
 
 /* ---- failure.c ---- */
@@ -172,8 +175,10 @@ void ggi_comm_combine(void *out, const char *const *in, int32_t inputs, size_t c
 gg_status ggi_comm_meet(struct gg_comm *comm, const struct gg_comm_options *options);
 gg_status ggi_comm_join(struct gg_comm *comm, const struct gg_comm_options *options);
 
-/* ---- comm.c: around each operation ---- */
+/* ---- comm.c: creation, and around each operation ---- */
 
+/* The communicators of all @p size ranks, in this process. */
+gg_status ggi_comm_create_all(int32_t size, uint64_t timeout_ns, struct gg_comm **out);
 void ggi_comm_free(struct gg_comm *comm);
 /* GG_ERR_FORKED in a child of the process that created it. */
 gg_status ggi_comm_check_process(const struct gg_comm *comm, const char *call);

@@ -121,10 +121,12 @@ gg_status ggi_comm_state(struct gg_comm *comm)
     for (int32_t rank = 0; rank < comm->size; rank++)
         if (atomic_load(&comm_rank(comm, rank)->lost) == why)
             ggi_comm_ranks_add(&lost, rank);
-    return ggi_comm_fail(&lost,
-                         "%s: %s%s %s; close this communicator, and create a new one from the "
-                         "remaining ranks",
-                         comm->call, ggi_comm_ranks_text(text, sizeof text, &lost),
-                         ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "",
-                         failure_reason(why));
+    const bool in_one_process = comm->sharers && why == COMM_LATE;
+    return ggi_comm_fail(
+        &lost,
+        "%s: %s%s %s%s; close this communicator, and create a new one from the "
+        "remaining ranks",
+        comm->call, ggi_comm_ranks_text(text, sizeof text, &lost),
+        ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "", failure_reason(why),
+        in_one_process ? " (each rank of a process needs a thread of its own)" : "");
 }

@@ -6,13 +6,14 @@
  * Each rank holds a POSIX record lock on one byte of it. The kernel releases the lock when the process ends, however it ends,
  * and a forked child does not inherit it. So a rank that no longer exists is one whose byte is not locked. The kernel also
  * releases it if the program closes another descriptor of the same file; nothing else in the process knows the file, but a
- * program that closes all descriptors ends its rank. */
+ * program that closes all descriptors ends its rank. Ranks of one process need neither file nor lock: none ends alone. */
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/comm.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -58,9 +59,8 @@ static gg_status segment_map(struct gg_comm *comm)
     const int flags = comm->file < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
     char *base = mmap(NULL, comm->mapped, PROT_READ | PROT_WRITE, flags, comm->file, 0);
     if (base == MAP_FAILED)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY,
-                        "gg_comm_create: %zu bytes of shared memory cannot be mapped: %s",
-                        comm->mapped, strerror(errno));
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%s: %zu bytes of shared memory cannot be mapped: %s",
+                        comm->call, comm->mapped, strerror(errno));
     comm->segment = (struct comm_segment *)(void *)base;
     comm->pairs = (struct comm_pair *)(void *)(base + segment_head(comm->size));
     comm->chunks = base + segment_head(comm->size) + segment_pairs(comm->size);
@@ -133,6 +133,29 @@ gg_status ggi_comm_segment_alone(struct gg_comm *comm)
     return segment_map(comm);
 }
 
+/* The counter is not part of the segment, in which a forked child would change its parent's. */
+gg_status ggi_comm_segment_share(struct gg_comm *const *comms)
+{
+    struct gg_comm *first = comms[0];
+    gg_status status = ggi_comm_segment_alone(first);
+    if (status)
+        return status;
+    first->sharers = calloc(1, sizeof *first->sharers);
+    if (!first->sharers)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%s: no memory for a counter", first->call);
+    atomic_store(first->sharers, (uint32_t)first->size);
+    for (int32_t rank = 1; rank < first->size; rank++) {
+        struct gg_comm *comm = comms[rank];
+        comm->sharers = first->sharers;
+        comm->chunk = first->chunk;
+        comm->mapped = first->mapped;
+        comm->segment = first->segment;
+        comm->pairs = first->pairs;
+        comm->chunks = first->chunks;
+    }
+    return GG_OK;
+}
+
 gg_status ggi_comm_segment_create(struct gg_comm *comm)
 {
     segment_measure(comm);
@@ -175,6 +198,9 @@ gg_status ggi_comm_segment_open(struct gg_comm *comm, int file)
 
 void ggi_comm_segment_close(struct gg_comm *comm)
 {
+    if (comm->sharers && atomic_fetch_sub(comm->sharers, 1) > 1)
+        return;
+    free(comm->sharers);
     if (comm->segment)
         munmap(comm->segment, comm->mapped);
     if (comm->file >= 0)

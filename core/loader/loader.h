@@ -73,6 +73,12 @@ gg_probe_status ggi_library_resolve(const struct gg_library *library,
                                     const struct gg_symbol *symbols, size_t count, void *target,
                                     char *reason, size_t reason_size);
 
+/* ---- trust.c ---- */
+
+/* Whether users other than the owner and the group can write the file or directory, or replace a directory or a symbolic
+ * link on the way to it; adds that to @p why. @p path is absolute. */
+bool ggi_writable_by_others(const char *path, struct ggi_text *why);
+
 /* ---- plugin.c: one plugin file ---- */
 
 /* A backend and the plugin that provides it. If the plugin was refused, ops.probe is NULL and the record has
@@ -82,10 +88,11 @@ struct ggi_plugin {
     int32_t priority;
     char *path; /* NULL: built into libgpuglue */
     char *version;
-    const char *aliases;      /* separated by ',' */
-    pthread_mutex_t lock;     /* probing and opening */
-    uint32_t lock_generation; /* ggi_generation when the lock was initialised */
-    _Atomic(bool) named;      /* the user requested it by name; see struct gg_probe_result */
+    struct gg_comm_ops comm_ops; /* what backend.comm_ops points to, if the plugin has any */
+    const char *aliases;         /* separated by ',' */
+    pthread_mutex_t lock;        /* probing and opening */
+    uint32_t lock_generation;    /* ggi_generation when the lock was initialised */
+    _Atomic(bool) named;         /* the user requested it by name; see struct gg_probe_result */
     bool begun; /* an active probe has begun, perhaps in a thread that does not exist after a fork */
     struct ggi_probe_report *record; /* of the last probe */
     struct ggi_plugin *next;
@@ -99,9 +106,6 @@ static inline struct ggi_plugin *ggi_plugin_of(struct gg_backend *backend)
 bool ggi_plugin_name(const char *path, char name[GGI_NAME_SIZE]);
 /* Whether a backend can have this name. */
 bool ggi_backend_name_is_valid(const char *name);
-/* Whether users other than the owner and the group can write the file or directory, or replace a directory that
- * contains it; adds that to @p why. */
-bool ggi_writable_by_others(const char *path, struct ggi_text *why);
 /* Open and check the file and fill in @p plugin. Returns GG_PROBE_AVAILABLE or the error. */
 gg_probe_status ggi_plugin_load(struct ggi_plugin *plugin, const char *path, struct ggi_text *why);
 /* The same for a descriptor that is built into libgpuglue. */

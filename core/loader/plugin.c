@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define PREFIX "gpuglue_"
 #define SUFFIX ".so"
@@ -45,43 +44,6 @@ bool ggi_plugin_name(const char *path, char name[GGI_NAME_SIZE])
     return ggi_backend_name_is_valid(name);
 }
 
-/* In a sticky directory others can add files, but not replace those of another owner: such a parent is allowed. */
-static bool path_is_open(const char *path, bool parent, struct ggi_text *why)
-{
-    struct stat info;
-    if (stat(path, &info) || !(info.st_mode & S_IWOTH) || (parent && info.st_mode & S_ISVTX))
-        return false;
-    ggi_text_add(
-        why,
-        "%s is writable by others (mode %04o), so anyone on this machine could put code there: ",
-        path, (unsigned)info.st_mode & 07777u);
-    if (info.st_mode & S_ISVTX) /* such as /tmp, which must stay so */
-        ggi_text_add(why, "use a directory that only you can write to");
-    else
-        ggi_text_add(why, "run chmod o-w %s", path);
-    return true;
-}
-
-static bool path_has_open_parent(const char *path, struct ggi_text *why)
-{
-    char parent[PATH_MAX];
-    struct ggi_text text = ggi_text_begin(parent, sizeof parent);
-    ggi_text_add(&text, "%s", path);
-    for (char *slash; (slash = strrchr(parent, '/')) && slash != parent;) {
-        *slash = 0;
-        if (path_is_open(parent, true, why))
-            return true;
-    }
-    return false;
-}
-
-bool ggi_writable_by_others(const char *path, struct ggi_text *why)
-{
-    char target[PATH_MAX]; /* links may lead to it */
-    return path_is_open(path, false, why) || path_has_open_parent(path, why) ||
-           (realpath(path, target) && path_has_open_parent(target, why));
-}
-
 /* ---- the functions of the core that a plugin may call: it links to none of its symbols ---- */
 
 static const char *host_get_env(const char *name)
@@ -115,6 +77,17 @@ static void plugin_copy_ops(struct gg_backend_ops *ops, const struct gg_backend_
     memset(ops, 0, sizeof *ops);
     memcpy(ops, theirs, size);
     ops->struct_size = sizeof *ops;
+}
+
+/* The same for collective operations, none of which is optional in the first version of their table. */
+static void plugin_copy_comm_ops(struct ggi_plugin *plugin, const struct gg_comm_ops *theirs)
+{
+    if (!ggi_sized_fits(theirs, GGI_SIZE_TO(struct gg_comm_ops, native)))
+        return;
+    memcpy(&plugin->comm_ops, theirs,
+           theirs->struct_size < sizeof *theirs ? theirs->struct_size : sizeof *theirs);
+    plugin->comm_ops.struct_size = sizeof *theirs;
+    plugin->backend.comm_ops = &plugin->comm_ops;
 }
 
 static const char *plugin_missing_op(const struct gg_backend_ops *ops)
@@ -186,8 +159,8 @@ gg_probe_status ggi_plugin_accept(struct ggi_plugin *plugin, const struct gg_bac
         return GG_PROBE_PLUGIN_ABI_MISMATCH;
     }
     plugin->backend.ops = ops;
-    if (has_comm_ops && desc->comm_ops && desc->comm_ops->struct_size >= sizeof *desc->comm_ops)
-        plugin->backend.comm_ops = desc->comm_ops;
+    if (has_comm_ops && desc->comm_ops)
+        plugin_copy_comm_ops(plugin, desc->comm_ops);
     plugin->priority = desc->priority;
     plugin->version = strdup(desc->version ? desc->version : "");
     plugin->aliases = ggi_intern(has_aliases ? desc->aliases : NULL);

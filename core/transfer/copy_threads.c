@@ -5,11 +5,11 @@
 #include "base/log.h"
 #include "base/process_state.h"
 #include "base/processors.h"
+#include "base/signals.h"
 #include "transfer/copy_threads.h"
 
 #include <linux/futex.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,17 +246,6 @@ static void threads_follow(struct ggi_copy_threads *threads)
         pthread_setaffinity_np(threads->thread[i], sizeof processors, &processors);
 }
 
-/* Leave signals to the program's own threads, except those that report a fault of this thread. */
-static void block_signals(sigset_t *before)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
-    sigset_t all;
-    sigfillset(&all);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        sigdelset(&all, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &all, before);
-}
-
 /* With the lock held. */
 static void threads_start(struct ggi_copy_threads *threads, int workers)
 {
@@ -268,7 +257,7 @@ static void threads_start(struct ggi_copy_threads *threads, int workers)
     pthread_attr_setstacksize(&attributes, STACK_SIZE);
     if (threads_place(threads, workers, &processors))
         pthread_attr_setaffinity_np(&attributes, sizeof processors, &processors);
-    block_signals(&before);
+    ggi_block_signals(&before);
     while (threads->started < workers && worker_start(threads, &attributes)) {
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);

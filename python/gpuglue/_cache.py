@@ -1,12 +1,13 @@
 """Compiled images on disk: by the hash of all that went into them, written in one step, capped in size.
 
 GPUGLUE_CACHE_DIR is the directory (else $XDG_CACHE_HOME or ~/.cache, then gpuglue), GPUGLUE_CACHE_SIZE its size
-in bytes (256 MiB), GPUGLUE_CACHE=0 switches it off. A file has no name until it is complete
+in bytes (256 MiB), GPUGLUE_CACHE=0 switches it off; other values of these are ignored with a warning. A file has no name until it is complete
 (O_TMPFILE), so a killed process leaves nothing; two that write the same entry at once both succeed. Where the
 file system does not support that, or the directory is not writable, nothing is kept.
 
 Entries are code. So the directory and each entry must belong to this user or to root, and others must not be able to
-write to them; a directory that is otherwise is not used, with a warning."""
+write to them; a directory that is otherwise is not used, with a warning. All access is relative to the descriptor of the
+directory that was examined."""
 
 import contextlib
 import hashlib
@@ -17,17 +18,27 @@ import warnings
 
 DEFAULT_SIZE = 256 << 20
 SUFFIX = ".image"
+OFF, ON = ("0", "off", "no"), ("", "1", "on", "yes")
 
 
 def directory():
     """The directory of entries; None: the cache is off."""
-    if os.environ.get("GPUGLUE_CACHE", "").lower() in ("0", "off", "no"):
+    switch = os.environ.get("GPUGLUE_CACHE", "")
+    if switch.lower() in OFF:
         return None
+    if switch.lower() not in ON:
+        _ignored("GPUGLUE_CACHE", switch, "0, off or no, or 1, on or yes")
     given = os.environ.get("GPUGLUE_CACHE_DIR")
-    if given:
+    if given and os.path.isabs(given):
         return given
+    if given:
+        _ignored("GPUGLUE_CACHE_DIR", given, "an absolute path")
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "gpuglue") if os.path.isabs(base) else None
+
+
+def _ignored(name, value, expected):
+    warnings.warn(f"{name}={value} is ignored: expected {expected}", RuntimeWarning)  # here, so that each text is shown once
 
 
 def key(*parts):
@@ -106,8 +117,8 @@ def store(name, facts, body):
         os.makedirs(where, mode=0o700, exist_ok=True)
         with _opened(where) as opened:
             if opened is not None:
-                _link(opened, where, name + SUFFIX, head + b"\n" + body)
-                _trim(where)
+                _link(opened, name + SUFFIX, head + b"\n" + body)
+                _trim(opened)
     except (OSError, AttributeError):
         pass
 
@@ -117,13 +128,15 @@ def discard(name):
     where = directory()
     try:
         if where:
-            os.unlink(os.path.join(where, name + SUFFIX))
+            with _opened(where) as opened:
+                if opened is not None:
+                    os.unlink(name + SUFFIX, dir_fd=opened)
     except OSError:
         pass
 
 
-def _link(opened, where, name, data):
-    handle = os.open(where, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+def _link(opened, name, data):
+    handle = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=opened)
     try:
         with open(handle, "wb", closefd=False) as file:
             file.write(data)
@@ -143,28 +156,31 @@ def _give_name(opened, handle, name):
 
 
 def _limit():
-    try:
-        return int(os.environ.get("GPUGLUE_CACHE_SIZE") or DEFAULT_SIZE)
-    except ValueError:
+    value = os.environ.get("GPUGLUE_CACHE_SIZE")
+    if not value:
         return DEFAULT_SIZE
+    if not (value.isascii() and value.isdigit()):
+        _ignored("GPUGLUE_CACHE_SIZE", value, "a number of bytes")
+        return DEFAULT_SIZE
+    return int(value)
 
 
-def _trim(where):
+def _trim(opened):
     """Remove the least recently used entries until the rest fits."""
     entries = []
-    for entry in os.scandir(where):
+    for entry in os.scandir(opened):
         if entry.name.endswith(SUFFIX):
             try:
                 state = entry.stat()
             except FileNotFoundError:
                 continue
-            entries.append((state.st_mtime_ns, state.st_size, entry.path))
+            entries.append((state.st_mtime_ns, state.st_size, entry.name))
     total, limit = sum(size for _, size, _ in entries), _limit()
-    for _, size, path in sorted(entries):
+    for _, size, name in sorted(entries):
         if total <= limit:
             break
         try:
-            os.unlink(path)
+            os.unlink(name, dir_fd=opened)
         except FileNotFoundError:
             pass
         total -= size

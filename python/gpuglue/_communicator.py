@@ -6,6 +6,7 @@ from typing import Any
 from . import _core
 from ._communicator_data import launched, master_address, nanoseconds, split_address
 from ._communicator_device import DeviceTransport, ReservedPort, split_plan
+from ._communicator_local import from_devices, split_local
 from ._communicator_mpi import from_mpi, split_mpi
 from ._communicator_operations import Operations
 from ._dask_communicator import from_dask
@@ -17,13 +18,13 @@ class Communicator(Operations):
     """Processes that combine and exchange arrays.
 
     Each process of a program is a rank. This constructor connects ranks of one machine; `from_mpi` also
-    those of several. All ranks call the same operations in the same order.
+    those of several, and `from_devices` threads of one process. All ranks call the same operations in the same order.
 
     Parameters
     ----------
     rank : int, optional
         Rank of this process, from 0. None takes rank and size from the variables of a launcher: RANK and WORLD_SIZE,
-        or those of Open MPI, MPICH or Slurm.
+        or those of Open MPI, MPICH, MVAPICH, Flux, JSM or Slurm.
     size : int, optional
         Number of ranks, at most 256.
     address : str, optional
@@ -46,9 +47,11 @@ class Communicator(Operations):
         If ranks do not connect in time (`CommunicatorError.ranks` has them), the port is in use, or the ranks disagree.
     InvalidArgumentError
         If an argument is outside its range, or the environment lacks what was not given.
+    TypeError
+        If an argument has another type, such as an `id` that is a number.
     UnsupportedError
-        If the system lacks files in memory, Unix sockets or record locks, Slurm started the ranks on several machines, or
-        the transport cannot be used; the message has the reason.
+        If the system lacks files in memory, Unix sockets or record locks, Slurm started the ranks on several machines
+        without MASTER_ADDR, or the transport cannot be used; the message has the reason.
 
     See Also
     --------
@@ -78,6 +81,8 @@ class Communicator(Operations):
     ...     comm.all_reduce(np.array([1.0, 2.0]))
     array([1., 2.])
     """
+
+    _shared: Any = None  # by all ranks of one process: their devices, and what `split` passes between them
 
     def __init__(
         self,
@@ -175,6 +180,7 @@ class Communicator(Operations):
         raise TypeError("a Communicator cannot be pickled: create one in each process")
 
     from_dask = staticmethod(from_dask)
+    from_devices = staticmethod(from_devices)
     from_mpi = staticmethod(from_mpi)
 
     def split(self, color: "int | None", key: int = 0) -> "Communicator | None":
@@ -196,6 +202,10 @@ class Communicator(Operations):
         ------
         CommunicatorError
             If a rank fails.
+        InvalidArgumentError
+            If the communicator is closed.
+        TypeError
+            If `color` or `key` is not an int.
 
         Examples
         --------
@@ -203,11 +213,14 @@ class Communicator(Operations):
         ...     part.size
         1
         """
+        color, key = None if color is None else operator.index(color), operator.index(key)
         if hasattr(self._handle(), "split"):
-            return split_mpi(self, color, operator.index(key))
+            return split_mpi(self, color, key)
+        if self._shared is not None:
+            return split_local(self, color, key)
         port = ReservedPort("127.0.0.1")
         try:
-            ranks, number = split_plan(self, color, operator.index(key), port.number)
+            ranks, number = split_plan(self, color, key, port.number)
             if not ranks:
                 return None
             address = f"127.0.0.1:{number}"
@@ -280,7 +293,8 @@ class Communicator(Operations):
     def close(self) -> None:
         """Close this rank: others that need it later get `CommunicatorError`.
 
-        Waits for the queued operations of all ranks, and up to two seconds until all ranks close. A second call does nothing.
+        Waits for the queued operations of all ranks, and up to two seconds until all ranks close; of ranks of one process
+        (`from_devices`), only the last that closes waits for the others. A second call does nothing.
 
         Examples
         --------

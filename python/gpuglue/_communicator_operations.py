@@ -86,6 +86,8 @@ class Operations:
         ------
         CommunicatorError
             If a rank fails before that.
+        InvalidArgumentError
+            If the communicator is closed.
 
         Examples
         --------
@@ -98,7 +100,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array.
         out : array, optional
             Takes the result. None writes it to `x`.
@@ -118,7 +120,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -141,7 +145,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array.
         out : array, optional
             Takes the result on the root. None writes it to `x` there.
@@ -163,7 +167,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -191,7 +197,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array, of as many equal blocks as there are ranks.
         out : array
             Takes block `rank` of the result.
@@ -211,7 +217,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -251,7 +259,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the ranks disagree.
+            If the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -274,7 +284,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array.
         out : array
             Takes the result: as many blocks of the size of `x` as there are ranks.
@@ -292,7 +302,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -312,7 +324,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             This rank's array.
         out : array, optional
             Takes the result on the root, where it is required: as many blocks of the size of `x` as there are ranks.
@@ -332,7 +344,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -358,7 +372,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like or None
+        x : array or None
             As many equal blocks as there are ranks. Only the root reads it.
         out : array
             Takes this rank's block.
@@ -378,7 +392,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -404,7 +420,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             As many equal blocks as there are ranks.
         out : array, optional
             Takes the result, of the same size. None writes it to `x`.
@@ -422,7 +438,9 @@ class Operations:
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, or the ranks disagree.
+            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -447,7 +465,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             The array.
         to : int
             Another rank, which calls `recv` or `send_recv`.
@@ -460,7 +478,9 @@ class Operations:
         CommunicatorError
             If the other rank fails.
         InvalidArgumentError
-            If the other rank expects another size or dtype.
+            If the other rank expects another size or dtype, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         See Also
         --------
@@ -496,7 +516,9 @@ class Operations:
         CommunicatorError
             If the other rank fails.
         InvalidArgumentError
-            If the other rank sends another size or dtype.
+            If the other rank sends another size or dtype, or the communicator is closed.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         See Also
         --------
@@ -516,7 +538,7 @@ class Operations:
 
         Parameters
         ----------
-        x : array_like
+        x : array
             The array that is sent.
         to : int
             The rank that receives it.
@@ -538,7 +560,9 @@ class Operations:
         CommunicatorError
             If one of the two ranks fails.
         InvalidArgumentError
-            If sizes differ, or dtypes. `x` and `out` need the same: view one of them as the other's dtype.
+            If sizes or dtypes differ, or the communicator is closed. `x` and `out` need one dtype: view one of them as the other's.
+        TypeError
+            If an argument is no array, or one that cannot be written to where it must be.
 
         Examples
         --------
@@ -568,6 +592,8 @@ class Operations:
 
         Raises
         ------
+        InvalidArgumentError
+            If the communicator is closed.
         UnsupportedError
             If the transport has no library.
 

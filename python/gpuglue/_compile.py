@@ -33,7 +33,12 @@ class CompileError(_core.Error):
 class Image(bytes):
     """Compiled device code for Module, with its metadata.
 
-    ``Image(data)`` takes the bytes of any format that Module loads. No device is needed.
+    No device is needed.
+
+    Parameters
+    ----------
+    image : bytes or path
+        Compiled code of any format that Module loads, or the path of its file.
 
     Attributes
     ----------
@@ -47,7 +52,11 @@ class Image(bytes):
     Raises
     ------
     InvalidArgumentError
-        When a property is read, if the format is unknown or the image is damaged.
+        If a str is a text instead of a path; when a property is read, if the format is unknown or the image is damaged.
+    TypeError
+        If it is neither bytes nor a path.
+    OSError
+        If the file cannot be read.
 
     See Also
     --------
@@ -66,6 +75,9 @@ class Image(bytes):
     log = ""
     names: "dict[str, str]" = {}
     options: "tuple[str, ...]" = ()
+
+    def __new__(cls, image: "bytes | bytearray | memoryview | str | os.PathLike[str]") -> "Image":
+        return super().__new__(cls, _core._image_bytes(image))
 
     @property
     def format(self) -> str:

@@ -38,6 +38,7 @@ def _comm_collective(
 def _comm_message(comm: Any, src: int, src_nbytes: int, to: int, dst: int, dst_nbytes: int, source: int, type_name: str, /) -> None: ...
 def _comm_abort(comm: Any, /) -> None: ...
 def _comm_open_device(comm: Any, device: Device | None, transport: str, /) -> tuple[str, str, str, int]: ...
+def _comm_create_all(devices: list[Device], transport: str, timeout_ns: int, /) -> list[tuple[Any, str, str, str, int]]: ...
 def _comm_borrow(device: Device | None, handle: int, /) -> tuple[Any, int, int, str, str, int]: ...
 def _comm_native(comm: Any, /) -> int: ...
 def _comm_close_device(comm: Any, /) -> None: ...
@@ -304,6 +305,8 @@ def default_backend() -> str:
     ------
     BackendUnavailableError
         If none of them can be used; `reports` has the reasons.
+    InvalidArgumentError
+        If the text of ``GPUGLUE_BACKEND`` is not valid.
 
     Warns
     -----
@@ -333,6 +336,8 @@ def use_backend(selection: str, /) -> None:
     ------
     BackendUnavailableError
         If none of the backends can be used. The previous selection stays in effect.
+    InvalidArgumentError
+        If the text is not valid, such as ``'^^host'``.
     TypeError
         If `selection` is not a str.
 
@@ -949,6 +954,8 @@ def current_device() -> Device:
     ------
     BackendUnavailableError
         If no backend can be used.
+    InvalidArgumentError
+        If ``GPUGLUE_DEVICE`` or ``GPUGLUE_BACKEND`` is not valid, or there is no such device.
 
     See Also
     --------
@@ -982,7 +989,7 @@ def current_stream(device: _DeviceLike | None = None) -> Stream:
     Raises
     ------
     InvalidArgumentError
-        If there is no such device.
+        If there is no such device, or ``GPUGLUE_DEVICE`` or ``GPUGLUE_BACKEND`` is not valid.
     BackendUnavailableError
         If no backend can be used.
 

@@ -87,6 +87,38 @@ static void a_table_of_any_earlier_size_is_accepted(void **state)
     in_child(earlier_tables);
 }
 
+/* A table of collective operations that is longer than this core's, and one that lacks the last row of the first version. */
+static void other_collectives(void)
+{
+    const struct gg_backend_desc *host = ggi_host_backend(ggi_host_api());
+    struct {
+        struct gg_comm_ops ops;
+        void *later;
+    } theirs = {.ops = {.struct_size = sizeof theirs, .name = "some"}, .later = NULL};
+    struct gg_backend_desc desc = *host;
+    struct ggi_text why = GGI_TEXT(256);
+    struct ggi_plugin *newer = calloc(1, sizeof *newer), *older = calloc(1, sizeof *older);
+    CHECK(newer && older);
+    strcpy(newer->backend.name, "host");
+    strcpy(older->backend.name, "host");
+    desc.comm_ops = &theirs.ops;
+    CHECK(ggi_plugin_accept(newer, &desc, &why) == GG_PROBE_AVAILABLE);
+    CHECK(newer->backend.comm_ops && newer->backend.comm_ops != &theirs.ops);
+    CHECK_SAME(newer->backend.comm_ops->name, "some");
+    CHECK(newer->backend.comm_ops->struct_size == sizeof theirs.ops);
+    theirs.ops.struct_size = offsetof(struct gg_comm_ops, native);
+    CHECK(ggi_plugin_accept(older, &desc, &why) == GG_PROBE_AVAILABLE && !older->backend.comm_ops);
+    free(newer->version);
+    free(older->version);
+    free(newer);
+    free(older);
+}
+static void collective_operations_of_another_version_are_copied_or_absent(void **state)
+{
+    (void)state;
+    in_child(other_collectives);
+}
+
 static void older(void)
 {
     struct gg_backend *backend;
@@ -198,6 +230,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_wrong_magic_is_refused),
     cmocka_unit_test(a_missing_mandatory_operation_is_named),
     cmocka_unit_test(a_table_of_any_earlier_size_is_accepted),
+    cmocka_unit_test(collective_operations_of_another_version_are_copied_or_absent),
     cmocka_unit_test(a_shorter_table_reads_as_null_at_its_end),
     cmocka_unit_test(a_longer_table_is_truncated),
     cmocka_unit_test(a_library_without_the_symbol_is_not_a_plugin),

@@ -223,6 +223,62 @@ static void a_file_whose_directory_others_could_replace_is_refused(void **state)
     in_child(open_ancestor);
 }
 
+/* The file, and what its path names in the end, are in private directories: only the link between them is not. */
+static void open_link(const char *first)
+{
+    const char *outer = make_directory("outer", 0777);
+    const char *target = make_directory("target", 0755);
+    const char *file = copy_fixture("gpuglue_good.so", joined(target, "gpuglue_good.so"));
+    const char *link = joined(outer, "link");
+    CHECK(symlink(file, link) == 0 && symlink(link, first) == 0);
+}
+
+static void linked_file(void)
+{
+    const char *file = joined(make_directory("inner", 0755), "gpuglue_good.so");
+    open_link(file);
+    CHECK(gg_register_plugin(file) == GG_OK);
+    CHECK_HAS(report_of(GG_PASSIVE, "good")->reason, "outer is writable by others (mode 0777)");
+}
+static void a_link_that_others_could_replace_is_not_followed(void **state)
+{
+    (void)state;
+    in_child(linked_file);
+}
+
+static void linked_directory(void)
+{
+    const char *outer = make_directory("outer", 0777);
+    const char *target = make_directory("target", 0755);
+    const char *inner = make_directory("inner", 0755);
+    const char *link = joined(outer, "link"), *directory = joined(inner, "directory");
+    copy_fixture("gpuglue_good.so", joined(target, "gpuglue_good.so"));
+    CHECK(symlink("../target", link) == 0 && symlink("../outer/link", directory) == 0);
+    CHECK_HAS(refusal(directory), "outer is writable by others (mode 0777)");
+}
+static void a_directory_behind_a_link_that_others_could_replace_is_refused(void **state)
+{
+    (void)state;
+    in_child(linked_directory);
+}
+
+static void relative_links(void)
+{
+    const char *target = make_directory("target", 0755);
+    const char *inner = make_directory("inner", 0755);
+    const char *file = joined(inner, "gpuglue_good.so");
+    copy_fixture("gpuglue_good.so", joined(target, "gpuglue_good.so"));
+    CHECK(symlink("../target", joined(inner, "directory")) == 0);
+    CHECK(symlink("directory/gpuglue_good.so", file) == 0);
+    CHECK(gg_register_plugin(file) == GG_OK);
+    CHECK(report_of(GG_ACTIVE, "good")->status == GG_PROBE_AVAILABLE);
+}
+static void links_in_private_directories_are_followed(void **state)
+{
+    (void)state;
+    in_child(relative_links);
+}
+
 static void sticky(void)
 {
     const char *path = make_directory("open", 01777);
@@ -297,6 +353,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_file_that_others_can_write_is_refused_naming_the_mode),
     cmocka_unit_test(a_registered_file_in_a_writable_directory_is_refused),
     cmocka_unit_test(a_file_whose_directory_others_could_replace_is_refused),
+    cmocka_unit_test(a_link_that_others_could_replace_is_not_followed),
+    cmocka_unit_test(a_directory_behind_a_link_that_others_could_replace_is_refused),
+    cmocka_unit_test(links_in_private_directories_are_followed),
     cmocka_unit_test(nobody_is_advised_to_change_the_mode_of_a_sticky_directory),
     cmocka_unit_test(a_directory_in_a_sticky_one_is_used),
     cmocka_unit_test(broken_plugins_do_not_disturb_the_others),

@@ -7,8 +7,8 @@ The blocks of a page run in order, in one fresh directory. A block's language de
     console     each line that begins with `$ ` is a command; the lines below it are its output
     output      what the block above prints; a python block that prints must have one
 
-A block whose first line is a comment with a file name and nothing else (`// scale.cu`) is written to that file. In
-expected output `...` stands for any text. GPUGLUE_COMM_PORT and MASTER_PORT have a port of the page's own, so that pages may run
+A block whose first line is a comment with a file name and nothing else (`// scale.cu`), or whose first two lines are `#!…` and
+such a comment, is written to that file. In expected output `...` stands for any text. GPUGLUE_COMM_PORT and MASTER_PORT have a port of the page's own, so that pages may run
 at the same time. Comments of HTML give directions:
 
     <!-- not run: REASON -->            the next block is not run
@@ -38,7 +38,7 @@ HANG = 900  # seconds; only ends a block that would never end by itself
 
 TOKEN = re.compile(r"^(?P<indent> *)(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<text>.*?)^ *(?P=fence) *$"
                    r"|<!-- *(?P<word>not run|needs|only|before|backends|files): *(?P<rest>.*?) *-->", re.S | re.M)
-FILE = re.compile(r"(?:#|//|/\*|!|%) ?([\w.-]+\.\w+|Makefile|Dockerfile)(?: \*/)?")
+FILE = re.compile(r"(?:#!.*\n)?(?:#|//|/\*|!|%) ?([\w.-]+\.\w+|Makefile|Dockerfile)(?: \*/)?[ \t]*$", re.M)
 RUN = ("python", "sh", "console")
 
 
@@ -220,7 +220,7 @@ class Runner:
 
     def run(self, block):
         """Run a block, or write its file. Returns what was done."""
-        named = FILE.fullmatch(block.text.partition("\n")[0].rstrip())
+        named = FILE.match(block.text)
         if named and "hidden" not in block.directions:
             (self.work / named[1]).write_text(block.text)
             return "written"

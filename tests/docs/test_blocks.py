@@ -41,6 +41,12 @@ def test_a_block_with_a_file_name_is_written_and_not_run(tmp_path):
     assert run("```python\n# use.py\nprint(3)\n```\n```console\n$ python use.py\n3\n```\n", tmp_path) == ["written", "run"]
 
 
+def test_a_script_may_begin_with_its_interpreter_before_its_name(tmp_path):
+    """The kernel, and sbatch, want `#!` in the first line."""
+    page = "```sh\n#!/bin/sh\n# job.sh\nexit 3\n```\n```console\n$ head -n 1 job.sh\n#!/bin/sh\n```\n"
+    assert run(page, tmp_path) == ["written", "run"]
+
+
 @pytest.mark.parametrize("page", [
     "```python\nprint(1)\n```\n```output\n2\n```\n",
     "```python\nprint(1)\n```\n",

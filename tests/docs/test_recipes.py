@@ -1,12 +1,14 @@
 """Recipes of the documents that need a compiler or device which this machine may not have."""
 
+import os
 import re
 import runpy
 import shutil
 import subprocess
+import sys
 
 import pytest
-from blocks import ROOT, read
+from blocks import BUILT, ROOT, read
 
 PAGES = ["README.md", "docs/tutorial.md"]
 
@@ -32,6 +34,19 @@ def test_the_library_is_chosen_by_the_backend_of_the_device(name):
     assert re.search(r"libscale_\{device\.backend\}\.so", text) and not re.search(r"CDLL\(\"", text)
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_on_an_intel_gpu_the_program_ends_with_what_to_do(name, tmp_path):
+    """scale.cu has no build for ze: the program ended with a traceback of an OSError or a KeyError."""
+    python = [b.text for b in read(ROOT / name).blocks if b.language == "python" and "not run" not in b.directions]
+    end = next(i for i, text in enumerate(python) if "libscale_" in text)
+    begin = "import gpuglue as gg\ndevice = gg.current_device()\n"
+    simulator = {"GPUGLUE_BACKEND": "ze", "GPUGLUE_ZE_LIBRARY": str(BUILT / "sim/ze_new/libze_sim_new.so.1")}
+    done = subprocess.run([sys.executable, "-c", begin + python[end]], cwd=tmp_path, env=os.environ | simulator,
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "") and "Traceback" not in done.stderr
+    assert done.stderr.startswith("scale.cu has no build for") and "set GPUGLUE_BACKEND=host" in done.stderr
+
+
 def test_options_of_the_stable_abi_are_not_used_for_cpp():
     """pybind11 and nanobind do not compile with Py_LIMITED_API as C does."""
     text = (ROOT / "examples/extensions/README.md").read_text() + (ROOT / "docs/howto/extensions.md").read_text()
@@ -45,6 +60,24 @@ def test_scripts_that_cannot_run_here_are_valid_shell(name):
     assert scripts
     for script in scripts:
         assert subprocess.run(["bash", "-n"], input=script, text=True).returncode == 0
+
+
+def test_job_scripts_begin_with_their_interpreter():
+    """sbatch refuses a script whose first line is not `#!`."""
+    scripts = [block.text for block in read(ROOT / "docs/howto/batch-systems.md").blocks if re.search("^#(SBATCH|PBS)", block.text, re.M)]
+    assert len(scripts) == 3 and all(re.match(r"#!/bin/bash\n", script) for script in scripts)
+
+
+def test_the_job_script_of_slurm_gives_each_process_its_processors_and_checks_each_node_once(tmp_path):
+    """srun does not take --cpus-per-task from the job since Slurm 22.05; --ntasks-per-node alone may still start every task."""
+    (script,) = [b.text for b in read(ROOT / "docs/howto/batch-systems.md").blocks if "#SBATCH --ntasks-per-node" in b.text]
+    (tmp_path / "srun").write_text('#!/bin/sh\necho "$SRUN_CPUS_PER_TASK $GPUGLUE_CACHE_DIR: $*"\n')
+    (tmp_path / "srun").chmod(0o755)
+    slurm = {"SLURM_CPUS_PER_TASK": "8", "SLURM_NNODES": "2", "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["bash", "-eu", "-c", script], env=slurm, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "8 /tmp/gpuglue: --nodes=2 --ntasks=2 --ntasks-per-node=1 --label gpuglue doctor --require cuda",
+        "8 /tmp/gpuglue: python work.py"]
 
 
 @pytest.mark.skipif(not shutil.which("clang++"), reason="there is no clang++")

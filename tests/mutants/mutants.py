@@ -6,7 +6,7 @@ caller has checked before); a stream's wait without its fence (the core's ticket
 
 `old` occurs exactly once in the file. The runs are tried in order until one fails. Each is `<suite>-<run>`, a suite of
 the conformance program; a unit of the core; `fault-sweep-<run>:<function>`, the failures of one vendor function; or
-`python:<run>:<file>`.
+`python:<run>:<file>`, or one test of it: `python:<run>:<file>::<test>`.
 """
 
 from backend_mutants import BACKENDS

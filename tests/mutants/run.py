@@ -74,7 +74,7 @@ class Bench:
     def limit(self, name):
         return max(LEAST, SLOWER * self.took[name]) if name in self.took else LONGEST
 
-    def python(self, run, file, limit):
+    def python(self, run, file, limit):  # or one test: FILE::TEST
         made = command(["meson", "install", "-C", self.build, "--no-rebuild", "--quiet"])
         if made.returncode:
             sys.exit(made.stdout)
@@ -106,7 +106,7 @@ class Bench:
         limit = self.limit(name)
         try:
             if name.startswith("python:"):
-                done = self.python(*name.split(":")[1:], limit)
+                done = self.python(*name.split(":", 2)[1:], limit)
                 failed = re.search(r"^FAILED \S*::(\S+)", done.stdout, re.M)
             else:
                 test, arguments, scale = self.resolve(name, limit)

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from pathlib import Path
 
 import pytest
 from compilers import ARCH, SMALL, entries, needs_compiler, needs_nvrtc, only_once, own_cache  # noqa: F401
@@ -54,6 +55,66 @@ def test_a_directory_that_others_can_write_to_is_not_used(own_cache, mode):
         _cache.store("other", {}, b"body")
     own_cache.chmod(0o755)
     assert _cache.load("name") == ({}, b"body") and len(entries(own_cache)) == 1
+
+
+@pytest.mark.parametrize("act", ["store", "trim", "discard"])
+def test_a_directory_that_takes_the_place_of_the_examined_one_is_not_written(own_cache, monkeypatch, act):
+    _cache.store("name", {}, b"body")
+    examine = _cache._distrusted
+
+    def replace(state):
+        monkeypatch.setattr(_cache, "_distrusted", examine)
+        own_cache.rename(own_cache.with_name("examined"))
+        own_cache.mkdir()
+        (own_cache / "name.image").write_bytes(b"another's")
+        return examine(state)
+
+    monkeypatch.setattr(_cache, "_distrusted", replace)
+    if act == "trim":
+        monkeypatch.setenv("GPUGLUE_CACHE_SIZE", "0")
+    if act == "discard":
+        _cache.discard("name")
+    else:
+        _cache.store("other", {}, b"body")
+    assert [path.read_bytes() for path in own_cache.iterdir()] == [b"another's"]
+    there = sorted(path.name for path in own_cache.with_name("examined").iterdir())
+    assert there == {"store": ["name.image", "other.image"], "trim": [], "discard": []}[act]
+
+
+@pytest.mark.parametrize("value", ["abc", "-1", "1e9"])
+def test_a_size_that_is_not_a_number_of_bytes_is_ignored_with_a_warning(own_cache, monkeypatch, value):
+    monkeypatch.setenv("GPUGLUE_CACHE_SIZE", value)
+    with pytest.warns(RuntimeWarning, match=f"GPUGLUE_CACHE_SIZE={value} is ignored: expected a number of bytes"):
+        _cache.store("name", {}, b"body")
+    assert _cache.load("name") == ({}, b"body")
+
+
+@pytest.mark.parametrize("value", ["nope", "false", "00"])
+def test_a_switch_that_is_not_known_leaves_the_cache_on_with_one_warning(own_cache, monkeypatch, value):
+    monkeypatch.setenv("GPUGLUE_CACHE", value)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        _cache.store("name", {}, b"body")
+        assert _cache.load("name") == ({}, b"body")
+    assert [str(one.message) for one in caught] == [f"GPUGLUE_CACHE={value} is ignored: expected 0, off or no, or 1, on or yes"]
+
+
+@pytest.mark.parametrize("value, on", [("0", False), ("OFF", False), ("no", False), ("", True), ("1", True), ("On", True), ("yes", True)])
+def test_the_cache_is_switched_off_and_on_without_a_warning(own_cache, monkeypatch, value, on):
+    monkeypatch.setenv("GPUGLUE_CACHE", value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _cache.directory() == (str(own_cache) if on else None)
+
+
+def test_a_relative_directory_is_ignored_with_a_warning(own_cache, monkeypatch, tmp_path):
+    """Else each directory in which the program starts would get a cache of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GPUGLUE_CACHE_DIR", "relative")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    with pytest.warns(RuntimeWarning, match="GPUGLUE_CACHE_DIR=relative is ignored: expected an absolute path"):
+        _cache.store("name", {}, b"body")
+    assert not Path("relative").exists() and Path(tmp_path, "home/gpuglue/name.image").exists()
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])

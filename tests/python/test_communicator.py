@@ -283,6 +283,13 @@ def test_creation_refuses_what_it_cannot_understand():
         gg.Communicator(0, 1, id=7)
 
 
+@pytest.mark.parametrize("given", ({"color": 1.5}, {"color": "a"}, {"color": 0, "key": 1.5}))
+def test_a_color_or_key_that_is_no_integer_is_refused(alone, given):
+    """A float was cut to an integer: ranks with the colors 1.2 and 1.8 were in one communicator."""
+    with pytest.raises(TypeError, match="integer"):
+        alone.split(**given)
+
+
 def test_a_closed_communicator_is_refused_and_repr_shows_it(alone):
     assert repr(alone) == "<gpuglue.Communicator rank 0 of 1>" and alone.transport == "host"
     alone.close()

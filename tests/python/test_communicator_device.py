@@ -1,6 +1,7 @@
 """Communicators with devices: every operation on arrays in device memory, over each transport, compared with NumPy."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -233,6 +234,43 @@ def test_a_wrong_argument_is_an_error_and_queues_nothing(native):
     ranks_pass(WRONG, 2)
 
 
+# ---- threads
+
+# For Communicator() the library never returns, so that the thread which runs that call can be read, too.
+THREADS = """
+import threading
+def masks():
+    for task in os.listdir("/proc/self/task"):
+        try:
+            lines = dict(line.split(":", 1) for line in open(f"/proc/self/task/{task}/status"))
+        except OSError:  # the thread has ended
+            continue
+        yield lines["Name"].strip(), int(lines["SigBlk"], 16)
+def wait_for(name):
+    while name not in dict(masks()):
+        time.sleep(0.01)
+    print(name, dict(masks())[name], flush=True)
+    os._exit(0)
+threading.Thread(target=wait_for, args=[os.environ["THREAD"]], daemon=True).start()
+connect()
+if "GPUGLUE_SIM_HANG" in os.environ:
+    print("not simulated", flush=True)
+    os._exit(0)
+time.sleep(120)
+"""
+
+
+@pytest.mark.parametrize("thread, variables", [("gpuglue-watch", {}), ("gpuglue-call", {"GPUGLUE_SIM_HANG": "ncclCommInitRank"})])
+def test_threads_of_a_communicator_block_all_signals_but_those_of_faults(native, thread, variables):
+    (printed,) = ranks_pass(THREADS, 1, THREAD=thread, **variables)
+    if printed == "not simulated\n":
+        pytest.skip("only a simulated library does not return when it is asked not to")
+    name, mask = printed.split()
+    blocked = {number for number in range(1, 65) if int(mask) >> (number - 1) & 1}
+    assert name == thread and {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1} <= blocked
+    assert not {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL} & blocked
+
+
 # ---- the choice
 
 CHOICE = """
@@ -264,6 +302,13 @@ def test_ranks_that_cannot_use_a_library_are_staged_with_the_reason(native, opti
 def test_a_library_that_is_too_old_is_not_used(native):
     code = CHOICE.format(options="", transport="staged", words="has version 2.10.0, expected 2.13 or newer")
     ranks_pass(code, 2, GPUGLUE_SIM_NCCL_VERSION="21000")
+
+
+def test_ranks_with_different_versions_of_the_library_are_staged(native):
+    code = CHOICE.format(options="", transport="staged", words="rank 0 has version 2.20.3")
+    variables = {rank: {"GPUGLUE_SIM_DEVICES": "4", "GPUGLUE_SIM_NCCL_VERSION": version} for rank, version in enumerate(["22003", "22105"])}
+    results = run_ranks(HEAD + code, 2, rank_environment=variables)
+    assert [status for _, status in results] == [0, 0], results
 
 
 def test_without_devices_the_transport_is_host():

@@ -37,29 +37,99 @@ def test_a_device_is_closed_after_a_communicator_that_was_closed_with_unfinished
     assert leaked(UNFINISHED, 2, tmp_path) == [{}, {}]
 
 
+GROUP_OPEN = """
+comm = connect()
+x, stream = gg.ones(1000, device=comm.device), gg.Stream(comm.device)
+comm.all_reduce(x, stream=stream)
+gg._core._comm_group_begin(comm._native.comm)
+comm.all_reduce(x, stream=stream)
+comm.close()
+stream.synchronize()
+del x, stream
+"""
+
+
+def test_a_communicator_that_is_closed_in_a_group_releases_what_the_group_uses(native, tmp_path):
+    assert leaked(GROUP_OPEN, 2, tmp_path) == [{}, {}]
+
+
 GRAPH_OPEN = """
 comm = connect()
 x, stream = gg.ones(1000, device=comm.device), gg.Stream(comm.device)
 other = gg.Stream(comm.device)
 gg.synchronize()
-with gg.capture(stream) as graph:
-    comm.all_reduce(x, stream=stream)
-graph.launch(other)
+graphs = []
+for _ in range(2):
+    with gg.capture(stream) as graph:
+        comm.all_reduce(x, stream=stream)
+    graphs.append(graph)
+    graph.launch(other)
 other.synchronize()
 comm.close()
-try:
-    graph.launch(other)
-except gg.InvalidArgumentError as error:
-    assert "closed" in str(error), str(error)
-else:
-    sys.exit("no error")
-graph.close()
-del x, stream, other, graph
+for graph in graphs:
+    try:
+        graph.launch(other)
+    except gg.InvalidArgumentError as error:
+        assert "closed" in str(error), str(error)
+    else:
+        sys.exit("no error")
+    graph.close()
+del x, stream, other, graph, graphs
 """
 
 
-def test_a_communicator_is_closed_while_a_graph_with_its_work_is_open(native, tmp_path):
+def test_a_communicator_is_closed_while_graphs_with_its_work_are_open(native, tmp_path):
     assert leaked(GRAPH_OPEN, 2, tmp_path) == [{}, {}]
+
+
+CLOSED_EARLY = """
+comm = connect()
+closed = os.environ["CLOSED"]
+with comm.device:
+    x, y = gg.ones(10), gg.ones(10)
+    gg.synchronize()
+    comm.barrier()
+    if rank == 0:
+        comm.send(x, 1)
+        comm.close()
+        open(closed, "w").close()
+    elif rank == 1:
+        with comm.group():
+            comm.recv(x, 0)
+            comm.recv(y, 2)
+    else:
+        time.sleep(5)
+        assert not os.path.exists(closed)
+        comm.send(x, 1)
+comm.close()
+"""
+
+
+def test_a_close_waits_for_ranks_whose_work_is_unfinished(native, tmp_path):
+    ranks_pass(CLOSED_EARLY, 3, CLOSED=str(tmp_path / "closed"))
+
+
+CLOSED_DURING_CALL = """
+comm = connect()
+closed = os.environ["CLOSED"]
+with comm.device:
+    x = gg.ones(10)
+    gg.synchronize()
+    comm.barrier()
+    if rank == 0:
+        comm.send(x, 1)
+        comm.close()
+        open(closed, "w").close()
+    else:
+        os.environ["GPUGLUE_SIM_NCCL_SLOW"] = "ncclRecv:6000"
+        comm.recv(x, 0)
+        assert not os.path.exists(closed)
+comm.close()
+"""
+
+
+def test_a_close_waits_for_ranks_that_are_in_a_call_of_the_library(native, tmp_path):
+    ranks_pass(CLOSED_DURING_CALL, 2, CLOSED=str(tmp_path / "closed"))
 
 
 LACKING = """
@@ -332,6 +402,46 @@ os._exit(0)
 
 def test_ctrl_c_ends_a_wait_for_a_rank(native):
     ranks_pass(INTERRUPTED, 2)
+
+
+FIRST_INTERRUPTED = """
+import threading
+comm = connect()
+with comm.device:
+    x = gg.ones(1000)
+    gg.synchronize()
+    os.environ["GPUGLUE_SIM_NCCL_CONNECTS"] = "ncclAllReduce"
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(30, os._exit, (1,)).start()  # also if the call does not return
+    try:
+        comm.all_reduce(x)
+    except (KeyboardInterrupt, gg.CommunicatorError):  # the other rank may be first
+        os._exit(0)
+os._exit(1)
+"""
+
+
+def test_ctrl_c_ends_a_call_that_connects_to_a_rank(native):
+    ranks_pass(FIRST_INTERRUPTED, 2)
+
+
+GROUP_FAILS = """
+comm = connect()
+with comm.device:
+    x = gg.ones(10)
+    try:
+        with comm.group():
+            comm.all_reduce(x)
+    except gg.CommunicatorError as error:
+        assert "group" in str(error) or "ncclInternalError" in str(error), str(error)
+    else:
+        sys.exit("no error")
+os._exit(0)
+"""
+
+
+def test_a_failure_of_a_group_is_reported_at_its_end(native):
+    ranks_pass(GROUP_FAILS, 1, GPUGLUE_SIM_FAIL="ncclAllReduce:1")
 
 
 @pytest.mark.parametrize("function", ["ncclAllReduce", "ncclGetUniqueId", "ncclGetVersion", "ncclCommDestroy", "ncclCommGetAsyncError"])

@@ -2,7 +2,9 @@
 on disk. The simulated driver is loaded in place of a loader, so none needs to be installed. It runs functions of its own in
 place of the kernels, with the constants that it found in the code (tests/images/make_images.py)."""
 
+import inspect
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -88,6 +90,30 @@ def test_an_image_names_its_constants_and_can_have_other_defaults():
     assert other.constants == {0: 200, 3: -0.5, 4: False, 9: 2**64 - 1} and len(other) == len(code)
     assert _spirv.specialise(code, {4: True}) == code
     assert other.kernels.keys() == gg.Image(code).kernels.keys() == {"constants"}
+
+
+def test_an_image_is_read_from_a_path_as_a_module_is(tmp_path):
+    code, path = image("constants"), tmp_path / "x.spv"
+    path.write_bytes(code)
+    images = [gg.Image(given) for given in (code, bytearray(code), memoryview(code), path, str(path))]
+    assert all(each == code and each.constants == gg.Image(code).constants for each in images)
+    images[0].log = "words"
+    same = pickle.loads(pickle.dumps(images[0]))
+    assert type(same) is gg.Image and same == code and same.log == "words"
+    assert str(inspect.signature(gg.Image)).startswith("(image: ")
+
+
+@pytest.mark.parametrize("given", (3, None, [1], 2.5))
+def test_what_is_no_image_is_refused(given):
+    with pytest.raises(TypeError, match="an image must be bytes or the path of a file"):
+        gg.Image(given)
+
+
+def test_a_path_without_a_file_and_a_text_are_no_images(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        gg.Image(tmp_path / "missing.spv")
+    with pytest.raises(gg.InvalidArgumentError, match="this str is a text"):
+        gg.Image("int main() {}")
 
 
 def test_damaged_declarations_of_constants_are_refused():

@@ -26,6 +26,10 @@ int sim_inject(const char *name);
 int sim_captured(void (*function)(void *data), int (*mine)(const void *data, const void *of),
                  const void *of);
 
+/* @p function stands for a kernel of another library, though it is queued as a host function: those of two streams run at the
+ * same time. */
+void sim_is_kernel(void (*function)(void *data));
+
 /* Whether a device is lost: its work is dropped, and host functions in it do not run. */
 int sim_lost(void);
 

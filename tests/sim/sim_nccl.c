@@ -1,12 +1,12 @@
 /* sim_nccl.c: NCCL and RCCL for the simulated drivers, compiled against the vendors' own headers.
  *
- * Ranks are processes. They meet in a file of shared memory whose name is in the id. An operation is a host function of the
+ * Ranks are processes or threads. They meet in a file of shared memory whose name is in the id. An operation is a host function of the
  * stream: it publishes what the rank sends, waits for the other ranks, and combines. Device memory is reached through the
  * driver's own copies to and from host memory, on a stream of this library.
  *
  * Controls: GPUGLUE_SIM_FAIL, …_HANG and …_CRASH take the names of these functions; GPUGLUE_SIM_NCCL_VERSION is what
  * ncclGetVersion returns. Calls of the function GPUGLUE_SIM_NCCL_CONNECTS wait until their communicator is aborted, as for a
- * rank to which it connects; those of GPUGLUE_SIM_NCCL_SLOW take 0.3 s. A rank whose peer has died waits until it aborts, as
+ * rank to which it connects; those of GPUGLUE_SIM_NCCL_SLOW, a name or name:milliseconds, take 0.3 s or that long. A rank whose peer has died waits until it aborts, as
  * the real library does. Destroy and abort wait for graphs, as there (NCCL, src/init.cc: commDestroySync). A communicator that
  * is used later or meanwhile ends the process. */
 #include "sim_nccl.h"
@@ -101,6 +101,9 @@ static struct shared *shared_open(const char *name)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
+static void work_run(void *data);
+static int work_is_of(const void *work, const void *comm);
+
 static void pause_briefly(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
@@ -124,6 +127,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *out, int size, ncclUniqueId given, int
         return fail(lost ? ncclUnhandledCudaError : ncclSystemError,
                     "no current device, or no shared memory");
     }
+    driver_is_kernel(work_run);
     atomic_fetch_add(&comm->shared->joined, 1);
     while (atomic_load(&comm->shared->joined) < size)
         pause_briefly();
@@ -143,11 +147,20 @@ static void comm_check(struct ncclComm *comm)
     }
 }
 
+static void comm_delay(const char *name)
+{
+    const char *slow = getenv("GPUGLUE_SIM_NCCL_SLOW");
+    const size_t length = strlen(name);
+    if (!slow || strncmp(slow, name, length) != 0 || (slow[length] && slow[length] != ':'))
+        return;
+    const long ms = slow[length] ? atol(slow + length + 1) : 300;
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
 /* At the begin of a call, during which the communicator must not end. */
 static ncclResult_t comm_enter(struct ncclComm *comm, const char *name)
 {
     const char *connects = getenv("GPUGLUE_SIM_NCCL_CONNECTS");
-    const char *slow = getenv("GPUGLUE_SIM_NCCL_SLOW");
     comm_check(comm);
     if (connects && !strcmp(connects, name)) {
         atomic_fetch_add(&comm->connecting, 1);
@@ -156,14 +169,10 @@ static ncclResult_t comm_enter(struct ncclComm *comm, const char *name)
         atomic_fetch_sub(&comm->connecting, 1);
         return fail(ncclInternalError, "aborted");
     }
-    if (slow && !strcmp(slow, name))
-        nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    comm_delay(name);
     comm_check(comm);
     return ncclSuccess;
 }
-
-static void work_run(void *data);
-static int work_is_of(const void *work, const void *comm);
 
 /* As the real library: a communicator is valid until it is destroyed, whatever others do. */
 static void comm_end(struct ncclComm *comm)

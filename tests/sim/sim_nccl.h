@@ -31,6 +31,8 @@ int driver_device(void);
 bool driver_captures(void *stream);
 /* A device is lost, and host functions may not have run. */
 bool driver_lost(void);
+/* The function stands for a kernel. */
+void driver_is_kernel(void (*function)(void *));
 /* How many host functions of live graphs are these. */
 int driver_captured(void (*function)(void *), int (*mine)(const void *, const void *),
                     const void *of);

@@ -14,6 +14,7 @@ static struct {
     int (*captures)(void *stream, int *state);
     int (*inject)(const char *name);
     int (*lost)(void);
+    void (*is_kernel)(void (*function)(void *));
     int (*captured)(void (*function)(void *), int (*mine)(const void *, const void *),
                     const void *of);
 } driver;
@@ -42,6 +43,7 @@ static void driver_find(void)
         memcpy(&driver.slot, &symbol, sizeof symbol);         \
     } while (0)
     FIND(inject, "sim_inject");
+    FIND(is_kernel, "sim_is_kernel");
     FIND(captured, "sim_captured");
     FIND(lost, "sim_lost");
 #ifdef SIM_RCCL
@@ -69,6 +71,12 @@ int sim_fault(const char *name)
 {
     pthread_once(&driver_once, driver_find);
     return driver.inject ? driver.inject(name) : 0;
+}
+
+void driver_is_kernel(void (*function)(void *))
+{
+    if (driver.is_kernel)
+        driver.is_kernel(function);
 }
 
 int driver_captured(void (*function)(void *), int (*mine)(const void *, const void *),

@@ -1,5 +1,6 @@
 /* sim_worker.c: the threads that run commands: one keeper thread, started at init, and as many
  * workers as commands that block at once. */
+#include "sim_control.h"
 #include "sim_engine.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@ static pthread_cond_t work_ready = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t keeper_wake = PTHREAD_COND_INITIALIZER;
 static struct sim_command *first, *last;             /* ready commands */
 static struct sim_command *polled;                   /* commands that wait for a value in memory */
+static void (*library_kernel)(void *data);           /* of the simulated RCCL */
 static struct sim_command *held, **held_end = &held; /* host functions behind one that runs */
 static bool host_function_runs;                      /* only with sim.serial_host */
 static int ready_count, idle_count;
@@ -63,9 +65,17 @@ static bool start_thread(void *(*body)(void *))
     return !failed;
 }
 
+void sim_is_kernel(void (*function)(void *data))
+{
+    pthread_mutex_lock(&sim.lock);
+    library_kernel = function;
+    pthread_mutex_unlock(&sim.lock);
+}
+
 static bool is_serial(const struct sim_command *command)
 {
-    return sim.serial_host && command->work.kind == SIM_HOST && !command->work.host.kernel;
+    return sim.serial_host && command->work.kind == SIM_HOST && !command->work.host.kernel &&
+           command->work.host.run != library_kernel;
 }
 
 static bool hold_host_function(struct sim_command *command)

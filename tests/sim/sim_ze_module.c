@@ -278,15 +278,22 @@ ze_result_t zeKernelSetIndirectAccess(ze_kernel_handle_t hKernel,
     return result ? result : ze_leave(SIM_OK);
 }
 
-/* Chained structs with one number, which older headers lack. Old drivers skip them, as Intel's does. */
-static void kernel_extend_properties(void *next)
+/* A chained struct with one number, which older headers lack. */
+struct kernel_extra {
+    uint32_t type;
+    struct kernel_extra *next;
+    uint32_t value;
+};
+
+/* Intel's driver of 22.43 looks at the first struct of a chain again and again: it ends only if that is the last one
+ * (KernelImp::getProperties). Later ones read the whole chain. */
+static void kernel_extend_properties(struct kernel_extra *first)
 {
-    struct extra {
-        uint32_t type;
-        void *next;
-        uint32_t value;
-    };
-    for (struct extra *extra = next; extra && SIM_ZE_SINCE(4); extra = extra->next) {
+    if (!SIM_ZE_SINCE(4) && first && first->next) {
+        fprintf(stderr, "gpuglue sim: zeKernelGetProperties does not return for a chain of two\n");
+        abort();
+    }
+    for (struct kernel_extra *extra = first; extra && SIM_ZE_SINCE(4); extra = extra->next) {
         if (extra->type == 0x10013) /* ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES */
             extra->value = 512;
         else if (extra->type == 0x00030012) /* ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP */

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
     not (DRIVERS and LOADERS), reason="needs the packages intel-opencl-icd 22.43 and libze1 (Debian 12)"
 )
 FAMILIES = {"tgllp": True, "dg1": False}  # integrated?
-HANG = 900  # seconds: a time limit for a program
+HANG = 300  # seconds: a time limit for a program
 
 
 def capture(code, family, devices=1, **environment):

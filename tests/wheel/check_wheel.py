@@ -1,8 +1,8 @@
 """Check that a wheel runs on the platforms of its tag.
 
     check_wheel.py WHEEL                print its contents and dependencies; exit with 1 if there is a problem
-    check_wheel.py --retag DIR WHEEL    then copy it to DIR, under the platform tag that its symbols allow and compressed by
-                                        zopfli, which writes a twentieth less than zlib; the limit of the size is the copy's
+    check_wheel.py --retag DIR WHEEL    then copy it to DIR, under the tags that its symbols allow and compressed by zopfli,
+                                        which writes a twentieth less than zlib; the limit of the size is the copy's
 """
 
 import argparse
@@ -25,6 +25,7 @@ LIBC = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "l
 STARTUP = {"__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize"}
 EXTENSION = "gpuglue/_core.abi3.so"
 CORE = "gpuglue/_lib/libgpuglue.so"
+PYTHON = "cp311"  # of the stable ABI that the extension uses, see limited_api in python/meson.build
 MACHINES = {"x64": "x86_64", "AArch64": "aarch64"}
 PAGES = {"x86_64": 4096, "aarch64": 65536}  # the largest pages that a kernel of the machine may have
 ABI = "GPUGLUE_1"  # the version of the core's symbols, see core/gpuglue.map
@@ -188,8 +189,9 @@ def metadata_problems(archive):
     for line in ("License-Expression: Apache-2.0", "Requires-Python: >=3.11", "Requires-Dist: numpy>=1.24"):
         if line not in text.get("METADATA", "").splitlines():
             yield f"METADATA has no line {line!r}"
-    if not re.search(r"^Tag: cp311-abi3-", text.get("WHEEL", ""), re.M):
-        yield "is not tagged cp311-abi3: build it with Python 3.11"
+    # meson-python writes the version of the Python that builds; retag() writes the one that is needed
+    if not re.search(r"^Tag: cp3(1[1-9]|[2-9]\d)-abi3-", text.get("WHEEL", ""), re.M):
+        yield "is not tagged for the stable ABI of Python 3.11 or newer (cp311-abi3)"
 
 
 def binaries(archive):
@@ -218,10 +220,10 @@ def platform_tag(found):
 
 
 def retag(path, tag, directory):
-    """Copy the wheel to the directory with the tag and compressed; return the copy's path."""
+    """Copy the wheel to the directory with PYTHON's tag, the platform's, and compressed; return the copy's path."""
     directory.mkdir(parents=True, exist_ok=True)
     copy = Path(shutil.copy(path, directory))
-    command = [sys.executable, "-m", "wheel", "tags", "--platform-tag", tag, "--remove", str(copy)]
+    command = [sys.executable, "-m", "wheel", "tags", "--python-tag", PYTHON, "--platform-tag", tag, "--remove", str(copy)]
     copy = directory / subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
     compress(copy)
     return copy

@@ -1,6 +1,7 @@
 """The wheel runs on the platforms of its tag, and the checker detects problems that would prevent it."""
 
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -129,6 +130,32 @@ def test_the_checker_refuses_a_large_wheel(wheel, tmp_path):
 
     bad = changed(wheel, tmp_path, {"gpuglue/large": random.Random(1).randbytes(1_000_000)})
     assert "the limit is 1000000" in "".join(check_wheel.size_problems(bad))
+
+
+def tagged(wheel, directory, python):
+    """The wheel with the tag that meson-python gives it where this Python builds it."""
+    command = [sys.executable, "-m", "wheel", "tags", "--python-tag", python, str(shutil.copy(wheel, directory))]
+    return directory / subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
+
+
+def test_a_wheel_that_a_newer_python_builds_gets_the_tag_of_the_stable_abi_that_it_needs(wheel, tmp_path, monkeypatch):
+    monkeypatch.setattr(check_wheel, "compress", lambda path: None)  # takes long, and has a test of its own
+    built = tagged(wheel, tmp_path, "cp313")
+    problems, tag, _ = check_wheel.check(built)
+    assert problems == []
+    copy = check_wheel.retag(built, tag, tmp_path / "out")
+    assert re.fullmatch(rf"gpuglue-[\d.]+-cp311-abi3-{tag}\.whl", copy.name)
+    assert [path.name for path in copy.parent.iterdir()] == [copy.name]
+    with zipfile.ZipFile(copy) as archive:
+        (metadata,) = [name for name in archive.namelist() if name.endswith(".dist-info/WHEEL")]
+        assert re.findall(r"^Tag: (.*)", archive.read(metadata).decode(), re.M) == [f"cp311-abi3-{tag}"]
+
+
+@pytest.mark.parametrize("python, accepted", [("cp312", True), ("cp320", True), ("cp310", False), ("cp39", False), ("py3", False)])
+def test_the_checker_accepts_only_wheels_for_the_stable_abi_of_python_3_11_and_newer(python, accepted, wheel, tmp_path):
+    with zipfile.ZipFile(tagged(wheel, tmp_path, python)) as archive:
+        problems = list(check_wheel.metadata_problems(archive))
+    assert bool(problems) != accepted and all("is not tagged for the stable ABI" in problem for problem in problems)
 
 
 def test_a_compressed_copy_is_smaller_and_has_the_same_members(wheel, tmp_path):

@@ -57,6 +57,33 @@ struct gg_comm_device_options {
  *  @retval GG_ERR_INTERRUPTED       the wait hook ended the wait; the communicator is aborted */
 GG_API gg_status gg_comm_open_device(gg_comm *comm, const struct gg_comm_device_options *options);
 
+/** How to create the communicators of all ranks in one process. */
+struct gg_comm_all_options {
+    uint32_t struct_size; /**< sizeof(struct gg_comm_all_options) */
+    int32_t size;         /**< number of ranks: 1 to GG_COMM_SIZE_MAX */
+    gg_device *const *
+        devices; /**< `size` devices, that of rank r at r, each of which may be NULL: none. NULL: none at all */
+    const char *transport; /**< as in gg_comm_device_options; not used without devices */
+    uint64_t timeout_ns; /**< of the creation, and of each wait for another rank; GG_FOREVER: none */
+};
+
+/** Create the communicators of all ranks in this process: one for each device. The result is that of gg_comm_create and
+ *  gg_comm_open_device in one process for each rank, without a port. Each communicator is for a thread of its own: a
+ *  thread that calls an operation of one rank waits until other threads call it for the others, or until the timeout.
+ *
+ *  No rank ends alone, so nothing watches for that: a thread that ends without its part is one that does not take part in
+ *  time. gg_comm_close_device waits for the other ranks only if it is the last that is called, so one thread may close all.
+ *
+ *  @param options   the ranks
+ *  @param[out] out  `size` references: that of rank r at r; written on success only
+ *  @return GG_OK
+ *  @retval GG_ERR_INVALID_ARGUMENT  size is outside its range, or there is no such transport
+ *  @retval GG_ERR_COMMUNICATOR      the library failed, or did not connect the ranks within the timeout
+ *  @retval GG_ERR_UNSUPPORTED       the transport that was named cannot be used; the message has the reason
+ *  @retval GG_ERR_OUT_OF_MEMORY     there is not enough memory, or a thread cannot be started
+ *  @retval GG_ERR_INTERRUPTED       the wait hook ended the wait */
+GG_API gg_status gg_comm_create_all(const struct gg_comm_all_options *options, gg_comm **out);
+
 /** The name of the transport of device memory.
  *
  *  @param comm  a communicator
@@ -142,7 +169,8 @@ GG_API gg_status gg_comm_group_end(gg_comm *comm, int32_t drop);
 
 /** End the operations of the device: wait until those of this rank are complete, until no other rank has unfinished ones, and up
  *  to two seconds until all ranks have called it; then destroy the library's communicator. Without this call a thread does so after gg_comm_release. Operations on
- *  host memory remain possible.
+ *  host memory remain possible. Of a communicator of gg_comm_create_all it returns when those of this rank are complete, unless
+ *  all other ranks have called it: a thread does the rest.
  *
  *  @param comm  a communicator
  *  @return GG_OK; also if the work failed, which the next wait for its stream reports

@@ -9,8 +9,11 @@
 
 #include <dlfcn.h>
 
-_Static_assert(sizeof(struct gg_array_request) == 32 && sizeof(struct gg_array_view) == 104,
-               "structs of the first version");
+/* Sizes of the first version, which extensions may have been built with. */
+enum { REQUEST_FIRST = 32, VIEW_FIRST = 104 };
+_Static_assert(sizeof(struct gg_array_request) == REQUEST_FIRST &&
+                   sizeof(struct gg_array_view) == VIEW_FIRST,
+               "a struct has grown: read and write new members only where the caller's has them");
 _Static_assert(offsetof(struct gg_python_api, array_from_object) == 16 &&
                    offsetof(struct gg_python_api, function) == 32,
                "rows stay where they are");
@@ -50,7 +53,7 @@ static int request_check(const struct gg_array_request *request, const struct gg
 {
     const uint32_t known = GG_ARRAY_WRITABLE | GG_ARRAY_C_CONTIGUOUS | GG_ARRAY_F_CONTIGUOUS |
                            GG_ARRAY_HOST | GG_ARRAY_NATIVE_STREAM;
-    if (request->struct_size < sizeof *request || view->struct_size < sizeof *view)
+    if (request->struct_size < REQUEST_FIRST || view->struct_size < VIEW_FIRST)
         return PY_FAIL(capi_state->invalid_argument,
                        "gg_array_from_object: struct_size must be set: begin with "
                        "GG_ARRAY_REQUEST and GG_ARRAY_VIEW");

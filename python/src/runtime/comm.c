@@ -151,6 +151,74 @@ static PyObject *comm_open_device(PyObject *module, PyObject *args)
                          (int)version);
 }
 
+struct comm_creation {
+    struct gg_comm_all_options options;
+    gg_device **devices;
+    gg_comm **comms;
+};
+
+/* (capsule, transport, reason, library's path, version), which has the reference. */
+static PyObject *comm_tuple(gg_comm *comm)
+{
+    const char *path;
+    int32_t version;
+    PyObject *capsule = PyCapsule_New(comm, capsule_name, comm_drop);
+    if (!capsule) {
+        gg_comm_release(comm);
+        return NULL;
+    }
+    gg_comm_library(comm, &path, &version);
+    return Py_BuildValue("Nsssi", capsule, gg_comm_transport(comm), gg_comm_transport_reason(comm),
+                         path, (int)version);
+}
+
+static PyObject *comm_list(gg_comm *const *comms, Py_ssize_t size)
+{
+    PyObject *list = PyList_New(size);
+    for (Py_ssize_t rank = 0; rank < size; rank++) {
+        PyObject *item = list ? comm_tuple(comms[rank]) : NULL;
+        if (!list)
+            gg_comm_release(comms[rank]);
+        else if (!item || PyList_SetItem(list, rank, item))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *comm_create_list(struct py_state *state, struct comm_creation *self,
+                                  PyObject *given)
+{
+    const Py_ssize_t size = PyList_Size(given);
+    gg_status status;
+    if (!self->devices || !self->comms)
+        return PyErr_NoMemory();
+    for (Py_ssize_t rank = 0; rank < size; rank++)
+        if (py_device_arg(state, PyList_GetItem(given, rank), &self->devices[rank]))
+            return NULL;
+    self->options.struct_size = sizeof self->options;
+    self->options.size = size > INT32_MAX ? INT32_MAX : (int32_t)size;
+    self->options.devices = self->devices;
+    PY_WITHOUT_GIL(status = gg_comm_create_all(&self->options, self->comms));
+    return status ? py_raise(state, status) : comm_list(self->comms, size);
+}
+
+/* _comm_create_all(devices, transport, timeout_ns): for each rank (capsule, transport, reason, library's path, version). */
+static PyObject *comm_create_all(PyObject *module, PyObject *args)
+{
+    struct comm_creation self = {.devices = NULL};
+    PyObject *given;
+    unsigned long long timeout;
+    if (!PyArg_ParseTuple(args, "O!sK", &PyList_Type, &given, &self.options.transport, &timeout))
+        return NULL;
+    self.options.timeout_ns = timeout;
+    self.devices = PyMem_New(gg_device *, (size_t)PyList_Size(given));
+    self.comms = PyMem_New(gg_comm *, (size_t)PyList_Size(given));
+    PyObject *made = comm_create_list(PyModule_GetState(module), &self, given);
+    PyMem_Free(self.devices);
+    PyMem_Free(self.comms);
+    return made;
+}
+
 /* _comm_borrow(device, handle): (capsule, rank, size, transport, library's path, version). */
 static PyObject *comm_borrow(PyObject *module, PyObject *args)
 {
@@ -227,6 +295,7 @@ static PyObject *comm_abort(PyObject *module, PyObject *capsule)
 
 static PyMethodDef functions[] = {
     {"_comm_create", comm_create, METH_VARARGS, NULL},
+    {"_comm_create_all", comm_create_all, METH_VARARGS, NULL},
     {"_comm_collective", comm_collective, METH_VARARGS, NULL},
     {"_comm_message", comm_message, METH_VARARGS, NULL},
     {"_comm_abort", comm_abort, METH_O, NULL},

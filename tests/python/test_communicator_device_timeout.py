@@ -1,0 +1,147 @@
+"""Communicators with devices: what the timeout ends, and which rank it names."""
+
+from test_communicator_device import native, ranks_pass
+
+__all__ = ["native"]
+
+
+LATE_BESIDE_IDLE = """
+comm = connect(timeout=2)
+with comm.device:
+    x, idle, busy = gg.ones(1000), gg.Stream(), gg.Stream()
+    comm.all_reduce(x, stream=idle)
+    idle.synchronize()
+    if rank == 1:
+        time.sleep(8)
+        os._exit(0)
+    comm.all_reduce(x, stream=busy)
+    try:
+        busy.synchronize()
+    except gg.CommunicatorError as error:
+        assert error.ranks == (1,) and "timeout" in str(error), str(error)
+    else:
+        sys.exit("no error")
+"""
+
+
+def test_the_timeout_holds_beside_streams_whose_work_is_complete(native):
+    ranks_pass(LATE_BESIDE_IDLE, 2)
+
+
+LATE_IN_FIRST_CALL = """
+comm = connect(timeout=2)
+with comm.device:
+    x = gg.ones(1000)
+    gg.synchronize()
+    if rank == 1:
+        time.sleep(8)
+        os._exit(0)
+    os.environ["GPUGLUE_SIM_NCCL_CONNECTS"] = "ncclAllReduce"
+    try:
+        comm.all_reduce(x)
+    except gg.CommunicatorError as error:
+        assert error.ranks == (1,) and "timeout" in str(error), str(error)
+    else:
+        sys.exit("no error")
+"""
+
+
+def test_a_rank_to_which_the_library_cannot_connect_is_named_after_the_timeout(native):
+    ranks_pass(LATE_IN_FIRST_CALL, 2)
+
+
+CONNECTS_LATER = """
+import threading
+comm = connect(timeout=2)
+with comm.device:
+    x = gg.ones(1000)
+    try:
+        comm.all_reduce(x)
+    except gg.InvalidArgumentError:
+        pass
+    else:
+        sys.exit("no error")
+    os.environ["GPUGLUE_SIM_NCCL_CONNECTS"] = "ncclAllReduce"
+    threading.Timer(30, os._exit, (1,)).start()  # also if the call does not return
+    try:
+        comm.all_reduce(x)
+    except gg.CommunicatorError:
+        os._exit(0)
+os._exit(1)
+"""
+
+
+def test_the_timeout_holds_for_a_first_call_after_one_that_was_refused(native):
+    ranks_pass(CONNECTS_LATER, 2, GPUGLUE_SIM_FAIL="ncclAllReduce:1=4")
+
+
+LATE_MESSAGE = """
+comm = connect(timeout=2)
+with comm.device:
+    x, y = gg.ones(1000), gg.ones(1000)
+    gg.synchronize()
+    if rank == 0:
+        with comm.group():
+            comm.recv(x, 1)
+            comm.recv(y, 2)
+        try:
+            gg.current_stream().synchronize()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,) and "timeout" in str(error), str(error)
+        else:
+            sys.exit("no error")
+    elif rank == 2:
+        comm.send(y, 0)
+    time.sleep(8 * (rank > 0))
+os._exit(0)
+"""
+
+
+def test_the_rank_whose_message_is_missing_is_named_after_the_timeout(native):
+    ranks_pass(LATE_MESSAGE, 3)
+
+
+LATE_REPLAY = """
+comm = connect(timeout=2)
+with comm.device:
+    x, stream = gg.ones(1000), gg.Stream()
+    comm.all_reduce(x).get()
+    with gg.capture(stream) as graph:
+        comm.all_reduce(x, stream=stream)
+    comm.barrier()
+    if rank == 1:
+        time.sleep(8)
+        os._exit(0)
+    graph.launch(stream)
+    try:
+        stream.synchronize()
+    except gg.CommunicatorError as error:
+        assert error.ranks == (1,) and "timeout" in str(error), str(error)
+    else:
+        sys.exit("no error")
+os._exit(0)
+"""
+
+
+def test_a_rank_that_does_not_launch_its_graph_is_named_after_the_timeout(native):
+    ranks_pass(LATE_REPLAY, 2)
+
+
+LONG_CLOSE = """
+comm = connect(timeout=8)
+with comm.device:
+    arrays, streams = [gg.ones(10) for _ in range(2)], [gg.Stream() for _ in range(2)]
+    gg.synchronize()
+    comm.barrier()
+    if rank == 0:
+        for source, (array, stream) in enumerate(zip(arrays, streams), 1):
+            comm.recv(array, source, stream=stream)
+    else:
+        time.sleep(5 * rank)
+        comm.send(arrays[0], 0)
+comm.close()
+"""
+
+
+def test_a_close_waits_longer_than_the_timeout_while_work_progresses(native):
+    ranks_pass(LONG_CLOSE, 3)

@@ -1,0 +1,297 @@
+"""Communicator.from_devices: ranks that are threads of one process."""
+
+import warnings
+
+import pytest
+from test_communicator_device import GROUPS, HEAD, LIBRARIES, ORDER, RESULTS, native, ranks_pass, transport
+
+import gpuglue as gg
+
+__all__ = ["native", "transport"]
+
+# Each rank has a device of its own, where the simulated driver has several.
+THREADS = """
+import threading
+devices = [f"{backend}:{rank if backend in ('cuda', 'hip') else 0}" for rank in range(int(os.environ["RANKS"]))]
+def create(given=devices, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return gg.Communicator.from_devices(given, **{"timeout": 60, **options})
+def each(body, comms):
+    ended = []
+    def run(comm):
+        try:
+            body(comm)
+        except BaseException as error:
+            comm.abort()
+            ended.append(repr(error))
+    threads = [threading.Thread(target=run, args=[comm]) for comm in comms]
+    for thread in threads:
+        thread.start()
+    return threads, ended
+def together(body, comms):
+    threads, ended = each(body, comms)
+    for thread in threads:
+        thread.join()
+    assert not ended, ended
+def failure(call, *ranks):
+    try:
+        call()
+    except gg.CommunicatorError as error:
+        assert error.ranks == ranks, (error.ranks, str(error))
+        return str(error)
+    sys.exit("no error")
+"""
+assert HEAD  # ranks_pass begins with it
+
+
+def passes(code, ranks=3, **variables):
+    ranks_pass(THREADS + code, 1, RANKS=str(ranks), **variables)
+
+
+AS_PROCESSES = """
+comms = create(transport=os.environ["TRANSPORT"])
+assert [(comm.rank, comm.size, comm.device) for comm in comms] == [(rank, len(devices), gg.Device(name)) for rank, name in enumerate(devices)]
+together(lambda comm: exec(PROGRAM, {**globals(), "rank": comm.rank, "size": comm.size, "connect": lambda **options: comm}), comms)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_results_of_threads_are_those_of_numpy(transport, ranks):
+    passes(f"PROGRAM = {RESULTS!r}{AS_PROCESSES}", ranks, TRANSPORT=transport)
+
+
+@pytest.mark.parametrize("program", [ORDER, GROUPS], ids=["order", "groups"])
+def test_operations_of_threads_are_ordered_captured_and_grouped_as_those_of_processes(native, program):
+    passes(f"PROGRAM = {program!r}{AS_PROCESSES}", 2, TRANSPORT="auto")
+
+
+ALL = """
+comms = create(None)
+assert [comm.device for comm in comms] == gg.devices(backend), comms
+together(lambda comm: comm.barrier(), comms)
+for comm in comms:
+    comm.close()
+"""
+
+
+def test_the_ranks_are_all_devices_of_the_backend_if_none_is_given(device):
+    passes(ALL)
+
+
+TWICE = """
+given = [devices[0]] * 2
+name = os.environ["TRANSPORT"]
+try:
+    create(given, transport=name)
+except gg.UnsupportedError as error:
+    assert "same device" in str(error), str(error)
+else:
+    sys.exit("no error")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    comms = gg.Communicator.from_devices(given, timeout=60)
+assert len(caught) == 1 and "same device" in str(caught[0].message) and caught[0].filename == "<string>", caught
+assert [comm.transport for comm in comms] == ["staged"] * 2
+together(lambda comm: comm.all_reduce(gg.ones(3, device=comm.device)), comms)
+"""
+
+
+def test_one_device_for_two_ranks_is_staged_with_the_reason_or_refused(native):
+    passes(TWICE, TRANSPORT=native)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "error", "text"),
+    [
+        ([], {}, gg.InvalidArgumentError, "devices is empty"),
+        ([0] * 257, {}, gg.InvalidArgumentError, "size is 257, expected 1 to 256"),
+        ("host:0", {}, TypeError, "list of devices, not str"),
+        (0, {}, TypeError, "list of devices, not int"),
+        ([0, 2.5], {}, TypeError, "2.5"),
+        (["nosuch:0"], {}, gg.Error, "nosuch"),
+        ([0], {"transport": "tcp"}, gg.InvalidArgumentError, "transport is 'tcp'"),
+        ([0], {"timeout": 0}, gg.InvalidArgumentError, "timeout is 0"),
+    ],
+)
+def test_devices_that_cannot_be_ranks_are_refused(device, given, options, error, text):
+    with pytest.raises(error, match=text):
+        gg.Communicator.from_devices(given, **options)
+
+
+def test_no_library_can_be_named_where_the_backend_has_none(device):
+    if device.backend in LIBRARIES:
+        pytest.skip(f"the backend {device.backend} has a library")
+    with pytest.raises(gg.UnsupportedError, match="the transport 'nccl' cannot be used"):
+        gg.Communicator.from_devices([device] * 2, transport="nccl")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        comms = gg.Communicator.from_devices([device] * 2)
+    assert len(caught) == 1 and [comm.transport for comm in comms] == ["staged"] * 2
+
+
+ALONE = """
+comms = create(timeout=0.5)
+text = failure(comms[0].barrier, 1, 2)
+assert "ranks 1 and 2 did not take part" in text and "a thread of its own" in text, text
+failure(comms[2].barrier, 1, 2)
+for comm in comms:
+    comm.close()
+"""
+
+
+def test_one_thread_for_all_ranks_ends_at_the_timeout_which_names_the_others(device):
+    passes(ALONE)
+
+
+ABORT = """
+comms = create(transport=os.environ["TRANSPORT"])
+waiting = threading.Barrier(len(comms) + 1)
+def body(comm):
+    x = gg.ones(1000, device=comm.device)
+    comm.all_reduce(x).get()
+    waiting.wait()
+    text = failure(comm.barrier if comm.rank else lambda: comm.recv(x, 1).get(), 1)
+    assert "aborted" in text, text
+threads, ended = each(body, [comms[0], comms[2]])
+def partner(comm):
+    comm.all_reduce(gg.ones(1000, device=comm.device)).get()
+    waiting.wait()
+each(partner, comms[1:2])
+waiting.wait()
+comms[1].abort()  # in the main thread
+for thread in threads:
+    thread.join()
+assert not ended, ended
+for comm in comms:
+    comm.close()
+"""
+
+
+def test_an_abort_by_another_thread_ends_the_waits_of_all(transport):
+    passes(ABORT, TRANSPORT=transport)
+
+
+CLOSES = """
+comms = create(transport=os.environ["TRANSPORT"])
+left = threading.Event()
+def body(comm):
+    x = gg.ones(1000, device=comm.device)
+    comm.all_reduce(x).get()
+    if comm.rank == 1:
+        comm.close()
+        left.set()
+        return
+    left.wait()
+    text = failure(lambda: comm.all_reduce(x).get(), 1)
+    assert "closed" in text, text
+together(body, comms)
+for comm in comms:
+    comm.close()
+"""
+
+
+def test_a_rank_that_closes_early_is_named_by_the_others(transport):
+    passes(CLOSES, TRANSPORT=transport)
+
+
+ONE_BY_ONE = """
+comms = create()
+arrays = [gg.ones(1000, device=device) for device in devices]
+together(lambda comm: comm.all_reduce(arrays[comm.rank]), comms)
+for comm in comms:
+    comm.close()
+assert [array.get()[0] for array in arrays] == [3.0] * 3
+"""
+
+
+def test_one_thread_closes_all_and_none_is_aborted(native):
+    passes(ONE_BY_ONE, GPUGLUE_SIM_CRASH="ncclCommAbort")
+
+
+INTERRUPTED = """
+comms = create(transport=os.environ["TRANSPORT"])
+threads, ended = each(lambda comm: failure(comm.barrier, 0), comms[1:])
+timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+timer.start()
+try:
+    comms[0].recv(np.empty(3), 1)  # in the main thread
+except KeyboardInterrupt:
+    pass
+else:
+    sys.exit("no error")
+for thread in threads:
+    thread.join()
+assert not ended, ended
+for comm in comms:
+    comm.close()
+"""
+
+
+def test_ctrl_c_in_the_main_thread_ends_the_waits_of_all(transport):
+    passes(INTERRUPTED, TRANSPORT=transport)
+
+
+INTERRUPTED_CREATION = """
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    create()
+except KeyboardInterrupt:
+    os._exit(0)
+sys.exit("no error")
+"""
+
+
+def test_ctrl_c_ends_the_creation(native):
+    passes(INTERRUPTED_CREATION, GPUGLUE_SIM_HANG="ncclCommInitRank")
+
+
+FAILED = """
+try:
+    create()
+except gg.CommunicatorError as error:
+    assert len(error.ranks) == 1 and "injected" in str(error), (error.ranks, str(error))
+else:
+    sys.exit("no error")
+"""
+
+
+def test_a_library_that_fails_for_one_rank_is_reported(native):
+    passes(FAILED, GPUGLUE_SIM_FAIL="ncclCommInitRank:2")
+
+
+FORKED = """
+comms = create()
+child = os.fork()
+if child == 0:
+    try:
+        comms[0].barrier()
+    except gg.ForkError:
+        os._exit(0)
+    os._exit(1)
+assert os.waitpid(child, 0)[1] == 0
+together(lambda comm: comm.barrier(), comms)
+"""
+
+
+def test_a_forked_child_cannot_use_them_and_the_parent_still_can(device):
+    passes(FORKED)
+
+
+SPLIT = """
+comms = create()
+def body(comm):
+    for _ in range(2):
+        part = comm.split(comm.rank % 2, key=-comm.rank)
+        assert (part.size, part.device, part.transport) == (2, comm.device, comm.transport)
+        assert part.rank == (1 if comm.rank < 2 else 0)
+        x = part.all_reduce(gg.full(3, comm.rank, device=comm.device))
+        assert x.get().tolist() == [comm.rank % 2 * 2 + 2] * 3
+        part.close()
+    assert (comm.split(None if comm.rank else 7) is None) == (comm.rank != 0)
+together(body, comms)
+"""
+
+
+def test_ranks_of_one_process_can_be_split(device):
+    passes(SPLIT, 4)
