@@ -147,7 +147,7 @@ TARGETS = {
     "ipc": [b"\0" + handle(0, 64, 64, 64), b"\0" + handle(8, 8, 64, 64), b"\0" + handle(64, 64, 256, 64),
             b"\1" + handle(0, 64, 64, 64, size=136), b"\0" + handle(0, 64, 64, 64, version=2), b"\0" + handle(0, 0, 64, 64), b"\0" + handle(0, 1 << 60, 1 << 61, 64)],
     # Of the first byte: 1: to rank 1, 2 and 4: what the fuzzer corrects, 8: a confirmation, or that memory was passed.
-    "comm": [b"\6" + hello(1), b"\6" + b"".join(hello(rank, process=b"%d" % rank) for rank in (1, 2, 3, 3, 4)), b"\2" + hello(1),
+    "comm": [b"\6" + hello(1), b"\6" + b"".join(hello(rank, process=b"%d" % at) for at, rank in enumerate((1, 2, 3, 3, 4))), b"\2" + hello(1),
              b"\4" + hello(1, head=(MAGIC, 2)), b"\0" + hello(1, head=(0, 0)), b"\6" + hello(-1)[:100],
              *(b"\x0a" + reply(kind, b"text\1") for kind in range(6)), b"\x08" + reply(2, head=(0, 0)),
              b"\x0b" + b"".join(map(reply, (0, 1, 3))), b"\3" + reply(0) + reply(1), b"\x0b" + reply(1) + reply(1), b"\3" + reply(3),
