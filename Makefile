@@ -17,7 +17,7 @@
 #                   Python files); make wheel-aarch64 only builds and checks it
 # make fuzz         runs every parser on 10^7 generated inputs (FUZZ_RUNS, NAMES="elf ptx")
 # make fuzz-merge   adds the inputs that reach more code to tests/fuzz/corpus
-# make soak         random operations in 16 threads, for 15 minutes on each backend that can be simulated
+# make soak         random operations in 16 threads, for 15 minutes on each backend and version that can be simulated
 #                   (SOAK_SECONDS, SOAK_SEED, RUNS="host cuda-sim")
 # make mutants      breaks the rules one at a time, and names the test that detects each (long)
 # make demo         lists the backends of this machine, and copies arrays to the device and back
@@ -221,7 +221,7 @@ OPENCL := test-opencl-ze-sim-old test-opencl-ze-sim-new
 OPENCL_FILES := $(patsubst %,tests/python/test_%.py,kernel kernel_errors opencl)
 # The long ones first, so that no core is idle at the end.
 steps-check := c-check-plain $(PY_CHECK) lint-step
-steps-test := $(if $(HAVE_ZE),,without-ze) c-test-asan c-test-plain $(PY_TEST) test-wheel test-examples test-docs test-stubs lint-step
+steps-test := $(if $(HAVE_ZE),,without-ze) $(if $(wildcard .venv/no-later-hip),without-later-hip) c-test-asan c-test-plain $(PY_TEST) test-wheel test-examples test-docs test-stubs lint-step
 steps-rest := build-clang c-full-plain c-full-asan c-full-tsan $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED) \
     py-asan-together py-tsan-together $(PY_REST) $(PLUGIN) $(OPENCL) test-sim-clients test-hip-client test-libraries test-openmpi test-ray test-sdk test-sdist test-abi test-fuzz test-site $(SOAK)
 # LONG=1: the random tests at length, and every fault of the sweeps. Takes hours.
@@ -230,7 +230,7 @@ steps-rest += c-random py-random
 endif
 steps-full = $(steps-test) $(steps-rest)
 INSTALLS := install-plain install-asan install-tsan
-.PHONY: all-tests all-rest without-ze c-random py-random $(INSTALLS) $(sort $(steps-check) $(steps-full))
+.PHONY: all-tests all-rest without-ze without-later-hip c-random py-random $(INSTALLS) $(sort $(steps-check) $(steps-full))
 # For the summary.
 $(filter-out build-%,$(steps-check)): export STEP_TIER := check
 $(filter-out $(steps-check) build-%,$(steps-test)): export STEP_TIER := test
@@ -384,6 +384,9 @@ test-fuzz: build-fuzz
 	$(STEP) "the parsers on the fuzzers' inputs" python tests/fuzz/run.py build/fuzz
 without-ze:
 	$(STEP) --skip "Level Zero" "libze1 or libze-dev is not installed"
+# Then the simulators of HIP 6 and 7 run with the types of 5.2, and that of 5.7 is not built.
+without-later-hip:
+	$(STEP) --skip "HIP simulators with the headers of their version" "$$(cat .venv/no-later-hip)"
 lint-step: build-plain
 	$(STEP) "lint" scripts/lint.sh build/plain
 
@@ -434,7 +437,8 @@ fuzz-merge: build-fuzz
 # Not part of the tests, which run it for some seconds. One backend after another; continues after a failure.
 SOAK_SECONDS ?= 900
 SOAK_SEED ?= $(shell echo $$RANDOM)
-SOAK_RUNS ?= $(or $(RUNS),host faulty cuda-sim $(if $(HAVE_HIP),hip-sim-7) $(if $(HAVE_ZE),ze-sim-old ze-sim-new))
+SOAK_HIP = hip-sim-5 $(if $(wildcard .venv/hip-5.7),hip-sim-5.7) hip-sim-6 hip-sim-7
+SOAK_RUNS ?= $(or $(RUNS),host faulty cuda-sim $(if $(HAVE_HIP),$(SOAK_HIP)) $(if $(HAVE_ZE),ze-sim-old ze-sim-new))
 # Little memory, so that it runs out; few arenas, whose sizes vary.
 soak-on = $(PLAIN) $(call run-$(1),plain) GPUGLUE_SIM_MEMORY=268435456 MALLOC_ARENA_MAX=2 python tests/soak/soak.py --seconds $(2) --seed $(3)
 soak: install-plain

@@ -145,7 +145,8 @@ if [ "$purpose" = test ] && [ ! -s .venv/hip-include ]; then
 fi
 
 # Those of later versions, from Debian's later releases, so that each simulator is compiled with the headers of its version. The
-# files are pinned; a release drops them when it has newer ones. Then HIP 6 and 7 are compiled with the headers of HIP 5.
+# files are pinned; a release drops them when it has newer ones. Then HIP 6 and 7 are compiled with the headers of HIP 5, and
+# .venv/no-later-hip and the summary of `make test` name them.
 later_hip() {
     echo 5.7 471242c9d89ce6aca57b2dc75eabbeb872d787f70d3b92144c58bb444e6256a1 libamdhip64-dev_5.7.1-6+deb13u1_amd64.deb
     echo 6.4 f2a3a542d41883f87a45e2d0554c1c84ccf350c836b9e8b35473dadbc34ced5e libamdhip64-dev_6.4.3-5_amd64.deb
@@ -161,12 +162,15 @@ fetch_later_hip() ( # DIRECTORY SHA256 FILE
 
 if [ "$purpose" = test ] && [ -s .venv/hip-include ]; then
     directories=$(realpath .venv)/hip/usr/include
+    missing=
+    rm -f .venv/no-later-hip
     while read -r version hash file; do
         [ -e ".venv/hip-$version/usr/include/hip/hip_version.h" ] || fetch_later_hip ".venv/hip-$version" "$hash" "$file" >/dev/null 2>&1 ||
-            { rm -rf ".venv/hip-$version" && say "the headers of HIP $version cannot be downloaded"; }
+            { rm -rf ".venv/hip-$version" && missing+=" $version"; }
         [ ! -d ".venv/hip-$version" ] || directories+=:$(realpath .venv)/hip-$version/usr/include
     done < <(later_hip)
     echo "$directories" >.venv/hip-include
+    [ -z "$missing" ] || echo "the headers of HIP$missing cannot be downloaded" | tee .venv/no-later-hip
 fi
 
 # Headers of RCCL 2.13 and 2.27, from Debian, for the simulated library and the checks. Without them RCCL is not tested.

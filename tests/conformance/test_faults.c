@@ -376,6 +376,8 @@ static int use_most_of_it_twice(void)
         return 1;
     if (!gg_device_supports(scene.device, GG_OP_stream_host_func))
         return scenario_without(GG_OP_stream_host_func);
+    if (!gg_device_supports(scene.device, GG_OP_device_memory_info))
+        return scenario_without(GG_OP_device_memory_info);
     if (gg_device_memory_info(scene.device, &free, &total) ||
         gg_memory_alloc(scene.device, GG_MEMORY_DEVICE, (size_t)(free / 4 * 3), NULL, &most))
         return not_here("three quarters of the free memory cannot be allocated");

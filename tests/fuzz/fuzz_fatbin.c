@@ -1,13 +1,13 @@
-/* fuzz_fatbin.c: the containers of several images: fatbins, and bundles of code objects. */
+/* fuzz_fatbin.c: the containers of several images: fatbins, bundles of code objects, and the headers of compressed bundles. */
 #include "image.h"
 
 /* The first byte selects the container. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char fatbin[] = "\x50\xed\x55\xba", bundle[] = "__CLANG_OFFLOAD_BUNDLE__";
-    if (size && data[0] % 2)
-        fuzz_image(bundle, sizeof bundle - 1, data + 1, size - 1);
-    else if (size)
-        fuzz_image(fatbin, sizeof fatbin - 1, data + 1, size - 1);
+    static const char *const magic[] = {"\x50\xed\x55\xba", "__CLANG_OFFLOAD_BUNDLE__", "CCOB"};
+    if (size) {
+        const char *const selected = magic[data[0] % 3];
+        fuzz_image(selected, strlen(selected), data + 1, size - 1);
+    }
     return 0;
 }

@@ -70,6 +70,12 @@ def bundle():
     return out.ljust(160, b"\0")
 
 
+def compressed(version):
+    """The header of a compressed bundle, with the size of the whole from version 2 on, and a body that nothing reads."""
+    size = {1: b"", 2: struct.pack("<I", 64), 3: struct.pack("<Q", 64)}[version]
+    return (b"CCOB" + struct.pack("<HH", version, 1) + size).ljust(64, b"\0")
+
+
 def spirv(order):
     words = [0x07230203, 0x10000, 0, 16, 0]
 
@@ -104,6 +110,18 @@ def handle(offset, nbytes, block, mapped, *, size=144, backend=b"host", version=
         struct.pack("<H", mapped).ljust(64, b"\0")
 
 
+MAGIC, PROTOCOL = 0x4D4F4347, 3
+
+
+def hello(rank, *, process=b"pid:[1]/2", head=(MAGIC, PROTOCOL)):
+    """The first message to rank 0 (core/comm/socket.h)."""
+    return struct.pack("<IIii64s48s64sI28s", *head, rank, 4, b"a job", b"this machine", process, 6, b"\0aaaaa")
+
+
+def reply(kind, text=b"", ranks=b"\2", head=(MAGIC, PROTOCOL)):
+    return struct.pack("<III32s600s", *head, kind, ranks, text)
+
+
 def tensor(what, ndim, code, bits, lanes=1, shift=0, offset=0, sizes=()):
     return struct.pack("<BBBBBBH", what, ndim, code, bits, lanes, shift, offset) + \
         b"".join(struct.pack("<b", n) if -128 < n < 128 else b"\x80" + struct.pack("<q", n) for n in sizes)
@@ -115,7 +133,8 @@ def entry(facts, body):
 
 TARGETS = {
     "elf": [code_object(), cubin(7), cubin(8), elf(MACHINE_ZEBIN, [], segments=1), elf(X86_64, [(b".text", 1, b"code")])],
-    "fatbin": [b"\0" + fatbin(1), b"\0" + fatbin(1, 2), b"\0" + fatbin(3), b"\1" + bundle()],
+    "fatbin": [b"\0" + fatbin(1), b"\0" + fatbin(1, 2), b"\0" + fatbin(3), b"\1" + bundle(),
+               *(b"\2" + compressed(version) for version in (1, 2, 3))],
     "msgpack": [metadata(), pack({"amdhsa.kernels": []}), bytes([0x81, 0xA1, 0x61]) + b"\xde\0\1\xc0\xd4\0\0",
                 *(b"\x81\xa1a" + bytes([code]) + bytes(9) for code in range(0xC0, 0xE0))],
     "ptx": [PTX, PTX.replace(b"(", b"").replace(b"k", b""), b".target sm_90\n"],
@@ -127,6 +146,12 @@ TARGETS = {
                                            b"uuid:0123456789abcdef", b"uuid:01234567-89ab-cdef-0123-456789abcdef", b"x y:0")],
     "ipc": [b"\0" + handle(0, 64, 64, 64), b"\0" + handle(8, 8, 64, 64), b"\0" + handle(64, 64, 256, 64),
             b"\1" + handle(0, 64, 64, 64, size=136), b"\0" + handle(0, 64, 64, 64, version=2), b"\0" + handle(0, 0, 64, 64), b"\0" + handle(0, 1 << 60, 1 << 61, 64)],
+    # Of the first byte: 1: to rank 1, 2 and 4: what the fuzzer corrects, 8: a confirmation, or that memory was passed.
+    "comm": [b"\6" + hello(1), b"\6" + b"".join(hello(rank, process=b"%d" % at) for at, rank in enumerate((1, 2, 3, 3, 4))), b"\2" + hello(1),
+             b"\4" + hello(1, head=(MAGIC, 2)), b"\0" + hello(1, head=(0, 0)), b"\6" + hello(-1)[:100],
+             *(b"\x0a" + reply(kind, b"text\1") for kind in range(6)), b"\x08" + reply(2, head=(0, 0)),
+             b"\x0b" + b"".join(map(reply, (0, 1, 3))), b"\3" + reply(0) + reply(1), b"\x0b" + reply(1) + reply(1), b"\3" + reply(3),
+             *(b"\3" + reply(kind, b"rank 7\n\x7f", ranks=b"\xff" * 32) for kind in (4, 5, 9)), b"\1" + reply(0, head=(MAGIC, 4))],
     "dlpack": [tensor(what, 2, 2, 32, sizes=(3, 4, 4, 1)) for what in (0, 1, 128, 129)] +
               [tensor(1, 1, code, bits, sizes=(5, -1)) for code, bits in ((0, 8), (1, 64), (2, 16), (4, 16), (5, 128), (6, 8))] +
               [tensor(1 + 4, 3, 2, 64, sizes=(2, 0, 1 << 62)), tensor(4, 0, 2, 32), tensor(1, 70, 2, 32), tensor(1, 255, 2, 32),
