@@ -252,7 +252,7 @@ def wait_for(name):
     print(name, dict(masks())[name], flush=True)
     os._exit(0)
 threading.Thread(target=wait_for, args=[os.environ["THREAD"]], daemon=True).start()
-connect()
+comm = connect()
 if "GPUGLUE_SIM_HANG" in os.environ:
     print("not simulated", flush=True)
     os._exit(0)
