@@ -68,7 +68,7 @@ def from_devices(devices: Any = None, *, transport: str = "auto", timeout: "floa
     if not given:
         raise _core.InvalidArgumentError("devices is empty, expected at least one device")
     comms: "list[Any]" = []
-    shared = given, {}
+    shared: "tuple[list[Any], dict[Any, Any]]" = (given, {})
     for comm, name, reason, path, version in _core._comm_create_all(given, transport, nanoseconds(timeout)):
         self = communicator.Communicator.__new__(communicator.Communicator)
         self._rank, self._size, self._device, self._shared = len(comms), len(given), given[len(comms)], shared
