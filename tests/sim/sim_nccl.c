@@ -37,7 +37,7 @@ struct shared {
 
 struct id {
     int magic;
-    char name[64];
+    char name[MEET_NAME];
 };
 
 struct ncclComm {
@@ -81,10 +81,9 @@ ncclResult_t ncclGetVersion(int *version)
 ncclResult_t ncclGetUniqueId(ncclUniqueId *out)
 {
     struct id id = {.magic = ID_MAGIC};
-    static atomic_int count;
     ENTER("ncclGetUniqueId");
-    snprintf(id.name, sizeof id.name, "/gpuglue-sim-nccl-%d-%d", (int)getpid(),
-             atomic_fetch_add(&count, 1));
+    if (!meet_name(id.name, sizeof id.name))
+        return fail(ncclSystemError, "no random number");
     memset(out, 0, sizeof *out);
     memcpy(out, &id, sizeof id);
     return ncclSuccess;

@@ -22,6 +22,13 @@ typedef cudaStream_t sim_stream;
 /* Of the driver's simulation, which counts the call too. */
 int sim_fault(const char *name);
 
+/* ---- sim_nccl_meet.c ---- */
+
+enum { MEET_NAME = 64 };
+/* A new name of a file, at least MEET_NAME bytes. It is random, since the next process with the number of this one must not
+ * meet in a file that a killed one has left. */
+bool meet_name(char *name, size_t size);
+
 /* ---- sim_nccl_driver.c: of the driver that the process has loaded ---- */
 
 /* Find its functions. */
