@@ -111,6 +111,7 @@ static PyGetSetDef array_attributes[] = {
     PY_FOREIGN("copy_to_host", "get()"),
     PY_FOREIGN("to_host", "get()"),
     PY_FOREIGN("data_ptr", "ptr"),
+    PY_FOREIGN("data", "ptr"),
     PY_FOREIGN("device_data", "ptr"),
     PY_FOREIGN("to", "to_device(device)"),
     PY_FOREIGN("cuda", "to_device('cuda')"),
