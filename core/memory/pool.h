@@ -92,6 +92,7 @@ struct ggi_pool {
     uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
     uint32_t since_drain;    /* allocations; at least drain_interval until one has drained */
     uint32_t drain_interval; /* see ggi_drain_interval */
+    uint32_t polling; /* allocations from slabs that polled other streams, since one was added */
     struct gg_pool_stats stats;
     bool unmerged; /* blocks have moved to the list for any stream since their neighbours were merged */
     uint64_t whole_bytes; /* of stats.cached_bytes: in blocks that can be freed, without those of slabs */

@@ -17,7 +17,10 @@
 /* Beyond this part of the most that was in use, and at least so many bytes, free blocks are freed before the pool grows. */
 #define GROWTH_PART 8
 #define GROWTH_LEAST ((uint64_t)32 << 20)
-#define LARGE_PART 8 /* free large blocks are kept up to this part of the device's memory */
+/* Where so little memory waits for a drain, drains that are due poll few streams. */
+#define WAITING_LEAST ((uint64_t)24 << 20)
+#define POLLING_MOST 32 /* allocations that poll other streams rather than add a slab */
+#define LARGE_PART 8    /* free large blocks are kept up to this part of the device's memory */
 
 /* ---- blocks of other streams ---- */
 
@@ -534,11 +537,36 @@ static gg_status pool_refuse(struct ggi_pool *pool, size_t nbytes)
     return GG_ERR_OUT_OF_MEMORY;
 }
 
+/* Before the polls of an allocation for which none of its slabs had a block. Where that often happens, the pool has too few. */
+static bool pool_has_few(struct ggi_pool *pool, size_t nbytes)
+{
+    if (pool->direct || !pool->by_stream || !ggi_pool_request(pool, nbytes).of_slab)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    const bool few = pool->since_drain < pool->drain_interval &&
+                     pool->stats.reserved_bytes < pool->stats.used_bytes + GROWTH_LEAST &&
+                     ++pool->polling > POLLING_MOST;
+    if (few)
+        pool->polling = 0;
+    pthread_mutex_unlock(&pool->lock);
+    return few;
+}
+
+/* A poll costs more than the rest of an allocation. One that is made later frees the blocks of several releases at once. */
+static enum ggi_drain_pace pool_drain_pace(struct ggi_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    const bool light =
+        pool->since_drain >= pool->drain_interval && pool->stats.retired_bytes < WAITING_LEAST;
+    pthread_mutex_unlock(&pool->lock);
+    return light ? GGI_PACE_LIGHT : GGI_PACE_FULL;
+}
+
 /* This does not wait for another thread that drains. */
 static bool pool_alloc_after_drain(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                                    gg_memory **out)
 {
-    ggi_drain_paced(pool->device);
+    ggi_drain_paced(pool->device, pool_drain_pace(pool));
     pthread_mutex_lock(&pool->lock);
     pool->since_drain = 0;
     pool->drain_interval = ggi_drain_interval(pool->device);
@@ -551,6 +579,8 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
     struct gg_device *device = pool->device;
     gg_status status = GG_OK;
     bool found = false;
+    if (pool_has_few(pool, nbytes) && !pool_grow(pool, nbytes, stream, out))
+        return GG_OK;
     if (pool_alloc_after_drain(pool, nbytes, stream, out))
         return GG_OK;
     pthread_mutex_lock(&device->drain_lock);
