@@ -96,6 +96,8 @@ static bool block_free(gg_memory *memory)
     if (!cached)
         ggi_driver_free(pool, memory->pointer, memory->block_size, memory->alloc_stream);
     pthread_mutex_lock(&pool->lock);
+    if (pool->by_stream && memory->alloc_stream)
+        ggi_stash_count(pool, memory->alloc_stream->bins);
     ggi_pool_uncount_retired(pool, memory->block_size);
     if (cached)
         ggi_pool_insert(pool, memory);
@@ -220,6 +222,8 @@ static gg_memory *pool_take(struct ggi_pool *pool, struct ggi_request request, g
         memory = pool_find(pool, request, stream, own);
     if (memory)
         ggi_pool_count_alloc(pool, nbytes);
+    if (memory && *own)
+        ggi_stash_fill(pool, stream, request);
     pthread_mutex_unlock(&pool->lock);
     return memory;
 }

@@ -32,11 +32,12 @@ struct ggi_bin {
 /* Where threads wait for the pool's lock, blocks of a stream are kept beside it for a number of releases: pool_stash.c. */
 #define GGI_STASH 8
 struct ggi_stash {
-    _Atomic(gg_memory *) blocks[GGI_STASH];     /* by size class; they count as used */
-    _Atomic(uint32_t) releases;                 /* that it still takes; 0: it is closed */
-    _Atomic(uint64_t) used_change, allocations; /* not counted in the pool's stats yet */
-    struct ggi_bins *next;                      /* in pool->stashes, under the lock */
-    bool listed;
+    _Atomic(uintptr_t) blocks[GGI_STASH]; /* with bits of their size class; they count as used */
+    _Atomic(uint32_t) releases;           /* that it still takes; 0: it is closed */
+    /* Not counted in the pool's stats yet: */
+    _Atomic(uint64_t) used_change, allocations, retired_blocks, retired_bytes;
+    struct ggi_bins *next; /* in pool->stashes, under the lock */
+    _Atomic(bool) listed;
 };
 
 struct ggi_bins {
@@ -250,6 +251,10 @@ void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins);
 /* Without the lock: a block of the request from the stream's stash; or NULL. */
 gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request,
                           size_t nbytes);
+/* With the lock held: after an allocation of a block from the stream's own list, add more of them to its open stash. */
+void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
+/* With the lock held: count in the pool's stats what was allocated and released without the lock. */
+void ggi_stash_count(struct ggi_pool *pool, struct ggi_bins *bins);
 /* With the lock held: close the stash, and move its blocks to the lists. */
 void ggi_stash_close(struct ggi_pool *pool, struct ggi_bins *bins);
 void ggi_stashes_close(struct ggi_pool *pool);

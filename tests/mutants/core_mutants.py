@@ -232,6 +232,8 @@ CORE = [
            "memory->released < oldest->released)", "memory->released > oldest->released)", on("pool_large", CUDA)),
     Mutant("allocations from a stash are not counted", "threads with streams of their own are counted exactly", "core/memory/pool_stash.c",
            "    atomic_fetch_add(&bins->stash.allocations, 1);\n", "", on("pool_threads", CUDA)),
+    Mutant("blocks that are retired beside the lock are not counted", "blocks that other streams use are counted exactly",
+           "core/memory/pool_stash.c", "    atomic_fetch_add(&bins->stash.retired_blocks, 1);\n", "", on("pool_threads", CUDA)),
     Mutant("a piece in use keeps nothing", "a trim frees a block once all of its pieces are free", "core/memory/pool_trim.c",
            "return !of_slabs && !memory->segment && pool", "return !of_slabs && pool", on("pool_pieces", CUDA)),
     Mutant("pieces of any streams are merged", "a busy stream's piece is not allocated on another", "core/memory/pool_pieces.c",
