@@ -222,8 +222,8 @@ static gg_memory *pool_take(struct ggi_pool *pool, struct ggi_request request, g
         memory = pool_find(pool, request, stream, own);
     if (memory)
         ggi_pool_count_alloc(pool, nbytes);
-    if (memory && *own)
-        ggi_stash_fill(pool, stream, request);
+    if (memory && *own && atomic_load_explicit(&stream->bins->stash.releases, memory_order_relaxed))
+        ggi_stash_fill(pool, stream, request.size_class);
     pthread_mutex_unlock(&pool->lock);
     return memory;
 }

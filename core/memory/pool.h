@@ -251,8 +251,8 @@ void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins);
 /* Without the lock: a block of the request from the stream's stash; or NULL. */
 gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request,
                           size_t nbytes);
-/* With the lock held: after an allocation of a block from the stream's own list, add more of them to its open stash. */
-void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
+/* With the lock held, after an allocation from the stream's own list: add more blocks of the class to its open stash. */
+void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, uint32_t size_class);
 /* With the lock held: count in the pool's stats what was allocated and released without the lock. */
 void ggi_stash_count(struct ggi_pool *pool, struct ggi_bins *bins);
 /* With the lock held: close the stash, and move its blocks to the lists. */

@@ -92,13 +92,18 @@ static void stash_open(struct ggi_pool *pool, struct ggi_bins *bins)
     pool->stashes = bins;
 }
 
-void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins)
+__attribute__((noinline)) static void pool_lock_contended(struct ggi_pool *pool,
+                                                          struct ggi_bins *bins)
 {
-    if (!pthread_mutex_trylock(&pool->lock))
-        return;
     pthread_mutex_lock(&pool->lock);
     if (bins && !bins->stream->bins_released && !atomic_load(&bins->stash.releases))
         stash_open(pool, bins);
+}
+
+void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins)
+{
+    if (pthread_mutex_trylock(&pool->lock))
+        pool_lock_contended(pool, bins);
 }
 
 /* A thread that adds a block reads `releases` afterwards, and takes it back if the stash was closed. */
@@ -122,14 +127,15 @@ void ggi_stashes_close(struct ggi_pool *pool)
 }
 
 /* So that the next allocations need no lock, although blocks that other streams use do not return to the stash. */
-void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request)
+void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, uint32_t size_class)
 {
+    const struct ggi_request request = {size_class, true, ggi_size_class_bytes(size_class)};
     struct ggi_stash *stash = &stream->bins->stash;
     _Atomic(uintptr_t) *place;
     gg_memory *memory;
-    if (!request.of_slab || !atomic_load_explicit(&stash->releases, memory_order_relaxed))
+    if (size_class >= ggi_pool_slab_classes(pool)) /* their sizes differ */
         return;
-    while ((place = stash_free_place(stash, request.size_class)) &&
+    while ((place = stash_free_place(stash, size_class)) &&
            (memory = ggi_pool_pop(pool, stream, request))) {
         uintptr_t none = 0;
         pool->stats.used_blocks++;
