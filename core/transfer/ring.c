@@ -187,6 +187,25 @@ static bool ring_in_use(const struct ggi_ring *ring)
     return false;
 }
 
+void ggi_ring_trim(struct gg_device *device)
+{
+    struct ggi_ring *ring = device->ring;
+    gg_stream *done[SLOTS];
+    unsigned count = 0;
+    pthread_mutex_lock(&ring->lock);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        struct ggi_slot *slot = &ring->slot[i];
+        if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && slot->stream &&
+            ggi_stream_is_complete(slot->stream, slot->ticket, true)) {
+            done[count++] = slot->stream;
+            slot->stream = NULL;
+        }
+    }
+    pthread_mutex_unlock(&ring->lock);
+    while (count)
+        gg_stream_release(done[--count]);
+}
+
 void ggi_ring_destroy(struct gg_device *device)
 {
     struct ggi_ring *ring = device->ring;

@@ -26,6 +26,8 @@ gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg
 /* The slot is free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                       uint64_t ticket);
+/* Release the streams of finished copies; until then a slot keeps the stream of its last copy. */
+void ggi_ring_trim(struct gg_device *device);
 /* At shutdown, when all is idle; keeps the ring if a thread still holds a slot. */
 void ggi_ring_destroy(struct gg_device *device);
 

@@ -581,7 +581,7 @@ class Pool:
 def trim() -> None:
     """Return the free memory of all pools to the drivers.
 
-    Pinned memory for copies and the host memory of results are released as well. The call waits for no work.
+    Pinned memory for copies, the host memory of results, and closed streams that small copies used are released as well. The call waits for no work.
 
     Raises
     ------
