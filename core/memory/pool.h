@@ -94,6 +94,7 @@ struct ggi_pool {
     uint32_t since_drain;    /* allocations; at least drain_interval until one has drained */
     uint32_t drain_interval; /* see ggi_drain_interval */
     uint32_t polling; /* allocations from slabs that polled other streams, since one was added */
+    uint64_t full_at; /* stats.reserved_bytes when there was no memory for another one; or 0 */
     struct gg_pool_stats stats;
     bool unmerged; /* blocks have moved to the list for any stream since their neighbours were merged */
     uint64_t whole_bytes; /* of stats.cached_bytes: in blocks that can be freed, without those of slabs */

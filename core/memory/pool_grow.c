@@ -545,11 +545,26 @@ static bool pool_has_few(struct ggi_pool *pool, size_t nbytes)
     pthread_mutex_lock(&pool->lock);
     const bool few = pool->since_drain < pool->drain_interval &&
                      pool->stats.reserved_bytes < pool->stats.used_bytes + GROWTH_LEAST &&
+                     (!pool->full_at || pool->stats.reserved_bytes < pool->full_at) &&
                      ++pool->polling > POLLING_MOST;
     if (few)
         pool->polling = 0;
     pthread_mutex_unlock(&pool->lock);
     return few;
+}
+
+/* GG_OK with *out NULL: without memory for a slab, or as its blocks are taken already, the allocation goes on without it. */
+static gg_status pool_add_blocks(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                                 gg_memory **out)
+{
+    *out = NULL;
+    const gg_status status = ggi_pool_add_slab(pool, ggi_pool_request(pool, nbytes).size_class);
+    pthread_mutex_lock(&pool->lock);
+    pool->full_at = status == GG_ERR_OUT_OF_MEMORY ? pool->stats.reserved_bytes : 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (!status)
+        ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out);
+    return status == GG_ERR_OUT_OF_MEMORY ? GG_OK : status;
 }
 
 /* A poll costs more than the rest of an allocation. One that is made later frees the blocks of several releases at once. */
@@ -559,6 +574,8 @@ static enum ggi_drain_pace pool_drain_pace(struct ggi_pool *pool)
     const bool light =
         pool->since_drain >= pool->drain_interval && pool->stats.retired_bytes < WAITING_LEAST;
     pthread_mutex_unlock(&pool->lock);
+    if (atomic_load_explicit(&pool->device->others_waiting, memory_order_relaxed))
+        return GGI_PACE_OTHERS;
     return light ? GGI_PACE_LIGHT : GGI_PACE_FULL;
 }
 
@@ -579,8 +596,11 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
     struct gg_device *device = pool->device;
     gg_status status = GG_OK;
     bool found = false;
-    if (pool_has_few(pool, nbytes) && !pool_grow(pool, nbytes, stream, out))
-        return GG_OK;
+    if (pool_has_few(pool, nbytes)) {
+        status = pool_add_blocks(pool, nbytes, stream, out);
+        if (status || *out)
+            return status;
+    }
     if (pool_alloc_after_drain(pool, nbytes, stream, out))
         return GG_OK;
     pthread_mutex_lock(&device->drain_lock);
