@@ -225,6 +225,11 @@ void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint6
 /* With the lock held. */
 void ggi_pool_count_alloc(struct ggi_pool *pool, size_t nbytes);
 
+/* ---- pool_refuse.c ---- */
+
+/* GG_ERR_OUT_OF_MEMORY, with a message of what the pool holds, and the driver's code. */
+gg_status ggi_pool_refuse(struct ggi_pool *pool, size_t nbytes);
+
 /* ---- pool_trim.c ---- */
 
 /* With drain_lock held: move the blocks of streams that are idle to the list for any stream. */
