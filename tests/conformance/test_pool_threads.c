@@ -10,7 +10,7 @@
 #define STREAMS 200   /* that each thread closes */
 #define HELD_ROUNDS 20000
 #define PLACES 64
-#define LARGER 65536 /* bytes of blocks that other streams use */
+#define SMALLER 8192 /* bytes of blocks that other streams use */
 
 struct shared {
     gg_device *device;
@@ -132,7 +132,7 @@ static void *alloc_and_retire_all(void *argument)
     check(shared, !gg_stream_create(shared->device, GG_STREAM_NONBLOCKING, 0, &own));
     check(shared, !gg_stream_create(shared->device, GG_STREAM_NONBLOCKING, 0, &user));
     for (int i = 0; i < HELD_ROUNDS; i++) {
-        gg_memory *memory = take(shared, LARGER, own);
+        gg_memory *memory = take(shared, SMALLER, own);
         check(shared, !gg_memory_record_use(memory, user));
         gg_memory_release(memory);
     }
@@ -149,7 +149,7 @@ static void the_most_in_use_does_not_count_what_was_released(void **state)
     const struct gg_pool_stats before = figures(f);
     shared.device = f->device;
     run(&shared, alloc_and_retire_all);
-    assert_in_range(figures(f).used_peak, LARGER, before.used_peak + THREADS * 9 * LARGER);
+    assert_in_range(figures(f).used_peak, SMALLER, before.used_peak + THREADS * 9 * SMALLER);
 }
 
 static void no_block_is_used_by_two_threads_of_one_stream(void **state)
