@@ -8,7 +8,7 @@ import gpuglue
 
 from ._compute import is_array
 from ._errors import LogicError
-from ._generated import blocks_for, launch
+from ._generated import blocks_for, launch, number_of
 from ._memory import argument_of
 from .elementwise import ElementwiseKernel
 from .reduction import ReductionKernel
@@ -126,7 +126,7 @@ def prepared(expression, args, loops, form, preamble=""):
                           " ")
         read = _kind(one.dtype if is_array(one) else loop)
         operands.append((read, _kind(loop), "[i]" if whole else "[0]" if is_array(one) else ""))
-        converters.append(argument_of if is_array(one) else float if loop == np.float64 else loop.type)
+        converters.append(argument_of if is_array(one) else number_of(loop))
     kernel, = _compiled(_elementwise(expression, preamble, _kind(form.dtype), tuple(operands)))
     blocks = blocks_for(size)
 
