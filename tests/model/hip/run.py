@@ -49,9 +49,9 @@ INTERFACE = "libhsa-runtime64 has another version of the model's interface"
 
 # Not test_convert and test_dialect, which need a C++ compiler or NVRTC; the root has neither.
 PYTHON = (
-    "allocators", "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_arrays", "compat_compile",
-    "compat_driver", "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda", "compat_regions",
-    "compat_sobol", "compile", "copy", "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers",
+    "allocators", "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_arrays",
+    "compat_compile", "compat_driver", "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda",
+    "compat_pygpu", "compat_random", "compat_regions", "compat_sobol", "compile", "copy", "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers",
     "errors", "event", "exchange", "foreign_memory", "gil", "graph", "hip", "ipc", "kernel", "kernel_errors", "kernel_foreign", "memory",
     "pool", "process", "random_chains", "ranges", "readback", "robustness", "stream", "strided", "trace", "views",
 )  # fmt: skip
