@@ -104,9 +104,8 @@ gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     if (failed)
         return ggi_comm_state(comm);
-    ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
-    ggi_comm_declare(comm);
     ggi_error_record()->error = kept.error;
+    ggi_comm_break(comm);
     memset(ggi_error_record()->ranks, 0, sizeof ggi_error_record()->ranks);
     return status;
 }

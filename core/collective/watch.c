@@ -1,6 +1,7 @@
 /* watch.c: the thread of a communicator that watches the other processes and the library, and ends work that cannot complete. */
 #include "collective/collective.h"
 #include "base/log.h"
+#include "runtime/call.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -167,8 +168,10 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
     bool failed = atomic_load(&comm->segment->failed) != COMM_FINE;
     if (!failed && busy)
         failed = ggi_collective_find_ended(comm);
-    if (!failed && busy && self->ops->state(self->impl)) {
-        ggi_collective_broken(comm, GG_ERR_COMMUNICATOR);
+    const gg_status state = !failed && busy ? self->ops->state(self->impl) : GG_OK;
+    if (state) {
+        ggi_named_op_failed(self->device, "collective operations", state);
+        ggi_collective_broken(comm, state);
         failed = true;
     }
     if (!failed) {

@@ -15,6 +15,7 @@
 enum { COMM_FINE, COMM_ENDED, COMM_CLOSED, COMM_LATE, COMM_ABORTED, COMM_BROKEN };
 
 #define COMM_CREATION_FAILED 1
+#define COMM_BROKEN_TEXT 320
 
 /* What a rank calls. All ranks compare it in the first round. */
 struct comm_call {
@@ -41,6 +42,7 @@ struct comm_rank {
     _Atomic uint64_t collective;        /* how many it has queued, messages excepted */
     struct comm_call call[2];           /* of the round, in its half */
     char sends[GG_COMM_TYPE_NAME_SIZE]; /* the type of the message that it offers */
+    char broken[COMM_BROKEN_TEXT];      /* the error of COMM_BROKEN, written before it is */
 };
 
 /* Messages from one rank to another. The sender writes `offered`, nbytes and `sent`; the receiver the others. */
@@ -131,6 +133,8 @@ const char *ggi_comm_ranks_text(char *text, size_t size, const struct comm_ranks
 /* Mark each rank that is lost, and why; then declare the failure of the communicator, which all ranks then find. */
 void ggi_comm_mark(struct gg_comm *comm, int32_t rank, uint32_t why);
 void ggi_comm_declare(struct gg_comm *comm);
+/* Mark this rank as broken by the error that is recorded, and declare it: all ranks get its text. */
+void ggi_comm_break(struct gg_comm *comm);
 /* GG_OK, or the failure of the communicator. */
 gg_status ggi_comm_state(struct gg_comm *comm);
 

@@ -108,10 +108,21 @@ static void pause_briefly(void)
     nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 }
 
+static void comm_delay(const char *name)
+{
+    const char *slow = getenv("GPUGLUE_SIM_NCCL_SLOW");
+    const size_t length = strlen(name);
+    if (!slow || strncmp(slow, name, length) != 0 || (slow[length] && slow[length] != ':'))
+        return;
+    const long ms = slow[length] ? atol(slow + length + 1) : 300;
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
 ncclResult_t ncclCommInitRank(ncclComm_t *out, int size, ncclUniqueId given, int rank)
 {
     struct id id;
     ENTER("ncclCommInitRank");
+    comm_delay("ncclCommInitRank");
     memcpy(&id, &given, sizeof id);
     if (id.magic != ID_MAGIC || size < 1 || size > RANKS || rank < 0 || rank >= size)
         return fail(ncclInvalidArgument, "wrong id, size or rank");
@@ -144,16 +155,6 @@ static void comm_check(struct ncclComm *comm)
         fprintf(stderr, "sim: a communicator was used after its end\n");
         abort();
     }
-}
-
-static void comm_delay(const char *name)
-{
-    const char *slow = getenv("GPUGLUE_SIM_NCCL_SLOW");
-    const size_t length = strlen(name);
-    if (!slow || strncmp(slow, name, length) != 0 || (slow[length] && slow[length] != ':'))
-        return;
-    const long ms = slow[length] ? atol(slow + length + 1) : 300;
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
 /* At the begin of a call, during which the communicator must not end. */
