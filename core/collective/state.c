@@ -80,6 +80,12 @@ bool ggi_collective_lacks_message(const struct gg_comm *comm, int32_t rank)
            atomic_load(&from->sends) < atomic_load(&from->receives);
 }
 
+bool ggi_collective_is_behind(const struct gg_comm *comm, int32_t rank, uint64_t collective)
+{
+    return rank != comm->rank && (atomic_load(&comm_rank(comm, rank)->collective) < collective ||
+                                  ggi_collective_lacks_message(comm, rank));
+}
+
 bool ggi_collective_mark_late(struct gg_comm *comm, uint64_t collective)
 {
     bool any = false;

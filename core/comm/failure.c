@@ -157,6 +157,6 @@ gg_status ggi_comm_state(struct gg_comm *comm)
         "%s: %s%s %s%s%s; close this communicator, and create a new one from the "
         "remaining ranks",
         comm->call, ggi_comm_ranks_text(text, sizeof text, &lost),
-        ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "", failure_reason(why), error.data,
-        in_one_process ? " (each rank of a process needs a thread of its own)" : "");
+        ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "", failure_reason(why),
+        error.data, in_one_process ? " (each rank of a process needs a thread of its own)" : "");
 }
