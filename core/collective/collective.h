@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
+#include "memory/memory.h"
 #include "runtime/stream.h"
 
 #define COLLECTIVE_KINDS 64 /* of sizes: powers of two */
@@ -67,6 +68,10 @@ struct ggi_collective {
     pthread_t group_thread;
 };
 
+static inline bool ggi_collective_has_library(const struct gg_comm *comm)
+{
+    return comm->collective && comm->collective->impl;
+}
 static inline bool collective_reduces(gg_comm_operation operation)
 {
     return operation == GG_COMM_ALL_REDUCE || operation == GG_COMM_REDUCE ||
@@ -178,6 +183,28 @@ extern const char *const ggi_collective_names[COLLECTIVE_OPERATIONS];
 /* Queue checked operations, all on one stream. */
 gg_status ggi_collective_run(struct gg_comm *comm, struct collective_item *items, size_t count,
                              gg_stream *stream);
+
+/* ---- stage.c ---- */
+
+/* Device memory as a side of an operation on the host. */
+struct ggi_stage {
+    struct comm_stage base;
+    gg_memory *memory;
+    size_t offset;
+    bool writes;
+    struct stage_buffers *buffers; /* between begin and finish */
+    int32_t blocks;
+    size_t block, unit; /* bytes of a block, and of the part of each that is copied at a time */
+    size_t current,
+        end; /* the unit of the last view, and where that view ended; 0: there was none */
+};
+struct ggi_stage ggi_stage_of(gg_memory *memory, size_t offset, bool writes);
+
+/* ---- staged.c ---- */
+
+/* Run a checked operation. Its memory may be NULL, with the address of memory that the processor can access. */
+gg_status ggi_collective_run_staged(struct gg_comm *comm, const struct collective_item *item,
+                                    gg_stream *stream);
 
 /* ---- group.c ---- */
 
