@@ -62,16 +62,24 @@ static struct ggi_slot *ring_free_slot(struct ggi_ring *ring, bool poll)
     return NULL;
 }
 
+/* Whether the stream can be waited for, with a reference to it then. */
+static bool ring_can_wait(gg_stream *stream)
+{
+    if (!stream || !ggi_stream_try_pin(stream))
+        return false;
+    if (ggi_stream_is_ownerless(stream) || !ggi_other_capturing(stream))
+        return true;
+    gg_stream_release(stream);
+    return false;
+}
+
 /* With the lock held: a copy in flight that can be waited for, with a reference to its stream; or NULL. */
 static struct ggi_use ring_busy_slot(struct ggi_ring *ring)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
-        if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && slot->stream &&
-            (ggi_stream_is_ownerless(slot->stream) || !ggi_other_capturing(slot->stream))) {
-            gg_stream_retain(slot->stream);
+        if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && ring_can_wait(slot->stream))
             return (struct ggi_use){slot->stream, slot->ticket};
-        }
     }
     return (struct ggi_use){NULL, 0};
 }
@@ -154,12 +162,12 @@ void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream
     bool mark = ticket && (size_t)(slot - device->ring->slot) % MARK_EVERY == 0;
     gg_stream *before = slot->stream, *now = ticket ? stream : NULL;
     if (now && now != before)
-        gg_stream_retain(now);
+        ggi_stream_use_retain(now);
     slot->stream = now;
     slot->ticket = ticket;
     atomic_store_explicit(&slot->taken, false, memory_order_release);
-    if (now != before)
-        gg_stream_release(before);
+    if (before && now != before)
+        ggi_stream_use_release(before);
     if (mark)
         ggi_stream_mark(stream);
 }
@@ -178,7 +186,8 @@ void ggi_ring_destroy(struct gg_device *device)
     pthread_mutex_lock(&ring->lock);
     if (ring->memory && !ring_in_use(ring)) {
         for (unsigned i = 0; i < SLOTS; i++) {
-            gg_stream_release(ring->slot[i].stream);
+            if (ring->slot[i].stream)
+                ggi_stream_use_release(ring->slot[i].stream);
             ring->slot[i].stream = NULL;
         }
         device->ops->mem_free(atomic_load(&device->impl), GG_MEMORY_PINNED, ring->memory);

@@ -2997,6 +2997,9 @@ class GPUArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The CUDA Array Interface, version 3, on cuda and hip; AttributeError elsewhere."""
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """dpctl's description of the memory on ze, after all work on it is done; AttributeError elsewhere."""
     def __dlpack__(
         self,
         *,

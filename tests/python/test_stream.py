@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import os
 import threading
 import types
 import weakref
@@ -262,3 +263,23 @@ def test_a_stream_of_another_device_is_refused(second_device, stream):
     event = gg.Event(second_device)
     with pytest.raises(gg.InvalidArgumentError):
         event.record(stream)
+
+
+DRIVERS = {"cuda": "GPUGLUE_CUDA_LIBRARY", "hip": "GPUGLUE_HIP_LIBRARY", "ze": "ZE_ENABLE_ALT_DRIVERS"}
+
+
+def test_trim_releases_the_streams_of_small_copies(device):
+    library = os.environ.get(DRIVERS.get(device.backend, ""))
+    if not library or "Simulated" not in device.name:
+        pytest.skip("the driver is not one that counts its streams")
+    driver = ctypes.CDLL(library)
+    device.synchronize()
+    gg.trim()
+    before = driver.sim_alive(b"stream")
+    for _ in range(3):
+        with gg.Stream(device) as stream:
+            gg.to_gpu(bytes(30000), stream=stream)
+            stream.synchronize()
+        stream.close()
+    gg.trim()
+    assert driver.sim_alive(b"stream") == before
