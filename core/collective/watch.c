@@ -151,9 +151,10 @@ static void watch_end_part_now(struct ggi_collective *self, int32_t how)
     abort->call.run = watch_run_abort;
     abort->call.abandoned = watch_abort_left;
     abort->self = self;
-    if (ggi_collective_bounded(self->device, &abort->call, ggi_collective_has_graphs(self)))
+    const bool graphs = ggi_collective_has_graphs(self); /* other threads may close them meanwhile */
+    if (ggi_collective_bounded(self->device, &abort->call, graphs))
         watch_abort_left(&abort->call);
-    else if (!ggi_collective_has_graphs(self))
+    else if (!graphs)
         ggi_log(GG_LOG_ERROR, self->device->backend->name,
                 "the end of a communicator (%s) has not returned for 10 s: work on device %d may "
                 "never end: end this process",
