@@ -22,6 +22,7 @@ exclude_patterns = [".*", "build", "dist", "third_party", "core", "backends", "p
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
+smartquotes_action = "qe"  # quotes and ellipses; a dash would make --json unreadable
 # Program output has a language of its own, which tests/docs compares with what the block above prints.
 highlight_language = "text"
 
@@ -58,7 +59,8 @@ html_theme_options = {
     "footer_end": [],
 }
 html_context = {"default_mode": "auto"}
-html_sidebars = {"docs/index": []}
+# Pages without neighbours have no list of them.
+html_sidebars = dict.fromkeys(("docs/index", "README", "docs/tutorial", "docs/migration"), [])
 html_show_sourcelink = False
 html_static_path = ["static"]
 html_favicon = "static/icon.svg"

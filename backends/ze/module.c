@@ -312,28 +312,24 @@ static int kernel_allow_indirect(void *kernel)
 /* Of Intel's driver since 2024, beside the specification: level_zero/include/level_zero/ze_stypes.h. */
 #define ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP 0x00030012
 
-/* Read a kernel's properties, and the number in a struct of type @p extra that is chained to them; 0 if the driver does not
- * know it. One struct for each call: Intel's driver of 22.43 does not return if the first is not the last. */
-static uint32_t kernel_read_extra(struct gg_kernel_impl *kernel, uint32_t extra)
+/* In one call: Intel's driver knows both structs since 2024, and names the extension of the first. Its version 22.43, which knows
+ * neither, does not return for a chain of two. */
+static void kernel_read_properties(struct gg_kernel_impl *kernel, bool extended)
 {
-    struct ze_kernel_extra chained = {.stype = extra};
-    struct ze_kernel_properties properties = {.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES,
-                                              .next = &chained};
-    return ze.kernel_properties(kernel->native, &properties) ? 0 : chained.value;
-}
-
-static void kernel_read_properties(struct gg_kernel_impl *kernel)
-{
+    struct ze_kernel_extra file = {.stype = ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP};
+    struct ze_kernel_extra largest = {
+        .stype = ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES, .next = &file};
     struct ze_kernel_properties *properties = &kernel->properties;
-    *properties = (struct ze_kernel_properties){.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES};
+    *properties = (struct ze_kernel_properties){.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES,
+                                                .next = extended ? &largest : NULL};
     if (!ze.kernel_properties || ze.kernel_properties(kernel->native, properties)) {
         properties->stype = 0; /* unknown */
         return;
     }
+    properties->next = NULL;
     kernel->arguments = properties->arguments;
-    kernel->max_threads =
-        kernel_read_extra(kernel, ZE_STRUCTURE_TYPE_KERNEL_MAX_GROUP_SIZE_EXT_PROPERTIES);
-    kernel->registers = kernel_read_extra(kernel, ZEX_STRUCTURE_KERNEL_REGISTER_FILE_SIZE_EXP);
+    kernel->max_threads = largest.value;
+    kernel->registers = file.value;
 }
 
 static int kernel_create(struct gg_module_impl *module, struct gg_kernel_impl *kernel)
@@ -348,7 +344,7 @@ static int kernel_create(struct gg_module_impl *module, struct gg_kernel_impl *k
             ze_log_failure(ze.kernel_destroy(kernel->native), "destroying a kernel");
         return code;
     }
-    kernel_read_properties(kernel);
+    kernel_read_properties(kernel, module->device->driver->extends_kernels);
     return 0;
 }
 

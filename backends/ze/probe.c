@@ -257,6 +257,8 @@ static void driver_init(struct ze_driver *driver)
         driver_has_extension(driver->handle, "ZE_extension_device_usablemem_size_properties");
     driver->shares_memory = driver_shares_memory(driver->handle);
     driver->links = driver_has_extension(driver->handle, "ZE_experimental_module_program");
+    driver->extends_kernels =
+        driver_has_extension(driver->handle, "ZE_extension_kernel_max_group_size_properties");
     ze_import_init(driver);
 }
 

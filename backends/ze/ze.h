@@ -101,7 +101,7 @@ struct ze_driver {
     bool owns_context;
     int opened; /* devices */
     struct ze_pool pool;
-    bool reports_free_memory, shares_memory, links;
+    bool reports_free_memory, shares_memory, links, extends_kernels;
     struct ze_import imports;
     atomic_bool no_list_wait, no_host_func; /* reported by the driver */
 };

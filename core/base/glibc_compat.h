@@ -44,9 +44,10 @@ OLD(pthread_sigmask, "2.2.5")
 
 OLD(glob, "2.2.5")
 OLD(glob64, "2.2.5")
-/* What headers put in the place of fcntl (2.28) and of strto* (2.38, with _GNU_SOURCE). */
+/* What headers put in the place of fcntl (2.28), and of strto* and *scanf (2.38, with _GNU_SOURCE). */
 OLD_AS(fcntl64, fcntl, "2.2.5")
-OLD_AS(__isoc23_sscanf, sscanf, "2.2.5")
+OLD_AS(__isoc23_fscanf, __isoc99_fscanf, "2.7")
+OLD_AS(__isoc23_sscanf, __isoc99_sscanf, "2.7")
 OLD_AS(__isoc23_strtol, strtol, "2.2.5")
 OLD_AS(__isoc23_strtoll, strtoll, "2.2.5")
 OLD_AS(__isoc23_strtoul, strtoul, "2.2.5")

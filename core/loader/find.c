@@ -101,10 +101,12 @@ static bool find_parse_pci(const char *text, unsigned long pci[4])
     return sscanf(text, "%lx:%lx.%lx%c", &pci[1], &pci[2], &pci[3], &rest) == 3;
 }
 
+/* Vendors' tools print "GPU-" or "MIG-" before it. */
 static bool find_parse_uuid(const char *text, uint8_t uuid[16])
 {
     static const char hex[] = "0123456789abcdef0123456789ABCDEF";
     int digits = 0;
+    text += strncmp(text, "GPU-", 4) && strncmp(text, "MIG-", 4) ? 0 : 4;
     memset(uuid, 0, 16);
     for (; *text; text++) {
         const char *digit = strchr(hex, *text);

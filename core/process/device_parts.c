@@ -85,7 +85,6 @@ gg_status gg_device_trim(gg_device *device)
     if (status)
         return status;
     ggi_staging_trim(device);
-    ggi_ring_trim(device);
     ggi_host_cache_trim(device);
     for (int i = 0; i < GGI_POOLS; i++)
         ggi_pool_trim_now(device->pools[i], 0);

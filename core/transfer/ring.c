@@ -75,16 +75,24 @@ static struct ggi_slot *ring_free_slot(struct ggi_ring *ring, bool poll)
     return NULL;
 }
 
+/* Whether the stream can be waited for, with a reference to it then. */
+static bool ring_can_wait(gg_stream *stream)
+{
+    if (!stream || !ggi_stream_try_pin(stream))
+        return false;
+    if (ggi_stream_is_ownerless(stream) || !ggi_other_capturing(stream))
+        return true;
+    gg_stream_release(stream);
+    return false;
+}
+
 /* With the lock held: a copy in flight that can be waited for, with a reference to its stream; or NULL. */
 static struct ggi_use ring_busy_slot(struct ggi_ring *ring)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
-        if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && slot->stream &&
-            (ggi_stream_is_ownerless(slot->stream) || !ggi_other_capturing(slot->stream))) {
-            gg_stream_retain(slot->stream);
+        if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && ring_can_wait(slot->stream))
             return (struct ggi_use){slot->stream, slot->ticket};
-        }
     }
     return (struct ggi_use){NULL, 0};
 }
@@ -181,12 +189,12 @@ void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream
     const bool mark = ring_mark_is_due(device->ring, slot, stream, ticket);
     gg_stream *before = slot->stream, *now = ticket ? stream : NULL;
     if (now && now != before)
-        gg_stream_retain(now);
+        ggi_stream_use_retain(now);
     slot->stream = now;
     slot->ticket = ticket;
     atomic_store_explicit(&slot->taken, false, memory_order_release);
-    if (now != before)
-        gg_stream_release(before);
+    if (before && now != before)
+        ggi_stream_use_release(before);
     if (mark)
         ggi_stream_mark(stream);
 }
@@ -199,32 +207,14 @@ static bool ring_in_use(const struct ggi_ring *ring)
     return false;
 }
 
-void ggi_ring_trim(struct gg_device *device)
-{
-    struct ggi_ring *ring = device->ring;
-    gg_stream *done[SLOTS];
-    unsigned count = 0;
-    pthread_mutex_lock(&ring->lock);
-    for (unsigned i = 0; i < SLOTS; i++) {
-        struct ggi_slot *slot = &ring->slot[i];
-        if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && slot->stream &&
-            ggi_stream_is_complete(slot->stream, slot->ticket, true)) {
-            done[count++] = slot->stream;
-            slot->stream = NULL;
-        }
-    }
-    pthread_mutex_unlock(&ring->lock);
-    while (count)
-        gg_stream_release(done[--count]);
-}
-
 void ggi_ring_destroy(struct gg_device *device)
 {
     struct ggi_ring *ring = device->ring;
     pthread_mutex_lock(&ring->lock);
     if (ring->memory && !ring_in_use(ring)) {
         for (unsigned i = 0; i < SLOTS; i++) {
-            gg_stream_release(ring->slot[i].stream);
+            if (ring->slot[i].stream)
+                ggi_stream_use_release(ring->slot[i].stream);
             ring->slot[i].stream = NULL;
         }
         device->ops->mem_free(atomic_load(&device->impl), GG_MEMORY_PINNED, ring->memory);

@@ -10,7 +10,7 @@ struct ggi_slot {
     void *data;              /* GGI_SLOT_SIZE bytes of pinned memory */
     _Atomic(uint64_t) *word; /* pinned as well: the device writes it in stream order */
     uint64_t word_value;     /* what it wrote last */
-    gg_stream *stream;       /* of the last copy, with a reference; or NULL */
+    gg_stream *stream;       /* of the last copy, with a reference of a use; or NULL */
     uint64_t ticket;
     bool marks;          /* an event may be due after the copy */
     _Atomic(bool) taken; /* set under the ring's lock; until it is released, one thread holds the slot */
@@ -27,8 +27,6 @@ gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg
 /* The slot is free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                       uint64_t ticket);
-/* Release the streams of finished copies; until then a slot keeps the stream of its last copy. */
-void ggi_ring_trim(struct gg_device *device);
 /* At shutdown, when all is idle; keeps the ring if a thread still holds a slot. */
 void ggi_ring_destroy(struct gg_device *device);
 

@@ -1,6 +1,7 @@
 """Draw docs/static/top.svg: `gpuglue top` on all simulated vendors side by side, as a terminal shows it.
 
-    python docs/diagrams/top.py build/plain     (a build whose tests and package are installed; needs tmux and rich)
+    python docs/diagrams/top.py build/plain          (a build whose tests and package are installed; needs tmux and rich)
+    python docs/diagrams/top.py --capture FILE PICTURE      draws what `tmux capture-pane -e -p` has written on another machine
 
 tmux runs the command in a terminal of its own, and rich draws what it has captured."""
 
@@ -64,9 +65,12 @@ def drawn(text):
 
 
 def main():
-    build = Path(sys.argv[1] if len(sys.argv) > 1 else "build/plain").resolve()
-    PICTURE.write_text(drawn(captured(build)), encoding="utf-8")
-    print(f"{PICTURE}: {PICTURE.stat().st_size} bytes")
+    if sys.argv[1:2] == ["--capture"]:
+        text, picture = Path(sys.argv[2]).read_text(encoding="utf-8").rstrip(), Path(sys.argv[3])
+    else:
+        text, picture = captured(Path(sys.argv[1] if len(sys.argv) > 1 else "build/plain").resolve()), PICTURE
+    picture.write_text(drawn(text), encoding="utf-8")
+    print(f"{picture}: {picture.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -581,7 +581,7 @@ class Pool:
 def trim() -> None:
     """Return the free memory of all pools to the drivers.
 
-    Pinned memory for copies, the host memory of results, and closed streams that small copies used are released as well. The call waits for no work.
+    Pinned memory for copies and the host memory of results are released as well. The call waits for no work.
 
     Raises
     ------
@@ -2994,6 +2994,9 @@ class GPUArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The CUDA Array Interface, version 3, on cuda and hip; AttributeError elsewhere."""
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """dpctl's description of the memory on ze, after all work on it is done; AttributeError elsewhere."""
     def __dlpack__(
         self,
         *,

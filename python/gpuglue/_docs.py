@@ -32,9 +32,9 @@ def main_of(options):
 
 
 def pages():
-    """The path of each page by name: README.md is overview, docs/howto/mpi.md is howto/mpi, examples/cpp/README.md is examples/cpp."""
+    """The path of each page by name: README.md is overview, docs/howto/mpi.md is howto/mpi, docs/explanation/index.md is explanation."""
     found = {"overview": ROOT / "README.md"}
-    found |= {name_of(path): path for path in sorted(ROOT.glob("docs/**/*.md")) if path.name != "index.md"}
+    found |= {name_of(path): path for path in sorted(ROOT.glob("docs/**/*.md"))}
     found |= {name_of(path.parent, ROOT): path for path in sorted(ROOT.glob("examples/*/README.md"))}
     if not found["overview"].is_file():
         raise gpuglue.Error(f"there are no documents in {ROOT}: reinstall gpuglue")
@@ -42,7 +42,7 @@ def pages():
 
 
 def name_of(path, below=None):
-    return path.relative_to(below or ROOT / "docs").with_suffix("").as_posix()
+    return path.relative_to(below or ROOT / "docs").with_suffix("").as_posix().removesuffix("/index")
 
 
 def find(name, known):

@@ -85,6 +85,29 @@ def number(ordinal: int) -> int:
     return _numbers.get(ordinal, -1)
 
 
+def interface(array: "_core.GPUArray") -> "dict[str, Any]":
+    """GPUArray.__sycl_usm_array_interface__."""
+    if any(stride % array.itemsize for stride in array.strides):
+        raise AttributeError(f"__sycl_usm_array_interface__ has strides in elements: got {array.strides} bytes and elements of "
+                             f"{array.itemsize}")
+    ordinal = array.device.ordinal
+    position = number(ordinal) if "dpctl" in sys.modules else -1
+    return {"shape": array.shape, "typestr": array.dtype.str, "data": (array.ptr, not array.flags.writeable),
+            "strides": tuple(stride // array.itemsize for stride in array.strides), "offset": 0, "version": 1,
+            "syclobj": str(position) if position >= 0 else f"level_zero:gpu:{ordinal}"}  # fmt: skip
+
+
+def asarray(given: Any) -> "_core.GPUArray":
+    """The array of an object with __sycl_usm_array_interface__. Its flag is read-only in dpctl's arrays, and the opposite in its memory."""
+    described = given.__sycl_usm_array_interface__
+    queue, strides, kind = described["syclobj"], described.get("strides"), described["typestr"]
+    itemsize = int(kind[2:])
+    if not hasattr(queue, "sycl_device"):
+        raise _core.UnsupportedError(f"the syclobj of __sycl_usm_array_interface__ is {queue!r}, expected a dpctl.SyclQueue")
+    return _core.asarray(described["data"][0] + described.get("offset", 0) * itemsize, kind, shape=described["shape"], owner=given,
+                         strides=strides and tuple(stride * itemsize for stride in strides), device=_of_dpctl(queue.sycl_device))
+
+
 def _listed() -> str:
     return ", ".join(f"ze:{found.ordinal} has {found.uuid}" for found in _core.devices("ze"))
 

@@ -320,6 +320,27 @@ static void the_owner_of_a_borrowed_stream_is_released_once_and_after_its_work(v
     assert_int_equal(atomic_load(&released), 1);
 }
 
+static void copies_that_are_done_do_not_keep_the_owner_of_their_stream(void **state)
+{
+    struct fixture *f = *state;
+    gg_stream *borrowed = NULL;
+    atomic_int released = 0;
+    char bytes[8] = "1234567";
+    gg_memory *memory = new_memory(f, 64);
+    assert_int_equal(
+        gg_stream_borrow(f->device, native_of(f, f->stream), count_release, &released, &borrowed),
+        GG_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(copy(at(memory, 0), host_at(bytes), 8, borrowed, 0), GG_OK);
+        assert_int_equal(copy(host_at(bytes), at(memory, 0), 8, borrowed, 0), GG_OK);
+        assert_int_equal(gg_fill(memory, 0, bytes, 8, 8, borrowed), GG_OK); /* copies the pattern */
+    }
+    finish(borrowed);
+    gg_stream_release(borrowed);
+    assert_int_equal(gg_device_trim(f->device), GG_OK);
+    assert_int_equal(atomic_load(&released), 1);
+}
+
 static void borrowing_the_default_streams_handle_gives_the_default_stream(void **state)
 {
     struct fixture *f = *state;
@@ -358,6 +379,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_copy_is_ordered_for_all_users_of_its_stream),
     cmocka_unit_test(a_borrowed_stream_is_never_destroyed),
     cmocka_unit_test(the_owner_of_a_borrowed_stream_is_released_once_and_after_its_work),
+    cmocka_unit_test(copies_that_are_done_do_not_keep_the_owner_of_their_stream),
     cmocka_unit_test(borrowing_the_default_streams_handle_gives_the_default_stream),
 };
 SUITE(stream, tests);

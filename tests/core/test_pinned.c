@@ -1,4 +1,4 @@
-/* test_pinned.c: lookups of pinned memory, while threads add, remove and look up at once. */
+/* test_pinned.c: lookups of pinned memory, while threads add, remove and look up at once; and the work of a change. */
 #include "inside.h"
 
 #include "memory/memory.h"
@@ -115,6 +115,52 @@ static void many_blocks_are_found_in_whatever_order_they_come_and_go(void **stat
     assert_found(MANY - 1, false);
 }
 
+/* ---- the work of a change ---- */
+
+#define CROWD 40000u
+#define MOVED_AT_MOST \
+    4096u /* bytes for each change; in one array of all blocks they would be some 80 KiB */
+
+static char crowded[CROWD];
+static gg_memory *crowd[CROWD];
+static _Atomic(size_t) moved; /* bytes */
+
+/* The linker calls it instead of memmove: tests/meson.build. */
+void *__real_memmove(void *to, const void *from, size_t size);
+void *__wrap_memmove(void *to, const void *from, size_t size);
+void *__wrap_memmove(void *to, const void *from, size_t size)
+{
+    atomic_fetch_add_explicit(&moved, size, memory_order_relaxed);
+    return __real_memmove(to, from, size);
+}
+
+static unsigned scattered(unsigned i)
+{
+    return i * 12373u % CROWD; /* a permutation */
+}
+
+static void a_change_beside_many_blocks_moves_few_bytes(void **state)
+{
+    (void)state;
+    const size_t before = atomic_load(&moved);
+    for (unsigned i = 0; i < CROWD; i++) {
+        crowd[i] = calloc(1, sizeof *crowd[i]);
+        assert_non_null(crowd[i]);
+        crowd[i]->pointer = crowded + scattered(i);
+        crowd[i]->nbytes = 1;
+        assert_int_equal(ggi_pinned_add(crowd[i]), GG_OK);
+    }
+    const size_t added = atomic_load(&moved) - before;
+    for (unsigned i = 0; i < CROWD; i++) {
+        ggi_pinned_remove(crowd[i]);
+        free(crowd[i]);
+    }
+    const size_t removed = atomic_load(&moved) - before - added;
+    assert_in_range(added, CROWD,
+                    (size_t)CROWD * MOVED_AT_MOST); /* some: else they are not counted */
+    assert_in_range(removed, CROWD, (size_t)CROWD * MOVED_AT_MOST);
+}
+
 /* As wrapped memory may. */
 static void blocks_that_begin_at_the_same_address_are_removed_apart(void **state)
 {
@@ -182,6 +228,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_pointer_into_a_block_is_found_with_its_offset),
     cmocka_unit_test(a_block_without_a_reference_is_not_found),
     cmocka_unit_test(many_blocks_are_found_in_whatever_order_they_come_and_go),
+    cmocka_unit_test(a_change_beside_many_blocks_moves_few_bytes),
     cmocka_unit_test(blocks_that_begin_at_the_same_address_are_removed_apart),
     cmocka_unit_test(threads_find_blocks_while_others_are_added_and_removed),
 };

@@ -1,6 +1,6 @@
 """Run the fuzzers of a build with -Dfuzz=true:    run.py BUILD [--runs N] [--merge] [TARGET…]
 
---runs N: at least N executions of each target (of comm a hundredth), from the inputs in corpus/ and those of earlier runs in BUILD/corpus.
+--runs N: at least N executions of each target, from the inputs in corpus/ and those of earlier runs in BUILD/corpus.
 0, the default: each input of corpus/ once. --merge: add to corpus/ the inputs of BUILD/corpus that reach more code.
 
 Prints a table: executions, edges covered, features (edges with their counts), inputs in the corpus, findings. A finding
@@ -21,7 +21,6 @@ HERE = Path(__file__).parent
 TARGETS = ("elf", "fatbin", "msgpack", "ptx", "spirv", "env", "selection", "ipc", "comm", "dlpack", "cache")
 PYTHON = ("dlpack", "cache")  # contain an interpreter, which frees little at its end
 MAX_LENGTH = {"cache": 2048, "comm": 2048, "elf": 640, "env": 64, "ptx": 256, "selection": 300, "ipc": 160, "msgpack": 400, "dlpack": 256}
-SLOW = {"comm": 100}  # a hundredth of the executions: each passes through sockets
 STATE = re.compile(r"cov: (\d+) ft: (\d+)(?: corp: (\d+))?")
 
 
@@ -65,7 +64,7 @@ def run(target, build, runs):
     work, kept = folders(build, target)
     before = time.monotonic()
     if runs:
-        status, text = start(target, build, [f"-runs={max(1, runs // SLOW.get(target, 1))}"], work, kept)
+        status, text = start(target, build, [f"-runs={runs}"], work, kept)
     else:
         status, text = start(target, build, ["-runs=0"], kept, name="-corpus")
     states = STATE.findall(text)

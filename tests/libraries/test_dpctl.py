@@ -94,3 +94,28 @@ try: gg.Stream.borrow(dpctl.SyclQueue(theirs[0]))
 except gg.InvalidArgumentError as error: print("out of order" in str(error))
 """
     assert run(program) == ["True"]
+
+
+def test_memory_of_gpuglue_is_usm_memory_of_dpctl(run):
+    """In the default context of SYCL, which is not gpuglue's."""
+    program = """
+array = gg.to_gpu(given, stream.device)
+shared = dpctl.memory.as_usm_memory(array)
+print(type(shared).__name__, shared._pointer == array.ptr, shared.nbytes, shared.sycl_device == theirs[1])
+print((shared.copy_to_host().view("f4") == given).all())
+shared.copy_from_host((given * 3).view("u1"))
+print((array.get() == given * 3).all())
+memory.copy_from_device(array)
+print((memory.copy_to_host().view("f4") == given * 3).all())
+"""
+    assert run(program) == ["MemoryUSMDevice", "True", "4096", "True", "True", "True", "True"]
+
+
+def test_memory_of_dpctl_is_an_array_of_gpuglue(run):
+    program = """
+memory.copy_from_host(given.view("u1"))
+array = gg.asarray(memory)
+print(array.ptr == memory._pointer, array.device is stream.device, array.shape, array.dtype)
+print((array.view("f4").get() == given).all())
+"""
+    assert run(program) == ["True", "True", "(4096,)", "uint8", "True"]

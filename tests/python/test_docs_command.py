@@ -9,7 +9,8 @@ from conftest import run_python, succeeds
 
 # Pages about changing gpuglue, which scripts/documents.py leaves with the sources.
 WITH_THE_SOURCES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adding-an-operation.md", "docs/architecture.md",
-                    "docs/contributing/index.md", "docs/performance.md", "docs/reference/slots.md", "docs/testing.md")
+                    "docs/contributing/index.md", "docs/howto/index.md", "docs/index.md", "docs/performance.md", "docs/reference/index.md",
+                    "docs/reference/slots.md", "docs/testing.md")
 
 
 def docs(*options, **arguments):
@@ -22,6 +23,11 @@ def test_the_list_names_every_page_with_its_title():
     assert found["directory"] in text and len(found["pages"]) > 40
     assert all(re.search(rf"^{row['name']}  +{re.escape(row['title'])}$", text, re.M) for row in found["pages"])
     assert all(Path(row["path"]).is_file() for row in found["pages"])
+
+
+@pytest.mark.parametrize("name, title", [("explanation", "Explanation"), ("reference/c", "C reference"), ("c", "C reference")])
+def test_a_page_that_introduces_others_has_the_name_of_its_directory(name, title):
+    assert succeeds(docs(name)).startswith(f"# {title}\n")
 
 
 @pytest.mark.parametrize("name", ["howto/mpi", "mpi", "docs/howto/mpi.md", "MPI"])

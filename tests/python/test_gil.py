@@ -101,6 +101,7 @@ LONG = {
 @pytest.mark.parametrize("name", LONG)
 def test_calls_that_may_take_long_release_the_gil(device, stream, other, name):
     call, ends_at = LONG[name](device, stream), time.monotonic() + HANG
+    gg.synchronize(device)  # else an allocation could fail after its wait for work that earlier tests have queued
     other.begin()
     while not other.ran:  # the call, and nothing else here, releases the GIL
         call()

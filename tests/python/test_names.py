@@ -23,12 +23,14 @@ FOREIGN = {
     "GPUArray": {"sum": "get().sum()", "cpu": "get()", "numpy": "get()", "to": "to_device(device)", "clone": "copy()",
                  "data_ptr": "ptr", "device_data": "ptr", "to_host": "get()"},
     "Buffer": {"free": "close()", "size": "nbytes", "copy_to": "copy(target, buffer)"},
+    "Pool": {"set_limit": "limit", "used_bytes": "stats().used_bytes", "free_all_blocks": "trim()"},
 }  # fmt: skip
 
 
 @pytest.fixture
 def objects(device):
-    made = {"Device": device, "Stream": gg.Stream(device), "Event": gg.Event(device), "GPUArray": gg.zeros(2, device=device), "Buffer": gg.alloc(4, device)}
+    made = {"Device": device, "Stream": gg.Stream(device), "Event": gg.Event(device), "GPUArray": gg.zeros(2, device=device), "Buffer": gg.alloc(4, device),
+            "Pool": device.pool}  # fmt: skip
     yield made
     for name in ("Stream", "Event", "Buffer"):
         made[name].close()
@@ -49,6 +51,15 @@ def test_an_attribute_of_another_library_of_a_kernel_names_ours(device):
     assert "prepare" not in dir(kernel) and "bind" in dir(kernel)
 
 
+@pytest.mark.parametrize("kind, name, ours", [("Stream", "from_handle", "Stream.borrow(handle)"), ("Device", "count", "len(devices())")])
+def test_a_call_of_another_librarys_class_names_ours(objects, kind, name, ours):
+    for called in getattr(gg, kind), objects[kind]:
+        with pytest.raises(AttributeError) as caught:
+            getattr(called, name)(1, key=2)
+        assert str(caught.value) == f"type object 'gpuglue.{kind}' has no attribute '{name}': use {ours}"
+    assert name not in dir(objects[kind])
+
+
 def test_messages_about_attributes_have_one_form_of_the_type(objects):
     for kind, one in objects.items():
         foreign = next(iter(FOREIGN[kind]))
@@ -60,14 +71,18 @@ def test_messages_about_attributes_have_one_form_of_the_type(objects):
         assert messages[0] == messages[1]
 
 
+TYPES = {"array": gg.GPUArray, "stream": gg.Stream, "end": gg.Event, "Device": gg.Device, "Stream": gg.Stream}
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_a_function_of_another_library_names_ours_and_is_not_listed(name):
     with pytest.raises(AttributeError, match=f"module 'gpuglue' has no attribute '{name}': use ") as caught:
         getattr(gg, name)
     ours = str(caught.value).partition(": use ")[2]
-    words = re.findall(r"(?<![.\w])(?:gpuglue\.)?([A-Za-z]\w*)(?=\(|$)", ours)
-    assert words or ours == "array.get()"
-    assert all(hasattr(gg, word) for word in words if word not in ("len", "kernel")), ours
+    functions = set(re.findall(r"(?<![.\w])([A-Za-z]\w*)(?=\()", ours)) - {"len", "kernel"} | set(re.findall(r"gpuglue\.(\w+)", ours))
+    methods = [(TYPES[kind], method) for kind, method in re.findall(r"\b([A-Za-z]+)(?:\([^)]*\))?\.(\w+)", ours) if kind != "gpuglue"]
+    assert functions or methods or hasattr(gg, ours) or ours.startswith("kernel(") or ours.startswith("exceptions"), ours
+    assert all(hasattr(gg, one) for one in functions) and all(hasattr(kind, method) for kind, method in methods), ours
     assert name not in dir(gg)
 
 

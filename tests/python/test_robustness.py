@@ -196,19 +196,21 @@ def test_a_new_stream_with_a_reused_handle_has_no_work_of_the_old_one(device, ga
 
 
 def test_a_new_stream_with_a_reused_handle_does_not_free_memory_early(device, gate):
-    array, old = gg.zeros(LARGE, "i8", device=device), gg.Stream(device, nonblocking=True)
-    pinned = gg.zeros_pinned(LARGE, "i8", device=device)
+    array, old = gg.zeros(LARGE, "u1", device=device), gg.Stream(device, nonblocking=True)
+    pinned = gg.zeros_pinned(LARGE, "u1", device=device)
     gg.synchronize(device)
     gate.hold(old)
     array.fill(7, stream=old)
     array.get_async(pinned, old)
     old.close()
     del array
-    for _ in range(4):
-        new = gg.Stream(device, nonblocking=True)
-        other = gg.full(LARGE, 1, "i8", device=device, stream=new)
-        new.synchronize()
-        assert (other.get(stream=new) == 1).all()
+    # They are read after the gate has opened: on AMD's runtime a copy waits behind those of other streams on its copy engine.
+    streams = [gg.Stream(device, nonblocking=True) for _ in range(2)]
+    others = [gg.full(LARGE, value, "u1", device=device, stream=stream) for value, stream in enumerate(streams)]
+    for stream in streams:
+        stream.synchronize()
     gate.open()
     device.synchronize()
     assert (pinned == 7).all()
+    for value, other in enumerate(others):
+        assert (other.get() == value).all()  # not the 7 of the old stream, whose memory was still in use

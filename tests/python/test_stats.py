@@ -5,7 +5,7 @@ import pathlib
 import threading
 
 import pytest
-from conftest import MONITORS, built, needed, run_python
+from conftest import MONITORS, built, needed, run_python, succeeds
 
 import gpuglue as gg
 
@@ -102,6 +102,23 @@ def test_slices_of_one_gpu_have_their_own_values(simulated_stats, device):
     if device.backend != "cuda":
         pytest.skip("slices are NVIDIA's")
     assert run_python(SLICE, GPUGLUE_SIM_MIG="1").stdout.split() == [str(1 << 30), str(2 << 30)]
+
+
+FOUND = """
+import gpuglue as gg
+first, second = gg.devices("cuda")
+print(first.pci_bus_id == second.pci_bus_id, gg.Device(uuid="MIG-" + first.uuid) is first, gg.Device(uuid="MIG-" + second.uuid) is second)
+print(gg.Device(uuid="MIG-" + second.uuid.upper()) is second, gg.Device("uuid:MIG-" + second.uuid) is second)
+try: gg.Device(uuid="MIG-00000000-0000-0000-0000-000000000000")
+except gg.Error as error: print(type(error).__name__, error)
+"""
+
+
+def test_a_slice_is_found_by_its_uuid(sim_library):
+    environment = {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_DEVICE": None, "GPUGLUE_CUDA_LIBRARY": sim_library, "GPUGLUE_SIM_DEVICES": "2"}
+    lines = succeeds(run_python(FOUND, GPUGLUE_SIM_MIG="1", **environment)).splitlines()
+    assert lines[:2] == ["True True True", "True True"], lines
+    assert lines[2].startswith("InvalidArgumentError no device has the UUID") and "00000000-0000" in lines[2]
 
 
 def test_a_driver_that_reports_the_uuid_of_the_gpu_for_its_slices_gives_no_values(simulated_stats, device):

@@ -189,3 +189,69 @@ def test_an_address_that_no_driver_knows_is_refused(level_zero):
     producer.__dlpack__ = elsewhere
     with pytest.raises(BufferError, match="no driver of ze knows the memory at"):
         gg.from_dlpack(producer)
+
+
+# ---- dpctl's interface -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reader(level_zero):
+    made = sycl.UsmReader(next(found.library for found in gg.backends() if found.name == "ze"), level_zero)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("make, kind", [(gg.alloc, 2), (gg.alloc_managed, 3)])
+def test_dpctl_reads_an_array_in_a_context_of_its_own(level_zero, reader, make, kind):
+    if kind == 3 and not level_zero.attributes["managed_memory"]:
+        pytest.skip("the device has no managed memory")
+    given = np.arange(12, dtype="i4").reshape(3, 4)
+    array = gg.asarray(make(48, device=level_zero)).view("i4").reshape(3, 4)
+    array.set(given)
+    assert reader.read(array) == (kind, level_zero.native_handles[0], given.tobytes())
+    assert reader.read(array[1:, 1::2])[2][:4] == given[1, 1].tobytes()
+    described = array.T.__sycl_usm_array_interface__
+    assert (described["shape"], described["strides"], described["typestr"], described["data"]) == ((4, 3), (1, 4), "<i4", (array.ptr, False))
+
+
+def test_dpctl_reads_what_queued_work_writes(level_zero, reader):
+    array, stream = gg.zeros(1 << 16, "u1", device=level_zero), gg.Stream(level_zero)
+    array.fill(7, stream=stream)
+    assert set(reader.read(array)[2]) == {7}
+
+
+def test_the_syclobj_is_dpctls_number_of_the_device_or_its_name(runtime, level_zero, monkeypatch):
+    monkeypatch.setattr(_sycl, "_numbers", {})
+    array = gg.zeros(3, device=level_zero)
+    assert array.__sycl_usm_array_interface__["syclobj"] == f"level_zero:gpu:{level_zero.ordinal}"
+    monkeypatch.setitem(sys.modules, "dpctl", sycl.dpctl([sycl.SyclDevice("opencl"), sycl.SyclDevice("level_zero", level_zero.native_handles[0])]))
+    assert array.__sycl_usm_array_interface__["syclobj"] == "1"
+
+
+def test_arrays_of_other_backends_have_no_interface_of_sycl(device):
+    if device.backend != "ze":
+        assert not hasattr(gg.zeros(3, device=device), "__sycl_usm_array_interface__")
+
+
+class Usm:
+    """A dpctl.memory object, or an array of dpnp: strides and offset count elements."""
+
+    def __init__(self, array, queue, **changes):
+        self.array = array
+        self.__sycl_usm_array_interface__ = {"shape": array.shape, "typestr": array.dtype.str, "data": (array.ptr, True), "version": 1,
+                                             "syclobj": queue, **changes}  # fmt: skip
+
+
+def test_memory_of_dpctl_becomes_an_array_on_its_device(runtime, level_zero, second_device):
+    for found in (level_zero, second_device):
+        theirs = gg.arange(12, dtype="i4", device=found)
+        queue = sycl.SyclQueue(sycl.SyclDevice("level_zero", found.native_handles[0]), 0)
+        ours = gg.asarray(Usm(theirs, queue))
+        assert ours.device is found and ours.ptr == theirs.ptr and ours.tolist() == list(range(12))
+        picked = gg.asarray(Usm(theirs, queue, shape=(2, 2), strides=(6, 2), offset=1))
+        assert picked.tolist() == [[1, 3], [7, 9]]
+
+
+def test_an_interface_without_a_queue_is_refused(level_zero):
+    with pytest.raises(gg.UnsupportedError, match="syclobj of __sycl_usm_array_interface__ is 'level_zero:gpu:0', expected a dpctl.SyclQueue"):
+        gg.asarray(Usm(gg.zeros(3, device=level_zero), "level_zero:gpu:0"))

@@ -135,8 +135,9 @@ ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t hDriver, uint32_t 
 {
     static const char *const names[] = {"ZE_experimental_relaxed_allocation_limits",
                                         "ZE_experimental_module_program",
-                                        "ZE_extension_device_usablemem_size_properties"};
-    const uint32_t count = SIM_ZE_SINCE(14) ? 3 : 1;
+                                        "ZE_extension_device_usablemem_size_properties",
+                                        "ZE_extension_kernel_max_group_size_properties"};
+    const uint32_t count = SIM_ZE_SINCE(14) ? 4 : 1;
     const ze_result_t result = ze_enter_driver("zeDriverGetExtensionProperties", hDriver);
     if (result)
         return result;

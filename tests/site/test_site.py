@@ -22,6 +22,11 @@ const wide = one => [...one.getClientRects()].some(box => box.width && box.right
 const found = [...document.querySelectorAll('article *')].filter(one => wide(one) && !scrolls(one)).map(one => one.textContent.trim().slice(0, 60));
 return document.scrollingElement.scrollWidth > innerWidth ? ['the page', ...found.slice(0, 3)] : found.slice(0, 3);
 """
+# The first words of tables that scroll.
+CUT = """
+const cut = one => { const box = one.closest('.pst-scrollable-table-container') || one; return box.scrollWidth > box.clientWidth + 1; };
+return [...document.querySelectorAll('article table')].filter(cut).map(one => one.textContent.trim().replace(/\\s+/g, ' ').slice(0, 40));
+"""
 BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
 
 
@@ -29,6 +34,17 @@ BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
 def test_no_page_is_wider_than_the_window(width, show):
     wide = {page: outside for page in PAGES if (outside := show(page, width).execute_script(OUTSIDE))}
     assert not wide
+
+
+def test_no_table_is_cut_off_in_a_wide_window(show):
+    """But for those that name a test in each line, which only developers of gpuglue read."""
+    wide = {page: cut for page in PAGES if not page.startswith(("SECURITY", "tests/")) and (cut := show(page, 1280).execute_script(CUT))}
+    assert not wide
+
+
+def test_options_are_shown_as_they_are_typed():
+    dashed = {page: found for page in PAGES if (found := re.findall(r" [–—][a-z]+", (SITE / page).read_text()))}
+    assert not dashed
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -15,7 +15,25 @@ import check_wheel
 
 def test_the_wheel_has_no_problem(wheel):
     problems, _, _ = check_wheel.check(wheel)
-    assert problems + list(check_wheel.size_problems(wheel)) == []
+    assert problems == []
+
+
+def test_the_wheel_is_smaller_than_its_limit(wheel):
+    if (compiler := check_wheel.compiler_version()) != check_wheel.SIZED_COMPILER:
+        pytest.skip(f"the limit is that of gcc {check_wheel.SIZED_COMPILER}; the major version of this gcc is {compiler or 'unknown'}")
+    assert list(check_wheel.size_problems(wheel)) == []
+
+
+RENAMED = re.compile(r"(?:__isoc\d+_)?((?:v?[fs]?scanf|strto(?:l|ul|ll|ull|imax|umax)))")  # by headers of glibc from 2.38 on
+
+
+def test_functions_that_newer_headers_rename_are_bound_to_the_old_names(wheel):
+    """Else a wheel that is built on Debian 13 needs the glibc of Debian 13, or is refused."""
+    header = (Path(__file__).parents[2] / "core/base/glibc_compat.h").read_text()
+    with zipfile.ZipFile(wheel) as archive:
+        named = set().union(*(binary.undefined for binary in check_wheel.binaries(archive)))
+    used = {found[1] for name in named if (found := RENAMED.fullmatch(name))}
+    assert {"strtol", "sscanf"} <= used <= set(re.findall(r"OLD_AS\(__isoc23_(\w+), ", header))
 
 
 def test_the_file_name_is_the_tag_that_the_symbols_allow(wheel):
@@ -130,6 +148,19 @@ def test_the_checker_refuses_a_large_wheel(wheel, tmp_path):
 
     bad = changed(wheel, tmp_path, {"gpuglue/large": random.Random(1).randbytes(1_000_000)})
     assert "the limit is 1000000" in "".join(check_wheel.size_problems(bad))
+    assert list(check_wheel.size_problems(bad, "14")) == []  # a user who builds it with another compiler is not stopped
+
+
+@pytest.mark.parametrize("line, version", [
+    ("cc (Debian 12.2.0-14+deb12u1) 12.2.0", "12"), ("gcc (Ubuntu 13.2.0-23ubuntu4) 13.2.0", "13"), ("x86_64-linux-gnu-gcc-14 (Debian 14.2.0-19) 14.2.0", "14"),
+    ("gcc (GCC) 15.1.1 20250425 (Red Hat 15.1.1-1)", "15"), ("Debian clang version 14.0.6", ""), ("clang version 18.1.3", ""),
+])  # fmt: skip
+def test_the_version_of_the_compiler_is_read_from_its_first_line(line, version, tmp_path, monkeypatch):
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f"#!/bin/sh\necho '{line}'\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", f"{compiler} -m64")
+    assert check_wheel.compiler_version() == version
 
 
 def tagged(wheel, directory, python):

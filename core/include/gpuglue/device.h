@@ -94,7 +94,7 @@ GG_API gg_status gg_device_get(const char *backend, int32_t ordinal, gg_device *
 /** Device by name.
  *
  *  @param name      "cuda:1", "1" (device 1 of the default backend), "cuda" (its device 0), "pci:0000:65:00.0" or
- *                   "uuid:<16 or 32 hexadecimal digits, dashes allowed>"
+ *                   "uuid:<16 or 32 hexadecimal digits, dashes and a first "GPU-" or "MIG-" allowed>"
  *  @param[out] out  the device, not a reference
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_INVALID_ARGUMENT  not a name of this form

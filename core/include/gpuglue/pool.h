@@ -40,8 +40,7 @@ struct gg_memory_stats {
 GG_API gg_status gg_device_memory_stats(gg_device *device, struct gg_memory_stats *stats);
 
 /** Return released idle memory of all pools of a device to the driver. Never waits for user work: if the driver's free
- *  synchronizes the device, the memory is freed when all of gpuglue's streams are idle. Streams that the caller has released
- *  and that finished small copies used are destroyed.
+ *  synchronizes the device, the memory is freed when all of gpuglue's streams are idle.
  *
  *  @param device  any device
  *  @return GG_OK, or a common error */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+const char py_foreign_doc[] = "Of other libraries: not an attribute.";
+
 /* The type is named as in Python's own messages. It has no subclasses. */
 PyObject *py_foreign_name(PyObject *self, void *closure)
 {
@@ -15,11 +17,18 @@ PyObject *py_foreign_name(PyObject *self, void *closure)
     return NULL;
 }
 
-/* Unless a subclass defines the name, it has no value. */
-static int foreign_remove(PyObject *self, PyObject *names, const char *name)
+PyObject *py_foreign_call(PyObject *type, const char *name, const char *ours)
 {
-    if (PyObject_HasAttrString(self, name))
-        return 0;
+    PyObject *own = PyType_GetName((PyTypeObject *)type);
+    if (own)
+        PyErr_Format(PyExc_AttributeError, "type object 'gpuglue.%U' has no attribute '%s': use %s",
+                     own, name, ours);
+    Py_XDECREF(own);
+    return NULL;
+}
+
+static int foreign_remove(PyObject *names, const char *name)
+{
     PyObject *removed = PyObject_CallMethod(names, "remove", "s", name);
     if (!removed && PyErr_ExceptionMatches(PyExc_ValueError)) {
         PyErr_Clear();
@@ -36,8 +45,13 @@ static int foreign_remove_all(PyObject *self, PyObject *names)
         if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE))
             return 0;
         const PyGetSetDef *row = PyType_GetSlot(type, Py_tp_getset);
-        for (; row && row->name; row++)
-            if (row->get == py_foreign_name && foreign_remove(self, names, row->name))
+        for (; row && row->name; row++) /* unless a subclass defines the name, it has no value */
+            if (row->get == py_foreign_name && !PyObject_HasAttrString(self, row->name) &&
+                foreign_remove(names, row->name))
+                return -1;
+        const PyMethodDef *call = PyType_GetSlot(type, Py_tp_methods);
+        for (; call && call->ml_name; call++)
+            if (call->ml_doc == py_foreign_doc && foreign_remove(names, call->ml_name))
                 return -1;
     }
     return 0;

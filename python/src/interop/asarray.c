@@ -7,6 +7,7 @@
 #include "runtime/stream.h"
 #include "memory/buffer.h"
 #include "interop/cuda_interface.h"
+#include "interop/sycl_interface.h"
 #include "interop/dlpack.h"
 #include "interop/external_array.h"
 
@@ -166,6 +167,8 @@ static int array_from_protocol(struct py_state *state, PyObject *object,
     found = array_from_dlpack(state, object, out);
     if (!found)
         found = py_from_cuda_interface(state, object, NULL, out);
+    if (!found)
+        found = py_from_sycl_interface(object, out);
     if (found)
         return found;
     if (PyObject_CheckBuffer(object) || PyList_Check(object) || PyTuple_Check(object) ||

@@ -188,6 +188,7 @@ static PyGetSetDef getters[] = {
     {"attributes", kernel_attributes, NULL, py_doc_Kernel_attributes, NULL},
     {"parameters", kernel_parameters, NULL, py_doc_Kernel_parameters, NULL},
     PY_FOREIGN("prepare", "bind(types, grid=…, block=…)"),
+    PY_FOREIGN("prepared_call", "bind(types, grid=…, block=…)(*args)"),
     {NULL, NULL, NULL, NULL, NULL},
 };
 

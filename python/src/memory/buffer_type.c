@@ -154,6 +154,7 @@ static PyGetSetDef buffer_attributes[] = {
     PY_FOREIGN("to", "copy(buffer_of_that_device, buffer)"),
     PY_FOREIGN("copy_to", "copy(target, buffer)"),
     PY_FOREIGN("copy_from", "copy(buffer, source)"),
+    PY_FOREIGN("copy_from_host", "copy(buffer, source)"),
     PY_FOREIGN("copy_to_host", "copy(host_array, buffer)"),
     PY_FOREIGN("size", "nbytes"),
     {NULL, NULL, NULL, NULL, NULL},

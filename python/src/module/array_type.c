@@ -5,6 +5,7 @@
 #include "memory/buffer.h"
 #include "interop/asarray.h"
 #include "interop/cuda_interface.h"
+#include "interop/sycl_interface.h"
 #include "interop/dlpack.h"
 #include "module/parts.h"
 
@@ -90,6 +91,8 @@ static PyGetSetDef array_attributes[] = {
     {"__array_interface__", py_array_interface, NULL, py_doc_GPUArray___array_interface__, NULL},
     {"__cuda_array_interface__", py_array_cuda_interface, NULL,
      py_doc_GPUArray___cuda_array_interface__, NULL},
+    {"__sycl_usm_array_interface__", py_array_sycl_interface, NULL,
+     py_doc_GPUArray___sycl_usm_array_interface__, NULL},
     PY_FOREIGN("sum", "get().sum(), or from_dlpack(array) of a library with reductions"),
     PY_FOREIGN("mean", "get().mean(), or from_dlpack(array) of a library with reductions"),
     PY_FOREIGN("std", "get().std(), or from_dlpack(array) of a library with reductions"),
@@ -108,6 +111,7 @@ static PyGetSetDef array_attributes[] = {
     PY_FOREIGN("copy_to_host", "get()"),
     PY_FOREIGN("to_host", "get()"),
     PY_FOREIGN("data_ptr", "ptr"),
+    PY_FOREIGN("data", "ptr"),
     PY_FOREIGN("device_data", "ptr"),
     PY_FOREIGN("to", "to_device(device)"),
     PY_FOREIGN("cuda", "to_device('cuda')"),

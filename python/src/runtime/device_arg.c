@@ -51,8 +51,6 @@ int py_device_by_address(struct py_state *state, const char *kind, PyObject *obj
     int failed = -1;
     if (!address)
         goto drop_string;
-    if (!strncmp(address, "GPU-", 4) || !strncmp(address, "MIG-", 4)) /* as in CUDA_VISIBLE_DEVICES */
-        address += 4;
     if ((size_t)snprintf(name, sizeof name, "%s:%s", kind, address) >= sizeof name)
         py_invalid(state, "%s is too long: %R", kind, string);
     else

@@ -305,6 +305,11 @@ static void device_dealloc(PyObject *self)
     py_object_free(self);
 }
 
+static PyObject *device_count(PyObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwargs))
+{
+    return py_foreign_call(type, "count", "len(devices())");
+}
+
 static PyMethodDef methods[] = {
     {"for_local_rank", device_for_local_rank, METH_VARARGS | METH_CLASS,
      py_doc_Device_for_local_rank},
@@ -317,6 +322,7 @@ static PyMethodDef methods[] = {
     {"can_access", device_can_access, METH_O, py_doc_Device_can_access},
     {"__enter__", device_enter, METH_NOARGS, py_doc_Device___enter__},
     {"__exit__", PY_METHOD(py_scope_exit), METH_FASTCALL, py_doc_Device___exit__},
+    PY_FOREIGN_CALL("count", device_count),
     PY_FOREIGN_DIR,
     {NULL, NULL, 0, NULL},
 };
@@ -348,6 +354,9 @@ static PyGetSetDef getters[] = {
     PY_FOREIGN("allocate", "alloc(nbytes, device)"),
     PY_FOREIGN("create_stream", "Stream(device)"),
     PY_FOREIGN("create_event", "Event(device)"),
+    PY_FOREIGN("push", "`with device:`"),
+    PY_FOREIGN("pop", "`with device:`"),
+    PY_FOREIGN("make_context", "`with device:`"),
     {NULL, NULL, NULL, NULL, NULL},
 };
 

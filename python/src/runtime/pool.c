@@ -1,5 +1,6 @@
 /* pool.c: the memory of a device, and Pool: its statistics, its limits, and trimming. */
 #include "runtime/pool.h"
+#include "base/foreign_names.h"
 #include "base/owners.h"
 #include "runtime/device.h"
 
@@ -186,6 +187,7 @@ static PyObject *pool_repr(PyObject *self)
 static PyMethodDef methods[] = {
     {"trim", PY_METHOD(pool_trim), METH_FASTCALL | METH_KEYWORDS, py_doc_Pool_trim},
     {"stats", pool_stats, METH_NOARGS, py_doc_Pool_stats},
+    PY_FOREIGN_DIR,
     {NULL, NULL, 0, NULL},
 };
 
@@ -193,6 +195,10 @@ static PyGetSetDef getters[] = {
     {"limit", pool_limit, pool_set_limit, py_doc_Pool_limit, NULL},
     {"release_threshold", pool_release_threshold, pool_set_release_threshold,
      py_doc_Pool_release_threshold, NULL},
+    PY_FOREIGN("set_limit", "limit = nbytes"),
+    PY_FOREIGN("used_bytes", "stats().used_bytes"),
+    PY_FOREIGN("total_bytes", "stats().reserved_bytes"),
+    PY_FOREIGN("free_all_blocks", "trim()"),
     {NULL, NULL, NULL, NULL, NULL},
 };
 

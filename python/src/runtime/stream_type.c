@@ -248,6 +248,12 @@ static void stream_dealloc(PyObject *self)
     py_object_free(self);
 }
 
+static PyObject *stream_from_handle(PyObject *type, PyObject *Py_UNUSED(args),
+                                    PyObject *Py_UNUSED(kwargs))
+{
+    return py_foreign_call(type, "from_handle", "Stream.borrow(handle)");
+}
+
 static PyMethodDef methods[] = {
     {"borrow", PY_METHOD(stream_borrow), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
      py_doc_Stream_borrow},
@@ -259,6 +265,7 @@ static PyMethodDef methods[] = {
     {"close", stream_close, METH_NOARGS, py_doc_Stream_close},
     {"__enter__", stream_enter, METH_NOARGS, py_doc_Stream___enter__},
     {"__exit__", PY_METHOD(py_scope_exit), METH_FASTCALL, py_doc_Stream___exit__},
+    PY_FOREIGN_CALL("from_handle", stream_from_handle),
     PY_FOREIGN_DIR,
     {NULL, NULL, 0, NULL},
 };
@@ -281,6 +288,11 @@ static PyGetSetDef getters[] = {
     PY_FOREIGN("use", "`with stream:`"),
     PY_FOREIGN("begin_capture", "`with capture(stream) as graph:`"),
     PY_FOREIGN("create_graph_builder", "`with capture(stream) as graph:`"),
+    PY_FOREIGN("end_capture", "`with capture(stream) as graph:`"),
+    PY_FOREIGN("submit_barrier", "wait(event)"),
+    PY_FOREIGN("submit", "kernel(*args, grid=…, block=…, stream=stream)"),
+    PY_FOREIGN("memcpy", "copy(target, source, stream=stream)"),
+    PY_FOREIGN("launch_host_func", "add_callback(function)"),
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -49,11 +49,13 @@ INTERFACE = "libhsa-runtime64 has another version of the model's interface"
 
 # Not test_convert and test_dialect, which need a C++ compiler or NVRTC; the root has neither.
 PYTHON = (
-    "allocators", "array", "array_dtypes", "asarray", "async_copies", "between", "close_races", "closed", "compat_arrays", "compat_compile",
-    "compat_driver", "compat_generated", "compat_gpuarray", "compat_host_memory", "compat_names", "compat_pycuda", "compat_regions",
-    "compat_sobol", "compile", "copy", "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers",
-    "errors", "event", "exchange", "foreign_memory", "gil", "graph", "hip", "ipc", "kernel", "kernel_errors", "kernel_foreign", "memory",
-    "pool", "process", "random_chains", "ranges", "readback", "robustness", "stream", "strided", "trace", "views",
+    "allocators", "array", "array_dtypes", "asarray", "async_copies", "await", "between", "close_races", "closed",
+    "compat_arithmetic", "compat_arrays", "compat_calls", "compat_compile", "compat_driver", "compat_generated", "compat_gpuarray",
+    "compat_host_memory", "compat_names", "compat_pycuda", "compat_random", "compat_regions", "compat_sobol", "compile", "copy",
+    "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers", "errors", "event", "exchange", "extension_table",
+    "foreign_memory", "gil", "graph", "hip", "host_memory", "ipc", "kernel", "kernel_errors", "kernel_foreign", "memory",
+    "pipeline", "pool", "process", "random_chains", "ranges", "readback", "repr", "robustness", "stream", "strided", "trace",
+    "views",
 )  # fmt: skip
 EXAMPLES = ("doublify",)
 OWN = ("kernels", "faults")  # tests in this directory, of the model itself
@@ -73,15 +75,11 @@ KNOWN_FAILURES = {
     "test_with_debug_sync_a_bad_address_names_kernel_arguments_and_line": ENDS,
     "test_without_debug_sync_a_bad_address_names_no_other_kernel": ENDS,
 }
-# With a host function of one stream blocked, a fill of bytes in another stream ends, but one of eight-byte elements, which are copied
-# from the host, does not, also with 16 hardware queues. Whether the reason is libamdhip64 or the model is open.
-OPEN = "not explained yet: no copy from the host ends while another stream's host function is blocked"
 # Tests of Python files that do not run for such a reason, because they would wait too long.
 LEFT_OUT = {
     "test_the_process_ends_silently_with_a_running_stream": EXIT_WAITS,
     "test_the_process_ends_silently_with_everything_at_once": EXIT_WAITS,
     "test_the_process_ends_after_an_exception_with_its_own_status": EXIT_WAITS,
-    "test_a_new_stream_with_a_reused_handle_does_not_free_memory_early": OPEN,
 }
 # In the message of such a test. HIPRTC's code objects have no names of types, so bare numbers are refused as arguments; test_kernels
 # binds the types.

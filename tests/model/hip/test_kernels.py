@@ -439,7 +439,7 @@ ENDS = {
     "s_setreg_b32 hwreg(HW_REG_MODE, 2, 2), s4": NO_MODE,
     "s_setreg_b32 hwreg(HW_REG_MODE, 8, 1), s4": NO_MODE,
 }
-ENDS_OF_GFX11 = {"s_round_mode 0x1": NO_MODE, "s_denorm_mode 0xc": NO_MODE}
+ENDS_OF_GFX11 = {"s_round_mode 0x1": NO_MODE, "s_denorm_mode 12": NO_MODE}
 
 
 @pytest.mark.parametrize("instruction", [*ENDS, *ENDS_OF_GFX11])
