@@ -252,6 +252,8 @@ static gg_memory *pool_take(struct ggi_pool *pool, struct ggi_request request, g
     ggi_pool_lock(pool, stream ? stream->bins : NULL);
     if (!pool_drain_is_due(pool, attempt))
         memory = pool_find(pool, request, stream, own);
+    if (memory && stream && pool->by_stream) /* else the peak would have what was released already */
+        ggi_stash_count(pool, stream->bins);
     if (memory)
         ggi_pool_count_alloc(pool, nbytes);
     if (memory && *own && atomic_load_explicit(&stream->bins->stash.releases, memory_order_relaxed))

@@ -96,6 +96,7 @@ struct ggi_pool {
     uint32_t polling; /* allocations from slabs that polled other streams, since one was added */
     gg_memory *returned; /* idle blocks that a drain has not added to the lists yet; under drain_lock, as is */
     uint32_t returned_count;
+    uint64_t full_at; /* stats.reserved_bytes when there was no memory for another one; or 0 */
     struct gg_pool_stats stats;
     bool unmerged; /* blocks have moved to the list for any stream since their neighbours were merged */
     uint64_t whole_bytes; /* of stats.cached_bytes: in blocks that can be freed, without those of slabs */
@@ -228,6 +229,11 @@ void ggi_pool_count_alloc(struct ggi_pool *pool, size_t nbytes);
 
 /* With drain_lock held, at the end of a drain: add the blocks that it found idle to the lists. */
 void ggi_pool_take_returned(struct ggi_pool *pool);
+
+/* ---- pool_refuse.c ---- */
+
+/* GG_ERR_OUT_OF_MEMORY, with a message of what the pool holds, and the driver's code. */
+gg_status ggi_pool_refuse(struct ggi_pool *pool, size_t nbytes);
 
 /* ---- pool_trim.c ---- */
 

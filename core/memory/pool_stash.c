@@ -8,6 +8,8 @@
 #define OPEN_FOR 256 /* releases, until the lock is tried again */
 #define WAYS 4       /* places for a size class */
 #define CLASS_BITS 15u
+#define UNCOUNTED_MOST \
+    ((uint64_t)1 << 20) /* bytes of a stream that the pool still counts as used */
 
 _Static_assert(_Alignof(max_align_t) > CLASS_BITS, "a handle's address has bits for its class");
 
@@ -42,8 +44,7 @@ void ggi_stash_count(struct ggi_pool *pool, struct ggi_bins *bins)
 {
     struct ggi_stash *stash = &bins->stash;
     struct gg_pool_stats *stats = &pool->stats;
-    if (!atomic_load_explicit(&stash->allocations, memory_order_relaxed) &&
-        !atomic_load_explicit(&stash->retired_blocks, memory_order_relaxed))
+    if (!atomic_load(&stash->allocations) && !atomic_load(&stash->retired_blocks))
         return;
     const uint64_t retired = atomic_exchange(&stash->retired_blocks, 0);
     stats->used_blocks -= retired;
@@ -138,6 +139,10 @@ void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, uint32_t size_clas
     while ((place = stash_free_place(stash, size_class)) &&
            (memory = ggi_pool_pop(pool, stream, request))) {
         uintptr_t none = 0;
+        if (memory->segment || memory->block_size != request.block_size) {
+            ggi_pool_insert(pool, memory); /* ggi_stash_take would refuse it */
+            return;
+        }
         pool->stats.used_blocks++;
         pool->stats.used_bytes += memory->nbytes;
         if (!atomic_compare_exchange_strong(place, &none, stash_word(memory))) {
@@ -156,7 +161,7 @@ static bool stash_accepts(struct ggi_stash *stash)
     return left && atomic_compare_exchange_strong(&stash->releases, &left, left - 1);
 }
 
-/* Whether the block is in the stash of its stream now. */
+/* Whether the block was released, into the stash of its stream or, if that was closed meanwhile, into the lists. */
 static bool stash_put(struct ggi_pool *pool, gg_memory *memory)
 {
     gg_stream *stream = memory->alloc_stream;
@@ -203,7 +208,8 @@ static bool stash_count_retired(struct ggi_pool *pool, const gg_memory *memory)
     if (!memory->alloc_stream || !pool->by_stream)
         return false;
     struct ggi_bins *bins = memory->alloc_stream->bins;
-    if (!stash_accepts(&bins->stash))
+    if (atomic_load_explicit(&bins->stash.retired_bytes, memory_order_relaxed) >= UNCOUNTED_MOST ||
+        !stash_accepts(&bins->stash))
         return false;
     atomic_fetch_sub(&bins->stash.used_change, memory->nbytes);
     atomic_fetch_add(&bins->stash.retired_bytes, memory->block_size);

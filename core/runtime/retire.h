@@ -57,12 +57,12 @@ enum ggi_drain_extent {
     GGI_DRAIN_ALL, /* all streams and objects; frees that may wait only while all streams are idle */
     GGI_DRAIN_FORCE, /* all, even if a free may block: for the shutdown */
 };
-
 /* Whether an allocation drains, and what for. */
 enum ggi_drain_pace {
-    GGI_PACE_NONE,  /* another call does */
-    GGI_PACE_LIGHT, /* a drain is due, and little memory waits for it: it polls few streams */
-    GGI_PACE_FULL,  /* no free block was found, or much memory waits */
+    GGI_PACE_NONE,   /* another call does */
+    GGI_PACE_LIGHT,  /* a drain is due, and little memory waits for it: it polls few streams */
+    GGI_PACE_FULL,   /* no free block was found, or much memory waits */
+    GGI_PACE_OTHERS, /* memory of other libraries waits, whose size is not known */
 };
 
 /* Destroy idle objects. Call it with no lock held and, in Python, without the GIL. A few loads if there is
