@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#define RETURNED_MOST 16 /* blocks that are added to the lists with the lock taken once */
+
 bool ggi_pool_free_may_wait(const struct ggi_pool *pool)
 {
     return pool->kind != GG_MEMORY_DEVICE || !(pool->device->flags & GG_DEVICE_FREE_NEVER_WAITS);
@@ -86,23 +88,53 @@ static bool block_idle(gg_memory *memory)
     return block_stream_is_done(memory);
 }
 
-static bool block_free(gg_memory *memory)
+/* With the lock held. */
+static void block_uncount_retired(struct ggi_pool *pool, const gg_memory *memory)
 {
-    struct ggi_pool *pool = memory->pool;
-    const bool cached = memory->size_class != GGI_NO_CLASS;
-    /* First: once freed, the addresses may be another thread's. */
-    if (!cached && memory->kind != GG_MEMORY_DEVICE)
-        ggi_pinned_remove(memory);
-    if (!cached)
-        ggi_driver_free(pool, memory->pointer, memory->block_size, memory->alloc_stream);
-    pthread_mutex_lock(&pool->lock);
     if (pool->by_stream && memory->alloc_stream)
         ggi_stash_count(pool, memory->alloc_stream->bins);
     ggi_pool_uncount_retired(pool, memory->block_size);
-    if (cached)
+}
+
+void ggi_pool_take_returned(struct ggi_pool *pool)
+{
+    gg_memory *memory;
+    if (!pool->returned)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    while ((memory = pool->returned)) {
+        pool->returned = (gg_memory *)memory->retired.next;
+        block_uncount_retired(pool, memory);
         ggi_pool_insert(pool, memory);
+    }
     pthread_mutex_unlock(&pool->lock);
-    return !cached;
+    pool->returned_count = 0;
+}
+
+/* Several blocks are added to the lists at once, since other threads may want the lock. */
+static void block_return(struct ggi_pool *pool, gg_memory *memory)
+{
+    memory->retired.next = (struct ggi_retired *)pool->returned;
+    pool->returned = memory;
+    if (++pool->returned_count >= RETURNED_MOST)
+        ggi_pool_take_returned(pool);
+}
+
+static bool block_free(gg_memory *memory)
+{
+    struct ggi_pool *pool = memory->pool;
+    if (memory->size_class != GGI_NO_CLASS) { /* by a drain */
+        block_return(pool, memory);
+        return false;
+    }
+    /* First: once freed, the addresses may be another thread's. */
+    if (memory->kind != GG_MEMORY_DEVICE)
+        ggi_pinned_remove(memory);
+    ggi_driver_free(pool, memory->pointer, memory->block_size, memory->alloc_stream);
+    pthread_mutex_lock(&pool->lock);
+    block_uncount_retired(pool, memory);
+    pthread_mutex_unlock(&pool->lock);
+    return true;
 }
 
 gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block_size,

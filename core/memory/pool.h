@@ -94,6 +94,8 @@ struct ggi_pool {
     uint32_t since_drain;    /* allocations; at least drain_interval until one has drained */
     uint32_t drain_interval; /* see ggi_drain_interval */
     uint32_t polling; /* allocations from slabs that polled other streams, since one was added */
+    gg_memory *returned; /* idle blocks that a drain has not added to the lists yet; under drain_lock, as is */
+    uint32_t returned_count;
     uint64_t full_at; /* stats.reserved_bytes when there was no memory for another one; or 0 */
     struct gg_pool_stats stats;
     bool unmerged; /* blocks have moved to the list for any stream since their neighbours were merged */
@@ -224,6 +226,9 @@ gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block
 void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint64_t ready_ticket);
 /* With the lock held. */
 void ggi_pool_count_alloc(struct ggi_pool *pool, size_t nbytes);
+
+/* With drain_lock held, at the end of a drain: add the blocks that it found idle to the lists. */
+void ggi_pool_take_returned(struct ggi_pool *pool);
 
 /* ---- pool_refuse.c ---- */
 

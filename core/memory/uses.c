@@ -12,22 +12,27 @@ static uint64_t newest_ticket(uint64_t word)
     return word & ((UINT64_C(1) << GGI_TICKET_BITS) - 1);
 }
 
-/* With the lock held: write the ticket of one word back to the list. */
-static void newest_fold(gg_memory *memory, _Atomic(uint64_t) *slot)
+/* With the lock held, or in the only thread that can access the block (@p alone): write the ticket of one word back to the
+ * list. */
+static void newest_fold(gg_memory *memory, _Atomic(uint64_t) *slot, bool alone)
 {
-    if (!atomic_load_explicit(slot, memory_order_relaxed))
+    uint64_t word = atomic_load_explicit(slot, memory_order_relaxed);
+    if (!word)
         return;
-    const uint64_t word = atomic_exchange_explicit(slot, 0, memory_order_acquire);
+    if (alone)
+        atomic_store_explicit(slot, 0, memory_order_relaxed);
+    else
+        word = atomic_exchange_explicit(slot, 0, memory_order_acquire);
     for (uint32_t i = 0; i < memory->use_count; i++)
         if (memory->uses[i].stream->serial == word >> GGI_TICKET_BITS &&
             memory->uses[i].ticket < newest_ticket(word))
             memory->uses[i].ticket = newest_ticket(word);
 }
 
-static void newest_fold_all(gg_memory *memory)
+static void newest_fold_all(gg_memory *memory, bool alone)
 {
     for (int i = 0; i < GGI_NEWEST; i++)
-        newest_fold(memory, &memory->newest[i]);
+        newest_fold(memory, &memory->newest[i], alone);
 }
 
 /* With the lock held: from now on the word has the newest ticket of a use in the list. */
@@ -35,7 +40,7 @@ static void newest_store(gg_memory *memory, const gg_stream *stream, uint64_t ti
 {
     if (stream->serial >> (64 - GGI_TICKET_BITS) || ticket >> GGI_TICKET_BITS)
         return;
-    newest_fold(memory, ggi_newest_of(memory, stream));
+    newest_fold(memory, ggi_newest_of(memory, stream), false);
     atomic_store_explicit(ggi_newest_of(memory, stream), ggi_newest_word(stream, ticket),
                           memory_order_release);
 }
@@ -52,14 +57,14 @@ struct ggi_use ggi_memory_use(gg_memory *memory, uint32_t index)
 
 /* ---- the list ---- */
 
-/* With the lock held. Whether no use by a stream other than @p ignored is left. */
-static bool uses_prune(gg_memory *memory, bool poll, const gg_stream *ignored)
+/* With the lock held, or alone. Whether no use by a stream other than @p ignored is left. */
+static bool uses_prune(gg_memory *memory, bool poll, const gg_stream *ignored, bool alone)
 {
     uint32_t kept = 0;
     bool none = true;
     if (!memory->use_count) /* then no word is set either */
         return true;
-    newest_fold_all(memory);
+    newest_fold_all(memory, alone);
     for (uint32_t i = 0; i < memory->use_count; i++) {
         struct ggi_use use = memory->uses[i];
         if (ggi_stream_is_complete(use.stream, use.ticket,
@@ -78,14 +83,14 @@ bool ggi_memory_prune(gg_memory *memory, bool poll)
 {
     memory = ggi_memory_whole(memory);
     pthread_mutex_lock(&memory->lock);
-    bool none = uses_prune(memory, poll, NULL);
+    bool none = uses_prune(memory, poll, NULL, false);
     pthread_mutex_unlock(&memory->lock);
     return none;
 }
 
 bool ggi_memory_prune_foreign(gg_memory *memory)
 {
-    return uses_prune(memory, false, memory->alloc_stream);
+    return uses_prune(memory, false, memory->alloc_stream, true);
 }
 
 bool ggi_memory_has_peer_use(gg_memory *memory)
@@ -103,7 +108,7 @@ void ggi_memory_forget_uses(gg_memory *memory)
 {
     if (!memory->use_count)
         return;
-    newest_fold_all(memory);
+    newest_fold_all(memory, true);
     for (uint32_t i = 0; i < memory->use_count; i++)
         ggi_stream_use_release(memory->uses[i].stream);
     memory->use_count = 0;
@@ -114,7 +119,7 @@ static bool uses_reserve(gg_memory *memory)
 {
     if (memory->use_count < memory->use_capacity)
         return true;
-    uses_prune(memory, true, NULL);
+    uses_prune(memory, true, NULL, false);
     if (memory->use_count < memory->use_capacity)
         return true;
     uint32_t capacity = memory->use_capacity * 2;

@@ -65,11 +65,19 @@ static void parts_before_sweep(struct gg_device *device)
         parts_trim(device, device->pools[i]);
 }
 
+static void parts_after_sweep(struct gg_device *device)
+{
+    for (int i = 0; i < GGI_POOLS; i++)
+        if (device->pools[i])
+            ggi_pool_take_returned(device->pools[i]);
+}
+
 const struct ggi_device_parts ggi_device_parts = {.open = parts_open,
                                                   .stream_new = parts_stream_new,
                                                   .stream_gone = ggi_pool_release_bins,
                                                   .must_free = parts_must_free,
-                                                  .before_sweep = parts_before_sweep};
+                                                  .before_sweep = parts_before_sweep,
+                                                  .after_sweep = parts_after_sweep};
 
 gg_status gg_device_trim(gg_device *device)
 {

@@ -146,6 +146,8 @@ struct ggi_device_parts {
     bool (*must_free)(struct gg_device *device);
     /* With drain_lock held, after device->over was set: retire what is cached beyond its threshold or bound. */
     void (*before_sweep)(struct gg_device *device);
+    /* With drain_lock held, at the end of a drain: what it found idle can be used again. */
+    void (*after_sweep)(struct gg_device *device);
 };
 extern const struct ggi_device_parts ggi_device_parts; /* core/process/device_parts.c */
 

@@ -401,6 +401,7 @@ static bool drain_locked(struct gg_device *device, enum ggi_drain_extent extent,
     if (stream)
         drain_held(stream, &budget);
     drain_sweep(device, extent, force, &budget);
+    ggi_device_parts.after_sweep(device);
     if (extent == GGI_DRAIN_SOME)
         drain_note_debt(device, &budget, pace);
     ggi_internal_end(device, &own);

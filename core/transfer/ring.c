@@ -9,7 +9,9 @@
 
 #define SLOTS 32u
 #define WORD_SPACE 64u /* bytes per slot's word: a cache line of its own */
-#define RING_SIZE ((size_t)SLOTS * (GGI_SLOT_SIZE + WORD_SPACE))
+/* The first bytes of the slots, which most copies use, are in different sets of the processor's caches. */
+#define SLOT_SPACE (GGI_SLOT_SIZE + 1280u)
+#define RING_SIZE ((size_t)SLOTS * (SLOT_SPACE + WORD_SPACE))
 #define POLL_NS 30000u /* a small copy takes 5 to 15 µs; then the stream is waited for instead */
 #define MARK_EVERY 16u /* slots: their events make it cheap to find a free one */
 
@@ -40,24 +42,33 @@ static gg_status ring_alloc(struct gg_device *device, struct ggi_ring *ring)
     if (status)
         return status;
     ring->memory = memory;
-    char *words = ring->memory + (size_t)SLOTS * GGI_SLOT_SIZE;
+    char *words = ring->memory + (size_t)SLOTS * SLOT_SPACE;
     for (unsigned i = 0; i < SLOTS; i++) {
-        ring->slot[i].data = ring->memory + (size_t)i * GGI_SLOT_SIZE;
+        ring->slot[i].data = ring->memory + (size_t)i * SLOT_SPACE;
         ring->slot[i].word = (_Atomic(uint64_t) *)(void *)(words + (size_t)i * WORD_SPACE);
         atomic_init(ring->slot[i].word, ring->slot[i].word_value = 0);
     }
     return GG_OK;
 }
 
-/* With the lock held: the next slot in turn whose copy is finished. @p poll: query the driver. */
+static bool slot_is_free(const struct ggi_slot *slot, bool poll)
+{
+    return !atomic_load_explicit(&slot->taken, memory_order_acquire) &&
+           (!slot->stream || ggi_stream_is_complete(slot->stream, slot->ticket, poll));
+}
+
+/* With the lock held: the next slot in turn whose copy is finished. @p poll: query the driver. Where the last copy is finished,
+ * begin with the first slot again, which the caches have. */
 static struct ggi_slot *ring_free_slot(struct ggi_ring *ring, bool poll)
 {
+    const bool again = slot_is_free(&ring->slot[(ring->next + SLOTS - 1) % SLOTS], false);
+    if (again)
+        ring->next = 0;
     for (unsigned i = 0; i < SLOTS; i++) {
         struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
-        if (atomic_load_explicit(&slot->taken, memory_order_acquire))
-            continue;
-        if (!slot->stream || ggi_stream_is_complete(slot->stream, slot->ticket, poll)) {
+        if (slot_is_free(slot, poll)) {
             ring->next = (ring->next + i + 1) % SLOTS;
+            slot->marks = !again;
             return slot;
         }
     }
@@ -158,23 +169,24 @@ gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg
 }
 
 /* Whether the stream needs an event: not where a wait since the last such slot has found that copy done, and later ones. */
-static bool ring_mark_is_due(struct ggi_ring *ring, gg_stream *stream, uint64_t ticket)
+static bool ring_mark_is_due(struct ggi_ring *ring, const struct ggi_slot *slot, gg_stream *stream,
+                             uint64_t ticket)
 {
     const uint64_t serial = atomic_load_explicit(&ring->serial, memory_order_relaxed),
                    before = atomic_load_explicit(&ring->ticket, memory_order_relaxed);
+    if (!ticket || (size_t)(slot - ring->slot) % MARK_EVERY)
+        return false;
     atomic_store_explicit(&ring->serial, stream->serial, memory_order_relaxed);
     atomic_store_explicit(&ring->ticket, ticket, memory_order_relaxed);
-    return serial != stream->serial ||
-           atomic_load_explicit(&stream->completed, memory_order_relaxed) <= before;
+    return slot->marks && (serial != stream->serial ||
+                           atomic_load_explicit(&stream->completed, memory_order_relaxed) <= before);
 }
 
 /* Takes no lock. A slot that the same stream uses again keeps its reference to it. */
 void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                       uint64_t ticket)
 {
-    struct ggi_ring *ring = device->ring;
-    const bool mark = ticket && (size_t)(slot - ring->slot) % MARK_EVERY == 0 &&
-                      ring_mark_is_due(ring, stream, ticket);
+    const bool mark = ring_mark_is_due(device->ring, slot, stream, ticket);
     gg_stream *before = slot->stream, *now = ticket ? stream : NULL;
     if (now && now != before)
         ggi_stream_use_retain(now);

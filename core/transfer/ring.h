@@ -12,6 +12,7 @@ struct ggi_slot {
     uint64_t word_value;     /* what it wrote last */
     gg_stream *stream;       /* of the last copy, with a reference of a use; or NULL */
     uint64_t ticket;
+    bool marks;          /* an event may be due after the copy */
     _Atomic(bool) taken; /* set under the ring's lock; until it is released, one thread holds the slot */
 };
 

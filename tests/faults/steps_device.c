@@ -242,6 +242,13 @@ static int synchronize(struct program *p, union output *out)
     return p->device ? (int)gg_device_synchronize(p->device) : SKIPPED;
 }
 
+/* Where memory is freed in the order of a stream, that is queued there until something waits for it. */
+static int synchronize_other(struct program *p, union output *out)
+{
+    (void)out;
+    return p->other ? (int)gg_device_synchronize(p->other) : SKIPPED;
+}
+
 static int trim(struct program *p, union output *out)
 {
     (void)out;
@@ -261,6 +268,8 @@ static const struct step end[] = {
     {"synchronize the device with all objects alive", synchronize, GG_OK},
     {"release everything", release_all, GG_OK},
     {"synchronize the device", synchronize, GG_OK},
+    {"synchronize the other device", synchronize_other, GG_OK},
+    {"synchronize the other device again", synchronize_other, GG_OK},
     {"trim", trim, GG_OK},
     {"shut down", shut_down, GG_OK},
 };

@@ -87,3 +87,32 @@ def test_allocations_on_many_streams_rarely_poll_the_driver(device, tmp_path, ru
         calls_by_name = json.loads(path.read_text())["calls"]
         counts.append(sum(n for name, n in calls_by_name.items() if "Query" in name or "EventRecord" in name))
     assert counts[1] - counts[0] < 4000 / 4
+
+
+WAITED = """
+import numpy as np
+import gpuglue as gg
+device = gg.Device({device!r})
+stream, host = gg.Stream(device, nonblocking=True), np.zeros(128)
+array = gg.to_gpu(host, device, stream)
+with device:
+    for i in range({count}):
+        array.set(host, stream)
+        if i % {between} == 0:
+            stream.synchronize()
+"""
+
+
+@pytest.mark.parametrize("between", [1, 10, 40])
+def test_small_uploads_record_events_only_where_nobody_waits(device, tmp_path, run_python, between):
+    if "Simulated" not in device.name or device.backend == "ze":
+        pytest.skip("only simulated drivers count their calls, and those of Level Zero need an event for each wait")
+    counts = []
+    for count in (100, 420):
+        path = tmp_path / f"{count}.json"
+        code = WAITED.format(device=f"{device.backend}:{device.ordinal}", count=count, between=between)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+        found = json.loads(path.read_text())["calls"]
+        counts.append(found.get("cuEventRecord", 0) + found.get("hipEventRecord", 0))
+    waits = 320 / between  # each may record an event of its own
+    assert counts[1] - counts[0] <= waits + (3 if between <= 10 else 320 / 16)

@@ -3,10 +3,17 @@
 #include "numpy/bridge.h"
 #include "memory/buffer.h"
 
+/* By parts: compilers clear a whole struct of this size by an instruction that costs more than all of these. */
 static void operand_clear(struct py_operand *operand, enum py_operand_kind kind)
 {
-    memset(operand, 0, sizeof *operand);
     operand->kind = kind;
+    operand->native = (struct gg_copy_operand){.memory = NULL};
+    operand->keep = operand->dtype = NULL;
+    operand->shape = operand->strides = NULL;
+    operand->ndim = 0;
+    operand->itemsize = 0;
+    operand->nbytes = 0;
+    operand->c = operand->f = operand->readonly = operand->view = false;
 }
 
 void py_operand_array(struct py_operand *operand, struct py_array *array)
