@@ -62,6 +62,8 @@ const char *gg_op_name(gg_op op)
 #include <gpuglue/ops.def>
 #undef OP
     };
+    if (op == GG_OP_collective)
+        return "collective";
     return op >= 0 && op < GG_OP_COUNT ? names[op] : "unknown";
 }
 

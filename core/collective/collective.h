@@ -16,6 +16,7 @@ struct collective_item {
     struct gg_comm_task task;
     gg_memory *dst, *src; /* either may be NULL */
     gg_stream *stream;    /* of a group: a reference, or NULL; else borrowed */
+    size_t nbytes;        /* of the larger side, for tracers */
 };
 
 /* A stream with work of the communicator. */
@@ -178,6 +179,12 @@ gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *cal
 bool ggi_collective_bounded(struct gg_device *device, struct collective_call *call, bool briefly);
 
 /* ---- run.c ---- */
+
+/* Around operations: what observes calls gets them under one name. Without a @p stream they have no time on the device. */
+void ggi_collective_observe_begin(struct gg_device *device, const struct collective_item *items,
+                                  size_t count, gg_stream *stream);
+void ggi_collective_observe_end(struct gg_device *device, const struct collective_item *items,
+                                size_t count, gg_stream *stream, gg_status status);
 
 extern const char *const ggi_collective_names[COLLECTIVE_OPERATIONS];
 /* Queue checked operations, all on one stream. */

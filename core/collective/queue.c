@@ -110,22 +110,23 @@ static gg_status queue_check_ranks(const struct gg_comm *comm, const struct gg_c
 }
 
 static gg_status queue_check_sizes(const struct gg_comm *comm, const struct gg_comm_work *work,
-                                   const struct collective_item *item)
+                                   struct collective_item *item)
 {
     const struct gg_comm_task *task = &item->task;
     const struct queue_sides sides = queue_sides_of(comm, task);
     const char *name = ggi_collective_names[task->operation];
     const size_t unit = collective_unit(task), most = SIZE_MAX / 2 / GG_COMM_SIZE_MAX / 16;
+    const size_t src_nbytes = sides.src * unit * task->count;
+    const size_t dst_nbytes = sides.dst * unit * queue_dst_count(task);
     gg_status status = GG_OK;
+    item->nbytes = src_nbytes > dst_nbytes ? src_nbytes : dst_nbytes;
     if (task->count > most || task->dst_count > most)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s of rank %d: %zu elements are too many", name,
                         comm->rank, task->count > most ? task->count : task->dst_count);
     if (sides.src && task->count && !work->src_host)
-        status = queue_check_memory(comm, name, "src", item->src, work->src_offset,
-                                    sides.src * unit * task->count);
+        status = queue_check_memory(comm, name, "src", item->src, work->src_offset, src_nbytes);
     if (!status && sides.dst && queue_dst_count(task) && !work->dst_host)
-        status = queue_check_memory(comm, name, "dst", item->dst, work->dst_offset,
-                                    sides.dst * unit * queue_dst_count(task));
+        status = queue_check_memory(comm, name, "dst", item->dst, work->dst_offset, dst_nbytes);
     return status;
 }
 

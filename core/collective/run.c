@@ -120,6 +120,39 @@ static gg_status run_run_guarded(struct gg_comm *comm, const struct collective_i
     return status;
 }
 
+/* ---- tracers ---- */
+
+static struct gg_trace run_trace(const struct collective_item *items, size_t count,
+                                 const gg_stream *stream)
+{
+    struct gg_trace trace = {.op = GG_OP_collective,
+                             .stream = stream,
+                             .name = count == 1 ? ggi_collective_names[items->task.operation]
+                                                : "group"};
+    for (size_t i = 0; i < count; i++)
+        trace.bytes += items[i].nbytes;
+    return trace;
+}
+
+void ggi_collective_observe_begin(struct gg_device *device, const struct collective_item *items,
+                                  size_t count, gg_stream *stream)
+{
+    if (!atomic_load_explicit(&ggi_observed, memory_order_acquire))
+        return;
+    struct gg_trace trace = run_trace(items, count, stream);
+    ggi_call_observe(device, &trace, false);
+}
+
+void ggi_collective_observe_end(struct gg_device *device, const struct collective_item *items,
+                                size_t count, gg_stream *stream, gg_status status)
+{
+    if (!atomic_load_explicit(&ggi_observed, memory_order_acquire))
+        return;
+    struct gg_trace trace = run_trace(items, count, stream);
+    trace.status = status;
+    ggi_call_observe(device, &trace, true);
+}
+
 /* ---- to queue ---- */
 
 static gg_status run_call_library(struct gg_comm *comm, const struct collective_item *items,
@@ -186,7 +219,9 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
     for (size_t i = 0; i < count; i++)
         run_count(comm, &items[i].task);
     atomic_store(&comm_rank(comm, comm->rank)->working, 1);
+    ggi_collective_observe_begin(self->device, items, count, stream);
     status = run_call_library(comm, items, count, stream);
+    ggi_collective_observe_end(self->device, items, count, stream, status);
     const uint64_t ticket =
         run_note(items, count, stream); /* also if it failed: it may have begun */
     return ggi_collective_end(self, stream, status ? 0 : ticket, status);

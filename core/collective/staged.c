@@ -66,6 +66,12 @@ gg_status ggi_collective_run_staged(struct gg_comm *comm, const struct collectiv
         status = staged_settle(name, dst, stream);
     if (status)
         return status;
-    return staged_exchange(comm, task, staged_side(task->dst, dst, &out),
-                           staged_side((void *)(uintptr_t)task->src, src, &in));
+    struct gg_device *device = dst ? dst->device : src ? src->device : NULL;
+    if (device)
+        ggi_collective_observe_begin(device, item, 1, NULL);
+    status = staged_exchange(comm, task, staged_side(task->dst, dst, &out),
+                             staged_side((void *)(uintptr_t)task->src, src, &in));
+    if (device)
+        ggi_collective_observe_end(device, item, 1, NULL, status);
+    return status;
 }

@@ -75,7 +75,7 @@ bool ggi_op_is_submission(gg_op op)
 {
     return op == GG_OP_copy || op == GG_OP_copy_region || op == GG_OP_copy_peer ||
            op == GG_OP_fill || op == GG_OP_write_word || op == GG_OP_mem_prefetch ||
-           op == GG_OP_kernel_launch || op == GG_OP_graph_launch;
+           op == GG_OP_kernel_launch || op == GG_OP_graph_launch || op == GG_OP_collective;
 }
 
 /* Internal waits are not interrupted. */

@@ -66,7 +66,7 @@ class Communicator(Operations):
     With the transports 'nccl' and 'rccl', operations on arrays in device memory are queued on the current stream, or on `stream`, and
     return at once. They are ordered as all operations of gpuglue are, and can be captured into a graph. All ranks
     then pass arrays in device memory, of sizes and dtypes that match: the library cannot compare them. With 'staged',
-    such arrays are copied to pinned memory before, and back after an operation, which is complete when it returns.
+    such arrays pass through pinned memory in parts, whose copies run beside the exchange; the operation is complete when it returns.
 
     Operations that only move data take every dtype without objects. Reductions take integers, floats of 16 (also bfloat16), 32 and 64 bits, complex
     numbers (``'sum'`` and ``'prod'``) and bool. All ranks get the same bits.

@@ -73,6 +73,9 @@ static bool is_named(const char *name, const char *const *names)
 static bool is_of_library(const struct step_result *result)
 {
     static const char *const steps[] = {"open its device",
+                                        "create the communicator of one process",
+                                        "combine in one process",
+                                        "check what passed through the host",
                                         "combine",
                                         "exchange",
                                         "broadcast",

@@ -86,6 +86,7 @@ void run_program(const char *backend, struct outcome *out)
     run_steps(p, &kernels_steps, out);
     run_steps(p, &graph_steps, out);
     run_steps(p, &comm_steps, out);
+    run_steps(p, &staged_steps, out);
     run_steps(p, &work_steps, out);
     run_steps(p, &borrowed_steps, out);
     run_steps(p, &other_steps, out);

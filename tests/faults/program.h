@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STEPS_MAX 192
+#define STEPS_MAX 256
 #define SKIPPED (-1) /* an object that the step needs does not exist */
 #define SMALL 4096u
 #define LARGE ((size_t)1 << 20) /* too many bytes for a pinned slot */
@@ -66,7 +66,8 @@ struct steps {
     size_t count;
 };
 extern const struct steps device_steps, memory_steps, copies_steps, kinds_steps, ipc_steps,
-    kernels_steps, graph_steps, comm_steps, work_steps, borrowed_steps, other_steps, end_steps;
+    kernels_steps, graph_steps, comm_steps, staged_steps, work_steps, borrowed_steps, other_steps,
+    end_steps;
 
 /* A step's status, with the message if it failed. */
 struct step_result {

@@ -10,8 +10,11 @@ import pytest
 from compilers import needs_compiler
 from conftest import run_python, succeeds
 from kernels import load
+from test_communicator_device import native
 
 import gpuglue as gg
+
+__all__ = ["native"]
 
 
 def recorded(path):
@@ -74,6 +77,29 @@ def test_device_times_lie_between_submission_and_synchronization(device, path):
     assert all(later >= earlier for earlier, later in zip(starts, starts[1:]))
     names = [e["args"]["name"] for e in events if e["ph"] == "M"]
     assert any(name.startswith(f"{device.backend}:{device.ordinal} stream ") for name in names)
+
+
+@pytest.mark.parametrize("transport", ["library", "staged"])
+def test_operations_of_a_communicator_have_name_and_bytes_and_with_a_library_a_time_on_the_device(device, path, request, transport):
+    name = request.getfixturevalue("native") if transport == "library" else "staged"
+    with gg.Communicator(0, 1, device=device, transport=name) as comm, device:
+        x, out = gg.ones(1000, "float32"), gg.empty((1, 1000), "float32")
+        with gg.trace(path, device_times=True):
+            comm.all_reduce(x)
+            comm.all_gather(x, out)
+            if name != "staged":
+                with comm.group():
+                    comm.broadcast(x)
+                    comm.broadcast(out)
+            device.synchronize()
+    names = ["all_reduce", "all_gather"] if device.backend != "host" or name != "staged" else []
+    names += ["group"] if name != "staged" else []
+    events = recorded(path)
+    for name_, count in zip(names, (1, 1, 2)):
+        (call,) = complete(events, "host", name_)
+        assert call["args"]["operation"] == "collective" and call["args"]["bytes"] == 4000 * count
+        ran = complete(events, "device", name_)
+        assert len(ran) == (name != "staged") and all(event["dur"] > 0 for event in ran)
 
 
 # A system on which one reading of the clock takes 30 ms, where a program asks for that.

@@ -52,7 +52,8 @@ typedef enum gg_probe_status {
 /** The operations of a backend, for gg_device_supports, gg_op_name and tracers. */
 typedef enum gg_op {
 #include <gpuglue/ops.def>
-    GG_OP_COUNT /**< number of operations */
+    GG_OP_COUNT,              /**< number of operations */
+    GG_OP_collective = 0x1000 /**< of a communicator: gg_trace::name has its name. Not in the table */
 } gg_op;
 #undef OP
 

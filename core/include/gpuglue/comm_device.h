@@ -11,7 +11,8 @@
  *  @par Failures
  *  A thread of the communicator checks ten times a second whether the other processes exist, and whether the library reports
  *  an error. If a rank ends while this rank's work is unfinished, or any rank aborts, the work on the device ends without a
- *  result. The next wait for its stream, and each later operation, returns GG_ERR_COMMUNICATOR, which names the rank.
+ *  result. The next wait for its stream, and each later operation, returns GG_ERR_COMMUNICATOR, which names the rank. The
+ *  timeout is of each operation: it counts from the end of the oldest unfinished one.
  *  @par Threads
  *  As in comm.h. Operations of different communicators may be queued by different threads. */
 #ifndef GG_COMM_DEVICE_H
