@@ -14,8 +14,9 @@ spec.loader.exec_module(draw)
 LINKS = {path: re.findall(r"!\[[^\]]+\]\(([^)]+\.svg)\)", path.read_text()) for path in (ROOT / "docs").rglob("*.md")}
 
 
-def test_the_picture_of_top_has_every_vendor_and_needs_no_other_site():
-    text = (ROOT / "docs/static/top.svg").read_text()
+@pytest.mark.parametrize("name", ["top.svg", "top-h200.svg"])
+def test_a_picture_of_top_has_every_vendor_and_needs_no_other_site(name):
+    text = (ROOT / "docs/static" / name).read_text()
     ElementTree.fromstring(text)
     shown = re.sub(r"&#160;", " ", "".join(re.findall(r"<text[^>]*>([^<]*)</text>", text)))
     assert all(f"{backend}:0" in shown for backend in ("cuda", "hip", "ze", "host")) and "url(" not in re.sub(r"url\(#", "", text)

@@ -1,7 +1,6 @@
 """gpuglue doctor on broken machines: the cause, the command that corrects it, and the exit status. A machine is made of a
 directory in the place of /, of simulated and broken libraries, device nodes and variables."""
 
-import functools
 import grp
 import json
 import os
@@ -217,27 +216,27 @@ def limit(row):
     return 0.5 if "GPUGLUE_SIM_HANG" in row.variables else HANG
 
 
-@functools.cache
+@pytest.fixture(scope="module")
 def libraries():
-    """The backends whose library is found, also if that reports no device."""
+    """The backends whose library this machine has, also if that reports no device. Found before a test sets the variables of another."""
     result = succeeds(run_python(None, arguments=("-m", "gpuglue", "--json"), GPUGLUE_BACKEND="cuda,hip,ze,host"))
     return [record["name"] for record in json.loads(result)["backends"] if record["library"]]
 
 
-def check_search(row, output):
+def check_search(row, output, libraries):
     """Skip where this machine has the library that the row's machine lacks."""
     given = row.backend not in ("cuda", "hip", "ze") or any(name.startswith(("GPUGLUE_", "nodes")) for name in row.variables)
     if given:
         return
-    if re.search(rf"^{row.backend}: works|^    library: /", output, re.M) or row.backend in libraries():
+    if re.search(rf"^{row.backend}: works|^    library: /", output, re.M) or row.backend in libraries:
         pytest.skip(f"this machine has a library for {row.backend}")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.machine for row in ROWS])
-def test_a_broken_machine_gets_its_cause_the_command_that_corrects_it_and_the_exit_status(row, place, capsys, record_property):
+def test_a_broken_machine_gets_its_cause_the_command_that_corrects_it_and_the_exit_status(row, libraries, place, capsys, record_property):
     status = _doctor.examine(place(row.backend, row.variables, row.files), timeout=limit(row))
     output = capsys.readouterr().out
-    check_search(row, output)
+    check_search(row, output, libraries)
     found = re.search(rf"^.*{re.escape(row.cause)}.*\n(.*)", output, re.M)
     assert found, output
     assert row.command in found[1] and status == row.status, output
