@@ -1,6 +1,7 @@
 """Programs for PyCUDA and PybindGPU, as their authors wrote them, on gpuglue: PyCUDA's examples, tutorial and tests, PybindGPU's tests.
 
     run.py --pycuda SDIST [--pybindgpu DIRECTORY] [--way WAY]… [--jobs N] [--limit SECONDS] [--out DIRECTORY] [--write COLUMN] [NAME…]
+    run.py --results FILE --write COLUMN    the table from results.json of a run on another machine
 
 SDIST is PyCUDA's source archive from PyPI, and DIRECTORY a clone of PybindGPU's repository. A NAME is a program as the table has it,
 or `suite` for PyCUDA's tests; without names, everything runs. They run with this interpreter, on the backend that GPUGLUE_BACKEND
@@ -88,7 +89,7 @@ class Place:
     def environment(self, way):
         kept = {key: value for key, value in os.environ.items() if key != "PYTHONSTARTUP"}
         paths = [str(HERE / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        return kept | {"PYTHONPATH": os.pathsep.join(paths), "WAY": way, "MPLBACKEND": "agg", "HOME": str(self.root),
+        return kept | {"PYTHONPATH": os.pathsep.join(paths), "WAY": way, "PYTHONUNBUFFERED": "1", "MPLBACKEND": "agg", "HOME": str(self.root),
                        "XDG_DATA_HOME": str(self.root / ("data" if way == "exact" else "none")),
                        "XDG_CACHE_HOME": str(self.root / f"cache-{way}")}
 
@@ -258,7 +259,9 @@ def jobs_of(place, options):
 def arguments():
     """The options of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pycuda", required=True, help="PyCUDA's source archive")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--pycuda", help="PyCUDA's source archive")
+    source.add_argument("--results", type=Path, help="results.json of a run, in place of a run")
     parser.add_argument("--pybindgpu", help="a clone of PybindGPU's repository")
     parser.add_argument("--way", action="append", choices=WAYS)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -270,10 +273,15 @@ def arguments():
     return parser.parse_args()
 
 
-def main():
-    """Run the programs, print each result as it comes, and write the table."""
-    options, results = arguments(), []
-    place = Place(options)
+def write(column, results):
+    """The programs' results into the page: those of the first way that ran them."""
+    ended = {one.name: one for one in sorted(results, key=lambda one: WAYS.index(one.way), reverse=True) if not one.tests}
+    PAGE.write_text(written(PAGE.read_text(), column, [ended[name] for name in sorted(ended)]))
+
+
+def run_all(options):
+    """The results, each printed as it comes."""
+    place, results = Place(options), []
     if "exact" in (options.way or ()):
         added = place.run("pycuda add", [sys.executable, "-m", "gpuglue", "pycuda", "add", place.sdist], place.root, "exact")
         print("gpuglue pycuda add:", added[1].strip().splitlines()[-1], flush=True)
@@ -285,10 +293,16 @@ def main():
             (place.out / "results.json").write_text(json.dumps(list(map(dataclasses.asdict, results)), indent=1))
     for way, counts, failed in totals(results):
         print(f"PyCUDA's tests, {way}: {counts} {failed or ''}")
-    if options.write:
-        ended = {one.name: one for one in results if not one.tests}
-        PAGE.write_text(written(PAGE.read_text(), options.write, [ended[name] for name in sorted(ended)]))
     shutil.rmtree(place.root, ignore_errors=True)
+    return results
+
+
+def main():
+    """Run the programs, print each result as it comes, and write the table."""
+    options = arguments()
+    results = [Result(**one) for one in json.loads(options.results.read_text())] if options.results else run_all(options)
+    if options.write:
+        write(options.write, results)
     return any(one.failed for one in results)
 
 
