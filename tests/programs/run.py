@@ -1,6 +1,7 @@
 """Programs for PyCUDA and PybindGPU, as their authors wrote them, on gpuglue: PyCUDA's examples, tutorial and tests, PybindGPU's tests.
 
     run.py --pycuda SDIST [--pybindgpu DIRECTORY] [--way WAY]… [--jobs N] [--limit SECONDS] [--out DIRECTORY] [--write COLUMN] [NAME…]
+    run.py --results FILE --write COLUMN    the table from results.json of a run on another machine
 
 SDIST is PyCUDA's source archive from PyPI, and DIRECTORY a clone of PybindGPU's repository. A NAME is a program as the table has it,
 or `suite` for PyCUDA's tests; without names, everything runs. They run with this interpreter, on the backend that GPUGLUE_BACKEND
@@ -39,7 +40,7 @@ REASONS = [
     ("", r"module 'numpy' has no attribute '(row_stack)'", "this numba needs an older NumPy"),
     ("arithmetic_example.py", "'float' object cannot be interpreted as an integer", "is written for Python 2"),
     ("demo_cdpSimplePrint.py", "DEV_RUNTIME_SYNC_DEPTH", "sets a limit that CUDA has not from Hopper on"),
-    ("demo_cdpSimplePrint.py", "nvJitLink", "its kernel launches kernels, which only CUDA can"),
+    ("demo_cdpSimplePrint.py", "kernels launch kernels on cuda only", "its kernel launches kernels, which only CUDA can"),
     ("gpu_scalar_mult.py", "get_linear_combination_kernel|texture", "uses texture references, which CUDA 12 has not"),
     ("rotate.py", "texture|errors detected|error: ", "uses texture references, which CUDA 12 has not"),
     ("mandelbrot_interactive.py", "drawtype", "needs an older Matplotlib"),
@@ -88,7 +89,7 @@ class Place:
     def environment(self, way):
         kept = {key: value for key, value in os.environ.items() if key != "PYTHONSTARTUP"}
         paths = [str(HERE / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        return kept | {"PYTHONPATH": os.pathsep.join(paths), "WAY": way, "MPLBACKEND": "agg", "HOME": str(self.root),
+        return kept | {"PYTHONPATH": os.pathsep.join(paths), "WAY": way, "PYTHONUNBUFFERED": "1", "MPLBACKEND": "agg", "HOME": str(self.root),
                        "XDG_DATA_HOME": str(self.root / ("data" if way == "exact" else "none")),
                        "XDG_CACHE_HOME": str(self.root / f"cache-{way}")}
 
@@ -111,7 +112,7 @@ class Place:
 def reason_of(name, text):
     """Why a program cannot run, or None."""
     for program, pattern, reason in REASONS:
-        found = re.search(pattern, text[-3000:])
+        found = re.search(pattern, text[-6000:])
         if found and program in ("", name):
             return reason.format(*found.groups())
     return None
@@ -121,7 +122,7 @@ def verdict(name, status, text, limit):
     """The result of a program."""
     if status == 0 or status is None and name in ENDLESS and ENDLESS[name] in text:
         return "ok"
-    reason = reason_of(name, text)
+    reason = reason_of(name, text) if status is not None else None
     last = (text.strip().splitlines() or ["no output"])[-1].replace("|", "/")
     return reason or (f"not in {limit:.0f} s" if status is None else f"FAILED: {last[:120]}")
 
@@ -258,7 +259,9 @@ def jobs_of(place, options):
 def arguments():
     """The options of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pycuda", required=True, help="PyCUDA's source archive")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--pycuda", help="PyCUDA's source archive")
+    source.add_argument("--results", type=Path, help="results.json of a run, in place of a run")
     parser.add_argument("--pybindgpu", help="a clone of PybindGPU's repository")
     parser.add_argument("--way", action="append", choices=WAYS)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -270,10 +273,15 @@ def arguments():
     return parser.parse_args()
 
 
-def main():
-    """Run the programs, print each result as it comes, and write the table."""
-    options, results = arguments(), []
-    place = Place(options)
+def write(column, results):
+    """The programs' results into the page: those of the first way that ran them."""
+    ended = {one.name: one for one in sorted(results, key=lambda one: WAYS.index(one.way), reverse=True) if not one.tests}
+    PAGE.write_text(written(PAGE.read_text(), column, [ended[name] for name in sorted(ended)]))
+
+
+def run_all(options):
+    """The results, each printed as it comes."""
+    place, results = Place(options), []
     if "exact" in (options.way or ()):
         added = place.run("pycuda add", [sys.executable, "-m", "gpuglue", "pycuda", "add", place.sdist], place.root, "exact")
         print("gpuglue pycuda add:", added[1].strip().splitlines()[-1], flush=True)
@@ -285,10 +293,16 @@ def main():
             (place.out / "results.json").write_text(json.dumps(list(map(dataclasses.asdict, results)), indent=1))
     for way, counts, failed in totals(results):
         print(f"PyCUDA's tests, {way}: {counts} {failed or ''}")
-    if options.write:
-        ended = {one.name: one for one in results if not one.tests}
-        PAGE.write_text(written(PAGE.read_text(), options.write, [ended[name] for name in sorted(ended)]))
     shutil.rmtree(place.root, ignore_errors=True)
+    return results
+
+
+def main():
+    """Run the programs, print each result as it comes, and write the table."""
+    options = arguments()
+    results = [Result(**one) for one in json.loads(options.results.read_text())] if options.results else run_all(options)
+    if options.write:
+        write(options.write, results)
     return any(one.failed for one in results)
 
 
