@@ -43,6 +43,7 @@ OURS = {
     "memcpy_htod": "copy(buffer, array)",
     "memcpy_htod_async": "copy(buffer, array, stream=stream)",
     "MemoryError": "OutOfMemoryError",
+    "as_usm_memory": "asarray(m), or dpctl.memory.as_usm_memory(x) of an array on ze",
     "MemoryUSMDevice": "alloc(nbytes)",
     "MemoryUSMHost": "alloc_pinned(nbytes)",
     "MemoryUSMShared": "alloc_managed(nbytes)",
