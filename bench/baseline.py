@@ -1,6 +1,7 @@
 """raw.c as a library: the baseline, which runs in this process and on gpuglue's own stream."""
 
 import ctypes
+import importlib.util
 from pathlib import Path
 
 import gpuglue as gg
@@ -27,7 +28,8 @@ class Baseline:
             raise BaselineError(f"raw.c supports CUDA only, this is {device.backend}")
         if not path or not Path(path).exists():
             raise BaselineError("raw.c was not compiled")
-        self.library = ctypes.CDLL(str(Path(path).resolve()))
+        self.path = Path(path).resolve()
+        self.library = ctypes.CDLL(str(self.path))
         self.library.raw_error.restype = ctypes.c_char_p
         self.library.raw_open.restype = ctypes.c_void_p
         self.driver = next(backend.library for backend in gg.backends() if backend.name == "cuda")
@@ -50,6 +52,17 @@ class Baseline:
         bulk = Bulk(arrays.array.ptr, arrays.other.ptr, arrays.pinned.ctypes.data, arrays.pageable.ctypes.data,
                     arrays.nbytes)
         self.check(self.library.raw_use(self.raw, ctypes.c_void_p(stream.handle), ctypes.byref(bulk)))
+        self.stream = stream
+
+    def floor(self):
+        """Return the module that floor.c makes, which uses the baseline's stream, or None if it was not compiled."""
+        path = self.path.with_name("floor.abi3.so")
+        if not path.exists():
+            return None
+        spec = importlib.util.spec_from_file_location("floor", path)
+        module = importlib.util.module_from_spec(spec)
+        module.use(self.raw.value, ctypes.addressof(ctypes.c_char.in_dll(self.library, "raw_cu")))
+        return module
 
     def allocate(self, nbytes):
         """Set the size for the row alloc_free."""

@@ -43,7 +43,8 @@ def line_of(name, figures, digits):
     """Format the columns that both tables share."""
     baseline, own = medians(figures)
     ratio, more = (own / baseline, own - baseline) if baseline else (None, None)
-    return (f"  {name:26}{number(baseline, digits):>9}{number(own, digits):>9}{number(more, digits):>9}"
+    floor = figures.get("floor", {}).get("median")
+    return (f"  {name:26}{number(baseline, digits):>9}{number(floor, digits):>9}{number(own, digits):>9}{number(more, digits):>9}"
             f"{number(ratio, 2):>7}{number(figures['target'], digits):>9}  {result_text(figures['result']):7}")
 
 
@@ -72,7 +73,7 @@ def show_stream(kind, result, peers, report):
     measured = result["streams"][kind]
     peer_names = "".join(f"{name:>11}" for name in peers)
     print(f"\n== {kind} stream")
-    head = f"  {'ns per call':26}{'raw':>9}{'gpuglue':>9}{'more':>9}{'ratio':>7}{'target':>9}  {'':7}"
+    head = f"  {'ns per call':26}{'raw':>9}{'floor':>9}{'gpuglue':>9}{'more':>9}{'ratio':>7}{'target':>9}  {'':7}"
     print((head + peer_names).rstrip())
     for row in (row for row in SMALL if row.name in measured["ns"]):
         figures = measured["ns"][row.name]

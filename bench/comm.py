@@ -19,7 +19,7 @@ import time
 import numpy as np
 
 MIB = 1 << 20
-PARTS = "correct creation bandwidth host captured coexist staged mixed kill hang".split()
+PARTS = "correct correct_staged creation bandwidth host captured coexist staged mixed kill hang".split()
 RESULTS = {}
 
 
@@ -132,6 +132,19 @@ def check(gg, comm, each, rank, size):
     equal(comm.all_to_all(x, gg.empty(x.shape, dtype)).get(), each[:, rank])
     equal(comm.send_recv(x, (rank + 1) % size, gg.empty(mine.shape, dtype), (rank - 1) % size).get(), each[rank - 1])
     return done + 8
+
+
+def part_correct_staged(options):
+    """Arrays of several buffers."""
+    import gpuglue as gg
+
+    with communicator(15, transport="staged") as comm, comm.device:
+        random = np.random.default_rng(0)
+        count = 0
+        for name, n in (("float32", 700_001), ("float16", 600_011), ("complex128", 150_001), ("uint8", 1_048_577)):
+            values = random.integers(0, 4, (comm.size, comm.size, n))
+            count += check(gg, comm, values.astype(name), comm.rank, comm.size)
+        keep("correct staged operations", count)
 
 
 # ---- speed
@@ -351,18 +364,78 @@ def part_coexist(options):
     dist.destroy_process_group()
 
 
+def fastest(call, comm, times=5):
+    """Seconds of one call, after all ranks have come, on the slowest rank: the fastest of several."""
+    call()
+    best = float("inf")
+    for _ in range(times):
+        comm.barrier()
+        start = time.perf_counter()
+        call()
+        took = np.array([time.perf_counter() - start])
+        best = min(best, float(comm.all_reduce(took, op="max")[0]))
+    return best
+
+
+def pinned_rates(device, comm, nbytes):
+    """GB/s of copies of pinned memory to the host, to the device, and of both at once (the sum), on all ranks at the same time."""
+    import gpuglue as gg
+
+    x, host = gg.empty(nbytes // 4, "float32"), gg.empty_pinned(nbytes // 4, "float32")
+    y, other = gg.empty(nbytes // 4, "float32"), gg.empty_pinned(nbytes // 4, "float32")
+    down, up = gg.Stream(), gg.Stream()
+
+    def both(first, second):
+        if first:
+            x.get_async(host, stream=down)
+        if second:
+            y.set(other, stream=up)
+        down.synchronize(), up.synchronize()
+
+    rates = [fastest(lambda: both(*which), comm) for which in ((1, 0), (0, 1), (1, 1))]
+    return [round(n * nbytes / t / 1e9, 2) for n, t in zip((1, 1, 2), rates)]
+
+
+def calls_of(comm, x, out):
+    """The operations of one array, of the same bytes on each rank."""
+    part = x.size // comm.size
+    return {
+        "all_reduce": lambda: comm.all_reduce(x, out, "sum"),
+        "all_gather": lambda: comm.all_gather(x[:part], out[: part * comm.size]),
+        "reduce_scatter": lambda: comm.reduce_scatter(x[: part * comm.size], out[:part]),
+        "all_to_all": lambda: comm.all_to_all(x[: part * comm.size], out[: part * comm.size]),
+        "broadcast": lambda: comm.broadcast(x),
+        "send_recv": lambda: comm.send_recv(x, (comm.rank + 1) % comm.size, out, (comm.rank - 1) % comm.size),
+    }
+
+
+def staged_rows(comm, x, out, floor, of):
+    """(operation, GB/s of arrays on the device, of arrays on the host, the ratio to the smaller of that and of the copies)."""
+    hosts = np.ones(x.size, "float32"), np.empty(x.size, "float32")
+    rows = []
+    device_calls, host_calls = calls_of(comm, x, out), calls_of(comm, *hosts)
+    for name in of:
+        ours, host = (round(x.nbytes / fastest(calls[name], comm) / 1e9, 2) for calls in (device_calls, host_calls))
+        rows.append((name, x.nbytes // MIB, ours, host, round(ours / min(floor, host), 3)))
+        say("   ", *rows[-1])
+    return rows
+
+
 def part_staged(options):
+    """The transport 'staged' beside its floors: copies of pinned memory, and the same operation on arrays of the host."""
     import gpuglue as gg
 
     with communicator(9, transport="staged") as comm, comm.device:
         x = gg.ones(16 * MIB, "float32")
-        comm.all_reduce(x, op="avg")
-        start = time.perf_counter()
-        for _ in range(3):
-            comm.all_reduce(x, op="avg")
-        took = (time.perf_counter() - start) / 3
-        assert (x.get() == 1).all()
-        keep("staged all_reduce of 64 MiB, GB/s", round(64 * MIB / took / 1e9, 2))
+        assert (comm.all_reduce(x, op="avg").get() == 1).all()
+        rates = pinned_rates(comm.device, comm, 64 * MIB)
+        keep("pinned copies of 64 MiB, GB/s: down, up, both at once", rates)
+        rows = []
+        for mib in (1, 16, 64) if options.quick else (1, 4, 16, 64, 256):
+            x, out = gg.ones(mib * MIB // 4, "float32"), gg.empty(mib * MIB // 4, "float32")
+            names = calls_of(comm, x, out) if mib in (16, 64) else ["all_reduce"]
+            rows += staged_rows(comm, x, out, min(rates[:2]), names)
+        keep("staged GB/s (operation, MiB, on devices, on the host, ratio to the smaller floor)", rows)
 
 
 def part_mixed(options):
@@ -374,12 +447,17 @@ def part_mixed(options):
     rank = int(os.environ["RANK"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        comm = communicator(10, device="cuda:0" if rank == 0 and "BENCH_BACKEND" not in os.environ else None if rank else f"{os.environ['BENCH_BACKEND']}:0")
+        device = f"{os.environ.get('BENCH_BACKEND', 'cuda')}:0"
+        comm = communicator(10, device=device if rank == 0 else None)
     with comm:
         x = gg.full(1000, 1.0, device=comm.device) if rank == 0 else np.full(1000, rank + 1.0)
         comm.all_reduce(x)
         assert (np.asarray(x.get() if rank == 0 else x) == comm.size * (comm.size + 1) / 2).all()
         keep("mixed", f"{comm.transport}: {[str(w.message) for w in caught]}")
+        n = 16 * MIB
+        x, host = gg.ones(n, "float32", device=comm.device) if rank == 0 else np.ones(n, "float32"), np.ones(n, "float32")
+        rates = [round(host.nbytes / fastest(lambda: comm.all_reduce(array, op="avg"), comm) / 1e9, 2) for array in (x, host)]
+        keep("mixed all_reduce of 64 MiB, GB/s: one array on a device, all on the host", rates)
 
 
 # ---- failures

@@ -71,8 +71,14 @@ def of_host(found):
             for row, values in found["rows"].items()}
 
 
+def of_compat(found):
+    """Of compat.json."""
+    return {row: {key: value if key == "result" else round(value) for key, value in sides.items() if key != "more" and value is not None}
+            for row, sides in found["ns"].items()}
+
+
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
-           "fragmentation": of_fragmentation, "host": of_host, "scale": dict}
+           "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "compat": of_compat}
 
 
 def collect(directory, machine):
@@ -101,11 +107,14 @@ def number(value, digits=0):
 
 def calls(figures):
     """The calls on a stream of gpuglue's own."""
-    rows = []
-    for row, sides in figures["streams"]["own"]["ns"].items():
+    found, rows = figures["streams"]["own"]["ns"], []
+    own = {"raw C": "raw", "C from Python": "floor", "gpuglue": "gpuglue"}
+    if not any("floor" in sides for sides in found.values()):
+        del own["C from Python"]
+    for row, sides in found.items():
         peers = [number(figures["peers"].get(key, {}).get(row)) for key in PEERS.values()]
-        rows.append([row, number(sides.get("raw")), number(sides["gpuglue"]), *peers, sides.get("result", "")])
-    return table(["ns per call", "raw C", "gpuglue", *PEERS, "target"], rows)
+        rows.append([row, *(number(sides.get(side)) for side in own.values()), *peers, sides.get("result", "")])
+    return table(["ns per call", *own, *PEERS, "target"], rows)
 
 
 def against(figures):
@@ -172,11 +181,18 @@ def strided(figures):
     return table(["GB/s, 64 MiB of float32", "gpuglue", "CuPy", "PyTorch"], rows)
 
 
+def compat(figures):
+    """Operations of PyCUDA's arrays."""
+    rows = [[f"`{row}`", *(number(sides.get(side)) for side in ("floor", "gpuglue", "CuPy")), sides.get("result", "")]
+            for row, sides in figures.items()]
+    return table(["ns per call", "launch and allocation", "gpuglue", "CuPy", "target"], rows)
+
+
 TABLES = {"calls": ("bench", calls), "records and waits": ("bench", against), "copies": ("bench", bulk),
           "pageable, to the device": ("pageable", lambda found: pageable(found, "up")),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
-          "host": ("host", host), "strided": ("copies", strided)}
+          "host": ("host", host), "strided": ("copies", strided), "compat": ("compat", compat)}
 
 
 def page(text, figures):

@@ -26,6 +26,7 @@ class Row:
     beside: str = ""  # plus is added to this row of gpuglue instead of the baseline
     bursts: int = BURSTS  # in a round
     note: str = ""  # a mark in NOTES: what the baseline does not include
+    floor: str = ""  # the same work by a function of floor.c
 
     def target(self, sides):
         """The target, in nanoseconds, from the other sides' figures; None without one."""
@@ -45,11 +46,12 @@ SMALL = [
     Row("event query", "event.done", "event_query", plus=60),
     Row("stream query", "stream.done", "stream_query", plus=60),
     Row("stream synchronize, idle", "stream.synchronize()", "stream_synchronize_idle", plus=60),
-    Row("event record", "event.record(stream)", "event_record", plus=120),
-    Row("wait for event", "stream.wait(event)", "wait_event", plus=120),
+    Row("event record", "event.record(stream)", "event_record", plus=120, floor="floor.record()"),
+    Row("wait for event", "stream.wait(event)", "wait_event", plus=120, floor="floor.wait()"),
     Row("event create + close", "Event(device).close()", "event_create_destroy", limit=350),
-    Row("launch", "kernel(grid=1, block=32, stream=stream)", "launch", times=1.06),
-    Row("launch, bound", "bound(stream=stream)", "launch", times=1.04),
+    Row("launch", "kernel(grid=1, block=32, stream=stream)", "launch", times=1.06,
+        floor="floor.launch_with(grid=1, block=32, stream=stream)"),
+    Row("launch, bound", "bound(stream=stream)", "launch", times=1.04, floor="floor.launch()"),
     Row("launch + synchronize", "bound(stream=stream); stream.synchronize()", "launch_synchronize", times=1.05),
     Row("launch, 16 arguments", "bound16(" + 8 * "array8, " + 8 * "7, " + "stream=stream)", "launch", plus=250,
         beside="launch, bound", note="+"),
@@ -57,9 +59,9 @@ SMALL = [
     Row("D2H, 8 bytes", "array8.get(host8, stream)", "d2h_8", times=1.05),
     Row("1 KiB round trip", "array1k.set(host1k, stream); array1k.get(host1k, stream)", "roundtrip_1kib"),
     Row("to_gpu of 1 KiB", "to_gpu(host1k, device, stream)", "h2d_1kib_queue", plus=600,
-        bursts=SLOW_BURSTS, note="*"),
+        bursts=SLOW_BURSTS, note="*", floor="floor.to_gpu(host1k)"),
     Row("to_gpu + get of 1 KiB", "to_gpu(host1k, device, stream).get(stream=stream)", "roundtrip_1kib",
-        plus=900, bursts=SLOW_BURSTS, note="*"),
+        plus=900, bursts=SLOW_BURSTS, note="*", floor="floor.to_gpu(host1k).get()"),
     Row("alloc + close, 1 MiB", "alloc(MIB, device, stream).close()", "alloc_free_1mib", limit=300,
         bursts=SLOW_BURSTS),
     Row("stream create + close", "Stream(device).close()", "stream_create_destroy", bursts=SLOW_BURSTS),
@@ -214,9 +216,12 @@ def small_rows(device, stream, baseline, quick):
     """The measurements of the small rows on a stream."""
     names = names_for(device, stream)
     statements = {row.name: row.statement for row in SMALL}
+    names["floor"] = baseline.floor() if baseline else None
     gg.synchronize(device)
     for row in (row for row in SMALL if takes_kernels(device) or not row.name.startswith("launch")):
         sides = sides_of(baseline, row.baseline, bursts_of(row.statement, names, stream.synchronize))
+        if row.floor and names["floor"]:
+            sides["floor"] = bursts_of(row.floor, names, baseline.stream.synchronize)
         if row.beside:
             sides["beside"] = bursts_of(statements[row.beside], names, stream.synchronize)
         yield Measurement(replace(row, bursts=SLOW_BURSTS) if quick else row, sides, 2 if quick else ROUNDS)

@@ -3,8 +3,9 @@
  *
  *     scale [CALLS [KIND [FILE.json]]]       KIND: streams, live, retired, threads, large, or all
  *
- * "nothing" is the same loop in as many threads without the calls: it shows what the machine itself adds. "a lock alone" takes a
- * shared lock twice. */
+ * "nothing" is the same loop in as many threads without the calls: it shows what the machine itself adds. "as long, no pool" reads the
+ * clock for as long as an allocation and a release take, and makes the same calls of the driver: it shows what threads that wait for a
+ * processor add. "a lock alone" takes a shared lock twice. */
 #include <gpuglue/gpuglue.h>
 
 #include <pthread.h>
@@ -18,7 +19,8 @@
 
 #define NBYTES 4096
 #define LARGE ((size_t)1 << 30)
-#define RUNS 3 /* at most, of a row that is not ok at once */
+#define HALF 90 /* ns of an allocation, or of a release */
+#define RUNS 3  /* at most, of a row that is not ok at once */
 
 /* Targets, in nanoseconds. */
 #define MEAN 300
@@ -234,10 +236,12 @@ static long large(long count, uint32_t *times)
 
 /* ---- rows in threads ---- */
 
+enum work { ALLOC, AS_LONG, LOCK, NOTHING };
 struct worker {
     pthread_t thread;
-    gg_stream *stream, *user; /* NULL: only take a lock, or measure nothing */
-    bool lock;
+    enum work work;
+    gg_stream *stream, *user;
+    gg_memory *memory; /* of AS_LONG */
     uint32_t *times;
     long count;
 };
@@ -260,32 +264,58 @@ static uint32_t timed_lock(void)
     return (uint32_t)(now_ns() - start);
 }
 
+static uint64_t spin(void)
+{
+    const uint64_t start = now_ns();
+    uint64_t now;
+    do
+        now = now_ns();
+    while (now - start < HALF);
+    return now - start;
+}
+
+static uint32_t timed_as_long(gg_memory *memory, gg_stream *user)
+{
+    const uint64_t taken = spin();
+    if (user)
+        check(gg_fill(memory, 0, "", 1, NBYTES, user), "fill");
+    return (uint32_t)(taken + spin());
+}
+
 static void *work(void *argument)
 {
     struct worker *self = argument;
-    for (long i = 0; i < self->count; i++)
-        self->times[i] = self->stream ? timed(self->stream, i % 16 ? NULL : self->user)
-                         : self->lock ? timed_lock()
-                                      : timed_nothing();
+    for (long i = 0; i < self->count; i++) {
+        gg_stream *user = i % 16 ? NULL : self->user;
+        self->times[i] = self->work == ALLOC     ? timed(self->stream, user)
+                         : self->work == AS_LONG ? timed_as_long(self->memory, user)
+                         : self->work == LOCK    ? timed_lock()
+                                                 : timed_nothing();
+    }
     return NULL;
 }
 
-static long threads(long count, uint32_t *times, bool nothing, bool lock)
+static long threads(long count, uint32_t *times, enum work of_each)
 {
     struct worker *workers = calloc((size_t)count, sizeof *workers);
     const long each = calls / count;
-    for (long i = 0; i < count; i++)
-        workers[i] = (struct worker){.stream = nothing ? NULL : new_stream(),
-                                     .user = nothing ? NULL : new_stream(),
-                                     .lock = lock,
+    const bool streams = of_each == ALLOC || of_each == AS_LONG;
+    for (long i = 0; i < count; i++) {
+        workers[i] = (struct worker){.work = of_each,
+                                     .stream = streams ? new_stream() : NULL,
+                                     .user = streams ? new_stream() : NULL,
                                      .times = times + i * each,
                                      .count = each};
+        if (of_each == AS_LONG)
+            workers[i].memory = new_block(workers[i].stream);
+    }
     for (long i = 0; i < count; i++)
         pthread_create(&workers[i].thread, NULL, work, &workers[i]);
     for (long i = 0; i < count; i++)
         pthread_join(workers[i].thread, NULL);
     check(gg_device_synchronize(device), "synchronize");
     for (long i = 0; i < count; i++) {
+        gg_memory_release(workers[i].memory);
         gg_stream_release(workers[i].stream);
         gg_stream_release(workers[i].user);
     }
@@ -295,17 +325,22 @@ static long threads(long count, uint32_t *times, bool nothing, bool lock)
 
 static long in_threads(long count, uint32_t *times)
 {
-    return threads(count, times, false, false);
+    return threads(count, times, ALLOC);
 }
 
 static long nothing(long count, uint32_t *times)
 {
-    return threads(count, times, true, false);
+    return threads(count, times, NOTHING);
 }
 
 static long lock_alone(long count, uint32_t *times)
 {
-    return threads(count, times, true, true);
+    return threads(count, times, LOCK);
+}
+
+static long as_long(long count, uint32_t *times)
+{
+    return threads(count, times, AS_LONG);
 }
 
 /* ---- the table ---- */
@@ -379,6 +414,8 @@ int main(int argc, char **argv)
         {"threads", "%ld threads", in_threads, 128, MEAN, WORST},
         {"threads", "%ld threads: a lock alone", lock_alone, 16, 0, 0},
         {"threads", "%ld threads: a lock alone", lock_alone, 128, 0, 0},
+        {"threads", "%ld threads: as long, no pool", as_long, 16, 0, 0},
+        {"threads", "%ld threads: as long, no pool", as_long, 128, 0, 0},
         {"threads", "%ld threads: nothing", nothing, 16, 0, 0},
         {"threads", "%ld threads: nothing", nothing, 128, 0, 0},
         {"large", "1 GiB beside a busy stream, %ld", large, 10000, LARGE_MEAN, 0},

@@ -308,6 +308,7 @@ static gg_status agreement_settle(struct agreement *self)
 static gg_status agreement_run(struct agreement *self)
 {
     struct offer mine = {.kind = OFFER_NOTHING};
+    atomic_store(&comm_rank(self->comm, self->comm->rank)->created, 0); /* of an earlier call */
     offer_make(self, &mine);
     gg_status status = gg_comm_all_gather(self->comm, self->offers, &mine, sizeof mine);
     if (!status)

@@ -4,10 +4,12 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
+#include "memory/memory.h"
 #include "runtime/stream.h"
 
 #define COLLECTIVE_KINDS 64 /* of sizes: powers of two */
 #define COLLECTIVE_OPERATIONS 11
+#define COLLECTIVE_MARKS 32
 
 /* An operation that was checked, and what it uses. */
 struct collective_item {
@@ -18,10 +20,17 @@ struct collective_item {
 
 /* A stream with work of the communicator. */
 struct collective_use {
-    gg_stream *stream;     /* a reference as of a use */
-    uint64_t ticket, seen; /* of its last work; and of that at the watcher's last check */
-    bool unfinished;       /* then */
-    uint32_t calls;        /* that queue work now */
+    gg_stream *stream; /* a reference as of a use */
+    uint64_t ticket;   /* of its last work */
+    uint32_t calls;    /* that queue work now */
+};
+
+/* Work of a stream, one or more operations, whose end is seen. */
+struct collective_mark {
+    gg_stream *stream; /* a reference as of a use */
+    uint64_t ticket;
+    struct gg_event_impl *event; /* behind it; NULL: more may follow */
+    uint32_t operations;
 };
 
 struct ggi_collective {
@@ -36,6 +45,9 @@ struct ggi_collective {
     pthread_cond_t changed;
     struct collective_use *used;
     uint32_t used_count, used_room;
+    struct collective_mark marks[COLLECTIVE_MARKS]; /* of unfinished work, in the order of the calls */
+    uint32_t mark_count;
+    uint64_t marked;               /* when an event was recorded last */
     bool closing, ended;           /* there will be no more work; the watcher has ended */
     bool released;                 /* the watcher owns the communicator */
     struct ggi_kept_error failure; /* of `failed` */
@@ -44,6 +56,7 @@ struct ggi_collective {
     atomic_bool untracked;         /* other code's graph has work of it */
     uint64_t pending_since;        /* 0: nothing is unfinished. Of the watcher, as are: */
     uint64_t pending_collective;
+    uint64_t pending_others;
     uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
     _Atomic(int) graphs;   /* with work of it, of gpuglue */
     uint64_t capture;      /* the last that has a reference. Of the caller, as are: */
@@ -55,6 +68,10 @@ struct ggi_collective {
     pthread_t group_thread;
 };
 
+static inline bool ggi_collective_has_library(const struct gg_comm *comm)
+{
+    return comm->collective && comm->collective->impl;
+}
 static inline bool collective_reduces(gg_comm_operation operation)
 {
     return operation == GG_COMM_ALL_REDUCE || operation == GG_COMM_REDUCE ||
@@ -83,6 +100,8 @@ gg_status ggi_collective_enter(struct gg_comm *comm, const char *call);
 bool ggi_collective_find_ended(struct gg_comm *comm);
 /* Whether @p rank has not queued a message that this rank has queued. */
 bool ggi_collective_lacks_message(const struct gg_comm *comm, int32_t rank);
+/* Whether @p rank has queued fewer than @p collective operations, or a message of it is missing. */
+bool ggi_collective_is_behind(const struct gg_comm *comm, int32_t rank, uint64_t collective);
 /* After the timeout: mark the ranks that have queued fewer than @p collective operations, else those whose messages are
  * missing. False: there are none. */
 bool ggi_collective_mark_late(struct gg_comm *comm, uint64_t collective);
@@ -113,14 +132,25 @@ static inline bool ggi_collective_has_graphs(const struct ggi_collective *self)
 {
     return atomic_load(&self->graphs) > 0 || atomic_load(&self->untracked);
 }
-/* Whether work is unfinished; *moved, unless @p moved is NULL: some was completed since the last call that asked. */
-bool ggi_collective_pending(struct ggi_collective *self, bool *moved);
+/* Whether work is unfinished. With @p oldest: *moved, if the oldest was completed since the last such call, and how many
+ * operations *oldest of the unfinished ones are not told apart. */
+bool ggi_collective_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest);
 /* Whether the driver answers a query of unfinished work by an error. */
 bool ggi_collective_queries_fail(struct ggi_collective *self);
 /* The next wait for each stream with unfinished work reports the error, and so do calls that queue work. */
 void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept_error *error);
 /* With self->lock held. */
 void ggi_collective_forget_work(struct ggi_collective *self);
+
+/* ---- marks.c, with self->lock held ---- */
+
+/* An operation was queued on the stream. */
+void ggi_collective_mark(struct ggi_collective *self, gg_stream *stream, uint64_t ticket);
+/* Remove the oldest marks that are complete. False: there are none. */
+bool ggi_collective_marks_move(struct ggi_collective *self);
+/* Of how many operations the oldest one is. */
+uint32_t ggi_collective_oldest_mark(const struct ggi_collective *self);
+void ggi_collective_forget_marks(struct ggi_collective *self);
 
 /* ---- guard.c ---- */
 
@@ -153,6 +183,28 @@ extern const char *const ggi_collective_names[COLLECTIVE_OPERATIONS];
 /* Queue checked operations, all on one stream. */
 gg_status ggi_collective_run(struct gg_comm *comm, struct collective_item *items, size_t count,
                              gg_stream *stream);
+
+/* ---- stage.c ---- */
+
+/* Device memory as a side of an operation on the host. */
+struct ggi_stage {
+    struct comm_stage base;
+    gg_memory *memory;
+    size_t offset;
+    bool writes;
+    struct stage_buffers *buffers; /* between begin and finish */
+    int32_t blocks;
+    size_t block, unit; /* bytes of a block, and of the part of each that is copied at a time */
+    size_t current,
+        end; /* the unit of the last view, and where that view ended; 0: there was none */
+};
+struct ggi_stage ggi_stage_of(gg_memory *memory, size_t offset, bool writes);
+
+/* ---- staged.c ---- */
+
+/* Run a checked operation. Its memory may be NULL, with the address of memory that the processor can access. */
+gg_status ggi_collective_run_staged(struct gg_comm *comm, const struct collective_item *item,
+                                    gg_stream *stream);
 
 /* ---- group.c ---- */
 

@@ -5,6 +5,8 @@
 
 #include <gpuglue/comm_device.h>
 
+#include <string.h>
+
 /* ---- what an operation reads and writes on this rank ---- */
 
 struct queue_sides {
@@ -50,11 +52,12 @@ static size_t queue_dst_count(const struct gg_comm_task *task)
 static gg_status queue_check_memory(const struct gg_comm *comm, const char *name, const char *side,
                                     gg_memory *memory, size_t offset, size_t nbytes)
 {
-    struct gg_device *device = comm->collective->device;
+    const struct gg_device *device =
+        ggi_collective_has_library(comm) ? comm->collective->device : NULL;
     if (!memory)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s of rank %d: %s is NULL", name, comm->rank,
                         side);
-    if (memory->device != device)
+    if (device && memory->device != device)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "%s of rank %d: %s is on %s:%d, expected the communicator's device %s:%d",
                         name, comm->rank, side, memory->device->backend->name,
@@ -81,6 +84,8 @@ static gg_status queue_check_reduction(const struct gg_comm *comm, const struct 
                         "%s: type %d, reduction %d: expected a gg_comm_type and a "
                         "gg_comm_reduction",
                         name, (int)work->type, (int)work->reduction);
+    if (!ggi_collective_has_library(comm))
+        return GG_OK; /* the host's reductions are checked where they begin */
     if ((average && work->type < GG_COMM_FLOAT16) ||
         !self->ops->reduces(work->type, work->reduction))
         return ggi_fail(GG_ERR_UNSUPPORTED,
@@ -115,10 +120,10 @@ static gg_status queue_check_sizes(const struct gg_comm *comm, const struct gg_c
     if (task->count > most || task->dst_count > most)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s of rank %d: %zu elements are too many", name,
                         comm->rank, task->count > most ? task->count : task->dst_count);
-    if (sides.src && task->count)
+    if (sides.src && task->count && !work->src_host)
         status = queue_check_memory(comm, name, "src", item->src, work->src_offset,
                                     sides.src * unit * task->count);
-    if (!status && sides.dst && queue_dst_count(task))
+    if (!status && sides.dst && queue_dst_count(task) && !work->dst_host)
         status = queue_check_memory(comm, name, "dst", item->dst, work->dst_offset,
                                     sides.dst * unit * queue_dst_count(task));
     return status;
@@ -174,8 +179,16 @@ static gg_status queue_check(const struct gg_comm *comm, const struct gg_comm_wo
     if (status)
         return status;
     item->task.dst = item->dst ? (char *)item->dst->pointer + work->dst_offset : NULL;
-    item->task.src = item->src ? (char *)item->src->pointer + work->src_offset : NULL;
-    return queue_check_overlap(comm, &item->task);
+    item->task.src = item->src ? (const char *)item->src->pointer + work->src_offset : NULL;
+    return ggi_collective_has_library(comm) ? queue_check_overlap(comm, &item->task) : GG_OK;
+}
+
+static gg_status queue_refuse_host(const struct gg_comm *comm)
+{
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s: dst_host and src_host are for transports without a library, and this one "
+                    "is '%s'",
+                    comm->call, comm->collective->transport);
 }
 
 static bool queue_is_empty(const struct gg_comm_task *task)
@@ -183,21 +196,51 @@ static bool queue_is_empty(const struct gg_comm_task *task)
     return !task->count && !queue_dst_count(task);
 }
 
-gg_status gg_comm_queue(gg_comm *comm, const struct gg_comm_work *work, gg_stream *stream)
+static gg_status queue_run_library(gg_comm *comm, const struct gg_comm_work *work, gg_stream *stream)
 {
-    const size_t first = GGI_SIZE_TO(struct gg_comm_work, from);
     struct collective_item item;
-    if (!ggi_sized_fits(work, first))
-        return ggi_sized_refuse("gg_comm_queue", "gg_comm_work", work, first);
     gg_status status = ggi_collective_enter(comm, "gg_comm_queue");
     if (status)
         return status;
     if ((unsigned)work->operation < COLLECTIVE_OPERATIONS)
         comm->call = ggi_collective_names[work->operation];
-    status = queue_check(comm, work, &item);
+    status =
+        work->dst_host || work->src_host ? queue_refuse_host(comm) : queue_check(comm, work, &item);
     if (!status && !queue_is_empty(&item.task))
         status = ggi_collective_in_group(comm->collective)
                      ? ggi_collective_group_add(comm->collective, &item, stream)
                      : ggi_collective_run(comm, &item, 1, stream);
     return ggi_comm_leave(comm, status);
+}
+
+/* The host's operations have their own checks of the communicator, and of what is in place. */
+static gg_status queue_run_staged(gg_comm *comm, const struct gg_comm_work *work, gg_stream *stream)
+{
+    struct collective_item item;
+    gg_status status = ggi_comm_check_process(comm, "gg_comm_queue");
+    if (!status)
+        status = queue_check(comm, work, &item);
+    if (status)
+        return status;
+    const struct queue_sides sides = queue_sides_of(comm, &item.task);
+    if (sides.dst && work->dst_host) {
+        item.dst = NULL;
+        item.task.dst = work->dst_host;
+    }
+    if (sides.src && work->src_host) {
+        item.src = NULL;
+        item.task.src = work->src_host;
+    }
+    return ggi_collective_run_staged(comm, &item, stream);
+}
+
+gg_status gg_comm_queue(gg_comm *comm, const struct gg_comm_work *work, gg_stream *stream)
+{
+    const size_t first = GGI_SIZE_TO(struct gg_comm_work, from);
+    struct gg_comm_work known = {.struct_size = sizeof known};
+    if (!ggi_sized_fits(work, first))
+        return ggi_sized_refuse("gg_comm_queue", "gg_comm_work", work, first);
+    memcpy(&known, work, work->struct_size < sizeof known ? work->struct_size : sizeof known);
+    return ggi_collective_has_library(comm) ? queue_run_library(comm, &known, stream)
+                                            : queue_run_staged(comm, &known, stream);
 }

@@ -80,6 +80,12 @@ bool ggi_collective_lacks_message(const struct gg_comm *comm, int32_t rank)
            atomic_load(&from->sends) < atomic_load(&from->receives);
 }
 
+bool ggi_collective_is_behind(const struct gg_comm *comm, int32_t rank, uint64_t collective)
+{
+    return rank != comm->rank && (atomic_load(&comm_rank(comm, rank)->collective) < collective ||
+                                  ggi_collective_lacks_message(comm, rank));
+}
+
 bool ggi_collective_mark_late(struct gg_comm *comm, uint64_t collective)
 {
     bool any = false;
@@ -104,9 +110,8 @@ gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     if (failed)
         return ggi_comm_state(comm);
-    ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
-    ggi_comm_declare(comm);
     ggi_error_record()->error = kept.error;
+    ggi_comm_break(comm);
     memset(ggi_error_record()->ranks, 0, sizeof ggi_error_record()->ranks);
     return status;
 }

@@ -1,6 +1,7 @@
 /* watch.c: the thread of a communicator that watches the other processes and the library, and ends work that cannot complete. */
 #include "collective/collective.h"
 #include "base/log.h"
+#include "runtime/call.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,21 +73,48 @@ static void watch_find_lacking(struct gg_comm *comm)
         ggi_comm_declare(comm);
 }
 
-/* How long work has been unfinished, and none was completed. */
-static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool pending, bool moved)
+/* What the ranks that are behind have queued; *any: there are such ranks. */
+static uint64_t watch_behind(const struct gg_comm *comm, const struct ggi_collective *self,
+                             bool *any)
+{
+    uint64_t queued = 0;
+    *any = false;
+    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++) {
+        if (!ggi_collective_is_behind(comm, rank, self->pending_collective))
+            continue;
+        queued += atomic_load(&comm_rank(comm, rank)->collective) +
+                  atomic_load(&comm_pair(comm, comm->rank, rank)->receives) +
+                  atomic_load(&comm_pair(comm, rank, comm->rank)->sends);
+        *any = true;
+    }
+    return queued;
+}
+
+static uint64_t watch_product(uint64_t ns, uint32_t factor)
+{
+    return ns > UINT64_MAX / factor ? UINT64_MAX : ns * factor;
+}
+
+/* How long work has been unfinished, and the oldest was not completed. A rank that is behind makes progress while it queues
+ * operations. If none is behind, each of @p oldest operations has the time of one, as they are not told apart. */
+static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool moved,
+                       uint32_t oldest)
 {
     const uint64_t now = ggi_now_ns();
-    if (!pending || moved || !self->pending_since) {
-        self->pending_since = pending ? now : 0;
+    bool behind;
+    const uint64_t others = watch_behind(comm, self, &behind);
+    if (moved || !self->pending_since) {
         self->pending_collective = atomic_load(&comm_rank(comm, comm->rank)->collective);
         self->closed_since = 0;
-        return;
     }
+    if (moved || !self->pending_since || others > self->pending_others)
+        self->pending_since = now;
+    self->pending_others = others;
     if (watch_any_gone(comm) && !self->closed_since)
         self->closed_since = now;
     if (self->closed_since && now - self->closed_since > WATCH_CLOSED_NS)
         watch_mark_closed(comm);
-    else if (now - self->pending_since > comm->timeout_ns)
+    else if (now - self->pending_since > watch_product(comm->timeout_ns, behind ? 1 : oldest))
         watch_mark_late(comm, self);
 }
 
@@ -155,11 +183,12 @@ static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
 static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
 {
     bool moved;
+    uint32_t oldest;
     if (atomic_load(&self->failed))
         return;
     const bool calls =
         atomic_load(&self->calls) > 0; /* before: a call that has ended has a ticket */
-    const bool pending = ggi_collective_pending(self, &moved);
+    const bool pending = ggi_collective_pending(self, &moved, &oldest);
     const bool busy = pending || calls || atomic_load(&self->untracked);
     atomic_store(&comm_rank(comm, comm->rank)->working, pending || calls);
     if (busy)
@@ -167,12 +196,16 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
     bool failed = atomic_load(&comm->segment->failed) != COMM_FINE;
     if (!failed && busy)
         failed = ggi_collective_find_ended(comm);
-    if (!failed && busy && self->ops->state(self->impl)) {
-        ggi_collective_broken(comm, GG_ERR_COMMUNICATOR);
+    const gg_status state = !failed && busy ? self->ops->state(self->impl) : GG_OK;
+    if (state) {
+        ggi_named_op_failed(self->device, "collective operations", state);
+        ggi_collective_broken(comm, state);
         failed = true;
     }
-    if (!failed) {
-        watch_time(comm, self, pending, moved);
+    if (!pending)
+        self->pending_since = 0;
+    if (!failed && pending) {
+        watch_time(comm, self, moved, oldest);
         failed = atomic_load(&comm->segment->failed) != COMM_FINE;
     }
     if (failed)
@@ -218,7 +251,7 @@ static bool watch_wait(struct gg_comm *comm, struct ggi_collective *self)
     const struct timespec pause = {.tv_nsec = 2000000};
     uint32_t failures = 0;
     while (!atomic_load(&self->failed) && !atomic_load(&ggi_shutting_down) &&
-           (atomic_load(&self->calls) || ggi_collective_pending(self, NULL))) {
+           (atomic_load(&self->calls) || ggi_collective_pending(self, NULL, NULL))) {
         watch_check(comm, self);
         failures = ggi_collective_queries_fail(self) ? failures + 1 : 0;
         if (failures == WATCH_FAILED_QUERIES)

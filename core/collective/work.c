@@ -17,6 +17,7 @@ void ggi_collective_forget_work(struct ggi_collective *self)
 {
     while (self->used_count)
         work_forget(self, 0);
+    ggi_collective_forget_marks(self);
     free(self->used);
     self->used = NULL;
     self->used_room = 0;
@@ -94,6 +95,8 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
     if (use) { /* else the watcher has ended, after a failure */
         use->calls--;
         use->ticket = ticket ? ticket : use->ticket;
+        if (ticket)
+            ggi_collective_mark(self, stream, ticket);
     }
     if (!status && atomic_load(&self->failed)) /* the abort may have ended this work */
         status = work_refuse(self);
@@ -102,31 +105,18 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
     return status;
 }
 
-/* Whether work of the stream was completed since the last check: a stream that is idle does not move. */
-static bool work_has_moved(struct collective_use *use, bool complete)
+bool ggi_collective_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest)
 {
-    const bool moved = use->unfinished ? ggi_stream_is_complete(use->stream, use->seen, false)
-                                       : complete && use->ticket != use->seen;
-    if (moved || !use->unfinished)
-        use->seen = use->ticket;
-    use->unfinished = !complete;
-    return moved;
-}
-
-bool ggi_collective_pending(struct ggi_collective *self, bool *moved)
-{
-    bool pending = false, any = false;
+    bool pending = false;
     pthread_mutex_lock(&self->lock);
-    for (uint32_t i = 0; i < self->used_count; i++) {
-        struct collective_use *use = &self->used[i];
-        const bool complete = ggi_stream_is_complete(use->stream, use->ticket, true);
-        pending = pending || !complete;
-        if (moved)
-            any = work_has_moved(use, complete) || any;
+    for (uint32_t i = 0; i < self->used_count; i++)
+        if (!ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, true))
+            pending = true;
+    if (oldest) {
+        *moved = ggi_collective_marks_move(self);
+        *oldest = ggi_collective_oldest_mark(self);
     }
     pthread_mutex_unlock(&self->lock);
-    if (moved)
-        *moved = any;
     return pending;
 }
 

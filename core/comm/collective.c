@@ -14,10 +14,10 @@
 struct collective {
     struct gg_comm *comm;
     struct comm_call call;
-    char *dst;
-    const char *src;   /* NULL: this rank gives nothing */
-    int32_t pieces;    /* blocks of the source: 1, or one for each rank */
-    size_t at, nbytes; /* the part of each block that this round moves */
+    struct comm_side dst, src; /* without a source this rank gives nothing */
+    int32_t pieces;            /* blocks of the source: 1, or one for each rank */
+    size_t at, nbytes;         /* the part of each block that this round moves */
+    struct comm_view out;      /* where it is written */
     void (*take)(const struct collective *self);
 };
 
@@ -70,18 +70,6 @@ static const char *const call_names[] = {
     "barrier",    "broadcast",  "all_gather", "gather",         "scatter",
     "all_to_all", "all_reduce", "reduce",     "reduce_scatter",
 };
-enum {
-    CALL_BARRIER,
-    CALL_BROADCAST,
-    CALL_ALL_GATHER,
-    CALL_GATHER,
-    CALL_SCATTER,
-    CALL_ALL_TO_ALL,
-    CALL_ALL_REDUCE,
-    CALL_REDUCE,
-    CALL_REDUCE_SCATTER,
-};
-
 static const char *call_text(char text[160], const struct comm_call *call)
 {
     const bool known = call->operation < sizeof call_names / sizeof call_names[0];
@@ -123,26 +111,44 @@ static gg_status calls_compare(const struct gg_comm *comm)
 
 /* ---- the steps of an operation ---- */
 
-static void collective_give(const struct collective *self)
+static gg_status collective_give(const struct collective *self)
 {
     char *slot = comm_half(self->comm, self->comm->rank, self->comm->round + 1);
-    for (int32_t piece = 0; self->src && self->nbytes && piece < self->pieces; piece++)
-        memcpy(slot + (size_t)piece * self->nbytes,
-               self->src + (size_t)piece * self->call.nbytes + self->at, self->nbytes);
+    struct comm_view in;
+    gg_status status = GG_OK;
+    if (!self->src.data || !self->nbytes)
+        return GG_OK;
+    status = ggi_comm_side_view(&self->src, (size_t)self->call.nbytes, self->at, self->nbytes, &in);
+    for (int32_t piece = 0; !status && piece < self->pieces; piece++)
+        memcpy(slot + (size_t)piece * self->nbytes, in.data + (size_t)piece * in.pitch,
+               self->nbytes);
+    return status;
 }
 
-static gg_status collective_run(struct collective *self)
+/* The first part of a round, after which all ranks have given theirs. */
+static gg_status collective_begin_round(struct collective *self)
 {
-    /* A multiple of 16, the largest element. */
-    const size_t step = self->comm->chunk / (size_t)self->pieces / 16 * 16;
+    gg_status status = collective_give(self);
+    if (status && self->at) /* the others are in this operation, too */
+        return ggi_comm_stage_failed(self->comm, status);
+    if (!status)
+        status = round_exchange(self->comm, &self->call);
+    if (!status && self->at == 0)
+        status = calls_compare(self->comm);
+    if (status || !self->take || !self->nbytes)
+        return status;
+    status = ggi_comm_side_view(&self->dst, (size_t)self->call.nbytes, self->at, self->nbytes,
+                                &self->out);
+    return status ? ggi_comm_stage_failed(self->comm, status) : GG_OK;
+}
+
+static gg_status collective_run(struct collective *self, size_t step)
+{
     gg_status status = GG_OK;
     do {
         const size_t left = (size_t)self->call.nbytes - self->at;
         self->nbytes = left < step ? left : step;
-        collective_give(self);
-        status = round_exchange(self->comm, &self->call);
-        if (!status && self->at == 0)
-            status = calls_compare(self->comm);
+        status = collective_begin_round(self);
         if (!status && self->take && self->nbytes)
             self->take(self);
         self->at += self->nbytes;
@@ -154,7 +160,7 @@ static gg_status collective_run(struct collective *self)
 static void take_from_each(const struct collective *self, size_t piece)
 {
     for (int32_t rank = 0; rank < self->comm->size; rank++)
-        memcpy(self->dst + (size_t)rank * self->call.nbytes + self->at,
+        memcpy(self->out.data + (size_t)rank * self->out.pitch,
                round_slot(self, rank) + piece * self->nbytes, self->nbytes);
 }
 static void take_gathered(const struct collective *self)
@@ -168,12 +174,12 @@ static void take_mine_of_each(const struct collective *self)
 
 static void take_broadcast(const struct collective *self)
 {
-    memcpy(self->dst + self->at, round_slot(self, self->call.root), self->nbytes);
+    memcpy(self->out.data, round_slot(self, self->call.root), self->nbytes);
 }
 
 static void take_scattered(const struct collective *self)
 {
-    memcpy(self->dst + self->at,
+    memcpy(self->out.data,
            round_slot(self, self->call.root) + (size_t)self->comm->rank * self->nbytes,
            self->nbytes);
 }
@@ -192,13 +198,12 @@ static void combine_chunks(const struct collective *self, char *out, size_t from
 
 static void take_reduced(const struct collective *self)
 {
-    combine_chunks(self, self->dst + self->at, 0, self->nbytes);
+    combine_chunks(self, self->out.data, 0, self->nbytes);
 }
 
 static void take_reduced_piece(const struct collective *self)
 {
-    combine_chunks(self, self->dst + self->at, (size_t)self->comm->rank * self->nbytes,
-                   self->nbytes);
+    combine_chunks(self, self->out.data, (size_t)self->comm->rank * self->nbytes, self->nbytes);
 }
 
 /* The part of a chunk that a rank combines for all. */
@@ -217,7 +222,7 @@ static gg_status split_round(struct collective *self)
     gg_status status = round_exchange(comm, &self->call);
     for (int32_t rank = 0; !status && rank < comm->size; rank++) {
         const size_t begin = split_begin(self, rank), end = split_begin(self, rank + 1);
-        memcpy(self->dst + self->at + begin, round_slot(self, rank) + begin, end - begin);
+        memcpy(self->out.data + begin, round_slot(self, rank) + begin, end - begin);
     }
     return status;
 }
@@ -228,10 +233,7 @@ static gg_status split_run(struct collective *self)
     while (!status && self->at < self->call.nbytes) {
         const size_t left = (size_t)self->call.nbytes - self->at;
         self->nbytes = left < self->comm->chunk ? left : self->comm->chunk;
-        collective_give(self);
-        status = round_exchange(self->comm, &self->call);
-        if (!status && self->at == 0)
-            status = calls_compare(self->comm);
+        status = collective_begin_round(self);
         if (!status)
             status = split_round(self);
         self->at += self->nbytes;
@@ -253,7 +255,8 @@ static int32_t blocks_of_dst(const struct collective *self)
 static bool collective_in_place(const struct collective *self)
 {
     const size_t mine = (size_t)self->comm->rank * (size_t)self->call.nbytes;
-    return self->dst == self->src || self->dst + mine == self->src || self->dst == self->src + mine;
+    const char *dst = self->dst.data, *src = self->src.data;
+    return dst == src || dst + mine == src || dst == src + mine;
 }
 
 static gg_status collective_check(const struct collective *self)
@@ -265,10 +268,37 @@ static gg_status collective_check(const struct collective *self)
     if (block > SIZE_MAX / 2 / GG_COMM_SIZE_MAX)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s: %zu bytes are more than memory can have",
                         self->comm->call, block);
-    if (!self->src || !self->take || !block || collective_in_place(self))
+    if (!self->src.data || !self->take || !block || collective_in_place(self))
         return GG_OK;
-    return ggi_comm_overlap_check(self->comm, self->dst, block * (size_t)blocks_of_dst(self),
-                                  self->src, block * (size_t)self->pieces);
+    return ggi_comm_overlap_check(self->comm, self->dst.data, block * (size_t)blocks_of_dst(self),
+                                  self->src.data, block * (size_t)self->pieces);
+}
+
+/* Before the other ranks see anything of the operation. */
+static gg_status collective_begin_sides(const struct collective *self, size_t step)
+{
+    struct gg_comm *comm = self->comm;
+    const size_t block = (size_t)self->call.nbytes;
+    struct comm_stage *src = self->src.stage, *dst = self->dst.stage;
+    gg_status status = GG_OK;
+    if (src && block)
+        status = src->begin(src, comm, self->pieces, block, step);
+    if (!status && dst && block && self->take)
+        status = dst->begin(dst, comm, blocks_of_dst(self), block, step);
+    return status;
+}
+
+/* A step is a multiple of 16, the largest element. */
+static gg_status collective_execute(struct collective *self)
+{
+    struct gg_comm *comm = self->comm;
+    const bool split = self->call.operation == CALL_ALL_REDUCE && comm->size > 2 &&
+                       self->call.nbytes >= COLLECTIVE_SPLIT;
+    const size_t step = split ? comm->chunk : comm->chunk / (size_t)self->pieces / 16 * 16;
+    gg_status status = collective_begin_sides(self, step);
+    if (!status)
+        status = split ? split_run(self) : collective_run(self, step);
+    return ggi_comm_sides_finish(&self->dst, &self->src, status);
 }
 
 static gg_status collective_call(struct collective *self)
@@ -279,75 +309,33 @@ static gg_status collective_call(struct collective *self)
         return status;
     memcpy(self->call.type_name, comm->type_name, sizeof comm->type_name);
     status = collective_check(self);
-    if (!status)
-        status = self->call.operation == CALL_ALL_REDUCE && comm->size > 2 &&
-                         self->call.nbytes >= COLLECTIVE_SPLIT
-                     ? split_run(self)
-                     : collective_run(self);
-    return ggi_comm_leave(comm, status);
+    return ggi_comm_leave(comm, status ? status : collective_execute(self));
 }
 
 /* ---- the operations ---- */
 
-gg_status gg_comm_barrier(gg_comm *comm)
+gg_status ggi_comm_move(struct gg_comm *comm, enum comm_operation operation, struct comm_side dst,
+                        struct comm_side src, size_t nbytes, int32_t root)
 {
-    return collective_call(
-        &(struct collective){.comm = comm, .call = {.operation = CALL_BARRIER}, .pieces = 1});
-}
-
-gg_status gg_comm_broadcast(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
-{
-    return collective_call(
-        &(struct collective){.comm = comm,
-                             .call = {.operation = CALL_BROADCAST, .nbytes = nbytes, .root = root},
-                             .dst = dst,
-                             .src = comm->rank == root ? src : NULL,
-                             .pieces = 1,
-                             .take = comm->rank == root && dst == src ? NULL : take_broadcast});
-}
-
-gg_status gg_comm_all_gather(gg_comm *comm, void *dst, const void *src, size_t nbytes)
-{
-    return collective_call(
-        &(struct collective){.comm = comm,
-                             .call = {.operation = CALL_ALL_GATHER, .nbytes = nbytes},
-                             .dst = dst,
-                             .src = src,
-                             .pieces = 1,
-                             .take = take_gathered});
-}
-
-gg_status gg_comm_gather(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
-{
-    return collective_call(
-        &(struct collective){.comm = comm,
-                             .call = {.operation = CALL_GATHER, .nbytes = nbytes, .root = root},
-                             .dst = dst,
-                             .src = src,
-                             .pieces = 1,
-                             .take = comm->rank == root ? take_gathered : NULL});
-}
-
-gg_status gg_comm_scatter(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
-{
-    return collective_call(
-        &(struct collective){.comm = comm,
-                             .call = {.operation = CALL_SCATTER, .nbytes = nbytes, .root = root},
-                             .dst = dst,
-                             .src = comm->rank == root ? src : NULL,
-                             .pieces = comm->size,
-                             .take = take_scattered});
-}
-
-gg_status gg_comm_all_to_all(gg_comm *comm, void *dst, const void *src, size_t nbytes)
-{
-    return collective_call(
-        &(struct collective){.comm = comm,
-                             .call = {.operation = CALL_ALL_TO_ALL, .nbytes = nbytes},
-                             .dst = dst,
-                             .src = src,
-                             .pieces = comm->size,
-                             .take = take_mine_of_each});
+    const bool at_root = comm->rank == root;
+    struct collective self = {.comm = comm,
+                              .call = {.operation = operation, .nbytes = nbytes, .root = root},
+                              .dst = dst,
+                              .src = src,
+                              .pieces = 1};
+    if ((operation == CALL_BROADCAST || operation == CALL_SCATTER) && !at_root)
+        self.src = (struct comm_side){NULL, NULL};
+    if (operation == CALL_SCATTER || operation == CALL_ALL_TO_ALL)
+        self.pieces = comm->size;
+    if (operation == CALL_BROADCAST)
+        self.take = at_root && dst.data == src.data ? NULL : take_broadcast;
+    else if (operation == CALL_ALL_GATHER || (operation == CALL_GATHER && at_root))
+        self.take = take_gathered;
+    else if (operation == CALL_SCATTER)
+        self.take = take_scattered;
+    else if (operation == CALL_ALL_TO_ALL)
+        self.take = take_mine_of_each;
+    return collective_call(&self);
 }
 
 /* The call of a reduction; GG_ERR_INVALID_ARGUMENT for a type or operator that does not exist. */
@@ -368,41 +356,73 @@ static gg_status reduction_call(const struct gg_comm *comm, struct comm_call *ca
     return GG_OK;
 }
 
+gg_status ggi_comm_reduce(struct gg_comm *comm, enum comm_operation operation, struct comm_side dst,
+                          struct comm_side src, size_t count, gg_comm_type type,
+                          gg_comm_reduction reduction, int32_t root)
+{
+    struct collective self = {.comm = comm,
+                              .call = {.operation = operation, .root = root},
+                              .dst = dst,
+                              .src = src,
+                              .pieces = operation == CALL_REDUCE_SCATTER ? comm->size : 1,
+                              .take = take_reduced};
+    gg_status status = reduction_call(comm, &self.call, count, type, reduction);
+    if (operation == CALL_REDUCE_SCATTER)
+        self.take = take_reduced_piece;
+    else if (operation == CALL_REDUCE && comm->rank != root)
+        self.take = NULL;
+    return status ? status : collective_call(&self);
+}
+
+/* ---- in memory that the processor can access ---- */
+
+gg_status gg_comm_barrier(gg_comm *comm)
+{
+    return ggi_comm_move(comm, CALL_BARRIER, comm_side_of(NULL), comm_side_of(NULL), 0, 0);
+}
+
+gg_status gg_comm_broadcast(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
+{
+    return ggi_comm_move(comm, CALL_BROADCAST, comm_side_of(dst), comm_side_of(src), nbytes, root);
+}
+
+gg_status gg_comm_all_gather(gg_comm *comm, void *dst, const void *src, size_t nbytes)
+{
+    return ggi_comm_move(comm, CALL_ALL_GATHER, comm_side_of(dst), comm_side_of(src), nbytes, 0);
+}
+
+gg_status gg_comm_gather(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
+{
+    return ggi_comm_move(comm, CALL_GATHER, comm_side_of(dst), comm_side_of(src), nbytes, root);
+}
+
+gg_status gg_comm_scatter(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
+{
+    return ggi_comm_move(comm, CALL_SCATTER, comm_side_of(dst), comm_side_of(src), nbytes, root);
+}
+
+gg_status gg_comm_all_to_all(gg_comm *comm, void *dst, const void *src, size_t nbytes)
+{
+    return ggi_comm_move(comm, CALL_ALL_TO_ALL, comm_side_of(dst), comm_side_of(src), nbytes, 0);
+}
+
 gg_status gg_comm_all_reduce(gg_comm *comm, void *dst, const void *src, size_t count,
                              gg_comm_type type, gg_comm_reduction reduction)
 {
-    struct collective self = {.comm = comm,
-                              .call = {.operation = CALL_ALL_REDUCE},
-                              .dst = dst,
-                              .src = src,
-                              .pieces = 1,
-                              .take = take_reduced};
-    gg_status status = reduction_call(comm, &self.call, count, type, reduction);
-    return status ? status : collective_call(&self);
+    return ggi_comm_reduce(comm, CALL_ALL_REDUCE, comm_side_of(dst), comm_side_of(src), count, type,
+                           reduction, 0);
 }
 
 gg_status gg_comm_reduce(gg_comm *comm, void *dst, const void *src, size_t count, gg_comm_type type,
                          gg_comm_reduction reduction, int32_t root)
 {
-    struct collective self = {.comm = comm,
-                              .call = {.operation = CALL_REDUCE, .root = root},
-                              .dst = dst,
-                              .src = src,
-                              .pieces = 1,
-                              .take = comm->rank == root ? take_reduced : NULL};
-    gg_status status = reduction_call(comm, &self.call, count, type, reduction);
-    return status ? status : collective_call(&self);
+    return ggi_comm_reduce(comm, CALL_REDUCE, comm_side_of(dst), comm_side_of(src), count, type,
+                           reduction, root);
 }
 
 gg_status gg_comm_reduce_scatter(gg_comm *comm, void *dst, const void *src, size_t count,
                                  gg_comm_type type, gg_comm_reduction reduction)
 {
-    struct collective self = {.comm = comm,
-                              .call = {.operation = CALL_REDUCE_SCATTER},
-                              .dst = dst,
-                              .src = src,
-                              .pieces = comm->size,
-                              .take = take_reduced_piece};
-    gg_status status = reduction_call(comm, &self.call, count, type, reduction);
-    return status ? status : collective_call(&self);
+    return ggi_comm_reduce(comm, CALL_REDUCE_SCATTER, comm_side_of(dst), comm_side_of(src), count,
+                           type, reduction, 0);
 }

@@ -36,6 +36,8 @@ static gg_status comm_connect(struct gg_comm *comm, const struct gg_comm_options
 
 void ggi_comm_free(struct gg_comm *comm)
 {
+    if (comm->staging && comm->generation == atomic_load(&ggi_generation))
+        comm->free_staging(comm->staging);
     ggi_comm_segment_close(comm);
     free(comm);
 }

@@ -15,6 +15,7 @@
 enum { COMM_FINE, COMM_ENDED, COMM_CLOSED, COMM_LATE, COMM_ABORTED, COMM_BROKEN };
 
 #define COMM_CREATION_FAILED 1
+#define COMM_BROKEN_TEXT 320
 
 /* What a rank calls. All ranks compare it in the first round. */
 struct comm_call {
@@ -41,6 +42,7 @@ struct comm_rank {
     _Atomic uint64_t collective;        /* how many it has queued, messages excepted */
     struct comm_call call[2];           /* of the round, in its half */
     char sends[GG_COMM_TYPE_NAME_SIZE]; /* the type of the message that it offers */
+    char broken[COMM_BROKEN_TEXT];      /* the error of COMM_BROKEN, written before it is */
 };
 
 /* Messages from one rank to another. The sender writes `offered`, nbytes and `sent`; the receiver the others. */
@@ -78,7 +80,44 @@ struct gg_comm {
     /* What core/collective adds: NULL, or its part, and the function that takes over the last reference. */
     struct ggi_collective *collective;
     void (*close)(struct gg_comm *comm);
+    struct ggi_staging
+        *staging; /* likewise: NULL, or buffers of comm_stage, and the function that frees them */
+    void (*free_staging)(struct ggi_staging *staging);
 };
+
+/* ---- what an operation reads and writes ---- */
+
+/* A part of each block, of which block b's is at data + b * pitch. */
+struct comm_view {
+    char *data;
+    size_t pitch;
+};
+/* Blocks that the processor cannot access, behind buffers. Views are requested in ascending order; each is valid until the next. */
+struct comm_stage {
+    /* Before the first view: @p blocks of @p nbytes each, whose views have at most @p step bytes. */
+    gg_status (*begin)(struct comm_stage *self, struct gg_comm *comm, int32_t blocks, size_t nbytes,
+                       size_t step);
+    gg_status (*view)(struct comm_stage *self, size_t at, size_t nbytes, struct comm_view *view);
+    /* After the last one; with a failure nothing more is written. */
+    gg_status (*finish)(struct comm_stage *self, gg_status status);
+};
+/* Equal blocks, one after the other. */
+struct comm_side {
+    char *data;               /* NULL: none. Behind a stage only compared with the other side's */
+    struct comm_stage *stage; /* or NULL */
+};
+/* Memory that the processor can access. A source is only read. */
+static inline struct comm_side comm_side_of(const void *data)
+{
+    return (struct comm_side){.data = (char *)(uintptr_t)data};
+}
+gg_status ggi_comm_side_view(const struct comm_side *side, size_t block, size_t at, size_t nbytes,
+                             struct comm_view *view);
+/* Around an operation on both sides, of which either may be unused. */
+gg_status ggi_comm_sides_finish(const struct comm_side *dst, const struct comm_side *src,
+                                gg_status status);
+/* After a failure of a stage while the ranks are in an operation: it ends for all. */
+gg_status ggi_comm_stage_failed(struct gg_comm *comm, gg_status status);
 
 static inline struct comm_rank *comm_rank(const struct gg_comm *comm, int32_t rank)
 {
@@ -131,6 +170,8 @@ const char *ggi_comm_ranks_text(char *text, size_t size, const struct comm_ranks
 /* Mark each rank that is lost, and why; then declare the failure of the communicator, which all ranks then find. */
 void ggi_comm_mark(struct gg_comm *comm, int32_t rank, uint32_t why);
 void ggi_comm_declare(struct gg_comm *comm);
+/* Mark this rank as broken by the error that is recorded, and declare it: all ranks get its text. */
+void ggi_comm_break(struct gg_comm *comm);
 /* GG_OK, or the failure of the communicator. */
 gg_status ggi_comm_state(struct gg_comm *comm);
 
@@ -158,6 +199,31 @@ struct comm_wait ggi_comm_wait_begin(struct gg_comm *comm);
  * before it ended. */
 gg_status ggi_comm_wait_slice(struct comm_wait *wait, struct comm_word *word, uint32_t value,
                               bool (*missing)(const void *what, int32_t rank), const void *what);
+
+/* ---- collective.c, message.c: the operations of comm.h on such sides ---- */
+
+enum comm_operation {
+    CALL_BARRIER,
+    CALL_BROADCAST, /* from here on gg_comm_operation + 1 */
+    CALL_ALL_GATHER,
+    CALL_GATHER,
+    CALL_SCATTER,
+    CALL_ALL_TO_ALL,
+    CALL_ALL_REDUCE,
+    CALL_REDUCE,
+    CALL_REDUCE_SCATTER,
+};
+/* @p nbytes of a block. */
+gg_status ggi_comm_move(struct gg_comm *comm, enum comm_operation operation, struct comm_side dst,
+                        struct comm_side src, size_t nbytes, int32_t root);
+/* @p count elements of a block. */
+gg_status ggi_comm_reduce(struct gg_comm *comm, enum comm_operation operation, struct comm_side dst,
+                          struct comm_side src, size_t count, gg_comm_type type,
+                          gg_comm_reduction reduction, int32_t root);
+gg_status ggi_comm_send(struct gg_comm *comm, struct comm_side src, size_t nbytes, int32_t to);
+gg_status ggi_comm_recv(struct gg_comm *comm, struct comm_side dst, size_t nbytes, int32_t from);
+gg_status ggi_comm_send_recv(struct gg_comm *comm, struct comm_side src, size_t src_nbytes,
+                             int32_t to, struct comm_side dst, size_t dst_nbytes, int32_t from);
 
 /* ---- reduce.c ---- */
 

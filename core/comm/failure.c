@@ -3,7 +3,9 @@
 #include "base/text.h"
 #include "comm/comm.h"
 
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 void ggi_comm_ranks_add(struct comm_ranks *ranks, int32_t rank)
@@ -95,6 +97,19 @@ void ggi_comm_declare(struct gg_comm *comm)
             }
 }
 
+void ggi_comm_break(struct gg_comm *comm)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* two threads may find errors */
+    struct comm_rank *mine = comm_rank(comm, comm->rank);
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&mine->lost) == COMM_FINE)
+        snprintf(mine->broken, sizeof mine->broken, "%.*s", (int)sizeof mine->broken - 1,
+                 ggi_error_record()->error.message);
+    ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
+    ggi_comm_declare(comm);
+    pthread_mutex_unlock(&lock);
+}
+
 static const char *failure_reason(uint32_t why)
 {
     switch (why) {
@@ -111,8 +126,21 @@ static const char *failure_reason(uint32_t why)
     }
 }
 
+/* The error of the first broken rank. */
+static void failure_add_error(struct ggi_text *text, const struct gg_comm *comm,
+                              const struct comm_ranks *lost)
+{
+    int32_t rank = 0;
+    while (!ggi_comm_ranks_has(lost, rank))
+        rank++;
+    const char *error = comm_rank(comm, rank)->broken;
+    if (*error)
+        ggi_text_add(text, ": %.*s", COMM_BROKEN_TEXT - 1, error);
+}
+
 gg_status ggi_comm_state(struct gg_comm *comm)
 {
+    struct ggi_text error = GGI_TEXT(COMM_BROKEN_TEXT + 2);
     const uint32_t why = atomic_load(&comm->segment->failed);
     struct comm_ranks lost = {{0}};
     char text[400];
@@ -121,12 +149,14 @@ gg_status ggi_comm_state(struct gg_comm *comm)
     for (int32_t rank = 0; rank < comm->size; rank++)
         if (atomic_load(&comm_rank(comm, rank)->lost) == why)
             ggi_comm_ranks_add(&lost, rank);
+    if (why == COMM_BROKEN)
+        failure_add_error(&error, comm, &lost);
     const bool in_one_process = comm->sharers && why == COMM_LATE;
     return ggi_comm_fail(
         &lost,
-        "%s: %s%s %s%s; close this communicator, and create a new one from the "
+        "%s: %s%s %s%s%s; close this communicator, and create a new one from the "
         "remaining ranks",
         comm->call, ggi_comm_ranks_text(text, sizeof text, &lost),
         ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "", failure_reason(why),
-        in_one_process ? " (each rank of a process needs a thread of its own)" : "");
+        error.data, in_one_process ? " (each rank of a process needs a thread of its own)" : "");
 }

@@ -7,15 +7,16 @@
 
 #include <string.h>
 
-enum { STEP_NONE, STEP_DONE, STEP_MORE };
+enum { STEP_NONE, STEP_DONE, STEP_MORE, STEP_FAILED };
 
 /* One direction of one message. */
 struct message {
     struct gg_comm *comm;
     int32_t peer;
     bool sends, open, refused; /* open: offered, or accepted */
-    char *data;
+    struct comm_side side;
     size_t nbytes, at;
+    gg_status failed; /* of STEP_FAILED */
     uint64_t offered; /* what the other side sends */
     char offered_type[GG_COMM_TYPE_NAME_SIZE];
 };
@@ -39,6 +40,14 @@ static size_t message_part(const struct message *self)
     return left < self->comm->chunk ? left : self->comm->chunk;
 }
 
+/* Where the next part is, in memory that the processor can access. */
+static char *message_data(struct message *self, size_t part)
+{
+    struct comm_view view = {NULL, 0};
+    self->failed = ggi_comm_side_view(&self->side, self->nbytes, self->at, part, &view);
+    return self->failed ? NULL : view.data;
+}
+
 /* A part may be filled once the one before the last has been emptied. */
 static int message_send_part(struct message *self, struct comm_pair *pair)
 {
@@ -48,7 +57,10 @@ static int message_send_part(struct message *self, struct comm_pair *pair)
         return STEP_DONE;
     if (part == 0 || under_way > 1)
         return STEP_NONE;
-    memcpy(comm_part(self->comm, self->comm->rank, sent), self->data + self->at, part);
+    const char *data = message_data(self, part);
+    if (!data)
+        return STEP_FAILED;
+    memcpy(comm_part(self->comm, self->comm->rank, sent), data, part);
     self->at += part;
     atomic_store(&pair->sent, sent + 1);
     message_ring(self);
@@ -101,7 +113,10 @@ static int message_recv_step(struct message *self)
         return STEP_DONE;
     if (atomic_load(&pair->sent) == taken)
         return STEP_NONE;
-    memcpy(self->data + self->at, comm_part(self->comm, self->peer, taken), part);
+    char *data = message_data(self, part);
+    if (!data)
+        return STEP_FAILED;
+    memcpy(data, comm_part(self->comm, self->peer, taken), part);
     self->at += part;
     atomic_store(&pair->taken, taken + 1);
     message_ring(self);
@@ -114,6 +129,7 @@ struct exchange {
     struct message messages[2];
     int count;
     bool done[2];
+    gg_status failed;
 };
 
 /* Whether any message has moved. */
@@ -126,6 +142,8 @@ static bool exchange_step(struct exchange *self)
         struct message *message = &self->messages[i];
         const int step = message->sends ? message_send_step(message) : message_recv_step(message);
         self->done[i] = step == STEP_DONE;
+        if (step == STEP_FAILED)
+            self->failed = message->failed;
         moved = moved || step != STEP_NONE;
     }
     return moved;
@@ -165,7 +183,10 @@ static gg_status exchange_move(struct exchange *self)
     gg_status status = GG_OK;
     for (;;) {
         const uint32_t value = atomic_load(&bell->value);
-        if (exchange_step(self))
+        const bool moved = exchange_step(self);
+        if (self->failed)
+            return ggi_comm_stage_failed(comm, self->failed);
+        if (moved)
             wait = ggi_comm_wait_begin(comm);
         else if (status || exchange_done(self))
             return exchange_done(self) ? GG_OK : status;
@@ -206,10 +227,29 @@ static gg_status exchange_result(const struct exchange *self)
     return GG_OK;
 }
 
+/* Before the other ranks see anything of the operation. */
+static gg_status exchange_begin(const struct exchange *self)
+{
+    gg_status status = GG_OK;
+    for (int i = 0; i < self->count && !status; i++) {
+        const struct message *message = &self->messages[i];
+        struct comm_stage *stage = message->side.stage;
+        if (stage && message->nbytes)
+            status = stage->begin(stage, message->comm, 1, message->nbytes, message->comm->chunk);
+    }
+    return status;
+}
+
 static gg_status exchange_run(struct exchange *self)
 {
-    gg_status status = exchange_move(self);
-    return status ? status : exchange_result(self);
+    static const struct comm_side none;
+    gg_status status = exchange_begin(self);
+    if (!status)
+        status = exchange_move(self);
+    if (!status)
+        status = exchange_result(self);
+    return ggi_comm_sides_finish(&self->messages[self->count - 1].side,
+                                 self->count > 1 ? &self->messages[0].side : &none, status);
 }
 
 /* ---- the operations ---- */
@@ -234,37 +274,53 @@ static gg_status message_call(struct gg_comm *comm, struct message message, cons
     return ggi_comm_leave(comm, status ? status : exchange_run(&exchange));
 }
 
-static struct message message_to(struct gg_comm *comm, const void *src, size_t nbytes, int32_t to)
+static struct message message_to(struct gg_comm *comm, struct comm_side src, size_t nbytes,
+                                 int32_t to)
 {
-    /* Only read. */
-    return (struct message){
-        .comm = comm, .peer = to, .sends = true, .data = (char *)(uintptr_t)src, .nbytes = nbytes};
+    return (struct message){.comm = comm, .peer = to, .sends = true, .side = src, .nbytes = nbytes};
 }
-static struct message message_from(struct gg_comm *comm, void *dst, size_t nbytes, int32_t from)
+static struct message message_from(struct gg_comm *comm, struct comm_side dst, size_t nbytes,
+                                   int32_t from)
 {
-    return (struct message){.comm = comm, .peer = from, .data = dst, .nbytes = nbytes};
+    return (struct message){.comm = comm, .peer = from, .side = dst, .nbytes = nbytes};
 }
 
-gg_status gg_comm_send(gg_comm *comm, const void *src, size_t nbytes, int32_t to)
+gg_status ggi_comm_send(struct gg_comm *comm, struct comm_side src, size_t nbytes, int32_t to)
 {
     return message_call(comm, message_to(comm, src, nbytes, to), "send");
 }
 
-gg_status gg_comm_recv(gg_comm *comm, void *dst, size_t nbytes, int32_t from)
+gg_status ggi_comm_recv(struct gg_comm *comm, struct comm_side dst, size_t nbytes, int32_t from)
 {
     return message_call(comm, message_from(comm, dst, nbytes, from), "recv");
 }
 
-static gg_status exchange_with_itself(const struct exchange *self)
+/* In parts of the size that messages have. */
+static gg_status exchange_copy(struct exchange *self)
+{
+    struct message *out = &self->messages[0], *in = &self->messages[1];
+    const size_t chunk = out->comm->chunk;
+    gg_status status = exchange_begin(self);
+    for (size_t at = 0; at < in->nbytes && !status; at += chunk) {
+        const size_t part = in->nbytes - at < chunk ? in->nbytes - at : chunk;
+        out->at = in->at = at;
+        const char *from = message_data(out, part);
+        char *to = from ? message_data(in, part) : NULL;
+        status = out->failed ? out->failed : in->failed;
+        if (to)
+            memcpy(to, from, part);
+    }
+    return ggi_comm_sides_finish(&in->side, &out->side, status);
+}
+
+static gg_status exchange_with_itself(struct exchange *self)
 {
     const struct message *out = &self->messages[0], *in = &self->messages[1];
     if (out->nbytes != in->nbytes)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "send_recv: this rank sends %zu bytes to itself, but expects %zu",
                         out->nbytes, in->nbytes);
-    if (in->nbytes)
-        memcpy(in->data, out->data, in->nbytes);
-    return GG_OK;
+    return exchange_copy(self);
 }
 
 static gg_status exchange_check(const struct exchange *self)
@@ -280,11 +336,12 @@ static gg_status exchange_check(const struct exchange *self)
                           "both sides or on neither",
                           out->peer, in->peer);
     return status ? status
-                  : ggi_comm_overlap_check(comm, in->data, in->nbytes, out->data, out->nbytes);
+                  : ggi_comm_overlap_check(comm, in->side.data, in->nbytes, out->side.data,
+                                           out->nbytes);
 }
 
-gg_status gg_comm_send_recv(gg_comm *comm, const void *src, size_t src_nbytes, int32_t to,
-                            void *dst, size_t dst_nbytes, int32_t from)
+gg_status ggi_comm_send_recv(struct gg_comm *comm, struct comm_side src, size_t src_nbytes,
+                             int32_t to, struct comm_side dst, size_t dst_nbytes, int32_t from)
 {
     struct exchange exchange = {.messages = {message_to(comm, src, src_nbytes, to),
                                              message_from(comm, dst, dst_nbytes, from)},
@@ -296,4 +353,23 @@ gg_status gg_comm_send_recv(gg_comm *comm, const void *src, size_t src_nbytes, i
     if (!status)
         status = to == comm->rank ? exchange_with_itself(&exchange) : exchange_run(&exchange);
     return ggi_comm_leave(comm, status);
+}
+
+/* ---- in memory that the processor can access ---- */
+
+gg_status gg_comm_send(gg_comm *comm, const void *src, size_t nbytes, int32_t to)
+{
+    return ggi_comm_send(comm, comm_side_of(src), nbytes, to);
+}
+
+gg_status gg_comm_recv(gg_comm *comm, void *dst, size_t nbytes, int32_t from)
+{
+    return ggi_comm_recv(comm, comm_side_of(dst), nbytes, from);
+}
+
+gg_status gg_comm_send_recv(gg_comm *comm, const void *src, size_t src_nbytes, int32_t to,
+                            void *dst, size_t dst_nbytes, int32_t from)
+{
+    return ggi_comm_send_recv(comm, comm_side_of(src), src_nbytes, to, comm_side_of(dst),
+                              dst_nbytes, from);
 }

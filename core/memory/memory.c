@@ -93,6 +93,8 @@ static void memory_destroy(struct ggi_retired *self)
 {
     gg_memory *memory = (gg_memory *)self;
     ggi_memory_leave_epoch(memory);
+    if (memory->waits)
+        atomic_fetch_sub_explicit(&memory->device->others_waiting, 1, memory_order_relaxed);
     if (memory->backing->free && !memory->backing->free(memory))
         return;
     if (memory->release)
@@ -192,6 +194,9 @@ void gg_memory_release(gg_memory *memory)
     if (memory->pool && ggi_pool_free(memory))
         return;
     memory->retired.polled = ggi_memory_has_peer_use(memory);
+    memory->waits = !memory->pool;
+    if (memory->waits)
+        atomic_fetch_add_explicit(&device->others_waiting, 1, memory_order_relaxed);
     ggi_retire(device, &memory->retired);
 }
 

@@ -43,6 +43,7 @@ struct gg_memory {
     void (*release)(void *owner); /* of wrapped memory */
     void *owner;
     bool wrapped;
+    bool waits;                /* it was released, and counts in device->others_waiting */
     struct ggi_import *import; /* the mapping of another process's block that contains it; or NULL */
     void *first_page; /* of registered memory: block_size is the size of its pages; else NULL */
     size_t locked_size; /* bytes that the driver locked: other memory may share the first and last page */

@@ -96,6 +96,8 @@ static bool block_free(gg_memory *memory)
     if (!cached)
         ggi_driver_free(pool, memory->pointer, memory->block_size, memory->alloc_stream);
     pthread_mutex_lock(&pool->lock);
+    if (pool->by_stream && memory->alloc_stream)
+        ggi_stash_count(pool, memory->alloc_stream->bins);
     ggi_pool_uncount_retired(pool, memory->block_size);
     if (cached)
         ggi_pool_insert(pool, memory);
@@ -218,8 +220,12 @@ static gg_memory *pool_take(struct ggi_pool *pool, struct ggi_request request, g
     ggi_pool_lock(pool, stream ? stream->bins : NULL);
     if (!pool_drain_is_due(pool, attempt))
         memory = pool_find(pool, request, stream, own);
+    if (memory && stream && pool->by_stream) /* else the peak would have what was released already */
+        ggi_stash_count(pool, stream->bins);
     if (memory)
         ggi_pool_count_alloc(pool, nbytes);
+    if (memory && *own && atomic_load_explicit(&stream->bins->stash.releases, memory_order_relaxed))
+        ggi_stash_fill(pool, stream, request.size_class);
     pthread_mutex_unlock(&pool->lock);
     return memory;
 }

@@ -32,11 +32,12 @@ struct ggi_bin {
 /* Where threads wait for the pool's lock, blocks of a stream are kept beside it for a number of releases: pool_stash.c. */
 #define GGI_STASH 8
 struct ggi_stash {
-    _Atomic(gg_memory *) blocks[GGI_STASH];     /* by size class; they count as used */
-    _Atomic(uint32_t) releases;                 /* that it still takes; 0: it is closed */
-    _Atomic(uint64_t) used_change, allocations; /* not counted in the pool's stats yet */
-    struct ggi_bins *next;                      /* in pool->stashes, under the lock */
-    bool listed;
+    _Atomic(uintptr_t) blocks[GGI_STASH]; /* with bits of their size class; they count as used */
+    _Atomic(uint32_t) releases;           /* that it still takes; 0: it is closed */
+    /* Not counted in the pool's stats yet: */
+    _Atomic(uint64_t) used_change, allocations, retired_blocks, retired_bytes;
+    struct ggi_bins *next; /* in pool->stashes, under the lock */
+    _Atomic(bool) listed;
 };
 
 struct ggi_bins {
@@ -92,6 +93,8 @@ struct ggi_pool {
     uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
     uint32_t since_drain;    /* allocations; at least drain_interval until one has drained */
     uint32_t drain_interval; /* see ggi_drain_interval */
+    uint32_t polling; /* allocations from slabs that polled other streams, since one was added */
+    uint64_t full_at; /* stats.reserved_bytes when there was no memory for another one; or 0 */
     struct gg_pool_stats stats;
     bool unmerged; /* blocks have moved to the list for any stream since their neighbours were merged */
     uint64_t whole_bytes; /* of stats.cached_bytes: in blocks that can be freed, without those of slabs */
@@ -222,6 +225,11 @@ void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint6
 /* With the lock held. */
 void ggi_pool_count_alloc(struct ggi_pool *pool, size_t nbytes);
 
+/* ---- pool_refuse.c ---- */
+
+/* GG_ERR_OUT_OF_MEMORY, with a message of what the pool holds, and the driver's code. */
+gg_status ggi_pool_refuse(struct ggi_pool *pool, size_t nbytes);
+
 /* ---- pool_trim.c ---- */
 
 /* With drain_lock held: move the blocks of streams that are idle to the list for any stream. */
@@ -249,6 +257,10 @@ void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins);
 /* Without the lock: a block of the request from the stream's stash; or NULL. */
 gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request,
                           size_t nbytes);
+/* With the lock held, after an allocation from the stream's own list: add more blocks of the class to its open stash. */
+void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, uint32_t size_class);
+/* With the lock held: count in the pool's stats what was allocated and released without the lock. */
+void ggi_stash_count(struct ggi_pool *pool, struct ggi_bins *bins);
 /* With the lock held: close the stash, and move its blocks to the lists. */
 void ggi_stash_close(struct ggi_pool *pool, struct ggi_bins *bins);
 void ggi_stashes_close(struct ggi_pool *pool);

@@ -1,14 +1,9 @@
 /* pool_grow.c: allocation where no free block is found: reclaim blocks of idle streams, then allocate from the
  * driver. If that fails, take blocks from busy streams, free cached blocks, and try again. */
 #include "base/error.h"
-#include "base/text.h"
 #include "memory/pool.h"
 #include "memory/uses.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* From the driver for blocks of less than SEGMENT_PART, and split. */
@@ -17,7 +12,10 @@
 /* Beyond this part of the most that was in use, and at least so many bytes, free blocks are freed before the pool grows. */
 #define GROWTH_PART 8
 #define GROWTH_LEAST ((uint64_t)32 << 20)
-#define LARGE_PART 8 /* free large blocks are kept up to this part of the device's memory */
+/* Where so little memory waits for a drain, drains that are due poll few streams. */
+#define WAITING_LEAST ((uint64_t)24 << 20)
+#define POLLING_MOST 32 /* allocations that poll other streams rather than add a slab */
+#define LARGE_PART 8    /* free large blocks are kept up to this part of the device's memory */
 
 /* ---- blocks of other streams ---- */
 
@@ -490,55 +488,53 @@ static gg_status pool_alloc_wait(struct ggi_pool *pool, size_t nbytes, gg_stream
     return status;
 }
 
-/* "the device has 1 of 2 bytes free; ", or nothing where the driver does not report it. */
-static void pool_describe_free(gg_device *device, char *out, size_t size)
+/* Before the polls of an allocation for which none of its slabs had a block. Where that often happens, the pool has too few. */
+static bool pool_has_few(struct ggi_pool *pool, size_t nbytes)
 {
-    uint64_t free = 0, total = 0;
-    struct ggi_size left, all;
-    struct ggi_internal_scope own;
-    ggi_internal_begin(device, &own);
-    if (device->ops->device_memory_info &&
-        !device->ops->device_memory_info(atomic_load(&device->impl), &free, &total))
-        snprintf(out, size, "the device has %s free of %s; ", ggi_text_size(&left, free),
-                 ggi_text_size(&all, total));
-    ggi_internal_end(device, &own);
+    if (pool->direct || !pool->by_stream || !ggi_pool_request(pool, nbytes).of_slab)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    const bool few = pool->since_drain < pool->drain_interval &&
+                     pool->stats.reserved_bytes < pool->stats.used_bytes + GROWTH_LEAST &&
+                     (!pool->full_at || pool->stats.reserved_bytes < pool->full_at) &&
+                     ++pool->polling > POLLING_MOST;
+    if (few)
+        pool->polling = 0;
+    pthread_mutex_unlock(&pool->lock);
+    return few;
 }
 
-static gg_status pool_refuse(struct ggi_pool *pool, size_t nbytes)
+/* GG_OK with *out NULL: without memory for a slab, or as its blocks are taken already, the allocation goes on without it. */
+static gg_status pool_add_blocks(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                                 gg_memory **out)
 {
-    struct gg_device *device = pool->device;
-    const struct gg_pool_stats stats = ggi_pool_stats(pool);
-    char device_free[128] = "", limit[80] = "";
-    struct gg_error *error = &ggi_error_record()->error, first = *error;
-    struct ggi_size sizes[7];
-    pool_describe_free(device, device_free, sizeof device_free);
-    if (stats.limit)
-        snprintf(limit, sizeof limit, ", and the pool's limit is %s",
-                 ggi_text_size(&sizes[0], stats.limit));
-    ggi_fail(
-        GG_ERR_OUT_OF_MEMORY,
-        "%s:%d: cannot allocate %s of %s memory: %sgpuglue holds %s (at most %s so far, %" PRIu64
-        " driver calls%s): %s in %" PRIu64 " blocks are in use, %s are free in blocks "
-        "that did not fit, and %s were released and are still used by queued work. Close what "
-        "is no longer needed, or ask for less",
-        device->backend->name, (int)device->ordinal, ggi_text_size(&sizes[1], nbytes),
-        pool->kind == GG_MEMORY_PINNED    ? "pinned host"
-        : pool->kind == GG_MEMORY_MANAGED ? "managed"
-                                          : "device",
-        device_free, ggi_text_size(&sizes[2], stats.reserved_bytes),
-        ggi_text_size(&sizes[3], stats.reserved_peak), stats.driver_calls, limit,
-        ggi_text_size(&sizes[4], stats.used_bytes), stats.used_blocks,
-        ggi_text_size(&sizes[5], stats.cached_bytes), ggi_text_size(&sizes[6], stats.retired_bytes));
-    memcpy(first.message, error->message, sizeof first.message);
-    *error = first;
-    return GG_ERR_OUT_OF_MEMORY;
+    *out = NULL;
+    const gg_status status = ggi_pool_add_slab(pool, ggi_pool_request(pool, nbytes).size_class);
+    pthread_mutex_lock(&pool->lock);
+    pool->full_at = status == GG_ERR_OUT_OF_MEMORY ? pool->stats.reserved_bytes : 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (!status)
+        ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out);
+    return status == GG_ERR_OUT_OF_MEMORY ? GG_OK : status;
+}
+
+/* A poll costs more than the rest of an allocation. One that is made later frees the blocks of several releases at once. */
+static enum ggi_drain_pace pool_drain_pace(struct ggi_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    const bool light =
+        pool->since_drain >= pool->drain_interval && pool->stats.retired_bytes < WAITING_LEAST;
+    pthread_mutex_unlock(&pool->lock);
+    if (atomic_load_explicit(&pool->device->others_waiting, memory_order_relaxed))
+        return GGI_PACE_OTHERS;
+    return light ? GGI_PACE_LIGHT : GGI_PACE_FULL;
 }
 
 /* This does not wait for another thread that drains. */
 static bool pool_alloc_after_drain(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                                    gg_memory **out)
 {
-    ggi_drain_paced(pool->device);
+    ggi_drain_paced(pool->device, pool_drain_pace(pool));
     pthread_mutex_lock(&pool->lock);
     pool->since_drain = 0;
     pool->drain_interval = ggi_drain_interval(pool->device);
@@ -551,6 +547,11 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
     struct gg_device *device = pool->device;
     gg_status status = GG_OK;
     bool found = false;
+    if (pool_has_few(pool, nbytes)) {
+        status = pool_add_blocks(pool, nbytes, stream, out);
+        if (status || *out)
+            return status;
+    }
     if (pool_alloc_after_drain(pool, nbytes, stream, out))
         return GG_OK;
     pthread_mutex_lock(&device->drain_lock);
@@ -564,5 +565,5 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
         status = pool_grow(pool, nbytes, stream, out);
     if (status == GG_ERR_OUT_OF_MEMORY)
         status = pool_alloc_wait(pool, nbytes, stream, out);
-    return status == GG_ERR_OUT_OF_MEMORY ? pool_refuse(pool, nbytes) : status;
+    return status == GG_ERR_OUT_OF_MEMORY ? ggi_pool_refuse(pool, nbytes) : status;
 }

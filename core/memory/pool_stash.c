@@ -3,44 +3,64 @@
 #include "memory/pool.h"
 #include "memory/uses.h"
 
+#include <stddef.h>
+
 #define OPEN_FOR 256 /* releases, until the lock is tried again */
+#define WAYS 4       /* places for a size class */
+#define CLASS_BITS 15u
+#define UNCOUNTED_MOST \
+    ((uint64_t)1 << 20) /* bytes of a stream that the pool still counts as used */
+
+_Static_assert(_Alignof(max_align_t) > CLASS_BITS, "a handle's address has bits for its class");
+
+/* ---- places: a word has a block and bits of its class, so that those of other classes stay where they are ---- */
+
+static uintptr_t stash_word(const gg_memory *memory)
+{
+    return (uintptr_t)memory | (memory->size_class & CLASS_BITS);
+}
+
+static gg_memory *stash_block(uintptr_t word)
+{
+    return (gg_memory *)(word & ~(uintptr_t)CLASS_BITS);
+}
+
+static _Atomic(uintptr_t) *stash_place(struct ggi_stash *stash, uint32_t size_class, uint32_t way)
+{
+    return &stash->blocks[(size_class + way) % GGI_STASH];
+}
+
+static _Atomic(uintptr_t) *stash_free_place(struct ggi_stash *stash, uint32_t size_class)
+{
+    for (uint32_t way = 0; way < WAYS; way++)
+        if (!atomic_load_explicit(stash_place(stash, size_class, way), memory_order_relaxed))
+            return stash_place(stash, size_class, way);
+    return NULL;
+}
 
 /* ---- open and closed; with the lock held ---- */
 
-static void stash_open(struct ggi_pool *pool, struct ggi_bins *bins)
+void ggi_stash_count(struct ggi_pool *pool, struct ggi_bins *bins)
 {
-    atomic_store(&bins->stash.releases, OPEN_FOR);
-    if (bins->stash.listed)
+    struct ggi_stash *stash = &bins->stash;
+    struct gg_pool_stats *stats = &pool->stats;
+    if (!atomic_load(&stash->allocations) && !atomic_load(&stash->retired_blocks))
         return;
-    bins->stash.listed = true;
-    bins->stash.next = pool->stashes;
-    pool->stashes = bins;
-}
-
-void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins)
-{
-    if (!pthread_mutex_trylock(&pool->lock))
-        return;
-    pthread_mutex_lock(&pool->lock);
-    if (bins && !bins->stream->bins_released)
-        stash_open(pool, bins);
-}
-
-static void stash_count(struct ggi_pool *pool, struct ggi_bins *bins)
-{
-    if (!atomic_load_explicit(&bins->stash.allocations, memory_order_relaxed))
-        return;
-    pool->stats.allocations += atomic_exchange(&bins->stash.allocations, 0);
-    pool->stats.used_bytes += atomic_exchange(&bins->stash.used_change, 0);
-    if (pool->stats.used_bytes > pool->stats.used_peak)
-        pool->stats.used_peak = pool->stats.used_bytes;
+    const uint64_t retired = atomic_exchange(&stash->retired_blocks, 0);
+    stats->used_blocks -= retired;
+    stats->retired_blocks += retired;
+    stats->retired_bytes += atomic_exchange(&stash->retired_bytes, 0);
+    stats->allocations += atomic_exchange(&stash->allocations, 0);
+    stats->used_bytes += atomic_exchange(&stash->used_change, 0);
+    if (stats->used_bytes > stats->used_peak)
+        stats->used_peak = stats->used_bytes;
 }
 
 /* A block is no longer used. */
 static void pool_uncount_used(struct ggi_pool *pool, const gg_memory *memory)
 {
     if (memory->alloc_stream && pool->by_stream)
-        stash_count(pool, memory->alloc_stream->bins);
+        ggi_stash_count(pool, memory->alloc_stream->bins);
     pool->stats.used_blocks--;
     pool->stats.used_bytes -= memory->nbytes;
 }
@@ -51,17 +71,49 @@ static void stash_return(struct ggi_pool *pool, gg_memory *memory)
     ggi_pool_insert(pool, memory);
 }
 
+static void stash_empty(struct ggi_pool *pool, struct ggi_bins *bins)
+{
+    uintptr_t word;
+    for (int i = 0; i < GGI_STASH; i++)
+        if ((word = atomic_exchange(&bins->stash.blocks[i], 0)))
+            stash_return(pool, stash_block(word));
+    ggi_stash_count(pool, bins);
+}
+
+/* Blocks that no allocation has taken lately make room for others. */
+static void stash_open(struct ggi_pool *pool, struct ggi_bins *bins)
+{
+    if (bins->stash.listed)
+        stash_empty(pool, bins);
+    atomic_store(&bins->stash.releases, OPEN_FOR);
+    if (bins->stash.listed)
+        return;
+    bins->stash.listed = true;
+    bins->stash.next = pool->stashes;
+    pool->stashes = bins;
+}
+
+__attribute__((noinline)) static void pool_lock_contended(struct ggi_pool *pool,
+                                                          struct ggi_bins *bins)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (bins && !bins->stream->bins_released && !atomic_load(&bins->stash.releases))
+        stash_open(pool, bins);
+}
+
+void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins)
+{
+    if (pthread_mutex_trylock(&pool->lock))
+        pool_lock_contended(pool, bins);
+}
+
 /* A thread that adds a block reads `releases` afterwards, and takes it back if the stash was closed. */
 void ggi_stash_close(struct ggi_pool *pool, struct ggi_bins *bins)
 {
-    gg_memory *memory;
     if (!bins->stash.listed)
         return;
     atomic_store(&bins->stash.releases, 0);
-    for (int i = 0; i < GGI_STASH; i++)
-        if ((memory = atomic_exchange(&bins->stash.blocks[i], NULL)))
-            stash_return(pool, memory);
-    stash_count(pool, bins);
+    stash_empty(pool, bins);
     struct ggi_bins **at = &pool->stashes;
     while (*at != bins)
         at = &(*at)->stash.next;
@@ -75,52 +127,117 @@ void ggi_stashes_close(struct ggi_pool *pool)
         ggi_stash_close(pool, pool->stashes);
 }
 
+/* So that the next allocations need no lock, although blocks that other streams use do not return to the stash. */
+void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, uint32_t size_class)
+{
+    const struct ggi_request request = {size_class, true, ggi_size_class_bytes(size_class)};
+    struct ggi_stash *stash = &stream->bins->stash;
+    _Atomic(uintptr_t) *place;
+    gg_memory *memory;
+    if (size_class >= ggi_pool_slab_classes(pool)) /* their sizes differ */
+        return;
+    while ((place = stash_free_place(stash, size_class)) &&
+           (memory = ggi_pool_pop(pool, stream, request))) {
+        uintptr_t none = 0;
+        if (memory->segment || memory->block_size != request.block_size) {
+            ggi_pool_insert(pool, memory); /* ggi_stash_take would refuse it */
+            return;
+        }
+        pool->stats.used_blocks++;
+        pool->stats.used_bytes += memory->nbytes;
+        if (!atomic_compare_exchange_strong(place, &none, stash_word(memory))) {
+            stash_return(pool, memory);
+            return;
+        }
+    }
+}
+
 /* ---- without the lock ---- */
 
-/* False if the block has to be released with the lock. */
+/* One release less is left; false if the stash is closed. */
+static bool stash_accepts(struct ggi_stash *stash)
+{
+    uint32_t left = atomic_load_explicit(&stash->releases, memory_order_relaxed);
+    return left && atomic_compare_exchange_strong(&stash->releases, &left, left - 1);
+}
+
+/* Whether the block was released, into the stash of its stream or, if that was closed meanwhile, into the lists. */
 static bool stash_put(struct ggi_pool *pool, gg_memory *memory)
 {
     gg_stream *stream = memory->alloc_stream;
     if (memory->segment || ggi_block_is_large(memory) || !stream || !pool->by_stream)
         return false;
     struct ggi_stash *stash = &stream->bins->stash;
-    _Atomic(gg_memory *) *place = &stash->blocks[memory->size_class % GGI_STASH];
-    uint32_t left = atomic_load_explicit(&stash->releases, memory_order_relaxed);
-    gg_memory *none = NULL;
-    if (!left || !atomic_compare_exchange_strong(&stash->releases, &left, left - 1))
+    if (!stash_accepts(stash))
+        return false;
+    _Atomic(uintptr_t) *place = stash_free_place(stash, memory->size_class);
+    uintptr_t none = 0, word = stash_word(memory);
+    if (!place)
         return false;
     ggi_stream_use_retain(stream); /* from now on other threads may take the block */
-    const bool put = atomic_compare_exchange_strong(place, &none, memory);
-    gg_memory *back = put && !atomic_load(&stash->releases) ? atomic_exchange(place, NULL) : NULL;
-    if (back) {
+    const bool put = atomic_compare_exchange_strong(place, &none, word);
+    if (put && !atomic_load(&stash->releases) && (word = atomic_exchange(place, 0))) {
         pthread_mutex_lock(&pool->lock);
-        stash_return(pool, back);
+        stash_return(pool, stash_block(word));
         pthread_mutex_unlock(&pool->lock);
     }
     ggi_stream_use_release(stream);
     return put;
 }
 
-/* If the stash was closed meanwhile, nothing else might count the block until it is released. */
+/* If the stash was closed meanwhile, nothing else might count what was done without the lock. */
+static void stash_count_if_closed(struct ggi_pool *pool, struct ggi_bins *bins)
+{
+    if (atomic_load(&bins->stash.releases))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    ggi_stash_count(pool, bins);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 static void stash_count_taken(struct ggi_pool *pool, struct ggi_bins *bins, uint64_t used_change)
 {
     atomic_fetch_add(&bins->stash.used_change, used_change);
     atomic_fetch_add(&bins->stash.allocations, 1);
-    if (atomic_load(&bins->stash.releases))
-        return;
-    pthread_mutex_lock(&pool->lock);
-    stash_count(pool, bins);
-    pthread_mutex_unlock(&pool->lock);
+    stash_count_if_closed(pool, bins);
+}
+
+/* Whether the release of a block that has to be retired is counted without the lock. */
+static bool stash_count_retired(struct ggi_pool *pool, const gg_memory *memory)
+{
+    if (!memory->alloc_stream || !pool->by_stream)
+        return false;
+    struct ggi_bins *bins = memory->alloc_stream->bins;
+    if (atomic_load_explicit(&bins->stash.retired_bytes, memory_order_relaxed) >= UNCOUNTED_MOST ||
+        !stash_accepts(&bins->stash))
+        return false;
+    atomic_fetch_sub(&bins->stash.used_change, memory->nbytes);
+    atomic_fetch_add(&bins->stash.retired_bytes, memory->block_size);
+    atomic_fetch_add(&bins->stash.retired_blocks, 1);
+    stash_count_if_closed(pool, bins);
+    return true;
+}
+
+/* 0 if no place has a block of these bits. */
+static uintptr_t stash_take_word(struct ggi_stash *stash, uint32_t size_class)
+{
+    for (uint32_t way = 0; way < WAYS; way++) {
+        _Atomic(uintptr_t) *place = stash_place(stash, size_class, way);
+        uintptr_t word = atomic_load_explicit(place, memory_order_relaxed);
+        if (word && (word & CLASS_BITS) == (size_class & CLASS_BITS) &&
+            atomic_compare_exchange_strong(place, &word, 0))
+            return word;
+    }
+    return 0;
 }
 
 gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request,
                           size_t nbytes)
 {
     struct ggi_stash *stash = &stream->bins->stash;
-    _Atomic(gg_memory *) *place = &stash->blocks[request.size_class % GGI_STASH];
-    if (!atomic_load_explicit(place, memory_order_relaxed))
+    if (!atomic_load_explicit(&stash->listed, memory_order_relaxed))
         return NULL;
-    gg_memory *memory = atomic_exchange(place, NULL);
+    gg_memory *memory = stash_block(stash_take_word(stash, request.size_class));
     if (memory && memory->size_class == request.size_class &&
         memory->block_size == request.block_size) {
         stash_count_taken(pool, stream->bins, (uint64_t)nbytes - memory->nbytes);
@@ -141,8 +258,8 @@ bool ggi_pool_free(gg_memory *memory)
                 !atomic_load_explicit(&memory->untracked, memory_order_relaxed) &&
                 !atomic_load_explicit(&memory->captured, memory_order_relaxed) &&
                 ggi_memory_prune_foreign(memory);
-    if (free && stash_put(pool, memory))
-        return true;
+    if (free ? stash_put(pool, memory) : stash_count_retired(pool, memory))
+        return free;
     ggi_pool_lock(pool, pool->by_stream && memory->alloc_stream ? memory->alloc_stream->bins : NULL);
     pool_uncount_used(pool, memory);
     if (free)

@@ -58,12 +58,13 @@ struct gg_device {
     uint64_t unknown_done;            /* epoch.done when those were examined last */
     uint64_t pending_polls;           /* extra examinations of `pending` that are due */
     struct ggi_retired *ready;        /* idle, to be destroyed without that lock */
+    _Atomic(uint32_t) others_waiting; /* released objects of memory that no pool allocated */
     _Atomic(uint32_t) drain_debt;     /* how far drains were behind the releases lately */
     struct ggi_holding holding;       /* that got an object since they were polled */
-    struct ggi_holding busy_holding; /* that were found busy since */
-    uint32_t visit_rounds;           /* how often drains have come to the end of the streams */
-    struct gg_stream *next_visit;    /* by a drain; NULL: the first */
-    struct gg_stream *busy;          /* the stream that was found busy last, or NULL */
+    struct ggi_holding busy_holding;  /* that were found busy since */
+    uint32_t visit_rounds;            /* how often drains have come to the end of the streams */
+    struct gg_stream *next_visit;     /* by a drain; NULL: the first */
+    struct gg_stream *busy;           /* the stream that was found busy last, or NULL */
     int closed_rounds; /* how many more times drains must reach the end of the streams before `closed` is reset */
     atomic_bool all_wanted; /* a call needs a drain of all objects, while another thread drains */
     _Atomic(int) waiting;   /* a list above is not empty */

@@ -32,28 +32,37 @@ uint32_t ggi_drain_interval(const struct gg_device *device)
     return interval < INTERVAL_MIN ? INTERVAL_MIN : interval;
 }
 
-/* The budget grows as long as more is released than drains can examine. @p paced: by allocations, of which each
+/* Streams that objects wait for, of which each costs a query, even if it is idle. */
+static uint32_t drain_holding_most(enum ggi_drain_pace pace)
+{
+    return pace == GGI_PACE_LIGHT ? 4 : pace == GGI_PACE_FULL ? 32 : 128;
+}
+
+/* The budget grows as long as more is released than drains can examine. With a pace: by allocations, of which each
  * ggi_drain_interval-th drains. These drains first become more frequent, so that a single one takes less time. */
 static struct drain_budget drain_budget_of(const struct gg_device *device,
-                                           enum ggi_drain_extent extent, bool paced)
+                                           enum ggi_drain_extent extent, enum ggi_drain_pace pace)
 {
     const uint32_t all = UINT32_MAX, doublings = drain_doublings(device);
-    const uint32_t before = paced ? INTERVAL / ggi_drain_interval(device) : 1;
+    const uint32_t holding = drain_holding_most(pace),
+                   before = pace ? INTERVAL / ggi_drain_interval(device) : 1;
     const uint32_t items = (1024u << doublings) / before, in_use = (64u << doublings) / before;
     if (extent == GGI_DRAIN_SOME)
-        return (struct drain_budget){16, 64, 128, in_use, items, items, items, items, true, false};
+        return (struct drain_budget){16,    64,    holding, in_use, items,
+                                     items, items, items,   true,   false};
     const bool later = extent != GGI_DRAIN_FORCE;
     return (struct drain_budget){all, all, all, all, all, all, all, all, later, false};
 }
 
 /* Where the calls that drain do not become more frequent, it grows at once. */
-static void drain_note_debt(struct gg_device *device, const struct drain_budget *left, bool paced)
+static void drain_note_debt(struct gg_device *device, const struct drain_budget *left,
+                            enum ggi_drain_pace pace)
 {
     uint32_t debt = atomic_load(&device->drain_debt);
     if (left->fresh && left->held && left->pending && left->may_wait && !left->behind)
         debt -= debt < DEBT_STEP ? debt : DEBT_STEP;
     else
-        debt += paced ? 1 : DEBT_STEP;
+        debt += pace ? 1 : DEBT_STEP;
     atomic_store(&device->drain_debt, debt < DEBT_MAX ? debt : DEBT_MAX);
 }
 
@@ -277,11 +286,11 @@ static void drain_held(gg_stream *stream, struct drain_budget *budget)
 
 /* Poll each stream of a list once, until @p polls polls have found a busy one; returns how many of these are left. An object
  * that another stream also uses is examined again when that stream is polled. */
-static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls,
+static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls, uint32_t most,
                                    struct drain_budget *budget)
 {
-    for (uint32_t left = list->count;
-         left && list->first && polls && budget->holding && budget->held; left--, budget->holding--) {
+    for (uint32_t left = list->count < most ? list->count : most;
+         left && list->first && polls && budget->held; left--, budget->holding--) {
         gg_stream *stream = list->first;
         drain_poll(stream, &polls);
         drain_held(stream, budget);
@@ -292,9 +301,11 @@ static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls,
 /* A stream that has just got objects is often idle soon, so it need not wait for its turn behind those that stay busy. */
 static void drain_holding(struct gg_device *device, struct drain_budget *budget)
 {
-    const uint32_t half = budget->polls / 2;
-    const uint32_t left = drain_holding_list(&device->holding, half, budget);
-    drain_holding_list(&device->busy_holding, budget->polls - half + left, budget);
+    const uint32_t half = budget->polls / 2, most = budget->holding / 2;
+    const uint32_t others = device->busy_holding.count < most ? device->busy_holding.count : most;
+    const uint32_t left =
+        drain_holding_list(&device->holding, half, budget->holding - others, budget);
+    drain_holding_list(&device->busy_holding, budget->polls - half + left, budget->holding, budget);
 }
 
 /* ---- a drain ---- */
@@ -368,11 +379,11 @@ static enum ggi_drain_extent drain_wanted(struct gg_device *device, enum ggi_dra
 }
 
 /* @p stream: the caller has waited for it; or NULL. */
-static bool drain_locked(struct gg_device *device, enum ggi_drain_extent extent, bool paced,
-                         gg_stream *stream)
+static bool drain_locked(struct gg_device *device, enum ggi_drain_extent extent,
+                         enum ggi_drain_pace pace, gg_stream *stream)
 {
     extent = drain_wanted(device, extent);
-    struct drain_budget budget = drain_budget_of(device, extent, paced);
+    struct drain_budget budget = drain_budget_of(device, extent, pace);
     struct ggi_internal_scope own;
     ggi_internal_begin(device, &own);
     if (atomic_exchange(&device->over, 0))
@@ -391,14 +402,14 @@ static bool drain_locked(struct gg_device *device, enum ggi_drain_extent extent,
         drain_held(stream, &budget);
     drain_sweep(device, extent, force, &budget);
     if (extent == GGI_DRAIN_SOME)
-        drain_note_debt(device, &budget, paced);
+        drain_note_debt(device, &budget, pace);
     ggi_internal_end(device, &own);
     return idle;
 }
 
 bool ggi_drain_locked(struct gg_device *device, enum ggi_drain_extent extent)
 {
-    return drain_locked(device, extent, false, NULL);
+    return drain_locked(device, extent, GGI_PACE_NONE, NULL);
 }
 
 static void drain_release_lock(struct gg_device *device)
@@ -413,40 +424,40 @@ void ggi_drain_unlock(struct gg_device *device)
     drain_release_lock(device);
     while (atomic_load(&device->all_wanted) && !pthread_mutex_trylock(&device->drain_lock)) {
         if (drain_wanted(device, GGI_DRAIN_SOME) == GGI_DRAIN_ALL && !atomic_load(&ggi_shutting_down))
-            drain_locked(device, GGI_DRAIN_ALL, false, NULL);
+            drain_locked(device, GGI_DRAIN_ALL, GGI_PACE_NONE, NULL);
         drain_release_lock(device);
     }
 }
 
-static void drain_some(struct gg_device *device, bool paced, gg_stream *stream)
+static void drain_some(struct gg_device *device, enum ggi_drain_pace pace, gg_stream *stream)
 {
     if (!ggi_drain_waiting(device) || pthread_mutex_trylock(&device->drain_lock))
         return;
     if (!atomic_load(&ggi_shutting_down))
-        drain_locked(device, GGI_DRAIN_SOME, paced, stream);
+        drain_locked(device, GGI_DRAIN_SOME, pace, stream);
     ggi_drain_unlock(device);
 }
 
 void ggi_drain(struct gg_device *device)
 {
-    drain_some(device, false, NULL);
+    drain_some(device, GGI_PACE_NONE, NULL);
 }
 
-void ggi_drain_paced(struct gg_device *device)
+void ggi_drain_paced(struct gg_device *device, enum ggi_drain_pace pace)
 {
-    drain_some(device, true, NULL);
+    drain_some(device, pace, NULL);
 }
 
 void ggi_drain_after_wait(struct gg_device *device, gg_stream *stream)
 {
-    drain_some(device, false, stream);
+    drain_some(device, GGI_PACE_NONE, stream);
 }
 
 static void drain_all_and_unlock(struct gg_device *device)
 {
     atomic_store(&device->all_wanted, false);
     if (ggi_drain_waiting(device) && !atomic_load(&ggi_shutting_down))
-        drain_locked(device, GGI_DRAIN_ALL, false, NULL);
+        drain_locked(device, GGI_DRAIN_ALL, GGI_PACE_NONE, NULL);
     ggi_drain_unlock(device);
 }
 

@@ -151,6 +151,19 @@ static void event_note_capture(gg_event *event, gg_stream *stream)
     atomic_store_explicit(&event->capture, id, memory_order_relaxed);
 }
 
+#define TICKET_BITS 40
+#define COUNTED (UINT64_C(1) << 63)
+
+/* Serial number and ticket together are used once, and cost less than to count the records of each event. @p ticket: 0 in a
+ * capture. */
+static uint64_t event_new_record(const gg_stream *stream, uint64_t ticket)
+{
+    static _Atomic(uint64_t) counted;
+    if (ticket && !(ticket >> TICKET_BITS) && !(stream->serial >> (63 - TICKET_BITS)))
+        return stream->serial << TICKET_BITS | ticket;
+    return COUNTED | (atomic_fetch_add(&counted, 1) + 1);
+}
+
 gg_status gg_event_record(gg_event *event, gg_stream *stream)
 {
     struct gg_device *device = event->device;
@@ -171,9 +184,8 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
     else if (atomic_load_explicit(&event->captured, memory_order_relaxed))
         ggi_replay_forget_event(event->impl);
     atomic_store_explicit(&event->captured, captured, memory_order_relaxed);
-    atomic_fetch_add(&event->recorded, 1);
-    if (!captured)
-        ggi_stream_submitted(stream);
+    const uint64_t ticket = captured ? 0 : ggi_stream_submitted(stream);
+    atomic_store_explicit(&event->recorded, event_new_record(stream, ticket), memory_order_release);
     return GG_OK;
 }
 
@@ -189,7 +201,7 @@ gg_status ggi_event_fail_captured(void)
 static inline gg_status event_poll(gg_event *event, gg_op op, uint64_t timeout_ns)
 {
     struct gg_device *device = event->device;
-    uint32_t recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
+    const uint64_t recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
     gg_status status = ggi_device_check(device);
     ggi_device_note_thread(device);
     if (status || !recorded)
@@ -213,7 +225,7 @@ gg_status gg_event_poll(gg_event *event)
 {
     struct gg_device *device = event->device;
     struct ggi_internal_scope own;
-    uint32_t recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
+    const uint64_t recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
     gg_status status = ggi_device_check(device);
     ggi_device_note_thread(device);
     if (status || !recorded)

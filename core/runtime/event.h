@@ -11,8 +11,8 @@ struct gg_event {
     struct gg_device *device;
     struct gg_event_impl *impl;
     uint32_t flags;
-    _Atomic(uint32_t) recorded; /* number of times; 0: never */
-    _Atomic(uint32_t) done;     /* `recorded` when it was last found done */
+    _Atomic(uint64_t) recorded; /* another number for each record; 0: never */
+    _Atomic(uint64_t) done;     /* `recorded` when it was last found done */
     _Atomic(bool) captured;     /* recorded in a capture last: it stands for no work that runs */
     _Atomic(uint64_t) capture;  /* the driver's id of that capture; 0 if it is not known */
     _Atomic(bool) exported;     /* others know its handle, and may record it into a graph */

@@ -57,12 +57,20 @@ enum ggi_drain_extent {
     GGI_DRAIN_ALL, /* all streams and objects; frees that may wait only while all streams are idle */
     GGI_DRAIN_FORCE, /* all, even if a free may block: for the shutdown */
 };
+/* Whether an allocation drains, and what for. */
+enum ggi_drain_pace {
+    GGI_PACE_NONE,   /* another call does */
+    GGI_PACE_LIGHT,  /* a drain is due, and little memory waits for it: it polls few streams */
+    GGI_PACE_FULL,   /* no free block was found, or much memory waits */
+    GGI_PACE_OTHERS, /* memory of other libraries waits, whose size is not known */
+};
 
 /* Destroy idle objects. Call it with no lock held and, in Python, without the GIL. A few loads if there is
  * nothing to do. A driver's free may synchronize the device, so such memory is freed only while all known
  * streams are idle, or if ggi_device_parts.must_free. Only the last waits for another thread that drains. */
-void ggi_drain(struct gg_device *device);       /* some */
-void ggi_drain_paced(struct gg_device *device); /* some: for allocations, see ggi_drain_interval */
+void ggi_drain(struct gg_device *device); /* some */
+/* Some: for allocations, see ggi_drain_interval. */
+void ggi_drain_paced(struct gg_device *device, enum ggi_drain_pace pace);
 /* Drain some objects, first those that waited for @p stream, for which the caller has waited. NULL: it has waited for
  * something else, such as an event. */
 void ggi_drain_after_wait(struct gg_device *device, gg_stream *stream);

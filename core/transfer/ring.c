@@ -18,6 +18,8 @@ struct ggi_ring {
     char *memory; /* RING_SIZE, pinned: the slots, then their words; NULL before the first use */
     unsigned next;
     struct ggi_slot slot[SLOTS];
+    _Atomic(uint64_t) serial,
+        ticket; /* the stream and the ticket at the last slot where an event was due */
 };
 
 struct ggi_ring *ggi_ring_new(void)
@@ -155,11 +157,24 @@ gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg
     return status;
 }
 
+/* Whether the stream needs an event: not where a wait since the last such slot has found that copy done, and later ones. */
+static bool ring_mark_is_due(struct ggi_ring *ring, gg_stream *stream, uint64_t ticket)
+{
+    const uint64_t serial = atomic_load_explicit(&ring->serial, memory_order_relaxed),
+                   before = atomic_load_explicit(&ring->ticket, memory_order_relaxed);
+    atomic_store_explicit(&ring->serial, stream->serial, memory_order_relaxed);
+    atomic_store_explicit(&ring->ticket, ticket, memory_order_relaxed);
+    return serial != stream->serial ||
+           atomic_load_explicit(&stream->completed, memory_order_relaxed) <= before;
+}
+
 /* Takes no lock. A slot that the same stream uses again keeps its reference to it. */
 void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                       uint64_t ticket)
 {
-    bool mark = ticket && (size_t)(slot - device->ring->slot) % MARK_EVERY == 0;
+    struct ggi_ring *ring = device->ring;
+    const bool mark = ticket && (size_t)(slot - ring->slot) % MARK_EVERY == 0 &&
+                      ring_mark_is_due(ring, stream, ticket);
     gg_stream *before = slot->stream, *now = ticket ? stream : NULL;
     if (now && now != before)
         ggi_stream_use_retain(now);

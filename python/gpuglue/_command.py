@@ -23,6 +23,7 @@ def command_parser():
         added = commands.add_parser(name, help=text.partition(":")[2].strip(), description=text)
         module.add_options(added)
         added.set_defaults(main=module.main_of)
+    parser.set_defaults(commands=tuple(modules))
     return parser
 
 
@@ -35,8 +36,20 @@ def with_default(arguments):
 
 
 def main(arguments=None):
-    options = command_parser().parse_args(with_default(sys.argv[1:] if arguments is None else arguments))
+    arguments = with_default(sys.argv[1:] if arguments is None else arguments)
+    parser = command_parser()
+    refuse_misspelt(parser, arguments[0])
+    options = parser.parse_args(arguments)
     return options.main(options)
+
+
+def refuse_misspelt(parser, name):
+    """Before argparse does, whose message lists all subcommands."""
+    import difflib  # only what a call needs
+
+    known = parser.get_default("commands")
+    if not name.startswith("-") and name not in known and (near := difflib.get_close_matches(name, known, 1)):
+        parser.error(f"there is no subcommand {name!r}: did you mean {near[0]}?")
 
 
 def run():

@@ -98,7 +98,7 @@ def nanoseconds(timeout: "float | None") -> int:
 
 
 class Data:
-    """An array in memory that the processor can access: its own, or a pinned copy of what is on a device."""
+    """An array in memory that the processor can access, or on a device: then `staged`, of which `load` makes a pinned copy."""
 
     def __init__(self, given: Any, name: str, *, reads: bool, writes: bool):
         self.given: Any
@@ -112,10 +112,10 @@ class Data:
             raise _core.InvalidArgumentError(f"{name} has dtype {self.dtype}: objects cannot be sent to another process")
         if not self.given.flags.aligned or (writes and not self.given.flags.writeable):
             raise _core.InvalidArgumentError(f"{name} must be aligned, and writeable if the operation writes to it")
-        self.staged = False
+        self.staged, self._reads = False, reads
         self.view: "memoryview | None" = None
         if isinstance(self.given, _core.GPUArray):
-            self._reach(reads)
+            self._reach()
 
     @staticmethod
     def _taken(given: Any, name: str, writes: bool) -> Any:
@@ -136,13 +136,17 @@ class Data:
             return f"V{self.dtype.itemsize}-{zlib.crc32(repr(self.dtype).encode()):08x}"
         return (self.dtype.name if self.dtype.kind == "V" else self.dtype.str)[:23]  # 'bfloat16' is '<V2' in NumPy
 
-    def _reach(self, reads: bool) -> None:
+    def _reach(self) -> None:
         try:
             self.view = memoryview(self.given.reshape(-1).view("u1"))  # waits for pending work
         except BufferError:
             self.staged = True
+
+    def load(self) -> None:
+        """For transports that take memory of the host only."""
+        if self.staged and self.array is self.given:
             self.array = _core.empty_pinned(self.given.shape, self.dtype, device=self.given.device)
-            if reads:
+            if self._reads:
                 self.given.get(self.array)
 
     @property
@@ -151,12 +155,17 @@ class Data:
 
     def finish(self) -> None:
         """The operation has written the array."""
-        if self.staged:
+        if self.array is not self.given and self.staged:
             self.given.set(self.array)
 
 
 def address_of(data: "Data | None") -> int:
     return 0 if data is None else data.address
+
+
+def side_of(data: "Data | None") -> Any:
+    """An address, or an array on a device."""
+    return data.given if data is not None and data.staged else address_of(data)
 
 
 def same_dtype(out: Data, x: Data) -> None:

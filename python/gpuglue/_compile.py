@@ -252,7 +252,8 @@ def _maker(backend, arch, lang):
             f"compile: no compiler generates code for {arch!r} on {backend}: expected sm_…, compute_…, gfx…, or "
             f"for host {platform.machine()}")
     if lang is not None and lang not in expected:
-        raise _core.InvalidArgumentError(f"compile: lang={lang!r} for {backend} ({arch}): expected {expected[0]!r}")
+        raise _core.InvalidArgumentError(f"compile: lang={lang!r} for {backend} ({arch}): expected {expected[0]!r}" +
+                                         "; or choose a device of cuda, hip or host" * (backend == "ze"))
     return makers
 
 

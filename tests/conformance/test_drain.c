@@ -21,6 +21,28 @@ static void more_objects_than_a_drain_examines_do_not_pile_up(void **state)
     assert_int_equal(atomic_load(&released), made);
 }
 
+#define MANY_STREAMS 200
+
+/* It may be large, and gpuglue does not know how much of it there is: its owner needs it back. */
+static void memory_of_others_on_many_streams_does_not_pile_up_while_blocks_are_allocated(void **state)
+{
+    struct fixture *f = *state;
+    static atomic_int released;
+    static gg_stream *streams[MANY_STREAMS];
+    int most = 0;
+    for (int i = 0; i < MANY_STREAMS; i++)
+        assert_int_equal(gg_stream_create(f->device, GG_STREAM_NONBLOCKING, 0, &streams[i]), GG_OK);
+    for (int i = 0; i < 20 * MANY_STREAMS; i++) {
+        gg_memory_release(wrap(f, streams[i % MANY_STREAMS], &released));
+        gg_memory_release(alloc(f, BLOCK, f->stream));
+        const int left = i + 1 - atomic_load(&released);
+        most = left > most ? left : most;
+    }
+    for (int i = 0; i < MANY_STREAMS; i++)
+        gg_stream_release(streams[i]);
+    assert_in_range(most, 1, 3 * MANY_STREAMS);
+}
+
 static void a_block_is_reused_however_much_else_is_released(void **state)
 {
     struct fixture *f = *state;
@@ -324,6 +346,7 @@ static void attempts_without_a_driver_call_fail_only_once_in_a_while(void **stat
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(more_objects_than_a_drain_examines_do_not_pile_up),
+    cmocka_unit_test(memory_of_others_on_many_streams_does_not_pile_up_while_blocks_are_allocated),
     cmocka_unit_test(a_block_is_reused_however_much_else_is_released),
     cmocka_unit_test(a_block_is_reused_however_many_other_streams_are_busy),
     cmocka_unit_test(blocks_do_not_pile_up_beside_busy_streams_with_released_objects),

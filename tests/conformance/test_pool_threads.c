@@ -10,6 +10,7 @@
 #define STREAMS 200   /* that each thread closes */
 #define HELD_ROUNDS 20000
 #define PLACES 64
+#define SMALLER 8192 /* bytes of blocks that other streams use */
 
 struct shared {
     gg_device *device;
@@ -91,6 +92,66 @@ static void threads_with_streams_of_their_own_are_counted_exactly(void **state)
     assert_counts(f, &before, (uint64_t)THREADS * ROUNDS);
 }
 
+/* Each fourth block is also used by another stream, so that it is retired. */
+static void *alloc_and_retire(void *argument)
+{
+    struct shared *shared = argument;
+    const int self = atomic_fetch_add(&shared->next_thread, 1);
+    gg_stream *own = NULL, *user = NULL;
+    check(shared, !gg_stream_create(shared->device, GG_STREAM_NONBLOCKING, 0, &own));
+    check(shared, !gg_stream_create(shared->device, GG_STREAM_NONBLOCKING, 0, &user));
+    for (int i = 0; i < ROUNDS; i++) {
+        gg_memory *memory = take(shared, 4096, own);
+        check_alone(shared, self, gg_memory_pointer(memory));
+        if (i % 4 == 0)
+            check(shared, !gg_memory_record_use(memory, user));
+        atomic_store(&shared->in_use[self], NULL);
+        gg_memory_release(memory);
+    }
+    gg_stream_release(user);
+    gg_stream_release(own);
+    return NULL;
+}
+
+static void blocks_that_other_streams_use_are_counted_exactly(void **state)
+{
+    struct fixture *f = *state;
+    static struct shared shared;
+    const struct gg_pool_stats before = figures(f);
+    shared.device = f->device;
+    run(&shared, alloc_and_retire);
+    assert_counts(f, &before, (uint64_t)THREADS * ROUNDS);
+    assert_int_equal(figures(f).retired_blocks, 0);
+    assert_int_equal(figures(f).retired_bytes, 0);
+}
+
+static void *alloc_and_retire_all(void *argument)
+{
+    struct shared *shared = argument;
+    gg_stream *own = NULL, *user = NULL;
+    check(shared, !gg_stream_create(shared->device, GG_STREAM_NONBLOCKING, 0, &own));
+    check(shared, !gg_stream_create(shared->device, GG_STREAM_NONBLOCKING, 0, &user));
+    for (int i = 0; i < HELD_ROUNDS; i++) {
+        gg_memory *memory = take(shared, SMALLER, own);
+        check(shared, !gg_memory_record_use(memory, user));
+        gg_memory_release(memory);
+    }
+    gg_stream_release(user);
+    gg_stream_release(own);
+    return NULL;
+}
+
+/* Each thread uses one block, and the stash of its stream has at most eight. */
+static void the_most_in_use_does_not_count_what_was_released(void **state)
+{
+    struct fixture *f = *state;
+    static struct shared shared;
+    const struct gg_pool_stats before = figures(f);
+    shared.device = f->device;
+    run(&shared, alloc_and_retire_all);
+    assert_in_range(figures(f).used_peak, SMALLER, before.used_peak + THREADS * 9 * SMALLER);
+}
+
 static void no_block_is_used_by_two_threads_of_one_stream(void **state)
 {
     struct fixture *f = *state;
@@ -169,6 +230,8 @@ static void counts_read_while_threads_allocate_leave_none_out(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(threads_with_streams_of_their_own_are_counted_exactly),
+    cmocka_unit_test(blocks_that_other_streams_use_are_counted_exactly),
+    cmocka_unit_test(the_most_in_use_does_not_count_what_was_released),
     cmocka_unit_test(no_block_is_used_by_two_threads_of_one_stream),
     cmocka_unit_test(blocks_of_closed_streams_return_to_the_pool),
     cmocka_unit_test(counts_read_while_threads_allocate_leave_none_out),

@@ -350,6 +350,36 @@ def test_a_failed_creation_is_the_same_error_on_all_ranks(native):
     assert [status for _, status in results] == [0] * 3, results
 
 
+OPENED_AGAIN = """
+from gpuglue import _core
+from gpuglue._communicator_device import ALL_REDUCE
+comm = _core._comm_create(rank, size, "127.0.0.1", int(os.environ["GPUGLUE_COMM_PORT"]), "again", 60 * 10**9)
+device = gg.Device(f"{backend}:{rank}")
+try:
+    _core._comm_open_device(comm, device, "auto")
+except gg.CommunicatorError as error:
+    assert "rank 1: " in str(error), str(error)
+else:
+    sys.exit("no error")
+if rank == 2:
+    os.environ["GPUGLUE_SIM_NCCL_SLOW"] = "ncclCommInitRank"  # the others wait for it
+name = _core._comm_open_device(comm, device, "auto")[0]
+assert name in ("nccl", "rccl"), name
+with device:
+    x = gg.ones(10)
+    _core._comm_queue(comm, ALL_REDUCE, x, x, "sum", 0, 0, None)
+    assert x.get().tolist() == [3.0] * 10
+_core._comm_close_device(comm)
+"""
+
+
+def test_a_device_is_opened_again_after_a_failure(native):
+    variables = {rank: {"GPUGLUE_SIM_DEVICES": "4"} for rank in range(3)}
+    variables[1]["GPUGLUE_SIM_FAIL"] = "ncclCommInitRank:1"
+    results = run_ranks(HEAD + OPENED_AGAIN, 3, rank_environment=variables)
+    assert [status for _, status in results] == [0] * 3, results
+
+
 REAL_PATHS = [
     str(Path(np.__file__).parents[1] / "nvidia/nccl/lib/libnccl.so.2"),
     *(f"/usr/local/{name}/libnccl.so.2" for name in ("cuda/lib64", "cuda/lib", "cuda-13.0/lib")),

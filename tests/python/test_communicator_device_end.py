@@ -461,3 +461,26 @@ except (gg.CommunicatorError, gg.DeviceError) as error:
     outputs = ranks_pass(code, 2, GPUGLUE_SIM_FAIL=f"{function}:1", PYTHONWARNINGS="ignore")
     quiet = function in ("ncclCommDestroy", "ncclGetVersion", "ncclCommGetAsyncError")
     assert all("error" in output or quiet for output in outputs), outputs
+
+
+ASYNCHRONOUS = """
+comm = connect()
+with comm.device:
+    x = gg.ones(10)
+    comm.recv(x, 1 - rank)  # what no rank sends
+    for call in (gg.synchronize, lambda: comm.send(x, 1 - rank)):
+        try:
+            call()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,), error.ranks
+            assert "got an error" in str(error) and "internal error" in str(error) and "injected" in str(error), str(error)
+        else:
+            sys.exit("no error")
+"""
+
+
+def test_all_ranks_get_the_text_of_an_error_that_the_library_reports_later(native):
+    variables = {rank: {"GPUGLUE_SIM_DEVICES": "4"} for rank in range(2)}
+    variables[1]["GPUGLUE_SIM_FAIL"] = "ncclCommGetAsyncError:1"
+    results = run_ranks(HEAD + ASYNCHRONOUS, 2, rank_environment=variables)
+    assert [status for _, status in results] == [0, 0], results

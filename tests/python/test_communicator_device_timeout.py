@@ -1,5 +1,6 @@
 """Communicators with devices: what the timeout ends, and which rank it names."""
 
+import pytest
 from test_communicator_device import native, ranks_pass
 
 __all__ = ["native"]
@@ -145,3 +146,49 @@ comm.close()
 
 def test_a_close_waits_longer_than_the_timeout_while_work_progresses(native):
     ranks_pass(LONG_CLOSE, 3)
+
+
+BURST = """
+comm = connect(timeout=4)
+with comm.device:
+    x, y = gg.ones(1000), gg.empty(1000)
+    gg.synchronize()
+    comm.barrier()
+    for _ in range(6):
+        comm.all_reduce(x, y)
+        time.sleep(PAUSE * rank)  # of rank 1, for which rank 0 then waits
+    assert y.get().tolist() == [2.0] * 1000
+comm.close()
+"""
+
+
+@pytest.mark.parametrize(("work", "pause"), [(1000, 0), (0, 1)])
+def test_operations_that_progress_are_not_late_together(native, work, pause):
+    ranks_pass(BURST.replace("PAUSE", str(pause)), 2, GPUGLUE_SIM_NCCL_WORK=str(work))
+
+
+STUCK_BESIDE_BUSY = """
+comm = connect(timeout=3)
+with comm.device:
+    x, y, z, stuck, busy = gg.ones(10), gg.ones(10), gg.ones(10), gg.Stream(), gg.Stream()
+    gg.synchronize()
+    comm.barrier()
+    if rank == 2:
+        time.sleep(30)
+        os._exit(0)
+    if rank == 0:
+        comm.recv(z, 2, stream=stuck)
+    try:
+        for _ in range(60):
+            comm.send_recv(x, 1 - rank, y, 1 - rank, stream=busy)
+            busy.synchronize()
+            time.sleep(0.4)
+    except gg.CommunicatorError as error:
+        assert error.ranks == (2,) and "timeout" in str(error), str(error)
+        os._exit(0)
+sys.exit("no error")
+"""
+
+
+def test_the_timeout_holds_beside_streams_whose_work_progresses(native):
+    ranks_pass(STUCK_BESIDE_BUSY, 3)

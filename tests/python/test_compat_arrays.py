@@ -11,8 +11,6 @@ from gpuglue.compat.pycuda import gpuarray, tools
 
 @pytest.fixture(autouse=True)
 def context(device):
-    if device.backend == "ze":
-        pytest.skip("the compatibility module is for cuda, hip and host")
     cuda.init()
     context = tools.make_default_context()
     yield context

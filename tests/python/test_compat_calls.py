@@ -25,16 +25,16 @@ scan = InclusiveScanKernel(np.float32, "a + b")
 # stream that used it is captured.
 STATEMENTS = {
     "a + b": (1, 1, 12),
-    "a * 2": (1, 1, 12),
-    "2.0 - a": (1, 1, 12),
+    "a * 2": (1, 1, 13),
+    "2.0 - a": (1, 1, 13),
     "-a": (1, 1, 11),
     "a == b": (1, 1, 12),
     "a.__iadd__(b)": (1, 0, 9),
     "cumath.exp(a)": (1, 1, 11),
     "gpuarray.sum(a)": (1, 1, 13),
     "gpuarray.sum(large)": (2, 2, 20),
-    "combine(2.0, a, b, c)": (1, 0, 8),
-    "dot(a, b)": (1, 1, 10),
+    "combine(2.0, a, b, c)": (1, 0, 6),
+    "dot(a, b)": (1, 1, 8),
     "scan(a)": (1, 0, 9),
     "a.fill(3)": (0, 0, 4),
 }

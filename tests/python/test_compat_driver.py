@@ -16,8 +16,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Function.* is deprecated since P
 
 @pytest.fixture(autouse=True)
 def context(device):
-    if device.backend == "ze":
-        pytest.skip("the compatibility module is for cuda, hip and host")
     cuda.init()
     context = tools.make_default_context()
     yield context
@@ -267,7 +265,8 @@ def test_a_launch_takes_what_was_set_before_as_in_old_programs(device):
     with pytest.raises(cuda.LogicError, match="call set_block_shape"):
         function.launch()
     function.set_block_shape(16, 1, 1)
-    function.set_shared_size(64)
+    if device.backend != "ze":  # whose kernels take it as an argument
+        function.set_shared_size(64)
     argument = cuda.InOut(x.copy())
     handler, = function.param_set(argument, np.uint32(64), np.float32(2))
     assert handler is argument
@@ -286,7 +285,7 @@ def test_a_launch_takes_what_was_set_before_as_in_old_programs(device):
 def test_arguments_are_set_by_their_offsets_as_in_old_programs(device):
     function, memory = scale(device), cuda.to_device(np.ones(16, np.float32))
     function.set_block_shape(16, 1, 1)
-    if function._kernel.parameters is None:
+    if not function._kernel.parameters or not function._kernel.parameters[-1][0]:  # SPIR-V has no offsets
         function.param_seti(8, 16)
         with pytest.raises(cuda.LogicError, match="where the parameters of .* are: call the function with its arguments"):
             function.launch()
@@ -382,12 +381,15 @@ def test_limits_are_those_of_the_current_context(device):
 def test_a_missing_name_names_the_way_out(device):
     for module, name, way in [
             (cuda, "TextureReference", "pass the array to the kernel"), (cuda, "initialize_profiler", "gpuglue.trace"),
-            (gpuarray, "multi_take", r"cupy\.asarray"), (tools, "match_dtype_to_c_struct", "SourceModule"),
+            (gpuarray, "multi_take", r"cupy\.asarray"), (tools, "match_dtype_to_c_struct", "register_dtype"),
             (cuda, "Linker", "DynamicModule"), (elementwise, "get_elwise_kernel", "gpuglue pycuda add"),
             (reduction, "get_sum_kernel", "gpuglue pycuda add")]:
         with pytest.raises(AttributeError, match=f"has no '{name}' on gpuglue: .*{way}") as caught:
             getattr(module, name)
         assert "\n" not in str(caught.value)
+        with pytest.raises(ImportError) as imported:
+            exec(f"from {module.__name__} import {name}")
+        assert str(imported.value) == str(caught.value) and not hasattr(module, name)
         with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
             module.nothing
     with pytest.raises(AttributeError, match="Event has no 'ipc_handle' on gpuglue: .*mem_get_ipc_handle"):
@@ -397,6 +399,32 @@ def test_a_missing_name_names_the_way_out(device):
     with pytest.raises(cuda.LogicError, match="as an argument"):
         gpuarray.zeros(3, np.float32).bind_to_texref(None)
     assert gpuarray.GPUArray.bind_to_texref_ext is gpuarray.GPUArray.bind_to_texref
+
+
+def test_what_a_source_has_that_no_compiler_takes_is_in_the_first_line_of_the_error(device):
+    if not runs_code(device) or device.backend == "ze":
+        pytest.skip(f"{device} has no compiler for CUDA C++")
+    needs_compiler(device)
+    for source, way in [
+            ("texture<float, 2> image;", "pass the array to the kernel as an argument"),
+            ("__global__ void g(float *x) { *x = tex2D(image, 0, 0); }", "pass the array to the kernel as an argument"),
+            ("__global__ void g(int *x) { if (*x) g<<<1, 1>>>(x, 0); }", "DynamicSourceModule: else launch them from Python"),
+            ('#include "curand_of_another.h"', "an array that pycuda.curandom has filled"),
+            ("no C++", "")]:
+        with pytest.raises(cuda.CompileError) as caught:
+            compiler.SourceModule(source)
+        first = str(caught.value).splitlines()[0]
+        assert first.startswith("the kernel was not compiled") and first.endswith(way) and (way or ":" not in first)
+
+
+def test_level_zero_names_what_computes_there(device):
+    if device.backend != "ze":
+        pytest.skip("others compute, or have a compiler for CUDA C++")
+    x = gpuarray.zeros(3, np.float32)
+    with pytest.raises(cuda.LogicError, match="nothing computes on .*: copy with .* NumPy, or use torch or dpnp"):
+        x + x
+    with pytest.raises(cuda.LogicError, match="lang='cuda' for ze .*: expected 'opencl'; or choose a device of cuda, hip or host"):
+        compiler.SourceModule("__global__ void f() {}")
 
 
 @pytest.mark.parametrize("name", ["sparse", "gl", "debug"])

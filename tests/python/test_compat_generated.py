@@ -15,7 +15,7 @@ from gpuglue.compat.pycuda.scan import ExclusiveScanKernel, InclusiveScanKernel
 @pytest.fixture(autouse=True)
 def context(device):
     if device.backend == "ze":
-        pytest.skip("the compatibility module is for cuda, hip and host")
+        pytest.skip("Level Zero has no compiler for CUDA C++")
     driver.init()
     context = tools.make_default_context()
     yield context
@@ -38,6 +38,15 @@ def test_a_statement_runs_for_each_element(compiles):
         assert combine(a, gpuarray.to_gpu(x), 6, gpuarray.to_gpu(y), z, stream=driver.Stream()) is None
         driver.Context.synchronize()
         np.testing.assert_allclose(z.get(), a * x + 6 * y, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("value", [0.1, -3, True, 2**60 + 1, 1e300, -1e-46, float("inf"), float("nan"), np.float64(0.1), np.int8(-3)])
+@pytest.mark.parametrize("kind, dtype", [("float", np.float32), ("double", np.float64)])
+def test_a_number_becomes_that_of_its_declared_type(compiles, kind, dtype, value):
+    out = gpuarray.zeros(1, dtype)
+    ElementwiseKernel(f"{kind} a, {kind} *out", "out[i] = a", "store")(value, out)
+    np.testing.assert_array_equal(out.get()[0], dtype(value))
 
 
 def test_the_attributes_of_a_device_are_read_once_and_not_for_each_launch(device, monkeypatch):

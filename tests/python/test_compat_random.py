@@ -17,8 +17,6 @@ GENERATORS = pytest.mark.parametrize("kind", [XORWOWRandomNumberGenerator, MRG32
 
 @pytest.fixture(autouse=True, params=["a library", "no library"])
 def context(request, device, monkeypatch):
-    if device.backend == "ze":
-        pytest.skip("the compatibility module is for cuda, hip and host")
     cupy = stand_in_cupy.module(device.backend == "hip") if request.param == "a library" else None
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(_compute, "_libraries", {} if cupy else {device: None})
@@ -59,6 +57,9 @@ def test_a_generator_fills_arrays(kind):
         assert (x.get() != before).all()
     generator.fill_poisson(x, 3)
     assert (x.get() == np.round(x.get())).all()
+    means = gpuarray.to_gpu(np.repeat(np.array([0, 10], np.float32), 10_000))
+    generator.fill_poisson(means)  # each element is the mean of what it becomes
+    assert not means.get()[:10_000].any() and abs(means.get()[10_000:].mean() - 10) < 0.3
     generator.fill_uniform(gpuarray.empty(0, np.float32))
     with pytest.raises(NotImplementedError, match="random numbers of complex64: expected float32 or float64"):
         generator.fill_normal(x.astype(np.complex64))

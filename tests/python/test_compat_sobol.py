@@ -15,8 +15,6 @@ BITS = pytest.mark.parametrize("bits", [32, 64])
 
 @pytest.fixture(autouse=True)
 def context(device):
-    if device.backend == "ze":
-        pytest.skip("the compatibility module is for cuda, hip and host")
     driver.init()
     context = tools.make_default_context()
     yield context
@@ -82,6 +80,9 @@ def test_numbers_have_their_distribution(bits, dtype):
     poisson = generator.gen_poisson(4096, np.uint32, 5).get()
     assert abs(poisson.mean() - 5) < 0.05 and abs(poisson.var() - 5) < 0.2
     assert not generator.gen_poisson(5, np.uint32, 0).get().any()
+    means = gpuarray.to_gpu(np.repeat(np.array([0, 5], np.uint32), 2048).reshape(2, 2048))
+    generator.fill_poisson(means, stream=driver.Stream())
+    assert not means.get()[0].any() and abs(means.get()[1].mean() - 5) < 0.1
 
 
 @BITS

@@ -62,3 +62,28 @@ def test_an_operation_makes_no_more_calls_of_the_driver_than_it_needs(device, tm
     uncounted = UNCOUNTED | AROUND_POLLS if "to_gpu" in statement else UNCOUNTED
     each = {name: (count - few.get(name, 0)) / MORE for name, count in many.items() if name not in uncounted}
     assert {name: round(count) for name, count in each.items() if count > 0.3} == expected  # markers are rarer
+
+
+MANY = """
+import gpuglue as gg
+device = gg.Device({device!r})
+streams = [gg.Stream(device, nonblocking=True) for _ in range(100)]
+with device:
+    for i in range({count}):
+        block = gg.alloc(4096, device, streams[i % 100])
+        block.record_use(streams[(i + 1) % 100])
+        block.close()
+"""
+
+
+def test_allocations_on_many_streams_rarely_poll_the_driver(device, tmp_path, run_python):
+    if "Simulated" not in device.name:
+        pytest.skip("only simulated drivers count their calls")
+    counts = []
+    for count in (12000, 16000):  # the pool grows at first
+        path = tmp_path / f"{count}.json"
+        code = MANY.format(device=f"{device.backend}:{device.ordinal}", count=count)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+        calls_by_name = json.loads(path.read_text())["calls"]
+        counts.append(sum(n for name, n in calls_by_name.items() if "Query" in name or "EventRecord" in name))
+    assert counts[1] - counts[0] < 4000 / 4

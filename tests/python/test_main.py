@@ -107,3 +107,9 @@ def test_a_library_that_is_not_a_driver_is_reported(sim_library, kind, status):
     library = pathlib.Path(sim_library).parents[1] / "broken" / kind / "libcuda.so.1"
     text = main(GPUGLUE_BACKEND="cuda", GPUGLUE_CUDA_LIBRARY=str(library), GPUGLUE_DEVICE=None)
     assert status in text and str(library) in text
+
+
+def test_a_misspelt_subcommand_is_answered_with_the_nearest():
+    typed = lambda name: run_python(None, arguments=("-m", "gpuglue", name))
+    assert (typed("dcotor").returncode, "there is no subcommand 'dcotor': did you mean doctor?" in typed("dcotor").stderr) == (2, True)
+    assert "invalid choice: 'xyz'" in typed("xyz").stderr

@@ -1,6 +1,8 @@
 """Device.pool: reuse of memory; Device.pinned_pool; gpuglue.trim()."""
 
+import ctypes
 import gc
+import os
 import threading
 
 import gpuglue as gg
@@ -160,3 +162,45 @@ def test_repr_of_a_pool_shows_its_device(device):
     assert "pinned memory" in repr(device.pinned_pool)
     with pytest.raises(TypeError):
         type(device.pool)()
+
+
+ALLOCATIONS = {"cuda": b"cuMemAlloc_v2", "hip": b"hipMalloc"}
+
+
+@pytest.fixture
+def driver(device):
+    """The simulated driver, whose calls can be made to fail."""
+    library = os.environ.get({"cuda": "GPUGLUE_CUDA_LIBRARY", "hip": "GPUGLUE_HIP_LIBRARY"}.get(device.backend, ""))
+    if not library or "Simulated" not in device.name:
+        pytest.skip("the driver is not a simulated one of CUDA or HIP")
+    return ctypes.CDLL(library)
+
+
+def test_every_error_of_the_driver_is_raised_when_the_pool_grows(device, stream, driver):
+    kept, errors = [], 0
+    for _ in range(100):
+        driver.sim_fail(ALLOCATIONS[device.backend] + b":1=304")
+        for _ in range(200):
+            try:
+                kept.append(gg.alloc(65536, device, stream))
+            except gg.DeviceError:
+                errors += 1
+                break
+        driver.sim_fail(b"")
+    assert errors == 100
+
+
+def test_a_full_device_is_not_asked_for_memory_as_long_as_nothing_was_freed(device, driver):
+    streams = [gg.Stream(device, nonblocking=True) for _ in range(100)]
+    kept = [gg.alloc(4096, device, one) for one in streams]
+    before = device.pool.stats().driver_calls
+    try:
+        driver.sim_fail(ALLOCATIONS[device.backend] + b":1+=2")
+        for number in range(4000):
+            buffer = gg.alloc(4096, device, streams[number % 100])
+            buffer.record_use(streams[(number + 1) % 100])
+            buffer.close()
+    finally:
+        driver.sim_fail(b"")
+    del kept
+    assert device.pool.stats().driver_calls - before <= 2

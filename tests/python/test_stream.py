@@ -282,4 +282,4 @@ def test_trim_releases_the_streams_of_small_copies(device):
             stream.synchronize()
         stream.close()
     gg.trim()
-    assert driver.sim_alive(b"stream") == before
+    assert driver.sim_alive(b"stream") <= before

@@ -6,7 +6,8 @@
  *
  * Controls: GPUGLUE_SIM_FAIL, …_HANG and …_CRASH take the names of these functions; GPUGLUE_SIM_NCCL_VERSION is what
  * ncclGetVersion returns. Calls of the function GPUGLUE_SIM_NCCL_CONNECTS wait until their communicator is aborted, as for a
- * rank to which it connects; those of GPUGLUE_SIM_NCCL_SLOW, a name or name:milliseconds, take 0.3 s or that long. A rank whose peer has died waits until it aborts, as
+ * rank to which it connects; those of GPUGLUE_SIM_NCCL_SLOW, a name or name:milliseconds, take 0.3 s or that long. Work on the device takes
+ * GPUGLUE_SIM_NCCL_WORK milliseconds more. A rank whose peer has died waits until it aborts, as
  * the real library does. Destroy and abort wait for graphs, as there (NCCL, src/init.cc: commDestroySync). A communicator that
  * is used later or meanwhile ends the process. */
 #include "sim_nccl.h"
@@ -112,6 +113,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *out, int size, ncclUniqueId given, int
 {
     struct id id;
     ENTER("ncclCommInitRank");
+    delay_call("ncclCommInitRank");
     memcpy(&id, &given, sizeof id);
     if (id.magic != ID_MAGIC || size < 1 || size > RANKS || rank < 0 || rank >= size)
         return fail(ncclInvalidArgument, "wrong id, size or rank");
@@ -146,16 +148,6 @@ static void comm_check(struct ncclComm *comm)
     }
 }
 
-static void comm_delay(const char *name)
-{
-    const char *slow = getenv("GPUGLUE_SIM_NCCL_SLOW");
-    const size_t length = strlen(name);
-    if (!slow || strncmp(slow, name, length) != 0 || (slow[length] && slow[length] != ':'))
-        return;
-    const long ms = slow[length] ? atol(slow + length + 1) : 300;
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
-}
-
 /* At the begin of a call, during which the communicator must not end. */
 static ncclResult_t comm_enter(struct ncclComm *comm, const char *name)
 {
@@ -168,7 +160,7 @@ static ncclResult_t comm_enter(struct ncclComm *comm, const char *name)
         atomic_fetch_sub(&comm->connecting, 1);
         return fail(ncclInternalError, "aborted");
     }
-    comm_delay(name);
+    delay_call(name);
     comm_check(comm);
     return ncclSuccess;
 }
@@ -413,6 +405,7 @@ static void work_run(void *data)
     struct ncclComm *comm = first->comm;
     struct transfer transfers[TASKS];
     int count = 0;
+    delay_work();
     for (struct work *w = first; w && !atomic_load(&comm->aborted); w = w->next)
         if (w->kind == K_SEND || w->kind == K_RECV)
             transfers[count++] =

@@ -28,6 +28,9 @@ enum { MEET_NAME = 64 };
 /* A new name of a file, at least MEET_NAME bytes. It is random, since the next process with the number of this one must not
  * meet in a file that a killed one has left. */
 bool meet_name(char *name, size_t size);
+/* As long as GPUGLUE_SIM_NCCL_SLOW says of this function, and GPUGLUE_SIM_NCCL_WORK of work on the device. */
+void delay_call(const char *name);
+void delay_work(void);
 
 /* ---- sim_nccl_driver.c: of the driver that the process has loaded ---- */
 

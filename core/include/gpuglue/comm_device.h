@@ -3,10 +3,10 @@
  *
  *  A communicator (comm.h) exchanges host memory. gg_comm_open_device gives it a device on each rank, and lets all ranks
  *  agree on a library for them: NCCL for "cuda", RCCL for "hip". Where there is none for all of them, the transport is
- *  "staged": the caller copies to pinned memory, and exchanges that.
+ *  "staged": the operations are those of the host, through pinned memory.
  *
  *  @par Ordering
- *  gg_comm_queue returns when the operation is queued. Without a stream it is ordered behind all known uses of its memory,
+ *  With a library gg_comm_queue returns when the operation is queued. Without a stream it is ordered behind all known uses of its memory,
  *  as every operation is; with one, nothing but that stream's order is guaranteed.
  *  @par Failures
  *  A thread of the communicator checks ten times a second whether the other processes exist, and whether the library reports
@@ -137,19 +137,25 @@ struct gg_comm_work {
     gg_comm_reduction reduction; /**< of a reduction */
     int32_t root;                /**< the root, or the other rank of a message */
     int32_t from;                /**< GG_COMM_SEND_RECV: the rank that sends to this one */
+    void *dst_host;       /**< without a library: memory of the host instead of `dst`, or NULL */
+    const void *src_host; /**< without a library: memory of the host instead of `src`, or NULL */
 };
 
 /** Queue an operation on a stream. All ranks of the operation queue it in the same order, with sizes, types and roots that
  *  match: the library cannot compare them. Both memories are of the communicator's device. In place means the same address,
  *  or that of this rank's block. May be captured into a graph, on all ranks or on none.
  *
- *  @param comm    a communicator whose transport has a library
+ *  Without a library the operation is one of comm.h, of the current stream's completed work, and is complete when it returns:
+ *  device memory passes through two pinned buffers, whose copies run beside the exchange. The ranks compare their calls, and
+ *  each may give memory of any device or of the host. It cannot be captured.
+ *
+ *  @param comm    a communicator
  *  @param work    the operation
  *  @param stream  a stream of the device; NULL: the current one, ordered behind the known uses of both memories
  *  @return GG_OK
  *  @retval GG_ERR_COMMUNICATOR      the communicator has failed, or the library cannot reach a rank
  *  @retval GG_ERR_INVALID_ARGUMENT  an argument is wrong
- *  @retval GG_ERR_UNSUPPORTED       the library cannot combine that type, or the transport has no library */
+ *  @retval GG_ERR_UNSUPPORTED       the library cannot combine that type, or the transport has none and the stream is captured */
 GG_API gg_status gg_comm_queue(gg_comm *comm, const struct gg_comm_work *work, gg_stream *stream);
 
 /** Collect the operations of the calling thread that follow, until gg_comm_group_end: they then progress at the same time, so

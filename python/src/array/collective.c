@@ -242,7 +242,64 @@ static PyObject *collective_queue(PyObject *module, PyObject *const *args, Py_ss
     Py_RETURN_TRUE;
 }
 
+/* ---- without a library: arrays of a device, or addresses of what the processor can access ---- */
+
+struct collective_side {
+    gg_memory *memory;
+    size_t offset;
+    void *host;
+};
+
+/* Returns 0, or -1 with an exception. */
+static int collective_parse_side(struct py_state *state, PyObject *given,
+                                 struct collective_side *side)
+{
+    *side = (struct collective_side){NULL, 0, NULL};
+    if (Py_IS_TYPE(given, state->array_type)) {
+        side->memory = py_array_of(given)->memory;
+        side->offset = py_array_of(given)->offset;
+        return 0;
+    }
+    side->host = PyLong_AsVoidPtr(given);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* _comm_staged(capsule, operation, dst, src, count, dst_count, type, reduction, root, source, type_name) */
+static PyObject *collective_staged(PyObject *module, PyObject *args)
+{
+    struct py_state *state = PyModule_GetState(module);
+    struct gg_comm_work work = {.struct_size = sizeof work};
+    struct collective_side dst, src;
+    PyObject *capsule, *given_dst, *given_src;
+    unsigned long long count, dst_count;
+    int operation, type, reduction;
+    const char *type_name;
+    gg_status status;
+    if (!PyArg_ParseTuple(args, "OiOOKKiiiis", &capsule, &operation, &given_dst, &given_src, &count,
+                          &dst_count, &type, &reduction, &work.root, &work.from, &type_name))
+        return NULL;
+    gg_comm *comm = PyCapsule_GetPointer(capsule, "gpuglue.communicator");
+    if (!comm || collective_parse_side(state, given_dst, &dst) ||
+        collective_parse_side(state, given_src, &src))
+        return NULL;
+    work.operation = (gg_comm_operation)operation;
+    work.dst = dst.memory;
+    work.dst_offset = dst.offset;
+    work.dst_host = dst.host;
+    work.src = src.memory;
+    work.src_offset = src.offset;
+    work.src_host = src.host;
+    work.count = (size_t)count;
+    work.dst_count = (size_t)dst_count;
+    work.type = (gg_comm_type)type;
+    work.reduction = (gg_comm_reduction)reduction;
+    gg_comm_set_type_name(comm, type_name); /* it fails as the operation does */
+    PY_WITHOUT_GIL(status = gg_comm_queue(comm, &work, NULL));
+    return py_none(state, status);
+}
+
 PyMethodDef py_collective_functions[] = {
+    {"_comm_staged", collective_staged, METH_VARARGS, NULL},
     {"_comm_queue", PY_METHOD(collective_queue), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -17,6 +17,7 @@ PyObject *py_stream_wrap(struct py_state *state, gg_stream *stream)
         return NULL;
     }
     self->stream = stream;
+    self->state = state;
     self->identity = stream;
     self->busy = 0;
     self->closing = NULL;

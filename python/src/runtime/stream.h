@@ -6,6 +6,7 @@
 
 struct py_stream {
     PyObject_HEAD gg_stream *stream; /* NULL: closed */
+    struct py_state *state;          /* that of its type */
     const void *identity;            /* the stream's address, for the hash; never dereferenced */
     uint32_t busy;                   /* calls that use it without the GIL and without a reference */
     gg_stream *closing;              /* closed meanwhile: the last of these calls releases it */

@@ -87,7 +87,7 @@ static gg_status stream_wait_op(gg_event *event, gg_stream *stream)
 static PyObject *stream_wait_event(PyObject *self, struct py_event *event)
 {
     gg_status status = py_event_with_stream(event, py_stream_of(self), stream_wait_op);
-    return py_none(py_state_of(self), status);
+    return py_none(event->state, status);
 }
 
 static PyObject *stream_wait_stream(PyObject *self, gg_stream *stream, PyObject *object)
@@ -112,7 +112,7 @@ static PyObject *stream_wait(PyObject *self, PyObject *other)
     gg_stream *stream = py_stream_handle(self);
     if (!stream)
         return NULL;
-    if (!Py_IS_TYPE(other, py_state_of(self)->event_type))
+    if (!Py_IS_TYPE(other, py_stream_of(self)->state->event_type))
         return other == Py_None
                    ? PyErr_Format(PyExc_TypeError, "expected an Event or a stream, not None")
                    : stream_wait_stream(self, stream, other);

@@ -178,6 +178,9 @@ def keep(key, plan):
 
 def _sort(number):
     """What determines how a number is computed with."""
+    kind = type(number)
+    if kind is float or kind is int:
+        return kind if _BY_TYPE else (kind, number)
     if hasattr(number, "gpudata") or isinstance(number, np.ndarray) and not _BY_TYPE:
         return object()  # another class than GPUArray, or no key: not found again
     kind = getattr(number, "dtype", type(number))

@@ -8,7 +8,7 @@ import gpuglue
 
 from ._compute import is_array
 from ._errors import LogicError
-from ._generated import blocks_for, launch
+from ._generated import blocks_for, launch, number_of
 from ._memory import argument_of
 from .elementwise import ElementwiseKernel
 from .reduction import ReductionKernel
@@ -21,8 +21,8 @@ WAY_OUT = ("install CuPy (cupy-cuda12x, cupy-cuda13x, or its build for ROCm), wh
 class Refused(Exception):
     """Kernels cannot compute it. `error` is for a program where no library can either."""
 
-    def __init__(self, kind, what, before=": ", after=""):
-        self.error = kind(f"{what}{before}{WAY_OUT}{after}")
+    def __init__(self, kind, what, before=": ", after="", way=WAY_OUT):
+        self.error = kind(f"{what}{before}{way}{after}")
 
 
 # Of the operands a, b and c, which have the type of the loop. Integers divide as in Python; what has no value is 0.
@@ -126,7 +126,7 @@ def prepared(expression, args, loops, form, preamble=""):
                           " ")
         read = _kind(one.dtype if is_array(one) else loop)
         operands.append((read, _kind(loop), "[i]" if whole else "[0]" if is_array(one) else ""))
-        converters.append(argument_of if is_array(one) else float if loop == np.float64 else loop.type)
+        converters.append(argument_of if is_array(one) else number_of(loop))
     kernel, = _compiled(_elementwise(expression, preamble, _kind(form.dtype), tuple(operands)))
     blocks = blocks_for(size)
 
@@ -150,6 +150,9 @@ def _compiled(kernel):
     try:
         return kernel._kernels.current()
     except LogicError as error:
+        if gpuglue.current_device().backend == "ze":
+            raise Refused(LogicError, f"nothing computes on {gpuglue.current_device()}", way="copy with get() and use NumPy, or use torch or "
+                          "dpnp, which take the array by DLPack") from error
         if not isinstance(error.__cause__, gpuglue.UnsupportedError):
             raise
         raise Refused(LogicError, f"nothing computes on {gpuglue.current_device()}", ": ",

@@ -17,6 +17,24 @@ COUNTS = 4 * [np.dtype(np.int64)]  # the last arguments: the number of elements,
 _COMPLEX = "#include <pycuda-complex.hpp>\n"  # gpuglue's, or that of a copy of PyCUDA: see compiler.compile
 
 
+_EXACT = 2.0**53  # integers up to it are exact as float64
+
+
+def number_of(dtype):
+    """The function that makes a number of that type of a value: a Python number if a kernel takes it as the same one, which is faster."""
+    if dtype == np.float64:
+        return float
+    make = dtype.type
+    if dtype != np.float32:
+        return make
+
+    def single(value):
+        kind = type(value)
+        return float(value) if (kind is float or kind is int) and -_EXACT <= value <= _EXACT else make(value)
+
+    return single
+
+
 class Argument:
     """One argument of a list in C: its declaration, and how a value becomes one."""
 
@@ -27,7 +45,7 @@ class Argument:
         if not self.is_vector and (dtype is None or dtype.names):  # a struct, as bytes
             dtype = None
         self.type = "P" if self.is_vector else dtype  # for Kernel.bind, or None
-        self.value = (lambda given: given) if dtype is None else dtype.type
+        self.value = (lambda given: given) if dtype is None else number_of(dtype)
 
 
 def arguments_of(text):
@@ -46,12 +64,16 @@ def values_of(arguments, given):
             ready = ready and one.type is not None
             values.append(one.value(value))
             continue
-        first = value if first is None else first
-        ours = type(value) is GPUArray
-        if not (value._form.contiguous if ours else getattr(getattr(value, "flags", None), "forc", True)):
+        if first is None:
+            first = value
+        if type(value) is GPUArray:
+            contiguous, buffer = value._form.contiguous, getattr(value.gpudata, "_gpuglue", None)
+            values.append(buffer if buffer is not None else argument_of(value))
+        else:
+            contiguous, ready = getattr(getattr(value, "flags", None), "forc", True), False
+            values.append(value)
+        if not contiguous:
             raise RuntimeError(f"{one.name}: generated kernels take contiguous arrays: copy the array first")
-        ready = ready and ours
-        values.append(argument_of(value) if ours else value)
     if first is None:
         raise TypeError("expected an array among the arguments: its size is the number of elements")
     return values, first, ready

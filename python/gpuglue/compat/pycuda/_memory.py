@@ -21,13 +21,13 @@ class _Table:
     def add(self, allocation):
         """The address of an allocation becomes a number: from now on it is found by it."""
         with self.lock:
-            if allocation._listed:
+            if allocation._entry is not None:
                 return
-            allocation._listed, buffer = True, allocation._gpuglue
-            known = self.buffers.setdefault(buffer.ptr, [])
+            entry = allocation._entry = _Entry(allocation._address, allocation._gpuglue)
+            known = self.buffers.setdefault(entry.address, [])
             if not known:
-                bisect.insort(self.starts, buffer.ptr)
-            known.append(buffer)
+                bisect.insort(self.starts, entry.address)
+            known.append(entry.buffer)
 
     def remove(self, address, buffer):
         with self.lock:  # a garbage collection inside may call this again
@@ -49,6 +49,20 @@ class _Table:
 
 
 _table = _Table()
+
+
+class _Entry:
+    """An allocation in the table, which it leaves with the allocation. Most are in no table, and end without Python code."""
+
+    def __init__(self, address, buffer):
+        self.address, self.buffer = address, buffer
+
+    def remove(self):
+        buffer, self.buffer = self.buffer, None
+        if buffer is not None:
+            _table.remove(self.address, buffer)
+
+    __del__ = remove
 
 
 def locate(pointer, nbytes):
@@ -148,7 +162,7 @@ class DeviceAllocation(PointerHolderBase):
     True
     """
 
-    _listed, _gpuglue = False, None
+    _entry = _gpuglue = None
 
     def __init__(self, buffer):
         self._gpuglue, self._address = buffer, buffer.ptr or 0
@@ -174,7 +188,7 @@ class DeviceAllocation(PointerHolderBase):
         """
         if self._gpuglue is None:
             raise LogicError("this allocation was freed")
-        if not self._listed and self._address:
+        if self._entry is None and self._address:
             _table.add(self)
         return self._address
 
@@ -193,13 +207,9 @@ class DeviceAllocation(PointerHolderBase):
         buffer, self._gpuglue = self._gpuglue, None
         if buffer is None:
             raise LogicError("this allocation was already freed")
-        if self._listed:
-            _table.remove(self._address, buffer)
+        if self._entry is not None:
+            self._entry.remove()
         buffer.close()
-
-    def __del__(self):
-        if self._listed and self._gpuglue is not None:
-            _table.remove(self._address, self._gpuglue)
 
     def __bool__(self):
         return self._address != 0

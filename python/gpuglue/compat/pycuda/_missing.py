@@ -1,9 +1,13 @@
 """Names of PyCUDA that are not here, and what to use instead. The errors say it; the table of names in docs too."""
 
+import opcode
+import re
+import sys
+
 _TEXTURES = "CUDA 12 has no texture and surface references: pass the array to the kernel as an argument"
 _OPENGL = "map the buffer in an extension of your own, and pass its address to gpuglue.Buffer.from_ptr()"
 _COMPUTING = "use CuPy on the same memory, cupy.asarray(array), or NumPy, array.get()"
-_KERNELS = "write the loop as a kernel of a SourceModule, or use CuPy's class of this name"
+_STRUCTS = "declare the struct in the source, and name it by register_dtype(dtype, name)"
 _INTERNAL = "use the class of kernels of this module, or PyCUDA's own files (gpuglue pycuda add)"
 
 MODULES = {
@@ -23,7 +27,7 @@ _NAMES = {
     "pycuda.reduction": {_INTERNAL: "get_reduction_module get_reduction_kernel_and_types get_sum_kernel get_dot_kernel "
                                     "get_minmax_kernel get_subset_sum_kernel get_subset_dot_kernel get_subset_minmax_kernel"},
     "pycuda.tools": {
-        _KERNELS: "match_dtype_to_c_struct",
+        _STRUCTS: "match_dtype_to_c_struct",
         "use gpuglue.trace(), which records allocations": "DebugMemoryPool"},
     "pycuda.gpuarray": {_COMPUTING: "multi_take multi_take_put multi_put"}, "pycuda.cumath": {},
     "pycuda.curandom": {}}
@@ -33,6 +37,16 @@ _SKIP = {"give the generator another offset=": """call_skip_ahead call_skip_ahea
 MEMBERS = {
     "XORWOWRandomNumberGenerator": _SKIP, "MRG32k3aRandomNumberGenerator": _SKIP,
     "Event": {"send memory with mem_get_ipc_handle(), and wait for the event before": "ipc_handle from_ipc_handle"}}
+# What in a source no compiler of gpuglue's takes: (pattern, the way out).
+_IN_SOURCES = [
+    (r"\b(texture|surface)\s*<|\b(tex|surf)[123]D\w*\s*\(", _TEXTURES),
+    (r"<<<", "kernels launch kernels on cuda only, in a pycuda.compiler.DynamicSourceModule: else launch them from Python"),
+    (r"#\s*include\s*[<\"]curand", "CURAND is on cuda only, with its headers (nvidia-curand): else pass an array that pycuda.curandom has filled")]
+
+
+def way_of_source(source):
+    """The way out for a source that was not compiled, after a colon, or nothing."""
+    return next((f": {way}" for pattern, way in _IN_SOURCES if re.search(pattern, source)), "")
 
 
 def _way(table, name):
@@ -44,9 +58,10 @@ def refusing(module):
     public = "pycuda" + module.rpartition("pycuda")[2]
 
     def __getattr__(name):
-        way = _way(_NAMES[public], name)
-        raise AttributeError(f"{public} has no {name!r} on gpuglue: {way}" if way else
-                             f"module {module!r} has no attribute {name!r}")
+        way, caller = _way(_NAMES[public], name), sys._getframe(1)
+        # `from module import name` would replace an AttributeError by one without the way out
+        kind = ImportError if way and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["IMPORT_FROM"] else AttributeError
+        raise kind(f"{public} has no {name!r} on gpuglue: {way}" if way else f"module {module!r} has no attribute {name!r}")
     return __getattr__
 
 

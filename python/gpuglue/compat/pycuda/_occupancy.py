@@ -37,13 +37,15 @@ class DeviceData:
     """
 
     def __init__(self, dev=None):
-        dev = dev if dev is not None else driver.Context.get_device()
+        self._device = dev = dev if dev is not None else driver.Context.get_device()
         self.max_threads, self.warp_size = dev.max_threads_per_block, dev.warp_size
         self.warps_per_mp = dev.max_threads_per_multiprocessor // self.warp_size
         self.thread_blocks_per_mp = 8
-        self.registers, self.shared_memory = dev.max_registers_per_block, dev.max_shared_memory_per_block
+        self.shared_memory = dev.max_shared_memory_per_block
         self.smem_granularity, self.smem_alloc_granularity = 32, 128
         self.register_allocation_unit = "warp"
+
+    registers = property(lambda self: self._device.max_registers_per_block, doc="Registers of a block, at most; Level Zero has no number.")
 
     def align_bytes(self, word_size=4):
         """Return the alignment of arrays whose accesses coalesce.

@@ -176,8 +176,15 @@ class Sequences:
         return inverse(np.minimum(self.random(shape, np.float64), limit)).astype(dtype)
 
     def poisson(self, mean, shape):
+        uniform, found = self.random(shape, np.float64), np.empty(shape, np.int64)
+        for one in np.unique(mean):
+            found[mean == one] = self._poisson(float(one), uniform[mean == one])
+        return found
+
+    @staticmethod
+    def _poisson(mean, uniform):
         if mean < 0:
             raise ValueError(f"the mean of Poisson numbers is not negative: got {mean}")
         most = int(mean + 20 * math.sqrt(mean) + 40)
         logarithms = [k * math.log(mean) - mean - math.lgamma(k + 1) if mean else -math.inf * (k > 0) if k else 0.0 for k in range(most)]
-        return np.searchsorted(np.cumsum(np.exp(logarithms)), self.random(shape, np.float64))
+        return np.searchsorted(np.cumsum(np.exp(logarithms)), uniform)

@@ -193,7 +193,7 @@ class StatefulLaunch:
         parameters, given = self._kernel.parameters, self._set_arguments
         if self._set_bytes is None and given is not None:
             return list(given)
-        if parameters is None:
+        if parameters is None or len(parameters) > 1 and not any(offset for offset, *_ in parameters):  # SPIR-V has no offsets
             raise LogicError(f"neither the image nor the driver reports where the parameters of {self._kernel} are: call the function "
                              "with its arguments, block= and grid=")
         if given is not None and len(given) != len(parameters):

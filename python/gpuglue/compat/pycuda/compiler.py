@@ -7,7 +7,7 @@ from gpuglue import _nvcc_options
 
 from .. import _pycuda_copy
 from . import _linking, driver
-from ._missing import refusing
+from ._missing import refusing, way_of_source
 from ._errors import CompileError, LogicError, of
 
 DEFAULT_NVCC_FLAGS: "list[str]" = os.environ.get("PYCUDA_DEFAULT_NVCC_FLAGS", "").split()
@@ -121,7 +121,7 @@ def compile(source, nvcc="nvcc", options=None, keep=False, no_extern_c=False, ar
     try:
         return gpuglue.compile(source, backend=device.backend, arch=arch, lang="cuda", options=given)
     except gpuglue.CompileError as error:
-        raise CompileError("the kernel was not compiled", " ".join(given), "", error.log) from error
+        raise CompileError("the kernel was not compiled" + way_of_source(source), " ".join(given), "", error.log) from error
     except gpuglue.Error as error:
         raise of(error) from error
 

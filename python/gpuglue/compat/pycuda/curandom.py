@@ -64,14 +64,14 @@ def _entropy(n):
     return np.random.default_rng().integers(0, 2**31 - 1, n, np.int32)
 
 
-def _uniform(source, module, shape, dtype):
+def _uniform(source, module, shape, dtype, given):
     if dtype.kind in "iu" and dtype.itemsize in (4, 8):
         limits = np.iinfo(dtype)
         return source.integers(limits.min, limits.max, shape, dtype, endpoint=True)
     return source.random(shape, _float(dtype))
 
 
-def _normal(source, module, shape, dtype):
+def _normal(source, module, shape, dtype, given):
     return source.standard_normal(shape, _float(dtype))
 
 
@@ -108,16 +108,25 @@ class _Generator(Refusing):
         if not data.size:
             return
         if chosen is None:
-            data.set_async(draw(self._source(None), np, data.shape, data.dtype), stream)
+            self._set(draw, self._source(None), data, stream)
             return
         queue = stream._stream if stream is not None else gpuglue.current_stream()
         if self._drawn is not None:
             queue.wait(self._drawn)  # CuPy keeps the generator's state in the device's memory
         with chosen.views([data], stream) as (target,):
-            target[...] = draw(self._source(chosen), chosen.module, data.shape, data.dtype)
+            target[...] = draw(self._source(chosen), chosen.module, data.shape, data.dtype, lambda: target)
         if isinstance(chosen, _compute.CuPy):
             self._drawn = self._drawn or gpuglue.Event(queue.device)
             self._drawn.record(queue)
+
+    @staticmethod
+    def _set(draw, source, data, stream):
+        def given():
+            if stream is not None:
+                stream.synchronize()
+            return data.get()
+
+        data.set_async(draw(source, np, data.shape, data.dtype, given), stream)
 
     def fill_uniform(self, data, stream=None):
         """Fill an array with uniform numbers.
@@ -190,18 +199,18 @@ class _Generator(Refusing):
         >>> from gpuglue.compat.pycuda import curandom
         >>> curandom.XORWOWRandomNumberGenerator().fill_log_normal(gpuarray.empty(3, np.float32), 0, 1)
         """
-        self._fill(lambda source, module, shape, dtype: module.exp(_normal(source, module, shape, dtype) * dtype.type(stddev)
-                                                                   + dtype.type(mean)), data, stream)
+        self._fill(lambda source, module, shape, dtype, given: module.exp(_normal(source, module, shape, dtype, given) * dtype.type(stddev)
+                                                                          + dtype.type(mean)), data, stream)
 
-    def fill_poisson(self, data, lambda_value, stream=None):
+    def fill_poisson(self, data, lambda_value=None, stream=None):
         """Fill an array with Poisson numbers.
 
         Parameters
         ----------
         data : GPUArray
             Of any real type.
-        lambda_value : float
-            Mean of the numbers.
+        lambda_value : float, optional
+            Mean of the numbers. None is that each element of the array is the mean of its number.
         stream : Stream, optional
             The stream. None is the current one.
 
@@ -215,7 +224,10 @@ class _Generator(Refusing):
         >>> from gpuglue.compat.pycuda import curandom
         >>> curandom.XORWOWRandomNumberGenerator().fill_poisson(gpuarray.empty(3, np.uint32), 5)
         """
-        self._fill(lambda source, module, shape, dtype: source.poisson(lambda_value, shape).astype(dtype), data, stream)
+        def draw(source, module, shape, dtype, given):
+            return source.poisson(given() if lambda_value is None else lambda_value, shape).astype(dtype)
+
+        self._fill(draw, data, stream)
 
     def gen_uniform(self, shape, dtype, stream=None):
         """Make an array of uniform numbers.
@@ -392,7 +404,7 @@ class _Quasi(_Generator):
 
     def _fill(self, draw, data, stream):
         if data.size:
-            data.set_async(draw(self._sequences, np, data.shape, data.dtype), stream)
+            self._set(draw, self._sequences, data, stream)
 
     def call_skip_ahead(self, i, stream=None):
         """Skip numbers of every generator.

@@ -1,0 +1,204 @@
+/* floor.c: the driver calls of raw.c from functions that Python calls, with nothing else: a lower bound for a Python package.
+ * Each function releases the GIL for its driver call, since the driver may wait in it. to_gpu also takes a block from a list
+ * under a lock, and makes an object that returns it.
+ *
+ * bench.py passes the addresses of raw.c's state, so that both use one stream. */
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+
+#include "raw.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct raw *raw;
+static const struct raw_driver *driver;
+static PyTypeObject *array_type;
+static PyObject *option_names[3]; /* grid, block, stream */
+
+/* ---- a list of blocks, as short as a pool can be ---- */
+
+struct block {
+    struct block *next;
+    uint64_t memory;
+};
+
+static struct block *free_blocks;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct block *block_take(void)
+{
+    pthread_mutex_lock(&lock);
+    struct block *block = free_blocks;
+    if (block)
+        free_blocks = block->next;
+    pthread_mutex_unlock(&lock);
+    if (!block && (block = malloc(sizeof *block)))
+        block->memory = raw->memory;
+    return block;
+}
+
+static void block_return(struct block *block)
+{
+    pthread_mutex_lock(&lock);
+    block->next = free_blocks;
+    free_blocks = block;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- an array of 1 KiB ---- */
+
+struct array {
+    PyObject_HEAD struct block *block;
+};
+
+static PyObject *finish(int code, PyObject *result)
+{
+    if (!code)
+        return result;
+    Py_XDECREF(result);
+    return PyErr_Format(PyExc_RuntimeError, "the driver returned %d", code);
+}
+
+static void array_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    struct block *block = ((struct array *)(void *)self)->block;
+    if (block)
+        block_return(block);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static int upload(struct block *block, const void *host)
+{
+    int code;
+    Py_BEGIN_ALLOW_THREADS memcpy(raw->pinned, host, RAW_KIB);
+    code = driver->h2d(block->memory, raw->pinned, RAW_KIB, raw->stream);
+    Py_END_ALLOW_THREADS return code;
+}
+
+static PyObject *to_gpu(PyObject *self, PyObject *host)
+{
+    Py_buffer view;
+    (void)self;
+    if (PyObject_GetBuffer(host, &view, PyBUF_SIMPLE))
+        return NULL;
+    struct array *array = PyObject_New(struct array, array_type);
+    int code = 0;
+    if (array) {
+        array->block = block_take();
+        code = array->block ? upload(array->block, view.buf) : -1;
+    }
+    PyBuffer_Release(&view);
+    return finish(code, (PyObject *)array);
+}
+
+static PyObject *array_get(PyObject *self, PyObject *unused)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, RAW_KIB);
+    int code;
+    (void)unused;
+    if (!bytes)
+        return NULL;
+    const struct block *block = ((struct array *)(void *)self)->block;
+    char *out = PyBytes_AsString(bytes);
+    Py_BEGIN_ALLOW_THREADS code = driver->d2h(raw->pinned, block->memory, RAW_KIB, raw->stream);
+    if (!code)
+        code = driver->stream_sync(raw->stream);
+    memcpy(out, raw->pinned, RAW_KIB);
+    Py_END_ALLOW_THREADS return finish(code, bytes);
+}
+
+/* ---- launch, record, wait ---- */
+
+static int launch_shape(unsigned grid, unsigned block)
+{
+    int code;
+    Py_BEGIN_ALLOW_THREADS code =
+        driver->launch(raw->nothing, grid, 1, 1, block, 1, 1, 0, raw->stream, NULL, NULL);
+    Py_END_ALLOW_THREADS return code;
+}
+
+static PyObject *launch(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return finish(launch_shape(1, 32), Py_NewRef(Py_None));
+}
+
+/* grid=, block= and stream=, of which the stream is ignored. */
+static PyObject *launch_with(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *names)
+{
+    unsigned shape[3] = {1, 1, 0};
+    (void)self;
+    for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); i++) {
+        int which = 0;
+        while (which < 2 && PyTuple_GetItem(names, i) != option_names[which])
+            which++;
+        if (which < 2)
+            shape[which] = (unsigned)PyLong_AsUnsignedLong(args[nargs + i]);
+    }
+    if (PyErr_Occurred())
+        return NULL;
+    return finish(launch_shape(shape[0], shape[1]), Py_NewRef(Py_None));
+}
+
+static PyObject *record(PyObject *self, PyObject *unused)
+{
+    int code;
+    (void)self, (void)unused;
+    Py_BEGIN_ALLOW_THREADS code = driver->event_record(raw->event, raw->stream);
+    Py_END_ALLOW_THREADS return finish(code, Py_NewRef(Py_None));
+}
+
+static PyObject *wait_event(PyObject *self, PyObject *unused)
+{
+    int code;
+    (void)self, (void)unused;
+    Py_BEGIN_ALLOW_THREADS code = driver->stream_wait(raw->stream, raw->event, 0);
+    Py_END_ALLOW_THREADS return finish(code, Py_NewRef(Py_None));
+}
+
+/* ---- the module ---- */
+
+/* use(state, functions): the addresses of a struct raw and of raw_cu. */
+static PyObject *use(PyObject *self, PyObject *args)
+{
+    unsigned long long state, functions;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "KK", &state, &functions))
+        return NULL;
+    raw = (struct raw *)(uintptr_t)state;
+    driver = (const struct raw_driver *)(uintptr_t)functions;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef array_methods[] = {{"get", array_get, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyType_Slot array_slots[] = {
+    {Py_tp_dealloc, (void *)(uintptr_t)array_dealloc}, {Py_tp_methods, array_methods}, {0, NULL}};
+static PyType_Spec array_spec = {"floor.Array", sizeof(struct array), 0,
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                 array_slots};
+
+static PyMethodDef functions[] = {
+    {"use", use, METH_VARARGS, NULL},
+    {"to_gpu", to_gpu, METH_O, NULL},
+    {"launch", launch, METH_NOARGS, NULL},
+    {"launch_with", (PyCFunction)(void (*)(void))launch_with, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"record", record, METH_NOARGS, NULL},
+    {"wait", wait_event, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "floor", NULL, -1, functions, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit_floor(void)
+{
+    static const char *const names[] = {"grid", "block", "stream"};
+    for (int i = 0; i < 3; i++)
+        if (!(option_names[i] = PyUnicode_InternFromString(names[i])))
+            return NULL;
+    array_type = (PyTypeObject *)PyType_FromSpec(&array_spec);
+    return array_type ? PyModule_Create(&definition) : NULL;
+}

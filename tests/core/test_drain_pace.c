@@ -1,0 +1,79 @@
+/* test_drain_pace.c: how many streams a drain polls, by the call that drains. */
+#include "inside.h"
+
+#include "memory/pool.h"
+#include "runtime/stream.h"
+
+#define STREAMS 128 /* more than a drain of an allocation polls */
+
+static struct gg_device device;
+static gg_stream streams[STREAMS];
+static struct ggi_retired held[STREAMS];
+static int polled, destroyed;
+
+static gg_status count_as_idle(struct gg_stream_impl *impl)
+{
+    (void)impl;
+    polled++;
+    return GG_OK;
+}
+
+static void count_destroyed(struct ggi_retired *self)
+{
+    (void)self;
+    destroyed++;
+}
+
+/* Each idle, which only a poll shows, with an object that waits for it. */
+static void start(void)
+{
+    static struct gg_backend_ops ops = {.stream_query = count_as_idle};
+    static struct ggi_pool pinned;
+    pthread_mutex_init(&pinned.lock, NULL);
+    device = (struct gg_device){.ops = &ops};
+    pthread_mutex_init(&device.lock, NULL);
+    pthread_mutex_init(&device.drain_lock, NULL);
+    device.pools[1] = &pinned;
+    polled = destroyed = 0;
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] =
+            (gg_stream){.device = &device, .serial = (uint64_t)i + 1, .refs = 1, .submitted = 1};
+        pthread_mutex_init(&streams[i].lock, NULL);
+        held[i] =
+            (struct ggi_retired){.destroy = count_destroyed, .after = &streams[i], .ticket = 1};
+        ggi_retire_keep(&device, &held[i]);
+    }
+    ggi_retire_note_waiting(&device);
+}
+
+static int polled_by_a_drain(enum ggi_drain_pace pace)
+{
+    start();
+    ggi_drain_paced(&device, pace);
+    assert_int_equal(destroyed, polled);
+    return polled;
+}
+
+static void a_drain_that_is_due_polls_few_streams_although_they_are_idle(void **state)
+{
+    (void)state;
+    assert_in_range(polled_by_a_drain(GGI_PACE_LIGHT), 1, 4);
+    assert_in_range(polled_by_a_drain(GGI_PACE_FULL), 5, 32);
+    assert_int_equal(polled_by_a_drain(GGI_PACE_NONE), STREAMS);
+}
+
+static void drains_that_poll_few_streams_poll_each_in_turn(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < STREAMS && destroyed < STREAMS; i++)
+        ggi_drain_paced(&device, GGI_PACE_LIGHT);
+    assert_int_equal(destroyed, STREAMS);
+    assert_int_equal(polled, STREAMS);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_drain_that_is_due_polls_few_streams_although_they_are_idle),
+    cmocka_unit_test(drains_that_poll_few_streams_poll_each_in_turn),
+};
+SUITE(drain_pace, tests);
