@@ -3,6 +3,7 @@
 OURS = {
     "alloc_pinned_memory": "alloc_pinned(nbytes)",
     "array": "to_gpu(array)",
+    "as_usm_memory": "asarray(m), or dpctl.memory.as_usm_memory(x) of an array on ze",
     "asnumpy": "array.get()",
     "autoinit": "Device(), or nothing: the first use initialises it",
     "create_program_from_source": "Module(compile(source))",
@@ -43,7 +44,6 @@ OURS = {
     "memcpy_htod": "copy(buffer, array)",
     "memcpy_htod_async": "copy(buffer, array, stream=stream)",
     "MemoryError": "OutOfMemoryError",
-    "as_usm_memory": "asarray(m), or dpctl.memory.as_usm_memory(x) of an array on ze",
     "MemoryUSMDevice": "alloc(nbytes)",
     "MemoryUSMHost": "alloc_pinned(nbytes)",
     "MemoryUSMShared": "alloc_managed(nbytes)",
