@@ -204,7 +204,7 @@ def test_a_new_stream_with_a_reused_handle_does_not_free_memory_early(device, ga
     array.get_async(pinned, old)
     old.close()
     del array
-    # They are read after the gate has opened: on AMD's runtime a copy waits behind those of other streams on its copy engine.
+    # They are read after the gate has opened: on AMD's runtime a copy may be queued behind those of other streams on its copy engine.
     streams = [gg.Stream(device, nonblocking=True) for _ in range(2)]
     others = [gg.full(LARGE, value, "u1", device=device, stream=stream) for value, stream in enumerate(streams)]
     for stream in streams:
