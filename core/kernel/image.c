@@ -107,9 +107,23 @@ static gg_status image_refuse_unknown(struct ggi_bytes bytes)
                     bytes.size, first);
 }
 
-gg_status gg_image_read(const void *bytes, size_t nbytes, struct gg_image **out)
+gg_status ggi_image_complete(struct ggi_bytes *bytes, void **copy)
 {
-    const struct ggi_bytes all = {bytes, bytes ? nbytes : 0};
+    *copy = NULL;
+    if (!bytes->at || !ggi_cubin_lacks_a_byte(*bytes))
+        return GG_OK;
+    unsigned char *whole = malloc(bytes->size + 1);
+    if (!whole)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a copy of an image");
+    memcpy(whole, bytes->at, bytes->size);
+    whole[bytes->size] = 0;
+    *copy = whole;
+    *bytes = (struct ggi_bytes){whole, bytes->size + 1};
+    return GG_OK;
+}
+
+static gg_status image_read(struct ggi_bytes all, struct gg_image **out)
+{
     if (!all.size)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "the image has 0 bytes: expected device code");
     const struct image_reader reader = image_reader_of(all);
@@ -127,5 +141,16 @@ gg_status gg_image_read(const void *bytes, size_t nbytes, struct gg_image **out)
         gg_image_free(image);
     else
         *out = image;
+    return status;
+}
+
+gg_status gg_image_read(const void *bytes, size_t nbytes, struct gg_image **out)
+{
+    struct ggi_bytes all = {bytes, bytes ? nbytes : 0};
+    void *copy;
+    gg_status status = ggi_image_complete(&all, &copy);
+    if (!status)
+        status = image_read(all, out);
+    free(copy);
     return status;
 }

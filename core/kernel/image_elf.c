@@ -93,6 +93,16 @@ static gg_status elf_check_segments(const struct elf *elf)
     return GG_OK;
 }
 
+bool ggi_cubin_lacks_a_byte(struct ggi_bytes bytes)
+{
+    Elf64_Ehdr header;
+    if (bytes.size < sizeof header || memcmp(bytes.at, ELFMAG, SELFMAG))
+        return false;
+    memcpy(&header, bytes.at, sizeof header);
+    const uint64_t end = header.e_phoff + (uint64_t)header.e_phnum * header.e_phentsize;
+    return header.e_machine == MACHINE_CUBIN && end == (uint64_t)bytes.size + 1;
+}
+
 /* ---- a cubin has an info section for each kernel ---- */
 
 struct cubin_parameter {

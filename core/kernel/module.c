@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "runtime/call.h"
+#include "kernel/image.h"
 #include "kernel/kernel.h"
 #include "kernel/module_options.h"
 
@@ -136,11 +137,20 @@ static gg_status module_begin(struct gg_device *device)
 
 gg_status gg_module_load(gg_device *device, const void *bytes, size_t nbytes, gg_module **out)
 {
-    struct module_source source = {.bytes = bytes, .nbytes = nbytes};
+    struct ggi_bytes whole = {bytes, nbytes};
+    void *copy = NULL;
+    struct module_source source = {0};
     gg_status status = module_begin(device);
     if (!status)
-        status = gg_image_read(bytes, nbytes, &source.image);
-    return status ? status : module_load(device, &source, out);
+        status = ggi_image_complete(&whole, &copy);
+    if (!status)
+        status = gg_image_read(whole.at, whole.size, &source.image);
+    source.bytes = whole.at;
+    source.nbytes = whole.size;
+    if (!status)
+        status = module_load(device, &source, out);
+    free(copy);
+    return status;
 }
 
 gg_status gg_module_load_with(gg_device *device, const void *bytes, size_t nbytes,

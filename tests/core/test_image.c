@@ -200,6 +200,28 @@ static void damaged_images_are_refused_or_read_without_harm(void **state)
     }
 }
 
+/* As CuPy's compiler returns it; in memory of exactly its size. */
+static void a_cubin_without_its_last_byte_is_read_and_a_shorter_one_is_damaged(void **state)
+{
+    struct gg_image *whole = NULL, *image = NULL;
+    size_t size;
+    char *bytes = load("kernels.sm90.cubin", &size);
+    (void)state;
+    assert_int_equal(gg_image_read(bytes, size, &whole), GG_OK);
+    for (size_t lost = 1; lost < 4; lost++) {
+        char *exact = malloc(size - lost);
+        memcpy(exact, bytes, size - lost);
+        const gg_status status = gg_image_read(exact, size - lost, &image);
+        assert_int_equal(status, lost == 1 ? GG_OK : GG_ERR_INVALID_ARGUMENT);
+        free(exact);
+    }
+    assert_int_equal(image->kernel_count, whole->kernel_count);
+    assert_string_equal(gg_image_kernel_at(image, 0)->name, gg_image_kernel_at(whole, 0)->name);
+    gg_image_free(image);
+    gg_image_free(whole);
+    free(bytes);
+}
+
 static void metadata_whose_arguments_are_not_a_list_is_damaged(void **state)
 {
     static const unsigned char pack[] =
@@ -398,6 +420,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(parameters_of_kernels_are_read),
     cmocka_unit_test(structs_by_value_have_their_size),
     cmocka_unit_test(damaged_images_are_refused_or_read_without_harm),
+    cmocka_unit_test(a_cubin_without_its_last_byte_is_read_and_a_shorter_one_is_damaged),
     cmocka_unit_test(metadata_whose_arguments_are_not_a_list_is_damaged),
     cmocka_unit_test(every_truncation_of_an_image_is_handled),
     cmocka_unit_test(images_that_need_linking_are_reported),
