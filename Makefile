@@ -290,6 +290,8 @@ py-few-hip-sim-5 py-few-hip-sim-6: py-few-%: run-environment build-plain
 PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arithmetic compat_compile compat_generated compat_names compile \
     docs_command doctor environment host_compiler main pycuda_command)
 suite-tsan-host := $(filter-out $(PROGRAMS),$(ALL_FILES))
+# The threads of communicators of one process, with a library.
+suite-tsan-cuda-sim := $(ON_DEVICE) tests/python/test_communicator_local.py
 suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))
 py-asan-cuda-sim-rest: install-asan
 	$(STEP) "Python on cuda-sim, asan, the other files" env $(python-asan) $(call run-cuda-sim,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site \

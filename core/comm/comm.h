@@ -74,7 +74,7 @@ struct gg_comm {
     struct comm_segment *segment;
     struct comm_pair *pairs;
     char *chunks;
-    const char *call; /* the name of the operation, for messages */
+    _Atomic(const char *) call; /* the name of the operation, for messages; a watcher reads it */
     char type_name[GG_COMM_TYPE_NAME_SIZE];
     bool foreign; /* no segment connects the ranks */
     /* What core/collective adds: NULL, or its part, and the function that takes over the last reference. */

@@ -75,6 +75,7 @@ static bool is_of_library(const struct step_result *result)
     static const char *const steps[] = {"open its device",
                                         "create the communicator of one process",
                                         "combine in one process",
+                                        "combine through the host",
                                         "check what passed through the host",
                                         "combine",
                                         "exchange",

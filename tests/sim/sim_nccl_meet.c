@@ -12,7 +12,7 @@
 
 /* Those that this process has given last. Rank 0 removes the name when all have met, which they may never do. */
 static struct {
-    pid_t owner; /* not a forked child */
+    _Atomic(pid_t) owner; /* not a forked child */
     atomic_uint count;
     char names[16][MEET_NAME];
 } meetings;
