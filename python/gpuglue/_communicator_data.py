@@ -102,6 +102,7 @@ class Data:
 
     def __init__(self, given: Any, name: str, *, reads: bool, writes: bool):
         self.given: Any
+        self.array: Any
         self.given = self.array = given if isinstance(given, (np.ndarray, _core.GPUArray)) else self._taken(given, name, writes)
         self.dtype, self.size, self.nbytes = self.given.dtype, self.given.size, self.given.nbytes
         if isinstance(given, np.ma.MaskedArray):
