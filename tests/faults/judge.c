@@ -107,9 +107,10 @@ static bool allowed(const struct fault *fault, int step, int status, int without
 /* The capture of a lost device cannot be ended, and HIP synchronizes no device while a stream of the process is captured. */
 static bool is_behind_open_capture(const struct fault *fault, const struct step_result *result)
 {
+    static const char *const steps[] = {"synchronize another device", "synchronize the other device",
+                                        "synchronize the other device again", NULL};
     return fault->class == CLASS_LOST && !strncmp(fault->name, "hip", 3) &&
-           result->status == GG_ERR_UNSUPPORTED &&
-           !strcmp(result->name, "synchronize another device") &&
+           result->status == GG_ERR_UNSUPPORTED && is_named(result->name, steps) &&
            strstr(result->message, "hip: device_synchronize on device 1 failed: "
                                    "hipErrorStreamCaptureUnsupported (900)");
 }
