@@ -154,9 +154,10 @@ with comm.device:
     x, y = gg.ones(1000), gg.empty(1000)
     gg.synchronize()
     comm.barrier()
-    for _ in range(6):
+    for _ in range(7):
+        if rank:
+            time.sleep(PAUSE)  # rank 0 has queued all before the first is complete, and then waits for rank 1
         comm.all_reduce(x, y)
-        time.sleep(PAUSE * rank)  # of rank 1, for which rank 0 then waits
     assert y.get().tolist() == [2.0] * 1000
 comm.close()
 """
