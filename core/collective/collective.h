@@ -133,8 +133,8 @@ static inline bool ggi_collective_has_graphs(const struct ggi_collective *self)
 {
     return atomic_load(&self->graphs) > 0 || atomic_load(&self->untracked);
 }
-/* Whether work is unfinished. With @p oldest: *moved, if the oldest was completed since the last such call, and how many
- * operations *oldest of the unfinished ones are not told apart. */
+/* Whether work is unfinished. With @p oldest: *moved, if the oldest was completed since the last such call; and *oldest, the
+ * number of operations in the oldest mark, whose end is only known for all of them together. */
 bool ggi_collective_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest);
 /* Whether the driver answers a query of unfinished work by an error. */
 bool ggi_collective_queries_fail(struct ggi_collective *self);

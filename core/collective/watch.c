@@ -95,8 +95,8 @@ static uint64_t watch_product(uint64_t ns, uint32_t factor)
     return ns > UINT64_MAX / factor ? UINT64_MAX : ns * factor;
 }
 
-/* How long work has been unfinished, and the oldest was not completed. A rank that is behind makes progress while it queues
- * operations. If none is behind, each of @p oldest operations has the time of one, as they are not told apart. */
+/* How long the oldest work has been unfinished. A rank that is behind makes progress while it queues operations. If none is
+ * behind, the @p oldest operations, whose end is only known for all of them together, have the timeout of one for each. */
 static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool moved,
                        uint32_t oldest)
 {

@@ -182,7 +182,7 @@ static bool ring_mark_is_due(struct ggi_ring *ring, const struct ggi_slot *slot,
                            atomic_load_explicit(&stream->completed, memory_order_relaxed) <= before);
 }
 
-/* Takes no lock. A slot that the same stream uses again keeps its reference to it. */
+/* Takes no lock. A slot that the same stream uses again keeps its use of it. */
 void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                       uint64_t ticket)
 {

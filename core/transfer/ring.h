@@ -10,7 +10,7 @@ struct ggi_slot {
     void *data;              /* GGI_SLOT_SIZE bytes of pinned memory */
     _Atomic(uint64_t) *word; /* pinned as well: the device writes it in stream order */
     uint64_t word_value;     /* what it wrote last */
-    gg_stream *stream;       /* of the last copy, with a reference of a use; or NULL */
+    gg_stream *stream;       /* of the last copy, as a use (stream.h); or NULL */
     uint64_t ticket;
     bool marks;          /* an event may be due after the copy */
     _Atomic(bool) taken; /* set under the ring's lock; until it is released, one thread holds the slot */
