@@ -21,7 +21,7 @@ struct stage_buffers {
     gg_stream *stream;
     struct stage_buffer of[2];
 };
-struct ggi_staging {
+struct ggi_comm_staging {
     struct stage_buffers sides[2];
 };
 
@@ -37,7 +37,7 @@ static void buffers_free(struct stage_buffers *self)
     *self = (struct stage_buffers){.device = NULL};
 }
 
-static void staging_free(struct ggi_staging *self)
+static void staging_free(struct ggi_comm_staging *self)
 {
     buffers_free(&self->sides[0]);
     buffers_free(&self->sides[1]);

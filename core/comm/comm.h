@@ -80,9 +80,9 @@ struct gg_comm {
     /* What core/collective adds: NULL, or its part, and the function that takes over the last reference. */
     struct ggi_collective *collective;
     void (*close)(struct gg_comm *comm);
-    struct ggi_staging
+    struct ggi_comm_staging
         *staging; /* likewise: NULL, or buffers of comm_stage, and the function that frees them */
-    void (*free_staging)(struct ggi_staging *staging);
+    void (*free_staging)(struct ggi_comm_staging *staging);
 };
 
 /* ---- what an operation reads and writes ---- */

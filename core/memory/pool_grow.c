@@ -521,12 +521,12 @@ static gg_status pool_add_blocks(struct ggi_pool *pool, size_t nbytes, gg_stream
 /* A poll costs more than the rest of an allocation. One that is made later frees the blocks of several releases at once. */
 static enum ggi_drain_pace pool_drain_pace(struct ggi_pool *pool)
 {
+    if (atomic_load_explicit(&pool->device->others_waiting, memory_order_relaxed))
+        return GGI_PACE_OTHERS;
     pthread_mutex_lock(&pool->lock);
     const bool light =
         pool->since_drain >= pool->drain_interval && pool->stats.retired_bytes < WAITING_LEAST;
     pthread_mutex_unlock(&pool->lock);
-    if (atomic_load_explicit(&pool->device->others_waiting, memory_order_relaxed))
-        return GGI_PACE_OTHERS;
     return light ? GGI_PACE_LIGHT : GGI_PACE_FULL;
 }
 
