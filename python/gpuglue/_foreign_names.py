@@ -4,7 +4,6 @@ OURS = {
     "alloc_pinned_memory": "alloc_pinned(nbytes)",
     "array": "to_gpu(array)",
     "as_usm_memory": "asarray(memory)",
-    "as_usm_memory": "asarray(array)",
     "asnumpy": "array.get()",
     "autoinit": "Device(), or nothing: the first use initialises it",
     "create_program_from_source": "Module(compile(source))",
