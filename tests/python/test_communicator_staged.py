@@ -132,15 +132,20 @@ with comm.device:
 """
 
 
-@pytest.mark.parametrize(
-    "function", [pytest.param("cuMemcpyDtoHAsync_v2:4", id="reading"), pytest.param("cuMemcpyHtoDAsync_v2:3", id="writing")]
-)
-def test_a_copy_that_fails_during_an_exchange_is_reported_on_all_ranks(device, function):
-    if device.backend != "cuda":
-        pytest.skip(f"the names of the functions are those of cuda, not of {device.backend}")
+FUNCTIONS = {
+    "cuda": {"reading": "cuMemcpyDtoHAsync_v2:4", "writing": "cuMemcpyHtoDAsync_v2:3"},
+    "hip": {"reading": "hipMemcpyDtoHAsync:4", "writing": "hipMemcpyHtoDAsync:3"},
+}
+
+
+@pytest.mark.parametrize("side", ["reading", "writing"])
+def test_a_copy_that_fails_during_an_exchange_is_reported_on_all_ranks(device, side):
+    if device.backend not in FUNCTIONS:
+        pytest.skip(f"the functions that copy on {device.backend} are not named")
     variables = {rank: {"GPUGLUE_SIM_DEVICES": "2"} for rank in range(2)}
-    variables[1]["GPUGLUE_SIM_FAIL"] = function
-    results = run_ranks(HEAD + FAILS.replace("SYMBOL", "CUDA_ERROR"), 2, rank_environment=variables)
+    variables[1]["GPUGLUE_SIM_FAIL"] = FUNCTIONS[device.backend][side]
+    code = FAILS.replace("SYMBOL", {"cuda": "CUDA_ERROR", "hip": "hipError"}[device.backend])
+    results = run_ranks(HEAD + code, 2, rank_environment=variables)
     assert [status for _, status in results] == [0, 0], results
 
 
