@@ -205,10 +205,20 @@ def compile_simulators(include):
     return subprocess.run([*command, *map(str, sources)], capture_output=True, text=True).stderr
 
 
+def compile_sysman(command, include):
+    """The compiler's errors for the declarations of Sysman."""
+    asked = re.findall(r"'(zes\w+)'", (TREE / "tests/headers/meson.build").read_text())
+    text = (include / "level_zero/zes_api.h").read_text()
+    absent = "".join(f"extern const not_yet {name};" for name in asked if name != "zes_headers" and not re.search(rf"\b{name}\b", text))
+    source = str(TREE / "tests/headers/zes_headers.cc")
+    return subprocess.run([*command, f"-DABSENT_FUNCTIONS={absent}", source], capture_output=True, text=True).stderr
+
+
 def compile_headers(root, package, source):
     """Check gpuglue's declarations against the headers of that package, with this machine's compiler."""
     include = root / HEADERS.lstrip("/") / package / "usr/include"
-    command = ["c++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-isystem", str(include)]
+    compiler = ["c++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-isystem", str(include)]
+    command = list(compiler)
     if package == LEVEL_ZERO:
         text = (include / "level_zero/ze_api.h").read_text()
         asked = re.findall(r"'(z[eE]\w+|ZE_\w+)'", (TREE / "tests/headers/meson.build").read_text())
@@ -219,7 +229,7 @@ def compile_headers(root, package, source):
         command += [f"-DABSENT_FUNCTIONS={functions}", f"-DABSENT_NUMBERS={others}", *([] if absent else ["-DHAVE_NEWER_STRUCTS"])]
     result = subprocess.run([*command, str(TREE / "tests/headers" / source)], capture_output=True, text=True)
     version = version_of(root, package)
-    wrong = result.stderr if result.returncode else compile_simulators(include) if package == LEVEL_ZERO else ""
+    wrong = result.stderr if result.returncode else (compile_simulators(include) or compile_sysman(compiler, include)) if package == LEVEL_ZERO else ""
     if wrong:
         return failed(f"{package} {version}", wrong[-3000:])
     rest = f", without {len(absent)} newer names" if package == LEVEL_ZERO and absent else ""
