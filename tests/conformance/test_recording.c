@@ -39,11 +39,13 @@ static const char *read_recording(struct recording *recording)
     return recording->text;
 }
 
+/* Without strstr(): the sanitizers' reads the whole text at each call. */
 static int count(const char *text, const char *part)
 {
+    const size_t length = strlen(part);
     int found = 0;
-    for (const char *at = text; (at = strstr(at, part)); at++)
-        found++;
+    for (const char *at = text; *at; at++)
+        found += !strncmp(at, part, length);
     return found;
 }
 
