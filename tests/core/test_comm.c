@@ -179,6 +179,57 @@ static void reductions_are_right_with_1_to_8_ranks(void **state)
     in_child(reductions_with_1_to_8);
 }
 
+/* Integers wrap around. */
+static void put_number(char *at, gg_comm_type type, size_t size, int64_t value)
+{
+    const float single = (float)value;
+    const double real = (double)value;
+    const void *from = &value;
+    if (type == GG_COMM_FLOAT32)
+        from = &single;
+    else if (type == GG_COMM_FLOAT64)
+        from = &real;
+    memcpy(at, from, size);
+}
+
+static void sums_of(gg_comm *comm, gg_comm_type type, size_t size, size_t count)
+{
+    char mine[64 * 8], sum[64 * 8];
+    const int64_t rank = gg_comm_rank(comm), ranks = gg_comm_size(comm);
+    for (size_t i = 0; i < count; i++) {
+        put_number(mine + i * size, type, size, (int64_t)i * 1000 + rank * 77);
+        put_number(sum + i * size, type, size,
+                   (int64_t)i * 1000 * ranks + ranks * (ranks - 1) / 2 * 77);
+    }
+    CHECK(gg_comm_all_reduce(comm, mine, mine, count, type, GG_COMM_SUM) == GG_OK);
+    CHECK(!memcmp(mine, sum, count * size));
+}
+
+static void sums_of_all_lengths(struct board *board, int32_t rank, int32_t size)
+{
+    static const struct {
+        gg_comm_type type;
+        size_t size;
+    } types[] = {{GG_COMM_INT8, 1},   {GG_COMM_UINT8, 1},  {GG_COMM_INT16, 2},
+                 {GG_COMM_UINT16, 2}, {GG_COMM_INT32, 4},  {GG_COMM_INT64, 8},
+                 {GG_COMM_UINT32, 4}, {GG_COMM_UINT64, 8}, {GG_COMM_FLOAT32, 4},
+                 {GG_COMM_FLOAT64, 8}};
+    gg_comm *comm = rank_create(board, rank, size);
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        for (size_t count = 1; count < 64; count += 1 + count / 20)
+            sums_of(comm, types[i].type, types[i].size, count);
+    gg_comm_release(comm);
+}
+static void sums_of_all_lengths_with_3(void)
+{
+    run_ranks(sums_of_all_lengths, 3);
+}
+static void sums_are_right_for_each_type_and_length(void **state)
+{
+    (void)state;
+    in_child(sums_of_all_lengths_with_3);
+}
+
 /* Numbers of very different size: their sum depends on the order. */
 static void same_bits(struct board *board, int32_t rank, int32_t size)
 {
@@ -415,6 +466,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(moves_arrive_with_1_to_8_ranks),
     cmocka_unit_test(operations_may_be_in_place_but_not_overlap_otherwise),
     cmocka_unit_test(reductions_are_right_with_1_to_8_ranks),
+    cmocka_unit_test(sums_are_right_for_each_type_and_length),
     cmocka_unit_test(all_ranks_get_the_same_bits),
     cmocka_unit_test(every_half_is_widened_and_narrowed_exactly),
     cmocka_unit_test(halves_are_rounded_to_the_nearest_or_to_even),

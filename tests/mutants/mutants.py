@@ -10,6 +10,7 @@ the conformance program; a unit of the core; `fault-sweep-<run>:<function>`, the
 """
 
 from backend_mutants import BACKENDS
+from comm_mutants import COMM
 from core_mutants import CORE
 
-MUTANTS = CORE + BACKENDS
+MUTANTS = CORE + COMM + BACKENDS

@@ -1,5 +1,6 @@
 """Communicator.from_devices: ranks that are threads of one process."""
 
+import signal
 import warnings
 
 import pytest
@@ -50,7 +51,7 @@ def passes(code, ranks=3, **variables):
     found = gg.devices(backend)
     if backend in LIBRARIES and len(found) < ranks and "Simulated" not in found[0].name:
         pytest.skip(f"{ranks} devices are needed, and there are {len(found)}")
-    ranks_pass(THREADS + code, 1, RANKS=str(ranks), **variables)
+    return ranks_pass(THREADS + code, 1, RANKS=str(ranks), **variables)
 
 
 AS_PROCESSES = """
@@ -262,6 +263,74 @@ else:
 
 def test_a_library_that_fails_for_one_rank_is_reported(native):
     passes(FAILED, GPUGLUE_SIM_FAIL="ncclCommInitRank:2")
+
+
+# A size that no stack can have: no thread can be started.
+WITHOUT_THREADS = """
+import ctypes
+with gg.Device(devices[0]) as device:
+    gg.ones(3).get()
+libc, attributes = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+assert libc.pthread_attr_init(attributes) == 0
+assert libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(1 << 46)) == 0
+assert libc.pthread_setattr_default_np(attributes) == 0
+try:
+    create(timeout=None)
+except gg.OutOfMemoryError as error:
+    assert "a thread cannot be started" in str(error), str(error)
+else:
+    sys.exit("no error")
+"""
+
+
+def test_a_rank_that_gets_no_thread_ends_the_creation_and_explains_it(device):
+    passes(WITHOUT_THREADS)
+
+
+LEAVES_NOTHING = """
+def shared():
+    return sum("/dev/zero" in line for line in open("/proc/self/maps"))
+before = shared()
+for given, transport in ((devices, "staged"), (devices[:1] * 2, "nccl" if backend != "hip" else "rccl")):
+    try:
+        comms = create(given, transport=transport)
+    except gg.UnsupportedError:
+        comms = []
+    assert bool(comms) == (transport == "staged") and shared() == before + bool(comms), (transport, before, shared())
+    for comm in comms:
+        comm.close()
+while shared() > before:  # the ranks' own threads release it
+    time.sleep(0.01)
+"""
+
+
+def test_a_creation_that_fails_leaves_no_shared_memory(device):
+    passes(LEAVES_NOTHING)
+
+
+OPENING = """
+def masks():
+    for task in os.listdir("/proc/self/task"):
+        try:
+            lines = dict(line.split(":", 1) for line in open(f"/proc/self/task/{task}/status"))
+        except OSError:  # the thread has ended
+            continue
+        yield lines["Name"].strip(), int(lines["SigBlk"], 16)
+def look():
+    while "gpuglue-open" not in dict(masks()):
+        time.sleep(0.01)
+    print(dict(masks())["gpuglue-open"], flush=True)
+    os._exit(0)
+threading.Thread(target=look, daemon=True).start()
+create()
+"""
+
+
+def test_the_threads_that_open_communicators_block_all_signals_but_those_of_faults(native):
+    (printed,) = passes(OPENING, GPUGLUE_SIM_HANG="ncclCommInitRank")
+    blocked = {number for number in range(1, 65) if int(printed) >> (number - 1) & 1}
+    assert {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1} <= blocked
+    assert not {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL} & blocked
 
 
 FORKED = """
