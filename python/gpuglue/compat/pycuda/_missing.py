@@ -41,7 +41,8 @@ MEMBERS = {
 _IN_SOURCES = [
     (r"\b(texture|surface)\s*<|\b(tex|surf)[123]D\w*\s*\(", _TEXTURES),
     (r"<<<", "kernels launch kernels on cuda only, in a pycuda.compiler.DynamicSourceModule: else launch them from Python"),
-    (r"#\s*include\s*[<\"]curand", "CURAND is on cuda only, with its headers (nvidia-curand): else pass an array that pycuda.curandom has filled")]
+    (r"#\s*include\s*[<\"]curand", "CURAND is on cuda only, with its headers (nvidia-curand and nvidia-cuda-cccl): else pass an array "
+     "that pycuda.curandom has filled")]
 
 
 def way_of_source(source):
