@@ -91,8 +91,17 @@ def test_textures_are_refused(device):
     module = cuda.module_from_file(str(path_for(device)))
     assert isinstance(module, cuda.Module)
     for refused in (module.get_texref, module.get_surfref):
-        with pytest.raises(cuda.LogicError, match="not part of gpuglue"):
+        with pytest.raises(cuda.LogicError, match="no texture and surface references: pass the array to the kernel"):
             refused("name")
+
+
+@pytest.mark.parametrize("given", [np.zeros(1), np.zeros(3), 4096.0, "4096", None], ids=repr)
+def test_host_memory_in_place_of_device_memory_is_refused_with_the_way_out(given):
+    """int() of an array of one element is its value, which was an address."""
+    for copy in (lambda: cuda.memcpy_htod(given, np.zeros(3)), lambda: cuda.memcpy_dtoh(np.zeros(3), given),
+                 lambda: cuda.memset_d8(given, 1, 24)):
+        with pytest.raises(TypeError, match=f"expected an allocation.*got {type(given).__name__}: upload host memory by to_device"):
+            copy()
 
 
 def test_a_layer_is_copied_between_layers_of_two_regions():
