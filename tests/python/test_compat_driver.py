@@ -419,6 +419,7 @@ def test_what_a_source_has_that_no_compiler_takes_is_in_the_first_line_of_the_er
             ("__global__ void g(float *x) { *x = tex2D(image, 0, 0); }", "pass the array to the kernel as an argument"),
             ("__global__ void g(int *x) { if (*x) g<<<1, 1>>>(x, 0); }", "DynamicSourceModule: else launch them from Python"),
             ('#include "curand_of_another.h"', "an array that pycuda.curandom has filled"),
+            ("#include <cuda_bf16.h>\nno C++", "else compute with float or half"),
             ("no C++", "")]:
         with pytest.raises(cuda.CompileError) as caught:
             compiler.SourceModule(source)

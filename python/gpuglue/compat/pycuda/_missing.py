@@ -42,7 +42,8 @@ _IN_SOURCES = [
     (r"\b(texture|surface)\s*<|\b(tex|surf)[123]D\w*\s*\(", TEXTURES),
     (r"<<<", "kernels launch kernels on cuda only, in a pycuda.compiler.DynamicSourceModule: else launch them from Python"),
     (r"#\s*include\s*[<\"]curand", "CURAND is on cuda only, with its headers (nvidia-curand and nvidia-cuda-cccl): else pass an array "
-     "that pycuda.curandom has filled")]
+     "that pycuda.curandom has filled"),
+    (r"#\s*include\s*[<\"]cuda_bf16", "cuda_bf16.h is on cuda only: else compute with float or half")]
 
 
 def way_of_source(source):
