@@ -350,6 +350,9 @@ $(OPENCL): test-opencl-%: install-plain
 	    $(STEP) "C tests of compiled kernels on $*" env $(WITH_OPENCL) $(call run-$*,plain) build/plain/tests/conformance ze module launch)
 	$(if $(opencl-missing),,\
 	    $(STEP) "Python tests of compiled kernels on $*" $(PLAIN) $(WITH_OPENCL) $(call run-$*,plain) $(PYTEST) $(OPENCL_FILES))
+	$(if $(opencl-missing),,\
+	    $(STEP) "Python tests of generated kernels on $*" $(PLAIN) $(WITH_OPENCL) GPUGLUE_OCLOC=$(CURDIR)/tests/sim/ocloc.sh $(call run-$*,plain) \
+	    $(SIDE_BY_SIDE) tests/python/test_compat_arithmetic.py tests/python/test_compat_generated.py)
 test-libraries: install-plain
 	$(STEP) "others' libraries on host" $(PLAIN) $(PYTEST) tests/libraries
 # Open MPI has an environment of its own: its mpiexec has the name of MPICH's.
