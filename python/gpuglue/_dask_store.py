@@ -113,7 +113,7 @@ def _download(array: Any) -> Any:
     try:
         host: Any = _core.empty_pinned(array.shape, array.dtype, device=array.device)
     except _core.OutOfMemoryError as error:
-        _logger.warning("moving %d bytes to pageable memory, because page-locked memory is exhausted: %s", array.nbytes, error)
+        _logger.warning("moving %d bytes to pageable memory, because pinned memory is exhausted: %s", array.nbytes, error)
         host = np.empty(array.shape, array.dtype)
     array.get(host)
     return host
