@@ -37,11 +37,11 @@ static gg_status alloc_in_many_rounds(struct fixture *f, enum gg_memory_kind kin
     return status;
 }
 
-static void hold_slow(struct fixture *f, gg_stream *stream)
+static void keep_slow(struct fixture *f, gg_stream *stream, void *gate)
 {
     slow.f = f;
     slow.stream = stream;
-    slow.gate = hold(f, stream);
+    slow.gate = gate;
 }
 
 static void memory_that_becomes_free_after_many_rounds_is_found(void **state)
@@ -49,8 +49,7 @@ static void memory_that_becomes_free_after_many_rounds_is_found(void **state)
     struct fixture *f = *state;
     static atomic_int released;
     gg_memory *memory = alloc_pinned(f, BLOCK), *found = NULL;
-    hold_slow(
-        f, f->second); /* first, since it is opened first: CUDA has one thread for host functions */
+    keep_slow(f, f->second, hold_first(f, f->second)); /* opened before that of f->stream */
     void *gate = hold(f, f->stream);
     gg_memory_release(wrap(f, f->stream, &released)); /* there is always something to drain */
     assert_int_equal(gg_memory_record_use(memory, f->second), GG_OK);
@@ -79,7 +78,7 @@ static void a_large_block_may_wait_twice_for_its_stream(void **state)
     assert_int_equal(gg_event_record(used, stream), GG_OK);
     gg_memory_release(memory);
     new_stream(f); /* drains: it waits for its use */
-    hold_slow(f, stream);
+    keep_slow(f, stream, hold(f, stream));
     gate_open(gate);
     while (gg_event_query(used) == GG_NOT_READY)
         sched_yield();

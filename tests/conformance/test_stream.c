@@ -129,7 +129,7 @@ static void a_stream_wait_refers_to_the_record_at_the_time_of_the_call(void **st
     struct fixture *f = *state;
     gg_event *event = new_event(f, 0);
     gg_stream *third = new_stream(f);
-    void *gate = hold(f, f->stream), *late;
+    void *gate = hold_first(f, f->stream), *late;
     assert_int_equal(gg_event_record(event, f->stream), GG_OK);
     assert_int_equal(gg_stream_wait_event(f->second, event), GG_OK);
     late = hold(f, third);

@@ -11,13 +11,13 @@ template <typename T> constexpr int class_of()
 {
     if (std::is_floating_point<T>::value)
         return -static_cast<int>(sizeof(T));
-    // A struct that is too large for registers is passed the same way whatever its type.
+    // A struct that is too large for registers is passed the same way whatever its type, and so is one of bytes.
     if (std::is_class<T>::value)
         return 1000 * static_cast<int>(sizeof(T)) + static_cast<int>(alignof(T));
-    static_assert(
-        std::is_pointer<T>::value || std::is_integral<T>::value || std::is_enum<T>::value ||
-            (std::is_class<T>::value && std::is_trivially_copyable<T>::value && sizeof(T) > 32),
-        "only large handles are passed by value in these lists");
+    static_assert(std::is_pointer<T>::value || std::is_integral<T>::value || std::is_enum<T>::value ||
+                      (std::is_class<T>::value && std::is_trivially_copyable<T>::value &&
+                       (sizeof(T) > 32 || alignof(T) == 1)),
+                  "only large handles and UUIDs are passed by value in these lists");
     return static_cast<int>(sizeof(T)); // 8 for a pointer and for a 64-bit integer
 }
 

@@ -58,18 +58,30 @@ ze_result_t zexDriverImportExternalPointer(ze_driver_handle_t driver, void *poin
 ze_result_t zexDriverReleaseImportedPointer(ze_driver_handle_t driver, void *pointer);
 ze_result_t zexDriverGetHostPointerBaseAddress(ze_driver_handle_t driver, void *pointer,
                                                void **base);
-/* Newer than Debian 12's headers. The parameters have the same ABI as the vendor's types. */
-ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, void *desc);
-ze_result_t zeDeviceSynchronize(ze_device_handle_t device);
-ze_result_t zeDeviceGetRootDevice(ze_device_handle_t device, ze_device_handle_t *root);
-ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t list, uint64_t timeout);
-ze_result_t zeCommandListIsImmediate(ze_command_list_handle_t list, ze_bool_t *immediate);
-ze_result_t zeCommandListGetDeviceHandle(ze_command_list_handle_t list, ze_device_handle_t *device);
-ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t list, void (*function)(void *),
-                                            void *data, const void *next, ze_event_handle_t signal,
-                                            uint32_t count, ze_event_handle_t *waits);
-ze_result_t zeMemPutIpcHandle(ze_context_handle_t context, ze_ipc_mem_handle_t handle);
-ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver);
+/* Newer than Debian 12's headers. Later headers declare them, some with types that Debian 12 lacks, so they have other names
+ * in C. The parameters have the same ABI as the vendor's types. */
+#define NAMED(name) __asm__(#name)
+ze_result_t sim_zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, void *desc)
+    NAMED(zeInitDrivers);
+ze_result_t sim_zeDeviceSynchronize(ze_device_handle_t device) NAMED(zeDeviceSynchronize);
+ze_result_t sim_zeDeviceGetRootDevice(ze_device_handle_t device, ze_device_handle_t *root)
+    NAMED(zeDeviceGetRootDevice);
+ze_result_t sim_zeCommandListHostSynchronize(ze_command_list_handle_t list, uint64_t timeout)
+    NAMED(zeCommandListHostSynchronize);
+ze_result_t sim_zeCommandListIsImmediate(ze_command_list_handle_t list, ze_bool_t *immediate)
+    NAMED(zeCommandListIsImmediate);
+ze_result_t sim_zeCommandListGetDeviceHandle(ze_command_list_handle_t list,
+                                             ze_device_handle_t *device)
+    NAMED(zeCommandListGetDeviceHandle);
+ze_result_t sim_zeCommandListAppendHostFunction(ze_command_list_handle_t list,
+                                                void (*function)(void *), void *data,
+                                                const void *next, ze_event_handle_t signal,
+                                                uint32_t count, ze_event_handle_t *waits)
+    NAMED(zeCommandListAppendHostFunction);
+ze_result_t sim_zeMemPutIpcHandle(ze_context_handle_t context, ze_ipc_mem_handle_t handle)
+    NAMED(zeMemPutIpcHandle);
+ze_context_handle_t sim_zeDriverGetDefaultContext(ze_driver_handle_t driver)
+    NAMED(zeDriverGetDefaultContext);
 ze_result_t zelLoaderTranslateHandle(int kind, void *handle, void **out); /* the loader's */
 #pragma GCC visibility pop
 

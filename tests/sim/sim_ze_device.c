@@ -53,7 +53,7 @@ ze_result_t zeDeviceGetSubDevices(ze_device_handle_t hDevice, uint32_t *pCount,
 }
 
 /* The card of a tile that COMBINED lists; else none. */
-ze_result_t zeDeviceGetRootDevice(ze_device_handle_t hDevice, ze_device_handle_t *root)
+ze_result_t sim_zeDeviceGetRootDevice(ze_device_handle_t hDevice, ze_device_handle_t *root)
 {
     struct sim_device *device;
     const ze_result_t result = ze_enter_device("zeDeviceGetRootDevice", hDevice, &device);
@@ -311,7 +311,7 @@ ze_result_t zeDeviceGetStatus(ze_device_handle_t hDevice)
     return result ? result : ze_leave(device->primary->lost);
 }
 
-ze_result_t zeDeviceSynchronize(ze_device_handle_t hDevice)
+ze_result_t sim_zeDeviceSynchronize(ze_device_handle_t hDevice)
 {
     struct sim_device *device;
     const ze_result_t result = ze_enter_device("zeDeviceSynchronize", hDevice, &device);

@@ -81,7 +81,7 @@ struct driver_type {
     uint32_t flags;
 };
 
-ze_result_t zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, void *desc)
+ze_result_t sim_zeInitDrivers(uint32_t *count, ze_driver_handle_t *drivers, void *desc)
 {
     const struct driver_type *type = desc;
     const int fault = sim_fault("zeInitDrivers");
@@ -149,7 +149,7 @@ ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t hDriver, uint32_t 
     return ze_leave(SIM_OK);
 }
 
-ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver)
+ze_context_handle_t sim_zeDriverGetDefaultContext(ze_driver_handle_t driver)
 {
     if (!SIM_ZE_SINCE(14) || ze_enter_driver("zeDriverGetDefaultContext", driver))
         return NULL;

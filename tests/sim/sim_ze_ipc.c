@@ -94,7 +94,7 @@ ze_result_t zeMemGetIpcHandle(ze_context_handle_t hContext, const void *ptr,
     return ze_leave(SIM_OK);
 }
 
-ze_result_t zeMemPutIpcHandle(ze_context_handle_t hContext, ze_ipc_mem_handle_t handle)
+ze_result_t sim_zeMemPutIpcHandle(ze_context_handle_t hContext, ze_ipc_mem_handle_t handle)
 {
     struct sim_context *context;
     struct driver_handle given;

@@ -305,10 +305,10 @@ ze_result_t zeCommandListAppendMemAdvise(ze_command_list_handle_t hCommandList,
     return ze_leave_list(list, SIM_OK);
 }
 
-ze_result_t zeCommandListAppendHostFunction(ze_command_list_handle_t hCommandList,
-                                            void (*function)(void *), void *data, const void *next,
-                                            ze_event_handle_t signal, uint32_t count,
-                                            ze_event_handle_t *waits)
+ze_result_t sim_zeCommandListAppendHostFunction(ze_command_list_handle_t hCommandList,
+                                                void (*function)(void *), void *data,
+                                                const void *next, ze_event_handle_t signal,
+                                                uint32_t count, ze_event_handle_t *waits)
 {
     const struct events events = {signal, count, waits};
     struct sim_append what = {.work = {.kind = SIM_HOST}};
@@ -377,7 +377,7 @@ ze_result_t zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t 
 
 /* It counts as a use of the list: where it succeeds, intel/compute-runtime (CommandListCoreFamilyImmediate::
  * hostSynchronize) changes what appends change, without a lock. */
-ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t hCommandList, uint64_t timeout)
+ze_result_t sim_zeCommandListHostSynchronize(ze_command_list_handle_t hCommandList, uint64_t timeout)
 {
     struct sim_queue *list;
     const ze_result_t result = ze_enter_list("zeCommandListHostSynchronize", hCommandList, &list);
@@ -390,7 +390,7 @@ ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t hCommandList, 
     return ze_leave_list(list, timeout ? sim_list_wait(list, timeout) : list->context->lost);
 }
 
-ze_result_t zeCommandListIsImmediate(ze_command_list_handle_t hCommandList, ze_bool_t *immediate)
+ze_result_t sim_zeCommandListIsImmediate(ze_command_list_handle_t hCommandList, ze_bool_t *immediate)
 {
     const ze_result_t result = ze_enter("zeCommandListIsImmediate");
     if (result)
@@ -403,8 +403,8 @@ ze_result_t zeCommandListIsImmediate(ze_command_list_handle_t hCommandList, ze_b
     return ze_leave(SIM_OK);
 }
 
-ze_result_t zeCommandListGetDeviceHandle(ze_command_list_handle_t hCommandList,
-                                         ze_device_handle_t *phDevice)
+ze_result_t sim_zeCommandListGetDeviceHandle(ze_command_list_handle_t hCommandList,
+                                             ze_device_handle_t *phDevice)
 {
     const ze_result_t result = ze_enter("zeCommandListGetDeviceHandle");
     if (result)

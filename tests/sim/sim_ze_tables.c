@@ -29,7 +29,7 @@ static void put(void *table, int place, unsigned minor, ze_api_version_t version
 ze_result_t zeGetGlobalProcAddrTable(ze_api_version_t version, ze_global_dditable_t *table)
 {
     table->pfnInit = zeInit;
-    put(table, GLOBAL_INIT_DRIVERS, 10, version, (void (*)(void))zeInitDrivers);
+    put(table, GLOBAL_INIT_DRIVERS, 10, version, (void (*)(void))sim_zeInitDrivers);
     return ZE_RESULT_SUCCESS;
 }
 
@@ -41,7 +41,7 @@ ze_result_t zeGetDriverProcAddrTable(ze_api_version_t version, ze_driver_dditabl
     table->pfnGetIpcProperties = zeDriverGetIpcProperties;
     table->pfnGetExtensionProperties = zeDriverGetExtensionProperties;
     table->pfnGetExtensionFunctionAddress = zeDriverGetExtensionFunctionAddress;
-    put(table, DRIVER_DEFAULT_CONTEXT, 17, version, (void (*)(void))zeDriverGetDefaultContext);
+    put(table, DRIVER_DEFAULT_CONTEXT, 17, version, (void (*)(void))sim_zeDriverGetDefaultContext);
     return ZE_RESULT_SUCCESS;
 }
 
@@ -60,8 +60,8 @@ ze_result_t zeGetDeviceProcAddrTable(ze_api_version_t version, ze_device_dditabl
     table->pfnCanAccessPeer = zeDeviceCanAccessPeer;
     table->pfnGetStatus = zeDeviceGetStatus;
     table->pfnPciGetPropertiesExt = zeDevicePciGetPropertiesExt;
-    put(table, DEVICE_ROOT, 7, version, (void (*)(void))zeDeviceGetRootDevice);
-    put(table, DEVICE_SYNCHRONIZE, 17, version, (void (*)(void))zeDeviceSynchronize);
+    put(table, DEVICE_ROOT, 7, version, (void (*)(void))sim_zeDeviceGetRootDevice);
+    put(table, DEVICE_SYNCHRONIZE, 17, version, (void (*)(void))sim_zeDeviceSynchronize);
     return ZE_RESULT_SUCCESS;
 }
 
@@ -89,11 +89,11 @@ ze_result_t zeGetCommandListProcAddrTable(ze_api_version_t version,
     table->pfnAppendSignalEvent = zeCommandListAppendSignalEvent;
     table->pfnAppendWaitOnEvents = zeCommandListAppendWaitOnEvents;
     table->pfnAppendWriteGlobalTimestamp = zeCommandListAppendWriteGlobalTimestamp;
-    put(table, LIST_HOST_SYNCHRONIZE, 6, version, (void (*)(void))zeCommandListHostSynchronize);
-    put(table, LIST_DEVICE_HANDLE, 9, version, (void (*)(void))zeCommandListGetDeviceHandle);
-    put(table, LIST_IS_IMMEDIATE, 9, version, (void (*)(void))zeCommandListIsImmediate);
+    put(table, LIST_HOST_SYNCHRONIZE, 6, version, (void (*)(void))sim_zeCommandListHostSynchronize);
+    put(table, LIST_DEVICE_HANDLE, 9, version, (void (*)(void))sim_zeCommandListGetDeviceHandle);
+    put(table, LIST_IS_IMMEDIATE, 9, version, (void (*)(void))sim_zeCommandListIsImmediate);
     put(table, LIST_APPEND_HOST_FUNCTION, 17, version,
-        (void (*)(void))zeCommandListAppendHostFunction);
+        (void (*)(void))sim_zeCommandListAppendHostFunction);
     return ZE_RESULT_SUCCESS;
 }
 
@@ -159,7 +159,7 @@ ze_result_t zeGetMemProcAddrTable(ze_api_version_t version, ze_mem_dditable_t *t
     table->pfnGetIpcHandle = zeMemGetIpcHandle;
     table->pfnOpenIpcHandle = zeMemOpenIpcHandle;
     table->pfnCloseIpcHandle = zeMemCloseIpcHandle;
-    put(table, MEM_PUT_IPC_HANDLE, 6, version, (void (*)(void))zeMemPutIpcHandle);
+    put(table, MEM_PUT_IPC_HANDLE, 6, version, (void (*)(void))sim_zeMemPutIpcHandle);
     table->pfnGetAllocProperties = zeMemGetAllocProperties;
     table->pfnGetAddressRange = zeMemGetAddressRange;
     return ZE_RESULT_SUCCESS;

@@ -103,7 +103,11 @@ SIM_EXPORT rsmi_status_t rsmi_dev_temp_metric_get(uint32_t dv_ind, uint32_t sens
     return RSMI_STATUS_SUCCESS;
 }
 
-/* As in ROCm 6, whose header this machine lacks. */
+/* rsmi_frequencies_t until ROCm 5, and since ROCm 6; the header has one of them. */
+struct frequencies_5 {
+    uint32_t num_supported, current;
+    uint64_t frequency[32];
+};
 struct frequencies_6 {
     bool has_deep_sleep;
     uint32_t num_supported, current;
@@ -129,9 +133,10 @@ SIM_EXPORT rsmi_status_t rsmi_dev_gpu_clk_freq_get(uint32_t dv_ind, rsmi_clk_typ
         memcpy(newer->frequency, hertz, sizeof hertz);
         return RSMI_STATUS_SUCCESS;
     }
-    f->num_supported = 3;
-    f->current = 2;
-    memcpy(f->frequency, hertz, sizeof hertz);
+    struct frequencies_5 *older = (struct frequencies_5 *)(void *)f;
+    older->num_supported = 3;
+    older->current = 2;
+    memcpy(older->frequency, hertz, sizeof hertz);
     return RSMI_STATUS_SUCCESS;
 }
 

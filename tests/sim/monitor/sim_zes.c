@@ -93,17 +93,18 @@ ze_result_t zesDeviceGet(zes_driver_handle_t driver, uint32_t *count, zes_device
     return ZE_RESULT_SUCCESS;
 }
 
-/* Newer too. The UUIDs are those of sim_ze_device.c. */
+/* Newer too, and the vendor's declaration has another type of the UUID, so it has another name in C. The UUIDs are those of
+ * sim_ze_device.c. */
 struct uuid {
     uint8_t id[16];
 };
 
-SIM_EXPORT ze_result_t zesDriverGetDeviceByUuidExp(zes_driver_handle_t driver, struct uuid uuid,
-                                                   zes_device_handle_t *device,
-                                                   ze_bool_t *on_subdevice_, uint32_t *subdevice);
-ze_result_t zesDriverGetDeviceByUuidExp(zes_driver_handle_t driver, struct uuid uuid,
-                                        zes_device_handle_t *device, ze_bool_t *on_subdevice_,
-                                        uint32_t *subdevice)
+SIM_EXPORT ze_result_t sim_device_by_uuid(
+    zes_driver_handle_t driver, struct uuid uuid, zes_device_handle_t *device,
+    ze_bool_t *on_subdevice_, uint32_t *subdevice) __asm__("zesDriverGetDeviceByUuidExp");
+ze_result_t sim_device_by_uuid(zes_driver_handle_t driver, struct uuid uuid,
+                               zes_device_handle_t *device, ze_bool_t *on_subdevice_,
+                               uint32_t *subdevice)
 {
     const unsigned physical = uuid.id[0] - 1u;
     (void)driver;
