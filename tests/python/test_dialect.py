@@ -40,6 +40,24 @@ def test_the_host_compiler_produces_a_shared_object():
 
 
 @needs_compiler
+def test_the_c_library_may_have_functions_that_are_also_those_of_cuda(tmp_path):
+    # glibc declares sinpi and cospi since 2.41, rsqrt since 2.42, as C23 does.
+    declared = "".join(f'extern "C" {type} {name}{suffix}({type}) noexcept;\n'
+                       for name in ("sinpi", "cospi", "rsqrt") for type, suffix in (("double", ""), ("float", "f")))
+    (tmp_path / "math.h").write_text("#include_next <math.h>\n#ifndef DECLARED\n#define DECLARED\n" + declared + "#endif\n")
+    source = """
+__global__ void f(double *x)
+{
+    x[0] = sinpi(0.5), x[1] = cospi(1.0), x[2] = rsqrt(4.0);
+    x[3] = sinpif(1.5f), x[4] = cospif(0.5f), x[5] = rsqrtf(0.25f);
+}
+"""
+    x = gg.zeros(6, np.float64, device="host")
+    gg.Module(gg.compile(source, arch=ARCH, options=["-I", str(tmp_path)]), "host")["f"](x, grid=1, block=1)
+    assert x.get().tolist() == [1, -1, 0.5, -1, 0, 2]
+
+
+@needs_compiler
 def test_kernels_in_namespaces_and_behind_macros_are_found():
     text = r"""
 #define KERNEL(name) __global__ void name

@@ -247,6 +247,9 @@ template <class A, class B> static inline std::common_type_t<A, B> max(A a, B b)
 {
     return a < b ? b : a;
 }
+/* Macros, since C23 has these names, and sinpi and cospi below: glibc declares them since 2.41 and 2.42. */
+#define rsqrtf gg_host_rsqrtf
+#define rsqrt gg_host_rsqrt
 GG_FUNCTION(float, rsqrtf, (float x), 1 / sqrtf(x))
 GG_FUNCTION(double, rsqrt, (double x), 1 / sqrt(x))
 GG_FUNCTION(float, __fdividef, (float a, float b), a / b)

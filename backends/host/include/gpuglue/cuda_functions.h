@@ -109,6 +109,10 @@ static inline void sincospi(float x, float *sine, float *cosine)
     *cosine = static_cast<float>(c);
 }
 #define sincospif sincospi
+#define sinpi gg_host_sinpi
+#define cospi gg_host_cospi
+#define sinpif gg_host_sinpif
+#define cospif gg_host_cospif
 static inline double sinpi(double x)
 {
     double s, c;
