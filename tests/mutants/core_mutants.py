@@ -421,7 +421,7 @@ CORE = [
     Mutant("readback memory is allocated twice", "readback memory is not reused while it is in use", "core/memory/host_cache.c",
            "    *at = block->next;\n    block->next = NULL;", "    if (!at)\n        block->next = NULL;",
            on("readback", CUDA, HOST)),
-    Mutant("readback memory is never page-locked", "readback memory is page-locked from its second use on", "core/memory/host_cache.c",
+    Mutant("readback memory is never pinned", "readback memory is pinned from its second use on", "core/memory/host_cache.c",
            "if (++block->uses == 2 && !block->pinned)", "if (++block->uses == 0 && !block->pinned)",
            on("readback", CUDA)),
     Mutant("readback memory is kept without a limit", "the kept readback memory is limited", "core/memory/host_cache.c",

@@ -1,4 +1,4 @@
-"""pycuda.scan: prefix sums and their kind. gpuglue writes the loops, and compiles the program's source."""
+"""pycuda.scan: prefix sums and other scans. gpuglue writes the loops, and compiles the program's source."""
 
 import numpy as np
 
