@@ -409,20 +409,20 @@ def calls_of(comm, x, out):
     }
 
 
-def staged_rows(comm, x, out, floor, of):
+def staged_rows(comm, x, out, bound, of):
     """(operation, GB/s of arrays on the device, of arrays on the host, the ratio to the smaller of that and of the copies)."""
     hosts = np.ones(x.size, "float32"), np.empty(x.size, "float32")
     rows = []
     device_calls, host_calls = calls_of(comm, x, out), calls_of(comm, *hosts)
     for name in of:
         ours, host = (round(x.nbytes / fastest(calls[name], comm) / 1e9, 2) for calls in (device_calls, host_calls))
-        rows.append((name, x.nbytes // MIB, ours, host, round(ours / min(floor, host), 3)))
+        rows.append((name, x.nbytes // MIB, ours, host, round(ours / min(bound, host), 3)))
         say("   ", *rows[-1])
     return rows
 
 
 def part_staged(options):
-    """The transport 'staged' beside its floors: copies of pinned memory, and the same operation on arrays of the host."""
+    """The transport 'staged' beside its bounds: copies of pinned memory, and the same operation on arrays of the host."""
     import gpuglue as gg
 
     with communicator(9, transport="staged") as comm, comm.device:
@@ -435,7 +435,7 @@ def part_staged(options):
             x, out = gg.ones(mib * MIB // 4, "float32"), gg.empty(mib * MIB // 4, "float32")
             names = calls_of(comm, x, out) if mib in (16, 64) else ["all_reduce"]
             rows += staged_rows(comm, x, out, min(rates[:2]), names)
-        keep("staged GB/s (operation, MiB, on devices, on the host, ratio to the smaller floor)", rows)
+        keep("staged GB/s (operation, MiB, on devices, on the host, ratio to the smaller bound)", rows)
 
 
 def part_mixed(options):

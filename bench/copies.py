@@ -90,7 +90,7 @@ def torch_sides(host):
 
 
 def cuda_core_sides(host):
-    """cuda.core's copies: between buffers, so with page-locked memory only."""
+    """cuda.core's copies: between buffers, so with pinned memory only."""
     from cuda import core
     device = core.Device()
     device.set_current()

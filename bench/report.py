@@ -196,7 +196,7 @@ TABLES = {"calls": ("bench", calls), "records and waits": ("bench", against), "c
 
 
 def page(text, figures):
-    """The page with its tables made anew."""
+    """The page with its tables made from the figures."""
 
     def made(match):
         source, make = TABLES[match[2]]

@@ -254,6 +254,6 @@ def measure_stream(arrays, device, streams, baseline, quick):
 
 def streams_of(device):
     """The kinds of stream, each with the stream of the baseline: the driver does different work per call on each."""
-    own, twin = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
+    own, other = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
     shared = {"nonblocking": gg.Stream(device, nonblocking=True), "blocking": gg.Stream(device), "legacy": device.default_stream}
-    return {"own": (own, twin), **{kind: (stream, stream) for kind, stream in shared.items()}}
+    return {"own": (own, other), **{kind: (stream, stream) for kind, stream in shared.items()}}

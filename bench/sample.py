@@ -63,17 +63,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=1)
     options = parser.parse_args()
     library, device = ctypes.CDLL(options.sampler), gg.current_device()
-    stream, twin = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
+    stream, other = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
     names, results = names_for(device, stream), {}
     baseline, reason = open_baseline(options.raw, device)
     if baseline:
         baseline.stay()
-        baseline.use(twin, Arrays(device, 1 << 20))
+        baseline.use(other, Arrays(device, 1 << 20))
         names["floor"] = baseline.floor()
     for row in (row for row in SMALL if row.name in ROWS):
         sides = {"gpuglue": (row.statement, stream)}
         if names.get("floor"):
-            sides["floor"] = (row.floor, twin)
+            sides["floor"] = (row.floor, other)
         for side, (statement, on) in sides.items():
             nanoseconds, found = sampled(library, statement, names, on.synchronize, options.seconds)
             shares = by_library(nanoseconds, found)

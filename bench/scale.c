@@ -4,7 +4,7 @@
  *     scale [CALLS [KIND [FILE.json]]]       KIND: streams, live, retired, threads, large, or all
  *
  * "nothing" is the same loop in as many threads without the calls: it shows what the machine itself adds. "as long, no pool" reads the
- * clock for as long as an allocation and a release take, and makes the same calls of the driver: it shows what threads that wait for a
+ * clock for as long as an allocation and a release take, and makes the same driver calls: it shows what threads that wait for a
  * processor add. "a lock alone" takes a shared lock twice. */
 #include <gpuglue/gpuglue.h>
 

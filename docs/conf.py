@@ -74,6 +74,11 @@ def escape(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r"(?<![\w*`\\])(\*+)(?=\w)", lambda stars: "\\*" * len(stars[1]), line) for line in lines]
 
 
+def skip(app, what, name, obj, skipped, options):
+    """The names of other libraries, which only raise an AttributeError, are not on the pages."""
+    return True if str(getattr(obj, "__doc__", "")).startswith("Of other libraries: ") else None
+
+
 class Names(CDomain):
     """C without the parameters of functions, which would hide all else in the search for "stream"."""
 
@@ -85,4 +90,5 @@ class Names(CDomain):
 def setup(app):
     """Called by Sphinx."""
     app.add_domain(Names, override=True)
+    app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", escape, priority=400)  # before napoleon, which writes emphasis

@@ -32,7 +32,7 @@ static int copy_start(enum gg_copy_kind kind, void *dst, const void *src, size_t
 gg_status cuhip_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
                      enum gg_copy_kind kind, int32_t pageable)
 {
-    (void)pageable; /* the driver detects page-locked memory itself */
+    (void)pageable; /* the driver detects pinned memory itself */
     if (!copy_direction(kind))
         return cuhip_api->fail(GG_ERR_UNSUPPORTED, NULL, "copy of kind %d", (int)kind);
     const int code = CUHIP_IN_CONTEXT(copy_h2d, stream->device, stream,

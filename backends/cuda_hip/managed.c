@@ -44,7 +44,7 @@ gg_status cuhip_mem_register(struct gg_device_impl *device, void *pointer, size_
         CUHIP_IN_CONTEXT(host_register, device, NULL,
                          cuhip_driver.host_register(pointer, nbytes, cuhip.register_flags));
     if (code)
-        return cuhip_fail(code, "page-locking %zu bytes at %p (see `ulimit -l`)", nbytes, pointer);
+        return cuhip_fail(code, "pinning %zu bytes at %p (see `ulimit -l`)", nbytes, pointer);
     return registered_at(device, pointer) ? GG_OK : GG_NOT_READY;
 }
 

@@ -31,7 +31,7 @@ static gg_status alloc_pinned(struct gg_device_impl *device, size_t nbytes, void
         CUHIP_IN_CONTEXT(pinned_alloc, device, NULL,
                          cuhip_driver.pinned_alloc(&pointer, nbytes, cuhip.pinned_flags));
     if (code)
-        return cuhip_fail(code, "%zu bytes of page-locked memory (see `ulimit -l` and free memory)",
+        return cuhip_fail(code, "%zu bytes of pinned memory (see `ulimit -l` and free memory)",
                           nbytes);
     *out = pointer;
     return GG_OK;

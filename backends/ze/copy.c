@@ -12,7 +12,7 @@ static enum ze_engine copy_engine(enum gg_copy_kind kind, size_t nbytes)
     return nbytes > LARGE_COPY ? ZE_ENGINE_COPY : ZE_ENGINE_ANY;
 }
 
-/* The driver determines the kind of both pointers itself, and whether they are page-locked. */
+/* The driver determines the kind of both pointers itself, and whether they are pinned. */
 gg_status ze_copy(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
                   enum gg_copy_kind kind, int32_t pageable)
 {

@@ -29,40 +29,40 @@ struct ze_tasks {
 
 enum { SLICE_NS = 10000000 }; /* how long a call may delay the exit */
 
-static pthread_once_t watched = PTHREAD_ONCE_INIT;
-static pid_t watching;
-static atomic_int inside; /* threads inside a driver call */
-static atomic_bool ended;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+static pid_t exit_process;
+static atomic_int exit_calls; /* threads inside a driver call */
+static atomic_bool exit_begun;
 
 static void exit_wait_for_calls(void)
 {
-    if (getpid() != watching) /* a forked child does not have the threads */
+    if (getpid() != exit_process) /* a forked child does not have the threads */
         return;
-    atomic_store(&ended, true);
-    while (atomic_load(&inside))
+    atomic_store(&exit_begun, true);
+    while (atomic_load(&exit_calls))
         usleep(100);
 }
 
 static void exit_register(void)
 {
-    watching = getpid();
+    exit_process = getpid();
     atexit(exit_wait_for_calls);
 }
 
 /* Before and after driver calls of a task thread. Once the process exits, the thread stays here. */
 static void driver_call_begin(void)
 {
-    atomic_fetch_add(&inside, 1);
-    if (!atomic_load(&ended))
+    atomic_fetch_add(&exit_calls, 1);
+    if (!atomic_load(&exit_begun))
         return;
-    atomic_fetch_sub(&inside, 1);
+    atomic_fetch_sub(&exit_calls, 1);
     for (;;)
         pause();
 }
 
 static void driver_call_end(void)
 {
-    atomic_fetch_sub(&inside, 1);
+    atomic_fetch_sub(&exit_calls, 1);
 }
 
 /* ---- the thread ---- */
@@ -149,7 +149,7 @@ static int tasks_new(struct ze_tasks **out)
     struct ze_tasks *tasks = calloc(1, sizeof *tasks);
     if (!tasks)
         return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-    pthread_once(&watched, exit_register);
+    pthread_once(&exit_once, exit_register);
     pthread_mutex_init(&tasks->lock, NULL);
     pthread_cond_init(&tasks->wake, NULL);
     tasks->last = &tasks->first;

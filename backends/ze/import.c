@@ -37,7 +37,7 @@ static gg_status import_check(const struct ze_import *import, void *pointer)
     if (!import->works)
         return ze_api->fail(GG_ERR_UNSUPPORTED, NULL,
                             "this driver does not export zexDriverImportExternalPointer: use "
-                            "page-locked memory of gpuglue (alloc_pinned) instead");
+                            "pinned memory of gpuglue (alloc_pinned) instead");
     if (import->base(import->driver, pointer, &base))
         return GG_OK;
     return ze_api->fail(GG_ERR_INVALID_ARGUMENT, NULL,

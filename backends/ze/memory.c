@@ -34,7 +34,7 @@ static gg_status shared_check(const struct ze_gpu *gpu)
         return GG_OK;
     return ze_api->fail(GG_ERR_UNSUPPORTED, NULL,
                         "this device reports no shared memory, so it has no managed memory: use "
-                        "device memory and copies, or page-locked memory, which kernels can read "
+                        "device memory and copies, or pinned memory, which kernels can read "
                         "and write too");
 }
 
@@ -42,7 +42,7 @@ static const char *kind_name(enum gg_memory_kind kind)
 {
     if (kind == GG_MEMORY_MANAGED)
         return "managed";
-    return kind == GG_MEMORY_DEVICE ? "device" : "page-locked";
+    return kind == GG_MEMORY_DEVICE ? "device" : "pinned";
 }
 
 static int alloc_memory(struct gg_device_impl *device, enum gg_memory_kind kind, size_t nbytes,

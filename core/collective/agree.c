@@ -327,7 +327,7 @@ static gg_status options_check(struct gg_comm *comm, const struct gg_comm_device
                         "gg_comm_open_device: there is no transport '%.40s'; expected 'auto', "
                         "'host', 'staged', 'nccl' or 'rccl'",
                         wanted);
-    if (comm->collective || comm->foreign)
+    if (comm->collective || comm->external)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "gg_comm_open_device: this communicator has a transport for device memory");
     return GG_OK;

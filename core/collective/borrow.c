@@ -57,7 +57,7 @@ gg_status gg_comm_borrow(gg_device *device, uint64_t native, gg_comm **out)
     comm->generation = atomic_load(&ggi_generation);
     comm->timeout_ns = GG_FOREVER;
     comm->file = -1;
-    comm->foreign = true;
+    comm->external = true;
     comm->call = "gg_comm_borrow";
     status = borrow_part(comm, device, native);
     if (status)

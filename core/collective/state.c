@@ -60,7 +60,7 @@ gg_status gg_comm_library(gg_comm *comm, const char **path, int32_t *version)
 bool ggi_collective_find_ended(struct gg_comm *comm)
 {
     bool any = false;
-    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++)
+    for (int32_t rank = 0; rank < comm->size && !comm->external; rank++)
         if (rank != comm->rank && ggi_comm_rank_ended(comm, rank) &&
             !atomic_load(&comm_rank(comm, rank)->finished)) {
             ggi_comm_mark(comm, rank,
@@ -105,7 +105,7 @@ gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status)
     struct ggi_kept_error kept = {.error = ggi_error_record()->error};
     const uint64_t until = ggi_now_ns() + STATE_EXPLAIN_NS;
     bool failed;
-    while (!(failed = ggi_collective_find_ended(comm)) && !comm->foreign && comm->size > 1 &&
+    while (!(failed = ggi_collective_find_ended(comm)) && !comm->external && comm->size > 1 &&
            ggi_now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     if (failed)

@@ -64,7 +64,7 @@ static bool watch_lacks(const struct gg_comm *comm, int32_t rank)
 static void watch_find_lacking(struct gg_comm *comm)
 {
     bool any = false;
-    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++)
+    for (int32_t rank = 0; rank < comm->size && !comm->external; rank++)
         if (rank != comm->rank && watch_lacks(comm, rank)) {
             ggi_comm_mark(comm, rank, COMM_CLOSED);
             any = true;
@@ -79,7 +79,7 @@ static uint64_t watch_behind(const struct gg_comm *comm, const struct ggi_collec
 {
     uint64_t queued = 0;
     *any = false;
-    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++) {
+    for (int32_t rank = 0; rank < comm->size && !comm->external; rank++) {
         if (!ggi_collective_is_behind(comm, rank, self->pending_collective))
             continue;
         queued += atomic_load(&comm_rank(comm, rank)->collective) +
@@ -217,7 +217,7 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
 
 static bool watch_all_finished(const struct gg_comm *comm)
 {
-    for (int32_t rank = 0; rank < comm->size && !comm->foreign; rank++)
+    for (int32_t rank = 0; rank < comm->size && !comm->external; rank++)
         if (!atomic_load(&comm_rank(comm, rank)->finished))
             return false;
     return true;

@@ -172,7 +172,7 @@ static gg_status comm_acquire(struct gg_comm *comm, const char *call)
 {
     if (comm_is_forked(comm))
         return comm_fork_error(call);
-    if (comm->foreign)
+    if (comm->external)
         return ggi_fail(GG_ERR_UNSUPPORTED,
                         "%s: this communicator was borrowed from other code, and has only "
                         "operations on its device's memory",

@@ -76,7 +76,7 @@ struct gg_comm {
     char *chunks;
     _Atomic(const char *) call; /* the name of the operation, for messages; a watcher reads it */
     char type_name[GG_COMM_TYPE_NAME_SIZE];
-    bool foreign; /* no segment connects the ranks */
+    bool external; /* no segment connects the ranks */
     /* What core/collective adds: NULL, or its part, and the function that takes over the last reference. */
     struct ggi_collective *collective;
     void (*close)(struct gg_comm *comm);

@@ -23,7 +23,7 @@ struct guest {
     struct comm_hello hello;
 };
 
-struct meeting {
+struct rendezvous {
     struct gg_comm *comm;
     const struct gg_comm_options *options;
     uint64_t until;
@@ -37,7 +37,7 @@ struct meeting {
 
 /* ---- to listen ---- */
 
-static gg_status listener_failed(const struct meeting *self, int error)
+static gg_status listener_failed(const struct rendezvous *self, int error)
 {
     const struct comm_ranks none = {{0}};
     return ggi_comm_fail(&none, "gg_comm_create: rank 0 cannot listen on %s port %d: %s; %s",
@@ -47,7 +47,7 @@ static gg_status listener_failed(const struct meeting *self, int error)
                                                 : "choose another port, the same on all ranks");
 }
 
-static gg_status meeting_listen(struct meeting *self)
+static gg_status rendezvous_listen(struct rendezvous *self)
 {
     struct addrinfo *addresses;
     gg_status status = ggi_comm_resolve(self->options, &addresses);
@@ -61,7 +61,7 @@ static gg_status meeting_listen(struct meeting *self)
 
 /* ---- guests ---- */
 
-static void guest_drop(struct meeting *self, int at)
+static void guest_drop(struct rendezvous *self, int at)
 {
     struct guest *guest = &self->guests[at];
     if (guest->rank >= 0)
@@ -70,14 +70,14 @@ static void guest_drop(struct meeting *self, int at)
     *guest = self->guests[--self->count];
 }
 
-static void meeting_report(const struct meeting *self, uint32_t kind, const char *text)
+static void rendezvous_report(const struct rendezvous *self, uint32_t kind, const char *text)
 {
     for (int i = 0; i < self->count; i++)
         if (self->guests[i].rank >= 0)
             ggi_comm_reply_write(self->guests[i].socket, kind, &self->failed, text);
 }
 
-static bool guest_same_process(const struct meeting *self, const struct comm_hello *hello)
+static bool guest_same_process(const struct rendezvous *self, const struct comm_hello *hello)
 {
     bool same = !strcmp(hello->process, self->mine.process);
     for (int i = 0; i < self->count; i++)
@@ -98,7 +98,7 @@ static struct id_text id_printable(const char *id)
 }
 
 /* Why rank 0 does not accept a guest; empty if it does. */
-static void guest_judge(const struct meeting *self, const struct comm_hello *hello,
+static void guest_judge(const struct rendezvous *self, const struct comm_hello *hello,
                         struct ggi_text *why)
 {
     if (strcmp(hello->id, self->mine.id))
@@ -129,7 +129,7 @@ static void guest_judge(const struct meeting *self, const struct comm_hello *hel
 }
 
 /* The reason is self->refusal. */
-static void guest_refuse(struct meeting *self, int at)
+static void guest_refuse(struct rendezvous *self, int at)
 {
     const struct comm_ranks none = {{0}};
     char text[sizeof self->refusal + 20];
@@ -139,7 +139,7 @@ static void guest_refuse(struct meeting *self, int at)
 }
 
 /* False: dropped, since it is another program or has another version. */
-static bool guest_check_head(struct meeting *self, int at)
+static bool guest_check_head(struct rendezvous *self, int at)
 {
     const struct comm_head head = self->guests[at].hello.head;
     if (head.magic != COMM_MAGIC) {
@@ -156,7 +156,7 @@ static bool guest_check_head(struct meeting *self, int at)
     return false;
 }
 
-static void guest_admit(struct meeting *self, int at)
+static void guest_admit(struct rendezvous *self, int at)
 {
     struct guest *guest = &self->guests[at];
     struct comm_hello *hello = &guest->hello;
@@ -177,7 +177,7 @@ static void guest_admit(struct meeting *self, int at)
 }
 
 /* A guest whose rank is known sends nothing more at this point: a readable socket means that its process has ended. */
-static void guest_read(struct meeting *self, int at)
+static void guest_read(struct rendezvous *self, int at)
 {
     struct guest *guest = &self->guests[at];
     const size_t room = sizeof guest->hello - guest->got;
@@ -199,7 +199,7 @@ static void guest_read(struct meeting *self, int at)
         guest_admit(self, at);
 }
 
-static bool guest_make_room(struct meeting *self)
+static bool guest_make_room(struct rendezvous *self)
 {
     for (int i = 0; self->count == MEET_ROOM && i < self->count; i++)
         if (self->guests[i].rank < 0)
@@ -207,7 +207,7 @@ static bool guest_make_room(struct meeting *self)
     return self->count < MEET_ROOM;
 }
 
-static void meeting_accept(struct meeting *self)
+static void rendezvous_accept(struct rendezvous *self)
 {
     const int made = accept4(self->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (made < 0) {
@@ -224,7 +224,7 @@ static void meeting_accept(struct meeting *self)
 
 /* ---- to gather ---- */
 
-static gg_status meeting_late(struct meeting *self, const char *did_not)
+static gg_status rendezvous_late(struct rendezvous *self, const char *did_not)
 {
     char text[400], time[32];
     ggi_comm_timeout_text(time, sizeof time, self->options->timeout_ns);
@@ -236,7 +236,7 @@ static gg_status meeting_late(struct meeting *self, const char *did_not)
                          self->refusal[0] ? ")" : "");
 }
 
-static void meeting_find_missing(struct meeting *self)
+static void rendezvous_find_missing(struct rendezvous *self)
 {
     for (int32_t rank = 0; rank < self->comm->size; rank++)
         if (!ggi_comm_ranks_has(&self->present, rank))
@@ -244,7 +244,7 @@ static void meeting_find_missing(struct meeting *self)
 }
 
 /* Read what arrives within one slice. From the last guest to the first, since dropping one moves the last to its place. */
-static void meeting_slice(struct meeting *self)
+static void rendezvous_slice(struct rendezvous *self)
 {
     struct pollfd pollers[MEET_ROOM + 1];
     const int count = self->count;
@@ -257,19 +257,19 @@ static void meeting_slice(struct meeting *self)
         if (pollers[i].revents && i < self->count && self->guests[i].socket == pollers[i].fd)
             guest_read(self, i);
     if (pollers[count].revents)
-        meeting_accept(self);
+        rendezvous_accept(self);
 }
 
-static gg_status meeting_gather(struct meeting *self)
+static gg_status rendezvous_gather(struct rendezvous *self)
 {
     ggi_comm_ranks_add(&self->present, 0);
     while (ggi_comm_ranks_count(&self->present) < self->comm->size) {
-        meeting_slice(self);
+        rendezvous_slice(self);
         if (ggi_interrupted())
             return ggi_fail(GG_ERR_INTERRUPTED, "gg_comm_create: the wait was interrupted");
         if (ggi_now_ns() >= self->until && ggi_comm_ranks_count(&self->present) < self->comm->size) {
-            meeting_find_missing(self);
-            return meeting_late(self, "connect");
+            rendezvous_find_missing(self);
+            return rendezvous_late(self, "connect");
         }
     }
     return GG_OK;
@@ -277,7 +277,7 @@ static gg_status meeting_gather(struct meeting *self)
 
 /* ---- to agree ---- */
 
-static gg_status guest_confirm(struct meeting *self, const struct guest *guest)
+static gg_status guest_confirm(struct rendezvous *self, const struct guest *guest)
 {
     struct comm_reply reply;
     gg_status status = ggi_comm_socket_read(guest->socket, &reply, sizeof reply, self->until);
@@ -293,7 +293,7 @@ static gg_status guest_confirm(struct meeting *self, const struct guest *guest)
                              "cannot see its lock; communicators need record locks (fcntl)",
                              guest->rank);
     if (status == GG_NOT_READY)
-        return meeting_late(self, "map the shared memory");
+        return rendezvous_late(self, "map the shared memory");
     reply.text[sizeof reply.text - 1] = 0;
     if (!status)
         ggi_comm_make_printable(reply.text);
@@ -302,19 +302,19 @@ static gg_status guest_confirm(struct meeting *self, const struct guest *guest)
 }
 
 /* A rank that has ended is found when it does not confirm. */
-static void meeting_pass(struct meeting *self)
+static void rendezvous_pass(struct rendezvous *self)
 {
     for (int i = 0; i < self->count; i++)
         if (self->guests[i].rank >= 0)
             ggi_comm_pass_send(&self->guests[i].hello.pass, self->comm->file);
-    meeting_report(self, COMM_MAP, "");
+    rendezvous_report(self, COMM_MAP, "");
 }
 
-static gg_status meeting_confirm(struct meeting *self)
+static gg_status rendezvous_confirm(struct rendezvous *self)
 {
     gg_status status = ggi_comm_segment_create(self->comm);
     if (!status)
-        meeting_pass(self);
+        rendezvous_pass(self);
     for (int i = 0; i < self->count && !status; i++)
         if (self->guests[i].rank >= 0)
             status = guest_confirm(self, &self->guests[i]);
@@ -322,25 +322,25 @@ static gg_status meeting_confirm(struct meeting *self)
 }
 
 /* Send the failure to the other ranks. A failure of rank 0 alone, such as an interrupt, is marked as rank 0's. */
-static void meeting_report_failure(struct meeting *self, gg_status status)
+static void rendezvous_report_failure(struct rendezvous *self, gg_status status)
 {
     char text[600];
     snprintf(text, sizeof text, "gg_comm_create: %s%s",
              status == GG_ERR_COMMUNICATOR ? "" : "rank 0: ", ggi_comm_reason());
     if (ggi_comm_ranks_count(&self->failed) == 0)
         ggi_comm_ranks_add(&self->failed, 0);
-    meeting_report(self, COMM_FAILED, text);
+    rendezvous_report(self, COMM_FAILED, text);
 }
 
 /* The port is free for the next communicator before any rank can go on to it. */
-static gg_status meeting_end(struct meeting *self, gg_status status)
+static gg_status rendezvous_end(struct rendezvous *self, gg_status status)
 {
     if (self->listener >= 0)
         close(self->listener);
     if (status)
-        meeting_report_failure(self, status);
+        rendezvous_report_failure(self, status);
     else
-        meeting_report(self, COMM_GO, "");
+        rendezvous_report(self, COMM_GO, "");
     for (int i = 0; i < self->count; i++)
         close(self->guests[i].socket);
     free(self);
@@ -351,7 +351,7 @@ gg_status ggi_comm_meet(struct gg_comm *comm, const struct gg_comm_options *opti
 {
     if (comm->size == 1)
         return ggi_comm_segment_create(comm);
-    struct meeting *self = calloc(1, sizeof *self);
+    struct rendezvous *self = calloc(1, sizeof *self);
     if (!self)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_create: no memory for %d ranks", comm->size);
     self->comm = comm;
@@ -359,10 +359,10 @@ gg_status ggi_comm_meet(struct gg_comm *comm, const struct gg_comm_options *opti
     self->until = ggi_comm_until(options);
     self->listener = -1;
     ggi_comm_hello_fill(&self->mine, options);
-    gg_status status = meeting_listen(self);
+    gg_status status = rendezvous_listen(self);
     if (!status)
-        status = meeting_gather(self);
+        status = rendezvous_gather(self);
     if (!status)
-        status = meeting_confirm(self);
-    return meeting_end(self, status);
+        status = rendezvous_confirm(self);
+    return rendezvous_end(self, status);
 }

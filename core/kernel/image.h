@@ -56,16 +56,18 @@ static inline bool ggi_bytes_start_with(struct ggi_bytes bytes, const char *text
     return bytes.size >= size && !memcmp(bytes.at, text, size);
 }
 
+static inline bool ggi_bytes_equal(struct ggi_bytes bytes, const char *text)
+{
+    return bytes.size == strlen(text) && ggi_bytes_start_with(bytes, text, bytes.size);
+}
+
+/* ---- incomplete images ---- */
+
 /* Whether only the last byte of a cubin is absent, which belongs to its program headers and is 0. CuPy's
  * compile_using_nvrtc removes it (its file nvrtc.pyx, getCUBIN). */
 bool ggi_cubin_lacks_a_byte(struct ggi_bytes bytes);
 /* Make such a cubin complete: then *copy is to be freed after the last use of *bytes; else it is NULL. */
 gg_status ggi_image_complete(struct ggi_bytes *bytes, void **copy);
-
-static inline bool ggi_bytes_equal(struct ggi_bytes bytes, const char *text)
-{
-    return bytes.size == strlen(text) && ggi_bytes_start_with(bytes, text, bytes.size);
-}
 
 /* ---- building the description: image_builder.c ---- */
 

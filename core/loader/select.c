@@ -13,14 +13,14 @@
 static pthread_mutex_t selection_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t selection_once = PTHREAD_ONCE_INIT;
 
-static const char *variable; /* the value of GPUGLUE_BACKEND at first use */
-static bool variable_good;
-static char variable_why[384];
-static struct ggi_selection variable_selection;
+static const char *selection_text; /* the value of GPUGLUE_BACKEND at first use */
+static bool selection_valid;
+static char selection_reason[384];
+static struct ggi_selection selection_variable;
 
 static _Atomic(bool) selection_overridden; /* by gg_use_backend */
-static _Atomic(struct gg_backend *) decided;
-static const char *decided_note;
+static _Atomic(struct gg_backend *) selection_decided;
+static const char *selection_note;
 
 /* ---- the text ---- */
 
@@ -114,21 +114,21 @@ static void selection_read_variable(void)
 {
     const char *value = ggi_env_get("GPUGLUE_BACKEND");
     ggi_reset_in_child(&selection_lock);
-    variable = ggi_intern(value);
-    struct ggi_text why = ggi_text_begin(variable_why, sizeof variable_why);
-    ggi_text_add(&why, "GPUGLUE_BACKEND=%.100s ", variable);
-    variable_good = ggi_selection_parse(&variable_selection, variable, &why);
+    selection_text = ggi_intern(value);
+    struct ggi_text why = ggi_text_begin(selection_reason, sizeof selection_reason);
+    ggi_text_add(&why, "GPUGLUE_BACKEND=%.100s ", selection_text);
+    selection_valid = ggi_selection_parse(&selection_variable, selection_text, &why);
 }
 
 const struct ggi_selection *ggi_selection_of_variable(const char **text, struct ggi_text *why)
 {
     pthread_once(&selection_once, selection_read_variable);
-    *text = variable;
-    if (atomic_load(&selection_overridden) || !*variable)
+    *text = selection_text;
+    if (atomic_load(&selection_overridden) || !*selection_text)
         return NULL;
-    if (variable_good)
-        return &variable_selection;
-    ggi_text_add(why, "%s", variable_why);
+    if (selection_valid)
+        return &selection_variable;
+    ggi_text_add(why, "%s", selection_reason);
     return NULL;
 }
 
@@ -251,23 +251,23 @@ static gg_status choice_decide(const struct ggi_selection *selection, const char
     if (reasons[0])
         ggi_log(GG_LOG_INFO, choice.backend->name, "is the default backend; not available: %s",
                 reasons);
-    decided_note = choice_note(selection, &choice);
-    atomic_store_explicit(&decided, choice.backend, memory_order_release);
+    selection_note = choice_note(selection, &choice);
+    atomic_store_explicit(&selection_decided, choice.backend, memory_order_release);
     return GG_OK;
 }
 
 struct gg_backend *ggi_backend_decided(void)
 {
-    return atomic_load_explicit(&decided, memory_order_acquire);
+    return atomic_load_explicit(&selection_decided, memory_order_acquire);
 }
 
 static gg_status choice_decide_by_variable(void)
 {
     if (ggi_backend_decided())
         return GG_OK;
-    if (!variable_good)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s", variable_why);
-    return choice_decide(&variable_selection, "GPUGLUE_BACKEND=", variable);
+    if (!selection_valid)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s", selection_reason);
+    return choice_decide(&selection_variable, "GPUGLUE_BACKEND=", selection_text);
 }
 
 gg_status ggi_backend_default(struct gg_backend **out)
@@ -312,7 +312,7 @@ gg_status gg_default_backend(const char **name, const char **note)
     pthread_mutex_lock(&selection_lock);
     backend = ggi_backend_decided(); /* under the lock, so that the note belongs to it */
     if (note)
-        *note = decided_note;
+        *note = selection_note;
     pthread_mutex_unlock(&selection_lock);
     if (name)
         *name = backend->name;

@@ -115,7 +115,7 @@ static size_t capture_last_user(const struct ggi_capture *capture, const gg_memo
     return number;
 }
 
-/* Every foreign handle that is passed to an operation is a stream of its own. */
+/* Every external handle that is passed to an operation is a stream of its own. */
 static bool is_same_stream(const gg_stream *one, const gg_stream *other)
 {
     return one == other || (one->native && one->native == other->native &&

@@ -23,7 +23,7 @@ struct readback {
     void *map; /* the mapping, mapped bytes */
     size_t mapped;
     unsigned uses;     /* how often it was allocated */
-    gg_memory *pinned; /* its handle while it is page-locked; NULL: pageable */
+    gg_memory *pinned; /* its handle while it is pinned; NULL: pageable */
     bool stuck;        /* the driver failed to unlock it: it is never unmapped */
     uint32_t generation;
 };

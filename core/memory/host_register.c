@@ -1,4 +1,4 @@
-/* host_register.c: page-locking of the user's own host memory. */
+/* host_register.c: registration of the user's own host memory. */
 #include "base/error.h"
 #include "runtime/call.h"
 #include "memory/memory.h"
@@ -63,7 +63,7 @@ static gg_memory *register_reuse(const gg_memory *wanted)
     return memory;
 }
 
-/* The host cache page-locks its blocks itself: a part of one is not locked again. */
+/* The host cache pins its blocks itself: a part of one is not locked again. */
 static bool register_is_cached(gg_device *device, const void *pointer, size_t nbytes)
 {
     size_t offset;

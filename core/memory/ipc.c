@@ -297,7 +297,7 @@ static gg_status ipc_find_device(const struct gg_ipc_handle *handle, gg_device *
         GG_ERR_NO_SUCH_DEVICE,
         "ipc_open: %d of the %d devices of %s here have the UUID of the handle, and %d of "
         "them its PCI function %u: expected one, so the exporter's device must be visible "
-        "to this process, and the driver must tell partitions of a GPU apart",
+        "to this process, and the driver must distinguish partitions of a GPU",
         (int)same, (int)count, handle->backend, (int)exact_count, handle->function);
 }
 

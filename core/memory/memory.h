@@ -1,4 +1,4 @@
-/* memory.h: handles of memory blocks, and the index of page-locked host memory. */
+/* memory.h: handles of memory blocks, and the index of pinned host memory. */
 #ifndef GPUGLUE_MEMORY_H
 #define GPUGLUE_MEMORY_H
 
@@ -89,7 +89,7 @@ gg_status ggi_memory_check_request(gg_device *device, enum gg_memory_kind kind, 
 gg_status ggi_memory_check_range(const gg_memory *memory, const char *what, size_t offset,
                                  size_t nbytes);
 
-/* ---- page-locked host memory by address: pinned_index.c ---- */
+/* ---- pinned host memory by address: pinned_index.c ---- */
 
 /* ggi_memory_new_handle, which also adds host memory to the index; its backing removes it. */
 gg_memory *ggi_memory_new(gg_device *device, enum gg_memory_kind kind, void *pointer, size_t nbytes);
@@ -107,7 +107,7 @@ bool ggi_pinned_shares_page(const void *pointer, size_t nbytes);
 
 #define GGI_HUGE_PAGE ((size_t)2 << 20) /* to which large readbacks are aligned */
 
-/* Whether the cache page-locked the memory. */
+/* Whether the cache pinned the memory. */
 bool ggi_host_cache_owns(const gg_memory *memory);
 /* Free the cached memory of the device. */
 void ggi_host_cache_trim(struct gg_device *device);

@@ -1,4 +1,4 @@
-/* pinned_index.c: page-locked host memory by address, to recognise host pointers into it. */
+/* pinned_index.c: pinned host memory by address, to recognise host pointers into it. */
 #include "base/error.h"
 #include "base/list.h"
 #include "memory/memory.h"
@@ -228,15 +228,14 @@ gg_status ggi_pinned_add_alone(gg_memory *memory)
     const gg_memory *other =
         pinned_on_pages(&pinned, pinned_begin(memory), pinned_begin(memory) + memory->block_size);
     if (other)
-        status =
-            ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                     "host_register: gpuglue has already page-locked pages of the %zu bytes at %p "
-                     "(%zu bytes at %p): %s",
-                     memory->nbytes, memory->pointer, other->nbytes, other->pointer,
-                     atomic_load(&other->refs) > 0
-                         ? "close that first, or register both at once"
-                         : "that was closed, and will be unlocked when the device is idle: "
-                           "synchronize the device first");
+        status = ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                          "host_register: gpuglue has already pinned pages of the %zu bytes at %p "
+                          "(%zu bytes at %p): %s",
+                          memory->nbytes, memory->pointer, other->nbytes, other->pointer,
+                          atomic_load(&other->refs) > 0
+                              ? "close that first, or register both at once"
+                              : "that was closed, and will be unlocked when the device is idle: "
+                                "synchronize the device first");
     else
         status = pinned_insert(&pinned, memory);
     if (!status && (status = pinned_insert(&registered, memory)))

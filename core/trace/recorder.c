@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #define CHUNKS_MAX 9000u /* about 4.5 million records, 330 MiB */
-#define OPEN_MAX 8       /* operations begun by one thread and not ended */
+#define RESERVED 32u /* chunks that the start of a session maps, 1.1 MiB: to map one takes 20 us */
+#define OPEN_MAX 8   /* operations begun by one thread and not ended */
 #define RANGES_MAX 64
 #define DEVICE_TIMES 1u
 #define NAMES_CACHED 256u
@@ -49,6 +50,7 @@ struct trace_thread {
 static _Atomic(uint64_t) trace_session;
 static _Atomic(uint32_t) trace_generation;
 static _Atomic(uint32_t) trace_chunks;
+static struct ggi_trace_chunk *trace_reserve; /* of a session; NULL if it could not be mapped */
 static _Atomic(uint64_t) trace_dropped;
 static _Atomic(struct ggi_trace_thread *) trace_threads;
 static uint64_t trace_sessions;
@@ -135,19 +137,32 @@ static struct trace_thread *trace_enter(void)
 
 /* ---- records ---- */
 
-/* Its pages are mapped at once: a fault for each of them, while operations run, would cost more than the records do. */
+/* Their pages are mapped at once: a fault for each of them, while operations run, would cost more than the records do. */
+static struct ggi_trace_chunk *trace_map(size_t chunks)
+{
+    void *mapped = mmap(NULL, chunks * sizeof(struct ggi_trace_chunk), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
 static struct ggi_trace_chunk *trace_chunk_new(void)
 {
-    void *chunk = mmap(NULL, sizeof(struct ggi_trace_chunk), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    return chunk == MAP_FAILED ? NULL : chunk;
+    const uint32_t number = atomic_fetch_add(&trace_chunks, 1);
+    if (number < RESERVED && trace_reserve)
+        return trace_reserve + number;
+    return number < CHUNKS_MAX ? trace_map(1) : NULL;
+}
+
+static bool trace_chunk_is_reserved(const struct ggi_trace_chunk *chunk)
+{
+    return trace_reserve && chunk >= trace_reserve && chunk < trace_reserve + RESERVED;
 }
 
 static struct ggi_trace_record *trace_new_record(struct trace_thread *thread)
 {
     struct ggi_trace_chunk *chunk = thread->out.chunks;
     if (!chunk || chunk->used == GGI_TRACE_CHUNK) {
-        chunk = atomic_fetch_add(&trace_chunks, 1) < CHUNKS_MAX ? trace_chunk_new() : NULL;
+        chunk = trace_chunk_new();
         if (!chunk) {
             atomic_fetch_add(&trace_dropped, 1);
             return NULL;
@@ -220,12 +235,12 @@ static void trace_pre(struct gg_device *device, const struct gg_trace *trace)
 }
 
 static void trace_fill(struct trace_thread *thread, struct ggi_trace_record *record,
-                       const struct gg_trace *trace)
+                       const struct gg_trace *trace, uint64_t end_ns)
 {
     const gg_stream *stream = trace->stream;
     *record = (struct ggi_trace_record){
         .begin_ns = thread->open[thread->depth].begin_ns,
-        .end_ns = ggi_now_ns(),
+        .end_ns = end_ns,
         .bytes = trace->bytes,
         .stream = stream ? stream->serial : 0,
         .name = trace->name ? trace_keep_name(thread, trace->name) : NULL,
@@ -246,9 +261,10 @@ static void trace_post(struct gg_device *device, const struct gg_trace *trace)
     if (thread->depth > 0 && --thread->depth < OPEN_MAX) {
         gg_event *begin =
             thread->session & DEVICE_TIMES ? trace_take_event(thread, thread->depth) : NULL;
+        const uint64_t end_ns = ggi_now_ns(); /* before the record, which may need memory */
         struct ggi_trace_record *record = trace_new_record(thread);
         if (record)
-            trace_fill(thread, record, trace);
+            trace_fill(thread, record, trace, end_ns);
         if (begin && record && !trace->status)
             ggi_trace_device_end((gg_stream *)(uintptr_t)trace->stream, begin, record);
         else
@@ -280,10 +296,11 @@ void gg_range_pop(void)
     if (!thread)
         return;
     if (thread->ranges > 0 && --thread->ranges < RANGES_MAX) {
+        const uint64_t end_ns = ggi_now_ns();
         struct ggi_trace_record *record = trace_new_record(thread);
         if (record)
             *record = (struct ggi_trace_record){.begin_ns = thread->range[thread->ranges].begin_ns,
-                                                .end_ns = ggi_now_ns(),
+                                                .end_ns = end_ns,
                                                 .name = thread->range[thread->ranges].name,
                                                 .device_ms = -1};
     }
@@ -316,6 +333,7 @@ void ggi_trace_session_begin(bool device_times)
     uint32_t generation = atomic_load(&ggi_generation);
     if (atomic_exchange(&trace_generation, generation) != generation)
         trace_forget_parent();
+    trace_reserve = trace_map(RESERVED);
     atomic_store(&trace_session, ++trace_sessions * 2 + (device_times ? DEVICE_TIMES : 0));
     ggi_set_recorder(&trace_recorder);
 }
@@ -348,7 +366,8 @@ static void trace_thread_free_records(struct trace_thread *thread)
 {
     for (struct ggi_trace_chunk *chunk = thread->out.chunks, *next; chunk; chunk = next) {
         next = chunk->next;
-        munmap(chunk, sizeof *chunk);
+        if (!trace_chunk_is_reserved(chunk))
+            munmap(chunk, sizeof *chunk);
     }
     for (struct trace_names *block = thread->names, *next; block; block = next) {
         next = block->next;
@@ -372,6 +391,9 @@ void ggi_trace_session_free(void)
         else
             ggi_list_push(&trace_threads, thread);
     }
+    if (trace_reserve)
+        munmap(trace_reserve, RESERVED * sizeof *trace_reserve);
+    trace_reserve = NULL;
     atomic_store(&trace_chunks, 0);
     atomic_store(&trace_dropped, 0);
 }

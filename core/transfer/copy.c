@@ -31,7 +31,7 @@ static gg_status operand_resolve(struct ggi_copy_operand *operand, size_t nbytes
     operand->memory = memory;
     operand->pointer = memory->pointer ? (char *)memory->pointer + offset : NULL;
     operand->device = memory->kind == GG_MEMORY_DEVICE;
-    operand->page_locked = !operand->device;
+    operand->pinned = !operand->device;
     return GG_OK;
 }
 
@@ -67,8 +67,8 @@ static gg_status job_choose_device(struct ggi_copy_job *job)
         job->kind = job->dst.device ? GG_COPY_D2D : GG_COPY_D2H;
     else if (job->dst.device)
         job->kind = GG_COPY_H2D;
-    job->dst.page_locked &= !dst || dst->device->backend == at->device->backend;
-    job->src.page_locked &= !src || src->device->backend == at->device->backend;
+    job->dst.pinned &= !dst || dst->device->backend == at->device->backend;
+    job->src.pinned &= !src || src->device->backend == at->device->backend;
     return GG_OK;
 }
 

@@ -14,8 +14,8 @@ struct ggi_copy_operand {
     gg_memory *found;                    /* the reference that ggi_pinned_find returned */
     char *pointer;                       /* of the first element */
     struct ggi_reach reach;
-    bool device;      /* device memory */
-    bool page_locked; /* host memory that the job's device can access */
+    bool device; /* device memory */
+    bool pinned; /* host memory that the job's device can access */
 };
 
 struct ggi_copy_job {

@@ -26,7 +26,7 @@ enum path {
 
 /* ---- which path ---- */
 
-/* Whether some of its pages are page-locked for other memory: drivers refuse such a range. */
+/* Whether some of its pages are pinned for other memory: drivers refuse such a range. */
 static bool operand_is_mixed(const struct ggi_copy_operand *host)
 {
     char *first = host->memory ? NULL : (char *)host->given->host + host->given->offset;
@@ -87,16 +87,16 @@ static enum path path_choose_host_and_device(struct ggi_copy_job *job)
     const bool async = job->flags & GG_COPY_ASYNC;
     const bool slot = job->kind == GG_COPY_H2D && small && !job->capturing;
     const bool query =
-        !host->page_locked && (job->capturing || (async && !(slot && (line || !host->memory))));
+        !host->pinned && (job->capturing || (async && !(slot && (line || !host->memory))));
     const bool mixed = (query || (line && !small)) && operand_is_mixed(host);
     if (query && !mixed)
-        host->page_locked = operand_query_driver(host, job->device);
-    if (job->capturing && !host->page_locked)
+        host->pinned = operand_query_driver(host, job->device);
+    if (job->capturing && !host->pinned)
         return PATH_REFUSE_CAPTURE;
-    bool queued = host->page_locked ? async || (slot && line) : slot && !host->memory;
+    bool queued = host->pinned ? async || (slot && line) : slot && !host->memory;
     if (job->flags & GG_COPY_REQUIRE_ASYNC && (!queued || job->complete))
         return PATH_REFUSE_WAITING;
-    if (host->page_locked)
+    if (host->pinned)
         return path_choose_by_calls(job, async || job->box->run >= GGI_COPY_RUN_LONG, PATH_STAGED);
     if (!line || (!small && mixed))
         return PATH_STAGED;
@@ -119,7 +119,7 @@ static enum path path_choose(struct ggi_copy_job *job)
 static inline gg_status path_wait(struct ggi_copy_job *job)
 {
     const struct ggi_copy_operand *host = ggi_copy_host(job);
-    const bool large = job->nbytes > GGI_SLOT_SIZE, shared = host->page_locked || host->memory;
+    const bool large = job->nbytes > GGI_SLOT_SIZE, shared = host->pinned || host->memory;
     return large || shared ? ggi_stream_synchronize(job->stream, true) : GG_OK;
 }
 
@@ -288,7 +288,7 @@ static gg_status path_refuse(struct ggi_copy_job *job, enum path path)
 {
     if (path == PATH_REFUSE_CAPTURE)
         return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "stream is capturing: only copies with page-locked memory can become part "
+                        "stream is capturing: only copies with pinned memory can become part "
                         "of a graph; use pinned memory");
     if (path == PATH_REFUSE_HOST)
         return ggi_fail(GG_ERR_UNSUPPORTED,
@@ -302,7 +302,7 @@ static gg_status path_refuse(struct ggi_copy_job *job, enum path path)
                         GGI_COPY_CALLS_MOST);
     const char *why = job->complete ? "on this device, work without a stream is complete when the "
                                       "call returns: pass a stream"
-                      : ggi_copy_host(job)->page_locked
+                      : ggi_copy_host(job)->pinned
                           ? "a copy without the asynchronous flag waits: pass a stream"
                           : "the host memory is pageable: use pinned memory";
     return ggi_fail(

@@ -36,12 +36,16 @@ int ggi_copy_thread_count(void)
 
 /* ---- the queue ---- */
 
-void ggi_copy_queue_cut(struct ggi_copy_queue *queue, uint64_t chunk, size_t part)
+void ggi_copy_queue_cut(struct ggi_copy_queue *queue, uint64_t chunk, size_t part,
+                        enum ggi_side caller)
 {
     const unsigned slot = (unsigned)(chunk % queue->slots);
     struct ggi_host_copy_task *task = &queue->task[slot];
     const size_t least = ggi_box_bytes(&task->box) / GGI_CHUNK_PARTS_MAX;
-    ptrdiff_t strides[GG_COPY_MAX_DIMS];
+    ptrdiff_t strides[GG_COPY_MAX_DIMS], dst, src;
+    ggi_box_order(&task->box, caller, &dst, &src);
+    task->dst += dst;
+    task->src += src;
     ggi_box_pack(&task->box, false, GGI_DST, strides);
     do /* uneven axes make more parts than there are numbers for */
         ggi_cut_make(&task->cut, &task->box, strides, part);

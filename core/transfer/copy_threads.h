@@ -58,8 +58,11 @@ void ggi_copy_threads_stop(struct ggi_copy_threads *threads);
 void ggi_copy_threads_wake(struct ggi_copy_threads *threads, int count);
 extern uint64_t ggi_copy_threads_spin_ns; /* before an idle thread sleeps; tests lower it */
 
-/* Cut the task of @p chunk into parts of about @p part bytes. The queue's slot is free. */
-void ggi_copy_queue_cut(struct ggi_copy_queue *queue, uint64_t chunk, size_t part);
+/* Cut the task of @p chunk into parts of about @p part bytes. The queue's slot is free. @p caller: the side with the strides
+ * of the caller's memory, of which each part is one range where they permit: threads that write to the same cache lines
+ * slow each other down. */
+void ggi_copy_queue_cut(struct ggi_copy_queue *queue, uint64_t chunk, size_t part,
+                        enum ggi_side caller);
 /* Chunks below @p open may be worked on. */
 void ggi_copy_queue_publish(struct ggi_copy_threads *threads, struct ggi_copy_queue *queue,
                             uint64_t open);

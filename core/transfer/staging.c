@@ -129,7 +129,7 @@ static void transfer_open(struct transfer *t)
     task->dst = up ? lane->slot[slot] : chunk.dst;
     task->src = up ? chunk.src : lane->slot[slot];
     task->past_caches = up && t->plan->job->nbytes < PAST_CACHES_MAX;
-    ggi_copy_queue_cut(lane->queue, t->opened, t->part);
+    ggi_copy_queue_cut(lane->queue, t->opened, t->part, up ? GGI_SRC : GGI_DST);
     ggi_copy_queue_publish(&t->plan->job->device->staging->threads, lane->queue, ++t->opened);
 }
 

@@ -19,7 +19,7 @@ static int64_t policy_mode(void)
 
 /* ---- the guess ---- */
 
-/* The first number in a file of the device's folder, such as "32.0 GT/s PCIe" or "16"; 0: none. */
+/* The first number in a file of the device's directory, such as "32.0 GT/s PCIe" or "16"; 0: none. */
 static double pci_number(const char *bus_id, const char *file)
 {
     char path[128];

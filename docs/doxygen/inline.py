@@ -31,9 +31,9 @@ def substitute(row, parameters, arguments):
     return re.sub(r"(?:##)?\b(\w+)\b", lambda match: values.get(match[1], match[0]), row.replace("##", "## ")).replace("## ", "")
 
 
-def known_names(folder):
+def known_names(directory):
     """The functions, structs and enums of all headers. Doxygen finds no members of a struct that a function is named as."""
-    text = "".join(path.read_text() for path in folder.glob("*.h"))
+    text = "".join(path.read_text() for path in directory.glob("*.h"))
     functions = set(re.findall(r"^GG_API [\w ]+?[ *]+(gg_\w+)\(", text, re.M))
     structs = set(re.findall(r"^struct (gg_\w+) \{", text, re.M))
     enums = set(re.findall(r"^(?:typedef )?enum (gg_\w+) \{", text, re.M))

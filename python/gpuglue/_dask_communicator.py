@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _core
 
-_POLL = 1.0  # seconds between two looks at which workers are left
+_POLL = 1.0  # seconds between two checks of which workers are left
 _here: "dict[str, Any]" = {}  # in a worker: the communicators of this process, by id
 
 

@@ -8,8 +8,8 @@ from . import _core, _offers
 NBYTES = 256 << 10  # smaller arrays are sent sooner than a handle is opened
 
 
-def announce(connection: Any) -> None:
-    """From now on a process that deserialises arrays says where it is when a connection begins. `connection` is Dask's class."""
+def extend_handshake(connection: Any) -> None:
+    """Add to the handshake of `connection`, Dask's class, where this process is, if it deserialises arrays."""
     original = getattr(connection, "handshake_info", None)
     if original is None:
         _offers.warn("this version of distributed has no Comm.handshake_info: arrays are sent through connections")

@@ -113,7 +113,7 @@ def _download(array: Any) -> Any:
     try:
         host: Any = _core.empty_pinned(array.shape, array.dtype, device=array.device)
     except _core.OutOfMemoryError as error:
-        _logger.warning("moving %d bytes to pageable memory, because page-locked memory is exhausted: %s", array.nbytes, error)
+        _logger.warning("moving %d bytes to pageable memory, because pinned memory is exhausted: %s", array.nbytes, error)
         host = np.empty(array.shape, array.dtype)
     array.get(host)
     return host
@@ -146,7 +146,7 @@ class DeviceStore(MutableMapping[Any, Any]):
         self._device: Any = zict.LRU(device_limit, {}, on_evict=self._to_host, weight=lambda key, value: device_bytes(value))
         self._spilled: "set[Any]" = set()  # keys whose value in self._host is Spilled
         self._alive: Any = zict.WeakValueMapping()  # values that left the store's device memory, while a task still uses them
-        self._unmovable: "set[Any]" = set()  # keys of which the log says so
+        self._unmovable: "set[Any]" = set()  # keys whose error was logged
         self._lock = threading.RLock()
 
     # what a mapping has

@@ -219,7 +219,7 @@ DRIVERS = (
         "ulimit -v unlimited",
     ),
     Rule(lambda c: c.code == "2", "no memory was left when the driver started", "{memory}, and free -h: end the processes that use the memory"),
-    Rule(lambda c: c.code == "304", "the operating system refused a call of the driver", "{c.sudo}dmesg | tail; check the container's seccomp profile"),
+    Rule(lambda c: c.code == "304", "the operating system refused a system call of the driver", "{c.sudo}dmesg | tail; check the container's seccomp profile"),
     Rule(lambda c: c.name == "ze" and c.code == "0x70020000", "a library that Intel's driver needs is missing", "{c.install}"),
     Rule(lambda c: c.status == "version-unsupported" and c.name == "cuda", "the driver is too old", "{c.install}; then reboot"),
     Rule(among("version-unsupported"), "the driver's library is too old", "{c.install}"),

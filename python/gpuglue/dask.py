@@ -54,7 +54,7 @@ def register(client: Any = None) -> Any:
     The process that sends and the one that receives must both have registered them. Without them arrays
     are sent by pickle.
 
-    The sender copies elements in device memory to page-locked memory, from which Dask writes them to the connection; memory
+    The sender copies elements in device memory to pinned memory, from which Dask writes them to the connection; memory
     that the host can access is sent without a copy if the array is contiguous. The receiver copies from the memory that Dask
     received to its current device, not to the device of the same name. The order of a contiguous array is kept; a strided view
     arrives C-contiguous. The array that arrives is writeable.
@@ -74,7 +74,7 @@ def register(client: Any = None) -> Any:
     protocol = _distributed("distributed.protocol.serialize")
     protocol.dask_serialize.register(_core.GPUArray, _serialize)
     protocol.dask_deserialize.register(_core.GPUArray, _deserialize)
-    _dask_handles.announce(_distributed("distributed.comm.core").Comm)
+    _dask_handles.extend_handshake(_distributed("distributed.comm.core").Comm)
     if client is None:
         return None
     answers = client.register_plugin(_worker_plugin(), name=_PLUGIN)
@@ -362,7 +362,7 @@ def DeviceStore(device_memory_limit: int, host_memory_limit: "int | None" = None
 
     Notes
     -----
-    When the arrays exceed `device_memory_limit`, least recently used values are copied to page-locked memory, or to other host
+    When the arrays exceed `device_memory_limit`, least recently used values are copied to pinned memory, or to other host
     memory if that is exhausted. When values in host memory exceed `host_memory_limit`, distributed's own ``SpillBuffer`` writes
     the least recently used of them to disk, within ``distributed.worker.memory.max-spill``. At access a value returns to the
     devices that its arrays were on, after others have made room for it.

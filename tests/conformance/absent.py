@@ -25,7 +25,7 @@ OP = re.compile(r"^OP\((\w+), GG_OPTIONAL\)$", re.M)
 RESULT = re.compile(r"^(ok|skipped|FAILED) +[\d.]+ s  (\w+/\w+)(?:: (.*))?$", re.M)
 WITHOUT = ("staging",)  # it copies much, with the functions that `copy` calls
 MANY = 40  # tests of one function
-# HIP 5 has the one and HIP 6 the other: they tell the version and the architecture.
+# HIP 5 has the one and HIP 6 the other: from them gpuglue gets the version and the architecture.
 NEVER_ABSENT = {"hipGetDeviceProperties", "hipGetDevicePropertiesR0600"}
 COLUMN = {"cuda": 0, "hip": 1, "ze": 0}
 UNSUPPORTED = {f"{op} is not supported" for op in OP.findall((Path(__file__).parents[2] / "core/include/gpuglue/ops.def").read_text())}

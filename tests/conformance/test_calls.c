@@ -1,4 +1,4 @@
-/* test_calls.c: how many calls of the driver each operation makes, counted by a simulated driver.
+/* test_calls.c: how many driver calls each operation makes, counted by a simulated driver.
  *
  * Commands and questions are counted apart. Some questions cannot be saved: whether another library has begun a capture of
  * the stream, or has made another device current. Level Zero passes arguments and orders commands by calls of their own. */
@@ -388,7 +388,7 @@ static void assert_few_polls(struct fixture *f, bool retired, gg_memory *pinned)
     gg_memory_release(memory);
     release_crowd(f, &crowd);
     if (made.commands + made.others >= MANY)
-        fail_msg("an allocation beside %d busy streams makes %d calls of the driver:%s", MANY,
+        fail_msg("an allocation beside %d busy streams makes %d driver calls:%s", MANY,
                  made.commands + made.others, made.names);
 }
 
@@ -435,8 +435,8 @@ static void a_poll_of_a_released_event_is_one_call(void **state)
     gate_open(gate);
     gg_stream_release(unused);
     if (made.commands + made.others >= 3 * REPEATS)
-        fail_msg("to poll %d events takes %d calls of the driver:%s", REPEATS,
-                 made.commands + made.others, made.names);
+        fail_msg("to poll %d events takes %d driver calls:%s", REPEATS, made.commands + made.others,
+                 made.names);
 }
 
 static void ask_for_what_is_known(struct operation *self)

@@ -153,7 +153,7 @@ static gg_stream *borrowed(struct fixture *f, gg_stream *stream, atomic_int *own
 static void work_by_another_handle_of_the_captured_stream_belongs_to_the_graph(void **state)
 {
     struct fixture *f = *state;
-    atomic_int released, owners = 0;
+    static atomic_int released, owners;
     gg_memory *memory = zeroed(f), *view = counted(f, memory, &released);
     need(f, GG_OP_capture_begin);
     gg_stream *again = borrowed(f, f->stream, &owners);
@@ -178,7 +178,7 @@ static void work_by_another_handle_of_the_captured_stream_belongs_to_the_graph(v
 static void a_captured_stream_keeps_its_capture_when_it_joins_another_handle(void **state)
 {
     struct fixture *f = *state;
-    atomic_int released, owners = 0;
+    static atomic_int released, owners; /* streams are destroyed when the fixture ends */
     gg_memory *memory = zeroed(f), *view = counted(f, memory, &released);
     need(f, GG_OP_capture_begin);
     gg_stream *one = borrowed(f, f->second, &owners), *two = borrowed(f, f->second, &owners);

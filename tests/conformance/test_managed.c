@@ -44,7 +44,7 @@ static void close_memory(struct fixture *f, gg_memory *memory)
 
 /* ---- registered memory ---- */
 
-static void registered_memory_is_page_locked(void **state)
+static void registered_memory_is_pinned(void **state)
 {
     struct fixture *f = *state;
     unsigned char *bytes = pages(f, 4);
@@ -103,7 +103,7 @@ static void a_page_cannot_be_registered_twice(void **state)
         assert_int_equal(gg_memory_host_register(f->device, bytes + bad[i].offset, bad[i].size,
                                                  NULL, NULL, &other),
                          GG_ERR_INVALID_ARGUMENT);
-        assert_message_has("gpuglue has already page-locked");
+        assert_message_has("gpuglue has already pinned");
         assert_ptr_equal(other, untouched);
     }
     assert_int_equal(gg_memory_host_register(f->device, bytes, 2 * page, NULL, NULL, &other), GG_OK);
@@ -342,7 +342,7 @@ static void a_query_of_a_null_pointer_is_refused(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(registered_memory_is_page_locked),
+    cmocka_unit_test(registered_memory_is_pinned),
     cmocka_unit_test(registered_memory_is_unlocked_when_its_work_is_done),
     cmocka_unit_test(a_page_cannot_be_registered_twice),
     cmocka_unit_test(memory_that_shares_a_page_with_registered_memory_is_copied),

@@ -1,4 +1,4 @@
-/* test_readback.c: readback memory: reused, page-locked from its second use on, kept up to a
+/* test_readback.c: readback memory: reused, pinned from its second use on, kept up to a
  * limit, released. */
 #include "conformance.h"
 
@@ -68,7 +68,7 @@ static void a_much_larger_block_is_not_used_for_a_readback(void **state)
 }
 
 /* From its second use on the device can access it directly, so a copy to it need not wait. */
-static void readback_memory_is_page_locked_from_its_second_use_on(void **state)
+static void readback_memory_is_pinned_from_its_second_use_on(void **state)
 {
     struct fixture *f = *state;
     gg_memory *memory = new_memory(f, NBYTES);
@@ -223,7 +223,7 @@ static int fork_with_readbacks(void)
     void *held, *kept;
     int32_t fresh;
     int ended = 1;
-    for (int i = 0; i < 2; i++) { /* so that one is page-locked */
+    for (int i = 0; i < 2; i++) { /* so that one is pinned */
         if (!device || gg_readback_alloc(device, NBYTES, &kept, &fresh) ||
             gg_readback_alloc(device, NBYTES, &held, &fresh))
             return 1;
@@ -351,7 +351,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(readback_memory_has_the_requested_size_and_is_aligned),
     cmocka_unit_test(freed_readback_memory_is_reused),
     cmocka_unit_test(a_much_larger_block_is_not_used_for_a_readback),
-    cmocka_unit_test(readback_memory_is_page_locked_from_its_second_use_on),
+    cmocka_unit_test(readback_memory_is_pinned_from_its_second_use_on),
     cmocka_unit_test(every_use_of_readback_memory_has_its_own_bytes),
     cmocka_unit_test(an_impossible_readback_is_out_of_memory),
     cmocka_unit_test(threads_may_use_readback_memory),

@@ -111,7 +111,7 @@ static bool op_is(const struct gg_trace *trace, enum gg_op one, enum gg_op other
     return trace->op == one || trace->op == other;
 }
 
-/* The only memory that these scenarios allocate, register or free under the tracer is page-locked slots. */
+/* The only memory that these scenarios allocate, register or free under the tracer is pinned slots. */
 static void count_pinned(void *user, const struct gg_trace *trace)
 {
     (void)user;

@@ -2,6 +2,7 @@
  * publishes chunks here, and waits. A hang is a lost wake-up, or a chunk that no thread copies. */
 #include "../support/runner.h"
 
+#include "base/process_state.h"
 #include "transfer/copy_threads.h"
 
 #include <sched.h>
@@ -43,7 +44,7 @@ static void put(struct ggi_copy_queue *queue, uint64_t chunk, char *dst, const c
     task->box = (struct ggi_box){.run = nbytes};
     task->dst = dst;
     task->src = src;
-    ggi_copy_queue_cut(queue, chunk, part);
+    ggi_copy_queue_cut(queue, chunk, part, GGI_DST);
 }
 
 static void wait_for(struct ggi_copy_queue *queue, uint64_t chunk)
@@ -57,7 +58,9 @@ static void a_worker_that_falls_asleep_misses_no_chunk(void **state)
     struct ggi_copy_queue *queue = &threads->queue[1];
     char from[PART] = "from", to[PART] = "";
     (void)state;
-    for (uint64_t chunk = 0; chunk < 50000; chunk++) {
+    /* On a busy machine each chunk may wait for its turn on a processor: fewer are enough then. */
+    const uint64_t enough = ggi_now_ns() + 20 * UINT64_C(1000000000);
+    for (uint64_t chunk = 0; chunk < 50000 && ggi_now_ns() < enough; chunk++) {
         atomic_store(&queue->threads, 2);
         put(queue, chunk, to, from, PART, PART);
         for (uint64_t i = 0; i < chunk % 512 * 4; i++)
@@ -107,11 +110,85 @@ static void a_worker_serves_both_queues(void **state)
     assert_int_equal(to[sizeof to - 1], 1);
 }
 
+#define SIDE 64
+#define ELEMENT ((ptrdiff_t)4)
+
+/* A square, transposed; with the parts at @p part bytes, from the side of the caller's memory. */
+static const struct ggi_host_copy_task *put_transposed(char *dst, const char *src, bool backwards,
+                                                       size_t part, enum ggi_side caller)
+{
+    const ptrdiff_t row = SIDE * ELEMENT, last = (SIDE - 1) * row;
+    struct ggi_copy_queue *queue = &threads->queue[0];
+    struct ggi_host_copy_task *task = &queue->task[0];
+    task->box.run = ELEMENT;
+    task->box.axes = 2;
+    task->box.axis[0] = (struct ggi_axis){SIDE, ELEMENT, row};
+    task->box.axis[1] = (struct ggi_axis){SIDE, backwards ? -row : row, ELEMENT};
+    task->dst = dst + (backwards ? last : 0);
+    task->src = src;
+    ggi_copy_queue_cut(queue, 0, part, caller);
+    return task;
+}
+
+/* The bytes from the first to the last of part @p index on one side, from the side's first byte on. */
+static struct ggi_reach range_of(const struct ggi_host_copy_task *task, size_t index,
+                                 enum ggi_side side, const char *base)
+{
+    struct ggi_box box;
+    struct ggi_reach reach;
+    ptrdiff_t dst, src;
+    ggi_cut_chunk(&task->cut, &task->box, index, &box, &dst, &src);
+    assert_true(ggi_box_reach(&box, side, &reach));
+    const ptrdiff_t first = side == GGI_DST ? task->dst + dst - base : task->src + src - base;
+    return (struct ggi_reach){first + reach.low, first + reach.high};
+}
+
+/* Threads that write to the same cache lines slow each other down. */
+static void parts_of_a_transposed_chunk_are_separate_ranges_of_the_callers_memory(void **state)
+{
+    static char to[SIDE * SIDE * ELEMENT], from[sizeof to];
+    (void)state;
+    for (int side = GGI_DST; side <= GGI_SRC; side++) {
+        const struct ggi_host_copy_task *task =
+            put_transposed(to, from, false, sizeof to / 8, (enum ggi_side)side);
+        ptrdiff_t end = 0;
+        assert_int_equal(task->cut.count, 8);
+        for (size_t i = 0; i < task->cut.count; i++) {
+            struct ggi_reach range =
+                range_of(task, i, (enum ggi_side)side, side == GGI_DST ? to : from);
+            assert_int_equal(range.low, end);
+            end = range.high;
+        }
+        assert_int_equal(end, sizeof to);
+    }
+}
+
+static void a_chunk_with_a_negative_stride_is_copied_by_its_parts(void **state)
+{
+    static uint32_t from[SIDE][SIDE], to[SIDE][SIDE];
+    struct ggi_copy_queue *queue = &threads->queue[0];
+    (void)state;
+    for (uint32_t i = 0; i < SIDE * SIDE; i++)
+        from[i / SIDE][i % SIDE] = i;
+    put_transposed((char *)to, (const char *)from, true, sizeof to / 8, GGI_DST);
+    atomic_store(&queue->threads, 2);
+    ggi_copy_queue_publish(threads, queue, 1);
+    wait_for(queue, 0);
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++)
+            assert_int_equal(to[SIDE - 1 - x][y], from[y][x]);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_worker_that_falls_asleep_misses_no_chunk, start_one_worker,
                                     stop_it),
     cmocka_unit_test_setup_teardown(a_chunk_may_have_the_maximum_number_of_parts, start_one_worker,
                                     stop_it),
     cmocka_unit_test_setup_teardown(a_worker_serves_both_queues, start_one_worker, stop_it),
+    cmocka_unit_test_setup_teardown(
+        parts_of_a_transposed_chunk_are_separate_ranges_of_the_callers_memory, start_one_worker,
+        stop_it),
+    cmocka_unit_test_setup_teardown(a_chunk_with_a_negative_stride_is_copied_by_its_parts,
+                                    start_one_worker, stop_it),
 };
 SUITE(copy_threads, tests);

@@ -117,11 +117,11 @@ void the_last_owner_releases_the_memory(gg::device device)
 void host_containers_are_copied_to_the_device_and_back(gg::device device)
 {
     const std::vector<int> numbers = {1, 2, 3, 4};
-    const gg::memory memory = gg::allocate<int>(device, 4), twin = gg::allocate<int>(device, 4);
+    const gg::memory memory = gg::allocate<int>(device, 4), other = gg::allocate<int>(device, 4);
     gg::copy(memory.as<int>(), numbers);
-    gg::copy(twin.as<int>(), memory.as<const int>());
+    gg::copy(other.as<int>(), memory.as<const int>());
     std::array<int, 2> middle = {};
-    gg::copy(middle, twin.as<const int>().subspan(1, 2));
+    gg::copy(middle, other.as<const int>().subspan(1, 2));
     EXPECT(middle[0] == 2 && middle[1] == 3);
     int plain[4] = {};
     gg::copy(plain, memory.as<int>());

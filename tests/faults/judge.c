@@ -191,7 +191,7 @@ static const char *const quiet[] = {
     "cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess",
     /* Registered memory is then for copies only. */
     "cuMemHostGetDevicePointer_v2", "hipHostGetDevicePointer",
-    /* Readback memory is then not page-locked; a pool's pages stay locked until the shutdown. */
+    /* Readback memory is then not pinned; a pool's pages stay locked until the shutdown. */
     "cuMemHostRegister_v2", "hipHostRegister", "cuMemHostUnregister", "hipHostUnregister",
     "zexDriverImportExternalPointer", "zexDriverReleaseImportedPointer",
     /* Memory that nobody has imported is an error, too. */

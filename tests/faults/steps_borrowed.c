@@ -4,14 +4,14 @@
 #include <string.h>
 
 /* The owner of the borrowed stream keeps the original alive. */
-static struct loan {
+static struct lender {
     struct program *program;
     gg_stream *original;
-} loan;
+} lender;
 
-static void release_loan(void *owner)
+static void release_lender(void *owner)
 {
-    struct loan *of = owner;
+    struct lender *of = owner;
     gg_stream_release(of->original);
     release_owner(of->program);
 }
@@ -22,7 +22,7 @@ static int borrow(gg_device *device, gg_stream *from, void (*release)(void *), u
     uint64_t handles[4];
     if (!device || !from || gg_stream_native(from, handles))
         return SKIPPED;
-    const gg_status status = gg_stream_borrow(device, handles[0], release, &loan, &out->stream);
+    const gg_status status = gg_stream_borrow(device, handles[0], release, &lender, &out->stream);
     if (!status)
         *borrowed = out->stream;
     return (int)status;
@@ -32,8 +32,8 @@ static int borrow_stream(struct program *p, union output *out)
 {
     if (p->second)
         gg_stream_retain(p->second);
-    loan = (struct loan){p, p->second};
-    const int status = borrow(p->device, p->second, release_loan, out, &p->borrowed);
+    lender = (struct lender){p, p->second};
+    const int status = borrow(p->device, p->second, release_lender, out, &p->borrowed);
     if (!status)
         p->given++;
     else

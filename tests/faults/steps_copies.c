@@ -77,7 +77,7 @@ static int box_between_blocks(struct program *p, union output *out)
     return (int)gg_copy_nd(&dst, NULL, &src, apart, 3, shape, 1, NULL, 0);
 }
 
-/* The pages are page-locked at the second use. */
+/* The pages are pinned at the second use. */
 static int get_readback(struct program *p, union output *out)
 {
     void *result = p;

@@ -87,7 +87,7 @@ static void hello_correct(struct comm_hello *hello, uint8_t selector)
     hello->pass = pass_name;
 }
 
-static void check_guests(const struct meeting *self)
+static void check_guests(const struct rendezvous *self)
 {
     FUZZ_CHECK(self->count >= 0 && self->count <= MEET_ROOM);
     FUZZ_CHECK(memchr(self->refusal, 0, sizeof self->refusal));
@@ -101,7 +101,8 @@ static void check_guests(const struct meeting *self)
 }
 
 /* In two parts: a message may arrive so. */
-static void guest_send(struct meeting *self, const struct comm_hello *hello, size_t size, int other)
+static void guest_send(struct rendezvous *self, const struct comm_hello *hello, size_t size,
+                       int other)
 {
     const int at = self->count - 1;
     const size_t first = size ? (size_t)hello->process[0] % size : 0;
@@ -114,7 +115,7 @@ static void guest_send(struct meeting *self, const struct comm_hello *hello, siz
 }
 
 /* Several processes connect, one after another. */
-static void fuzz_hellos(struct meeting *self, uint8_t selector, const uint8_t *data, size_t size)
+static void fuzz_hellos(struct rendezvous *self, uint8_t selector, const uint8_t *data, size_t size)
 {
     int pairs[SIZE + 1][2], used = 0;
     while (size && used <= SIZE) {
@@ -138,7 +139,7 @@ static void fuzz_hellos(struct meeting *self, uint8_t selector, const uint8_t *d
     }
 }
 
-static void fuzz_confirm(struct meeting *self, uint8_t selector, const uint8_t *data, size_t size)
+static void fuzz_confirm(struct rendezvous *self, uint8_t selector, const uint8_t *data, size_t size)
 {
     struct comm_reply reply;
     int pair[2];
@@ -157,7 +158,7 @@ static void fuzz_confirm(struct meeting *self, uint8_t selector, const uint8_t *
 
 static void fuzz_rank_0(uint8_t selector, const uint8_t *data, size_t size)
 {
-    static struct meeting self;
+    static struct rendezvous self;
     memset(&self, 0, sizeof self);
     self.comm = &root;
     self.options = &options;

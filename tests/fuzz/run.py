@@ -41,7 +41,7 @@ def command(target, build, options, *directories):
             *map(str, directories)]
 
 
-def folders(build, target):
+def directories(build, target):
     for path in (build / "findings", build / "corpus" / target, build / "logs", HERE / "corpus" / target):
         path.mkdir(parents=True, exist_ok=True)
     return build / "corpus" / target, HERE / "corpus" / target
@@ -61,7 +61,7 @@ def inputs_of(directory):
 
 
 def run(target, build, runs):
-    work, kept = folders(build, target)
+    work, kept = directories(build, target)
     before = time.monotonic()
     if runs:
         status, text = start(target, build, [f"-runs={runs}"], work, kept)
@@ -85,7 +85,7 @@ def copied(work, directory):
 
 def merge(target, build):
     """By edges alone: the kept corpus stays small."""
-    work, kept = folders(build, target)
+    work, kept = directories(build, target)
     with tempfile.TemporaryDirectory() as directory:
         status, text = start(target, build, ["-merge=1", "-use_counters=0"], kept, copied(work, directory), name="-merge")
     print(f"{target}: {inputs_of(kept)} inputs of {sum(path.stat().st_size for path in kept.iterdir())} bytes", flush=True)

@@ -1,4 +1,4 @@
-"""The program of the two ranks in test_mpi4py.py: arrays of the host backend and page-locked buffers in mpi4py's calls."""
+"""The program of the two ranks in test_mpi4py.py: arrays of the host backend and pinned buffers in mpi4py's calls."""
 
 import numpy as np
 from mpi4py import MPI

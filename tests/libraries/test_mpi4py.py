@@ -1,4 +1,4 @@
-"""mpi4py: arrays of the host backend and page-locked memory in its own calls, and gpuglue.mpi on every device."""
+"""mpi4py: arrays of the host backend and pinned memory in its own calls, and gpuglue.mpi on every device."""
 
 import os
 import pathlib

@@ -114,7 +114,7 @@ BACKENDS = [
     Mutant("hip: statistics of the first device", "a device is identified to the management library by its PCI address",
            "backends/hip/hip_stats.c", "hip_search_add(&search, address >> 32, address))", "(hip_search_add(&search, address >> 32, address) || address))",
            on("stats", "hip-sim-6")),
-    Mutant("hip: statistics of any partition", "a partition that HIP does not tell apart has no statistics", "backends/hip/hip_stats.c",
+    Mutant("hip: statistics of any partition", "a partition that HIP does not distinguish has no statistics", "backends/hip/hip_stats.c",
            "    if (search->matches > 1 || (", "    if (search->matches > 99 || (", ("python:hip-sim-6:tests/python/test_stats.py",)),
     Mutant("hip: the function 0 of an old version", "HIP before 6.2 writes no function into an address", "backends/hip/hip_stats.c",
            "version >= 6 * HIP_MAJOR + 2 * HIP_MINOR", "version", ("python:hip-sim-6:tests/python/test_stats.py",)),

@@ -69,14 +69,14 @@ def request(flags=0, **more):
     return Request(ctypes.sizeof(Request), flags, **more)
 
 
-def view_of(array, wish=None):
+def view_of(array, requested=None):
     """A view, which the caller must release; in memory that outlives the interpreter."""
     malloc = ctypes.CDLL(None).malloc
     malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     view = View.from_address(malloc(ctypes.sizeof(View)))
     ctypes.memset(ctypes.addressof(view), 0, ctypes.sizeof(view))
     view.struct_size = ctypes.sizeof(view)
-    FROM_OBJECT(table().array_from_object)(array, wish or request(HOST), view)
+    FROM_OBJECT(table().array_from_object)(array, requested or request(HOST), view)
     return view
 
 

@@ -1,5 +1,7 @@
 """The test kernels' image for a device, by the name of its architecture."""
 
+import ctypes
+import os
 import platform
 
 import numpy as np
@@ -35,9 +37,26 @@ def runs_code(device):
     return "Simulated" not in device.name
 
 
+def missing_opencl():
+    """Why the simulated Level Zero driver runs no compiled code; "" if it does."""
+    path = os.environ.get("ZE_ENABLE_ALT_DRIVERS") or os.environ["GPUGLUE_ZE_LIBRARY"]
+    library = ctypes.CDLL(path.split(",")[0])
+    library.sim_opencl_missing.restype = ctypes.c_char_p
+    return library.sim_opencl_missing().decode()
+
+
+def needs_generated(device):
+    """Skip where kernels that are compiled while the program runs do not run; an error of a compiler is a failure."""
+    if not runs_code(device):
+        missing = missing_opencl() if device.backend == "ze" else "it has functions for the kernels of tests only"
+        if missing:
+            pytest.skip(f"{device} runs no compiled code: {missing}")
+    needs_compiler(device)
+
+
 def needs_compiler(device):
     """Skip where no compiler for the device is installed; an error of a compiler is a failure."""
     try:
-        gg.compile('extern "C" __global__ void f() {}', backend=device.backend)
+        gg.compile("kernel void f() {}" if device.backend == "ze" else 'extern "C" __global__ void f() {}', backend=device.backend)
     except gg.UnsupportedError as error:
         pytest.skip(str(error).splitlines()[0])

@@ -25,7 +25,7 @@ HELD = {
         "held = [producers.take(gg.asarray(array.ptr + 8 * i, 'f8', shape=3, owner=[array]).__dlpack__()) for i in range(64)]",
         DELETER,
     ),
-    "copies in page-locked memory": (
+    "copies in pinned memory": (
         "held = [producers.take(array.__dlpack__(dl_device=(1, 0), copy=True)) for _ in range(64)]",
         DELETER,
     ),

@@ -25,7 +25,7 @@ def pinned_numbers(device, count=LARGE):
     return host
 
 
-# ---- returns early, from and to page-locked memory --------------------------------------------------
+# ---- returns early, from and to pinned memory --------------------------------------------------
 
 
 def test_get_async_returns_before_the_copy_is_complete(numbers, stream, gate):

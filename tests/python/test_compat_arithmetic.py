@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import stand_in_compiler
 import stand_in_cupy
-from kernels import needs_compiler, runs_code
+from kernels import needs_compiler, needs_generated, runs_code
 
 import gpuglue as gg
 from gpuglue.compat.pycuda import _compute, compiler, cumath, driver, gpuarray, tools
@@ -23,9 +23,7 @@ MATHEMATICS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"} | {
 
 
 @pytest.fixture(autouse=True)
-def context(device, monkeypatch):
-    if device.backend == "ze":
-        pytest.skip("Level Zero has no compiler for CUDA C++")
+def context(device, monkeypatch, request):
     monkeypatch.setitem(sys.modules, "cupy", stand_in_cupy.module(device.backend == "hip"))
     monkeypatch.setattr(_compute, "_libraries", {})
     monkeypatch.setattr(_compute, "_plans", {})
@@ -33,9 +31,8 @@ def context(device, monkeypatch):
     monkeypatch.setattr(stand_in_cupy.Stream, "used", [])
     driver.init()
     context = tools.make_default_context()
-    if _compute.library() is None:
-        context.pop()
-        pytest.skip(f"no library computes on {device}")
+    if _compute.library() is None and "nothing_installed" not in request.fixturenames:
+        needs_generated(device)
     yield context
     context.pop()
     gc.collect()
@@ -43,10 +40,29 @@ def context(device, monkeypatch):
 
 @pytest.fixture
 def by_kernels(device, monkeypatch):
-    if not runs_code(device):
-        pytest.skip(f"{device} runs no compiled code")
-    needs_compiler(device)
+    needs_generated(device)
     monkeypatch.setattr(_compute, "library", lambda: None)
+
+
+@pytest.fixture
+def library(device):
+    if _compute.library() is None:
+        pytest.skip(f"no library computes on {device}")
+
+
+@pytest.fixture
+def complex_kernels(device, by_kernels):
+    if device.backend == "ze":
+        pytest.skip("OpenCL C has no complex numbers")
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch):
+    def compile(*args, **options):
+        raise gg.UnsupportedError("compile: no compiler is installed")
+
+    monkeypatch.setattr(_compute, "library", lambda: None)
+    monkeypatch.setattr(gg, "compile", compile)
 
 
 def some(dtype, shape=(3, 4)):
@@ -60,7 +76,9 @@ def same(found, expected):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_operators_compute_as_numpy_does(dtype):
+def test_operators_compute_as_numpy_does(device, dtype):
+    if device.backend == "ze" and dtype is np.complex64:
+        pytest.skip("OpenCL C has no complex numbers")
     a, b = some(dtype), some(dtype)[::-1].copy()
     x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
     for function in BINARY + ([] if dtype is np.complex64 else ORDERED):
@@ -103,7 +121,7 @@ def test_operators_in_place_write_to_the_array():
     same(x, (some(np.int32) & 1 | 2) ^ 4)
 
 
-def test_views_orders_and_shapes_that_broadcast_are_operands():
+def test_views_orders_and_shapes_that_broadcast_are_operands(library):
     a = some(np.float64, (4, 6))
     x, f = gpuarray.to_gpu(a), gpuarray.to_gpu(np.asfortranarray(a))
     same(x[:, ::-2] + x[:, :3], a[:, ::-2] + a[:, :3])
@@ -187,9 +205,11 @@ def test_functions_of_mathematics_compute_as_numpy_does():
     same(cumath.sqrt(gpuarray.arange(5), driver.Stream()), np.sqrt(np.arange(5)))
 
 
-@pytest.mark.parametrize("library", [True, False])
-def test_conversions_need_no_compiler(monkeypatch, library):
-    if not library:
+@pytest.mark.parametrize("by_library", [True, False])
+def test_conversions_need_no_compiler(monkeypatch, request, by_library):
+    if by_library:
+        request.getfixturevalue("library")
+    else:
         monkeypatch.setattr(_compute, "library", lambda: None)
     c = (np.arange(6) + 1j * np.arange(6)[::-1]).reshape(2, 3)
     x = gpuarray.to_gpu(np.asfortranarray(c))
@@ -202,7 +222,7 @@ def test_conversions_need_no_compiler(monkeypatch, library):
     same(real.imag, np.zeros(3, int))
     with pytest.raises(ValueError, match="one dimension"):
         x.reverse()
-    if library:
+    if by_library:
         same(x.conj(), c.conj())
         same(x.conjugate(), c.conj())
 
@@ -302,11 +322,12 @@ def test_a_library_computes_where_there_is_no_compiler(device, monkeypatch):
 
 
 @pytest.mark.parametrize("by_type", [True, False])
-def test_numbers_of_one_type_share_what_computes_but_not_their_results(monkeypatch, by_type):
+def test_numbers_of_one_type_share_what_computes_but_not_their_results(device, monkeypatch, by_type):
     """NumPy decides by the type of a number, or before NumPy 2 also by its value."""
     monkeypatch.setattr(_compute, "_BY_TYPE", by_type and _compute._BY_TYPE)
     x = gpuarray.to_gpu(np.array([100], np.int8))
-    for number in (1, 27, np.int8(1), np.int16(1), np.float32(0.5), True, 1.0, np.array(2), np.array(2.0, np.float32), 1j):
+    for number in (1, 27, np.int8(1), np.int16(1), np.float32(0.5), True, 1.0, np.array(2), np.array(2.0, np.float32),
+                   *[1j] * (device.backend != "ze")):  # OpenCL C has no complex numbers
         for _ in range(2):
             same(x + number, np.array([100], np.int8) + (number[()] if isinstance(number, np.ndarray) else number))
             same(gpuarray.maximum(x, number), np.maximum(np.array([100], np.int8), number))
@@ -367,7 +388,7 @@ def some_complex(dtype, count=60):
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
-def test_kernels_compute_with_complex_numbers_as_numpy_does(by_kernels, dtype):
+def test_kernels_compute_with_complex_numbers_as_numpy_does(complex_kernels, dtype):
     a, b, bound = some_complex(dtype), some_complex(dtype)[::-1].copy(), 1e-5 if dtype is np.complex64 else 1e-13
     x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
 
@@ -391,7 +412,7 @@ def test_kernels_compute_with_complex_numbers_as_numpy_does(by_kernels, dtype):
     near(x, a + a.real)
 
 
-def test_kernels_compare_complex_numbers_as_numpy_does(by_kernels):
+def test_kernels_compare_complex_numbers_as_numpy_does(complex_kernels):
     values = [complex(re, im) for re in (0, 1, np.nan) for im in (0, -1, np.nan)]
     a, b = (np.array(one, np.complex64).ravel() for one in np.meshgrid(values, values))
     x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
@@ -408,7 +429,7 @@ OF_COMPLEX = [name for name in MATHEMATICS if name not in ("fabs", "ceil", "floo
 
 
 @pytest.mark.parametrize("dtype, bound", [(np.complex64, 2e-6), (np.complex128, 5e-15)])
-def test_kernels_have_the_functions_of_complex_numbers(by_kernels, monkeypatch, dtype, bound):
+def test_kernels_have_the_functions_of_complex_numbers(complex_kernels, monkeypatch, dtype, bound):
     """All in one kernel: a program's, which includes the header that PyCUDA's programs include."""
     a = some_complex(dtype)
     kind = tools.dtype_to_ctype(dtype)
@@ -424,7 +445,7 @@ def test_kernels_have_the_functions_of_complex_numbers(by_kernels, monkeypatch, 
         cumath.ceil(gpuarray.to_gpu(a))
 
 
-def test_kernels_combine_complex_numbers(by_kernels):
+def test_kernels_combine_complex_numbers(complex_kernels):
     a, b = some_complex(np.complex64, 1000), some_complex(np.complex64, 1000)[::-1].copy()
     x, y = gpuarray.to_gpu(a), gpuarray.to_gpu(b)
     found = gpuarray.dot(x, y)
@@ -435,22 +456,34 @@ def test_kernels_combine_complex_numbers(by_kernels):
     assert x.any() and not gpuarray.any(gpuarray.zeros(3, np.complex64))
 
 
-def test_what_kernels_do_not_compute_names_what_to_install(monkeypatch):
-    monkeypatch.setattr(_compute, "library", lambda: None)
-    x = gpuarray.zeros((2, 2), np.float32)
+def test_what_kernels_do_not_compute_names_what_to_install(device, nothing_installed):
+    x, way = gpuarray.zeros((2, 2), np.float32), "use torch or dpnp, which take" if device.backend == "ze" else "install CuPy"
     for error, match, compute in [
-            (TypeError, "not with float16: install CuPy", lambda: gpuarray.sum(x.astype(np.float16))),
-            (NotImplementedError, "operands of the shapes .*: install CuPy", lambda: x + x[0]),
-            (RuntimeError, "in one order of their elements only: copy one of them, or install CuPy", lambda: x + x.T)]:
+            (TypeError, f"not with float16: {way}", lambda: gpuarray.sum(x.astype(np.float16))),
+            (NotImplementedError, f"operands of the shapes .*: {way}", lambda: x + x[0]),
+            (RuntimeError, f"in one order of their elements only: copy one of them, or {way}", lambda: x + x.T)]:
         with pytest.raises(error, match=match):
             compute()
 
 
-def test_without_a_library_and_a_compiler_the_error_names_what_to_install(device, monkeypatch):
-    def compile(*args, **options):
-        raise gg.UnsupportedError("compile: no compiler is installed")
-
-    monkeypatch.setattr(_compute, "library", lambda: None)
-    monkeypatch.setattr(gg, "compile", compile)
-    with pytest.raises(driver.LogicError, match="nothing computes on .*: install CuPy .* need a compiler: compile: no compiler is"):
+def test_without_a_library_and_a_compiler_the_error_names_what_to_install(device, nothing_installed):
+    way = "use torch or dpnp," if device.backend == "ze" else "install CuPy"
+    with pytest.raises(driver.LogicError, match=f"nothing computes on .*: {way} .* need a compiler: compile: no compiler is"):
         gpuarray.zeros(3, np.int16) + gpuarray.zeros(3, np.int16)
+
+
+def test_opencl_c_has_no_complex_numbers_and_the_error_names_the_way_out(device, by_kernels):
+    if device.backend != "ze":
+        pytest.skip(f"{device} compiles CUDA C++")
+    with pytest.raises(TypeError, match="integers, float and double, not with complex64: use torch or dpnp"):
+        gpuarray.zeros(3, np.complex64) + 1
+    with pytest.raises(driver.LogicError, match="OpenCL C.* has no complex numbers: copy with"):
+        ElementwiseKernel("pycuda::complex<float> *x", "x[i] = 1")(gpuarray.zeros(3, np.complex64))
+
+
+def test_numbers_of_type_bool_are_operands(by_kernels):
+    a = np.array([False, True])
+    x = gpuarray.to_gpu(a)
+    for function in (operator.and_, operator.or_, operator.xor, operator.add, operator.eq):
+        for number in (False, True):
+            same(function(x, number), function(a, number))

@@ -1,4 +1,4 @@
-"""gpuglue.compat.pycuda: how many calls of the driver and of Python an operation makes once it is known, so that no change adds one."""
+"""gpuglue.compat.pycuda: how many driver calls and calls of Python functions an operation makes once it is known, so that no change adds one."""
 
 import json
 import sys

@@ -1,9 +1,12 @@
 """gpuglue.compat.pycuda.compiler: nvcc's options and targets, without nvcc."""
 
+import pathlib
+
 import numpy as np
 import pytest
 from kernels import needs_compiler, runs_code
 
+from gpuglue import _rtc
 from gpuglue.compat.pycuda import _linking, compiler, gpuarray, tools
 from gpuglue.compat.pycuda import driver as cuda
 from gpuglue.compat.pycuda.compiler import DynamicModule, DynamicSourceModule, SourceModule
@@ -155,6 +158,37 @@ def test_options_are_read_from_the_environment(run_python):
     code = "from gpuglue.compat.pycuda import compiler; print(compiler.DEFAULT_NVCC_FLAGS)"
     result = run_python(code, PYCUDA_DEFAULT_NVCC_FLAGS="-O3 -DX=1")
     assert result.stdout.strip() == "['-O3', '-DX=1']", result.stderr
+
+
+CURAND = r"""
+#include <curand_kernel.h>
+extern "C" __global__ void draw(float *out)
+{
+    curandStatePhilox4_32_10_t state;
+    curand_init(42, threadIdx.x, 0, &state);
+    out[threadIdx.x] = curand_uniform(&state);
+}
+"""
+
+
+def test_curand_kernel_h_is_found_where_the_toolkit_has_it(device):
+    """The packages nvidia-curand and nvidia-cuda-cccl, beside nvidia-cuda-nvrtc."""
+    if device.backend != "cuda":
+        with pytest.raises(cuda.CompileError, match=r"CURAND is on cuda only.*: else pass an array that pycuda.curandom has filled"):
+            SourceModule(CURAND, no_extern_c=True)
+        return
+    directories = _rtc.nvrtc.include_directories()
+    missing = [name for name in ("curand_kernel.h", "nv/target") if not any((pathlib.Path(one) / name).exists() for one in directories)]
+    if missing:
+        with pytest.raises(cuda.CompileError, match=r"with its headers \(nvidia-curand and nvidia-cuda-cccl\)"):
+            SourceModule(CURAND, no_extern_c=True)
+        pytest.skip(f"{missing} are not among the toolkit's headers: pip install nvidia-curand nvidia-cuda-cccl")
+    draw = SourceModule(CURAND, no_extern_c=True).get_function("draw")
+    out = gpuarray.zeros(32, np.float32)
+    if runs_code(device):
+        draw(out, block=(32, 1, 1))
+        found = out.get()
+        assert (0 < found).all() and (found <= 1).all() and len(set(found)) > 16
 
 
 # ---- linking

@@ -174,7 +174,7 @@ def test_the_error_for_overlapping_operands_has_the_overlap_and_a_remedy(device)
         gg.copy(buffer, buffer)
 
 
-def test_a_view_of_page_locked_memory_overlaps_its_buffer(device):
+def test_a_view_of_pinned_memory_overlaps_its_buffer(device):
     buffer = gg.alloc_pinned(8, device)
     with pytest.raises(ValueError, match="overlap"):
         gg.copy(memoryview(buffer)[2:6], buffer)

@@ -262,7 +262,7 @@ def test_a_context_that_is_not_primary_is_ignored_and_restored(vendors, driver, 
     assert vendors(work) == [device, [0] * 3, second_device.ordinal, True]
 
 
-# ---- implicit is safe, explicit is yours --------------------------------------------------------------
+# ---- implicit operations wait, explicit ones do not --------------------------------------------------------------
 
 
 def test_work_without_a_stream_waits_on_the_device_and_not_on_the_host(device, gate):

@@ -11,7 +11,7 @@ from conftest import run_python, succeeds
 WITH_THE_SOURCES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adding-an-operation.md", "docs/architecture.md",
                     "docs/contributing/index.md", "docs/howto/index.md", "docs/index.md", "docs/performance.md",
                     "docs/reference/free-threading.md", "docs/reference/index.md",
-                    "docs/reference/slots.md", "docs/testing.md")
+                    "docs/reference/python.md", "docs/reference/slots.md", "docs/testing.md")
 
 
 def docs(*options, **arguments):

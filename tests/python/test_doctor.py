@@ -38,9 +38,9 @@ KFD, RENDER = {"dev/kfd": "", "dev/dri/renderD128": ""}, {"dev/dri/renderD128": 
 
 
 def gpu(vendor, driver=""):
-    folder = "sys/bus/pci/devices/0000:01:00.0/"
-    link = {folder + "driver": "-> ../../drivers/" + driver} if driver else {}
-    return {folder + "class": "0x030200\n", folder + "vendor": vendor + "\n", **link}
+    directory = "sys/bus/pci/devices/0000:01:00.0/"
+    link = {directory + "driver": "-> ../../drivers/" + driver} if driver else {}
+    return {directory + "class": "0x030200\n", directory + "vendor": vendor + "\n", **link}
 
 
 def fails(function, code):
@@ -133,7 +133,7 @@ ROWS = [
     Row("MPS does not concern AMD", "hip", HIP | fails("hipInit", 100) | {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}, KFD, "HIP reports 2 devices and could not start", SUDO + "dmesg | tail"),
     Row("no memory is left on AMD", "hip", HIP | fails("hipInit", 2), KFD, "no memory was left when the driver started", "amd-smi process (older: rocm-smi --showpids), and free -h: end the processes that use the memory"),
     Row("no memory is left", "cuda", CUDA | fails("cuInit", 2), NVIDIA, "no memory was left when the driver started", "nvidia-smi, and free -h: end the processes that use the memory"),
-    Row("a system call is refused", "cuda", CUDA | fails("cuInit", 304), NVIDIA, "the operating system refused a call of the driver", SUDO + "dmesg | tail; check the container's seccomp profile"),
+    Row("a system call is refused", "cuda", CUDA | fails("cuInit", 304), NVIDIA, "the operating system refused a system call of the driver", SUDO + "dmesg | tail; check the container's seccomp profile"),
     Row("a driver without a device", "cuda", CUDA | fails("cuInit", 100), NVIDIA, "the driver sees no device", "nvidia-smi -L"),
     Row("a driver of CUDA 10", "cuda", CUDA | {"GPUGLUE_SIM_VERSION": "10020"}, NVIDIA | DEBIAN, "the driver is too old", SUDO + "apt install nvidia-driver; then reboot"),
     Row("a driver of CUDA 10 in docker", "cuda", CUDA | {"GPUGLUE_SIM_VERSION": "10020"}, NVIDIA | DEBIAN | DOCKER, "the driver is too old", "on the host: install the driver of https://www.nvidia.com/drivers; then reboot"),

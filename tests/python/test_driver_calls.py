@@ -1,4 +1,4 @@
-"""How many calls of the driver an operation makes, so that no change adds one. The simulated drivers count them."""
+"""How many driver calls an operation makes, so that no change adds one. The simulated drivers count them."""
 
 import json
 

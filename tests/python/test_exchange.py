@@ -70,10 +70,10 @@ def prototype(device, shape, dtype="f4"):
     return tensor
 
 
-def allocated(table, wish):
+def allocated(table, requested):
     """The tensor, or None, and the errors that were reported."""
     errors, out = [], P()
-    status = table.allocate(wish, out, None, SET_ERROR(lambda _, kind, text: errors.append((kind, text))))
+    status = table.allocate(requested, out, None, SET_ERROR(lambda _, kind, text: errors.append((kind, text))))
     assert (status == 0) == (not errors)
     return Versioned.from_address(out.value) if out.value else None, errors
 
@@ -243,8 +243,8 @@ def test_a_tensor_is_allocated_for_another_library(device, table, shape, dtype):
 def test_a_tensor_that_cannot_be_allocated_is_reported_through_the_callers_function(device, table):
     unknown, negative, huge = prototype(device, (3,)), prototype(device, (-1,)), prototype(device, (2**40, 2**40))
     unknown.device_type = 99
-    for wish, kind in ((unknown, b"BufferError"), (negative, b"ValueError"), (huge, b"ValueError")):
-        struct, errors = allocated(table, wish)
+    for requested, kind in ((unknown, b"BufferError"), (negative, b"ValueError"), (huge, b"ValueError")):
+        struct, errors = allocated(table, requested)
         assert struct is None and errors[0][0] == kind and errors[0][1]
 
 

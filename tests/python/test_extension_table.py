@@ -15,8 +15,8 @@ def views():
     """Views that are released at the end."""
     made = []
 
-    def new(array, wish=None):
-        made.append(sdk.view_of(array, wish))
+    def new(array, requested=None):
+        made.append(sdk.view_of(array, requested))
         return made[-1]
 
     yield new
@@ -97,8 +97,8 @@ def test_the_stream_of_a_view_is_the_current_one(device, stream, views):
     needs(device, "stream_native")
     with stream:
         assert views(array).stream_handle == stream.handle
-    wish = sdk.request(sdk.NATIVE_STREAM, native_stream=stream.handle)
-    assert views(array, wish).stream_handle == stream.handle
+    requested = sdk.request(sdk.NATIVE_STREAM, native_stream=stream.handle)
+    assert views(array, requested).stream_handle == stream.handle
 
 
 def test_the_views_stream_waits_for_pending_work_and_later_work_for_the_view(device, stream, gate):

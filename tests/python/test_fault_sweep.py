@@ -9,7 +9,7 @@ import sys
 import pytest
 
 PROGRAM = pathlib.Path(__file__).with_name("fault_program.py")
-TWINS = {"an error": 999, "out of memory": 2, "device lost": 719}
+CUDA_AND_HIP = {"an error": 999, "out of memory": 2, "device lost": 719}
 LEVEL_ZERO = {"an error": 0x7FFFFFFE, "out of memory": 0x70000003, "device lost": 0x70000001}
 ALLOWED = {
     "an error": {"DeviceError", "UnsupportedError", "BackendUnavailableError"},
@@ -55,7 +55,7 @@ def test_a_vendor_call_that_fails_raises_its_class_and_leaks_nothing(backend, tm
     if report is None:
         pytest.skip(f"{backend} does not run on a simulated driver here, which the injection of faults needs")
     assert not any(report["leaked"].values())
-    codes = LEVEL_ZERO if any(name.startswith("ze") for name in report["calls"]) else TWINS
+    codes = LEVEL_ZERO if any(name.startswith("ze") for name in report["calls"]) else CUDA_AND_HIP
     faults = [(name, nth, kind) for name, calls in sorted(report["calls"].items())
               for nth in sorted({1, calls}) for kind in codes if calls]
     results = run_program(backend, tmp_path / "faults", [f"{name}:{nth}={codes[kind]}" for name, nth, kind in faults])

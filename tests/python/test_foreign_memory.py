@@ -32,7 +32,7 @@ class Owner:
 # ---- register ------------------------------------------------------------------------------------------------
 
 
-def test_a_registered_array_is_page_locked(registers):
+def test_a_registered_array_is_pinned(registers):
     array = np.arange(100_000, dtype="f8")
     buffer = gg.host_register(array, registers)
     assert (buffer.kind, buffer.ptr, buffer.nbytes) == ("pinned", array.ctypes.data, array.nbytes)
@@ -74,7 +74,7 @@ def test_a_registered_array_lives_until_it_is_unlocked(registers):
 def test_memory_is_registered_once(registers):
     array = np.zeros(100_000)
     buffer = gg.host_register(array, registers)
-    with pytest.raises(ValueError, match="gpuglue has already page-locked"):
+    with pytest.raises(ValueError, match="gpuglue has already pinned"):
         gg.host_register(array[10:], registers)
     buffer.close()
     registers.synchronize()

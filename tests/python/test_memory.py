@@ -92,7 +92,7 @@ def test_buffers_are_only_made_by_functions():
         gg.Buffer()
 
 
-# ---- page-locked memory as host memory --------------------------------------------------------------
+# ---- pinned memory as host memory --------------------------------------------------------------
 
 
 def test_numpy_sees_pinned_memory_without_a_copy(device):
@@ -160,7 +160,7 @@ def test_numpy_does_no_arithmetic_with_a_pinned_buffer(device):
         np.ones(8) + gg.alloc_pinned(8, device)
 
 
-# ---- arrays in page-locked memory -------------------------------------------------------------------
+# ---- arrays in pinned memory -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

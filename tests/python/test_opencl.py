@@ -1,15 +1,13 @@
 """OpenCL C on Level Zero: compiled to SPIR-V, launched, and its results compared with NumPy's. It needs a device that
 runs code: a GPU, or a simulated driver with PoCL (GPUGLUE_SIM_OPENCL=libOpenCL.so.1)."""
 
-import ctypes
-import os
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
 from conftest import run_python, succeeds
-from kernels import runs_code
+from kernels import missing_opencl, runs_code
 
 import gpuglue as gg
 from gpuglue import _convert
@@ -90,14 +88,6 @@ kernel void scale(global float *x, uint n, float by)
         x[i] *= by;
 }
 """
-
-
-def missing_opencl():
-    """Why the simulated driver runs no compiled code; "" if it does."""
-    path = os.environ.get("ZE_ENABLE_ALT_DRIVERS") or os.environ["GPUGLUE_ZE_LIBRARY"]
-    library = ctypes.CDLL(path.split(",")[0])
-    library.sim_opencl_missing.restype = ctypes.c_char_p
-    return library.sim_opencl_missing().decode()
 
 
 def by_ocloc():

@@ -1,4 +1,4 @@
-"""What a pipeline of 16 pieces queues: on cuda compared with the same pipeline by calls of the driver alone."""
+"""What a pipeline of 16 pieces queues: on cuda compared with the same pipeline by driver calls alone."""
 
 import os
 

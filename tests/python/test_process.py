@@ -231,12 +231,12 @@ def test_threads_of_gpuglue_block_all_signals_but_those_of_faults(device):
 def test_the_memory_of_an_interrupted_get_is_not_reused_before_the_copy_has_run(device):
     needs_gate(device)
     if not device.supports("mem_register"):
-        pytest.skip("results are not page-locked here, so a get() that has begun is completed")
+        pytest.skip("results are not pinned here, so a get() that has begun is completed")
     code = GATED + (
         "import numpy as np\nfrom conftest import signal_during_the_wait\n"
         "one, two = (gg.full(1 << 20, n, 'i4', device=device) for n in (1, 2))\n"
         "other = gg.Stream(device, nonblocking=True); device.synchronize()\n"
-        # Page-locked from its second use on. A stream of AMD's runtime keeps the copy engine of its first copy.
+        # Pinned from its second use on. A stream of AMD's runtime keeps the copy engine of its first copy.
         "for _ in range(3): one.get(stream=other)\n"
         "gate.hold(stream)\n"
         "try:\n"

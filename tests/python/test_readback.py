@@ -55,7 +55,7 @@ def test_readback_memory_is_not_reused_while_a_view_lives(numbers):
 
 
 def test_the_bytes_of_every_use_are_correct(numbers):
-    for use in range(6):  # fresh, pageable, page-locked
+    for use in range(6):  # fresh, pageable, pinned
         numbers.fill(use)
         result = numbers.get()
         assert (result == use).all()
@@ -113,7 +113,7 @@ def test_an_array_of_get_can_be_resized_in_a_forked_child(numbers):
 def test_an_array_of_get_can_be_registered(device, numbers):
     if not device.supports("mem_register"):
         pytest.skip("this device cannot register memory")
-    for _ in range(3):  # fresh, pageable, page-locked
+    for _ in range(3):  # fresh, pageable, pinned
         result = numbers.get()
         with gg.host_register(result, device) as registered:
             assert registered.ptr == result.ctypes.data and registered.nbytes == result.nbytes

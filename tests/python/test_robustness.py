@@ -155,7 +155,7 @@ WAITS = {
 
 
 def pinned_after(array, stream):
-    """Page-locked memory to which a copy is still queued."""
+    """Pinned memory to which a copy is still queued."""
     buffer = gg.alloc_pinned(array.nbytes, array.device)
     gg.copy(buffer, array, stream=stream)
     return buffer

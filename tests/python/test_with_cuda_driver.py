@@ -446,7 +446,7 @@ def test_a_stream_used_in_a_capture_delays_nothing_afterwards(with_driver, borro
     """)
 
 
-def test_the_owner_of_page_locked_memory_in_a_graph_lives_on(with_driver):
+def test_the_owner_of_pinned_memory_in_a_graph_lives_on(with_driver):
     with_driver("""
         import ctypes, mmap
         class Owner(np.ndarray): pass
@@ -471,7 +471,7 @@ def test_host_memory_of_a_captured_copy_lives_as_the_graph_does(with_driver, cop
     with_driver(f"""
         import weakref
         array, ours = gg.zeros(1 << 20, "f4"), gg.Stream(nonblocking=True)
-        for _ in range(3): host = array.get()  # page-locked from its second use on
+        for _ in range(3): host = array.get()  # pinned from its second use on
         gg.synchronize()
         with cuda.Capture(ours.handle) as graph, ours:
             {copy}

@@ -98,7 +98,7 @@ def test_cupy_imports_an_array_through_its_interface(with_cupy):
     """)
 
 
-def test_page_locked_memory_of_cupy_is_copied_without_waiting(with_cupy):
+def test_pinned_memory_of_cupy_is_copied_without_waiting(with_cupy):
     with_cupy("""
         host = np.frombuffer(cupy.cuda.alloc_pinned_memory(800_000), "f8", 100_000)
         host[:] = np.arange(100_000)

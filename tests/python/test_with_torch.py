@@ -96,7 +96,7 @@ def test_each_reads_on_a_stream_of_gpuglue_what_the_other_wrote(with_torch, nonb
     with_torch(EACH_READS.format(streams=streams))
 
 
-def test_page_locked_tensors_are_copied_without_waiting(with_torch):
+def test_pinned_tensors_are_copied_without_waiting(with_torch):
     with_torch("""
         host = torch.arange(100_000, dtype=torch.float64).pin_memory().numpy()
         out = torch.zeros(100_000, dtype=torch.float64).pin_memory().numpy()
@@ -230,7 +230,7 @@ del array; other.close(); assert cuda.held_back() == 0
     with_torch(GRAPH + released)
 
 
-def test_a_page_locked_tensor_of_a_graph_lives_on(with_torch):
+def test_a_pinned_tensor_of_a_graph_lives_on(with_torch):
     with_torch("""
         class Owner(np.ndarray): pass
         host = torch.ones(1000, dtype=torch.float64).pin_memory().numpy().view(Owner)

@@ -21,12 +21,12 @@ def test_each_tool_has_a_command_of_its_own():
 def test_a_command_of_the_readme_builds_an_extension(name, command, tmp_path):
     if "pybind11" in command:
         package_of("pybind11")
-    folder = tmp_path / "extensions"
-    shutil.copytree(EXAMPLES, folder)
+    directory = tmp_path / "extensions"
+    shutil.copytree(EXAMPLES, directory)
     config = tmp_path / "gpuglue-config"  # the wheel has it, this build does not
     config.write_text(f'#!/bin/sh\nexec {sys.executable} -m gpuglue._config "$@"\n')
     config.chmod(0o755)
     path = f"{tmp_path}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
-    subprocess.run(["bash", "-ec", command], check=True, cwd=folder, env={**os.environ, "PATH": path})
+    subprocess.run(["bash", "-ec", command], check=True, cwd=directory, env={**os.environ, "PATH": path})
     code = f"import {name}, gpuglue; g = gpuglue.ones(3); {name}.zero(g); assert not g.get().any()"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=folder)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=directory)

@@ -1,4 +1,4 @@
-/* sim_cuda_memory.c: CUDA: allocation of device, page-locked and managed memory. */
+/* sim_cuda_memory.c: CUDA: allocation of device, pinned and managed memory. */
 #include "sim_cuda.h"
 
 enum {

@@ -277,7 +277,7 @@ int sim_memory_device(struct sim_device *device, const struct sim_block *block, 
 int sim_memory_host(enum sim_memory kind, const struct sim_block *block, uint64_t *out);
 int sim_memory_register(uint64_t address, const struct sim_block *block);
 struct sim_alloc *sim_memory_find(uint64_t address);
-/* The device's address of page-locked memory. */
+/* The device's address of pinned memory. */
 uint64_t sim_memory_on_device(const struct sim_alloc *alloc, uint64_t address);
 /* NULL unless one allocation contains the whole range. */
 struct sim_alloc *sim_memory_range(uint64_t address, size_t size);

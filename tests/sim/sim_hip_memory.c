@@ -1,4 +1,4 @@
-/* sim_hip_memory.c: HIP: allocation of device, page-locked and managed memory. */
+/* sim_hip_memory.c: HIP: allocation of device, pinned and managed memory. */
 #include "sim_hip.h"
 
 enum { REGISTER_FLAGS = hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory };

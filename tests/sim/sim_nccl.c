@@ -434,7 +434,7 @@ static ncclResult_t group_submit(struct work *first)
     for (struct work *w = first; w && !code; w = w->next)
         if (w->to_size)
             code = driver_to_device(w->dst, w->to, w->to_size, w->stream);
-    return code ? fail(ncclUnhandledCudaError, "a call of the driver failed") : ncclSuccess;
+    return code ? fail(ncclUnhandledCudaError, "a driver call failed") : ncclSuccess;
 }
 
 static ncclResult_t work_add(struct work given)

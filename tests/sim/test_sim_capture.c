@@ -69,7 +69,7 @@ static void an_update_changes_arguments_and_not_the_shape(void **state)
     assert_int_equal(cu.cuGraphDestroy(longer), CUDA_SUCCESS);
 }
 
-static void assert_spoiled(CUstream stream)
+static void assert_invalidated(CUstream stream)
 {
     CUgraph graph = (CUgraph)7;
     CUstreamCaptureStatus status;
@@ -93,26 +93,26 @@ static void unsafe_calls_invalidate_a_global_capture(void **state)
     cu.cuEventCreate(&event, 0);
     stream = capturing(global);
     assert_int_equal(cu.cuEventQuery(event), refused);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
     stream = capturing(global);
     assert_int_equal(cu.cuStreamSynchronize(other), refused);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
     stream = capturing(global);
     assert_int_equal(cu.cuMemAlloc_v2(&fresh, 64), refused);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
     stream = capturing(global);
     assert_int_equal(cu.cuMemFree_v2(memory), refused);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
     stream = capturing(global);
     assert_int_equal(cu.cuMemHostAlloc(&pinned, 64, 0), refused);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
     stream = capturing(global);
     assert_int_equal(cu.cuCtxSynchronize(), refused);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
     assert_int_equal(cu.cuMemFree_v2(memory), CUDA_SUCCESS);
 }
 
-static void a_relaxed_thread_spoils_nothing(void **state)
+static void a_relaxed_thread_invalidates_nothing(void **state)
 {
     CUstream stream = capturing(CU_STREAM_CAPTURE_MODE_GLOBAL);
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -134,12 +134,12 @@ static void a_capturing_stream_cannot_be_asked_or_awaited(void **state)
     CUevent event;
     (void)state;
     assert_int_equal(cu.cuStreamQuery(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
     stream = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
     cu.cuEventCreate(&event, 0);
     assert_int_equal(cu.cuEventRecord(event, stream), CUDA_SUCCESS);
     assert_int_equal(cu.cuEventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
 }
 
 static void an_event_of_a_capture_that_has_ended_is_refused(void **state)
@@ -165,7 +165,7 @@ static void null_stream_work_beside_a_blocking_capture_is_refused(void **state)
     (void)state;
     assert_int_equal(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), 0);
     assert_int_equal(cu.cuMemsetD8Async(memory, 0, 64, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
     assert_int_equal(cu.cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
                      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
@@ -181,7 +181,7 @@ static void a_capture_is_separate_from_other_work(void **state)
     assert_int_equal(cu.cuEventRecord(event, other), CUDA_SUCCESS);
     stream = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
     assert_int_equal(cu.cuStreamWaitEvent(stream, event, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
-    assert_spoiled(stream);
+    assert_invalidated(stream);
     stream = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
     assert_int_equal(cu.cuEventRecord(event, stream), CUDA_SUCCESS);
     assert_int_equal(cu.cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
@@ -196,7 +196,7 @@ int run_capture_tests(void)
         SIM_TEST(captured_work_runs_when_its_graph_is_launched),
         SIM_TEST(an_update_changes_arguments_and_not_the_shape),
         SIM_TEST(unsafe_calls_invalidate_a_global_capture),
-        SIM_TEST(a_relaxed_thread_spoils_nothing),
+        SIM_TEST(a_relaxed_thread_invalidates_nothing),
         SIM_TEST(a_capturing_stream_cannot_be_asked_or_awaited),
         SIM_TEST(an_event_of_a_capture_that_has_ended_is_refused),
         SIM_TEST(null_stream_work_beside_a_blocking_capture_is_refused),

@@ -158,7 +158,7 @@ static void allocation_and_free_are_ordered_on_a_stream(void **state)
     assert_memory_equal(pinned, "\2\2\2\2\2\2\2\2", 8);
 }
 
-static void a_capture_is_seen_and_spoilt_by_a_careless_call(void **state)
+static void a_capture_is_seen_and_invalidated_by_a_careless_call(void **state)
 {
     hipStream_t stream = new_stream(hipStreamNonBlocking);
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
@@ -249,7 +249,7 @@ static void the_null_stream_can_be_asked_beside_a_blocking_capture(void **state)
 }
 
 /* ROCm/clr: CHECK_SUPPORTED_DURING_CAPTURE has no regard to modes. */
-static void a_synchronize_of_the_device_spoils_any_capture(void **state)
+static void a_synchronize_of_the_device_invalidates_any_capture(void **state)
 {
     hipStream_t stream = new_stream(hipStreamNonBlocking);
     hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
@@ -375,7 +375,7 @@ static const struct CMUnitTest tests[] = {
     HIP_TEST(events_without_timing_have_no_times),
     HIP_TEST(a_free_waits_for_the_whole_device),
     HIP_TEST(allocation_and_free_are_ordered_on_a_stream),
-    HIP_TEST(a_capture_is_seen_and_spoilt_by_a_careless_call),
+    HIP_TEST(a_capture_is_seen_and_invalidated_by_a_careless_call),
     HIP_TEST(a_wait_for_work_outside_of_a_capture_is_not_captured),
     HIP_TEST(host_functions_of_two_streams_run_one_at_a_time),
     HIP_TEST(a_stream_without_work_in_a_capture_need_not_join_again),
@@ -383,7 +383,7 @@ static const struct CMUnitTest tests[] = {
 #if SIM_HIP >= 6
     HIP_TEST(no_stream_waits_for_an_event_of_a_stream_that_is_captured_now),
 #endif
-    HIP_TEST(a_synchronize_of_the_device_spoils_any_capture),
+    HIP_TEST(a_synchronize_of_the_device_invalidates_any_capture),
     HIP_TEST(a_graph_runs_at_its_launch_and_is_updated_by_one_of_its_shape),
     HIP_TEST(a_failed_end_leaves_its_streams_captured_until_the_first_is_destroyed),
     HIP_TEST(an_update_that_fails_has_changed_the_first_operations),

@@ -43,6 +43,11 @@ def test_no_table_is_cut_off_in_a_wide_window(show):
     assert not wide
 
 
+def test_names_of_other_libraries_are_not_listed_as_ours():
+    text = (SITE / "docs/reference/python.html").read_text()
+    assert "gpuglue.Stream.synchronize" in text and "gpuglue.Stream.wait_event" not in text and "Of other libraries: " not in text
+
+
 def test_options_are_shown_as_they_are_typed():
     dashed = {page: found for page in PAGES if (found := re.findall(r" [–—][a-z]+", (SITE / page).read_text()))}
     assert not dashed

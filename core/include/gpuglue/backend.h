@@ -246,7 +246,7 @@ struct gg_backend_ops {
     /* -- copy -- */
 
     /** Copy in stream order; returns when queued. nbytes > 0, the ranges are valid and disjoint. With pageable != 0 the host
-     *  memory is not page-locked: the call may wait, and the core synchronizes the stream before it releases that
+     *  memory is not pinned: the call may wait, and the core synchronizes the stream before it releases that
      *  memory. */
     gg_status (*copy)(struct gg_stream_impl *stream, void *dst, const void *src, size_t nbytes,
                       enum gg_copy_kind kind, int32_t pageable);
@@ -320,7 +320,7 @@ struct gg_backend_ops {
 
     /* -- registered host memory, managed memory, stream-ordered allocation -- */
 
-    /** Page-lock host memory at any address, so that the device accesses it there. Its pages hold no other
+    /** Pin host memory at any address, so that the device accesses it there. Its pages hold no other
      *  registered memory; other bytes on them remain pageable for the driver. GG_NOT_READY: it is locked, but the
      *  device has it at another address, so that only copies may use it. */
     gg_status (*mem_register)(struct gg_device_impl *device, void *pointer, size_t nbytes);
@@ -338,7 +338,7 @@ struct gg_backend_ops {
     gg_status (*mem_free_async)(struct gg_stream_impl *stream, void *pointer);
     /* -- boxes -- */
 
-    /** Copy a box in stream order, as copy does; host memory is page-locked. With GG_COPY_D2D one side may be memory from
+    /** Copy a box in stream order, as copy does; host memory is pinned. With GG_COPY_D2D one side may be memory from
      *  mem_alloc of a device that peer_enable was called for in both directions: the core tests once whether such a copy
      *  arrives. Without this slot the core copies row by row. */
     gg_status (*copy_region)(struct gg_stream_impl *stream, void *dst, const void *src,

@@ -63,7 +63,7 @@ GG_API gg_status gg_memory_wrap(gg_device *device, enum gg_memory_kind kind, voi
                                 size_t nbytes, void (*release)(void *owner), void *owner,
                                 gg_memory **out);
 
-/** Page-lock existing host memory, so that copies from and to it are asynchronous. Only these bytes are registered with the
+/** Pin existing host memory, so that copies from and to it are asynchronous. Only these bytes are registered with the
  *  driver; the operating system locks their whole pages.
  *
  *  @param device    a device that will use it

@@ -82,7 +82,7 @@ class memory : public detail::owner<gg_memory, gg_memory_retain, gg_memory_relea
         check(gg_memory_wrap(on.get(), kind, pointer, nbytes, release, user, &made));
         return memory(made);
     }
-    /** Page-lock memory of the host, which exists until @p release(@p user) is called. */
+    /** Pin memory of the host, which exists until @p release(@p user) is called. */
     static memory host_register(gg::device on, void *pointer, std::size_t nbytes,
                                 void (*release)(void *) = detail::no_release, void *user = nullptr)
     {

@@ -15,7 +15,7 @@ GG_BEGIN_DECLS
 /** Allocate private host memory for copies from a device, aligned to 2 MiB. A forked child gets its own copy.
  *
  *  Freed blocks are cached, so that their pages are already mapped: at most 1 GiB (GPUGLUE_RESULT_CACHE, in MiB);
- *  gg_device_trim empties the cache. From its second use on a block is also page-locked if the device supports it. May call
+ *  gg_device_trim empties the cache. From its second use on a block is also pinned if the device supports it. May call
  *  the driver.
  *
  *  @param device      from which it will be filled
@@ -26,7 +26,7 @@ GG_BEGIN_DECLS
  *  @retval GG_ERR_OUT_OF_MEMORY  of the host */
 GG_API gg_status gg_readback_alloc(gg_device *device, size_t nbytes, void **out, int32_t *fresh);
 
-/** Resize a block as realloc does. Also works in a forked child and after shutdown, without page-locking.
+/** Resize a block as realloc does. Also works in a forked child and after shutdown, without pinning.
  *
  *  @param block     from gg_readback_alloc
  *  @param nbytes    bytes, at least

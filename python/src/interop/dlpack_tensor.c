@@ -31,9 +31,8 @@ static void exported_delete(DLManagedTensorVersioned *self)
 static void capsule_destructor(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, DL_NAME_VERSIONED)) {
-        DLManagedTensorVersioned *exported_versioned =
-            PyCapsule_GetPointer(capsule, DL_NAME_VERSIONED);
-        exported_versioned->deleter(exported_versioned);
+        DLManagedTensorVersioned *versioned = PyCapsule_GetPointer(capsule, DL_NAME_VERSIONED);
+        versioned->deleter(versioned);
     } else if (PyCapsule_IsValid(capsule, DL_NAME)) {
         DLManagedTensor *legacy = PyCapsule_GetPointer(capsule, DL_NAME);
         legacy->deleter(legacy);
@@ -88,7 +87,7 @@ static void exported_share(gg_memory *memory, gg_stream *stream)
 }
 
 static struct exported *exported_new(const struct py_array *array, DLDevice device,
-                                     gg_stream *stream, bool exported_versioned)
+                                     gg_stream *stream, bool versioned)
 {
     struct exported *exported;
     DLDataType dtype;
@@ -100,8 +99,8 @@ static struct exported *exported_new(const struct py_array *array, DLDevice devi
         return NULL;
     }
     if (exported_fill(array, device, dtype, exported->sizes,
-                      exported_versioned ? &exported->as.versioned.dl_tensor
-                                         : &exported->as.legacy.dl_tensor)) {
+                      versioned ? &exported->as.versioned.dl_tensor
+                                : &exported->as.legacy.dl_tensor)) {
         free(exported);
         return NULL;
     }
@@ -169,11 +168,11 @@ static PyObject *legacy_capsule(const struct py_array *array, DLDevice device, g
 }
 
 PyObject *py_dl_capsule(const struct py_array *array, DLDevice device, gg_stream *stream,
-                        bool exported_versioned, bool copied)
+                        bool versioned, bool copied)
 {
     DLManagedTensorVersioned *managed;
     PyObject *capsule;
-    if (!exported_versioned)
+    if (!versioned)
         return legacy_capsule(array, device, stream);
     managed = py_dl_export(array, device, stream, copied);
     capsule = managed ? PyCapsule_New(managed, DL_NAME_VERSIONED, capsule_destructor) : NULL;

@@ -1,4 +1,4 @@
-/* external.c: memory of other owners: page-locked in place, wrapped by its address; managed memory. */
+/* external.c: memory of other owners: pinned in place, wrapped by its address; managed memory. */
 #include "base/owners.h"
 #include "runtime/device.h"
 #include "runtime/stream.h"

@@ -26,8 +26,8 @@ struct vmem_block {
     int file;
 };
 
-int hsa_amd_vmem_address_reserve(void **address, size_t size, uint64_t wish, uint64_t flags);
-int hsa_amd_vmem_address_reserve_align(void **address, size_t size, uint64_t wish,
+int hsa_amd_vmem_address_reserve(void **address, size_t size, uint64_t hint, uint64_t flags);
+int hsa_amd_vmem_address_reserve_align(void **address, size_t size, uint64_t hint,
                                        uint64_t alignment, uint64_t flags);
 int hsa_amd_vmem_address_free(void *address, size_t size);
 int hsa_amd_vmem_handle_create(struct pool, size_t size, int type, uint64_t flags,
@@ -41,11 +41,11 @@ int hsa_amd_vmem_get_access(void *address, int *permissions, struct agent);
 /* ---- addresses ---- */
 
 /* Addresses beyond the GPUs' apertures are the host's own; the first ones that fit the alignment are taken. */
-EXPORT int hsa_amd_vmem_address_reserve_align(void **address, size_t size, uint64_t wish,
+EXPORT int hsa_amd_vmem_address_reserve_align(void **address, size_t size, uint64_t hint,
                                               uint64_t alignment, uint64_t flags)
 {
     const size_t align = alignment > PAGE ? alignment : PAGE;
-    (void)wish;
+    (void)hint;
     (void)flags;
     char *at = mmap(NULL, size + align, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -59,9 +59,9 @@ EXPORT int hsa_amd_vmem_address_reserve_align(void **address, size_t size, uint6
     return STATUS_SUCCESS;
 }
 
-EXPORT int hsa_amd_vmem_address_reserve(void **address, size_t size, uint64_t wish, uint64_t flags)
+EXPORT int hsa_amd_vmem_address_reserve(void **address, size_t size, uint64_t hint, uint64_t flags)
 {
-    return hsa_amd_vmem_address_reserve_align(address, size, wish, PAGE, flags);
+    return hsa_amd_vmem_address_reserve_align(address, size, hint, PAGE, flags);
 }
 
 EXPORT int hsa_amd_vmem_address_free(void *address, size_t size)

@@ -75,7 +75,7 @@ def test_a_user_created_pool_counts_its_bytes(device):
     assert pool.attributes.used_mem_current == 0
 
 
-def test_page_locked_pools_reach_the_host(device):
+def test_pinned_pools_reach_the_host(device):
     stream = device.create_stream()
     buffer = core.PinnedMemoryResource().allocate(SIZE, stream=stream)
     buffer.fill(9, stream=stream)

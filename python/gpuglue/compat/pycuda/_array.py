@@ -11,6 +11,7 @@ from gpuglue import _core
 from . import _memory, driver
 from ._errors import LogicError, translated
 from ._layouts import form_like, form_of, strides_for
+from ._missing import TEXTURES
 from ._operators import Operators
 
 
@@ -139,7 +140,7 @@ class GPUArray(Operators):
         LogicError
             Always.
         """
-        raise LogicError("CUDA 12 has no texture references: pass the array to the kernel as an argument")
+        raise LogicError(TEXTURES)
 
     bind_to_texref_ext = bind_to_texref
 

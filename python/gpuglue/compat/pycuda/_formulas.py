@@ -1,4 +1,5 @@
-"""Arithmetic by kernels, for devices without a library that computes: formulas in CUDA C++, compiled at their first use."""
+"""Arithmetic by kernels, for devices without a library that computes: formulas in CUDA C++, or OpenCL C for Level Zero, compiled at their
+first use."""
 
 import functools
 
@@ -14,15 +15,20 @@ from .elementwise import ElementwiseKernel
 from .reduction import ReductionKernel
 from .tools import dtype_to_ctype
 
-WAY_OUT = ("install CuPy (cupy-cuda12x, cupy-cuda13x, or its build for ROCm), which then computes on the same memory; or copy with "
-           "get() and use NumPy")
+_NUMPY = "copy with get() and use NumPy"
+_CUPY = f"install CuPy (cupy-cuda12x, cupy-cuda13x, or its build for ROCm), which then computes on the same memory; or {_NUMPY}"
+_DLPACK = f"use torch or dpnp, which take the array by DLPack; or {_NUMPY}"
+
+
+def _on_ze():
+    return gpuglue.current_device().backend == "ze"
 
 
 class Refused(Exception):
     """Kernels cannot compute it. `error` is for a program where no library can either."""
 
-    def __init__(self, kind, what, before=": ", after="", way=WAY_OUT):
-        self.error = kind(f"{what}{before}{way}{after}")
+    def __init__(self, kind, what, before=": ", after=""):
+        self.error = kind(f"{what}{before}{_DLPACK if _on_ze() else _CUPY}{after}")
 
 
 # Of the operands a, b and c, which have the type of the loop. Integers divide as in Python; what has no value is 0.
@@ -81,9 +87,10 @@ _OF_OPERANDS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_
 
 def _kind(dtype):
     """The C++ name of a dtype."""
-    if dtype.kind not in "biufc" or dtype == np.float16 or dtype.itemsize > (16 if dtype.kind == "c" else 8) or not dtype.isnative:
-        raise Refused(TypeError, "gpuglue's kernels compute with integers, with float and double, and with complex numbers of these, not "
-                      f"with {dtype}")
+    kinds = "biuf" if _on_ze() else "biufc"
+    if dtype.kind not in kinds or dtype == np.float16 or dtype.itemsize > (16 if dtype.kind == "c" else 8) or not dtype.isnative:
+        raise Refused(TypeError, f"gpuglue's kernels compute with integers, float and double{', and complex numbers of these' * (kinds[-1] == 'c')}"
+                      f", not with {dtype}")
     return dtype_to_ctype(dtype)
 
 
@@ -124,9 +131,11 @@ def prepared(expression, args, loops, form, preamble=""):
         if whole and not (one.flags.c_contiguous and form.flags.c_contiguous or one.flags.f_contiguous and form.flags.f_contiguous):
             raise Refused(RuntimeError, "without a library, arrays are combined in one order of their elements only: copy one of them, or",
                           " ")
-        read = _kind(one.dtype if is_array(one) else loop)
-        operands.append((read, _kind(loop), "[i]" if whole else "[0]" if is_array(one) else ""))
-        converters.append(argument_of if is_array(one) else number_of(loop))
+        read = one.dtype if is_array(one) else loop if loop.kind != "b" else np.dtype(np.uint8)  # OpenCL C has no arguments of type bool
+        operands.append((_kind(read), _kind(loop), "[i]" if whole else "[0]" if is_array(one) else ""))
+        converters.append(argument_of if is_array(one) else number_of(read))
+    if _on_ze():  # OpenCL C has no templates
+        preamble = f"#define T {_kind(loops[0])}\n" + preamble.replace("template <class T> ", "")
     kernel, = _compiled(_elementwise(expression, preamble, _kind(form.dtype), tuple(operands)))
     blocks = blocks_for(size)
 
@@ -150,9 +159,6 @@ def _compiled(kernel):
     try:
         return kernel._kernels.current()
     except LogicError as error:
-        if gpuglue.current_device().backend == "ze":
-            raise Refused(LogicError, f"nothing computes on {gpuglue.current_device()}", way="copy with get() and use NumPy, or use torch or "
-                          "dpnp, which take the array by DLPack") from error
         if not isinstance(error.__cause__, gpuglue.UnsupportedError):
             raise
         raise Refused(LogicError, f"nothing computes on {gpuglue.current_device()}", ": ",

@@ -5,7 +5,7 @@ import gpuglue
 from . import _enums
 from ._arguments import ArgumentHandler, Out, _HostArray, _prepared_types, _unwrap, _unwrap_all
 from ._errors import LogicError, translated
-from ._missing import Refusing
+from ._missing import TEXTURES, Refusing
 from ._stateful import StatefulLaunch
 
 
@@ -66,7 +66,7 @@ class Function(StatefulLaunch, Refusing):
         if block is None:
             raise ValueError("must specify block size")
         if texrefs:
-            raise LogicError("texture references are not part of gpuglue")
+            raise LogicError(TEXTURES)
         handlers = [argument for argument in args if isinstance(argument, ArgumentHandler)]
         for handler in handlers:
             handler.pre_call(stream)
@@ -114,7 +114,7 @@ class Function(StatefulLaunch, Refusing):
         array([2., 2., 2.], dtype=float32)
         """
         if texrefs:
-            raise LogicError("texture references are not part of gpuglue")
+            raise LogicError(TEXTURES)
         types = tuple(_prepared_types(arg_types))
         self._bound = self._kernel.bind([kind for kind, _ in types])
         self._converters = tuple(convert for _, convert in types)

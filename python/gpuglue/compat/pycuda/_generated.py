@@ -4,13 +4,14 @@ import numpy as np
 
 import gpuglue
 
+from . import compiler
 from ._array import GPUArray
 from ._declarations import parts_of
 from ._errors import of
 from ._function import Function
 from ._memory import argument_of
 from ._types import dtype_of
-from .compiler import SourceModule
+from .driver import Module
 
 BLOCK = 256
 COUNTS = 4 * [np.dtype(np.int64)]  # the last arguments: the number of elements, and start, stop and step of those that take part
@@ -39,8 +40,8 @@ class Argument:
     """One argument of a list in C: its declaration, and how a value becomes one."""
 
     def __init__(self, declaration):
-        self.declaration = declaration.strip()
-        kind, self.is_vector, self.name = parts_of(self.declaration)
+        kind, self.is_vector, self.name = parts_of(declaration)
+        self.declaration = "__global " * self.is_vector + declaration.strip()
         dtype = dtype_of(kind)
         if not self.is_vector and (dtype is None or dtype.names):  # a struct, as bytes
             dtype = None
@@ -110,9 +111,13 @@ class Kernels:
         device = gpuglue.current_device()
         ready = self._ready.get(device)
         if ready is None:
-            module = SourceModule(self._source, options=self._options, keep=self._keep, no_extern_c=True)._module
+            if device.backend == "ze":
+                image = compiler.in_opencl(self._source, self._options)
+            else:
+                image = compiler.compile(self._source.replace("__global ", ""), options=self._options, no_extern_c=True)
+            module = Module(image)._module
             ready = self._ready[device] = [
-                module[name].bind(types if all(one is not None for one in types) else None, block=BLOCK)
+                module[name if name in module else f"gg_{name}"].bind(types if all(one is not None for one in types) else None, block=BLOCK)
                 for name, types in self._types.items()]
         return ready
 

@@ -99,6 +99,9 @@ def address_of(pointer):
         inner = getattr(pointer, name, None)
         if inner is not None and inner is not pointer:
             return address_of(inner)
+    if isinstance(pointer, (np.ndarray, float)) or not hasattr(pointer, "__int__"):  # an array of one element is a number for int()
+        raise TypeError(f"expected an allocation, an array of gpuarray or an address, got {type(pointer).__name__}: upload host memory by "
+                        "to_device() or gpuarray.to_gpu()")
     return int(pointer)
 
 

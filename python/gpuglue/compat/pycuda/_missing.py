@@ -4,7 +4,7 @@ import opcode
 import re
 import sys
 
-_TEXTURES = "CUDA 12 has no texture and surface references: pass the array to the kernel as an argument"
+TEXTURES = "CUDA 12 has no texture and surface references: pass the array to the kernel as an argument"
 _OPENGL = "map the buffer in an extension of your own, and pass its address to gpuglue.Buffer.from_ptr()"
 _COMPUTING = "use CuPy on the same memory, cupy.asarray(array), or NumPy, array.get()"
 _STRUCTS = "declare the struct in the source, and name it by register_dtype(dtype, name)"
@@ -16,7 +16,7 @@ MODULES = {
     "pycuda.debug": "run the program under cuda-gdb or compute-sanitizer directly, or set GPUGLUE_DEBUG=sync"}
 _NAMES = {
     "pycuda.driver": {
-        _TEXTURES: """TextureReference SurfaceReference bind_array_to_texref TRSA_OVERRIDE_FORMAT TRSF_READ_AS_INTEGER
+        TEXTURES: """TextureReference SurfaceReference bind_array_to_texref TRSA_OVERRIDE_FORMAT TRSF_READ_AS_INTEGER
             TRSF_NORMALIZED_COORDINATES TR_DEFAULT""",
         "use gpuglue.trace(), or a profiler's own range of time": "initialize_profiler profiler_output_mode",
         "use pycuda.compiler.DynamicModule": "Linker",
@@ -39,9 +39,11 @@ MEMBERS = {
     "Event": {"send memory with mem_get_ipc_handle(), and wait for the event before": "ipc_handle from_ipc_handle"}}
 # What in a source no compiler of gpuglue's takes: (pattern, the way out).
 _IN_SOURCES = [
-    (r"\b(texture|surface)\s*<|\b(tex|surf)[123]D\w*\s*\(", _TEXTURES),
+    (r"\b(texture|surface)\s*<|\b(tex|surf)[123]D\w*\s*\(", TEXTURES),
     (r"<<<", "kernels launch kernels on cuda only, in a pycuda.compiler.DynamicSourceModule: else launch them from Python"),
-    (r"#\s*include\s*[<\"]curand", "CURAND is on cuda only, with its headers (nvidia-curand): else pass an array that pycuda.curandom has filled")]
+    (r"#\s*include\s*[<\"]curand", "CURAND is on cuda only, with its headers (nvidia-curand and nvidia-cuda-cccl): else pass an array "
+     "that pycuda.curandom has filled"),
+    (r"#\s*include\s*[<\"]cuda_bf16", "cuda_bf16.h is on cuda only: else compute with float or half")]
 
 
 def way_of_source(source):

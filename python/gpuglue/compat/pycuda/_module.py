@@ -5,6 +5,7 @@ import gpuglue
 from . import _memory
 from ._errors import LogicError, translated
 from ._function import Function
+from ._missing import TEXTURES
 
 
 class Module:
@@ -98,7 +99,7 @@ class Module:
         LogicError
             Always.
         """
-        raise LogicError("texture references are not part of gpuglue")
+        raise LogicError(TEXTURES)
 
     get_surfref = get_texref
 

@@ -50,7 +50,7 @@ def generate_direction_vectors(count, direction=direction_vector_set.VECTOR_32):
     count : int
         Number of generators, up to 20000.
     direction : direction_vector_set
-        For which generators. Those of the scrambled ones are the same: the scramble constants tell them apart.
+        For which generators. Those of the scrambled ones are the same: the scramble constants distinguish them.
 
     Returns
     -------

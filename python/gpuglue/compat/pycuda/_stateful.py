@@ -8,6 +8,7 @@ import gpuglue
 from . import _memory
 from ._arguments import ArgumentHandler
 from ._errors import LogicError
+from ._missing import TEXTURES
 
 
 def _deprecated(name):
@@ -130,7 +131,7 @@ class StatefulLaunch:
         LogicError
             Always.
         """
-        raise LogicError("CUDA 12 has no texture references: pass the array to the kernel as an argument")
+        raise LogicError(TEXTURES)
 
     def launch(self):
         """Launch one block on the current stream, with what has been set.

@@ -1,9 +1,10 @@
 """pycuda.compiler: CUDA source to a module, by the run-time compilers and nvJitLink: nvcc is not needed."""
 
 import os
+import re
 
 import gpuglue
-from gpuglue import _nvcc_options
+from gpuglue import _nvcc_options, _rtc_headers
 
 from .. import _pycuda_copy
 from . import _linking, driver
@@ -118,12 +119,39 @@ def compile(source, nvcc="nvcc", options=None, keep=False, no_extern_c=False, ar
     if not _nvidia(device.arch):
         given = _nvcc_options.for_cxx(given)
     given += [f"-I{directory}" for directory in [*own, *searched]]
+    return _made(source, device.backend, arch, "cuda", given)
+
+
+def _made(source, backend, arch, lang, options):
     try:
-        return gpuglue.compile(source, backend=device.backend, arch=arch, lang="cuda", options=given)
+        return gpuglue.compile(source, backend=backend, arch=arch, lang=lang, options=options)
     except gpuglue.CompileError as error:
-        raise CompileError("the kernel was not compiled" + way_of_source(source), " ".join(given), "", error.log) from error
+        raise CompileError("the kernel was not compiled" + way_of_source(source), " ".join(options), "", error.log) from error
     except gpuglue.Error as error:
         raise of(error) from error
+
+
+# What generated kernels, and statements of programs in them, write as in CUDA, in OpenCL C.
+_IN_OPENCL = """#define __device__
+#define __shared__ __local
+#define __syncthreads() barrier(CLK_LOCAL_MEM_FENCE)
+#define GG_PLACE(of) ((uint3)(of(0), of(1), of(2)))
+#define threadIdx GG_PLACE(get_local_id)
+#define blockIdx GG_PLACE(get_group_id)
+#define blockDim GG_PLACE(get_local_size)
+#define gridDim GG_PLACE(get_num_groups)
+""" + "".join([*(f"#define {name}f {name}\n" for name in _rtc_headers.MATH.split()),
+               *(f"#define {word} gg_{word}\n" for word in ("kernel", "global", "local", "constant"))])  # names in C
+
+
+def in_opencl(source, options):
+    """The Image of a generated kernel for Level Zero, whose pointers are declared __global."""
+    if "complex" in source:
+        raise LogicError("OpenCL C, which Level Zero compiles, has no complex numbers: copy with get() and use NumPy")
+    source = source.replace('extern "C" __global__', "__kernel")
+    source = _IN_OPENCL + re.sub(r"(?<=\d)(U?)LL\b|\blong (?=long\b)", r"\1", source)  # long has 64 bits, and long long 128
+    options = [one for one in options or () if one.startswith(("-D", "-I"))]
+    return _made(source, "ze", gpuglue.current_device().arch, "opencl", options)
 
 
 class SourceModule(driver.Module):

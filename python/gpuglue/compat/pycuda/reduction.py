@@ -13,7 +13,7 @@ _BEGINNING = """{preamble}
 #define GG_REDUCE(a, b) ({reduce_expr})
 """
 _STAGE = """
-extern "C" __global__ void {name}({kind} *gg_out, {declarations}, long long n, long long gg_start, long long gg_stop,
+extern "C" __global__ void {name}(__global {kind} *gg_out, {declarations}, long long n, long long gg_start, long long gg_stop,
                                   long long gg_step)
 {{
   __shared__ {kind} gg_shared[{block}];

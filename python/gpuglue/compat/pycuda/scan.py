@@ -1,4 +1,4 @@
-"""pycuda.scan: prefix sums and their kind. gpuglue writes the loops, and compiles the program's source."""
+"""pycuda.scan: prefix sums and other scans. gpuglue writes the loops, and compiles the program's source."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from ._memory import argument_of
 # scan of these totals by one block, and the results, which begin with the total of the blocks before.
 _SOURCE = """{preamble}
 #define GG_SCAN(a, b) ({scan_expr})
-extern "C" __global__ void {name}({kind} *gg_out, const {kind} *gg_in, const {kind} *gg_before, {kind} *gg_totals,
-                                  long long gg_count, long long gg_each, int gg_exclusive)
+extern "C" __global__ void {name}(__global {kind} *gg_out, const __global {kind} *gg_in, const __global {kind} *gg_before,
+                                  __global {kind} *gg_totals, long long gg_count, long long gg_each, int gg_exclusive)
 {{
   __shared__ {kind} gg_shared[{block}];
   const int gg_thread = threadIdx.x;
