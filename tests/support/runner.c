@@ -289,20 +289,23 @@ static int run_mode(const struct options *options)
     return run_in_children(options);
 }
 
-int run_program(int argc, char **argv, const struct program *of_tests)
+static int run_options(const struct options *options)
 {
-    struct options options = {.limits = {.jobs = 0, .seconds = 120}};
-    program = of_tests;
-    if (!read_options(argc, argv, &options))
-        return usage(argv[0]);
-    const char *unknown = unknown_name(&options);
+    const char *unknown = unknown_name(options);
     if (unknown) {
         fprintf(stderr, "there is no suite or test %s; --list lists them\n", unknown);
         return 2;
     }
-    if (options.mode != LIST && options.mode != RUN)
+    if (options->mode != LIST && options->mode != RUN)
         program->prepare(target);
-    int status = run_mode(&options);
+    return run_mode(options);
+}
+
+int run_program(int argc, char **argv, const struct program *of_tests)
+{
+    struct options options = {.limits = {.jobs = 0, .seconds = 120}};
+    program = of_tests;
+    const int status = read_options(argc, argv, &options) ? run_options(&options) : usage(argv[0]);
     free(options.names);
     return status;
 }
