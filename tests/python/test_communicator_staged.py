@@ -1,6 +1,7 @@
 """Communicators without a library: arrays in device memory pass through pinned buffers, part by part."""
 
 import pytest
+from conftest import needs
 from test_communicator import run_ranks
 from test_communicator_device import HEAD, native, ranks_pass
 
@@ -75,18 +76,22 @@ def test_results_of_many_ranks_are_those_of_numpy(device, size, on_devices):
 
 
 PENDING = """
+import conftest, threading
 comm = connect(transport="staged")
 with comm.device:
     x, stream = gg.full(1_000_000, rank + 1.0), gg.Stream()
-    for _ in range(20):
-        with stream:
-            gg.fill(x, 0.0)
-            gg.fill(x, 10.0 * (rank + 1))  # pending work on another stream
+    gg.synchronize()
+    gate = conftest.Gate(conftest.gate_library()).hold(stream)
+    with stream:
+        gg.fill(x, 10.0 * (rank + 1))  # pending work on another stream
+    threading.Timer(0.5, gate.open).start()  # an exchange that did not wait would have read x before
+    with gg.Stream():  # unlike the default stream, it does not wait for others by itself
         assert (comm.all_reduce(x).get() == 30.0).all()
 """
 
 
 def test_an_exchange_waits_for_work_on_other_streams(device):
+    needs(device, "stream_host_func", "stream_borrow", "stream_native")
     ranks_pass(PENDING, 2)
 
 
