@@ -47,7 +47,11 @@ def run_ranks_at(port, code, size, rank_environment):
         environment.update(MASTER_ADDR="127.0.0.1", GPUGLUE_COMM_PORT=str(port), **rank_environment.get(rank, {}))
         command = [sys.executable, "-P", "-c", HEAD + code]
         ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment))
-    return [(output, rank.returncode) for rank in ranks for output in [rank.communicate(timeout=HANG)[0]]]
+    try:
+        return [(output, rank.returncode) for rank in ranks for output in [rank.communicate(timeout=HANG)[0]]]
+    finally:
+        for rank in ranks:  # if one of them hangs
+            rank.kill()
 
 
 def all_pass(code, size, **options):
