@@ -385,3 +385,14 @@ def test_lists_are_set_with_the_arrays_dtype(device, setter):
     assert array.get().tolist() == [[1, 2], [3, 4]]
     with pytest.raises(ValueError, match="shapes differ"):
         array.set([1, 2])
+
+
+@pytest.mark.parametrize("name", ["dtype\0", "dtype\0x", "\ud800", "dtyp\u00e9", "", "Dtype"])
+def test_a_keyword_that_is_no_parameter_is_refused_by_name(name):
+    with pytest.raises(TypeError, match="unexpected keyword argument") as caught:
+        gg.empty(3, **{name: "float32"})
+    assert name in str(caught.value)
+
+
+def test_a_keyword_may_be_a_string_made_at_run_time():
+    assert gg.empty(3, **{"".join(("dt", "ype")): "float32"}).dtype == np.float32

@@ -19,9 +19,13 @@ const char *py_utf8(struct py_state *state, PyObject *string, const char *what)
 
 static Py_ssize_t keyword_index(const char *const *names, Py_ssize_t count, PyObject *name)
 {
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (!PyUnicode_CompareWithASCIIString(name, names[i]))
-            return i;
+    Py_ssize_t length;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &length);
+    if (!text)
+        PyErr_Clear(); /* a lone surrogate, which no name has */
+    for (Py_ssize_t i = 0; text && i < count; i++)
+        if (*text == *names[i] && !strcmp(text, names[i]))
+            return strlen(names[i]) == (size_t)length ? i : -1;
     return -1;
 }
 
