@@ -5,7 +5,7 @@
 TESTS is the directory with the built tests. An unavailable root or package is reported as skipped; a failed test is a
 failure. In each root these are tested:
 - import, and `python -m gpuglue` on each real vendor library, which must report the right reason without a device;
-- gpuglue's declarations against the vendors' headers of that release;
+- gpuglue's declarations against the vendors' headers of that release, with which the simulated Level Zero drivers must compile;
 - the whole Python suite on host, once for each release of Debian, and its files that use a device (the variable ON_DEVICE, else all files) on each
   simulated Level Zero driver through the root's real loader;
 - some of these (FEW), also with each of the loader's layers, with two drivers at once, and on the
