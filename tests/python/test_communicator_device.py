@@ -236,8 +236,8 @@ def test_a_wrong_argument_is_an_error_and_queues_nothing(native):
 
 # ---- threads
 
-# For Communicator() the library never returns, so that the thread which runs that call can be read, too.
-THREADS = """
+# Print the signals that the thread of this name blocks, and end the process.
+PRINT_MASK = """
 import threading
 def masks():
     for task in os.listdir("/proc/self/task"):
@@ -252,6 +252,9 @@ def wait_for(name):
     print(name, dict(masks())[name], flush=True)
     os._exit(0)
 threading.Thread(target=wait_for, args=[os.environ["THREAD"]], daemon=True).start()
+"""
+# For Communicator() the library never returns, so that the thread which runs that call can be read, too.
+THREADS = PRINT_MASK + """
 comm = connect()
 if "GPUGLUE_SIM_HANG" in os.environ:
     print("not simulated", flush=True)
@@ -260,15 +263,19 @@ time.sleep(120)
 """
 
 
+def assert_blocks_all_but_faults(printed, thread):
+    name, mask = printed.split()
+    blocked = {number for number in range(1, 65) if int(mask) >> (number - 1) & 1}
+    assert name == thread and {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1} <= blocked
+    assert not {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL} & blocked
+
+
 @pytest.mark.parametrize("thread, variables", [("gpuglue-watch", {}), ("gpuglue-call", {"GPUGLUE_SIM_HANG": "ncclCommInitRank"})])
 def test_threads_of_a_communicator_block_all_signals_but_those_of_faults(native, thread, variables):
     (printed,) = ranks_pass(THREADS, 1, THREAD=thread, **variables)
     if printed == "not simulated\n":
         pytest.skip("only a simulated library does not return when it is asked not to")
-    name, mask = printed.split()
-    blocked = {number for number in range(1, 65) if int(mask) >> (number - 1) & 1}
-    assert name == thread and {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1} <= blocked
-    assert not {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL} & blocked
+    assert_blocks_all_but_faults(printed, thread)
 
 
 # ---- the choice

@@ -1,10 +1,20 @@
 """Communicator.from_devices: ranks that are threads of one process."""
 
-import signal
 import warnings
 
 import pytest
-from test_communicator_device import GROUPS, HEAD, LIBRARIES, ORDER, RESULTS, native, ranks_pass, transport
+from test_communicator_device import (
+    GROUPS,
+    HEAD,
+    LIBRARIES,
+    ORDER,
+    PRINT_MASK,
+    RESULTS,
+    assert_blocks_all_but_faults,
+    native,
+    ranks_pass,
+    transport,
+)
 
 import gpuglue as gg
 
@@ -308,29 +318,9 @@ def test_a_creation_that_fails_leaves_no_shared_memory(device):
     passes(LEAVES_NOTHING)
 
 
-OPENING = """
-def masks():
-    for task in os.listdir("/proc/self/task"):
-        try:
-            lines = dict(line.split(":", 1) for line in open(f"/proc/self/task/{task}/status"))
-        except OSError:  # the thread has ended
-            continue
-        yield lines["Name"].strip(), int(lines["SigBlk"], 16)
-def look():
-    while "gpuglue-open" not in dict(masks()):
-        time.sleep(0.01)
-    print(dict(masks())["gpuglue-open"], flush=True)
-    os._exit(0)
-threading.Thread(target=look, daemon=True).start()
-create()
-"""
-
-
 def test_the_threads_that_open_communicators_block_all_signals_but_those_of_faults(native):
-    (printed,) = passes(OPENING, GPUGLUE_SIM_HANG="ncclCommInitRank")
-    blocked = {number for number in range(1, 65) if int(printed) >> (number - 1) & 1}
-    assert {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1} <= blocked
-    assert not {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL} & blocked
+    (printed,) = passes(PRINT_MASK + "create()", THREAD="gpuglue-open", GPUGLUE_SIM_HANG="ncclCommInitRank")
+    assert_blocks_all_but_faults(printed, "gpuglue-open")
 
 
 FORKED = """

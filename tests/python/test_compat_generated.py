@@ -42,6 +42,12 @@ def test_a_statement_runs_for_each_element(compiles):
         np.testing.assert_allclose(z.get(), a * x + 6 * y, rtol=1e-6)
 
 
+def test_a_name_that_contains_complex_is_not_a_complex_number(compiles):
+    out = gpuarray.zeros(3, np.float32)
+    ElementwiseKernel("float complexity, float *out", "out[i] = complexity", "store")(2.5, out)
+    assert out.get().tolist() == [2.5] * 3
+
+
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("value", [0.1, -3, True, 2**60 + 1, 1e300, -1e-46, float("inf"), float("nan"), np.float64(0.1), np.int8(-3)])
 @pytest.mark.parametrize("kind, dtype", [("float", np.float32), ("double", np.float64)])

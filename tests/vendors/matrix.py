@@ -196,6 +196,13 @@ def layers_of(root, environment):
 # ---- vendors' headers ----------------------------------------------------------------------------------------
 
 
+def absent_names(header, pattern):
+    """The names of that pattern which tests/headers checks for, and which the header lacks."""
+    asked = re.findall(rf"'({pattern})'", (TREE / "tests/headers/meson.build").read_text())
+    text = header.read_text()
+    return [name for name in asked if not re.search(rf"\b{name}\b", text)]
+
+
 def compile_simulators(include):
     """The compiler's errors for the simulated Level Zero drivers and monitors, which declare functions that older headers lack."""
     directory = TREE / "tests/sim"
@@ -207,9 +214,7 @@ def compile_simulators(include):
 
 def compile_sysman(command, include):
     """The compiler's errors for the declarations of Sysman."""
-    asked = re.findall(r"'(zes\w+)'", (TREE / "tests/headers/meson.build").read_text())
-    text = (include / "level_zero/zes_api.h").read_text()
-    absent = "".join(f"extern const not_yet {name};" for name in asked if name != "zes_headers" and not re.search(rf"\b{name}\b", text))
+    absent = "".join(f"extern const not_yet {name};" for name in absent_names(include / "level_zero/zes_api.h", r"zes[A-Z]\w+"))
     source = str(TREE / "tests/headers/zes_headers.cc")
     return subprocess.run([*command, f"-DABSENT_FUNCTIONS={absent}", source], capture_output=True, text=True).stderr
 
@@ -220,10 +225,7 @@ def compile_headers(root, package, source):
     compiler = ["c++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-isystem", str(include)]
     command = list(compiler)
     if package == LEVEL_ZERO:
-        text = (include / "level_zero/ze_api.h").read_text()
-        asked = re.findall(r"'(z[eE]\w+|ZE_\w+)'", (TREE / "tests/headers/meson.build").read_text())
-        names = [name for name in asked if name not in ("ze_headers",)]
-        absent = [name for name in names if not re.search(rf"\b{name}\b", text)]
+        absent = absent_names(include / "level_zero/ze_api.h", r"ze[A-Z]\w+|ZE_\w+")
         functions = "".join(f"extern const not_yet {name};" for name in absent if name.startswith("ze"))
         others = "".join(f"static const int {name} = declared::{name};" for name in absent if name.startswith("ZE_"))
         command += [f"-DABSENT_FUNCTIONS={functions}", f"-DABSENT_NUMBERS={others}", *([] if absent else ["-DHAVE_NEWER_STRUCTS"])]

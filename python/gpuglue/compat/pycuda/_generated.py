@@ -1,5 +1,7 @@
 """What generated kernels share: arguments in C, sizes of launches, and kernels for each device."""
 
+import re
+
 import numpy as np
 
 import gpuglue
@@ -103,7 +105,7 @@ class Kernels:
     """The kernels of a source for each device, compiled at the first call on it. `types` has those of the arguments, for each name."""
 
     def __init__(self, source, types, keep, options):
-        self._source = _COMPLEX * ("complex" in source) + source
+        self._source = _COMPLEX * bool(re.search(r"\bcomplex\b", source)) + source
         self._types, self._keep, self._options, self._ready = types, keep, options, {}
 
     def current(self):

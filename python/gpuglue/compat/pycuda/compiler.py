@@ -146,7 +146,7 @@ _IN_OPENCL = """#define __device__
 
 def in_opencl(source, options):
     """The Image of a generated kernel for Level Zero, whose pointers are declared __global."""
-    if "complex" in source:
+    if "pycuda-complex.hpp" in source:
         raise LogicError("OpenCL C, which Level Zero compiles, has no complex numbers: copy with get() and use NumPy")
     source = source.replace('extern "C" __global__', "__kernel")
     source = _IN_OPENCL + re.sub(r"(?<=\d)(U?)LL\b|\blong (?=long\b)", r"\1", source)  # long has 64 bits, and long long 128
