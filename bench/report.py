@@ -91,7 +91,7 @@ def of_comm(found):
 
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
            "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "compat": of_compat,
-           "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
+           "bench-hip": of_bench, "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
 
 
 def collect(directory, machine):
@@ -128,6 +128,12 @@ def calls(figures):
         peers = [number(figures["peers"].get(key, {}).get(row)) for key in PEERS.values()]
         rows.append([row, *(number(sides.get(side)) for side in own.values()), *peers, sides.get("result", "")])
     return table(["ns per call", *own, *PEERS, "target"], rows)
+
+
+def calls_alone(figures):
+    """The same without other packages."""
+    rows = [[row, number(sides.get("raw")), number(sides["gpuglue"])] for row, sides in figures["streams"]["own"]["ns"].items()]
+    return table(["ns per call", "raw C", "gpuglue"], rows)
 
 
 def against(figures):
@@ -243,7 +249,7 @@ def beside_mpi(figures):
     return table([f"{figures['ranks']} ranks", *names], rows)
 
 
-TABLES = {"calls": ("bench", calls), "records and waits": ("bench", against), "copies": ("bench", bulk),
+TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone), "records and waits": ("bench", against), "copies": ("bench", bulk),
           "pageable, to the device": ("pageable", lambda found: pageable(found, "up")),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
