@@ -87,9 +87,9 @@ static double apply(double a, double b, int op)
     case ncclProd:
         return a * b;
     case ncclMax:
-        return isnan(a) || isnan(b) ? (double)NAN : a > b ? a : b;
+        return fmax(a, b); /* of a NaN and a number the number, as there */
     case ncclMin:
-        return isnan(a) || isnan(b) ? (double)NAN : a < b ? a : b;
+        return fmin(a, b);
     default:
         return a + b;
     }
