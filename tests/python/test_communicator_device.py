@@ -320,12 +320,12 @@ def test_ranks_that_cannot_use_a_library_are_staged_with_the_reason(native, opti
     ranks_pass(CHOICE.format(options=options, transport="staged", words=words), 2)
 
 
-def test_a_library_that_is_too_old_is_not_used(native):
+def test_a_library_that_is_too_old_is_not_used(native_simulated):
     code = CHOICE.format(options="", transport="staged", words="has version 2.10.0, expected 2.13 or newer")
     ranks_pass(code, 2, GPUGLUE_SIM_NCCL_VERSION="21000")
 
 
-def test_ranks_with_different_versions_of_the_library_are_staged(native):
+def test_ranks_with_different_versions_of_the_library_are_staged(native_simulated):
     code = CHOICE.format(options="", transport="staged", words="rank 0 has version 2.20.3")
     variables = {rank: {"GPUGLUE_SIM_DEVICES": "4", "GPUGLUE_SIM_NCCL_VERSION": version} for rank, version in enumerate(["22003", "22105"])}
     results = run_ranks(HEAD + code, 2, rank_environment=variables)
@@ -363,7 +363,7 @@ def test_a_transport_that_does_not_exist_is_refused():
         gg.Communicator(0, 1, transport="mpi")
 
 
-def test_a_failed_creation_is_the_same_error_on_all_ranks(native):
+def test_a_failed_creation_is_the_same_error_on_all_ranks(native_simulated):
     code = REFUSED.format(options="", error="gg.CommunicatorError", words="rank 1: ")
     variables = {rank: {"GPUGLUE_SIM_DEVICES": "4"} for rank in range(3)}
     variables[1]["GPUGLUE_SIM_FAIL"] = "ncclCommInitRank:1"
@@ -394,7 +394,7 @@ _core._comm_close_device(comm)
 """
 
 
-def test_a_device_is_opened_again_after_a_failure(native):
+def test_a_device_is_opened_again_after_a_failure(native_simulated):
     variables = {rank: {"GPUGLUE_SIM_DEVICES": "4"} for rank in range(3)}
     variables[1]["GPUGLUE_SIM_FAIL"] = "ncclCommInitRank:1"
     results = run_ranks(HEAD + OPENED_AGAIN, 3, rank_environment=variables)
