@@ -52,10 +52,10 @@ class Steps:
         return src, dst
 
     def _queued(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
-        """Whether the operation is on arrays in device memory, and the transport has a library: then it is queued."""
+        """Queue the operation if it is on arrays in device memory and the transport has a library; run it if it is on plain arrays in host memory."""
         native = self._native
         if native is None:
-            return False
+            return stream is None and _core._comm_host(self._comm, operation, x, out, op, root, source)
         return _core._comm_queue(self._comm, operation, x, out, op, root, source, stream) or native.queue(operation, x, out, op, root, source, stream)
 
     def _is_root(self, root: int) -> bool:
