@@ -163,9 +163,10 @@ gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg
     while (!status && atomic_load_explicit(slot->word, memory_order_acquire) != slot->word_value)
         if (ggi_now_ns() - start > POLL_NS)
             status = GG_NOT_READY;
-    if (!status)
-        ggi_stream_advance(stream, before);
-    return status;
+    if (status)
+        return status;
+    ggi_stream_advance(stream, before);
+    return ggi_stream_raise_stashed(stream, GG_OP_stream_wait);
 }
 
 /* Whether the stream needs an event: not where a wait since the last such slot has found that copy done, and later ones. */

@@ -154,6 +154,30 @@ def test_work_that_needs_a_rank_which_has_closed_ends_with_an_error(native, call
     ranks_pass(LACKING.format(call=call), 2)
 
 
+# The communicator has ended the work when the copy's words are written, which the host then finds at once.
+SMALL_READ = """
+comm = connect()
+with comm.device:
+    x = gg.ones(int(os.environ["COUNT"]))
+    comm.all_reduce(x).get()
+    if rank == 0:
+        os.environ["GPUGLUE_SIM_PROMPT"] = "1"
+        comm.all_reduce(x)
+        try:
+            got = x.get()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,) and "closed" in str(error), str(error)
+        else:
+            sys.exit(f"no error: {got[:4]}")
+comm.close()
+"""
+
+
+@pytest.mark.parametrize("count", [1, 1000, 12000])  # 8 bytes; within a slot of the ring; within two
+def test_a_small_read_of_a_result_that_never_came_is_an_error(native, count):
+    ranks_pass(SMALL_READ, 2, COUNT=str(count))
+
+
 CLOSE_INTERRUPTED = """
 import threading
 comm = connect()

@@ -106,7 +106,11 @@ int sim_queue_submit(struct sim_queue *queue, const struct sim_work *work)
     if (queue->capture)
         return sim_capture_work(queue, work);
     status = queue->legacy ? sim_capture_implicit(queue->context) : SIM_OK;
-    return status ? status : submit(queue, work, NULL, NULL);
+    if (!status)
+        status = submit(queue, work, NULL, NULL);
+    if (!status && work->kind == SIM_WRITE && sim_setting("GPUGLUE_SIM_PROMPT", 0))
+        sim_command_wait(queue->last);
+    return status;
 }
 
 int sim_queue_submit_uncaptured(struct sim_queue *queue, const struct sim_work *work)
