@@ -64,6 +64,50 @@ def test_an_operation_makes_no_more_calls_of_the_driver_than_it_needs(device, tm
     assert {name: round(count) for name, count in each.items() if count > 0.3} == expected  # markers are rarer
 
 
+COLLECTIVE = """
+import gpuglue as gg
+with gg.Communicator(0, 1, device={device!r}) as comm, comm.device:
+    x, out, stream = gg.zeros(8, "float32"), gg.zeros(8, "float32"), gg.Stream()
+    {before}
+    for _ in range({count}):
+        {statement}
+    stream.synchronize()
+"""
+SHARED = "stream.handle"  # other code may capture the stream from now on, so each operation asks the driver once
+COLLECTIVES = {
+    "comm.all_reduce(x, out, stream=stream)": {"ncclAllReduce": 1},
+    "comm.all_reduce(x)": {"ncclAllReduce": 1},
+    "comm.all_gather(x, out, stream=stream)": {"ncclAllGather": 1},
+    "comm.reduce_scatter(x, out, stream=stream)": {"ncclReduceScatter": 1},
+    "comm.broadcast(x, stream=stream)": {"ncclBroadcast": 1},
+    "comm.reduce(x, out, stream=stream)": {"ncclReduce": 1},
+    "comm.all_to_all(x, out, stream=stream)": {"ncclGroupStart": 1, "ncclSend": 1, "ncclRecv": 1, "ncclGroupEnd": 1},
+}
+CONTEXT = {"cuda": "cuCtxGetCurrent", "hip": "hipGetDevice"}  # one each, as for a launch
+CAPTURING = {"cuda": "cuStreamIsCapturing", "hip": "hipStreamIsCapturing"}
+
+
+@pytest.mark.parametrize("before", ["pass", SHARED])
+@pytest.mark.parametrize("statement", COLLECTIVES)
+def test_a_collective_operation_makes_no_more_calls_than_it_needs(device, tmp_path, run_python, statement, before):
+    if "Simulated" not in device.name or device.backend not in CONTEXT:
+        pytest.skip("only simulated drivers count their calls, and only cuda and hip have a library of collective operations")
+    counts = []
+    for count in (20, 20 + MORE):
+        path = tmp_path / f"{count}.json"
+        code = COLLECTIVE.format(device=f"{device.backend}:{device.ordinal}", count=count, statement=statement, before=before)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+        counts.append(json.loads(path.read_text())["calls"])
+    each = {name: round((count - counts[0].get(name, 0)) / MORE) for name, count in counts[1].items()}
+    library = {name: count for name, count in each.items() if name.startswith("nccl") and count}
+    assert library == COLLECTIVES[statement]
+    assert each[CONTEXT[device.backend]] == 1
+    asked = 1 if before == SHARED and "stream=" in statement else 0
+    own = 1  # the simulated library asks once itself
+    assert each.get(CAPTURING[device.backend], 0) == own + asked
+    assert not any(each.get(f"{prefix}StreamWaitEvent") for prefix in ("cu", "hip"))
+
+
 MANY = """
 import gpuglue as gg
 device = gg.Device({device!r})
@@ -146,3 +190,31 @@ def test_no_memory_is_left_at_the_end_where_other_threads_have_copied(device, tm
     succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
     alive = json.loads(path.read_text())["alive"]
     assert {kind: alive[kind] for kind in ("device", "pinned", "managed")} == {"device": 0, "pinned": 0, "managed": 0}
+
+
+OUTSIDE = """
+import numpy as np
+import gpuglue as gg
+device = gg.Device({device!r})
+stream, host = gg.Stream(device, nonblocking=True), np.zeros(1 << 12)
+array = gg.to_gpu(host, device, stream)
+stream.synchronize()
+for _ in range({count}):  # no context is current
+    array.set(host, stream)
+    stream.synchronize()
+    array.get(host, stream)
+"""
+CONTEXT_CALLS = ("cuCtxGetCurrent", "cuCtxSetCurrent", "hipGetDevice", "hipSetDevice")
+
+
+def test_copies_and_waits_on_a_stream_leave_the_current_context_alone(device, tmp_path, run_python):
+    if "Simulated" not in device.name or device.backend == "ze":
+        pytest.skip("only simulated drivers count their calls, and those of Level Zero have no current context")
+    counts = []
+    for count in (20, 20 + MORE):
+        path = tmp_path / f"{count}.json"
+        code = OUTSIDE.format(device=f"{device.backend}:{device.ordinal}", count=count)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+        found = json.loads(path.read_text())["calls"]
+        counts.append(sum(found.get(name, 0) for name in CONTEXT_CALLS))
+    assert counts[1] - counts[0] < MORE / 5  # a poll of the pool, or a new event, is rarer
