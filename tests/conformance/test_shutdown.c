@@ -115,7 +115,7 @@ static int shut_down_under_a_small_copy(void)
 {
     static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .pre = count_frees};
     gg_device *device;
-    gg_memory *memory = NULL;
+    static gg_memory *memory; /* left to the process */
     if (gg_device_get(NULL, 0, &device) || gg_stream_create(device, 0, 0, &copying) ||
         gg_memory_alloc(device, GG_MEMORY_DEVICE, 1000, NULL, &memory))
         return 1;
