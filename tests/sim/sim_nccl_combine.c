@@ -87,7 +87,7 @@ static double apply(double a, double b, int op)
     case ncclProd:
         return a * b;
     case ncclMax:
-        return fmax(a, b); /* of a NaN and a number the number, as there */
+        return fmax(a, b); /* as there (src/device/reduce_kernel.h): a NaN is ignored */
     case ncclMin:
         return fmin(a, b);
     default:
