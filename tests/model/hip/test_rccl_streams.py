@@ -2,9 +2,11 @@
 
 import signal
 
-from test_rccl import KEEPS_SCRATCH, outputs, ranks_end  # finds the next one
+from test_rccl import KEEPS_SCRATCH, outputs, ranks_end, runs_kernels  # finds the next one
 
 from test_communicator_device import BORROWED, GROUPS, ORDER  # isort: skip
+
+pytestmark = runs_kernels
 
 
 def test_operations_are_ordered_as_all_others_and_can_be_captured():
@@ -43,3 +45,29 @@ with gg.Communicator(0, 1, "127.0.0.1:0", device=comm.device, transport="rccl", 
 def test_a_killed_rank_is_named_and_the_other_creates_a_new_communicator():
     (survivor, status), (_, killed) = ranks_end(KILLED, 2, **KEEPS_SCRATCH)
     assert (status, killed) == (0, -signal.SIGKILL) and "rank 1" in survivor and "[2. 2. 2.]" in survivor, survivor
+
+
+LOCAL = """
+import threading
+comms = gg.Communicator.from_devices(["hip:0", "hip:1"], timeout=600)
+assert [comm.transport for comm in comms] == ["rccl", "rccl"]
+wrong = []
+def body(comm):
+    with comm.device:
+        total = comm.all_reduce(gg.full(5, comm.rank + 1.0)).get()
+        each = comm.all_gather(gg.full(2, comm.rank + 1.0), gg.empty((2, 2))).get()
+    if total.tolist() != [3.0] * 5 or each.tolist() != [[1.0] * 2, [2.0] * 2]:
+        wrong.append((comm.rank, total, each))
+threads = [threading.Thread(target=body, args=[comm]) for comm in comms]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not wrong, wrong
+for comm in comms:
+    comm.close()
+"""
+
+
+def test_ranks_of_one_process_are_threads_with_a_gpu_each():
+    outputs(LOCAL, 1, **KEEPS_SCRATCH)
