@@ -120,7 +120,7 @@ class Communicator(Operations):
     def _open(self, comm: Any, found: "tuple[str, str, str, int]") -> None:
         self._comm, self._transport = comm, DeviceTransport(comm, found, self._device)
         self._native = self._transport if self._transport.native else None
-        self._queued = _core._comm_queue_of(comm, self._native.queue) if self._native else not_queued
+        self._queued = _core._comm_queue_of(comm, self._native.queue if self._native else None)
         self._transport.warn()
 
     @property

@@ -35,7 +35,7 @@ def wrapped(array: Any) -> Any:
 
 
 def not_queued(operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
-    """Of a communicator without a library: the operation is not queued, but run on the host."""
+    """Of a communicator that is closed, or whose transport is MPI."""
     return False
 
 

@@ -160,3 +160,33 @@ def test_small_uploads_record_events_only_where_nobody_waits(device, tmp_path, r
         counts.append(found.get("cuEventRecord", 0) + found.get("hipEventRecord", 0))
     waits = 320 / between  # each may record an event of its own, and some more where the machine is slow
     assert counts[1] - counts[0] <= waits + (320 / 32 if between <= 10 else 320 / 16)
+
+
+SHARED = """
+import threading
+import numpy as np
+import gpuglue as gg
+device = gg.Device({device!r})
+arrays = [gg.zeros(100, device=device), gg.zeros(1 << 20, device=device)]
+def use():
+    for array in arrays:
+        array.set(array.get() + 1)
+threads = [threading.Thread(target=use) for _ in range({threads})]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert all((array.get() == {threads}).any() for array in arrays) or {threads} > 1
+del arrays
+"""
+
+
+@pytest.mark.parametrize("threads", [0, 1, 4])
+def test_no_memory_is_left_at_the_end_where_other_threads_have_copied(device, tmp_path, run_python, threads):
+    if "Simulated" not in device.name:
+        pytest.skip("only simulated drivers count their objects")
+    path = tmp_path / "report.json"
+    code = SHARED.format(device=f"{device.backend}:{device.ordinal}", threads=threads)
+    succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+    alive = json.loads(path.read_text())["alive"]
+    assert {kind: alive[kind] for kind in ("device", "pinned", "managed")} == {"device": 0, "pinned": 0, "managed": 0}

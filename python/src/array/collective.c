@@ -264,18 +264,6 @@ static PyObject *collective_queue_bound(PyObject *self, PyObject *const *args, P
 static PyMethodDef collective_bound_def = {"queue", PY_METHOD(collective_queue_bound),
                                            METH_FASTCALL, NULL};
 
-/* _comm_queue_of(capsule, otherwise): _comm_queue of one communicator, which calls otherwise instead of returning False. */
-static PyObject *collective_queue_of(PyObject *module, PyObject *args)
-{
-    PyObject *capsule, *otherwise;
-    if (!PyArg_ParseTuple(args, "OO", &capsule, &otherwise))
-        return NULL;
-    PyObject *self = PyTuple_Pack(3, module, capsule, otherwise);
-    PyObject *bound = self ? PyCFunction_New(&collective_bound_def, self) : NULL;
-    Py_XDECREF(self);
-    return bound;
-}
-
 /* ---- without a library: arrays of a device, or addresses of what the processor can access ---- */
 
 struct collective_side {
@@ -330,6 +318,103 @@ static PyObject *collective_staged(PyObject *module, PyObject *args)
     gg_comm_set_type_name(comm, type_name); /* it fails as the operation does */
     PY_WITHOUT_GIL(status = gg_comm_queue(comm, &work, NULL));
     return py_none(state, status);
+}
+
+/* ---- on the host: ndarrays ---- */
+
+/* False: an object that _communicator_data.py describes. None has no array. */
+static bool collective_takes_host(PyObject *object, struct py_array *room, struct py_array **out,
+                                  void **data)
+{
+    struct numpy_desc desc;
+    *out = NULL;
+    *data = NULL;
+    if (object == Py_None)
+        return true;
+    if (numpy_is_array(object) <= 0 || !numpy_is_exact(object))
+        return false;
+    numpy_describe(object, &desc);
+    const struct numpy_dtype_info info = numpy_dtype_info(desc.dtype);
+    if (!info.builtin || !info.native || !strchr("biufc", info.letter) ||
+        (uintptr_t)desc.data % (size_t)info.itemsize)
+        return false;
+    room->memory = NULL;
+    room->offset = 0;
+    room->dtype = desc.dtype;
+    room->nbytes = desc.nbytes;
+    room->size = (Py_ssize_t)desc.nbytes / info.itemsize;
+    room->c = desc.c;
+    room->readonly = !desc.writeable;
+    *out = room;
+    *data = desc.data;
+    return true;
+}
+
+static bool collective_prepare_host(struct collective_call *call, PyObject *op)
+{
+    const struct collective_shape shape =
+        collective_shape_of(&call->work, gg_comm_rank(call->comm), gg_comm_size(call->comm));
+    const bool named = !collective_reduces(call->work.operation) ||
+                       (PyUnicode_Check(op) && collective_name_op(call, op));
+    if (!named || (!call->x && !call->out) || collective_check(call, shape))
+        return false;
+    collective_fill(call, shape);
+    return true;
+}
+
+/* What ranks compare. */
+static bool collective_name_type(const struct collective_call *call)
+{
+    PyObject *name = numpy_typestr((call->x ? call->x : call->out)->dtype);
+    const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    const bool good = text && gg_comm_set_type_name(call->comm, text) == GG_OK;
+    Py_XDECREF(name);
+    return good;
+}
+
+/* As collective_queue_bound, of a communicator without a library: False, with nothing done, unless all arguments are as in most
+ * programs. */
+static PyObject *collective_host_bound(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct collective_call call = {.state = PyModule_GetState(PyTuple_GetItem(self, 0))};
+    struct py_array x, out;
+    void *src, *dst;
+    gg_status status;
+    if (nargs != 7)
+        return PyErr_Format(PyExc_TypeError, "queue takes 7 arguments, got %zd", nargs);
+    call.comm = PyCapsule_GetPointer(PyTuple_GetItem(self, 1), "gpuglue.communicator");
+    if (args[6] != Py_None || !call.comm || collective_parse(&call, args) ||
+        !collective_takes_host(args[1], &x, &call.x, &src) ||
+        !collective_takes_host(args[2], &out, &call.out, &dst) ||
+        !collective_prepare_host(&call, args[3]) || !collective_name_type(&call)) {
+        PyErr_Clear();
+        Py_RETURN_FALSE;
+    }
+    call.work.src_host = src;
+    call.work.dst_host = call.work.operation == GG_COMM_BROADCAST ? src : dst;
+    PY_WITHOUT_GIL(status = gg_comm_queue(call.comm, &call.work, NULL));
+    if (status)
+        return py_raise(call.state, status);
+    Py_RETURN_TRUE;
+}
+
+static PyMethodDef collective_host_def = {"queue", PY_METHOD(collective_host_bound), METH_FASTCALL,
+                                          NULL};
+
+/* _comm_queue_of(capsule, otherwise): _comm_queue of one communicator, which calls otherwise instead of returning False. None: of
+ * one without a library. */
+static PyObject *collective_queue_of(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *otherwise;
+    if (!PyArg_ParseTuple(args, "OO", &capsule, &otherwise))
+        return NULL;
+    PyObject *self = PyTuple_Pack(3, module, capsule, otherwise);
+    PyObject *bound =
+        self ? PyCFunction_New(otherwise == Py_None ? &collective_host_def : &collective_bound_def,
+                               self)
+             : NULL;
+    Py_XDECREF(self);
+    return bound;
 }
 
 PyMethodDef py_collective_functions[] = {
