@@ -1,6 +1,6 @@
 /* floor.c: the driver calls of raw.c from functions that Python calls, with nothing else: a lower bound for a Python package.
  * Each function releases the GIL for its driver call, since the driver may wait in it. to_gpu also takes a block from a list
- * under a lock, and makes an object that returns it.
+ * under a lock, and makes an object that returns it. set() and get() copy through the pinned memory of the large copies.
  *
  * bench.py passes the addresses of raw.c's state, so that both use one stream. */
 #define Py_LIMITED_API 0x030b0000
@@ -145,6 +145,37 @@ static PyObject *launch_with(PyObject *self, PyObject *const *args, Py_ssize_t n
     return finish(launch_shape(shape[0], shape[1]), Py_NewRef(Py_None));
 }
 
+#define MOST_ARGUMENTS 16
+
+/* A floor.Array, or a word. */
+static int argument_take(PyObject *given, uint64_t *value)
+{
+    if (Py_TYPE(given) == array_type)
+        *value = ((struct array *)(void *)given)->block->memory;
+    else
+        *value = PyLong_AsUnsignedLong(given);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Sixteen arguments and stream=, which is ignored. */
+static PyObject *launch_16(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    uint64_t values[MOST_ARGUMENTS];
+    void *arguments[MOST_ARGUMENTS];
+    int code;
+    (void)self, (void)names;
+    if (nargs != MOST_ARGUMENTS)
+        return PyErr_Format(PyExc_TypeError, "16 arguments are expected, not %zd", nargs);
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        arguments[i] = &values[i];
+        if (argument_take(args[i], &values[i]))
+            return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS code =
+        driver->launch(raw->sixteen, 1, 1, 1, 32, 1, 1, 0, raw->stream, arguments, NULL);
+    Py_END_ALLOW_THREADS return finish(code, Py_NewRef(Py_None));
+}
+
 static PyObject *record(PyObject *self, PyObject *unused)
 {
     int code;
@@ -158,6 +189,63 @@ static PyObject *wait_event(PyObject *self, PyObject *unused)
     int code;
     (void)self, (void)unused;
     Py_BEGIN_ALLOW_THREADS code = driver->stream_wait(raw->stream, raw->event, 0);
+    Py_END_ALLOW_THREADS return finish(code, Py_NewRef(Py_None));
+}
+
+/* ---- copies of pageable memory, as large as the buffer that is given ---- */
+
+static PyObject *copy_with(PyObject *host, int flags, int (*copy)(const Py_buffer *view))
+{
+    Py_buffer view;
+    int code;
+    if (PyObject_GetBuffer(host, &view, flags))
+        return NULL;
+    if ((size_t)view.len > raw->bulk.nbytes) {
+        PyBuffer_Release(&view);
+        return PyErr_Format(PyExc_ValueError, "the buffer is larger than the pinned memory");
+    }
+    Py_BEGIN_ALLOW_THREADS code = copy(&view);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    return finish(code, Py_NewRef(Py_None));
+}
+
+static int copy_up(const Py_buffer *view)
+{
+    const size_t nbytes = (size_t)view->len;
+    memcpy(raw->bulk.pinned, view->buf, nbytes);
+    return driver->h2d(raw->bulk.memory, raw->bulk.pinned, nbytes, raw->stream);
+}
+
+static int copy_down(const Py_buffer *view)
+{
+    const size_t nbytes = (size_t)view->len;
+    int code = driver->d2h(raw->bulk.pinned, raw->bulk.memory, nbytes, raw->stream);
+    if (!code)
+        code = driver->stream_sync(raw->stream);
+    memcpy(view->buf, raw->bulk.pinned, nbytes);
+    return code;
+}
+
+/* set(host, stream) and get(host, stream): the stream is ignored. */
+static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)self;
+    return nargs == 2 ? copy_with(args[0], PyBUF_SIMPLE, copy_up)
+                      : PyErr_Format(PyExc_TypeError, "set(host, stream)");
+}
+
+static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)self;
+    return nargs == 2 ? copy_with(args[0], PyBUF_WRITABLE, copy_down)
+                      : PyErr_Format(PyExc_TypeError, "get(host, stream)");
+}
+
+static PyObject *synchronize(PyObject *self, PyObject *unused)
+{
+    int code;
+    (void)self, (void)unused;
+    Py_BEGIN_ALLOW_THREADS code = driver->stream_sync(raw->stream);
     Py_END_ALLOW_THREADS return finish(code, Py_NewRef(Py_None));
 }
 
@@ -187,6 +275,10 @@ static PyMethodDef functions[] = {
     {"to_gpu", to_gpu, METH_O, NULL},
     {"launch", launch, METH_NOARGS, NULL},
     {"launch_with", (PyCFunction)(void (*)(void))launch_with, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"launch_16", (PyCFunction)(void (*)(void))launch_16, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"set", (PyCFunction)(void (*)(void))set, METH_FASTCALL, NULL},
+    {"get", (PyCFunction)(void (*)(void))get, METH_FASTCALL, NULL},
+    {"synchronize", synchronize, METH_NOARGS, NULL},
     {"record", record, METH_NOARGS, NULL},
     {"wait", wait_event, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};

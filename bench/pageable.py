@@ -5,7 +5,8 @@ to back and spaced by other work. Each figure is of several new processes, since
 
 The driver alone ("raw") runs in alternation with gpuglue in the same process, except for the first copies: there each side
 has processes of its own. "pinned" is the driver's copy of pinned memory of the same size: no copy of pageable memory
-can be faster. Figures are GB/s: the median of the processes, and [the worst, the best].
+can be faster. "floor" is C functions that Python calls in the same way (floor.c), for small sizes. Figures are GB/s: the
+median of the processes, and [the worst, the best].
 """
 
 import argparse
@@ -36,6 +37,22 @@ WARM_UP = 64 * MIB  # so that slots and threads exist
 # ---- one process ----
 
 
+class Floor:
+    """The copies of Arrays by functions of floor.c."""
+
+    def __init__(self, module, arrays):
+        self.array, self.pageable, self.stream = module, arrays.pageable, arrays.stream
+
+    def set_pageable(self):
+        """Copy from pageable memory to the device."""
+        self.array.set(self.pageable, self.stream)
+        self.array.synchronize()
+
+    def get_pageable(self):
+        """Copy from the device to pageable memory."""
+        self.array.get(self.pageable, self.stream)
+
+
 def sides_of(arrays, baseline):
     """(direction, side) → function that makes one copy and returns its nanoseconds. "up, call" is the time until the
     call returns: the source may change then, but the copy may be queued."""
@@ -53,6 +70,7 @@ def sides_of(arrays, baseline):
         run = baseline.bursts_of(row)
         return lambda: run(1)[0]
 
+    module = baseline.floor() if baseline else None
     sides = {("up", "gpuglue"): timed(arrays.set_pageable), ("down", "gpuglue"): timed(arrays.get_pageable),
              ("up, call", "gpuglue"): timed(lambda: arrays.array.set(arrays.pageable, arrays.stream),
                                             arrays.stream.synchronize)}
@@ -61,15 +79,18 @@ def sides_of(arrays, baseline):
         for direction, row in (("up", "h2d"), ("down", "d2h")):
             sides[direction, "raw"] = raw(row + "_pageable")
             sides[direction, "pinned"] = raw(row + "_pinned")
+    if module:
+        floor = Floor(module, arrays)
+        sides |= {("up", "floor"): timed(floor.set_pageable), ("down", "floor"): timed(floor.get_pageable)}
     return sides
 
 
-def arrays_of(nbytes, device, stream, baseline):
-    """Arrays of that size, which both sides use."""
+def arrays_of(nbytes, device, streams, baseline):
+    """Arrays of that size, which both sides use, each on its own stream."""
     arrays = Arrays(device, nbytes)
-    arrays.stream = stream
+    arrays.stream, other = streams
     if baseline:
-        baseline.use(stream, arrays)
+        baseline.use(other, arrays)
     return arrays
 
 
@@ -102,22 +123,23 @@ def spaced(sides, nbytes):
     return {side: nbytes / statistics.median(found) for side, found in times.items()}
 
 
-def measure_first(side, most, device, stream, baseline):
+def measure_first(side, most, device, streams, baseline):
     """Direction → GB/s of the first copies of this process."""
-    sides = sides_of(arrays_of(most, device, stream, baseline), baseline)
+    sides = sides_of(arrays_of(most, device, streams, baseline), baseline)
     return {direction: [most / sides[direction, side]() for _ in range(FIRST)] for direction in ("up", "down")}
 
 
-def measure_sizes(device, stream, baseline):
+def measure_sizes(device, streams, baseline):
     """Row → "direction side" → GB/s, in a process that has copied before."""
-    warm = arrays_of(WARM_UP, device, stream, baseline)
+    warm = arrays_of(WARM_UP, device, streams, baseline)
     for _ in range(4):
         warm.set_pageable()
         warm.get_pageable()
     rows = {}
     for nbytes in SMALL + MEDIUM:
-        arrays = arrays_of(nbytes, device, stream, baseline)
-        sides = {side: once for side, once in sides_of(arrays, baseline).items() if nbytes in SMALL or "," not in side[0]}
+        arrays = arrays_of(nbytes, device, streams, baseline)
+        sides = {side: once for side, once in sides_of(arrays, baseline).items()
+                 if nbytes in SMALL or ("," not in side[0] and side[1] != "floor")}
         found = {"back to back": back_to_back(sides, nbytes)}
         if nbytes in SPACED:
             found["spaced"] = spaced(sides, nbytes)
@@ -130,13 +152,15 @@ def one_process(options):
     """What the process `--part` measures, as JSON."""
     device = gg.Device(options.device) if options.device else gg.current_device()
     baseline, reason = open_baseline(options.raw, device)
-    stream = gg.Stream(device, nonblocking=True)
+    streams = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
+    if baseline:
+        baseline.stay()
     if options.part == "sizes":
-        found = measure_sizes(device, stream, baseline)
+        found = measure_sizes(device, streams, baseline)
     elif options.part == "raw" and not baseline:
         found = {}
     else:
-        found = measure_first(options.part, options.most * MIB, device, stream, baseline)
+        found = measure_first(options.part, options.most * MIB, device, streams, baseline)
     print(json.dumps({"device": device.name, "no_baseline": reason, "found": found}))
 
 

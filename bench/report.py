@@ -118,12 +118,18 @@ def number(value, digits=0):
     return "" if value is None else f"{value:.{digits}f}"
 
 
+def with_floor(columns, rows, key):
+    """Columns by head; before the last the floor's, if any row has a figure of it."""
+    if not any(key in sides for sides in rows):
+        return columns
+    heads = list(columns)
+    return {**{head: columns[head] for head in heads[:-1]}, "C from Python": key, heads[-1]: columns[heads[-1]]}
+
+
 def calls(figures):
     """The calls on a stream of gpuglue's own."""
     found, rows = figures["streams"]["own"]["ns"], []
-    own = {"raw C": "raw", "C from Python": "floor", "gpuglue": "gpuglue"}
-    if not any("floor" in sides for sides in found.values()):
-        del own["C from Python"]
+    own = with_floor({"raw C": "raw", "gpuglue": "gpuglue"}, found.values(), "floor")
     for row, sides in found.items():
         peers = [number(figures["peers"].get(key, {}).get(row)) for key in PEERS.values()]
         rows.append([row, *(number(sides.get(side)) for side in own.values()), *peers, sides.get("result", "")])
@@ -157,12 +163,13 @@ def pageable(figures, direction):
     def cell(value):
         return f"{value[0]:.1f} [{value[1]:.1f}, {value[2]:.1f}]" if value else ""
 
-    rows = []
+    own, rows = {"raw C": f"{direction} raw", "gpuglue": f"{direction} gpuglue"}, []
+    own = with_floor(own, figures.values(), f"{direction} floor")
     for row, sides in figures.items():
         pinned = sides.get(f"{direction} pinned")
-        cells = [cell(sides.get(f"{direction} raw")), cell(sides.get(f"{direction} gpuglue"))]
+        cells = [cell(sides.get(side)) for side in own.values()]
         rows.append([row.replace("back to back", "in a row"), *cells, number(pinned[0], 1) if pinned else ""])
-    return table(["GB/s: median [worst, best]", "raw C", "gpuglue", "pinned"], rows)
+    return table(["GB/s: median [worst, best]", *own, "pinned"], rows)
 
 
 def alloc(figures):

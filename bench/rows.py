@@ -54,7 +54,7 @@ SMALL = [
     Row("launch, bound", "bound(stream=stream)", "launch", times=1.04, floor="floor.launch()"),
     Row("launch + synchronize", "bound(stream=stream); stream.synchronize()", "launch_synchronize", times=1.05),
     Row("launch, 16 arguments", "bound16(" + 8 * "array8, " + 8 * "7, " + "stream=stream)", "launch", plus=250,
-        beside="launch, bound", note="+"),
+        beside="launch, bound", note="+", floor="floor.launch_16(" + 8 * "floor_array, " + 8 * "7, " + "stream=stream)"),
     Row("H2D, 8 bytes", "array8.set(host8, stream)", "h2d_8_queue", times=1.05),
     Row("D2H, 8 bytes", "array8.get(host8, stream)", "d2h_8", times=1.05),
     Row("1 KiB round trip", "array1k.set(host1k, stream); array1k.get(host1k, stream)", "roundtrip_1kib"),
@@ -170,6 +170,12 @@ def names_for(device, stream):
     }
 
 
+def floor_names(baseline):
+    """The names that the statements of the column "floor" use."""
+    floor = baseline.floor() if baseline else None
+    return {"floor": floor, "floor_array": floor.to_gpu(np.ones(KIB // 8)) if floor else None}
+
+
 def sides_of(baseline, baseline_name, own):
     """The sides that alternate: the baseline, if there is one, and gpuglue."""
     return {**({"raw": baseline.bursts_of(baseline_name)} if baseline else {}), "gpuglue": own}
@@ -216,7 +222,7 @@ def small_rows(device, stream, baseline, quick):
     """The measurements of the small rows on a stream."""
     names = names_for(device, stream)
     statements = {row.name: row.statement for row in SMALL}
-    names["floor"] = baseline.floor() if baseline else None
+    names |= floor_names(baseline)
     gg.synchronize(device)
     for row in (row for row in SMALL if takes_kernels(device) or not row.name.startswith("launch")):
         sides = sides_of(baseline, row.baseline, bursts_of(row.statement, names, stream.synchronize))

@@ -18,7 +18,7 @@ from time import perf_counter
 import gpuglue as gg
 
 from baseline import open_baseline
-from rows import SMALL, Arrays, names_for
+from rows import SMALL, Arrays, floor_names, names_for
 from timing import BURST, compiled
 
 ROWS = ("launch, bound", "launch", "event record", "wait for event", "to_gpu of 1 KiB", "to_gpu + get of 1 KiB")
@@ -69,7 +69,7 @@ def main():
     if baseline:
         baseline.stay()
         baseline.use(other, Arrays(device, 1 << 20))
-        names["floor"] = baseline.floor()
+        names |= floor_names(baseline)
     for row in (row for row in SMALL if row.name in ROWS):
         sides = {"gpuglue": (row.statement, stream)}
         if names.get("floor"):

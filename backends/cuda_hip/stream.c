@@ -129,9 +129,8 @@ gg_status cuhip_stream_query(struct gg_stream_impl *stream)
 
 gg_status cuhip_stream_wait(struct gg_stream_impl *stream, uint64_t timeout_ns)
 {
-    /* The fence may have to be created, which needs the device's context. */
-    const int code =
-        CUHIP_IN_CONTEXT(event_create, stream->device, NULL, cuhip_poll_stream(stream, timeout_ns));
+    const int code = CUHIP_IN_CONTEXT(stream_query, stream->device, stream,
+                                      cuhip_poll_stream(stream, timeout_ns));
     return code ? cuhip_fail(code, "waiting for a stream") : GG_OK;
 }
 

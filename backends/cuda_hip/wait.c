@@ -57,6 +57,7 @@ int cuhip_poll(int (*query)(void *object), void *object, bool sleep_at_once, uin
 
 /* ---- fences: events that mark the end of the work to wait for -------------------------------------- */
 
+/* Only a new event needs the device's context. */
 static int fence_acquire(struct gg_device_impl *device, void **fence)
 {
     *fence = NULL;
@@ -64,7 +65,9 @@ static int fence_acquire(struct gg_device_impl *device, void **fence)
     if (device->fence_count > 0)
         *fence = device->fences[--device->fence_count];
     pthread_mutex_unlock(&device->lock);
-    return *fence ? 0 : cuhip_driver.event_create(fence, cuhip.event_no_timing);
+    return *fence ? 0
+                  : CUHIP_IN_CONTEXT(event_create, device, NULL,
+                                     cuhip_driver.event_create(fence, cuhip.event_no_timing));
 }
 
 static void fence_release(struct gg_device_impl *device, void *fence)

@@ -115,7 +115,8 @@ static int message_answer(struct message *self, struct comm_pair *pair)
         atomic_store(&pair->taken, atomic_load(&pair->sent));
     atomic_store(&pair->refused, self->refused);
     atomic_store(&pair->answered, offered);
-    if (self->refused || !self->nbytes || self->nbytes > self->comm->chunk) /* else once it is taken */
+    /* A message of one part is answered when it is taken. */
+    if (self->refused || !self->nbytes || self->nbytes > self->comm->chunk)
         message_ring(self);
     return self->refused ? STEP_DONE : STEP_MORE;
 }

@@ -190,3 +190,31 @@ def test_no_memory_is_left_at_the_end_where_other_threads_have_copied(device, tm
     succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
     alive = json.loads(path.read_text())["alive"]
     assert {kind: alive[kind] for kind in ("device", "pinned", "managed")} == {"device": 0, "pinned": 0, "managed": 0}
+
+
+OUTSIDE = """
+import numpy as np
+import gpuglue as gg
+device = gg.Device({device!r})
+stream, host = gg.Stream(device, nonblocking=True), np.zeros(1 << 12)
+array = gg.to_gpu(host, device, stream)
+stream.synchronize()
+for _ in range({count}):  # no context is current
+    array.set(host, stream)
+    stream.synchronize()
+    array.get(host, stream)
+"""
+CONTEXT_CALLS = ("cuCtxGetCurrent", "cuCtxSetCurrent", "hipGetDevice", "hipSetDevice")
+
+
+def test_copies_and_waits_on_a_stream_leave_the_current_context_alone(device, tmp_path, run_python):
+    if "Simulated" not in device.name or device.backend == "ze":
+        pytest.skip("only simulated drivers count their calls, and those of Level Zero have no current context")
+    counts = []
+    for count in (20, 20 + MORE):
+        path = tmp_path / f"{count}.json"
+        code = OUTSIDE.format(device=f"{device.backend}:{device.ordinal}", count=count)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+        found = json.loads(path.read_text())["calls"]
+        counts.append(sum(found.get(name, 0) for name in CONTEXT_CALLS))
+    assert counts[1] - counts[0] < MORE / 5  # a poll of the pool, or a new event, is rarer

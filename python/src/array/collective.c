@@ -178,11 +178,11 @@ static bool collective_name_op(struct collective_call *call, PyObject *op)
     return false;
 }
 
-/* 1; 0: it has to be given by its numbers; -1: an exception. */
+/* 1; 0: it has to be given by its numbers, or is none; -1: an exception. */
 static int collective_parse_op(struct collective_call *call, PyObject *op)
 {
     if (op == Py_None)
-        return 1;
+        return !collective_reduces(call->work.operation);
     if (PyUnicode_Check(op))
         return collective_name_op(call, op);
     const long numbers = PyLong_AsLong(op); /* 16 * type + reduction */
