@@ -7,7 +7,6 @@ arrays and stream. Bus bandwidth is as nccl-tests define it. A part that fails i
 """
 
 import argparse
-import ctypes
 import json
 import os
 import signal
@@ -18,34 +17,10 @@ import time
 
 import comm_creation
 import numpy as np
-from comm_ranks import RESULTS, communicator, keep, say
+from comm_ranks import RESULTS, Raw, communicator, keep, say
 
 MIB = 1 << 20
-PARTS = "correct correct_staged creation creation_raw bandwidth host captured coexist staged mixed kill hang".split()
-
-
-class Raw:
-    """The library of a communicator, called directly."""
-
-    def __init__(self, comm, path):
-        self.comm, self.library = comm, ctypes.CDLL(comm.library[0])
-        self.loops = ctypes.CDLL(path)
-        self.loops.raw_all_reduce.restype = self.loops.raw_all_gather.restype = ctypes.c_int64
-
-    def address(self, name):
-        return ctypes.cast(getattr(self.library, name), ctypes.c_void_p)
-
-    def all_reduce(self, x, out, stream, calls):
-        arguments = ctypes.c_void_p(x.ptr), ctypes.c_void_p(out.ptr), ctypes.c_size_t(x.size), 7, 0, ctypes.c_void_p(self.comm.handle)
-        return self.loops.raw_all_reduce(self.address("ncclAllReduce"), *arguments, ctypes.c_void_p(stream.handle), calls)
-
-    def all_gather(self, x, out, stream, calls):
-        arguments = ctypes.c_void_p(x.ptr), ctypes.c_void_p(out.ptr), ctypes.c_size_t(x.size), 7, ctypes.c_void_p(self.comm.handle)
-        return self.loops.raw_all_gather(self.address("ncclAllGather"), *arguments, ctypes.c_void_p(stream.handle), calls)
-
-    def reduce_scatter(self, x, out, stream, calls):
-        arguments = ctypes.c_void_p(x.ptr), ctypes.c_void_p(out.ptr), ctypes.c_size_t(out.size), 7, 0, ctypes.c_void_p(self.comm.handle)
-        return self.loops.raw_all_reduce(self.address("ncclReduceScatter"), *arguments, ctypes.c_void_p(stream.handle), calls)
+PARTS = "correct correct_staged creation creation_raw bandwidth queued host captured coexist staged mixed kill hang".split()
 
 
 # ---- correctness
@@ -142,6 +117,17 @@ def timed(call, stream, comm, calls):
     return (time.perf_counter() - start) / calls
 
 
+def sides_of(size, x, out):
+    """(operation, bus bandwidth per byte and second, source, destination)"""
+    part = x.size // size
+    return (
+        ("all_reduce", 2 * (size - 1) / size, x, out),
+        ("all_gather", (size - 1) / size, x[:part], out),
+        ("reduce_scatter", (size - 1) / size, x, out[:part]),
+        ("all_to_all", (size - 1) / size, x, out),
+    )
+
+
 def part_bandwidth(options):
     import gpuglue as gg
 
@@ -154,12 +140,7 @@ def part_bandwidth(options):
         nbytes = MIB
         while nbytes <= most:
             n = nbytes // 4
-            for name, factor, a, b in (
-                ("all_reduce", 2 * (size - 1) / size, x[:n], out[:n]),
-                ("all_gather", (size - 1) / size, x[: n // size], out[:n]),
-                ("reduce_scatter", (size - 1) / size, x[:n], out[: n // size]),
-                ("all_to_all", (size - 1) / size, x[:n], out[:n]),
-            ):
+            for name, factor, a, b in sides_of(size, x[:n], out[:n]):
                 rows.append(bandwidth_row(comm, raw, stream, name, factor, nbytes, a, b))
             nbytes *= 4
         keep("bandwidth GB/s (operation, MiB, gpuglue, raw, ratio)", rows)
@@ -187,6 +168,44 @@ def bandwidth_row(comm, raw, stream, name, factor, nbytes, a, b):
     row = name, nbytes // MIB, ours_speed, raw_speed, round(ours_speed / raw_speed, 3) if raw_speed else None
     say("   ", *row)
     return row
+
+
+def part_queued(options):
+    """As `bandwidth`, of small arrays, while the host is ahead of the device: all calls are queued behind a large one."""
+    import gpuglue as gg
+
+    if not options.raw:
+        keep("queued", "it needs --raw")
+        return
+    calls = 100
+    with communicator(14) as comm, comm.device:
+        raw, stream = Raw(comm, options.raw), gg.Stream()
+        large, x, out = gg.zeros((64 if options.quick else 256) * MIB, "float32"), gg.zeros(MIB, "float32"), gg.zeros(MIB, "float32")
+        start, stop = gg.Event(timing=True), gg.Event(timing=True)
+
+        def seconds(call):
+            stream.synchronize()
+            comm.barrier()
+            comm.all_reduce(large, stream=stream)
+            start.record(stream)
+            call(calls)
+            stop.record(stream)
+            ahead = not start.done
+            stop.synchronize()
+            return stop.elapsed_since(start) / 1e3 / calls if ahead else float("inf")
+
+        rows = []
+        for nbytes in (MIB, 4 * MIB):
+            n = nbytes // 4
+            for name, factor, a, b in sides_of(comm.size, x[:n], out[:n])[:3]:
+                operation = getattr(comm, name)
+                ours = lambda calls: [operation(a, b, stream=stream) for _ in range(calls)]  # noqa: E731
+                theirs = lambda calls: getattr(raw, name)(a, b, stream, calls)  # noqa: E731
+                times = zip(*([seconds(call) for call in (ours, theirs)] for _ in range(7)))
+                speeds = [round(factor * nbytes / min(each[1:]) / 1e9, 1) for each in times]
+                rows.append((name, nbytes // MIB, *speeds, round(speeds[0] / speeds[1], 3) if speeds[1] else None))
+                say("   ", *rows[-1])
+        keep("queued GB/s (operation, MiB, gpuglue, raw, ratio); 0.0: the host was not ahead", rows)
 
 
 def host_costs(comm, streams, calls, batches, batch=50):

@@ -159,21 +159,22 @@ static gg_status run_call_library(struct gg_comm *comm, const struct collective_
                                   size_t count, gg_stream *stream)
 {
     struct ggi_collective *self = comm->collective;
-    struct gg_comm_task one, *tasks = &one;
+    struct gg_comm_task *copies = NULL;
     bool known = true;
-    if (count > 1 && !(tasks = malloc(count * sizeof *tasks)))
+    if (count > 1 && !(copies = malloc(count * sizeof *copies)))
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory for %zu operations", count);
     for (size_t i = 0; i < count; i++) {
-        tasks[i] = items[i].task;
-        known = run_knows(self, &tasks[i], false) && known;
+        known = run_knows(self, &items[i].task, false) && known;
+        if (copies)
+            copies[i] = items[i].task;
     }
+    const struct gg_comm_task *tasks = copies ? copies : &items->task;
     const gg_status status = known || stream->of_thread || comm->size == 1
                                  ? self->ops->run(self->impl, stream->impl, tasks, count)
                                  : run_run_guarded(comm, items, stream, tasks, count);
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count && !status && !known; i++)
         run_knows(self, &tasks[i], true);
-    if (tasks != &one)
-        free(tasks);
+    free(copies);
     return status;
 }
 

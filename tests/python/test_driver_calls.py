@@ -73,7 +73,7 @@ with gg.Communicator(0, 1, device={device!r}) as comm, comm.device:
         {statement}
     stream.synchronize()
 """
-SHARED = "stream.handle"  # other code may capture the stream from now on, so each operation asks the driver once
+LENT = "stream.handle"  # other code may capture the stream from now on, so each operation asks the driver once
 COLLECTIVES = {
     "comm.all_reduce(x, out, stream=stream)": {"ncclAllReduce": 1},
     "comm.all_reduce(x)": {"ncclAllReduce": 1},
@@ -87,7 +87,7 @@ CONTEXT = {"cuda": "cuCtxGetCurrent", "hip": "hipGetDevice"}  # one each, as for
 CAPTURING = {"cuda": "cuStreamIsCapturing", "hip": "hipStreamIsCapturing"}
 
 
-@pytest.mark.parametrize("before", ["pass", SHARED])
+@pytest.mark.parametrize("before", ["pass", LENT])
 @pytest.mark.parametrize("statement", COLLECTIVES)
 def test_a_collective_operation_makes_no_more_calls_than_it_needs(device, tmp_path, run_python, statement, before):
     if "Simulated" not in device.name or device.backend not in CONTEXT:
@@ -102,7 +102,7 @@ def test_a_collective_operation_makes_no_more_calls_than_it_needs(device, tmp_pa
     library = {name: count for name, count in each.items() if name.startswith("nccl") and count}
     assert library == COLLECTIVES[statement]
     assert each[CONTEXT[device.backend]] == 1
-    asked = 1 if before == SHARED and "stream=" in statement else 0
+    asked = 1 if before == LENT and "stream=" in statement else 0
     own = 1  # the simulated library asks once itself
     assert each.get(CAPTURING[device.backend], 0) == own + asked
     assert not any(each.get(f"{prefix}StreamWaitEvent") for prefix in ("cu", "hip"))
