@@ -45,7 +45,7 @@ COMM = [
     Mutant("comm: a rank that maps nothing is believed", "the creation is complete on all ranks", "core/comm/meet.c",
            "if (ready && !ggi_comm_rank_ended(self->comm, guest->rank))", "if (ready)", ("comm_creation",)),
     Mutant("comm: Ctrl-C waits for a connection", "an interrupt ends an attempt to connect", "core/comm/join.c",
-           "    return status ? status : GG_NOT_READY;\n}\n\nstatic gg_status join_pause", "    return GG_NOT_READY;\n}\n\nstatic gg_status join_pause",
+           "    return status ? status : GG_NOT_READY;\n}\n\nstatic uint64_t join_pause_ns", "    return GG_NOT_READY;\n}\n\nstatic uint64_t join_pause_ns",
            ("comm_creation:an_interrupt_ends_an_attempt_to_connect",)),
     Mutant("comm: a second file is mapped", "replies out of order are those of another program", "core/comm/join.c",
            "        if (self->comm->segment)\n            return join_other_program(self);\n", "",

@@ -293,14 +293,13 @@ def unaligned():
 )
 def test_arrays_that_are_not_plain_are_left_to_python_with_nothing_done(alone, x, out, op):
     before = None if out is None else out.tolist()
-    assert not gg._core._comm_host(alone._comm, ALL_REDUCE, x, out, op, 0, 0)
+    assert not alone._queued(ALL_REDUCE, x, out, op, 0, 0, None)
     assert out is None or out.tolist() == before
 
 
 def test_plain_arrays_need_no_python_objects(alone):
     x, out = np.arange(4.0), np.zeros(4)
-    assert gg._core._comm_host(alone._comm, ALL_REDUCE, x, out, "sum", 0, 0) and out.tolist() == [0, 1, 2, 3]
-    assert not gg._core._comm_host(None, ALL_REDUCE, x, out, "sum", 0, 0)
+    assert alone._queued(ALL_REDUCE, x, out, "sum", 0, 0, None) and out.tolist() == [0, 1, 2, 3]
 
 
 def test_creation_refuses_what_it_cannot_understand():
