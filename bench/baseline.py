@@ -23,8 +23,8 @@ class BaselineError(Exception):
 class Baseline:
     """The driver alone, on one device."""
 
-    def __init__(self, path, device):
-        if device.backend != "cuda":
+    def __init__(self, path, device, driver=None):
+        if device.backend != "cuda" and not driver:
             raise BaselineError(f"raw.c supports CUDA only, this is {device.backend}")
         if not path or not Path(path).exists():
             raise BaselineError("raw.c was not compiled")
@@ -32,7 +32,7 @@ class Baseline:
         self.library = ctypes.CDLL(str(self.path))
         self.library.raw_error.restype = ctypes.c_char_p
         self.library.raw_open.restype = ctypes.c_void_p
-        self.driver = next(backend.library for backend in gg.backends() if backend.name == "cuda")
+        self.driver = driver or next(backend.library for backend in gg.backends() if backend.name == "cuda")
         opened = self.library.raw_open(self.driver.encode(), device.ordinal)
         if not opened:
             raise BaselineError(self.library.raw_error().decode())
@@ -83,9 +83,9 @@ class Baseline:
         self.library.raw_close(self.raw)
 
 
-def open_baseline(path, device):
-    """Return (baseline, None), or (None, the reason)."""
+def open_baseline(path, device, driver=None):
+    """Return (baseline, None), or (None, the reason). The driver is gpuglue's, or a path: CUDA's below the library of the hip backend."""
     try:
-        return Baseline(path, device), None
+        return Baseline(path, device, driver), None
     except (BaselineError, OSError) as error:
         return None, str(error)

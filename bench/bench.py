@@ -116,7 +116,7 @@ def measure(options):
     print(f"{device.backend}:{device.ordinal} {device.name}, {versions}")
     nbytes = BULK if not options.quick else 16 * MIB
     arrays = Arrays(device, nbytes)
-    baseline, reason = open_baseline(options.raw, device)
+    baseline, reason = open_baseline(options.raw, device, options.driver)
     if baseline and not options.nothing_current:
         baseline.stay()
     streams = {
@@ -140,6 +140,7 @@ def main():
     """Measure, print, and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--raw", help="raw.c, compiled as a library")
+    parser.add_argument("--driver", help="CUDA's driver for the baseline, where the hip backend runs on it through tests/shim")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--device", help="such as cuda:0; default: the current device")
     parser.add_argument("--quick", action="store_true", help="few bursts and small copies: only to check that it runs")

@@ -16,30 +16,12 @@ import subprocess
 import sys
 import time
 
+import comm_creation
 import numpy as np
+from comm_ranks import RESULTS, communicator, keep, say
 
 MIB = 1 << 20
-PARTS = "correct correct_staged creation bandwidth host captured coexist staged mixed kill hang".split()
-RESULTS = {}
-
-
-def say(*words):
-    if int(os.environ.get("RANK", 0)) == 0:
-        print(*words, flush=True)
-
-
-def keep(name, value):
-    RESULTS[name] = value
-    say(f"  {name}: {value}")
-
-
-def communicator(port, **options):
-    import gpuglue as gg
-
-    rank = int(os.environ["RANK"])
-    options.setdefault("device", f"{os.environ.get('BENCH_BACKEND', 'cuda')}:{rank}")
-    options.setdefault("timeout", 60)
-    return gg.Communicator(rank, int(os.environ["WORLD_SIZE"]), f"127.0.0.1:{int(os.environ['BENCH_PORT']) + port}", **options)
+PARTS = "correct correct_staged creation creation_raw bandwidth host captured coexist staged mixed kill hang".split()
 
 
 class Raw:
@@ -150,40 +132,6 @@ def part_correct_staged(options):
 # ---- speed
 
 
-def part_creation(options):
-    """Ours, then NCCL's own in the same process."""
-    times = []
-    for i in range(2):
-        start = time.perf_counter()
-        comm = communicator(1 + i)
-        times.append(time.perf_counter() - start)
-        if i == 0:
-            comm.close()
-    keep("creation ms", [round(1e3 * t, 1) for t in times])
-    library = ctypes.CDLL(comm.library[0])
-    unique = np.zeros(128, np.uint8)
-
-    class Id(ctypes.Structure):
-        _fields_ = [("bytes", ctypes.c_char * 128)]
-
-    made = []
-    with comm.device:
-        for _ in range(2):
-            if comm.rank == 0:
-                library.ncclGetUniqueId(unique.ctypes.data_as(ctypes.c_void_p))
-            comm.broadcast(unique)
-            native = ctypes.c_void_p()
-            start = time.perf_counter()
-            code = library.ncclCommInitRank(ctypes.byref(native), comm.size, Id.from_buffer_copy(unique.tobytes()), comm.rank)
-            made.append(round(1e3 * (time.perf_counter() - start), 1))
-            assert code == 0, code
-            library.ncclCommDestroy(native)
-    keep("raw ncclCommInitRank ms", made)
-    start = time.perf_counter()
-    comm.close()
-    keep("close ms", round(1e3 * (time.perf_counter() - start), 1))
-
-
 def timed(call, stream, comm, calls):
     """Seconds for one call, after all ranks have come."""
     stream.synchronize()
@@ -241,38 +189,56 @@ def bandwidth_row(comm, raw, stream, name, factor, nbytes, a, b):
     return row
 
 
-def part_host(options):
-    """Microseconds of the host for one call, of 4 KiB, without waiting."""
+def host_costs(comm, streams, calls, batches, batch=50):
+    """Median microseconds of the host for one of each call, in alternation, without waiting for the device."""
+    times = [[] for _ in calls]
+    for _ in range(batches + 1):
+        for call, each in zip(calls, times):
+            start = time.perf_counter()
+            call(batch)
+            each.append((time.perf_counter() - start) / batch)
+            for stream in streams:
+                stream.synchronize()
+            comm.device.synchronize()
+            comm.barrier()
+    return [round(1e6 * sorted(each[1:])[batches // 2], 2) for each in times]
+
+
+def host_rows(comm, raw, nbytes, batches):
+    """(operation, KiB, on a stream of gpuglue's own, on one that other code has, on the current one, raw C)"""
     import gpuglue as gg
 
-    batch, batches = 50, 40
-    with communicator(4) as comm, comm.device:
-        x, stream = gg.zeros(1024, "float32"), gg.Stream()
+    own, shared = gg.Stream(), gg.Stream()
+    assert shared.handle
+    n = nbytes // 4
+    x, out = gg.zeros(n, "float32"), gg.zeros(n, "float32")
+    rows = []
+    for name, a, b in (("all_reduce", x, x), ("all_gather", x[: n // comm.size], out), ("reduce_scatter", x, out[: n // comm.size])):
+        operation = getattr(comm, name)
 
-        def cost(call):
-            best = []
-            for i in range(batches):
-                start = time.perf_counter()
-                call(batch)
-                best.append((time.perf_counter() - start) / batch)
-                stream.synchronize()
-                comm.device.synchronize()
-                comm.barrier()
-            return round(1e6 * sorted(best)[len(best) // 2], 2)
-
-        def ours(calls):
+        def explicit(calls, stream):
             for _ in range(calls):
-                comm.all_reduce(x, x, "sum", stream=stream)
+                operation(a, b, stream=stream)
 
         def implicit(calls):
             for _ in range(calls):
-                comm.all_reduce(x)
+                operation(a, b)
 
-        keep("host us: gpuglue, stream=", cost(ours))
-        keep("host us: gpuglue, current stream", cost(implicit))
-        if options.raw:
-            raw = Raw(comm, options.raw)
-            keep("host us: raw C", cost(lambda calls: raw.all_reduce(x, x, stream, calls)))
+        calls = [lambda calls: explicit(calls, own), lambda calls: explicit(calls, shared), implicit]
+        if raw:
+            calls.append(lambda calls: getattr(raw, name)(a, b, shared, calls))
+        rows.append((name, nbytes >> 10, *host_costs(comm, (own, shared), calls, batches)))
+        say("   ", *rows[-1])
+    return rows
+
+
+def part_host(options):
+    """Microseconds of the host for one call, of 4 KiB and of 1 MiB, without waiting."""
+    batch, batches = 50, 10 if options.quick else 40
+    with communicator(4) as comm, comm.device:
+        raw = options.raw and Raw(comm, options.raw)
+        rows = [row for nbytes in (4096, MIB) for row in host_rows(comm, raw, nbytes, batches)]
+        keep("host us (operation, KiB, own stream, shared stream, current stream, raw C)", rows)
     dist, torch = torch_group(5)
     if dist is None:
         return
@@ -565,7 +531,8 @@ def main():
     parser.add_argument("--limit", type=int, default=90, help="seconds for a part")
     options = parser.parse_args()
     if options.part:
-        globals()[f"part_{options.part}"](options)
+        name = f"part_{options.part}"
+        (globals().get(name) or getattr(comm_creation, name))(options)
         if options.json and os.environ["RANK"] == "0":
             with open(f"{options.json}.{options.part}", "w") as file:
                 json.dump(RESULTS, file, default=str)

@@ -1,11 +1,13 @@
-"""The host transport of gg.Communicator beside MPI on one machine:  mpiexec -n 4 python bench/host_comm.py [SECONDS]
+"""The host transport of gg.Communicator beside MPI on one machine:  mpiexec -n 4 python bench/host_comm.py [SECONDS [JSON]]
 
 Prints the time of an operation in MPI divided by gpuglue's, so that above 1 gpuglue is faster. Both run in turn in short batches, and
 the fastest batch of each counts, since other work on the machine only ever adds time.
 """
 
+import json
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
@@ -54,13 +56,18 @@ def main():
     with gg.Communicator.from_mpi(WORLD, transport="host") as comm:
         if WORLD.rank == 0:
             print(f"{WORLD.size} ranks, {MPI.Get_library_version().splitlines()[0].strip()}: MPI's time / gpuglue's (gpuglue's GB/s or us)")
+        rows = []
         for nbytes in SIZES:
             texts = []
             for name, mpi, ours in operations(comm, nbytes):
                 theirs, own = compare(mpi, ours)
+                rows.append({"bytes": nbytes, "operation": name, "gpuglue": own, "mpi": theirs})  # seconds
                 texts.append(f"{name} {theirs / own:5.2f} ({nbytes / own / 1e9:.2f} GB/s)" if nbytes >= 1 << 20 else f"{name} {theirs / own:5.2f} ({own * 1e6:.0f} us)")
             if WORLD.rank == 0:
                 print(f"{nbytes >> 10:6} KiB  " + "  ".join(texts), flush=True)
+        if WORLD.rank == 0 and len(sys.argv) > 2:
+            found = {"ranks": WORLD.size, "mpi": MPI.Get_library_version().splitlines()[0].strip(), "rows": rows}
+            Path(sys.argv[2]).write_text(json.dumps(found, indent=1) + "\n")
 
 
 main()

@@ -1,7 +1,8 @@
 """Draw the results of copies.py: bandwidth against size, one line per side. Of docs/performance.json (report.py): the time of
-calls beside raw C and other packages, or with --scale that of alloc + close as streams, blocks and threads are added.
+calls beside raw C and other packages, with --scale that of alloc + close as streams, blocks and threads are added, or with
+--collectives the bandwidth of collective operations against size.
 
-    python picture.py [--scale] FIGURES.json PICTURE.png
+    python picture.py [--scale | --collectives] FIGURES.json PICTURE.png
 
 Needs matplotlib, but neither gpuglue nor a device: the figures may come from another machine.
 """
@@ -90,14 +91,42 @@ def draw_scale(figures, target):
     bars(rows, list(sides), "alloc + close, in C", "nanoseconds", target)
 
 
+def draw_collectives(figures, target):
+    """The bandwidths of comm.py: a panel for each number of ranks, and a colour for each operation."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    found = [figures[name]["figures"] for name in ("comm-2", "comm-4") if name in figures]
+    picture, panels = pyplot.subplots(1, len(found), figsize=(5.5 * len(found), 5), sharey=True, squeeze=False)
+    for panel, one in zip(panels[0], found):
+        rows = [row for row in one["bandwidth"] if row[3] is not None]
+        for at, name in enumerate(dict.fromkeys(row[0] for row in rows)):
+            sizes = [row[1] for row in rows if row[0] == name]
+            for column, side, style in ((2, "gpuglue", {"marker": "o", "linewidth": 2}), (3, "raw NCCL", {"marker": "x", "linestyle": "--"})):
+                panel.plot(sizes, [row[column] for row in rows if row[0] == name], color=f"C{at}", label=f"{name}, {side}", **style)
+        panel.set_xscale("log", base=2)
+        panel.xaxis.set_major_formatter("{x:.0f}")
+        panel.set_title(f"{one['ranks']} ranks")
+        panel.set_xlabel("MiB")
+        panel.set_ylim(bottom=0)
+        panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("bus bandwidth, GB/s")
+    panels[0][-1].legend(frameon=False)
+    picture.tight_layout()
+    picture.savefig(target, dpi=90)
+
+
+PICTURES = {"--scale": draw_scale, "--collectives": draw_collectives}
+
+
 def main():
     """Read the figures and draw the picture."""
-    arguments = [argument for argument in sys.argv[1:] if argument != "--scale"]
+    arguments = [argument for argument in sys.argv[1:] if argument not in PICTURES]
     if len(arguments) != 2:
         sys.exit(__doc__)
     source, target = map(Path, arguments)
     figures = json.loads(source.read_text())
-    made = draw_scale if "--scale" in sys.argv else draw_calls if "bench" in figures else draw
+    (made,) = [PICTURES[option] for option in sys.argv if option in PICTURES] or [draw_calls if "bench" in figures else draw]
     try:
         made(figures, target)
     except ModuleNotFoundError as error:

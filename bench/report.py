@@ -77,8 +77,21 @@ def of_compat(found):
             for row, sides in found["ns"].items()}
 
 
+def of_comm(found):
+    """Of comm.json: the rows of each part, without the ratios that follow from them."""
+    results = found["results"]
+
+    def rows(part):
+        (found,) = [value for key, value in results.get(part, {}).items() if "(operation" in key] or [[]]
+        return [row[:4] for row in found]
+
+    host = {key.removeprefix("host us: "): value for key, value in results.get("host", {}).items()}
+    return {"ranks": found["ranks"], "bandwidth": rows("bandwidth"), "staged": rows("staged"), "host": host}
+
+
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
-           "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "compat": of_compat}
+           "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "compat": of_compat,
+           "bench-hip": of_bench, "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
 
 
 def collect(directory, machine):
@@ -121,6 +134,12 @@ def calls(figures):
         peers = [number(figures["peers"].get(key, {}).get(row)) for key in PEERS.values()]
         rows.append([row, *(number(sides.get(side)) for side in own.values()), *peers, sides.get("result", "")])
     return table(["ns per call", *own, *PEERS, "target"], rows)
+
+
+def calls_alone(figures):
+    """The same without other packages."""
+    rows = [[row, number(sides.get("raw")), number(sides["gpuglue"])] for row, sides in figures["streams"]["own"]["ns"].items()]
+    return table(["ns per call", "raw C", "gpuglue"], rows)
 
 
 def against(figures):
@@ -195,11 +214,56 @@ def compat(figures):
     return table(["ns per call", "launch and allocation", "gpuglue", "CuPy", "target"], rows)
 
 
-TABLES = {"calls": ("bench", calls), "records and waits": ("bench", against), "copies": ("bench", bulk),
+def operations(rows, sides):
+    """Rows (operation, MiB, a figure for each side) → the head and the rows of a table by size and operation."""
+    names = list(dict.fromkeys(row[0] for row in rows if row[3] is not None))
+    found = {(row[0], row[1]): row[2:] for row in rows}
+    head = [text for name in names for text in (name, sides)]
+    made = [[f"{mib} MiB" if mib < 1024 else f"{mib // 1024} GiB",
+             *(number(value, 1) for name in names for value in found.get((name, mib), (None, None)))]
+            for mib in sorted({row[1] for row in rows})]
+    return head, made
+
+
+def collectives(figures):
+    """Bus bandwidth of each operation beside the library's, called from C."""
+    head, rows = operations(figures["bandwidth"], "raw")
+    return table(["GB/s", *head], rows)
+
+
+def staged(figures):
+    """The transport through the host, beside the same operation on arrays of the host."""
+    head, rows = operations(figures["staged"], "host")
+    return table(["GB/s", *head], rows)
+
+
+def host_calls(figures):
+    """What a call of all_reduce costs the host."""
+    return table(["µs per call", *figures["host"]], [["`all_reduce`", *(number(value, 1) for value in figures["host"].values())]])
+
+
+def beside_mpi(figures):
+    """The host transport: gpuglue's time, and in brackets MPI's."""
+
+    def cell(ours, theirs):
+        scale, digits, unit = (1e3, 2, "ms") if ours > 1e-3 else (1e6, 0, "µs")
+        return f"{scale * ours:.{digits}f} {unit} ({scale * theirs:.{digits}f})"
+
+    names = list(dict.fromkeys(row["operation"] for row in figures["rows"]))
+    found = {(row["bytes"], row["operation"]): cell(row["gpuglue"], row["mpi"]) for row in figures["rows"]}
+    sizes = sorted({row["bytes"] for row in figures["rows"]})
+    rows = [[f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB", *(found[size, name] for name in names)] for size in sizes]
+    return table([f"{figures['ranks']} ranks", *names], rows)
+
+
+TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone), "records and waits": ("bench", against), "copies": ("bench", bulk),
           "pageable, to the device": ("pageable", lambda found: pageable(found, "up")),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
-          "host": ("host", host), "strided": ("copies", strided), "compat": ("compat", compat)}
+          "host": ("host", host), "strided": ("copies", strided), "compat": ("compat", compat),
+          **{f"{name}, {ranks} ranks": (f"{source}-{ranks}", make) for ranks in (2, 4)
+             for name, source, make in (("collectives", "comm", collectives), ("staged", "comm", staged), ("host cost", "comm", host_calls),
+                                        ("beside MPI", "host-comm", beside_mpi))}}
 
 
 def page(text, figures):

@@ -8,8 +8,9 @@ PAGES = ("*.md", "bench/README.md", "docs/**/*.md", "docs/reference/c/examples/*
 # table of operations, which `gpuglue info --slots` prints; lists of pages, which `gpuglue docs` prints; tables of other packages'
 # names and programs; a page about a build that is no wheel; pages that a program fills with docstrings, which help() prints.
 # Pages of the package may link to them.
-WITH_THE_SOURCES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adding-an-operation.md",
-                    "docs/architecture.md", "docs/contributing/index.md", "docs/howto/index.md", "docs/index.md", "docs/performance.md",
+WITH_THE_SOURCES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adding-a-backend.md",
+                    "docs/adding-an-operation.md", "docs/architecture.md", "docs/contributing/index.md", "docs/howto/index.md",
+                    "docs/index.md", "docs/performance.md",
                     "docs/reference/compat-names.md", "docs/reference/compat.md", "docs/reference/free-threading.md",
                     "docs/reference/index.md", "docs/reference/programs.md", "docs/reference/pycuda-names.md",
                     "docs/reference/python.md", "docs/reference/slots.md", "docs/testing.md")

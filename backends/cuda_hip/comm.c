@@ -49,7 +49,8 @@ static const struct {
     [NCCL_IN_PROGRESS] = {GG_ERR_COMMUNICATOR, "ncclInProgress"},
 };
 
-/* The library's last message says more than the code. */
+/* The library's last warning often has the reason, but none may belong to this failure: the library keeps older ones, such as
+ * RCCL's of a kernel without "iommu=pt". */
 static gg_status comm_fail(int code, const char *what)
 {
     const bool known = code > 0 && (size_t)code < sizeof comm_codes / sizeof comm_codes[0];
@@ -59,8 +60,8 @@ static gg_status comm_fail(int code, const char *what)
     return cuhip_api->fail(known ? comm_codes[code].status : GG_ERR_COMMUNICATOR, &error,
                            "%s with %s %d.%d.%d (%s)%s%.300s", what, cuhip.comm_name,
                            comm_version / 10000, comm_version / NCCL_PART % NCCL_PART,
-                           comm_version % NCCL_PART, comm_path, last && *last ? ": " : "",
-                           last ? last : "");
+                           comm_version % NCCL_PART, comm_path,
+                           last && *last ? "; its last warning: " : "", last ? last : "");
 }
 
 static gg_status comm_fail_aborted(void)

@@ -147,12 +147,16 @@ struct creation {
     struct gg_comm_impl *impl;
 };
 
+static gg_status creation_status(struct gg_device *device, gg_status status)
+{
+    return status ? ggi_named_op_failed(device, "gg_comm_open_device", status) : GG_OK;
+}
+
 static gg_status creation_run(struct collective_call *call)
 {
     struct creation *own = (struct creation *)(void *)call;
-    const gg_status status = own->ops->create(atomic_load(&own->device->impl), own->id, own->size,
-                                              own->rank, &own->impl);
-    return status ? ggi_named_op_failed(own->device, "gg_comm_open_device", status) : GG_OK;
+    return creation_status(own->device, own->ops->create(atomic_load(&own->device->impl), own->id,
+                                                         own->size, own->rank, &own->impl));
 }
 
 static void creation_left(struct collective_call *call)
@@ -185,7 +189,8 @@ static gg_status connect_share_id(struct agreement *self, uint8_t id[GG_COMM_ID_
 {
     struct outcome mine = {.status = GG_OK};
     if (self->comm->rank == 0)
-        outcome_fill(&mine, self->device->backend->comm_ops->id(mine.id));
+        outcome_fill(&mine,
+                     creation_status(self->device, self->device->backend->comm_ops->id(mine.id)));
     gg_status status = gg_comm_broadcast(self->comm, &mine, &mine, sizeof mine, 0);
     if (status)
         return status;

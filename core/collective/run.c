@@ -192,9 +192,9 @@ static void run_count(struct gg_comm *comm, const struct gg_comm_task *task)
 }
 
 /* Returns the ticket; 0: captured. */
-static uint64_t run_note(const struct collective_item *items, size_t count, gg_stream *stream)
+static uint64_t run_note(const struct collective_item *items, size_t count, gg_stream *stream,
+                         bool captured)
 {
-    const bool captured = ggi_stream_is_captured(stream);
     const uint64_t ticket = captured ? 0 : ggi_stream_submitted(stream);
     for (size_t i = 0; i < count; i++) {
         if (items[i].dst)
@@ -210,8 +210,8 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
                            gg_stream *stream)
 {
     struct ggi_collective *self = comm->collective;
-    gg_status status =
-        ggi_stream_is_captured(stream) ? ggi_collective_captured(self, stream) : GG_OK;
+    const bool captured = ggi_stream_is_captured(stream); /* a driver call, if other code has it */
+    gg_status status = captured ? ggi_collective_captured(self, stream) : GG_OK;
     if (!status)
         status = ggi_collective_begin(self, stream);
     if (status)
@@ -223,7 +223,7 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
     status = run_call_library(comm, items, count, stream);
     ggi_collective_observe_end(self->device, items, count, stream, status);
     const uint64_t ticket =
-        run_note(items, count, stream); /* also if it failed: it may have begun */
+        run_note(items, count, stream, captured); /* also if it failed: it may have begun */
     return ggi_collective_end(self, stream, status ? 0 : ticket, status);
 }
 

@@ -17,7 +17,7 @@ struct collective {
     struct comm_side dst, src; /* without a source this rank gives nothing */
     int32_t pieces;            /* blocks of the source: 1, or one for each rank */
     size_t at, nbytes;         /* the part of each block that this round moves */
-    struct comm_view out;      /* where it is written */
+    struct comm_view in, out;  /* where it is read, and written */
     void (*take)(const struct collective *self);
 };
 
@@ -111,17 +111,19 @@ static gg_status calls_compare(const struct gg_comm *comm)
 
 /* ---- the steps of an operation ---- */
 
-static gg_status collective_give(const struct collective *self)
+/* In an all_to_all no other rank needs this rank's block for itself. */
+static gg_status collective_give(struct collective *self)
 {
     char *slot = comm_half(self->comm, self->comm->rank, self->comm->round + 1);
-    struct comm_view in;
     gg_status status = GG_OK;
     if (!self->src.data || !self->nbytes)
         return GG_OK;
-    status = ggi_comm_side_view(&self->src, (size_t)self->call.nbytes, self->at, self->nbytes, &in);
+    status = ggi_comm_side_view(&self->src, (size_t)self->call.nbytes, self->at, self->nbytes,
+                                &self->in);
     for (int32_t piece = 0; !status && piece < self->pieces; piece++)
-        memcpy(slot + (size_t)piece * self->nbytes, in.data + (size_t)piece * in.pitch,
-               self->nbytes);
+        if (self->call.operation != CALL_ALL_TO_ALL || piece != self->comm->rank)
+            memcpy(slot + (size_t)piece * self->nbytes,
+                   self->in.data + (size_t)piece * self->in.pitch, self->nbytes);
     return status;
 }
 
@@ -156,12 +158,18 @@ static gg_status collective_run(struct collective *self, size_t step)
     return status;
 }
 
-/* dst block r = the piece of rank r */
+/* dst block r = the piece of rank r. This rank's own comes first: the others may be written to where it is. */
 static void take_from_each(const struct collective *self, size_t piece)
 {
+    const int32_t mine = self->comm->rank;
+    char *to = self->out.data + (size_t)mine * self->out.pitch;
+    const char *from = self->in.data + piece * self->in.pitch;
+    if (to != from)
+        memcpy(to, from, self->nbytes);
     for (int32_t rank = 0; rank < self->comm->size; rank++)
-        memcpy(self->out.data + (size_t)rank * self->out.pitch,
-               round_slot(self, rank) + piece * self->nbytes, self->nbytes);
+        if (rank != mine)
+            memcpy(self->out.data + (size_t)rank * self->out.pitch,
+                   round_slot(self, rank) + piece * self->nbytes, self->nbytes);
 }
 static void take_gathered(const struct collective *self)
 {

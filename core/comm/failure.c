@@ -138,14 +138,11 @@ static void failure_add_error(struct ggi_text *text, const struct gg_comm *comm,
         ggi_text_add(text, ": %.*s", COMM_BROKEN_TEXT - 1, error);
 }
 
-gg_status ggi_comm_state(struct gg_comm *comm)
+static gg_status failure_report(const struct gg_comm *comm, uint32_t why)
 {
     struct ggi_text error = GGI_TEXT(COMM_BROKEN_TEXT + 2);
-    const uint32_t why = atomic_load(&comm->segment->failed);
     struct comm_ranks lost = {{0}};
     char text[400];
-    if (why == COMM_FINE)
-        return GG_OK;
     for (int32_t rank = 0; rank < comm->size; rank++)
         if (atomic_load(&comm_rank(comm, rank)->lost) == why)
             ggi_comm_ranks_add(&lost, rank);
@@ -159,4 +156,10 @@ gg_status ggi_comm_state(struct gg_comm *comm)
         comm->call, ggi_comm_ranks_text(text, sizeof text, &lost),
         ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "", failure_reason(why),
         error.data, in_one_process ? " (each rank of a process needs a thread of its own)" : "");
+}
+
+gg_status ggi_comm_state(struct gg_comm *comm)
+{
+    const uint32_t why = atomic_load(&comm->segment->failed);
+    return why == COMM_FINE ? GG_OK : failure_report(comm, why);
 }

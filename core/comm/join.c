@@ -11,7 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define JOIN_PAUSE_NS 20000000u       /* until the next attempt to connect */
+/* Until the next attempt to connect: a fourth of the time since the first, but at least and at most: */
+#define JOIN_FIRST_PAUSE_NS 1000000u
+#define JOIN_PAUSE_NS 20000000u
 #define JOIN_LONG_PAUSE_NS 100000000u /* … after the first second */
 #define JOIN_GRACE_NS 5000000000u     /* for the report of rank 0, whose timeout ends first */
 #define JOIN_CONNECT_NS 1000000000u   /* for one attempt: the next address may answer */
@@ -59,12 +61,18 @@ static gg_status join_connect_to(struct join *self, const struct addrinfo *addre
     return status ? status : GG_NOT_READY;
 }
 
+static uint64_t join_pause_ns(uint64_t waited)
+{
+    const uint64_t most = waited < 1000000000u ? JOIN_PAUSE_NS : JOIN_LONG_PAUSE_NS;
+    if (waited / 4 < JOIN_FIRST_PAUSE_NS)
+        return JOIN_FIRST_PAUSE_NS;
+    return waited / 4 < most ? waited / 4 : most;
+}
+
 static gg_status join_pause(struct join *self)
 {
     const uint64_t now = ggi_now_ns();
-    const bool soon = now - self->began < 1000000000u;
-    gg_status status =
-        ggi_comm_socket_wait(-1, 0, now + (soon ? JOIN_PAUSE_NS : JOIN_LONG_PAUSE_NS));
+    gg_status status = ggi_comm_socket_wait(-1, 0, now + join_pause_ns(now - self->began));
     if (status == GG_ERR_INTERRUPTED)
         return status;
     return ggi_now_ns() >= self->until ? GG_NOT_READY : GG_OK;

@@ -1,7 +1,7 @@
 /* message.c: messages between two ranks.
  *
- * The sender offers a size, and the receiver accepts or refuses it. Then the sender fills its two parts in turn, and the
- * receiver empties them. Each side rings the other's bell after a step. */
+ * The sender fills a part and offers the size, which the receiver accepts or refuses. Then the sender fills its two parts in turn,
+ * and the receiver empties them. Each side rings the other's bell after a step that the other waits for. */
 #include "base/error.h"
 #include "comm/comm.h"
 
@@ -48,39 +48,54 @@ static char *message_data(struct message *self, size_t part)
     return self->failed ? NULL : view.data;
 }
 
-/* A part may be filled once the one before the last has been emptied. */
-static int message_send_part(struct message *self, struct comm_pair *pair)
+/* Fill the next part. False: it failed. */
+static bool message_fill(struct message *self, struct comm_pair *pair)
 {
-    const uint32_t sent = atomic_load(&pair->sent), under_way = sent - atomic_load(&pair->taken);
+    const uint32_t sent = atomic_load(&pair->sent);
     const size_t part = message_part(self);
-    if (part == 0 && under_way == 0)
-        return STEP_DONE;
-    if (part == 0 || under_way > 1)
-        return STEP_NONE;
     const char *data = message_data(self, part);
     if (!data)
-        return STEP_FAILED;
+        return false;
     memcpy(comm_part(self->comm, self->comm->rank, sent), data, part);
     self->at += part;
     atomic_store(&pair->sent, sent + 1);
+    return true;
+}
+
+/* A part may be filled once the one before the last has been emptied. */
+static int message_send_part(struct message *self, struct comm_pair *pair)
+{
+    const uint32_t under_way = atomic_load(&pair->sent) - atomic_load(&pair->taken);
+    const bool all = self->at == self->nbytes;
+    if (all && under_way == 0)
+        return STEP_DONE;
+    if (all || under_way > 1)
+        return STEP_NONE;
+    if (!message_fill(self, pair))
+        return STEP_FAILED;
     message_ring(self);
+    return STEP_MORE;
+}
+
+static int message_offer(struct message *self, struct comm_pair *pair)
+{
+    struct gg_comm *comm = self->comm;
+    memcpy(comm_rank(comm, comm->rank)->sends, comm->type_name, sizeof comm->type_name);
+    pair->nbytes = self->nbytes;
+    if (self->nbytes && !message_fill(self, pair))
+        return STEP_FAILED;
+    atomic_fetch_add(&pair->offered, 1);
+    message_ring(self);
+    self->open = true;
     return STEP_MORE;
 }
 
 static int message_send_step(struct message *self)
 {
     struct comm_pair *pair = message_pair(self);
-    const uint32_t offered = atomic_load(&pair->offered);
-    if (!self->open) {
-        struct gg_comm *comm = self->comm;
-        memcpy(comm_rank(comm, comm->rank)->sends, comm->type_name, sizeof comm->type_name);
-        pair->nbytes = self->nbytes;
-        atomic_store(&pair->offered, offered + 1);
-        message_ring(self);
-        self->open = true;
-        return STEP_MORE;
-    }
-    if (atomic_load(&pair->answered) != offered)
+    if (!self->open)
+        return message_offer(self, pair);
+    if (atomic_load(&pair->answered) != atomic_load(&pair->offered))
         return STEP_NONE;
     self->refused = atomic_load(&pair->refused);
     return self->refused ? STEP_DONE : message_send_part(self, pair);
@@ -96,9 +111,13 @@ static int message_answer(struct message *self, struct comm_pair *pair)
     memcpy(self->offered_type, comm_rank(self->comm, self->peer)->sends, sizeof self->offered_type);
     self->refused = self->offered != self->nbytes ||
                     !ggi_comm_types_agree(self->offered_type, self->comm->type_name);
+    if (self->refused) /* the first part is dropped */
+        atomic_store(&pair->taken, atomic_load(&pair->sent));
     atomic_store(&pair->refused, self->refused);
     atomic_store(&pair->answered, offered);
-    message_ring(self);
+    /* A message of one part is answered when it is taken. */
+    if (self->refused || !self->nbytes || self->nbytes > self->comm->chunk)
+        message_ring(self);
     return self->refused ? STEP_DONE : STEP_MORE;
 }
 

@@ -1,4 +1,5 @@
 /* word.c: words in shared memory on which processes wait. */
+#include "base/process_state.h"
 #include "comm/comm.h"
 
 #include <linux/futex.h>
@@ -6,6 +7,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#define WORD_SPIN_NS 100000 /* before a rank sleeps */
+#define WORD_LOOKS 32       /* before it yields */
 
 /* Not FUTEX_PRIVATE: the word is in memory of several processes. */
 void ggi_comm_word_sleep(struct comm_word *word, uint32_t value, uint64_t ns)
@@ -23,14 +27,27 @@ void ggi_comm_word_wake(struct comm_word *word)
         syscall(SYS_futex, &word->value, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* The other rank is often about to arrive; yielding lets it run where there are more ranks than processors. */
+static void word_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* The other rank is often about to arrive, and to wake a rank that sleeps takes longer than most operations. Yielding lets others
+ * run where there are more of them than processors. */
 bool ggi_comm_word_spin(struct comm_word *word, uint32_t value)
 {
-    for (int i = 0; i < 2000; i++) {
-        if (atomic_load_explicit(&word->value, memory_order_acquire) != value)
-            return true;
-        if (i % 200 == 199)
-            sched_yield();
-    }
+    const uint64_t begin = ggi_now_ns();
+    do {
+        for (int i = 0; i < WORD_LOOKS; i++) {
+            if (atomic_load_explicit(&word->value, memory_order_acquire) != value)
+                return true;
+            word_pause();
+        }
+        sched_yield();
+    } while (ggi_now_ns() - begin < WORD_SPIN_NS);
     return false;
 }

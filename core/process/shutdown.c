@@ -38,12 +38,20 @@ static bool shutdown_in_use(struct gg_device *device)
     return ggi_device_streams(device) != device->default_stream || device->default_stream->next;
 }
 
+/* Another thread may be inside a call: what it uses stays. */
+static void shutdown_free_memory(struct gg_device *device)
+{
+    ggi_ring_destroy(device);
+    ggi_staging_trim(device);
+    ggi_host_cache_trim(device);
+    ggi_drain_locked(device, GGI_DRAIN_FORCE);
+    ggi_pools_empty(device);
+}
+
 /* No other thread can be inside a call here. */
 static void shutdown_close_device(struct gg_device *device)
 {
-    ggi_ring_destroy(device);
     ggi_staging_destroy(device);
-    ggi_host_cache_trim(device);
     gg_stream_release(atomic_exchange(&device->join_stream, NULL));
     ggi_drain_locked(device, GGI_DRAIN_FORCE); /* again: one call may have failed */
     ggi_epoch_destroy(device);
@@ -59,7 +67,7 @@ static bool shutdown_is_alone(struct gg_device *device)
            !atomic_load(&device->inside) && pthread_equal(device->opener, pthread_self());
 }
 
-/* A device that other threads have used is not closed: one of them may be inside a call. */
+/* Memory that is not in use is freed. A device that other threads have used is not closed: one of them may be inside a call. */
 static void shutdown_device(struct gg_device *device, uint64_t deadline)
 {
     struct ggi_internal_scope own;
@@ -68,10 +76,8 @@ static void shutdown_device(struct gg_device *device, uint64_t deadline)
     pthread_mutex_lock(&device->drain_lock); /* keeps streams alive while their list is read */
     shutdown_wait_for_results(device, deadline);
     bool idle = shutdown_all_idle(device) || shutdown_all_idle(device); /* one query may fail */
-    if (idle) {
-        ggi_drain_locked(device, GGI_DRAIN_FORCE);
-        ggi_pools_empty(device);
-    }
+    if (idle)
+        shutdown_free_memory(device);
     bool alone = shutdown_is_alone(device);
     if (idle && alone)
         shutdown_close_device(device);

@@ -199,10 +199,11 @@ void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream
         ggi_stream_mark(stream);
 }
 
+/* With the lock held. */
 static bool ring_in_use(const struct ggi_ring *ring)
 {
     for (unsigned i = 0; i < SLOTS; i++)
-        if (atomic_load_explicit(&ring->slot[i].taken, memory_order_acquire))
+        if (!slot_is_free(&ring->slot[i], true))
             return true;
     return false;
 }
@@ -217,7 +218,8 @@ void ggi_ring_destroy(struct gg_device *device)
                 ggi_stream_use_release(ring->slot[i].stream);
             ring->slot[i].stream = NULL;
         }
-        device->ops->mem_free(atomic_load(&device->impl), GG_MEMORY_PINNED, ring->memory);
+        GGI_CALL(device, mem_free, NULL, RING_SIZE,
+                 (atomic_load(&device->impl), GG_MEMORY_PINNED, ring->memory));
         ring->memory = NULL;
     }
     pthread_mutex_unlock(&ring->lock);

@@ -27,7 +27,7 @@ gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg
 /* The slot is free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                       uint64_t ticket);
-/* At shutdown, when all is idle; keeps the ring if a thread still holds a slot. */
+/* At shutdown. Keeps the ring if a thread holds a slot or a copy uses one. A thread that is inside a call may then allocate it again. */
 void ggi_ring_destroy(struct gg_device *device);
 
 #endif

@@ -5,7 +5,7 @@ from typing import Any
 
 from . import _core
 from ._communicator_data import launched, master_address, nanoseconds, split_address
-from ._communicator_device import DeviceTransport, ReservedPort, split_plan
+from ._communicator_device import DeviceTransport, ReservedPort, not_queued, split_plan
 from ._communicator_local import from_devices, split_local
 from ._communicator_mpi import from_mpi, split_mpi
 from ._communicator_operations import Operations
@@ -97,6 +97,7 @@ class Communicator(Operations):
     ):
         self._comm: Any = None
         self._native: "DeviceTransport | None" = None
+        self._queued = not_queued
         if (rank is None) != (size is None):
             raise _core.InvalidArgumentError("give both rank and size, or none of them")
         if rank is None or size is None:
@@ -119,6 +120,7 @@ class Communicator(Operations):
     def _open(self, comm: Any, found: "tuple[str, str, str, int]") -> None:
         self._comm, self._transport = comm, DeviceTransport(comm, found, self._device)
         self._native = self._transport if self._transport.native else None
+        self._queued = _core._comm_queue_of(comm, self._native.queue if self._native else None)
         self._transport.warn()
 
     @property
@@ -304,7 +306,7 @@ class Communicator(Operations):
         <gpuglue.Communicator rank 0 of 1, closed>
         """
         comm, self._comm = self._comm, None
-        native, self._native = self._native, None
+        native, self._native, self._queued = self._native, None, not_queued
         try:
             if comm is not None and native is not None:
                 _core._comm_close_device(comm)

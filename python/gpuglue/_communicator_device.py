@@ -34,6 +34,11 @@ def wrapped(array: Any) -> Any:
     return _core.asarray(array) if array is not None and not isinstance(array, _core.GPUArray) and hasattr(array, "__cuda_array_interface__") else array
 
 
+def not_queued(operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
+    """Of a communicator that is closed, or whose transport is MPI."""
+    return False
+
+
 class DeviceTransport:
     """What a communicator knows of the library of its transport."""
 

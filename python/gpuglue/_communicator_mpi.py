@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from . import _core
-from ._communicator_device import ReservedPort
+from ._communicator_device import ReservedPort, not_queued
 
 _TRANSPORTS = ("auto", "nccl", "rccl", "host", "staged", "mpi")
 _keys: "list[int]" = []  # the key under which a communicator of mpi4py has ours
@@ -132,7 +132,7 @@ def _adopt(made: Any, device: Any) -> Any:
     self = communicator.Communicator.__new__(communicator.Communicator)
     self._rank, self._size, self._timeout, self._device = made.rank, made.size, made.timeout, device
     self._comm = self._transport = made
-    self._native, self._host, self._wanted = None, "", "mpi"
+    self._native, self._queued, self._host, self._wanted = None, not_queued, "", "mpi"
     return self
 
 

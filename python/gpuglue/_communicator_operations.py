@@ -52,7 +52,7 @@ class Operations(Steps):
         out : array, optional
             Takes the result. None writes it to `x`.
         op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
-            The operator. 'min' and 'max' are NaN if an element is. 'avg' is for floats and complex numbers.
+            The operator. 'min' and 'max' are NaN if an element is; NCCL and RCCL ignore a NaN unless all are. 'avg' is for floats and complex numbers.
         stream : Stream, optional
             Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
             stream, behind all known uses of the arrays.

@@ -1,5 +1,6 @@
 """The steps that the operations of a `Communicator` share."""
 
+from collections.abc import Callable
 from typing import Any
 
 from . import _core
@@ -13,6 +14,7 @@ class Steps:
 
     _comm: Any
     _native: "DeviceTransport | None"
+    _queued: "Callable[[int, Any, Any, str | None, int, int, Any], bool]"  # whether it was: `not_queued`, or a function of C
     _rank: int
     _size: int
 
@@ -50,13 +52,6 @@ class Steps:
             ranks = "" if x_times == out_times else f": there are {self._size} ranks"
             raise _core.InvalidArgumentError(f"x has {src.size} elements and out has {dst.size}, expected {expected}{ranks}")
         return src, dst
-
-    def _queued(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
-        """Whether the operation is on arrays in device memory, and the transport has a library: then it is queued."""
-        native = self._native
-        if native is None:
-            return False
-        return _core._comm_queue(self._comm, operation, x, out, op, root, source, stream) or native.queue(operation, x, out, op, root, source, stream)
 
     def _is_root(self, root: int) -> bool:
         self._handle()

@@ -2,6 +2,7 @@
 #include "conformance.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,17 +37,19 @@ static void *wait_for_stream(void *stream)
     return status ? stream : NULL;
 }
 
+static const struct gg_tracer inside = {.struct_size = sizeof inside, .pre = stay_inside};
+
 /* While another thread is inside @p call. */
-static int shut_down_under(gg_op op, void *(*call)(void *), void *argument)
+static int shut_down_under(const struct gg_tracer *tracer, gg_op op, void *(*call)(void *),
+                           void *argument)
 {
-    static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .pre = stay_inside};
     pthread_t thread;
     void *failed;
     reached = gate_new();
     over = gate_new();
     where = op;
     leaver = pthread_self();
-    gg_set_tracer(&tracer);
+    gg_set_tracer(tracer);
     if (pthread_create(&thread, NULL, call, argument))
         return 1;
     gate_wait(reached);
@@ -65,7 +68,7 @@ static int shut_down(bool by_the_opener)
     if (gg_device_get(NULL, 0, &device) ||
         (by_the_opener && gg_device_default_stream(device, &stream)))
         return 1;
-    return shut_down_under(GG_OP_stream_create, make_stream, device);
+    return shut_down_under(&inside, GG_OP_stream_create, make_stream, device);
 }
 
 static int shut_down_under_a_call(void)
@@ -85,7 +88,38 @@ static int shut_down_under_a_wait(void)
     gg_stream *stream;
     if (gg_device_get(NULL, 0, &device) || gg_device_default_stream(device, &stream))
         return 1;
-    return shut_down_under(GG_OP_stream_wait, wait_for_stream, stream);
+    return shut_down_under(&inside, GG_OP_stream_wait, wait_for_stream, stream);
+}
+
+static gg_stream *copying;
+static atomic_int freed; /* blocks that went back to the driver */
+
+static void *copy_from_a_slot(void *memory)
+{
+    char bytes[1000] = {1};
+    const gg_status status = copy(at(memory, 0), host_at(bytes), sizeof bytes, copying, 0);
+    if (status || atomic_load(&freed))
+        printf("%s; %d blocks were freed\n", last_error().message, atomic_load(&freed));
+    return status || atomic_load(&freed) ? memory : NULL;
+}
+
+static void count_frees(void *user, const struct gg_trace *trace)
+{
+    stay_inside(user, trace);
+    if (trace->op == GG_OP_mem_free)
+        atomic_fetch_add(&freed, 1);
+}
+
+/* The other thread has a slot of the pinned ring. */
+static int shut_down_under_a_small_copy(void)
+{
+    static const struct gg_tracer tracer = {.struct_size = sizeof tracer, .pre = count_frees};
+    gg_device *device;
+    gg_memory *memory = NULL;
+    if (gg_device_get(NULL, 0, &device) || gg_stream_create(device, 0, 0, &copying) ||
+        gg_memory_alloc(device, GG_MEMORY_DEVICE, 1000, NULL, &memory))
+        return 1;
+    return shut_down_under(&tracer, GG_OP_copy, copy_from_a_slot, memory);
 }
 
 #define BLOCK ((size_t)3 << 20)
@@ -160,6 +194,12 @@ static void a_wait_in_progress_at_the_shutdown_can_use_its_device(void **state)
     assert_scenario_is_silent("shut_down_under_a_wait");
 }
 
+static void a_small_copy_in_progress_at_the_shutdown_keeps_its_pinned_memory(void **state)
+{
+    (void)state;
+    assert_scenario_is_silent("shut_down_under_a_small_copy");
+}
+
 static void a_wait_for_memory_ends_at_the_shutdown(void **state)
 {
     (void)state;
@@ -188,6 +228,7 @@ static const struct scenario scenarios[] = {
     {"shut_down_under_a_call", shut_down_under_a_call},
     {"shut_down_under_the_openers_call", shut_down_under_the_openers_call},
     {"shut_down_under_a_wait", shut_down_under_a_wait},
+    {"shut_down_under_a_small_copy", shut_down_under_a_small_copy},
     {"shut_down_under_a_wait_for_memory", shut_down_under_a_wait_for_memory},
     {"leave_after_the_shutdown", leave_after_the_shutdown}};
 
@@ -196,6 +237,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(
         a_call_in_progress_at_the_shutdown_in_the_thread_that_opened_the_device_can_use_it),
     cmocka_unit_test(a_wait_in_progress_at_the_shutdown_can_use_its_device),
+    cmocka_unit_test(a_small_copy_in_progress_at_the_shutdown_keeps_its_pinned_memory),
     cmocka_unit_test(a_wait_for_memory_ends_at_the_shutdown),
     cmocka_unit_test(a_scope_left_after_the_shutdown_calls_no_driver),
 };

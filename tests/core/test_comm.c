@@ -37,6 +37,14 @@ static void gathers(gg_comm *comm, int32_t rank, int32_t size, size_t nbytes)
     for (int32_t from = 0; from < size; from++)
         check_bytes(dst + (size_t)from * nbytes, nbytes, from, 0);
     memset(dst, 0, nbytes * (size_t)size);
+    for (int own = 0; own < 2; own++) { /* in place at the first block, then at this rank's */
+        unsigned char *mine = dst + (own ? (size_t)rank : 0) * nbytes;
+        memcpy(mine, src, nbytes);
+        CHECK(gg_comm_all_gather(comm, dst, mine, nbytes) == GG_OK);
+        for (int32_t from = 0; from < size; from++)
+            check_bytes(dst + (size_t)from * nbytes, nbytes, from, 0);
+        memset(dst, 0, nbytes * (size_t)size);
+    }
     CHECK(gg_comm_gather(comm, rank == root ? dst : NULL, src, nbytes, root) == GG_OK);
     for (int32_t from = 0; rank == root && from < size; from++)
         check_bytes(dst + (size_t)from * nbytes, nbytes, from, 0);

@@ -41,6 +41,29 @@ static void a_rank_may_close_when_it_has_received(void **state)
     in_child(receives_and_closes_with_3);
 }
 
+/* Each ring is a write to memory on which the other rank waits, and wakes it if it sleeps. */
+static void rings_once(struct board *board, int32_t rank, int32_t size)
+{
+    gg_comm *comm = rank_create(board, rank, size);
+    char byte = 'a';
+    CHECK((rank ? gg_comm_recv(comm, &byte, 1, 0) : gg_comm_send(comm, "b", 1, 1)) == GG_OK);
+    CHECK(byte == (rank ? 'b' : 'a'));
+    CHECK(gg_comm_barrier(comm) == GG_OK);
+    CHECK(atomic_load(&comm_rank(comm, 0)->bell.value) == 1);
+    CHECK(atomic_load(&comm_rank(comm, 1)->bell.value) == 1);
+    CHECK(gg_comm_barrier(comm) == GG_OK);
+    gg_comm_release(comm);
+}
+static void two_ring_once(void)
+{
+    run_ranks(rings_once, 2);
+}
+static void a_message_of_one_part_rings_each_bell_once(void **state)
+{
+    (void)state;
+    in_child(two_ring_once);
+}
+
 static bool all_missing(const void *what, int32_t rank)
 {
     (void)what;
@@ -75,5 +98,6 @@ static void the_time_of_a_suspended_job_does_not_count(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_time_of_a_suspended_job_does_not_count),
     cmocka_unit_test(a_rank_may_close_when_it_has_received),
+    cmocka_unit_test(a_message_of_one_part_rings_each_bell_once),
 };
 SUITE(comm_waits, tests);

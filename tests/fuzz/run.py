@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TARGETS = ("elf", "fatbin", "msgpack", "ptx", "spirv", "env", "selection", "ipc", "comm", "dlpack", "cache")
+TARGETS = ("elf", "fatbin", "msgpack", "ptx", "spirv", "env", "selection", "ipc", "host_ipc", "comm", "dlpack", "cache")
 PYTHON = ("dlpack", "cache")  # contain an interpreter, which frees little at its end
-MAX_LENGTH = {"cache": 2048, "comm": 2048, "elf": 640, "env": 64, "ptx": 256, "selection": 300, "ipc": 160, "msgpack": 400, "dlpack": 256}
+MAX_LENGTH = {"cache": 2048, "comm": 2048, "elf": 640, "env": 64, "ptx": 256, "selection": 300, "ipc": 160, "host_ipc": 57, "msgpack": 400, "dlpack": 256}
 STATE = re.compile(r"cov: (\d+) ft: (\d+)(?: corp: (\d+))?")
 
 

@@ -146,6 +146,12 @@ TARGETS = {
                                            b"uuid:0123456789abcdef", b"uuid:01234567-89ab-cdef-0123-456789abcdef", b"x y:0")],
     "ipc": [b"\0" + handle(0, 64, 64, 64), b"\0" + handle(8, 8, 64, 64), b"\0" + handle(64, 64, 256, 64),
             b"\1" + handle(0, 64, 64, 64, size=136), b"\0" + handle(0, 64, 64, 64, version=2), b"\0" + handle(0, 0, 64, 64), b"\0" + handle(0, 1 << 60, 1 << 61, 64)],
+    # After the first byte what is changed of the magic, the process, its file, a reserved member, the time of its start, the inode,
+    # the offset, the size and the checksum.
+    "host_ipc": [first + struct.pack("<IiiIQQQQQ", *changed) for first in (b"\0", b"\1") for changed in
+                 ((0,) * 9, (1,) + (0,) * 8, (0, 1) + (0,) * 7, (0, 0, 1) + (0,) * 6, (0, 0, -1) + (0,) * 6, (0, 0, 0, 0, 1) + (0,) * 4,
+                  (0,) * 5 + (1, 0, 0, 0), (0,) * 6 + (4096, 0, 0), (0,) * 6 + (1, 0, 0), (0,) * 6 + (1 << 63, 0, 0), (0,) * 7 + (1 << 20, 0),
+                  (0,) * 7 + (1, 0), (0,) * 7 + (1 << 40, 0), (0,) * 6 + (1 << 63, 1 << 63, 0), (0,) * 8 + (1,))],
     # Of the first byte: 1: to rank 1, 2 and 4: what the fuzzer corrects, 8: a confirmation, or that memory was passed.
     "comm": [b"\6" + hello(1), b"\6" + b"".join(hello(rank, process=b"%d" % at) for at, rank in enumerate((1, 2, 3, 3, 4))), b"\2" + hello(1),
              b"\4" + hello(1, head=(MAGIC, 2)), b"\0" + hello(1, head=(0, 0)), b"\6" + hello(-1)[:100],

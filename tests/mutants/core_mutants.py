@@ -66,6 +66,8 @@ CORE = [
     Mutant("a slot is reused early", "the pinned ring waits for its slots", "core/transfer/ring.c",
            "(!slot->stream || ggi_stream_is_complete(slot->stream, slot->ticket, poll));",
            "(slot || ggi_stream_is_complete(slot->stream, slot->ticket, poll));", on("copy", CUDA, NEW, HOST)),
+    Mutant("the shutdown frees a slot in use", "what another thread uses at the shutdown is not freed", "core/transfer/ring.c",
+           "        if (!slot_is_free(&ring->slot[i], true))", "        if (!slot_is_free(&ring->slot[i], true) && !ring)", on("shutdown", CUDA, OLD)),
     Mutant("a pageable copy returns too early", "a pageable copy returns when its host side is finished",
            "core/transfer/copy_path.c", "gg_status finished = ggi_stream_synchronize_uninterruptible(job->stream);", "gg_status finished = GG_OK;",
            on("copy faults", CUDA, HOST)),

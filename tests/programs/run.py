@@ -15,6 +15,7 @@ docs/reference/programs.md. The exit status is 1 if something failed for another
 import argparse
 import concurrent.futures
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -33,6 +34,7 @@ PAGE = HERE.parents[1] / "docs/reference/programs.md"
 WAYS = ("default", "cupy", "kernels", "exact")
 SUITE = ("test_driver", "test_gpuarray", "test_cumath")
 LARGE = "big_array or 8gb or 16gb"  # tests that need gigabytes of the device's memory: these run one after the other
+FILLS = ("fill_gpu_with_nans.py",)  # programs that take all of it: these run at the end, with nothing beside them
 
 # Why a program does not run, with gpuglue as with PyCUDA: (program, what its output has, reason).
 REASONS = [
@@ -244,16 +246,17 @@ def written(text, column, results):
 
 
 def jobs_of(place, options):
-    """Functions without arguments, each of which returns a Result; those of the second list use much memory."""
-    wanted, small, large = options.names, [], []
+    """Functions without arguments, each of which returns a Result: small ones, those that use much memory, those that use all of it."""
+    wanted, small, large, filling = options.names, [], [], []
     for way in options.way or ["default"]:
         if not wanted or "suite" in wanted:
             small += [lambda file=file, way=way: suite(place, file, way, f"not ({LARGE})") for file in SUITE]
             large += [lambda way=way: suite(place, "test_gpuarray", way, LARGE)] if not options.small else []
         for name, source, path in programs_of(place):
             if not wanted or name in wanted:
-                small.append(lambda name=name, source=source, path=path, way=way: program(place, name, source, path, way))
-    return small, large
+                group = filling if name in FILLS else small
+                group.append(lambda name=name, source=source, path=path, way=way: program(place, name, source, path, way))
+    return small, large, filling
 
 
 def arguments():
@@ -279,18 +282,24 @@ def write(column, results):
     PAGE.write_text(written(PAGE.read_text(), column, [ended[name] for name in sorted(ended)]))
 
 
+def results_of(side_by_side, jobs, one_by_one=()):
+    """The results as they come: of some functions with so many at once, and beside them of others one after the other."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool, concurrent.futures.ThreadPoolExecutor(1) as in_turn:
+        for done in concurrent.futures.as_completed([*map(in_turn.submit, one_by_one), *map(pool.submit, side_by_side)]):
+            yield done.result()
+
+
 def run_all(options):
     """The results, each printed as it comes."""
     place, results = Place(options), []
     if "exact" in (options.way or ()):
         added = place.run("pycuda add", [sys.executable, "-m", "gpuglue", "pycuda", "add", place.sdist], place.root, "exact")
         print("gpuglue pycuda add:", added[1].strip().splitlines()[-1], flush=True)
-    small, large = jobs_of(place, options)
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool, concurrent.futures.ThreadPoolExecutor(1) as in_turn:
-        for done in concurrent.futures.as_completed([*map(in_turn.submit, large), *map(pool.submit, small)]):
-            results.append(one := done.result())
-            print(f"{one.seconds:6.1f} s  {one.way:8} {one.name:42} {one.result}", flush=True)
-            (place.out / "results.json").write_text(json.dumps(list(map(dataclasses.asdict, results)), indent=1))
+    small, large, filling = jobs_of(place, options)
+    for one in itertools.chain(results_of(small, options.jobs, large), results_of(filling, 1)):
+        results.append(one)
+        print(f"{one.seconds:6.1f} s  {one.way:8} {one.name:42} {one.result}", flush=True)
+        (place.out / "results.json").write_text(json.dumps(list(map(dataclasses.asdict, results)), indent=1))
     for way, counts, failed in totals(results):
         print(f"PyCUDA's tests, {way}: {counts} {failed or ''}")
     shutil.rmtree(place.root, ignore_errors=True)

@@ -15,6 +15,7 @@ from conftest import HANG, simulated
 
 import gpuglue as gg
 from gpuglue import _communicator_data as data
+from gpuglue._communicator_device import ALL_REDUCE
 
 HEAD = """
 import os, signal, sys
@@ -238,6 +239,7 @@ class MadeOnDemand:
     "call, error, text",
     [
         (lambda c: c.all_reduce(np.ones(3), op="mean"), gg.InvalidArgumentError, "op is 'mean', expected one of 'sum'"),
+        (lambda c: c.all_reduce(np.ones(3), op=None), gg.InvalidArgumentError, "op is None, expected one of 'sum'"),
         (lambda c: c.all_reduce(np.ones(3, complex), op="max"), gg.UnsupportedError, "complex numbers have no maximum"),
         (lambda c: c.all_reduce(np.ones(3, ">f8")), gg.UnsupportedError, "cannot be combined"),
         (lambda c: c.all_reduce(np.array(["a"])), gg.UnsupportedError, "cannot be combined"),
@@ -265,6 +267,40 @@ class MadeOnDemand:
 def test_wrong_arguments_are_refused(alone, call, error, text):
     with pytest.raises(error, match=text):
         call(alone)
+
+
+def unaligned():
+    return np.zeros(33, "u1")[1:].view("f8")
+
+
+@pytest.mark.parametrize(
+    "x, out, op",
+    [
+        (np.arange(8.0)[::2], np.zeros(4), "sum"),
+        (np.arange(4.0), np.zeros(8)[::2], "sum"),
+        (np.arange(4.0), np.zeros(3), "sum"),
+        (np.arange(4.0), np.zeros(4, "i8"), "sum"),
+        (np.arange(4.0), np.frombuffer(bytes(32)), "sum"),
+        (np.arange(4.0, dtype=">f8"), np.zeros(4, ">f8"), "sum"),
+        (np.arange(4.0), unaligned(), "sum"),
+        (np.ma.array(np.arange(4.0)), np.zeros(4), "sum"),
+        (np.arange(4.0), np.zeros(4), "mean"),
+        (np.arange(4.0), np.zeros(4), None),
+        (np.arange(4), np.zeros(4, int), "avg"),
+        ([0.0, 1.0], np.zeros(2), "sum"),
+        (np.arange(4.0), None, "sum"),
+    ],
+)
+def test_arrays_that_are_not_plain_are_left_to_python_with_nothing_done(alone, x, out, op):
+    before = None if out is None else out.tolist()
+    assert not gg._core._comm_host(alone._comm, ALL_REDUCE, x, out, op, 0, 0)
+    assert out is None or out.tolist() == before
+
+
+def test_plain_arrays_need_no_python_objects(alone):
+    x, out = np.arange(4.0), np.zeros(4)
+    assert gg._core._comm_host(alone._comm, ALL_REDUCE, x, out, "sum", 0, 0) and out.tolist() == [0, 1, 2, 3]
+    assert not gg._core._comm_host(None, ALL_REDUCE, x, out, "sum", 0, 0)
 
 
 def test_creation_refuses_what_it_cannot_understand():

@@ -4,9 +4,9 @@ import json
 
 import pytest
 from test_communicator import run_ranks
-from test_communicator_device import HEAD, native, ranks_pass
+from test_communicator_device import HEAD, native, native_simulated, ranks_pass
 
-__all__ = ["native"]
+__all__ = ["native", "native_simulated"]
 
 
 # ---- the end
@@ -243,7 +243,7 @@ other.close()
 """
 
 
-def test_a_call_that_is_stuck_does_not_delay_other_communicators(native):
+def test_a_call_that_is_stuck_does_not_delay_other_communicators(native_simulated):
     ranks_pass(STUCK, 2)
 
 
@@ -421,7 +421,7 @@ os._exit(1)
 """
 
 
-def test_ctrl_c_ends_a_call_that_connects_to_a_rank(native):
+def test_ctrl_c_ends_a_call_that_connects_to_a_rank(native_simulated):
     ranks_pass(FIRST_INTERRUPTED, 2)
 
 
@@ -440,12 +440,12 @@ os._exit(0)
 """
 
 
-def test_a_failure_of_a_group_is_reported_at_its_end(native):
+def test_a_failure_of_a_group_is_reported_at_its_end(native_simulated):
     ranks_pass(GROUP_FAILS, 1, GPUGLUE_SIM_FAIL="ncclAllReduce:1")
 
 
 @pytest.mark.parametrize("function", ["ncclAllReduce", "ncclGetUniqueId", "ncclGetVersion", "ncclCommDestroy", "ncclCommGetAsyncError"])
-def test_a_failing_function_of_the_library_is_reported(native, function):
+def test_a_failing_function_of_the_library_is_reported(native_simulated, function):
     code = """
 try:
     comm = connect()
@@ -479,7 +479,7 @@ with comm.device:
 """
 
 
-def test_all_ranks_get_the_text_of_an_error_that_the_library_reports_later(native):
+def test_all_ranks_get_the_text_of_an_error_that_the_library_reports_later(native_simulated):
     variables = {rank: {"GPUGLUE_SIM_DEVICES": "4"} for rank in range(2)}
     variables[1]["GPUGLUE_SIM_FAIL"] = "ncclCommGetAsyncError:1"
     results = run_ranks(HEAD + ASYNCHRONOUS, 2, rank_environment=variables)

@@ -1,9 +1,9 @@
 """Communicators with devices: what the timeout ends, and which rank it names."""
 
 import pytest
-from test_communicator_device import native, ranks_pass
+from test_communicator_device import native, native_simulated, ranks_pass
 
-__all__ = ["native"]
+__all__ = ["native", "native_simulated"]
 
 
 LATE_BESIDE_IDLE = """
@@ -47,7 +47,7 @@ with comm.device:
 """
 
 
-def test_a_rank_to_which_the_library_cannot_connect_is_named_after_the_timeout(native):
+def test_a_rank_to_which_the_library_cannot_connect_is_named_after_the_timeout(native_simulated):
     ranks_pass(LATE_IN_FIRST_CALL, 2)
 
 
@@ -72,7 +72,7 @@ os._exit(1)
 """
 
 
-def test_the_timeout_holds_for_a_first_call_after_one_that_was_refused(native):
+def test_the_timeout_holds_for_a_first_call_after_one_that_was_refused(native_simulated):
     ranks_pass(CONNECTS_LATER, 2, GPUGLUE_SIM_FAIL="ncclAllReduce:1=4")
 
 

@@ -64,6 +64,50 @@ def test_an_operation_makes_no_more_calls_of_the_driver_than_it_needs(device, tm
     assert {name: round(count) for name, count in each.items() if count > 0.3} == expected  # markers are rarer
 
 
+COLLECTIVE = """
+import gpuglue as gg
+with gg.Communicator(0, 1, device={device!r}) as comm, comm.device:
+    x, out, stream = gg.zeros(8, "float32"), gg.zeros(8, "float32"), gg.Stream()
+    {before}
+    for _ in range({count}):
+        {statement}
+    stream.synchronize()
+"""
+SHARED = "stream.handle"  # other code may capture the stream from now on, so each operation asks the driver once
+COLLECTIVES = {
+    "comm.all_reduce(x, out, stream=stream)": {"ncclAllReduce": 1},
+    "comm.all_reduce(x)": {"ncclAllReduce": 1},
+    "comm.all_gather(x, out, stream=stream)": {"ncclAllGather": 1},
+    "comm.reduce_scatter(x, out, stream=stream)": {"ncclReduceScatter": 1},
+    "comm.broadcast(x, stream=stream)": {"ncclBroadcast": 1},
+    "comm.reduce(x, out, stream=stream)": {"ncclReduce": 1},
+    "comm.all_to_all(x, out, stream=stream)": {"ncclGroupStart": 1, "ncclSend": 1, "ncclRecv": 1, "ncclGroupEnd": 1},
+}
+CONTEXT = {"cuda": "cuCtxGetCurrent", "hip": "hipGetDevice"}  # one each, as for a launch
+CAPTURING = {"cuda": "cuStreamIsCapturing", "hip": "hipStreamIsCapturing"}
+
+
+@pytest.mark.parametrize("before", ["pass", SHARED])
+@pytest.mark.parametrize("statement", COLLECTIVES)
+def test_a_collective_operation_makes_no_more_calls_than_it_needs(device, tmp_path, run_python, statement, before):
+    if "Simulated" not in device.name or device.backend not in CONTEXT:
+        pytest.skip("only simulated drivers count their calls, and only cuda and hip have a library of collective operations")
+    counts = []
+    for count in (20, 20 + MORE):
+        path = tmp_path / f"{count}.json"
+        code = COLLECTIVE.format(device=f"{device.backend}:{device.ordinal}", count=count, statement=statement, before=before)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+        counts.append(json.loads(path.read_text())["calls"])
+    each = {name: round((count - counts[0].get(name, 0)) / MORE) for name, count in counts[1].items()}
+    library = {name: count for name, count in each.items() if name.startswith("nccl") and count}
+    assert library == COLLECTIVES[statement]
+    assert each[CONTEXT[device.backend]] == 1
+    asked = 1 if before == SHARED and "stream=" in statement else 0
+    own = 1  # the simulated library asks once itself
+    assert each.get(CAPTURING[device.backend], 0) == own + asked
+    assert not any(each.get(f"{prefix}StreamWaitEvent") for prefix in ("cu", "hip"))
+
+
 MANY = """
 import gpuglue as gg
 device = gg.Device({device!r})
@@ -116,6 +160,36 @@ def test_small_uploads_record_events_only_where_nobody_waits(device, tmp_path, r
         counts.append(found.get("cuEventRecord", 0) + found.get("hipEventRecord", 0))
     waits = 320 / between  # each may record an event of its own, and some more where the machine is slow
     assert counts[1] - counts[0] <= waits + (320 / 32 if between <= 10 else 320 / 16)
+
+
+SHARED = """
+import threading
+import numpy as np
+import gpuglue as gg
+device = gg.Device({device!r})
+arrays = [gg.zeros(100, device=device), gg.zeros(1 << 20, device=device)]
+def use():
+    for array in arrays:
+        array.set(array.get() + 1)
+threads = [threading.Thread(target=use) for _ in range({threads})]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert all((array.get() == {threads}).any() for array in arrays) or {threads} > 1
+del arrays
+"""
+
+
+@pytest.mark.parametrize("threads", [0, 1, 4])
+def test_no_memory_is_left_at_the_end_where_other_threads_have_copied(device, tmp_path, run_python, threads):
+    if "Simulated" not in device.name:
+        pytest.skip("only simulated drivers count their objects")
+    path = tmp_path / "report.json"
+    code = SHARED.format(device=f"{device.backend}:{device.ordinal}", threads=threads)
+    succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+    alive = json.loads(path.read_text())["alive"]
+    assert {kind: alive[kind] for kind in ("device", "pinned", "managed")} == {"device": 0, "pinned": 0, "managed": 0}
 
 
 OUTSIDE = """

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -133,6 +134,44 @@ def test_a_receiver_that_never_comes_does_not_keep_the_array(array, monkeypatch)
     monkeypatch.setattr(_offers, "HOLD_SECONDS", 0.0)
     offer = _offers.holder.offer(array, b"", receiver=os.getpid())
     until(lambda: _offers.holder.find(offer["token"]) is None)
+
+
+def other_user(monkeypatch):
+    """The processes that connect belong to another user than this one, as far as this process can tell."""
+    user = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+
+
+def test_an_array_is_not_sent_to_another_user(array, monkeypatch):
+    offer = _offers.holder.offer(array, b"")
+    other_user(monkeypatch)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(HANG)
+        connection.connect(offer["socket"])
+        try:
+            connection.sendall(offer["token"])
+            assert connection.recv(1) == b""
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it had been closed before
+    assert _offers.holder.find(offer["token"]) is array
+    _offers.holder.drop(offer["token"])
+
+
+def test_nothing_is_taken_from_another_user(array, monkeypatch):
+    offer = _offers.holder.offer(array, b"")
+    with monkeypatch.context() as patch:
+        other_user(patch)
+        with pytest.raises(ConnectionError, match="belongs to another user"):
+            _offers.take({**offer, "process": os.getppid()}, (1000,), np.dtype("f8"))
+    _offers.holder.drop(offer["token"])
+
+
+def test_a_token_that_is_wrong_gets_nothing(array):
+    offer = _offers.holder.offer(array, b"")
+    with pytest.raises(ConnectionError, match="holds the array no longer"):
+        _offers.take({**offer, "process": os.getppid(), "token": bytes(16)}, (1000,), np.dtype("f8"))
+    assert _offers.holder.find(offer["token"]) is array
+    _offers.holder.drop(offer["token"])
 
 
 def test_a_receiver_learns_that_the_sender_has_ended(device):

@@ -140,3 +140,25 @@ def test_a_capture_of_cupy_survives_dropped_buffers_and_records_copies_and_fills
             graph.launch(stream); stream.synchronize()
         assert (view.get() == 2).all() and (result == 7).all()
     """)
+
+
+def test_a_communicator_of_cupy_and_one_of_gpuglue_take_the_same_array_in_one_process(with_cupy):
+    reason = with_cupy("""
+        from cupy.cuda import nccl
+        if not nccl.available:
+            raise SystemExit(print("CuPy finds no NCCL"))
+        array, ours = gg.arange(1000, dtype="f4", device="cuda:0"), gg.Stream("cuda:0", nonblocking=True)
+        theirs = nccl.NcclCommunicator(1, nccl.get_unique_id(), 0)
+        (comm,) = gg.Communicator.from_devices(["cuda:0"])
+        for _ in range(10):
+            theirs.allReduce(array.ptr, array.ptr, array.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, ours.handle)
+            comm.all_reduce(array, stream=ours)
+        ours.synchronize()
+        assert comm.transport == "nccl" and (array.get() == np.arange(1000)).all()
+        comm.close()
+        theirs.allReduce(array.ptr, array.ptr, array.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, ours.handle)
+        ours.synchronize()
+        assert (array.get() == np.arange(1000)).all()
+    """)
+    if reason:
+        pytest.skip(reason)

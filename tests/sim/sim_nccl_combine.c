@@ -87,9 +87,9 @@ static double apply(double a, double b, int op)
     case ncclProd:
         return a * b;
     case ncclMax:
-        return isnan(a) || isnan(b) ? (double)NAN : a > b ? a : b;
+        return fmax(a, b); /* as there (src/device/reduce_kernel.h): a NaN is ignored */
     case ncclMin:
-        return isnan(a) || isnan(b) ? (double)NAN : a < b ? a : b;
+        return fmin(a, b);
     default:
         return a + b;
     }

@@ -13,6 +13,7 @@ failure. In each root these are tested:
 - AMD's and Intel's compilers, which need no device;
 - compiled kernels on the simulated Level Zero drivers, where the root has PoCL;
 - the result of the loader's leak checker;
+- the functions and the refusal of RCCL, where the root has it;
 - in bookworm, Intel's own driver in its capture mode; in trixie, torch on host; in experimental, some suites on AMD's own
   HIP runtime with a model of its GPU.
 
@@ -36,9 +37,9 @@ POCL = ("pocl-opencl-icd", "ocl-icd-libopencl1")
 # root: its Debian suite, the release of its newest packages (or ""), and its packages besides Python
 MATRIX = {
     "bookworm": ("bookworm", "", ("libze1", "intel-opencl-icd", "libamdhip64-5", "libhiprtc-builtins5", *POCL, "clang-15", "llvm-spirv-15")),
-    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5", "libhiprtc-builtins5", "python3-torch", *OCLOC, *POCL, "clang-18", "llvm-spirv-18")),
+    "trixie": ("trixie", "", ("libze1", "libze-intel-gpu1", "libamdhip64-5", "libhiprtc-builtins5", "python3-torch", "librccl1", *OCLOC, *POCL, "clang-18", "llvm-spirv-18")),
     "forky": ("forky", "", ("libze1", "libze-intel-gpu1", "libamdhip64-6", "libhiprtc6", "libhiprtc-builtins6", *OCLOC)),
-    "experimental": ("forky", "experimental", ("libze1", "libze-intel-gpu1", "libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7", *OCLOC)),
+    "experimental": ("forky", "experimental", ("libze1", "libze-intel-gpu1", "libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7", "librccl1", *OCLOC)),
 }
 # The packages that have a compiler; the first one that a root has is used.
 COMPILERS = {"hiprtc": ("libhiprtc7", "libhiprtc6", "libamdhip64-5"), "ocloc": ("intel-ocloc", "intel-opencl-icd")}
@@ -320,6 +321,17 @@ def compilers_of(root, packages, missing):
     return f"{row} ({', '.join(f'{name} {version_of(root, found[name])}' for name in have)})"
 
 
+def refusal_of(root, hip, why):
+    """RCCL's own library on AMD's runtime, which sees no device. `why`: the root cannot load the built libraries."""
+    if why or not hip:
+        return f"skipped: {why or 'there is no HIP'}"
+    version = numbers(hip)[0]
+    names = re.findall(r"^(?:FN|TEXT)\(.*\), (nccl\w+), GG_\w+\)$", (TREE / "backends/cuda_hip/comm.def").read_text(), re.M)
+    variables = {"GPUGLUE_HIP_LIBRARY": f"{SIMS}/hip{version}/libamdhip64.so.{version}", "GPUGLUE_TEST_HIP": f"libamdhip64.so.{version}"}
+    row = suite(root, ("tests/vendors/test_rccl.py",), GPUGLUE_BACKEND="hip", GPUGLUE_TEST_RCCL_NAMES=" ".join(names), **variables)
+    return f"{row} (librccl1 {version_of(root, 'librccl1')})"
+
+
 def facts_of(root, packages, hip, loader, records):
     """The root's row in the last table."""
     result = python(root, "-c", "import platform, sys; print(sys.version.split()[0], platform.libc_ver()[1], sep=', ')")
@@ -362,6 +374,8 @@ def run_root(name, wheel, tests):
     say(f"{name}: compilers: {row['compilers']}")
     if name == CAPTURED and "intel-opencl-icd" not in missing and loader:
         row["Intel's driver, captured"] = suite(root, ("tests/vendors/test_intel_capture.py",), GPUGLUE_BACKEND="ze")
+    if "librccl1" in packages:
+        row["RCCL without a GPU"] = refusal_of(root, hip, why) if "librccl1" not in missing else "skipped: librccl1 is unavailable"
     if name == MODELLED:
         row["AMD's runtime on a model"] = verdict = modelled(wheel, tests)
         say(f"{name}: AMD's runtime on a model: {verdict}")

@@ -55,8 +55,8 @@ typedef enum gg_comm_type {
 typedef enum gg_comm_reduction {
     GG_COMM_SUM = 0,  /**< the sum */
     GG_COMM_PROD = 1, /**< the product */
-    GG_COMM_MIN = 2,  /**< the smallest; NaN if one of the values is NaN */
-    GG_COMM_MAX = 3,  /**< the largest; NaN if one of the values is NaN */
+    GG_COMM_MIN = 2,  /**< the smallest; NaN if one value is NaN, with NCCL and RCCL if all are */
+    GG_COMM_MAX = 3,  /**< the largest; NaN likewise */
     GG_COMM_AVG = 4,  /**< the sum, divided by the number of ranks; not of integers */
 } gg_comm_reduction;
 

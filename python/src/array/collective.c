@@ -178,11 +178,11 @@ static bool collective_name_op(struct collective_call *call, PyObject *op)
     return false;
 }
 
-/* 1; 0: it has to be given by its numbers; -1: an exception. */
+/* 1; 0: it has to be given by its numbers, or is none; -1: an exception. */
 static int collective_parse_op(struct collective_call *call, PyObject *op)
 {
     if (op == Py_None)
-        return 1;
+        return !collective_reduces(call->work.operation);
     if (PyUnicode_Check(op))
         return collective_name_op(call, op);
     const long numbers = PyLong_AsLong(op); /* 16 * type + reduction */
@@ -196,7 +196,7 @@ static int collective_parse_op(struct collective_call *call, PyObject *op)
 static int collective_parse(struct collective_call *call, PyObject *const *args)
 {
     struct gg_comm_work *work = &call->work;
-    const long numbers[] = {PyLong_AsLong(args[1]), PyLong_AsLong(args[5]), PyLong_AsLong(args[6])};
+    const long numbers[] = {PyLong_AsLong(args[0]), PyLong_AsLong(args[4]), PyLong_AsLong(args[5])};
     if (PyErr_Occurred())
         return -1;
     work->struct_size = sizeof *work;
@@ -211,21 +211,19 @@ static gg_device *collective_device(const struct collective_call *call)
     return gg_memory_device((call->x ? call->x : call->out)->memory);
 }
 
-/* _comm_queue(capsule, operation, x, out, op, root, source, stream): False if an array is not a GPUArray in device memory, or
- * op must be given as 16 * type + reduction. */
-static PyObject *collective_queue(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+/* operation, x, out, op, root, source, stream. False if an array is not a GPUArray in device memory, or op must be given as
+ * 16 * type + reduction. */
+static PyObject *collective_run(PyObject *module, PyObject *capsule, PyObject *const *args)
 {
     struct collective_call call = {.state = PyModule_GetState(module)};
     gg_status status;
-    if (nargs != 8)
-        return PyErr_Format(PyExc_TypeError, "_comm_queue takes 8 arguments, got %zd", nargs);
-    call.comm = PyCapsule_GetPointer(args[0], "gpuglue.communicator");
+    call.comm = PyCapsule_GetPointer(capsule, "gpuglue.communicator");
     if (!call.comm || collective_parse(&call, args))
         return NULL;
-    if (!collective_takes(call.state, args[2], &call.x) ||
-        !collective_takes(call.state, args[3], &call.out) || (!call.x && !call.out))
+    if (!collective_takes(call.state, args[1], &call.x) ||
+        !collective_takes(call.state, args[2], &call.out) || (!call.x && !call.out))
         Py_RETURN_FALSE;
-    const int named = collective_parse_op(&call, args[4]);
+    const int named = collective_parse_op(&call, args[3]);
     if (named < 1)
         return named ? NULL : Py_NewRef(Py_False);
     const struct collective_shape shape =
@@ -233,7 +231,7 @@ static PyObject *collective_queue(PyObject *module, PyObject *const *args, Py_ss
     if (collective_check(&call, shape))
         return NULL;
     collective_fill(&call, shape);
-    if (py_stream_arg(call.state, args[7], collective_device(&call), &call.stream))
+    if (py_stream_arg(call.state, args[6], collective_device(&call), &call.stream))
         return NULL;
     PY_WITHOUT_GIL(status = gg_comm_queue(call.comm, &call.work, call.stream));
     gg_stream_release(call.stream);
@@ -241,6 +239,30 @@ static PyObject *collective_queue(PyObject *module, PyObject *const *args, Py_ss
         return py_raise(call.state, status);
     Py_RETURN_TRUE;
 }
+
+/* _comm_queue(capsule, operation, x, out, op, root, source, stream) */
+static PyObject *collective_queue(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 8)
+        return PyErr_Format(PyExc_TypeError, "_comm_queue takes 8 arguments, got %zd", nargs);
+    return collective_run(module, args[0], args + 1);
+}
+
+/* What _comm_queue_of returns. What it does not take is for the other function. */
+static PyObject *collective_queue_bound(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 7)
+        return PyErr_Format(PyExc_TypeError, "queue takes 7 arguments, got %zd", nargs);
+    PyObject *taken = collective_run(PyTuple_GetItem(self, 0), PyTuple_GetItem(self, 1), args);
+    if (taken != Py_False)
+        return taken;
+    Py_DECREF(taken);
+    return PyObject_CallFunctionObjArgs(PyTuple_GetItem(self, 2), args[0], args[1], args[2],
+                                        args[3], args[4], args[5], args[6], NULL);
+}
+
+static PyMethodDef collective_bound_def = {"queue", PY_METHOD(collective_queue_bound),
+                                           METH_FASTCALL, NULL};
 
 /* ---- without a library: arrays of a device, or addresses of what the processor can access ---- */
 
@@ -298,8 +320,106 @@ static PyObject *collective_staged(PyObject *module, PyObject *args)
     return py_none(state, status);
 }
 
+/* ---- on the host: ndarrays ---- */
+
+/* False: an object that _communicator_data.py describes. None has no array. */
+static bool collective_takes_host(PyObject *object, struct py_array *room, struct py_array **out,
+                                  void **data)
+{
+    struct numpy_desc desc;
+    *out = NULL;
+    *data = NULL;
+    if (object == Py_None)
+        return true;
+    if (numpy_is_array(object) <= 0 || !numpy_is_exact(object))
+        return false;
+    numpy_describe(object, &desc);
+    const struct numpy_dtype_info info = numpy_dtype_info(desc.dtype);
+    if (!info.builtin || !info.native || !strchr("biufc", info.letter) ||
+        (uintptr_t)desc.data % (size_t)info.itemsize)
+        return false;
+    room->memory = NULL;
+    room->offset = 0;
+    room->dtype = desc.dtype;
+    room->nbytes = desc.nbytes;
+    room->size = (Py_ssize_t)desc.nbytes / info.itemsize;
+    room->c = desc.c;
+    room->readonly = !desc.writeable;
+    *out = room;
+    *data = desc.data;
+    return true;
+}
+
+static bool collective_prepare_host(struct collective_call *call, PyObject *op)
+{
+    const struct collective_shape shape =
+        collective_shape_of(&call->work, gg_comm_rank(call->comm), gg_comm_size(call->comm));
+    const bool named = !collective_reduces(call->work.operation) ||
+                       (PyUnicode_Check(op) && collective_name_op(call, op));
+    if (!named || (!call->x && !call->out) || collective_check(call, shape))
+        return false;
+    collective_fill(call, shape);
+    return true;
+}
+
+/* What ranks compare. */
+static bool collective_name_type(const struct collective_call *call)
+{
+    PyObject *name = numpy_typestr((call->x ? call->x : call->out)->dtype);
+    const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    const bool good = text && gg_comm_set_type_name(call->comm, text) == GG_OK;
+    Py_XDECREF(name);
+    return good;
+}
+
+/* As collective_queue_bound, of a communicator without a library: False, with nothing done, unless all arguments are as in most
+ * programs. */
+static PyObject *collective_host_bound(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct collective_call call = {.state = PyModule_GetState(PyTuple_GetItem(self, 0))};
+    struct py_array x, out;
+    void *src, *dst;
+    gg_status status;
+    if (nargs != 7)
+        return PyErr_Format(PyExc_TypeError, "queue takes 7 arguments, got %zd", nargs);
+    call.comm = PyCapsule_GetPointer(PyTuple_GetItem(self, 1), "gpuglue.communicator");
+    if (args[6] != Py_None || !call.comm || collective_parse(&call, args) ||
+        !collective_takes_host(args[1], &x, &call.x, &src) ||
+        !collective_takes_host(args[2], &out, &call.out, &dst) ||
+        !collective_prepare_host(&call, args[3]) || !collective_name_type(&call)) {
+        PyErr_Clear();
+        Py_RETURN_FALSE;
+    }
+    call.work.src_host = src;
+    call.work.dst_host = call.work.operation == GG_COMM_BROADCAST ? src : dst;
+    PY_WITHOUT_GIL(status = gg_comm_queue(call.comm, &call.work, NULL));
+    if (status)
+        return py_raise(call.state, status);
+    Py_RETURN_TRUE;
+}
+
+static PyMethodDef collective_host_def = {"queue", PY_METHOD(collective_host_bound), METH_FASTCALL,
+                                          NULL};
+
+/* _comm_queue_of(capsule, otherwise): _comm_queue of one communicator, which calls otherwise instead of returning False. None: of
+ * one without a library. */
+static PyObject *collective_queue_of(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *otherwise;
+    if (!PyArg_ParseTuple(args, "OO", &capsule, &otherwise))
+        return NULL;
+    PyObject *self = PyTuple_Pack(3, module, capsule, otherwise);
+    PyObject *bound =
+        self ? PyCFunction_New(otherwise == Py_None ? &collective_host_def : &collective_bound_def,
+                               self)
+             : NULL;
+    Py_XDECREF(self);
+    return bound;
+}
+
 PyMethodDef py_collective_functions[] = {
     {"_comm_staged", collective_staged, METH_VARARGS, NULL},
     {"_comm_queue", PY_METHOD(collective_queue), METH_FASTCALL, NULL},
+    {"_comm_queue_of", collective_queue_of, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

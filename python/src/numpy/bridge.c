@@ -51,6 +51,11 @@ int numpy_is_array(PyObject *object)
     return PyArray_Check(object);
 }
 
+bool numpy_is_exact(PyObject *array)
+{
+    return PyArray_CheckExact(array);
+}
+
 bool numpy_is_scalar(PyObject *object)
 {
     return PyArray_API && PyArray_CheckScalar(object);

@@ -90,12 +90,14 @@ static void resolve(struct instruction *i)
         gfx11_split(i, i->dual[0], i->dual[1]);
         resolve(i->dual[0]);
         resolve(i->dual[1]);
+        i->single = i->dual[0]->single || i->dual[1]->single;
         i->execute = gfx11_execute_dual;
         return;
     }
     instruction_parse(i);
     gfx11_adapt(i);
     instruction_find(i);
+    i->single = strstr(i->name, "f32") != NULL;
 }
 
 static struct instruction *decode(const struct gpu *gpu, uint64_t address)

@@ -119,6 +119,8 @@ static void wave_run(struct wave *wave)
     for (int n = 0; n < TURN_INSTRUCTIONS && wave->state == WAVE_RUNS; n++) {
         const struct instruction *instruction = instruction_at(wave->group->gpu, wave->pc);
         wave->pc += (uint64_t)instruction->bytes;
+        if (wave->group->flushes && instruction->single)
+            instruction_fail(instruction, "a mode that the model does not have");
         instruction->execute(wave, instruction);
     }
 }
@@ -201,7 +203,9 @@ void dispatch_run(struct queue *queue, const struct dispatch_packet *packet, uin
         groups[n] = divided(packet->grid[n], packet->group[n]);
     launch_read_kernel(&launch);
     launch.lanes = launch.kernel.properties & KERNEL_WAVE32 ? 32 : 64;
-    if ((launch.kernel.resources1 >> KERNEL_MODE_AT & MODE_OF_FLOATS) != MODE_OF_MODEL)
+    const unsigned mode = launch.kernel.resources1 >> KERNEL_MODE_AT & MODE_OF_FLOATS;
+    launch.group.flushes = mode == MODE_WITHOUT_32;
+    if (mode != MODE_OF_MODEL && !launch.group.flushes)
         model_fail("a kernel that rounds otherwise or flushes denormals is not supported");
     if (gfx11_is_target() != (launch.lanes == 32)) /* the disassembler's texts would differ */
         model_fail("a kernel with waves of %u lanes is not supported", launch.lanes);

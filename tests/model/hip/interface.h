@@ -95,8 +95,9 @@ struct signal {
 /* ---- the mode of floating-point arithmetic ---- */
 
 /* Bits 0 to 3 of the hardware register: how values are rounded, 0 to the nearest even one; bits 4 to 7: which denormals are
- * kept. The model rounds to the nearest and keeps all. */
-enum { HARDWARE_MODE = 1, MODE_OF_FLOATS = 0xff, MODE_OF_MODEL = 0xf0 };
+ * kept, first of 32 bits. The model rounds to the nearest and keeps all. The kernel that initializes RCCL's code object flushes
+ * those of 32 bits, and computes no such values. */
+enum { HARDWARE_MODE = 1, MODE_OF_FLOATS = 0xff, MODE_OF_MODEL = 0xf0, MODE_WITHOUT_32 = 0xc0 };
 
 /* ---- the code object's kernel descriptor ---- */
 

@@ -34,13 +34,14 @@ from roots import Unavailable, dress, last_line, make_bare, need_tools, say  # n
 from topology import ARCHITECTURES, write_topology  # noqa: E402
 
 ROOT = "experimental"  # of the matrix
-PACKAGES = ("libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7")  # those of its packages that are needed here
+PACKAGES = ("libamdhip64-7", "libhiprtc7", "libhiprtc-builtins7", "librccl1")  # those of its packages that are needed here
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.7"
 DEFAULT = "gfx942"  # of the architectures
 PLACE = "/opt/gpuglue-model"  # where the root has the stage; the tree is at its own path
 ENTER = (
     'mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && mount -t tmpfs tmpfs "$0/dev/shm" && '
-    'mkdir -p "$0$TREE" "$0$PLACE" && mount --bind "$TREE" "$0$TREE" && mount --bind "$STAGE" "$0$PLACE" && exec chroot "$0" "$@"'
+    'mkdir -p "$0$TREE" "$0$PLACE" && mount --bind "$TREE" "$0$TREE" && mount --bind "$STAGE" "$0$PLACE" && '
+    'mount --bind "$STAGE/class" "$0/sys/class" && exec chroot "$0" "$@"'  # RCCL reads the topology there
 )
 LATE = (124, 137)  # the exit status of `timeout` if the command reaches its limit
 NONE_COLLECTED = 5  # that of pytest if a whole file is skipped
@@ -57,9 +58,9 @@ PYTHON = (
     "pool", "process", "random_chains", "ranges", "readback", "repr", "robustness", "stream", "strided", "trace", "views",
 )  # fmt: skip
 EXAMPLES = ("doublify",)
-OWN = ("kernels", "faults")  # tests in this directory, of the model itself
+OWN = ("kernels", "faults", "rccl", "rccl_streams")  # tests in this directory: of the model itself, and of RCCL's library
 # Some of each kind, for a run of a few minutes.
-FEW = ("event", "graph", "drain", "shortage", "pool_size", "shutdown", "test_kernels", "test_faults", "doublify")
+FEW = ("event", "graph", "drain", "shortage", "pool_size", "shutdown", "test_kernels", "test_faults", "test_rccl", "doublify")
 
 EXIT_WAITS = "libamdhip64's exit handler waits for host functions that are blocked"
 WRONG_DEVICE = "libamdhip64 queues what a capture has of another device on the first device, which cannot run its kernel"
@@ -191,6 +192,8 @@ def prepare(build, architecture, gpus, wheel):
     (stage / "architecture").write_text(architecture)
     build_model(stage / "libhip_model.so")
     write_topology(stage / "topology", architecture, gpus)
+    (stage / "class/kfd/kfd").mkdir(parents=True)
+    (stage / "class/kfd/kfd/topology").symlink_to(f"{PLACE}/topology")
     compile_kernels(root, stage, architecture)
     return root, stage
 

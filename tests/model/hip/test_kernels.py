@@ -457,7 +457,8 @@ def test_the_mode_that_the_model_has_may_be_set(device):
     assert run(" ".join(f'asm volatile("s_mov_b32 s4, 3\\n {mode}" ::: "s4");' for mode in modes)) == (0, "ran")
 
 
-def test_a_kernel_that_flushes_denormals_ends_the_process():
-    status, message = run("", "-fgpu-flush-denormals-to-zero")
+def test_a_kernel_that_flushes_denormals_of_32_bits_ends_the_process_if_it_computes_such_values():
+    assert run("", "-fgpu-flush-denormals-to-zero") == (0, "ran")
+    status, message = run('asm volatile("v_add_f32 v4, v5, v6" ::: "v4");', "-fgpu-flush-denormals-to-zero")
     assert status == -signal.SIGABRT, message
-    assert "gpu model: a kernel that rounds otherwise or flushes denormals is not supported" in message
+    assert f"gpu model: {NO_MODE}: `v_add_f32" in message

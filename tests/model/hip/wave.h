@@ -21,6 +21,7 @@ struct group {
     const struct gpu *gpu;
     char *lds;
     size_t lds_bytes;
+    bool flushes; /* denormals of 32 bits */
 };
 
 struct wave {
@@ -115,7 +116,7 @@ struct instruction {
     struct operand moved; /* the operand whose lanes DPP moves */
     /* properties derived from the name, once */
     int access_bytes, access_words;
-    bool access_signed, access_high, access_half;
+    bool access_signed, access_high, access_half, single; /* of floats of 32 bits */
     unsigned condition;
     enum value_type type;
     const struct atomic_row *atomic;
