@@ -218,3 +218,28 @@ def test_copies_and_waits_on_a_stream_leave_the_current_context_alone(device, tm
         found = json.loads(path.read_text())["calls"]
         counts.append(sum(found.get(name, 0) for name in CONTEXT_CALLS))
     assert counts[1] - counts[0] < MORE / 5  # a poll of the pool, or a new event, is rarer
+
+
+SLOTS = """
+import numpy as np
+import gpuglue as gg
+device = gg.Device({device!r})
+stream, host = gg.Stream(device, nonblocking=True), np.zeros(12288)
+array = gg.to_gpu(host, device, stream)
+for _ in range({count}):
+    array.set(host, stream)
+    stream.synchronize()
+"""
+UPLOADS = ("cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync", "zeCommandListAppendMemoryCopy")
+
+
+def test_an_upload_a_little_larger_than_a_slot_takes_two(device, tmp_path, run_python):
+    if "Simulated" not in device.name:
+        pytest.skip("only simulated drivers count their calls")
+    counts = []
+    for count in (20, 20 + MORE):
+        path = tmp_path / f"{count}.json"
+        succeeds(run_python(SLOTS.format(device=f"{device.backend}:{device.ordinal}", count=count), GPUGLUE_SIM_REPORT=str(path)))
+        found = json.loads(path.read_text())["calls"]
+        counts.append(sum(found.get(name, 0) for name in UPLOADS))
+    assert counts[1] - counts[0] == 2 * MORE

@@ -41,7 +41,7 @@ enum gg_copy_flag {
  *
  *  Returns when the host side is complete (source read, destination written) or, with GG_COPY_ASYNC, when the copy is
  *  queued. A copy between devices through the host returns when it is complete. Up to 64 KiB from pageable memory are
- *  always queued: the bytes are first copied into gpuglue's own pinned memory.
+ *  always queued, and up to 128 KiB may be: the bytes are first copied into gpuglue's own pinned memory.
  *
  *  Both memories are retained until the work is complete. Each operand's release is called exactly once, also on failure.
  *
