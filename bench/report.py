@@ -78,15 +78,15 @@ def of_compat(found):
 
 
 def of_comm(found):
-    """Of comm.json: the rows of each part, without the ratios that follow from them."""
+    """Of comm.json: the rows of each part."""
     results = found["results"]
 
     def rows(part):
         (found,) = [value for key, value in results.get(part, {}).items() if "(operation" in key] or [[]]
-        return [row[:4] for row in found]
+        return [row if part == "host" else row[:4] for row in found]  # without ratios
 
-    host = {key.removeprefix("host us: "): value for key, value in results.get("host", {}).items()}
-    return {"ranks": found["ranks"], "bandwidth": rows("bandwidth"), "staged": rows("staged"), "host": host}
+    torch = {key.removeprefix("host us: "): value for key, value in results.get("host", {}).items() if key.endswith("torch.distributed")}
+    return {"ranks": found["ranks"], "bandwidth": rows("bandwidth"), "staged": rows("staged"), "host": rows("host"), **torch}
 
 
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
@@ -238,8 +238,9 @@ def staged(figures):
 
 
 def host_calls(figures):
-    """What a call of all_reduce costs the host."""
-    return table(["µs per call", *figures["host"]], [["`all_reduce`", *(number(value, 1) for value in figures["host"].values())]])
+    """What a call costs the host, by operation and size."""
+    rows = [[f"{name}, {kib} KiB", *(number(value, 1) for value in values)] for name, kib, *values in figures["host"]]
+    return table(["µs per call", "own stream", "shared stream", "current stream", "raw C"], rows)
 
 
 def beside_mpi(figures):

@@ -154,6 +154,19 @@ static gg_status path_direct(struct ggi_copy_job *job)
     return status;
 }
 
+/* From so many bytes on a discrete device reads the slot itself, and faster if its lines are in no cache: uploads of 32 to 128 KiB take
+ * 0.83 to 0.95 times as long (H200, driver 580). Of fewer bytes the driver reads the slot in its call, then 1.2 to 1.6 times. */
+#define SLOT_PAST_CACHES ((size_t)32 << 10)
+
+static void ring_fill(const struct ggi_copy_job *job, struct ggi_slot *slot, const char *src,
+                      size_t nbytes)
+{
+    if (nbytes >= SLOT_PAST_CACHES && !(job->device->flags & GG_DEVICE_INTEGRATED))
+        ggi_copy_past_caches(slot->data, src, nbytes);
+    else
+        memcpy(slot->data, src, nbytes);
+}
+
 /* Through one slot of the ring: the host copies @p host between the caller's memory and the slot, the device
  * @p device between the slot and its memory. Up: queued, and the caller may reuse its memory. Down: finished. */
 static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
@@ -166,7 +179,10 @@ static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
     if (status)
         return status;
     if (up) {
-        ggi_box_copy(slot->data, src, host);
+        if (host->run == job->nbytes)
+            ring_fill(job, slot, src, job->nbytes);
+        else
+            ggi_box_copy(slot->data, src, host);
         status = ggi_copy_submit(job, dst, slot->data, device, &ticket);
         ggi_ring_release(job->device, slot, job->stream, ticket);
         return status;
@@ -235,7 +251,7 @@ static gg_status ring_copy_two_up(struct ggi_copy_job *job)
         return status;
     other = ggi_ring_try_acquire(job->device);
     if (other) {
-        memcpy(one->data, src, first.run);
+        ring_fill(job, one, src, first.run);
         status = ggi_copy_submit(job, dst, one->data, &first, &ticket);
     }
     ggi_ring_release(job->device, one, job->stream, ticket);
@@ -243,7 +259,7 @@ static gg_status ring_copy_two_up(struct ggi_copy_job *job)
         return GG_NOT_READY;
     ticket = 0;
     if (!status) {
-        memcpy(other->data, src + first.run, rest.run);
+        ring_fill(job, other, src + first.run, rest.run);
         status = ggi_copy_submit(job, dst + first.run, other->data, &rest, &ticket);
     }
     ggi_ring_release(job->device, other, job->stream, ticket);

@@ -7,7 +7,9 @@
 
 #define SLOT 65536u
 
-static const size_t sizes[] = {1, 2, 4, 7, 8, 4096, SLOT - 1, SLOT, SLOT + 1, MANY_BYTES + 3};
+#define HALF (SLOT / 2)
+static const size_t sizes[] = {1,        4,    7,        8,     4096,          HALF,
+                               SLOT - 1, SLOT, SLOT + 1, 99999, MANY_BYTES + 3};
 
 static void fill_pattern(unsigned char *bytes, size_t nbytes, unsigned seed)
 {
