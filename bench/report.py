@@ -85,7 +85,7 @@ def of_comm(found):
         (found,) = [value for key, value in results.get(part, {}).items() if "(operation" in key] or [[]]
         return [row[:4] for row in found]
 
-    host = {key.removeprefix("host us: "): value for key, value in results.get("host", {}).items()}
+    host = {key.removeprefix("host us: "): value for key, value in results.get("host", {}).items() if key.startswith("host us: ")}
     return {"ranks": found["ranks"], "bandwidth": rows("bandwidth"), "staged": rows("staged"), "host": host}
 
 
