@@ -114,7 +114,7 @@ COMM = [
            "    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;\n    pthread_mutex_lock(&one);\n    const gg_status status = own->self->ops->run(own->self->impl, own->stream, own->tasks, own->count);\n    pthread_mutex_unlock(&one);\n    return status;",
            device_comm("a_call_that_is_stuck_does_not_delay_other_communicators")),
     Mutant("device comm: a refused call has connected", "a first call is guarded until one has succeeded", "core/collective/run.c",
-           "known = run_knows(self, &tasks[i], false) && known;", "known = run_knows(self, &tasks[i], true) && known;",
+           "known = run_knows(self, &items[i].task, false) && known;", "known = run_knows(self, &items[i].task, true) && known;",
            device_comm("the_timeout_holds_for_a_first_call_after_one_that_was_refused", "timeout")),
     Mutant("device comm: Ctrl-C waits for the library", "an interrupt ends a call that connects", "core/collective/guard.c",
            "    if (ggi_interrupted())\n        return guard_interrupt(comm);\n", "    (void)guard_interrupt;\n",
