@@ -2526,7 +2526,7 @@ class GPUArray:
         Notes
         -----
         A source on the host has been read when the call returns. The copy itself may still be queued if it has at most
-        64 KiB, or if the source is on a device: work on another stream must wait for it.
+        128 KiB, or if the source is on a device: work on another stream must wait for it.
 
         Examples
         --------
@@ -3312,7 +3312,7 @@ def to_gpu(a: npt.ArrayLike, device: _DeviceLike | None = None, stream: _StreamL
 
     Notes
     -----
-    `a` may be changed as soon as the call returns. The copy itself may still be queued if it has at most 64 KiB.
+    `a` may be changed as soon as the call returns. The copy itself may still be queued if it has at most 128 KiB.
 
     Examples
     --------
