@@ -257,10 +257,7 @@ def part_host(options):
     with communicator(4) as comm, comm.device:
         raw = options.raw and Raw(comm, options.raw)
         rows = [row for nbytes in (4096, MIB) for row in host_rows(comm, raw, nbytes, batches)]
-        for name, value in zip(("gpuglue, stream=", "", "gpuglue, current stream", "raw C"), rows[0][2:]):  # all_reduce of 4 KiB
-            if name:
-                keep(f"host us: {name}", value)
-        keep("host of each operation, us (operation, KiB, own stream, shared stream, current stream, raw C)", rows)
+        keep("host us (operation, KiB, own stream, shared stream, current stream, raw C)", rows)
     dist, torch = torch_group(5)
     if dist is None:
         return
