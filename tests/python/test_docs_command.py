@@ -8,7 +8,8 @@ import pytest
 from conftest import run_python, succeeds
 
 # Pages about changing gpuglue, which scripts/documents.py leaves with the sources.
-WITH_THE_SOURCES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adding-an-operation.md", "docs/architecture.md",
+WITH_THE_SOURCES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adding-a-backend.md",
+                    "docs/adding-an-operation.md", "docs/architecture.md",
                     "docs/contributing/index.md", "docs/howto/index.md", "docs/index.md", "docs/performance.md",
                     "docs/reference/free-threading.md", "docs/reference/index.md",
                     "docs/reference/python.md", "docs/reference/slots.md", "docs/testing.md")
