@@ -225,6 +225,8 @@ for call, error, words in [
     (lambda: comm.all_reduce(x, np.ones(4)), gg.InvalidArgumentError, "both"),
     (lambda: comm.all_reduce(x, op="mean"), gg.InvalidArgumentError, "'avg'"),
     (lambda: comm.all_reduce(x, op=None), gg.InvalidArgumentError, "op is None"),
+    (lambda: comm.all_reduce(x, op=1), gg.InvalidArgumentError, "op is 1"),
+    (lambda: comm.all_reduce(x, op=True), gg.InvalidArgumentError, "op is True"),
     (lambda: comm.all_reduce(gg.ones(4, "i4", device=here), op="avg"), gg.UnsupportedError, "average"),
     (lambda: comm.all_gather(x, x), gg.InvalidArgumentError, "there are 2 ranks"),
     (lambda: comm.reduce_scatter(gg.ones(3, device=here), x), gg.InvalidArgumentError, "multiple of 2"),

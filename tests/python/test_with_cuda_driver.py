@@ -480,3 +480,26 @@ def test_host_memory_of_a_captured_copy_lives_as_the_graph_does(with_driver, cop
         assert kept() is not None
         graph.replay()
     """)
+
+
+# ---- memory of other code -----------------------------------------------------------------------------------
+
+
+def test_an_upload_reads_memory_that_other_code_pinned_after_the_work_that_writes_to_it(with_driver):
+    with_driver("""
+        import ctypes
+        stream = gg.Stream("cuda:0", nonblocking=True)
+        for nbytes in (70_000, 98_304, 131_072):
+            pointer = ctypes.c_void_p()
+            with gg.Device("cuda:0"): cuda.call("cuMemHostAlloc", ctypes.byref(pointer), ctypes.c_size_t(nbytes), 1)
+            host = np.ctypeslib.as_array((ctypes.c_ubyte * nbytes).from_address(pointer.value))
+            host[:] = 0
+            sevens, found = gg.full(nbytes, 7, "u1", device="cuda:0"), gg.zeros(nbytes, "u1", device="cuda:0")
+            gg.synchronize("cuda:0")
+            gate = cuda.gate().hold(stream)
+            sevens.get_async(host, stream)
+            thread = gate.open_later()
+            found.set(host, stream)
+            thread.join()
+            assert (found.get() == 7).all(), nbytes
+    """)

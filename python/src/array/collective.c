@@ -253,10 +253,12 @@ static PyObject *collective_queue_bound(PyObject *self, PyObject *const *args, P
 {
     if (nargs != 7)
         return PyErr_Format(PyExc_TypeError, "queue takes 7 arguments, got %zd", nargs);
-    PyObject *taken = collective_run(PyTuple_GetItem(self, 0), PyTuple_GetItem(self, 1), args);
-    if (taken != Py_False)
-        return taken;
-    Py_DECREF(taken);
+    if (args[3] == Py_None || PyUnicode_Check(args[3])) { /* numbers are not for users */
+        PyObject *taken = collective_run(PyTuple_GetItem(self, 0), PyTuple_GetItem(self, 1), args);
+        if (taken != Py_False)
+            return taken;
+        Py_DECREF(taken);
+    }
     return PyObject_CallFunctionObjArgs(PyTuple_GetItem(self, 2), args[0], args[1], args[2],
                                         args[3], args[4], args[5], args[6], NULL);
 }
