@@ -49,7 +49,7 @@ static const struct {
     [NCCL_IN_PROGRESS] = {GG_ERR_COMMUNICATOR, "ncclInProgress"},
 };
 
-/* The library's last warning often has the reason, but none may belong to this failure: the library keeps older ones, such as
+/* The library's last warning often has the reason, but it need not be of this failure: the library keeps older ones, such as
  * RCCL's of a kernel without "iommu=pt". */
 static gg_status comm_fail(int code, const char *what)
 {

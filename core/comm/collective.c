@@ -1,8 +1,9 @@
 /* collective.c: the collective operations.
  *
  * An operation is a sequence of rounds. In a round each rank copies a piece of its source to its chunk, publishes the round,
- * waits until all ranks have published it, and takes what it needs from their chunks. There are two chunks per rank, used in
- * turn: once all have published round k + 1, nobody reads what was published in round k. So a round has one wait. */
+ * waits until all ranks have published it, and takes what it needs from their chunks; its own block comes from its source. There are
+ * two chunks per rank, used in turn: once all have published round k + 1, nobody reads what was published in round k. So a round has
+ * one wait. */
 #include "base/error.h"
 #include "comm/comm.h"
 

@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Until the next attempt to connect: a fourth of the time since the first, but at least and at most: */
-#define JOIN_FIRST_PAUSE_NS 1000000u
-#define JOIN_PAUSE_NS 20000000u
+/* The pause before the next attempt to connect is a fourth of the time since the first attempt, within these limits. */
+#define JOIN_FIRST_PAUSE_NS 1000000u  /* at least */
+#define JOIN_PAUSE_NS 20000000u       /* at most */
 #define JOIN_LONG_PAUSE_NS 100000000u /* … after the first second */
 #define JOIN_GRACE_NS 5000000000u     /* for the report of rank 0, whose timeout ends first */
 #define JOIN_CONNECT_NS 1000000000u   /* for one attempt: the next address may answer */

@@ -14,7 +14,7 @@ class Steps:
 
     _comm: Any
     _native: "DeviceTransport | None"
-    _queued: "Callable[[int, Any, Any, str | None, int, int, Any], bool]"  # whether it was: `not_queued`, or a function of C
+    _queued: "Callable[[int, Any, Any, str | None, int, int, Any], bool]"  # whether it took the operation: `not_queued`, or a function of C
     _rank: int
     _size: int
 

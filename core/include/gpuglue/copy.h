@@ -33,8 +33,9 @@ struct gg_copy_operand {
 enum gg_copy_flag {
     /** The call may return before the host side is complete (pinned operands only). */
     GG_COPY_ASYNC = 1,
-    GG_COPY_REQUIRE_ASYNC = 2, /**< GG_ERR_UNSUPPORTED if the call would have to wait */
-    GG_COPY_DST_UNTOUCHED = 4  /**< hint: the destination is host memory, not written since mmap */
+    GG_COPY_REQUIRE_ASYNC =
+        2, /**< GG_ERR_UNSUPPORTED if the call might wait: pageable memory above 64 KiB */
+    GG_COPY_DST_UNTOUCHED = 4 /**< hint: the destination is host memory, not written since mmap */
 };
 
 /** Copy contiguous bytes.

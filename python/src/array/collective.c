@@ -1,4 +1,4 @@
-/* collective.c: operations of a communicator on arrays in device memory, which are queued on a stream. */
+/* collective.c: operations of a communicator: on arrays in device memory they are queued on a stream, on ndarrays they run at once. */
 #include "array/array.h"
 #include "numpy/bridge.h"
 #include "runtime/device.h"
@@ -389,6 +389,8 @@ static PyObject *collective_host_bound(PyObject *self, PyObject *const *args, Py
         !collective_takes_host(args[1], &x, &call.x, &src) ||
         !collective_takes_host(args[2], &out, &call.out, &dst) ||
         !collective_prepare_host(&call, args[3]) || !collective_name_type(&call)) {
+        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+            return NULL; /* KeyboardInterrupt */
         PyErr_Clear();
         Py_RETURN_FALSE;
     }
