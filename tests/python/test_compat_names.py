@@ -135,12 +135,6 @@ def test_exceptions_are_a_family():
 # ---- memory
 
 
-def test_device_memory_does_not_support_the_buffer_protocol():
-    memory = cuda.mem_alloc(16)
-    with pytest.raises(cuda.LogicError, match="memcpy_dtoh"):
-        memory.as_buffer(16)
-
-
 def test_peer_copies_move_bytes():
     source = cuda.to_device(np.arange(100, dtype=np.int16))
     one, two, stream = cuda.mem_alloc(200), cuda.mem_alloc(200), cuda.Stream()

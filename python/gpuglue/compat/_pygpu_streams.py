@@ -110,12 +110,11 @@ def _create(event):
 
 
 def _status_of(function, *handles):
-    """The status of function(objects of the handles...), which the first handle stores. None is the current stream; a
-    handle whose creation failed is an error."""
-    if any(handle is not None and handle._object is None for handle in handles):
+    """The status of function(objects of the handles...), which the first handle stores. None is an error, and so is a
+    handle whose creation failed."""
+    if any(handle is None or handle._object is None for handle in handles):
         return failed(_INVALID_HANDLE)
-    _, handles[0]._status = _attempt(lambda: function(*(
-        handle._object if handle is not None else gpuglue.current_stream() for handle in handles)))
+    _, handles[0]._status = _attempt(lambda: function(*(handle._object for handle in handles)))
     return handles[0]._status
 
 
@@ -139,6 +138,8 @@ def cudaEventRecord(event, stream=None):
     >>> PyGPU.cudaEventRecord(PyGPU.cudaEvent_t(), PyGPU.cudaStream_t())
     <cudaError: code=0>
     """
+    if stream is None:
+        return _status_of(lambda event: gpuglue.current_stream().record(event), event)
     return _status_of(lambda event, stream: stream.record(event), event, stream)
 
 

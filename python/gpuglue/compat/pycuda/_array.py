@@ -2,6 +2,7 @@
 strides, whose elements are never read."""
 
 import builtins
+import warnings
 
 import numpy as np
 
@@ -155,12 +156,19 @@ class GPUArray(Operators):
                 driver.memcpy_dtoh(raw, self.ptr - first)
         return raw, np.ndarray(self.shape, self.dtype, raw, first, self.strides)
 
-    def _result(self, ary):
+    def _shaped(self, ary, category):
+        """An array of the host, in the shape of this one: with a warning, as PyCUDA's, if it has another."""
         if ary is None:
             return None
-        if ary.size != self.size or ary.dtype != self.dtype or ary.shape != self.shape:
+        if ary.size != self.size or ary.dtype != self.dtype:
             raise ValueError(f"ary has shape {ary.shape} and dtype {ary.dtype}, expected {self.shape} and {self.dtype}")
-        return ary
+        if ary.shape == self.shape:
+            return ary
+        warnings.warn(f"ary has shape {ary.shape}, the array on the device {self.shape}: reshape ary", category, stacklevel=3)
+        shaped = ary.reshape(self.shape)
+        if category is DeprecationWarning and self.size and not np.may_share_memory(shaped, ary):
+            raise ValueError(f"ary of shape {ary.shape} and strides {ary.strides} cannot receive {self.shape}: make it contiguous")
+        return shaped
 
     def get(self, ary=None, pagelocked=False, async_=None, stream=None):
         """Copy the elements to the host.
@@ -168,7 +176,7 @@ class GPUArray(Operators):
         Parameters
         ----------
         ary : ndarray, optional
-            Array of the same shape and dtype that receives the elements. None makes a new one.
+            Array of the same size and dtype that receives the elements. None makes a new one.
         pagelocked : bool, default False
             Whether a new array is in page-locked memory.
         async_ : bool, optional
@@ -186,7 +194,7 @@ class GPUArray(Operators):
         >>> gpuarray.arange(3).get()
         array([0, 1, 2])
         """
-        ary = self._result(ary)
+        ary = self._shaped(ary, DeprecationWarning)
         if async_:
             return self.get_async(stream, ary)
         raw, fetched = self._fetch(None, pagelocked)
@@ -203,7 +211,7 @@ class GPUArray(Operators):
         stream : Stream, optional
             The stream. None is the current one.
         ary : ndarray, optional
-            Array of the same shape and dtype. None makes a new one in page-locked memory.
+            Array of the same size and dtype. None makes a new one in page-locked memory.
 
         Returns
         -------
@@ -222,7 +230,7 @@ class GPUArray(Operators):
         >>> host
         array([0, 1, 2])
         """
-        ary = self._result(ary)
+        ary = self._shaped(ary, DeprecationWarning)
         if self.flags.forc and (ary is None or (ary.strides == self.strides)):
             if ary is None:
                 return self._fetch(stream, True)[1]
@@ -243,7 +251,7 @@ class GPUArray(Operators):
         Parameters
         ----------
         ary : ndarray
-            Source of the same shape and dtype.
+            Source of the same size and dtype.
         async_ : bool, default False
             Whether the call may return before a page-locked source was read.
         stream : Stream, optional
@@ -252,7 +260,7 @@ class GPUArray(Operators):
         Raises
         ------
         ValueError
-            If shape or dtype differ.
+            If size or dtype differ.
 
         Examples
         --------
@@ -261,11 +269,7 @@ class GPUArray(Operators):
         >>> a.get()
         array([0., 1., 2.])
         """
-        ary = np.asarray(ary)
-        if ary.size != self.size or ary.shape != self.shape:
-            raise ValueError(f"ary has shape {ary.shape}, expected {self.shape}")
-        if ary.dtype != self.dtype:
-            raise ValueError(f"ary has dtype {ary.dtype}, expected {self.dtype}")
+        ary = self._shaped(np.asarray(ary), UserWarning)
         if not self.size:
             return
         if self.flags.forc and ary.strides == self.strides:
@@ -281,7 +285,7 @@ class GPUArray(Operators):
         Parameters
         ----------
         ary : ndarray
-            Source of the same shape and dtype.
+            Source of the same size and dtype.
         stream : Stream, optional
             The stream. None is the current one.
 

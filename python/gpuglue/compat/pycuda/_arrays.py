@@ -31,7 +31,7 @@ class array_format(_Number):
 class array3d_flags(enum.IntFlag):
     """Flags of an ArrayDescriptor3D. They are kept, and have no effect."""
 
-    ARRAY3D_LAYERED = ARRAY3D_2DARRAY = 1
+    ARRAY3D_LAYERED = ARRAY3D_2DARRAY = LAYERED = locals()["2DARRAY"] = 1
     SURFACE_LDST = 2
     CUBEMAP = 4
     TEXTURE_GATHER = 8

@@ -16,6 +16,14 @@ def is_array(value):
     return hasattr(value, "gpudata")
 
 
+def check(*args):
+    """Refuse operands of which none is an array of the device, or one is an array of the host."""
+    others = [one for one in args if not is_array(one)]
+    wrong = [one for one in others if np.ndim(one)] or others * (len(others) == len(args))
+    if wrong:
+        raise TypeError(f"expected a GPUArray, got {type(wrong[0]).__name__}: upload it by gpuarray.to_gpu()")
+
+
 def _place(array):
     """(Buffer, offset of the first element)."""
     extent, first = array._form.span
@@ -32,7 +40,7 @@ class NumPy:
     def views(self, arrays, stream):
         """What NumPy computes with, for arrays and numbers."""
         if stream is not None:
-            stream.synchronize()
+            _memory._stream(stream).synchronize()
         with np.errstate(all="ignore"):  # as on a device
             yield [self._view(one) if is_array(one) else one for one in arrays]
 
@@ -54,7 +62,7 @@ class CuPy:
     def views(self, arrays, stream):
         """What CuPy computes with, for arrays and numbers."""
         cuda, device = self.module.cuda, gpuglue.current_device()
-        queue = stream._stream if stream is not None else gpuglue.current_stream()
+        queue = _memory._stream(stream) or gpuglue.current_stream()
         places = [_place(one) if is_array(one) and one.size else None for one in arrays]
         buffers = {place[0].ptr: place[0] for place in places if place}.values()
         if stream is None:  # an implicit operation runs after all pending work on its memory
@@ -132,6 +140,7 @@ def form_of_result(args, dtype):
 
 def new(args, dtype):
     """An array for the result of arrays and numbers."""
+    check(*args)
     from ._array import GPUArray  # which imports this file
 
     return GPUArray._of_form(form_of_result(args, dtype), next(one for one in args if is_array(one)).allocator)
@@ -202,6 +211,7 @@ def _planned(name, args, out):
     """A function of (args, out, stream, allocator) for operands of the same forms."""
     from ._array import GPUArray
 
+    check(*args)
     dtype, = result_types(name, args)
     form = form_of_result(args, dtype) if out is None else checked(out, args, dtype)._form
     run = (by_kernels("elementwise", name, args, dtype, form) or _by_library(name)) if form.size else lambda *given: None

@@ -12,7 +12,7 @@ def _host(obj):
     """The contiguous array of a copy; a buffer becomes an array of bytes."""
     array = obj if isinstance(obj, np.ndarray) else np.frombuffer(obj, dtype=np.uint8)
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        raise ValueError("the host array of a copy must be contiguous")
+        raise ValueError("the host array of a copy must be contiguous: copy it with np.ascontiguousarray()")
     return array
 
 

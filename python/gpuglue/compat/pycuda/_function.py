@@ -5,13 +5,14 @@ import gpuglue
 from . import _enums
 from ._arguments import ArgumentHandler, Out, _HostArray, _prepared_types, _unwrap, _unwrap_all
 from ._errors import LogicError, translated
+from ._memory import _stream
 from ._missing import TEXTURES, Refusing
 from ._stateful import StatefulLaunch
 
 
 @translated
 def _wait(stream):
-    (stream._stream if stream is not None else gpuglue.current_stream()).synchronize()
+    (_stream(stream) or gpuglue.current_stream()).synchronize()
 
 
 class Function(StatefulLaunch, Refusing):
@@ -60,7 +61,7 @@ class Function(StatefulLaunch, Refusing):
         except _HostArray:
             args = _unwrap_all(args, kernel.parameters)
         kernel(*args, grid=grid, block=block, smem=shared,
-               stream=stream._stream if stream is not None else None)
+               stream=_stream(stream))
 
     def __call__(self, *args, grid=(1, 1), block=None, shared=0, stream=None, texrefs=(), time_kernel=False):
         if block is None:
@@ -276,7 +277,7 @@ class _timer:
     """Two events around a launch. A call waits and returns seconds."""
 
     def __init__(self, stream):
-        self.stream = stream._stream if stream is not None else gpuglue.current_stream()
+        self.stream = _stream(stream) or gpuglue.current_stream()
         self.start = self.stream.record(gpuglue.Event(timing=True))
 
     def __call__(self):

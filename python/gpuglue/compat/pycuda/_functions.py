@@ -59,6 +59,8 @@ def minimum(a, b, out=None, stream=None):
 
 def _choose(condition, criterion, then_, else_, out, stream):
     args = (criterion, then_, else_)
+    _compute.check(criterion)
+    _compute.check(*args)
     dtype = np.result_type(*(one.dtype if _compute.is_array(one) else one for one in args[1:]))
     out = _compute.checked(out, args, dtype) if out is not None else _compute.new(args, dtype)
     if not out.size:
@@ -154,6 +156,8 @@ def take(a, indices, out=None, stream=None):
     >>> gpuarray.take(gpuarray.arange(0, 50, 10), gpuarray.to_gpu(np.array([3, 1]))).get()
     array([30, 10])
     """
+    for one in (a, indices):
+        _compute.check(one)
     out = _compute.checked(out, [indices], a.dtype) if out is not None else _compute.new([indices], a.dtype)
     if not out.size:
         return out

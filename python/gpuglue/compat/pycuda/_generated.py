@@ -1,6 +1,7 @@
 """What generated kernels share: arguments in C, sizes of launches, and kernels for each device."""
 
 import re
+import sys
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ._array import GPUArray
 from ._declarations import parts_of
 from ._errors import of
 from ._function import Function
-from ._memory import argument_of
+from ._memory import _stream, argument_of
 from ._types import dtype_of
 from .driver import Module
 
@@ -20,6 +21,7 @@ COUNTS = 4 * [np.dtype(np.int64)]  # the last arguments: the number of elements,
 _COMPLEX = "#include <pycuda-complex.hpp>\n"  # gpuglue's, or that of a copy of PyCUDA: see compiler.compile
 
 
+_ANY = sys.maxsize  # for arrays that may have any size
 _EXACT = 2.0**53  # integers up to it are exact as float64
 
 
@@ -38,30 +40,44 @@ def number_of(dtype):
     return single
 
 
-class Argument:
-    """One argument of a list in C: its declaration, and how a value becomes one."""
+# Statements that may not reach all they name, or where i is another.
+_CONDITIONAL = re.compile(r"\b(if|for|while|do|switch|return|continue|break|goto|sizeof)\b|[?#]|&&|\|\||//|/\*|\bi\s*([-+*/%&|^]|<<|>>)?=[^=]|\+\+|--")
 
-    def __init__(self, declaration):
+
+def _size_differs(declared, dtype):
+    """Whether a kernel would read other numbers than those of an array. Bytes are read as any."""
+    return (declared.kind in "fiu" and dtype.kind in "fiu" and declared.itemsize != dtype.itemsize and
+            min(declared.itemsize, dtype.itemsize) > 1)
+
+
+class Argument:
+    """One argument of a list in C: its declaration, how a value becomes one, and whether statements read its element i."""
+
+    def __init__(self, declaration, statements):
         kind, self.is_vector, self.name = parts_of(declaration)
         self.declaration = "__global " * self.is_vector + declaration.strip()
         dtype = dtype_of(kind)
         if not self.is_vector and (dtype is None or dtype.names):  # a struct, as bytes
             dtype = None
+        self.dtype = dtype
+        self.per_element = (self.is_vector and not _CONDITIONAL.search(statements) and
+                            bool(re.search(rf"(?<![&.>])\b{self.name}\s*\[\s*i\s*\]", statements)))
         self.type = "P" if self.is_vector else dtype  # for Kernel.bind, or None
         self.value = (lambda given: given) if dtype is None else number_of(dtype)
 
 
-def arguments_of(text):
-    """The list of Arguments that a program wrote as in C, or as a list of VectorArg and ScalarArg."""
+def arguments_of(text, statements=""):
+    """The list of Arguments that a program wrote as in C, or as a list of VectorArg and ScalarArg, for statements in C."""
     declarations = text.split(",") if isinstance(text, str) else [one.declarator() for one in text]
-    return [Argument(one) for one in declarations]
+    return [Argument(one, statements) for one in declarations]
 
 
 def values_of(arguments, given):
-    """(values, the first array, whether a kernel takes the values as they are) of a call."""
+    """(values, the first array, whether a kernel takes the values as they are, elements of the smallest array that it indexes by i) of a
+    call."""
     if len(given) != len(arguments):
         raise TypeError(f"expected {len(arguments)} arguments ({', '.join(one.name for one in arguments)}), got {len(given)}")
-    values, first, ready = [], None, True
+    values, first, ready, least = [], None, True, _ANY
     for one, value in zip(arguments, given):
         if not one.is_vector:
             ready = ready and one.type is not None
@@ -72,6 +88,10 @@ def values_of(arguments, given):
         if type(value) is GPUArray:
             contiguous, buffer = value._form.contiguous, getattr(value.gpudata, "_gpuglue", None)
             values.append(buffer if buffer is not None else argument_of(value))
+            if value.dtype is not one.dtype and one.dtype is not None and _size_differs(one.dtype, value.dtype):
+                raise TypeError(f"{one.name} is declared as {one.dtype}, got an array of {value.dtype}: convert it by astype()")
+            if one.per_element and value.size < least:
+                least = value.size
         else:
             contiguous, ready = getattr(getattr(value, "flags", None), "forc", True), False
             values.append(value)
@@ -79,13 +99,25 @@ def values_of(arguments, given):
             raise RuntimeError(f"{one.name}: generated kernels take contiguous arrays: copy the array first")
     if first is None:
         raise TypeError("expected an array among the arguments: its size is the number of elements")
-    return values, first, ready
+    return values, first, ready, least
 
 
-def selected(size, range, slice):
+def beyond(element, least):
+    """The error of a call that would access elements which an array does not have."""
+    return ValueError(f"element {element} of an array with {least} elements would be accessed: give arrays of the same size, or a "
+                      "smaller range=")
+
+
+def selected(size, range, slice, least):
     """(start, stop, step, their number) of the elements that take part."""
+    if range is not None and slice is not None:
+        raise TypeError("give range= or slice=, not both")
     start, stop, step = slice.indices(size) if slice is not None else (range.start, range.stop, range.step or 1)
-    return start, stop, step, max(-(-(stop - start) // step), 0)
+    count = max(-(-(stop - start) // step), 0)
+    for element in (start, start + (count - 1) * step) if count and least != _ANY else ():
+        if not 0 <= element < least:
+            raise beyond(element, least)
+    return start, stop, step, count
 
 
 _most_blocks: dict = {}
@@ -134,6 +166,6 @@ def launch(kernel, values, blocks, stream, ready=True):
         if stream is None:
             kernel(*values, grid=blocks)
         else:
-            kernel(*values, grid=blocks, stream=stream._stream)
+            kernel(*values, grid=blocks, stream=_stream(stream))
     except gpuglue.Error as error:
         raise of(error) from error

@@ -133,21 +133,35 @@ class PointerHolderBase:
     __index__ = __int__
 
     def as_buffer(self, size, offset=0):
-        """Raise: the host cannot read device memory.
+        """Return the memory as a buffer, where the host can access it.
 
         Parameters
         ----------
         size : int
-            Not used.
+            Size in bytes.
         offset : int, default 0
-            Not used.
+            Where it begins.
+
+        Returns
+        -------
+        memoryview
+            Bytes.
 
         Raises
         ------
         LogicError
-            Always: copy with memcpy_dtoh.
+            If the host cannot (it can on host): copy with memcpy_dtoh.
+        ValueError
+            If the memory is smaller.
         """
-        raise LogicError("device memory cannot be read on the host: copy it with memcpy_dtoh")
+        buffer, start = locate(self, offset + size)
+        array = gpuglue.asarray(buffer)
+        if not hasattr(array, "__array_interface__"):
+            raise LogicError("device memory cannot be read on the host: copy it with memcpy_dtoh")
+        start += offset
+        if size < 0 or offset < 0 or start + size > buffer.nbytes:
+            raise ValueError(f"{size} bytes at {start} are not in memory of {buffer.nbytes}")
+        return memoryview(np.asarray(array))[start:start + size]
 
 
 class DeviceAllocation(PointerHolderBase):
@@ -328,4 +342,7 @@ def mem_get_info():
 
 
 def _stream(stream):
-    return stream._stream if stream is not None else None
+    try:
+        return stream._stream if stream is not None else None
+    except AttributeError:
+        raise TypeError(f"stream= is a driver.Stream or None, got {type(stream).__name__}") from None

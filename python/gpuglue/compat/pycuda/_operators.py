@@ -12,6 +12,8 @@ def _binary(name, swapped=False, in_place=False):
     def operator(self, other):
         if not (hasattr(other, "gpudata") or isinstance(other, _NUMBERS)):
             if not isinstance(other, np.ndarray) or other.ndim:
+                if isinstance(other, np.ndarray) and name not in ("equal", "not_equal"):
+                    _compute.check(self, other)
                 return NotImplemented
             other = other[()]
         if swapped:

@@ -11,7 +11,12 @@ from ._layouts import form_of
 
 def _reduce(name, arrays, dtype, stream, allocator, subset=None):
     """Combine all elements, or those that `subset` names, to one. The type None is the common one of the arrays."""
-    key = (name, dtype, gpuglue.current_device(), subset if subset is None else subset._form, *[one._form for one in arrays])
+    try:
+        key = (name, dtype, gpuglue.current_device(), subset if subset is None else subset._form, *[one._form for one in arrays])
+    except AttributeError:
+        for one in arrays if subset is None else (*arrays, subset):
+            _compute.check(one)
+        raise
     form, run = _compute._plans.get(key) or _compute.keep(key, _planned(name, arrays, dtype, subset))
     out = GPUArray._of_form(form, allocator or arrays[0].allocator)
     run(out, arrays, subset, stream)

@@ -251,7 +251,7 @@ class Memcpy2D:
         dst, src = (end.at(place, shape) for end, place in zip((self._dst, self._src), self._places()))
         if self._dst.kind == self._src.kind == "host":
             return _on_host(*dst, *src, shape)
-        how = stream._stream if stream is not None else None, stream is not None
+        how = _memory._stream(stream), stream is not None
         for (to, at), (source, start), part in _parts(dst, src, shape):
             _core._copy_region(to, at, source, start, part, *how)
 

@@ -117,6 +117,7 @@ def ldexp(significand, exponent, stream=None):
     >>> cumath.ldexp(gpuarray.to_gpu(np.array([0.5])), gpuarray.to_gpu(np.array([3.0]))).get()
     array([4.])
     """
+    _compute.check(exponent)
     return _compute.elementwise("ldexp", significand, exponent.astype(np.int32, stream), stream=stream)
 
 
@@ -130,6 +131,7 @@ template <class T> __device__ T gg_whole(T v) { T whole; modf(v, &whole); return
 
 def _pair(name, formulas, arg, stream):
     """The two results of a function."""
+    _compute.check(arg)
     dtype = np.result_type(arg.dtype, np.float32)
     results = [_compute.new([arg], dtype) for _ in formulas]
     if not arg.size:

@@ -4,7 +4,7 @@ import numpy as np
 
 import gpuglue
 
-from . import _compute, _sobol, gpuarray
+from . import _compute, _memory, _sobol, gpuarray
 from ._missing import Refusing, refusing
 from ._sobol import (
     direction_vector_set, generate_direction_vectors, generate_scramble_constants32, generate_scramble_constants64, get_curand_version)
@@ -110,7 +110,7 @@ class _Generator(Refusing):
         if chosen is None:
             self._set(draw, self._source(None), data, stream)
             return
-        queue = stream._stream if stream is not None else gpuglue.current_stream()
+        queue = _memory._stream(stream) or gpuglue.current_stream()
         if self._drawn is not None:
             queue.wait(self._drawn)  # CuPy keeps the generator's state in the device's memory
         with chosen.views([data], stream) as (target,):

@@ -1,6 +1,6 @@
 """pycuda.elementwise: kernels of one statement per element. gpuglue writes the loop, and compiles the program's source."""
 
-from ._generated import COUNTS, Kernels, arguments_of, blocks_for, launch, selected, values_of
+from ._generated import COUNTS, Kernels, arguments_of, beyond, blocks_for, launch, selected, values_of
 from ._missing import refusing
 
 _SOURCE = """{preamble}
@@ -49,7 +49,9 @@ class ElementwiseKernel:
     driver.CompileError
         By the first call, if the compiler rejects the source.
     TypeError
-        By a call with another number of arguments, or without an array.
+        By a call with another number of arguments, without an array, or with one of another size of numbers than declared.
+    ValueError
+        By a call that would access elements beyond an array.
     RuntimeError
         By a call with an array that is not contiguous.
 
@@ -70,18 +72,20 @@ class ElementwiseKernel:
 
     def __init__(self, arguments, operation, name="kernel", keep=False, options=None, *, preamble="", loop_prep="",
                  after_loop=""):
-        self._arguments = arguments_of(arguments)
+        self._arguments = arguments_of(arguments, f"{loop_prep};{operation}")
         declarations = ", ".join(one.declaration for one in self._arguments)
         self._kernels = Kernels(_SOURCE.format(
             name=name, declarations=declarations, operation=operation, preamble=preamble, loop_prep=loop_prep,
             after_loop=after_loop), {name: [*(one.type for one in self._arguments), *COUNTS]}, keep, options)
 
     def __call__(self, *args, range=None, slice=None, stream=None):
-        values, first, ready = values_of(self._arguments, args)
+        values, first, ready, least = values_of(self._arguments, args)
         size = stop = count = first.size
         start, step = 0, 1
         if range is not None or slice is not None:
-            start, stop, step, count = selected(size, range, slice)
+            start, stop, step, count = selected(size, range, slice, least)
+        elif size > least:
+            raise beyond(size - 1, least)
         if count:
             kernel, = self._kernels.current()
             launch(kernel, (*values, size, start, stop, step), blocks_for(count), stream, ready)

@@ -4,7 +4,7 @@ import numpy as np
 
 from . import driver, tools
 from ._array import GPUArray
-from ._generated import BLOCK, COUNTS, Kernels, arguments_of, blocks_for, launch, selected, values_of
+from ._generated import BLOCK, COUNTS, Kernels, arguments_of, beyond, blocks_for, launch, selected, values_of
 from ._layouts import form_of
 from ._memory import argument_of
 from ._missing import refusing
@@ -73,7 +73,9 @@ class ReductionKernel:
     driver.CompileError
         By the first call, if the compiler rejects the source.
     TypeError
-        By a call with another number of arguments, or without an array.
+        By a call with another number of arguments, without an array, or with one of another size of numbers than declared.
+    ValueError
+        By a call that would access elements beyond an array.
     RuntimeError
         By a call with an array that is not contiguous.
 
@@ -95,7 +97,7 @@ class ReductionKernel:
     def __init__(self, dtype_out, neutral, reduce_expr, map_expr=None, arguments=None, name="reduce_kernel", keep=False,
                  options=None, preamble=""):
         self.dtype_out, kind = np.dtype(dtype_out), tools.dtype_to_ctype(dtype_out)
-        self._arguments = arguments_of(arguments or f"const {kind} *in")
+        self._arguments = arguments_of(arguments or f"const {kind} *in", map_expr or "in[i]")
 
         def stage(name, arguments, map_expr):
             return _STAGE.format(name=name, kind=kind, declarations=", ".join(one.declaration for one in arguments),
@@ -108,11 +110,13 @@ class ReductionKernel:
             {name: ["P", *(one.type for one in self._arguments), *COUNTS], of_blocks: ["P", "P", *COUNTS]}, keep, options)
 
     def __call__(self, *args, range=None, slice=None, stream=None, out=None, allocator=None):
-        values, first, ready = values_of(self._arguments, args)
+        values, first, ready, least = values_of(self._arguments, args)
         size = stop = count = first.size
         start, step = 0, 1
         if range is not None or slice is not None:
-            start, stop, step, count = selected(size, range, slice)
+            start, stop, step, count = selected(size, range, slice, least)
+        elif size > least:
+            raise beyond(size - 1, least)
         allocator = allocator or getattr(first, "allocator", None) or driver.mem_alloc
         out = out if out is not None else GPUArray._of_form(self._form, allocator)
         elements, of_blocks = self._kernels.current()
