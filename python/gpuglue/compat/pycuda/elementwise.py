@@ -49,9 +49,9 @@ class ElementwiseKernel:
     driver.CompileError
         By the first call, if the compiler rejects the source.
     TypeError
-        By a call with another number of arguments, without an array, or with one of another size of numbers than declared.
+        By a call with another number of arguments, or without an array.
     ValueError
-        By a call that would access elements beyond an array.
+        By a call beyond an array.
     RuntimeError
         By a call with an array that is not contiguous.
 
