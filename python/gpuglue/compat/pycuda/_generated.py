@@ -40,7 +40,7 @@ def number_of(dtype):
     return single
 
 
-# Statements that may not reach all they name, or where i is another.
+# Where x[i] may not be reached.
 _CONDITIONAL = re.compile(r"\b(if|for|while|do|switch|return|continue|break|goto|sizeof)\b|[?#]|&&|\|\||//|/\*|\bi\s*([-+*/%&|^]|<<|>>)?=[^=]|\+\+|--")
 
 
@@ -73,8 +73,7 @@ def arguments_of(text, statements=""):
 
 
 def values_of(arguments, given):
-    """(values, the first array, whether a kernel takes the values as they are, elements of the smallest array that it indexes by i) of a
-    call."""
+    """(values, the first array, whether a kernel takes the values as they are, the smallest size of arrays with [i]) of a call."""
     if len(given) != len(arguments):
         raise TypeError(f"expected {len(arguments)} arguments ({', '.join(one.name for one in arguments)}), got {len(given)}")
     values, first, ready, least = [], None, True, _ANY
@@ -103,9 +102,8 @@ def values_of(arguments, given):
 
 
 def beyond(element, least):
-    """The error of a call that would access elements which an array does not have."""
-    return ValueError(f"element {element} of an array with {least} elements would be accessed: give arrays of the same size, or a "
-                      "smaller range=")
+    """The error of an access beyond an array."""
+    return ValueError(f"element {element} of an array with {least} elements would be accessed: pass a larger array or another range=")
 
 
 def selected(size, range, slice, least):
