@@ -535,7 +535,11 @@ class PooledHostAllocation:
     _finalizer = None
 
     def __init__(self, block, like):
+        self._nbytes = like.nbytes
         self.__array_interface__ = dict(like.__array_interface__, data=(block.ctypes.data, False))
+
+    def __len__(self):
+        return self._nbytes
 
     def free(self):
         """Return the memory to the pool now. Arrays on it must not be used afterwards.
