@@ -214,27 +214,20 @@ def compat(figures):
     return table(["ns per call", "launch and allocation", "gpuglue", "CuPy", "target"], rows)
 
 
-def operations(rows, sides):
-    """Rows (operation, MiB, a figure for each side) → the head and the rows of a table by size and operation."""
-    names = list(dict.fromkeys(row[0] for row in rows if row[3] is not None))
-    found = {(row[0], row[1]): row[2:] for row in rows}
-    head = [text for name in names for text in (name, sides)]
-    made = [[f"{mib} MiB" if mib < 1024 else f"{mib // 1024} GiB",
-             *(number(value, 1) for name in names for value in found.get((name, mib), (None, None)))]
-            for mib in sorted({row[1] for row in rows})]
-    return head, made
-
-
 def collectives(figures):
     """Bus bandwidth of each operation beside the library's, called from C."""
-    head, rows = operations(figures["bandwidth"], "raw")
-    return table(["GB/s", *head], rows)
+    rows = [row for row in figures["bandwidth"] if row[3] is not None]
+    names = list(dict.fromkeys(row[0] for row in rows))
+    found = {(name, mib): speeds for name, mib, *speeds in rows}
+    made = [[f"{mib} MiB" if mib < 1024 else f"{mib // 1024} GiB", *(number(value, 1) for name in names for value in found[name, mib])]
+            for mib in sorted({row[1] for row in rows})]
+    return table(["GB/s", *(text for name in names for text in (name, "raw"))], made)
 
 
 def staged(figures):
     """The transport through the host, beside the same operation on arrays of the host."""
-    head, rows = operations(figures["staged"], "host")
-    return table(["GB/s", *head], rows)
+    rows = [[f"{name}, {mib} MiB", number(ours, 1), number(host, 1)] for name, mib, ours, host in figures["staged"]]
+    return table(["GB/s", "staged", "on the host"], rows)
 
 
 def host_calls(figures):

@@ -173,18 +173,37 @@ def test_an_array_is_set_on_a_stream():
 # ---- kernels
 
 
-def test_a_function_has_its_attributes(device):
+ATTRIBUTES = {"registers": lambda function: function.num_regs, "local_size": lambda function: function.local_size_bytes,
+              "shared_size": lambda function: function.shared_size_bytes}
+
+
+def reported(device, attribute):
+    """A function, and its attribute as the device reports it; skips where it does not."""
     needs(device, "module_load", "kernel_attribute")
     function = cuda.module_from_file(str(path_for(device))).get_function("scale")
-    names = {"max_threads_per_block": function._kernel.attributes.get("max_threads_per_block"),
-             "num_regs": function._kernel.attributes.get("registers"),
-             "local_size_bytes": function._kernel.attributes.get("local_size")}
-    for name, number in names.items():
-        if number is None:
-            with pytest.raises(cuda.LogicError, match="does not report"):
-                getattr(function, name)
-        else:
-            assert getattr(function, name) == number
+    if attribute not in function._kernel.attributes:
+        pytest.skip(f"{device} does not report {attribute}")
+    return function, function._kernel.attributes[attribute]
+
+
+def test_a_function_has_the_number_of_its_registers(device):
+    function, number = reported(device, "registers")
+    assert function.num_regs == number
+
+
+def test_a_function_has_the_size_of_its_local_memory(device):
+    function, number = reported(device, "local_size")
+    assert function.local_size_bytes == number
+
+
+@pytest.mark.parametrize("attribute, read", ATTRIBUTES.items())
+def test_what_a_device_does_not_report_of_a_function_is_refused(device, attribute, read):
+    needs(device, "module_load", "kernel_attribute")
+    function = cuda.module_from_file(str(path_for(device))).get_function("scale")
+    if attribute in function._kernel.attributes:
+        pytest.skip(f"{device} reports {attribute}")
+    with pytest.raises(cuda.LogicError, match="does not report"):
+        read(function)
 
 
 def test_a_source_module_takes_headers_and_names_of_c_plus_plus(device, tmp_path, monkeypatch):

@@ -52,8 +52,8 @@ INTERFACE = "libhsa-runtime64 has another version of the model's interface"
 PYTHON = (
     "allocators", "array", "array_dtypes", "asarray", "async_copies", "await", "between", "close_races", "closed",
     "compat_arithmetic", "compat_arrays", "compat_calls", "compat_compile", "compat_driver", "compat_generated", "compat_gpuarray",
-    "compat_host_memory", "compat_names", "compat_pycuda", "compat_pygpu", "compat_random", "compat_regions", "compat_sobol",
-    "compile", "copy", "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers", "errors", "event", "exchange",
+    "compat_host_memory", "compat_members", "compat_names", "compat_pycuda", "compat_pygpu", "compat_random", "compat_regions",
+    "compat_sobol", "compile", "copy", "cuda_interface", "cuda_on_hip", "current", "device", "dlpack", "drivers", "errors", "event", "exchange",
     "extension_table", "foreign_memory", "gil", "graph", "hip", "ipc", "kernel", "kernel_errors", "kernel_foreign", "memory",
     "pool", "process", "random_chains", "ranges", "readback", "repr", "robustness", "stream", "strided", "trace", "views",
 )  # fmt: skip
