@@ -154,7 +154,7 @@ static gg_status path_direct(struct ggi_copy_job *job)
     return status;
 }
 
-/* From so many bytes on a GPU reads the slot by itself, and faster if the processor's caches do not have it: uploads of 32 to 128 KiB
+/* Of so many bytes or more a GPU fetches the slot itself, and faster if the processor's caches do not have it: uploads of 32 to 128 KiB
  * take 0.83 to 0.95 times as long (H200, driver 580). Smaller uploads take 1.2 to 1.6 times as long, since the driver's call reads the
  * slot. The figures are of devices that write words; others were not measured, and on host the processor is the reader. */
 #define SLOT_PAST_CACHES ((size_t)32 << 10)
@@ -214,18 +214,31 @@ static gg_status ring_wait(struct ggi_copy_job *job, struct ggi_slot *slot)
     return status == GG_NOT_READY ? ggi_stream_synchronize_uninterruptible(job->stream) : status;
 }
 
-/* To the host through two slots, with one wait for both. GG_NOT_READY: only one is free. */
+/* GG_NOT_READY: only one is free. */
+static gg_status ring_acquire_two(struct ggi_copy_job *job, struct ggi_slot **one,
+                                  struct ggi_slot **other)
+{
+    const gg_status status = ggi_ring_acquire(job->device, one);
+    if (status)
+        return status;
+    *other = ggi_ring_try_acquire(job->device);
+    if (*other)
+        return GG_OK;
+    ggi_ring_release(job->device, *one, job->stream, 0);
+    return GG_NOT_READY;
+}
+
+/* To the host through two slots, with one wait for both. */
 static gg_status ring_copy_two(struct ggi_copy_job *job)
 {
     const struct ggi_box first = {.run = GGI_SLOT_SIZE}, rest = {.run = job->nbytes - first.run};
     const char *src = job->src.pointer;
     struct ggi_slot *one, *other;
     uint64_t ticket = 0;
-    gg_status status = ggi_ring_acquire(job->device, &one);
+    gg_status status = ring_acquire_two(job, &one, &other);
     if (status)
         return status;
-    other = ggi_ring_try_acquire(job->device);
-    status = other ? ggi_copy_submit(job, one->data, src, &first, &ticket) : GG_NOT_READY;
+    status = ggi_copy_submit(job, one->data, src, &first, &ticket);
     if (!status)
         status = ggi_copy_submit(job, other->data, src + first.run, &rest, &ticket);
     if (!status)
@@ -234,37 +247,35 @@ static gg_status ring_copy_two(struct ggi_copy_job *job)
         memcpy(job->dst.pointer, one->data, first.run);
         memcpy(job->dst.pointer + first.run, other->data, rest.run);
     }
-    if (other)
-        ggi_ring_release(job->device, other, job->stream, status ? ticket : 0);
+    ggi_ring_release(job->device, other, job->stream, status ? ticket : 0);
     ggi_ring_release(job->device, one, job->stream, status ? ticket : 0);
+    return status;
+}
+
+/* A part of an upload: queued once the host has filled the slot. */
+static gg_status ring_upload(struct ggi_copy_job *job, struct ggi_slot *slot, size_t at,
+                             size_t nbytes)
+{
+    const struct ggi_box part = {.run = nbytes};
+    uint64_t ticket = 0;
+    ring_fill(job, slot, (const char *)job->src.pointer + at, nbytes);
+    const gg_status status =
+        ggi_copy_submit(job, (char *)job->dst.pointer + at, slot->data, &part, &ticket);
+    ggi_ring_release(job->device, slot, job->stream, ticket);
     return status;
 }
 
 /* To the device: the first part is under way while the host copies the rest into its slot. Queued, as in ring_copy. */
 static gg_status ring_copy_two_up(struct ggi_copy_job *job)
 {
-    const struct ggi_box first = {.run = GGI_SLOT_SIZE}, rest = {.run = job->nbytes - first.run};
-    const char *src = job->src.pointer;
-    char *dst = job->dst.pointer;
     struct ggi_slot *one, *other;
-    uint64_t ticket = 0;
-    gg_status status = ggi_ring_acquire(job->device, &one);
+    gg_status status = ring_acquire_two(job, &one, &other);
     if (status)
         return status;
-    other = ggi_ring_try_acquire(job->device);
-    if (other) {
-        ring_fill(job, one, src, first.run);
-        status = ggi_copy_submit(job, dst, one->data, &first, &ticket);
-    }
-    ggi_ring_release(job->device, one, job->stream, ticket);
-    if (!other)
-        return GG_NOT_READY;
-    ticket = 0;
-    if (!status) {
-        ring_fill(job, other, src + first.run, rest.run);
-        status = ggi_copy_submit(job, dst + first.run, other->data, &rest, &ticket);
-    }
-    ggi_ring_release(job->device, other, job->stream, ticket);
+    status = ring_upload(job, one, 0, GGI_SLOT_SIZE);
+    if (!status)
+        return ring_upload(job, other, GGI_SLOT_SIZE, job->nbytes - GGI_SLOT_SIZE);
+    ggi_ring_release(job->device, other, job->stream, 0);
     return status;
 }
 
