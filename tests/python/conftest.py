@@ -8,6 +8,7 @@ depends on the backend's name: it queries what the device supports."""
 
 import contextlib
 import ctypes
+import gc
 import os
 import pathlib
 import signal
@@ -108,6 +109,18 @@ def needed(variable, name):
     if not os.environ.get("GPUGLUE_TEST_LIBRARIES") and not os.environ.get(variable) and not (BUILT / name).exists():
         pytest.skip(f"the tests were not built: there is no {BUILT / name}")
     return built(variable, name)
+
+
+@pytest.fixture
+def context(device):
+    """The context of a program for PyCUDA; what the test leaves is collected while the device is there."""
+    from gpuglue.compat.pycuda import driver, tools
+
+    driver.init()
+    made = tools.make_default_context()
+    yield made
+    made.pop()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -1,21 +1,13 @@
 """gpuglue.compat.pycuda: Array, the memory in rows that PyCUDA's programs fill for textures."""
 
-import gc
-
 import numpy as np
 import pytest
 
 from gpuglue.compat.pycuda import driver as cuda
-from gpuglue.compat.pycuda import gpuarray, tools
+from gpuglue.compat.pycuda import gpuarray
 
 
-@pytest.fixture(autouse=True)
-def context(device):
-    cuda.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def described(width, height, form=cuda.array_format.FLOAT, channels=1, depth=None):

@@ -1,7 +1,5 @@
 """gpuglue.compat: calls that a program gets wrong say what was given, what is expected and what to do."""
 
-import gc
-
 import numpy as np
 import pytest
 from kernels import needs_generated
@@ -12,13 +10,7 @@ from gpuglue.compat.pycuda.elementwise import ElementwiseKernel
 from gpuglue.compat.pycuda.reduction import ReductionKernel
 
 
-@pytest.fixture(autouse=True)
-def context(device):
-    driver.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 @pytest.fixture

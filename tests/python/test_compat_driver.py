@@ -11,16 +11,10 @@ from gpuglue.compat import pycuda
 from gpuglue.compat.pycuda import _limits, characterize, compiler, elementwise, gpuarray, reduction, tools
 from gpuglue.compat.pycuda import driver as cuda
 
-pytestmark = pytest.mark.filterwarnings("ignore:Function.* is deprecated since PyCUDA 2011.1:DeprecationWarning")
-
-
-@pytest.fixture(autouse=True)
-def context(device):
-    cuda.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = [
+    pytest.mark.usefixtures("context"),
+    pytest.mark.filterwarnings("ignore:Function.* is deprecated since PyCUDA 2011.1:DeprecationWarning"),
+]
 
 
 def scale(device):

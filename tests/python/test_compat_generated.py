@@ -1,7 +1,5 @@
 """gpuglue.compat.pycuda: kernels of one statement per element, reductions and scans, where there is a compiler."""
 
-import gc
-
 import numpy as np
 import pytest
 from kernels import needs_generated
@@ -12,13 +10,7 @@ from gpuglue.compat.pycuda.reduction import ReductionKernel
 from gpuglue.compat.pycuda.scan import ExclusiveScanKernel, InclusiveScanKernel
 
 
-@pytest.fixture(autouse=True)
-def context(device):
-    driver.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 @pytest.fixture

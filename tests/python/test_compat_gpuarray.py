@@ -9,16 +9,10 @@ import pytest
 from kernels import path_for
 
 from gpuglue.compat.pycuda import driver as cuda
-from gpuglue.compat.pycuda import gpuarray, tools
+from gpuglue.compat.pycuda import gpuarray
 
 
-@pytest.fixture(autouse=True)
-def context(device):
-    cuda.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def test_arrays_have_shape_dtype_and_device():

@@ -12,13 +12,7 @@ from gpuglue.compat.pycuda import driver as cuda
 from gpuglue.compat.pycuda import tools
 
 
-@pytest.fixture(autouse=True)
-def context(device):
-    cuda.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 KINDS = {"pagelocked": cuda.PagelockedHostAllocation, "managed": cuda.ManagedAllocation}

@@ -1,7 +1,5 @@
 """gpuglue.compat: the names of PyCUDA's and PyGPU's documentation that the other suites do not use."""
 
-import gc
-
 import numpy as np
 import pytest
 from conftest import needs
@@ -13,13 +11,7 @@ from gpuglue.compat.pycuda import _function, gpuarray, tools
 from gpuglue.compat.pycuda.compiler import SourceModule
 
 
-@pytest.fixture(autouse=True)
-def context(device):
-    cuda.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 # ---- devices and contexts

@@ -14,13 +14,7 @@ from gpuglue.compat.pycuda import gpuarray, tools
 from gpuglue.compat.pycuda.compiler import SourceModule
 
 
-@pytest.fixture(autouse=True)
-def context(device):
-    cuda.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """gpuglue.compat.pycuda: copies of rows and of layers of rows."""
 
-import gc
-
 import numpy as np
 import pytest
 
@@ -10,13 +8,7 @@ from gpuglue.compat.pycuda import driver as cuda
 from gpuglue.compat.pycuda import tools
 
 
-@pytest.fixture(autouse=True)
-def context(device):
-    cuda.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def test_pitched_rows_and_boxes_are_copied():

@@ -1,25 +1,18 @@
 """gpuglue.compat.pycuda.curandom: Sobol's sequences. tests/libraries/test_scipy.py compares them with SciPy's."""
 
-import gc
 import sys
 
 import numpy as np
 import pytest
 
-from gpuglue.compat.pycuda import curandom, driver, gpuarray, tools
+from gpuglue.compat.pycuda import curandom, driver, gpuarray
 
 KINDS = {32: curandom.Sobol32RandomNumberGenerator, 64: curandom.Sobol64RandomNumberGenerator}
 SCRAMBLED = {32: curandom.ScrambledSobol32RandomNumberGenerator, 64: curandom.ScrambledSobol64RandomNumberGenerator}
 BITS = pytest.mark.parametrize("bits", [32, 64])
 
 
-@pytest.fixture(autouse=True)
-def context(device):
-    driver.init()
-    context = tools.make_default_context()
-    yield context
-    context.pop()
-    gc.collect()
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def word(bits):
