@@ -77,6 +77,7 @@ void ggi_chunk_device_box(const struct ggi_staging_plan *plan, const struct ggi_
 /* In copies below this size the slots would still be in the threads' caches when they are reused. In a longer copy other
  * bytes have evicted them, and ordinary stores are faster. */
 #define PAST_CACHES_MAX ((size_t)128 << 20)
+#define ASK_EVERY ((size_t)64 << 10) /* bytes: the caller queries the driver after so much work of its own */
 #define CHECK_EVERY 256u /* polls without progress: is the device still usable? */
 /* After so long without progress the caller sleeps between its polls: the threads are zeroing pages, or the device is busy
  * with other work. Not earlier, because even a short sleep takes longer than a chunk's copy. */
@@ -94,6 +95,7 @@ struct transfer {
     struct ggi_cut cut;
     uint64_t ticket; /* of the last chunk */
     size_t part;     /* bytes that one thread takes at a time */
+    size_t worked;   /* bytes that the caller has copied since it last queried the driver */
     uint64_t first, opened, queued, finished, last;
     gg_status status;
     unsigned idle;       /* polls without progress */
@@ -133,6 +135,12 @@ static void transfer_open(struct transfer *t)
     ggi_copy_queue_publish(&t->plan->job->device->staging->threads, lane->queue, ++t->opened);
 }
 
+/* To the device: the next chunk whose event is queried. Where no slot is used again, that is the last one. */
+static uint64_t transfer_awaited(const struct transfer *t, uint64_t number)
+{
+    return number + t->lane->queue->slots < t->last ? number : t->last - 1;
+}
+
 static void transfer_queue(struct transfer *t)
 {
     struct ggi_copy_job *job = t->plan->job;
@@ -148,7 +156,7 @@ static void transfer_queue(struct transfer *t)
     if (!status)
         status =
             ggi_copy_submit(job, up ? chunk.dst : data, up ? data : chunk.src, &box, &t->ticket);
-    if (!status)
+    if (!status && (!up || transfer_awaited(t, t->queued) == t->queued))
         status = GGI_CALL(device, event_record, job->stream, 0,
                           (t->lane->event[slot], job->stream->impl));
     t->queued++;
@@ -177,7 +185,7 @@ static bool transfer_has_passed(struct transfer *t, uint64_t number)
 /* One step of each kind; returns whether there was progress. After a failure no chunk is started. */
 static bool transfer_step_up(struct transfer *t)
 {
-    uint64_t before = t->opened + t->queued + t->finished;
+    uint64_t before = t->opened + t->queued;
     if (!t->status && t->opened < t->last && t->opened - t->finished < t->lane->queue->slots)
         transfer_open(t);
     if (t->queued < t->opened && ggi_copy_queue_is_done(t->lane->queue, t->queued)) {
@@ -186,21 +194,51 @@ static bool transfer_step_up(struct transfer *t)
         else
             transfer_queue(t);
     }
-    if (t->finished < t->queued && transfer_has_passed(t, t->finished))
-        t->finished++;
-    return t->opened + t->queued + t->finished != before;
+    return t->opened + t->queued != before;
 }
 
 static bool transfer_step_down(struct transfer *t)
 {
-    uint64_t before = t->opened + t->queued + t->finished;
+    uint64_t before = t->queued + t->finished;
     if (!t->status && t->queued < t->last && t->queued - t->finished < t->lane->queue->slots)
         transfer_queue(t);
-    if (!t->status && t->opened < t->queued && transfer_has_passed(t, t->opened) && !t->status)
-        transfer_open(t);
     if (t->finished < t->opened && ggi_copy_queue_is_done(t->lane->queue, t->finished))
         t->finished++;
-    return t->opened + t->queued + t->finished != before;
+    return t->queued + t->finished != before;
+}
+
+/* Query the driver, which takes as long as to copy some KiB, where the next step needs it; returns whether there was progress. */
+static bool transfer_ask_up(struct transfer *t)
+{
+    const uint64_t awaited = transfer_awaited(t, t->finished);
+    const bool needed = t->queued == t->last || t->opened - t->finished == t->lane->queue->slots;
+    if (!needed || awaited >= t->queued || !transfer_has_passed(t, awaited))
+        return false;
+    t->finished = awaited + 1;
+    return true;
+}
+
+static bool transfer_ask_down(struct transfer *t)
+{
+    if (t->status || t->opened == t->queued || !transfer_has_passed(t, t->opened) || t->status)
+        return false;
+    transfer_open(t);
+    return true;
+}
+
+static bool transfer_ask(struct transfer *t)
+{
+    t->worked = 0;
+    return t->plan->job->kind == GG_COPY_H2D ? transfer_ask_up(t) : transfer_ask_down(t);
+}
+
+/* The caller helps the threads. @p along: whether it does. */
+static bool transfer_work(struct transfer *t, bool along)
+{
+    if (!along || !ggi_copy_queue_work(t->lane->queue))
+        return false;
+    t->worked += t->part;
+    return true;
 }
 
 /* An event of a device that another call found lost may never complete, and the process may be ending. */
@@ -289,8 +327,9 @@ gg_status ggi_staging_run(struct ggi_lane *lane, const struct ggi_staging_plan *
     ggi_copy_threads_wake(&job->device->staging->threads,
                           threads); /* while the first chunk is prepared */
     while (!transfer_is_over(&t)) {
-        bool moved = up ? transfer_step_up(&t) : transfer_step_down(&t);
-        if (moved || (along && ggi_copy_queue_work(lane->queue)))
+        if ((up ? transfer_step_up(&t) : transfer_step_down(&t)) ||
+            (t.worked >= ASK_EVERY && transfer_ask(&t)) || transfer_work(&t, along) ||
+            transfer_ask(&t))
             t.idle = 0;
         else
             transfer_pause(&t);
