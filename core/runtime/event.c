@@ -196,6 +196,13 @@ gg_status ggi_event_fail_captured(void)
                     "record an event on the stream after the launch of the graph");
 }
 
+/* Found done, and nothing but this library can have recorded it since. */
+static bool event_stays_done(const gg_event *event, uint64_t recorded)
+{
+    return atomic_load_explicit(&event->done, memory_order_acquire) == recorded &&
+           !event->borrowed && !atomic_load_explicit(&event->exported, memory_order_relaxed);
+}
+
 /* A query, or one slice of a wait. Querying a captured event would invalidate the capture; after the capture some drivers
  * report such an event as complete. */
 static inline gg_status event_poll(gg_event *event, gg_op op, uint64_t timeout_ns)
@@ -208,6 +215,8 @@ static inline gg_status event_poll(gg_event *event, gg_op op, uint64_t timeout_n
         return status;
     if (atomic_load_explicit(&event->captured, memory_order_relaxed))
         return ggi_event_fail_captured();
+    if (op == GG_OP_event_query && event_stays_done(event, recorded))
+        return GG_OK;
     status = op == GG_OP_event_query
                  ? GGI_CALL(device, event_query, NULL, 0, (event->impl))
                  : GGI_CALL(device, event_wait, NULL, 0, (event->impl, timeout_ns));

@@ -77,7 +77,8 @@ void ggi_chunk_device_box(const struct ggi_staging_plan *plan, const struct ggi_
 /* In copies below this size the slots would still be in the threads' caches when they are reused. In a longer copy other
  * bytes have evicted them, and ordinary stores are faster. */
 #define PAST_CACHES_MAX ((size_t)128 << 20)
-#define ASK_EVERY ((size_t)64 << 10) /* bytes: the caller queries the driver after so much work of its own */
+#define ASK_EVERY \
+    ((size_t)64 << 10)   /* bytes: the caller queries the driver after so much work of its own */
 #define CHECK_EVERY 256u /* polls without progress: is the device still usable? */
 /* After so long without progress the caller sleeps between its polls: the threads are zeroing pages, or the device is busy
  * with other work. Not earlier, because even a short sleep takes longer than a chunk's copy. */
