@@ -114,13 +114,22 @@ static enum path path_choose(struct ggi_copy_job *job)
 
 /* ---- the paths ---- */
 
+/* Whether queued work may be using the host's memory: a block of gpuglue, or to the device memory that other code has pinned, which
+ * the host reads after the work that writes to it. A download waits for the stream in any case. */
+static bool path_shares_memory(struct ggi_copy_job *job)
+{
+    const struct ggi_copy_operand *host = ggi_copy_host(job);
+    return host->pinned || host->memory ||
+           (job->kind == GG_COPY_H2D && ggi_stream_may_write_host(job->stream) &&
+            operand_query_driver(host, job->device));
+}
+
 /* Before the host reads or writes memory that queued work may be using. Large copies wait as well, so that an
  * interrupt can end the call before the transfer begins. */
 static inline gg_status path_wait(struct ggi_copy_job *job)
 {
-    const struct ggi_copy_operand *host = ggi_copy_host(job);
-    const bool large = job->nbytes > GGI_SLOT_SIZE, shared = host->pinned || host->memory;
-    return large || shared ? ggi_stream_synchronize(job->stream, true) : GG_OK;
+    const bool large = job->nbytes > GGI_SLOT_SIZE;
+    return large || path_shares_memory(job) ? ggi_stream_synchronize(job->stream, true) : GG_OK;
 }
 
 static gg_status path_word(struct ggi_copy_job *job)
@@ -286,12 +295,10 @@ static bool path_is_two_slots(const struct ggi_copy_job *job)
            !(job->device->flags & GG_DEVICE_INTEGRATED);
 }
 
-/* Up: queued work may write to memory that the driver knows, also if other code pinned it; the host reads it after that. */
 static gg_status path_two_slots(struct ggi_copy_job *job)
 {
-    const struct ggi_copy_operand *host = ggi_copy_host(job);
     const bool up = job->kind == GG_COPY_H2D;
-    const bool waits = !up || host->memory || operand_query_driver(host, job->device);
+    const bool waits = !up || path_shares_memory(job);
     const gg_status status = waits ? ggi_stream_synchronize(job->stream, true) : GG_OK;
     return status ? status : up ? ring_copy_two_up(job) : ring_copy_two(job);
 }

@@ -489,7 +489,7 @@ def test_an_upload_reads_memory_that_other_code_pinned_after_the_work_that_write
     with_driver("""
         import ctypes
         stream = gg.Stream("cuda:0", nonblocking=True)
-        for nbytes in (70_000, 98_304, 131_072):
+        for nbytes in (8, 24, 4096, 65_536, 70_000, 98_304, 131_072):
             pointer = ctypes.c_void_p()
             with gg.Device("cuda:0"): cuda.call("cuMemHostAlloc", ctypes.byref(pointer), ctypes.c_size_t(nbytes), 1)
             host = np.ctypeslib.as_array((ctypes.c_ubyte * nbytes).from_address(pointer.value))
