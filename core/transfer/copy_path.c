@@ -178,26 +178,33 @@ static void ring_fill(const struct ggi_copy_job *job, struct ggi_slot *slot, con
         memcpy(slot->data, src, nbytes);
 }
 
+/* An upload, or a part: queued once the host has filled the slot. */
+static gg_status ring_upload(struct ggi_copy_job *job, struct ggi_slot *slot, char *dst,
+                             const char *src, const struct ggi_box *host,
+                             const struct ggi_box *device)
+{
+    uint64_t ticket;
+    if (host->axes)
+        ggi_box_copy(slot->data, src, host);
+    else
+        ring_fill(job, slot, src, host->run);
+    const gg_status status = ggi_copy_submit(job, dst, slot->data, device, &ticket);
+    ggi_ring_release(job->device, slot, job->stream, ticket);
+    return status;
+}
+
 /* Through one slot of the ring: the host copies @p host between the caller's memory and the slot, the device
  * @p device between the slot and its memory. Up: queued, and the caller may reuse its memory. Down: finished. */
 static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
                            const struct ggi_box *host, const struct ggi_box *device)
 {
-    const bool up = job->kind == GG_COPY_H2D;
     struct ggi_slot *slot;
     uint64_t ticket;
     gg_status status = ggi_ring_acquire(job->device, &slot);
     if (status)
         return status;
-    if (up) {
-        if (host->run == job->nbytes)
-            ring_fill(job, slot, src, job->nbytes);
-        else
-            ggi_box_copy(slot->data, src, host);
-        status = ggi_copy_submit(job, dst, slot->data, device, &ticket);
-        ggi_ring_release(job->device, slot, job->stream, ticket);
-        return status;
-    }
+    if (job->kind == GG_COPY_H2D)
+        return ring_upload(job, slot, dst, src, host, device);
     status = ggi_copy_submit(job, slot->data, src, device, &ticket);
     if (!status) {
         bool line = host->run == job->nbytes;
@@ -261,29 +268,19 @@ static gg_status ring_copy_two(struct ggi_copy_job *job)
     return status;
 }
 
-/* A part of an upload: queued once the host has filled the slot. */
-static gg_status ring_upload(struct ggi_copy_job *job, struct ggi_slot *slot, size_t at,
-                             size_t nbytes)
-{
-    const struct ggi_box part = {.run = nbytes};
-    uint64_t ticket = 0;
-    ring_fill(job, slot, (const char *)job->src.pointer + at, nbytes);
-    const gg_status status =
-        ggi_copy_submit(job, (char *)job->dst.pointer + at, slot->data, &part, &ticket);
-    ggi_ring_release(job->device, slot, job->stream, ticket);
-    return status;
-}
-
 /* To the device: the first part is under way while the host copies the rest into its slot. Queued, as in ring_copy. */
 static gg_status ring_copy_two_up(struct ggi_copy_job *job)
 {
+    const struct ggi_box first = {.run = GGI_SLOT_SIZE}, rest = {.run = job->nbytes - first.run};
+    char *dst = job->dst.pointer;
+    const char *src = job->src.pointer;
     struct ggi_slot *one, *other;
     gg_status status = ring_acquire_two(job, &one, &other);
     if (status)
         return status;
-    status = ring_upload(job, one, 0, GGI_SLOT_SIZE);
+    status = ring_upload(job, one, dst, src, &first, &first);
     if (!status)
-        return ring_upload(job, other, GGI_SLOT_SIZE, job->nbytes - GGI_SLOT_SIZE);
+        return ring_upload(job, other, dst + first.run, src + first.run, &rest, &rest);
     ggi_ring_release(job->device, other, job->stream, 0);
     return status;
 }
