@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define RING_LINE ((size_t)2 * GGI_SLOT_SIZE)
+static const struct ggi_box one_slot = {.run = GGI_SLOT_SIZE};
 
 /* docs/architecture.md has the table: when each is taken, and what the host waits for. */
 enum path {
@@ -244,45 +245,48 @@ static gg_status ring_acquire_two(struct ggi_copy_job *job, struct ggi_slot **on
     return GG_NOT_READY;
 }
 
-/* To the host through two slots, with one wait for both. */
-static gg_status ring_copy_two(struct ggi_copy_job *job)
+/* To the device: the first part is under way while the host copies the rest into its slot. Queued, as in ring_copy. */
+static gg_status ring_copy_two_up(struct ggi_copy_job *job, struct ggi_slot *one,
+                                  struct ggi_slot *other, const struct ggi_box *rest)
 {
-    const struct ggi_box first = {.run = GGI_SLOT_SIZE}, rest = {.run = job->nbytes - first.run};
+    char *dst = job->dst.pointer;
     const char *src = job->src.pointer;
-    struct ggi_slot *one, *other;
-    uint64_t ticket = 0;
-    gg_status status = ring_acquire_two(job, &one, &other);
-    if (status)
-        return status;
-    status = ggi_copy_submit(job, one->data, src, &first, &ticket);
+    gg_status status = ring_upload(job, one, dst, src, &one_slot, &one_slot);
     if (!status)
-        status = ggi_copy_submit(job, other->data, src + first.run, &rest, &ticket);
+        return ring_upload(job, other, dst + GGI_SLOT_SIZE, src + GGI_SLOT_SIZE, rest, rest);
+    ggi_ring_release(job->device, other, job->stream, 0);
+    return status;
+}
+
+/* To the host with one wait for both. */
+static gg_status ring_copy_two_down(struct ggi_copy_job *job, struct ggi_slot *one,
+                                    struct ggi_slot *other, const struct ggi_box *rest)
+{
+    const char *src = job->src.pointer;
+    uint64_t ticket = 0;
+    gg_status status = ggi_copy_submit(job, one->data, src, &one_slot, &ticket);
+    if (!status)
+        status = ggi_copy_submit(job, other->data, src + GGI_SLOT_SIZE, rest, &ticket);
     if (!status)
         status = ring_wait(job, other);
     if (!status) {
-        memcpy(job->dst.pointer, one->data, first.run);
-        memcpy(job->dst.pointer + first.run, other->data, rest.run);
+        memcpy(job->dst.pointer, one->data, GGI_SLOT_SIZE);
+        memcpy(job->dst.pointer + GGI_SLOT_SIZE, other->data, rest->run);
     }
     ggi_ring_release(job->device, other, job->stream, status ? ticket : 0);
     ggi_ring_release(job->device, one, job->stream, status ? ticket : 0);
     return status;
 }
 
-/* To the device: the first part is under way while the host copies the rest into its slot. Queued, as in ring_copy. */
-static gg_status ring_copy_two_up(struct ggi_copy_job *job)
+static gg_status ring_copy_two(struct ggi_copy_job *job)
 {
-    const struct ggi_box first = {.run = GGI_SLOT_SIZE}, rest = {.run = job->nbytes - first.run};
-    char *dst = job->dst.pointer;
-    const char *src = job->src.pointer;
+    const struct ggi_box rest = {.run = job->nbytes - GGI_SLOT_SIZE};
     struct ggi_slot *one, *other;
-    gg_status status = ring_acquire_two(job, &one, &other);
+    const gg_status status = ring_acquire_two(job, &one, &other);
     if (status)
         return status;
-    status = ring_upload(job, one, dst, src, &first, &first);
-    if (!status)
-        return ring_upload(job, other, dst + first.run, src + first.run, &rest, &rest);
-    ggi_ring_release(job->device, other, job->stream, 0);
-    return status;
+    return job->kind == GG_COPY_H2D ? ring_copy_two_up(job, one, other, &rest)
+                                    : ring_copy_two_down(job, one, other, &rest);
 }
 
 /* A little more than a slot: faster than the driver's own copy where a wait is short. */
@@ -294,10 +298,9 @@ static bool path_is_two_slots(const struct ggi_copy_job *job)
 
 static gg_status path_two_slots(struct ggi_copy_job *job)
 {
-    const bool up = job->kind == GG_COPY_H2D;
-    const bool waits = !up || path_shares_memory(job);
+    const bool waits = job->kind == GG_COPY_D2H || path_shares_memory(job);
     const gg_status status = waits ? ggi_stream_synchronize(job->stream, true) : GG_OK;
-    return status ? status : up ? ring_copy_two_up(job) : ring_copy_two(job);
+    return status ? status : ring_copy_two(job);
 }
 
 /* The driver may copy pageable memory at any time until the stream is idle, so no interrupt ends this wait. */
