@@ -81,17 +81,25 @@ static enum path path_choose_on_host(const struct ggi_copy_job *job)
     return job->flags & GG_COPY_REQUIRE_ASYNC ? PATH_REFUSE_HOST : PATH_HOST;
 }
 
+/* Whether queued work may write to the host's memory, which an upload that need not wait would read before that. */
+static bool path_has_writers(const struct ggi_copy_job *job, const struct ggi_copy_operand *host)
+{
+    return job->kind == GG_COPY_H2D && job->nbytes <= RING_LINE && !host->memory &&
+           !job->capturing && ggi_stream_may_write_host(job->stream);
+}
+
 static enum path path_choose_host_and_device(struct ggi_copy_job *job)
 {
     struct ggi_copy_operand *host = ggi_copy_host(job);
     const bool line = !job->box->axes, small = job->nbytes <= GGI_SLOT_SIZE;
     const bool async = job->flags & GG_COPY_ASYNC;
     const bool slot = job->kind == GG_COPY_H2D && small && !job->capturing;
-    const bool query =
-        !host->pinned && (job->capturing || (async && !(slot && (line || !host->memory))));
+    const bool query = !host->pinned && (path_has_writers(job, host) || job->capturing ||
+                                         (async && !(slot && (line || !host->memory))));
     const bool mixed = (query || (line && !small)) && operand_is_mixed(host);
-    if (query && !mixed)
-        host->pinned = operand_query_driver(host, job->device);
+    if (query)
+        host->shared = mixed || operand_query_driver(host, job->device);
+    host->pinned |= host->shared && !mixed && (async || job->capturing);
     if (job->capturing && !host->pinned)
         return PATH_REFUSE_CAPTURE;
     bool queued = host->pinned ? async || (slot && line) : slot && !host->memory;
@@ -115,22 +123,14 @@ static enum path path_choose(struct ggi_copy_job *job)
 
 /* ---- the paths ---- */
 
-/* Whether queued work may be using the host's memory: a block of gpuglue, or to the device memory that other code has pinned, which
- * the host reads after the work that writes to it. A download waits for the stream in any case. */
-static bool path_shares_memory(struct ggi_copy_job *job)
-{
-    const struct ggi_copy_operand *host = ggi_copy_host(job);
-    return host->pinned || host->memory ||
-           (job->kind == GG_COPY_H2D && ggi_stream_may_write_host(job->stream) &&
-            operand_query_driver(host, job->device));
-}
-
 /* Before the host reads or writes memory that queued work may be using. Large copies wait as well, so that an
  * interrupt can end the call before the transfer begins. */
 static inline gg_status path_wait(struct ggi_copy_job *job)
 {
-    const bool large = job->nbytes > GGI_SLOT_SIZE;
-    return large || path_shares_memory(job) ? ggi_stream_synchronize(job->stream, true) : GG_OK;
+    const struct ggi_copy_operand *host = ggi_copy_host(job);
+    const bool large = job->nbytes > GGI_SLOT_SIZE,
+               shared = host->pinned || host->memory || host->shared;
+    return large || shared ? ggi_stream_synchronize(job->stream, true) : GG_OK;
 }
 
 static gg_status path_word(struct ggi_copy_job *job)
@@ -298,7 +298,8 @@ static bool path_is_two_slots(const struct ggi_copy_job *job)
 
 static gg_status path_two_slots(struct ggi_copy_job *job)
 {
-    const bool waits = job->kind == GG_COPY_D2H || path_shares_memory(job);
+    const struct ggi_copy_operand *host = ggi_copy_host(job);
+    const bool waits = job->kind == GG_COPY_D2H || host->memory || host->shared;
     const gg_status status = waits ? ggi_stream_synchronize(job->stream, true) : GG_OK;
     return status ? status : ring_copy_two(job);
 }
