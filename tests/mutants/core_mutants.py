@@ -326,7 +326,7 @@ CORE = [
     Mutant("a query invalidates the capture", "a query of a captured stream is refused", "core/runtime/progress.c",
            "    if (ggi_stream_wait_disturbs_capture(stream))", "    if (!stream)", on("capture", CUDA)),
     Mutant("an event that was found done stays done", "an event is queried again once it was recorded again", "core/runtime/event.c",
-           "atomic_load_explicit(&event->done, memory_order_acquire) == recorded &&", "atomic_load_explicit(&event->done, memory_order_acquire) &&",
+           "atomic_load_explicit(&event->done, memory_order_acquire) == recorded &&", "atomic_load_explicit(&event->done, memory_order_acquire) != 0 * recorded &&",
            ("python:cuda-sim:tests/python/test_driver_calls.py",)),
     Mutant("a lent event stays done", "an event that other code may record is queried each time", "core/runtime/event.c",
            "!event->borrowed && !atomic_load_explicit(&event->exported, memory_order_relaxed);", "!event->borrowed;",
