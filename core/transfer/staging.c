@@ -77,8 +77,6 @@ void ggi_chunk_device_box(const struct ggi_staging_plan *plan, const struct ggi_
 /* In copies below this size the slots would still be in the threads' caches when they are reused. In a longer copy other
  * bytes have evicted them, and ordinary stores are faster. */
 #define PAST_CACHES_MAX ((size_t)128 << 20)
-#define ASK_EVERY \
-    ((size_t)64 << 10)   /* bytes: the caller queries the driver after so much work of its own */
 #define CHECK_EVERY 256u /* polls without progress: is the device still usable? */
 /* After so long without progress the caller sleeps between its polls: the threads are zeroing pages, or the device is busy
  * with other work. Not earlier, because even a short sleep takes longer than a chunk's copy. */
@@ -96,7 +94,6 @@ struct transfer {
     struct ggi_cut cut;
     uint64_t ticket; /* of the last chunk */
     size_t part;     /* bytes that one thread takes at a time */
-    size_t worked;   /* bytes that the caller has copied since it last queried the driver */
     uint64_t first, opened, queued, finished, last;
     gg_status status;
     unsigned idle;       /* polls without progress */
@@ -208,7 +205,7 @@ static bool transfer_step_down(struct transfer *t)
     return t->queued + t->finished != before;
 }
 
-/* Query the driver, which takes as long as to copy some KiB, where the next step needs it; returns whether there was progress. */
+/* Query the driver, if the next step needs it; returns whether there was progress. */
 static bool transfer_ask_up(struct transfer *t)
 {
     const uint64_t awaited = transfer_awaited(t, t->finished);
@@ -227,19 +224,14 @@ static bool transfer_ask_down(struct transfer *t)
     return true;
 }
 
-static bool transfer_ask(struct transfer *t)
+/* One step. A query takes as long as to copy some KiB: to the device it is made only if there is nothing to copy. @p along: the
+ * caller helps the threads. */
+static bool transfer_move(struct transfer *t, bool along)
 {
-    t->worked = 0;
-    return t->plan->job->kind == GG_COPY_H2D ? transfer_ask_up(t) : transfer_ask_down(t);
-}
-
-/* The caller helps the threads. @p along: whether it does. */
-static bool transfer_work(struct transfer *t, bool along)
-{
-    if (!along || !ggi_copy_queue_work(t->lane->queue))
-        return false;
-    t->worked += t->part;
-    return true;
+    struct ggi_copy_queue *queue = t->lane->queue;
+    if (t->plan->job->kind == GG_COPY_H2D)
+        return transfer_step_up(t) || (along && ggi_copy_queue_work(queue)) || transfer_ask_up(t);
+    return transfer_step_down(t) || transfer_ask_down(t) || (along && ggi_copy_queue_work(queue));
 }
 
 /* An event of a device that another call found lost may never complete, and the process may be ending. */
@@ -318,7 +310,6 @@ gg_status ggi_staging_run(struct ggi_lane *lane, const struct ggi_staging_plan *
                          .opened = first,
                          .queued = first,
                          .finished = first};
-    const bool up = job->kind == GG_COPY_H2D;
     const bool fresh = job->flags & GG_COPY_DST_UNTOUCHED && job->nbytes >= GGI_HUGE_PAGE;
     const bool alone =
         !ggi_copy_threads_start(&job->device->staging->threads, threads) || threads < 2;
@@ -328,9 +319,7 @@ gg_status ggi_staging_run(struct ggi_lane *lane, const struct ggi_staging_plan *
     ggi_copy_threads_wake(&job->device->staging->threads,
                           threads); /* while the first chunk is prepared */
     while (!transfer_is_over(&t)) {
-        if ((up ? transfer_step_up(&t) : transfer_step_down(&t)) ||
-            (t.worked >= ASK_EVERY && transfer_ask(&t)) || transfer_work(&t, along) ||
-            transfer_ask(&t))
+        if (transfer_move(&t, along))
             t.idle = 0;
         else
             transfer_pause(&t);
