@@ -1,5 +1,5 @@
 /* floor.c: the driver calls of raw.c from functions that Python calls, with nothing else: a lower bound for a Python package.
- * Each function releases the GIL for its driver call, since the driver may wait in it. to_gpu also takes a block from a list
+ * Each function but the queries releases the GIL for its driver call, since the driver may wait in it. to_gpu also takes a block from a list
  * under a lock, and makes an object that returns it. set() and get() copy through the pinned memory of the large copies.
  *
  * bench.py passes the addresses of raw.c's state, so that both use one stream. */
@@ -9,6 +9,7 @@
 #include "raw.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,7 +193,29 @@ static PyObject *wait_event(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS return finish(code, Py_NewRef(Py_None));
 }
 
-/* ---- copies of pageable memory, as large as the buffer that is given ---- */
+/* ---- queries, which never wait: they hold the GIL ---- */
+
+static PyObject *query(int code)
+{
+    const bool pending = code == RAW_NOT_READY;
+    return finish(pending ? 0 : code, Py_NewRef(pending ? Py_False : Py_True));
+}
+
+static PyObject *event_done(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return query(driver->event_query(raw->event));
+}
+
+static PyObject *stream_done(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return query(driver->stream_query(raw->stream));
+}
+
+/* ---- copies of pageable memory, as large as the buffer that is given, in the calling thread ---- */
+
+#define PIECE ((size_t)128 << 10)
 
 static PyObject *copy_with(PyObject *host, int flags, int (*copy)(const Py_buffer *view))
 {
@@ -209,11 +232,17 @@ static PyObject *copy_with(PyObject *host, int flags, int (*copy)(const Py_buffe
     return finish(code, Py_NewRef(Py_None));
 }
 
+/* In pieces, so that the device copies one while the host fills the next. */
 static int copy_up(const Py_buffer *view)
 {
     const size_t nbytes = (size_t)view->len;
-    memcpy(raw->bulk.pinned, view->buf, nbytes);
-    return driver->h2d(raw->bulk.memory, raw->bulk.pinned, nbytes, raw->stream);
+    int code = 0;
+    for (size_t at = 0, part; at < nbytes && !code; at += part) {
+        part = nbytes - at < PIECE ? nbytes - at : PIECE;
+        memcpy((char *)raw->bulk.pinned + at, (const char *)view->buf + at, part);
+        code = driver->h2d(raw->bulk.memory + at, (char *)raw->bulk.pinned + at, part, raw->stream);
+    }
+    return code;
 }
 
 static int copy_down(const Py_buffer *view)
@@ -280,6 +309,8 @@ static PyMethodDef functions[] = {
     {"get", (PyCFunction)(void (*)(void))get, METH_FASTCALL, NULL},
     {"synchronize", synchronize, METH_NOARGS, NULL},
     {"record", record, METH_NOARGS, NULL},
+    {"event_done", event_done, METH_NOARGS, NULL},
+    {"stream_done", stream_done, METH_NOARGS, NULL},
     {"wait", wait_event, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {

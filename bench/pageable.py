@@ -5,7 +5,7 @@ to back and spaced by other work. Each figure is of several new processes, since
 
 The driver alone ("raw") runs in alternation with gpuglue in the same process, except for the first copies: there each side
 has processes of its own. "pinned" is the driver's copy of pinned memory of the same size: no copy of pageable memory
-can be faster. "floor" is C functions that Python calls in the same way (floor.c), for small sizes. Figures are GB/s: the
+can be faster. "floor" is C functions that Python calls in the same way (floor.c), which copy in the calling thread. Figures are GB/s: the
 median of the processes, and [the worst, the best].
 """
 
@@ -139,7 +139,7 @@ def measure_sizes(device, streams, baseline):
     for nbytes in SMALL + MEDIUM:
         arrays = arrays_of(nbytes, device, streams, baseline)
         sides = {side: once for side, once in sides_of(arrays, baseline).items()
-                 if nbytes in SMALL or ("," not in side[0] and side[1] != "floor")}
+                 if nbytes in SMALL or "," not in side[0]}
         found = {"back to back": back_to_back(sides, nbytes)}
         if nbytes in SPACED:
             found["spaced"] = spaced(sides, nbytes)

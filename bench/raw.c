@@ -73,6 +73,12 @@ static int event_record(struct raw *r)
     return raw_cu.event_record(r->event, r->stream);
 }
 
+static int event_record_query(struct raw *r)
+{
+    const int code = raw_cu.event_record(r->event, r->stream), done = raw_cu.event_query(r->event);
+    return code ? code : done == RAW_NOT_READY ? 0 : done;
+}
+
 static int wait_event(struct raw *r)
 {
     return raw_cu.stream_wait(r->stream, r->event, 0);
@@ -241,6 +247,7 @@ const struct raw_row raw_rows[] = {
     {"stream_query", stream_query, RAW_BURST, MANY},
     {"stream_synchronize_idle", stream_synchronize, RAW_BURST, MANY},
     {"event_record", event_record, RAW_BURST, MANY},
+    {"event_record_query", event_record_query, RAW_BURST, MANY},
     {"wait_event", wait_event, RAW_BURST, MANY},
     {"event_create_destroy", event_create_destroy, RAW_BURST, MANY},
     {"h2d_8_queue", h2d_8_queue, RAW_BURST, MANY},

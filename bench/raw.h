@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RAW_BURST 16 /* short calls per reading of the clock */
+#define RAW_BURST 16      /* short calls per reading of the clock */
+#define RAW_NOT_READY 600 /* CUDA_ERROR_NOT_READY */
 #define RAW_KIB 1024u
 #define RAW_MIB (1024u * RAW_KIB)
 

@@ -5,7 +5,7 @@
  *
  * "nothing" is the same loop in as many threads without the calls: it shows what the machine itself adds. "as long, no pool" reads the
  * clock for as long as an allocation and a release take, and makes the same driver calls: it shows what threads that wait for a
- * processor add. "a lock alone" takes a shared lock twice. */
+ * processor add. "a lock alone" takes a shared lock twice. "a record and a query" is of one event for each use, without a pool. */
 #include <gpuglue/gpuglue.h>
 
 #include <pthread.h>
@@ -134,6 +134,40 @@ static long with_streams(long count, uint32_t *times)
     for (long i = 0; i < count; i++)
         gg_stream_release(streams[i]);
     free(streams);
+    return calls;
+}
+
+/* What a pool pays at least that records an event behind each use, and queries it before the block is used again. */
+static long record_and_query(long count, uint32_t *times)
+{
+    struct {
+        gg_stream *stream;
+        gg_event *event;
+        gg_memory *memory;
+    } *const each = calloc((size_t)count, sizeof *each);
+    for (long i = 0; i < count; i++) {
+        each[i].stream = new_stream();
+        each[i].memory = new_block(each[i].stream);
+        check(gg_event_create(device, 0, &each[i].event), "event");
+    }
+    for (long i = 0; i < calls; i++) {
+        const long at = i % count;
+        uint64_t start = now_ns(), taken;
+        if (gg_event_query(each[at].event) > GG_NOT_READY)
+            exit(1);
+        taken = now_ns() - start;
+        check(gg_fill(each[at].memory, 0, "", 1, NBYTES, each[at].stream), "fill");
+        start = now_ns();
+        check(gg_event_record(each[at].event, each[at].stream), "record");
+        times[i] = (uint32_t)(taken + now_ns() - start);
+    }
+    check(gg_device_synchronize(device), "synchronize");
+    for (long i = 0; i < count; i++) {
+        gg_event_release(each[i].event);
+        gg_memory_release(each[i].memory);
+        gg_stream_release(each[i].stream);
+    }
+    free(each);
     return calls;
 }
 
@@ -402,6 +436,8 @@ int main(int argc, char **argv)
         {"streams", "%ld streams, each in use", with_streams, 1, MEAN, WORST},
         {"streams", "%ld streams, each in use", with_streams, 100, MEAN, WORST},
         {"streams", "%ld streams, each in use", with_streams, 1000, MEAN, WORST},
+        {"streams", "%ld streams: a record and a query", record_and_query, 100, 0, 0},
+        {"streams", "%ld streams: a record and a query", record_and_query, 1000, 0, 0},
         {"live", "beside %ld live blocks", beside_live, 1, MEAN, WORST},
         {"live", "beside %ld live blocks", beside_live, 10000, MEAN, WORST},
         {"live", "beside %ld live blocks", beside_live, 100000, MEAN, WORST},

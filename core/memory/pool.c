@@ -50,7 +50,7 @@ static bool block_stream_is_done(gg_memory *memory)
         return true;
     const bool ownerless = ggi_stream_is_ownerless(stream);
     if (!ownerless && !memory->release_ticket)
-        memory->release_ticket = ggi_stream_submitted(stream);
+        memory->release_ticket = ggi_stream_counted(stream);
     memory->retired.after = stream;
     memory->retired.ticket = ownerless ? atomic_load(&memory->ready_ticket) : memory->release_ticket;
     return ggi_stream_is_complete(stream, memory->retired.ticket, false);
@@ -241,7 +241,7 @@ static uint64_t pool_ready_ticket(gg_stream *stream)
 {
     if (ggi_stream_is_ownerless(stream))
         return atomic_load_explicit(&stream->submitted, memory_order_acquire);
-    return ggi_stream_submitted(stream);
+    return ggi_stream_counted(stream);
 }
 
 /* With the lock, which this takes. */

@@ -68,7 +68,7 @@ static bool pool_alloc_ordered(struct ggi_pool *pool, size_t nbytes, gg_stream *
     pthread_mutex_unlock(&pool->lock);
     if (!behind)
         return false;
-    ggi_pool_prepare(memory, nbytes, stream, ggi_stream_submitted(stream));
+    ggi_pool_prepare(memory, nbytes, stream, ggi_stream_counted(stream));
     *out = memory;
     return true;
 }
@@ -163,8 +163,8 @@ static gg_status pool_alloc_block(struct ggi_pool *pool, size_t nbytes, size_t b
         pthread_mutex_unlock(&pool->lock);
     }
     /* The stream must first run the driver's own allocation. */
-    *out = pool_first_reference(memory, nbytes, stream,
-                                pool->async ? ggi_stream_submitted(stream) : 0);
+    *out =
+        pool_first_reference(memory, nbytes, stream, pool->async ? ggi_stream_counted(stream) : 0);
     return GG_OK;
 }
 
@@ -372,7 +372,7 @@ static gg_status pool_steal(struct ggi_pool *pool, size_t nbytes, gg_stream *str
         steal_undo(pool, memory, retired);
         return GG_ERR_OUT_OF_MEMORY;
     }
-    uint64_t ticket = ggi_stream_submitted(stream);
+    uint64_t ticket = ggi_stream_counted(stream);
     ggi_memory_forget_uses(memory);
     *out = pool_first_reference(memory, nbytes, stream, ticket);
     ggi_memory_used(memory, stream, ticket); /* which also waits for the old uses */

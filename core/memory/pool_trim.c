@@ -28,7 +28,7 @@ void ggi_pool_release_bins(gg_stream *stream)
 static bool stream_found_idle(gg_stream *stream)
 {
     uint64_t ticket = ggi_stream_is_ownerless(stream) ? atomic_load(&stream->submitted)
-                                                      : ggi_stream_submitted(stream);
+                                                      : ggi_stream_counted(stream);
     return ggi_stream_is_complete(stream, ticket, true);
 }
 

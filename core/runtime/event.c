@@ -184,7 +184,7 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
     else if (atomic_load_explicit(&event->captured, memory_order_relaxed))
         ggi_replay_forget_event(event->impl);
     atomic_store_explicit(&event->captured, captured, memory_order_relaxed);
-    const uint64_t ticket = captured ? 0 : ggi_stream_submitted(stream);
+    const uint64_t ticket = captured ? 0 : ggi_stream_counted(stream);
     atomic_store_explicit(&event->recorded, event_new_record(stream, ticket), memory_order_release);
     return GG_OK;
 }
@@ -196,21 +196,30 @@ gg_status ggi_event_fail_captured(void)
                     "record an event on the stream after the launch of the graph");
 }
 
-/* A query, or one slice of a wait. Querying a captured event would invalidate the capture; after the capture some drivers
+/* Found done, and nothing but this library can have recorded it since. */
+static bool event_stays_done(const gg_event *event, uint64_t recorded)
+{
+    return atomic_load_explicit(&event->done, memory_order_acquire) == recorded &&
+           !event->borrowed && !atomic_load_explicit(&event->exported, memory_order_relaxed);
+}
+
+/* GG_NOT_READY: the driver has to be asked. Querying a captured event would invalidate the capture; after the capture some drivers
  * report such an event as complete. */
-static inline gg_status event_poll(gg_event *event, gg_op op, uint64_t timeout_ns)
+static gg_status event_begin_poll(gg_event *event, uint64_t *recorded)
 {
     struct gg_device *device = event->device;
-    const uint64_t recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
+    *recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
     gg_status status = ggi_device_check(device);
     ggi_device_note_thread(device);
-    if (status || !recorded)
+    if (status || !*recorded)
         return status;
     if (atomic_load_explicit(&event->captured, memory_order_relaxed))
         return ggi_event_fail_captured();
-    status = op == GG_OP_event_query
-                 ? GGI_CALL(device, event_query, NULL, 0, (event->impl))
-                 : GGI_CALL(device, event_wait, NULL, 0, (event->impl, timeout_ns));
+    return GG_NOT_READY;
+}
+
+static gg_status event_end_poll(gg_event *event, uint64_t recorded, gg_status status)
+{
     if (!status)
         atomic_store_explicit(&event->done, recorded, memory_order_release);
     return status;
@@ -218,32 +227,40 @@ static inline gg_status event_poll(gg_event *event, gg_op op, uint64_t timeout_n
 
 gg_status gg_event_query(gg_event *event)
 {
-    return event_poll(event, GG_OP_event_query, 0);
+    uint64_t recorded;
+    gg_status status = event_begin_poll(event, &recorded);
+    if (status != GG_NOT_READY)
+        return status;
+    if (event_stays_done(event, recorded))
+        return GG_OK;
+    status = GGI_CALL(event->device, event_query, NULL, 0, (event->impl));
+    return event_end_poll(event, recorded, status);
 }
 
 gg_status gg_event_poll(gg_event *event)
 {
     struct gg_device *device = event->device;
     struct ggi_internal_scope own;
-    const uint64_t recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
-    gg_status status = ggi_device_check(device);
-    ggi_device_note_thread(device);
-    if (status || !recorded)
+    uint64_t recorded;
+    gg_status status = event_begin_poll(event, &recorded);
+    if (status != GG_NOT_READY)
         return status;
-    if (atomic_load(&event->captured))
-        return ggi_event_fail_captured();
     ggi_capture_relax_begin(device, &own);
     status = device->ops->event_query(event->impl);
     ggi_capture_relax_end(device, &own);
-    if (!status)
-        atomic_store_explicit(&event->done, recorded, memory_order_release);
+    event_end_poll(event, recorded, status);
     return status <= GG_NOT_READY ? status : ggi_op_failed(device, GG_OP_event_query, status);
 }
 
 static gg_status event_wait_slice(gg_event *event, uint64_t timeout_ns)
 {
-    return event_poll(event, GG_OP_event_wait,
-                      timeout_ns < GGI_SLICE_NS ? timeout_ns : GGI_SLICE_NS);
+    const uint64_t slice = timeout_ns < GGI_SLICE_NS ? timeout_ns : GGI_SLICE_NS;
+    uint64_t recorded;
+    gg_status status = event_begin_poll(event, &recorded);
+    if (status != GG_NOT_READY)
+        return status;
+    status = GGI_CALL(event->device, event_wait, NULL, 0, (event->impl, slice));
+    return event_end_poll(event, recorded, status);
 }
 
 gg_status gg_event_wait(gg_event *event, uint64_t timeout_ns)

@@ -223,6 +223,27 @@ void ggi_stream_mark(gg_stream *stream)
 
 uint64_t ggi_stream_submitted(gg_stream *stream)
 {
+    const uint64_t ticket = ggi_stream_counted(stream);
+    uint64_t known = atomic_load_explicit(&stream->writer, memory_order_relaxed);
+    while (known < ticket &&
+           !atomic_compare_exchange_weak_explicit(&stream->writer, &known, ticket,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return ticket;
+}
+
+bool ggi_stream_may_write_host(gg_stream *stream)
+{
+    const bool shared = stream->device->flags & GG_DEVICE_SHARED_DEFAULT;
+    if (atomic_load_explicit(&stream->capturable, memory_order_relaxed) == GGI_CAPTURABLE ||
+        stream->borrowed || (shared && !(stream->flags & GG_STREAM_NONBLOCKING)))
+        return true;
+    return atomic_load_explicit(&stream->completed, memory_order_acquire) <
+           atomic_load_explicit(&stream->writer, memory_order_relaxed);
+}
+
+uint64_t ggi_stream_counted(gg_stream *stream)
+{
     uint64_t ticket = atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_acq_rel) + 1;
     struct ggi_internal_scope own;
     if (!ggi_stream_is_ownerless(stream))

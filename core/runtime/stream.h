@@ -42,6 +42,7 @@ struct gg_stream {
     void *owner;
     _Atomic(struct ggi_kept_error *) failed; /* an error that the next wait reports; or NULL */
     _Atomic(struct gg_device *) behind;      /* another device whose work it waits for, or NULL */
+    _Atomic(uint64_t) writer; /* ticket of the last work that may write to host memory of other code */
     _Atomic(uint64_t) to_host; /* ticket of the last copy to the host; the shutdown waits for it */
     pthread_mutex_t lock;      /* marker, fence */
     struct gg_event_impl *marker;                    /* polled to raise completed */
@@ -82,6 +83,11 @@ gg_stream *ggi_device_streams(struct gg_device *device);
 
 /* Count work that was just submitted and return its ticket. Not for a stream in capture, which runs nothing. */
 uint64_t ggi_stream_submitted(gg_stream *stream);
+/* The same for work that writes to no host memory but blocks of gpuglue. */
+uint64_t ggi_stream_counted(gg_stream *stream);
+/* Whether unfinished work before the next one may write to host memory of other code. Such code may queue work on streams that it
+ * knows, and blocking streams are behind the default stream. */
+bool ggi_stream_may_write_host(gg_stream *stream);
 /* Whether all work up to @p ticket is done, without waiting. @p poll: query the driver if necessary. */
 bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll);
 /* Note that all work up to @p ticket is done, and run the releases deferred until then. */

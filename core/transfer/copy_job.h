@@ -16,6 +16,7 @@ struct ggi_copy_operand {
     struct ggi_reach reach;
     bool device; /* device memory */
     bool pinned; /* host memory that the job's device can access */
+    bool shared; /* host memory that the driver knows, or a part of it */
 };
 
 struct ggi_copy_job {

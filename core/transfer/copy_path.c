@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define RING_LINE ((size_t)2 * GGI_SLOT_SIZE)
+static const struct ggi_box one_slot = {.run = GGI_SLOT_SIZE};
 
 /* docs/architecture.md has the table: when each is taken, and what the host waits for. */
 enum path {
@@ -80,17 +81,25 @@ static enum path path_choose_on_host(const struct ggi_copy_job *job)
     return job->flags & GG_COPY_REQUIRE_ASYNC ? PATH_REFUSE_HOST : PATH_HOST;
 }
 
+/* Whether queued work may write to the host's memory, which an upload that need not wait would read before that. */
+static bool path_has_writers(const struct ggi_copy_job *job, const struct ggi_copy_operand *host)
+{
+    return job->kind == GG_COPY_H2D && job->nbytes <= RING_LINE && !host->memory &&
+           !job->capturing && ggi_stream_may_write_host(job->stream);
+}
+
 static enum path path_choose_host_and_device(struct ggi_copy_job *job)
 {
     struct ggi_copy_operand *host = ggi_copy_host(job);
     const bool line = !job->box->axes, small = job->nbytes <= GGI_SLOT_SIZE;
     const bool async = job->flags & GG_COPY_ASYNC;
     const bool slot = job->kind == GG_COPY_H2D && small && !job->capturing;
-    const bool query =
-        !host->pinned && (job->capturing || (async && !(slot && (line || !host->memory))));
+    const bool query = !host->pinned && (path_has_writers(job, host) || job->capturing ||
+                                         (async && !(slot && (line || !host->memory))));
     const bool mixed = (query || (line && !small)) && operand_is_mixed(host);
-    if (query && !mixed)
-        host->pinned = operand_query_driver(host, job->device);
+    if (query)
+        host->shared = mixed || operand_query_driver(host, job->device);
+    host->pinned |= host->shared && !mixed && (async || job->capturing);
     if (job->capturing && !host->pinned)
         return PATH_REFUSE_CAPTURE;
     bool queued = host->pinned ? async || (slot && line) : slot && !host->memory;
@@ -119,7 +128,8 @@ static enum path path_choose(struct ggi_copy_job *job)
 static inline gg_status path_wait(struct ggi_copy_job *job)
 {
     const struct ggi_copy_operand *host = ggi_copy_host(job);
-    const bool large = job->nbytes > GGI_SLOT_SIZE, shared = host->pinned || host->memory;
+    const bool large = job->nbytes > GGI_SLOT_SIZE,
+               shared = host->pinned || host->memory || host->shared;
     return large || shared ? ggi_stream_synchronize(job->stream, true) : GG_OK;
 }
 
@@ -169,26 +179,33 @@ static void ring_fill(const struct ggi_copy_job *job, struct ggi_slot *slot, con
         memcpy(slot->data, src, nbytes);
 }
 
+/* An upload, or a part: queued once the host has filled the slot. */
+static gg_status ring_upload(struct ggi_copy_job *job, struct ggi_slot *slot, char *dst,
+                             const char *src, const struct ggi_box *host,
+                             const struct ggi_box *device)
+{
+    uint64_t ticket;
+    if (host->axes)
+        ggi_box_copy(slot->data, src, host);
+    else
+        ring_fill(job, slot, src, host->run);
+    const gg_status status = ggi_copy_submit(job, dst, slot->data, device, &ticket);
+    ggi_ring_release(job->device, slot, job->stream, ticket);
+    return status;
+}
+
 /* Through one slot of the ring: the host copies @p host between the caller's memory and the slot, the device
  * @p device between the slot and its memory. Up: queued, and the caller may reuse its memory. Down: finished. */
 static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
                            const struct ggi_box *host, const struct ggi_box *device)
 {
-    const bool up = job->kind == GG_COPY_H2D;
     struct ggi_slot *slot;
     uint64_t ticket;
     gg_status status = ggi_ring_acquire(job->device, &slot);
     if (status)
         return status;
-    if (up) {
-        if (host->run == job->nbytes)
-            ring_fill(job, slot, src, job->nbytes);
-        else
-            ggi_box_copy(slot->data, src, host);
-        status = ggi_copy_submit(job, dst, slot->data, device, &ticket);
-        ggi_ring_release(job->device, slot, job->stream, ticket);
-        return status;
-    }
+    if (job->kind == GG_COPY_H2D)
+        return ring_upload(job, slot, dst, src, host, device);
     status = ggi_copy_submit(job, slot->data, src, device, &ticket);
     if (!status) {
         bool line = host->run == job->nbytes;
@@ -228,55 +245,48 @@ static gg_status ring_acquire_two(struct ggi_copy_job *job, struct ggi_slot **on
     return GG_NOT_READY;
 }
 
-/* To the host through two slots, with one wait for both. */
-static gg_status ring_copy_two(struct ggi_copy_job *job)
+/* To the device: the first part is under way while the host copies the rest into its slot. Queued, as in ring_copy. */
+static gg_status ring_copy_two_up(struct ggi_copy_job *job, struct ggi_slot *one,
+                                  struct ggi_slot *other, const struct ggi_box *rest)
 {
-    const struct ggi_box first = {.run = GGI_SLOT_SIZE}, rest = {.run = job->nbytes - first.run};
+    char *dst = job->dst.pointer;
     const char *src = job->src.pointer;
-    struct ggi_slot *one, *other;
-    uint64_t ticket = 0;
-    gg_status status = ring_acquire_two(job, &one, &other);
-    if (status)
-        return status;
-    status = ggi_copy_submit(job, one->data, src, &first, &ticket);
+    gg_status status = ring_upload(job, one, dst, src, &one_slot, &one_slot);
     if (!status)
-        status = ggi_copy_submit(job, other->data, src + first.run, &rest, &ticket);
+        return ring_upload(job, other, dst + GGI_SLOT_SIZE, src + GGI_SLOT_SIZE, rest, rest);
+    ggi_ring_release(job->device, other, job->stream, 0);
+    return status;
+}
+
+/* To the host with one wait for both. */
+static gg_status ring_copy_two_down(struct ggi_copy_job *job, struct ggi_slot *one,
+                                    struct ggi_slot *other, const struct ggi_box *rest)
+{
+    const char *src = job->src.pointer;
+    uint64_t ticket = 0;
+    gg_status status = ggi_copy_submit(job, one->data, src, &one_slot, &ticket);
+    if (!status)
+        status = ggi_copy_submit(job, other->data, src + GGI_SLOT_SIZE, rest, &ticket);
     if (!status)
         status = ring_wait(job, other);
     if (!status) {
-        memcpy(job->dst.pointer, one->data, first.run);
-        memcpy(job->dst.pointer + first.run, other->data, rest.run);
+        memcpy(job->dst.pointer, one->data, GGI_SLOT_SIZE);
+        memcpy(job->dst.pointer + GGI_SLOT_SIZE, other->data, rest->run);
     }
     ggi_ring_release(job->device, other, job->stream, status ? ticket : 0);
     ggi_ring_release(job->device, one, job->stream, status ? ticket : 0);
     return status;
 }
 
-/* A part of an upload: queued once the host has filled the slot. */
-static gg_status ring_upload(struct ggi_copy_job *job, struct ggi_slot *slot, size_t at,
-                             size_t nbytes)
+static gg_status ring_copy_two(struct ggi_copy_job *job)
 {
-    const struct ggi_box part = {.run = nbytes};
-    uint64_t ticket = 0;
-    ring_fill(job, slot, (const char *)job->src.pointer + at, nbytes);
-    const gg_status status =
-        ggi_copy_submit(job, (char *)job->dst.pointer + at, slot->data, &part, &ticket);
-    ggi_ring_release(job->device, slot, job->stream, ticket);
-    return status;
-}
-
-/* To the device: the first part is under way while the host copies the rest into its slot. Queued, as in ring_copy. */
-static gg_status ring_copy_two_up(struct ggi_copy_job *job)
-{
+    const struct ggi_box rest = {.run = job->nbytes - GGI_SLOT_SIZE};
     struct ggi_slot *one, *other;
-    gg_status status = ring_acquire_two(job, &one, &other);
+    const gg_status status = ring_acquire_two(job, &one, &other);
     if (status)
         return status;
-    status = ring_upload(job, one, 0, GGI_SLOT_SIZE);
-    if (!status)
-        return ring_upload(job, other, GGI_SLOT_SIZE, job->nbytes - GGI_SLOT_SIZE);
-    ggi_ring_release(job->device, other, job->stream, 0);
-    return status;
+    return job->kind == GG_COPY_H2D ? ring_copy_two_up(job, one, other, &rest)
+                                    : ring_copy_two_down(job, one, other, &rest);
 }
 
 /* A little more than a slot: faster than the driver's own copy where a wait is short. */
@@ -286,14 +296,12 @@ static bool path_is_two_slots(const struct ggi_copy_job *job)
            !(job->device->flags & GG_DEVICE_INTEGRATED);
 }
 
-/* Up: queued work may write to memory that the driver knows, also if other code pinned it; the host reads it after that. */
 static gg_status path_two_slots(struct ggi_copy_job *job)
 {
     const struct ggi_copy_operand *host = ggi_copy_host(job);
-    const bool up = job->kind == GG_COPY_H2D;
-    const bool waits = !up || host->memory || operand_query_driver(host, job->device);
+    const bool waits = job->kind == GG_COPY_D2H || host->memory || host->shared;
     const gg_status status = waits ? ggi_stream_synchronize(job->stream, true) : GG_OK;
-    return status ? status : up ? ring_copy_two_up(job) : ring_copy_two(job);
+    return status ? status : ring_copy_two(job);
 }
 
 /* The driver may copy pageable memory at any time until the stream is idle, so no interrupt ends this wait. */

@@ -158,7 +158,7 @@ gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg
         return GG_NOT_READY;
     gg_status status = GGI_CALL(device, write_word, stream, sizeof *slot->word,
                                 (stream->impl, (void *)slot->word, ++slot->word_value));
-    ggi_stream_submitted(stream);
+    ggi_stream_counted(stream);
     uint64_t start = status ? 0 : ggi_now_ns();
     while (!status && atomic_load_explicit(slot->word, memory_order_acquire) != slot->word_value)
         if (ggi_now_ns() - start > POLL_NS)

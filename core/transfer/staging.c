@@ -133,6 +133,12 @@ static void transfer_open(struct transfer *t)
     ggi_copy_queue_publish(&t->plan->job->device->staging->threads, lane->queue, ++t->opened);
 }
 
+/* To the device: the next chunk whose event is queried. Where no slot is used again, that is the last one. */
+static uint64_t transfer_awaited(const struct transfer *t, uint64_t number)
+{
+    return number + t->lane->queue->slots < t->last ? number : t->last - 1;
+}
+
 static void transfer_queue(struct transfer *t)
 {
     struct ggi_copy_job *job = t->plan->job;
@@ -148,7 +154,7 @@ static void transfer_queue(struct transfer *t)
     if (!status)
         status =
             ggi_copy_submit(job, up ? chunk.dst : data, up ? data : chunk.src, &box, &t->ticket);
-    if (!status)
+    if (!status && (!up || transfer_awaited(t, t->queued) == t->queued))
         status = GGI_CALL(device, event_record, job->stream, 0,
                           (t->lane->event[slot], job->stream->impl));
     t->queued++;
@@ -177,7 +183,7 @@ static bool transfer_has_passed(struct transfer *t, uint64_t number)
 /* One step of each kind; returns whether there was progress. After a failure no chunk is started. */
 static bool transfer_step_up(struct transfer *t)
 {
-    uint64_t before = t->opened + t->queued + t->finished;
+    uint64_t before = t->opened + t->queued;
     if (!t->status && t->opened < t->last && t->opened - t->finished < t->lane->queue->slots)
         transfer_open(t);
     if (t->queued < t->opened && ggi_copy_queue_is_done(t->lane->queue, t->queued)) {
@@ -186,21 +192,46 @@ static bool transfer_step_up(struct transfer *t)
         else
             transfer_queue(t);
     }
-    if (t->finished < t->queued && transfer_has_passed(t, t->finished))
-        t->finished++;
-    return t->opened + t->queued + t->finished != before;
+    return t->opened + t->queued != before;
 }
 
 static bool transfer_step_down(struct transfer *t)
 {
-    uint64_t before = t->opened + t->queued + t->finished;
+    uint64_t before = t->queued + t->finished;
     if (!t->status && t->queued < t->last && t->queued - t->finished < t->lane->queue->slots)
         transfer_queue(t);
-    if (!t->status && t->opened < t->queued && transfer_has_passed(t, t->opened) && !t->status)
-        transfer_open(t);
     if (t->finished < t->opened && ggi_copy_queue_is_done(t->lane->queue, t->finished))
         t->finished++;
-    return t->opened + t->queued + t->finished != before;
+    return t->queued + t->finished != before;
+}
+
+/* Query the driver, if the next step needs it; returns whether there was progress. */
+static bool transfer_ask_up(struct transfer *t)
+{
+    const uint64_t awaited = transfer_awaited(t, t->finished);
+    const bool needed = t->queued == t->last || t->opened - t->finished == t->lane->queue->slots;
+    if (!needed || awaited >= t->queued || !transfer_has_passed(t, awaited))
+        return false;
+    t->finished = awaited + 1;
+    return true;
+}
+
+static bool transfer_ask_down(struct transfer *t)
+{
+    if (t->status || t->opened == t->queued || !transfer_has_passed(t, t->opened) || t->status)
+        return false;
+    transfer_open(t);
+    return true;
+}
+
+/* One step. A query takes as long as to copy some KiB: to the device it is made only if there is nothing to copy. @p along: the
+ * caller helps the threads. */
+static bool transfer_move(struct transfer *t, bool along)
+{
+    struct ggi_copy_queue *queue = t->lane->queue;
+    if (t->plan->job->kind == GG_COPY_H2D)
+        return transfer_step_up(t) || (along && ggi_copy_queue_work(queue)) || transfer_ask_up(t);
+    return transfer_step_down(t) || transfer_ask_down(t) || (along && ggi_copy_queue_work(queue));
 }
 
 /* An event of a device that another call found lost may never complete, and the process may be ending. */
@@ -279,7 +310,6 @@ gg_status ggi_staging_run(struct ggi_lane *lane, const struct ggi_staging_plan *
                          .opened = first,
                          .queued = first,
                          .finished = first};
-    const bool up = job->kind == GG_COPY_H2D;
     const bool fresh = job->flags & GG_COPY_DST_UNTOUCHED && job->nbytes >= GGI_HUGE_PAGE;
     const bool alone =
         !ggi_copy_threads_start(&job->device->staging->threads, threads) || threads < 2;
@@ -289,8 +319,7 @@ gg_status ggi_staging_run(struct ggi_lane *lane, const struct ggi_staging_plan *
     ggi_copy_threads_wake(&job->device->staging->threads,
                           threads); /* while the first chunk is prepared */
     while (!transfer_is_over(&t)) {
-        bool moved = up ? transfer_step_up(&t) : transfer_step_down(&t);
-        if (moved || (along && ggi_copy_queue_work(lane->queue)))
+        if (transfer_move(&t, along))
             t.idle = 0;
         else
             transfer_pause(&t);

@@ -108,6 +108,61 @@ def test_a_collective_operation_makes_no_more_calls_than_it_needs(device, tmp_pa
     assert not any(each.get(f"{prefix}StreamWaitEvent") for prefix in ("cu", "hip"))
 
 
+QUERIES = """
+import gpuglue as gg
+device = gg.Device({device!r})
+stream, event = gg.Stream(device, nonblocking=True), gg.Event(device)
+event.record(stream)
+while not stream.done:
+    pass
+{before}
+for _ in range({count}):
+    {again}
+    event.done
+"""
+
+
+@pytest.mark.parametrize(("before", "again", "queries"), [("pass", "pass", 0), ("event.handle", "pass", 1),
+                                                          ("pass", "event.record(stream)\n    while not stream.done: pass", 1)])
+def test_an_event_that_was_found_done_is_queried_again_only_if_it_was_recorded_since(device, tmp_path, run_python, before, again, queries):
+    if "Simulated" not in device.name or device.backend == "ze":
+        pytest.skip("only simulated drivers count their calls, and a query of Level Zero's streams queries an event")
+    counts = []
+    for count in (20, 20 + MORE):
+        path = tmp_path / f"{count}.json"
+        code = QUERIES.format(device=f"{device.backend}:{device.ordinal}", count=count, before=before, again=again)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+        found = json.loads(path.read_text())["calls"]
+        counts.append(found.get("cuEventQuery", 0) + found.get("hipEventElapsedTime", 0))
+    assert counts[1] - counts[0] == queries * MORE
+
+
+STAGED = """
+import numpy as np
+import gpuglue as gg
+device = gg.Device({device!r})
+stream, host = gg.Stream(device, nonblocking=True), np.zeros(1 << 17)
+array = gg.to_gpu(host, device, stream)
+for _ in range({count}):
+    array.set(host, stream)
+"""
+
+
+def test_an_upload_in_chunks_records_one_event_where_it_uses_no_slot_twice(device, tmp_path, run_python):
+    if "Simulated" not in device.name or device.backend == "ze":
+        pytest.skip("only simulated drivers count their calls, and those of Level Zero signal an event in each copy")
+    counts = []
+    for count in (20, 20 + MORE):
+        path = tmp_path / f"{count}.json"
+        code = STAGED.format(device=f"{device.backend}:{device.ordinal}", count=count)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path), GPUGLUE_STAGING="always"))
+        found = json.loads(path.read_text())["calls"]
+        counts.append([sum(n for name, n in found.items() if part in name) for part in ("EventRecord", "HtoDAsync")])
+    (few, before), (many, after) = counts
+    assert after - before == 7 * MORE
+    assert many - few <= 1.2 * MORE  # a marker of the stream is rarer
+
+
 MANY = """
 import gpuglue as gg
 device = gg.Device({device!r})
