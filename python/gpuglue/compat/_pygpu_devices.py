@@ -238,7 +238,7 @@ class cudaDeviceProp:
         for old, new, form, *names in _FIELDS:
             at = new if newer else old
             if at != "-":
-                struct.pack_into(form, memory, int(at), *(device.attributes.get(name, 0) for name in names))
+                struct.pack_into(form, memory, int(at), *(min(device.attributes.get(name, 0), 2**31 - 1) for name in names))
 
     def get(self):
         """Return the struct of CUDA's runtime, filled with what gpuglue knows of the device.
