@@ -18,22 +18,42 @@
 #define SHARED_ALIGNMENT 64u
 #define GUARDS_MAX 8192u
 
+/* glibc's swapcontext() makes a system call, which takes ten times as long as the rest of a short kernel's thread. Sanitizers know it,
+ * and not the other way. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SWITCHES_WITHOUT_CALLS 1
+#endif
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#undef SWITCHES_WITHOUT_CALLS
+#endif
+#endif
+
 static atomic_uint guards; /* pages, of all grids that run */
+
+/* Where a fiber or the scheduler was left. */
+struct place {
+#ifdef SWITCHES_WITHOUT_CALLS
+    void *left[5]; /* of __builtin_setjmp */
+    bool begun;
+#endif
+    ucontext_t context; /* where it begins */
+};
 
 /* At the end of its stack, so that one mapping is all the memory of a fiber. */
 struct fiber {
     struct host_lane lane; /* the first member */
-    ucontext_t context;
-    struct gg_host_thread thread;
     struct runner *runner;
-    struct fiber *next;        /* in the idle list */
+    struct fiber *next; /* in the idle list */
+    struct gg_host_thread thread;
+    struct place place;
     struct fiber *next_mapped; /* in the list of those with a mapping of their own */
 };
 #define FIBER_ROOM ((sizeof(struct fiber) + 63) / 64 * 64)
 
 struct runner {
     const struct host_grid *grid;
-    ucontext_t scheduler;
+    struct place scheduler;
     struct gg_host_dim block; /* the one that runs */
     uint32_t next, threads;   /* of the block */
     struct fiber *idle, *mapped;
@@ -46,13 +66,63 @@ struct runner {
     char failure[HOST_FAILURE_SIZE]; /* of the block: its threads are not resumed */
 };
 
+/* ---- switches ---- */
+
+#ifdef SWITCHES_WITHOUT_CALLS
+/* Not in the function that has __builtin_setjmp. */
+__attribute__((noinline, noreturn)) static void place_enter(struct place *to)
+{
+    if (to->begun)
+        __builtin_longjmp(to->left, 1);
+    to->begun = true;
+    setcontext(&to->context);
+    abort(); /* it does not fail */
+}
+
+__attribute__((noinline)) static void place_switch(struct place *from, struct place *to)
+{
+    from->begun = true;
+    if (!__builtin_setjmp(from->left))
+        place_enter(to);
+}
+#else
+static void place_switch(struct place *from, struct place *to)
+{
+    swapcontext(&from->context, &to->context);
+}
+#endif
+
 /* ---- on a fiber ---- */
+
+static struct fiber *fiber_take(struct runner *runner);
+
+static struct fiber *ready_take(struct runner *runner)
+{
+    struct fiber *fiber = (struct fiber *)runner->ready.first;
+    runner->ready.first = fiber->lane.next;
+    if (!runner->ready.first)
+        host_lanes_clear(&runner->ready);
+    return fiber;
+}
+
+/* Go on where the scheduler would, without a switch to it. */
+static void fiber_leave(struct fiber *self)
+{
+    struct runner *runner = self->runner;
+    struct fiber *next = NULL;
+    if (!runner->failure[0] && runner->ready.first)
+        next = ready_take(runner);
+    else if (!runner->failure[0] && runner->next < runner->threads)
+        next = fiber_take(runner);
+    if (next != self)
+        place_switch(&self->place, next ? &next->place : &runner->scheduler);
+}
 
 static void fiber_wait_at_barrier(const struct gg_host_thread *thread)
 {
     struct fiber *self = thread->reserved;
     host_lanes_append(&self->runner->waiting, &self->lane);
-    swapcontext(&self->context, &self->runner->scheduler);
+    fiber_leave(self);
 }
 
 /* Threads that have started and are not suspended have ended. */
@@ -82,7 +152,7 @@ static void fiber_wait_for_warp(const struct gg_host_thread *thread, uint32_t ma
         host_warps_call(runner->warps, &self->lane, runner->failure);
     else
         strcpy(runner->failure, "no memory for the warps of a block");
-    swapcontext(&self->context, &runner->scheduler);
+    fiber_leave(self);
 }
 
 static void fiber_run_thread(struct fiber *self, uint32_t index)
@@ -114,7 +184,7 @@ static void fiber_main(unsigned high, unsigned low)
         }
         self->next = runner->idle;
         runner->idle = self;
-        swapcontext(&self->context, &runner->scheduler);
+        fiber_leave(self);
     }
 }
 
@@ -132,11 +202,11 @@ static void fiber_init(struct runner *runner, struct fiber *fiber)
                                             .barrier = fiber_wait_at_barrier,
                                             .reserved = fiber,
                                             .warp = fiber_wait_for_warp};
-    getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = (char *)fiber + FIBER_ROOM - STACK_SIZE;
-    fiber->context.uc_stack.ss_size = STACK_SIZE - FIBER_ROOM;
-    fiber->context.uc_link = NULL;
-    makecontext(&fiber->context, (void (*)(void))(uintptr_t)fiber_main, 2,
+    getcontext(&fiber->place.context);
+    fiber->place.context.uc_stack.ss_sp = (char *)fiber + FIBER_ROOM - STACK_SIZE;
+    fiber->place.context.uc_stack.ss_size = STACK_SIZE - FIBER_ROOM;
+    fiber->place.context.uc_link = NULL;
+    makecontext(&fiber->place.context, (void (*)(void))(uintptr_t)fiber_main, 2,
                 (unsigned)((uintptr_t)fiber >> 32), (unsigned)(uintptr_t)fiber);
 }
 
@@ -197,16 +267,7 @@ static struct fiber *fiber_take(struct runner *runner)
 
 static void fiber_resume(struct runner *runner, struct fiber *fiber)
 {
-    swapcontext(&runner->scheduler, &fiber->context);
-}
-
-static void ready_resume(struct runner *runner)
-{
-    struct fiber *fiber = (struct fiber *)runner->ready.first;
-    runner->ready.first = fiber->lane.next;
-    if (!runner->ready.first)
-        host_lanes_clear(&runner->ready);
-    fiber_resume(runner, fiber);
+    place_switch(&runner->scheduler, &fiber->place);
 }
 
 /* All threads have started, and none can go on. Those that have not ended are at the barrier, which then opens, or wait for
@@ -245,7 +306,7 @@ static bool block_run(struct runner *runner)
     block_begin(runner);
     do {
         while (runner->ready.first && !runner->failure[0])
-            ready_resume(runner);
+            fiber_resume(runner, ready_take(runner));
         while (fiber_may_start_a_thread(runner))
             threads_start(runner);
     } while (!runner->failure[0] && (runner->ready.first || waiting_release(runner)));
