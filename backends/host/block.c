@@ -55,7 +55,8 @@ struct runner {
     const struct host_grid *grid;
     struct place scheduler;
     struct gg_host_dim block; /* the one that runs */
-    uint32_t next, threads;   /* of the block */
+    struct gg_host_dim at;    /* its thread that starts next */
+    uint32_t next, threads;   /* that thread's number; of the block */
     struct fiber *idle, *mapped;
     struct host_lanes waiting, ready; /* at the barrier; to be resumed */
     struct host_warps *warps;         /* NULL: no thread has needed them yet */
@@ -155,15 +156,27 @@ static void fiber_wait_for_warp(const struct gg_host_thread *thread, uint32_t ma
     fiber_leave(self);
 }
 
-static void fiber_run_thread(struct fiber *self, uint32_t index)
+static void runner_next_thread(struct runner *runner)
 {
-    const struct host_grid *grid = self->runner->grid;
-    self->thread.thread.x = index % grid->block.x;
-    self->thread.thread.y = index / grid->block.x % grid->block.y;
-    self->thread.thread.z = index / grid->block.x / grid->block.y;
-    self->thread.block = self->runner->block;
-    self->lane.index = index;
-    grid->kernel->run(&self->thread, grid->arguments);
+    const struct gg_host_dim size = runner->grid->block;
+    runner->next++;
+    if (++runner->at.x == size.x) {
+        runner->at.x = 0;
+        if (++runner->at.y == size.y) {
+            runner->at.y = 0;
+            runner->at.z++;
+        }
+    }
+}
+
+static void fiber_run_thread(struct fiber *self)
+{
+    struct runner *runner = self->runner;
+    self->thread.thread = runner->at;
+    self->thread.block = runner->block;
+    self->lane.index = runner->next;
+    runner_next_thread(runner);
+    runner->grid->kernel->run(&self->thread, runner->grid->arguments);
 }
 
 static bool fiber_may_start_a_thread(const struct runner *runner)
@@ -178,7 +191,7 @@ static void fiber_main(unsigned high, unsigned low)
     struct runner *runner = self->runner;
     for (;;) {
         while (fiber_may_start_a_thread(runner)) {
-            fiber_run_thread(self, runner->next++);
+            fiber_run_thread(self);
             if (runner->warps)
                 host_warps_end(runner->warps, self->lane.index, runner->failure);
         }
@@ -295,6 +308,7 @@ static void threads_start(struct runner *runner)
 static void block_begin(struct runner *runner)
 {
     runner->next = 0;
+    runner->at = (struct gg_host_dim){0, 0, 0};
     host_lanes_clear(&runner->waiting);
     host_lanes_clear(&runner->ready);
     if (runner->warps)
