@@ -55,7 +55,7 @@ def _size_differs(declared, dtype):
 class Argument:
     """One argument of a list in C: its declaration, how a value becomes one, and whether statements read its element i."""
 
-    def __init__(self, declaration, statements):
+    def __init__(self, declaration, statements=""):
         kind, self.is_vector, self.name = parts_of(declaration)
         self.declaration = "__global " * self.is_vector + declaration.strip()
         dtype = dtype_of(kind)
