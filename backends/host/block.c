@@ -18,24 +18,45 @@
 #define SHARED_ALIGNMENT 64u
 #define GUARDS_MAX 8192u
 
+/* glibc's swapcontext() makes a system call, which takes ten times as long as the rest of a short kernel's thread. Sanitizers know it,
+ * and not the other way. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SWITCHES_WITHOUT_CALLS 1
+#endif
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#undef SWITCHES_WITHOUT_CALLS
+#endif
+#endif
+
 static atomic_uint guards; /* pages, of all grids that run */
+
+/* Where a fiber or the scheduler was left. */
+struct place {
+#ifdef SWITCHES_WITHOUT_CALLS
+    void *left[5]; /* of __builtin_setjmp */
+    bool begun;
+#endif
+    ucontext_t context; /* where it begins */
+};
 
 /* At the end of its stack, so that one mapping is all the memory of a fiber. */
 struct fiber {
     struct host_lane lane; /* the first member */
-    ucontext_t context;
-    struct gg_host_thread thread;
     struct runner *runner;
-    struct fiber *next;        /* in the idle list */
+    struct fiber *next; /* in the idle list */
+    struct gg_host_thread thread;
+    struct place place;
     struct fiber *next_mapped; /* in the list of those with a mapping of their own */
 };
 #define FIBER_ROOM ((sizeof(struct fiber) + 63) / 64 * 64)
 
 struct runner {
     const struct host_grid *grid;
-    ucontext_t scheduler;
+    struct place scheduler;
     struct gg_host_dim block; /* the one that runs */
-    uint32_t next, threads;   /* of the block */
+    struct gg_host_dim at;    /* its thread that starts next */
+    uint32_t next, threads;   /* that thread's number; of the block */
     struct fiber *idle, *mapped;
     struct host_lanes waiting, ready; /* at the barrier; to be resumed */
     struct host_warps *warps;         /* NULL: no thread has needed them yet */
@@ -46,13 +67,63 @@ struct runner {
     char failure[HOST_FAILURE_SIZE]; /* of the block: its threads are not resumed */
 };
 
+/* ---- switches ---- */
+
+#ifdef SWITCHES_WITHOUT_CALLS
+/* Not in the function that has __builtin_setjmp. */
+__attribute__((noinline, noreturn)) static void place_enter(struct place *to)
+{
+    if (to->begun)
+        __builtin_longjmp(to->left, 1);
+    to->begun = true;
+    setcontext(&to->context);
+    abort(); /* it does not fail */
+}
+
+__attribute__((noinline)) static void place_switch(struct place *from, struct place *to)
+{
+    from->begun = true;
+    if (!__builtin_setjmp(from->left))
+        place_enter(to);
+}
+#else
+static void place_switch(struct place *from, struct place *to)
+{
+    swapcontext(&from->context, &to->context);
+}
+#endif
+
 /* ---- on a fiber ---- */
+
+static struct fiber *fiber_take(struct runner *runner);
+
+static struct fiber *ready_take(struct runner *runner)
+{
+    struct fiber *fiber = (struct fiber *)runner->ready.first;
+    runner->ready.first = fiber->lane.next;
+    if (!runner->ready.first)
+        host_lanes_clear(&runner->ready);
+    return fiber;
+}
+
+/* Go on where the scheduler would, without a switch to it. */
+static void fiber_leave(struct fiber *self)
+{
+    struct runner *runner = self->runner;
+    struct fiber *next = NULL;
+    if (!runner->failure[0] && runner->ready.first)
+        next = ready_take(runner);
+    else if (!runner->failure[0] && runner->next < runner->threads)
+        next = fiber_take(runner);
+    if (next != self)
+        place_switch(&self->place, next ? &next->place : &runner->scheduler);
+}
 
 static void fiber_wait_at_barrier(const struct gg_host_thread *thread)
 {
     struct fiber *self = thread->reserved;
     host_lanes_append(&self->runner->waiting, &self->lane);
-    swapcontext(&self->context, &self->runner->scheduler);
+    fiber_leave(self);
 }
 
 /* Threads that have started and are not suspended have ended. */
@@ -82,18 +153,30 @@ static void fiber_wait_for_warp(const struct gg_host_thread *thread, uint32_t ma
         host_warps_call(runner->warps, &self->lane, runner->failure);
     else
         strcpy(runner->failure, "no memory for the warps of a block");
-    swapcontext(&self->context, &runner->scheduler);
+    fiber_leave(self);
 }
 
-static void fiber_run_thread(struct fiber *self, uint32_t index)
+static void runner_next_thread(struct runner *runner)
 {
-    const struct host_grid *grid = self->runner->grid;
-    self->thread.thread.x = index % grid->block.x;
-    self->thread.thread.y = index / grid->block.x % grid->block.y;
-    self->thread.thread.z = index / grid->block.x / grid->block.y;
-    self->thread.block = self->runner->block;
-    self->lane.index = index;
-    grid->kernel->run(&self->thread, grid->arguments);
+    const struct gg_host_dim size = runner->grid->block;
+    runner->next++;
+    if (++runner->at.x == size.x) {
+        runner->at.x = 0;
+        if (++runner->at.y == size.y) {
+            runner->at.y = 0;
+            runner->at.z++;
+        }
+    }
+}
+
+static void fiber_run_thread(struct fiber *self)
+{
+    struct runner *runner = self->runner;
+    self->thread.thread = runner->at;
+    self->thread.block = runner->block;
+    self->lane.index = runner->next;
+    runner_next_thread(runner);
+    runner->grid->kernel->run(&self->thread, runner->grid->arguments);
 }
 
 static bool fiber_may_start_a_thread(const struct runner *runner)
@@ -108,13 +191,13 @@ static void fiber_main(unsigned high, unsigned low)
     struct runner *runner = self->runner;
     for (;;) {
         while (fiber_may_start_a_thread(runner)) {
-            fiber_run_thread(self, runner->next++);
+            fiber_run_thread(self);
             if (runner->warps)
                 host_warps_end(runner->warps, self->lane.index, runner->failure);
         }
         self->next = runner->idle;
         runner->idle = self;
-        swapcontext(&self->context, &runner->scheduler);
+        fiber_leave(self);
     }
 }
 
@@ -132,11 +215,11 @@ static void fiber_init(struct runner *runner, struct fiber *fiber)
                                             .barrier = fiber_wait_at_barrier,
                                             .reserved = fiber,
                                             .warp = fiber_wait_for_warp};
-    getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = (char *)fiber + FIBER_ROOM - STACK_SIZE;
-    fiber->context.uc_stack.ss_size = STACK_SIZE - FIBER_ROOM;
-    fiber->context.uc_link = NULL;
-    makecontext(&fiber->context, (void (*)(void))(uintptr_t)fiber_main, 2,
+    getcontext(&fiber->place.context);
+    fiber->place.context.uc_stack.ss_sp = (char *)fiber + FIBER_ROOM - STACK_SIZE;
+    fiber->place.context.uc_stack.ss_size = STACK_SIZE - FIBER_ROOM;
+    fiber->place.context.uc_link = NULL;
+    makecontext(&fiber->place.context, (void (*)(void))(uintptr_t)fiber_main, 2,
                 (unsigned)((uintptr_t)fiber >> 32), (unsigned)(uintptr_t)fiber);
 }
 
@@ -197,16 +280,7 @@ static struct fiber *fiber_take(struct runner *runner)
 
 static void fiber_resume(struct runner *runner, struct fiber *fiber)
 {
-    swapcontext(&runner->scheduler, &fiber->context);
-}
-
-static void ready_resume(struct runner *runner)
-{
-    struct fiber *fiber = (struct fiber *)runner->ready.first;
-    runner->ready.first = fiber->lane.next;
-    if (!runner->ready.first)
-        host_lanes_clear(&runner->ready);
-    fiber_resume(runner, fiber);
+    place_switch(&runner->scheduler, &fiber->place);
 }
 
 /* All threads have started, and none can go on. Those that have not ended are at the barrier, which then opens, or wait for
@@ -234,6 +308,7 @@ static void threads_start(struct runner *runner)
 static void block_begin(struct runner *runner)
 {
     runner->next = 0;
+    runner->at = (struct gg_host_dim){0, 0, 0};
     host_lanes_clear(&runner->waiting);
     host_lanes_clear(&runner->ready);
     if (runner->warps)
@@ -245,7 +320,7 @@ static bool block_run(struct runner *runner)
     block_begin(runner);
     do {
         while (runner->ready.first && !runner->failure[0])
-            ready_resume(runner);
+            fiber_resume(runner, ready_take(runner));
         while (fiber_may_start_a_thread(runner))
             threads_start(runner);
     } while (!runner->failure[0] && (runner->ready.first || waiting_release(runner)));

@@ -40,6 +40,10 @@ FILLS = ("fill_gpu_with_nans.py",)  # programs that take all of it: these run at
 REASONS = [
     ("", r"No module named '(\w+)'", "needs the package {}"),
     ("", r"module 'numpy' has no attribute '(row_stack)'", "this numba needs an older NumPy"),
+    ("", "lang='cuda' for ze|Level Zero has no compiler for CUDA", "has kernels in CUDA C++, for which Level Zero has no compiler"),
+    ("", "OpenCL C, which Level Zero compiles, has no complex numbers", "computes with complex numbers, which OpenCL C has not"),
+    ("distance_element_wise3d.py", "source.cl:.*\n.*math.h", "includes math.h, which OpenCL C has not"),
+    ("cai_numba.py", "Cannot determine Numba type", "numba takes arrays on CUDA's devices only"),
     ("arithmetic_example.py", "'float' object cannot be interpreted as an integer", "is written for Python 2"),
     ("demo_cdpSimplePrint.py", "DEV_RUNTIME_SYNC_DEPTH", "sets a limit that CUDA has not from Hopper on"),
     ("demo_cdpSimplePrint.py", "kernels launch kernels on cuda only", "its kernel launches kernels, which only CUDA can"),

@@ -138,6 +138,34 @@ def test_a_condition_may_protect_a_smaller_array(compiles):
     assert x.get().tolist() == [1, 2, 0, 0]
 
 
+GUARDED = [
+    ("#define FIRST(statement) if (i < 2) statement", "FIRST(x[i] = y[i])", []), ("#define HERE if (i < 2)", "HERE x[i] = y[i]", []),
+    ("", "i < 2 and (x[i] = y[i])", []), ("", "HERE x[i] = y[i]", ["-DHERE=if(i<2)"]), ("", "HERE x[i] = y[i]", ["-D", "HERE=if(i<2)"]),
+    ("#if 1\n#define HERE if (i < 2)\n#endif", "HERE x[i] = y[i]", []),
+    ("__device__ float at(const float *y, unsigned i) { return i < 2 ? y[i] : 0; }", "x[i] += at(y, i)", [])]
+
+
+@pytest.mark.parametrize("preamble, operation, options", GUARDED)
+def test_a_macro_or_a_function_may_protect_a_smaller_array(device, compiles, preamble, operation, options):
+    if device.backend == "ze":
+        pytest.skip("the sources are C++")
+    x, y = floats(4), gpuarray.to_gpu(np.array([1, 1], np.float32))
+    ElementwiseKernel("float *x, float *y", operation, preamble=preamble, options=options)(x, y)
+    assert x.get()[:2].tolist() == [1, 1]
+
+
+def test_a_reduction_may_protect_a_smaller_array_by_a_macro(compiles):
+    total = ReductionKernel(np.float32, "0", "a+b", "x[i] + EACH(y[i])", "const float *x, const float *y",
+                            preamble="#define EACH(value) (i < 2 ? (value) : 0)")
+    assert total(gpuarray.to_gpu(np.ones(4, np.float32)), gpuarray.to_gpu(np.array([1, 1], np.float32))).get() == 6
+
+
+def test_macros_and_functions_that_a_program_does_not_use_keep_the_check(compiles):
+    with pytest.raises(ValueError, match="element 399 of an array with 10 elements would be accessed"):
+        ElementwiseKernel("float *x, float *y", "x[i] = twice(y[i])",
+                          preamble="#define LIMIT 3\n__device__ float twice(float a) { return 2 * a; }")(floats(400), floats(10))
+
+
 def test_a_range_may_exceed_an_array_that_is_not_indexed_by_it(compiles):
     x = floats(2)
     ElementwiseKernel("float *x", "x[i / 4] = i")(x, range=slice(3, 8, 4))

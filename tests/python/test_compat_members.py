@@ -109,7 +109,8 @@ def test_short_vectors_are_dtypes_with_functions_for_their_values():
 
 SOBOL = {"Sobol32RandomNumberGenerator": np.uint32, "Sobol64RandomNumberGenerator": np.uint64,
          "ScrambledSobol32RandomNumberGenerator": np.uint32, "ScrambledSobol64RandomNumberGenerator": np.uint64}
-GENERATORS = ["XORWOWRandomNumberGenerator", "MRG32k3aRandomNumberGenerator", *SOBOL]
+PSEUDO = ["XORWOWRandomNumberGenerator", "MRG32k3aRandomNumberGenerator"]
+GENERATORS = [*PSEUDO, *SOBOL]
 DRAWS = ["gen_uniform", "gen_normal", "gen_log_normal", "gen_poisson"]
 FILLS = ["fill_uniform", "fill_normal", "fill_log_normal", "fill_poisson"]
 # The further arguments of a distribution, and what holds for 500 of its numbers.
@@ -118,9 +119,9 @@ HOLDS = {"uniform": ((), lambda x: x.min() >= 0 and x.max() <= 1), "normal": (()
 
 
 def generator(name):
-    """A generator of the class; a Sobol one with the direction vector of van der Corput's numbers."""
+    """A generator of the class, with the same seed each time; a Sobol one with the direction vector of van der Corput's numbers."""
     if name not in SOBOL:
-        return getattr(curandom, name)()
+        return getattr(curandom, name)(lambda count: gpuarray.to_gpu(np.full(count, 7, np.int32)))
     word = SOBOL[name]
     bits = np.dtype(word).itemsize * 8
     return getattr(curandom, name)(gpuarray.to_gpu(word(1) << np.arange(bits - 1, -1, -1).astype(word)))
@@ -142,6 +143,33 @@ def test_an_array_is_filled_with_numbers_of_a_distribution(name):
     x = gpuarray.zeros(500, np.uint32 if method == "fill_poisson" else np.float32)
     getattr(generator(owner), method)(x, *arguments)
     assert len(set(x.get().tolist())) > 5 and holds(x.get())
+
+
+@pytest.mark.parametrize("name", [f"{one}.{method}" for one in PSEUDO for method in ("call_skip_ahead", "call_skip_ahead_array")])
+def test_skipped_numbers_are_those_that_would_have_been_drawn(name):
+    owner, _, method = name.partition(".")
+    skips, draws = generator(owner), generator(owner)
+    for count in (1, 4, 0, 3, 70_001):
+        getattr(skips, method)(gpuarray.to_gpu(np.array([count], np.uint64)) if method.endswith("_array") else count)
+        draws.gen_uniform(count, np.float32)
+        assert skips.gen_uniform(3, np.float32).get().tolist() == draws.gen_uniform(3, np.float32).get().tolist()
+
+
+@pytest.mark.parametrize(
+    "name", [f"{one}.{method}" for one in PSEUDO for method in ("call_skip_ahead_sequence", "call_skip_ahead_sequence_array")])
+def test_another_sequence_begins_at_the_same_place(name):
+    owner, _, method = name.partition(".")
+
+    def after(*sequences, drawn=0, skipped=0):
+        source = generator(owner)
+        source.gen_uniform(drawn, np.float32)
+        source.call_skip_ahead(skipped)
+        for count in sequences:
+            getattr(source, method)(gpuarray.to_gpu(np.array([count], np.uint64)) if method.endswith("_array") else count)
+        return tuple(source.gen_uniform(5, np.float32).get().tolist())
+
+    assert after(1, 1) == after(2) and after(0) == after() and len({after(), after(1), after(2), after(1 << 40)}) == 4
+    assert after(1, drawn=3, skipped=4) == after(1, skipped=7) != after(1)
 
 
 @pytest.mark.parametrize("name", [f"{one}.{method}" for one in SOBOL for method in ("call_skip_ahead", "call_skip_ahead_array")])

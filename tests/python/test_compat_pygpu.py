@@ -1,9 +1,12 @@
 """gpuglue.compat.PyGPU: the examples of its README, on every backend."""
 
+import ctypes
+
 import numpy as np
 import numpy
 import pytest
 
+from gpuglue import _rtc
 from gpuglue.compat import PyGPU
 from gpuglue.compat.PyGPU import *  # noqa: F403
 
@@ -437,9 +440,37 @@ def test_objects_describe_themselves():
     assert "not created, <cudaError: code=2>" in repr(never_made(PyGPU.cudaEvent_t))
 
 
-def test_the_runtimes_struct_of_a_device_is_refused_with_the_way_out():
-    with pytest.raises(NotImplementedError, match=r"gpuglue\.Device\(number\)\.attributes"):
-        PyGPU.cudaDeviceProp(0).get()
+# Where fields are in the struct of CUDA 12, which is that of HIP 6, and in that of CUDA 13.
+FIELDS = {"multiprocessors": (388, 384), "shared_memory_per_multiprocessor": (640, 624), "shared_memory_optin": (696, 672)}
+
+
+@pytest.mark.parametrize("major", [12, 13])
+def test_the_runtimes_struct_of_a_device_is_filled(device, monkeypatch, major):
+    if device.backend == "cuda":
+        monkeypatch.setattr(_rtc.nvrtc, "version", lambda: (major, 1))
+    properties = PyGPU.cudaDeviceProp(0)
+    pointer = properties.get()
+    address, safe = pointer.get()
+    assert safe and properties.get().get() == (address, True)  # the struct is the object's
+    struct, facts, newer = ctypes.string_at(address, 1472), device.attributes, device.backend == "cuda" and major == 13
+
+    def number(at, size=4):
+        return int.from_bytes(struct[at:at + size], "little")
+
+    assert struct[:256].rstrip(b"\0").decode() == device.name and struct[256:272].hex() in (device.uuid or "0" * 32).replace("-", "")
+    assert number(288, 8) == device.memory_info().total and number(296, 8) == facts.get("shared_memory_per_block", 0)
+    assert [number(308), number(320), number(324), number(344)] == [
+        min(facts.get(name, 0), 2**31 - 1) for name in ("warp_size", "max_threads_per_block", "max_block_x", "max_grid_z")]
+    assert [number(360), number(364)] == [facts.get(name, 0) for name in ("compute_major", "compute_minor")]
+    for name, (old, new) in FIELDS.items():
+        assert number(new if newer else old, 8 if "memory" in name else 4) == facts.get(name, 0), name
+    assert number(568 if newer else 584) == properties.pciBusID() and number(348) == (0 if newer else facts.get("clock_khz", 0))
+    assert not any(struct[700:])
+
+
+def test_the_struct_of_a_device_that_is_not_there_is_empty():
+    pointer = PyGPU.cudaDeviceProp(1000).get()
+    assert not any(ctypes.string_at(pointer.get()[0], 1472)) and pointer.is_safe()
 
 
 def test_measurements_have_nvmls_handle():

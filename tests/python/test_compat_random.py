@@ -101,6 +101,35 @@ def test_numbers_on_another_stream_are_drawn_after_those_before(gate, device, mo
     assert opened == [True]
 
 
-def test_what_is_not_there_names_the_way_out():
-    with pytest.raises(AttributeError, match="XORWOWRandomNumberGenerator has no 'call_skip_ahead' on gpuglue: .* another offset="):
-        XORWOWRandomNumberGenerator().call_skip_ahead(5)
+@GENERATORS
+def test_an_offset_and_a_number_of_eight_bytes_count_as_in_curand(kind):
+    """An offset is a count of numbers that are skipped, each of 4 bytes."""
+    ahead, offset = kind(seed), kind(seed, offset=7)
+    ahead.call_skip_ahead(7)
+    assert offset.gen_uniform(4, np.float32).get().tolist() == ahead.gen_uniform(4, np.float32).get().tolist()
+    skips, draws = kind(seed), kind(seed)
+    skips.gen_uniform(2, np.float64), skips.call_skip_ahead_sequence(1), draws.call_skip_ahead_sequence(1), draws.call_skip_ahead(4)
+    assert skips.gen_uniform(4, np.float32).get().tolist() == draws.gen_uniform(4, np.float32).get().tolist()
+
+
+def test_a_sequence_of_mrg32k3a_has_two_to_the_51_subsequences():
+    one, other, third = (MRG32k3aRandomNumberGenerator(seed) for _ in range(3))
+    one.call_skip_ahead_sequence(1)
+    other.call_skip_ahead_subsequence((1 << 51) - 1)
+    other.call_skip_ahead_subsequence_array(gpuarray.to_gpu(np.array([1], np.uint64)))
+    third.call_skip_ahead_subsequence(1)
+    first, second, third = (generator.gen_uniform(4, np.float32).get().tolist() for generator in (one, other, third))
+    assert first == second != third and not hasattr(XORWOWRandomNumberGenerator, "call_skip_ahead_subsequence")
+
+
+@GENERATORS
+def test_counts_that_do_not_fit_are_refused(kind):
+    generator = kind(seed)
+    assert generator.block_count * generator.generators_per_block == 1
+    for skip in (generator.call_skip_ahead, generator.call_skip_ahead_sequence):
+        with pytest.raises(ValueError, match="skip -1 numbers: expected 0 or more"):
+            skip(-1)
+    for skip in (generator.call_skip_ahead_array, generator.call_skip_ahead_sequence_array):
+        with pytest.raises(ValueError, match=r"2 counts for one generator: expected block_count \* generators_per_block, which is 1"):
+            skip(gpuarray.zeros(2, np.uint64))
+    assert generator.gen_uniform(4, np.float32).get().tolist() == kind(seed).gen_uniform(4, np.float32).get().tolist()

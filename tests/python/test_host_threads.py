@@ -1,6 +1,7 @@
 """Kernels on the host backend: the blocks of a large grid on several threads of the system."""
 
 import os
+import platform
 import subprocess
 
 import numpy as np
@@ -279,7 +280,7 @@ def test_the_number_of_threads_respects_the_quota_of_the_control_group(tmp_path,
     assert succeeds(run_python(COUNT_THREADS, **nodes("/dev/none=absent"), **variables)) == "3"
 
 
-# A system whose masks of processors have 4096 bits; and one that can start no more threads.
+# A system whose masks of processors have 4096 bits; one that can start no more threads; and one that counts switches of contexts.
 SYSTEM = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -287,6 +288,7 @@ SYSTEM = """
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <ucontext.h>
 int sched_getaffinity(pid_t process, size_t size, cpu_set_t *mask)
 {
     int (*real)(pid_t, size_t, cpu_set_t *) = dlsym(RTLD_NEXT, "sched_getaffinity");
@@ -294,6 +296,13 @@ int sched_getaffinity(pid_t process, size_t size, cpu_set_t *mask)
         return real(process, size, mask);
     errno = EINVAL;
     return -1;
+}
+int switches;
+int swapcontext(ucontext_t *from, const ucontext_t *to)
+{
+    int (*real)(ucontext_t *, const ucontext_t *) = dlsym(RTLD_NEXT, "swapcontext");
+    __atomic_fetch_add(&switches, 1, __ATOMIC_RELAXED);
+    return real(from, to);
 }
 int no_threads, attempts;
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
@@ -341,6 +350,34 @@ print(attempts.value, blocks.get()[0])
 
 def test_threads_that_cannot_be_started_are_tried_once(system):
     assert succeeds(run_python(ATTEMPTS, GPUGLUE_HOST_THREADS="2", LD_PRELOAD=system)) == "1 12000"
+
+
+SWITCHES = f"""
+import ctypes
+import gpuglue as gg, numpy as np
+source = '''
+extern "C" __global__ void sums(float *out)
+{{
+    __shared__ float all[64];
+    all[threadIdx.x] = threadIdx.x + blockIdx.x;
+    __syncthreads();
+    float sum = 0.5f * all[63 - threadIdx.x] + 0.25f * __shfl_xor_sync(0xffffffffu, all[threadIdx.x], 1);
+    __syncthreads();
+    out[64 * blockIdx.x + threadIdx.x] = sum;
+}}
+'''
+kernel = gg.Module(gg.compile(source, arch={ARCH!r}), "host")["sums"]
+out = gg.zeros(64 * 1000, np.float32, device="host")
+kernel(out, grid=1000, block=64)
+thread, block = np.arange(64000) % 64, np.arange(64000) // 64
+assert (out.get() == 0.5 * (63 - thread + block) + 0.25 * ((thread ^ 1) + block)).all()
+print(ctypes.c_int.in_dll(ctypes.CDLL(None), "switches").value)
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or "LD_PRELOAD" in os.environ, reason="a switch is swapcontext() there")
+def test_a_thread_that_waits_at_a_barrier_makes_no_system_call(system):
+    assert succeeds(run_python(SWITCHES, LD_PRELOAD=system)) == "0"
 
 
 NO_THREAD = """

@@ -1,8 +1,35 @@
 """PyGPU's devices and their properties, and the last error."""
 
+import ctypes
+import struct
+
 import gpuglue
+from gpuglue import _rtc
 
 from ._pygpu_errors import _INVALID_DEVICE, _NAMES, _attempt, failed, take_last
+from ._pygpu_pointers import pointer_wrapper
+
+# The fields of CUDA's struct: where they are until CUDA 12, and in HIP since 6; where they are since CUDA 13; format; attributes.
+_FIELDS = [tuple(line.split()) for line in """\
+296 296 Q shared_memory_per_block
+304 304 i registers_per_block
+308 308 i warp_size
+320 320 i max_threads_per_block
+324 324 6i max_block_x max_block_y max_block_z max_grid_x max_grid_y max_grid_z
+348 - i clock_khz
+352 352 Q constant_memory
+360 360 2i compute_major compute_minor
+388 384 i multiprocessors
+576 560 2i concurrent_kernels ecc
+600 584 i async_engines
+608 - 2i memory_clock_khz memory_bus_width
+- 592 i memory_bus_width
+616 596 i l2_cache_size
+624 604 i threads_per_multiprocessor
+640 624 Q shared_memory_per_multiprocessor
+648 632 2i registers_per_multiprocessor managed_memory
+688 668 i cooperative_launch
+696 672 Q shared_memory_optin""".split("\n")]
 
 
 def _device(number):
@@ -188,6 +215,7 @@ class cudaDeviceProp:
 
     def __init__(self, device):
         self._device, self._status = _attempt(_device, device)
+        self._struct = None
 
     def __repr__(self):
         return f"<cudaDeviceProp: {self.name() or self._status}>"
@@ -198,16 +226,38 @@ class cudaDeviceProp:
         bus, _, place = rest.partition(":")
         return int({"domain": domain, "bus": bus, "device": place.partition(".")[0]}[part], 16)
 
-    def get(self):
-        """Raise: the runtime's struct does not exist here.
+    def _fill(self, memory):
+        device, newer = self._device, False
+        if device.backend == "cuda":
+            try:
+                newer = _rtc.nvrtc.version()[0] > 12
+            except LookupError:
+                pass
+        struct.pack_into("255sx16s16xQ", memory, 0, self.name().encode(), bytes.fromhex(self.uuid()), device.memory_info().total)
+        struct.pack_into("3i", memory, 568 if newer else 584, self.pciBusID(), self.pciDeviceID(), self.pciDomainID())
+        for old, new, form, *names in _FIELDS:
+            at = new if newer else old
+            if at != "-":
+                struct.pack_into(form, memory, int(at), *(min(device.attributes.get(name, 0), 2**31 - 1) for name in names))
 
-        Raises
-        ------
-        NotImplementedError
-            Always.
+    def get(self):
+        """Return the struct of CUDA's runtime, filled with what gpuglue knows of the device.
+
+        Returns
+        -------
+        pointer_wrapper
+            Points to the struct of CUDA 13 where NVRTC is of CUDA 13, else of CUDA 12, which HIP has since 6.
+
+        Examples
+        --------
+        >>> PyGPU.cudaDeviceProp(0).get().is_safe()
+        True
         """
-        raise NotImplementedError("cudaDeviceProp.get(): there is no struct of CUDA's runtime: use name(), uuid(), "
-                                  "pciBusID(), or gpuglue.Device(number).attributes")
+        if self._struct is None:
+            self._struct = ctypes.create_string_buffer(1472)
+            if self._device is not None:
+                self._fill(self._struct)
+        return pointer_wrapper(ctypes.addressof(self._struct), True, self._struct)
 
     def name(self):
         """Return the name of the device.

@@ -100,7 +100,7 @@ class GPUArray(Operators):
     def __cuda_array_interface__(self):
         backend = gpuglue.current_device().backend
         if backend not in ("cuda", "hip"):
-            raise AttributeError(f"__cuda_array_interface__: the device is of {backend}")
+            raise AttributeError(f"__cuda_array_interface__: the device is of {backend}: copy by get()")
         if self.size:
             buffer, _ = _memory.locate(self.gpudata, 1)
             getattr(gpuglue.asarray(buffer), "__cuda_array_interface__")  # which records a use by streams that are not known

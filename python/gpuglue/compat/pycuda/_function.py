@@ -221,7 +221,7 @@ class Function(StatefulLaunch, Refusing):
         known = self._kernel.attributes
         name = _enums.FUNCTION_ATTRIBUTES.get(_enums.function_attribute(attribute))
         if name not in known:
-            raise LogicError(f"{self._kernel} does not report {attribute!r}")
+            raise LogicError(f"{self._kernel} does not report {attribute!r}: see gpuglue.Kernel.attributes for what it does")
         return known[name]
 
     def set_attribute(self, attribute, value):

@@ -40,8 +40,10 @@ def number_of(dtype):
     return single
 
 
-# Where x[i] may not be reached.
-_CONDITIONAL = re.compile(r"\b(if|for|while|do|switch|return|continue|break|goto|sizeof)\b|[?#]|&&|\|\||//|/\*|\bi\s*([-+*/%&|^]|<<|>>)?=[^=]|\+\+|--")
+# Where x[i] may not be reached, beside macros: a preamble and the options of a compiler may define them.
+_MACRO = re.compile(r"(?:#\s*define\s+|(?:^|\s)(?:-D|--define-macro)[\s=]*)(\w+)")
+_ANY_MACRO = re.compile(r"#\s*(?!define\b)\w|(?:^|\s)--?(pre-)?include\b")
+_CONDITIONAL = re.compile(r"\b(if|for|while|do|switch|return|continue|break|goto|sizeof|and|or|decltype)\b|[?#]|&&|\|\||//|/\*|\bi\s*([-+*/%&|^]|<<|>>)?=[^=]|\+\+|--")
 
 
 def _size_differs(declared, dtype):
@@ -60,15 +62,18 @@ class Argument:
         if not self.is_vector and (dtype is None or dtype.names):  # a struct, as bytes
             dtype = None
         self.dtype = dtype
-        self.per_element = (self.is_vector and not _CONDITIONAL.search(statements) and
-                            bool(re.search(rf"(?<![&.>])\b{self.name}\s*\[\s*i\s*\]", statements)))
+        self.per_element = (self.is_vector and bool(
+            re.search(rf"(?<![&.>])\b{self.name}\s*\[\s*i\s*\]", statements)))
         self.type = "P" if self.is_vector else dtype  # for Kernel.bind, or None
         self.value = (lambda given: given) if dtype is None else number_of(dtype)
 
 
-def arguments_of(text, statements=""):
+def arguments_of(text, statements="", preamble="", options=None):
     """The list of Arguments that a program wrote as in C, or as a list of VectorArg and ScalarArg, for statements in C."""
     declarations = text.split(",") if isinstance(text, str) else [one.declarator() for one in text]
+    around = f"{preamble}\n{' '.join(options or ())}"
+    if _CONDITIONAL.search(statements) or _ANY_MACRO.search(around) or {*_MACRO.findall(around)} & {*re.findall(r"\w+", statements)}:
+        statements = ""
     return [Argument(one, statements) for one in declarations]
 
 

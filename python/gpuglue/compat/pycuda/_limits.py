@@ -43,7 +43,7 @@ def _call(name, which, *args):
 def get(which):
     backend = gpuglue.current_device().backend
     if backend not in _FUNCTIONS:
-        raise LogicError(f"{backend} has no limits: its kernels allocate and print as programs of the host do")
+        raise LogicError(f"{backend} has no limits: do without, its kernels allocate and print as programs of the host do")
     value = ctypes.c_size_t()
     _call(_FUNCTIONS[backend][0], which, ctypes.byref(value), ctypes.c_int(which))
     return value.value

@@ -32,10 +32,7 @@ _NAMES = {
     "pycuda.gpuarray": {_COMPUTING: "multi_take multi_take_put multi_put"}, "pycuda.cumath": {},
     "pycuda.curandom": {}}
 # Members of classes: their own errors name the way out.
-_SKIP = {"give the generator another offset=": """call_skip_ahead call_skip_ahead_array call_skip_ahead_sequence
-    call_skip_ahead_sequence_array call_skip_ahead_subsequence call_skip_ahead_subsequence_array"""}
 MEMBERS = {
-    "XORWOWRandomNumberGenerator": _SKIP, "MRG32k3aRandomNumberGenerator": _SKIP,
     "Event": {"send memory with mem_get_ipc_handle(), and wait for the event before": "ipc_handle from_ipc_handle"}}
 # What in a source no compiler of gpuglue's takes: (pattern, the way out).
 _IN_SOURCES = [

@@ -72,7 +72,7 @@ class ElementwiseKernel:
 
     def __init__(self, arguments, operation, name="kernel", keep=False, options=None, *, preamble="", loop_prep="",
                  after_loop=""):
-        self._arguments = arguments_of(arguments, f"{loop_prep};{operation}")
+        self._arguments = arguments_of(arguments, f"{loop_prep};{operation}", preamble, options)
         declarations = ", ".join(one.declaration for one in self._arguments)
         self._kernels = Kernels(_SOURCE.format(
             name=name, declarations=declarations, operation=operation, preamble=preamble, loop_prep=loop_prep,

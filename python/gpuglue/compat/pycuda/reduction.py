@@ -97,7 +97,7 @@ class ReductionKernel:
     def __init__(self, dtype_out, neutral, reduce_expr, map_expr=None, arguments=None, name="reduce_kernel", keep=False,
                  options=None, preamble=""):
         self.dtype_out, kind = np.dtype(dtype_out), tools.dtype_to_ctype(dtype_out)
-        self._arguments = arguments_of(arguments or f"const {kind} *in", map_expr or "in[i]")
+        self._arguments = arguments_of(arguments or f"const {kind} *in", map_expr or "in[i]", preamble, options)
 
         def stage(name, arguments, map_expr):
             return _STAGE.format(name=name, kind=kind, declarations=", ".join(one.declaration for one in arguments),
