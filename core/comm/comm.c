@@ -71,11 +71,13 @@ gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out)
     if (!comm)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_create: no memory for a communicator");
     status = comm_connect(comm, options);
-    if (status)
+    if (status) {
         ggi_comm_free(comm);
-    else
-        *out = comm;
-    return status;
+        return status;
+    }
+    ggi_comm_direct_try(comm);
+    *out = comm;
+    return GG_OK;
 }
 
 static gg_status comms_new(int32_t size, uint64_t timeout_ns, struct gg_comm **out)

@@ -23,6 +23,7 @@ struct comm_call {
     int32_t root;
     uint64_t nbytes; /* of a block */
     char type_name[GG_COMM_TYPE_NAME_SIZE];
+    uint64_t source; /* where the others may read this rank's source; 0: in its chunk. Not compared */
 };
 
 /* A word on which other processes wait. */
@@ -41,15 +42,17 @@ struct comm_rank {
     _Atomic uint32_t gone;              /* its part is destroyed */
     _Atomic uint64_t collective;        /* how many it has queued, messages excepted */
     struct comm_call call[2];           /* of the round, in its half */
+    uint64_t word_at, word;             /* where this rank's process has a word that the others try to read, and the word */
+    int32_t process;
     char sends[GG_COMM_TYPE_NAME_SIZE]; /* the type of the message that it offers */
     char broken[COMM_BROKEN_TEXT];      /* the error of COMM_BROKEN, written before it is */
 };
 
-/* Messages from one rank to another. The sender writes `offered`, nbytes and `sent`; the receiver the others. */
+/* Messages from one rank to another. The sender writes `offered`, nbytes, source and `sent`; the receiver the others. */
 struct comm_pair {
     _Atomic uint32_t offered, answered, refused, sent, taken;
     _Atomic uint32_t sends, receives; /* on the device: how many the two ranks have queued */
-    uint64_t nbytes;
+    uint64_t nbytes, source; /* source: where the receiver may read it; 0: in parts */
 };
 
 struct comm_segment {
@@ -70,6 +73,8 @@ struct gg_comm {
     int file; /* of the segment; -1 if one process has all ranks. Closing it releases this rank's lock */
     _Atomic uint32_t *sharers; /* how many ranks of this process use one mapping of it; NULL: one */
     uint64_t timeout_ns;
+    uint64_t word; /* what comm_rank::word_at points to */
+    bool direct;   /* this rank can read the memory of all others */
     size_t chunk, mapped;
     struct comm_segment *segment;
     struct comm_pair *pairs;
@@ -151,6 +156,20 @@ gg_status ggi_comm_segment_open(struct gg_comm *comm, int file);
 void ggi_comm_segment_close(struct gg_comm *comm);
 /* Whether the process of another rank has ended. False for a rank of this process. */
 bool ggi_comm_rank_ended(const struct gg_comm *comm, int32_t rank);
+
+/* ---- direct.c ---- */
+
+/* Bytes of a block, or of a message, from which ranks read each other's memory. */
+#define COMM_DIRECT 65536
+/* Bytes that a rank reads until it reports its progress. */
+#define COMM_DIRECT_PART (8u << 20)
+
+/* Each rank offers before the others try. */
+void ggi_comm_direct_offer(struct gg_comm *comm);
+void ggi_comm_direct_try(struct gg_comm *comm);
+/* Read the memory of another rank. False: it could not be read, or the rank may no longer be in the operation. */
+bool ggi_comm_direct_read(const struct gg_comm *comm, int32_t rank, void *to, uint64_t from,
+                          size_t nbytes);
 
 /* ---- failure.c ---- */
 

@@ -115,6 +115,8 @@ static gg_status segment_reserve(const struct gg_comm *comm)
 static gg_status segment_use(struct gg_comm *comm)
 {
     gg_status status = segment_map(comm);
+    if (!status)
+        ggi_comm_direct_offer(comm);
     return status ? status : segment_lock(comm);
 }
 
@@ -144,7 +146,7 @@ gg_status ggi_comm_segment_share(struct gg_comm *const *comms)
     if (!first->sharers)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%s: no memory for a counter", first->call);
     atomic_store(first->sharers, (uint32_t)first->size);
-    for (int32_t rank = 1; rank < first->size; rank++) {
+    for (int32_t rank = 0; rank < first->size; rank++) {
         struct gg_comm *comm = comms[rank];
         comm->sharers = first->sharers;
         comm->chunk = first->chunk;
@@ -152,7 +154,11 @@ gg_status ggi_comm_segment_share(struct gg_comm *const *comms)
         comm->segment = first->segment;
         comm->pairs = first->pairs;
         comm->chunks = first->chunks;
+        ggi_comm_direct_offer(comm);
     }
+    ggi_comm_direct_try(first);
+    for (int32_t rank = 1; rank < first->size; rank++)
+        comms[rank]->direct = first->direct;
     return GG_OK;
 }
 
