@@ -185,10 +185,9 @@ static void collective_fetch(struct collective *self, int32_t rank, size_t piece
     if (rank == comm->rank)
         from = self->in.data + piece * self->in.pitch;
     else if (self->direct) {
-        const uint64_t source = round_call(comm, rank)->source;
-        if (!ggi_comm_direct_read(comm, rank, to,
-                                  source + piece * (size_t)self->call.nbytes + self->at,
-                                  self->nbytes))
+        const size_t at = piece * (size_t)self->call.nbytes + self->at;
+        if (self->call.source &&
+            !ggi_comm_direct_read(comm, rank, to, round_call(comm, rank)->source + at, self->nbytes))
             self->call.source = 0;
         return;
     }

@@ -38,11 +38,12 @@ struct comm_rank {
     /* Of collective operations on the device, which another layer has. */
     _Atomic uint32_t created; /* COMM_CREATION_FAILED: the library cannot create this rank's part */
     _Atomic uint32_t working; /* some of its work may be unfinished */
-    _Atomic uint32_t finished;          /* its work is complete, and there will be no more */
-    _Atomic uint32_t gone;              /* its part is destroyed */
-    _Atomic uint64_t collective;        /* how many it has queued, messages excepted */
-    struct comm_call call[2];           /* of the round, in its half */
-    uint64_t word_at, word;             /* where this rank's process has a word that the others try to read, and the word */
+    _Atomic uint32_t finished;   /* its work is complete, and there will be no more */
+    _Atomic uint32_t gone;       /* its part is destroyed */
+    _Atomic uint64_t collective; /* how many it has queued, messages excepted */
+    struct comm_call call[2];    /* of the round, in its half */
+    uint64_t word_at,
+        word; /* where this rank's process has a word that the others try to read, and the word */
     int32_t process;
     char sends[GG_COMM_TYPE_NAME_SIZE]; /* the type of the message that it offers */
     char broken[COMM_BROKEN_TEXT];      /* the error of COMM_BROKEN, written before it is */
@@ -52,7 +53,7 @@ struct comm_rank {
 struct comm_pair {
     _Atomic uint32_t offered, answered, refused, sent, taken;
     _Atomic uint32_t sends, receives; /* on the device: how many the two ranks have queued */
-    uint64_t nbytes, source; /* source: where the receiver may read it; 0: in parts */
+    uint64_t nbytes, source;          /* source: where the receiver may read it; 0: in parts */
 };
 
 struct comm_segment {

@@ -25,9 +25,9 @@ void ggi_comm_direct_try(struct gg_comm *comm)
     comm->direct = true;
     for (int32_t rank = 0; rank < comm->size && comm->direct; rank++) {
         const struct comm_rank *other = comm_rank(comm, rank);
-        comm->direct = rank == comm->rank || (ggi_comm_direct_read(comm, rank, &word, other->word_at,
-                                                                   sizeof word) &&
-                                              word == other->word);
+        comm->direct = rank == comm->rank ||
+                       (ggi_comm_direct_read(comm, rank, &word, other->word_at, sizeof word) &&
+                        word == other->word);
     }
 }
 

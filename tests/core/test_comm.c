@@ -4,29 +4,6 @@
 static const size_t byte_counts[] = {0, 1, 7, 4096, 70001, 300000};
 #define BYTE_COUNTS (sizeof byte_counts / sizeof byte_counts[0])
 
-/* The byte at @p i of the data of a rank. */
-static unsigned char byte_of(int32_t rank, size_t i)
-{
-    return (unsigned char)((size_t)rank * 37 + i * 11 + (i >> 8));
-}
-
-static unsigned char *bytes_of(int32_t rank, size_t nbytes)
-{
-    unsigned char *data = malloc(nbytes + 1);
-    CHECK(data != NULL);
-    for (size_t i = 0; i < nbytes; i++)
-        data[i] = byte_of(rank, i);
-    return data;
-}
-
-static void check_bytes(const unsigned char *data, size_t nbytes, int32_t rank, size_t from)
-{
-    int wrong = 0;
-    for (size_t i = 0; i < nbytes; i++)
-        wrong |= data[i] != byte_of(rank, from + i);
-    CHECK(!wrong);
-}
-
 /* ---- moves ---- */
 
 static void gathers(gg_comm *comm, int32_t rank, int32_t size, size_t nbytes)
