@@ -308,8 +308,14 @@ static gg_status collective_check(const struct collective *self)
     if (block > SIZE_MAX / 2 / GG_COMM_SIZE_MAX)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s: %zu bytes are more than memory can have",
                         self->comm->call, block);
-    if (!self->src.data || !self->take || !block || collective_in_place(self))
-        return GG_OK;
+    const uint32_t operation = self->call.operation;
+    const bool of_root = operation == CALL_BROADCAST || operation == CALL_SCATTER;
+    if (!of_root || self->comm->rank == self->call.root)
+        status = ggi_comm_side_check(self->comm, "src", &self->src, block);
+    if (!status && self->take)
+        status = ggi_comm_side_check(self->comm, "dst", &self->dst, block);
+    if (status || !self->src.data || !self->take || !block || collective_in_place(self))
+        return status;
     return ggi_comm_overlap_check(self->comm, self->dst.data, block * (size_t)blocks_of_dst(self),
                                   self->src.data, block * (size_t)self->pieces);
 }

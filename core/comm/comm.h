@@ -119,6 +119,9 @@ static inline struct comm_side comm_side_of(const void *data)
 }
 gg_status ggi_comm_side_view(const struct comm_side *side, size_t block, size_t at, size_t nbytes,
                              struct comm_view *view);
+/* GG_ERR_INVALID_ARGUMENT if @p nbytes are expected, and there is nothing. */
+gg_status ggi_comm_side_check(const struct gg_comm *comm, const char *name,
+                              const struct comm_side *side, size_t nbytes);
 /* Around an operation on both sides, of which either may be unused. */
 gg_status ggi_comm_sides_finish(const struct comm_side *dst, const struct comm_side *src,
                                 gg_status status);
@@ -161,9 +164,9 @@ bool ggi_comm_rank_ended(const struct gg_comm *comm, int32_t rank);
 /* ---- direct.c ---- */
 
 /* Bytes of a block, or of a message, from which ranks read each other's memory. */
-#define COMM_DIRECT 65536
+#define COMM_DIRECT (256u << 10)
 /* Bytes that a rank reads until it reports its progress. */
-#define COMM_DIRECT_PART (8u << 20)
+#define COMM_DIRECT_PART (4u << 20)
 
 /* Each rank offers before the others try. */
 void ggi_comm_direct_offer(struct gg_comm *comm);

@@ -336,6 +336,11 @@ static gg_status message_peer_check(const struct gg_comm *comm, const char *what
                     what, peer);
 }
 
+static gg_status message_side_check(const struct message *self)
+{
+    return ggi_comm_side_check(self->comm, self->sends ? "src" : "dst", &self->side, self->nbytes);
+}
+
 static gg_status message_call(struct gg_comm *comm, struct message message, const char *call)
 {
     struct exchange exchange = {.messages = {message}, .count = 1};
@@ -343,6 +348,8 @@ static gg_status message_call(struct gg_comm *comm, struct message message, cons
     if (status)
         return status;
     status = message_peer_check(comm, message.sends ? "to" : "from", message.peer);
+    if (!status)
+        status = message_side_check(&message);
     return ggi_comm_leave(comm, status ? status : exchange_run(&exchange));
 }
 
@@ -402,6 +409,10 @@ static gg_status exchange_check(const struct exchange *self)
     gg_status status = ggi_comm_rank_check(comm, "to", out->peer);
     if (!status)
         status = ggi_comm_rank_check(comm, "from", in->peer);
+    if (!status)
+        status = message_side_check(out);
+    if (!status)
+        status = message_side_check(in);
     if (!status && (out->peer == comm->rank) != (in->peer == comm->rank))
         status = ggi_fail(GG_ERR_INVALID_ARGUMENT,
                           "send_recv: to is %d and from is %d, but a rank exchanges with itself on "

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sys/uio.h>
 
-#define LARGE ((size_t)3 << 20) /* in two parts if three ranks read each other's blocks */
+#define LARGE ((size_t)3 << 19) /* in two parts if three ranks read each other's blocks */
 
 /* ---- what the kernel does ---- */
 
