@@ -168,8 +168,7 @@ bool ggi_comm_rank_ended(const struct gg_comm *comm, int32_t rank);
 /* Bytes that a rank reads until it reports its progress. */
 #define COMM_DIRECT_PART (4u << 20)
 
-/* Each rank offers before the others try. */
-void ggi_comm_direct_offer(struct gg_comm *comm);
+/* Set comm->direct, once all ranks have mapped the segment. */
 void ggi_comm_direct_try(struct gg_comm *comm);
 /* Read the memory of another rank. False: it could not be read, or the rank may no longer be in the operation. */
 bool ggi_comm_direct_read(const struct gg_comm *comm, int32_t rank, void *to, uint64_t from,

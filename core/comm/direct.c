@@ -1,23 +1,12 @@
 /* direct.c: reading the memory of another rank where it is: one copy, where the segment takes two.
  *
  * The kernel copies from the other process (process_vm_readv), if it lets this process trace the other. A rank only reads, into
- * memory of its own. Each offers a word in its memory; a communicator is direct on a rank that has read the words of all others.
+ * memory of its own. The segment has the address of a word of each rank; a communicator is direct on a rank that has read the words of all others.
  * A part that cannot be read later, since the kernel refuses or the other rank has ended, is exchanged through the segment, which
  * finds out. */
-#include "base/process_state.h"
 #include "comm/comm.h"
 
 #include <sys/uio.h>
-#include <unistd.h>
-
-void ggi_comm_direct_offer(struct gg_comm *comm)
-{
-    struct comm_rank *mine = comm_rank(comm, comm->rank);
-    comm->word = ggi_now_ns() << 8 | (uint64_t)comm->rank;
-    mine->process = getpid();
-    mine->word_at = (uintptr_t)&comm->word;
-    mine->word = comm->word;
-}
 
 void ggi_comm_direct_try(struct gg_comm *comm)
 {
