@@ -360,7 +360,8 @@ static void direct_take(struct collective *self)
 /* If a rank cannot read, this ends without an error before all is read. */
 static gg_status direct_run(struct collective *self)
 {
-    const size_t step = COMM_DIRECT_PART / (size_t)blocks_of_dst(self);
+    const size_t share = COMM_DIRECT_PART / (size_t)blocks_of_dst(self) / 4096 * 4096;
+    const size_t step = share < COMM_DIRECT ? COMM_DIRECT : share;
     self->call.source = direct_source(self);
     gg_status status = collective_meet(self);
     self->direct = true;
