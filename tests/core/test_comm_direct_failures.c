@@ -79,7 +79,8 @@ static void a_rank_that_is_killed_while_it_is_read_is_named(void **state)
 
 static struct board *hook_board;
 
-/* Flag 0: it is about to read. Flag 1: the source has failed, and its memory has other contents. */
+/* Flag 0: it is about to read. Flag 1: the source has failed, and its memory has other contents. Flag 2: it has returned, until when
+ * the source lives. */
 static ssize_t read_after_failure(pid_t process, const struct iovec *here, const struct iovec *there)
 {
     flag_raise(hook_board, 0);
@@ -97,6 +98,14 @@ static gg_status move_from_rank_1(struct place *self)
                       : gg_comm_recv(self->comm, self->dst, self->nbytes, 1);
 }
 
+static void source_has_failed(struct place *self)
+{
+    memset(self->src, 0, self->nbytes);
+    flag_raise(hook_board, self->rank ? 1 : 2);
+    flag_wait(hook_board, 2);
+    place_end(self);
+}
+
 /* The timeout of the source passes while the other rank is in the kernel. */
 static void reads_too_long(struct board *board, int32_t rank, int32_t size)
 {
@@ -111,9 +120,7 @@ static void reads_too_long(struct board *board, int32_t rank, int32_t size)
     CHECK_NAMES(0);
     CHECK_HAS(error_message(), rank ? "rank 0 did not take part within the timeout"
                                     : "rank 0 (this rank) did not take part within the timeout");
-    memset(place.src, 0, LARGE);
-    flag_raise(board, 1);
-    place_end(&place);
+    source_has_failed(&place);
     gg_comm_release(comm);
 }
 static int until_it_is_read(void)
@@ -130,12 +137,10 @@ static void reads_from_an_interrupted_rank(struct board *board, int32_t rank, in
     if (rank == 1)
         gg_set_wait_hook(until_it_is_read);
     CHECK(move_from_rank_1(&place) == (rank ? GG_ERR_INTERRUPTED : GG_ERR_COMMUNICATOR));
-    memset(place.src, 0, LARGE);
-    flag_raise(board, 1);
     if (rank == 0)
         CHECK_NAMES(1);
     CHECK(rank || atomic_load(&board->flags[0]));
-    place_end(&place);
+    source_has_failed(&place);
     gg_comm_release(comm);
 }
 static void reads_from_failed_ranks(void)
