@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/small.h"
+
 enum { OFFER_NOTHING, OFFER_LIBRARY, OFFER_REFUSED };
 
 /* What a rank can use, which all ranks get from all. */

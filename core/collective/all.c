@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/small.h"
+
 struct creating {
     gg_comm *comms[GG_COMM_SIZE_MAX];
     int32_t size;

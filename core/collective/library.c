@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/small.h"
+
 /* Each copy has its own state. The path of the one that is used is resolved. */
 static void library_warn_of_copies(const struct gg_library_spec *spec, const char *used)
 {

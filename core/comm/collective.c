@@ -3,7 +3,10 @@
  * An operation is a sequence of rounds. In a round each rank copies a piece of its source to its chunk, publishes the round,
  * waits until all ranks have published it, and takes what it needs from their chunks; its own block comes from its source. There are
  * two chunks per rank, used in turn: once all have published round k + 1, nobody reads what was published in round k. So a round has
- * one wait. */
+ * one wait.
+ *
+ * Ranks read large blocks where they are (direct.c). All publish the addresses of their sources, read a part, and publish the next
+ * round when they have. If any rank then publishes no address, all exchange that part and the rest in chunks. */
 #include "base/error.h"
 #include "comm/comm.h"
 
@@ -19,7 +22,9 @@ struct collective {
     int32_t pieces;            /* blocks of the source: 1, or one for each rank */
     size_t at, nbytes;         /* the part of each block that this round moves */
     struct comm_view in, out;  /* where it is read, and written */
-    void (*take)(const struct collective *self);
+    void (*take)(struct collective *self);
+    bool met;    /* the others are in this operation, too */
+    bool direct; /* this round reads what the others have published addresses of */
 };
 
 /* ---- rounds ---- */
@@ -60,6 +65,11 @@ static gg_status round_exchange(struct gg_comm *comm, const struct comm_call *ca
     return status;
 }
 
+static const struct comm_call *round_call(const struct gg_comm *comm, int32_t rank)
+{
+    return &comm_rank(comm, rank)->call[comm->round & 1];
+}
+
 static char *round_slot(const struct collective *self, int32_t rank)
 {
     return comm_half(self->comm, rank, self->comm->round);
@@ -91,10 +101,10 @@ static bool call_same(const struct comm_call *a, const struct comm_call *b)
 /* All ranks compare the same calls, so all of them find the same difference. */
 static gg_status calls_compare(const struct gg_comm *comm)
 {
-    const struct comm_call *first = &comm_rank(comm, 0)->call[comm->round & 1];
+    const struct comm_call *first = round_call(comm, 0);
     int32_t rank_of_first = 0;
     for (int32_t rank = 1; rank < comm->size; rank++) {
-        const struct comm_call *other = &comm_rank(comm, rank)->call[comm->round & 1];
+        const struct comm_call *other = round_call(comm, rank);
         char one[160], two[160];
         if (!call_same(first, other))
             return ggi_fail(GG_ERR_INVALID_ARGUMENT,
@@ -128,16 +138,24 @@ static gg_status collective_give(struct collective *self)
     return status;
 }
 
+/* Publish a round. In the first one ranks compare what they call. */
+static gg_status collective_meet(struct collective *self)
+{
+    gg_status status = round_exchange(self->comm, &self->call);
+    if (!status && !self->met)
+        status = calls_compare(self->comm);
+    self->met = true;
+    return status;
+}
+
 /* The first part of a round, after which all ranks have given theirs. */
 static gg_status collective_begin_round(struct collective *self)
 {
     gg_status status = collective_give(self);
-    if (status && self->at) /* the others are in this operation, too */
+    if (status && self->met)
         return ggi_comm_stage_failed(self->comm, status);
     if (!status)
-        status = round_exchange(self->comm, &self->call);
-    if (!status && self->at == 0)
-        status = calls_compare(self->comm);
+        status = collective_meet(self);
     if (status || !self->take || !self->nbytes)
         return status;
     status = ggi_comm_side_view(&self->dst, (size_t)self->call.nbytes, self->at, self->nbytes,
@@ -159,38 +177,51 @@ static gg_status collective_run(struct collective *self, size_t step)
     return status;
 }
 
-/* dst block r = the piece of rank r. This rank's own comes first: the others may be written to where it is. */
-static void take_from_each(const struct collective *self, size_t piece)
+/* Copy a piece of a rank's source to @p to; this rank's own from where it is. */
+static void collective_fetch(struct collective *self, int32_t rank, size_t piece, char *to)
 {
-    const int32_t mine = self->comm->rank;
-    char *to = self->out.data + (size_t)mine * self->out.pitch;
-    const char *from = self->in.data + piece * self->in.pitch;
+    const struct gg_comm *comm = self->comm;
+    const char *from = round_slot(self, rank) + piece * self->nbytes;
+    if (rank == comm->rank)
+        from = self->in.data + piece * self->in.pitch;
+    else if (self->direct) {
+        const size_t at = piece * (size_t)self->call.nbytes + self->at;
+        if (self->call.source &&
+            !ggi_comm_direct_read(comm, rank, to, round_call(comm, rank)->source + at, self->nbytes))
+            self->call.source = 0;
+        return;
+    }
     if (to != from)
         memcpy(to, from, self->nbytes);
-    for (int32_t rank = 0; rank < self->comm->size; rank++)
-        if (rank != mine)
-            memcpy(self->out.data + (size_t)rank * self->out.pitch,
-                   round_slot(self, rank) + piece * self->nbytes, self->nbytes);
 }
-static void take_gathered(const struct collective *self)
+
+/* dst block r = the piece of rank r. This rank's own comes first: the others may be written to where it is. Then each rank begins
+ * with another one. */
+static void take_from_each(struct collective *self, size_t piece)
+{
+    const int32_t size = self->comm->size;
+    for (int32_t i = 0; i < size; i++) {
+        const int32_t rank = (self->comm->rank + i) % size;
+        collective_fetch(self, rank, piece, self->out.data + (size_t)rank * self->out.pitch);
+    }
+}
+static void take_gathered(struct collective *self)
 {
     take_from_each(self, 0);
 }
-static void take_mine_of_each(const struct collective *self)
+static void take_mine_of_each(struct collective *self)
 {
     take_from_each(self, (size_t)self->comm->rank);
 }
 
-static void take_broadcast(const struct collective *self)
+static void take_broadcast(struct collective *self)
 {
-    memcpy(self->out.data, round_slot(self, self->call.root), self->nbytes);
+    collective_fetch(self, self->call.root, 0, self->out.data);
 }
 
-static void take_scattered(const struct collective *self)
+static void take_scattered(struct collective *self)
 {
-    memcpy(self->out.data,
-           round_slot(self, self->call.root) + (size_t)self->comm->rank * self->nbytes,
-           self->nbytes);
+    collective_fetch(self, self->call.root, (size_t)self->comm->rank, self->out.data);
 }
 
 /* ---- reductions ---- */
@@ -205,12 +236,12 @@ static void combine_chunks(const struct collective *self, char *out, size_t from
                      self->call.type, self->call.reduction);
 }
 
-static void take_reduced(const struct collective *self)
+static void take_reduced(struct collective *self)
 {
     combine_chunks(self, self->out.data, 0, self->nbytes);
 }
 
-static void take_reduced_piece(const struct collective *self)
+static void take_reduced_piece(struct collective *self)
 {
     combine_chunks(self, self->out.data, (size_t)self->comm->rank * self->nbytes, self->nbytes);
 }
@@ -277,11 +308,76 @@ static gg_status collective_check(const struct collective *self)
     if (block > SIZE_MAX / 2 / GG_COMM_SIZE_MAX)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s: %zu bytes are more than memory can have",
                         self->comm->call, block);
-    if (!self->src.data || !self->take || !block || collective_in_place(self))
-        return GG_OK;
+    const uint32_t operation = self->call.operation;
+    const bool of_root = operation == CALL_BROADCAST || operation == CALL_SCATTER;
+    if (!of_root || self->comm->rank == self->call.root)
+        status = ggi_comm_side_check(self->comm, "src", &self->src, block);
+    if (!status && self->take)
+        status = ggi_comm_side_check(self->comm, "dst", &self->dst, block);
+    if (status || !self->src.data || !self->take || !block || collective_in_place(self))
+        return status;
     return ggi_comm_overlap_check(self->comm, self->dst.data, block * (size_t)blocks_of_dst(self),
                                   self->src.data, block * (size_t)self->pieces);
 }
+
+/* ---- without chunks ---- */
+
+/* Where the others may read this rank's source until all have read: not if this rank writes there meanwhile. 1: nobody reads it. */
+static uint64_t direct_source(const struct collective *self)
+{
+    const size_t mine = (size_t)self->comm->rank * (size_t)self->call.nbytes;
+    if (!self->comm->direct || self->src.stage || self->dst.stage)
+        return 0;
+    if (!self->src.data)
+        return 1;
+    if (!self->take || !collective_in_place(self))
+        return (uintptr_t)self->src.data;
+    const char *to = self->dst.data + (blocks_of_dst(self) > 1 ? mine : 0);
+    const char *from = self->src.data + (self->pieces > 1 ? mine : 0);
+    return to == from && self->call.operation != CALL_ALL_TO_ALL ? (uintptr_t)self->src.data : 0;
+}
+
+/* Whether this round can be direct. All ranks find the same. */
+static bool direct_agreed(const struct collective *self)
+{
+    bool all = true;
+    for (int32_t rank = 0; rank < self->comm->size; rank++)
+        all = all && round_call(self->comm, rank)->source;
+    return all;
+}
+
+static void direct_take(struct collective *self)
+{
+    const size_t block = (size_t)self->call.nbytes;
+    if (!self->take)
+        return;
+    self->out = (struct comm_view){self->dst.data + self->at, block};
+    if (self->src.data)
+        self->in = (struct comm_view){self->src.data + self->at, block};
+    self->take(self);
+}
+
+/* If a rank cannot read, this ends without an error before all is read. */
+static gg_status direct_run(struct collective *self)
+{
+    const size_t share = COMM_DIRECT_PART / (size_t)blocks_of_dst(self) / 4096 * 4096;
+    const size_t step = share < COMM_DIRECT ? COMM_DIRECT : share;
+    self->call.source = direct_source(self);
+    gg_status status = collective_meet(self);
+    self->direct = true;
+    while (!status && direct_agreed(self) && self->at < self->call.nbytes) {
+        const size_t left = (size_t)self->call.nbytes - self->at;
+        self->nbytes = left < step ? left : step;
+        direct_take(self);
+        status = collective_meet(self);
+        if (!status && direct_agreed(self))
+            self->at += self->nbytes;
+    }
+    self->direct = false;
+    return status;
+}
+
+/* ---- an operation ---- */
 
 /* Before the other ranks see anything of the operation. */
 static gg_status collective_begin_sides(const struct collective *self, size_t step)
@@ -305,7 +401,9 @@ static gg_status collective_execute(struct collective *self)
                        self->call.nbytes >= COLLECTIVE_SPLIT;
     const size_t step = split ? comm->chunk : comm->chunk / (size_t)self->pieces / 16 * 16;
     gg_status status = collective_begin_sides(self, step);
-    if (!status)
+    if (!status && self->call.operation < CALL_ALL_REDUCE && self->call.nbytes >= COMM_DIRECT)
+        status = direct_run(self);
+    if (!status && (!self->met || self->at < self->call.nbytes))
         status = split ? split_run(self) : collective_run(self, step);
     return ggi_comm_sides_finish(&self->dst, &self->src, status);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/small.h"
+
 #define COMM_ID_MAX 63
 
 /* ---- creation ---- */
@@ -71,11 +73,13 @@ gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out)
     if (!comm)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_create: no memory for a communicator");
     status = comm_connect(comm, options);
-    if (status)
+    if (status) {
         ggi_comm_free(comm);
-    else
-        *out = comm;
-    return status;
+        return status;
+    }
+    ggi_comm_direct_try(comm);
+    *out = comm;
+    return GG_OK;
 }
 
 static gg_status comms_new(int32_t size, uint64_t timeout_ns, struct gg_comm **out)
@@ -86,7 +90,12 @@ static gg_status comms_new(int32_t size, uint64_t timeout_ns, struct gg_comm **o
             return ggi_fail(GG_ERR_OUT_OF_MEMORY,
                             "gg_comm_create_all: no memory for %d communicators", size);
     }
-    return ggi_comm_segment_share(out);
+    gg_status status = ggi_comm_segment_share(out);
+    if (!status)
+        ggi_comm_direct_try(out[0]);
+    for (int32_t rank = 1; rank < size && !status; rank++)
+        out[rank]->direct = out[0]->direct;
+    return status;
 }
 
 gg_status ggi_comm_create_all(int32_t size, uint64_t timeout_ns, struct gg_comm **out)

@@ -23,6 +23,7 @@ struct comm_call {
     int32_t root;
     uint64_t nbytes; /* of a block */
     char type_name[GG_COMM_TYPE_NAME_SIZE];
+    uint64_t source; /* where the others may read this rank's source; 0: in its chunk. Not compared */
 };
 
 /* A word on which other processes wait. */
@@ -37,19 +38,22 @@ struct comm_rank {
     /* Of collective operations on the device, which another layer has. */
     _Atomic uint32_t created; /* COMM_CREATION_FAILED: the library cannot create this rank's part */
     _Atomic uint32_t working; /* some of its work may be unfinished */
-    _Atomic uint32_t finished;          /* its work is complete, and there will be no more */
-    _Atomic uint32_t gone;              /* its part is destroyed */
-    _Atomic uint64_t collective;        /* how many it has queued, messages excepted */
-    struct comm_call call[2];           /* of the round, in its half */
+    _Atomic uint32_t finished;   /* its work is complete, and there will be no more */
+    _Atomic uint32_t gone;       /* its part is destroyed */
+    _Atomic uint64_t collective; /* how many it has queued, messages excepted */
+    struct comm_call call[2];    /* of the round, in its half */
+    uint64_t word_at,
+        word; /* where this rank's process has a word that the others try to read, and the word */
+    int32_t process;
     char sends[GG_COMM_TYPE_NAME_SIZE]; /* the type of the message that it offers */
     char broken[COMM_BROKEN_TEXT];      /* the error of COMM_BROKEN, written before it is */
 };
 
-/* Messages from one rank to another. The sender writes `offered`, nbytes and `sent`; the receiver the others. */
+/* Messages from one rank to another. The sender writes `offered`, nbytes, source and `sent`; the receiver the others. */
 struct comm_pair {
     _Atomic uint32_t offered, answered, refused, sent, taken;
     _Atomic uint32_t sends, receives; /* on the device: how many the two ranks have queued */
-    uint64_t nbytes;
+    uint64_t nbytes, source;          /* source: where the receiver may read it; 0: in parts */
 };
 
 struct comm_segment {
@@ -70,6 +74,8 @@ struct gg_comm {
     int file; /* of the segment; -1 if one process has all ranks. Closing it releases this rank's lock */
     _Atomic uint32_t *sharers; /* how many ranks of this process use one mapping of it; NULL: one */
     uint64_t timeout_ns;
+    uint64_t word; /* what comm_rank::word_at points to */
+    bool direct;   /* this rank can read the memory of all others */
     size_t chunk, mapped;
     struct comm_segment *segment;
     struct comm_pair *pairs;
@@ -113,6 +119,9 @@ static inline struct comm_side comm_side_of(const void *data)
 }
 gg_status ggi_comm_side_view(const struct comm_side *side, size_t block, size_t at, size_t nbytes,
                              struct comm_view *view);
+/* GG_ERR_INVALID_ARGUMENT if @p nbytes are expected, and there is nothing. */
+gg_status ggi_comm_side_check(const struct gg_comm *comm, const char *name,
+                              const struct comm_side *side, size_t nbytes);
 /* Around an operation on both sides, of which either may be unused. */
 gg_status ggi_comm_sides_finish(const struct comm_side *dst, const struct comm_side *src,
                                 gg_status status);
@@ -151,6 +160,19 @@ gg_status ggi_comm_segment_open(struct gg_comm *comm, int file);
 void ggi_comm_segment_close(struct gg_comm *comm);
 /* Whether the process of another rank has ended. False for a rank of this process. */
 bool ggi_comm_rank_ended(const struct gg_comm *comm, int32_t rank);
+
+/* ---- direct.c ---- */
+
+/* Bytes of a block, or of a message, from which ranks read each other's memory. */
+#define COMM_DIRECT (256u << 10)
+/* Bytes that a rank reads until it reports its progress. */
+#define COMM_DIRECT_PART (4u << 20)
+
+/* Set comm->direct, once all ranks have mapped the segment. */
+void ggi_comm_direct_try(struct gg_comm *comm);
+/* Read the memory of another rank. False: it could not be read, or the rank may no longer be in the operation. */
+bool ggi_comm_direct_read(const struct gg_comm *comm, int32_t rank, void *to, uint64_t from,
+                          size_t nbytes);
 
 /* ---- failure.c ---- */
 

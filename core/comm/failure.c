@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/small.h"
+
 void ggi_comm_ranks_add(struct comm_ranks *ranks, int32_t rank)
 {
     ranks->bits[rank / 8] |= (uint8_t)(1u << rank % 8);

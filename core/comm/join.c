@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/small.h"
+
 /* The pause before the next attempt to connect is a fourth of the time since the first attempt, within these limits. */
 #define JOIN_FIRST_PAUSE_NS 1000000u  /* at least */
 #define JOIN_PAUSE_NS 20000000u       /* at most */

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/small.h"
+
 #define MEET_STRANGERS 16 /* connections whose rank is not known yet */
 #define MEET_ROOM (GG_COMM_SIZE_MAX + MEET_STRANGERS)
 

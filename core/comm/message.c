@@ -1,13 +1,17 @@
 /* message.c: messages between two ranks.
  *
  * The sender fills a part and offers the size, which the receiver accepts or refuses. Then the sender fills its two parts in turn,
- * and the receiver empties them. Each side rings the other's bell after a step that the other waits for. */
+ * and the receiver empties them. Each side rings the other's bell after a step that the other waits for.
+ *
+ * A large message is offered with its address, and as many parts as the receiver will read there (direct.c) before it answers. A
+ * receiver that cannot read it answers that it wants it in the parts of the segment. */
 #include "base/error.h"
 #include "comm/comm.h"
 
 #include <string.h>
 
 enum { STEP_NONE, STEP_DONE, STEP_MORE, STEP_FAILED };
+enum { ACCEPTED, REFUSED, WANTS_PARTS }; /* comm_pair::refused */
 
 /* One direction of one message. */
 struct message {
@@ -18,6 +22,7 @@ struct message {
     size_t nbytes, at;
     gg_status failed; /* of STEP_FAILED */
     uint64_t offered; /* what the other side sends */
+    uint32_t left;    /* parts that the receiver has not taken */
     char offered_type[GG_COMM_TYPE_NAME_SIZE];
 };
 
@@ -34,10 +39,10 @@ static void message_ring(const struct message *self)
     ggi_comm_word_wake(bell);
 }
 
-static size_t message_part(const struct message *self)
+static size_t message_part(const struct message *self, size_t most)
 {
     const size_t left = self->nbytes - self->at;
-    return left < self->comm->chunk ? left : self->comm->chunk;
+    return left < most ? left : most;
 }
 
 /* Where the next part is, in memory that the processor can access. */
@@ -52,7 +57,7 @@ static char *message_data(struct message *self, size_t part)
 static bool message_fill(struct message *self, struct comm_pair *pair)
 {
     const uint32_t sent = atomic_load(&pair->sent);
-    const size_t part = message_part(self);
+    const size_t part = message_part(self, self->comm->chunk);
     const char *data = message_data(self, part);
     if (!data)
         return false;
@@ -77,13 +82,34 @@ static int message_send_part(struct message *self, struct comm_pair *pair)
     return STEP_MORE;
 }
 
+/* The parts of the whole message. */
+static void message_fill_directly(struct message *self, struct comm_pair *pair)
+{
+    self->at = self->nbytes;
+    atomic_fetch_add(&pair->sent, (uint32_t)((self->nbytes - 1) / COMM_DIRECT_PART) + 1);
+}
+
+/* While the receiver reads. */
+static int message_progress(struct message *self, const struct comm_pair *pair)
+{
+    const uint32_t left = atomic_load(&pair->sent) - atomic_load(&pair->taken);
+    const bool moved = left != self->left;
+    self->left = left;
+    return moved ? STEP_MORE : STEP_NONE;
+}
+
 static int message_offer(struct message *self, struct comm_pair *pair)
 {
     struct gg_comm *comm = self->comm;
+    const bool direct = comm->direct && self->nbytes >= COMM_DIRECT && !self->side.stage;
     memcpy(comm_rank(comm, comm->rank)->sends, comm->type_name, sizeof comm->type_name);
     pair->nbytes = self->nbytes;
-    if (self->nbytes && !message_fill(self, pair))
+    pair->source = direct ? (uintptr_t)self->side.data : 0;
+    if (direct)
+        message_fill_directly(self, pair);
+    else if (self->nbytes && !message_fill(self, pair))
         return STEP_FAILED;
+    message_progress(self, pair);
     atomic_fetch_add(&pair->offered, 1);
     message_ring(self);
     self->open = true;
@@ -96,9 +122,31 @@ static int message_send_step(struct message *self)
     if (!self->open)
         return message_offer(self, pair);
     if (atomic_load(&pair->answered) != atomic_load(&pair->offered))
-        return STEP_NONE;
-    self->refused = atomic_load(&pair->refused);
+        return message_progress(self, pair);
+    const uint32_t refused = atomic_load(&pair->refused);
+    self->refused = refused == REFUSED;
+    if (refused == WANTS_PARTS && pair->source)
+        self->at = pair->source = 0;
     return self->refused ? STEP_DONE : message_send_part(self, pair);
+}
+
+/* Read the next part. STEP_DONE: there is none to be read. */
+static int message_read(struct message *self, struct comm_pair *pair)
+{
+    const size_t part = message_part(self, COMM_DIRECT_PART);
+    if (!pair->source || !part)
+        return STEP_DONE;
+    if (self->side.stage || !self->comm->direct ||
+        !ggi_comm_direct_read(self->comm, self->peer, self->side.data + self->at,
+                              pair->source + self->at, part)) {
+        self->at = 0;
+        return STEP_DONE;
+    }
+    self->at += part;
+    atomic_fetch_add(&pair->taken, 1);
+    if (self->at < self->nbytes)
+        message_ring(self);
+    return STEP_MORE;
 }
 
 static int message_answer(struct message *self, struct comm_pair *pair)
@@ -106,17 +154,20 @@ static int message_answer(struct message *self, struct comm_pair *pair)
     const uint32_t offered = atomic_load(&pair->offered);
     if (offered == atomic_load(&pair->answered))
         return STEP_NONE;
-    self->open = true;
     self->offered = pair->nbytes;
     memcpy(self->offered_type, comm_rank(self->comm, self->peer)->sends, sizeof self->offered_type);
     self->refused = self->offered != self->nbytes ||
                     !ggi_comm_types_agree(self->offered_type, self->comm->type_name);
-    if (self->refused) /* the first part is dropped */
+    if (!self->refused && message_read(self, pair) == STEP_MORE)
+        return STEP_MORE;
+    const bool direct = pair->source, wants_parts = direct && self->at != self->nbytes;
+    if (self->refused || wants_parts) /* what was offered is dropped */
         atomic_store(&pair->taken, atomic_load(&pair->sent));
-    atomic_store(&pair->refused, self->refused);
+    self->open = true;
+    atomic_store(&pair->refused, self->refused ? REFUSED : wants_parts ? WANTS_PARTS : ACCEPTED);
     atomic_store(&pair->answered, offered);
     /* A message of one part is answered when it is taken. */
-    if (self->refused || !self->nbytes || self->nbytes > self->comm->chunk)
+    if (self->refused || direct || !self->nbytes || self->nbytes > self->comm->chunk)
         message_ring(self);
     return self->refused ? STEP_DONE : STEP_MORE;
 }
@@ -124,7 +175,7 @@ static int message_answer(struct message *self, struct comm_pair *pair)
 static int message_recv_step(struct message *self)
 {
     struct comm_pair *pair = message_pair(self);
-    const size_t part = message_part(self);
+    const size_t part = message_part(self, self->comm->chunk);
     const uint32_t taken = atomic_load(&pair->taken);
     if (!self->open)
         return message_answer(self, pair);
@@ -175,8 +226,10 @@ static bool message_complete(const struct message *self)
     const struct comm_pair *pair = message_pair(self);
     if (!self->sends || !self->open || atomic_load(&pair->answered) != atomic_load(&pair->offered))
         return false;
-    return atomic_load(&pair->refused) ||
-           (self->at == self->nbytes && atomic_load(&pair->taken) == atomic_load(&pair->sent));
+    const uint32_t refused = atomic_load(&pair->refused);
+    if (refused == REFUSED || (refused == WANTS_PARTS && pair->source))
+        return refused == REFUSED;
+    return self->at == self->nbytes && atomic_load(&pair->taken) == atomic_load(&pair->sent);
 }
 
 static bool exchange_missing(const void *what, int32_t rank)
@@ -283,6 +336,11 @@ static gg_status message_peer_check(const struct gg_comm *comm, const char *what
                     what, peer);
 }
 
+static gg_status message_side_check(const struct message *self)
+{
+    return ggi_comm_side_check(self->comm, self->sends ? "src" : "dst", &self->side, self->nbytes);
+}
+
 static gg_status message_call(struct gg_comm *comm, struct message message, const char *call)
 {
     struct exchange exchange = {.messages = {message}, .count = 1};
@@ -290,6 +348,8 @@ static gg_status message_call(struct gg_comm *comm, struct message message, cons
     if (status)
         return status;
     status = message_peer_check(comm, message.sends ? "to" : "from", message.peer);
+    if (!status)
+        status = message_side_check(&message);
     return ggi_comm_leave(comm, status ? status : exchange_run(&exchange));
 }
 
@@ -349,6 +409,10 @@ static gg_status exchange_check(const struct exchange *self)
     gg_status status = ggi_comm_rank_check(comm, "to", out->peer);
     if (!status)
         status = ggi_comm_rank_check(comm, "from", in->peer);
+    if (!status)
+        status = message_side_check(out);
+    if (!status)
+        status = message_side_check(in);
     if (!status && (out->peer == comm->rank) != (in->peer == comm->rank))
         status = ggi_fail(GG_ERR_INVALID_ARGUMENT,
                           "send_recv: to is %d and from is %d, but a rank exchanges with itself on "

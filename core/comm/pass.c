@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/small.h"
+
 #define PASS_QUEUE 4 /* rank 0 connects twice */
 
 static bool pass_same_user(int socket)

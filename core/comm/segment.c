@@ -8,6 +8,7 @@
  * releases it if the program closes another descriptor of the same file; nothing else in the process knows the file, but a
  * program that closes all descriptors ends its rank. Ranks of one process need neither file nor lock: none ends alone. */
 #include "base/error.h"
+#include "base/process_state.h"
 #include "base/text.h"
 #include "comm/comm.h"
 
@@ -20,6 +21,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/small.h"
 
 #define SEGMENT_BUDGET (32u << 20) /* of all chunks */
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
@@ -112,9 +115,20 @@ static gg_status segment_reserve(const struct gg_comm *comm)
                     error == EFBIG ? " (ulimit -f)" : "");
 }
 
+/* What other ranks try to read in this process's memory. */
+static void segment_offer(struct gg_comm *comm)
+{
+    struct comm_rank *mine = comm_rank(comm, comm->rank);
+    mine->word = comm->word = ggi_now_ns() << 8 | (uint64_t)comm->rank;
+    mine->word_at = (uintptr_t)&comm->word;
+    mine->process = getpid();
+}
+
 static gg_status segment_use(struct gg_comm *comm)
 {
     gg_status status = segment_map(comm);
+    if (!status)
+        segment_offer(comm);
     return status ? status : segment_lock(comm);
 }
 
@@ -144,7 +158,7 @@ gg_status ggi_comm_segment_share(struct gg_comm *const *comms)
     if (!first->sharers)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%s: no memory for a counter", first->call);
     atomic_store(first->sharers, (uint32_t)first->size);
-    for (int32_t rank = 1; rank < first->size; rank++) {
+    for (int32_t rank = 0; rank < first->size; rank++) {
         struct gg_comm *comm = comms[rank];
         comm->sharers = first->sharers;
         comm->chunk = first->chunk;
@@ -152,6 +166,7 @@ gg_status ggi_comm_segment_share(struct gg_comm *const *comms)
         comm->segment = first->segment;
         comm->pairs = first->pairs;
         comm->chunks = first->chunks;
+        segment_offer(comm);
     }
     return GG_OK;
 }

@@ -11,6 +11,15 @@ gg_status ggi_comm_side_view(const struct comm_side *side, size_t block, size_t 
     return GG_OK;
 }
 
+gg_status ggi_comm_side_check(const struct gg_comm *comm, const char *name,
+                              const struct comm_side *side, size_t nbytes)
+{
+    if (!nbytes || side->data || side->stage)
+        return GG_OK;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s: %s is NULL, expected %zu bytes", comm->call, name,
+                    nbytes);
+}
+
 static gg_status side_finish(const struct comm_side *side, gg_status status)
 {
     const gg_status end = side->stage ? side->stage->finish(side->stage, status) : GG_OK;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/small.h"
+
 gg_status ggi_backend_find(const char *name, struct gg_backend **out)
 {
     struct ggi_plugin *plugin = ggi_plugin_named(name);

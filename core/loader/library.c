@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/small.h"
+
 #define COPIES 8
 
 struct search {

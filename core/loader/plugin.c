@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/small.h"
+
 #define PREFIX "gpuglue_"
 #define SUFFIX ".so"
 #define FIRST_SLOT offsetof(struct gg_backend_ops, probe)

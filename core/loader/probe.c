@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/small.h"
+
 /* What gg_probe returns: the reports, and the records that own their texts. */
 struct report_set {
     struct gg_reports head;

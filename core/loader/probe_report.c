@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/small.h"
+
 void ggi_probe_log_tried(struct gg_probe_log *log, const char *path, const char *outcome)
 {
     const size_t length = strlen(path);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/small.h"
+
 #define VARIABLE "GPUGLUE_PLUGIN_PATH"
 
 /* The lists change under the lock and are read without it. Their items are never freed. */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/small.h"
+
 #define BLANKS " \t\n"
 
 static pthread_mutex_t selection_lock = PTHREAD_MUTEX_INITIALIZER;

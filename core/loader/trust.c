@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/small.h"
+
 #define LINKS_MAX 40 /* as the kernel follows in one path */
 
 /* In a sticky directory others can add files, but not replace those of another owner: such a parent is allowed. */

@@ -111,6 +111,29 @@ static inline void flag_wait(struct board *board, int flag)
         usleep(1000);
 }
 
+/* The byte at @p i of the data of a rank. */
+static inline unsigned char byte_of(int32_t rank, size_t i)
+{
+    return (unsigned char)((size_t)rank * 37 + i * 11 + (i >> 8));
+}
+
+static inline unsigned char *bytes_of(int32_t rank, size_t nbytes)
+{
+    unsigned char *data = malloc(nbytes + 1);
+    CHECK(data != NULL);
+    for (size_t i = 0; i < nbytes; i++)
+        data[i] = byte_of(rank, i);
+    return data;
+}
+
+static inline void check_bytes(const unsigned char *data, size_t nbytes, int32_t rank, size_t from)
+{
+    int wrong = 0;
+    for (size_t i = 0; i < nbytes; i++)
+        wrong |= data[i] != byte_of(rank, from + i);
+    CHECK(!wrong);
+}
+
 /* Whether the last failure names this rank and no other. */
 #define CHECK_NAMES(rank)                            \
     do {                                             \

@@ -4,29 +4,6 @@
 static const size_t byte_counts[] = {0, 1, 7, 4096, 70001, 300000};
 #define BYTE_COUNTS (sizeof byte_counts / sizeof byte_counts[0])
 
-/* The byte at @p i of the data of a rank. */
-static unsigned char byte_of(int32_t rank, size_t i)
-{
-    return (unsigned char)((size_t)rank * 37 + i * 11 + (i >> 8));
-}
-
-static unsigned char *bytes_of(int32_t rank, size_t nbytes)
-{
-    unsigned char *data = malloc(nbytes + 1);
-    CHECK(data != NULL);
-    for (size_t i = 0; i < nbytes; i++)
-        data[i] = byte_of(rank, i);
-    return data;
-}
-
-static void check_bytes(const unsigned char *data, size_t nbytes, int32_t rank, size_t from)
-{
-    int wrong = 0;
-    for (size_t i = 0; i < nbytes; i++)
-        wrong |= data[i] != byte_of(rank, from + i);
-    CHECK(!wrong);
-}
-
 /* ---- moves ---- */
 
 static void gathers(gg_comm *comm, int32_t rank, int32_t size, size_t nbytes)
@@ -343,6 +320,61 @@ static void wrong_arguments_are_refused_before_the_other_ranks_are_needed(void *
     in_child(refused_types_with_2);
 }
 
+#define REFUSES_NULL(name, call)                               \
+    do {                                                       \
+        CHECK((call) == GG_ERR_INVALID_ARGUMENT);              \
+        CHECK_HAS(error_message(), name " is NULL, expected"); \
+    } while (0)
+static void moves_of_null(gg_comm *comm, void *to, const void *from)
+{
+    REFUSES_NULL("all_gather: src", gg_comm_all_gather(comm, to, NULL, 4));
+    REFUSES_NULL("all_gather: dst", gg_comm_all_gather(comm, NULL, from, 4));
+    REFUSES_NULL("all_to_all: dst", gg_comm_all_to_all(comm, NULL, from, 4));
+    REFUSES_NULL("gather: src", gg_comm_gather(comm, to, NULL, 4, 1));
+    REFUSES_NULL("scatter: dst", gg_comm_scatter(comm, NULL, from, 4, 1));
+    REFUSES_NULL("broadcast: dst", gg_comm_broadcast(comm, NULL, from, 4, 1));
+    REFUSES_NULL("send: src", gg_comm_send(comm, NULL, 4, 1 - comm->rank));
+    REFUSES_NULL("recv: dst", gg_comm_recv(comm, NULL, 4, 1 - comm->rank));
+    REFUSES_NULL("send_recv: src", gg_comm_send_recv(comm, NULL, 4, 0, to, 4, 0));
+    REFUSES_NULL("send_recv: dst", gg_comm_send_recv(comm, from, 4, 0, NULL, 4, 0));
+}
+static void reductions_of_null(gg_comm *comm, void *to, const void *from)
+{
+    const gg_comm_type type = GG_COMM_INT32;
+    REFUSES_NULL("all_reduce: src", gg_comm_all_reduce(comm, to, NULL, 1, type, GG_COMM_SUM));
+    REFUSES_NULL("reduce: src", gg_comm_reduce(comm, to, NULL, 1, type, GG_COMM_SUM, 1));
+    REFUSES_NULL("reduce_scatter: dst",
+                 gg_comm_reduce_scatter(comm, NULL, from, 1, type, GG_COMM_SUM));
+}
+static void null_pointers(struct board *board, int32_t rank, int32_t size)
+{
+    gg_comm *comm = rank_create(board, rank, size);
+    int32_t from[2] = {rank, rank}, to[2] = {7, 7};
+    if (rank == 0) /* rank 1 is in the barrier */
+        moves_of_null(comm, to, from);
+    if (rank == 0)
+        reductions_of_null(comm, to, from);
+    CHECK(gg_comm_barrier(comm) == GG_OK);
+    if (rank == 1)
+        REFUSES_NULL("broadcast: src", gg_comm_broadcast(comm, to, NULL, 4, 1));
+    if (rank == 1)
+        REFUSES_NULL("gather: dst", gg_comm_gather(comm, NULL, from, 4, 1));
+    CHECK(gg_comm_all_gather(comm, NULL, NULL, 0) == GG_OK);
+    CHECK(gg_comm_scatter(comm, to, rank ? from : NULL, 4, 1) == GG_OK);
+    CHECK(gg_comm_reduce(comm, rank ? to : NULL, from, 1, GG_COMM_INT32, GG_COMM_SUM, 1) == GG_OK);
+    CHECK(to[0] == 1 && to[1] == 7);
+    gg_comm_release(comm);
+}
+static void null_pointers_of_2(void)
+{
+    run_ranks(null_pointers, 2);
+}
+static void a_null_pointer_is_refused_where_it_is_used(void **state)
+{
+    (void)state;
+    in_child(null_pointers_of_2);
+}
+
 /* ---- messages ---- */
 
 static void shift(struct board *board, int32_t rank, int32_t size)
@@ -479,6 +511,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_half_is_widened_and_narrowed_exactly),
     cmocka_unit_test(halves_are_rounded_to_the_nearest_or_to_even),
     cmocka_unit_test(wrong_arguments_are_refused_before_the_other_ranks_are_needed),
+    cmocka_unit_test(a_null_pointer_is_refused_where_it_is_used),
     cmocka_unit_test(a_ring_can_be_shifted),
     cmocka_unit_test(messages_of_several_ranks_wait_until_they_are_received),
     cmocka_unit_test(a_port_can_be_used_again_at_once),

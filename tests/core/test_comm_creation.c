@@ -200,7 +200,7 @@ static void serve_other_version(int connection)
 static void meets_other_version(void)
 {
     const char *text = rank_1_gets(serve_other_version, GG_ERR_COMMUNICATOR);
-    CHECK_HAS(text, "rank 0 has version 7 of the protocol, and rank 1 has version 3");
+    CHECK_HAS(text, "rank 0 has version 7 of the protocol, and rank 1 has version 4");
     CHECK_NAMES(0);
 }
 static void a_rank_0_of_another_version_is_reported(void **state)

@@ -45,6 +45,30 @@ def check(comm):
     comm.barrier()
 
 
+def check_large(comm, nbytes):
+    """Moves of blocks of this size, out of place and in place."""
+    rank, size = comm.rank, comm.size
+    each = np.random.default_rng(1).integers(0, 256, (size, size, nbytes), "u1")
+    mine, first = each[rank], each[:, 0]
+    same = np.testing.assert_array_equal
+    same(comm.all_gather(mine[0], np.empty_like(first)), first)
+    place = np.zeros_like(first)
+    place[rank] = mine[0]
+    same(comm.all_gather(place[rank], place), first)
+    same(comm.all_to_all(mine, np.empty_like(mine)), each[:, rank])
+    same(comm.all_to_all(mine.copy()), each[:, rank])
+    same(comm.broadcast(mine.copy(), root=1), each[1])
+    gathered = comm.gather(mine[0], np.empty_like(first) if rank == 1 else None, root=1)
+    if rank == 1:
+        same(gathered, first)
+    same(comm.scatter(mine if rank == 1 else None, np.empty_like(mine[0]), root=1), each[1, rank])
+    same(comm.send_recv(mine, (rank + 1) % size, np.empty_like(mine), (rank - 1) % size), each[rank - 1])
+    if rank == 0:
+        comm.send(mine, size - 1)
+    elif rank == size - 1:
+        same(comm.recv(np.empty_like(mine), 0), each[0])
+
+
 def check_devices(comm):
     """The same with arrays in the memory of this rank's device."""
     import gpuglue as gg

@@ -70,6 +70,60 @@ def test_results_are_those_of_numpy():
     all_pass("import rank_operations; rank_operations.check(comm)", 3)
 
 
+LARGE = """
+import rank_operations
+for nbytes in (262143, 262144, 262145, 3_000_001):  # from 256 KiB on ranks read each other's memory
+    rank_operations.check_large(comm, nbytes)
+"""
+
+
+def test_large_moves_are_those_of_numpy():
+    all_pass(LARGE, 3)
+
+
+# A filter of system calls, as containers have one; the next communicator finds it.
+REFUSE_READS = """
+import ctypes, platform, struct
+if rank == 1:
+    number = {"x86_64": 310, "aarch64": 270}[platform.machine()]  # process_vm_readv
+    allow, refuse = 0x7FFF0000, 0x50001
+    steps = struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, number, 0x06, 0, 0, refuse, 0x06, 0, 0, allow)
+    class Filter(ctypes.Structure):
+        _fields_ = [("count", ctypes.c_ushort), ("steps", ctypes.c_char_p)]
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(Filter(4, steps)), 0, 0):
+        print("no filter")
+    elif libc.process_vm_readv(os.getpid(), None, 0, None, 0, 0) != -1 or ctypes.get_errno() != 1:
+        sys.exit("it is not refused")
+"""
+
+
+@pytest.mark.parametrize("after", ("", "comm = comm.split(0)"), ids=("while it is used", "before its creation"))
+def test_large_moves_arrive_where_the_kernel_refuses_to_read_another_process(after):
+    results = run_ranks(REFUSE_READS + after + LARGE, 3)
+    assert [status for _, status in results] == [0, 0, 0], results
+    if results[1][0]:
+        pytest.skip("this kernel has no filters of system calls")
+
+
+def test_a_rank_that_is_killed_during_large_moves_is_named():
+    code = """
+import threading
+data, out = np.ones((size, 1 << 22), "u1"), np.empty((size, 1 << 22), "u1")
+comm.all_to_all(data, out)
+if rank == 1:
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGKILL)).start()
+try:
+    while True:
+        comm.all_to_all(data, out)
+        comm.send_recv(data, (rank + 1) % size, out, (rank - 1) % size)
+except gg.CommunicatorError as error:
+    assert error.ranks == (1,) and "rank 1 ended" in str(error), error
+"""
+    results = run_ranks(code, 3)
+    assert [status for _, status in results] == [0, -9, 0], results
+
+
 def test_ranks_with_different_dtypes_all_get_an_error():
     code = """
 mine = np.ones(2, "f4" if rank else "i4")

@@ -3,7 +3,8 @@
  *
  *  Each process of a program is a rank of a communicator, from 0 to size - 1. All ranks call the same collective operations
  *  in the same order. The transport is shared memory, so all ranks run on one machine, and the data are in memory that the
- *  processor can access: host memory, pinned and managed memory, and memory of the host backend.
+ *  processor can access: host memory, pinned and managed memory, and memory of the host backend. Where the kernel allows it,
+ *  ranks read large data directly from each other's memory.
  *
  *  All ranks report the same failure. If a rank ends, does not take part within the timeout, closes or aborts, every other
  *  rank that calls or waits gets GG_ERR_COMMUNICATOR, and gg_comm_failed_ranks returns the failed rank. After that the
