@@ -22,8 +22,8 @@ static gg_status synchronize_by_event(struct gg_device *device)
     return status;
 }
 
-/* Reference all streams of a device, each with its last ticket, so that no lock is held during the waits. */
-static size_t synchronize_pin_streams(struct gg_device *device, struct ggi_use **out)
+/* So that no lock is held during the waits. */
+size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out)
 {
     size_t count = 0, held = 0;
     pthread_mutex_lock(&device->lock);
@@ -62,7 +62,7 @@ static bool synchronize_finds_captured(struct gg_device *device)
 {
     struct ggi_use *uses;
     bool captured = false;
-    const size_t count = synchronize_pin_streams(device, &uses);
+    const size_t count = ggi_device_pin_streams(device, &uses);
     for (size_t i = 0; i < count; i++) {
         captured = captured || (!uses[i].stream->is_default && ggi_other_capturing(uses[i].stream));
         gg_stream_release(uses[i].stream);
@@ -94,7 +94,7 @@ gg_status gg_device_synchronize(gg_device *device)
     if (status)
         return status;
     uint64_t round = ggi_epoch_begin(device);
-    size_t count = synchronize_pin_streams(device, &uses);
+    size_t count = ggi_device_pin_streams(device, &uses);
     status = gg_device_supports(device, GG_OP_device_record)
                  ? synchronize_by_event(device)
                  : synchronize_streams(device, uses, count);
