@@ -1,6 +1,5 @@
 /* ended.c: work that its watcher has ended without a result, such as collective operations of which a rank is lost. Waits for
  * streams and events behind that work report it, since the driver does not. */
-#include "base/list.h"
 #include "runtime/call.h"
 #include "runtime/stream.h"
 

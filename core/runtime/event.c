@@ -193,10 +193,9 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
 
 gg_status ggi_event_result(const gg_event *event, gg_op op, uint64_t recorded)
 {
-    return recorded & COUNTED
-               ? GG_OK
-               : ggi_ended_report(event->device, op, recorded >> TICKET_BITS,
-                                  recorded & ((UINT64_C(1) << TICKET_BITS) - 1));
+    return recorded & COUNTED ? GG_OK
+                              : ggi_ended_report(event->device, op, recorded >> TICKET_BITS,
+                                                 recorded & ((UINT64_C(1) << TICKET_BITS) - 1));
 }
 
 gg_status ggi_event_fail_captured(void)

@@ -43,7 +43,7 @@ struct gg_stream {
     _Atomic(struct ggi_kept_error *) failed; /* an error that the next wait reports; or NULL */
     _Atomic(const void *) watcher; /* who may end its work up to the ticket `watched`; or NULL */
     _Atomic(uint64_t) watched;
-    _Atomic(struct gg_device *) behind;      /* another device whose work it waits for, or NULL */
+    _Atomic(struct gg_device *) behind; /* another device whose work it waits for, or NULL */
     _Atomic(uint64_t) writer; /* ticket of the last work that may write to host memory of other code */
     _Atomic(uint64_t) to_host; /* ticket of the last copy to the host; the shutdown waits for it */
     pthread_mutex_t lock;      /* marker, fence */
@@ -80,6 +80,9 @@ bool ggi_stream_destroy_closed(gg_stream *stream);
 /* The newest stream of the device; `next` leads to the others. With drain_lock held no stream leaves the list:
  * streams are added at the head, and only a drain removes them. */
 gg_stream *ggi_device_streams(struct gg_device *device);
+
+/* Reference all streams of a device, each with its last ticket, so that no lock is held while they are used. */
+size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out);
 
 /* ---- progress: progress.c ---- */
 
@@ -255,8 +258,6 @@ void ggi_streams_end_work(const struct gg_backend *backend, const void *watcher,
                           const struct ggi_kept_error *error);
 /* The error of the work up to @p ticket, as that of @p op; GG_OK if it has not been ended. */
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket);
-/* Reference all streams of a device, each with its last ticket. In synchronize.c. */
-size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out);
 
 /* ---- captures: capture.c ---- */
 

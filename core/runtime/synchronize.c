@@ -1,5 +1,4 @@
 /* synchronize.c: waits for all work of a device. */
-#include "base/list.h"
 #include "runtime/call.h"
 #include "runtime/event.h"
 #include "runtime/stream.h"
@@ -20,22 +19,6 @@ static gg_status synchronize_by_event(struct gg_device *device)
     }
     gg_event_release(event);
     return status;
-}
-
-/* So that no lock is held during the waits. */
-size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out)
-{
-    size_t count = 0, held = 0;
-    pthread_mutex_lock(&device->lock);
-    for (gg_stream *stream = device->streams; stream; stream = stream->next)
-        count++;
-    struct ggi_use *uses = malloc(count * sizeof *uses);
-    for (gg_stream *stream = device->streams; stream && uses; stream = stream->next)
-        if (ggi_refs_try_retain(&stream->refs))
-            uses[held++] = (struct ggi_use){stream, atomic_load(&stream->submitted)};
-    pthread_mutex_unlock(&device->lock);
-    *out = uses;
-    return held;
 }
 
 /* First the known streams, since those waits can be interrupted; then the whole device. */
