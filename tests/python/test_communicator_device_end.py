@@ -138,8 +138,8 @@ with comm.device:
     x = gg.ones(1000)
     comm.all_reduce(x).get()
     if rank == 0:
-        {call}
         try:
+            {call}  # raises it if the failure is found before the call returns
             gg.synchronize()
         except gg.CommunicatorError as error:
             assert error.ranks == (1,) and "closed" in str(error), str(error)
@@ -162,8 +162,8 @@ with comm.device:
     comm.all_reduce(x).get()
     if rank == 0:
         os.environ["GPUGLUE_SIM_PROMPT"] = "1"
-        comm.all_reduce(x)
         try:
+            comm.all_reduce(x)
             got = x.get()
         except gg.CommunicatorError as error:
             assert error.ranks == (1,) and "closed" in str(error), str(error)
@@ -315,9 +315,9 @@ with comm.device:
     gg.synchronize()
     comm.barrier()
     if rank == 0:
-        comm.all_reduce(x, stream=a)
-        event = a.record()
         try:
+            comm.all_reduce(x, stream=a)  # as above
+            event = a.record()
             {wait}
         except gg.CommunicatorError as error:
             assert error.ranks == (1,) and "closed" in str(error), str(error)
