@@ -122,6 +122,14 @@ static void error_set_text(char *target, size_t size, const char *text)
     snprintf(target, size, "%s", text ? text : "");
 }
 
+gg_status ggi_error_restore(const struct ggi_kept_error *kept)
+{
+    struct ggi_error_record *record = ggi_error_record();
+    record->error = kept->error;
+    memcpy(record->ranks, kept->ranks, sizeof record->ranks);
+    return kept->error.status;
+}
+
 /* While errors are suppressed, only one of earlier work is recorded: see ggi_stream_stash_error. */
 __attribute__((format(printf, 3, 0))) static void error_record(gg_status status,
                                                                const struct gg_vendor_error *vendor,

@@ -65,9 +65,7 @@ static gg_status work_refuse(const struct ggi_collective *self)
     if (self->closing)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "the communicator of this operation or graph is closed");
-    ggi_error_record()->error = self->failure.error;
-    memcpy(ggi_error_record()->ranks, self->failure.ranks, sizeof self->failure.ranks);
-    return self->failure.error.status;
+    return ggi_error_restore(&self->failure);
 }
 
 gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream)
@@ -95,8 +93,10 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
     if (use) { /* else the watcher has ended, after a failure */
         use->calls--;
         use->ticket = ticket ? ticket : use->ticket;
-        if (ticket)
+        if (ticket) {
+            ggi_stream_set_watcher(stream, self, ticket);
             ggi_collective_mark(self, stream, ticket);
+        }
     }
     if (!status && atomic_load(&self->failed)) /* the abort may have ended this work */
         status = work_refuse(self);
@@ -138,9 +138,10 @@ void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept
     for (uint32_t i = 0; i < self->used_count; i++)
         if (self->untracked ||
             !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false))
-            ggi_stream_keep_error(self->used[i].stream, error);
+            ggi_stream_end_work(self->used[i].stream, error);
     atomic_store(&self->failed, true);
     pthread_mutex_unlock(&self->lock);
+    ggi_streams_end_work(self->device->backend, self, error);
 }
 
 /* ---- graphs ---- */

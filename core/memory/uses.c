@@ -161,6 +161,14 @@ void ggi_memory_used_slow(gg_memory *memory, gg_stream *stream, uint64_t ticket)
         ggi_stream_synchronize(stream, false); /* the caller keeps the stream during the call */
 }
 
+/* Complete, and not ended without a result that no wait has reported. */
+static bool uses_is_over(const struct ggi_use *use)
+{
+    return ggi_stream_is_complete(use->stream, use->ticket, false) &&
+           !(atomic_load_explicit(&use->stream->watcher, memory_order_relaxed) &&
+             atomic_load_explicit(&use->stream->failed, memory_order_relaxed));
+}
+
 /* With the lock held: the first unfinished use, by serial after @p after, of a stream other than @p stream. */
 static bool uses_find(gg_memory *memory, const gg_stream *stream, uint64_t after,
                       struct ggi_use *out)
@@ -169,8 +177,7 @@ static bool uses_find(gg_memory *memory, const gg_stream *stream, uint64_t after
     for (uint32_t i = 0; i < memory->use_count; i++) {
         struct ggi_use use = ggi_memory_use(memory, i);
         if (use.stream == stream || use.stream->serial <= after ||
-            (found && use.stream->serial > out->stream->serial) ||
-            ggi_stream_is_complete(use.stream, use.ticket, false))
+            (found && use.stream->serial > out->stream->serial) || uses_is_over(&use))
             continue;
         *out = use;
         found = true;

@@ -185,8 +185,17 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
         ggi_replay_forget_event(event->impl);
     atomic_store_explicit(&event->captured, captured, memory_order_relaxed);
     const uint64_t ticket = captured ? 0 : ggi_stream_counted(stream);
+    atomic_store_explicit(&event->watcher, captured ? NULL : ggi_stream_watcher(stream),
+                          memory_order_relaxed);
     atomic_store_explicit(&event->recorded, event_new_record(stream, ticket), memory_order_release);
     return GG_OK;
+}
+
+gg_status ggi_event_result(const gg_event *event, gg_op op, uint64_t recorded)
+{
+    return recorded & COUNTED ? GG_OK
+                              : ggi_ended_report(event->device, op, recorded >> TICKET_BITS,
+                                                 recorded & ((UINT64_C(1) << TICKET_BITS) - 1));
 }
 
 gg_status ggi_event_fail_captured(void)
@@ -218,8 +227,10 @@ static gg_status event_begin_poll(gg_event *event, uint64_t *recorded)
     return GG_NOT_READY;
 }
 
-static gg_status event_end_poll(gg_event *event, uint64_t recorded, gg_status status)
+static gg_status event_end_poll(gg_event *event, gg_op op, uint64_t recorded, gg_status status)
 {
+    if (!status)
+        status = ggi_event_result(event, op, recorded);
     if (!status)
         atomic_store_explicit(&event->done, recorded, memory_order_release);
     return status;
@@ -234,7 +245,7 @@ gg_status gg_event_query(gg_event *event)
     if (event_stays_done(event, recorded))
         return GG_OK;
     status = GGI_CALL(event->device, event_query, NULL, 0, (event->impl));
-    return event_end_poll(event, recorded, status);
+    return event_end_poll(event, GG_OP_event_query, recorded, status);
 }
 
 gg_status gg_event_poll(gg_event *event)
@@ -248,8 +259,9 @@ gg_status gg_event_poll(gg_event *event)
     ggi_capture_relax_begin(device, &own);
     status = device->ops->event_query(event->impl);
     ggi_capture_relax_end(device, &own);
-    event_end_poll(event, recorded, status);
-    return status <= GG_NOT_READY ? status : ggi_op_failed(device, GG_OP_event_query, status);
+    if (!status)
+        return event_end_poll(event, GG_OP_event_query, recorded, status);
+    return status == GG_NOT_READY ? status : ggi_op_failed(device, GG_OP_event_query, status);
 }
 
 static gg_status event_wait_slice(gg_event *event, uint64_t timeout_ns)
@@ -260,7 +272,7 @@ static gg_status event_wait_slice(gg_event *event, uint64_t timeout_ns)
     if (status != GG_NOT_READY)
         return status;
     status = GGI_CALL(event->device, event_wait, NULL, 0, (event->impl, slice));
-    return event_end_poll(event, recorded, status);
+    return event_end_poll(event, GG_OP_event_wait, recorded, status);
 }
 
 gg_status gg_event_wait(gg_event *event, uint64_t timeout_ns)

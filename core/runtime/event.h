@@ -11,16 +11,19 @@ struct gg_event {
     struct gg_device *device;
     struct gg_event_impl *impl;
     uint32_t flags;
-    _Atomic(uint64_t) recorded; /* another number for each record; 0: never */
-    _Atomic(uint64_t) done;     /* `recorded` when it was last found done */
-    _Atomic(bool) captured;     /* recorded in a capture last: it stands for no work that runs */
-    _Atomic(uint64_t) capture;  /* the driver's id of that capture; 0 if it is not known */
-    _Atomic(bool) exported;     /* others know its handle, and may record it into a graph */
+    _Atomic(uint64_t) recorded;    /* another number for each record; 0: never */
+    _Atomic(uint64_t) done;        /* `recorded` when it was last found done */
+    _Atomic(bool) captured;        /* recorded in a capture last: it stands for no work that runs */
+    _Atomic(uint64_t) capture;     /* the driver's id of that capture; 0 if it is not known */
+    _Atomic(const void *) watcher; /* who may end the work before it; or NULL */
+    _Atomic(bool) exported;        /* others know its handle, and may record it into a graph */
     void (*release)(void *owner);
     void *owner;
     bool borrowed;
 };
 
+/* The error of the work before it, if that was ended without a result. */
+gg_status ggi_event_result(const gg_event *event, gg_op op, uint64_t recorded);
 /* The error of waiting for an event that was recorded in a capture. */
 gg_status ggi_event_fail_captured(void);
 

@@ -48,10 +48,12 @@ static gg_status fence_before_capture(gg_stream *stream, gg_stream *other, uint6
 /* Without other->lock: ggi_stream_submitted may take stream->lock. */
 static void fence_note(gg_stream *stream, gg_stream *other)
 {
+    const void *watcher = ggi_stream_watcher(other);
     if (other->device != stream->device)
         atomic_store(&stream->behind, other->device);
-    if (!ggi_stream_is_captured(stream))
-        ggi_stream_submitted(stream);
+    const uint64_t ticket = ggi_stream_is_captured(stream) ? 0 : ggi_stream_submitted(stream);
+    if (watcher && ticket)
+        ggi_stream_set_watcher(stream, watcher, ticket);
 }
 
 gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
@@ -60,9 +62,10 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
     const bool gone = other->gone; /* it was idle when it was destroyed */
     const gg_status status = gone ? GG_OK : fence_all_work(stream, other, counted);
     pthread_mutex_unlock(&other->lock);
-    if (!status && !gone)
-        fence_note(stream, other);
-    return status;
+    if (status || gone)
+        return status;
+    fence_note(stream, other);
+    return ggi_stream_raise_ended(other);
 }
 
 gg_status ggi_stream_fence_uncaptured(gg_stream *stream, gg_stream *other, bool counted)
@@ -111,9 +114,10 @@ static gg_status fence_up_to(gg_stream *stream, gg_stream *other, uint64_t ticke
     else if (!gone)
         status = fence_all_work(stream, other, true);
     pthread_mutex_unlock(&other->lock);
-    if (!status && !gone)
-        fence_note(stream, other);
-    return status;
+    if (status || gone)
+        return status;
+    fence_note(stream, other);
+    return ggi_stream_raise_ended(other);
 }
 
 bool ggi_stream_implicitly_ordered(const gg_stream *stream, const gg_stream *other)
@@ -123,13 +127,24 @@ bool ggi_stream_implicitly_ordered(const gg_stream *stream, const gg_stream *oth
             (other->is_default && !(stream->flags & GG_STREAM_NONBLOCKING)));
 }
 
+/* The driver makes the next operation of @p stream wait. */
+static gg_status fence_follow(gg_stream *stream, gg_stream *other)
+{
+    const void *watcher = ggi_stream_watcher(other);
+    if (watcher)
+        ggi_stream_set_watcher(stream, watcher, atomic_load(&stream->submitted) + 1);
+    return ggi_stream_raise_ended(other);
+}
+
 gg_status ggi_stream_wait_on_device(gg_stream *stream, gg_stream *other, uint64_t ticket)
 {
-    if (stream == other || ggi_stream_is_complete(other, ticket, false))
+    if (stream == other)
         return GG_OK;
+    if (ggi_stream_is_complete(other, ticket, false))
+        return ggi_stream_raise_ended(other);
     bool capturing = ggi_stream_is_captured(stream);
     if (!capturing && ggi_stream_implicitly_ordered(stream, other))
-        return GG_OK;
+        return fence_follow(stream, other);
     if (capturing && !ggi_stream_is_complete(other, ticket, true))
         return ggi_fail(
             GG_ERR_UNSUPPORTED,

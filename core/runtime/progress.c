@@ -131,9 +131,7 @@ gg_status ggi_stream_raise_stashed(gg_stream *stream, gg_op op)
     struct ggi_kept_error *kept = atomic_exchange(&stream->failed, NULL);
     if (!kept)
         return GG_OK;
-    const gg_status status = kept->error.status;
-    ggi_error_record()->error = kept->error;
-    memcpy(ggi_error_record()->ranks, kept->ranks, sizeof kept->ranks);
+    const gg_status status = ggi_error_restore(kept);
     free(kept);
     return ggi_op_failed(stream->device, op, status);
 }
@@ -484,7 +482,7 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
     const bool ownerless = ggi_stream_is_ownerless(stream);
     gg_status status = GG_OK;
     if (ggi_stream_is_complete(stream, ticket, false))
-        return GG_OK;
+        return ggi_stream_raise_ended(stream);
     if (!ownerless && !stream->device->ops->capture_begin && !stream->device->replays &&
         !ggi_stream_is_captured(stream))
         return ggi_stream_synchronize(stream, true);

@@ -150,7 +150,12 @@ gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event)
     else if (ggi_stream_in_known_capture(stream))
         return ggi_capture_fail_outside();
     status = ggi_queue_wait_event(stream, event->impl);
-    ggi_stream_submitted(stream);
+    const uint64_t ticket = ggi_stream_submitted(stream);
+    const void *watcher = atomic_load_explicit(&event->watcher, memory_order_relaxed);
+    if (watcher && !status) {
+        ggi_stream_set_watcher(stream, watcher, ticket);
+        status = ggi_event_result(event, GG_OP_stream_wait_event, atomic_load(&event->recorded));
+    }
     return status;
 }
 

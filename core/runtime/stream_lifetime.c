@@ -1,5 +1,6 @@
 /* stream_lifetime.c: the life of a stream: created, released, closed while blocks still refer to it, destroyed. */
 #include "base/error.h"
+#include "base/list.h"
 #include "runtime/stream.h"
 
 #include <stdlib.h>
@@ -129,6 +130,21 @@ bool ggi_stream_destroy_closed(gg_stream *stream)
         return false;
     stream_destroy_native(stream);
     return true;
+}
+
+size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out)
+{
+    size_t count = 0, held = 0;
+    pthread_mutex_lock(&device->lock);
+    for (gg_stream *stream = device->streams; stream; stream = stream->next)
+        count++;
+    struct ggi_use *uses = malloc(count * sizeof *uses);
+    for (gg_stream *stream = device->streams; stream && uses; stream = stream->next)
+        if (ggi_refs_try_retain(&stream->refs))
+            uses[held++] = (struct ggi_use){stream, atomic_load(&stream->submitted)};
+    pthread_mutex_unlock(&device->lock);
+    *out = uses;
+    return held;
 }
 
 static _Atomic(uint64_t) last_serial;

@@ -1,5 +1,4 @@
 /* synchronize.c: waits for all work of a device. */
-#include "base/list.h"
 #include "runtime/call.h"
 #include "runtime/event.h"
 #include "runtime/stream.h"
@@ -20,22 +19,6 @@ static gg_status synchronize_by_event(struct gg_device *device)
     }
     gg_event_release(event);
     return status;
-}
-
-/* Reference all streams of a device, each with its last ticket, so that no lock is held during the waits. */
-static size_t synchronize_pin_streams(struct gg_device *device, struct ggi_use **out)
-{
-    size_t count = 0, held = 0;
-    pthread_mutex_lock(&device->lock);
-    for (gg_stream *stream = device->streams; stream; stream = stream->next)
-        count++;
-    struct ggi_use *uses = malloc(count * sizeof *uses);
-    for (gg_stream *stream = device->streams; stream && uses; stream = stream->next)
-        if (ggi_refs_try_retain(&stream->refs))
-            uses[held++] = (struct ggi_use){stream, atomic_load(&stream->submitted)};
-    pthread_mutex_unlock(&device->lock);
-    *out = uses;
-    return held;
 }
 
 /* First the known streams, since those waits can be interrupted; then the whole device. */
@@ -62,7 +45,7 @@ static bool synchronize_finds_captured(struct gg_device *device)
 {
     struct ggi_use *uses;
     bool captured = false;
-    const size_t count = synchronize_pin_streams(device, &uses);
+    const size_t count = ggi_device_pin_streams(device, &uses);
     for (size_t i = 0; i < count; i++) {
         captured = captured || (!uses[i].stream->is_default && ggi_other_capturing(uses[i].stream));
         gg_stream_release(uses[i].stream);
@@ -94,7 +77,7 @@ gg_status gg_device_synchronize(gg_device *device)
     if (status)
         return status;
     uint64_t round = ggi_epoch_begin(device);
-    size_t count = synchronize_pin_streams(device, &uses);
+    size_t count = ggi_device_pin_streams(device, &uses);
     status = gg_device_supports(device, GG_OP_device_record)
                  ? synchronize_by_event(device)
                  : synchronize_streams(device, uses, count);

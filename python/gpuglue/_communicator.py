@@ -5,13 +5,11 @@ from typing import Any
 
 from . import _core
 from ._communicator_data import launched, master_address, nanoseconds, split_address
-from ._communicator_device import DeviceTransport, ReservedPort, not_queued, split_plan
+from ._communicator_device import DeviceTransport, ReservedPort, check_transport, not_queued, split_plan
 from ._communicator_local import from_devices, split_local
 from ._communicator_mpi import from_mpi, split_mpi
 from ._communicator_operations import Operations
 from ._dask_communicator import from_dask
-
-TRANSPORTS = ("auto", "nccl", "rccl", "host", "staged")
 
 
 class Communicator(Operations):
@@ -110,8 +108,7 @@ class Communicator(Operations):
         host, port = ("", 0) if self._size == 1 and address is None else split_address(master_address() if address is None else address)
         if "\0" in id:
             raise _core.InvalidArgumentError("id has a null character")
-        if transport not in TRANSPORTS:
-            raise _core.InvalidArgumentError(f"transport is {transport!r}, expected one of {', '.join(map(repr, TRANSPORTS))}")
+        check_transport(transport)
         device = None if device is None else _core.Device(device)
         self._host, self._timeout, self._wanted, self._device = host or "127.0.0.1", timeout, transport, device
         comm = _core._comm_create(self._rank, self._size, self._host, port, id, nanoseconds(timeout))

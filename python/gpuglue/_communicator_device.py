@@ -34,6 +34,17 @@ def wrapped(array: Any) -> Any:
     return _core.asarray(array) if array is not None and not isinstance(array, _core.GPUArray) and hasattr(array, "__cuda_array_interface__") else array
 
 
+def check_transport(transport: Any, *more: str) -> None:
+    """Raise an error unless it is a transport."""
+    names = ("auto", "nccl", "rccl", "host", "staged", *more)
+    if transport == "oneccl":
+        raise _core.UnsupportedError(
+            "the transport 'oneccl' cannot be used: oneCCL queues its operations on a SYCL queue, and gpuglue's streams have none; use 'staged'"
+        )
+    if transport not in names:
+        raise _core.InvalidArgumentError(f"transport is {transport!r}, expected one of {', '.join(map(repr, names))}")
+
+
 def not_queued(operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
     """Of a communicator that is closed, or whose transport is MPI."""
     return False

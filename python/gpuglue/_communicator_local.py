@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _core
 from ._communicator_data import nanoseconds
-from ._communicator_device import split_plan
+from ._communicator_device import check_transport, split_plan
 
 
 def from_devices(devices: Any = None, *, transport: str = "auto", timeout: "float | None" = 600.0) -> "list[Any]":
@@ -62,8 +62,7 @@ def from_devices(devices: Any = None, *, transport: str = "auto", timeout: "floa
     communicator: Any = importlib.import_module("gpuglue._communicator")
     if isinstance(devices, str) or not isinstance(devices, Iterable | None):
         raise TypeError(f"devices must be a list of devices, not {type(devices).__name__}")
-    if transport not in communicator.TRANSPORTS:
-        raise _core.InvalidArgumentError(f"transport is {transport!r}, expected one of {', '.join(map(repr, communicator.TRANSPORTS))}")
+    check_transport(transport)
     given = _core.devices(_core.default_backend()) if devices is None else [_core.Device(device) for device in devices]
     if not given:
         raise _core.InvalidArgumentError("devices is empty, expected at least one device")

@@ -5,9 +5,8 @@ import time
 from typing import Any
 
 from . import _core
-from ._communicator_device import ReservedPort, not_queued
+from ._communicator_device import ReservedPort, check_transport, not_queued
 
-_TRANSPORTS = ("auto", "nccl", "rccl", "host", "staged", "mpi")
 _keys: "list[int]" = []  # the key under which a communicator of mpi4py has ours
 
 
@@ -63,8 +62,7 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     except ImportError as error:
         raise ImportError(f"from_mpi needs mpi4py, built for the MPI library of the launcher: pip install mpi4py ({error})") from error
     comm = mpi.COMM_WORLD if comm is None else getattr(comm, "comm", comm)  # of gpuglue.mpi
-    if transport not in _TRANSPORTS:
-        raise _core.InvalidArgumentError(f"transport is {transport!r}, expected one of {', '.join(map(repr, _TRANSPORTS))}")
+    check_transport(transport, "mpi")
     device = None if device is None else _core.Device(device)
     if comm.Is_inter():
         raise _core.InvalidArgumentError("comm connects two groups of ranks, expected one group: an intracommunicator")

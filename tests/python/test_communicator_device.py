@@ -366,6 +366,12 @@ def test_a_transport_that_does_not_exist_is_refused():
         gg.Communicator(0, 1, transport="mpi")
 
 
+def test_oneccl_is_refused_with_the_reason(device):
+    for create in (lambda **options: gg.Communicator(0, 1, **options), lambda **options: gg.Communicator.from_devices([device], **options)):
+        with pytest.raises(gg.UnsupportedError, match="'oneccl' cannot be used: .* SYCL queue.* 'staged'"):
+            create(transport="oneccl")
+
+
 def test_a_failed_creation_is_the_same_error_on_all_ranks(native_simulated):
     code = REFUSED.format(options="", error="gg.CommunicatorError", words="rank 1: ")
     variables = {rank: {"GPUGLUE_SIM_DEVICES": "4"} for rank in range(3)}

@@ -1,0 +1,74 @@
+/* ended.c: work that its watcher has ended without a result, such as collective operations of which a rank is lost. Waits for
+ * streams and events behind that work report it, since the driver does not. */
+#include "runtime/call.h"
+#include "runtime/stream.h"
+
+#include <stdlib.h>
+
+#define ENDED_MAX 64u /* the oldest are forgotten */
+
+/* The unfinished work of a stream at that time, by tickets. */
+struct ended {
+    uint64_t serial, after, last;
+    struct ggi_kept_error error;
+};
+
+static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ended *ended[ENDED_MAX];
+static _Atomic(unsigned) ended_count; /* so far */
+
+static void ended_add(const gg_stream *stream, const struct ggi_kept_error *error)
+{
+    struct ended *entry = malloc(sizeof *entry);
+    if (!entry)
+        return;
+    *entry = (struct ended){stream->serial, atomic_load(&stream->completed),
+                            atomic_load(&stream->submitted), *error};
+    pthread_mutex_lock(&ended_lock);
+    const unsigned at = atomic_load(&ended_count) % ENDED_MAX;
+    free(ended[at]);
+    ended[at] = entry;
+    atomic_fetch_add(&ended_count, 1);
+    pthread_mutex_unlock(&ended_lock);
+}
+
+gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket)
+{
+    gg_status status = GG_OK;
+    if (!atomic_load(&ended_count) || ggi_error_record()->suppress_depth)
+        return GG_OK;
+    pthread_mutex_lock(&ended_lock);
+    for (unsigned i = 0; i < ENDED_MAX && ended[i] && !status; i++)
+        if (ended[i]->serial == serial && ticket > ended[i]->after && ticket <= ended[i]->last)
+            status = ggi_error_restore(&ended[i]->error);
+    pthread_mutex_unlock(&ended_lock);
+    return status ? ggi_op_failed(device, op, status) : GG_OK;
+}
+
+void ggi_stream_end_work(gg_stream *stream, const struct ggi_kept_error *error)
+{
+    ended_add(stream, error); /* before: who finds the error may ask for an event's */
+    ggi_stream_keep_error(stream, error);
+}
+
+static void ended_on_device(struct gg_device *device, const void *watcher,
+                            const struct ggi_kept_error *error)
+{
+    struct ggi_use *uses;
+    const size_t count = ggi_device_pin_streams(device, &uses);
+    for (size_t i = 0; i < count; i++) {
+        gg_stream *stream = uses[i].stream;
+        if (atomic_load(&stream->watcher) == watcher && !atomic_load(&stream->failed) &&
+            !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
+            ggi_stream_end_work(stream, error);
+        gg_stream_release(stream);
+    }
+    free(uses);
+}
+
+void ggi_streams_end_work(const struct gg_backend *backend, const void *watcher,
+                          const struct ggi_kept_error *error)
+{
+    for (int32_t i = 0; i < backend->device_count; i++)
+        ended_on_device(&backend->devices[i], watcher, error);
+}
