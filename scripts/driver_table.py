@@ -58,11 +58,12 @@ def commit():
 
 def condense(found):
     """Of {suite: {verdict: {test: reason}}}: the counts of each suite, and the suites of each reason."""
+    found = {name: found[name] for name in SUITES if name in found}
     reasons = collections.defaultdict(collections.Counter)
     for name, verdicts in found.items():
         for reason in verdicts["skipped"].values():
             reasons[reason][name] += 1
-    return {"suites": {name: [len(found[name]["passed"]), len(found[name]["skipped"])] for name in SUITES if name in found},
+    return {"suites": {name: [len(verdicts["passed"]), len(verdicts["skipped"])] for name, verdicts in found.items()},
             "skipped": {reason: dict(sorted(its.items())) for reason, its in sorted(reasons.items())}}
 
 
