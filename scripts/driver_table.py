@@ -9,6 +9,7 @@ import argparse
 import collections
 import datetime
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,7 +89,8 @@ def keep(options):
             sys.exit(f"{column}: {reason}")
         kept[column] = {"machine": options.machine, "date": options.date, "commit": options.commit or commit(), **condense(found)}
         print(f"{column}: {sum(counts[0] for counts in kept[column]['suites'].values())} passed")
-    KEPT.write_text(json.dumps({column: kept[column] for column in COLUMNS if column in kept}, indent=1) + "\n")
+    text = json.dumps({column: kept[column] for column in COLUMNS if column in kept}, indent=1)
+    KEPT.write_text(re.sub(r"\[\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2]", text) + "\n")  # the counts of a suite on one line
 
 
 # ---- the page ----------------------------------------------------------------------------------------------------
