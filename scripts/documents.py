@@ -11,7 +11,7 @@ PAGES = ("*.md", "bench/README.md", "docs/**/*.md")
 WITH_THE_SOURCES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adding-a-backend.md",
                     "docs/adding-an-operation.md", "docs/architecture.md", "docs/contributing/index.md", "docs/howto/index.md",
                     "docs/index.md", "docs/performance.md",
-                    "docs/reference/compat-names.md", "docs/reference/compat.md", "docs/reference/free-threading.md",
+                    "docs/reference/compat-names.md", "docs/reference/compat.md", "docs/reference/drivers.md", "docs/reference/free-threading.md",
                     "docs/reference/index.md", "docs/reference/programs.md", "docs/reference/pycuda-names.md",
                     "docs/reference/python.md", "docs/reference/slots.md", "docs/testing.md")
 # Filled with the comments of the C headers, which the package contains. Its index is in the package.

@@ -127,14 +127,51 @@ static inline int prepare_others(struct waiting *w)
     return 0;
 }
 
-/* Work of other streams goes on beside a crowd that waits for the held one. */
+static inline int use_and_release(gg_device *device, gg_stream *stream)
+{
+    static char bytes[64];
+    gg_memory *memory = NULL;
+    if (gg_memory_wrap(device, GG_MEMORY_DEVICE, bytes, sizeof bytes, NULL, NULL, &memory) ||
+        gg_memory_record_use(memory, stream))
+        return 1;
+    gg_memory_release(memory);
+    return 0;
+}
+
+/* With a second host function held, all that the tests do meanwhile: objects that busy streams use, events, a new stream, and a
+ * wait for an idle one. */
+static inline int go_on_beside_two_gates(struct waiting *w)
+{
+    gg_stream *unused = NULL;
+    gg_event *event = NULL;
+    if (use_and_release(w->device, w->others[0]))
+        return 1;
+    for (int i = 0; i < CROWD; i++)
+        if (use_and_release(w->device, w->streams[i]))
+            return 1;
+    if (gg_event_create(w->device, 0, &event) || gg_event_record(event, w->streams[0]))
+        return 1;
+    gg_event_release(event);
+    if (gg_stream_create(w->device, 0, 0, &unused) || gg_stream_wait(w->others[1], GG_FOREVER))
+        return 1;
+    gg_stream_release(unused);
+    return 0;
+}
+
+/* Work of other streams goes on beside a crowd that waits for the held one, also where they wait for each other, and the driver
+ * allocates. */
 static inline int work_beside_a_crowd(struct waiting *w)
 {
+    gg_memory *memory = NULL;
     for (int i = 0; i < OTHERS; i++)
-        if (fill_bytes(w->memories[i], 1, w->others[i]) ||
-            gg_event_record(w->event, w->others[i]) || gg_event_wait(w->event, GG_FOREVER))
-            return 4;
-    return 0;
+        if (fill_bytes(w->memories[i], 1, w->others[i]) || gg_event_record(w->event, w->others[i]) ||
+            gg_event_wait(w->event, GG_FOREVER) || gg_stream_wait(w->others[i], GG_FOREVER))
+            return 1;
+    for (int i = 0; i < CROWD; i++)
+        if (gg_memory_alloc(w->device, GG_MEMORY_DEVICE, BLOCK, w->streams[i], &memory))
+            return 1;
+    return gg_stream_wait_stream(w->others[2], w->others[1]) ||
+           fill_bytes(w->memories[2], 2, w->others[2]) || gg_stream_wait(w->others[2], GG_FOREVER);
 }
 
 /* Streams can be created and used while as many as CROWD wait, also one that was held when the crowd was created. A device has fewer
@@ -152,10 +189,12 @@ static inline int waiting_crowd(void)
         sched_yield();
     if (gg_stream_host_func(w.held, gate_wait, gate) || create_waiting(w.device, w.held, w.streams))
         return 4;
+    result = go_on_beside_two_gates(&w);
     gate_open(first);
-    result = work_beside_a_crowd(&w);
+    if (result || work_beside_a_crowd(&w))
+        return 4;
     gate_open(gate);
-    return result ? result : probe_ended(w.device);
+    return probe_ended(w.device);
 }
 
 /* Whether the probe has come to its end, and not to its alarm. */

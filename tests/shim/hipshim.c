@@ -229,22 +229,32 @@ int hipSetDevice(int device)
 
 /* Pairs of attributes: HIP's, the driver's. */
 static const int attributes[][2] = {
-    {2, 40},                    /* AsyncEngineCount */
-    {4, 91},                    /* CanUseHostPointerForRegisteredMem */
-    {5, 13},                    /* ClockRate */
-    {8, 31},                    /* ConcurrentKernels */
-    {16, 18},                   /* Integrated */
-    {23, 75},                   /* ComputeCapabilityMajor */
-    {24, 83},                   /* ManagedMemory */
-    {26, 2},                    /* MaxBlockDimX and so on */
-    {27, 3},  {28, 4}, {29, 5}, /* MaxGridDimX and so on */
-    {30, 6},  {31, 7}, {56, 1}, /* MaxThreadsPerBlock */
-    {61, 76},                   /* ComputeCapabilityMinor */
-    {63, 16},                   /* MultiprocessorCount */
-    {67, 33},                   /* PciBusId */
-    {68, 34},                   /* PciDeviceId */
-    {74, 8},                    /* MaxSharedMemoryPerBlock */
-    {87, 10},                   /* WarpSize */
+    {0, 32},                       /* EccEnabled */
+    {2, 40},                       /* AsyncEngineCount */
+    {4, 91},                       /* CanUseHostPointerForRegisteredMem */
+    {5, 13},                       /* ClockRate */
+    {8, 31},                       /* ConcurrentKernels */
+    {10, 95},                      /* CooperativeLaunch */
+    {16, 18},                      /* Integrated */
+    {19, 38},                      /* L2CacheSize */
+    {23, 75},                      /* ComputeCapabilityMajor */
+    {24, 83},                      /* ManagedMemory */
+    {26, 2},                       /* MaxBlockDimX and so on */
+    {27, 3},     {28, 4}, {29, 5}, /* MaxGridDimX and so on */
+    {30, 6},     {31, 7}, {56, 1}, /* MaxThreadsPerBlock */
+    {57, 39},                      /* MaxThreadsPerMultiProcessor */
+    {59, 37},                      /* MemoryBusWidth */
+    {60, 36},                      /* MemoryClockRate */
+    {61, 76},                      /* ComputeCapabilityMinor */
+    {63, 16},                      /* MultiprocessorCount */
+    {67, 33},                      /* PciBusId */
+    {68, 34},                      /* PciDeviceId */
+    {71, 12},                      /* MaxRegistersPerBlock */
+    {72, 82},                      /* MaxRegistersPerMultiprocessor */
+    {74, 8},                       /* MaxSharedMemoryPerBlock */
+    {83, 9},                       /* TotalConstantMemory */
+    {87, 10},                      /* WarpSize */
+    {10002, 81},                   /* MaxSharedMemoryPerMultiprocessor */
 };
 
 int hipDeviceGetAttribute(int *value, int attribute, int device)
