@@ -18,8 +18,8 @@
 #define SHARED_ALIGNMENT 64u
 #define GUARDS_MAX 8192u
 
-/* glibc's swapcontext() makes a system call, which takes ten times as long as the rest of a short kernel's thread. Sanitizers know it,
- * and not the other way. */
+/* glibc's swapcontext() makes a system call, which takes ten times as long as the rest of a short kernel's thread. Sanitizers and
+ * processes with shadow stacks know it, and not the other way. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SWITCHES_WITHOUT_CALLS 1
 #endif
@@ -34,7 +34,9 @@ static atomic_uint guards; /* pages, of all grids that run */
 /* Where a fiber or the scheduler was left. */
 struct place {
 #ifdef SWITCHES_WITHOUT_CALLS
-    void *left[5]; /* of __builtin_setjmp */
+    void *left[5];  /* of __builtin_setjmp */
+    uint32_t mxcsr; /* the rounding of floating-point numbers there */
+    uint16_t x87;   /* the same of long double */
     bool begun;
 #endif
     ucontext_t context; /* where it begins */
@@ -70,11 +72,20 @@ struct runner {
 /* ---- switches ---- */
 
 #ifdef SWITCHES_WITHOUT_CALLS
+static bool has_shadow_stack(void)
+{
+    uint64_t top = 0; /* older processors leave it so */
+    __asm__ volatile("rdsspq %0" : "+r"(top));
+    return top != 0;
+}
+
 /* Not in the function that has __builtin_setjmp. */
 __attribute__((noinline, noreturn)) static void place_enter(struct place *to)
 {
-    if (to->begun)
+    if (to->begun) {
+        __asm__ volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(to->mxcsr), "m"(to->x87));
         __builtin_longjmp(to->left, 1);
+    }
     to->begun = true;
     setcontext(&to->context);
     abort(); /* it does not fail */
@@ -82,7 +93,12 @@ __attribute__((noinline, noreturn)) static void place_enter(struct place *to)
 
 __attribute__((noinline)) static void place_switch(struct place *from, struct place *to)
 {
+    if (has_shadow_stack()) {
+        swapcontext(&from->context, &to->context);
+        return;
+    }
     from->begun = true;
+    __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(from->mxcsr), "=m"(from->x87));
     if (!__builtin_setjmp(from->left))
         place_enter(to);
 }
@@ -95,8 +111,6 @@ static void place_switch(struct place *from, struct place *to)
 
 /* ---- on a fiber ---- */
 
-static struct fiber *fiber_take(struct runner *runner);
-
 static struct fiber *ready_take(struct runner *runner)
 {
     struct fiber *fiber = (struct fiber *)runner->ready.first;
@@ -106,15 +120,23 @@ static struct fiber *ready_take(struct runner *runner)
     return fiber;
 }
 
-/* Go on where the scheduler would, without a switch to it. */
+static struct fiber *idle_take(struct runner *runner)
+{
+    struct fiber *fiber = runner->idle;
+    runner->idle = fiber->next;
+    return fiber;
+}
+
+/* Go on where the scheduler would, without a switch to it. The scheduler makes new fibers: they begin with its signal mask and
+ * rounding, not with those of a kernel. */
 static void fiber_leave(struct fiber *self)
 {
     struct runner *runner = self->runner;
     struct fiber *next = NULL;
     if (!runner->failure[0] && runner->ready.first)
         next = ready_take(runner);
-    else if (!runner->failure[0] && runner->next < runner->threads)
-        next = fiber_take(runner);
+    else if (!runner->failure[0] && runner->next < runner->threads && runner->idle)
+        next = idle_take(runner);
     if (next != self)
         place_switch(&self->place, next ? &next->place : &runner->scheduler);
 }
@@ -271,11 +293,7 @@ static struct fiber *fiber_new(struct runner *runner)
 
 static struct fiber *fiber_take(struct runner *runner)
 {
-    struct fiber *fiber = runner->idle;
-    if (!fiber)
-        return fiber_new(runner);
-    runner->idle = fiber->next;
-    return fiber;
+    return runner->idle ? idle_take(runner) : fiber_new(runner);
 }
 
 static void fiber_resume(struct runner *runner, struct fiber *fiber)

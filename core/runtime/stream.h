@@ -88,7 +88,7 @@ size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out);
 
 /* Count work that was just submitted and return its ticket. Not for a stream in capture, which runs nothing. */
 uint64_t ggi_stream_submitted(gg_stream *stream);
-/* The same for work that writes to no host memory but blocks of gpuglue. */
+/* The same for work that writes to no host memory but what gpuglue allocated. */
 uint64_t ggi_stream_counted(gg_stream *stream);
 /* Whether unfinished work before the next one may write to host memory of other code. Such code may queue work on streams that it
  * knows, and blocking streams are behind the default stream. */

@@ -99,9 +99,9 @@ gg_status ggi_copy_submit(struct ggi_copy_job *job, void *dst, const void *src,
 
 uint64_t ggi_copy_count(struct ggi_copy_job *job)
 {
-    const bool writes = job->kind == GG_COPY_D2H && job->dst.pinned && !job->dst.memory;
+    const bool pinned = job->kind == GG_COPY_D2H && job->dst.pinned;
     const uint64_t ticket = job->capturing ? 0
-                            : writes       ? ggi_stream_submitted(job->stream)
+                            : pinned       ? ggi_copy_count_write(job->stream, job->dst.memory)
                                            : ggi_stream_counted(job->stream);
     if (job->src.memory)
         ggi_memory_note_use(job->src.memory, job->stream, ticket, !ticket);

@@ -72,6 +72,13 @@ gg_status ggi_copy_submit(struct ggi_copy_job *job, void *dst, const void *src,
 /* The same without counting, for a box with axes. */
 gg_status ggi_copy_submit_axes(struct ggi_copy_job *job, char *dst, const char *src,
                                const struct ggi_box *box);
+/* Count work that writes to @p memory, or with NULL to memory of other code. Memory that was registered or wrapped outlives its
+ * handle: an upload may then read it by its address. */
+static inline uint64_t ggi_copy_count_write(gg_stream *stream, const gg_memory *memory)
+{
+    const bool own = memory && (memory->pool || memory->kind == GG_MEMORY_DEVICE);
+    return own ? ggi_stream_counted(stream) : ggi_stream_submitted(stream);
+}
 /* Count work that was queued for the job: its ticket, or 0 in a capture. */
 uint64_t ggi_copy_count(struct ggi_copy_job *job);
 /* Release the owner once the stream has passed the ticket; 0: once the process ends, as a graph may run again. */

@@ -34,8 +34,8 @@ static gg_status fill_by_driver(struct fill *fill, size_t part)
     memcpy(&value, fill->pattern, part);
     gg_status status = GGI_QUEUE(fill->stream->device, fill, fill->stream, nbytes, fill->dst, value,
                                  (uint32_t)part, nbytes / part);
-    ggi_memory_note_use(fill->memory, fill->stream,
-                        fill->capturing ? 0 : ggi_stream_counted(fill->stream), fill->capturing);
+    const uint64_t ticket = fill->capturing ? 0 : ggi_copy_count_write(fill->stream, fill->memory);
+    ggi_memory_note_use(fill->memory, fill->stream, ticket, fill->capturing);
     return status;
 }
 
@@ -55,7 +55,7 @@ static gg_status fill_by_doubling(struct fill *fill)
         status = ggi_copy_call(fill->stream, fill->dst + done, fill->dst, more, GG_COPY_D2D, false);
         done += more;
     }
-    uint64_t ticket = ggi_stream_counted(fill->stream);
+    uint64_t ticket = ggi_copy_count_write(fill->stream, fill->memory);
     ggi_memory_used(fill->memory, fill->stream, ticket);
     ggi_ring_release(device, slot, fill->stream, ticket);
     return status;

@@ -172,6 +172,22 @@ def test_another_sequence_begins_at_the_same_place(name):
     assert after(1, drawn=3, skipped=4) == after(1, skipped=7) != after(1)
 
 
+@pytest.mark.parametrize("name", PSEUDO)
+def test_a_fill_that_is_refused_draws_nothing(name):
+    refuses, other = generator(name), generator(name)
+    with pytest.raises(NotImplementedError, match="int32"):
+        refuses.gen_normal(3, np.int32)
+    for source in (refuses, other):
+        source.call_skip_ahead_sequence(1)
+    assert refuses.gen_uniform(5, np.float32).get().tolist() == other.gen_uniform(5, np.float32).get().tolist()
+
+
+@pytest.mark.parametrize("name", PSEUDO)
+def test_a_negative_offset_is_refused(name):
+    with pytest.raises(ValueError, match="skip -1 numbers: expected 0 or more"):
+        getattr(curandom, name)(offset=-1)
+
+
 @pytest.mark.parametrize("name", [f"{one}.{method}" for one in SOBOL for method in ("call_skip_ahead", "call_skip_ahead_array")])
 def test_numbers_of_a_sequence_are_skipped(name):
     owner, _, method = name.partition(".")

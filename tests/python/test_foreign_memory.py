@@ -57,6 +57,21 @@ def test_arrays_that_share_a_page_with_a_registered_one_are_copied_whatever_thei
     assert buffer.nbytes == middle.nbytes
 
 
+@pytest.mark.parametrize("nbytes", [8, 4096, 65_536, 70_000, 131_072])
+def test_an_upload_waits_for_a_queued_download_into_the_same_memory_whose_handle_was_closed(registers, nbytes):
+    stream, work = gg.Stream(registers, nonblocking=True), gg.zeros(64 << 20, "u1", device=registers)
+    sevens, found = gg.full(nbytes, 7, "u1", device=registers), gg.zeros(nbytes, "u1", device=registers)
+    array = np.zeros(nbytes, "u1")
+    buffer = gg.host_register(array, registers)
+    gg.synchronize(registers)
+    for _ in range(8):  # the download waits for them
+        work.fill(1, stream=stream)
+    gg.copy(array, sevens, stream=stream, require_async=True)
+    buffer.close()
+    found.set(array, stream)
+    assert (found.get(stream=stream) == 7).all()
+
+
 def test_a_registered_array_lives_until_it_is_unlocked(registers):
     array = np.zeros(100_000)
     alive = weakref.ref(array)

@@ -380,6 +380,31 @@ def test_a_thread_that_waits_at_a_barrier_makes_no_system_call(system):
     assert succeeds(run_python(SWITCHES, LD_PRELOAD=system)) == "0"
 
 
+ROUNDING = """
+#include <cfenv>
+extern "C" __global__ void thirds(const double *x, double *out)
+{
+    double *begin = out + 2 * (blockIdx.x * blockDim.x + threadIdx.x);
+    begin[0] = x[0] / x[1];
+    if (threadIdx.x % 3 == 0) std::fesetround(FE_UPWARD);
+    __syncthreads();
+    begin[1] = x[0] / x[1];
+    __syncthreads();
+    std::fesetround(FE_TONEAREST);
+}
+"""
+
+
+def test_each_thread_keeps_its_rounding_at_barriers_and_begins_with_the_default():
+    x, out = gg.to_gpu(np.array([1.0, 3.0]), device="host"), gg.zeros((20, 96, 2), np.float64, device="host")
+    gg.Module(gg.compile(ROUNDING, arch=ARCH), "host")["thirds"](x, out, grid=20, block=96)
+    begin, end = np.moveaxis(out.get(), -1, 0)
+    np.testing.assert_array_equal(begin, 1 / 3)  # which is less than a third
+    np.testing.assert_array_equal(end[:, ::3], np.nextafter(1 / 3, 1))
+    np.testing.assert_array_equal(end[:, 1::3], 1 / 3)
+    np.testing.assert_array_equal(end[:, 2::3], 1 / 3)
+
+
 NO_THREAD = """
 import ctypes
 import gpuglue as gg, numpy

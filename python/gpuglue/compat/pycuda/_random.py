@@ -108,11 +108,11 @@ class _Generator:
     def __init__(self, seed_getter=None, offset=0):
         seeds = (seed_getter or seed_getter_uniform)(1)
         self._entropy = [int(seed) & 0xFFFFFFFF for seed in seeds.get().ravel()]
-        self._place, self._subsequence = int(offset), 0  # the place is a count of numbers of 4 bytes
+        self._place, self._subsequence = _count(offset), 0  # the place is a count of numbers of 4 bytes
         self._sources, self._drawn = {}, None
 
-    def _source(self, chosen, words):
-        """NumPy's or CuPy's generator at its place, from which so many words are drawn next."""
+    def _source(self, chosen):
+        """NumPy's or CuPy's generator at its place."""
         key = type(chosen)
         if key not in self._sources:
             seed = np.random.SeedSequence(self._entropy, spawn_key=(self._subsequence,))
@@ -123,22 +123,27 @@ class _Generator:
                 self._sources[key] = np.random.default_rng(seed), 0
         source, at = self._sources[key]
         (_drop if isinstance(chosen, _compute.CuPy) else _advance)(source, self._place - at)
-        self._place += words
         self._sources[key] = source, self._place
         return source
+
+    def _drew(self, chosen, data):
+        self._place += data.nbytes // 4
+        self._sources[type(chosen)] = self._sources[type(chosen)][0], self._place
 
     def _fill(self, draw, data, stream):
         chosen = _compute.library()
         if not data.size:
             return
         if chosen is None:
-            self._set(draw, self._source(None, data.nbytes // 4), data, stream)
+            self._set(draw, self._source(None), data, stream)
+            self._drew(None, data)
             return
         queue = _memory._stream(stream) or gpuglue.current_stream()
         if self._drawn is not None:
             queue.wait(self._drawn)  # CuPy keeps the generator's state in the device's memory
         with chosen.views([data], stream) as (target,):
-            target[...] = draw(self._source(chosen, data.nbytes // 4), chosen.module, data.shape, data.dtype, lambda: target)
+            target[...] = draw(self._source(chosen), chosen.module, data.shape, data.dtype, lambda: target)
+        self._drew(chosen, data)
         if isinstance(chosen, _compute.CuPy):
             self._drawn = self._drawn or gpuglue.Event(queue.device)
             self._drawn.record(queue)
