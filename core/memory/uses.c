@@ -165,7 +165,7 @@ void ggi_memory_used_slow(gg_memory *memory, gg_stream *stream, uint64_t ticket)
 static bool uses_is_over(const struct ggi_use *use)
 {
     return ggi_stream_is_complete(use->stream, use->ticket, false) &&
-           !(atomic_load_explicit(&use->stream->watcher, memory_order_relaxed) &&
+           !(atomic_load_explicit(&use->stream->watchers, memory_order_relaxed) &&
              atomic_load_explicit(&use->stream->failed, memory_order_relaxed));
 }
 

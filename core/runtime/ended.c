@@ -51,14 +51,24 @@ void ggi_stream_end_work(gg_stream *stream, const struct ggi_kept_error *error)
     ggi_stream_keep_error(stream, error);
 }
 
-static void ended_on_device(struct gg_device *device, const void *watcher,
+void ggi_stream_watch(gg_stream *stream, uint64_t watchers, uint64_t ticket)
+{
+    pthread_mutex_lock(&stream->lock);
+    const uint64_t others = ggi_stream_watchers(stream);
+    if (atomic_load(&stream->watched) < ticket)
+        atomic_store(&stream->watched, ticket);
+    atomic_store(&stream->watchers, watchers | others);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static void ended_on_device(struct gg_device *device, uint64_t watcher,
                             const struct ggi_kept_error *error)
 {
     struct ggi_use *uses;
     const size_t count = ggi_device_pin_streams(device, &uses);
     for (size_t i = 0; i < count; i++) {
         gg_stream *stream = uses[i].stream;
-        if (atomic_load(&stream->watcher) == watcher && !atomic_load(&stream->failed) &&
+        if (atomic_load(&stream->watchers) & watcher && !atomic_load(&stream->failed) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
             ggi_stream_end_work(stream, error);
         gg_stream_release(stream);
@@ -66,7 +76,7 @@ static void ended_on_device(struct gg_device *device, const void *watcher,
     free(uses);
 }
 
-void ggi_streams_end_work(const struct gg_backend *backend, const void *watcher,
+void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
                           const struct ggi_kept_error *error)
 {
     for (int32_t i = 0; i < backend->device_count; i++)

@@ -185,7 +185,7 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
         ggi_replay_forget_event(event->impl);
     atomic_store_explicit(&event->captured, captured, memory_order_relaxed);
     const uint64_t ticket = captured ? 0 : ggi_stream_counted(stream);
-    atomic_store_explicit(&event->watcher, captured ? NULL : ggi_stream_watcher(stream),
+    atomic_store_explicit(&event->watchers, captured ? 0 : ggi_stream_watchers(stream),
                           memory_order_relaxed);
     atomic_store_explicit(&event->recorded, event_new_record(stream, ticket), memory_order_release);
     return GG_OK;
