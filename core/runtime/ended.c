@@ -45,6 +45,21 @@ gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, 
     return status ? ggi_op_failed(device, op, status) : GG_OK;
 }
 
+/* What was queued behind such work has no result either. Work that is forgotten counts as the stream's first. */
+bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket)
+{
+    uint64_t after = 0;
+    if (!atomic_load_explicit(&stream->watchers, memory_order_relaxed) ||
+        !atomic_load(&stream->failed))
+        return false;
+    pthread_mutex_lock(&ended_lock);
+    for (unsigned i = 0; i < ENDED_MAX && ended[i]; i++)
+        if (ended[i]->serial == stream->serial && ended[i]->after > after)
+            after = ended[i]->after;
+    pthread_mutex_unlock(&ended_lock);
+    return ticket > after;
+}
+
 void ggi_stream_end_work(gg_stream *stream, const struct ggi_kept_error *error)
 {
     ended_add(stream, error); /* before: who finds the error may ask for an event's */

@@ -41,7 +41,7 @@ struct gg_stream {
     void (*release)(void *owner); /* of a borrowed stream; NULL if it has no owner to keep it alive */
     void *owner;
     _Atomic(struct ggi_kept_error *) failed; /* an error that the next wait reports; or NULL */
-    _Atomic(uint64_t) watchers; /* who may end its work up to the ticket `watched` */
+    _Atomic(uint64_t) watchers;              /* who may end its work up to the ticket `watched` */
     _Atomic(uint64_t) watched;
     _Atomic(struct gg_device *) behind; /* another device whose work it waits for, or NULL */
     _Atomic(uint64_t) writer; /* ticket of the last work that may write to host memory of other code */
@@ -255,6 +255,13 @@ void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
                           const struct ggi_kept_error *error);
 /* The error of the work up to @p ticket, as that of @p op; GG_OK if it has not been ended. */
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket);
+/* Whether any of the stream's work up to @p ticket was ended, which no wait has reported. */
+bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket);
+static inline gg_status ggi_stream_raise_ended_up_to(gg_stream *stream, uint64_t ticket)
+{
+    return ggi_stream_has_ended(stream, ticket) ? ggi_stream_raise_stashed(stream, GG_OP_stream_wait)
+                                                : GG_OK;
+}
 
 /* ---- captures: capture.c ---- */
 

@@ -94,3 +94,32 @@ with comm.device:
 
 def test_a_stream_behind_two_communicators_gets_the_failure_of_either(native):
     ranks_pass(TWO, 2)
+
+
+DONE_BEFORE = """
+comm = connect()
+with comm.device:
+    x, done, a = gg.ones(1000), gg.empty(1000), gg.Stream()
+    comm.all_reduce(x, stream=a)
+    gg.copy(done, x, stream=a)
+    a.synchronize()
+    comm.barrier()
+    if rank == 0:
+        try:
+            comm.all_reduce(x, stream=a)
+            a.record().synchronize()
+        except gg.CommunicatorError:
+            pass
+        assert done.get().tolist() == [2] * 1000  # not concerned
+        try:
+            x.get()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,), str(error)
+        else:
+            sys.exit("no error")
+comm.close()
+"""
+
+
+def test_an_array_whose_work_was_done_before_the_failure_has_no_error(native):
+    ranks_pass(DONE_BEFORE, 2)
