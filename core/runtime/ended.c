@@ -45,19 +45,35 @@ gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, 
     return status ? ggi_op_failed(device, op, status) : GG_OK;
 }
 
+/* With the lock held: the last of a stream; NULL if it is forgotten. */
+static struct ended *ended_last(const gg_stream *stream)
+{
+    struct ended *last = NULL;
+    for (unsigned i = 0; i < ENDED_MAX && ended[i]; i++)
+        if (ended[i]->serial == stream->serial && (!last || ended[i]->after > last->after))
+            last = ended[i];
+    return last;
+}
+
 /* What was queued behind such work has no result either. Work that is forgotten counts as the stream's first. */
 bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket)
 {
-    uint64_t after = 0;
-    if (!atomic_load_explicit(&stream->watchers, memory_order_relaxed) ||
-        !atomic_load(&stream->failed))
+    if (!ggi_stream_ended_unseen(stream))
         return false;
     pthread_mutex_lock(&ended_lock);
-    for (unsigned i = 0; i < ENDED_MAX && ended[i]; i++)
-        if (ended[i]->serial == stream->serial && ended[i]->after > after)
-            after = ended[i]->after;
+    const struct ended *last = ended_last(stream);
+    const bool has = !last || ticket > last->after;
     pthread_mutex_unlock(&ended_lock);
-    return ticket > after;
+    return has;
+}
+
+void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket)
+{
+    pthread_mutex_lock(&ended_lock);
+    struct ended *last = ended_last(stream);
+    if (last && last->last < ticket)
+        last->last = ticket;
+    pthread_mutex_unlock(&ended_lock);
 }
 
 void ggi_stream_end_work(gg_stream *stream, const struct ggi_kept_error *error)

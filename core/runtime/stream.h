@@ -104,13 +104,17 @@ void ggi_stream_stash_error(gg_stream *stream, gg_status status);
 void ggi_stream_keep_error(gg_stream *stream, const struct ggi_kept_error *error);
 /* Report the stashed error as that of @p op; GG_OK if there is none. */
 gg_status ggi_stream_raise_stashed(gg_stream *stream, gg_op op);
-/* The same if a watcher has ended its work. */
-static inline gg_status ggi_stream_raise_ended(gg_stream *stream)
+/* Whether work of the stream was ended, which no wait has reported. */
+static inline bool ggi_stream_ended_unseen(const gg_stream *stream)
 {
     return atomic_load_explicit(&stream->watchers, memory_order_relaxed) &&
-                   atomic_load(&stream->failed)
-               ? ggi_stream_raise_stashed(stream, GG_OP_stream_wait)
-               : GG_OK;
+           atomic_load(&stream->failed);
+}
+/* Report its error if there is such work. */
+static inline gg_status ggi_stream_raise_ended(gg_stream *stream)
+{
+    return ggi_stream_ended_unseen(stream) ? ggi_stream_raise_stashed(stream, GG_OP_stream_wait)
+                                           : GG_OK;
 }
 /* Record the marker unless one is pending, so that a later poll is cheap. */
 void ggi_stream_mark(gg_stream *stream);
@@ -257,6 +261,9 @@ void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket);
 /* Whether any of the stream's work up to @p ticket was ended, which no wait has reported. */
 bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket);
+/* After ggi_stream_ended_unseen: what is behind that work, up to @p ticket, has no result either. */
+void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket);
+/* Report its error. */
 static inline gg_status ggi_stream_raise_ended_up_to(gg_stream *stream, uint64_t ticket)
 {
     return ggi_stream_has_ended(stream, ticket) ? ggi_stream_raise_stashed(stream, GG_OP_stream_wait)

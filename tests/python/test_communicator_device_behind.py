@@ -50,6 +50,11 @@ WAITS = {
     "a callback": "a.add_callback(lambda: os._exit(1)); a.synchronize()",
     "a read after its end": "time.sleep(1); x.get()",
     "a wait after its end": "time.sleep(1); b.wait(a); b.synchronize()",
+    "an event after its end": "time.sleep(1); a.record().synchronize()",
+    "a stream behind an event after its end": "time.sleep(1); b.wait(a.record()); b.synchronize()",
+    "a query of an event after its end": "time.sleep(1); late = a.record()\n            while not late.done: time.sleep(0.01)",
+    "an await after its end": "time.sleep(1); asyncio.run(wait_for(a.completion()))",
+    "a callback after its end": "time.sleep(1); a.add_callback(lambda: os._exit(1)); a.synchronize()",
     "a wait for its event after its end": "time.sleep(1); b.wait(event); b.synchronize()",
 }
 
