@@ -141,7 +141,7 @@ gg_status ggi_stream_wait_on_device(gg_stream *stream, gg_stream *other, uint64_
     if (stream == other)
         return GG_OK;
     if (ggi_stream_is_complete(other, ticket, false))
-        return ggi_stream_raise_ended_up_to(other, ticket);
+        return ggi_stream_has_ended(other, ticket) ? ggi_stream_raise_ended(other) : GG_OK;
     bool capturing = ggi_stream_is_captured(stream);
     if (!capturing && ggi_stream_implicitly_ordered(stream, other))
         return fence_follow(stream, other);

@@ -482,7 +482,7 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
     const bool ownerless = ggi_stream_is_ownerless(stream);
     gg_status status = GG_OK;
     if (ggi_stream_is_complete(stream, ticket, false))
-        return ggi_stream_raise_ended_up_to(stream, ticket);
+        return ggi_stream_raise_ended(stream);
     if (!ownerless && !stream->device->ops->capture_begin && !stream->device->replays &&
         !ggi_stream_is_captured(stream))
         return ggi_stream_synchronize(stream, true);

@@ -263,12 +263,6 @@ gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, 
 bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket);
 /* After ggi_stream_ended_unseen: what is behind that work, up to @p ticket, has no result either. */
 void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket);
-/* Report its error. */
-static inline gg_status ggi_stream_raise_ended_up_to(gg_stream *stream, uint64_t ticket)
-{
-    return ggi_stream_has_ended(stream, ticket) ? ggi_stream_raise_stashed(stream, GG_OP_stream_wait)
-                                                : GG_OK;
-}
 
 /* ---- captures: capture.c ---- */
 
