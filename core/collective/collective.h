@@ -38,6 +38,7 @@ struct ggi_collective {
     _Atomic(int) refs;             /* of the communicator, graphs, and threads in the library */
     const struct gg_comm_ops *ops; /* NULL: staged */
     struct gg_device *device;
+    uint64_t watcher;          /* its bit in gg_stream::watchers */
     struct gg_comm_impl *impl; /* NULL: staged */
     char transport[16], reason[400];
     const char *path; /* of the library */

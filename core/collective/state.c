@@ -13,11 +13,13 @@
 
 struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device)
 {
+    static _Atomic(unsigned) created;
     struct ggi_collective *self = calloc(1, sizeof *self);
     if (!self)
         return NULL;
     atomic_store(&self->refs, 1);
     self->device = device;
+    self->watcher = UINT64_C(1) << atomic_fetch_add(&created, 1) % 64;
     self->path = "";
     if (device && device->backend->comm_ops)
         snprintf(self->transport, sizeof self->transport, "%s", device->backend->comm_ops->name);

@@ -94,7 +94,7 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
         use->calls--;
         use->ticket = ticket ? ticket : use->ticket;
         if (ticket) {
-            ggi_stream_set_watcher(stream, self, ticket);
+            ggi_stream_watch(stream, self->watcher, ticket);
             ggi_collective_mark(self, stream, ticket);
         }
     }
@@ -141,7 +141,7 @@ void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept
             ggi_stream_end_work(self->used[i].stream, error);
     atomic_store(&self->failed, true);
     pthread_mutex_unlock(&self->lock);
-    ggi_streams_end_work(self->device->backend, self, error);
+    ggi_streams_end_work(self->device->backend, self->watcher, error);
 }
 
 /* ---- graphs ---- */

@@ -165,8 +165,7 @@ void ggi_memory_used_slow(gg_memory *memory, gg_stream *stream, uint64_t ticket)
 static bool uses_is_over(const struct ggi_use *use)
 {
     return ggi_stream_is_complete(use->stream, use->ticket, false) &&
-           !(atomic_load_explicit(&use->stream->watcher, memory_order_relaxed) &&
-             atomic_load_explicit(&use->stream->failed, memory_order_relaxed));
+           !ggi_stream_has_ended(use->stream, use->ticket);
 }
 
 /* With the lock held: the first unfinished use, by serial after @p after, of a stream other than @p stream. */

@@ -45,20 +45,61 @@ gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, 
     return status ? ggi_op_failed(device, op, status) : GG_OK;
 }
 
+/* With the lock held: the last of a stream; NULL if it is forgotten. */
+static struct ended *ended_last(const gg_stream *stream)
+{
+    struct ended *last = NULL;
+    for (unsigned i = 0; i < ENDED_MAX && ended[i]; i++)
+        if (ended[i]->serial == stream->serial && (!last || ended[i]->after > last->after))
+            last = ended[i];
+    return last;
+}
+
+/* What was queued behind such work has no result either. Work that is forgotten counts as the stream's first. */
+bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket)
+{
+    if (!ggi_stream_ended_unseen(stream))
+        return false;
+    pthread_mutex_lock(&ended_lock);
+    const struct ended *last = ended_last(stream);
+    const bool has = !last || ticket > last->after;
+    pthread_mutex_unlock(&ended_lock);
+    return has;
+}
+
+void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket)
+{
+    pthread_mutex_lock(&ended_lock);
+    struct ended *last = ended_last(stream);
+    if (last && last->last < ticket)
+        last->last = ticket;
+    pthread_mutex_unlock(&ended_lock);
+}
+
 void ggi_stream_end_work(gg_stream *stream, const struct ggi_kept_error *error)
 {
     ended_add(stream, error); /* before: who finds the error may ask for an event's */
     ggi_stream_keep_error(stream, error);
 }
 
-static void ended_on_device(struct gg_device *device, const void *watcher,
+void ggi_stream_watch(gg_stream *stream, uint64_t watchers, uint64_t ticket)
+{
+    pthread_mutex_lock(&stream->lock);
+    const uint64_t others = ggi_stream_watchers(stream);
+    if (atomic_load(&stream->watched) < ticket)
+        atomic_store(&stream->watched, ticket);
+    atomic_store(&stream->watchers, watchers | others);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static void ended_on_device(struct gg_device *device, uint64_t watcher,
                             const struct ggi_kept_error *error)
 {
     struct ggi_use *uses;
     const size_t count = ggi_device_pin_streams(device, &uses);
     for (size_t i = 0; i < count; i++) {
         gg_stream *stream = uses[i].stream;
-        if (atomic_load(&stream->watcher) == watcher && !atomic_load(&stream->failed) &&
+        if (atomic_load(&stream->watchers) & watcher && !atomic_load(&stream->failed) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
             ggi_stream_end_work(stream, error);
         gg_stream_release(stream);
@@ -66,7 +107,7 @@ static void ended_on_device(struct gg_device *device, const void *watcher,
     free(uses);
 }
 
-void ggi_streams_end_work(const struct gg_backend *backend, const void *watcher,
+void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
                           const struct ggi_kept_error *error)
 {
     for (int32_t i = 0; i < backend->device_count; i++)

@@ -164,6 +164,17 @@ static uint64_t event_new_record(const gg_stream *stream, uint64_t ticket)
     return COUNTED | (atomic_fetch_add(&counted, 1) + 1);
 }
 
+/* @p ticket as above. The work before may already have ended without a result. */
+static void event_note_watchers(gg_event *event, const gg_stream *stream, uint64_t ticket)
+{
+    uint64_t watchers = ticket ? ggi_stream_watchers(stream) : 0;
+    if (ticket && ggi_stream_ended_unseen(stream)) {
+        ggi_stream_extend_ended(stream, ticket);
+        watchers = atomic_load(&stream->watchers);
+    }
+    atomic_store_explicit(&event->watchers, watchers, memory_order_relaxed);
+}
+
 gg_status gg_event_record(gg_event *event, gg_stream *stream)
 {
     struct gg_device *device = event->device;
@@ -185,8 +196,7 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
         ggi_replay_forget_event(event->impl);
     atomic_store_explicit(&event->captured, captured, memory_order_relaxed);
     const uint64_t ticket = captured ? 0 : ggi_stream_counted(stream);
-    atomic_store_explicit(&event->watcher, captured ? NULL : ggi_stream_watcher(stream),
-                          memory_order_relaxed);
+    event_note_watchers(event, stream, ticket);
     atomic_store_explicit(&event->recorded, event_new_record(stream, ticket), memory_order_release);
     return GG_OK;
 }

@@ -11,12 +11,12 @@ struct gg_event {
     struct gg_device *device;
     struct gg_event_impl *impl;
     uint32_t flags;
-    _Atomic(uint64_t) recorded;    /* another number for each record; 0: never */
-    _Atomic(uint64_t) done;        /* `recorded` when it was last found done */
-    _Atomic(bool) captured;        /* recorded in a capture last: it stands for no work that runs */
-    _Atomic(uint64_t) capture;     /* the driver's id of that capture; 0 if it is not known */
-    _Atomic(const void *) watcher; /* who may end the work before it; or NULL */
-    _Atomic(bool) exported;        /* others know its handle, and may record it into a graph */
+    _Atomic(uint64_t) recorded; /* another number for each record; 0: never */
+    _Atomic(uint64_t) done;     /* `recorded` when it was last found done */
+    _Atomic(bool) captured;     /* recorded in a capture last: it stands for no work that runs */
+    _Atomic(uint64_t) capture;  /* the driver's id of that capture; 0 if it is not known */
+    _Atomic(uint64_t) watchers; /* who may end the work before it */
+    _Atomic(bool) exported;     /* others know its handle, and may record it into a graph */
     void (*release)(void *owner);
     void *owner;
     bool borrowed;

@@ -48,12 +48,12 @@ static gg_status fence_before_capture(gg_stream *stream, gg_stream *other, uint6
 /* Without other->lock: ggi_stream_submitted may take stream->lock. */
 static void fence_note(gg_stream *stream, gg_stream *other)
 {
-    const void *watcher = ggi_stream_watcher(other);
+    const uint64_t watchers = ggi_stream_watchers(other);
     if (other->device != stream->device)
         atomic_store(&stream->behind, other->device);
     const uint64_t ticket = ggi_stream_is_captured(stream) ? 0 : ggi_stream_submitted(stream);
-    if (watcher && ticket)
-        ggi_stream_set_watcher(stream, watcher, ticket);
+    if (watchers && ticket)
+        ggi_stream_watch(stream, watchers, ticket);
 }
 
 gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
@@ -130,9 +130,9 @@ bool ggi_stream_implicitly_ordered(const gg_stream *stream, const gg_stream *oth
 /* The driver makes the next operation of @p stream wait. */
 static gg_status fence_follow(gg_stream *stream, gg_stream *other)
 {
-    const void *watcher = ggi_stream_watcher(other);
-    if (watcher)
-        ggi_stream_set_watcher(stream, watcher, atomic_load(&stream->submitted) + 1);
+    const uint64_t watchers = ggi_stream_watchers(other);
+    if (watchers)
+        ggi_stream_watch(stream, watchers, atomic_load(&stream->submitted) + 1);
     return ggi_stream_raise_ended(other);
 }
 
@@ -141,7 +141,7 @@ gg_status ggi_stream_wait_on_device(gg_stream *stream, gg_stream *other, uint64_
     if (stream == other)
         return GG_OK;
     if (ggi_stream_is_complete(other, ticket, false))
-        return ggi_stream_raise_ended(other);
+        return ggi_stream_has_ended(other, ticket) ? ggi_stream_raise_ended(other) : GG_OK;
     bool capturing = ggi_stream_is_captured(stream);
     if (!capturing && ggi_stream_implicitly_ordered(stream, other))
         return fence_follow(stream, other);

@@ -41,7 +41,7 @@ struct gg_stream {
     void (*release)(void *owner); /* of a borrowed stream; NULL if it has no owner to keep it alive */
     void *owner;
     _Atomic(struct ggi_kept_error *) failed; /* an error that the next wait reports; or NULL */
-    _Atomic(const void *) watcher; /* who may end its work up to the ticket `watched`; or NULL */
+    _Atomic(uint64_t) watchers;              /* who may end its work up to the ticket `watched` */
     _Atomic(uint64_t) watched;
     _Atomic(struct gg_device *) behind; /* another device whose work it waits for, or NULL */
     _Atomic(uint64_t) writer; /* ticket of the last work that may write to host memory of other code */
@@ -104,13 +104,17 @@ void ggi_stream_stash_error(gg_stream *stream, gg_status status);
 void ggi_stream_keep_error(gg_stream *stream, const struct ggi_kept_error *error);
 /* Report the stashed error as that of @p op; GG_OK if there is none. */
 gg_status ggi_stream_raise_stashed(gg_stream *stream, gg_op op);
-/* The same if the stream's watcher has ended its work. */
+/* Whether work of the stream was ended, which no wait has reported. */
+static inline bool ggi_stream_ended_unseen(const gg_stream *stream)
+{
+    return atomic_load_explicit(&stream->watchers, memory_order_relaxed) &&
+           atomic_load(&stream->failed);
+}
+/* Report its error if there is such work. */
 static inline gg_status ggi_stream_raise_ended(gg_stream *stream)
 {
-    return atomic_load_explicit(&stream->watcher, memory_order_relaxed) &&
-                   atomic_load(&stream->failed)
-               ? ggi_stream_raise_stashed(stream, GG_OP_stream_wait)
-               : GG_OK;
+    return ggi_stream_ended_unseen(stream) ? ggi_stream_raise_stashed(stream, GG_OP_stream_wait)
+                                           : GG_OK;
 }
 /* Record the marker unless one is pending, so that a later poll is cheap. */
 void ggi_stream_mark(gg_stream *stream);
@@ -238,26 +242,27 @@ static inline bool ggi_stream_is_ownerless(const gg_stream *stream)
 
 /* ---- work that may be ended without a result: ended.c ---- */
 
-/* @p watcher may end the stream's work up to @p ticket. */
-static inline void ggi_stream_set_watcher(gg_stream *stream, const void *watcher, uint64_t ticket)
+/* A watcher is one bit; of more than 64 some have the same. @p watchers may end the stream's work up to @p ticket, as may those of
+ * its unfinished work. */
+void ggi_stream_watch(gg_stream *stream, uint64_t watchers, uint64_t ticket);
+/* Who may end work that is unfinished. */
+static inline uint64_t ggi_stream_watchers(const gg_stream *stream)
 {
-    atomic_store(&stream->watched, ticket);
-    atomic_store(&stream->watcher, watcher);
-}
-/* Who may end work that is unfinished; or NULL. */
-static inline const void *ggi_stream_watcher(const gg_stream *stream)
-{
-    const void *watcher = atomic_load_explicit(&stream->watcher, memory_order_relaxed);
-    return watcher && atomic_load(&stream->completed) < atomic_load(&stream->watched) ? watcher
-                                                                                      : NULL;
+    const uint64_t watchers = atomic_load_explicit(&stream->watchers, memory_order_relaxed);
+    return watchers && atomic_load(&stream->completed) < atomic_load(&stream->watched) ? watchers
+                                                                                       : 0;
 }
 /* Unfinished work of the stream will end without a result: waits for it, and for its events, report @p error. */
 void ggi_stream_end_work(gg_stream *stream, const struct ggi_kept_error *error);
 /* The same of all streams with unfinished work of @p watcher that have no error yet. */
-void ggi_streams_end_work(const struct gg_backend *backend, const void *watcher,
+void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
                           const struct ggi_kept_error *error);
 /* The error of the work up to @p ticket, as that of @p op; GG_OK if it has not been ended. */
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket);
+/* Whether any of the stream's work up to @p ticket was ended, which no wait has reported. */
+bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket);
+/* After ggi_stream_ended_unseen: what is behind that work, up to @p ticket, has no result either. */
+void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket);
 
 /* ---- captures: capture.c ---- */
 

@@ -303,59 +303,6 @@ def test_a_failure_is_reported_by_every_stream_with_unfinished_work_replays_too(
     assert [status for _, status in results] == [0, -9], results
 
 
-# Each of these needs the result of an operation that ends without one, queued on the stream a.
-BEHIND_FAILURE = """
-import asyncio
-comm = connect()
-async def wait_for(what):
-    await what
-with comm.device:
-    x, y, pinned, a, b = gg.ones(1000), gg.empty(1000), gg.empty_pinned(1000), gg.Stream(), gg.Stream()
-    comm.all_reduce(x, stream=a)
-    gg.synchronize()
-    comm.barrier()
-    if rank == 0:
-        try:
-            comm.all_reduce(x, stream=a)  # as above
-            event = a.record()
-            {wait}
-        except gg.CommunicatorError as error:
-            assert error.ranks == (1,) and "closed" in str(error), str(error)
-        else:
-            sys.exit("no error")
-        for stream in (a, b, gg.current_stream()):  # all have had the error, or none of it: later work is not concerned
-            try:
-                stream.synchronize()
-            except gg.CommunicatorError:
-                pass
-            z = gg.ones(3, stream=stream)
-            stream.record().synchronize()
-            assert z.get(stream=stream).tolist() == [1] * 3
-comm.close()
-"""
-WAITS = {
-    "a read through another stream": "x.get()",
-    "a copy through another stream": "gg.copy(y, x); y.get()",
-    "a copy to pinned memory": "x.get_async(pinned); gg.current_stream().synchronize()",
-    "a stream behind it": "b.wait(a); b.synchronize()",
-    "a stream behind another": "b.wait(a); c = gg.Stream(); c.wait(b); c.synchronize()",
-    "a stream behind its event": "b.wait(event); x.get(stream=b)",
-    "its event": "event.synchronize()",
-    "an event of a stream behind it": "b.wait(a); b.record().synchronize()",
-    "an await of its event": "asyncio.run(wait_for(event))",
-    "an await of its stream": "asyncio.run(wait_for(a.completion()))",
-    "a callback": "a.add_callback(lambda: os._exit(1)); a.synchronize()",
-    "a read after its end": "time.sleep(1); x.get()",
-    "a wait after its end": "time.sleep(1); b.wait(a); b.synchronize()",
-    "a wait for its event after its end": "time.sleep(1); b.wait(event); b.synchronize()",
-}
-
-
-@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_whatever_needs_a_result_that_never_came_is_an_error(native, wait):
-    ranks_pass(BEHIND_FAILURE.format(wait=wait), 2)
-
-
 KILLED = """
 comm = connect()
 with comm.device:

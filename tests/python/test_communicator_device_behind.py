@@ -1,0 +1,130 @@
+"""What waits behind operations of a communicator that end without a result."""
+
+import pytest
+from test_communicator_device import native, ranks_pass
+
+__all__ = ["native"]
+
+
+# Each of these needs the result of an operation that ends without one, queued on the stream a.
+BEHIND_FAILURE = """
+import asyncio
+comm = connect()
+async def wait_for(what):
+    await what
+with comm.device:
+    x, y, pinned, a, b = gg.ones(1000), gg.empty(1000), gg.empty_pinned(1000), gg.Stream(), gg.Stream()
+    comm.all_reduce(x, stream=a)
+    gg.synchronize()
+    comm.barrier()
+    if rank == 0:
+        try:
+            comm.all_reduce(x, stream=a)  # as above
+            event = a.record()
+            {wait}
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,) and "closed" in str(error), str(error)
+        else:
+            sys.exit("no error")
+        for stream in (a, b, gg.current_stream()):  # all have had the error, or none of it: later work is not concerned
+            try:
+                stream.synchronize()
+            except gg.CommunicatorError:
+                pass
+            z = gg.ones(3, stream=stream)
+            stream.record().synchronize()
+            assert z.get(stream=stream).tolist() == [1] * 3
+comm.close()
+"""
+WAITS = {
+    "a read through another stream": "x.get()",
+    "a copy through another stream": "gg.copy(y, x); y.get()",
+    "a copy to pinned memory": "x.get_async(pinned); gg.current_stream().synchronize()",
+    "a stream behind it": "b.wait(a); b.synchronize()",
+    "a stream behind another": "b.wait(a); c = gg.Stream(); c.wait(b); c.synchronize()",
+    "a stream behind its event": "b.wait(event); x.get(stream=b)",
+    "its event": "event.synchronize()",
+    "an event of a stream behind it": "b.wait(a); b.record().synchronize()",
+    "an await of its event": "asyncio.run(wait_for(event))",
+    "an await of its stream": "asyncio.run(wait_for(a.completion()))",
+    "a callback": "a.add_callback(lambda: os._exit(1)); a.synchronize()",
+    "a read after its end": "time.sleep(1); x.get()",
+    "a wait after its end": "time.sleep(1); b.wait(a); b.synchronize()",
+    "an event after its end": "time.sleep(1); a.record().synchronize()",
+    "a stream behind an event after its end": "time.sleep(1); b.wait(a.record()); b.synchronize()",
+    "a query of an event after its end": "time.sleep(1); late = a.record()\n            while not late.done: time.sleep(0.01)",
+    "an await after its end": "time.sleep(1); asyncio.run(wait_for(a.completion()))",
+    "a callback after its end": "time.sleep(1); a.add_callback(lambda: os._exit(1)); a.synchronize()",
+    "a wait for its event after its end": "time.sleep(1); b.wait(event); b.synchronize()",
+}
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_whatever_needs_a_result_that_never_came_is_an_error(native, wait):
+    ranks_pass(BEHIND_FAILURE.format(wait=wait), 2)
+
+
+TWO = """
+comm, other = connect(), connect(id="other")
+with comm.device:
+    x, y, w, a, b, c = gg.ones(1000), gg.empty(1000), gg.ones(1000), gg.Stream(), gg.Stream(), gg.Stream()
+    comm.all_reduce(x, stream=a)
+    other.all_reduce(w, stream=c)
+    gg.synchronize()
+    if rank == 0:  # b is behind unfinished operations of both
+        comm.all_reduce(x, stream=a)
+        other.all_reduce(w, stream=c)
+        b.wait(a)
+        gg.copy(y, x, stream=b)
+        b.wait(c)
+    other.barrier()
+    if rank == 1:
+        comm.close()
+    for number, stream in enumerate((a, b, c)[: 2 if rank == 0 else 0]):  # a ends when the other streams have the error
+        if number == 1:
+            other.barrier()
+        try:
+            stream.synchronize()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,) and "closed" in str(error), str(error)
+        else:
+            sys.exit(f"no error: {number}")
+    if rank == 1:
+        other.barrier()
+        other.all_reduce(w, stream=c)
+    c.synchronize()
+    assert w.get().tolist() == [4] * 1000
+"""
+
+
+def test_a_stream_behind_two_communicators_gets_the_failure_of_either(native):
+    ranks_pass(TWO, 2)
+
+
+DONE_BEFORE = """
+comm = connect()
+with comm.device:
+    x, done, a = gg.ones(1000), gg.empty(1000), gg.Stream()
+    comm.all_reduce(x, stream=a)
+    gg.copy(done, x, stream=a)
+    a.synchronize()
+    comm.barrier()
+    if rank == 0:
+        try:
+            comm.all_reduce(x, stream=a)
+            a.record().synchronize()
+        except gg.CommunicatorError:
+            pass
+        assert done.get().tolist() == [2] * 1000  # not concerned
+        try:
+            x.get()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,), str(error)
+        else:
+            sys.exit("no error")
+comm.close()
+"""
+
+
+def test_an_array_whose_work_was_done_before_the_failure_has_no_error(native):
+    ranks_pass(DONE_BEFORE, 2)
