@@ -17,8 +17,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Some linkers write a file beside the output and rename it, which is not possible with a descriptor.
 RUN = 'output=$1; shift; "$@" -o "$TMPDIR/image" - && cat <"$TMPDIR/image" >"$output"'
 MARK = re.compile(r'__attribute__\s*\(\(\s*__visibility__\("default"\),\s*__used__,\s*__hot__\s*\)\)')
+GAP = r"(?:\s|# \d[^\n]*+)"  # markers of lines: a name may be one of the system's macros, such as stdin
 # Between the mark and the name: types, attributes. Groups are atomic: Python before 3.11.5 misreads possessive ones.
-NAME = re.compile(r"(?>(?:\s|__attribute__\s*+\(\([^()]*+(?>(?:\([^()]*+\)[^()]*+)*)\)\)|[:<>,*&]|\w++(?!\s*+\())*)(\w++)\s*+\(")
+NAME = re.compile(rf"(?>(?:{GAP}|__attribute__\s*+\(\([^()]*+(?>(?:\([^()]*+\)[^()]*+)*)\)\)|[:<>,*&]|\w++(?!{GAP}*\())*)(\w++){GAP}*\(")
 ATTRIBUTE = r"(?:__attribute__\s*\(\((?:[^();{}]|\([^();{}]*\))*\)\)|alignas\s*\([^;{}()]*\))"
 # An array without a size; the words before its type may be in any order.
 SHARED = re.compile(r"(?:\b(?:volatile|const)\s+)*\b(?:extern|thread_local)\b"

@@ -179,6 +179,12 @@ def test_arrays_are_pickled_and_copied_deeply(order):
         np.testing.assert_array_equal(other.get(), a.get())
 
 
+@pytest.mark.parametrize("index", [[0, 2], np.array([0, 2]), np.array([True, False, True])], ids=repr)
+def test_an_index_that_is_an_array_names_take(index, device):
+    with pytest.raises(NotImplementedError, match=r"indexing by an array: use pycuda\.gpuarray\.take\("):
+        gpuarray.to_gpu(np.arange(3))[index]
+
+
 @pytest.mark.parametrize("index", [True, np.bool_(True), range(3), ((0, 1),), "x", 1.0], ids=repr)
 def test_an_index_that_is_not_basic_is_refused(index):
     a = gpuarray.zeros(20, np.float32)

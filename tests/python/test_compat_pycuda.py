@@ -381,6 +381,11 @@ def test_the_alias_imports_the_same_modules(run_python):
     assert (result.returncode, result.stdout.strip()) == (0, "10"), result.stderr
 
 
+def test_without_a_name_every_package_is_installed(run_python):
+    result = run_python("import gpuglue.compat\ngpuglue.compat.install()\nimport pycuda.driver, PyGPU, PybindGPU.gpuarray")
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_real_package_is_not_hidden(run_python, tmp_path):
     (tmp_path / "pycuda").mkdir()
     (tmp_path / "pycuda" / "__init__.py").write_text("real = True\n")

@@ -221,7 +221,7 @@ def test_images_of_one_kernel_name_do_not_mix():
 
 
 LIBC = ("step advance conj read write close link wait kill sleep pause fork index time div remove sin abs printf malloc memcpy exit main "
-        "environ isnan signgam").split()  # fmt: skip
+        "environ isnan signgam stdin stderr").split()  # fmt: skip
 
 
 @needs_compiler

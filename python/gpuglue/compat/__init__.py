@@ -64,7 +64,7 @@ def install(*names, force=False):
     Parameters
     ----------
     *names : {'pycuda', 'PyGPU', 'PybindGPU'}
-        The packages.
+        The packages; without names, all of them.
     force : bool, default False
         Whether to hide a package that is installed or imported.
 
@@ -90,7 +90,7 @@ def install(*names, force=False):
     for name in names:
         if name not in _PROVIDED:
             raise ValueError(f"gpuglue.compat has no {name!r}: expected one of {', '.join(_PROVIDED)}")
-    for name in names:
+    for name in names or _PROVIDED:
         _install(name, force)
 
 

@@ -384,7 +384,7 @@ class GPUArray(Operators):
     def __getitem__(self, index):
         index = np_tuple(index)
         if builtins.any(isinstance(i, (list, np.ndarray, GPUArray)) for i in index):
-            raise NotImplementedError("indexing by an array: gpuglue's gpuarray does basic indexing only")
+            raise NotImplementedError("indexing by an array: use pycuda.gpuarray.take(array, indices), or array.get() and NumPy")
         for entry in index:  # for other indices NumPy would copy the phantom and read invalid memory
             if not _is_basic(entry):
                 raise IndexError(f"invalid subindex {entry!r}: expected an integer, a slice, None or ...")
