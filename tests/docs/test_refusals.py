@@ -12,12 +12,12 @@ def test_each_name_that_is_not_there_names_the_way_out():
 
 
 @pytest.mark.parametrize("module, name", [
-    ("driver", "set_debugging"), ("driver", "matrix_to_texref"), ("compiler", "get_nvcc_version"), ("compiler", "preprocess_source"),
+    ("driver", "matrix_to_texref"), ("compiler", "get_nvcc_version"), ("compiler", "preprocess_source"),
     ("gpuarray", "reshape"), ("elementwise", "get_elwise_kernel")])
 def test_names_that_pycuda_does_not_document_name_the_way_out(module, name):
     with pytest.raises(AttributeError) as error:
         getattr(importlib.import_module(f"gpuglue.compat.pycuda.{module}"), name)
-    assert refusals.names_the_way_out(f"AttributeError: {error.value}") or "run the program" in str(error.value)
+    assert refusals.names_the_way_out(f"AttributeError: {error.value}")
 
 
 @pytest.mark.parametrize("error, names", [

@@ -191,6 +191,51 @@ def test_curand_kernel_h_is_found_where_the_toolkit_has_it(device):
         assert (0 < found).all() and (found <= 1).all() and len(set(found)) > 16
 
 
+# ---- debugging
+
+
+def test_sources_are_compiled_for_a_debugger_on_request(device):
+    assert b"debug_info" not in bytes(compiler.compile(SOURCE))
+    cuda.set_debugging()
+    try:
+        assert b"debug_info" in bytes(compiler.compile(SOURCE)) and answer(device, SOURCE) in (9, None)
+    finally:
+        cuda.set_debugging(False)
+    assert b"debug_info" not in bytes(compiler.compile(SOURCE))
+
+
+PROGRAM = """
+import sys
+import pycuda.autoinit
+from pycuda.compiler import compile
+print(__name__, sys.argv[1:], b"debug_info" in bytes(compile("__global__ void f(int *x) { *x = 9; }")))
+"""
+AGAIN = """
+import runpy, sys
+import gpuglue.compat
+gpuglue.compat.install("pycuda")
+sys.argv = ["", *sys.argv[1:]]
+runpy.run_module("pycuda.debug", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("code", [None, AGAIN], ids=["gpuglue.compat.pycuda.debug", "pycuda.debug"])
+def test_a_program_runs_with_kernels_for_a_debugger(run_python, tmp_path, code):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    options = ("-m", "gpuglue.compat.pycuda.debug") if code is None else ("-c", code)
+    result = run_python(None, arguments=(*options, str(script), "-v", "two"))
+    assert (result.returncode, result.stdout) == (0, "__main__ ['-v', 'two'] True\n"), result.stderr
+
+
+@pytest.mark.parametrize("arguments, status, message", [
+    ((), 2, "usage: python -m gpuglue.compat.pycuda.debug SCRIPT"),
+    (("nowhere.py",), 1, "there is no file 'nowhere.py': give the path of a Python program")])
+def test_a_debugged_program_that_is_not_there_is_reported(run_python, arguments, status, message):
+    result = run_python(None, arguments=("-m", "gpuglue.compat.pycuda.debug", *arguments))
+    assert result.returncode == status and message in result.stderr
+
+
 # ---- linking
 
 

@@ -38,6 +38,11 @@ class _Alias:
         self._identity = (module.__spec__, module.__loader__, module.__name__)
         return module
 
+    def get_code(self, name):
+        """For ``python -m pycuda.debug``."""
+        ours = self.target + name[len(self.name):]
+        return importlib.util.find_spec(ours).loader.get_code(ours)
+
     def exec_module(self, module):
         module.__spec__, module.__loader__, module.__name__ = self._identity
 

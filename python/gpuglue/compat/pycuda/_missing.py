@@ -9,18 +9,16 @@ _OPENGL = "map the buffer in an extension of your own, and pass its address to g
 _COMPUTING = "use CuPy on the same memory, cupy.asarray(array), or NumPy, array.get()"
 _STRUCTS = "declare the struct in the source, and name it by register_dtype(dtype, name)"
 _INTERNAL = "use the class of kernels of this module, or PyCUDA's own files (gpuglue pycuda add)"
-_DEBUGGER = "run the program under cuda-gdb or compute-sanitizer directly, or set GPUGLUE_DEBUG=sync"
 
 MODULES = {
     "pycuda.sparse": _COMPUTING,
-    "pycuda.gl": _OPENGL,
-    "pycuda.debug": _DEBUGGER}
+    "pycuda.gl": _OPENGL}
 _NAMES = {
     "pycuda.driver": {
         TEXTURES: """TextureReference SurfaceReference bind_array_to_texref matrix_to_texref TRSA_OVERRIDE_FORMAT
             TRSF_READ_AS_INTEGER TRSF_NORMALIZED_COORDINATES TR_DEFAULT""",
         "use gpuglue.trace(), or a profiler's own range of time": "initialize_profiler profiler_output_mode",
-        _DEBUGGER: "set_debugging", "use pycuda.compiler.DynamicModule": "Linker",
+        "use pycuda.compiler.DynamicModule": "Linker",
         _OPENGL: "graphics_register_flags RegisteredBuffer RegisteredImage"},
     "pycuda.compiler": {"use gpuglue.compile(), which needs no nvcc": "get_nvcc_version preprocess_source compile_plain"},
     "pycuda.elementwise": {_INTERNAL: "get_elwise_kernel get_elwise_kernel_and_types get_elwise_module get_elwise_range_module "

@@ -7,7 +7,7 @@ import gpuglue
 from gpuglue import _nvcc_options, _rtc_headers
 
 from .. import _pycuda_copy
-from . import _linking, driver
+from . import _debugging, _linking, driver
 from ._missing import refusing, way_of_source
 from ._errors import CompileError, LogicError, of
 
@@ -118,6 +118,7 @@ def compile(source, nvcc="nvcc", options=None, keep=False, no_extern_c=False, ar
     given = _nvcc_options.for_nvrtc(options)
     if not _nvidia(device.arch):
         given = _nvcc_options.for_cxx(given)
+    given += _debugging.options(_nvidia(device.arch))
     given += [f"-I{directory}" for directory in [*own, *searched]]
     return _made(source, device.backend, arch, "cuda", given)
 

@@ -11,6 +11,7 @@ from ._context import Context, Device
 from ._copies import (
     from_device, from_device_like, memcpy_dtod, memcpy_dtod_async, memcpy_dtoh, memcpy_dtoh_async,
     memcpy_htod, memcpy_htod_async, memcpy_peer, memcpy_peer_async, to_device)
+from ._debugging import set_debugging
 from ._enums import (
     compute_mode, ctx_flags, device_attribute, event_flags, func_cache, function_attribute, host_alloc_flags,
     ipc_mem_flags, jit_fallback, jit_input_type, jit_option, jit_target, mem_attach_flags, mem_host_register_flags, memory_type,
@@ -52,7 +53,7 @@ __all__ = [
     "memset_d16_async", "memset_d2d16", "memset_d2d16_async", "memset_d2d32", "memset_d2d32_async", "memset_d2d8",
     "memset_d2d8_async", "memset_d32", "memset_d32_async", "memset_d8", "memset_d8_async", "module_from_buffer",
     "module_from_file", "pagelocked_empty", "pagelocked_empty_like", "pagelocked_zeros", "pagelocked_zeros_like",
-    "pointer_attribute", "register_host_memory", "shared_config", "start_profiler", "stop_profiler", "to_device"]
+    "pointer_attribute", "register_host_memory", "set_debugging", "shared_config", "start_profiler", "stop_profiler", "to_device"]
 
 
 __getattr__ = refusing(__name__)
