@@ -438,7 +438,7 @@ def test_level_zero_compiles_no_source_in_cuda_cpp(device):
         compiler.SourceModule("__global__ void f() {}")
 
 
-@pytest.mark.parametrize("name", ["sparse", "gl", "debug"])
+@pytest.mark.parametrize("name", ["sparse", "gl"])
 def test_a_missing_module_names_the_way_out(run_python, name):
     code = f"""
 import gpuglue.compat
