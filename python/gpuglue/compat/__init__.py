@@ -39,7 +39,7 @@ class _Alias:
         return module
 
     def get_code(self, name):
-        """For ``python -m pycuda.debug``."""
+        """For ``runpy.run_module("pycuda.debug")``."""
         ours = self.target + name[len(self.name):]
         return importlib.util.find_spec(ours).loader.get_code(ours)
 

@@ -16,7 +16,7 @@ def set_debugging(flag=True):
 
     See Also
     --------
-    pycuda.debug : ``cuda-gdb --args python -m pycuda.debug SCRIPT`` does so for a whole program.
+    pycuda.debug : ``cuda-gdb --args python -m gpuglue.compat.pycuda.debug SCRIPT`` does so for a whole program.
 
     Examples
     --------

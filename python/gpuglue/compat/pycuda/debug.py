@@ -1,7 +1,7 @@
 """pycuda.debug: run a program whose kernels are compiled for a debugger.
 
-``cuda-gdb --args python -m gpuglue.compat.pycuda.debug SCRIPT ARGUMENT...`` runs it under NVIDIA's debugger. In a program that
-has called ``gpuglue.compat.install``, and in the processes that it starts so, the module is ``pycuda.debug``."""
+``cuda-gdb --args python -m gpuglue.compat.pycuda.debug SCRIPT ARGUMENT...`` runs it under NVIDIA's debugger. After
+``gpuglue.compat.install("pycuda")`` the module can also be imported as ``pycuda.debug``."""
 
 import os
 import runpy
