@@ -458,7 +458,7 @@ def test_the_runtimes_struct_of_a_device_is_filled(device, monkeypatch, major):
         return int.from_bytes(struct[at:at + size], "little")
 
     assert struct[:256].rstrip(b"\0").decode() == device.name and struct[256:272].hex() in (device.uuid or "0" * 32).replace("-", "")
-    assert number(288, 8) == device.memory_info().total and number(296, 8) == facts.get("shared_memory_per_block", 0)
+    assert number(288, 8) == device.total_memory and number(296, 8) == facts.get("shared_memory_per_block", 0)
     assert [number(308), number(320), number(324), number(344)] == [
         min(facts.get(name, 0), 2**31 - 1) for name in ("warp_size", "max_threads_per_block", "max_block_x", "max_grid_z")]
     assert [number(360), number(364)] == [facts.get(name, 0) for name in ("compute_major", "compute_minor")]

@@ -233,7 +233,7 @@ class cudaDeviceProp:
                 newer = _rtc.nvrtc.version()[0] > 12
             except LookupError:
                 pass
-        struct.pack_into("255sx16s16xQ", memory, 0, self.name().encode(), bytes.fromhex(self.uuid()), device.memory_info().total)
+        struct.pack_into("255sx16s16xQ", memory, 0, self.name().encode(), bytes.fromhex(self.uuid()), device.total_memory)
         struct.pack_into("3i", memory, 568 if newer else 584, self.pciBusID(), self.pciDeviceID(), self.pciDomainID())
         for old, new, form, *names in _FIELDS:
             at = new if newer else old
