@@ -200,12 +200,20 @@ run-environment: wheel
 ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_copies between close_races closed copy current \
     device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided sycl trace views)
 # The files that take longest, which `make check` leaves out.
-SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache compat_compile compile dialect doctor drivers environment errors fault_sweep hip \
-    host_compiler isolated_probe level_zero level_zero_kernels level_zero_lists registry robustness)
+SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache communicator_staged compat_compile compat_members compile convert dialect doctor drivers \
+    environment errors fault_sweep hip host_compiler host_threads isolated_probe level_zero level_zero_kernels level_zero_lists registry robustness warps)
 # Each of its tests chooses its backend itself, so one run is enough.
 ONCE := tests/python/test_doctor.py
 ALL_FILES := $(wildcard tests/python/test_*.py)
 OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
+# Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
+PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arithmetic compat_compile compat_generated compat_names compile \
+    docs_command doctor environment host_compiler main pycuda_command)
+# Those that choose their backend, start commands, compile for host or use memory of the host only: the full tier runs them on
+# host, on cuda-sim and on one Level Zero driver, and not on the other backends.
+ALIKE := $(PROGRAMS) $(patsubst %,tests/python/test_%.py,communicator convert dialect drivers host_threads isolated_probe names numpy_absent \
+    offers registry warps)
+COMPAT := $(wildcard tests/python/test_compat_*.py)
 
 # The tiers. `make test` runs what `make check` does and more; `make test-full` runs all tests.
 PY_CHECK := py-check-host py-check-cuda-sim
@@ -281,21 +289,22 @@ own-ze := $(patsubst %,tests/python/test_%.py,level_zero level_zero_kernels leve
 own-hip := tests/python/test_hip.py
 $(PY_SIM:%=%-rest): py-%-rest: run-environment build-plain
 	$(if $(call no-hip,$*),$(STEP) --skip "Python on $*: the other files" "$$(cat .venv/no-hip)",\
-	    $(STEP) "Python on $*: the other files" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(own-$(word 1,$(subst -, ,$*))),$(OFF_DEVICE)))
+	    $(STEP) "Python on $*: the other files" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(own-$(word 1,$(subst -, ,$*))) $(not-on-$*),$(OFF_DEVICE)))
+not-on-hip-sim-7 := $(ALIKE)
+# The compatibility layers use of a driver what the other files use of it.
+not-on-ze-sim-new := $(ALIKE) $(COMPAT)
 py-few-hip-sim-5 py-few-hip-sim-6: py-few-%: run-environment build-plain
 	$(if $(HAVE_HIP),$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(HIP_FEW),\
 	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
-# Under sanitizers the files that work on a device. The other files run once: under the address sanitizer on cuda-sim, under
-# the thread sanitizer on host, but for those that mostly start compilers and commands, whose threads it does not see.
-PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arithmetic compat_compile compat_generated compat_names compile \
-    docs_command doctor environment host_compiler main pycuda_command)
-suite-tsan-host := $(filter-out $(PROGRAMS),$(ALL_FILES))
+# Under sanitizers the files that work on a device. The other files run once: under the address sanitizer on cuda-sim but for
+# those that mostly start programs, under the thread sanitizer on host as far as the package has threads there.
+suite-tsan-host := $(filter-out $(COMPAT) $(filter-out tests/python/test_communicator.py tests/python/test_host_threads.py,$(ALIKE)),$(ALL_FILES))
 # The threads of communicators of one process, with a library.
 suite-tsan-cuda-sim := $(ON_DEVICE) tests/python/test_communicator_local.py
 suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))
 py-asan-cuda-sim-rest: install-asan
 	$(STEP) "Python on cuda-sim, asan, the other files" env $(python-asan) $(call run-cuda-sim,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site \
-	    $(SIDE_BY_SIDE) $(reporting) $(OFF_DEVICE)
+	    $(SIDE_BY_SIDE) $(reporting) $(filter-out $(PROGRAMS),$(OFF_DEVICE))
 py-asan-cuda-sim $(filter-out %-rest,$(PY_ASAN)): py-asan-%: install-asan
 	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(SIDE_BY_SIDE) $(reporting) $(call suite-of,asan,$*)
 $(PY_TSAN): py-tsan-%: install-tsan
@@ -327,7 +336,7 @@ c-plugin: build-plugin build-plugin-host build-plain
 	$(STEP) "C tests on the example plugin" env $(call run-plugin,plugin) python tests/plugin/conformance.py build/plain/tests/conformance mine examples/plugin/src/mine.c
 	$(STEP) "C tests on host as a plugin" env $(call run-plugin,plugin-host) python tests/plugin/conformance.py build/plain/tests/conformance mine
 py-plugin: build-plugin-host build-plain
-	$(STEP) "Python on host as a plugin" env $(call run-plugin,plugin-host) .venv-run/bin/$(SIDE_BY_SIDE) tests/python
+	$(STEP) "Python on host as a plugin" env $(call run-plugin,plugin-host) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(ALIKE) $(ONCE),$(ALL_FILES))
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sdist: wheel install-plain
@@ -399,9 +408,9 @@ lint-step: build-plain
 # In a second make process, which finds what the set-up has installed.
 all-tests: $(steps-$(TIER))
 all-rest: $(steps-rest)
-# Two steps at a time: each can use all cores, but most also wait at some point. One at a time if they would share a
+# Three steps at a time: each can use all cores, but most also wait at some point. One at a time if they would share a
 # real device. The output of a step is printed when it has ended.
-JOBS ?= $(if $(wildcard /dev/nvidia0),1,2)
+JOBS ?= $(if $(wildcard /dev/nvidia0),1,3)
 # Continues after a failure, so that one run reports all failures.
 define run-steps
 	@mkdir -p build

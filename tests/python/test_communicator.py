@@ -1,5 +1,6 @@
 """Communicators: operations compared with NumPy, launchers' variables, and ranks that fail."""
 
+import itertools
 import os
 import pickle
 import signal
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import rank_failures
-from conftest import HANG, simulated
+from conftest import HANG, simulated, time_limits
 
 import gpuglue as gg
 from gpuglue import _communicator_data as data
@@ -491,7 +492,7 @@ def test_bfloat16_is_combined():
 # Of each failure: what the ranks report, by rank; the words, and the ranks that the error names.
 REPORTS = {
     "killed": {0: ("ended without closing the communicator", [1]), 2: ("ended without closing the communicator", [1])},
-    "absent": {0: ("rank 1 of 3 did not connect within 25 s", [1]), 2: ("rank 1 of 3 did not connect within 25 s", [1])},
+    "absent": {0: ("rank 1 of 3 did not connect within", [1]), 2: ("rank 1 of 3 did not connect within", [1])},
     "hangs": {0: ("rank 1 did not take part within the timeout", [1]), 2: ("rank 1 did not take part within the timeout", [1])},
     "port": {0: ("Address already in use; choose another port", []), 1: ("is another program than rank 0, choose another port", [0]),
              2: ("is another program than rank 0, choose another port", [0])},
@@ -500,9 +501,15 @@ REPORTS = {
 }
 
 
+def has_words_and_ranks(reports, expected):
+    return reports.keys() == expected.keys() and all(
+        words in reports[rank]["text"] and reports[rank]["ranks"] == ranks for rank, (words, ranks) in expected.items())
+
+
 @pytest.mark.parametrize("failure", rank_failures.FAILURES)
 def test_every_other_rank_reports_a_failure_and_who_failed(failure):
-    reports = rank_failures.run(failure, HANG if failure == "killed" else 25.0)  # long enough for ranks to start on a busy machine
-    assert sorted(reports) == sorted(REPORTS[failure]), reports
-    for rank, (words, ranks) in REPORTS[failure].items():
-        assert words in reports[rank]["text"] and reports[rank]["ranks"] == ranks, (rank, reports[rank])
+    for limit in [HANG] if failure == "killed" else itertools.islice(time_limits(), 5):  # all ranks have to start within it
+        reports = rank_failures.run(failure, limit)
+        if has_words_and_ranks(reports, REPORTS[failure]):
+            break
+    assert has_words_and_ranks(reports, REPORTS[failure]), reports
