@@ -1,6 +1,7 @@
 #!/bin/bash
 # Put the files that a machine without network needs into dist/carry: the wheel, pytest and hypothesis as
-# pure Python wheels, the C tests with their libraries, the example library. See carried.sh.
+# pure Python wheels, the C tests with their libraries, the example library, and PyCUDA's source archive, whose programs
+# tests/programs runs. See carried.sh and gpu.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=dist/carry
@@ -11,6 +12,8 @@ cp dist/*.whl $out
 grep -v '^numpy' scripts/requirements-run.txt >build/pure.txt
 python -m pip download --quiet --disable-pip-version-check --only-binary=:all: --python-version 3.11 \
     --implementation py --abi none --platform any --dest $out/wheelhouse -r build/pure.txt
+
+python -m pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-binary :all: --dest $out pycuda
 
 # Keep the layout of the build tree: the tests find libgpuglue by a relative path.
 built=build/plain
