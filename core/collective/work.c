@@ -138,7 +138,7 @@ void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept
     for (uint32_t i = 0; i < self->used_count; i++)
         if (self->untracked ||
             !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false))
-            ggi_stream_end_work(self->used[i].stream, error);
+            ggi_stream_end_work(self->used[i].stream, self->watcher, error);
     atomic_store(&self->failed, true);
     pthread_mutex_unlock(&self->lock);
     ggi_streams_end_work(self->device->backend, self->watcher, error);

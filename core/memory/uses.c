@@ -57,22 +57,38 @@ struct ggi_use ggi_memory_use(gg_memory *memory, uint32_t index)
 
 /* ---- the list ---- */
 
-/* With the lock held, or alone. Whether no use by a stream other than @p ignored is left. */
-static bool uses_prune(gg_memory *memory, bool poll, const gg_stream *ignored, bool alone)
+/* Complete, and not ended without a result that no wait has reported. */
+static bool uses_is_over(const struct ggi_use *use, bool poll)
+{
+    return ggi_stream_is_complete(use->stream, use->ticket, poll) &&
+           !ggi_stream_has_ended(use->stream, use->ticket);
+}
+
+enum uses_way {
+    USES_KNOWN, /* does not query the driver */
+    USES_POLL,  /* queries it */
+    USES_FOREIGN, /* does not, in the only thread that can access the block: other uses than those of alloc_stream */
+    USES_REPORTED /* queries it, and keeps those whose error a wait has to report */
+};
+
+/* With the lock held, or alone. Whether no use is left. */
+static bool uses_prune(gg_memory *memory, enum uses_way way)
 {
     uint32_t kept = 0;
     bool none = true;
     if (!memory->use_count) /* then no word is set either */
         return true;
-    newest_fold_all(memory, alone);
+    newest_fold_all(memory, way == USES_FOREIGN);
     for (uint32_t i = 0; i < memory->use_count; i++) {
         struct ggi_use use = memory->uses[i];
-        if (ggi_stream_is_complete(use.stream, use.ticket,
-                                   poll || use.stream->device != memory->device)) {
+        const bool poll =
+            way == USES_POLL || way == USES_REPORTED || use.stream->device != memory->device;
+        if (way == USES_REPORTED ? uses_is_over(&use, poll)
+                                 : ggi_stream_is_complete(use.stream, use.ticket, poll)) {
             ggi_stream_use_release(use.stream);
             continue;
         }
-        none = none && use.stream == ignored;
+        none = none && way == USES_FOREIGN && use.stream == memory->alloc_stream;
         memory->uses[kept++] = use;
     }
     memory->use_count = kept;
@@ -83,14 +99,14 @@ bool ggi_memory_prune(gg_memory *memory, bool poll)
 {
     memory = ggi_memory_whole(memory);
     pthread_mutex_lock(&memory->lock);
-    bool none = uses_prune(memory, poll, NULL, false);
+    bool none = uses_prune(memory, poll ? USES_POLL : USES_KNOWN);
     pthread_mutex_unlock(&memory->lock);
     return none;
 }
 
 bool ggi_memory_prune_foreign(gg_memory *memory)
 {
-    return uses_prune(memory, false, memory->alloc_stream, true);
+    return uses_prune(memory, USES_FOREIGN);
 }
 
 bool ggi_memory_has_peer_use(gg_memory *memory)
@@ -119,7 +135,7 @@ static bool uses_reserve(gg_memory *memory)
 {
     if (memory->use_count < memory->use_capacity)
         return true;
-    uses_prune(memory, true, NULL, false);
+    uses_prune(memory, USES_REPORTED);
     if (memory->use_count < memory->use_capacity)
         return true;
     uint32_t capacity = memory->use_capacity * 2;
@@ -161,13 +177,6 @@ void ggi_memory_used_slow(gg_memory *memory, gg_stream *stream, uint64_t ticket)
         ggi_stream_synchronize(stream, false); /* the caller keeps the stream during the call */
 }
 
-/* Complete, and not ended without a result that no wait has reported. */
-static bool uses_is_over(const struct ggi_use *use)
-{
-    return ggi_stream_is_complete(use->stream, use->ticket, false) &&
-           !ggi_stream_has_ended(use->stream, use->ticket);
-}
-
 /* With the lock held: the first unfinished use, by serial after @p after, of a stream other than @p stream. */
 static bool uses_find(gg_memory *memory, const gg_stream *stream, uint64_t after,
                       struct ggi_use *out)
@@ -176,12 +185,23 @@ static bool uses_find(gg_memory *memory, const gg_stream *stream, uint64_t after
     for (uint32_t i = 0; i < memory->use_count; i++) {
         struct ggi_use use = ggi_memory_use(memory, i);
         if (use.stream == stream || use.stream->serial <= after ||
-            (found && use.stream->serial > out->stream->serial) || uses_is_over(&use))
+            (found && use.stream->serial > out->stream->serial) || uses_is_over(&use, false))
             continue;
         *out = use;
         found = true;
     }
     return found;
+}
+
+/* Add a reference to the stream of an unfinished use. One whose native stream is destroyed may still have to report an error. */
+static bool uses_pin(const struct ggi_use *use)
+{
+    if (ggi_stream_try_pin(use->stream))
+        return true;
+    if (!ggi_stream_has_ended(use->stream, use->ticket))
+        return false;
+    gg_stream_retain(use->stream);
+    return true;
 }
 
 /* The next use that @p stream does not wait for yet, with a reference to its stream. */
@@ -191,11 +211,11 @@ static bool uses_next(gg_memory *memory, const gg_stream *stream, uint64_t *afte
     bool found;
     memory = ggi_memory_whole(memory);
     pthread_mutex_lock(&memory->lock);
-    do
+    do {
         found = uses_find(memory, stream, *after, out);
-    while (found && !ggi_stream_try_pin(out->stream)); /* finished */
-    if (found)
-        *after = out->stream->serial;
+        if (found)
+            *after = out->stream->serial;
+    } while (found && !uses_pin(out)); /* finished */
     pthread_mutex_unlock(&memory->lock);
     return found;
 }
@@ -401,9 +421,30 @@ gg_status gg_stream_wait_memory(gg_stream *stream, gg_memory *memory)
     return status ? status : ggi_memory_wait_uses(memory, stream);
 }
 
+/* The error of a use that was ended without a result, which the next wait reports. */
+static gg_status memory_check_ended(gg_memory *memory)
+{
+    struct ggi_use ended = {NULL, 0};
+    if (!ggi_ended_any())
+        return GG_OK;
+    memory = ggi_memory_whole(memory);
+    pthread_mutex_lock(&memory->lock);
+    for (uint32_t i = 0; i < memory->use_count && !ended.stream; i++) {
+        const struct ggi_use use = ggi_memory_use(memory, i);
+        if (ggi_stream_is_complete(use.stream, use.ticket, true) &&
+            ggi_stream_has_ended(use.stream, use.ticket))
+            ended = use;
+    }
+    const uint64_t serial = ended.stream ? ended.stream->serial : 0;
+    pthread_mutex_unlock(&memory->lock);
+    return ggi_ended_report(memory->device, GG_OP_stream_query, serial, ended.ticket);
+}
+
 gg_status gg_memory_query(gg_memory *memory)
 {
     gg_status status = ggi_device_check(memory->device);
+    if (!status)
+        status = memory_check_ended(memory);
     if (status)
         return status;
     return ggi_memory_prune(memory, true) && !memory_not_ready(memory) ? GG_OK : GG_NOT_READY;
@@ -438,6 +479,9 @@ gg_status gg_memory_completion_stream(gg_memory *memory, uint32_t flags, gg_stre
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "gg_memory_completion_stream: flags 0x%x contain an unknown bit",
                         (unsigned)flags);
+    status = memory_check_ended(memory);
+    if (status)
+        return status;
     uint32_t count = memory_count_users(memory, &only);
     /* An ownerless stream's handle may mean another stream in another thread, or be destroyed. */
     if (!count || (count == 1 && !ggi_stream_is_ownerless(only) &&

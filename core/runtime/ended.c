@@ -5,11 +5,12 @@
 
 #include <stdlib.h>
 
-#define ENDED_MAX 64u /* the oldest are forgotten */
+#define ENDED_MAX 1024u /* the oldest are forgotten */
 
 /* The unfinished work of a stream at that time, by tickets. */
 struct ended {
     uint64_t serial, after, last;
+    uint64_t watcher; /* its bit */
     struct ggi_kept_error error;
 };
 
@@ -17,19 +18,34 @@ static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ended *ended[ENDED_MAX];
 static _Atomic(unsigned) ended_count; /* so far */
 
-static void ended_add(const gg_stream *stream, const struct ggi_kept_error *error)
+/* A stream that the driver orders may be watched up to its next work. */
+static uint64_t ended_end(const gg_stream *stream)
+{
+    const uint64_t submitted = atomic_load(&stream->submitted);
+    const uint64_t watched = atomic_load(&stream->watched);
+    return submitted > watched ? submitted : watched;
+}
+
+/* False without memory. */
+static bool ended_add(const gg_stream *stream, uint64_t watcher, const struct ggi_kept_error *error)
 {
     struct ended *entry = malloc(sizeof *entry);
     if (!entry)
-        return;
-    *entry = (struct ended){stream->serial, atomic_load(&stream->completed),
-                            atomic_load(&stream->submitted), *error};
+        return false;
+    *entry = (struct ended){stream->serial, atomic_load(&stream->completed), ended_end(stream),
+                            watcher, *error};
     pthread_mutex_lock(&ended_lock);
     const unsigned at = atomic_load(&ended_count) % ENDED_MAX;
     free(ended[at]);
     ended[at] = entry;
     atomic_fetch_add(&ended_count, 1);
     pthread_mutex_unlock(&ended_lock);
+    return true;
+}
+
+bool ggi_ended_any(void)
+{
+    return atomic_load(&ended_count) > 0;
 }
 
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket)
@@ -76,10 +92,13 @@ void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket)
     pthread_mutex_unlock(&ended_lock);
 }
 
-void ggi_stream_end_work(gg_stream *stream, const struct ggi_kept_error *error)
+bool ggi_stream_end_work(gg_stream *stream, uint64_t watcher, const struct ggi_kept_error *error)
 {
-    ended_add(stream, error); /* before: who finds the error may ask for an event's */
+    /* before: who finds the error may ask for an event's */
+    const bool known = ended_add(stream, watcher, error);
     ggi_stream_keep_error(stream, error);
+    ggi_stream_extend_ended(stream, ended_end(stream)); /* who recorded one before has not found it */
+    return known;
 }
 
 void ggi_stream_watch(gg_stream *stream, uint64_t watchers, uint64_t ticket)
@@ -92,24 +111,65 @@ void ggi_stream_watch(gg_stream *stream, uint64_t watchers, uint64_t ticket)
     pthread_mutex_unlock(&stream->lock);
 }
 
-static void ended_on_device(struct gg_device *device, uint64_t watcher,
+/* Whether the stream has the watcher's error of all its watched work, even if a wait has taken it. */
+static bool ended_is_known(const gg_stream *stream, uint64_t watcher)
+{
+    const uint64_t watched = atomic_load(&stream->watched);
+    bool known = false;
+    pthread_mutex_lock(&ended_lock);
+    for (unsigned i = 0; i < ENDED_MAX && ended[i] && !known; i++)
+        known = ended[i]->serial == stream->serial && ended[i]->watcher == watcher &&
+                ended[i]->last >= watched;
+    pthread_mutex_unlock(&ended_lock);
+    return known;
+}
+
+static bool ended_concerns(const gg_stream *stream, uint64_t watcher)
+{
+    return atomic_load(&stream->watchers) & watcher && !atomic_load(&stream->failed) &&
+           !ended_is_known(stream, watcher);
+}
+
+/* Closed streams, which only their events outlive, can be neither pinned nor queried. */
+static bool ended_on_closed(struct gg_device *device, uint64_t watcher,
+                            const struct ggi_kept_error *error)
+{
+    bool any = false;
+    pthread_mutex_lock(&device->lock);
+    for (gg_stream *stream = device->streams; stream; stream = stream->next)
+        if (!atomic_load(&stream->refs) && ended_concerns(stream, watcher) &&
+            !ggi_stream_is_complete(stream, atomic_load(&stream->watched), false))
+            any = ggi_stream_end_work(stream, watcher, error) || any;
+    pthread_mutex_unlock(&device->lock);
+    return any;
+}
+
+static bool ended_on_device(struct gg_device *device, uint64_t watcher,
                             const struct ggi_kept_error *error)
 {
     struct ggi_use *uses;
+    bool any = false;
     const size_t count = ggi_device_pin_streams(device, &uses);
     for (size_t i = 0; i < count; i++) {
         gg_stream *stream = uses[i].stream;
-        if (atomic_load(&stream->watchers) & watcher && !atomic_load(&stream->failed) &&
+        if (ended_concerns(stream, watcher) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
-            ggi_stream_end_work(stream, error);
+            any = ggi_stream_end_work(stream, watcher, error) || any;
         gg_stream_release(stream);
     }
     free(uses);
+    return ended_on_closed(device, watcher, error) || any;
 }
 
+/* During a pass a stream that has been passed may come to wait for one that has not. The next pass finds it. After the last,
+ * which found none, whoever waits for a stream with unfinished work finds that stream's error. */
 void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
                           const struct ggi_kept_error *error)
 {
-    for (int32_t i = 0; i < backend->device_count; i++)
-        ended_on_device(&backend->devices[i], watcher, error);
+    bool any;
+    do {
+        any = false;
+        for (int32_t i = 0; i < backend->device_count; i++)
+            any = ended_on_device(&backend->devices[i], watcher, error) || any;
+    } while (any);
 }

@@ -252,11 +252,15 @@ static inline uint64_t ggi_stream_watchers(const gg_stream *stream)
     return watchers && atomic_load(&stream->completed) < atomic_load(&stream->watched) ? watchers
                                                                                        : 0;
 }
-/* Unfinished work of the stream will end without a result: waits for it, and for its events, report @p error. */
-void ggi_stream_end_work(gg_stream *stream, const struct ggi_kept_error *error);
-/* The same of all streams with unfinished work of @p watcher that have no error yet. */
+/* Unfinished work of the stream will end without a result: waits for it, and for its events, report @p error. False: no
+ * memory, so that its events do not. */
+bool ggi_stream_end_work(gg_stream *stream, uint64_t watcher, const struct ggi_kept_error *error);
+/* The same of all streams with unfinished work of @p watcher that have no error yet, also of those that come to wait for one of
+ * them meanwhile. */
 void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
                           const struct ggi_kept_error *error);
+/* Whether any work was ended so far. */
+bool ggi_ended_any(void);
 /* The error of the work up to @p ticket, as that of @p op; GG_OK if it has not been ended. */
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket);
 /* Whether any of the stream's work up to @p ticket was ended, which no wait has reported. */

@@ -99,3 +99,22 @@ def test_a_library_of_c_works_on_the_chunks_of_a_dask_array(tmp_path):
     source.write_text("#include <stddef.h>\nvoid scale(double *x, size_t n, double factor)\n{\n    for (size_t i = 0; i < n; i++)\n        x[i] *= factor;\n}\n")
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     run(tmp_path, "dask_array_program.py", str(library))
+
+
+def need(module):
+    """Skip where a package cannot be imported, with the reason. Its import may change this process, so another one tries."""
+    found = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True)
+    if found.returncode:
+        pytest.skip(f"{module} cannot be imported: {found.stderr.strip().splitlines()[-1]}")
+
+
+@pytest.mark.parametrize("order", ["dask_cuda,gpuglue.dask", "gpuglue.dask,dask_cuda"], ids=["imported before", "imported after"])
+def test_workers_with_the_store_of_dask_cuda_spill_and_send_arrays(tmp_path, order):
+    need("dask_cuda")
+    run(tmp_path, "dask_cuda_program.py", order, backend="cuda")
+
+
+@pytest.mark.parametrize("backend", ["host", "cuda"])
+def test_workers_that_are_connected_by_ucxx_send_arrays_of_any_size(tmp_path, backend):
+    need("distributed_ucxx")
+    run(tmp_path, "dask_ucxx_program.py", f"{backend}:0", backend=backend)

@@ -113,7 +113,7 @@ CORE = [
     Mutant("no wait for the allocation", "the first use on another stream waits for the allocation", "core/memory/pool.c",
            "own ? pool_ready_ticket(stream) : 0", "own ? 0 * pool_ready_ticket(stream) : 0", on("pool pool_model", CUDA)),
     Mutant("uses of other streams are ignored", "a block is reused when no other stream uses it", "core/memory/uses.c",
-           "none = none && use.stream == ignored;", "none = none && (use.stream == ignored || ignored);", on("pool pool_model", CUDA)),
+           "none = none && way == USES_FOREIGN && use.stream == memory->alloc_stream;", "none = none && way == USES_FOREIGN;", on("pool pool_model", CUDA)),
     Mutant("one list for all streams", "a free block belongs to its stream", "core/memory/pool_pieces.c",
            "bool busy = alloc_stream && !alloc_stream->bins_released;", "bool busy = alloc_stream && !alloc_stream;", on("pool pool_model", CUDA)),
     Mutant("blocks are reused without a poll", "other streams may take a stream's blocks once a poll found it idle",

@@ -1,9 +1,9 @@
 """What waits behind operations of a communicator that end without a result."""
 
 import pytest
-from test_communicator_device import native, ranks_pass
+from test_communicator_device import native, native_simulated, ranks_pass
 
-__all__ = ["native"]
+__all__ = ["native", "native_simulated"]
 
 
 # Each of these needs the result of an operation that ends without one, queued on the stream a.
@@ -36,6 +36,8 @@ with comm.device:
             assert z.get(stream=stream).tolist() == [1] * 3
 comm.close()
 """
+CLOSED = "c = gg.Stream(); c.wait(a); gg.copy(y, x, stream=c); late = c.record(); c.close(); "
+AFTER_END = "time.sleep(1); gg.Stream(); "  # a new stream lets gpuglue destroy those that were closed
 WAITS = {
     "a read through another stream": "x.get()",
     "a copy through another stream": "gg.copy(y, x); y.get()",
@@ -45,10 +47,13 @@ WAITS = {
     "a stream behind its event": "b.wait(event); x.get(stream=b)",
     "its event": "event.synchronize()",
     "an event of a stream behind it": "b.wait(a); b.record().synchronize()",
+    "an event of a closed stream": CLOSED + "late.synchronize()",
     "an await of its event": "asyncio.run(wait_for(event))",
     "an await of its stream": "asyncio.run(wait_for(a.completion()))",
     "a callback": "a.add_callback(lambda: os._exit(1)); a.synchronize()",
     "a read after its end": "time.sleep(1); x.get()",
+    "a read of what a closed stream has copied, after its end": CLOSED + AFTER_END + "y.get()",
+    "an export of what a closed stream has copied, after its end": CLOSED + AFTER_END + "y.__dlpack__()",
     "a wait after its end": "time.sleep(1); b.wait(a); b.synchronize()",
     "an event after its end": "time.sleep(1); a.record().synchronize()",
     "a stream behind an event after its end": "time.sleep(1); b.wait(a.record()); b.synchronize()",
@@ -128,3 +133,42 @@ comm.close()
 
 def test_an_array_whose_work_was_done_before_the_failure_has_no_error(native):
     ranks_pass(DONE_BEFORE, 2)
+
+
+FOREIGN = """
+import ctypes
+comm, other = connect(), connect(id="other")
+driver = ctypes.CDLL(os.environ[f"GPUGLUE_{backend.upper()}_LIBRARY"])
+theirs = ctypes.c_void_p()
+if backend == "cuda":
+    context = ctypes.c_void_p()
+    assert driver.cuInit(0) == driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), rank) == driver.cuCtxSetCurrent(context) == 0
+    assert driver.cuStreamCreate(ctypes.byref(theirs), 1) == 0
+    synchronize = driver.cuStreamSynchronize
+else:
+    assert driver.hipSetDevice(rank) == driver.hipStreamCreateWithFlags(ctypes.byref(theirs), 1) == 0
+    synchronize = driver.hipStreamSynchronize
+with comm.device:
+    x, a = gg.ones(1000), gg.Stream()
+    comm.all_reduce(x, stream=a)
+    a.synchronize()
+    if rank == 0:
+        comm.all_reduce(x, stream=a)
+        event = a.record()
+        x.__dlpack__(stream=theirs.value)  # as another package takes it
+    other.barrier()
+    if rank == 1:
+        comm.close()
+    else:
+        assert synchronize(theirs) == 0
+        try:
+            event.synchronize()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,), str(error)
+        else:
+            sys.exit("no error")
+"""
+
+
+def test_streams_of_other_code_do_not_learn_of_a_failure_which_gpuglues_event_reports(native_simulated):
+    ranks_pass(FOREIGN, 2)

@@ -157,7 +157,8 @@ GG_API gg_status gg_memory_wait(gg_memory *memory);
 /** Whether work known to gpuglue uses the memory. Never waits.
  *
  *  @param memory  any memory
- *  @return one of these, or a common error
+ *  @return one of these, a common error, or the error of collective operations that ended without a result and that no wait has
+ *      reported; the next wait reports it, too
  *  @retval GG_OK         no such work
  *  @retval GG_NOT_READY  there is unfinished work */
 GG_API gg_status gg_memory_query(gg_memory *memory);
