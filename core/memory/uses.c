@@ -184,6 +184,17 @@ static bool uses_find(gg_memory *memory, const gg_stream *stream, uint64_t after
     return found;
 }
 
+/* A reference to its stream. False: the stream is destroyed, and has no error left to be reported. */
+static bool uses_pin(const struct ggi_use *use)
+{
+    if (ggi_stream_try_pin(use->stream))
+        return true;
+    const bool ended = ggi_stream_has_ended(use->stream, use->ticket);
+    if (ended)
+        gg_stream_retain(use->stream);
+    return ended;
+}
+
 /* The next use that @p stream does not wait for yet, with a reference to its stream. */
 static bool uses_next(gg_memory *memory, const gg_stream *stream, uint64_t *after,
                       struct ggi_use *out)
@@ -193,7 +204,7 @@ static bool uses_next(gg_memory *memory, const gg_stream *stream, uint64_t *afte
     pthread_mutex_lock(&memory->lock);
     do
         found = uses_find(memory, stream, *after, out);
-    while (found && !ggi_stream_try_pin(out->stream)); /* finished */
+    while (found && !uses_pin(out)); /* finished */
     if (found)
         *after = out->stream->serial;
     pthread_mutex_unlock(&memory->lock);

@@ -5,11 +5,12 @@
 
 #include <stdlib.h>
 
-#define ENDED_MAX 64u /* the oldest are forgotten */
+#define ENDED_MAX 1024u /* the oldest are forgotten */
 
 /* The unfinished work of a stream at that time, by tickets. */
 struct ended {
     uint64_t serial, after, last;
+    unsigned number; /* of those before it */
     struct ggi_kept_error error;
 };
 
@@ -23,9 +24,10 @@ static void ended_add(const gg_stream *stream, const struct ggi_kept_error *erro
     if (!entry)
         return;
     *entry = (struct ended){stream->serial, atomic_load(&stream->completed),
-                            atomic_load(&stream->submitted), *error};
+                            atomic_load(&stream->submitted), 0, *error};
     pthread_mutex_lock(&ended_lock);
-    const unsigned at = atomic_load(&ended_count) % ENDED_MAX;
+    entry->number = atomic_load(&ended_count);
+    const unsigned at = entry->number % ENDED_MAX;
     free(ended[at]);
     ended[at] = entry;
     atomic_fetch_add(&ended_count, 1);
@@ -50,7 +52,8 @@ static struct ended *ended_last(const gg_stream *stream)
 {
     struct ended *last = NULL;
     for (unsigned i = 0; i < ENDED_MAX && ended[i]; i++)
-        if (ended[i]->serial == stream->serial && (!last || ended[i]->after > last->after))
+        if (ended[i]->serial == stream->serial &&
+            (!last || (int)(ended[i]->number - last->number) > 0))
             last = ended[i];
     return last;
 }
@@ -76,10 +79,12 @@ void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket)
     pthread_mutex_unlock(&ended_lock);
 }
 
+/* Other threads may queue work meanwhile: they find the error, or their work is behind what has ended. */
 void ggi_stream_end_work(gg_stream *stream, const struct ggi_kept_error *error)
 {
     ended_add(stream, error); /* before: who finds the error may ask for an event's */
     ggi_stream_keep_error(stream, error);
+    ggi_stream_extend_ended(stream, atomic_load(&stream->submitted));
 }
 
 void ggi_stream_watch(gg_stream *stream, uint64_t watchers, uint64_t ticket)
@@ -92,24 +97,49 @@ void ggi_stream_watch(gg_stream *stream, uint64_t watchers, uint64_t ticket)
     pthread_mutex_unlock(&stream->lock);
 }
 
-static void ended_on_device(struct gg_device *device, uint64_t watcher,
+/* Whether all its work that may be ended was, by the entry @p first or a later one. Then the error is not reported again. */
+static bool ended_since(const gg_stream *stream, unsigned first)
+{
+    const uint64_t watched = atomic_load(&stream->watched),
+                   submitted = atomic_load(&stream->submitted);
+    pthread_mutex_lock(&ended_lock);
+    const struct ended *last = ended_last(stream);
+    const bool since = last && (int)(last->number - first) >= 0 &&
+                       last->last >= (watched < submitted ? watched : submitted);
+    pthread_mutex_unlock(&ended_lock);
+    return since;
+}
+
+/* Whether work of any stream was ended. */
+static bool ended_on_device(struct gg_device *device, uint64_t watcher, unsigned first,
                             const struct ggi_kept_error *error)
 {
     struct ggi_use *uses;
+    bool any = false;
     const size_t count = ggi_device_pin_streams(device, &uses);
     for (size_t i = 0; i < count; i++) {
         gg_stream *stream = uses[i].stream;
         if (atomic_load(&stream->watchers) & watcher && !atomic_load(&stream->failed) &&
-            !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
+            !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true) &&
+            !ended_since(stream, first)) {
             ggi_stream_end_work(stream, error);
+            any = ended_since(stream, first) || any; /* else there is no host memory */
+        }
         gg_stream_release(stream);
     }
     free(uses);
+    return any;
 }
 
+/* Again after each stream: others may wait for it since they were examined, when it had no error yet. */
 void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
                           const struct ggi_kept_error *error)
 {
-    for (int32_t i = 0; i < backend->device_count; i++)
-        ended_on_device(&backend->devices[i], watcher, error);
+    const unsigned first = atomic_load(&ended_count);
+    bool any;
+    do {
+        any = false;
+        for (int32_t i = 0; i < backend->device_count; i++)
+            any = ended_on_device(&backend->devices[i], watcher, first, error) || any;
+    } while (any);
 }
