@@ -174,8 +174,10 @@ gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream
     const gg_status status = ggi_captured_keep(stream, &hooks, self, &kept);
     if (!kept)
         work_graph_gone(self);
-    if (!kept && !status) /* other code's graph */
+    if (!kept && !status) { /* other code's graph, which may be launched there at any time */
+        ggi_stream_watch(stream, self->watcher, UINT64_MAX);
         atomic_store(&self->untracked, true);
+    }
     if (!status)
         self->capture = id;
     return status;

@@ -11,6 +11,7 @@
 struct ended {
     uint64_t serial, after, last;
     uint64_t watcher; /* its bit */
+    unsigned number;  /* of those before it */
     struct ggi_kept_error error;
 };
 
@@ -18,12 +19,12 @@ static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ended *ended[ENDED_MAX];
 static _Atomic(unsigned) ended_count; /* so far */
 
-/* A stream that the driver orders may be watched up to its next work. */
+/* A stream that the driver orders may be watched up to its next work; one with other code's graph always is (UINT64_MAX). */
 static uint64_t ended_end(const gg_stream *stream)
 {
     const uint64_t submitted = atomic_load(&stream->submitted);
     const uint64_t watched = atomic_load(&stream->watched);
-    return submitted > watched ? submitted : watched;
+    return submitted > watched || watched == UINT64_MAX ? submitted : watched;
 }
 
 /* False without memory. */
@@ -33,9 +34,10 @@ static bool ended_add(const gg_stream *stream, uint64_t watcher, const struct gg
     if (!entry)
         return false;
     *entry = (struct ended){stream->serial, atomic_load(&stream->completed), ended_end(stream),
-                            watcher, *error};
+                            watcher, 0, *error};
     pthread_mutex_lock(&ended_lock);
-    const unsigned at = atomic_load(&ended_count) % ENDED_MAX;
+    entry->number = atomic_load(&ended_count);
+    const unsigned at = entry->number % ENDED_MAX;
     free(ended[at]);
     ended[at] = entry;
     atomic_fetch_add(&ended_count, 1);
@@ -66,7 +68,8 @@ static struct ended *ended_last(const gg_stream *stream)
 {
     struct ended *last = NULL;
     for (unsigned i = 0; i < ENDED_MAX && ended[i]; i++)
-        if (ended[i]->serial == stream->serial && (!last || ended[i]->after > last->after))
+        if (ended[i]->serial == stream->serial &&
+            (!last || (int)(ended[i]->number - last->number) > 0))
             last = ended[i];
     return last;
 }
@@ -119,7 +122,7 @@ static bool ended_is_known(const gg_stream *stream, uint64_t watcher)
     pthread_mutex_lock(&ended_lock);
     for (unsigned i = 0; i < ENDED_MAX && ended[i] && !known; i++)
         known = ended[i]->serial == stream->serial && ended[i]->watcher == watcher &&
-                ended[i]->last >= watched;
+                (watched == UINT64_MAX || ended[i]->last >= watched);
     pthread_mutex_unlock(&ended_lock);
     return known;
 }

@@ -201,11 +201,13 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
     return GG_OK;
 }
 
+/* Work that nobody can end has a result, even if work behind it was ended before the event was found done. */
 gg_status ggi_event_result(const gg_event *event, gg_op op, uint64_t recorded)
 {
-    return recorded & COUNTED ? GG_OK
-                              : ggi_ended_report(event->device, op, recorded >> TICKET_BITS,
-                                                 recorded & ((UINT64_C(1) << TICKET_BITS) - 1));
+    if (recorded & COUNTED || !atomic_load_explicit(&event->watchers, memory_order_relaxed))
+        return GG_OK;
+    return ggi_ended_report(event->device, op, recorded >> TICKET_BITS,
+                            recorded & ((UINT64_C(1) << TICKET_BITS) - 1));
 }
 
 gg_status ggi_event_fail_captured(void)

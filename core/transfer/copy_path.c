@@ -102,7 +102,7 @@ static enum path path_choose_host_and_device(struct ggi_copy_job *job)
     host->pinned |= host->shared && !mixed && (async || job->capturing);
     if (job->capturing && !host->pinned)
         return PATH_REFUSE_CAPTURE;
-    bool queued = host->pinned ? async || (slot && line) : slot && !host->memory;
+    bool queued = host->pinned ? async || (slot && line) : slot && !host->memory && !host->shared;
     if (job->flags & GG_COPY_REQUIRE_ASYNC && (!queued || job->complete))
         return PATH_REFUSE_WAITING;
     if (host->pinned)

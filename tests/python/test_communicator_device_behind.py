@@ -115,12 +115,14 @@ with comm.device:
     a.synchronize()
     comm.barrier()
     if rank == 0:
+        event = a.record()
         try:
             comm.all_reduce(x, stream=a)
             a.record().synchronize()
         except gg.CommunicatorError:
             pass
-        assert done.get().tolist() == [2] * 1000  # not concerned
+        event.synchronize()  # not concerned
+        assert event.done and done.get().tolist() == [2] * 1000  # nor is this
         try:
             x.get()
         except gg.CommunicatorError as error:
@@ -131,7 +133,7 @@ comm.close()
 """
 
 
-def test_an_array_whose_work_was_done_before_the_failure_has_no_error(native):
+def test_an_array_or_event_whose_work_was_done_before_the_failure_has_no_error(native):
     ranks_pass(DONE_BEFORE, 2)
 
 
@@ -172,3 +174,141 @@ with comm.device:
 
 def test_streams_of_other_code_do_not_learn_of_a_failure_which_gpuglues_event_reports(native_simulated):
     ranks_pass(FOREIGN, 2)
+
+
+CLOSED = """
+import gc
+comm = connect()
+with comm.device:
+    x, a, b = gg.ones(1000), gg.Stream(nonblocking=True), gg.Stream()
+    comm.all_reduce(x, stream=a)
+    gg.synchronize()
+    comm.barrier()
+    if rank == 0:
+        comm.all_reduce(x, stream=a)
+        event = a.record()
+        while True:
+            try:
+                if event.done:
+                    sys.exit("no error of the event")
+            except gg.CommunicatorError:
+                break
+        del a
+        gc.collect()
+        for _ in range(20):  # until the stream of the driver is destroyed
+            gg.trim()
+            b.synchronize()
+        try:
+            x.get()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,), str(error)
+        else:
+            sys.exit("no error")
+comm.close()
+"""
+
+
+def test_an_array_has_the_error_after_the_stream_of_the_failed_operation_was_closed(native):
+    ranks_pass(CLOSED, 2)
+
+
+MANY = """
+comm = connect()
+with comm.device:
+    x, a, b = gg.ones(1000), gg.Stream(nonblocking=True), gg.Stream(nonblocking=True)
+    many = [gg.Stream(nonblocking=True) for _ in range(900)]
+    first, late, another = many[-3:]
+    comm.all_reduce(x, stream=a)
+    gg.synchronize()
+    comm.barrier()
+    if rank == 0:
+        comm.all_reduce(x, stream=a)
+        event = a.record()
+        for stream in b, *many[:-2]:
+            stream.wait(a)
+        comm.barrier()
+        try:
+            while True:
+                another.wait(first)  # which gets the error before most others
+        except gg.CommunicatorError:
+            pass
+        for wait in (lambda: (late.wait(b), late.synchronize()), event.synchronize):
+            try:
+                wait()
+            except gg.CommunicatorError as error:
+                assert error.ranks == (1,), str(error)
+            else:
+                sys.exit("no error")
+    else:
+        comm.barrier()
+comm.close()
+"""
+
+
+def test_a_stream_that_waits_while_the_failure_is_reported_to_many_others_gets_it_too(native):
+    ranks_pass(MANY, 2)
+
+
+RING = """
+comm = connect()
+with comm.device:
+    x, a, b = gg.ones(1000), gg.Stream(nonblocking=True), gg.Stream(nonblocking=True)
+    one, other, host = gg.zeros(4000, "u1"), gg.zeros(4000, "u1"), np.arange(4000, dtype="u1")
+    comm.all_reduce(x, stream=a)
+    gg.synchronize()
+    comm.barrier()
+    if rank == 0:
+        comm.all_reduce(x, stream=a)
+        for _ in range(32):  # then no pinned memory is left for small copies
+            one.set(host, a)
+        other.set(host, b)
+        assert (other.get(stream=b) == host).all()
+        try:
+            a.synchronize()
+        except gg.CommunicatorError as error:
+            assert error.ranks == (1,), str(error)
+        else:
+            sys.exit("no error")
+comm.close()
+"""
+
+
+def test_a_copy_that_waits_for_pinned_memory_leaves_the_error_to_the_stream_of_the_operation(native):
+    ranks_pass(RING, 2)
+
+
+OTHER_CODE = """
+import ctypes
+library, prefix, instantiate = {
+    "cuda": ("libcuda.so.1", "cu", "GraphInstantiateWithFlags"), "hip": ("libamdhip64.so", "hip", "GraphInstantiate")}[backend]
+library = ctypes.CDLL(os.environ.get(f"GPUGLUE_{backend.upper()}_LIBRARY", library))
+def call(name, *args):
+    assert getattr(library, prefix + name)(*args) == 0, name
+comm = connect()
+with comm.device:
+    x, a, b = gg.ones(1000), gg.Stream(nonblocking=True), gg.Stream(nonblocking=True)
+    comm.all_reduce(x, stream=a)
+    gg.synchronize()
+    handle, graph, ready = ctypes.c_void_p(a.handle), ctypes.c_void_p(), ctypes.c_void_p()
+    call("StreamBeginCapture" + "_v2" * (backend == "cuda"), handle, 2)
+    comm.all_reduce(x, stream=a)
+    call("StreamEndCapture", handle, ctypes.byref(graph))
+    call(instantiate, ctypes.byref(ready), graph, *([ctypes.c_uint64(0)] if backend == "cuda" else [None, None, ctypes.c_size_t(0)]))
+    comm.barrier()
+    if rank == 0:
+        call("GraphLaunch", ready, handle)
+        event = a.record()
+        b.wait(a)
+        for what in (event, b.record(), b):
+            try:
+                what.synchronize()
+            except gg.CommunicatorError as error:
+                assert error.ranks == (1,), str(error)
+            else:
+                sys.exit(f"no error: {what}")
+os._exit(0)  # the library would wait for the graph
+"""
+
+
+def test_what_is_behind_a_graph_of_other_code_is_an_error_too(native):
+    ranks_pass(OTHER_CODE, 2)

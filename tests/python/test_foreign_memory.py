@@ -72,6 +72,20 @@ def test_an_upload_waits_for_a_queued_download_into_the_same_memory_whose_handle
     assert (found.get(stream=stream) == 7).all()
 
 
+def test_an_upload_that_must_not_wait_is_refused_where_queued_work_may_write_to_a_part_of_its_memory(registers, gate):
+    array, stream = np.ones(40_000, "u1"), gg.Stream(registers, nonblocking=True)
+    target = gg.zeros(20_000, "u1", device=registers)
+    buffer = gg.host_register(array[:30_000], registers)
+    registers.synchronize()
+    gate.hold(stream)
+    opener = gate.open_later()
+    with pytest.raises(gg.UnsupportedError, match="cannot be copied without waiting"):
+        gg.copy(target, array[20_000:], stream=stream, require_async=True)
+    opener.join()
+    target.set(array[20_000:], stream)
+    assert buffer.nbytes == 30_000 and (target.get(stream=stream) == 1).all()
+
+
 def test_a_registered_array_lives_until_it_is_unlocked(registers):
     array = np.zeros(100_000)
     alive = weakref.ref(array)

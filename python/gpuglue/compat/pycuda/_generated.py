@@ -43,7 +43,7 @@ def number_of(dtype):
 # Where x[i] may not be reached, beside macros: a preamble and the options of a compiler may define them.
 _MACRO = re.compile(r"(?:#\s*define\s+|(?:^|\s)(?:-D|--define-macro)[\s=]*)(\w+)")
 _ANY_MACRO = re.compile(r"#\s*(?!define\b)\w|(?:^|\s)--?(pre-)?include\b")
-_CONDITIONAL = re.compile(r"\b(if|for|while|do|switch|return|continue|break|goto|sizeof|and|or|decltype)\b|[?#]|&&|\|\||//|/\*|\bi\s*([-+*/%&|^]|<<|>>)?=[^=]|\+\+|--")
+_CONDITIONAL = re.compile(r"\b(if|for|while|do|switch|return|continue|break|goto|sizeof|and|or|decltype)\b|typeof|[?#\x22]|&&|\|\||//|/\*|\bi\s*([-+*/%&|^]|<<|>>)?=[^=]|\bi\s*[({]|\+\+|--")
 
 
 def _size_differs(declared, dtype):
