@@ -431,7 +431,8 @@ def _host_image(source, arch, options, names):
         try:
             return step(*arguments)
         except _host_compiler.Failed as error:
-            raise _failed("the host's C++ compiler", "the source was not compiled", str(error), source) from None
+            reason = _host_compiler.why(source, options) or "the source was not compiled"
+            raise _failed("the host's C++ compiler", reason, str(error), source) from None
 
     def make():
         """Cached by the preprocessed source, where the source alone does not determine the result."""

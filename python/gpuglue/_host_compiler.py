@@ -2,9 +2,11 @@
 
 The source is preprocessed with gpuglue's header in front (cuda_dialect.h); in the result the kernels are
 found by their mark, and the table that the backend needs is appended. The user's functions are in a namespace of their own,
-with C++ linkage, so that one named like a function of libc or of the compiler is another function. Files are written only
-in a temporary directory of the compiler: see _tempdir."""
+with C++ linkage, so that one named like a function of libc or of the compiler is another function; a macro with the name of
+one is undefined before the source. Files are written only in a temporary directory of the compiler: see _tempdir."""
 
+import collections
+import functools
 import os
 import re
 import shutil
@@ -31,6 +33,18 @@ TOKEN = re.compile(r'\b\d(?:\'?\w)*|R"([^()\\\s]*)\(.*?\)\1"|"(?:\\.|[^"\\])*"|\
 MARKER = re.compile(r'^(# \d+ "((?:[^"\\]|\\.)*)")((?: \d)*)[ \t]*$', re.M)
 LINKAGE = re.compile(r'R"([^()\\\s]*)\(.*?\)\1"|extern\s*"C"|"(?:\\.|[^"\\])*"', re.S)
 SPACE = "gg_user"  # backends/host/module.c finds variables in it
+PREFIX = "gg_kernel_"
+# What a source marks for the device, in its own words: (mark, the text to the end of the name or behind it).
+DEVICE = re.compile(r"\b__(global|device|constant|managed)__\b([^;{}=]{0,400})")
+ASIDE = re.compile(r"//[^\n]*|/\*.*?\*/|\b__\w+__\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", re.S)  # comments, __launch_bounds__(…)
+DECLARED = re.compile(r"\b([A-Za-z]\w*)\s*(?:[(\[]|$)")
+DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.M)
+OPERATORS = set("and and_eq bitand bitor compl defined not not_eq or or_eq xor xor_eq".split())  # never macros
+KEYWORDS = OPERATORS | set("""alignas alignof asm auto bool break case catch char char16_t char32_t class const const_cast constexpr
+    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int
+    long mutable namespace new noexcept nullptr operator private protected public register reinterpret_cast return short signed sizeof
+    static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned
+    using virtual volatile wchar_t while""".split())
 
 
 class NoCompiler(LookupError):
@@ -126,17 +140,21 @@ def _scope(stack):
     return "::".join(names), any(kind == "body" for kind, _ in stack)
 
 
-def kernels(text):
-    """{name: expression} of the kernels in preprocessed text that are not templates. Those in a namespace are also
-    listed by their unqualified name, unless it is ambiguous."""
-    found = []
+def _kernels(text):
+    """(namespace, match of NAME) of the kernels in preprocessed text that are not templates."""
     marks = {mark.start(): mark for mark in MARK.finditer(text)}
     for place, (namespace, inside) in _scopes(text, marks):
         before = text[max(0, place - 400):place]
         name = NAME.match(text, marks[place].end())
         if inside or not name or re.search(r"template\s*<[^;{}]*>[\w\s]*$", before):
             continue
-        found.append((f"{namespace}::{name[1]}" if namespace else name[1], name[1]))
+        yield namespace, name
+
+
+def kernels(text):
+    """{name: expression} of the kernels in preprocessed text that are not templates. Those in a namespace are also
+    listed by their unqualified name, unless it is ambiguous."""
+    found = [(f"{namespace}::{name[1]}" if namespace else name[1], name[1]) for namespace, name in _kernels(text)]
     found = list(dict.fromkeys(found))
     short = [name for _, name in found]
     return {name if short.count(name) == 1 else whole: whole for whole, name in found}
@@ -162,10 +180,15 @@ def dynamic_shared(text):
     return "".join(pieces) + text[end:], [name if name[0] == ":" else f"::{name}" for name in outside]
 
 
+def _given(name):
+    """The name in the source of a kernel with the name in preprocessed text: some functions of CUDA are macros for gpuglue's."""
+    return re.sub(r"\bgg_host_(\w+)$", lambda found: found[1] if _own_macros().get(found[1], "").strip() == found[0] else found[0], name)
+
+
 def table(names, pointers):
     """(entries, table) of the kernels, as source: {name in the table: expression}; and how a block finds its memory. The
     entries are in the scope of the expressions."""
-    entries = [f'static constexpr ::gg_host_kernel gg_entry_{i} = ::gg_host::describe<&{expression}>("{name}");'
+    entries = [f'static constexpr ::gg_host_kernel gg_entry_{i} = ::gg_host::describe<&{expression}>("{_given(name)}");'
                for i, (name, expression) in enumerate(names.items())]
     listed = ", ".join(f"&gg_entry_{i}" for i in range(len(names))) or "nullptr"
     entries.append(f"static const ::gg_host_kernel *const gg_list[] = {{{listed}}};")
@@ -194,12 +217,55 @@ def _macros(arguments):
     return lines, kept
 
 
+@functools.lru_cache(maxsize=None)
+def _own_macros():
+    """{name: value} of the macros of gpuglue's headers."""
+    own = {}
+    for name in OWN_HEADERS:
+        with open(os.path.join(include_directories()[0], "gpuglue", name), encoding="utf-8") as file:
+            own.update(DEFINED.findall(file.read()))
+    return own
+
+
+def _declared(source):
+    """(whether it is a kernel, name) of what the source marks for the device."""
+    for mark, text in DEVICE.findall(ASIDE.sub(" ", source)):
+        name = DECLARED.search(text.rstrip())
+        if name:
+            yield mark == "global", name[1]
+
+
+def _without_macros(source):
+    """Lines that remove the headers' macros with names of the source's functions and variables. CUDA's own remain: its
+    variables, and its functions that the source overloads."""
+    own = _own_macros()
+    return [f"#undef {name}" for kernel, name in dict.fromkeys(_declared(source)) if name not in OPERATORS
+            and (name not in own or kernel and "gg_host" not in own[name])]
+
+
+def _preprocessed(removed, source, options, *more):
+    macros, arguments = _macros(_common(options))
+    lines = ["#include <gpuglue/cuda_dialect.h>", *removed, *macros, '#line 1 "source.cu"', source]
+    directories = [f"-I{directory}" for directory in include_directories()]
+    return _run([*arguments, *directories, "-E", *more, "-x", "c++"], "\n".join(lines).encode())
+
+
 def preprocess(source, options):
     """(the source with all that it includes, log)."""
-    macros, arguments = _macros(_common(options))
-    lines = ["#include <gpuglue/cuda_dialect.h>", *macros, '#line 1 "source.cu"', source]
-    directories = [f"-I{directory}" for directory in include_directories()]
-    return _run([*arguments, *directories, "-E", "-x", "c++"], "\n".join(lines).encode())
+    return _preprocessed(_without_macros(source), source, options)
+
+
+def why(source, options):
+    """Why a source was not compiled, if functions or variables in it have names that its headers define as macros."""
+    directives = re.sub(r"^(?![ \t]*#).*", "", source, flags=re.M)
+    try:
+        text = _preprocessed(_without_macros(source), directives, options, "-dM")[0]
+    except Failed:
+        return ""
+    macros = dict(DEFINED.findall(text.decode(errors="replace"))).keys() - dict(DEFINED.findall(source)).keys()
+    macros -= {name for name, value in _own_macros().items() if "::gg_host" not in value}
+    names = [name for kernel, name in dict.fromkeys(_declared(source)) if name in macros or kernel and name in KEYWORDS]
+    return f"no function or variable can be named {', '.join(names)}: a keyword, or a macro of CUDA or of a header" if names else ""
 
 
 def _split(text):
@@ -221,12 +287,28 @@ def _with_cxx_linkage(text):
     return LINKAGE.sub(lambda found: 'extern "C++"' if found[0].startswith("extern") else found[0], text)
 
 
+def _renamed(user, system, names):
+    """The user's part, in which kernels have other names if they are named like functions of headers, which the source may
+    call, or like gpuglue's own: a kernel calls none. Not those in the expressions ``names``."""
+    functions, pieces, end = set(re.findall(r"\w+(?=\s*\()", system)), [], 0
+    functions.difference_update(re.findall(r"\w+", " ".join(names)))
+    words = collections.Counter(re.findall(r"\w+", user))
+    found = [name for _, name in _kernels(user)]
+    declared = collections.Counter(name[1] for name in found)
+    for name in found:
+        if name[1].startswith("gg_") or name[1] in functions and words[name[1]] > declared[name[1]]:
+            pieces += [user[end:name.start(1)], PREFIX]
+            end = name.start(1)
+    return "".join(pieces) + user[end:]
+
+
 def _enclosed(text, names):
     """The source with the user's part in the namespace; None if that is not possible."""
     system, user = _split(text)
     if MARK.search(system) or re.search(r"\bnamespace\s+std\b", user):
         return None  # kernels in a header of the system; specialisations for the C++ library
-    wanted = kernels(user)
+    user = _renamed(user, system, names)
+    wanted = {re.sub(rf"\b{PREFIX}(?=\w+$)", "", name): expression for name, expression in kernels(user).items()}
     wanted.update({name: name for name in names})
     user, pointers = dynamic_shared(_with_cxx_linkage(user))
     entries, head = table(wanted, [f"::{SPACE}{name}" for name in pointers])

@@ -334,6 +334,9 @@ def test_the_modules_have_versions_and_the_context_an_interface():
     assert pycuda.VERSION >= (2022, 1) and pycuda.VERSION_TEXT.startswith(str(pycuda.VERSION[0]))
     assert pycuda.VERSION_STATUS == "" and cuda.Context.get_api_version() == cuda.get_version()[0] * 1000
     assert cuda.ipc_mem_flags.LAZY_ENABLE_PEER_ACCESS == 1
+    assert list(map(int, cuda.profiler_output_mode)) == [0, 1]  # of cudaProfiler.h; the flags of cuda.h
+    assert [cuda.graphics_register_flags(2**bit).name for bit in range(4)] == "READ_ONLY WRITE_DISCARD SURFACE_LDST TEXTURE_GATHER".split()
+    assert cuda.graphics_register_flags.NONE == 0
 
 
 def test_a_memoized_function_runs_once_per_context_and_arguments():
@@ -393,7 +396,7 @@ def test_limits_are_those_of_the_current_context(device):
 
 def test_a_missing_name_names_the_way_out(device):
     for module, name, way in [
-            (cuda, "TextureReference", "pass the array to the kernel"), (cuda, "initialize_profiler", "gpuglue.trace"),
+            (cuda, "TextureReference", "pass the array to the kernel"), (cuda, "initialize_profiler", "CUDA 12.0 .* gpuglue.trace"),
             (gpuarray, "multi_take", r"cupy\.asarray"), (tools, "match_dtype_to_c_struct", "register_dtype"),
             (cuda, "Linker", "DynamicModule"), (elementwise, "get_elwise_kernel", "gpuglue pycuda add"),
             (reduction, "get_sum_kernel", "gpuglue pycuda add")]:
@@ -438,15 +441,17 @@ def test_level_zero_compiles_no_source_in_cuda_cpp(device):
         compiler.SourceModule("__global__ void f() {}")
 
 
-@pytest.mark.parametrize("name", ["sparse", "gl"])
-def test_a_missing_module_names_the_way_out(run_python, name):
+@pytest.mark.parametrize("name, kind, reason", [
+    ("sparse", "ModuleNotFoundError", ""),
+    ("gl", "ImportError", "PyCUDA itself has it only where it was built with CUDA_ENABLE_GL: ")])  # what its import raises else
+def test_a_missing_module_names_the_way_out(run_python, name, kind, reason):
     code = f"""
 import gpuglue.compat
 gpuglue.compat.install("pycuda")
 try:
     import pycuda.{name}
-except ModuleNotFoundError as error:
-    print(error, error.name)
+except ImportError as error:
+    print(error, error.name, type(error).__name__)
 import pycuda
 try:
     import pycuda.nothing
@@ -455,5 +460,5 @@ except ModuleNotFoundError as error:
 """
     result = run_python(code)
     first, second = result.stdout.splitlines()
-    assert first.startswith(f"there is no pycuda.{name} on gpuglue: ") and first.endswith(f"pycuda.{name}")
+    assert first.startswith(f"there is no pycuda.{name} on gpuglue: {reason}") and first.endswith(f" pycuda.{name} {kind}")
     assert (second, result.stderr) == ("pycuda.nothing", "")

@@ -5,7 +5,7 @@ import pytest
 from compilers import ARCH, SMALL, needs_compiler, needs_nvrtc, only_once, own_cache  # noqa: F401
 
 import gpuglue as gg
-from gpuglue import _nvcc_options
+from gpuglue import _host_compiler, _nvcc_options
 
 SOURCE = 'extern "C" __global__ void f(int *x, int y) { *x = y; }'
 
@@ -221,7 +221,7 @@ def test_images_of_one_kernel_name_do_not_mix():
 
 
 LIBC = ("step advance conj read write close link wait kill sleep pause fork index time div remove sin abs printf malloc memcpy exit main "
-        "environ isnan signgam stdin stderr").split()  # fmt: skip
+        "environ isnan signgam stdin stderr EOF NULL alloca strdupa M_PI htobe64 rsqrt gg_list gg_host_thread").split()  # fmt: skip
 
 
 @needs_compiler
@@ -233,6 +233,59 @@ def test_kernels_may_have_the_names_of_libc_and_of_the_compiler(linkage):
         x = gg.zeros(2, np.float32, device="host")
         module[name](x, 7, grid=1, block=2)
         assert (name, *x.get()) == (name, 7 + i, 7 + i)
+
+
+@needs_compiler
+def test_a_kernel_may_have_the_name_of_each_macro_of_the_headers():
+    text = _host_compiler._preprocessed([], "", [], "-dM")[0].decode()
+    macros = {name: value for name, value in _host_compiler.DEFINED.findall(text) if name[0] != "_" and "gg_host" not in value}
+    assert len(macros) > 300
+    source = "".join(f"/* one; */ __global__ void __launch_bounds__(2 * (8)) {name}(int *x, int n) {{ }}\n" for name in macros)
+    assert _host_compiler.kernels(_host_compiler.preprocess(source, [])[0].decode()).keys() == macros.keys()
+
+
+@needs_compiler
+def test_kernels_may_call_the_functions_of_their_names():
+    calls = {"exp": "exp(*x)", "rsqrt": "rsqrt(*x)", "max": "max(*x, 5.0f)"}
+    text = "".join(f"__global__ void {name}(float *x, int n);\n__global__ void {name}(float *x, int n) {{ *x = {call}; }}\n"
+                   for name, call in calls.items())
+    module = gg.Module(gg.compile(text, arch=ARCH), "host")
+    for name, wanted in (("exp", np.exp(4)), ("rsqrt", 0.5), ("max", 5)):
+        x = gg.to_gpu(np.array([4], np.float32), device="host")
+        module[name](x, 1, grid=1, block=1)
+        assert (name, x.get()[0]) == (name, pytest.approx(wanted))
+
+
+@needs_compiler
+def test_an_expression_for_a_kernel_named_like_a_function_of_libc_is_the_kernel():
+    text = "template <class T> __global__ void exit(T *x) { *x = 4; }\n__global__ void abort() { (void)&abort; }"
+    image = gg.compile(text, arch=ARCH, names=["exit<int>", "abort"])
+    x = gg.zeros(1, np.int32, device="host")
+    module = gg.Module(image, "host")
+    module["exit<int>"](x, grid=1, block=1)
+    module["abort"](grid=1, block=1)
+    assert x.get()[0] == 4
+
+
+@needs_compiler
+@pytest.mark.parametrize("name, header", [("threadIdx", ""), ("errno", "#include <errno.h>\n"), ("new", ""), ("and", "")])
+def test_a_name_that_no_kernel_can_have_is_refused_by_name(name, header):
+    with pytest.raises(gg.CompileError, match=f"no function or variable can be named {name}: a keyword, or a macro"):
+        gg.compile(f"{header}__global__ void {name}(int *x) {{ *x = 1; }}", arch=ARCH)
+
+
+@needs_compiler
+def test_device_functions_and_variables_may_have_the_names_of_macros():
+    text = """__constant__ int BUFSIZ[2] = {1, 2};
+__device__ int EOF = 4;
+__device__ int alloca(int a, int b) { return a + b; }
+__device__ float3 rsqrt(float3 v) { return make_float3(rsqrtf(v.x), 0, 0); }
+__global__ void f(int *x) { *x = alloca(BUFSIZ[1], EOF) + rsqrt(make_float3(0.25f, 0, 0)).x; }"""
+    module = gg.Module(gg.compile(text, arch=ARCH), "host")
+    x = gg.zeros(1, np.int32, device="host")
+    module["f"](x, grid=1, block=1)
+    assert x.get()[0] == 8
+    assert module.get_global("BUFSIZ").nbytes == 8
 
 
 @needs_compiler
@@ -285,8 +338,9 @@ __global__ void f(float *x) { *x = max(1.0f, 2.0f) + max(1.0f, 2.0f, 3.0f); }"""
 @needs_compiler
 def test_an_error_names_the_functions_as_the_source_does():
     with pytest.raises(gg.CompileError) as caught:
-        gg.compile("__device__ int g(int);\n__global__ void f(int *x) { *x = g(*x, 2); }", arch=ARCH)
+        gg.compile("__device__ int g(int); __device__ int rsqrt(int3);\n__global__ void f(int *x) { *x = g(*x, 2); }", arch=ARCH)
     assert "source.cu:2" in str(caught.value) and "gg_user" not in str(caught.value)
+    assert str(caught.value).startswith("the host's C++ compiler: the source was not compiled")
 
 
 @needs_compiler

@@ -28,10 +28,11 @@ class _Alias:
     def missing(self, name):
         """Raise the error that names the way out, if there is one."""
         if self.name == "pycuda":
-            from .pycuda._missing import MODULES
+            from .pycuda._missing import MODULES, OPTIONAL
 
             if name in MODULES:
-                raise ModuleNotFoundError(f"there is no {name} on gpuglue: {MODULES[name]}", name=name)
+                error = ImportError if name in OPTIONAL else ModuleNotFoundError
+                raise error(f"there is no {name} on gpuglue: {MODULES[name]}", name=name)
 
     def create_module(self, spec):
         module = importlib.import_module(self.target + spec.name[len(self.name):])

@@ -298,6 +298,23 @@ class ipc_mem_flags(_Flags):
     LAZY_ENABLE_PEER_ACCESS = 1
 
 
+class profiler_output_mode(_Number):
+    """Formats of initialize_profiler(), which no driver since CUDA 12.0 has."""
+
+    KEY_VALUE_PAIR = 0
+    CSV = 1
+
+
+class graphics_register_flags(_Flags):
+    """How a program uses a buffer of OpenGL: for an extension that registers it."""
+
+    NONE = 0
+    READ_ONLY = 1
+    WRITE_DISCARD = 2
+    SURFACE_LDST = 4
+    TEXTURE_GATHER = 8
+
+
 class pointer_attribute(_Number):
     """What the driver knows about an address."""
 

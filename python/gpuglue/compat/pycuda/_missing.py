@@ -12,14 +12,15 @@ _INTERNAL = "use the class of kernels of this module, or PyCUDA's own files (gpu
 
 MODULES = {
     "pycuda.sparse": _COMPUTING,
-    "pycuda.gl": _OPENGL}
+    "pycuda.gl": f"PyCUDA itself has it only where it was built with CUDA_ENABLE_GL: {_OPENGL}"}
+OPTIONAL = ("pycuda.gl",)  # there, but an ImportError, in a PyCUDA that was built as it is by default
 _NAMES = {
     "pycuda.driver": {
         TEXTURES: """TextureReference SurfaceReference bind_array_to_texref matrix_to_texref TRSA_OVERRIDE_FORMAT
             TRSF_READ_AS_INTEGER TRSF_NORMALIZED_COORDINATES TR_DEFAULT""",
-        "use gpuglue.trace(), or a profiler's own range of time": "initialize_profiler profiler_output_mode",
+        "from CUDA 12.0 on the driver refuses it: use gpuglue.trace(), or a profiler's own range of time": "initialize_profiler",
         "use pycuda.compiler.DynamicModule": "Linker",
-        _OPENGL: "graphics_register_flags RegisteredBuffer RegisteredImage"},
+        _OPENGL: "RegisteredBuffer RegisteredImage"},
     "pycuda.compiler": {"use gpuglue.compile(), which needs no nvcc": "get_nvcc_version preprocess_source compile_plain"},
     "pycuda.elementwise": {_INTERNAL: "get_elwise_kernel get_elwise_kernel_and_types get_elwise_module get_elwise_range_module "
                                       "get_linear_combination_kernel"},
@@ -32,7 +33,7 @@ _NAMES = {
     "pycuda.curandom": {}}
 # Members of classes: their own errors name the way out.
 MEMBERS = {
-    "Event": {"send memory with mem_get_ipc_handle(), and wait for the event before": "ipc_handle from_ipc_handle"}}
+    "Event": {"gpuglue has no events of other processes: send memory with mem_get_ipc_handle(), and wait for the event before": "ipc_handle from_ipc_handle"}}
 # What in a source no compiler of gpuglue's takes: (pattern, the way out).
 _IN_SOURCES = [
     (r"\b(texture|surface)\s*<|\b(tex|surf)[123]D\w*\s*\(", TEXTURES),

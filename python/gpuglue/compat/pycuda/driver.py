@@ -13,9 +13,9 @@ from ._copies import (
     memcpy_htod, memcpy_htod_async, memcpy_peer, memcpy_peer_async, to_device)
 from ._debugging import set_debugging
 from ._enums import (
-    compute_mode, ctx_flags, device_attribute, event_flags, func_cache, function_attribute, host_alloc_flags,
+    compute_mode, ctx_flags, device_attribute, event_flags, func_cache, function_attribute, graphics_register_flags, host_alloc_flags,
     ipc_mem_flags, jit_fallback, jit_input_type, jit_option, jit_target, mem_attach_flags, mem_host_register_flags, memory_type,
-    pointer_attribute, shared_config)
+    pointer_attribute, profiler_output_mode, shared_config)
 from ._errors import CompileError, Error, LaunchError, LogicError, MemoryError, RuntimeError
 from ._fills import (
     memset_d2d8, memset_d2d8_async, memset_d2d16, memset_d2d16_async, memset_d2d32, memset_d2d32_async, memset_d8,
@@ -44,7 +44,7 @@ __all__ = [
     "address_mode", "array3d_flags", "array_cubemap_face", "array_format", "dtype_to_array_format", "filter_mode", "gpuarray_to_array",
     "make_multichannel_2d_array", "memcpy_atoa", "memcpy_atod", "memcpy_atoh", "memcpy_dtoa", "memcpy_htoa", "np_to_array",
     "compute_mode", "ctx_flags", "device_attribute", "event_flags", "from_device", "from_device_like", "func_cache",
-    "function_attribute", "get_driver_version", "get_version", "host_alloc_flags", "init", "ipc_mem_flags",
+    "function_attribute", "get_driver_version", "get_version", "graphics_register_flags", "host_alloc_flags", "init", "ipc_mem_flags",
     "jit_fallback", "jit_input_type", "jit_option", "jit_target", "limit",
     "managed_empty", "managed_empty_like", "managed_zeros", "managed_zeros_like", "matrix_to_array", "mem_alloc",
     "mem_alloc_like", "mem_alloc_pitch", "mem_attach_flags", "mem_get_info", "mem_get_ipc_handle",
@@ -53,7 +53,7 @@ __all__ = [
     "memset_d16_async", "memset_d2d16", "memset_d2d16_async", "memset_d2d32", "memset_d2d32_async", "memset_d2d8",
     "memset_d2d8_async", "memset_d32", "memset_d32_async", "memset_d8", "memset_d8_async", "module_from_buffer",
     "module_from_file", "pagelocked_empty", "pagelocked_empty_like", "pagelocked_zeros", "pagelocked_zeros_like",
-    "pointer_attribute", "register_host_memory", "set_debugging", "shared_config", "start_profiler", "stop_profiler", "to_device"]
+    "pointer_attribute", "profiler_output_mode", "register_host_memory", "set_debugging", "shared_config", "start_profiler", "stop_profiler", "to_device"]
 
 
 __getattr__ = refusing(__name__)
