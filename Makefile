@@ -201,7 +201,7 @@ ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_
     device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided sycl trace views)
 # The files that take longest, which `make check` leaves out.
 SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache communicator_staged compat_compile compat_members compile convert dialect doctor drivers \
-    environment errors fault_sweep hip host_compiler host_threads isolated_probe level_zero level_zero_kernels level_zero_lists registry robustness warps)
+    environment errors fault_sweep hip host_compiler host_threads isolated_probe level_zero level_zero_graphs level_zero_kernels level_zero_lists registry robustness warps)
 # Each of its tests chooses its backend itself, so one run is enough.
 ONCE := tests/python/test_doctor.py
 ALL_FILES := $(wildcard tests/python/test_*.py)
@@ -211,8 +211,8 @@ PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arith
     docs_command doctor environment host_compiler main pycuda_command)
 # Those that choose their backend, start commands, compile for host or use memory of the host only: the full tier runs them on
 # host, on cuda-sim and on one Level Zero driver, and not on the other backends.
-ALIKE := $(PROGRAMS) $(patsubst %,tests/python/test_%.py,communicator convert dialect drivers host_threads isolated_probe names numpy_absent \
-    offers registry warps)
+ALIKE := $(PROGRAMS) $(patsubst %,tests/python/test_%.py,communicator convert dialect drivers host_threads isolated_probe level_zero_graphs \
+    names numpy_absent offers registry warps)
 COMPAT := $(wildcard tests/python/test_compat_*.py)
 
 # The tiers. `make test` runs what `make check` does and more; `make test-full` runs all tests.

@@ -248,6 +248,11 @@ int32_t ze_device_supports(struct gg_device_impl *device, gg_op op)
         return ze.append_prefetch && device->gpu->has_shared;
     if (op == GG_OP_mem_advise)
         return ze.append_advice && device->gpu->has_shared;
+    if (op == GG_OP_capture_begin || op == GG_OP_capture_end || op == GG_OP_graph_launch ||
+        op == GG_OP_graph_destroy)
+        return device->gpu->has_graphs && ze.capture_begin && ze.capture_end &&
+               ze.recording_instantiate && ze.recording_destroy && ze.append_graph &&
+               ze.graph_destroy;
     if (op == GG_OP_copy_region)
         return ze.append_region != NULL;
     return 1;

@@ -262,7 +262,7 @@ gg_status ze_stream_host_func(struct gg_stream_impl *stream, void (*function)(vo
     int code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     if (ze.append_host_func && !atomic_load(&driver->no_host_func))
         code = host_func_by_driver(stream, function, argument);
-    if (ze_is_unsupported(code)) {
+    if (ze_is_unsupported(code) && !stream->captured) {
         atomic_store(&driver->no_host_func, true);
         code = host_func_by_thread(stream, function, argument);
     }

@@ -44,7 +44,48 @@ static gg_status image_check(struct gg_device_impl *device, const struct gg_imag
                         image->arch[0] ? image->arch : "another kind of device", info.arch);
 }
 
-/* The output of the driver's compiler, truncated to the buffer. */
+/* ---- what kernels print ---- */
+
+/* A call of OpenCL's printf: instruction 184 of an extended set. */
+static bool spirv_has_printf(const unsigned char *bytes, size_t nbytes)
+{
+    enum { HEADER = 5, OP_EXT_INST = 12, INSTRUCTION = 4, PRINTF = 184 };
+    uint32_t words[INSTRUCTION + 1];
+    size_t at = HEADER * sizeof *words, size;
+    for (; at + sizeof words <= nbytes; at += size) {
+        memcpy(words, bytes + at, sizeof words);
+        size = (words[0] >> 16) * sizeof *words;
+        if ((words[0] & 0xffff) == OP_EXT_INST && words[INSTRUCTION] == PRINTF)
+            return true;
+        if (!size)
+            break;
+    }
+    return false;
+}
+
+/* Whether it may contain a kernel that prints. Of machine code the names of arguments tell, which are those of zeinfo.h of
+ * intel/compute-runtime. */
+static bool image_prints(const void *bytes, size_t nbytes)
+{
+    static const char hidden[] = "implicit_arg_buffer";
+    uint32_t magic = 0;
+    if (nbytes >= sizeof magic)
+        memcpy(&magic, bytes, sizeof magic);
+    return memmem(bytes, nbytes, "printf", 6) || memmem(bytes, nbytes, hidden, sizeof hidden - 1) ||
+           (magic == SPIRV_MAGIC && spirv_has_printf(bytes, nbytes));
+}
+
+static bool module_prints(const void *bytes, size_t nbytes, const struct gg_module_options *options)
+{
+    bool prints = image_prints(bytes, nbytes);
+    for (size_t i = 0; i < options->input_count && !prints; i++)
+        prints = image_prints(options->inputs[i].bytes, options->inputs[i].nbytes);
+    return prints;
+}
+
+/* ---- the driver's compiler ---- */
+
+/* Its output, truncated to the buffer. */
 static void build_log_read(void *log, char text[LOG_SIZE])
 {
     size_t size = 0;
@@ -253,6 +294,8 @@ gg_status ze_module_load_with(struct gg_device_impl *device, const struct gg_ima
         status = build_describe(&build, device, bytes, nbytes);
     if (!status)
         status = module_new(device, &build, out);
+    if (!status && device->gpu->has_graphs)
+        (*out)->prints = module_prints(bytes, nbytes, options);
     build_free(&build);
     return status;
 }

@@ -237,6 +237,7 @@ static void gpu_add(struct ze_driver *driver, void *handle)
         return;
     if (ze_gpu_find_shared(&gpu, &gpu.has_shared))
         gpu.has_shared = false;
+    gpu.has_graphs = driver->records_graphs && ze_gpu_has_graphs(&gpu);
     gpu.properties.name[sizeof gpu.properties.name - 1] = '\0';
     ze_gpus[ze_gpu_count++] = gpu;
 }
@@ -259,6 +260,8 @@ static void driver_init(struct ze_driver *driver)
     driver->links = driver_has_extension(driver->handle, "ZE_experimental_module_program");
     driver->extends_kernels =
         driver_has_extension(driver->handle, "ZE_extension_kernel_max_group_size_properties");
+    driver->records_graphs =
+        driver_has_extension(driver->handle, "ZE_extension_record_replay_graph");
     ze_import_init(driver);
 }
 

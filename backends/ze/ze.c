@@ -78,16 +78,12 @@ void ze_log_failure(int code, const char *what)
 
 /* ---- the table: all of ops.def, except what Level Zero does not have ---- */
 
-#define ze_device_record NULL  /* lists of other code are unknown */
-#define ze_device_current NULL /* a thread has no current device */
-#define ze_capture_mode NULL   /* no graphs */
-#define ze_stream_capturing NULL
-#define ze_capture_begin NULL
-#define ze_capture_end NULL
-#define ze_graph_launch NULL
-#define ze_graph_update NULL
-#define ze_graph_destroy NULL
+#define ze_device_record NULL    /* lists of other code are unknown */
+#define ze_device_current NULL   /* a thread has no current device */
+#define ze_capture_mode NULL     /* captures forbid no call */
+#define ze_stream_capturing NULL /* only the core's recordings are captured: see graph.c */
 #define ze_capture_id NULL
+#define ze_graph_update NULL    /* graphs are immutable */
 #define ze_event_native NULL    /* each record uses another native event */
 #define ze_write_word NULL      /* not in the specification */
 #define ze_mem_alloc_async NULL /* no pool of the driver's own */

@@ -101,7 +101,7 @@ struct ze_driver {
     bool owns_context;
     int opened; /* devices */
     struct ze_pool pool;
-    bool reports_free_memory, shares_memory, links, extends_kernels;
+    bool reports_free_memory, shares_memory, links, extends_kernels, records_graphs;
     struct ze_import imports;
     atomic_bool no_list_wait, no_host_func; /* reported by the driver */
 };
@@ -112,7 +112,10 @@ struct ze_gpu {
     void *handle;
     struct ze_device_properties properties;
     bool has_shared; /* memory that the device and the host access at one address */
+    bool has_graphs;
 };
+/* graph.c: whether work of the device can be recorded. */
+bool ze_gpu_has_graphs(const struct ze_gpu *gpu);
 /* memory.c: asks the device whether it has such memory. Returns the driver's code. */
 int ze_gpu_find_shared(const struct ze_gpu *gpu, bool *out);
 extern struct ze_gpu ze_gpus[ZE_MAX_GPUS];
@@ -144,6 +147,7 @@ struct gg_stream_impl {
     bool owned;
     bool in_order;        /* the driver keeps the order */
     bool needs_copy_list; /* large copies need a list of their own */
+    bool captured;        /* from ze_capture_begin to ze_capture_end, which one thread calls */
     uint32_t priority;    /* of both lists */
     atomic_bool shared;   /* other code has the handle and may append to the list */
     atomic_uint lockers;  /* threads that want `lock` for an append */
@@ -173,6 +177,7 @@ struct gg_kernel_impl {
 struct gg_module_impl {
     struct gg_device_impl *device;
     void *native;
+    bool prints;          /* a kernel may; known only where the device has graphs */
     pthread_mutex_t lock; /* kernels */
     struct gg_kernel_impl *kernels;
 };

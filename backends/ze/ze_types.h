@@ -23,7 +23,7 @@ enum ze_code {
 #undef ERROR
 };
 
-/* Descriptors of which only the flags differ: contexts, host memory, relaxed limits, kinds of drivers. */
+/* Descriptors of which only the flags differ: contexts, host memory, relaxed limits, kinds of drivers, graphs. */
 struct ze_plain_desc {
     uint32_t stype;
     const void *next;

@@ -55,7 +55,7 @@ static gg_status call_update(const struct gg_device *device, struct gg_graph_imp
 static void call_destroy(const struct gg_device *device, struct gg_graph_impl *graph)
 {
     if (device->replays)
-        ggi_replay_graph_destroy(graph);
+        ggi_replay_graph_destroy(device, graph);
     else
         device->ops->graph_destroy(graph);
 }

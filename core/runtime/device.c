@@ -11,7 +11,7 @@ gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend,
     memset(device, 0, sizeof *device);
     device->backend = backend;
     device->ops = &backend->ops;
-    device->replays = !device->ops->capture_begin && !device->ops->stream_capturing;
+    device->replays = !device->ops->stream_capturing;
     device->ordinal = ordinal;
     device->generation = atomic_load(&ggi_generation);
     pthread_mutex_init(&device->lock, NULL);

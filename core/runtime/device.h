@@ -41,9 +41,9 @@ struct gg_device {
     pthread_t opener;                      /* the thread that opened it */
     _Atomic(bool) shared; /* other threads have used it: at the shutdown one may be inside a call */
     _Atomic(int) inside; /* threads of gpuglue that may be in a library: the shutdown waits for them */
-    _Atomic(int) helpers; /* threads of gpuglue that call the backend now and then */
-    bool writes_words;    /* ops->write_word works; set before impl */
-    bool replays; /* the backend has no captures and no graphs: those of replay.h are used */
+    _Atomic(int) helpers;      /* threads of gpuglue that call the backend now and then */
+    bool writes_words;         /* ops->write_word works; set before impl */
+    bool replays;              /* the backend cannot capture any stream as it is: replay.h does */
     pthread_mutex_t lock;      /* opening, the list of streams */
     struct gg_stream *streams; /* all that are alive; under lock */
     pthread_mutex_t spare_lock;

@@ -1,5 +1,6 @@
-/* replay.h: captures and graphs of backends that have none. While a stream is captured, the core keeps the operations that
- * would go to the backend; a launch of the graph queues them. */
+/* replay.h: captures and graphs of backends whose streams cannot be captured as they are. While a stream is captured, the
+ * core keeps the operations that would go to the backend; a launch of the graph queues them, by one call if the driver
+ * records them. */
 #ifndef GPUGLUE_REPLAY_H
 #define GPUGLUE_REPLAY_H
 
@@ -116,6 +117,6 @@ gg_status ggi_replay_graph_new(const struct gg_device *device, struct ggi_comman
 /* As the slots of the same names. */
 gg_status ggi_replay_graph_launch(gg_stream *stream, struct gg_graph_impl *graph);
 gg_status ggi_replay_graph_update(struct gg_graph_impl *graph, struct gg_graph_impl *other);
-void ggi_replay_graph_destroy(struct gg_graph_impl *graph);
+void ggi_replay_graph_destroy(const struct gg_device *device, struct gg_graph_impl *graph);
 
 #endif

@@ -191,7 +191,16 @@ static void launch_graph(struct operation *self)
     assert_int_equal(gg_graph_launch(self->graph, self->stream), GG_OK);
 }
 
-/* Of 100 operations. */
+/* Whether this launch lets a driver record the graph that cannot capture the streams of programs. */
+static bool launch_records(struct operation *op)
+{
+    const struct counts before = counts_now();
+    launch_graph(op);
+    const struct made made = made_since(&before);
+    return strstr(made.names, "zeGraphInstantiateExt") != NULL;
+}
+
+/* Of 100 operations. The driver may record them at the second launch: then each later one is one command. */
 static void assert_calls_of_graph(struct fixture *f, struct most most)
 {
     struct operation op;
@@ -200,7 +209,10 @@ static void assert_calls_of_graph(struct fixture *f, struct most most)
     for (int i = 0; i < 100; i++)
         assert_int_equal(fill_bytes(i % 2 ? op.memory : op.other, 7, op.stream), GG_OK);
     assert_int_equal(gg_graph_end_capture(op.stream, &op.graph), GG_OK);
-    assert_calls(&op, launch_graph, most);
+    launch_graph(&op);
+    const bool recorded = launch_records(&op);
+    finish(op.stream);
+    assert_calls(&op, launch_graph, recorded ? (struct most){1, 0} : most);
     gg_graph_release(op.graph);
 }
 

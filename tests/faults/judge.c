@@ -154,6 +154,9 @@ static const char *const quiet[] = {
     "ncclGetVersion",
     /* Called ten times a second, at times at which nothing else is tested. */
     "ncclCommGetAsyncError",
+    /* If the driver does not record a graph, each launch queues its operations. */
+    "zeCommandListBeginGraphCaptureExt", "zeCommandListEndGraphCaptureExt", "zeGraphInstantiateExt",
+    "zeGraphDestroyExt", "zeExecutableGraphDestroyExt",
     /* Text for a message, and attributes of a kernel that the image has too. */
     "zeModuleBuildLogGetString", "zeKernelGetProperties",
     /* Without the relaxed capture mode, a background poll is left to a later call. */
@@ -228,6 +231,8 @@ static const char *const sometimes[] = {
     "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync", "cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync",
     "cuStreamWriteValue64_v2", "hipStreamWriteValue64", "zeCommandListAppendMemoryCopy",
     "cuStreamCreateWithPriority", "hipStreamCreateWithPriority", "zeCommandListCreateImmediate",
+    /* Also used to let the driver record a graph. */
+    "zeCommandListAppendMemoryFill",
     /* If an allocation cannot wait for a busy block, it takes another block. */
     "cuStreamWaitEvent", "hipStreamWaitEvent", "zeCommandListAppendWaitOnEvents",
     /* A deferred release of memory is polled again. */

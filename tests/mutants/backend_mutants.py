@@ -81,6 +81,8 @@ BACKENDS = [
     Mutant("a list is waited for while others append", "one thread at a time uses a list", "backends/ze/list.c",
            "        pthread_mutex_lock(&stream->lock);\n        code = ze.list_synchronize(stream->tail, slice);\n        pthread_mutex_unlock(&stream->lock);\n",
            "        code = ze.list_synchronize(stream->tail, slice);\n", on("threads", "ze-sim-direct")),
+    Mutant("kernels that print are in graphs of the driver", "Level Zero's driver records no kernels that print", "backends/ze/launch.c",
+           "if (stream->captured && kernel->module->prints)", "if (stream->captured && !kernel)", ("python:ze-sim-new:tests/python/test_level_zero_graphs.py",)),
     Mutant("kernels have offsets of 32 bits", "a kernel reaches all of a block", "backends/ze/device.c",
            "device->large_blocks = total > device->gpu->properties.largest_alloc;", "device->large_blocks = false;",
            ("python:host:tests/python/test_level_zero.py",)),

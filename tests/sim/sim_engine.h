@@ -396,6 +396,11 @@ struct sim_graph {
     struct sim_slot slot;
     struct sim_work *work; /* in capture order, which respects every dependency */
     size_t count;
+    /* For command lists: */
+    bool copies_only;         /* as the list that was captured */
+    struct sim_graph *source; /* of an executable graph */
+    size_t copies;            /* executable graphs of this one */
+    struct sim_command *last; /* of the last launch */
 };
 
 struct sim_capture {

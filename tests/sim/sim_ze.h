@@ -20,7 +20,11 @@ enum {
     SIM_ZE_QUEUE_OFFLOAD = 4,          /* 1.14 */
     SIM_ZE_INIT_DRIVER_DESC = 0x20021, /* 1.10 */
     SIM_ZE_USABLE_MEMORY = 0x20041,    /* 1.14 */
-    SIM_ZE_FILL_MOST = 4,              /* bytes of a fill pattern; 1 on a copy queue */
+    SIM_ZE_GRAPH_PROPERTIES = 0x20047, /* 1.17, as the next three */
+    SIM_ZE_GRAPH_IMMUTABLE = 1,
+    SIM_ZE_CAPTURE_UNSUPPORTED = 0x78000025,
+    SIM_ZE_NOT_CAPTURING = 0x78000028,
+    SIM_ZE_FILL_MOST = 4, /* bytes of a fill pattern; 1 on a copy queue */
     SIM_ZE_QUEUES = 4
 };
 
@@ -47,6 +51,7 @@ ze_driver_handle_t ze_driver(void);
 void ze_ipc_forget(uint64_t address); /* that memory is freed */
 bool ze_has_shared(void);             /* GPUGLUE_SIM_ZE_SHARED */
 bool ze_has_copy_queue(void);         /* GPUGLUE_SIM_ZE_COPY */
+bool ze_has_graphs(void);             /* GPUGLUE_SIM_ZE_GRAPHS */
 struct sim_function;
 uint32_t ze_most_groups(const struct sim_function *function);
 int ze_prepare(struct sim_queue *list, const struct sim_function *function,
@@ -78,6 +83,18 @@ ze_result_t sim_zeCommandListAppendHostFunction(ze_command_list_handle_t list,
                                                 const void *next, ze_event_handle_t signal,
                                                 uint32_t count, ze_event_handle_t *waits)
     NAMED(zeCommandListAppendHostFunction);
+ze_result_t sim_zeCommandListBeginGraphCaptureExt(ze_command_list_handle_t list, const void *next)
+    NAMED(zeCommandListBeginGraphCaptureExt);
+ze_result_t sim_zeCommandListEndGraphCaptureExt(ze_command_list_handle_t list, const void *next,
+                                                void **graph) NAMED(zeCommandListEndGraphCaptureExt);
+ze_result_t sim_zeGraphInstantiateExt(void *graph, const void *next, void **executable)
+    NAMED(zeGraphInstantiateExt);
+ze_result_t sim_zeCommandListAppendGraphExt(ze_command_list_handle_t list, void *executable,
+                                            const void *next, ze_event_handle_t signal,
+                                            uint32_t count, ze_event_handle_t *waits)
+    NAMED(zeCommandListAppendGraphExt);
+ze_result_t sim_zeExecutableGraphDestroyExt(void *executable) NAMED(zeExecutableGraphDestroyExt);
+ze_result_t sim_zeGraphDestroyExt(void *graph) NAMED(zeGraphDestroyExt);
 ze_result_t sim_zeMemPutIpcHandle(ze_context_handle_t context, ze_ipc_mem_handle_t handle)
     NAMED(zeMemPutIpcHandle);
 ze_context_handle_t sim_zeDriverGetDefaultContext(ze_driver_handle_t driver)

@@ -108,11 +108,22 @@ struct usable_memory {
     uint64_t bytes;
 };
 
+struct graph_properties {
+    uint32_t stype;
+    void *next;
+    uint32_t flags;
+};
+
 static bool extend(const struct sim_device *device, void *next)
 {
     struct usable_memory *usable = next;
+    struct graph_properties *graphs = next;
     if (!usable)
         return true;
+    if (SIM_ZE_SINCE(17) && graphs->stype == SIM_ZE_GRAPH_PROPERTIES) {
+        graphs->flags = ze_has_graphs() ? SIM_ZE_GRAPH_IMMUTABLE : 0;
+        return true;
+    }
     if (!SIM_ZE_SINCE(14) || usable->stype != SIM_ZE_USABLE_MEMORY)
         return false;
     usable->bytes = device->size - device->used;

@@ -133,11 +133,11 @@ ze_result_t zeDriverGetIpcProperties(ze_driver_handle_t hDriver,
 ze_result_t zeDriverGetExtensionProperties(ze_driver_handle_t hDriver, uint32_t *pCount,
                                            ze_driver_extension_properties_t *properties)
 {
-    static const char *const names[] = {"ZE_experimental_relaxed_allocation_limits",
-                                        "ZE_experimental_module_program",
-                                        "ZE_extension_device_usablemem_size_properties",
-                                        "ZE_extension_kernel_max_group_size_properties"};
-    const uint32_t count = SIM_ZE_SINCE(14) ? 4 : 1;
+    static const char *const names[] = {
+        "ZE_experimental_relaxed_allocation_limits", "ZE_experimental_module_program",
+        "ZE_extension_device_usablemem_size_properties",
+        "ZE_extension_kernel_max_group_size_properties", "ZE_extension_record_replay_graph"};
+    const uint32_t count = SIM_ZE_SINCE(17) ? 5 : SIM_ZE_SINCE(14) ? 4 : 1;
     const ze_result_t result = ze_enter_driver("zeDriverGetExtensionProperties", hDriver);
     if (result)
         return result;

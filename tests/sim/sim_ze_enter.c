@@ -19,6 +19,8 @@ static ze_result_t code_of(int status)
         return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     case SIM_ILLEGAL_ADDRESS:
         return ZE_RESULT_ERROR_DEVICE_LOST;
+    case SIM_CAPTURE_UNSUPPORTED:
+        return (ze_result_t)SIM_ZE_CAPTURE_UNSUPPORTED;
     case SIM_ILLEGAL_STATE:
         return ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE;
     default:

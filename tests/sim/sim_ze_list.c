@@ -81,6 +81,9 @@ static int append(struct sim_queue *list, struct sim_append *what, const struct 
         return ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT;
     what->waits = waits;
     what->wait_count = events->count;
+    if (list->capture) /* see sim_ze_graph.c */
+        return events->signal || events->count ? SIM_CAPTURE_UNSUPPORTED
+                                               : sim_capture_work(list, &what->work);
     sim_list_append(list, what);
     return SIM_OK;
 }
@@ -302,6 +305,8 @@ ze_result_t zeCommandListAppendMemAdvise(ze_command_list_handle_t hCommandList,
         return ze_leave_list(list, ZE_RESULT_ERROR_INVALID_ENUMERATION);
     if (!ze_device(hDevice) || !alloc || alloc->kind != SIM_MANAGED)
         return ze_leave_list(list, SIM_INVALID);
+    if (list->capture)
+        return ze_leave_list(list, sim_capture_work(list, &(struct sim_work){.kind = SIM_MARK}));
     return ze_leave_list(list, SIM_OK);
 }
 
@@ -383,8 +388,8 @@ ze_result_t sim_zeCommandListHostSynchronize(ze_command_list_handle_t hCommandLi
     const ze_result_t result = ze_enter_list("zeCommandListHostSynchronize", hCommandList, &list);
     if (result)
         return result;
-    if (!SIM_ZE_SINCE(6))
-        return ze_leave_list(list, SIM_UNSUPPORTED);
+    if (!SIM_ZE_SINCE(6) || list->capture)
+        return ze_leave_list(list, list->capture ? SIM_CAPTURE_UNSUPPORTED : SIM_UNSUPPORTED);
     if (!timeout && !sim_list_poll(list))
         return ze_leave_list(list, SIM_NOT_READY);
     return ze_leave_list(list, timeout ? sim_list_wait(list, timeout) : list->context->lost);

@@ -424,8 +424,12 @@ struct gg_backend_ops {
      *  first device_open. It must not load a library for which there is no sign of a profiler. */
     gg_status (*range_tool)(struct gg_range_tool *tool);
 
-    /* -- graphs: a backend has all of these slots or none; graph_update alone is optional. They need stream_capturing. No
-     *    two of these calls use the same graph at a time -- */
+    /* -- graphs: a backend has all of these slots or none; graph_update alone is optional. No two of these calls use the same
+     *    graph at a time. Without stream_capturing the core records the operations itself, and of these calls only capture_begin,
+     *    capture_end, graph_launch and graph_destroy: it queues a recording once more on a stream that stream_create made for
+     *    this, between capture_begin and capture_end. Then no event, no wait and no other device is part of a capture, the graph
+     *    is launched on streams that the backend created, and a failure before the first launch is no error: launches
+     *    queue the operations -- */
 
     /** Record the work that is queued on the stream from now on instead of running it, in relaxed mode: calls of any
      *  thread do not invalidate the capture. The stream is not captured yet, and is not the device's default stream. */
