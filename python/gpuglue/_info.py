@@ -128,10 +128,10 @@ def device_line(row):
     if "error" in row:
         return f"    {row['name']}: {row['error']}"
     memory = f"{row['total_memory'] / 2**30:.1f} GiB"
-    rest = [row["arch"], memory, row["pci_bus_id"], row["uuid"]]
+    rest = [row["device"], row["arch"], memory, row["pci_bus_id"], row["uuid"]]
     if row["numa_node"] is not None:
         rest.append(f"NUMA node {row['numa_node']}")
-    return f"    {row['name']:7} {row['device']}  " + "  ".join(filter(None, rest))
+    return f"    {row['name']:7} " + "  ".join(filter(None, rest))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 --runs N: at least N executions of each target, from the inputs in corpus/ and those of earlier runs in BUILD/corpus.
 0, the default: each input of corpus/ once. --merge: add to corpus/ the inputs of BUILD/corpus that reach more code.
 
-Prints a table: executions, edges covered, features (edges with their counts), inputs in the corpus, findings. A finding
+Prints a table: executions, edges covered (cache: lines of Python), features (edges or lines with their counts), inputs in the corpus, findings. A finding
 is an input that ends the process; it is kept in BUILD/findings. The exit status is 1 if there is one."""
 
 import argparse
@@ -22,6 +22,7 @@ TARGETS = ("elf", "fatbin", "msgpack", "ptx", "spirv", "env", "selection", "ipc"
 PYTHON = ("dlpack", "cache")  # contain an interpreter, which frees little at its end
 MAX_LENGTH = {"cache": 2048, "comm": 2048, "elf": 640, "env": 64, "ptx": 256, "selection": 300, "ipc": 160, "host_ipc": 57, "msgpack": 400, "dlpack": 256}
 STATE = re.compile(r"cov: (\d+) ft: (\d+)(?: corp: (\d+))?")
+LINES = re.compile(r"^python: (\d+) lines$", re.M)
 
 
 def environment(target, build):
@@ -70,7 +71,8 @@ def run(target, build, runs):
     states = STATE.findall(text)
     executions = re.search(r"number_of_executed_units: (\d+)", text)
     cov, ft, corpus = states[-1] if states else ("0", "0", "0")
-    return {"target": target, "executions": int(executions[1]) if executions else 0, "edges": int(cov), "features": int(ft),
+    lines = LINES.search(text)
+    return {"target": target, "executions": int(executions[1]) if executions else 0, "edges": int(lines[1] if lines else cov), "features": int(ft),
             "corpus": int(corpus or 0), "kept": inputs_of(kept), "findings": int(status != 0),
             "seconds": round(time.monotonic() - before)}, text
 

@@ -314,6 +314,16 @@ def test_a_device_without_a_number_has_no_uuid():
     assert run(code, GPUGLUE_HIP_LIBRARY=sim(), GPUGLUE_SIM_UNIQUE_IDS="0").split() == ["None", "True"]
 
 
+def test_a_device_without_a_name_works_and_has_none_or_an_empty_one_in_the_compatibility_modules():
+    code = (
+        "import gpuglue as gg; from gpuglue.compat import install; install()\n"
+        "import PyGPU, pycuda.driver as drv; drv.init(); print(gg.Device('hip:0').name, [drv.Device(0).name(), PyGPU.cudaDeviceProp(0).name()])"
+    )
+    names = {"GPUGLUE_BACKEND": "hip", "GPUGLUE_HIP_LIBRARY": sim(), "GPUGLUE_SIM_NAMES": "0"}
+    assert run(code, **names) == "None ['', '']"
+    assert "None" not in run("import runpy; runpy.run_module('gpuglue', run_name='__main__')", **names)
+
+
 FIND = """
 import gpuglue as gg
 for names in ({"pci": "0000:40:00.0"}, {"pci": "0000:40:00.1"}, {"uuid": "GPU-8f3c0a51e6d70240"}, {"uuid": "GPU-8f3c0a51e6d70241"}):

@@ -263,6 +263,23 @@ def test_wrong_arguments_are_refused_before_anything_runs(device, scale, wrong, 
     expect(array, 1)
 
 
+def test_where_the_image_has_no_types_numbers_need_one(device):
+    """HIPRTC's code objects have none."""
+    image = path_for(device).read_bytes()
+    if b"amdhsa.kernels" not in image:
+        pytest.skip("this backend's images have types")
+    needs(device, "module_load", "kernel_launch")
+    scale = gg.Module(image.replace(b".type_name", b".other_key"), device)["scale"]
+    array = floats(device)
+    with pytest.raises(TypeError, match=r"argument 1 is a bare int 10, and .*: write numpy\.int32.* or bind the types"):
+        scale(array, 10, np.float32(2), **SHAPE)
+    with pytest.raises(TypeError, match=r"argument 2 is a bare float 2\.0, and .*: write numpy\.float32.* or bind the types"):
+        scale(array, np.uint32(10), 2.0, **SHAPE)
+    scale(array, np.uint32(10), np.float32(2), **SHAPE)
+    scale.bind("PIf")(array, 10, 1.5, **SHAPE)
+    expect(array, 3)
+
+
 def test_an_array_for_a_float_parameter_is_refused(device, module):
     array, out = floats(device), gg.zeros(8, device=device)
     arguments = [np.int8(-7), 65535, np.int32(-100000), -(1 << 40), 1.5, np.float64(2.25), gg.RawArgument(bytes(16))]

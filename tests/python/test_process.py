@@ -67,6 +67,17 @@ def test_after_a_fork_every_call_in_the_child_advises_spawn():
     assert forks(code) == "0"
 
 
+def test_after_a_fork_the_child_has_no_devices_and_their_backend_names_the_fork_as_the_reason():
+    code = FORK_AFTER + (
+        "if pid == 0:\n"
+        "    try: gg.devices(device.backend)\n"
+        "    except gg.ForkError as error: reason = str(error)\n"
+        "    os._exit(0 if gg.devices() == gg.available_backends() == [] and 'spawn' in reason else 1)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+    )
+    assert forks(code) == "0"
+
+
 def test_objects_inherited_by_a_fork_do_nothing_and_the_parent_works():
     code = FORK_AFTER + (
         "if pid == 0:\n"

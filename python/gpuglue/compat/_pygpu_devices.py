@@ -272,7 +272,7 @@ class cudaDeviceProp:
         >>> isinstance(PyGPU.cudaDeviceProp(0).name(), str)
         True
         """
-        return self._device.name if self._device is not None else ""
+        return (self._device.name if self._device is not None else None) or ""
 
     def uuid(self):
         """Return the UUID.

@@ -86,7 +86,7 @@ class Device:
         >>> drv.Device(0).name() == gg.Device(0).name
         True
         """
-        return self._device.name
+        return self._device.name or ""
 
     def pci_bus_id(self):
         """Return the PCI address.
