@@ -33,8 +33,8 @@ static bool ended_add(const gg_stream *stream, uint64_t watcher, const struct gg
     struct ended *entry = malloc(sizeof *entry);
     if (!entry)
         return false;
-    *entry = (struct ended){stream->serial, atomic_load(&stream->completed), ended_end(stream),
-                            watcher, 0, *error};
+    *entry = (struct ended){
+        stream->serial, atomic_load(&stream->completed), ended_end(stream), watcher, 0, *error};
     pthread_mutex_lock(&ended_lock);
     entry->number = atomic_load(&ended_count);
     const unsigned at = entry->number % ENDED_MAX;
