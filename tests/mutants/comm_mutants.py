@@ -94,7 +94,7 @@ COMM = [
            "recorded & COUNTED || !atomic_load_explicit(&event->watchers, memory_order_relaxed)", "recorded & COUNTED",
            device_comm("an_array_or_event_whose_work_was_done_before_the_failure_has_no_error", "behind")),
     Mutant("device comm: the failure of a closed stream is not reported", "an array has the error after the stream was closed", "core/memory/uses.c",
-           "    const bool ended = ggi_stream_has_ended(use->stream, use->ticket);\n", "    const bool ended = false;\n",
+           "    gg_stream_retain(use->stream);\n    return true;\n", "    return false;\n",
            device_comm("an_array_has_the_error_after_the_stream_of_the_failed_operation_was_closed", "behind")),
     Mutant("device comm: failures of few streams are remembered", "a stream that waits while the failure is reported to many gets it too", "core/runtime/ended.c",
            "#define ENDED_MAX 1024u", "#define ENDED_MAX 64u",
