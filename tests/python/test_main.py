@@ -48,7 +48,7 @@ def test_the_table_of_slots_agrees_with_the_device(backend, device):
         pytest.skip("the table has the backends of this package")
     for slot, cell in cells.items():
         has = cell["since"] is not None and slot not in lacks
-        recorded = slot.startswith(("graph_", "capture_")) and slot != "capture_mode" and not cells["capture_begin"]["since"]
+        recorded = slot.startswith(("graph_", "capture_")) and slot != "capture_mode" and not cells["stream_capturing"]["since"]
         assert device.supports(slot) == (has or recorded) or slot == "device_supports", slot  # the core records where it must
 
 
