@@ -20,13 +20,20 @@ bool ggi_stream_query_capture(gg_stream *stream)
 gg_status ggi_stream_capture_id(gg_stream *stream, uint64_t *id)
 {
     struct gg_device *device = stream->device;
-    *id = atomic_load(&stream->capture);
-    if (*id && atomic_load(&stream->capturable) == GGI_CAPTURED_HERE)
+    const uint64_t own = atomic_load(&stream->capture);
+    *id = own;
+    if (own && atomic_load(&stream->capturable) == GGI_CAPTURED_HERE)
         return GG_OK;
     *id = 0;
     if (device->replays)
         return ggi_replay_capture_id(stream, id);
-    return device->ops->capture_id ? device->ops->capture_id(stream->impl, id) : GG_ERR_UNSUPPORTED;
+    if (!device->ops->capture_id)
+        return GG_ERR_UNSUPPORTED;
+    const gg_status status = device->ops->capture_id(stream->impl, id);
+    if (!status || !own)
+        return status;
+    *id = own; /* if the driver cannot say, the capture that gpuglue has begun goes on */
+    return GG_OK;
 }
 
 bool ggi_stream_in_own_capture(gg_stream *stream)

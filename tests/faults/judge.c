@@ -233,6 +233,8 @@ static const char *const sometimes[] = {
     "cuStreamCreateWithPriority", "hipStreamCreateWithPriority", "zeCommandListCreateImmediate",
     /* Also used to let the driver record a graph. */
     "zeCommandListAppendMemoryFill",
+    /* During a capture that gpuglue has begun its own id is used instead. */
+    "cuStreamGetCaptureInfo", "hipStreamGetCaptureInfo",
     /* If an allocation cannot wait for a busy block, it takes another block. */
     "cuStreamWaitEvent", "hipStreamWaitEvent", "zeCommandListAppendWaitOnEvents",
     /* A deferred release of memory is polled again. */
