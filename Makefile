@@ -209,10 +209,10 @@ OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
 # Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
 PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arithmetic compat_compile compat_generated compat_names compile \
     docs_command doctor environment host_compiler main pycuda_command)
-# Those that choose their backend, start commands, compile for host or use memory of the host only: the full tier runs them on
+# Those whose tests choose their backend themselves, start commands, or use memory of the host only: the full tier runs them on
 # host, on cuda-sim and on one Level Zero driver, and not on the other backends.
-ALIKE := $(PROGRAMS) $(patsubst %,tests/python/test_%.py,communicator convert dialect drivers host_threads isolated_probe level_zero_graphs \
-    names numpy_absent offers registry warps)
+ALIKE := $(patsubst %,tests/python/test_%.py,bench_command communicator docs_command drivers isolated_probe level_zero_graphs numpy_absent \
+    offers pycuda_command registry)
 COMPAT := $(wildcard tests/python/test_compat_*.py)
 
 # The tiers. `make test` runs what `make check` does and more; `make test-full` runs all tests.
@@ -298,7 +298,7 @@ py-few-hip-sim-5 py-few-hip-sim-6: py-few-%: run-environment build-plain
 	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
 # Under sanitizers the files that work on a device. The other files run once: under the address sanitizer on cuda-sim but for
 # those that mostly start programs, under the thread sanitizer on host as far as the package has threads there.
-suite-tsan-host := $(filter-out $(COMPAT) $(filter-out tests/python/test_communicator.py tests/python/test_host_threads.py,$(ALIKE)),$(ALL_FILES))
+suite-tsan-host := $(filter-out $(COMPAT) $(PROGRAMS) $(filter-out %/test_communicator.py,$(ALIKE)) $(patsubst %,tests/python/test_%.py,convert dialect names warps),$(ALL_FILES))
 # The threads of communicators of one process, with a library.
 suite-tsan-cuda-sim := $(ON_DEVICE) tests/python/test_communicator_local.py
 suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))

@@ -1,18 +1,20 @@
-"""What is run on a machine with an NVIDIA GPU before a release, with the files of `make carry`, and without building anything:
+"""What is run on a machine with an NVIDIA GPU before a release, with the files of `make carry`; only the benchmarks build their C:
 
     gpu.py [--carried DIRECTORY] [--out DIRECTORY] [--seconds N] PART[=SECONDS]…
 
 PART  what runs
 suites   the conformance suites on cuda, then the units of the core
 shim     the conformance suites on the hip backend, on NVIDIA's driver (tests/shim)
-python   all Python files on cuda; python-shim, those for a device on the shim
-memcheck the conformance suites under compute-sanitizer; initcheck the same with that tool
-programs PyCUDA's and PybindGPU's programs, each way; names: the tests of gpuglue.compat, for scripts/compat_columns.py
-bench    all benchmarks of one GPU; comm: those of communicators, and their tests
-soak     random operations in 16 threads, for the seconds that are left to it
+python, python-shim    all Python files, on cuda or on the shim
+memcheck, initcheck    the conformance suites on cuda under these tools of compute-sanitizer
+programs PyCUDA's and PybindGPU's programs, each way
+names    the tests of gpuglue.compat, for scripts/compat_columns.py
+bench    all benchmarks of one GPU
+comm     the tests and benchmarks of communicators
+soak     random operations in 16 threads, for all of its time but 30 s
 
---out gets the output of each step as NAME.txt, and what it writes; it is created. --seconds limits a part (default 600), which
-is then ended and fails. PYCUDA is PyCUDA's source archive and PYBINDGPU a clone of its repository, both for `programs`: by default
+--out gets the output of each step as NAME.txt, and what it writes; it is created. --seconds limits a part (default 600): a part that takes longer
+is stopped and fails. PYCUDA is PyCUDA's source archive and PYBINDGPU a clone of its repository, both for `programs`: by default
 what the carried directory has. Prints one line for each step: its result, seconds and last line. The exit status is 1 if one failed."""
 
 import argparse

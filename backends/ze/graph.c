@@ -18,16 +18,17 @@ bool ze_gpu_has_graphs(const struct ze_gpu *gpu)
     struct ze_plain_desc graphs = {.stype = ZE_STRUCTURE_TYPE_RECORD_REPLAY_GRAPH_EXT_PROPERTIES};
     struct ze_device_properties properties = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2,
                                               .next = &graphs};
-    return ze.capture_begin && ze.capture_end && ze.recording_instantiate && ze.recording_destroy &&
-           ze.append_graph && ze.graph_destroy && !ze.device_properties(gpu->handle, &properties) &&
+    return !ze.device_properties(gpu->handle, &properties) &&
            graphs.flags & ZE_RECORD_REPLAY_GRAPH_EXT_FLAG_IMMUTABLE_GRAPH;
 }
 
-/* A list that is not in order needs barriers, and a second list for copies would not be captured. */
+/* A list that is not in order needs barriers, and a second list for copies would not be captured. That the loader has the
+ * functions is known from ze_device_supports. */
 gg_status ze_capture_begin(struct gg_stream_impl *stream)
 {
     if (!stream->device->gpu->has_graphs || !stream->in_order || stream->needs_copy_list)
-        return ze_api->fail(GG_ERR_UNSUPPORTED, NULL, "the device reports no graphs");
+        return ze_api->fail(GG_ERR_UNSUPPORTED, NULL,
+                            "the device reports no graphs, or has no single list in order");
     ze_stream_lock(stream);
     const int code = ze.capture_begin(stream->list, NULL);
     stream->captured = !code;

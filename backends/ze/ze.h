@@ -114,7 +114,7 @@ struct ze_gpu {
     bool has_shared; /* memory that the device and the host access at one address */
     bool has_graphs;
 };
-/* graph.c: whether work of the device can be recorded. */
+/* graph.c: whether the device reports that its work can be recorded. */
 bool ze_gpu_has_graphs(const struct ze_gpu *gpu);
 /* memory.c: asks the device whether it has such memory. Returns the driver's code. */
 int ze_gpu_find_shared(const struct ze_gpu *gpu, bool *out);

@@ -122,6 +122,13 @@ static void error_set_text(char *target, size_t size, const char *text)
     snprintf(target, size, "%s", text ? text : "");
 }
 
+void ggi_error_keep(struct ggi_kept_error *out)
+{
+    const struct ggi_error_record *record = ggi_error_record();
+    out->error = record->error;
+    memcpy(out->ranks, record->ranks, sizeof out->ranks);
+}
+
 gg_status ggi_error_restore(const struct ggi_kept_error *kept)
 {
     struct ggi_error_record *record = ggi_error_record();

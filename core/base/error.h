@@ -18,6 +18,8 @@ struct ggi_kept_error {
     struct gg_error error;
     uint8_t ranks[GG_COMM_SIZE_MAX / 8];
 };
+/* Copy this thread's error. */
+void ggi_error_keep(struct ggi_kept_error *out);
 /* Make it this thread's error, and return its status. */
 gg_status ggi_error_restore(const struct ggi_kept_error *kept);
 /* This thread's; never NULL (threads share one if memory runs out). */

@@ -6,7 +6,6 @@
 #include <gpuglue/comm_device.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/small.h"
 
@@ -33,8 +32,7 @@ static void opening_fail(struct opening *self, gg_status status)
 {
     self->status = status;
     self->order = atomic_fetch_add(&self->all->failures, 1);
-    self->error.error = ggi_error_record()->error;
-    memcpy(self->error.ranks, ggi_error_record()->ranks, sizeof self->error.ranks);
+    ggi_error_keep(&self->error);
     gg_comm_abort(self->comm);
 }
 
@@ -77,8 +75,7 @@ static gg_status openings_result(const struct opening *openings, int32_t size)
         first = &openings[0];
     if (!first)
         return GG_OK;
-    ggi_error_record()->error = first->error.error;
-    memcpy(ggi_error_record()->ranks, first->error.ranks, sizeof first->error.ranks);
+    ggi_error_restore(&first->error);
     return first->status;
 }
 

@@ -34,8 +34,7 @@ static void *guard_run(void *argument)
     const gg_status status = call->run(call);
     pthread_mutex_lock(&call->lock);
     call->status = status;
-    call->error.error = ggi_error_record()->error;
-    memcpy(call->error.ranks, ggi_error_record()->ranks, sizeof call->error.ranks);
+    ggi_error_keep(&call->error);
     call->done = true;
     const bool left = call->left;
     pthread_cond_broadcast(&call->changed);
@@ -145,12 +144,6 @@ bool ggi_collective_bounded(struct gg_device *device, struct collective_call *ca
     return true;
 }
 
-static void guard_restore(const struct collective_call *call)
-{
-    ggi_error_record()->error = call->error.error;
-    memcpy(ggi_error_record()->ranks, call->error.ranks, sizeof call->error.ranks);
-}
-
 gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *call, uint64_t until,
                                bool patient, bool *left)
 {
@@ -167,6 +160,6 @@ gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *cal
         return status;
     }
     if (call->status)
-        guard_restore(call);
+        ggi_error_restore(&call->error);
     return call->status;
 }

@@ -4,7 +4,6 @@
 #include "runtime/call.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* Queries that fail in a row: then a communicator that is closed does not wait for its work. */
@@ -175,8 +174,7 @@ static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
 {
     struct ggi_kept_error kept;
     ggi_comm_state(comm);
-    kept.error = ggi_error_record()->error;
-    memcpy(kept.ranks, ggi_error_record()->ranks, sizeof kept.ranks);
+    ggi_error_keep(&kept);
     ggi_collective_fail_work(self, &kept);
     watch_end_part(self, 1);
 }

@@ -65,10 +65,10 @@ static bool uses_is_over(const struct ggi_use *use, bool poll)
 }
 
 enum uses_way {
-    USES_KNOWN, /* does not query the driver */
-    USES_POLL,  /* queries it */
-    USES_FOREIGN, /* does not, in the only thread that can access the block: other uses than those of alloc_stream */
-    USES_REPORTED /* queries it, and keeps those whose error a wait has to report */
+    USES_KNOWN, /* removes those that are known to be complete */
+    USES_POLL,  /* queries the driver as well */
+    USES_FOREIGN, /* as USES_KNOWN; uses of alloc_stream do not count, and no other thread can access the block */
+    USES_REPORTED /* as USES_POLL, but keeps those whose error a wait still has to report */
 };
 
 /* With the lock held, or alone. Whether no use is left. */

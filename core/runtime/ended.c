@@ -97,10 +97,11 @@ void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket)
 
 bool ggi_stream_end_work(gg_stream *stream, uint64_t watcher, const struct ggi_kept_error *error)
 {
-    /* before: who finds the error may ask for an event's */
+    /* Before the stream has the error: a thread that finds it there may query an event next. */
     const bool known = ended_add(stream, watcher, error);
     ggi_stream_keep_error(stream, error);
-    ggi_stream_extend_ended(stream, ended_end(stream)); /* who recorded one before has not found it */
+    /* An event that another thread recorded between the two is behind the failed work as well. */
+    ggi_stream_extend_ended(stream, ended_end(stream));
     return known;
 }
 
@@ -164,8 +165,8 @@ static bool ended_on_device(struct gg_device *device, uint64_t watcher,
     return ended_on_closed(device, watcher, error) || any;
 }
 
-/* During a pass a stream that has been passed may come to wait for one that has not. The next pass finds it. After the last,
- * which found none, whoever waits for a stream with unfinished work finds that stream's error. */
+/* During a pass, another thread may make a stream that was examined wait for one that was not. The next pass finds it. After
+ * the last pass, which found none, each wait for a stream with unfinished work finds that stream's error. */
 void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
                           const struct ggi_kept_error *error)
 {

@@ -54,6 +54,14 @@ static gg_status command_run(const struct gg_backend_ops *ops, struct gg_stream_
 
 /* ---- the driver's graph ---- */
 
+static bool driver_records(const gg_device *device)
+{
+    const struct gg_backend_ops *ops = device->ops;
+    return ops->capture_begin && ops->capture_end && ops->graph_launch && ops->graph_destroy &&
+           (!ops->device_supports ||
+            ops->device_supports(atomic_load(&device->impl), GG_OP_capture_begin));
+}
+
 /* Of one device, since a driver may put all work on the device of the first stream; and without pageable memory, which
  * the driver would lock in place. One operation is one call anyway. */
 static bool commands_fit(const struct ggi_commands *commands, const gg_device *device)
@@ -100,10 +108,8 @@ static gg_status native_new(gg_device *device, const struct ggi_commands *comman
 /* Without it the launches queue the operations, and report what is wrong with them. */
 static void graph_make_native(gg_device *device, struct gg_graph_impl *graph)
 {
-    const struct gg_backend_ops *ops = device->ops;
     graph->state = GRAPH_QUEUED;
-    if (!ops->capture_begin || !ops->capture_end || !ops->graph_launch || !ops->graph_destroy ||
-        !commands_fit(graph->commands, device))
+    if (!driver_records(device) || !commands_fit(graph->commands, device))
         return;
     ggi_suppress_errors(1);
     const gg_status status = native_new(device, graph->commands, &graph->native);

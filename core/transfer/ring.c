@@ -6,7 +6,6 @@
 #include "transfer/ring.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define SLOTS 32u
 #define WORD_SPACE 64u /* bytes per slot's word: a cache line of its own */
@@ -98,22 +97,15 @@ static struct ggi_use ring_busy_slot(struct ggi_ring *ring)
     return (struct ggi_use){NULL, 0};
 }
 
-static void ring_keep_error(struct ggi_kept_error *out)
-{
-    const struct ggi_error_record *record = ggi_error_record();
-    out->error = record->error;
-    memcpy(out->ranks, record->ranks, sizeof out->ranks);
-}
-
 /* An error of work that has ended without a result stays that of its stream: another one may be waiting. */
 static gg_status ring_wait_ticket(const struct ggi_use *use)
 {
     struct ggi_kept_error before, found;
-    ring_keep_error(&before);
+    ggi_error_keep(&before);
     const gg_status status = ggi_stream_wait_ticket(use->stream, use->ticket);
     if (status != GG_ERR_COMMUNICATOR)
         return status;
-    ring_keep_error(&found);
+    ggi_error_keep(&found);
     ggi_stream_keep_error(use->stream, &found);
     ggi_error_restore(&before);
     return GG_OK;

@@ -290,13 +290,13 @@ def _with_cxx_linkage(text):
 def _renamed(user, system, names):
     """The user's part, in which kernels have other names if they are named like functions of headers, which the source may
     call, or like gpuglue's own: a kernel calls none. Not those in the expressions ``names``."""
-    functions, pieces, end = set(re.findall(r"\w+(?=\s*\()", system)), [], 0
-    functions.difference_update(re.findall(r"\w+", " ".join(names)))
-    words = collections.Counter(re.findall(r"\w+", user))
+    words, pieces, end = collections.Counter(re.findall(r"\w+", user)), [], 0
     found = [name for _, name in _kernels(user)]
     declared = collections.Counter(name[1] for name in found)
+    called = {name for name in declared if words[name] > declared[name]}.difference(re.findall(r"\w+", " ".join(names)))
+    functions = set(re.findall(rf"\b(?:{'|'.join(called)})(?=\s*\()", system)) if called else ()  # the headers are long
     for name in found:
-        if name[1].startswith("gg_") or name[1] in functions and words[name[1]] > declared[name[1]]:
+        if name[1].startswith("gg_") or name[1] in functions:
             pieces += [user[end:name.start(1)], PREFIX]
             end = name.start(1)
     return "".join(pieces) + user[end:]

@@ -19,6 +19,13 @@ backend = os.environ["GPUGLUE_BACKEND"]
 def connect(**options):
     options.setdefault("device", f"{backend}:{rank}" if backend in ("cuda", "hip") else f"{backend}:0")
     return gg.Communicator(rank, size, f"127.0.0.1:{os.environ['GPUGLUE_COMM_PORT']}", **{"timeout": 60, **options})
+def fails(wait, words=""):  # wait() raises the failure of rank 1
+    try:
+        wait()
+    except gg.CommunicatorError as error:
+        assert error.ranks == (1,) and words in str(error), str(error)
+    else:
+        sys.exit(f"no error: {wait}")
 """
 
 
