@@ -259,23 +259,38 @@ def part_host(options):
         rows = [row for nbytes in (4096, MIB) for row in host_rows(comm, raw, nbytes, batches)]
         keep("host us (operation, KiB, own stream, shared stream, current stream, raw C)", rows)
     dist, torch = torch_group(5)
-    if dist is None:
-        return
-    t = torch.zeros(1024, device="cuda")
+    if dist is not None:
+        t = torch.zeros(1024, device="cuda")
+        keep("host us: torch.distributed", peer_cost(lambda: dist.all_reduce(t), torch.cuda.synchronize, batch, batches))
+        dist.destroy_process_group()
+    cupy, backend = cupy_backend(9)
+    if cupy is not None:
+        a = cupy.zeros(1024, "float32")
+        keep("host us: cupyx.distributed", peer_cost(lambda: backend.all_reduce(a, a), cupy.cuda.Device().synchronize, batch, batches))
 
-    def theirs():
-        best = []
-        for _ in range(batches):
-            start = time.perf_counter()
-            for _ in range(batch):
-                dist.all_reduce(t)
-            best.append((time.perf_counter() - start) / batch)
-            torch.cuda.synchronize()
-        return round(1e6 * sorted(best)[len(best) // 2], 2)
 
-    theirs()
-    keep("host us: torch.distributed", theirs())
-    dist.destroy_process_group()
+def peer_cost(call, synchronize, batch, batches):
+    """Median microseconds of the host for a call of another package, without waiting for the device."""
+    times = []
+    for _ in range(batches + 1):
+        start = time.perf_counter()
+        for _ in range(batch):
+            call()
+        times.append((time.perf_counter() - start) / batch)
+        synchronize()
+    return round(1e6 * sorted(times[1:])[batches // 2], 2)
+
+
+def cupy_backend(port):
+    """CuPy and its communicator of all ranks."""
+    try:
+        import cupy
+        from cupyx.distributed import NCCLBackend
+        cupy.cuda.Device(int(os.environ["RANK"])).use()
+        return cupy, NCCLBackend(int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"]), "127.0.0.1", int(os.environ["BENCH_PORT"]) + port)
+    except Exception as error:
+        keep("cupyx.distributed", f"{type(error).__name__}: {error}")
+        return None, None
 
 
 def torch_group(port):

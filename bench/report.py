@@ -85,8 +85,8 @@ def of_comm(found):
         (found,) = [value for key, value in results.get(part, {}).items() if "(operation" in key] or [[]]
         return [row if part == "host" else row[:4] for row in found]  # without ratios
 
-    torch = {key.removeprefix("host us: "): value for key, value in results.get("host", {}).items() if key.endswith("torch.distributed")}
-    return {"ranks": found["ranks"], "bandwidth": rows("bandwidth"), "staged": rows("staged"), "host": rows("host"), **torch}
+    peers = {key.removeprefix("host us: "): value for key, value in results.get("host", {}).items() if key.endswith(".distributed")}
+    return {"ranks": found["ranks"], "bandwidth": rows("bandwidth"), "staged": rows("staged"), "host": rows("host"), **peers}
 
 
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
