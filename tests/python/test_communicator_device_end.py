@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from test_communicator import run_ranks
-from test_communicator_device import HEAD, native, native_simulated, ranks_pass
+from test_communicator_device import native, native_simulated, ranks_pass, run_on_devices
 
 __all__ = ["native", "native_simulated"]
 
@@ -26,7 +25,7 @@ def leaked(code, size, tmp_path, **variables):
     """The objects of the simulated driver that are alive at the end of each rank."""
     paths = [tmp_path / f"report-{rank}" for rank in range(size)]
     environments = {rank: {"GPUGLUE_SIM_DEVICES": "4", "GPUGLUE_SIM_REPORT": str(path), **variables} for rank, path in enumerate(paths)}
-    results = run_ranks(HEAD + code, size, rank_environment=environments)
+    results = run_on_devices(code, size, environments)
     assert [status for _, status in results] == [0] * size, results
     if not paths[0].exists():
         pytest.skip("only simulated drivers count their objects")
@@ -294,7 +293,7 @@ with comm.device:
 
 
 def test_a_failure_is_reported_by_every_stream_with_unfinished_work_replays_too(native):
-    results = run_ranks(HEAD + UNFINISHED_STREAMS, 2, rank_environment=dict.fromkeys(range(2), {"GPUGLUE_SIM_DEVICES": "4"}))
+    results = run_on_devices(UNFINISHED_STREAMS, 2, dict.fromkeys(range(2), {"GPUGLUE_SIM_DEVICES": "4"}))
     assert [status for _, status in results] == [0, -9], results
 
 
@@ -328,7 +327,7 @@ with comm.device:
 
 
 def test_a_killed_rank_is_named_and_the_survivors_create_a_new_communicator(native):
-    results = run_ranks(HEAD + KILLED, 3, rank_environment=dict.fromkeys(range(3), {"GPUGLUE_SIM_DEVICES": "4"}))
+    results = run_on_devices(KILLED, 3, dict.fromkeys(range(3), {"GPUGLUE_SIM_DEVICES": "4"}))
     assert [status for _, status in results] == [0, -9, 0], results
 
 
@@ -501,5 +500,5 @@ with comm.device:
 def test_all_ranks_get_the_text_of_an_error_that_the_library_reports_later(native_simulated):
     variables = {rank: {"GPUGLUE_SIM_DEVICES": "4"} for rank in range(2)}
     variables[1]["GPUGLUE_SIM_FAIL"] = "ncclCommGetAsyncError:1"
-    results = run_ranks(HEAD + ASYNCHRONOUS, 2, rank_environment=variables)
+    results = run_on_devices(ASYNCHRONOUS, 2, variables)
     assert [status for _, status in results] == [0, 0], results

@@ -33,7 +33,7 @@ def record(library, level="active", **environment):
         f"(r,) = (r for r in gg.backends({level!r}) if r.name == 'cuda')\n"
         "print(json.dumps({name: getattr(r, name) for name in type(r).__match_args__}))"
     )
-    environment = {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_DEVICE": None, "GPUGLUE_CUDA_LIBRARY": library, **environment}
+    environment = {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_DEVICE": None, "CUDA_VISIBLE_DEVICES": None, "GPUGLUE_CUDA_LIBRARY": library, **environment}
     return json.loads(succeeds(run_python(code, **environment)))
 
 

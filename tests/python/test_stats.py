@@ -101,7 +101,7 @@ SLICE = "import gpuglue as gg\nfor d in gg.devices('cuda'):\n    try: print(d.st
 def test_slices_of_one_gpu_have_their_own_values(simulated_stats, device):
     if device.backend != "cuda":
         pytest.skip("slices are NVIDIA's")
-    assert run_python(SLICE, GPUGLUE_SIM_MIG="1").stdout.split() == [str(1 << 30), str(2 << 30)]
+    assert run_python(SLICE, GPUGLUE_SIM_MIG="1", CUDA_VISIBLE_DEVICES=None).stdout.split() == [str(1 << 30), str(2 << 30)]
 
 
 FOUND = """
@@ -115,7 +115,8 @@ except gg.Error as error: print(type(error).__name__, error)
 
 
 def test_a_slice_is_found_by_its_uuid(sim_library):
-    environment = {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_DEVICE": None, "GPUGLUE_CUDA_LIBRARY": sim_library, "GPUGLUE_SIM_DEVICES": "2"}
+    environment = {"GPUGLUE_BACKEND": "cuda", "GPUGLUE_DEVICE": None, "CUDA_VISIBLE_DEVICES": None, "GPUGLUE_CUDA_LIBRARY": sim_library,
+                   "GPUGLUE_SIM_DEVICES": "2"}
     lines = succeeds(run_python(FOUND, GPUGLUE_SIM_MIG="1", **environment)).splitlines()
     assert lines[:2] == ["True True True", "True True"], lines
     assert lines[2].startswith("InvalidArgumentError no device has the UUID") and "00000000-0000" in lines[2]
@@ -128,7 +129,7 @@ def test_a_driver_that_reports_the_uuid_of_the_gpu_for_its_slices_gives_no_value
     if "LD_PRELOAD" in os.environ:
         pytest.skip("the library that hides functions cannot be loaded beside a sanitizer")
     hidden = {"LD_PRELOAD": str(needed("GPUGLUE_TEST_HIDDEN_LIBRARY", "libhidden.so")), "GPUGLUE_TEST_HIDDEN": "cuDeviceGetUuid_v2"}
-    text = run_python(SLICE, GPUGLUE_SIM_MIG="1", **hidden).stdout
+    text = run_python(SLICE, GPUGLUE_SIM_MIG="1", CUDA_VISIBLE_DEVICES=None, **hidden).stdout
     assert text.count("the GPU at 0000:10:00.0 has MIG slices, and this driver does not report which") == 2
 
 
