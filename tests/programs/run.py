@@ -39,6 +39,7 @@ FILLS = ("fill_gpu_with_nans.py",)  # programs that take all of it: these run at
 # Why a program does not run, with gpuglue as with PyCUDA: (program, what its output has, reason).
 REASONS = [
     ("", r"No module named '(\w+)'", "needs the package {}"),
+    ("", r"import of (\w+) halted", "needs the package {}"),
     ("", r"module 'numpy' has no attribute '(row_stack)'", "this numba needs an older NumPy"),
     ("", "lang='cuda' for ze|Level Zero has no compiler for CUDA", "has kernels in CUDA C++, for which Level Zero has no compiler"),
     ("", "OpenCL C, which Level Zero compiles, has no complex numbers", "computes with complex numbers, which OpenCL C has not"),

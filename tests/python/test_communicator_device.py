@@ -54,17 +54,17 @@ def native_simulated(native):
     return native
 
 
-def run_on_devices(code, size, rank_environment):
-    """The results of ranks of which each has a device of its own."""
+def run_on_devices(code, size, rank_environment, shared=False):
+    """The results of ranks of which each has a device of its own, unless they share them."""
     device = gg.current_device()
     there = len(gg.devices(device.backend))
-    if device.backend in LIBRARIES and "Simulated" not in device.name and there < size:
+    if not shared and device.backend in LIBRARIES and "Simulated" not in device.name and there < size:
         pytest.skip(f"{size} ranks need a device each, and there are {there}")
     return run_ranks(HEAD + code, size, rank_environment=rank_environment)
 
 
-def ranks_pass(code, size, **variables):
-    results = run_on_devices(code, size, dict.fromkeys(range(size), {"GPUGLUE_SIM_DEVICES": "4", **variables}))
+def ranks_pass(code, size, shared=False, **variables):
+    results = run_on_devices(code, size, dict.fromkeys(range(size), {"GPUGLUE_SIM_DEVICES": "4", **variables}), shared)
     assert [status for _, status in results] == [0] * size, results
     return [output for output, _ in results]
 

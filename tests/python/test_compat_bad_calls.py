@@ -142,7 +142,7 @@ GUARDED = [
     ("#define FIRST(statement) if (i < 2) statement", "FIRST(x[i] = y[i])", []), ("#define HERE if (i < 2)", "HERE x[i] = y[i]", []),
     ("", "i < 2 and (x[i] = y[i])", []), ("", "HERE x[i] = y[i]", ["-DHERE=if(i<2)"]), ("", "HERE x[i] = y[i]", ["-D", "HERE=if(i<2)"]),
     ("", "long at = i & 1; { long i{at}; x[i] = y[i]; }", []), ("", "long at = i & 1; { long i(at); x[i] = y[i]; }", []),
-    ("", "__typeof__(y[i]) one = 1; x[i] = one", []), ("", "const char *text = \"y[i]\"; x[i] = text[0] - 'x'", []),
+    ("", "__typeof__(y[i]) one = 1; x[i] = one", []), ("", "decltype(+y[i]) one = 1; x[i] = one", []), ("", "const char *text = \"y[i]\"; x[i] = text[0] - 'x'", []),
     ("#if 1\n#define HERE if (i < 2)\n#endif", "HERE x[i] = y[i]", []),
     ("__device__ float at(const float *y, unsigned i) { return i < 2 ? y[i] : 0; }", "x[i] += at(y, i)", [])]
 
@@ -152,7 +152,7 @@ def test_an_element_of_a_smaller_array_need_not_be_reached(device, compiles, pre
     if device.backend == "ze":
         pytest.skip("the sources are C++")
     if device.backend == "cuda" and "__typeof__" in operation:
-        operation = operation.replace("__typeof__", "decltype")  # NVRTC has not GCC's word
+        pytest.skip("NVRTC has not this word of GCC's")
     x, y = floats(4), gpuarray.to_gpu(np.array([1, 1], np.float32))
     ElementwiseKernel("float *x, float *y", operation, preamble=preamble, options=options)(x, y)
     assert x.get()[:2].tolist() == [1, 1]
