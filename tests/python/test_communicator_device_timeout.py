@@ -1,19 +1,19 @@
 """Communicators with devices: what the timeout ends, and which rank it names."""
 
 import pytest
-from test_communicator_device import native, native_simulated, ranks_pass
+from test_communicator_device import native, native_simulated, ranks_pass, ranks_pass_within
 
 __all__ = ["native", "native_simulated"]
 
 
 LATE_BESIDE_IDLE = """
-comm = connect(timeout=2)
+comm = connect(timeout=LIMIT)
 with comm.device:
     x, idle, busy = gg.ones(1000), gg.Stream(), gg.Stream()
     comm.all_reduce(x, stream=idle)
     idle.synchronize()
     if rank == 1:
-        time.sleep(8)
+        time.sleep(4 * LIMIT)
         os._exit(0)
     comm.all_reduce(x, stream=busy)
     fails(busy.synchronize, "timeout")
@@ -21,7 +21,7 @@ with comm.device:
 
 
 def test_the_timeout_holds_beside_streams_whose_work_is_complete(native):
-    ranks_pass(LATE_BESIDE_IDLE, 2)
+    ranks_pass_within(LATE_BESIDE_IDLE, 2)
 
 
 LATE_IN_FIRST_CALL = """
@@ -98,7 +98,7 @@ def test_the_rank_whose_message_is_missing_is_named_after_the_timeout(native):
 
 
 LATE_REPLAY = """
-comm = connect(timeout=2)
+comm = connect(timeout=LIMIT)
 with comm.device:
     x, stream = gg.ones(1000), gg.Stream()
     comm.all_reduce(x).get()
@@ -106,7 +106,7 @@ with comm.device:
         comm.all_reduce(x, stream=stream)
     comm.barrier()
     if rank == 1:
-        time.sleep(8)
+        time.sleep(4 * LIMIT)
         os._exit(0)
     graph.launch(stream)
     fails(stream.synchronize, "timeout")
@@ -115,7 +115,7 @@ os._exit(0)
 
 
 def test_a_rank_that_does_not_launch_its_graph_is_named_after_the_timeout(native):
-    ranks_pass(LATE_REPLAY, 2)
+    ranks_pass_within(LATE_REPLAY, 2)
 
 
 LONG_CLOSE = """
