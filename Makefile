@@ -211,9 +211,19 @@ PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arith
     docs_command doctor environment host_compiler main pycuda_command)
 # Those whose tests choose their backend themselves, start commands, or use memory of the host only: the full tier runs them on
 # host, on cuda-sim and on one Level Zero driver, and not on the other backends.
-ALIKE := $(patsubst %,tests/python/test_%.py,bench_command communicator docs_command drivers isolated_probe level_zero_graphs numpy_absent \
+OF_LEVEL_ZERO := $(patsubst %,tests/python/test_%.py,level_zero level_zero_graphs level_zero_kernels level_zero_lists)
+ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command communicator docs_command drivers environment isolated_probe numpy_absent \
     offers pycuda_command registry)
+# Those about the core and what backends/cuda_hip has for both vendors, which run on cuda-sim; C sweeps inject failures on each backend.
+SHARED := $(patsubst %,tests/python/test_%.py,communicator_device_behind communicator_device_end communicator_device_timeout communicator_staged fault_sweep)
 COMPAT := $(wildcard tests/python/test_compat_*.py)
+# Of these, the files that pass addresses of memory.
+COMPAT_MEMORY := $(patsubst %,tests/python/test_compat_%.py,arrays driver host_memory regions)
+
+# Files of these lists that do not exist, for scripts/check_makefile.sh.
+.PHONY: absent-files
+absent-files:
+	@echo $(filter-out $(ALL_FILES),$(sort $(ON_DEVICE) $(SLOW) $(ONCE) $(PROGRAMS) $(ALIKE) $(SHARED) $(COMPAT_MEMORY) $(HIP_FEW) $(RANDOM) $(OPENCL_FILES) $(not-on-hip-sim-7) $(not-in-asan)))
 
 # The tiers. `make test` runs what `make check` does and more; `make test-full` runs all tests.
 PY_CHECK := py-check-host py-check-cuda-sim
@@ -290,21 +300,24 @@ own-hip := tests/python/test_hip.py
 $(PY_SIM:%=%-rest): py-%-rest: run-environment build-plain
 	$(if $(call no-hip,$*),$(STEP) --skip "Python on $*: the other files" "$$(cat .venv/no-hip)",\
 	    $(STEP) "Python on $*: the other files" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(own-$(word 1,$(subst -, ,$*))) $(not-on-$*),$(OFF_DEVICE)))
-not-on-hip-sim-7 := $(ALIKE)
-# The compatibility layers use of a driver what the other files use of it.
-not-on-ze-sim-new := $(ALIKE) $(COMPAT)
+not-on-cuda-sim := $(OF_LEVEL_ZERO)
+# The compatibility layers are Python, and use of a driver what the other files use of it. These of their files have no case of HIP.
+not-on-hip-sim-7 := $(ALIKE) $(SHARED) $(patsubst %,tests/python/test_compat_%.py,bad_calls compile generated names pycuda sobol)
+not-on-ze-sim-new := $(ALIKE) $(SHARED) $(COMPAT)
 py-few-hip-sim-5 py-few-hip-sim-6: py-few-%: run-environment build-plain
 	$(if $(HAVE_HIP),$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(HIP_FEW),\
 	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
 # Under sanitizers the files that work on a device. The other files run once: under the address sanitizer on cuda-sim but for
-# those that mostly start programs, under the thread sanitizer on host as far as the package has threads there.
+# those that mostly start programs and the compatibility layers' that pass no addresses, under the thread sanitizer on host as
+# far as the package has threads there.
 suite-tsan-host := $(filter-out $(COMPAT) $(PROGRAMS) $(filter-out %/test_communicator.py,$(ALIKE)) $(patsubst %,tests/python/test_%.py,convert dialect names warps),$(ALL_FILES))
 # The threads of communicators of one process, with a library.
 suite-tsan-cuda-sim := $(ON_DEVICE) tests/python/test_communicator_local.py
 suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))
+not-in-asan := $(PROGRAMS) $(filter-out $(COMPAT_MEMORY),$(COMPAT)) $(patsubst %,tests/python/test_%.py,isolated_probe names)
 py-asan-cuda-sim-rest: install-asan
 	$(STEP) "Python on cuda-sim, asan, the other files" env $(python-asan) $(call run-cuda-sim,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site \
-	    $(SIDE_BY_SIDE) $(reporting) $(filter-out $(PROGRAMS),$(OFF_DEVICE))
+	    $(SIDE_BY_SIDE) $(reporting) $(filter-out $(not-in-asan),$(OFF_DEVICE))
 py-asan-cuda-sim $(filter-out %-rest,$(PY_ASAN)): py-asan-%: install-asan
 	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(SIDE_BY_SIDE) $(reporting) $(call suite-of,asan,$*)
 $(PY_TSAN): py-tsan-%: install-tsan
@@ -336,7 +349,7 @@ c-plugin: build-plugin build-plugin-host build-plain
 	$(STEP) "C tests on the example plugin" env $(call run-plugin,plugin) python tests/plugin/conformance.py build/plain/tests/conformance mine examples/plugin/src/mine.c
 	$(STEP) "C tests on host as a plugin" env $(call run-plugin,plugin-host) python tests/plugin/conformance.py build/plain/tests/conformance mine
 py-plugin: build-plugin-host build-plain
-	$(STEP) "Python on host as a plugin" env $(call run-plugin,plugin-host) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(ALIKE) $(ONCE),$(ALL_FILES))
+	$(STEP) "Python on host as a plugin" env $(call run-plugin,plugin-host) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(ALIKE) $(ONCE) $(COMPAT),$(ALL_FILES))
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sdist: wheel install-plain

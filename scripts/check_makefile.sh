@@ -1,5 +1,5 @@
 #!/bin/bash
-# Check that the shell can parse each command of the recipes, as make expands them on this machine.
+# Check that the shell can parse each command of the recipes, as make expands them on this machine, and that the test files in its lists exist.
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS
 # Even with -n make runs the commands that contain $(MAKE): hence another command in its place, and no summary of steps.
@@ -11,4 +11,6 @@ while IFS= read -r command; do  # continued lines were joined
     bash -n -c "$command" || { printf 'Makefile: the shell cannot parse: %s\n' "$command"; wrong=1; }
 done < <(sed -e ':more' -e '/\\$/{N;s/\\\n//;b more' -e '}' <<< "$recipes")
 printf 'makefile          %d commands of recipes\n' "$commands"
+absent=$(make --no-print-directory absent-files) || exit 1
+[ -z "$absent" ] || { printf 'Makefile: no such test file: %s\n' $absent; wrong=1; }
 exit $wrong

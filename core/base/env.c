@@ -43,8 +43,8 @@ static const char *const env_texts[] = {
     "GPUGLUE_OCLOC",
     /* Read by tests. */
     "GPUGLUE_COMPILERS", "GPUGLUE_GFX", "GPUGLUE_INTEL", "GPUGLUE_MIRROR", "GPUGLUE_PYTHON",
-    "GPUGLUE_REQUIRE", "GPUGLUE_ROOTS", "GPUGLUE_SWEEP_CALLS", "GPUGLUE_SWEEP_VERBOSE",
-    "GPUGLUE_TOGETHER", "GPUGLUE_WHEEL"};
+    "GPUGLUE_REQUIRE", "GPUGLUE_ROOTS", "GPUGLUE_SWEEP_BESIDE", "GPUGLUE_SWEEP_CALLS",
+    "GPUGLUE_SWEEP_VERBOSE", "GPUGLUE_TOGETHER", "GPUGLUE_WHEEL"};
 #define ENV_NAMES (GGI_ENV_VALUES + sizeof env_texts / sizeof *env_texts)
 
 static const char *env_name(size_t at)

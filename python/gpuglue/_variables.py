@@ -57,7 +57,7 @@ def is_unknown(name):
 
 def read_by_tests():
     """Variables of the tests without the prefix for tests: rows of core/base/env.c."""
-    rest = "COMPILERS GFX INTEL MIRROR PYTHON REQUIRE ROOTS SWEEP_CALLS SWEEP_VERBOSE TOGETHER WHEEL"
+    rest = "COMPILERS GFX INTEL MIRROR PYTHON REQUIRE ROOTS SWEEP_BESIDE SWEEP_CALLS SWEEP_VERBOSE TOGETHER WHEEL"
     return ["GPUGLUE_" + name for name in rest.split()]
 
 

@@ -2,6 +2,8 @@
  * error, once with out-of-memory and once with a lost device. For queries and waits, another trial
  * makes all their calls fail. Of each function the first call, the last call and a few at even
  * intervals fail, GPUGLUE_SWEEP_CALLS in all; with GPUGLUE_TEST_FULL=1 or with NAME each call fails in turn.
+ * GPUGLUE_SWEEP_BESIDE names variables, separated by commas, for a sweep beside the one without them: of
+ * a function that the program calls equally often without them, only the last call fails, with an error.
  *
  *     fault_sweep BACKEND [NAME]    all functions, or one
  *
@@ -28,10 +30,14 @@ static struct sweep {
     const char *only; /* NULL: every name */
     bool full;        /* every call of a name, not a few */
     int few;
+    const char *beside; /* variables; NULL: there is no other sweep */
+    bool unset;         /* the trial that starts runs without them */
     char directory[64];
     struct outcome baseline;
     struct trial trial[AT_ONCE];
     struct report found; /* the program's vendor calls */
+    struct report other; /* those without the variables `beside` */
+    int alike;           /* functions that it calls equally often */
     int injected[CLASSES], verdicts[VERDICTS];
     int complaints;
 } sweep;
@@ -51,6 +57,16 @@ static void describe(const struct fault *fault, char *out, size_t size)
                  fault->onwards ? " and all later" : "", class_name(fault->class));
 }
 
+static void unset_variables(const char *names)
+{
+    char name[64];
+    for (size_t length; *names; names += length + (names[length] == ',')) {
+        length = strcspn(names, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, names);
+        unsetenv(name);
+    }
+}
+
 static void become_trial(struct trial *trial)
 {
     const struct fault *fault = &trial->fault;
@@ -65,6 +81,8 @@ static void become_trial(struct trial *trial)
                  fault->onwards ? "+" : "", code_of(fault->name, fault->class));
         setenv("GPUGLUE_SIM_FAIL", rule, 1);
     }
+    if (sweep.unset)
+        unset_variables(sweep.beside);
     alarm(HANG_SECONDS);
     run_program(sweep.backend, trial->outcome);
     exit(0);
@@ -157,6 +175,19 @@ static void inject(const char *name, int nth, bool onwards)
     }
 }
 
+static void inject_one(const char *name, int nth)
+{
+    struct fault fault = {.nth = nth, .class = CLASS_ERROR};
+    snprintf(fault.name, sizeof fault.name, "%s", name);
+    start_trial(free_place(), &fault);
+}
+
+/* Whether the other sweep lets the same calls of this function fail. */
+static bool is_alike(const char *name, int calls)
+{
+    return sweep.beside && !sweep.full && calls_of(&sweep.other, name) == calls;
+}
+
 static bool waits_or_queries(const char *name)
 {
     return strstr(name, "Query") || strstr(name, "Synchronize");
@@ -186,6 +217,8 @@ static void check_exemptions(void)
         const int reported = sweep.found.name[i].reported, silent = sweep.found.name[i].silent;
         if (!(sweep.full || all_fail(sweep.found.name[i].calls)) || !(reported + silent))
             continue;
+        if (is_alike(name, sweep.found.name[i].calls)) /* a single failure, which may be silent */
+            continue;
         if (!reported && must_be_reported_once(name)) {
             printf("%s: %s: none of its failures is reported\n", sweep.backend, name);
             sweep.verdicts[WRONG]++;
@@ -195,6 +228,19 @@ static void check_exemptions(void)
         if (reported && is_exempt(name) && !must_be_reported_once(name))
             printf("%s: %s: some of its failures are reported\n", sweep.backend, name);
     }
+}
+
+static void inject_into(const char *name, int calls)
+{
+    if (is_alike(name, calls)) {
+        sweep.alike++;
+        inject_one(name, calls);
+        return;
+    }
+    for (int i = 0; chosen_call(i, calls) <= calls; i++)
+        inject(name, chosen_call(i, calls), false);
+    if (waits_or_queries(name))
+        inject(name, 1, true);
 }
 
 static int inject_everywhere(void)
@@ -207,10 +253,7 @@ static int inject_everywhere(void)
         if (sweep.only && strcmp(sweep.only, name) != 0)
             continue;
         calls += count;
-        for (int j = 0; chosen_call(j, count) <= count; j++)
-            inject(name, chosen_call(j, count), false);
-        if (waits_or_queries(name))
-            inject(name, 1, true);
+        inject_into(name, count);
     }
     for (int i = 0; i < AT_ONCE; i++)
         while (sweep.trial[i].child)
@@ -253,11 +296,13 @@ static void remove_places(void)
 }
 
 /* Runs the program without a fault, which must succeed. Returns the simulated driver's report. */
-static struct report run_without_fault(void)
+static struct report run_without_fault(bool unset)
 {
     const struct fault none = {.name = ""};
     struct trial *trial = &sweep.trial[0];
+    sweep.unset = unset;
     start_trial(trial, &none);
+    sweep.unset = false;
     while (trial->child)
         wait_for_one();
     sweep.baseline = *trial->outcome;
@@ -278,12 +323,17 @@ static struct report run_without_fault(void)
 
 static const char *selection(void)
 {
-    static char text[48];
+    static char text[128];
     if (sweep.full)
         return "every call (200 of a polled function)";
-    if (sweep.few == 2)
-        return "first and last";
-    snprintf(text, sizeof text, "first, last and %d calls between", sweep.few - 2);
+    int length = snprintf(text, sizeof text, "first%s last", sweep.few == 2 ? " and" : ",");
+    if (sweep.few > 2)
+        length += snprintf(text + length, sizeof text - (size_t)length, " and %d calls between",
+                           sweep.few - 2);
+    if (sweep.beside)
+        snprintf(text + length, sizeof text - (size_t)length,
+                 ", only the last of the %d functions that another sweep calls equally often",
+                 sweep.alike);
     return text;
 }
 
@@ -321,9 +371,12 @@ int main(int argc, char **argv)
     sweep.only = argc > 2 ? argv[2] : NULL;
     sweep.few = few_from_environment();
     sweep.full = sweep.only || getenv("GPUGLUE_TEST_FULL");
+    sweep.beside = getenv("GPUGLUE_SWEEP_BESIDE");
     setenv("GPUGLUE_BACKEND", sweep.backend, 1);
     make_places();
-    sweep.found = run_without_fault();
+    if (sweep.beside)
+        sweep.other = run_without_fault(true);
+    sweep.found = run_without_fault(false);
     if (!sweep.complaints && !sweep.found.there) {
         printf("%s: there is no report of a simulated driver\n", sweep.backend);
         result = getenv("GPUGLUE_REQUIRE") ? 1 : 77;

@@ -4,11 +4,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct sim_command *sim_oldest;
 static struct sim_command *newest;
 
-enum { EARLY_ODDS = 8, MOST_POLLS = 4 };
+enum { EARLY_ODDS = 8, MOST_POLLS = 4, POLLS_AT_ONCE = 16, PAUSE_NS = 20000 };
 
 struct sim_command *sim_command_new(struct sim_context *context, const struct sim_work *work)
 {
@@ -134,6 +135,14 @@ void sim_command_finish(struct sim_command *command)
     command->need_count = 0;
     pthread_cond_broadcast(&sim.changed);
     sim_command_drop(command);
+}
+
+void sim_pause_poll(int status)
+{
+    static _Thread_local unsigned in_vain;
+    in_vain = status == SIM_NOT_READY ? in_vain + 1 : 0;
+    if (in_vain > POLLS_AT_ONCE)
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
 bool sim_command_poll(struct sim_command *command)

@@ -67,6 +67,7 @@ CUresult cuda_enter(const char *name)
 CUresult cuda_leave(int status)
 {
     pthread_mutex_unlock(&sim.lock);
+    sim_pause_poll(status);
     return cuda_code(status);
 }
 

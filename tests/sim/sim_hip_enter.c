@@ -107,6 +107,7 @@ hipError_t hip_enter(const char *name)
 hipError_t hip_leave(int status)
 {
     pthread_mutex_unlock(&sim.lock);
+    sim_pause_poll(status);
     return hip_code(status);
 }
 

@@ -45,7 +45,7 @@ struct ncclComm {
     struct shared *shared;
     int size, rank, device;
     atomic_bool aborted;
-    atomic_int running; /* host functions */
+    atomic_int running, inside; /* host functions; those that have begun */
     ncclResult_t state;
     atomic_int connecting; /* calls that wait for a rank; an abort ends them */
     atomic_bool ended;     /* it stays in memory, so that its use is noticed */
@@ -174,6 +174,10 @@ static void comm_end(struct ncclComm *comm)
 {
     while ((atomic_load(&comm->running) && !driver_lost()) || atomic_load(&comm->connecting) ||
            driver_captured(work_run, work_is_of, comm))
+        pause_briefly();
+    /* What runs on a lost device ends at once, and what begins now finds the mark. */
+    atomic_store(&comm->aborted, true);
+    while (atomic_load(&comm->inside))
         pause_briefly();
     atomic_store(&comm->ended, true);
     munmap(comm->shared, sizeof *comm->shared);
@@ -410,6 +414,7 @@ static void work_run(void *data)
     struct transfer transfers[TASKS];
     int count = 0;
     delay_work();
+    atomic_fetch_add(&comm->inside, 1);
     for (struct work *w = first; w && !atomic_load(&comm->aborted); w = w->next)
         if (w->kind == K_SEND || w->kind == K_RECV)
             transfers[count++] =
@@ -418,6 +423,7 @@ static void work_run(void *data)
         else
             work_collective(w);
     transfers_run(comm, transfers, count);
+    atomic_fetch_sub(&comm->inside, 1);
     if (!first->captured)
         atomic_fetch_sub(&comm->running, 1);
 }

@@ -6,10 +6,10 @@ TESTS is the directory with the built tests. An unavailable root or package is r
 failure. In each root these are tested:
 - import, and `python -m gpuglue` on each real vendor library, which must report the right reason without a device;
 - gpuglue's declarations against the vendors' headers of that release, with which the simulated Level Zero drivers must compile;
-- the whole Python suite on host, once for each release of Debian, and its files that use a device (the variable ON_DEVICE, else all files) on each
-  simulated Level Zero driver through the root's real loader;
+- the whole Python suite on host, once for each release of Debian, and where Python and glibc are those of this machine only its files that use a
+  device (the variable ON_DEVICE, else all files); these also on each simulated Level Zero driver through the root's real loader;
 - some of these (FEW), also with each of the loader's layers, with two drivers at once, and on the
-  simulated CUDA and HIP;
+  simulated CUDA and HIP; of a root with the Python, the glibc and the loader of another, only those on HIP;
 - AMD's and Intel's compilers, which need no device;
 - compiled kernels on the simulated Level Zero drivers, where the root has PoCL;
 - the result of the loader's leak checker;
@@ -17,12 +17,15 @@ failure. In each root these are tested:
 - in bookworm, Intel's own driver in its capture mode; in trixie, torch on host; in experimental, some suites on AMD's own
   HIP runtime with a model of its GPU.
 
-It needs the root user and Debian's archive. It runs as many roots at a time as there are processors."""
+It needs the root user and Debian's archive. Each root has several jobs, which need not wait for each other; the longest of all roots
+start first. One more job than there are processors runs at a time, because most also wait."""
 
 import concurrent.futures
+import dataclasses
 import json
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
@@ -59,7 +62,8 @@ VALIDATED = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION"
 LEAKS = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZEL_ENABLE_BASIC_LEAK_CHECKER": "1"}
 
 ALL = ("tests/python",)
-ON_DEVICE = (*os.environ.get("ON_DEVICE", "tests/python").split(), "tests/python/test_level_zero.py")
+USING_A_DEVICE = tuple(os.environ.get("ON_DEVICE", "tests/python").split())
+ON_DEVICE = (*USING_A_DEVICE, "tests/python/test_level_zero.py")
 FEW = tuple(
     f"tests/python/test_{name}.py"
     for name in ("device", "current", "memory", "copy", "async_copies", "stream", "event", "array", "errors", "closed", "close_races", "process")
@@ -279,25 +283,58 @@ def loads_what_was_built(root):
     return "" if result.returncode == 0 else last_line(result.stderr)
 
 
-def runs_of(root, name, hip, loader, row):
-    for title, (files, environment) in RUNS.items():
-        if title == "host" and MATRIX[name][1]:  # newer packages of vendors alone
-            row[title] = f"none: Python and glibc are those of {MATRIX[name][0]}"
-            continue
-        if title.startswith("ze") and not loader:
-            row[title] = "skipped: libze1 is unavailable"
-            continue
-        if title == "hip-sim":
-            version = numbers(hip)[0] if hip else 7
-            environment = {**environment, "GPUGLUE_HIP_LIBRARY": f"{SIMS}/hip{version}/libamdhip64.so.{version}"}
-            if not (root / environment["GPUGLUE_HIP_LIBRARY"].lstrip("/")).exists():
-                row[title] = "skipped: it was not built"
-                continue
+def interpreter(root):
+    """The minor version of the root's Python, and its glibc."""
+    return python(root, "-c", "import platform; print(*platform.python_version_tuple()[:2], *platform.libc_ver())").stdout.split()
+
+
+def repeated(name, title, same):
+    """Why this run would repeat another root's, or "". `same`: the loader is that of the root with the packages of the release alone."""
+    suite, release, _ = MATRIX[name]
+    if release and title in ("host", "cuda-sim"):
+        return f"none: Python and glibc are those of {suite}"
+    if release and same and title.startswith(("ze", "leaks")):
+        return f"none: Python, glibc and the loader are those of {suite}"
+    return ""
+
+
+def host_run(root, environment):
+    """The Python suite on host; on this machine's Python and glibc, with which `make test` has run it, the files that use a device."""
+    here = [*platform.python_version_tuple()[:2], *platform.libc_ver()]
+    if interpreter(root) != here:
+        return suite(root, ALL, **environment)
+    return f"{suite(root, USING_A_DEVICE, **environment)} (files that use a device: Python and glibc are this machine's)"
+
+
+def one_run(root, title, hip, loader):
+    files, environment = RUNS[title]
+    if title == "host":
+        return host_run(root, environment)
+    if title.startswith("ze") and not loader:
+        return "skipped: libze1 is unavailable"
+    if title == "hip-sim":
+        version = numbers(hip)[0] if hip else 7
+        environment = {**environment, "GPUGLUE_HIP_LIBRARY": f"{SIMS}/hip{version}/libamdhip64.so.{version}"}
+        if not (root / environment["GPUGLUE_HIP_LIBRARY"].lstrip("/")).exists():
+            return "skipped: it was not built"
+    return suite(root, files, **environment)
+
+
+def runs_of(place, titles):
+    """{title: result} of these of the RUNS, each printed when it ends."""
+    row = {}
+    for title in titles:
         began = time.monotonic()
-        row[title] = suite(root, files, **environment)
-        say(f"{name}: {title}: {row[title]}  ({time.monotonic() - began:.0f} s)")
-    for title, environment in BALANCES.items() if loader else ():
-        row[f"leaks, {title}"] = leaks(root, loader, environment)
+        row[title] = repeated(place.name, title, place.same_loader) or one_run(place.root, title, place.hip, place.loader)
+        say(f"{place.name}: {title}: {row[title]}  ({time.monotonic() - began:.0f} s)")
+    return row
+
+
+def leaks_of(place):
+    if not place.loader:
+        return {}
+    titles = {f"leaks, {title}": environment for title, environment in BALANCES.items()}
+    return {title: repeated(place.name, title, place.same_loader) or leaks(place.root, place.loader, environment) for title, environment in titles.items()}
 
 
 def compiled_of(root):
@@ -350,39 +387,72 @@ def facts_of(root, packages, hip, loader, records):
     }
 
 
-def run_root(name, wheel, tests):
-    began = time.monotonic()
+@dataclasses.dataclass
+class Place:
+    """A root with its packages, the wheel and the tests."""
+
+    name: str
+    root: pathlib.Path
+    missing: list  # packages
+    hip: str  # version, or ""
+    loader: str
+    why: str  # it cannot load the built libraries, or ""
+    same_loader: bool = False  # as the root with the packages of the release alone
+
+    @property
+    def packages(self):
+        return MATRIX[self.name][2]
+
+
+def prepare(name, wheel, tests):
     _, release, packages = MATRIX[name]
     root, missing = dress(name, packages, DEVELOPMENT, release)
     fill(root, wheel, tests)
     hip = next((version_of(root, package) for package in packages if "hip" in package), "")
-    loader = version_of(root, "libze1")
-    row = {f"package {package}": "skipped: unavailable" for package in missing}
-    probes, records = check_probes(root, hip, loader)
+    return Place(name, root, missing, hip, version_of(root, "libze1"), loads_what_was_built(root))
+
+
+# The jobs in a root. Each returns {title: result}, and the first also the root's facts.
+
+
+def probes_and_headers(place):
+    row = {f"package {package}": "skipped: unavailable" for package in place.missing}
+    probes, records = check_probes(place.root, place.hip, place.loader)
     row |= {f"probe: {title}": text for title, text in probes.items()}
     for package, source in (LEVEL_ZERO, "ze_headers.cc"), (HIP_HEADERS, "hip_headers.cc"):
-        if package not in missing:
-            row[f"headers: {package}"] = compile_headers(root, package, source)
-    why = loads_what_was_built(root)
-    if why:
-        row["suites"] = f"skipped: the root cannot load the built libraries: {why}"
-    else:
-        runs_of(root, name, hip, loader, row)
-        if POCL[0] in packages and not set(POCL) & set(missing) and loader:
-            row |= compiled_of(root)
-    row["compilers"] = compilers_of(root, packages, missing)
-    say(f"{name}: compilers: {row['compilers']}")
-    if name == CAPTURED and "intel-opencl-icd" not in missing and loader:
-        row["Intel's driver, captured"] = suite(root, ("tests/vendors/test_intel_capture.py",), GPUGLUE_BACKEND="ze")
-    if "librccl1" in packages:
-        row["RCCL without a GPU"] = refusal_of(root, hip, why) if "librccl1" not in missing else "skipped: librccl1 is unavailable"
-    if name == MODELLED:
-        row["AMD's runtime on a model"] = verdict = modelled(wheel, tests)
-        say(f"{name}: AMD's runtime on a model: {verdict}")
-    row |= library_rows(root, [package for package in packages if package in LIBRARIES and package not in missing])
-    facts = facts_of(root, packages, hip, loader, records)
-    say(f"{name}: done in {time.monotonic() - began:.0f} s")
-    return facts, row
+        if package not in place.missing:
+            row[f"headers: {package}"] = compile_headers(place.root, package, source)
+    if place.why:
+        row["suites"] = f"skipped: the root cannot load the built libraries: {place.why}"
+    row["facts"] = facts_of(place.root, place.packages, place.hip, place.loader, records)
+    return row
+
+
+def on_host(place):
+    return {} if place.why else runs_of(place, ["host"])
+
+
+def on_devices(place):
+    return {} if place.why else runs_of(place, [title for title in RUNS if title != "host"]) | leaks_of(place)
+
+
+def with_compilers(place):
+    row, missing = {}, place.missing
+    if POCL[0] in place.packages and not set(POCL) & set(missing) and place.loader and not place.why:
+        row |= compiled_of(place.root)
+    row["compilers"] = compilers_of(place.root, place.packages, missing)
+    say(f"{place.name}: compilers: {row['compilers']}")
+    if place.name == CAPTURED and "intel-opencl-icd" not in missing and place.loader:
+        row["Intel's driver, captured"] = suite(place.root, ("tests/vendors/test_intel_capture.py",), GPUGLUE_BACKEND="ze")
+    if "librccl1" in place.packages:
+        row["RCCL without a GPU"] = refusal_of(place.root, place.hip, place.why) if "librccl1" not in missing else "skipped: librccl1 is unavailable"
+    return row | dict(library_rows(place.root, [package for package in place.packages if package in LIBRARIES and package not in missing]))
+
+
+def on_model(place, wheel, tests):
+    verdict = modelled(wheel, tests)
+    say(f"{place.name}: AMD's runtime on a model: {verdict}")
+    return {"AMD's runtime on a model": verdict}
 
 
 # ---- all of them ------------------------------------------------------------------------------------------------
@@ -396,20 +466,53 @@ def attempt(function, *arguments):
         return None, str(reason)
 
 
-def run_all(names, wheel, tests):
-    """Return {root: (facts, row), or the reason why the root is unavailable}."""
+def prepare_all(pool, names, wheel, tests):
+    """{root: the future of (its Place, None), or of (None, the reason why it is unavailable)}"""
     suites = {}
     for name in names:
         suites.setdefault(MATRIX[name][0], []).append(name)
-    workers = max(1, min(len(names), os.cpu_count() or 1))
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        bare = {codename: pool.submit(attempt, make_bare, codename, its) for codename, its in suites.items()}
-        lost = {codename: future.result()[1] for codename, future in bare.items()}
-        there = [name for name in names if not lost[MATRIX[name][0]]]
-        there.sort(key=lambda name: name != MODELLED)  # it takes longest
-        running = {name: pool.submit(attempt, run_root, name, wheel, tests) for name in there}
-        results = {name: future.result() for name, future in running.items()}
-    return {name: results[name][0] or results[name][1] if name in results else lost[MATRIX[name][0]] for name in names}
+    bare = {codename: pool.submit(attempt, make_bare, codename, its) for codename, its in suites.items()}
+
+    def prepare_one(name):
+        lost = bare[MATRIX[name][0]].result()[1]
+        return (None, lost) if lost else attempt(prepare, name, wheel, tests)
+
+    # Those whose host run is long first.
+    return {name: pool.submit(prepare_one, name) for name in sorted(names, key=lambda name: (bool(MATRIX[name][1]), name == CAPTURED))}
+
+
+def run_job(job, name, ready, *arguments):
+    place, lost = ready[name].result()
+    if lost:
+        return lost
+    base = ready.get(MATRIX[name][0]) if MATRIX[name][1] else None
+    place.same_loader = bool(base and base.result()[0] and base.result()[0].loader == place.loader)
+    began = time.monotonic()
+    row, lost = attempt(job, place, *arguments)
+    say(f"{name}: {job.__name__} done in {time.monotonic() - began:.0f} s")
+    return row if lost is None else lost
+
+
+def run_all(names, wheel, tests):
+    """Return {root: (facts, row), or the reason why the root is unavailable}."""
+    with concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+        ready = prepare_all(pool, names, wheel, tests)
+        # No job waits long for a root: all roots were begun before. The order in which the results are printed is another.
+        order = [*((on_model, name, wheel, tests) for name in names if name == MODELLED),
+                 *((job, name) for job in (on_host, on_devices, with_compilers, probes_and_headers) for name in ready)]
+        running = {(job, name): pool.submit(run_job, job, name, ready, *rest) for job, name, *rest in order}
+        results = {name: [running[job, name].result() for job in JOBS if (job, name) in running] for name in names}
+    return {name: joined(rows) for name, rows in results.items()}
+
+
+JOBS = (probes_and_headers, on_host, on_devices, with_compilers, on_model)
+
+
+def joined(rows):
+    """(the facts, all results) of a root's jobs, or the reason why it is unavailable."""
+    lost = next((row for row in rows if isinstance(row, str)), None)
+    row = {} if lost else {title: result for part in rows for title, result in part.items()}
+    return lost or (row.pop("facts"), row)
 
 
 def print_row(name, row):
