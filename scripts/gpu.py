@@ -28,6 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHES = ("bench", "alloc", "pageable", "copies", "compat", "exchange", "recording", "pipeline", "graphs", "astype", "host_threads", "fragmentation")
+JOBS = max(1, min(6, (os.cpu_count() or 1) // 3))  # tests at a time: most of a test's time is that of a context
 BASELINES = {"bench": "raw", "alloc": "raw", "pageable": "raw", "copies": "raw", "pipeline": "pipeline_raw", "graphs": "graphs_raw"}
 
 
@@ -50,7 +51,7 @@ class Machine:
         return variables
 
     def conformance(self, run, *before):
-        return [*before, f"{self.tests}/tests/conformance", "hip" if run == "shim" else run, "--timeout", "120", "-j", "1"]
+        return [*before, f"{self.tests}/tests/conformance", "hip" if run == "shim" else run, "--timeout", "300", "-j", str(JOBS)]
 
     def pytest(self, name, *files):
         return [sys.executable, "-m", "pytest", "-q", f"--junitxml={self.out}/{name}.xml", "-o", "faulthandler_timeout=120", *files]
