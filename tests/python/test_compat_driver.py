@@ -399,6 +399,8 @@ def test_a_missing_name_names_the_way_out(device):
             (cuda, "TextureReference", "pass the array to the kernel"), (cuda, "initialize_profiler", "CUDA 12.0 .* gpuglue.trace"),
             (gpuarray, "multi_take", r"cupy\.asarray"), (tools, "match_dtype_to_c_struct", "register_dtype"),
             (cuda, "Linker", "DynamicModule"), (elementwise, "get_elwise_kernel", "gpuglue pycuda add"),
+            (elementwise, "get_axpbyz_kernel", "gpuglue pycuda add"), (reduction, "get_minmax_neutral", "gpuglue pycuda add"),
+            (compiler, "CudaModule", "SourceModule"), (tools, "Argument", "gpuglue pycuda add"), (gpuarray, "splay", "gpuglue pycuda add"),
             (reduction, "get_sum_kernel", "gpuglue pycuda add")]:
         with pytest.raises(AttributeError, match=f"has no '{name}' on gpuglue: .*{way}") as caught:
             getattr(module, name)
@@ -426,6 +428,8 @@ def test_what_a_source_has_that_no_compiler_takes_is_in_the_first_line_of_the_er
             ("__global__ void g(float *x) { *x = tex2D(image, 0, 0); }", "pass the array to the kernel as an argument"),
             ("__global__ void g(int *x) { if (*x) g<<<1, 1>>>(x, 0); }", "DynamicSourceModule: else launch them from Python"),
             ('#include "curand_of_another.h"', "an array that pycuda.curandom has filled"),
+            ("#include <thrust/sort.h>\nno C++", "else use pycuda.reduction and pycuda.scan"),
+            ('__device__ int f() { int x; asm volatile("mov %0, %laneid" : "=r"(x)); return x; } no C++', "else write them in C++"),
             ("#include <cuda_bf16.h>\nno C++", "else compute with float or half"),
             ("no C++", "")]:
         with pytest.raises(cuda.CompileError) as caught:
@@ -442,7 +446,7 @@ def test_level_zero_compiles_no_source_in_cuda_cpp(device):
 
 
 @pytest.mark.parametrize("name, kind, reason", [
-    ("sparse", "ModuleNotFoundError", ""),
+    ("sparse", "ModuleNotFoundError", ""), ("_cluda", "ModuleNotFoundError", "use PyCUDA's own files (gpuglue pycuda add)"),
     ("gl", "ImportError", "PyCUDA itself has it only where it was built with CUDA_ENABLE_GL: ")])  # what its import raises else
 def test_a_missing_module_names_the_way_out(run_python, name, kind, reason):
     code = f"""

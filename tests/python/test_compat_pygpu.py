@@ -425,8 +425,22 @@ def test_an_array_over_anothers_memory_changes_the_device_side_only(device):
     allocator = PyGPU.Allocator(first, np.empty_like(k))
     assert allocator.ptr() == first.ptr and allocator.host_ptr() == allocator.host_data.ctypes.data
     assert second.get().tolist() == [[43, 1], [2, 3], [4, 5]] and k[0, 0] == 0
-    assert hasattr(first, "__cuda_array_interface__") == (device.backend in ("cuda", "hip"))
     assert PyGPU.GPUArray((2, 3), order="F").flag_c_contiguous == 0 and first.flag_c_contiguous == 1
+
+
+def test_arrays_of_cuda_and_hip_have_cudas_interface(device):
+    if device.backend not in ("cuda", "hip"):
+        pytest.skip("the interface is of cuda and hip")
+    array = PyGPU.to_gpu(np.arange(6).reshape(3, 2))
+    assert array.__cuda_array_interface__["data"] == (array.ptr, False)
+
+
+def test_arrays_of_other_backends_name_what_to_use_instead_of_cudas_interface(device):
+    if device.backend in ("cuda", "hip"):
+        pytest.skip("the interface is of cuda and hip")
+    array = PyGPU.to_gpu(np.arange(6).reshape(3, 2))
+    with pytest.raises(AttributeError, match=f"this array is on {device.backend}: use numpy.asarray"):
+        array.__cuda_array_interface__
 
 
 def test_objects_describe_themselves():

@@ -31,6 +31,11 @@ def test_importing_gpuglue_imports_no_other_module():
     assert succeeds(run_python(code)) in ("['atexit']", "[]")  # some environments' site imports it
 
 
+def test_importing_gpuglue_imports_only_its_core():
+    code = "import sys, gpuglue; print(sorted(n for n in sys.modules if n.startswith('gpuglue')))"
+    assert succeeds(run_python(code)) == "['gpuglue', 'gpuglue._core']"
+
+
 @pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="the library of a sanitizer would be counted")
 def test_importing_takes_less_time_than_the_interpreter_to_start_and_little_memory():
     """Processor time, relative to the interpreter's: independent of other programs and of the machine's speed."""

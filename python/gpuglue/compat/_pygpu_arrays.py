@@ -238,8 +238,9 @@ class GPUArray:
 
     @property
     def __cuda_array_interface__(self):
-        if gpuglue.current_device().backend not in ("cuda", "hip"):
-            raise AttributeError("__cuda_array_interface__")
+        backend = self.gpudata.device.backend
+        if backend not in ("cuda", "hip"):
+            raise AttributeError(f"__cuda_array_interface__ is of cuda and hip, and this array is on {backend}: use numpy.asarray(array.get())")
         flags = self._array._host.flags
         return {"shape": self.shape, "strides": self.strides if flags.fnc else None, "data": (self.ptr, False),
                 "typestr": self.dtype.str, "stream": None, "version": 3}

@@ -8,10 +8,12 @@ TEXTURES = "CUDA 12 has no texture and surface references: pass the array to the
 _OPENGL = "map the buffer in an extension of your own, and pass its address to gpuglue.Buffer.from_ptr()"
 _COMPUTING = "use CuPy on the same memory, cupy.asarray(array), or NumPy, array.get()"
 _STRUCTS = "declare the struct in the source, and name it by register_dtype(dtype, name)"
+_OWN_FILES = "use PyCUDA's own files (gpuglue pycuda add)"
 _INTERNAL = "use the class of kernels of this module, or PyCUDA's own files (gpuglue pycuda add)"
+_MAKERS = re.compile(r"get_\w+_(kernel|module|kernel_and_types|neutral)")  # of the kernels inside PyCUDA's arrays
 
 MODULES = {
-    "pycuda.sparse": _COMPUTING,
+    "pycuda.sparse": _COMPUTING, "pycuda._cluda": _OWN_FILES, "pycuda._mymako": _OWN_FILES,
     "pycuda.gl": f"PyCUDA itself has it only where it was built with CUDA_ENABLE_GL: {_OPENGL}"}
 OPTIONAL = ("pycuda.gl",)  # there, but an ImportError, in a PyCUDA that was built as it is by default
 _NAMES = {
@@ -21,15 +23,13 @@ _NAMES = {
         "from CUDA 12.0 on the driver refuses it: use gpuglue.trace(), or a profiler's own range of time": "initialize_profiler",
         "use pycuda.compiler.DynamicModule": "Linker",
         _OPENGL: "RegisteredBuffer RegisteredImage"},
-    "pycuda.compiler": {"use gpuglue.compile(), which needs no nvcc": "get_nvcc_version preprocess_source compile_plain"},
-    "pycuda.elementwise": {_INTERNAL: "get_elwise_kernel get_elwise_kernel_and_types get_elwise_module get_elwise_range_module "
-                                      "get_linear_combination_kernel"},
-    "pycuda.reduction": {_INTERNAL: "get_reduction_module get_reduction_kernel_and_types get_sum_kernel get_dot_kernel "
-                                    "get_minmax_kernel get_subset_sum_kernel get_subset_dot_kernel get_subset_minmax_kernel"},
+    "pycuda.compiler": {"use gpuglue.compile(), which needs no nvcc": "get_nvcc_version preprocess_source compile_plain",
+                        "use pycuda.compiler.SourceModule": "CudaModule"},
+    "pycuda.elementwise": {}, "pycuda.reduction": {},
     "pycuda.tools": {
-        _STRUCTS: "match_dtype_to_c_struct",
+        _STRUCTS: "match_dtype_to_c_struct", _OWN_FILES: "Argument get_arg_type",
         "use gpuglue.trace(), which records allocations": "DebugMemoryPool"},
-    "pycuda.gpuarray": {_COMPUTING: "multi_take multi_take_put multi_put", "use the method of the array": "reshape"}, "pycuda.cumath": {},
+    "pycuda.gpuarray": {_COMPUTING: "multi_take multi_take_put multi_put", "use the method of the array": "reshape", _OWN_FILES: "splay"}, "pycuda.cumath": {},
     "pycuda.curandom": {}}
 # Members of classes: their own errors name the way out.
 MEMBERS = {
@@ -40,6 +40,9 @@ _IN_SOURCES = [
     (r"<<<", "kernels launch kernels on cuda only, in a pycuda.compiler.DynamicSourceModule: else launch them from Python"),
     (r"#\s*include\s*[<\"]curand", "CURAND is on cuda only, with its headers (nvidia-curand and nvidia-cuda-cccl): else pass an array "
      "that pycuda.curandom has filled"),
+    (r"#\s*include\s*[<\"](cub|thrust)/", "CUB and Thrust are on cuda only, with their headers (nvidia-cuda-cccl): else use pycuda.reduction and "
+     "pycuda.scan"),
+    (r"\basm\s*(volatile\s*)?\(", "instructions in PTX are on cuda only: else write them in C++"),
     (r"#\s*include\s*[<\"]cuda_bf16", "cuda_bf16.h is on cuda only: else compute with float or half")]
 
 
@@ -52,12 +55,16 @@ def _way(table, name):
     return next((way for way, listed in table.items() if name in listed.split()), None)
 
 
+def _way_of(module, name):
+    return _way(_NAMES[module], name) or (_INTERNAL if module in ("pycuda.elementwise", "pycuda.reduction") and _MAKERS.fullmatch(name) else None)
+
+
 def refusing(module):
     """The __getattr__ of a module, whose error names the way out."""
     public = "pycuda" + module.rpartition("pycuda")[2]
 
     def __getattr__(name):
-        way, caller = _way(_NAMES[public], name), sys._getframe(1)
+        way, caller = _way_of(public, name), sys._getframe(1)
         # `from module import name` would replace an AttributeError by one without the way out
         kind = ImportError if way and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["IMPORT_FROM"] else AttributeError
         raise kind(f"{public} has no {name!r} on gpuglue: {way}" if way else f"module {module!r} has no attribute {name!r}")
