@@ -209,9 +209,10 @@ OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
 # Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
 PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arithmetic compat_compile compat_generated compat_names compile \
     docs_command doctor environment host_compiler main pycuda_command)
-# Those whose tests choose their backend themselves, start commands, or use memory of the host only: the full tier runs them on
-# host, on cuda-sim and on one Level Zero driver, and not on the other backends.
+# Those of Level Zero, which skip their tests on other backends.
 OF_LEVEL_ZERO := $(patsubst %,tests/python/test_%.py,level_zero level_zero_graphs level_zero_kernels level_zero_lists)
+# Those whose tests choose their backend themselves, start commands, or use memory of the host only: the full tier runs them on
+# host, on cuda-sim and on one Level Zero driver, and not on the other backends. Nor those of Level Zero, which CUDA does not run either.
 ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command communicator docs_command drivers environment isolated_probe numpy_absent \
     offers pycuda_command registry)
 # Those about the core and what backends/cuda_hip has for both vendors, which run on cuda-sim; C sweeps inject failures on each backend.

@@ -70,13 +70,13 @@ def ranks_pass(code, size, shared=False, **variables):
 
 
 def ranks_pass_within(code, size, **variables):
-    """The same, where LIMIT in the code is the timeout: on a busy machine the first call of a library alone takes seconds."""
-    for limit in (2, 20):
-        try:
-            return ranks_pass(code.replace("LIMIT", str(limit)), size, **variables)
-        except AssertionError:
-            if limit == 20:
-                raise
+    """The same, where LIMIT in the code is the timeout: on a busy machine the first call of a vendor's library alone takes seconds."""
+    try:
+        return ranks_pass(code.replace("LIMIT", "2"), size, **variables)
+    except AssertionError:
+        if "Simulated" in gg.current_device().name:
+            raise
+    return ranks_pass(code.replace("LIMIT", "20"), size, **variables)
 
 
 RESULTS = """

@@ -423,14 +423,15 @@ def test_what_a_source_has_that_no_compiler_takes_is_in_the_first_line_of_the_er
     if not runs_code(device) or device.backend == "ze":
         pytest.skip(f"{device} has no compiler for CUDA C++")
     needs_compiler(device)
+    elsewhere = device.backend != "cuda"
     for source, way in [
             ("texture<float, 2> image;", "pass the array to the kernel as an argument"),
             ("__global__ void g(float *x) { *x = tex2D(image, 0, 0); }", "pass the array to the kernel as an argument"),
             ("__global__ void g(int *x) { if (*x) g<<<1, 1>>>(x, 0); }", "DynamicSourceModule: else launch them from Python"),
             ('#include "curand_of_another.h"', "an array that pycuda.curandom has filled"),
             ("#include <thrust/sort.h>\nno C++", "else use pycuda.reduction and pycuda.scan"),
-            ('__device__ int f() { int x; asm volatile("mov %0, %laneid" : "=r"(x)); return x; } no C++', "else write them in C++"),
-            ("#include <cuda_bf16.h>\nno C++", "else compute with float or half"),
+            ('__device__ int f() { int x; asm volatile("mov %0, %laneid" : "=r"(x)); return x; } no C++', elsewhere * "else write them in C++"),
+            ("#include <cuda_bf16.h>\nno C++", elsewhere * "else compute with float or half"),
             ("no C++", "")]:
         with pytest.raises(cuda.CompileError) as caught:
             compiler.SourceModule(source)

@@ -139,9 +139,9 @@ void sim_command_finish(struct sim_command *command)
 
 void sim_pause_poll(int status)
 {
-    static _Thread_local unsigned in_vain;
-    in_vain = status == SIM_NOT_READY ? in_vain + 1 : 0;
-    if (in_vain > POLLS_AT_ONCE)
+    static _Thread_local unsigned unfinished;
+    unfinished = status == SIM_NOT_READY ? unfinished + 1 : 0;
+    if (unfinished > POLLS_AT_ONCE)
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 

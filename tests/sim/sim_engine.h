@@ -197,7 +197,8 @@ void sim_command_demand(struct sim_command *command);
 void sim_command_drop(struct sim_command *command);
 bool sim_command_busy(const struct sim_command *command);
 bool sim_command_poll(struct sim_command *command); /* a query: true when done */
-/* After a function of the driver, without the lock: a thread that polls in vain leaves the processor to the work. */
+/* Call it at the end of each driver function, without the lock. Sleeps briefly if this thread's last queries all found unfinished work,
+ * so that the worker threads can run. */
 void sim_pause_poll(int status);
 void sim_command_wait(struct sim_command *command);
 /* Wait for what lost devices were doing when they were lost, so that the client may unmap memory. */

@@ -127,7 +127,7 @@ def _made(source, backend, arch, lang, options):
     try:
         return gpuglue.compile(source, backend=backend, arch=arch, lang=lang, options=options)
     except gpuglue.CompileError as error:
-        raise CompileError("the kernel was not compiled" + way_of_source(source), " ".join(options), "", error.log) from error
+        raise CompileError("the kernel was not compiled" + way_of_source(source, backend), " ".join(options), "", error.log) from error
     except gpuglue.Error as error:
         raise of(error) from error
 
