@@ -6,7 +6,7 @@ PART  what runs
 suites   the conformance suites on cuda, then the units of the core
 shim     the conformance suites on the hip backend, on NVIDIA's driver (tests/shim)
 python, python-shim    all Python files, on cuda or on the shim
-memcheck, initcheck    the conformance suites on cuda under these tools of compute-sanitizer
+memcheck, initcheck    the conformance suites on cuda under these tools of compute-sanitizer, a process for each suite
 programs PyCUDA's and PybindGPU's programs, each way
 names    the tests of gpuglue.compat, for scripts/compat_columns.py
 bench    all benchmarks of one GPU
@@ -24,11 +24,23 @@ import subprocess
 import sys
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHES = ("bench", "alloc", "pageable", "copies", "compat", "exchange", "recording", "pipeline", "graphs", "astype", "host_threads", "fragmentation")
 JOBS = max(1, min(6, (os.cpu_count() or 1) // 3))  # tests at a time: most of a test's time is that of a context
+# Tests that count all that a process has, or need one where the backend is not in use.
+OWN_PROCESS = (
+    "drain/idle_events_do_not_pile_up_behind_memory_that_unknown_streams_use",
+    "pool_large/free_blocks_of_the_smallest_large_size_are_kept_up_to_an_eighth_of_the_device",
+    "pool_large/free_large_blocks_beyond_an_eighth_of_the_device_are_freed",
+    "pool_pieces/idle_blocks_are_freed_before_the_pool_holds_much_more_than_was_in_use",
+    "shortage/a_large_block_may_wait_twice_for_its_stream",
+    "stats/a_library_that_cannot_be_initialised_is_an_error_until_it_can",
+    "stats/asking_whether_there_are_statistics_leaves_the_last_error",
+)
 BASELINES = {"bench": "raw", "alloc": "raw", "pageable": "raw", "copies": "raw", "pipeline": "pipeline_raw", "graphs": "graphs_raw"}
 
 
@@ -62,9 +74,15 @@ class Machine:
 
 
 def sanitized(machine, tool):
+    """One step for each suite, whose tests share a process, since the tool takes seconds for each context; then those that cannot share it."""
     options = ["--error-exitcode", "9", "--target-processes", "all", "--report-api-errors", "no"]
-    leaks = ["--leak-check", "full"] if tool == "memcheck" else []
-    yield tool, "cuda", machine.conformance("cuda", "compute-sanitizer", "--tool", tool, *options, *leaks)
+    before = ["compute-sanitizer", "--tool", tool, *options, *(["--leak-check", "full"] if tool == "memcheck" else [])]
+    names = subprocess.run([f"{machine.tests}/tests/conformance", "--list"], capture_output=True, text=True, check=True).stdout.split()
+    shared = [name for name in names if name not in OWN_PROCESS]
+    suites = [list(tests) for _, tests in groupby(shared, lambda name: name.partition("/")[0])]
+    for tests in sorted(suites, key=len, reverse=True):
+        yield f"{tool}-{tests[0].partition('/')[0]}", "cuda", [*before, f"{machine.tests}/tests/conformance", "cuda", "--here", *tests]
+    yield f"{tool}-own-process", "cuda", [*machine.conformance("cuda", *before), *OWN_PROCESS]
 
 
 def of_suites(machine):
@@ -131,10 +149,13 @@ def run_step(machine, name, run, command, seconds):
 
 
 def run_part(machine, part, seconds):
-    ends_at, passed = time.monotonic() + seconds, True
-    for name, run, command in PARTS[part](machine):
-        passed &= run_step(machine, name, run, command, max(ends_at - time.monotonic(), 1))
-    return passed
+    ends_at = time.monotonic() + seconds
+
+    def run(step):
+        return run_step(machine, *step, max(ends_at - time.monotonic(), 1))
+
+    with ThreadPoolExecutor(JOBS if part in ("memcheck", "initcheck") else 1) as steps:
+        return all(list(steps.map(run, PARTS[part](machine))))
 
 
 def main():

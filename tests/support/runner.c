@@ -48,13 +48,17 @@ static struct CMUnitTest with_fixture(const struct CMUnitTest *test)
     return made;
 }
 
+static void end(void)
+{
+    if (program->end)
+        program->end();
+}
+
 static int run_one(const struct suite *suite, const struct CMUnitTest *test)
 {
     struct CMUnitTest only[] = {with_fixture(test)};
     current = suite;
     int failures = _cmocka_run_group_tests(suite->name, only, 1, NULL, NULL);
-    if (program->end)
-        program->end();
     return failures ? 1 : was_skipped ? SKIPPED : PASSED;
 }
 
@@ -250,15 +254,32 @@ static int run_only(const char *path)
 {
     const struct suite *suite;
     const struct CMUnitTest *test = find_test(path, &suite);
+    int result;
     if (test && suite->prepare)
         suite->prepare();
-    return !test || available() ? 1 : run_one(suite, test);
+    if (!test || available())
+        return 1;
+    result = run_one(suite, test);
+    end();
+    return result;
+}
+
+static int prepare_suite(const struct suite *suite, const struct CMUnitTest *test)
+{
+    if (suite->prepare && test == suite->tests)
+        suite->prepare();
+    return 0;
 }
 
 static int run_here(const struct options *options)
 {
+    for_each_chosen(options, prepare_suite);
     int status = available();
-    return status ? status : for_each_chosen(options, run_one_here) > 0;
+    if (status)
+        return status;
+    status = for_each_chosen(options, run_one_here) > 0;
+    end();
+    return status;
 }
 
 static int run_in_children(const struct options *options)
