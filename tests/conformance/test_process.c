@@ -202,16 +202,16 @@ static struct scene left;
 static void *left_gate;
 static gg_scope *left_scope;
 
-/* Live objects, queued copies, a stream whose work never ends. */
+/* These two leave without the shutdown that follows a scenario. Live objects, queued copies, a stream whose work never ends. */
 static int exit_while_busy(void)
 {
     left_gate = gate_new();
-    return set_scene(&left) || queue_behind_gate(&left, left_gate, 1);
+    exit(set_scene(&left) || queue_behind_gate(&left, left_gate, 1));
 }
 
 static int exit_with_objects(void)
 {
-    return set_scene(&left) || gg_scope_enter(left.device, left.stream, &left_scope);
+    exit(set_scene(&left) || gg_scope_enter(left.device, left.stream, &left_scope));
 }
 
 /* ---- shutdown ---- */

@@ -19,6 +19,7 @@ import gpuglue as gg
 
 DTYPES = ["f8", "f4", "i4", "i2", "u1", "c8"]
 HANG = 300  # seconds: only a safety net
+STACKS = signal.SIGUSR1  # a process prints the stacks of its threads
 
 
 class World:
@@ -492,7 +493,7 @@ def forked(worker):
 def end_child(worker, array):
     status = 1
     with contextlib.suppress(BaseException):
-        signal.alarm(HANG)
+        signal.alarm(2 * HANG)  # if the parent has ended
         for call in (array.get, array.copy, worker.device.synchronize, lambda: gg.zeros(3, device=worker.device)):
             try:
                 call()
@@ -514,6 +515,8 @@ def wait_for(child):
         if found:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.002)
+    os.kill(child, STACKS)  # prints where it is
+    time.sleep(2)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return "no end"

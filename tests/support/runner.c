@@ -54,12 +54,21 @@ static void end(void)
         program->end();
 }
 
+static bool excused(void)
+{
+    const char *reason = program->excuse ? program->excuse() : NULL;
+    if (reason)
+        printf(SKIP_MARK "%s\n", reason);
+    return reason;
+}
+
 static int run_one(const struct suite *suite, const struct CMUnitTest *test)
 {
     struct CMUnitTest only[] = {with_fixture(test)};
     current = suite;
-    int failures = _cmocka_run_group_tests(suite->name, only, 1, NULL, NULL);
-    return failures ? 1 : was_skipped ? SKIPPED : PASSED;
+    if (_cmocka_run_group_tests(suite->name, only, 1, NULL, NULL))
+        return excused() ? SKIPPED : 1;
+    return was_skipped ? SKIPPED : PASSED;
 }
 
 void become_scenario(const char *name)
@@ -232,14 +241,20 @@ static const struct CMUnitTest *find_test(const char *path, const struct suite *
     return NULL;
 }
 
+static int run_found(const struct suite *suite, const struct scenario *scenario)
+{
+    current = suite;
+    int status = scenario->run();
+    end();
+    return status && status != SKIPPED && excused() ? SKIPPED : status;
+}
+
 static int run_scenario(const char *path)
 {
     for (const struct suite *suite = suites; suite; suite = suite->next)
         for (size_t i = 0; i < suite->scenario_count; i++)
-            if (is_named(path, suite, suite->scenarios[i].name)) {
-                current = suite;
-                return suite->scenarios[i].run();
-            }
+            if (is_named(path, suite, suite->scenarios[i].name))
+                return run_found(suite, &suite->scenarios[i]);
     fprintf(stderr, "there is no scenario %s\n", path);
     return 2;
 }

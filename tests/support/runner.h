@@ -36,7 +36,9 @@ struct program {
     int (*available)(void);
     /* For tests without their own setup and teardown. */
     CMFixtureFunction setup, teardown;
-    void (*end)(void); /* after a test */
+    void (*end)(void); /* after a test or a scenario, or after all tests of a process */
+    /* Why a test that has failed so far could not pass here, or NULL: then it is skipped. */
+    const char *(*excuse)(void);
 };
 
 /* Adds the suite of a file to the program that it is linked into. */

@@ -89,9 +89,14 @@ static int available(void)
     return getenv("SAMPLE_ABSENT") ? 77 : 0;
 }
 
+static const char *excuse(void)
+{
+    return getenv("SAMPLE_EXCUSE");
+}
+
 int main(int argc, char **argv)
 {
     static const struct program program = {
-        .target = "TARGET", .prepare = prepare, .available = available};
+        .target = "TARGET", .prepare = prepare, .available = available, .excuse = excuse};
     return run_program(argc, argv, &program);
 }

@@ -71,6 +71,10 @@ assert chosen("passes") == {"sample/passes", "other/passes"}
 assert chosen("passes", "--without", "sample") == {"other/passes"}
 assert chosen("--suite", "other", "sample/is_skipped") == {"other/passes", "sample/is_skipped"}
 assert run("x", "--here", "passes")[0] == 0
+assert run("x", "--here", "fails")[0] == 1
+assert run("x", "--here", "fails", SAMPLE_EXCUSE="it is late")[0] == 0
+excused = results(run("x", "passes", "sample/fails", SAMPLE_EXCUSE="it is late")[1])
+assert excused == {"sample/passes": ("ok", ""), "other/passes": ("ok", ""), "sample/fails": ("skipped", "it is late")}, excused
 assert run("x", "passes", "misspelt")[0] == 2
 assert run("--list", "other") == (0, "other/passes\n")
 assert run("x", SAMPLE_ABSENT="1") == (77, "")
