@@ -143,7 +143,7 @@ static void hip_device_native(int device, void *context, uint64_t handles[4])
 
 /* ---- events ------------------------------------------------------------------------------------- */
 
-/* hipEventQuery reads the stream that the event was recorded on, which may have been destroyed, and up to HIP 6
+/* From 6.2 on hipEventQuery reads the stream that the event was recorded on, which may have been destroyed, and HIP 6
  * invalidates a capture that runs there now. The time from an event to itself is not ready in the same cases, and
  * is found without the stream. It is not valid for borrowed events without timing, and after no record. */
 static int hip_event_query(void *event)

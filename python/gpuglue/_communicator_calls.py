@@ -20,24 +20,30 @@ def _load(*sides: "Data | None") -> None:
 
 def collective(handle: Any, operation: str, dst: "Data | None", src: "Data | None", count: int, kind: int, combines: int, root: int, type: str) -> None:
     """Run a collective operation: `count` elements of a reduction, or bytes of a block if kind is -1."""
-    if hasattr(handle, "collective"):
-        _load(dst, src)
-        handle.collective(operation, dst, src, count, kind, combines, root, type)
-    elif _staged(dst, src):
-        _core._comm_staged(handle, NAMES.index(operation), side_of(dst), side_of(src), count, 0, max(kind, 0), combines, root, 0, type)
-    else:
-        _core._comm_collective(handle, operation, address_of(dst), address_of(src), count, kind, combines, root, type)
+    try:
+        if hasattr(handle, "collective"):
+            _load(dst, src)
+            handle.collective(operation, dst, src, count, kind, combines, root, type)
+        elif _staged(dst, src):
+            _core._comm_staged(handle, NAMES.index(operation), side_of(dst), side_of(src), count, 0, max(kind, 0), combines, root, 0, type)
+        else:
+            _core._comm_collective(handle, operation, address_of(dst), address_of(src), count, kind, combines, root, type)
+    finally:
+        del handle  # the last reference closes the rank: an exception that is kept has this frame, and must not have one
 
 
 def message(handle: Any, src: "Data | None", to: int, dst: "Data | None", source: int, type: str) -> None:
     """Send, receive or both; a rank of -1 leaves that side out."""
     sent, received = (0 if data is None else data.nbytes for data in (src, dst))
-    if hasattr(handle, "message"):
-        _load(dst, src)
-        handle.message(src, to, dst, source, type)
-    elif _staged(dst, src):
-        name = "send" if dst is None else "recv" if src is None else "send_recv"
-        root, count = (source, received) if src is None else (to, sent)
-        _core._comm_staged(handle, NAMES.index(name), side_of(dst), side_of(src), count, received, 0, 0, root, source, type)
-    else:
-        _core._comm_message(handle, address_of(src), sent, to, address_of(dst), received, source, type)
+    try:
+        if hasattr(handle, "message"):
+            _load(dst, src)
+            handle.message(src, to, dst, source, type)
+        elif _staged(dst, src):
+            name = "send" if dst is None else "recv" if src is None else "send_recv"
+            root, count = (source, received) if src is None else (to, sent)
+            _core._comm_staged(handle, NAMES.index(name), side_of(dst), side_of(src), count, received, 0, 0, root, source, type)
+        else:
+            _core._comm_message(handle, address_of(src), sent, to, address_of(dst), received, source, type)
+    finally:
+        del handle

@@ -228,6 +228,36 @@ def test_a_rank_that_closes_early_is_named_by_the_others(transport, ranks):
     passes(CLOSES, ranks, TRANSPORT=transport)
 
 
+KEPT = """
+from gpuglue import _communicator_calls as calls
+errors, staged = [], calls._staged
+def fails(*sides):
+    if threading.current_thread().name == "rank 1":
+        raise MemoryError("in the middle")
+    return staged(*sides)
+def body(comm):
+    if comm.rank:
+        threading.current_thread().name = "rank 1"
+        try:
+            comm.barrier()
+        except MemoryError as error:
+            errors.append(error)
+        comm.close()
+        return
+    assert "rank 1 closed the communicator" in failure(comm.barrier, 1)
+comms, calls._staged = create(transport="staged", timeout=10), fails
+threads, ended = each(body, comms)
+for thread in threads:
+    thread.join()
+none_failed(ended)
+assert "in the middle" in str(errors[0])
+"""
+
+
+def test_a_rank_is_closed_although_the_program_keeps_the_exception_of_its_operation(device):
+    passes(KEPT, 2)
+
+
 ONE_BY_ONE = """
 comms = create()
 arrays = [gg.ones(1000, device=device) for device in devices]

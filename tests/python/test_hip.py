@@ -545,7 +545,7 @@ def test_exported_memory_that_was_released_leaves_a_capture_valid(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_poll_leaves_the_capture_of_a_busy_stream_valid(version):
-    """Up to HIP 6 hipEventQuery invalidates a capture on the stream that the event was recorded on before."""
+    """HIP 6's hipEventQuery invalidates a capture on the stream that the event was recorded on before."""
     before = "hip.sim_hold(1); stream = gg.Stream(device, nonblocking=True); array = gg.empty(100_000, device=device)"
     before += "\narray.fill(1, stream=stream); del array; gg.alloc(1 << 20, device)"
     before += "\nours = ctypes.c_void_p(stream.handle); assert not hip.hipStreamBeginCapture(ours, 2)"
@@ -557,7 +557,7 @@ def test_a_poll_leaves_the_capture_of_a_busy_stream_valid(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_work_on_a_stream_that_was_destroyed_is_polled(version):
-    """hipEventQuery reads the stream's memory, which hipStreamDestroy has freed (ROCm/clr, ihipEventQuery)."""
+    """From 6.2 on hipEventQuery reads the stream's memory, which hipStreamDestroy has freed (ROCm/clr, ihipEventQuery)."""
     code = (
         f"import ctypes, gpuglue as gg\nhip, native = ctypes.CDLL({sim(version)!r}), ctypes.c_void_p()\n"
         "device = gg.Device('hip:0'); array = gg.zeros(100_000, 'f4', device=device); gg.synchronize(device)\n"

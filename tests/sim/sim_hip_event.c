@@ -61,27 +61,31 @@ hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
     return hip_leave(status ? status : sim_event_record(found, queue, false));
 }
 
-/* ROCm/clr, ihipEventQuery: reads the state of the stream that the event was recorded on, also after it was
- * destroyed; up to HIP 6 that invalidates a capture that runs there now. */
-static int read_stream(const struct sim_event *event)
+/* ROCm/clr: from 6.2 on ihipEventQuery reads the state of the stream that the event was recorded on, also after it was
+ * destroyed, and so does hipEventSynchronize from 5.7 on. The simulator of each version ends the process then, since
+ * gpuglue has the same code for all. */
+static const struct sim_queue *captured_stream(const struct sim_event *event)
 {
-    struct sim_queue *queue = event->recorded_on;
+    const struct sim_queue *queue = event->recorded_on;
     if (!queue || queue->legacy)
-        return SIM_OK;
+        return NULL;
     if (!sim_table_find(&sim_queues, queue) || queue->id != event->recorded_id) {
         fprintf(stderr, "sim: a query of an event whose stream was destroyed\n");
         abort();
     }
-    if (SIM_HIP >= 7 || !sim_capture_refuse(queue))
-        return SIM_OK;
-    return SIM_CAPTURED_EVENT;
+    return queue->capture ? queue : NULL;
 }
 
-static int disturb(const struct sim_event *event)
+/* HIP 6 invalidates a capture that runs on that stream now; 5.7 refuses the wait. */
+static int disturb(const struct sim_event *event, bool waits)
 {
-    int status = read_stream(event);
-    if (status)
-        return status;
+    const struct sim_queue *queue = captured_stream(event);
+    if (queue && SIM_HIP == 6) {
+        queue->capture->invalid = true;
+        return SIM_CAPTURED_EVENT;
+    }
+    if (queue && waits && SIM_HIP == 5 && SIM_HIP_57)
+        return SIM_CAPTURE_UNSUPPORTED;
     return sim_capture_find(event->capture_id) ? SIM_OK : sim_capture_unsafe();
 }
 
@@ -92,7 +96,7 @@ hipError_t hipEventQuery(hipEvent_t event)
     hipError_t result = hip_enter_event("hipEventQuery", event, &found);
     if (result)
         return result;
-    status = disturb(found);
+    status = disturb(found, false);
     return hip_leave(status ? status : sim_event_query(found));
 }
 
@@ -103,7 +107,7 @@ hipError_t hipEventSynchronize(hipEvent_t event)
     hipError_t result = hip_enter_event("hipEventSynchronize", event, &found);
     if (result)
         return result;
-    status = disturb(found);
+    status = disturb(found, true);
     return hip_leave(status ? status : sim_event_wait(found));
 }
 

@@ -108,6 +108,8 @@ hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int
     struct sim_queue *queue;
     struct sim_event *found;
     hipError_t result = hip_enter_stream("hipStreamWaitEvent", stream, &queue);
+    if (result == hipErrorContextIsDestroyed && (!event || SIM_HIP_57))
+        return hip_note(hipErrorInvalidHandle);
     if (result)
         return result;
     found = sim_table_find(&sim_events, event);

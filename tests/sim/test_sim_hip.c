@@ -7,11 +7,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#ifdef SIM_HIP_MINOR
-enum { FROM_57 = 1 };
-#else
-enum { FROM_57 = SIM_HIP >= 6 };
-#endif
 enum { SIZE = 4096, LATER = SIM_HIP >= 6 };
 
 /* ---- process start */
@@ -75,17 +70,47 @@ static int ask_a_destroyed_stream_for_its_capture(void)
            (FROM_57 ? hipErrorContextIsDestroyed : hipErrorInvalidValue);
 }
 
+/* Here the event is looked at first, and from 5.7 on both have one code. */
+static int make_a_destroyed_stream_wait(void)
+{
+    hipEvent_t event;
+    hipStream_t stream = new_stream(0);
+    hip.hipStreamDestroy(stream);
+    return !hip.hipEventCreateWithFlags(&event, 0) &&
+           hip.hipStreamWaitEvent(stream, NULL, 0) == hipErrorInvalidHandle &&
+           hip.hipStreamWaitEvent(stream, event, 0) ==
+               (FROM_57 ? hipErrorInvalidHandle : hipErrorContextIsDestroyed);
+}
+
 static void a_stream_that_was_destroyed_is_an_error_and_from_7_on_ends_the_process(void **state)
 {
-    int (*const uses[])(void) = {query_a_destroyed_stream, ask_a_destroyed_stream_for_its_capture};
+    int (*const uses[])(void) = {query_a_destroyed_stream, ask_a_destroyed_stream_for_its_capture,
+                                 make_a_destroyed_stream_wait};
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         const int status = in_child("GPUGLUE_SIM_SEED", "1", uses[i]);
         if (SIM_HIP < 7)
             assert_int_equal(status, 0);
         else
             assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     }
+}
+
+static int query_an_event_whose_stream_was_destroyed(void)
+{
+    hipEvent_t event;
+    hipStream_t stream = new_stream(0);
+    hip.hipEventCreateWithFlags(&event, 0);
+    hip.hipEventRecord(event, stream);
+    hip.hipStreamDestroy(stream);
+    return hip.hipEventQuery(event) == hipSuccess;
+}
+
+static void a_query_of_an_event_whose_stream_was_destroyed_ends_the_process(void **state)
+{
+    const int status = in_child("GPUGLUE_SIM_SEED", "1", query_an_event_whose_stream_was_destroyed);
+    (void)state;
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
 static void a_forked_child_is_refused(void **state)
@@ -295,6 +320,7 @@ static const struct CMUnitTest process_tests[] = {
     cmocka_unit_test(the_mask_renumbers_devices),
     cmocka_unit_test(any_call_initialises),
     cmocka_unit_test(a_stream_that_was_destroyed_is_an_error_and_from_7_on_ends_the_process),
+    cmocka_unit_test(a_query_of_an_event_whose_stream_was_destroyed_ends_the_process),
     cmocka_unit_test(a_forked_child_is_refused),
 };
 

@@ -15,6 +15,12 @@
 #include <hip/hip_runtime_api.h>
 #include "sim_control.h"
 
+#if defined(SIM_HIP_MINOR) || SIM_HIP >= 6
+#define FROM_57 1
+#else
+#define FROM_57 0
+#endif
+
 struct hip_driver {
 #define CALL(name) __typeof__(name) *name;
 #define LATER(name) void *name; /* only tested for presence */

@@ -176,7 +176,7 @@ static void a_capture_is_seen_and_invalidated_by_a_careless_call(void **state)
     assert_int_equal(hip.hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureInvalidated);
 }
 
-#if SIM_HIP >= 6
+#if FROM_57
 static void no_stream_waits_for_an_event_of_a_stream_that_is_captured_now(void **state)
 {
     hipStream_t stream = new_stream(hipStreamNonBlocking), other = new_stream(hipStreamNonBlocking);
@@ -191,6 +191,31 @@ static void no_stream_waits_for_an_event_of_a_stream_that_is_captured_now(void *
     assert_int_equal(hip.hipStreamWaitEvent(other, event, 0), hipSuccess);
 }
 #endif
+
+/* The answers about an event that was recorded before its stream began a capture, and whether the capture is valid then. */
+static void answer_is(hipError_t (*ask)(hipEvent_t), hipError_t answer, hipError_t end)
+{
+    hipStream_t stream = new_stream(hipStreamNonBlocking);
+    hipEvent_t event = new_event(0);
+    hipGraph_t graph = NULL;
+    assert_int_equal(hip.hipEventRecord(event, stream), hipSuccess);
+    assert_int_equal(hip.hipStreamSynchronize(stream), hipSuccess);
+    assert_int_equal(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed), hipSuccess);
+    assert_int_equal(ask(event), answer);
+    assert_int_equal(hip.hipStreamEndCapture(stream, &graph), end);
+}
+
+/* ROCm/clr: hipEventQuery, and hipEventSynchronize, which refused it in 5.7 already. */
+static void an_event_of_a_stream_that_is_captured_now_is_refused_as_in_its_version(void **state)
+{
+    const bool ends = SIM_HIP == 6;
+    const hipError_t end = ends ? hipErrorStreamCaptureInvalidated : hipSuccess;
+    const hipError_t waited =
+        SIM_HIP == 5 && FROM_57 ? hipErrorStreamCaptureUnsupported : hipSuccess;
+    (void)state;
+    answer_is(hip.hipEventQuery, ends ? hipErrorCapturedEvent : hipSuccess, end);
+    answer_is(hip.hipEventSynchronize, ends ? hipErrorCapturedEvent : waited, end);
+}
 
 /* ROCm/clr, hipStreamWaitEvent_common: the wait is queued on the stream as if it were not captured. */
 static void a_wait_for_work_outside_of_a_capture_is_not_captured(void **state)
@@ -376,11 +401,12 @@ static const struct CMUnitTest tests[] = {
     HIP_TEST(a_free_waits_for_the_whole_device),
     HIP_TEST(allocation_and_free_are_ordered_on_a_stream),
     HIP_TEST(a_capture_is_seen_and_invalidated_by_a_careless_call),
+    HIP_TEST(an_event_of_a_stream_that_is_captured_now_is_refused_as_in_its_version),
     HIP_TEST(a_wait_for_work_outside_of_a_capture_is_not_captured),
     HIP_TEST(host_functions_of_two_streams_run_one_at_a_time),
     HIP_TEST(a_stream_without_work_in_a_capture_need_not_join_again),
     HIP_TEST(the_null_stream_can_be_asked_beside_a_blocking_capture),
-#if SIM_HIP >= 6
+#if FROM_57
     HIP_TEST(no_stream_waits_for_an_event_of_a_stream_that_is_captured_now),
 #endif
     HIP_TEST(a_synchronize_of_the_device_invalidates_any_capture),
