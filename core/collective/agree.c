@@ -291,14 +291,17 @@ static gg_status agreement_settle(struct agreement *self)
     struct gg_comm *comm = self->comm;
     const char *name = agreement_without_library(self);
     gg_status status = GG_OK;
+    ggi_comm_segment_use_large(comm, name && !strcmp(name, "staged"));
     struct ggi_collective *part = ggi_collective_new(comm, self->device);
     if (!part)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_open_device: no memory");
     comm->collective = part;
     if (name) {
         snprintf(part->transport, sizeof part->transport, "%s", name);
-        if (!strcmp(name, "staged"))
+        if (!strcmp(name, "staged")) {
             snprintf(part->reason, sizeof part->reason, "%.399s", self->why.data);
+            ggi_stage_prepare(comm, part);
+        }
         return ggi_collective_watch(comm);
     }
     status = agreement_use_library(self, part);

@@ -200,13 +200,16 @@ struct ggi_stage {
     gg_memory *memory;
     size_t offset;
     bool writes;
-    struct stage_buffers *buffers; /* between begin and finish */
+    struct stage_buffers *buffers; /* until finish */
+    gg_memory *chunks;             /* while it is attached */
     int32_t blocks;
     size_t block, unit; /* bytes of a block, and of the part of each that is copied at a time */
     size_t current,
         end; /* the unit of the last view, and where that view ended; 0: there was none */
 };
 struct ggi_stage ggi_stage_of(gg_memory *memory, size_t offset, bool writes);
+/* Lock the memory that the ranks share for this rank's device. If that fails, part->reason has the error. */
+void ggi_stage_prepare(struct gg_comm *comm, struct ggi_collective *part);
 
 /* ---- staged.c ---- */
 

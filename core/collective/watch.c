@@ -235,11 +235,11 @@ static bool watch_any_working(const struct gg_comm *comm)
 static void watch_part(struct gg_comm *comm, struct ggi_collective *self)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
-    uint64_t until = comm->sharers ? UINT64_MAX : ggi_now_ns() + WATCH_PARTING_NS;
+    uint64_t until = comm->local ? UINT64_MAX : ggi_now_ns() + WATCH_PARTING_NS;
     while (!atomic_load(&self->failed) && !watch_all_finished(comm) && ggi_now_ns() < until &&
            !atomic_load(&comm->segment->failed) && !atomic_load(&ggi_shutting_down)) {
         nanosleep(&pause, NULL);
-        if (!comm->sharers && watch_any_working(comm))
+        if (!comm->local && watch_any_working(comm))
             until = ggi_now_ns() + WATCH_PARTING_NS;
     }
 }
@@ -347,7 +347,7 @@ gg_status ggi_collective_watch(struct gg_comm *comm)
 /* Ranks of one process may be closed by one thread, one after the other: only the last waits for all. */
 static bool close_is_done(const struct gg_comm *comm, const struct ggi_collective *self)
 {
-    return self->ended || (comm->sharers && atomic_load(&comm_rank(comm, comm->rank)->finished) &&
+    return self->ended || (comm->local && atomic_load(&comm_rank(comm, comm->rank)->finished) &&
                            !watch_all_finished(comm));
 }
 

@@ -5,6 +5,9 @@
  * two chunks per rank, used in turn: once all have published round k + 1, nobody reads what was published in round k. So a round has
  * one wait.
  *
+ * A device that reaches the chunks copies from and to them itself (comm_stage::copy). Its copies from the chunks of a round are complete
+ * when the next round is published; meanwhile it fills the other chunk.
+ *
  * Ranks read large blocks where they are (direct.c). All publish the addresses of their sources, read a part, and publish the next
  * round when they have. If any rank then publishes no address, all exchange that part and the rest in chunks. */
 #include "base/error.h"
@@ -20,6 +23,7 @@ struct collective {
     struct comm_call call;
     struct comm_side dst, src; /* without a source this rank gives nothing */
     int32_t pieces;            /* blocks of the source: 1, or one for each rank */
+    size_t step;               /* bytes of each block that a round moves at most */
     size_t at, nbytes;         /* the part of each block that this round moves */
     struct comm_view in, out;  /* where it is read, and written */
     void (*take)(struct collective *self);
@@ -122,17 +126,63 @@ static gg_status calls_compare(const struct gg_comm *comm)
 
 /* ---- the steps of an operation ---- */
 
+static int32_t blocks_of_dst(const struct collective *self)
+{
+    const uint32_t operation = self->call.operation;
+    const bool all =
+        operation == CALL_ALL_GATHER || operation == CALL_GATHER || operation == CALL_ALL_TO_ALL;
+    return all ? self->comm->size : 1;
+}
+
+/* Once the others are in the operation, a failure ends it for all. */
+static gg_status collective_failed(const struct collective *self, gg_status status)
+{
+    return status && self->met ? ggi_comm_stage_failed(self->comm, status) : status;
+}
+
+/* Bytes of each block that the round which begins at @p at moves. */
+static size_t collective_part(const struct collective *self, size_t at)
+{
+    const size_t left = (size_t)self->call.nbytes - at;
+    return left < self->step ? left : self->step;
+}
+
+/* Let the device fill this rank's chunk of the next round, with the part at @p at. */
+static gg_status collective_give_early(struct collective *self, size_t at)
+{
+    struct comm_stage *stage = self->src.stage;
+    const struct gg_comm *comm = self->comm;
+    const size_t nbytes = collective_part(self, at);
+    const struct comm_parts parts = {.data = comm_half(comm, comm->rank, comm->round + 1),
+                                     .pitch = nbytes,
+                                     .at = at,
+                                     .nbytes = nbytes,
+                                     .blocks = self->pieces};
+    if (!comm_side_attached(&self->src) || !nbytes)
+        return GG_OK;
+    return collective_failed(self, stage->copy(stage, comm->round + 1, &parts));
+}
+
 /* In an all_to_all no other rank needs this rank's block for itself. */
+static bool collective_skips(const struct collective *self, int32_t piece)
+{
+    return self->call.operation == CALL_ALL_TO_ALL && piece == self->comm->rank &&
+           !comm_side_attached(&self->dst);
+}
+
 static gg_status collective_give(struct collective *self)
 {
-    char *slot = comm_half(self->comm, self->comm->rank, self->comm->round + 1);
+    const uint32_t round = self->comm->round + 1;
+    char *slot = comm_half(self->comm, self->comm->rank, round);
     gg_status status = GG_OK;
     if (!self->src.data || !self->nbytes)
         return GG_OK;
+    if (comm_side_attached(&self->src))
+        return self->src.stage->copied(self->src.stage, round, true);
     status = ggi_comm_side_view(&self->src, (size_t)self->call.nbytes, self->at, self->nbytes,
                                 &self->in);
     for (int32_t piece = 0; !status && piece < self->pieces; piece++)
-        if (self->call.operation != CALL_ALL_TO_ALL || piece != self->comm->rank)
+        if (!collective_skips(self, piece))
             memcpy(slot + (size_t)piece * self->nbytes,
                    self->in.data + (size_t)piece * self->in.pitch, self->nbytes);
     return status;
@@ -151,27 +201,61 @@ static gg_status collective_meet(struct collective *self)
 /* The first part of a round, after which all ranks have given theirs. */
 static gg_status collective_begin_round(struct collective *self)
 {
+    struct comm_stage *stage = self->dst.stage;
     gg_status status = collective_give(self);
-    if (status && self->met)
-        return ggi_comm_stage_failed(self->comm, status);
-    if (!status)
-        status = collective_meet(self);
-    if (status || !self->take || !self->nbytes)
+    if (!status && comm_side_attached(&self->dst)) /* from chunks that others fill after this round */
+        status = stage->copied(stage, self->comm->round, true);
+    if (status)
+        return collective_failed(self, status);
+    status = collective_meet(self);
+    if (status || !self->take || !self->nbytes || comm_side_attached(&self->dst))
         return status;
     status = ggi_comm_side_view(&self->dst, (size_t)self->call.nbytes, self->at, self->nbytes,
                                 &self->out);
-    return status ? ggi_comm_stage_failed(self->comm, status) : GG_OK;
+    return collective_failed(self, status);
 }
 
-static gg_status collective_run(struct collective *self, size_t step)
+/* Let the device copy what is taken: a piece of one rank, or of each. */
+static gg_status collective_take_early(struct collective *self)
 {
-    gg_status status = GG_OK;
+    const struct gg_comm *comm = self->comm;
+    struct comm_stage *stage = self->dst.stage;
+    const uint32_t operation = self->call.operation;
+    const int32_t blocks = blocks_of_dst(self);
+    const bool mine = operation == CALL_ALL_TO_ALL || operation == CALL_SCATTER;
+    const bool of_root = operation == CALL_BROADCAST || operation == CALL_SCATTER;
+    const struct comm_parts parts = {.data = round_slot(self, of_root ? self->call.root : 0) +
+                                             (mine ? (size_t)comm->rank * self->nbytes : 0),
+                                     .pitch = 4 * comm->chunk,
+                                     .at = self->at,
+                                     .nbytes = self->nbytes,
+                                     .blocks = blocks};
+    return collective_failed(self, stage->copy(stage, comm->round, &parts));
+}
+
+static gg_status collective_take(struct collective *self)
+{
+    if (!self->take || !self->nbytes)
+        return GG_OK;
+    if (comm_side_attached(&self->dst))
+        return collective_take_early(self);
+    self->take(self);
+    return GG_OK;
+}
+
+/* Once a round is published, nobody uses the chunks of the one before. */
+static gg_status collective_run(struct collective *self)
+{
+    gg_status status = collective_give_early(self, self->at);
+    if (status)
+        return status;
     do {
-        const size_t left = (size_t)self->call.nbytes - self->at;
-        self->nbytes = left < step ? left : step;
+        self->nbytes = collective_part(self, self->at);
         status = collective_begin_round(self);
-        if (!status && self->take && self->nbytes)
-            self->take(self);
+        if (!status)
+            status = collective_give_early(self, self->at + self->nbytes);
+        if (!status)
+            status = collective_take(self);
         self->at += self->nbytes;
     } while (!status && self->at < self->call.nbytes);
     return status;
@@ -182,7 +266,7 @@ static void collective_fetch(struct collective *self, int32_t rank, size_t piece
 {
     const struct gg_comm *comm = self->comm;
     const char *from = round_slot(self, rank) + piece * self->nbytes;
-    if (rank == comm->rank)
+    if (rank == comm->rank && !comm_side_attached(&self->src))
         from = self->in.data + piece * self->in.pitch;
     else if (self->direct) {
         const size_t at = piece * (size_t)self->call.nbytes + self->at;
@@ -253,6 +337,21 @@ static size_t split_begin(const struct collective *self, int32_t rank)
     return rank == self->comm->size ? self->nbytes : (size_t)rank * share;
 }
 
+/* The part that a rank has combined. */
+static gg_status split_take(const struct collective *self, int32_t rank)
+{
+    const size_t begin = split_begin(self, rank), nbytes = split_begin(self, rank + 1) - begin;
+    struct comm_stage *stage = self->dst.stage;
+    const struct comm_parts parts = {.data = round_slot(self, rank) + begin,
+                                     .at = self->at + begin,
+                                     .nbytes = nbytes,
+                                     .blocks = nbytes > 0};
+    if (comm_side_attached(&self->dst))
+        return collective_failed(self, stage->copy(stage, self->comm->round, &parts));
+    memcpy(self->out.data + begin, parts.data, nbytes);
+    return GG_OK;
+}
+
 /* A second round: each rank combines its part into its other chunk, and copies the parts of all. */
 static gg_status split_round(struct collective *self)
 {
@@ -260,19 +359,18 @@ static gg_status split_round(struct collective *self)
     const size_t from = split_begin(self, comm->rank), to = split_begin(self, comm->rank + 1);
     combine_chunks(self, comm_half(comm, comm->rank, comm->round + 1) + from, from, to - from);
     gg_status status = round_exchange(comm, &self->call);
-    for (int32_t rank = 0; !status && rank < comm->size; rank++) {
-        const size_t begin = split_begin(self, rank), end = split_begin(self, rank + 1);
-        memcpy(self->out.data + begin, round_slot(self, rank) + begin, end - begin);
-    }
+    if (!status)
+        status = collective_give_early(self, self->at + self->nbytes);
+    for (int32_t rank = 0; !status && rank < comm->size; rank++)
+        status = split_take(self, rank);
     return status;
 }
 
 static gg_status split_run(struct collective *self)
 {
-    gg_status status = GG_OK;
+    gg_status status = collective_give_early(self, self->at);
     while (!status && self->at < self->call.nbytes) {
-        const size_t left = (size_t)self->call.nbytes - self->at;
-        self->nbytes = left < self->comm->chunk ? left : self->comm->chunk;
+        self->nbytes = collective_part(self, self->at);
         status = collective_begin_round(self);
         if (!status)
             status = split_round(self);
@@ -282,14 +380,6 @@ static gg_status split_run(struct collective *self)
 }
 
 /* ---- checks ---- */
-
-static int32_t blocks_of_dst(const struct collective *self)
-{
-    const uint32_t operation = self->call.operation;
-    const bool all =
-        operation == CALL_ALL_GATHER || operation == CALL_GATHER || operation == CALL_ALL_TO_ALL;
-    return all ? self->comm->size : 1;
-}
 
 /* In place is the same address, or this rank's block. Each round reads its part of all blocks before it writes it. */
 static bool collective_in_place(const struct collective *self)
@@ -380,16 +470,17 @@ static gg_status direct_run(struct collective *self)
 /* ---- an operation ---- */
 
 /* Before the other ranks see anything of the operation. */
-static gg_status collective_begin_sides(const struct collective *self, size_t step)
+static gg_status collective_begin_sides(const struct collective *self, bool split)
 {
     struct gg_comm *comm = self->comm;
     const size_t block = (size_t)self->call.nbytes;
-    struct comm_stage *src = self->src.stage, *dst = self->dst.stage;
+    const bool moves = self->call.operation < CALL_ALL_REDUCE || split; /* what is in the chunks */
     gg_status status = GG_OK;
-    if (src && block)
-        status = src->begin(src, comm, self->pieces, block, step);
-    if (!status && dst && block && self->take)
-        status = dst->begin(dst, comm, blocks_of_dst(self), block, step);
+    if (self->src.stage && block)
+        status = ggi_comm_side_begin(&self->src, comm, self->pieces, block, self->step, true);
+    if (!status && self->dst.stage && block && self->take)
+        status =
+            ggi_comm_side_begin(&self->dst, comm, blocks_of_dst(self), block, self->step, moves);
     return status;
 }
 
@@ -399,12 +490,12 @@ static gg_status collective_execute(struct collective *self)
     struct gg_comm *comm = self->comm;
     const bool split = self->call.operation == CALL_ALL_REDUCE && comm->size > 2 &&
                        self->call.nbytes >= COLLECTIVE_SPLIT;
-    const size_t step = split ? comm->chunk : comm->chunk / (size_t)self->pieces / 16 * 16;
-    gg_status status = collective_begin_sides(self, step);
+    self->step = split ? comm->part : comm->part / (size_t)self->pieces / 16 * 16;
+    gg_status status = collective_begin_sides(self, split);
     if (!status && self->call.operation < CALL_ALL_REDUCE && self->call.nbytes >= COMM_DIRECT)
         status = direct_run(self);
     if (!status && (!self->met || self->at < self->call.nbytes))
-        status = split ? split_run(self) : collective_run(self, step);
+        status = split ? split_run(self) : collective_run(self);
     return ggi_comm_sides_finish(&self->dst, &self->src, status);
 }
 
@@ -479,57 +570,4 @@ gg_status ggi_comm_reduce(struct gg_comm *comm, enum comm_operation operation, s
     else if (operation == CALL_REDUCE && comm->rank != root)
         self.take = NULL;
     return status ? status : collective_call(&self);
-}
-
-/* ---- in memory that the processor can access ---- */
-
-gg_status gg_comm_barrier(gg_comm *comm)
-{
-    return ggi_comm_move(comm, CALL_BARRIER, comm_side_of(NULL), comm_side_of(NULL), 0, 0);
-}
-
-gg_status gg_comm_broadcast(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
-{
-    return ggi_comm_move(comm, CALL_BROADCAST, comm_side_of(dst), comm_side_of(src), nbytes, root);
-}
-
-gg_status gg_comm_all_gather(gg_comm *comm, void *dst, const void *src, size_t nbytes)
-{
-    return ggi_comm_move(comm, CALL_ALL_GATHER, comm_side_of(dst), comm_side_of(src), nbytes, 0);
-}
-
-gg_status gg_comm_gather(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
-{
-    return ggi_comm_move(comm, CALL_GATHER, comm_side_of(dst), comm_side_of(src), nbytes, root);
-}
-
-gg_status gg_comm_scatter(gg_comm *comm, void *dst, const void *src, size_t nbytes, int32_t root)
-{
-    return ggi_comm_move(comm, CALL_SCATTER, comm_side_of(dst), comm_side_of(src), nbytes, root);
-}
-
-gg_status gg_comm_all_to_all(gg_comm *comm, void *dst, const void *src, size_t nbytes)
-{
-    return ggi_comm_move(comm, CALL_ALL_TO_ALL, comm_side_of(dst), comm_side_of(src), nbytes, 0);
-}
-
-gg_status gg_comm_all_reduce(gg_comm *comm, void *dst, const void *src, size_t count,
-                             gg_comm_type type, gg_comm_reduction reduction)
-{
-    return ggi_comm_reduce(comm, CALL_ALL_REDUCE, comm_side_of(dst), comm_side_of(src), count, type,
-                           reduction, 0);
-}
-
-gg_status gg_comm_reduce(gg_comm *comm, void *dst, const void *src, size_t count, gg_comm_type type,
-                         gg_comm_reduction reduction, int32_t root)
-{
-    return ggi_comm_reduce(comm, CALL_REDUCE, comm_side_of(dst), comm_side_of(src), count, type,
-                           reduction, root);
-}
-
-gg_status gg_comm_reduce_scatter(gg_comm *comm, void *dst, const void *src, size_t count,
-                                 gg_comm_type type, gg_comm_reduction reduction)
-{
-    return ggi_comm_reduce(comm, CALL_REDUCE_SCATTER, comm_side_of(dst), comm_side_of(src), count,
-                           type, reduction, 0);
 }

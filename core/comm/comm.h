@@ -65,6 +65,13 @@ struct comm_segment {
 
 /* ---- a rank's own part ---- */
 
+/* It is unmapped when neither a rank of this process uses it nor a driver that has locked its pages. */
+struct comm_mapping {
+    _Atomic uint32_t users;
+    size_t nbytes;
+    void *base;
+};
+
 struct gg_comm {
     _Atomic uint32_t references;
     _Atomic bool busy; /* a thread is in an operation */
@@ -72,11 +79,13 @@ struct gg_comm {
     uint32_t generation; /* of the fork in which it was created */
     uint32_t round;      /* that this rank has published */
     int file; /* of the segment; -1 if one process has all ranks. Closing it releases this rank's lock */
-    _Atomic uint32_t *sharers; /* how many ranks of this process use one mapping of it; NULL: one */
+    bool local;                   /* all ranks are in this process */
+    struct comm_mapping *mapping; /* of the segment */
     uint64_t timeout_ns;
     uint64_t word; /* what comm_rank::word_at points to */
     bool direct;   /* this rank can read the memory of all others */
-    size_t chunk, mapped;
+    size_t chunk;  /* bytes */
+    size_t part;   /* of a chunk that is used; all ranks use the same */
     struct comm_segment *segment;
     struct comm_pair *pairs;
     char *chunks;
@@ -98,14 +107,29 @@ struct comm_view {
     char *data;
     size_t pitch;
 };
-/* Blocks that the processor cannot access, behind buffers. Views are requested in ascending order; each is valid until the next. */
+/* Parts of some blocks, one part every @p pitch bytes of the segment's chunks. */
+struct comm_parts {
+    char *data;
+    size_t pitch;
+    size_t at, nbytes; /* of each block */
+    int32_t blocks;
+};
+/* Blocks that the processor cannot access. They are behind buffers, of which views are requested in ascending order, each valid until
+ * the next; or the device copies from and to the segment itself. */
 struct comm_stage {
     /* Before the first view: @p blocks of @p nbytes each, whose views have at most @p step bytes. */
     gg_status (*begin)(struct comm_stage *self, struct gg_comm *comm, int32_t blocks, size_t nbytes,
                        size_t step);
     gg_status (*view)(struct comm_stage *self, size_t at, size_t nbytes, struct comm_view *view);
-    /* After the last one; with a failure nothing more is written. */
+    /* Instead of begin and views: blocks of @p nbytes each that are copied from and to chunks. GG_NOT_READY: they cannot be. */
+    gg_status (*attach)(struct comm_stage *self, struct gg_comm *comm, size_t nbytes);
+    /* Begin a copy between the first blocks and chunks. Of the last two copies one has an even @p number, one an odd one. */
+    gg_status (*copy)(struct comm_stage *self, uint32_t number, const struct comm_parts *parts);
+    /* Whether the last copy with this number is complete, or GG_NOT_READY; with @p wait, wait until it is. */
+    gg_status (*copied)(struct comm_stage *self, uint32_t number, bool wait);
+    /* After the last view, or copy; with a failure nothing more is written. */
     gg_status (*finish)(struct comm_stage *self, gg_status status);
+    bool attached; /* between attach and finish */
 };
 /* Equal blocks, one after the other. */
 struct comm_side {
@@ -117,6 +141,13 @@ static inline struct comm_side comm_side_of(const void *data)
 {
     return (struct comm_side){.data = (char *)(uintptr_t)data};
 }
+static inline bool comm_side_attached(const struct comm_side *side)
+{
+    return side->stage && side->stage->attached;
+}
+/* Begin, or attach if that is possible and @p attach. */
+gg_status ggi_comm_side_begin(const struct comm_side *side, struct gg_comm *comm, int32_t blocks,
+                              size_t nbytes, size_t step, bool attach);
 gg_status ggi_comm_side_view(const struct comm_side *side, size_t block, size_t at, size_t nbytes,
                              struct comm_view *view);
 /* GG_ERR_INVALID_ARGUMENT if @p nbytes are expected, and there is nothing. */
@@ -153,11 +184,16 @@ static inline char *comm_part(const struct gg_comm *comm, int32_t rank, uint32_t
 gg_status ggi_comm_segment_alone(struct gg_comm *comm);
 /* One segment for all ranks of a communicator, which are in this process. */
 gg_status ggi_comm_segment_share(struct gg_comm *const *comms);
+/* Exchange larger parts, at which devices are fast, or those that the processors' caches hold. All ranks do the same. */
+void ggi_comm_segment_use_large(struct gg_comm *comm, bool large);
 /* Rank 0: create the segment, and comm->file. */
 gg_status ggi_comm_segment_create(struct gg_comm *comm);
 /* The others: map what rank 0 has passed. @p file becomes comm->file. */
 gg_status ggi_comm_segment_open(struct gg_comm *comm, int file);
 void ggi_comm_segment_close(struct gg_comm *comm);
+/* The chunks of all ranks. They are mapped until ggi_comm_mapping_drop, which may follow the close. */
+char *ggi_comm_chunks(struct gg_comm *comm, size_t *nbytes);
+void ggi_comm_mapping_drop(void *mapping);
 /* Whether the process of another rank has ended. False for a rank of this process. */
 bool ggi_comm_rank_ended(const struct gg_comm *comm, int32_t rank);
 

@@ -150,7 +150,7 @@ static gg_status failure_report(const struct gg_comm *comm, uint32_t why)
             ggi_comm_ranks_add(&lost, rank);
     if (why == COMM_BROKEN)
         failure_add_error(&error, comm, &lost);
-    const bool in_one_process = comm->sharers && why == COMM_LATE;
+    const bool in_one_process = comm->local && why == COMM_LATE;
     return ggi_comm_fail(
         &lost,
         "%s: %s%s %s%s%s; close this communicator, and create a new one from the "

@@ -3,6 +3,9 @@
  * The sender fills a part and offers the size, which the receiver accepts or refuses. Then the sender fills its two parts in turn,
  * and the receiver empties them. Each side rings the other's bell after a step that the other waits for.
  *
+ * A device that reaches the segment fills and empties the parts itself, up to two at a time (comm_stage::copy). Each part is passed on
+ * when its copy is complete.
+ *
  * A large message is offered with its address, and as many parts as the receiver will read there (direct.c) before it answers. A
  * receiver that cannot read it answers that it wants it in the parts of the segment. */
 #include "base/error.h"
@@ -19,10 +22,11 @@ struct message {
     int32_t peer;
     bool sends, open, refused; /* open: offered, or accepted */
     struct comm_side side;
-    size_t nbytes, at;
-    gg_status failed; /* of STEP_FAILED */
-    uint64_t offered; /* what the other side sends */
-    uint32_t left;    /* parts that the receiver has not taken */
+    size_t nbytes, at; /* at: the next part's beginning */
+    uint32_t copying;  /* parts that the device copies */
+    gg_status failed;  /* of STEP_FAILED */
+    uint64_t offered;  /* what the other side sends */
+    uint32_t left;     /* parts that the receiver has not taken */
     char offered_type[GG_COMM_TYPE_NAME_SIZE];
 };
 
@@ -53,31 +57,76 @@ static char *message_data(struct message *self, size_t part)
     return self->failed ? NULL : view.data;
 }
 
-/* Fill the next part. False: it failed. */
-static bool message_fill(struct message *self, struct comm_pair *pair)
+/* Let the device copy the next part, which has this number. */
+static int message_copy(struct message *self, uint32_t number)
+{
+    struct comm_stage *stage = self->side.stage;
+    const int32_t sender = self->sends ? self->comm->rank : self->peer;
+    const struct comm_parts parts = {.data = comm_part(self->comm, sender, number),
+                                     .at = self->at,
+                                     .nbytes = message_part(self, self->comm->part),
+                                     .blocks = 1};
+    self->failed = stage->copy(stage, number, &parts);
+    if (self->failed)
+        return STEP_FAILED;
+    self->at += parts.nbytes;
+    self->copying++;
+    return STEP_MORE;
+}
+
+/* Whether the device has copied its first part, which has this number. */
+static int message_copied(struct message *self, uint32_t number)
+{
+    struct comm_stage *stage = self->side.stage;
+    const gg_status status = self->copying ? stage->copied(stage, number, false) : GG_NOT_READY;
+    if (status == GG_NOT_READY)
+        return STEP_NONE;
+    self->failed = status;
+    self->copying--;
+    return status ? STEP_FAILED : STEP_DONE;
+}
+
+/* The processor copies the next part between its place and the segment. */
+static int message_copy_here(struct message *self, uint32_t number)
+{
+    const size_t part = message_part(self, self->comm->part);
+    char *data = message_data(self, part);
+    if (!data)
+        return STEP_FAILED;
+    if (self->sends)
+        memcpy(comm_part(self->comm, self->comm->rank, number), data, part);
+    else
+        memcpy(data, comm_part(self->comm, self->peer, number), part);
+    self->at += part;
+    return STEP_DONE;
+}
+
+/* Fill the next part. STEP_DONE: it was passed on. */
+static int message_fill(struct message *self, struct comm_pair *pair)
 {
     const uint32_t sent = atomic_load(&pair->sent);
-    const size_t part = message_part(self, self->comm->chunk);
-    const char *data = message_data(self, part);
-    if (!data)
-        return false;
-    memcpy(comm_part(self->comm, self->comm->rank, sent), data, part);
-    self->at += part;
-    atomic_store(&pair->sent, sent + 1);
-    return true;
+    const int step = comm_side_attached(&self->side) ? message_copied(self, sent)
+                                                     : message_copy_here(self, sent);
+    if (step == STEP_DONE)
+        atomic_store(&pair->sent, sent + 1);
+    return step;
 }
 
 /* A part may be filled once the one before the last has been emptied. */
 static int message_send_part(struct message *self, struct comm_pair *pair)
 {
-    const uint32_t under_way = atomic_load(&pair->sent) - atomic_load(&pair->taken);
-    const bool all = self->at == self->nbytes;
-    if (all && under_way == 0)
+    const uint32_t sent = atomic_load(&pair->sent),
+                   under_way = sent + self->copying - atomic_load(&pair->taken);
+    const bool next = self->at < self->nbytes && under_way < 2;
+    if (self->at == self->nbytes && under_way == 0)
         return STEP_DONE;
-    if (all || under_way > 1)
+    if (next && comm_side_attached(&self->side))
+        return message_copy(self, sent + self->copying);
+    if (!next && !self->copying)
         return STEP_NONE;
-    if (!message_fill(self, pair))
-        return STEP_FAILED;
+    const int step = message_fill(self, pair);
+    if (step != STEP_DONE)
+        return step;
     message_ring(self);
     return STEP_MORE;
 }
@@ -102,13 +151,14 @@ static int message_offer(struct message *self, struct comm_pair *pair)
 {
     struct gg_comm *comm = self->comm;
     const bool direct = comm->direct && self->nbytes >= COMM_DIRECT && !self->side.stage;
+    const int step = direct || !self->nbytes ? STEP_DONE : message_fill(self, pair);
+    if (step != STEP_DONE)
+        return step;
     memcpy(comm_rank(comm, comm->rank)->sends, comm->type_name, sizeof comm->type_name);
     pair->nbytes = self->nbytes;
     pair->source = direct ? (uintptr_t)self->side.data : 0;
     if (direct)
         message_fill_directly(self, pair);
-    else if (self->nbytes && !message_fill(self, pair))
-        return STEP_FAILED;
     message_progress(self, pair);
     atomic_fetch_add(&pair->offered, 1);
     message_ring(self);
@@ -167,30 +217,42 @@ static int message_answer(struct message *self, struct comm_pair *pair)
     atomic_store(&pair->refused, self->refused ? REFUSED : wants_parts ? WANTS_PARTS : ACCEPTED);
     atomic_store(&pair->answered, offered);
     /* A message of one part is answered when it is taken. */
-    if (self->refused || direct || !self->nbytes || self->nbytes > self->comm->chunk)
+    if (self->refused || direct || !self->nbytes || self->nbytes > self->comm->part)
         message_ring(self);
     return self->refused ? STEP_DONE : STEP_MORE;
+}
+
+static int message_recv_part(struct message *self, struct comm_pair *pair)
+{
+    const uint32_t taken = atomic_load(&pair->taken), there = atomic_load(&pair->sent) - taken;
+    const bool attached = comm_side_attached(&self->side);
+    if (self->at == self->nbytes && !self->copying)
+        return STEP_DONE;
+    if (attached && there > self->copying)
+        return message_copy(self, taken + self->copying);
+    if (there == 0)
+        return STEP_NONE;
+    const int step = attached ? message_copied(self, taken) : message_copy_here(self, taken);
+    if (step != STEP_DONE)
+        return step;
+    atomic_store(&pair->taken, taken + 1);
+    message_ring(self);
+    return STEP_MORE;
 }
 
 static int message_recv_step(struct message *self)
 {
     struct comm_pair *pair = message_pair(self);
-    const size_t part = message_part(self, self->comm->chunk);
-    const uint32_t taken = atomic_load(&pair->taken);
-    if (!self->open)
-        return message_answer(self, pair);
-    if (part == 0)
-        return STEP_DONE;
-    if (atomic_load(&pair->sent) == taken)
-        return STEP_NONE;
-    char *data = message_data(self, part);
-    if (!data)
-        return STEP_FAILED;
-    memcpy(data, comm_part(self->comm, self->peer, taken), part);
-    self->at += part;
-    atomic_store(&pair->taken, taken + 1);
-    message_ring(self);
-    return STEP_MORE;
+    return self->open ? message_recv_part(self, pair) : message_answer(self, pair);
+}
+
+/* Wait for the device's first copy. False: it failed. */
+static bool message_wait(struct message *self)
+{
+    const struct comm_pair *pair = message_pair(self);
+    struct comm_stage *stage = self->side.stage;
+    self->failed = stage->copied(stage, atomic_load(self->sends ? &pair->sent : &pair->taken), true);
+    return !self->failed;
 }
 
 /* ---- one or two messages at a time ---- */
@@ -199,6 +261,7 @@ struct exchange {
     struct message messages[2];
     int count;
     bool done[2];
+    int polls; /* since a message has moved */
     gg_status failed;
 };
 
@@ -229,7 +292,8 @@ static bool message_complete(const struct message *self)
     const uint32_t refused = atomic_load(&pair->refused);
     if (refused == REFUSED || (refused == WANTS_PARTS && pair->source))
         return refused == REFUSED;
-    return self->at == self->nbytes && atomic_load(&pair->taken) == atomic_load(&pair->sent);
+    return self->at == self->nbytes && !self->copying &&
+           atomic_load(&pair->taken) == atomic_load(&pair->sent);
 }
 
 static bool exchange_missing(const void *what, int32_t rank)
@@ -246,6 +310,21 @@ static bool exchange_done(const struct exchange *self)
     return self->done[0] && (self->count == 1 || self->done[1]);
 }
 
+/* The devices are asked so often, then the first copy is waited for, during which the other message does not move. */
+#define EXCHANGE_POLLS 64
+
+/* Whether a device copies. */
+static bool exchange_copies(struct exchange *self)
+{
+    const struct message *messages = self->messages;
+    int i = 0;
+    while (i < self->count && !messages[i].copying)
+        i++;
+    if (i < self->count && self->polls++ >= EXCHANGE_POLLS && !message_wait(&self->messages[i]))
+        self->failed = messages[i].failed;
+    return i < self->count;
+}
+
 /* The other rank may have done its part and then ended: one more step is taken before the failure counts. */
 static gg_status exchange_move(struct exchange *self)
 {
@@ -256,14 +335,15 @@ static gg_status exchange_move(struct exchange *self)
     for (;;) {
         const uint32_t value = atomic_load(&bell->value);
         const bool moved = exchange_step(self);
+        if (moved) {
+            wait = ggi_comm_wait_begin(comm);
+            self->polls = 0;
+        } else if (status || exchange_done(self))
+            return exchange_done(self) ? GG_OK : status;
+        else if (!exchange_copies(self))
+            status = ggi_comm_wait_slice(&wait, bell, value, exchange_missing, self);
         if (self->failed)
             return ggi_comm_stage_failed(comm, self->failed);
-        if (moved)
-            wait = ggi_comm_wait_begin(comm);
-        else if (status || exchange_done(self))
-            return exchange_done(self) ? GG_OK : status;
-        else
-            status = ggi_comm_wait_slice(&wait, bell, value, exchange_missing, self);
         if (status == GG_ERR_INTERRUPTED)
             return status;
     }
@@ -299,23 +379,30 @@ static gg_status exchange_result(const struct exchange *self)
     return GG_OK;
 }
 
-/* Before the other ranks see anything of the operation. */
-static gg_status exchange_begin(const struct exchange *self)
+static gg_status message_begin(struct message *self, bool attach)
+{
+    struct gg_comm *comm = self->comm;
+    if (!self->side.stage || !self->nbytes)
+        return GG_OK;
+    gg_status status = ggi_comm_side_begin(&self->side, comm, 1, self->nbytes, comm->part, attach);
+    if (!status && self->sends && comm_side_attached(&self->side))
+        message_copy(self, atomic_load(&message_pair(self)->sent));
+    return status ? status : self->failed;
+}
+
+/* Before the other ranks see anything of the operation. @p attach: where a device reaches the segment, it copies itself. */
+static gg_status exchange_begin(struct exchange *self, bool attach)
 {
     gg_status status = GG_OK;
-    for (int i = 0; i < self->count && !status; i++) {
-        const struct message *message = &self->messages[i];
-        struct comm_stage *stage = message->side.stage;
-        if (stage && message->nbytes)
-            status = stage->begin(stage, message->comm, 1, message->nbytes, message->comm->chunk);
-    }
+    for (int i = 0; i < self->count && !status; i++)
+        status = message_begin(&self->messages[i], attach);
     return status;
 }
 
 static gg_status exchange_run(struct exchange *self)
 {
     static const struct comm_side none;
-    gg_status status = exchange_begin(self);
+    gg_status status = exchange_begin(self, true);
     if (!status)
         status = exchange_move(self);
     if (!status)
@@ -378,8 +465,8 @@ gg_status ggi_comm_recv(struct gg_comm *comm, struct comm_side dst, size_t nbyte
 static gg_status exchange_copy(struct exchange *self)
 {
     struct message *out = &self->messages[0], *in = &self->messages[1];
-    const size_t chunk = out->comm->chunk;
-    gg_status status = exchange_begin(self);
+    const size_t chunk = out->comm->part;
+    gg_status status = exchange_begin(self, false);
     for (size_t at = 0; at < in->nbytes && !status; at += chunk) {
         const size_t part = in->nbytes - at < chunk ? in->nbytes - at : chunk;
         out->at = in->at = at;
@@ -436,23 +523,4 @@ gg_status ggi_comm_send_recv(struct gg_comm *comm, struct comm_side src, size_t 
     if (!status)
         status = to == comm->rank ? exchange_with_itself(&exchange) : exchange_run(&exchange);
     return ggi_comm_leave(comm, status);
-}
-
-/* ---- in memory that the processor can access ---- */
-
-gg_status gg_comm_send(gg_comm *comm, const void *src, size_t nbytes, int32_t to)
-{
-    return ggi_comm_send(comm, comm_side_of(src), nbytes, to);
-}
-
-gg_status gg_comm_recv(gg_comm *comm, void *dst, size_t nbytes, int32_t from)
-{
-    return ggi_comm_recv(comm, comm_side_of(dst), nbytes, from);
-}
-
-gg_status gg_comm_send_recv(gg_comm *comm, const void *src, size_t src_nbytes, int32_t to,
-                            void *dst, size_t dst_nbytes, int32_t from)
-{
-    return ggi_comm_send_recv(comm, comm_side_of(src), src_nbytes, to, comm_side_of(dst),
-                              dst_nbytes, from);
 }

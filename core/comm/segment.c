@@ -27,10 +27,11 @@
 #define SEGMENT_BUDGET (32u << 20) /* of all chunks */
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define SEGMENT_PAGE 4096u
+#define SEGMENT_PART ((size_t)256 << 10) /* of a chunk, unless devices copy */
 
 static size_t segment_chunk(int32_t size)
 {
-    const size_t most = 256u << 10;
+    const size_t most = 1u << 20;
     size_t chunk = SEGMENT_BUDGET / 4 / (size_t)size / SEGMENT_PAGE * SEGMENT_PAGE;
     return chunk > most ? most : chunk;
 }
@@ -50,20 +51,38 @@ static size_t segment_pairs(int32_t size)
     return segment_up((size_t)size * (size_t)size * sizeof(struct comm_pair));
 }
 
-static void segment_measure(struct gg_comm *comm)
+static size_t segment_chunks(const struct gg_comm *comm)
+{
+    return (size_t)comm->size * 4 * comm->chunk;
+}
+
+void ggi_comm_segment_use_large(struct gg_comm *comm, bool large)
+{
+    comm->part = large || comm->chunk < SEGMENT_PART ? comm->chunk : SEGMENT_PART;
+}
+
+static gg_status segment_measure(struct gg_comm *comm)
 {
     comm->chunk = segment_chunk(comm->size);
-    comm->mapped =
-        segment_head(comm->size) + segment_pairs(comm->size) + (size_t)comm->size * 4 * comm->chunk;
+    ggi_comm_segment_use_large(comm, false);
+    comm->mapping = calloc(1, sizeof *comm->mapping);
+    if (!comm->mapping)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%s: no memory for a communicator", comm->call);
+    atomic_store(&comm->mapping->users, 1);
+    comm->mapping->nbytes =
+        segment_head(comm->size) + segment_pairs(comm->size) + segment_chunks(comm);
+    return GG_OK;
 }
 
 static gg_status segment_map(struct gg_comm *comm)
 {
     const int flags = comm->file < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
-    char *base = mmap(NULL, comm->mapped, PROT_READ | PROT_WRITE, flags, comm->file, 0);
+    const size_t nbytes = comm->mapping->nbytes;
+    char *base = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, flags, comm->file, 0);
     if (base == MAP_FAILED)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%s: %zu bytes of shared memory cannot be mapped: %s",
-                        comm->call, comm->mapped, strerror(errno));
+                        comm->call, nbytes, strerror(errno));
+    comm->mapping->base = base;
     comm->segment = (struct comm_segment *)(void *)base;
     comm->pairs = (struct comm_pair *)(void *)(base + segment_head(comm->size));
     comm->chunks = base + segment_head(comm->size) + segment_pairs(comm->size);
@@ -91,10 +110,10 @@ static int segment_extend(const struct gg_comm *comm)
 {
     struct rlimit limit;
     int error;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && comm->mapped > limit.rlim_cur)
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && comm->mapping->nbytes > limit.rlim_cur)
         return EFBIG;
     do /* a signal may arrive, and its handler restarts only system calls */
-        error = posix_fallocate(comm->file, 0, (off_t)comm->mapped);
+        error = posix_fallocate(comm->file, 0, (off_t)comm->mapping->nbytes);
     while (error == EINTR);
     return error;
 }
@@ -111,7 +130,7 @@ static gg_status segment_reserve(const struct gg_comm *comm)
     return ggi_fail(GG_ERR_OUT_OF_MEMORY,
                     "gg_comm_create: %s of shared memory cannot be reserved for %d ranks: %s; free "
                     "memory, or raise the limits of the process or container%s",
-                    ggi_text_size(&text, comm->mapped), comm->size, strerror(error),
+                    ggi_text_size(&text, comm->mapping->nbytes), comm->size, strerror(error),
                     error == EFBIG ? " (ulimit -f)" : "");
 }
 
@@ -143,8 +162,8 @@ static int segment_file(void)
 
 gg_status ggi_comm_segment_alone(struct gg_comm *comm)
 {
-    segment_measure(comm);
-    return segment_map(comm);
+    gg_status status = segment_measure(comm);
+    return status ? status : segment_map(comm);
 }
 
 /* The counter is not part of the segment, in which a forked child would change its parent's. */
@@ -154,15 +173,13 @@ gg_status ggi_comm_segment_share(struct gg_comm *const *comms)
     gg_status status = ggi_comm_segment_alone(first);
     if (status)
         return status;
-    first->sharers = calloc(1, sizeof *first->sharers);
-    if (!first->sharers)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%s: no memory for a counter", first->call);
-    atomic_store(first->sharers, (uint32_t)first->size);
+    atomic_store(&first->mapping->users, (uint32_t)first->size);
     for (int32_t rank = 0; rank < first->size; rank++) {
         struct gg_comm *comm = comms[rank];
-        comm->sharers = first->sharers;
+        comm->local = true;
+        comm->mapping = first->mapping;
         comm->chunk = first->chunk;
-        comm->mapped = first->mapped;
+        comm->part = first->part;
         comm->segment = first->segment;
         comm->pairs = first->pairs;
         comm->chunks = first->chunks;
@@ -173,14 +190,14 @@ gg_status ggi_comm_segment_share(struct gg_comm *const *comms)
 
 gg_status ggi_comm_segment_create(struct gg_comm *comm)
 {
-    segment_measure(comm);
-    if (comm->size == 1)
-        return segment_map(comm);
+    gg_status status = segment_measure(comm);
+    if (status || comm->size == 1)
+        return status ? status : segment_map(comm);
     comm->file = segment_file();
     if (comm->file < 0)
         return ggi_fail(GG_ERR_UNSUPPORTED, "gg_comm_create: shared memory cannot be created: %s",
                         strerror(errno));
-    gg_status status = segment_reserve(comm);
+    status = segment_reserve(comm);
     return status ? status : segment_use(comm);
 }
 
@@ -195,31 +212,46 @@ static gg_status segment_check(const struct gg_comm *comm)
                         "sealed; another program listens on the port");
     if (fstat(comm->file, &file))
         return ggi_fail(GG_ERR_INTERNAL, "gg_comm_create: fstat: %s", strerror(errno));
-    if ((size_t)file.st_size != comm->mapped)
+    if ((size_t)file.st_size != comm->mapping->nbytes)
         return ggi_fail(GG_ERR_INTERNAL,
                         "gg_comm_create: rank 0's shared memory has %lld bytes, expected %zu: all "
                         "ranks need the same version of gpuglue",
-                        (long long)file.st_size, comm->mapped);
+                        (long long)file.st_size, comm->mapping->nbytes);
     return GG_OK;
 }
 
 gg_status ggi_comm_segment_open(struct gg_comm *comm, int file)
 {
-    segment_measure(comm);
     comm->file = file;
-    gg_status status = segment_check(comm);
+    gg_status status = segment_measure(comm);
+    if (!status)
+        status = segment_check(comm);
     return status ? status : segment_use(comm);
 }
 
 void ggi_comm_segment_close(struct gg_comm *comm)
 {
-    if (comm->sharers && atomic_fetch_sub(comm->sharers, 1) > 1)
-        return;
-    free(comm->sharers);
-    if (comm->segment)
-        munmap(comm->segment, comm->mapped);
+    if (comm->mapping)
+        ggi_comm_mapping_drop(comm->mapping);
     if (comm->file >= 0)
         close(comm->file);
+}
+
+char *ggi_comm_chunks(struct gg_comm *comm, size_t *nbytes)
+{
+    atomic_fetch_add(&comm->mapping->users, 1);
+    *nbytes = segment_chunks(comm);
+    return comm->chunks;
+}
+
+void ggi_comm_mapping_drop(void *mapping)
+{
+    struct comm_mapping *self = mapping;
+    if (atomic_fetch_sub(&self->users, 1) > 1)
+        return;
+    if (self->base)
+        munmap(self->base, self->nbytes);
+    free(self);
 }
 
 bool ggi_comm_rank_ended(const struct gg_comm *comm, int32_t rank)

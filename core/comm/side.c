@@ -2,6 +2,14 @@
 #include "base/error.h"
 #include "comm/comm.h"
 
+gg_status ggi_comm_side_begin(const struct comm_side *side, struct gg_comm *comm, int32_t blocks,
+                              size_t nbytes, size_t step, bool attach)
+{
+    struct comm_stage *stage = side->stage;
+    const gg_status status = attach ? stage->attach(stage, comm, nbytes) : GG_NOT_READY;
+    return status == GG_NOT_READY ? stage->begin(stage, comm, blocks, nbytes, step) : status;
+}
+
 gg_status ggi_comm_side_view(const struct comm_side *side, size_t block, size_t at, size_t nbytes,
                              struct comm_view *view)
 {

@@ -64,7 +64,8 @@ class Communicator(Operations):
     With the transports 'nccl' and 'rccl', operations on arrays in device memory are queued on the current stream, or on `stream`, and
     return at once. They are ordered as all operations of gpuglue are, and can be captured into a graph. All ranks
     then pass arrays in device memory, of sizes and dtypes that match: the library cannot compare them. With 'staged',
-    such arrays pass through pinned memory in parts, whose copies run beside the exchange; the operation is complete when it returns.
+    such arrays pass through memory that the ranks share, in parts that devices copy beside the exchange; the operation is complete when it
+    returns. If a driver does not lock that memory, a warning says so, and the rank's device copies through pinned buffers.
 
     Operations that only move data take every dtype without objects. Reductions take integers, floats of 16 (also bfloat16), 32 and 64 bits, complex
     numbers (``'sum'`` and ``'prod'``) and bool. All ranks get the same bits.
@@ -134,8 +135,8 @@ class Communicator(Operations):
     def transport(self) -> str:
         """How arrays in device memory reach other ranks.
 
-        'nccl' or 'rccl' is the library that exchanges them between devices. 'staged' copies them to pinned memory, and
-        exchanges that through the host. 'host' means that no rank gave a device. Arrays in host memory always pass through
+        'nccl' or 'rccl' is the library that exchanges them between devices. 'staged' lets devices copy from and to memory of
+        the host that the ranks share. 'host' means that no rank gave a device. Arrays in host memory always pass through
         shared memory. With 'mpi' all arrays pass through messages of MPI: see `from_mpi`.
         """
         return self._transport.name

@@ -68,11 +68,13 @@ def from_devices(devices: Any = None, *, transport: str = "auto", timeout: "floa
         raise _core.InvalidArgumentError("devices is empty, expected at least one device")
     comms: "list[Any]" = []
     shared: "tuple[list[Any], dict[Any, Any]]" = (given, {})
+    reasons = {""}
     for comm, name, reason, path, version in _core._comm_create_all(given, transport, nanoseconds(timeout)):
         self = communicator.Communicator.__new__(communicator.Communicator)
         self._rank, self._size, self._device, self._shared = len(comms), len(given), given[len(comms)], shared
         self._host, self._timeout, self._wanted = "", timeout, transport
-        self._open(comm, (name, "" if comms else reason, path, version))  # one warning
+        self._open(comm, (name, "" if reason in reasons else reason, path, version))  # one warning of each
+        reasons.add(reason)
         comms.append(self)
     return comms
 

@@ -76,6 +76,7 @@ static bool is_of_library(const struct step_result *result)
                                         "create the communicator of one process",
                                         "combine in one process",
                                         "combine through the host",
+                                        "gather through the host",
                                         "check what passed through the host",
                                         "combine",
                                         "exchange",

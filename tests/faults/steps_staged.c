@@ -1,4 +1,4 @@
-/* steps_staged.c: communicators of one process, and operations on device memory without a library, through pinned buffers. */
+/* steps_staged.c: communicators of one process, and operations on device memory without a library, through memory of the host. */
 #include "program.h"
 
 #include <string.h>
@@ -70,10 +70,10 @@ static int fill(struct program *p, union output *out)
     return have.memory ? (int)gg_fill(have.memory, 0, "\5", 1, STAGED, NULL) : SKIPPED;
 }
 
-static int combine(gg_comm *comm)
+static int queue(gg_comm *comm, gg_comm_operation operation)
 {
     const struct gg_comm_work work = {.struct_size = sizeof work,
-                                      .operation = GG_COMM_ALL_REDUCE,
+                                      .operation = operation,
                                       .dst = have.memory,
                                       .src = have.memory,
                                       .count = STAGED,
@@ -86,14 +86,22 @@ static int combine_local(struct program *p, union output *out)
 {
     (void)p;
     (void)out;
-    return combine(have.local);
+    return queue(have.local, GG_COMM_ALL_REDUCE);
 }
 
 static int combine_staged(struct program *p, union output *out)
 {
     (void)p;
     (void)out;
-    return combine(have.staged);
+    return queue(have.staged, GG_COMM_ALL_REDUCE);
+}
+
+/* What the device copies itself, if it has locked the chunks. */
+static int gather_staged(struct program *p, union output *out)
+{
+    (void)p;
+    (void)out;
+    return queue(have.staged, GG_COMM_ALL_GATHER);
 }
 
 /* The last bytes: of the second buffer. */
@@ -138,6 +146,7 @@ static const struct step steps[] = {
     {"fill what passes through the host", fill, GG_OK},
     {"combine in one process", combine_local, GG_OK},
     {"combine through the host", combine_staged, GG_OK},
+    {"gather through the host", gather_staged, GG_OK},
     {"check what passed through the host", check_values, GG_OK},
     {"close the communicator of one process", close_local, GG_OK},
     {"release these communicators", release, GG_OK},

@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from conftest import time_limits
+from conftest import simulated, time_limits
 from test_communicator_device import (
     GROUPS,
     HEAD,
@@ -418,3 +418,26 @@ together(body, comms)
 
 def test_ranks_of_one_process_can_be_split(device):
     passes(SPLIT, 4)
+
+
+TWO_BACKENDS = """
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    comms = gg.Communicator.from_devices(["cuda:0", "hip:0", "cuda:0"], timeout=60)
+texts = [str(warning.message) for warning in caught]
+assert ["locked it for" in text for text in texts] in ([False, True], [True, False]), texts
+arrays = [gg.full(300_000, comm.rank + 1.0, device=comm.device) for comm in comms]
+results = [gg.empty((3, 300_000), device=comm.device) for comm in comms]
+together(lambda comm: comm.all_gather(arrays[comm.rank], results[comm.rank]), comms)
+for result in results:
+    assert (result.get() == [[1], [2], [3]]).all()
+for comm in comms:
+    comm.close()
+gg.synchronize()
+"""
+
+
+def test_ranks_of_one_process_with_devices_of_two_backends_share_memory_that_one_driver_locks(device):
+    if device.backend != "cuda" or "Simulated" not in device.name:
+        pytest.skip(f"the simulated drivers of two vendors are needed, and the device is {device}")
+    passes(TWO_BACKENDS, GPUGLUE_HIP_LIBRARY=simulated("hip-sim-7"))

@@ -1,4 +1,4 @@
-"""Communicators without a library: arrays in device memory pass through pinned buffers, part by part."""
+"""Communicators without a library: devices copy arrays, part by part, from and to the memory that the ranks share, or pinned buffers."""
 
 import pytest
 from conftest import needs
@@ -200,3 +200,116 @@ with comm.device:
 
 def test_a_rank_that_does_not_come_to_an_exchange_is_named_after_the_timeout(device, tmp_path):
     ranks_pass(LATE, 2, DONE=str(tmp_path / "done"))
+
+
+MOVES = """
+import json
+comm = connect(transport="staged")
+block, whole = 4 * 700_001, 4 * 700_001 * size
+def copied(call, *expected):  # bytes that are copied, by rank
+    with gg.trace(os.environ["TRACE"] + str(rank)):
+        call()
+    with open(os.environ["TRACE"] + str(rank)) as file:
+        copies = [event for event in json.load(file)["traceEvents"] if event["name"] == "copy"]
+    assert sum(copy["args"]["bytes"] for copy in copies) == expected[min(rank, len(expected) - 1)], (expected, copies)
+with comm.device:
+    x, out = gg.full((size, 700_001), rank, "float32"), gg.zeros((size, 700_001), "float32")
+    copied(lambda: comm.all_to_all(x, out), 2 * whole)
+    copied(lambda: comm.all_gather(x[0], out), block + whole)
+    copied(lambda: comm.gather(x[0], out if rank == 0 else None), block + whole, block)
+    copied(lambda: comm.scatter(x if rank == 0 else None, out[0]), whole + block, block)
+    copied(lambda: comm.broadcast(x), whole)
+    copied(lambda: comm.send_recv(x, (rank + 1) % size, out, (rank - 1) % size), 2 * whole)
+    copied(lambda: comm.send(x, 1) if rank == 0 else comm.recv(out, 0) if rank == 1 else None, whole, whole, 0)
+    copied(lambda: comm.all_reduce(x, out), 2 * whole)
+    assert (out.get() == 0).all()  # of rank 0's x, which was broadcast
+    assert comm.device.pinned_pool.stats().allocations == 0  # no buffer, from or to which a processor would copy
+"""
+
+
+def copies_through_the_host(device, code, size, **variables):
+    needs(device, "mem_register")
+    if device.backend == "host":
+        pytest.skip("arrays on the host are not staged")
+    ranks_pass(code, size, shared=True, **variables)
+
+
+def test_the_device_copies_each_byte_itself_where_the_shared_memory_is_locked(device, tmp_path):
+    copies_through_the_host(device, MOVES, 3, TRACE=str(tmp_path / "trace"))
+
+
+LOCKS = {
+    "cuda": ("cuMemHostRegister_v2", "CUDA_ERROR", "cuMemHostUnregister"),
+    "hip": ("hipHostRegister", "hipError", "hipHostUnregister"),
+    "ze": ("zexDriverImportExternalPointer", "importing", "zexDriverReleaseImportedPointer"),
+}
+
+
+def lock_of(device):
+    if "Simulated" not in device.name:
+        pytest.skip(f"only a simulated driver fails on request, and this is {device.name}")
+    return LOCKS[device.backend]
+
+
+REPORTS = """
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    comm = connect(transport="staged", device=f"{backend}:0")
+texts = [str(warning.message) for warning in caught]
+assert ["copies through buffers" in text and "SYMBOL" in text for text in texts] == [True] * (rank in REFUSED), texts
+with comm.device:
+    for n in (700_001, 1):
+        each = np.arange(size * size * n, dtype="float32").reshape(size, size, n)
+        x, out = gg.to_gpu(each[rank]), gg.zeros((size, n), "float32")
+        for _ in range(2):
+            assert (comm.all_to_all(x, out).get() == each[:, rank]).all()
+            assert (comm.all_reduce(x, out).get() == np.add.reduce(each)).all()
+            assert (comm.send_recv(x, (rank + 1) % size, out, (rank - 1) % size).get() == each[rank - 1]).all()
+            assert (comm.broadcast(x if rank == 0 else out).get() == each[0]).all()
+        assert n == 1 or (comm.device.pinned_pool.stats().allocations > 0) == (rank in REFUSED or size < 3)
+"""
+
+
+@pytest.mark.parametrize("refused", [{0, 1, 2}, {1}, {0}], ids=["all", "one of three", "one of two"])
+def test_ranks_whose_driver_refuses_to_lock_memory_copy_through_buffers_and_say_so(device, refused):
+    needs(device, "mem_register")
+    if device.backend == "host":
+        pytest.skip("arrays on the host are not staged")
+    function, symbol, _ = lock_of(device)
+    size = 2 if refused == {0} else 3
+    variables = {rank: {"GPUGLUE_SIM_FAIL": f"{function}:1+"} if rank in refused else {} for rank in range(size)}
+    results = run_on_devices(REPORTS.replace("REFUSED", repr(refused)).replace("SYMBOL", symbol), size, variables, shared=True)
+    assert [status for _, status in results] == [0] * size, results
+
+
+ENDS = """
+def mapped():
+    with open("/proc/self/maps") as file:
+        return sum("gpuglue-comm" in line for line in file)
+def exchanges(comm):
+    assert comm.all_gather(x, out).get().tolist() == [[0.0] * 1000, [1.0] * 1000]
+comm = connect(transport="staged")
+with comm.device:
+    x, out = gg.full(1000, float(rank)), gg.empty((2, 1000))
+    exchanges(comm)
+    child = os.fork()
+    if child == 0:
+        comm.close()
+        os._exit(0 if mapped() else 1)  # the parent's driver has locked it
+    assert os.waitpid(child, 0)[1] == 0
+    exchanges(comm)
+    assert mapped() == 1
+    comm.close()
+    gg.synchronize()
+    assert mapped() == KEPT, mapped()
+    again = connect(transport="staged")
+    exchanges(again)
+"""
+
+
+@pytest.mark.parametrize("kept", [0, 1], ids=["unlocked", "not unlocked"])
+def test_the_shared_memory_is_mapped_until_the_driver_has_unlocked_it(device, kept):
+    function = lock_of(device)[2] if kept and device.backend != "host" else ""
+    if device.backend == "host":
+        pytest.skip("arrays on the host are not staged")
+    copies_through_the_host(device, ENDS.replace("KEPT", str(kept)), 2, **({"GPUGLUE_SIM_FAIL": f"{function}:1"} if kept else {}))

@@ -3,7 +3,7 @@
  *
  *  A communicator (comm.h) exchanges host memory. gg_comm_open_device gives it a device on each rank, and lets all ranks
  *  agree on a library for them: NCCL for "cuda", RCCL for "hip". Where there is none for all of them, the transport is
- *  "staged": the operations are those of the host, through pinned memory.
+ *  "staged": the operations are those of the host, and devices copy from and to the memory that the ranks share.
  *
  *  @par Ordering
  *  With a library gg_comm_queue returns when the operation is queued. Without a stream it is ordered behind all known uses of its memory,
@@ -91,10 +91,11 @@ GG_API gg_status gg_comm_create_all(const struct gg_comm_all_options *options, g
  *  @return "host" before gg_comm_open_device; then "staged", or the library's name, such as "nccl" */
 GG_API const char *gg_comm_transport(gg_comm *comm);
 
-/** Why the transport is "staged".
+/** Why the transport is "staged", and why this rank's device cannot copy from and to the memory that the ranks share, so that
+ *  a processor copies between that and pinned memory.
  *
  *  @param comm  a communicator
- *  @return a text that lives as long as the communicator; "" if it is another one, or was requested */
+ *  @return a text that lives as long as the communicator; "" if it is another one, or was requested and the device can */
 GG_API const char *gg_comm_transport_reason(gg_comm *comm);
 
 /** The library of the transport.
@@ -147,8 +148,9 @@ struct gg_comm_work {
  *  or that of this rank's block. May be captured into a graph, on all ranks or on none.
  *
  *  Without a library the operation is one of comm.h, of the current stream's completed work, and is complete when it returns:
- *  device memory passes through two pinned buffers, whose copies run beside the exchange. The ranks compare their calls, and
- *  each may give memory of any device or of the host. It cannot be captured.
+ *  the device copies device memory, in parts, from and to memory that the ranks share, or pinned buffers (see
+ *  gg_comm_transport_reason), beside the exchange. The ranks compare their calls, and each may give memory of any device or of
+ *  the host. It cannot be captured.
  *
  *  @param comm    a communicator
  *  @param work    the operation
