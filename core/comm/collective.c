@@ -485,6 +485,8 @@ gg_status ggi_comm_reduce(struct gg_comm *comm, enum comm_operation operation, s
 
 gg_status gg_comm_barrier(gg_comm *comm)
 {
+    if (comm->link)
+        return ggi_comm_barrier_apart(comm);
     return ggi_comm_move(comm, CALL_BARRIER, comm_side_of(NULL), comm_side_of(NULL), 0, 0);
 }
 
