@@ -2,6 +2,7 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "collective/collective.h"
+#include "comm/socket.h"
 #include "runtime/call.h"
 
 #include <gpuglue/comm_device.h>
@@ -19,7 +20,7 @@ struct offer {
     uint32_t kind;
     int32_t version;
     char wanted[16], name[16], backend[16];
-    char device[48]; /* equal for equal devices; "" if it is unknown */
+    char device[72]; /* equal for equal devices; "" if it is unknown */
     char reason[300];
 };
 
@@ -37,6 +38,14 @@ static bool choice_is_plain(const char *wanted)
     return !strcmp(wanted, "host") || !strcmp(wanted, "staged");
 }
 
+static gg_status agreement_gather(struct gg_comm *comm, void *all, const void *mine, size_t nbytes)
+{
+    if (!comm->link)
+        return gg_comm_all_gather(comm, all, mine, nbytes);
+    comm->call = "gg_comm_open_device";
+    return ggi_comm_link_gather(comm, all, mine, nbytes);
+}
+
 /* ---- offers ---- */
 
 static void offer_identify(struct offer *offer, struct gg_device *device)
@@ -50,8 +59,11 @@ static void offer_identify(struct offer *offer, struct gg_device *device)
         ggi_text_add(&text, "%02x", info.uuid[i]);
     if (info.flags & GG_DEVICE_HAS_UUID) /* partitions of one GPU may share it */
         ggi_text_add(&text, "%s", function ? function : "");
-    else
-        ggi_text_add(&text, "%s", info.pci_bus_id);
+    else {
+        char machine[COMM_MACHINE_SIZE];
+        ggi_comm_machine(machine, sizeof machine);
+        ggi_text_add(&text, "%s/%s", info.pci_bus_id, machine);
+    }
 }
 
 /* A failure of this rank alone is part of its offer, so that all ranks get it. */
@@ -128,14 +140,26 @@ static gg_status choice_check_named(struct agreement *self)
                     self->wanted, self->why.data);
 }
 
+/* Without shared memory only a library connects the ranks. */
+static gg_status choice_check_apart(const struct agreement *self, bool plain)
+{
+    if (!plain && !self->why.used)
+        return GG_OK;
+    return ggi_fail(GG_ERR_UNSUPPORTED,
+                    "gg_comm_open_device: the ranks are on several machines, which only NCCL, RCCL "
+                    "or MPI (Communicator.from_mpi) connect: %s",
+                    plain ? "the transport that was named is within one" : self->why.data);
+}
+
 static gg_status choice_make(struct agreement *self)
 {
+    const bool plain = choice_is_plain(self->wanted);
     gg_status status = choice_check_wishes(self);
-    if (status || choice_is_plain(self->wanted))
-        return status;
-    for (int32_t rank = 0; rank < self->comm->size && !self->why.used; rank++)
+    for (int32_t rank = 0; rank < self->comm->size && !self->why.used && !status && !plain; rank++)
         choice_compare(self, rank);
-    return choice_check_named(self);
+    if (!status && self->comm->link)
+        status = choice_check_apart(self, plain);
+    return status || plain ? status : choice_check_named(self);
 }
 
 /* ---- to connect the ranks ---- */
@@ -190,17 +214,19 @@ static void outcome_fill(struct outcome *outcome, gg_status status)
 static gg_status connect_share_id(struct agreement *self, uint8_t id[GG_COMM_ID_SIZE])
 {
     struct outcome mine = {.status = GG_OK};
+    struct outcome *all = calloc((size_t)self->comm->size, sizeof *all);
+    const struct comm_ranks root = {{1}};
+    if (!all)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_open_device: no memory");
     if (self->comm->rank == 0)
         outcome_fill(&mine,
                      creation_status(self->device, self->device->backend->comm_ops->id(mine.id)));
-    gg_status status = gg_comm_broadcast(self->comm, &mine, &mine, sizeof mine, 0);
-    if (status)
-        return status;
-    memcpy(id, mine.id, sizeof mine.id);
-    if (!mine.status)
-        return GG_OK;
-    const struct comm_ranks root = {{1}};
-    return ggi_comm_fail(&root, "gg_comm_open_device: rank 0: %.399s", mine.text);
+    gg_status status = agreement_gather(self->comm, all, &mine, sizeof mine);
+    memcpy(id, all->id, sizeof all->id);
+    if (!status && all->status)
+        status = ggi_comm_fail(&root, "gg_comm_open_device: rank 0: %.399s", all->text);
+    free(all);
+    return status;
 }
 
 /* The first failure of a rank is that of all. */
@@ -215,7 +241,7 @@ static gg_status connect_confirm(struct agreement *self, gg_status status, bool 
     outcome_fill(&mine, status);
     if (left)
         mine.status = OUTCOME_LEFT;
-    gg_status shared = gg_comm_all_gather(comm, all, &mine, sizeof mine);
+    gg_status shared = agreement_gather(comm, all, &mine, sizeof mine);
     for (int32_t rank = 0; rank < comm->size && !shared; rank++) {
         if (!all[rank].status || all[rank].status == OUTCOME_LEFT)
             continue;
@@ -320,7 +346,7 @@ static gg_status agreement_run(struct agreement *self)
     struct offer mine = {.kind = OFFER_NOTHING};
     atomic_store(&comm_rank(self->comm, self->comm->rank)->created, 0); /* of an earlier call */
     offer_make(self, &mine);
-    gg_status status = gg_comm_all_gather(self->comm, self->offers, &mine, sizeof mine);
+    gg_status status = agreement_gather(self->comm, self->offers, &mine, sizeof mine);
     if (!status)
         status = choice_make(self);
     return status ? status : agreement_settle(self);

@@ -62,6 +62,7 @@ gg_status gg_comm_library(gg_comm *comm, const char **path, int32_t *version)
 bool ggi_collective_find_ended(struct gg_comm *comm)
 {
     bool any = false;
+    ggi_comm_link_sync(comm);
     for (int32_t rank = 0; rank < comm->size && !comm->external; rank++)
         if (rank != comm->rank && ggi_comm_rank_ended(comm, rank) &&
             !atomic_load(&comm_rank(comm, rank)->finished)) {

@@ -183,6 +183,7 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
 {
     bool moved;
     uint32_t oldest;
+    ggi_comm_link_sync(comm);
     if (atomic_load(&self->failed))
         return;
     const bool calls =
@@ -239,6 +240,7 @@ static void watch_part(struct gg_comm *comm, struct ggi_collective *self)
     while (!atomic_load(&self->failed) && !watch_all_finished(comm) && ggi_now_ns() < until &&
            !atomic_load(&comm->segment->failed) && !atomic_load(&ggi_shutting_down)) {
         nanosleep(&pause, NULL);
+        ggi_comm_link_sync(comm);
         if (!comm->local && watch_any_working(comm))
             until = ggi_now_ns() + WATCH_PARTING_NS;
     }
@@ -272,6 +274,7 @@ static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
         watch_end_part(self, 1);
     watch_end_part(self, 0);
     atomic_store(&comm_rank(comm, comm->rank)->gone, 1);
+    ggi_comm_link_sync(comm);
     pthread_mutex_lock(&self->lock);
     ggi_collective_forget_work(self);
     pthread_mutex_unlock(&self->lock);

@@ -28,6 +28,9 @@ static gg_status options_check(const struct gg_comm_options *options)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "gg_comm_create: id has %zu bytes, expected at most %d",
                         strlen(options->id), COMM_ID_MAX);
+    if (options->flags & ~(uint32_t)GG_COMM_SEVERAL_MACHINES)
+        return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                        "gg_comm_create: flags 0x%x contain an unknown bit", options->flags);
     return GG_OK;
 }
 
@@ -40,6 +43,8 @@ void ggi_comm_free(struct gg_comm *comm)
 {
     if (comm->staging && comm->generation == atomic_load(&ggi_generation))
         comm->free_staging(comm->staging);
+    if (comm->link)
+        ggi_comm_link_close(comm);
     ggi_comm_segment_close(comm);
     free(comm);
 }
@@ -60,11 +65,8 @@ static struct gg_comm *comm_new(int32_t rank, int32_t size, uint64_t timeout_ns,
     return comm;
 }
 
-gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out)
+static gg_status comm_create(const struct gg_comm_options *options, gg_comm **out)
 {
-    const size_t first = GGI_SIZE_TO(struct gg_comm_options, timeout_ns);
-    if (!ggi_sized_fits(options, first))
-        return ggi_sized_refuse("gg_comm_create", "gg_comm_options", options, first);
     gg_status status = options_check(options);
     if (status)
         return status;
@@ -77,9 +79,20 @@ gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out)
         ggi_comm_free(comm);
         return status;
     }
-    ggi_comm_direct_try(comm);
+    if (!comm->link)
+        ggi_comm_direct_try(comm);
     *out = comm;
     return GG_OK;
+}
+
+gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out)
+{
+    const size_t first = GGI_SIZE_TO(struct gg_comm_options, timeout_ns);
+    struct gg_comm_options full = {.flags = 0};
+    if (!ggi_sized_fits(options, first))
+        return ggi_sized_refuse("gg_comm_create", "gg_comm_options", options, first);
+    memcpy(&full, options, options->struct_size < sizeof full ? options->struct_size : sizeof full);
+    return comm_create(&full, out);
 }
 
 static gg_status comms_new(int32_t size, uint64_t timeout_ns, struct gg_comm **out)
@@ -130,6 +143,7 @@ void gg_comm_release(gg_comm *comm)
         return;
     if (!comm_is_forked(comm)) { /* the others see it at their next check */
         atomic_store(&comm_rank(comm, comm->rank)->closed, 1);
+        ggi_comm_link_sync(comm);
         if (comm->close) {
             comm->close(comm);
             return;
@@ -186,6 +200,11 @@ static gg_status comm_acquire(struct gg_comm *comm, const char *call)
                         "%s: this communicator was borrowed from other code, and has only "
                         "operations on its device's memory",
                         call);
+    if (comm->link && strcmp(call, "gg_comm_barrier"))
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "%s: the ranks are on several machines: this communicator has only "
+                        "operations on its device's memory",
+                        call);
     if (atomic_exchange(&comm->busy, true))
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "%s: another thread is in an operation of this communicator; call one at a "
@@ -208,6 +227,17 @@ gg_status ggi_comm_leave(struct gg_comm *comm, gg_status status)
 {
     atomic_store(&comm->busy, false);
     return status;
+}
+
+gg_status ggi_comm_barrier_apart(struct gg_comm *comm)
+{
+    const char mine = 0;
+    char all[GG_COMM_SIZE_MAX];
+    gg_status status = comm_acquire(comm, "gg_comm_barrier");
+    if (status)
+        return status;
+    comm->call = "gg_comm_barrier";
+    return ggi_comm_leave(comm, ggi_comm_link_gather(comm, all, &mine, sizeof mine));
 }
 
 gg_status gg_comm_set_type_name(gg_comm *comm, const char *name)

@@ -40,6 +40,7 @@ struct comm_rank {
     _Atomic uint32_t working; /* some of its work may be unfinished */
     _Atomic uint32_t finished;   /* its work is complete, and there will be no more */
     _Atomic uint32_t gone;       /* its part is destroyed */
+    _Atomic uint32_t ended;      /* its connection is: see link.c */
     _Atomic uint64_t collective; /* how many it has queued, messages excepted */
     struct comm_call call[2];    /* of the round, in its half */
     uint64_t word_at,
@@ -92,6 +93,8 @@ struct gg_comm {
     _Atomic(const char *) call; /* the name of the operation, for messages; a watcher reads it */
     char type_name[GG_COMM_TYPE_NAME_SIZE];
     bool external; /* no segment connects the ranks */
+    struct comm_link *link; /* NULL; or the ranks are on several machines, and each has a segment of its own */
+    void (*sync)(struct gg_comm *comm); /* of the link, or NULL */
     /* What core/collective adds: NULL, or its part, and the function that takes over the last reference. */
     struct ggi_collective *collective;
     void (*close)(struct gg_comm *comm);
@@ -257,6 +260,9 @@ struct comm_wait ggi_comm_wait_begin(struct gg_comm *comm);
  * before it ended. */
 gg_status ggi_comm_wait_slice(struct comm_wait *wait, struct comm_word *word, uint32_t value,
                               bool (*missing)(const void *what, int32_t rank), const void *what);
+/* The check alone, after a wait of the caller's own for at most a slice. */
+gg_status ggi_comm_wait_check(struct comm_wait *wait,
+                              bool (*missing)(const void *what, int32_t rank), const void *what);
 
 /* ---- collective.c, message.c: the operations of comm.h on such sides ---- */
 
@@ -299,6 +305,21 @@ void ggi_comm_combine(void *out, const char *const *in, int32_t inputs, size_t c
 gg_status ggi_comm_meet(struct gg_comm *comm, const struct gg_comm_options *options);
 gg_status ggi_comm_join(struct gg_comm *comm, const struct gg_comm_options *options);
 
+/* ---- link.c: what connects ranks of several machines, none of which is large or frequent ---- */
+
+gg_status ggi_comm_link_open(struct gg_comm *comm);
+/* Rank 0 adds all others, and the others add rank 0. The link owns the socket. */
+void ggi_comm_link_add(struct gg_comm *comm, int32_t rank, int socket);
+void ggi_comm_link_close(struct gg_comm *comm);
+/* Write what the other ranks have sent to the segment, and send them what has changed. Does not wait; no link: nothing. */
+static inline void ggi_comm_link_sync(struct gg_comm *comm)
+{
+    if (comm->sync)
+        comm->sync(comm);
+}
+/* gg_comm_all_gather of at most 4096 bytes. */
+gg_status ggi_comm_link_gather(struct gg_comm *comm, void *all, const void *mine, size_t nbytes);
+
 /* ---- comm.c: creation, and around each operation ---- */
 
 /* The communicators of all @p size ranks, in this process. */
@@ -308,6 +329,7 @@ void ggi_comm_free(struct gg_comm *comm);
 gg_status ggi_comm_check_process(const struct gg_comm *comm, const char *call);
 gg_status ggi_comm_enter(struct gg_comm *comm, const char *call);
 gg_status ggi_comm_leave(struct gg_comm *comm, gg_status status);
+gg_status ggi_comm_barrier_apart(struct gg_comm *comm);
 /* Whether two ranks may mean the same type: one that named none agrees with all. */
 bool ggi_comm_types_agree(const char *a, const char *b);
 /* GG_ERR_INVALID_ARGUMENT if it is not a rank. */

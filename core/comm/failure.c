@@ -87,6 +87,7 @@ static void failure_declare(struct gg_comm *comm, uint32_t why)
         ggi_comm_word_wake(&comm_rank(comm, i)->round);
         ggi_comm_word_wake(&comm_rank(comm, i)->bell);
     }
+    ggi_comm_link_sync(comm);
 }
 
 void ggi_comm_declare(struct gg_comm *comm)
@@ -150,14 +151,17 @@ static gg_status failure_report(const struct gg_comm *comm, uint32_t why)
             ggi_comm_ranks_add(&lost, rank);
     if (why == COMM_BROKEN)
         failure_add_error(&error, comm, &lost);
-    const bool in_one_process = comm->local && why == COMM_LATE;
-    return ggi_comm_fail(
-        &lost,
-        "%s: %s%s %s%s%s; close this communicator, and create a new one from the "
-        "remaining ranks",
-        comm->call, ggi_comm_ranks_text(text, sizeof text, &lost),
-        ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "", failure_reason(why),
-        error.data, in_one_process ? " (each rank of a process needs a thread of its own)" : "");
+    const char *more = "";
+    if (comm->local && why == COMM_LATE)
+        more = " (each rank of a process needs a thread of its own)";
+    else if (comm->link && why == COMM_ENDED)
+        more = ", or its machine does not answer";
+    return ggi_comm_fail(&lost,
+                         "%s: %s%s %s%s%s; close this communicator, and create a new one from the "
+                         "remaining ranks",
+                         comm->call, ggi_comm_ranks_text(text, sizeof text, &lost),
+                         ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "",
+                         failure_reason(why), error.data, more);
 }
 
 gg_status ggi_comm_state(struct gg_comm *comm)

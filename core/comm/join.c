@@ -107,14 +107,12 @@ static gg_status join_open(const struct join *self)
         "this process has too many open files");
 }
 
-static gg_status join_map(struct join *self)
+static void join_reply(const struct join *self, gg_status status)
 {
-    gg_status status = join_open(self);
     if (status)
         ggi_comm_reply_write(self->socket, COMM_FAILED, NULL, ggi_comm_reason());
     else
         ggi_comm_reply_write(self->socket, COMM_READY, NULL, "");
-    return status;
 }
 
 static const char *join_host(const struct join *self)
@@ -140,9 +138,13 @@ static gg_status join_answer(struct join *self, const struct comm_reply *reply)
     case COMM_WAIT:
         return GG_NOT_READY;
     case COMM_MAP:
+    case COMM_APART:
         if (self->comm->segment)
             return join_other_program(self);
-        status = join_map(self);
+        if (reply->kind == COMM_APART && !(self->options->flags & GG_COMM_SEVERAL_MACHINES))
+            return join_other_program(self);
+        status = reply->kind == COMM_MAP ? join_open(self) : ggi_comm_link_open(self->comm);
+        join_reply(self, status);
         return status ? status : GG_NOT_READY;
     case COMM_GO:
         return self->comm->segment ? GG_OK : join_other_program(self);
@@ -259,7 +261,10 @@ static gg_status join_attempt(struct join *self, const struct addrinfo *addresse
     if (status)
         return status;
     status = join_introduce(self);
-    close(self->socket);
+    if (!status && self->comm->link)
+        ggi_comm_link_add(self->comm, 0, self->socket);
+    else
+        close(self->socket);
     self->socket = -1;
     return status;
 }

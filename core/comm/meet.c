@@ -34,6 +34,7 @@ struct rendezvous {
     struct guest guests[MEET_ROOM];
     struct comm_hello mine;
     struct comm_ranks present, failed;
+    bool apart;        /* a guest shares no memory with rank 0 */
     char refusal[500]; /* why the last one was refused */
 };
 
@@ -79,13 +80,27 @@ static void rendezvous_report(const struct rendezvous *self, uint32_t kind, cons
             ggi_comm_reply_write(self->guests[i].socket, kind, &self->failed, text);
 }
 
+static bool hello_same_process(const struct comm_hello *a, const struct comm_hello *b)
+{
+    return !strcmp(a->process, b->process) && !strcmp(a->machine, b->machine);
+}
+
 static bool guest_same_process(const struct rendezvous *self, const struct comm_hello *hello)
 {
-    bool same = !strcmp(hello->process, self->mine.process);
+    bool same = hello_same_process(hello, &self->mine);
     for (int i = 0; i < self->count; i++)
         same = same ||
-               (self->guests[i].rank >= 0 && !strcmp(hello->process, self->guests[i].hello.process));
+               (self->guests[i].rank >= 0 && hello_same_process(hello, &self->guests[i].hello));
     return same;
+}
+
+/* Containers of one machine may share no memory either. */
+static bool guest_is_apart(const struct rendezvous *self, const struct comm_hello *hello)
+{
+    if (!hello->several || !self->mine.several)
+        return false;
+    return strcmp(hello->machine, self->mine.machine) != 0 ||
+           (!ggi_comm_pass_send(&hello->pass, -1) && errno != EPERM);
 }
 
 struct id_text {
@@ -100,7 +115,7 @@ static struct id_text id_printable(const char *id)
 }
 
 /* Why rank 0 does not accept a guest; empty if it does. */
-static void guest_judge(const struct rendezvous *self, const struct comm_hello *hello,
+static void guest_judge(const struct rendezvous *self, const struct comm_hello *hello, bool apart,
                         struct ggi_text *why)
 {
     if (strcmp(hello->id, self->mine.id))
@@ -113,13 +128,14 @@ static void guest_judge(const struct rendezvous *self, const struct comm_hello *
                      hello->size, self->mine.size);
     else if (hello->rank < 1 || hello->rank >= self->mine.size)
         ggi_text_add(why, "its rank is not between 1 and %d", self->mine.size - 1);
-    else if (strcmp(hello->machine, self->mine.machine))
+    else if (!apart && strcmp(hello->machine, self->mine.machine))
         ggi_text_add(why, "it runs on another machine than rank 0, and shared memory is within "
-                          "one; between machines data need MPI (Communicator.from_mpi)");
+                          "one; between machines ranks need devices that NCCL or RCCL connects, "
+                          "or MPI (Communicator.from_mpi)");
     else if (ggi_comm_ranks_has(&self->present, hello->rank))
         ggi_text_add(why, "another process has connected as rank %d; give each process its own rank",
                      hello->rank);
-    else if (!ggi_comm_pass_send(&hello->pass, -1))
+    else if (!apart && !ggi_comm_pass_send(&hello->pass, -1))
         ggi_text_add(why, "%s",
                      errno == EPERM
                          ? "it belongs to another user; start all ranks as the same user"
@@ -165,7 +181,8 @@ static void guest_admit(struct rendezvous *self, int at)
     struct ggi_text why = GGI_TEXT(300);
     hello->id[sizeof hello->id - 1] = hello->machine[sizeof hello->machine - 1] = 0;
     hello->process[sizeof hello->process - 1] = 0;
-    guest_judge(self, hello, &why);
+    const bool apart = guest_is_apart(self, hello);
+    guest_judge(self, hello, apart, &why);
     if (why.used) {
         snprintf(self->refusal, sizeof self->refusal, "rank 0 refused rank %d: %s", hello->rank,
                  why.data);
@@ -173,6 +190,7 @@ static void guest_admit(struct rendezvous *self, int at)
         return;
     }
     guest->rank = hello->rank;
+    self->apart = self->apart || apart;
     ggi_comm_ranks_add(&self->present, guest->rank);
     if (!ggi_comm_reply_write(guest->socket, COMM_WAIT, NULL, ""))
         guest_drop(self, at);
@@ -295,7 +313,7 @@ static gg_status guest_confirm(struct rendezvous *self, const struct guest *gues
                              "cannot see its lock; communicators need record locks (fcntl)",
                              guest->rank);
     if (status == GG_NOT_READY)
-        return rendezvous_late(self, "map the shared memory");
+        return rendezvous_late(self, self->apart ? "answer" : "map the shared memory");
     reply.text[sizeof reply.text - 1] = 0;
     if (!status)
         ggi_comm_make_printable(reply.text);
@@ -314,8 +332,11 @@ static void rendezvous_pass(struct rendezvous *self)
 
 static gg_status rendezvous_confirm(struct rendezvous *self)
 {
-    gg_status status = ggi_comm_segment_create(self->comm);
-    if (!status)
+    gg_status status =
+        self->apart ? ggi_comm_link_open(self->comm) : ggi_comm_segment_create(self->comm);
+    if (!status && self->apart)
+        rendezvous_report(self, COMM_APART, "");
+    else if (!status)
         rendezvous_pass(self);
     for (int i = 0; i < self->count && !status; i++)
         if (self->guests[i].rank >= 0)
@@ -344,7 +365,10 @@ static gg_status rendezvous_end(struct rendezvous *self, gg_status status)
     else
         rendezvous_report(self, COMM_GO, "");
     for (int i = 0; i < self->count; i++)
-        close(self->guests[i].socket);
+        if (!status && self->apart && self->guests[i].rank >= 0)
+            ggi_comm_link_add(self->comm, self->guests[i].rank, self->guests[i].socket);
+        else
+            close(self->guests[i].socket);
     free(self);
     return status;
 }

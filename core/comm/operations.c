@@ -3,6 +3,8 @@
 
 gg_status gg_comm_barrier(gg_comm *comm)
 {
+    if (comm->link)
+        return ggi_comm_barrier_apart(comm);
     return ggi_comm_move(comm, CALL_BARRIER, comm_side_of(NULL), comm_side_of(NULL), 0, 0);
 }
 

@@ -257,5 +257,7 @@ void ggi_comm_mapping_drop(void *mapping)
 bool ggi_comm_rank_ended(const struct gg_comm *comm, int32_t rank)
 {
     struct flock lock = segment_byte(rank);
+    if (comm->link)
+        return atomic_load(&comm_rank(comm, rank)->ended);
     return comm->file >= 0 && fcntl(comm->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }

@@ -13,7 +13,7 @@
 
 #include "base/small.h"
 
-static void hello_read_machine(char *machine, size_t size)
+void ggi_comm_machine(char *machine, size_t size)
 {
     const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     const ssize_t got = file < 0 ? 0 : read(file, machine, size - 1);
@@ -38,7 +38,8 @@ void ggi_comm_hello_fill(struct comm_hello *hello, const struct gg_comm_options 
     hello->rank = options->rank;
     hello->size = options->size;
     snprintf(hello->id, sizeof hello->id, "%s", options->id ? options->id : "");
-    hello_read_machine(hello->machine, sizeof hello->machine);
+    hello->several = options->flags & GG_COMM_SEVERAL_MACHINES;
+    ggi_comm_machine(hello->machine, sizeof hello->machine);
     hello_read_process(hello->process, sizeof hello->process);
 }
 

@@ -1,4 +1,4 @@
-/* socket.h: what ranks send each other while a communicator is created. All are processes of one machine. */
+/* socket.h: what ranks send each other while a communicator is created. */
 #ifndef GPUGLUE_COMM_SOCKET_H
 #define GPUGLUE_COMM_SOCKET_H
 
@@ -8,7 +8,7 @@
 
 #define COMM_MAGIC 0x4d4f4347u
 /* Increase it with any change of the structs below and of those in the segment (comm.h), whose layout no rank checks. */
-#define COMM_PROTOCOL 4
+#define COMM_PROTOCOL 5
 
 /* Begins each message, in all versions. The rest is read only if both are as expected. */
 struct comm_head {
@@ -21,12 +21,17 @@ struct comm_pass_name {
     char path[28];
 };
 
+#define COMM_MACHINE_SIZE 48
+/* The kernel's boot identifier. */
+void ggi_comm_machine(char *machine, size_t size);
+
 /* The first message that a rank sends to rank 0. */
 struct comm_hello {
     struct comm_head head;
     int32_t rank, size;
+    uint32_t several; /* GG_COMM_SEVERAL_MACHINES */
     char id[64];
-    char machine[48]; /* the kernel's boot identifier */
+    char machine[COMM_MACHINE_SIZE];
     char process[64]; /* the namespace of process numbers, and the number */
     struct comm_pass_name pass;
 };
@@ -36,6 +41,7 @@ void ggi_comm_hello_fill(struct comm_hello *hello, const struct gg_comm_options 
 enum {
     COMM_WAIT,    /* rank 0 accepts this rank, and waits for others */
     COMM_MAP,     /* the file of the segment has been passed */
+    COMM_APART,   /* there is none: the ranks are on several machines */
     COMM_READY,   /* to rank 0: the segment is mapped */
     COMM_GO,      /* all have mapped it */
     COMM_REFUSED, /* text: why rank 0 does not accept this rank */

@@ -58,16 +58,12 @@ static gg_status wait_find_lost(struct comm_wait *wait, uint64_t now,
     return ggi_comm_state(comm);
 }
 
-gg_status ggi_comm_wait_slice(struct comm_wait *wait, struct comm_word *word, uint32_t value,
+gg_status ggi_comm_wait_check(struct comm_wait *wait,
                               bool (*missing)(const void *what, int32_t rank), const void *what)
 {
-    uint64_t now;
-    if (ggi_comm_word_spin(word, value))
-        return GG_OK;
-    ggi_comm_word_sleep(word, value, GGI_SLICE_NS);
+    const uint64_t now = ggi_now_ns();
     if (atomic_load(&wait->comm->segment->failed))
         return ggi_comm_state(wait->comm);
-    now = ggi_now_ns();
     wait_exclude_pause(wait, now);
     if (now < wait->check && now < wait->until)
         return GG_OK;
@@ -75,4 +71,13 @@ gg_status ggi_comm_wait_slice(struct comm_wait *wait, struct comm_word *word, ui
     if (ggi_interrupted())
         return wait_interrupted(wait->comm);
     return wait_find_lost(wait, now, missing, what);
+}
+
+gg_status ggi_comm_wait_slice(struct comm_wait *wait, struct comm_word *word, uint32_t value,
+                              bool (*missing)(const void *what, int32_t rank), const void *what)
+{
+    if (ggi_comm_word_spin(word, value))
+        return GG_OK;
+    ggi_comm_word_sleep(word, value, GGI_SLICE_NS);
+    return ggi_comm_wait_check(wait, missing, what);
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 from . import _core
 from ._communicator_data import launched, master_address, nanoseconds, split_address
-from ._communicator_device import DeviceTransport, ReservedPort, check_transport, not_queued, split_plan
+from ._communicator_device import DeviceTransport, ReservedPort, check_transport, not_queued, own_address, split_plan
 from ._communicator_local import from_devices, split_local
 from ._communicator_mpi import from_mpi, split_mpi
 from ._communicator_operations import Operations
@@ -15,8 +15,8 @@ from ._dask_communicator import from_dask
 class Communicator(Operations):
     """Processes that combine and exchange arrays.
 
-    Each process of a program is a rank. This constructor connects ranks of one machine; `from_mpi` also
-    those of several, and `from_devices` threads of one process. All ranks call the same operations in the same order.
+    Each process of a program is a rank. This constructor connects ranks of one machine or, if all have devices that NCCL or RCCL connects,
+    of several; `from_mpi` also others, and `from_devices` threads of one process. All ranks call the same operations in the same order.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Communicator(Operations):
         If an argument has another type, such as an `id` that is a number.
     UnsupportedError
         If the system lacks files in memory, Unix sockets or record locks, Slurm started the ranks on several machines
-        without MASTER_ADDR, or the transport cannot be used; the message has the reason.
+        without MASTER_ADDR, or the transport cannot be used, which on several machines is any but 'nccl' and 'rccl'; the message has the reason.
 
     See Also
     --------
@@ -60,6 +60,9 @@ class Communicator(Operations):
     The operations take NumPy arrays and a `GPUArray`, or a device array of another library, if it is C-contiguous. The
     ranks exchange arrays in host memory through shared memory. An operation on them first waits for pending work on its arrays, and is
     complete when it returns.
+
+    Ranks of several machines have only operations on arrays in device memory, and `barrier`. Other ranks connect to rank 0 by TCP, and keep the connection
+    for failures. A machine that no longer answers is noticed in 20 seconds, or at the end of the timeout.
 
     With the transports 'nccl' and 'rccl', operations on arrays in device memory are queued on the current stream, or on `stream`, and
     return at once. They are ordered as all operations of gpuglue are, and can be captured into a graph. All ranks
@@ -112,7 +115,7 @@ class Communicator(Operations):
         check_transport(transport)
         device = None if device is None else _core.Device(device)
         self._host, self._timeout, self._wanted, self._device = host or "127.0.0.1", timeout, transport, device
-        comm = _core._comm_create(self._rank, self._size, self._host, port, id, nanoseconds(timeout))
+        comm = _core._comm_create(self._rank, self._size, self._host, port, id, nanoseconds(timeout), device is not None)
         self._open(comm, _core._comm_open_device(comm, device, transport))
 
     def _open(self, comm: Any, found: "tuple[str, str, str, int]") -> None:
@@ -136,7 +139,7 @@ class Communicator(Operations):
         """How arrays in device memory reach other ranks.
 
         'nccl' or 'rccl' is the library that exchanges them between devices. 'staged' lets devices copy from and to memory of
-        the host that the ranks share. 'host' means that no rank gave a device. Arrays in host memory always pass through
+        the host that the ranks share. 'host' means that no rank gave a device. Arrays in host memory pass through
         shared memory. With 'mpi' all arrays pass through messages of MPI: see `from_mpi`.
         """
         return self._transport.name
@@ -161,6 +164,8 @@ class Communicator(Operations):
         It is valid until this communicator is closed or fails.
         """
         handle = self._handle()
+        if self._native is not None:
+            handle = self._native.comm
         if hasattr(handle, "collective"):
             raise _core.UnsupportedError("the transport 'mpi' has no library whose communicator other code could use")
         return _core._comm_native(handle)
@@ -218,17 +223,17 @@ class Communicator(Operations):
             return split_mpi(self, color, key)
         if self._shared is not None:
             return split_local(self, color, key)
-        port = ReservedPort("127.0.0.1")
+        host = self._host if self._rank == 0 else own_address(self._host)
+        port = ReservedPort(host)
         try:
-            ranks, number = split_plan(self, color, key, port.number)
+            ranks, address = split_plan(self, color, key, host, port.number)
             if not ranks:
                 return None
-            address = f"127.0.0.1:{number}"
             return Communicator(
                 ranks.index(self._rank),
                 len(ranks),
                 address,
-                id=f"split.{number}.{color}",
+                id=f"split.{address.rpartition(':')[2]}.{color}",
                 timeout=self._timeout,
                 device=self._device,
                 transport=self._wanted,
@@ -287,8 +292,8 @@ class Communicator(Operations):
             ...
         gpuglue.CommunicatorError: barrier: rank 0 (this rank) aborted the communicator...
         """
-        handle = self._handle()
-        handle.abort() if hasattr(handle, "abort") else _core._comm_abort(handle)
+        for part in (self._handle(), *([self._native.comm] if self._native is not None else [])):
+            part.abort() if hasattr(part, "abort") else _core._comm_abort(part)
 
     def close(self) -> None:
         """Close this rank: others that need it later get `CommunicatorError`.
@@ -307,9 +312,9 @@ class Communicator(Operations):
         native, self._native, self._queued = self._native, None, not_queued
         try:
             if comm is not None and native is not None:
-                _core._comm_close_device(comm)
-            elif hasattr(comm, "close"):
-                comm.close()
+                _core._comm_close_device(native.comm)
         finally:  # Ctrl-C ends the wait, and not the close
+            if hasattr(comm, "close"):
+                comm.close()
             if isinstance(self._transport, DeviceTransport):
                 self._transport.comm = None  # the last reference closes the rank

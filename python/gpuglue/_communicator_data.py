@@ -77,7 +77,8 @@ def master_address() -> str:
     """Where rank 0 listens."""
     if "MASTER_ADDR" not in os.environ and nodes() > 1:
         raise _core.UnsupportedError(
-            f"Slurm started the ranks on {nodes()} nodes, but shared memory is within one: start them with --nodes=1, or use Communicator.from_mpi"
+            f"Slurm started the ranks on {nodes()} nodes: set MASTER_ADDR to the name of rank 0's node, start them with --nodes=1, or use "
+            "Communicator.from_mpi"
         )
     return f"{os.environ.get('MASTER_ADDR', '127.0.0.1')}:{master_port()}"
 

@@ -1,6 +1,7 @@
 """The operations of a `Communicator` on arrays in device memory, where the transport has a library for them."""
 
 import socket
+import sys
 import warnings
 from contextlib import contextmanager
 from typing import Any
@@ -45,6 +46,14 @@ def check_transport(transport: Any, *more: str) -> None:
         raise _core.InvalidArgumentError(f"transport is {transport!r}, expected one of {', '.join(map(repr, names))}")
 
 
+def warn_staged(name: str, reason: str) -> None:
+    """A warning at the line that called this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gpuglue."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"the ranks exchange device memory through the host (transport '{name}'): {reason}", RuntimeWarning, stacklevel=level)
+
+
 def not_queued(operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
     """Of a communicator that is closed, or whose transport is MPI."""
     return False
@@ -61,7 +70,7 @@ class DeviceTransport:
 
     def warn(self) -> None:
         if self.reason:
-            warnings.warn(f"the ranks exchange device memory through the host (transport 'staged'): {self.reason}", RuntimeWarning, stacklevel=4)
+            warn_staged(self.name, self.reason)
 
     def queue(self, operation: int, x: Any, out: Any, op: "str | None", root: int, source: int, stream: Any) -> bool:
         """Queue an operation that `_core._comm_queue` did not take as it was given; False if the arrays are in host memory."""
@@ -97,6 +106,14 @@ def _is_device_array(array: Any) -> bool:
     return isinstance(array, _core.GPUArray) and _core.pointer_info(array.ptr).kind not in ("host", "pinned")
 
 
+def own_address(other: str) -> str:
+    """The address of this machine by which it reaches another, as that one reaches it; no packet is sent."""
+    family, kind, _, _, place = socket.getaddrinfo(other, 9, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(place)
+        return probe.getsockname()[0]
+
+
 class ReservedPort:
     """A port that no other process gets while this exists; rank 0 can listen on it, since it sets SO_REUSEADDR too."""
 
@@ -111,10 +128,19 @@ class ReservedPort:
         self._holder.close()
 
 
-def split_plan(comm: Any, color: "int | None", key: int, port: int) -> "tuple[list[int], int]":
-    """The ranks of this rank's colour in their new order, and the port of the first of them."""
-    mine = np.array([0 if color is None else 1, 0 if color is None else color, key, port], np.int64)
-    rows = comm.all_gather(mine, np.empty((comm.size, 4), np.int64))
+def split_plan(comm: Any, color: "int | None", key: int, host: str, port: int) -> "tuple[list[int], str]":
+    """The ranks of this rank's colour in their new order, and the address of the first of them."""
+    mine = np.zeros(36, np.int64)
+    mine[:4] = 0 if color is None else 1, 0 if color is None else color, key, port
+    mine.view("u1")[32 : 32 + len(host)] = np.frombuffer(host.encode(), "u1")
+    rows = np.empty((comm.size, 36), np.int64)
+    try:
+        comm.all_gather(mine, rows)
+    except _core.UnsupportedError:  # the ranks are on several machines
+        rows = comm.all_gather(_core.to_gpu(mine, device=comm.device), _core.empty(rows.shape, rows.dtype, device=comm.device)).get()
     ranks = [rank for rank in range(comm.size) if rows[rank][0] and color is not None and rows[rank][1] == color]
     ranks.sort(key=lambda rank: (rows[rank][2], rank))
-    return ranks, int(rows[ranks[0]][3]) if ranks else 0
+    if not ranks:
+        return [], ""
+    host = rows[ranks[0]].view("u1")[32:].tobytes().rstrip(b"\0").decode()
+    return ranks, f"[{host}]:{rows[ranks[0]][3]}" if ":" in host else f"{host}:{rows[ranks[0]][3]}"

@@ -82,7 +82,7 @@ def from_devices(devices: Any = None, *, transport: str = "auto", timeout: "floa
 def split_local(self: Any, color: "int | None", key: int) -> Any:
     """`Communicator.split` of ranks of one process: the first of each color creates the communicators, and leaves the others theirs."""
     devices, made = self._shared
-    ranks = split_plan(self, color, key, 0)[0]
+    ranks = split_plan(self, color, key, "", 0)[0]
     try:
         if ranks and ranks[0] == self._rank:
             made.update(zip(ranks, from_devices([devices[rank] for rank in ranks], transport=self._wanted, timeout=self._timeout)))

@@ -1,11 +1,13 @@
 """Communicator.from_mpi: the ranks of an MPI program, on one machine or several."""
 
 import importlib
+import os
+import socket
 import time
 from typing import Any
 
 from . import _core
-from ._communicator_device import ReservedPort, check_transport, not_queued
+from ._communicator_device import ReservedPort, check_transport, not_queued, own_address, warn_staged
 
 _keys: "list[int]" = []  # the key under which a communicator of mpi4py has ours
 
@@ -22,8 +24,8 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     device : Device, int, str or None, optional
         Device of this rank, as for `Communicator`.
     transport : {'auto', 'nccl', 'rccl', 'host', 'staged', 'mpi'}, optional
-        'mpi' passes all arrays through messages of MPI. The others need ranks of one machine: see `Communicator`. 'auto' is that of
-        `Communicator` if all ranks are on one machine, and 'mpi' if not.
+        'mpi' passes all arrays through messages of MPI; 'host' and 'staged' need ranks of one machine: see `Communicator`. Between machines,
+        'auto' is the library of the devices if all ranks can use it, and 'mpi', with a warning if a rank gave a device, if not.
 
     Returns
     -------
@@ -37,7 +39,7 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     InvalidArgumentError
         If `transport` is another one, or the MPI communicator connects two groups.
     UnsupportedError
-        If `transport` is not 'mpi' or 'auto', and the ranks are on several machines.
+        If the transport cannot be used, such as 'staged' between machines.
     ImportError
         If mpi4py is not installed.
 
@@ -47,6 +49,9 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
 
     Notes
     -----
+    Between machines with 'nccl' or 'rccl', arrays in host memory pass through MPI. The ranks then also connect to rank 0 by TCP: at its
+    MASTER_ADDR, if that is set, or else at the address of its name or of its default route.
+
     With 'mpi' the data pass through messages of the MPI library, between pairs of ranks. Results are the same as with 'host', bit
     for bit, except for products of complex numbers. A rank that closes, aborts or does not take part in time is named by the others. A rank that is killed is
     one that does not take part; most launchers of MPI then end all ranks. Memory of a send that was under way at a failure
@@ -69,11 +74,7 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     engine = importlib.import_module("gpuglue._mpi_transport")
     own, number = _own(mpi, comm, timeout)
     made = engine.MpiTransport(own, number * engine._TAGS, timeout)
-    port = ReservedPort("127.0.0.1")
-    try:
-        return _choose(engine, made, device, transport, port.number)
-    finally:
-        port.close()
+    return _reserve(engine, made, device, transport)
 
 
 def _own(mpi: Any, comm: Any, timeout: "float | None") -> "tuple[Any, int]":
@@ -99,11 +100,19 @@ def _wait(request: Any, timeout: "float | None") -> None:
         time.sleep(1e-3)
 
 
+def _reserve(engine: Any, made: Any, device: Any, transport: str) -> Any:
+    port = ReservedPort("")
+    try:
+        return _choose(engine, made, device, transport, port.number)
+    finally:
+        port.close()
+
+
 def _choose(engine: Any, made: Any, device: Any, transport: str, port: int) -> Any:
     """All ranks learn where the others are, and the address and id of rank 0."""
     np: Any = importlib.import_module("numpy")
-    mine = f"{engine.machine()} {port} {time.time_ns():x} {transport}".encode()
-    places = np.zeros((made.size, 256), "u1")
+    mine = f"{engine.machine()} {port} {time.time_ns():x} {transport} {int(device is not None)} {_reachable()}".encode()
+    places = np.zeros((made.size, 512), "u1")
     places[made.rank, : len(mine)] = np.frombuffer(mine, "u1")
     made.call, made.keep = "from_mpi", (places,)
     made._drive(iter([made._all_to_all([places[made.rank]] * made.size, places)]))
@@ -112,30 +121,68 @@ def _choose(engine: Any, made: Any, device: Any, transport: str, port: int) -> A
     if len(asked) > 1:
         raise _core.InvalidArgumentError(f"from_mpi: the ranks disagree on the transport: {', '.join(asked)}")
     machines = {text[0] for text in texts}
-    if transport not in ("auto", "mpi") and len(machines) > 1:
+    if transport in ("host", "staged") and len(machines) > 1:
         raise _core.UnsupportedError(
             f"from_mpi: the ranks are on {len(machines)} machines, but the transport {transport!r} is within one: use transport='mpi'"
         )
-    if transport == "mpi" or len(machines) > 1:
+    if transport == "mpi":
         return _adopt(made, device)
+    if len(machines) > 1:
+        return _choose_apart(made, device, transport, texts)
+    return _connect(made, device, transport, "127.0.0.1", texts[0])
+
+
+def _reachable() -> str:
+    """Where other machines may reach this one."""
+    if "MASTER_ADDR" in os.environ:
+        return os.environ["MASTER_ADDR"]
+    for other in (socket.gethostname(), "192.0.2.1"):  # of the interface of the default route; the address itself is no machine's
+        try:
+            own = own_address(other)
+        except OSError:
+            continue
+        if not own.startswith("127.") and own != "::1":
+            return own
+    return "127.0.0.1"
+
+
+def _connect(made: Any, device: Any, transport: str, host: str, first: "list[str]") -> Any:
+    """A communicator of shared memory, or of the devices' library."""
     communicator: Any = importlib.import_module("gpuglue._communicator")
-    return communicator.Communicator(
-        made.rank, made.size, f"127.0.0.1:{texts[0][1]}", id=f"mpi-{texts[0][2]}", timeout=made.timeout, device=device, transport=transport
-    )
+    address = f"[{host}]:{first[1]}" if ":" in host else f"{host}:{first[1]}"
+    return communicator.Communicator(made.rank, made.size, address, id=f"mpi-{first[2]}", timeout=made.timeout, device=device, transport=transport)
 
 
-def _adopt(made: Any, device: Any) -> Any:
-    """A communicator of the transport."""
+def _choose_apart(made: Any, device: Any, transport: str, texts: "list[list[str]]") -> Any:
+    """Between machines: arrays in device memory by the devices' library, if all ranks can use it, and all others by MPI."""
+    without = [rank for rank, text in enumerate(texts) if text[4] == "0"]
+    reason = f"rank {without[0]} has no device" if without else ""
+    if not without or transport != "auto":
+        try:
+            return _adopt(made, device, native=_connect(made, device, transport, texts[0][5], texts[0]))
+        except _core.UnsupportedError as error:  # on all ranks
+            if transport != "auto":
+                raise
+            reason = str(error)
+    if len(without) < made.size:
+        warn_staged("mpi", reason)
+    return _adopt(made, device)
+
+
+def _adopt(made: Any, device: Any, native: Any = None) -> Any:
+    """A communicator of the transport; `native` has the operations on arrays in device memory."""
     communicator: Any = importlib.import_module("gpuglue._communicator")
     self = communicator.Communicator.__new__(communicator.Communicator)
     self._rank, self._size, self._timeout, self._device = made.rank, made.size, made.timeout, device
     self._comm = self._transport = made
     self._native, self._queued, self._host, self._wanted = None, not_queued, "", "mpi"
+    if native is not None:
+        self._transport, self._native, self._queued, self._wanted = native._transport, native._native, native._queued, native._wanted
     return self
 
 
 def split_mpi(self: Any, color: "int | None", key: int) -> Any:
-    """`Communicator.split` of the transport 'mpi'."""
+    """`Communicator.split` of the transport 'mpi', or between machines."""
     np: Any = importlib.import_module("numpy")
     made = self._comm
     mine = np.array([color is not None, color or 0, key], "i8")
@@ -143,4 +190,7 @@ def split_mpi(self: Any, color: "int | None", key: int) -> Any:
     colors = sorted({int(row[1]) for row in rows if row[0]})  # MPI's are not negative, and of 31 bits
     ranks = sorted(range(self.size), key=lambda rank: (rows[rank][2], rank))
     split = made.comm.Split(made.mpi.UNDEFINED if color is None else colors.index(color), ranks.index(self.rank))
-    return None if color is None else _adopt(type(made)(split, 0, made.timeout), self._device)
+    if color is None:
+        return None
+    part = type(made)(split, 0, made.timeout)
+    return _adopt(part, self._device) if self._wanted == "mpi" else _reserve(importlib.import_module("gpuglue._mpi_transport"), part, self._device, self._wanted)

@@ -5,6 +5,7 @@ import uuid
 from typing import Any
 
 from . import _core
+from ._communicator_device import check_transport, warn_staged
 
 _POLL = 1.0  # seconds between two checks of which workers are left
 _here: "dict[str, Any]" = {}  # in a worker: the communicators of this process, by id
@@ -23,20 +24,30 @@ class DaskCommunicator:
         Address of the worker of each rank.
     timeout : float or None
         Seconds that the creation, and each wait of a rank for another, may take.
+    devices : sequence
+        Device of each rank, or None for its worker's own.
+    transport : str
+        As for `Communicator`.
 
     Attributes
     ----------
     addresses : tuple of str
         Address of the worker of each rank.
+    transport : str
+        That of the ranks: see `Communicator.transport`.
     """
 
-    def __init__(self, client: Any, addresses: "tuple[str, ...]", timeout: "float | None"):
+    def __init__(self, client: Any, addresses: "tuple[str, ...]", timeout: "float | None", devices: "list[Any]", transport: str):
         self.addresses = addresses
         self._client, self._id = client, uuid.uuid4().hex
-        host = _host(addresses)
+        host = importlib.import_module("distributed.comm").get_address_host(addresses[0])
         port = self._on([addresses[0]], [(_free_port, host)])[0]
         size = len(addresses)
-        self._on(addresses, [(_create, self._id, rank, size, f"{host}:{port}", timeout) for rank in range(size)])
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        calls = [(_create, self._id, rank, size, place, timeout, device, transport) for rank, device in enumerate(devices)]
+        self.transport, reason = self._on(addresses, calls)[0]
+        if reason:
+            warn_staged(self.transport, reason)
 
     @property
     def size(self) -> int:
@@ -128,7 +139,9 @@ class DaskCommunicator:
             raise error
 
 
-def from_dask(client: Any = None, workers: Any = None, timeout: "float | None" = 600.0) -> DaskCommunicator:
+def from_dask(
+    client: Any = None, workers: Any = None, timeout: "float | None" = 600.0, *, device: Any = None, transport: str = "auto"
+) -> DaskCommunicator:
     """Create a communicator whose ranks are workers of a Dask cluster.
 
     Parameters
@@ -139,6 +152,11 @@ def from_dask(client: Any = None, workers: Any = None, timeout: "float | None" =
         Addresses of the workers, in the order of their ranks. None is all of them.
     timeout : float or None, optional
         Seconds that the creation, and each wait for another rank, may take. None is no limit.
+    device : Device, int, str or sequence, optional
+        Device of each rank as its worker numbers them: one for all, or a sequence with one for each. None is the worker's own: its
+        current device, as `gpuglue.dask.LocalCluster` assigns it, and no device if that is the processor.
+    transport : {'auto', 'nccl', 'rccl', 'host', 'staged'}, optional
+        How arrays in device memory reach other ranks: see `Communicator`.
 
     Returns
     -------
@@ -151,9 +169,9 @@ def from_dask(client: Any = None, workers: Any = None, timeout: "float | None" =
     CommunicatorError
         If a worker is lost, or the ranks do not connect in time.
     InvalidArgumentError
-        If there is no such worker, or the client is asynchronous.
+        If there is no such worker or transport, `device` has another length, or the client is asynchronous.
     UnsupportedError
-        If the workers are on several machines.
+        If the transport cannot be used. Workers on several machines need NCCL or RCCL.
     ImportError
         If distributed is not installed.
 
@@ -185,22 +203,20 @@ def from_dask(client: Any = None, workers: Any = None, timeout: "float | None" =
         raise _core.InvalidArgumentError(f"{given}: the cluster has {', '.join(known) or 'none'}")
     if len(set(addresses)) != len(addresses):
         raise _core.InvalidArgumentError(f"workers is {list(addresses)}, expected each address once: a worker is one rank")
-    return DaskCommunicator(client, addresses, timeout)
+    check_transport(transport)
+    return DaskCommunicator(client, addresses, timeout, _devices(device, len(addresses)), transport)
 
 
 def _workers(client: Any) -> "list[str]":
     return list(client.nthreads())
 
 
-def _host(addresses: "tuple[str, ...]") -> str:
-    """The machine of all workers."""
-    split = importlib.import_module("distributed.comm").get_address_host
-    hosts = sorted({split(address) for address in addresses})
-    if len(hosts) > 1:
-        raise _core.UnsupportedError(
-            f"the workers are on {', '.join(hosts)}, but one of Dask workers is within one machine: give workers= of one, or use Communicator.from_mpi"
-        )
-    return hosts[0]
+def _devices(given: Any, size: int) -> "list[Any]":
+    """What the workers make a device of."""
+    each = list(given) if isinstance(given, (list, tuple)) else [given] * size
+    if len(each) != size:
+        raise _core.InvalidArgumentError(f"device has {len(each)} devices, expected one for each of {size} workers")
+    return [f"{one.backend}:{one.ordinal}" if isinstance(one, _core.Device) else one for one in each]
 
 
 # ---- in the worker
@@ -212,10 +228,17 @@ def _free_port(host: str) -> int:
         return server.getsockname()[1]
 
 
-def _create(id: str, rank: int, size: int, address: str, timeout: "float | None") -> None:
+def _create(
+    id: str, rank: int, size: int, address: str, timeout: "float | None", device: Any, transport: str
+) -> "tuple[str, str]":
+    """The transport, and why it is not a library's."""
     from . import _communicator
 
-    _here[id] = _communicator.Communicator(rank, size, address, id=id, timeout=timeout)
+    own: Any = _core.current_device() if device is None else _core.Device(device)
+    own = None if device is None and own.backend == "host" else own
+    comm = _communicator.Communicator(rank, size, address, id=id, timeout=timeout, device=own, transport=transport)
+    _here[id] = comm
+    return comm._transport.name, comm._transport.reason
 
 
 def _call(id: str, function: Any, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any:

@@ -139,6 +139,58 @@ static void replies_out_of_order_are_those_of_another_program(void **state)
     in_child(gets_two_maps);
 }
 
+/* ---- several machines ---- */
+
+static void serve_apart(int connection)
+{
+    ggi_comm_reply_write(connection, COMM_APART, NULL, "");
+    until_closed(connection);
+}
+static void gets_apart(void)
+{
+    CHECK_HAS(rank_1_gets(serve_apart, GG_ERR_COMMUNICATOR), "is not rank 0 of a communicator");
+}
+
+/* A message that no rank 0 sends, once the ranks are connected. */
+static void serve_unknown_message(int connection)
+{
+    struct comm_hello hello;
+    struct comm_reply reply;
+    char head[24];
+    memset(head, 0x7f, sizeof head);
+    CHECK(ggi_comm_socket_read(connection, &hello, sizeof hello, UINT64_MAX) == GG_OK);
+    ggi_comm_reply_write(connection, COMM_APART, NULL, "");
+    CHECK(ggi_comm_socket_read(connection, &reply, sizeof reply, UINT64_MAX) == GG_OK);
+    CHECK(hello.several && reply.kind == COMM_READY);
+    ggi_comm_reply_write(connection, COMM_GO, NULL, "");
+    CHECK(ggi_comm_socket_write(connection, head, sizeof head));
+    until_closed(connection);
+}
+static void gets_unknown_message(void)
+{
+    struct board *board = board_new();
+    const pid_t server = server_start(board, serve_unknown_message);
+    struct gg_comm_options options = rank_options(board, 1, 2);
+    gg_comm *comm;
+    int status = -1, value = 0;
+    options.flags = 1u << 31;
+    CHECK(gg_comm_create(&options, &comm) == GG_ERR_INVALID_ARGUMENT);
+    options.flags = GG_COMM_SEVERAL_MACHINES;
+    CHECK(gg_comm_create(&options, &comm) == GG_OK);
+    CHECK(gg_comm_broadcast(comm, &value, &value, sizeof value, 0) == GG_ERR_UNSUPPORTED);
+    CHECK(gg_comm_barrier(comm) == GG_ERR_COMMUNICATOR);
+    CHECK_HAS(error_message(), "rank 0 ended without closing the communicator");
+    CHECK_NAMES(0);
+    gg_comm_release(comm);
+    CHECK(waitpid(server, &status, 0) == server && status == 0);
+}
+static void a_rank_of_several_machines_expects_the_messages_of_rank_0_alone(void **state)
+{
+    (void)state;
+    in_child(gets_apart);
+    in_child(gets_unknown_message);
+}
+
 static void serve_web_page(int connection)
 {
     static const char page[] = "HTTP/1.1 400 Bad Request\r\n\r\n\033[31m";
@@ -200,7 +252,10 @@ static void serve_other_version(int connection)
 static void meets_other_version(void)
 {
     const char *text = rank_1_gets(serve_other_version, GG_ERR_COMMUNICATOR);
-    CHECK_HAS(text, "rank 0 has version 7 of the protocol, and rank 1 has version 4");
+    char expected[100];
+    snprintf(expected, sizeof expected,
+             "rank 0 has version 7 of the protocol, and rank 1 has version %d", COMM_PROTOCOL);
+    CHECK_HAS(text, expected);
     CHECK_NAMES(0);
 }
 static void a_rank_0_of_another_version_is_reported(void **state)
@@ -497,6 +552,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shared_memory_that_could_become_smaller_is_refused),
     cmocka_unit_test(a_rank_0_that_passes_no_shared_memory_is_reported),
     cmocka_unit_test(replies_out_of_order_are_those_of_another_program),
+    cmocka_unit_test(a_rank_of_several_machines_expects_the_messages_of_rank_0_alone),
     cmocka_unit_test(rank_0_decides_who_is_missing_once_it_has_answered),
     cmocka_unit_test(a_reason_is_shown_without_control_characters),
     cmocka_unit_test(a_rank_s_reason_is_shown_without_control_characters),

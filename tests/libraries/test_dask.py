@@ -77,6 +77,16 @@ def test_workers_of_a_cluster_are_ranks_and_a_lost_one_is_named(tmp_path):
     run(tmp_path, "dask_ranks_program.py")
 
 
+@pytest.mark.parametrize("backend, library, file", [("cuda", "nccl", "libnccl.so.2"), ("hip", "rccl", "librccl.so.1")], ids=["cuda", "hip"])
+def test_workers_with_devices_use_the_vendors_library_also_between_machines(tmp_path, backend, library, file):
+    path = BUILT / "sim/nccl" / file
+    if not path.exists():
+        pytest.skip(f"{path} was not built: the vendor's header is missing")
+    printed = run(tmp_path, "dask_devices_program.py", backend, library, backend=backend, **{f"GPUGLUE_{library.upper()}_LIBRARY": str(path)})
+    if printed:
+        pytest.skip(f"this user cannot create mount namespaces: {printed[0]}")
+
+
 @pytest.mark.parametrize("backend", ["host", "cuda"])
 def test_results_above_the_limits_move_to_host_memory_and_disk_and_come_back_to_their_device(tmp_path, backend):
     run(tmp_path, "dask_store_program.py", backend=backend)

@@ -16,11 +16,14 @@ SOCKETS = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "OMPI_MCA_pml": "ob1
 
 
 def run(ranks, transport, backends="host,host,host", before=(), **environment):
+    run_program(ranks, before, ["mpi_communicator_program.py", transport, str(HERE.parent / "python"), backends], environment)
+
+
+def run_program(ranks, before, program, environment):
     pytest.importorskip("mpi4py")
     if not launcher():
         pytest.skip("there is no mpiexec: pip install mpich")
-    command = [launcher(), "-n", str(ranks), *before, sys.executable, "-m", "mpi4py", str(HERE / "mpi_communicator_program.py"), transport,
-               str(HERE.parent / "python"), backends]
+    command = [launcher(), "-n", str(ranks), *before, sys.executable, "-m", "mpi4py", str(HERE / program[0]), *program[1:]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG,
                           env={**os.environ, **OPEN_MPI, "UCX_LOG_LEVEL": "error", **environment})
     assert done.returncode == 0, done.stdout + done.stderr
@@ -49,3 +52,23 @@ def test_ranks_in_network_namespaces_of_their_own_are_as_on_several_machines():
     if launcher() and "HYDRA" not in subprocess.run([launcher(), "--version"], capture_output=True, text=True).stdout:
         pytest.skip("only MPICH's ranks start without a network")
     run(3, "auto", before=("unshare", "--net"))
+
+
+# In a mount namespace the kernel has an identifier of its own.
+MACHINE = ("unshare", "--mount", "sh", "-c", 'file=$(mktemp) && echo $$ > $file && mount --bind $file /proc/sys/kernel/random/boot_id && exec "$@"', "sh")
+
+
+@pytest.mark.parametrize("machines", [1, 3])
+@pytest.mark.parametrize("backend, library, file", [("cuda", "nccl", "libnccl.so.2"), ("hip", "rccl", "librccl.so.1")], ids=["cuda", "hip"])
+def test_ranks_with_devices_use_the_vendors_library_and_between_machines_mpi_beside_it(backend, library, file, machines):
+    before = MACHINE if machines > 1 else ()
+    done = subprocess.run([*before, "true"], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"this user cannot create mount namespaces: {done.stderr}")
+    paths = {f"GPUGLUE_{backend.upper()}_LIBRARY": LIBRARIES[f"GPUGLUE_{backend.upper()}_LIBRARY"],
+             f"GPUGLUE_{library.upper()}_LIBRARY": BUILT / "sim/nccl" / file}
+    missing = [str(path) for path in paths.values() if not path.exists()]
+    if missing:
+        pytest.skip(f"the tests or the vendor's header are missing: there is no {missing[0]}")
+    environment = {"GPUGLUE_BACKEND": backend, "GPUGLUE_SIM_DEVICES": "4", **{name: str(path) for name, path in paths.items()}}
+    run_program(3, before, ["mpi_machines_program.py", backend, library, str(machines)], environment)

@@ -36,18 +36,18 @@ def reserved_port():
         yield holder.getsockname()[1]
 
 
-def run_ranks(code, size, *, rank_environment=None):
-    """(output, exit status) of each rank."""
+def run_ranks(code, size, *, rank_environment=None, before=()):
+    """(output, exit status) of each rank; `before` is the command that starts it, if it has one."""
     with reserved_port() as port:
-        return run_ranks_at(port, code, size, rank_environment or {})
+        return run_ranks_at(port, code if before else HEAD + code, size, rank_environment or {}, before or [()] * size)
 
 
-def run_ranks_at(port, code, size, rank_environment):
+def run_ranks_at(port, code, size, rank_environment, before):
     ranks = []
     for rank in range(size):
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "RANK": str(rank), "WORLD_SIZE": str(size)}
         environment.update(MASTER_ADDR="127.0.0.1", GPUGLUE_COMM_PORT=str(port), **rank_environment.get(rank, {}))
-        command = [sys.executable, "-P", "-c", HEAD + code]
+        command = [*before[rank], sys.executable, "-P", "-c", code]
         ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment))
     try:
         return [(output, rank.returncode) for rank in ranks for output in [rank.communicate(timeout=HANG)[0]]]

@@ -2,9 +2,9 @@
  *  Communicators: several processes that combine and exchange data.
  *
  *  Each process of a program is a rank of a communicator, from 0 to size - 1. All ranks call the same collective operations
- *  in the same order. The transport is shared memory, so all ranks run on one machine, and the data are in memory that the
- *  processor can access: host memory, pinned and managed memory, and memory of the host backend. Where the kernel allows it,
- *  ranks read large data directly from each other's memory.
+ *  in the same order. The transport is shared memory, so all ranks run on one machine (except with GG_COMM_SEVERAL_MACHINES),
+ *  and the data are in memory that the processor can access: host memory, pinned and managed memory, and memory of the host
+ *  backend. Where the kernel allows it, ranks read large data directly from each other's memory.
  *
  *  All ranks report the same failure. If a rank ends, does not take part within the timeout, closes or aborts, every other
  *  rank that calls or waits gets GG_ERR_COMMUNICATOR, and gg_comm_failed_ranks returns the failed rank. After that the
@@ -61,6 +61,10 @@ typedef enum gg_comm_reduction {
     GG_COMM_AVG = 4,  /**< the sum, divided by the number of ranks; not of integers */
 } gg_comm_reduction;
 
+/** gg_comm_options::flags: the ranks may be on several machines. If they are, the communicator has only gg_comm_barrier and the
+ *  operations of comm_device.h, and gg_comm_open_device fails unless all ranks have devices that one library connects. */
+#define GG_COMM_SEVERAL_MACHINES 1u
+
 /** How to create a communicator. All ranks give the same values, except for rank. */
 struct gg_comm_options {
     uint32_t struct_size; /**< sizeof(struct gg_comm_options) */
@@ -71,6 +75,7 @@ struct gg_comm_options {
     const char *id; /**< at most 63 bytes that ranks compare, such as a job's number; NULL: "" */
     uint64_t timeout_ns; /**< limit of the creation, and of each wait for another rank; GG_FOREVER: none. A rank whose
                           *   connection rank 0 has accepted waits until rank 0 reports the missing ranks */
+    uint32_t flags; /**< 0 or GG_COMM_SEVERAL_MACHINES */
 };
 
 /** Create a communicator. Rank 0 listens on the port until all ranks have connected; the others try again until it does. A

@@ -10,17 +10,19 @@ static void comm_drop(PyObject *capsule)
     gg_comm_release(PyCapsule_GetPointer(capsule, capsule_name));
 }
 
-/* _comm_create(rank, size, host, port, id, timeout_ns): a capsule. */
+/* _comm_create(rank, size, host, port, id, timeout_ns, several_machines=False): a capsule. */
 static PyObject *comm_create(PyObject *module, PyObject *args)
 {
     struct gg_comm_options options = {.struct_size = sizeof options};
     unsigned long long timeout;
+    int several = 0;
     gg_comm *comm;
     gg_status status;
-    if (!PyArg_ParseTuple(args, "iisisK", &options.rank, &options.size, &options.host,
-                          &options.port, &options.id, &timeout))
+    if (!PyArg_ParseTuple(args, "iisisK|p", &options.rank, &options.size, &options.host,
+                          &options.port, &options.id, &timeout, &several))
         return NULL;
     options.timeout_ns = timeout;
+    options.flags = several ? GG_COMM_SEVERAL_MACHINES : 0;
     PY_WITHOUT_GIL(status = gg_comm_create(&options, &comm));
     if (status)
         return py_raise(PyModule_GetState(module), status);

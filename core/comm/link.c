@@ -1,0 +1,494 @@
+/* link.c: of ranks on several machines, connections in place of shared memory.
+ *
+ * Each rank keeps the connection to rank 0 by which it was created, and has a segment of its own. What a rank writes about
+ * itself there is sent to rank 0, which passes it on: so each segment has what all ranks have written, a tenth of a second
+ * later. The kernel closes the connection of a process that ends. No data of operations pass through it. */
+#include "base/error.h"
+#include "base/process_state.h"
+#include "comm/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/small.h"
+
+#define LINK_SECONDS 20 /* until a machine that does not answer is one whose ranks have ended */
+#define LINK_BUFFER (256 << 10)   /* so that what is not acknowledged has room */
+#define LINK_BLOCK_MAX 4096       /* bytes that a rank gives to a gather */
+#define LINK_GRACE_NS 5000000000u /* for rank 0's report, whose timeout ends first */
+
+enum { LINK_STATE, LINK_MESSAGES, LINK_FAILURE, LINK_BLOCK };
+enum {
+    STATE_CLOSED = 1,
+    STATE_CREATED = 2,
+    STATE_WORKING = 4,
+    STATE_FINISHED = 8,
+    STATE_GONE = 16,
+    STATE_ENDED = 32
+};
+
+/* Begins each message; nbytes follow. */
+struct link_head {
+    uint32_t kind, nbytes;
+    int32_t rank;   /* STATE: whose; MESSAGES: of rank 0 whose, to rank 0 with whom; FAILURE: why */
+    uint32_t flags; /* STATE; MESSAGES: sends */
+    uint64_t collective; /* STATE; MESSAGES: receives */
+};
+
+struct link_failure {
+    struct comm_ranks ranks;
+    char text[COMM_BROKEN_TEXT];
+};
+
+struct link_state {
+    uint32_t flags;
+    uint64_t collective;
+};
+
+struct link_messages {
+    uint32_t sends, receives;
+};
+
+/* The other end of a connection: of rank 0 each other rank, of each other rank only rank 0. */
+struct link_peer {
+    int socket;                 /* -1: there is none, or it has ended */
+    struct comm_ranks news;     /* ranks whose state it does not have yet */
+    struct comm_ranks messages; /* ranks of whose messages it does not have the numbers */
+    bool told;                  /* of the failure */
+    size_t got;                 /* of head, then of data */
+    struct link_head head;
+    char *data;
+};
+
+struct comm_link {
+    pthread_mutex_t lock;
+    struct link_state *states;      /* of all ranks */
+    struct link_messages *messages; /* of this rank with all others, as they were sent */
+    char **blocks;                  /* of a gather: what has come from each rank, or NULL */
+    struct link_peer peers[];
+};
+
+/* ---- a forked child has copies of the sockets, which would hide the end of its parent ---- */
+
+#define LINK_FILES 1024
+static _Atomic int link_files[LINK_FILES]; /* and 1; 0: free */
+
+static void link_close_in_child(void)
+{
+    for (int i = 0; i < LINK_FILES; i++)
+        if (atomic_load(&link_files[i]))
+            close(atomic_exchange(&link_files[i], 0) - 1);
+}
+
+static void link_watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, link_close_in_child);
+}
+
+static void link_file_change(int from, int to)
+{
+    for (int i = 0; i < LINK_FILES; i++)
+        if (atomic_compare_exchange_strong(&link_files[i], &(int){from}, to))
+            return;
+}
+
+static void link_file_close(int file)
+{
+    link_file_change(file + 1, 0);
+    close(file);
+}
+
+/* ---- what ranks know of each other ---- */
+
+/* What a rank has queued to send to another, and to receive from it. */
+static struct link_messages link_messages_of(const struct gg_comm *comm, int32_t from, int32_t to)
+{
+    return (struct link_messages){.sends = atomic_load(&comm_pair(comm, from, to)->sends),
+                                  .receives = atomic_load(&comm_pair(comm, to, from)->receives)};
+}
+
+/* Rank 0 passes on what it learns; the others send only what is theirs. */
+static void link_spread(struct gg_comm *comm, int32_t rank)
+{
+    for (int32_t peer = 0; peer < comm->size; peer++)
+        if (peer != rank && (comm->rank == 0 || rank == comm->rank))
+            ggi_comm_ranks_add(&comm->link->peers[peer].news, rank);
+}
+
+static void link_read_flags(struct gg_comm *comm)
+{
+    const struct comm_rank *own = comm_rank(comm, comm->rank);
+    struct link_state *last = &comm->link->states[comm->rank], now;
+    now.flags = (atomic_load(&own->closed) ? STATE_CLOSED : 0) |
+                (atomic_load(&own->created) ? STATE_CREATED : 0) |
+                (atomic_load(&own->working) ? STATE_WORKING : 0) |
+                (atomic_load(&own->finished) ? STATE_FINISHED : 0) |
+                (atomic_load(&own->gone) ? STATE_GONE : 0);
+    now.collective = atomic_load(&own->collective);
+    if (now.flags != last->flags || now.collective != last->collective) {
+        *last = now;
+        link_spread(comm, comm->rank);
+    }
+}
+
+/* The flags are read before what was queued, and sent behind it: a rank that has finished has all of it. */
+static void link_read_own(struct gg_comm *comm)
+{
+    link_read_flags(comm);
+    for (int32_t rank = 0; rank < comm->size; rank++) {
+        struct link_messages *last = &comm->link->messages[rank];
+        const struct link_messages now = link_messages_of(comm, comm->rank, rank);
+        if (now.sends == last->sends && now.receives == last->receives)
+            continue;
+        *last = now;
+        if (comm->rank == 0)
+            ggi_comm_ranks_add(&comm->link->peers[rank].messages, 0);
+        else
+            ggi_comm_ranks_add(&comm->link->peers[0].messages, rank);
+    }
+}
+
+static void link_learn_messages(struct gg_comm *comm, int32_t peer, const struct link_head *head)
+{
+    const int32_t from = comm->rank ? head->rank : peer;
+    const int32_t to = comm->rank ? comm->rank : head->rank;
+    atomic_store(&comm_pair(comm, from, to)->sends, head->flags);
+    atomic_store(&comm_pair(comm, to, from)->receives, (uint32_t)head->collective);
+    if (to != comm->rank)
+        ggi_comm_ranks_add(&comm->link->peers[to].messages, from);
+}
+
+static void link_learn(struct gg_comm *comm, int32_t rank, struct link_state state)
+{
+    struct comm_rank *other = comm_rank(comm, rank);
+    atomic_store(&other->collective, state.collective);
+    atomic_store(&other->created, state.flags & STATE_CREATED ? COMM_CREATION_FAILED : 0);
+    atomic_store(&other->working, (state.flags & STATE_WORKING) != 0);
+    atomic_store(&other->finished, (state.flags & STATE_FINISHED) != 0);
+    atomic_store(&other->gone, (state.flags & STATE_GONE) != 0);
+    atomic_store(&other->closed, (state.flags & STATE_CLOSED) != 0);
+    atomic_store(&other->ended, (state.flags & STATE_ENDED) != 0);
+    comm->link->states[rank] = state;
+    link_spread(comm, rank);
+}
+
+static void link_learn_failure(struct gg_comm *comm, uint32_t why, struct link_failure *failure)
+{
+    bool first = true;
+    failure->text[sizeof failure->text - 1] = 0;
+    ggi_comm_make_printable(failure->text);
+    for (int32_t rank = 0; rank < comm->size; rank++) {
+        if (!ggi_comm_ranks_has(&failure->ranks, rank))
+            continue;
+        if (first && rank != comm->rank && !atomic_load(&comm_rank(comm, rank)->lost))
+            memcpy(comm_rank(comm, rank)->broken, failure->text, sizeof failure->text);
+        ggi_comm_mark(comm, rank, why);
+        first = false;
+    }
+    ggi_comm_declare(comm);
+}
+
+/* ---- to read ---- */
+
+static void link_lost(struct gg_comm *comm, int32_t rank)
+{
+    struct link_peer *peer = &comm->link->peers[rank];
+    struct link_state state = comm->link->states[rank];
+    link_file_close(peer->socket);
+    peer->socket = -1;
+    state.flags |= STATE_ENDED;
+    link_learn(comm, rank, state);
+}
+
+/* Whether a rank may say this: of another rank only rank 0 does. */
+static bool link_head_is_good(const struct gg_comm *comm, int32_t peer, const struct link_head *head)
+{
+    const size_t blocks = comm->rank ? (size_t)comm->size : 1;
+    if (head->kind == LINK_STATE)
+        return !head->nbytes && head->rank >= 0 && head->rank < comm->size &&
+               head->rank != comm->rank && (comm->rank || head->rank == peer);
+    if (head->kind == LINK_MESSAGES)
+        return !head->nbytes && head->rank >= 0 && head->rank < comm->size &&
+               head->rank != (comm->rank ? comm->rank : peer);
+    if (head->kind == LINK_FAILURE)
+        return head->nbytes == sizeof(struct link_failure) && head->rank >= COMM_ENDED &&
+               head->rank <= COMM_BROKEN;
+    return head->kind == LINK_BLOCK && head->nbytes && head->nbytes <= blocks * LINK_BLOCK_MAX &&
+           !comm->link->blocks[peer];
+}
+
+static void link_take(struct gg_comm *comm, int32_t rank)
+{
+    struct link_peer *peer = &comm->link->peers[rank];
+    const struct link_head *head = &peer->head;
+    char *data = peer->data;
+    peer->data = NULL;
+    peer->got = 0;
+    if (head->kind == LINK_STATE)
+        link_learn(comm, head->rank, (struct link_state){head->flags, head->collective});
+    else if (head->kind == LINK_MESSAGES)
+        link_learn_messages(comm, rank, head);
+    else if (head->kind == LINK_FAILURE)
+        link_learn_failure(comm, (uint32_t)head->rank, (struct link_failure *)(void *)data);
+    else {
+        comm->link->blocks[rank] = data;
+        return;
+    }
+    free(data);
+}
+
+/* Continue with what has come. False: nothing more has. */
+static bool link_continue(struct gg_comm *comm, int32_t rank)
+{
+    struct link_peer *peer = &comm->link->peers[rank];
+    const size_t head = sizeof peer->head, at = peer->got;
+    const size_t end = at < head ? head : head + peer->head.nbytes;
+    void *to = at < head ? (char *)&peer->head + at : peer->data + (at - head);
+    const ssize_t some = recv(peer->socket, to, end - at, MSG_DONTWAIT);
+    if (some < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (some > 0)
+        peer->got += (size_t)some;
+    bool good = some > 0;
+    if (good && at < head && peer->got == head) {
+        good = link_head_is_good(comm, rank, &peer->head) &&
+               (!peer->head.nbytes || (peer->data = malloc(peer->head.nbytes)) != NULL);
+    }
+    if (!good)
+        link_lost(comm, rank);
+    else if (peer->got >= head && peer->got == head + peer->head.nbytes)
+        link_take(comm, rank);
+    return good;
+}
+
+/* ---- to write ---- */
+
+static bool link_has_room(const struct link_peer *peer)
+{
+    struct pollfd poller = {.fd = peer->socket, .events = POLLOUT};
+    return peer->socket >= 0 && poll(&poller, 1, 0) > 0 && poller.revents & POLLOUT;
+}
+
+static bool link_write_states(struct gg_comm *comm, struct link_peer *peer)
+{
+    struct link_head heads[GG_COMM_SIZE_MAX];
+    size_t count = 0;
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (ggi_comm_ranks_has(&peer->news, rank))
+            heads[count++] = (struct link_head){.kind = LINK_STATE,
+                                                .rank = rank,
+                                                .flags = comm->link->states[rank].flags,
+                                                .collective = comm->link->states[rank].collective};
+    peer->news = (struct comm_ranks){{0}};
+    return !count || ggi_comm_socket_write(peer->socket, heads, count * sizeof heads[0]);
+}
+
+static bool link_write_messages(struct gg_comm *comm, int32_t peer)
+{
+    struct link_head heads[GG_COMM_SIZE_MAX];
+    struct comm_ranks *news = &comm->link->peers[peer].messages;
+    size_t count = 0;
+    for (int32_t rank = 0; rank < comm->size; rank++) {
+        if (!ggi_comm_ranks_has(news, rank))
+            continue;
+        const struct link_messages now = comm->rank ? link_messages_of(comm, comm->rank, rank)
+                                                    : link_messages_of(comm, rank, peer);
+        heads[count++] = (struct link_head){
+            .kind = LINK_MESSAGES, .rank = rank, .flags = now.sends, .collective = now.receives};
+    }
+    *news = (struct comm_ranks){{0}};
+    return !count ||
+           ggi_comm_socket_write(comm->link->peers[peer].socket, heads, count * sizeof heads[0]);
+}
+
+static bool link_write_failure(struct gg_comm *comm, struct link_peer *peer, uint32_t why)
+{
+    struct {
+        struct link_head head;
+        struct link_failure failure;
+    } message = {
+        .head = {.kind = LINK_FAILURE, .nbytes = sizeof message.failure, .rank = (int32_t)why}};
+    for (int32_t rank = comm->size - 1; rank >= 0; rank--)
+        if (atomic_load(&comm_rank(comm, rank)->lost) == why) {
+            ggi_comm_ranks_add(&message.failure.ranks, rank);
+            memcpy(message.failure.text, comm_rank(comm, rank)->broken, COMM_BROKEN_TEXT);
+        }
+    peer->told = true;
+    return ggi_comm_socket_write(peer->socket, &message, sizeof message);
+}
+
+/* A message is written whole, since a socket that is ready has room for many. */
+static void link_tell(struct gg_comm *comm, int32_t rank)
+{
+    struct link_peer *peer = &comm->link->peers[rank];
+    const uint32_t why = atomic_load(&comm->segment->failed);
+    if (!link_has_room(peer))
+        return;
+    if (!link_write_messages(comm, rank) || !link_write_states(comm, peer) ||
+        (why && !peer->told && !link_write_failure(comm, peer, why)))
+        link_lost(comm, rank);
+}
+
+static void link_sync(struct gg_comm *comm)
+{
+    struct comm_link *link = comm->link;
+    if (pthread_mutex_trylock(&link->lock)) /* another thread does it */
+        return;
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        while (link->peers[rank].socket >= 0 && link_continue(comm, rank))
+            ;
+    link_read_own(comm);
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        link_tell(comm, rank);
+    pthread_mutex_unlock(&link->lock);
+}
+
+/* ---- to gather ---- */
+
+static void link_poll(struct gg_comm *comm)
+{
+    struct pollfd pollers[GG_COMM_SIZE_MAX];
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        pollers[rank] = (struct pollfd){.fd = comm->link->peers[rank].socket, .events = POLLIN};
+    poll(pollers, (nfds_t)comm->size, (int)(GGI_SLICE_NS / 1000000));
+    link_sync(comm);
+}
+
+/* Write a block, or all of them, for which the socket may lack room. */
+static void link_write_block(struct gg_comm *comm, int32_t rank, const void *data, size_t nbytes)
+{
+    const struct link_head head = {.kind = LINK_BLOCK, .nbytes = (uint32_t)nbytes};
+    const uint64_t until = ggi_now_ns() + LINK_GRACE_NS;
+    struct link_peer *peer = &comm->link->peers[rank];
+    size_t done = 0;
+    pthread_mutex_lock(&comm->link->lock);
+    bool good = peer->socket >= 0 && ggi_comm_socket_write(peer->socket, &head, sizeof head);
+    while (good && done < nbytes) {
+        const ssize_t some = send(peer->socket, (const char *)data + done, nbytes - done,
+                                  MSG_DONTWAIT | MSG_NOSIGNAL);
+        done += some > 0 ? (size_t)some : 0;
+        good = some > 0 || ((errno == EAGAIN || errno == EINTR) && ggi_now_ns() < until);
+        if (some <= 0)
+            poll(&(struct pollfd){.fd = peer->socket, .events = POLLOUT}, 1, 50);
+    }
+    if (!good && peer->socket >= 0)
+        link_lost(comm, rank);
+    pthread_mutex_unlock(&comm->link->lock);
+}
+
+/* Whether the gather waits for a rank: only rank 0 waits for others. */
+static bool link_misses(const void *what, int32_t rank)
+{
+    const struct gg_comm *comm = what;
+    return rank != comm->rank && (comm->rank == 0 || rank == 0) && !comm->link->blocks[rank];
+}
+
+static bool link_has_all(const struct gg_comm *comm)
+{
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (link_misses(comm, rank))
+            return false;
+    return true;
+}
+
+static void link_unpack(struct gg_comm *comm, char *all, size_t nbytes)
+{
+    const bool root = comm->rank == 0;
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (comm->link->blocks[rank]) {
+            memcpy(all + (root ? (size_t)rank * nbytes : 0), comm->link->blocks[rank],
+                   root ? nbytes : (size_t)comm->size * nbytes);
+            free(comm->link->blocks[rank]);
+            comm->link->blocks[rank] = NULL;
+        }
+    for (int32_t rank = 1; root && rank < comm->size; rank++)
+        link_write_block(comm, rank, all, (size_t)comm->size * nbytes);
+}
+
+gg_status ggi_comm_link_gather(struct gg_comm *comm, void *all, const void *mine, size_t nbytes)
+{
+    struct comm_wait wait = ggi_comm_wait_begin(comm);
+    gg_status status = ggi_comm_state(comm);
+    if (status)
+        return status;
+    memcpy((char *)all + (size_t)comm->rank * nbytes, mine, nbytes);
+    if (comm->rank) {
+        wait.until =
+            wait.until > UINT64_MAX - LINK_GRACE_NS ? UINT64_MAX : wait.until + LINK_GRACE_NS;
+        link_write_block(comm, 0, mine, nbytes);
+    }
+    while (!link_has_all(comm)) {
+        link_poll(comm);
+        status = ggi_comm_wait_check(&wait, link_misses, comm);
+        if (status && !link_has_all(comm))
+            return status;
+    }
+    link_unpack(comm, all, nbytes);
+    return GG_OK;
+}
+
+/* ---- creation ---- */
+
+gg_status ggi_comm_link_open(struct gg_comm *comm)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const size_t size = (size_t)comm->size;
+    struct comm_link *link = calloc(1, sizeof *link + size * sizeof link->peers[0]);
+    if (link) {
+        link->states = calloc(size, sizeof *link->states);
+        link->messages = calloc(size, sizeof *link->messages);
+        link->blocks = calloc(size, sizeof *link->blocks);
+        pthread_mutex_init(&link->lock, NULL);
+        for (size_t rank = 0; rank < size; rank++)
+            link->peers[rank].socket = -1;
+    }
+    comm->link = link;
+    if (!link || !link->states || !link->messages || !link->blocks)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_create: no memory for connections");
+    pthread_once(&once, link_watch_forks);
+    comm->sync = link_sync;
+    return ggi_comm_segment_alone(comm);
+}
+
+void ggi_comm_link_add(struct gg_comm *comm, int32_t rank, int socket)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
+                   {SOL_SOCKET, SO_SNDBUF, LINK_BUFFER},
+                   {IPPROTO_TCP, TCP_NODELAY, 1},
+                   {IPPROTO_TCP, TCP_KEEPIDLE, LINK_SECONDS / 4},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, LINK_SECONDS / 4},
+                   {IPPROTO_TCP, TCP_KEEPCNT, 3},
+                   {IPPROTO_TCP, TCP_USER_TIMEOUT, LINK_SECONDS * 1000}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        setsockopt(socket, options[i].level, options[i].name, &options[i].value, sizeof(int));
+    link_file_change(0, socket + 1);
+    comm->link->peers[rank].socket = socket;
+}
+
+/* A forked child has closed its copies of the sockets. */
+void ggi_comm_link_close(struct gg_comm *comm)
+{
+    struct comm_link *link = comm->link;
+    const bool forked = comm->generation != atomic_load(&ggi_generation);
+    for (int32_t rank = 0; rank < comm->size; rank++) {
+        if (link->peers[rank].socket >= 0 && !forked)
+            link_file_close(link->peers[rank].socket);
+        free(link->peers[rank].data);
+        if (link->blocks)
+            free(link->blocks[rank]);
+    }
+    pthread_mutex_destroy(&link->lock);
+    free(link->states);
+    free(link->messages);
+    free(link->blocks);
+    free(link);
+}

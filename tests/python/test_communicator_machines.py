@@ -1,0 +1,224 @@
+"""Communicators of ranks on several machines: each machine is a mount namespace, in which the kernel has an identifier of its own."""
+
+import os
+import subprocess
+
+import pytest
+from test_communicator import run_ranks
+from test_communicator_device import HEAD, LIBRARIES, RESULTS, native
+
+import gpuglue as gg
+
+__all__ = ["native"]
+
+IDENTIFIER = "/proc/sys/kernel/random/boot_id"
+NAMESPACE = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount"]
+START = """
+import os, signal, sys
+import numpy as np
+import gpuglue as gg
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+""" + HEAD.replace("comm.close()\n", "")  # which has a communicator of one machine
+
+
+@pytest.fixture
+def machines(tmp_path):
+    """What starts a rank on each of two machines."""
+    def start(name):
+        (tmp_path / name).write_text(f"machine-{name}\n")
+        return [*NAMESPACE, "sh", "-c", f'mount --bind "$0" {IDENTIFIER} && exec "$@"', str(tmp_path / name)]
+    found = [start("a"), start("b")]
+    for one in found:
+        done = subprocess.run([*one, "cat", IDENTIFIER], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"this user cannot create mount namespaces: {done.stderr}")
+        assert done.stdout == f"machine-{one[-1][-1]}\n"
+    return found
+
+
+@pytest.fixture
+def ranks_pass(machines, device):
+    def run(code, places="ab", **variables):
+        """Run the ranks on these machines."""
+        size = len(places)
+        if device.backend in LIBRARIES and "Simulated" not in device.name and len(gg.devices(device.backend)) < size:
+            pytest.skip(f"{size} ranks need a device each")
+        environment = dict.fromkeys(range(size), {"GPUGLUE_SIM_DEVICES": "4", **variables})
+        results = run_ranks(START + code, size, rank_environment=environment, before=[machines["ab".index(place)] for place in places])
+        assert [status for _, status in results if status != -9] == [0] * (size - ("SIGKILL" in code)), results
+    return run
+
+
+def test_results_between_machines_are_those_of_numpy(native, ranks_pass):
+    line = "    equal(comm.all_reduce(np.ones(3)), [size] * 3)  # in host memory\n"
+    assert line in RESULTS
+    ranks_pass(RESULTS.replace(line, ""), "aba", TRANSPORT=native)
+
+
+OPERATIONS = """
+with connect() as comm, comm.device:
+    assert comm.transport in ("nccl", "rccl") and comm.handle
+    comm.barrier()
+    for call in (lambda: comm.all_reduce(np.ones(3)), lambda: comm.send(np.ones(3), (rank + 1) % size)):
+        try:
+            call()
+        except gg.UnsupportedError as error:
+            assert "on several machines" in str(error), str(error)
+        else:
+            sys.exit("no error")
+    with comm.split(rank % 2, key=-rank) as part:  # of two machines, and of one
+        assert (part.size, part.transport) == (2 - rank % 2, comm.transport)
+        assert part.all_reduce(gg.full(3, rank + 1)).get().tolist() == [2 if rank % 2 else 4] * 3
+    stream, x = gg.Stream(), gg.ones(100)
+    gg.synchronize()
+    with gg.capture(stream) as graph:
+        comm.all_reduce(x, stream=stream)
+    graph.launch(stream)
+    stream.synchronize()
+    assert x.get().tolist() == [3.0] * 100
+    graph.close()
+    comm.barrier()
+"""
+
+
+def test_other_operations_between_machines(native, ranks_pass):
+    ranks_pass(OPERATIONS, "aab")
+
+
+KILLED = """
+comm = connect(timeout=None)
+with comm.device:
+    x, stream = gg.ones(10), gg.Stream()
+    comm.all_reduce(x)
+    gg.synchronize()
+    comm.barrier()
+    if rank == 1:
+        if os.fork() == 0:  # which has all files of its parent
+            os.closerange(0, 3)
+            time.sleep(5)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.all_reduce(x, stream=stream)
+    began = time.monotonic()
+    fails(stream.synchronize, "ended without closing")
+    fails(comm.barrier, "ended without closing")
+    assert time.monotonic() - began < 4
+comm.close()
+"""
+
+
+@pytest.mark.parametrize("places", ["abb", "aba"])
+def test_a_rank_that_is_killed_on_another_machine_is_named(native, ranks_pass, places):
+    ranks_pass(KILLED, places)
+
+
+FIRST_KILLED = """
+comm = connect(timeout=None)
+with comm.device:
+    x, stream = gg.ones(10), gg.Stream()
+    gg.synchronize()
+    comm.barrier()
+    if rank == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.all_reduce(x, stream=stream)
+    try:
+        stream.synchronize()
+    except gg.CommunicatorError as error:
+        assert error.ranks == (0,), str(error)
+    else:
+        sys.exit("no error")
+"""
+
+
+def test_rank_0_that_is_killed_on_another_machine_is_named(native, ranks_pass):
+    ranks_pass(FIRST_KILLED, "abb")
+
+
+HANGS = """
+comm = connect(timeout=0.5)
+with comm.device:
+    x, stream = gg.ones(10), gg.Stream()
+    gg.synchronize()
+    comm.barrier()
+    if rank == 1:
+        time.sleep(1.5)
+        os._exit(0)
+    comm.all_reduce(x, stream=stream)
+    fails(stream.synchronize, "did not take part within the timeout")
+"""
+
+
+def test_a_rank_that_hangs_on_another_machine_is_named(native, ranks_pass):
+    ranks_pass(HANGS, "aab")
+
+
+MESSAGE_HANGS = """
+comm = connect(timeout=0.5)
+with comm.device:
+    x, stream = gg.ones(10), gg.Stream()
+    for _ in range(3):
+        comm.send_recv(x, (rank + 1) % size, gg.empty(10), (rank - 1) % size)
+    gg.synchronize()
+    comm.barrier()
+    if rank == 2:
+        comm.recv(x, 1, stream=stream)
+        fails(stream.synchronize, "did not take part within the timeout")
+    else:
+        time.sleep(1.5)
+    os._exit(0)  # rank 0 is idle
+"""
+
+
+def test_a_rank_whose_message_is_missing_is_named_and_not_one_that_is_idle(native, ranks_pass):
+    ranks_pass(MESSAGE_HANGS, "aba")
+
+
+ABORTED = """
+comm = connect(timeout=None)
+with comm.device:
+    x, stream = gg.ones(10), gg.Stream()
+    gg.synchronize()
+    comm.barrier()
+    if rank == 1:
+        comm.abort()
+    else:
+        comm.all_reduce(x, stream=stream)
+        fails(stream.synchronize, "aborted")
+    fails(comm.barrier, "aborted")
+comm.close()
+"""
+
+
+def test_an_abort_ends_the_waits_on_other_machines(native, ranks_pass):
+    ranks_pass(ABORTED, "aab")
+
+
+ABSENT = """
+if rank == 1:
+    os._exit(0)
+fails(lambda: connect(timeout=1), "rank 1 of 3 did not connect")
+"""
+
+
+def test_a_rank_that_never_comes_to_other_machines_is_named(ranks_pass):
+    ranks_pass(ABSENT, "aab")
+
+
+REFUSED = """
+try:
+    connect(transport=os.environ["TRANSPORT"])
+except (gg.UnsupportedError, gg.CommunicatorError) as error:
+    assert "several machines" in str(error) and "NCCL" in str(error), str(error)
+else:
+    sys.exit("no error")
+"""
+
+
+@pytest.mark.parametrize("transport", ["staged", "host"])
+def test_a_transport_of_one_machine_is_refused_between_machines(ranks_pass, transport):
+    ranks_pass(REFUSED, TRANSPORT=transport)
+
+
+def test_ranks_of_several_machines_without_a_library_are_refused_with_the_reason(device, ranks_pass):
+    variables = {LIBRARIES[device.backend][1]: "/nonexistent"} if device.backend in LIBRARIES else {}
+    ranks_pass(REFUSED, TRANSPORT="auto", **variables)
