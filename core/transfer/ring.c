@@ -147,15 +147,22 @@ static gg_status ring_take(struct gg_device *device, bool poll, struct ggi_slot 
     return status;
 }
 
-gg_status ggi_ring_acquire(struct gg_device *device, struct ggi_slot **out)
+__attribute__((noinline)) static gg_status ring_take_later(struct gg_device *device,
+                                                           struct ggi_slot **out)
 {
-    gg_status status = ring_take(device, true, out);
+    gg_status status = GG_OK;
     while (!status && !*out) {
         status = ring_wait(device, device->ring);
         if (!status)
             status = ring_take(device, true, out);
     }
     return status;
+}
+
+gg_status ggi_ring_acquire(struct gg_device *device, struct ggi_slot **out)
+{
+    gg_status status = ring_take(device, true, out);
+    return status || *out ? status : ring_take_later(device, out);
 }
 
 struct ggi_slot *ggi_ring_try_acquire(struct gg_device *device)
@@ -187,10 +194,10 @@ gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg
 static bool ring_mark_is_due(struct ggi_ring *ring, const struct ggi_slot *slot, gg_stream *stream,
                              uint64_t ticket)
 {
-    const uint64_t serial = atomic_load_explicit(&ring->serial, memory_order_relaxed),
-                   before = atomic_load_explicit(&ring->ticket, memory_order_relaxed);
     if (!ticket || (size_t)(slot - ring->slot) % MARK_EVERY)
         return false;
+    const uint64_t serial = atomic_load_explicit(&ring->serial, memory_order_relaxed),
+                   before = atomic_load_explicit(&ring->ticket, memory_order_relaxed);
     atomic_store_explicit(&ring->serial, stream->serial, memory_order_relaxed);
     atomic_store_explicit(&ring->ticket, ticket, memory_order_relaxed);
     return slot->marks && (serial != stream->serial ||

@@ -272,11 +272,6 @@ int py_check(struct py_state *state, gg_status status)
     return status ? -1 : 0;
 }
 
-PyObject *py_none(struct py_state *state, gg_status status)
-{
-    return status ? py_raise(state, status) : Py_NewRef(Py_None);
-}
-
 PyObject *py_invalid(struct py_state *state, const char *format, ...)
 {
     va_list arguments;

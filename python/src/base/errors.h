@@ -15,6 +15,9 @@ PyObject *py_closed(struct py_state *state, const char *type);
 /* 0 for GG_OK, else py_raise and -1. */
 int py_check(struct py_state *state, gg_status status);
 /* None for GG_OK, else py_raise and NULL. */
-PyObject *py_none(struct py_state *state, gg_status status);
+static inline PyObject *py_none(struct py_state *state, gg_status status)
+{
+    return status ? py_raise(state, status) : Py_NewRef(Py_None);
+}
 
 #endif
