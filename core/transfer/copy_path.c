@@ -226,10 +226,9 @@ static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
         return status;
     status = ggi_copy_submit(job, slot->data, src, device, &ticket);
     if (!status) {
-        bool line = host->run == job->nbytes;
-        status = line ? ggi_ring_poll_word(job->device, slot, job->stream) : GG_NOT_READY;
-        if (status == GG_NOT_READY)
-            status = ggi_stream_synchronize(job->stream, true);
+        const bool line = host->run == job->nbytes;
+        status = line ? ggi_ring_wait(job->device, slot, job->stream, job->nbytes, true)
+                      : ggi_stream_synchronize(job->stream, true);
     }
     if (!status)
         ggi_box_copy(dst, slot->data, host);
@@ -241,12 +240,6 @@ static gg_status path_ring(struct ggi_copy_job *job)
 {
     gg_status status = path_wait(job);
     return status ? status : ring_copy(job, job->dst.pointer, job->src.pointer, job->box, job->box);
-}
-
-static gg_status ring_wait(struct ggi_copy_job *job, struct ggi_slot *slot)
-{
-    gg_status status = ggi_ring_poll_word(job->device, slot, job->stream);
-    return status == GG_NOT_READY ? ggi_stream_synchronize_uninterruptible(job->stream) : status;
 }
 
 /* GG_NOT_READY: only one is free. */
@@ -286,7 +279,7 @@ static gg_status ring_copy_two_down(struct ggi_copy_job *job, struct ggi_slot *o
     if (!status)
         status = ggi_copy_submit(job, other->data, src + GGI_SLOT_SIZE, rest, &ticket);
     if (!status)
-        status = ring_wait(job, other);
+        status = ggi_ring_wait(job->device, other, job->stream, job->nbytes, false);
     if (!status) {
         memcpy(job->dst.pointer, one->data, GGI_SLOT_SIZE);
         memcpy(job->dst.pointer + GGI_SLOT_SIZE, other->data, rest->run);
