@@ -38,14 +38,20 @@ static gg_status launch_refuse_shape(const gg_kernel *kernel, const struct gg_la
                     kernel->max_threads);
 }
 
+static inline int launch_axis_is_over(const gg_kernel *kernel, const struct gg_launch *launch, int i)
+{
+    return (launch->block[i] - 1 >= kernel->max_block[i]) |
+           (launch->grid[i] - 1 >= kernel->max_grid[i]);
+}
+
 /* One branch for all limits. Only for the message is it determined which one is exceeded. */
 static inline gg_status launch_check_shape(const gg_kernel *kernel, const struct gg_launch *launch)
 {
     const uint64_t plane = (uint64_t)launch->block[0] * launch->block[1];
-    int over = (plane > kernel->max_threads) | (plane * launch->block[2] > kernel->max_threads);
-    for (int i = 0; i < 3; i++)
-        over |= (launch->block[i] - 1 >= kernel->max_block[i]) |
-                (launch->grid[i] - 1 >= kernel->max_grid[i]);
+    const int over =
+        (plane > kernel->max_threads) | (plane * launch->block[2] > kernel->max_threads) |
+        launch_axis_is_over(kernel, launch, 0) | launch_axis_is_over(kernel, launch, 1) |
+        launch_axis_is_over(kernel, launch, 2);
     return over ? launch_refuse_shape(kernel, launch) : GG_OK;
 }
 

@@ -220,12 +220,9 @@ gg_device *gg_memory_device(const gg_memory *memory)
     return memory->device;
 }
 
-gg_status ggi_memory_check_request(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
-                                   const gg_stream *stream)
+gg_status ggi_memory_refuse_request(const gg_device *device, enum gg_memory_kind kind,
+                                    size_t nbytes, const gg_stream *stream)
 {
-    gg_status status = ggi_device_ready(device);
-    if (status)
-        return status;
     if (kind != GG_MEMORY_DEVICE && kind != GG_MEMORY_PINNED && kind != GG_MEMORY_MANAGED)
         return ggi_fail(GG_ERR_UNSUPPORTED,
                         "memory kind %d cannot be allocated; device (%d), pinned (%d) and managed "
@@ -233,11 +230,9 @@ gg_status ggi_memory_check_request(gg_device *device, enum gg_memory_kind kind, 
                         (int)kind, GG_MEMORY_DEVICE, GG_MEMORY_PINNED, GG_MEMORY_MANAGED);
     if (nbytes > PTRDIFF_MAX)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%zu bytes exceed the address space", nbytes);
-    if (stream && stream->device != device)
-        return ggi_fail(GG_ERR_INVALID_ARGUMENT, "the stream belongs to %s:%d, the memory to %s:%d",
-                        stream->device->backend->name, (int)stream->device->ordinal,
-                        device->backend->name, (int)device->ordinal);
-    return GG_OK;
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT, "the stream belongs to %s:%d, the memory to %s:%d",
+                    stream->device->backend->name, (int)stream->device->ordinal,
+                    device->backend->name, (int)device->ordinal);
 }
 
 gg_status ggi_memory_check_range(const gg_memory *memory, const char *what, size_t offset,

@@ -84,8 +84,19 @@ bool ggi_memory_wait_for_use(gg_memory *memory, const gg_stream *ignored);
 /* The memory no longer waits for a round of the device's epoch. */
 void ggi_memory_leave_epoch(gg_memory *memory);
 
-gg_status ggi_memory_check_request(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
-                                   const gg_stream *stream);
+/* The error of a request that the next function refuses. */
+gg_status ggi_memory_refuse_request(const gg_device *device, enum gg_memory_kind kind,
+                                    size_t nbytes, const gg_stream *stream);
+static inline gg_status ggi_memory_check_request(gg_device *device, enum gg_memory_kind kind,
+                                                 size_t nbytes, const gg_stream *stream)
+{
+    const gg_status status = ggi_device_ready(device);
+    const bool known =
+        kind == GG_MEMORY_DEVICE || kind == GG_MEMORY_PINNED || kind == GG_MEMORY_MANAGED;
+    return status || (known && nbytes <= PTRDIFF_MAX && (!stream || stream->device == device))
+               ? status
+               : ggi_memory_refuse_request(device, kind, nbytes, stream);
+}
 gg_status ggi_memory_check_range(const gg_memory *memory, const char *what, size_t offset,
                                  size_t nbytes);
 

@@ -174,7 +174,7 @@ gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_req
 /* Of a driver's allocation of more than 256 MiB: such free blocks are kept within pool->large_kept. */
 static inline bool ggi_block_is_large(const gg_memory *memory)
 {
-    return !memory->slab && !memory->segment && memory->block_size > GGI_FIXED_MAX;
+    return memory->block_size > GGI_FIXED_MAX && !memory->slab && !memory->segment;
 }
 
 /* Shorten a block that no list has to @p block_size. The rest is added to @p bins. Nothing happens if the rest is too small. */
@@ -265,7 +265,12 @@ gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_r
 /* With the lock held, after an allocation from the stream's own list: add more blocks of the class to its open stash. */
 void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, uint32_t size_class);
 /* With the lock held: count in the pool's stats what was allocated and released without the lock. */
-void ggi_stash_count(struct ggi_pool *pool, struct ggi_bins *bins);
+void ggi_stash_count_slow(struct ggi_pool *pool, struct ggi_stash *stash);
+static inline void ggi_stash_count(struct ggi_pool *pool, struct ggi_bins *bins)
+{
+    if (atomic_load(&bins->stash.allocations) || atomic_load(&bins->stash.retired_blocks))
+        ggi_stash_count_slow(pool, &bins->stash);
+}
 /* With the lock held: close the stash, and move its blocks to the lists. */
 void ggi_stash_close(struct ggi_pool *pool, struct ggi_bins *bins);
 void ggi_stashes_close(struct ggi_pool *pool);

@@ -8,8 +8,10 @@
 #define FINE_STEP 256u
 #define LARGE_STEP ((size_t)2 << 20)
 #define FINE_UNIT ((size_t)4096)
+/* Bytes of the last one of so many classes. */
+#define CLASSES_MAX(classes) ((size_t)FINE_CLASSES * FINE_STEP << ((classes) / 8 - 1))
 
-uint32_t ggi_size_class_of(size_t nbytes)
+static inline uint32_t class_of(size_t nbytes)
 {
     if (nbytes > GGI_POOLED_MAX)
         return GGI_NO_CLASS;
@@ -20,7 +22,12 @@ uint32_t ggi_size_class_of(size_t nbytes)
     return FINE_CLASSES + (power - 11) * 8 + step;
 }
 
-size_t ggi_size_class_bytes(uint32_t size_class)
+uint32_t ggi_size_class_of(size_t nbytes)
+{
+    return class_of(nbytes);
+}
+
+static inline size_t class_bytes(uint32_t size_class)
 {
     if (size_class < FINE_CLASSES)
         return (size_class + 1) * (size_t)FINE_STEP;
@@ -28,11 +35,21 @@ size_t ggi_size_class_bytes(uint32_t size_class)
     return ((size_t)1 << power) + (((size_t)step + 1) << (power - 3));
 }
 
-uint32_t ggi_size_class_below(size_t block_size)
+size_t ggi_size_class_bytes(uint32_t size_class)
+{
+    return class_bytes(size_class);
+}
+
+static inline uint32_t class_below(size_t block_size)
 {
     return block_size < FINE_STEP         ? GGI_NO_CLASS
            : block_size >= GGI_POOLED_MAX ? GGI_CLASSES - 1
-                                          : ggi_size_class_of(block_size + 1) - 1;
+                                          : class_of(block_size + 1) - 1;
+}
+
+uint32_t ggi_size_class_below(size_t block_size)
+{
+    return class_below(block_size);
 }
 
 /* Sizes of blocks that may be split: in 64 to 128 steps for each doubling. */
@@ -41,29 +58,39 @@ static size_t fine_size(size_t nbytes)
     const uint32_t power = 63u - (uint32_t)__builtin_clzll(nbytes);
     const size_t step = (size_t)1 << (power - 6);
     const size_t unit = step < FINE_UNIT ? FINE_UNIT : step > LARGE_STEP ? LARGE_STEP : step;
-    return (nbytes + unit - 1) / unit * unit;
+    return (nbytes + unit - 1) & ~(unit - 1);
+}
+
+/* Whether a block of so many bytes is carved from a slab. */
+static inline bool size_is_of_slab(const struct ggi_pool *pool, size_t nbytes)
+{
+    return nbytes <= CLASSES_MAX(pool->splits ? GGI_SPLIT_SLAB_CLASSES : GGI_SLAB_CLASSES);
+}
+
+static inline size_t pool_block_size(const struct ggi_pool *pool, size_t nbytes)
+{
+    if (pool->splits && !size_is_of_slab(pool, nbytes))
+        return fine_size(nbytes);
+    const uint32_t size_class = class_of(nbytes);
+    return size_class < GGI_FIXED_CLASSES ? class_bytes(size_class)
+                                          : (nbytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
 }
 
 size_t ggi_pool_block_size(const struct ggi_pool *pool, size_t nbytes)
 {
-    const uint32_t size_class = ggi_size_class_of(nbytes);
-    if (size_class < ggi_pool_slab_classes(pool))
-        return ggi_size_class_bytes(size_class);
-    if (pool->splits)
-        return fine_size(nbytes);
-    return size_class < GGI_FIXED_CLASSES ? ggi_size_class_bytes(size_class)
-                                          : (nbytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
+    return pool_block_size(pool, nbytes);
 }
 
 struct ggi_request ggi_pool_request(struct ggi_pool *pool, size_t nbytes)
 {
     if (nbytes > atomic_load_explicit(&pool->pooled_max, memory_order_relaxed))
         return (struct ggi_request){GGI_NO_CLASS, false, nbytes};
-    const uint32_t size_class = ggi_size_class_of(nbytes);
-    if (size_class < ggi_pool_slab_classes(pool))
-        return (struct ggi_request){size_class, true, ggi_size_class_bytes(size_class)};
-    const size_t block_size = ggi_pool_block_size(pool, nbytes);
-    return (struct ggi_request){ggi_size_class_below(block_size), false, block_size};
+    if (size_is_of_slab(pool, nbytes)) {
+        const uint32_t size_class = class_of(nbytes);
+        return (struct ggi_request){size_class, true, class_bytes(size_class)};
+    }
+    const size_t block_size = pool_block_size(pool, nbytes);
+    return (struct ggi_request){class_below(block_size), false, block_size};
 }
 
 /* ---- lists, with the pool's lock held ---- */
@@ -108,7 +135,8 @@ static void bin_unlist(struct ggi_bin *bin)
 }
 
 /* The bin is about to have blocks. */
-static void bins_note_filled(struct ggi_pool *pool, struct ggi_bins *bins, uint32_t size_class)
+static inline void bins_note_filled(struct ggi_pool *pool, struct ggi_bins *bins,
+                                    uint32_t size_class)
 {
     struct ggi_bin *bin = &bins->bin[size_class];
     bins->filled[size_class / 64] |= UINT64_C(1) << size_class % 64;

@@ -40,12 +40,9 @@ static _Atomic(uintptr_t) *stash_free_place(struct ggi_stash *stash, uint32_t si
 
 /* ---- open and closed; with the lock held ---- */
 
-void ggi_stash_count(struct ggi_pool *pool, struct ggi_bins *bins)
+void ggi_stash_count_slow(struct ggi_pool *pool, struct ggi_stash *stash)
 {
-    struct ggi_stash *stash = &bins->stash;
     struct gg_pool_stats *stats = &pool->stats;
-    if (!atomic_load(&stash->allocations) && !atomic_load(&stash->retired_blocks))
-        return;
     const uint64_t retired = atomic_exchange(&stash->retired_blocks, 0);
     stats->used_blocks -= retired;
     stats->retired_blocks += retired;

@@ -104,9 +104,13 @@ bool ggi_memory_prune(gg_memory *memory, bool poll)
     return none;
 }
 
+/* Mostly alloc_stream alone uses the block. Its use stays in the list, finished or not: the next one on that stream then takes no
+ * lock. An error that no wait has reported must not become that of the next allocation. */
 bool ggi_memory_prune_foreign(gg_memory *memory)
 {
-    return uses_prune(memory, USES_FOREIGN);
+    const bool own = memory->use_count == 1 && memory->uses[0].stream == memory->alloc_stream;
+    return (own && !ggi_stream_ended_unseen(memory->alloc_stream)) ||
+           uses_prune(memory, USES_FOREIGN);
 }
 
 bool ggi_memory_has_peer_use(gg_memory *memory)

@@ -65,7 +65,8 @@ static inline void ggi_memory_note_use(gg_memory *memory, gg_stream *stream, uin
 gg_status ggi_memory_wait_ready_slow(gg_memory *memory, gg_stream *stream);
 static inline gg_status ggi_memory_wait_ready(gg_memory *memory, gg_stream *stream)
 {
-    return atomic_load_explicit(&memory->ready_ticket, memory_order_relaxed)
+    const bool ordered = memory->alloc_stream == stream && !ggi_stream_is_capturable(stream);
+    return atomic_load_explicit(&memory->ready_ticket, memory_order_relaxed) && !ordered
                ? ggi_memory_wait_ready_slow(memory, stream)
                : GG_OK;
 }

@@ -219,17 +219,6 @@ void ggi_stream_mark(gg_stream *stream)
     ggi_internal_end(stream->device, &own);
 }
 
-uint64_t ggi_stream_submitted(gg_stream *stream)
-{
-    const uint64_t ticket = ggi_stream_counted(stream);
-    uint64_t known = atomic_load_explicit(&stream->writer, memory_order_relaxed);
-    while (known < ticket &&
-           !atomic_compare_exchange_weak_explicit(&stream->writer, &known, ticket,
-                                                  memory_order_relaxed, memory_order_relaxed)) {
-    }
-    return ticket;
-}
-
 bool ggi_stream_may_write_host(gg_stream *stream)
 {
     const bool shared = stream->device->flags & GG_DEVICE_SHARED_DEFAULT;
@@ -240,12 +229,9 @@ bool ggi_stream_may_write_host(gg_stream *stream)
            atomic_load_explicit(&stream->writer, memory_order_relaxed);
 }
 
-uint64_t ggi_stream_counted(gg_stream *stream)
+uint64_t ggi_stream_mark_ownerless(gg_stream *stream, uint64_t ticket)
 {
-    uint64_t ticket = atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_acq_rel) + 1;
     struct ggi_internal_scope own;
-    if (!ggi_stream_is_ownerless(stream))
-        return ticket;
     ggi_internal_begin(stream->device, &own);
     pthread_mutex_lock(&stream->lock);
     progress_poll_marker(stream);

@@ -86,10 +86,33 @@ size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out);
 
 /* ---- progress: progress.c ---- */
 
-/* Count work that was just submitted and return its ticket. Not for a stream in capture, which runs nothing. */
-uint64_t ggi_stream_submitted(gg_stream *stream);
-/* The same for work that writes to no host memory but what gpuglue allocated. */
-uint64_t ggi_stream_counted(gg_stream *stream);
+/* Its owner may destroy an ownerless stream at any time, so a marker is recorded after each piece of work. Returns @p ticket. */
+uint64_t ggi_stream_mark_ownerless(gg_stream *stream, uint64_t ticket);
+/* Its native handle may be destroyed at any time, or is a per-thread default stream: only its marker is
+ * queried. */
+static inline bool ggi_stream_is_ownerless(const gg_stream *stream)
+{
+    return (stream->borrowed && !stream->release) || stream->of_thread;
+}
+/* Count work that was just submitted and return its ticket. Not for a stream in capture, which runs nothing. For work that
+ * writes to no host memory but what gpuglue allocated. */
+static inline uint64_t ggi_stream_counted(gg_stream *stream)
+{
+    const uint64_t ticket =
+        atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_acq_rel) + 1;
+    return ggi_stream_is_ownerless(stream) ? ggi_stream_mark_ownerless(stream, ticket) : ticket;
+}
+/* The same for all other work. */
+static inline uint64_t ggi_stream_submitted(gg_stream *stream)
+{
+    const uint64_t ticket = ggi_stream_counted(stream);
+    uint64_t known = atomic_load_explicit(&stream->writer, memory_order_relaxed);
+    while (known < ticket &&
+           !atomic_compare_exchange_weak_explicit(&stream->writer, &known, ticket,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return ticket;
+}
 /* Whether unfinished work before the next one may write to host memory of other code. Such code may queue work on streams that it
  * knows, and blocking streams are behind the default stream. */
 bool ggi_stream_may_write_host(gg_stream *stream);
@@ -182,6 +205,10 @@ static inline gg_status ggi_stream_check(gg_stream *stream)
         status = ggi_stream_wrong_thread(stream);
     return status;
 }
+static inline bool ggi_stream_is_capturable(const gg_stream *stream)
+{
+    return atomic_load_explicit(&stream->capturable, memory_order_relaxed);
+}
 /* capture.c: asks the driver. */
 bool ggi_stream_query_capture(gg_stream *stream);
 static inline bool ggi_stream_capturing(gg_stream *stream)
@@ -232,12 +259,6 @@ static inline bool ggi_stream_wait_disturbs_capture(gg_stream *stream)
 static inline bool ggi_stream_is_captured(gg_stream *stream)
 {
     return !stream->is_default && ggi_stream_capturing(stream);
-}
-/* Its native handle may be destroyed at any time, or is a per-thread default stream: only its marker is
- * queried. */
-static inline bool ggi_stream_is_ownerless(const gg_stream *stream)
-{
-    return (stream->borrowed && !stream->release) || stream->of_thread;
 }
 
 /* ---- work that may be ended without a result: ended.c ---- */

@@ -8,7 +8,8 @@
 
 /* ---- the operands ---- */
 
-static gg_status operand_resolve(struct ggi_copy_operand *operand, size_t nbytes, const char *what)
+static inline gg_status operand_resolve(struct ggi_copy_operand *operand, size_t nbytes,
+                                        const char *what)
 {
     const struct gg_copy_operand *given = operand->given;
     size_t offset = given->offset, low = (size_t)0 - (size_t)operand->reach.low;

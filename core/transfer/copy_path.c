@@ -88,8 +88,18 @@ static bool path_has_writers(const struct ggi_copy_job *job, const struct ggi_co
            !job->capturing && ggi_stream_may_write_host(job->stream);
 }
 
+/* What most small uploads are: of pageable memory that no queued work writes to. */
+static bool path_is_plain_upload(const struct ggi_copy_job *job)
+{
+    return job->kind == GG_COPY_H2D && !job->src.memory && job->nbytes <= GGI_SLOT_SIZE &&
+           !job->box->axes && !job->complete && !job->capturing &&
+           !ggi_stream_may_write_host(job->stream);
+}
+
 static enum path path_choose_host_and_device(struct ggi_copy_job *job)
 {
+    if (path_is_plain_upload(job))
+        return path_is_word(job) ? PATH_WORD : PATH_RING;
     struct ggi_copy_operand *host = ggi_copy_host(job);
     const bool line = !job->box->axes, small = job->nbytes <= GGI_SLOT_SIZE;
     const bool async = job->flags & GG_COPY_ASYNC;
@@ -179,10 +189,10 @@ static void ring_fill(const struct ggi_copy_job *job, struct ggi_slot *slot, con
         memcpy(slot->data, src, nbytes);
 }
 
-/* An upload, or a part: queued once the host has filled the slot. */
-static gg_status ring_upload(struct ggi_copy_job *job, struct ggi_slot *slot, char *dst,
-                             const char *src, const struct ggi_box *host,
-                             const struct ggi_box *device)
+/* An upload, or a part, into a slot: queued once the host has filled the slot. */
+static inline gg_status ring_upload(struct ggi_copy_job *job, struct ggi_slot *slot, char *dst,
+                                    const char *src, const struct ggi_box *host,
+                                    const struct ggi_box *device)
 {
     uint64_t ticket;
     if (host->axes)
@@ -194,6 +204,14 @@ static gg_status ring_upload(struct ggi_copy_job *job, struct ggi_slot *slot, ch
     return status;
 }
 
+static gg_status ring_copy_up(struct ggi_copy_job *job, char *dst, const char *src,
+                              const struct ggi_box *host, const struct ggi_box *device)
+{
+    struct ggi_slot *slot;
+    const gg_status status = ggi_ring_acquire(job->device, &slot);
+    return status ? status : ring_upload(job, slot, dst, src, host, device);
+}
+
 /* Through one slot of the ring: the host copies @p host between the caller's memory and the slot, the device
  * @p device between the slot and its memory. Up: queued, and the caller may reuse its memory. Down: finished. */
 static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
@@ -201,17 +219,16 @@ static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
 {
     struct ggi_slot *slot;
     uint64_t ticket;
+    if (job->kind == GG_COPY_H2D)
+        return ring_copy_up(job, dst, src, host, device);
     gg_status status = ggi_ring_acquire(job->device, &slot);
     if (status)
         return status;
-    if (job->kind == GG_COPY_H2D)
-        return ring_upload(job, slot, dst, src, host, device);
     status = ggi_copy_submit(job, slot->data, src, device, &ticket);
     if (!status) {
-        bool line = host->run == job->nbytes;
-        status = line ? ggi_ring_poll_word(job->device, slot, job->stream) : GG_NOT_READY;
-        if (status == GG_NOT_READY)
-            status = ggi_stream_synchronize(job->stream, true);
+        const bool line = host->run == job->nbytes;
+        status = line ? ggi_ring_wait(job->device, slot, job->stream, job->nbytes, true)
+                      : ggi_stream_synchronize(job->stream, true);
     }
     if (!status)
         ggi_box_copy(dst, slot->data, host);
@@ -223,12 +240,6 @@ static gg_status path_ring(struct ggi_copy_job *job)
 {
     gg_status status = path_wait(job);
     return status ? status : ring_copy(job, job->dst.pointer, job->src.pointer, job->box, job->box);
-}
-
-static gg_status ring_wait(struct ggi_copy_job *job, struct ggi_slot *slot)
-{
-    gg_status status = ggi_ring_poll_word(job->device, slot, job->stream);
-    return status == GG_NOT_READY ? ggi_stream_synchronize_uninterruptible(job->stream) : status;
 }
 
 /* GG_NOT_READY: only one is free. */
@@ -268,7 +279,7 @@ static gg_status ring_copy_two_down(struct ggi_copy_job *job, struct ggi_slot *o
     if (!status)
         status = ggi_copy_submit(job, other->data, src + GGI_SLOT_SIZE, rest, &ticket);
     if (!status)
-        status = ring_wait(job, other);
+        status = ggi_ring_wait(job->device, other, job->stream, job->nbytes, false);
     if (!status) {
         memcpy(job->dst.pointer, one->data, GGI_SLOT_SIZE);
         memcpy(job->dst.pointer + GGI_SLOT_SIZE, other->data, rest->run);

@@ -4,6 +4,7 @@
 #include "runtime/call.h"
 #include "memory/uses.h"
 #include "transfer/ring.h"
+#include "transfer/word_choice.h"
 
 #include <stdlib.h>
 
@@ -12,8 +13,9 @@
 /* The first bytes of the slots, which most copies use, are in different sets of the processor's caches. */
 #define SLOT_SPACE (GGI_SLOT_SIZE + 1280u)
 #define RING_SIZE ((size_t)SLOTS * (SLOT_SPACE + WORD_SPACE))
-#define POLL_NS 30000u /* a small copy takes 5 to 15 µs; then the stream is waited for instead */
-#define MARK_EVERY 16u /* slots: their events make it cheap to find a free one */
+#define POLL_NS 30000u   /* a small copy takes 5 to 15 µs; then the stream is waited for instead */
+#define LEARN_MOST 4096u /* bytes of a download whose time shows how long the wait takes */
+#define MARK_EVERY 16u   /* slots: their events make it cheap to find a free one */
 
 struct ggi_ring {
     pthread_mutex_t lock;
@@ -22,6 +24,7 @@ struct ggi_ring {
     struct ggi_slot slot[SLOTS];
     _Atomic(uint64_t) serial,
         ticket; /* the stream and the ticket at the last slot where an event was due */
+    struct ggi_word_choice choice;
 };
 
 struct ggi_ring *ggi_ring_new(void)
@@ -112,7 +115,7 @@ static gg_status ring_wait_ticket(const struct ggi_use *use)
 }
 
 /* All slots are in flight: wait for the oldest, without the lock. */
-static gg_status ring_wait(struct gg_device *device, struct ggi_ring *ring)
+static gg_status ring_wait_oldest(struct gg_device *device, struct ggi_ring *ring)
 {
     struct ggi_internal_scope own;
     pthread_mutex_lock(&ring->lock);
@@ -147,15 +150,22 @@ static gg_status ring_take(struct gg_device *device, bool poll, struct ggi_slot 
     return status;
 }
 
-gg_status ggi_ring_acquire(struct gg_device *device, struct ggi_slot **out)
+__attribute__((noinline)) static gg_status ring_take_later(struct gg_device *device,
+                                                           struct ggi_slot **out)
 {
-    gg_status status = ring_take(device, true, out);
+    gg_status status = GG_OK;
     while (!status && !*out) {
-        status = ring_wait(device, device->ring);
+        status = ring_wait_oldest(device, device->ring);
         if (!status)
             status = ring_take(device, true, out);
     }
     return status;
+}
+
+gg_status ggi_ring_acquire(struct gg_device *device, struct ggi_slot **out)
+{
+    gg_status status = ring_take(device, true, out);
+    return status || *out ? status : ring_take_later(device, out);
 }
 
 struct ggi_slot *ggi_ring_try_acquire(struct gg_device *device)
@@ -165,32 +175,60 @@ struct ggi_slot *ggi_ring_try_acquire(struct gg_device *device)
     return slot;
 }
 
-gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream)
+/* Have the device write the slot's word after all queued work, and poll the word briefly. GG_NOT_READY: it was not written in
+ * time. @p now: when the wait began; then, when the word was read last. */
+static gg_status ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
+                                uint64_t *now)
 {
-    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
-    if (!device->writes_words)
-        return GG_NOT_READY;
+    const uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire),
+                   start = *now;
     gg_status status = GGI_CALL(device, write_word, stream, sizeof *slot->word,
                                 (stream->impl, (void *)slot->word, ++slot->word_value));
     ggi_stream_counted(stream);
-    uint64_t start = status ? 0 : ggi_now_ns();
-    while (!status && atomic_load_explicit(slot->word, memory_order_acquire) != slot->word_value)
-        if (ggi_now_ns() - start > POLL_NS)
+    while (!status && atomic_load_explicit(slot->word, memory_order_acquire) != slot->word_value) {
+        *now = ggi_now_ns();
+        if (*now - start > POLL_NS)
             status = GG_NOT_READY;
+    }
     if (status)
         return status;
     ggi_stream_advance(stream, before);
     return ggi_stream_raise_stashed(stream, GG_OP_stream_wait);
 }
 
+static gg_status ring_synchronize(gg_stream *stream, bool hook)
+{
+    return hook ? ggi_stream_synchronize(stream, true)
+                : ggi_stream_synchronize_uninterruptible(stream);
+}
+
+gg_status ggi_ring_wait(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
+                        size_t nbytes, bool hook)
+{
+    struct ggi_word_choice *choice = &device->ring->choice;
+    if (!device->writes_words)
+        return ring_synchronize(stream, hook);
+    const bool query = ggi_word_choice_next(choice);
+    const uint64_t start = ggi_now_ns();
+    uint64_t now = start;
+    gg_status status = query ? GG_NOT_READY : ring_poll_word(device, slot, stream, &now);
+    if (status == GG_NOT_READY) {
+        status = ring_synchronize(stream, hook);
+        now = ggi_now_ns();
+    }
+    if (!status && nbytes <= LEARN_MOST)
+        ggi_word_choice_learn(choice, query, now - start);
+    return status;
+}
+
 /* Whether the stream needs an event: not where a wait since the last such slot has found that copy done, and later ones. */
 static bool ring_mark_is_due(struct ggi_ring *ring, const struct ggi_slot *slot, gg_stream *stream,
                              uint64_t ticket)
 {
-    const uint64_t serial = atomic_load_explicit(&ring->serial, memory_order_relaxed),
-                   before = atomic_load_explicit(&ring->ticket, memory_order_relaxed);
     if (!ticket || (size_t)(slot - ring->slot) % MARK_EVERY)
         return false;
+    const uint64_t serial = atomic_load_explicit(&ring->serial, memory_order_relaxed),
+                   before = atomic_load_explicit(&ring->ticket, memory_order_relaxed);
     atomic_store_explicit(&ring->serial, stream->serial, memory_order_relaxed);
     atomic_store_explicit(&ring->ticket, ticket, memory_order_relaxed);
     return slot->marks && (serial != stream->serial ||

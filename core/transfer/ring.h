@@ -21,9 +21,11 @@ struct ggi_ring *ggi_ring_new(void); /* without slots yet; NULL: out of memory *
 gg_status ggi_ring_acquire(struct gg_device *device, struct ggi_slot **out);
 /* The same without waiting: NULL where none is free now. */
 struct ggi_slot *ggi_ring_try_acquire(struct gg_device *device);
-/* Have the device write the slot's word after all queued work, and poll the word briefly: this is faster than
- * querying the driver. GG_NOT_READY: it was not written in time, or the device cannot write words. */
-gg_status ggi_ring_poll_word(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream);
+/* Wait for all queued work, the last of which is a download of @p nbytes into the slot: until the device has written the slot's
+ * word, which the host polls, or by queries of the driver, whichever is faster on this machine. @p hook: the wait can end in
+ * GG_ERR_INTERRUPTED. */
+gg_status ggi_ring_wait(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
+                        size_t nbytes, bool hook);
 /* The slot is free once @p stream has passed @p ticket; ticket 0: now. */
 void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream *stream,
                       uint64_t ticket);

@@ -63,6 +63,8 @@ CORE = [
            "        ggi_stream_use_retain(now);", "        ggi_stream_use_retain(now), gg_stream_retain(now);", on("stream", CUDA, HOST)),
     Mutant("the pinned index is one array", "a change beside many blocks moves few bytes", "core/memory/pinned_index.c",
            "#define LEAF 256u", "#define LEAF 65536u", ("pinned",)),
+    Mutant("late words are waited for", "small downloads do not wait for a word that arrives late", "core/transfer/word_choice.c",
+           "    if (!other)", "    if (!other || !queries)", ("word_choice",)),
     Mutant("a slot is reused early", "the pinned ring waits for its slots", "core/transfer/ring.c",
            "(!slot->stream || ggi_stream_is_complete(slot->stream, slot->ticket, poll));",
            "(slot || ggi_stream_is_complete(slot->stream, slot->ticket, poll));", on("copy", CUDA, NEW, HOST)),

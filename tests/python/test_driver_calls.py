@@ -299,3 +299,29 @@ def test_an_upload_a_little_larger_than_a_slot_takes_two(device, tmp_path, run_p
         found = json.loads(path.read_text())["calls"]
         counts.append(sum(found.get(name, 0) for name in UPLOADS))
     assert counts[1] - counts[0] == slots * MORE
+
+
+DOWNLOADS = """
+import numpy as np
+import gpuglue as gg
+device = gg.Device({device!r})
+stream, host = gg.Stream(device, nonblocking=True), np.zeros(128)
+array = gg.ones(128, device=device, stream=stream)
+for _ in range(256):
+    array.get(host, stream)
+    assert (host == 1).all()
+    host[:] = 0
+"""
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_small_downloads_do_not_wait_for_a_word_that_arrives_late(late, device, tmp_path, run_python):
+    if "Simulated" not in device.name or device.backend != "cuda":
+        pytest.skip("only the simulated driver of CUDA writes words in streams")
+    path = tmp_path / "calls.json"
+    code = DOWNLOADS.format(device=f"{device.backend}:{device.ordinal}")
+    succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path), GPUGLUE_SIM_LATE_WORDS=str(late)))
+    calls = json.loads(path.read_text())["calls"]
+    assert calls["cuMemcpyDtoHAsync_v2"] == 256
+    words = calls["cuStreamWriteValue64_v2"]
+    assert words < 200 if late else words >= 63  # the first trial of a query is the 64th download

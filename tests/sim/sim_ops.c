@@ -120,6 +120,9 @@ static int run_word(const struct sim_work *work)
         return SIM_ILLEGAL_ADDRESS;
     if (work->kind == SIM_WAIT)
         return holds(word, load(address, word->bytes)) ? SIM_OK : SIM_NOT_READY;
+    const uint64_t late = sim_setting("GPUGLUE_SIM_LATE_WORDS", 0); /* milliseconds */
+    if (late)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(late * 1000000)}, NULL);
     if (word->bytes == 4)
         __atomic_store_n((uint32_t *)(void *)address, (uint32_t)word->value, __ATOMIC_RELEASE);
     else

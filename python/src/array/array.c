@@ -43,6 +43,11 @@ static bool array_is_contiguous(const struct py_array *array, bool fortran)
     return true;
 }
 
+static bool array_has_order(const struct py_array *array, bool fortran)
+{
+    return !array->size || array_is_contiguous(array, fortran);
+}
+
 /* Size and contiguity, from shape and strides. */
 static void array_update_layout(struct py_array *array)
 {
@@ -50,8 +55,8 @@ static void array_update_layout(struct py_array *array)
     for (int i = 0; i < array->ndim; i++)
         array->size *= array->shape[i];
     array->nbytes = (size_t)(array->size * array->itemsize);
-    array->c = !array->size || array_is_contiguous(array, false);
-    array->f = !array->size || array_is_contiguous(array, true);
+    array->c = array_has_order(array, false);
+    array->f = array->ndim < 2 ? array->c : array_has_order(array, true);
 }
 
 static int array_set_layout(struct py_array *array, const struct py_layout *layout)
@@ -64,7 +69,10 @@ static int array_set_layout(struct py_array *array, const struct py_layout *layo
     array->itemsize = numpy_itemsize(layout->dtype);
     py_strides_contiguous(array->strides, array->shape, array->ndim, array->itemsize,
                           layout->fortran);
-    array_update_layout(array);
+    array->size = layout->size;
+    array->nbytes = layout->nbytes;
+    array->c = !layout->fortran || array_has_order(array, false);
+    array->f = layout->fortran || array->ndim < 2 || array_has_order(array, true);
     return 0;
 }
 

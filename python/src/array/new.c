@@ -42,7 +42,8 @@ PyObject *py_array_upload(struct py_state *state, PyObject *host,
 
 static int raise_if_device_data(struct py_state *state, PyObject *data)
 {
-    if (!PyObject_TypeCheck(data, state->array_type) && !PyObject_TypeCheck(data, state->buffer_type))
+    if (numpy_is_exact(data) || (!PyObject_TypeCheck(data, state->array_type) &&
+                                 !PyObject_TypeCheck(data, state->buffer_type)))
         return 0;
     return PY_FAIL(PyExc_TypeError,
                    "expected host data, got a %R: use copy(destination, source) or GPUArray.copy()",

@@ -265,18 +265,6 @@ PyObject *py_raise(struct py_state *state, gg_status status)
     return NULL;
 }
 
-int py_check(struct py_state *state, gg_status status)
-{
-    if (status)
-        py_raise(state, status);
-    return status ? -1 : 0;
-}
-
-PyObject *py_none(struct py_state *state, gg_status status)
-{
-    return status ? py_raise(state, status) : Py_NewRef(Py_None);
-}
-
 PyObject *py_invalid(struct py_state *state, const char *format, ...)
 {
     va_list arguments;

@@ -13,8 +13,16 @@ PyObject *py_invalid(struct py_state *state, const char *format, ...);
 /* Raise InvalidArgumentError "Stream is closed". Always returns NULL. */
 PyObject *py_closed(struct py_state *state, const char *type);
 /* 0 for GG_OK, else py_raise and -1. */
-int py_check(struct py_state *state, gg_status status);
+static inline int py_check(struct py_state *state, gg_status status)
+{
+    if (status)
+        py_raise(state, status);
+    return status ? -1 : 0;
+}
 /* None for GG_OK, else py_raise and NULL. */
-PyObject *py_none(struct py_state *state, gg_status status);
+static inline PyObject *py_none(struct py_state *state, gg_status status)
+{
+    return status ? py_raise(state, status) : Py_NewRef(Py_None);
+}
 
 #endif

@@ -107,11 +107,9 @@ static int launch_dim(struct py_state *state, PyObject *object, const char *what
     return 0;
 }
 
-int py_launch_dims(struct py_state *state, PyObject *object, const char *what, uint32_t out[3])
+__attribute__((noinline)) static int
+launch_dims_of_sequence(struct py_state *state, PyObject *object, const char *what, uint32_t out[3])
 {
-    out[0] = out[1] = out[2] = 1;
-    if (PyLong_CheckExact(object) || PyIndex_Check(object))
-        return launch_dim(state, object, what, &out[0]);
     PyObject *items = PySequence_Tuple(object);
     if (!items)
         return PY_FAIL(PyExc_TypeError,
@@ -127,4 +125,12 @@ int py_launch_dims(struct py_state *state, PyObject *object, const char *what, u
         failed = launch_dim(state, PyTuple_GetItem(items, i), what, &out[i]);
     Py_DECREF(items);
     return failed;
+}
+
+int py_launch_dims(struct py_state *state, PyObject *object, const char *what, uint32_t out[3])
+{
+    out[0] = out[1] = out[2] = 1;
+    return PyLong_CheckExact(object) || PyIndex_Check(object)
+               ? launch_dim(state, object, what, &out[0])
+               : launch_dims_of_sequence(state, object, what, out);
 }

@@ -21,7 +21,11 @@ static int alloc_raise_too_large(struct py_state *state, PyObject *number)
 static int alloc_read_nbytes(struct py_state *state, PyObject *object, size_t *out)
 {
     int overflow, failed;
-    long long value = 0;
+    long long value =
+        Py_IS_TYPE(object, &PyLong_Type) ? PyLong_AsLongLongAndOverflow(object, &overflow) : -1;
+    *out = (size_t)value;
+    if (value >= 0) /* the common case */
+        return 0;
     if (!PyIndex_Check(object))
         return PY_FAIL(PyExc_TypeError, "nbytes must be an int, got %R", object);
     PyObject *number = PyNumber_Index(object);

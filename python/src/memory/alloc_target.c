@@ -4,25 +4,40 @@
 #include "runtime/stream.h"
 #include "memory/allocator.h"
 
+static int target_set_stream(struct py_state *state, PyObject *stream, gg_device *device,
+                             struct py_alloc_target *target)
+{
+    if (!Py_IS_TYPE(stream, state->stream_type))
+        return py_stream_borrow(state, stream, device, &target->stream);
+    target->stream = py_stream_handle(stream);
+    if (!target->stream)
+        return -1;
+    target->counted = py_stream_of(stream);
+    target->counted->busy++;
+    return 0;
+}
+
 int py_alloc_target_open(struct py_state *state, PyObject *device, PyObject *stream,
                          struct py_alloc_target *target)
 {
-    const bool has_stream = py_given(stream);
-    target->stream = NULL;
-    if (has_stream && (!py_given(device))) {
-        if (py_stream_borrow(state, stream, NULL, &target->stream))
-            return -1;
-        target->device = gg_stream_device(target->stream);
-        return 0;
-    }
-    if (py_device_arg(state, device, &target->device))
+    const bool has_stream = py_given(stream), alone = has_stream && !py_given(device);
+    *target = (struct py_alloc_target){NULL, NULL, NULL};
+    if (!alone && py_device_arg(state, device, &target->device))
         return -1;
-    return has_stream ? py_stream_arg(state, stream, target->device, &target->stream) : 0;
+    if (has_stream && target_set_stream(state, stream, target->device, target))
+        return -1;
+    if (alone)
+        target->device = gg_stream_device(target->stream);
+    return 0;
 }
 
 void py_alloc_target_close(struct py_alloc_target *target)
 {
-    gg_stream_release(target->stream);
+    if (target->counted)
+        py_stream_call_end(target->counted);
+    else
+        gg_stream_release(target->stream);
+    target->counted = NULL;
     target->stream = NULL;
 }
 

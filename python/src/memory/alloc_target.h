@@ -6,10 +6,12 @@
 
 struct py_alloc_target {
     gg_device *device;
-    gg_stream *stream; /* a reference, or NULL: the current one */
+    gg_stream *stream;         /* a reference unless the next is set; or NULL: the current one */
+    struct py_stream *counted; /* a Stream that is busy until the target is closed; or NULL */
 };
 
-/* From device= and stream= together: without a device, a stream brings its own. -1 with an exception. */
+/* From device= and stream= together: without a device, a stream brings its own. The caller holds both until the target is
+ * closed. -1 with an exception. */
 int py_alloc_target_open(struct py_state *state, PyObject *device, PyObject *stream,
                          struct py_alloc_target *target);
 void py_alloc_target_close(struct py_alloc_target *target);

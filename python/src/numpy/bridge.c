@@ -51,9 +51,9 @@ int numpy_is_array(PyObject *object)
     return PyArray_Check(object);
 }
 
-bool numpy_is_exact(PyObject *array)
+bool numpy_is_exact(PyObject *object)
 {
-    return PyArray_CheckExact(array);
+    return PyArray_API && PyArray_CheckExact(object);
 }
 
 bool numpy_is_scalar(PyObject *object)

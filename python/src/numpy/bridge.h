@@ -22,7 +22,7 @@ int numpy_load(void);
 
 /* 1: an ndarray, 0: not, -1: an exception. Imports nothing: without NumPy there are no ndarrays. */
 int numpy_is_array(PyObject *object);
-bool numpy_is_exact(PyObject *array); /* not of a subclass */
+bool numpy_is_exact(PyObject *object); /* an ndarray, not of a subclass; imports nothing */
 /* A NumPy scalar or a 0-d ndarray. Imports nothing. */
 bool numpy_is_scalar(PyObject *object);
 /* A NumPy bool, which older versions accept as an integer. Imports nothing. */

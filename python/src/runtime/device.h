@@ -48,7 +48,14 @@ int py_stream_current(struct py_state *state, gg_device *device, gg_stream **out
 
 /* device= argument: None or NULL for the current device; a Device, an int or "cuda:0". Devices are immortal, so
  * nothing is to be released. -1 with an exception. Issues NoDeviceWarning when "auto" chose host. */
-int py_device_arg(struct py_state *state, PyObject *object, gg_device **out);
+int py_device_arg_any(struct py_state *state, PyObject *object, gg_device **out);
+static inline int py_device_arg(struct py_state *state, PyObject *object, gg_device **out)
+{
+    if (!object || !Py_IS_TYPE(object, state->device_type))
+        return py_device_arg_any(state, object, out);
+    *out = ((struct py_device *)(void *)object)->device;
+    return 0;
+}
 /* The device with a "pci" address or a "uuid". */
 int py_device_by_address(struct py_state *state, const char *kind, PyObject *object,
                          gg_device **out);

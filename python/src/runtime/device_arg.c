@@ -24,14 +24,10 @@ static int device_by_name(struct py_state *state, const char *name, gg_device **
     return py_check(state, status);
 }
 
-int py_device_arg(struct py_state *state, PyObject *object, gg_device **out)
+int py_device_arg_any(struct py_state *state, PyObject *object, gg_device **out)
 {
     if (!py_given(object))
         return py_device_current(state, out);
-    if (Py_IS_TYPE(object, state->device_type)) {
-        *out = ((struct py_device *)object)->device;
-        return 0;
-    }
     if (PyUnicode_Check(object)) {
         const char *name = py_utf8(state, object, "device");
         return name ? device_by_name(state, name, out) : -1;

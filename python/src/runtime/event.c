@@ -33,29 +33,6 @@ int py_event_bind(struct py_state *state, struct py_event *self, gg_device *devi
     return py_check(state, gg_event_create(device, self->flags, &self->event));
 }
 
-/* The end of a call that was counted in `busy`. */
-static void event_call_end(struct py_event *event)
-{
-    if (--event->busy || !event->closing)
-        return;
-    gg_event_release(event->closing);
-    event->closing = NULL;
-}
-
-gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,
-                               gg_status (*op)(gg_event *event, gg_stream *stream))
-{
-    gg_event *native = event->event;
-    gg_stream *on = stream->stream;
-    gg_status status;
-    event->busy++;
-    stream->busy++;
-    PY_WITHOUT_GIL(status = op(native, on));
-    py_stream_call_end(stream);
-    event_call_end(event);
-    return status;
-}
-
 PyObject *py_event_record(struct py_state *state, PyObject *object, gg_stream *stream)
 {
     if (object && !Py_IS_TYPE(object, state->event_type))

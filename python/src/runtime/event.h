@@ -29,10 +29,30 @@ struct py_event *py_event_new(struct py_state *state, uint32_t flags);
 int py_event_bind(struct py_state *state, struct py_event *self, gg_device *device);
 /* Record @p event (NULL: a new one) on @p stream; the event as a new reference. */
 PyObject *py_event_record(struct py_state *state, PyObject *event, gg_stream *stream);
+/* The end of a call that was counted in `busy`. */
+static inline void py_event_call_end(struct py_event *event)
+{
+    if (--event->busy || !event->closing)
+        return;
+    gg_event_release(event->closing);
+    event->closing = NULL;
+}
+
 /* Run @p op on an open event and an open stream without the GIL. Counting the call in the two objects, which the
  * GIL protects, is cheaper than two references. */
-gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,
-                               gg_status (*op)(gg_event *event, gg_stream *stream));
+static inline gg_status py_event_with_stream(struct py_event *event, struct py_stream *stream,
+                                             gg_status (*op)(gg_event *event, gg_stream *stream))
+{
+    gg_event *native = event->event;
+    gg_stream *on = stream->stream;
+    gg_status status;
+    event->busy++;
+    stream->busy++;
+    PY_WITHOUT_GIL(status = op(native, on));
+    py_stream_call_end(stream);
+    py_event_call_end(event);
+    return status;
+}
 
 /* ---- await.c ---- */
 
