@@ -131,6 +131,14 @@ GG_API int32_t gg_comm_size(gg_comm *comm);
  *  @retval GG_ERR_FORKED            called in a child of the process that created it */
 GG_API gg_status gg_comm_set_type_name(gg_comm *comm, const char *name);
 
+/** Change the limit of each wait for another rank that begins later. Any thread may call it.
+ *
+ *  @param comm        a communicator
+ *  @param timeout_ns  as gg_comm_options::timeout_ns
+ *  @return GG_OK
+ *  @retval GG_ERR_FORKED  called in a child of the process that created it */
+GG_API gg_status gg_comm_set_timeout(gg_comm *comm, uint64_t timeout_ns);
+
 /** The ranks that the calling thread's last GG_ERR_COMMUNICATOR names, in ascending order.
  *
  *  @param[out] ranks  array of @p room ranks; NULL if @p room is 0
