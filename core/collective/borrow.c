@@ -55,7 +55,7 @@ gg_status gg_comm_borrow(gg_device *device, uint64_t native, gg_comm **out)
     ggi_watch_forks();
     comm->references = 1;
     comm->generation = atomic_load(&ggi_generation);
-    comm->timeout_ns = GG_FOREVER;
+    atomic_init(&comm->timeout_ns, GG_FOREVER);
     comm->file = -1;
     comm->external = true;
     comm->call = "gg_comm_borrow";

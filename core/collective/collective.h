@@ -139,8 +139,10 @@ static inline bool ggi_collective_has_graphs(const struct ggi_collective *self)
 bool ggi_collective_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest);
 /* Whether the driver answers a query of unfinished work by an error. */
 bool ggi_collective_queries_fail(struct ggi_collective *self);
-/* The next wait for each stream with unfinished work reports the error, and so do calls that queue work. */
-void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept_error *error);
+/* The next wait for each stream with unfinished work reports the error, and so do calls that queue work. @p leaves_work: as
+ * struct ggi_watcher has it. */
+void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept_error *error,
+                              bool leaves_work);
 /* With self->lock held. */
 void ggi_collective_forget_work(struct ggi_collective *self);
 

@@ -110,9 +110,9 @@ static gg_status run_run_guarded(struct gg_comm *comm, const struct collective_i
     memcpy(own->tasks, tasks, count * sizeof *tasks);
     atomic_fetch_add(&own->self->refs, 1);
     atomic_fetch_add(&own->self->calls, 1);
-    const uint64_t now = ggi_now_ns();
-    const uint64_t until = comm->timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + comm->timeout_ns;
-    const gg_status status = ggi_collective_guard(comm, &own->call, until, true, &left);
+    const uint64_t now = ggi_now_ns(), limit = comm->timeout_ns;
+    const uint64_t until = limit > UINT64_MAX - now ? UINT64_MAX : now + limit;
+    const gg_status status = ggi_collective_guard(comm, &own->call, until, !comm->external, &left);
     if (left)
         run_keep(items, count, stream);
     else

@@ -92,7 +92,7 @@ bool ggi_collective_is_behind(const struct gg_comm *comm, int32_t rank, uint64_t
 bool ggi_collective_mark_late(struct gg_comm *comm, uint64_t collective)
 {
     bool any = false;
-    for (int messages = 0; messages < 2 && !any; messages++)
+    for (int messages = 0; messages < 2 && !any && !comm->external; messages++)
         for (int32_t rank = 0; rank < comm->size; rank++)
             if (rank != comm->rank &&
                 (messages ? ggi_collective_lacks_message(comm, rank)

@@ -19,14 +19,15 @@ static bool watch_mark_idle(struct gg_comm *comm)
 {
     bool any = false;
     for (int32_t rank = 0; rank < comm->size; rank++)
-        if (rank != comm->rank && !atomic_load(&comm_rank(comm, rank)->working)) {
+        if (rank != comm->rank && !comm->external && !atomic_load(&comm_rank(comm, rank)->working)) {
             ggi_comm_mark(comm, rank, COMM_LATE);
             any = true;
         }
     return any;
 }
 
-/* Ranks that have queued less than this one had when the wait began. If all have queued the same, no rank is known. */
+/* Ranks that have queued less than this one had when the wait began. If all have queued the same, or what they have queued is
+ * not known, no rank is. */
 static void watch_mark_late(struct gg_comm *comm, const struct ggi_collective *self)
 {
     if (!ggi_collective_mark_late(comm, self->pending_collective) && !watch_mark_idle(comm))
@@ -175,7 +176,7 @@ static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
     struct ggi_kept_error kept;
     ggi_comm_state(comm);
     ggi_error_keep(&kept);
-    ggi_collective_fail_work(self, &kept);
+    ggi_collective_fail_work(self, &kept, comm->external);
     watch_end_part(self, 1);
 }
 

@@ -131,17 +131,19 @@ bool ggi_collective_queries_fail(struct ggi_collective *self)
     return fails;
 }
 
-void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept_error *error)
+void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept_error *error,
+                              bool leaves_work)
 {
+    const struct ggi_watcher watcher = {self->watcher, leaves_work};
     pthread_mutex_lock(&self->lock);
     self->failure = *error;
     for (uint32_t i = 0; i < self->used_count; i++)
         if (self->untracked ||
             !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false))
-            ggi_stream_end_work(self->used[i].stream, self->watcher, error);
+            ggi_stream_end_work(self->used[i].stream, &watcher, error);
     atomic_store(&self->failed, true);
     pthread_mutex_unlock(&self->lock);
-    ggi_streams_end_work(self->device->backend, self->watcher, error);
+    ggi_streams_end_work(self->device->backend, &watcher, error);
 }
 
 /* ---- graphs ---- */

@@ -256,6 +256,14 @@ gg_status gg_comm_set_type_name(gg_comm *comm, const char *name)
     return ggi_comm_leave(comm, GG_OK);
 }
 
+gg_status gg_comm_set_timeout(gg_comm *comm, uint64_t timeout_ns)
+{
+    if (comm_is_forked(comm))
+        return comm_fork_error("gg_comm_set_timeout");
+    atomic_store(&comm->timeout_ns, timeout_ns);
+    return GG_OK;
+}
+
 gg_status ggi_comm_rank_check(const struct gg_comm *comm, const char *what, int32_t rank)
 {
     if (rank >= 0 && rank < comm->size)

@@ -82,7 +82,7 @@ struct gg_comm {
     int file; /* of the segment; -1 if one process has all ranks. Closing it releases this rank's lock */
     bool local;                   /* all ranks are in this process */
     struct comm_mapping *mapping; /* of the segment */
-    uint64_t timeout_ns;
+    _Atomic(uint64_t) timeout_ns;
     uint64_t word; /* what comm_rank::word_at points to */
     bool direct;   /* this rank can read the memory of all others */
     size_t chunk;  /* bytes */

@@ -141,6 +141,18 @@ static void failure_add_error(struct ggi_text *text, const struct gg_comm *comm,
         ggi_text_add(text, ": %.*s", COMM_BROKEN_TEXT - 1, error);
 }
 
+/* No segment shows what the other ranks do. */
+static gg_status failure_report_borrowed(const struct gg_comm *comm)
+{
+    const struct comm_ranks none = {{0}};
+    return ggi_comm_fail(
+        &none,
+        "%s: not all ranks took part within the timeout; which did not is unknown, "
+        "since other code created the communicator: abort it there, which also "
+        "ends the work on the device",
+        comm->call);
+}
+
 static gg_status failure_report(const struct gg_comm *comm, uint32_t why)
 {
     struct ggi_text error = GGI_TEXT(COMM_BROKEN_TEXT + 2);
@@ -151,6 +163,8 @@ static gg_status failure_report(const struct gg_comm *comm, uint32_t why)
             ggi_comm_ranks_add(&lost, rank);
     if (why == COMM_BROKEN)
         failure_add_error(&error, comm, &lost);
+    if (comm->external && why == COMM_LATE)
+        return failure_report_borrowed(comm);
     const char *more = "";
     if (comm->local && why == COMM_LATE)
         more = " (each rank of a process needs a thread of its own)";

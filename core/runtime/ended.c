@@ -11,6 +11,7 @@
 struct ended {
     uint64_t serial, after, last;
     uint64_t watcher; /* its bit */
+    bool stays;       /* on the device: only other code can end it there */
     unsigned number;  /* of those before it */
     struct ggi_kept_error error;
 };
@@ -27,20 +28,29 @@ static uint64_t ended_end(const gg_stream *stream)
     return submitted > watched || watched == UINT64_MAX ? submitted : watched;
 }
 
+static gg_status ended_raise_staying(gg_stream *stream);
+
 /* False without memory. */
-static bool ended_add(const gg_stream *stream, uint64_t watcher, const struct ggi_kept_error *error)
+static bool ended_add(const gg_stream *stream, const struct ggi_watcher *watcher,
+                      const struct ggi_kept_error *error)
 {
     struct ended *entry = malloc(sizeof *entry);
     if (!entry)
         return false;
-    *entry = (struct ended){
-        stream->serial, atomic_load(&stream->completed), ended_end(stream), watcher, 0, *error};
+    *entry = (struct ended){.serial = stream->serial,
+                            .after = atomic_load(&stream->completed),
+                            .last = ended_end(stream),
+                            .watcher = watcher->bit,
+                            .stays = watcher->leaves_work,
+                            .error = *error};
     pthread_mutex_lock(&ended_lock);
     entry->number = atomic_load(&ended_count);
     const unsigned at = entry->number % ENDED_MAX;
     free(ended[at]);
     ended[at] = entry;
     atomic_fetch_add(&ended_count, 1);
+    if (entry->stays)
+        atomic_store(&ggi_raise_staying, ended_raise_staying);
     pthread_mutex_unlock(&ended_lock);
     return true;
 }
@@ -50,6 +60,11 @@ bool ggi_ended_any(void)
     return atomic_load(&ended_count) > 0;
 }
 
+static bool ended_has(const struct ended *entry, uint64_t serial, uint64_t ticket)
+{
+    return entry->serial == serial && ticket > entry->after && ticket <= entry->last;
+}
+
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket)
 {
     gg_status status = GG_OK;
@@ -57,10 +72,63 @@ gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, 
         return GG_OK;
     pthread_mutex_lock(&ended_lock);
     for (unsigned i = 0; i < ENDED_MAX && ended[i] && !status; i++)
-        if (ended[i]->serial == serial && ticket > ended[i]->after && ticket <= ended[i]->last)
+        if (ended_has(ended[i], serial, ticket))
             status = ggi_error_restore(&ended[i]->error);
     pthread_mutex_unlock(&ended_lock);
     return status ? ggi_op_failed(device, op, status) : GG_OK;
+}
+
+bool ggi_ended_stays(uint64_t serial, uint64_t ticket)
+{
+    bool stays = false;
+    if (!atomic_load(&ggi_raise_staying))
+        return false;
+    pthread_mutex_lock(&ended_lock);
+    for (unsigned i = 0; i < ENDED_MAX && ended[i] && !stays; i++)
+        stays = ended[i]->stays && ended_has(ended[i], serial, ticket);
+    pthread_mutex_unlock(&ended_lock);
+    return stays;
+}
+
+/* All that is queued behind such work waits for it. The error that a wait has not reported yet is the same one. */
+static gg_status ended_raise_left(gg_stream *stream)
+{
+    const uint64_t next = atomic_load(&stream->completed) + 1;
+    if (!ggi_ended_stays(stream->serial, next) || ggi_stream_is_complete(stream, next, true))
+        return GG_OK;
+    const gg_status status = ggi_stream_raise_stashed(stream, GG_OP_stream_wait);
+    return status ? status
+                  : ggi_ended_report(stream->device, GG_OP_stream_wait, stream->serial, next);
+}
+
+/* The driver lets the default stream wait for all blocking streams, and those for what it had before. */
+static bool ended_blocks(const gg_stream *stream, gg_stream *const first)
+{
+    gg_stream *const middle = stream->device->default_stream;
+    return ggi_stream_implicitly_ordered(stream, first) ||
+           (middle && ggi_stream_implicitly_ordered(stream, middle) &&
+            ggi_stream_implicitly_ordered(middle, first) &&
+            !ggi_stream_is_complete(middle, atomic_load(&middle->submitted), true));
+}
+
+static gg_status ended_raise_before(gg_stream *stream)
+{
+    struct ggi_use *uses;
+    gg_status status = GG_OK;
+    const size_t count = ggi_device_pin_streams(stream->device, &uses);
+    for (size_t i = 0; i < count; i++) {
+        if (!status && uses[i].stream != stream && ended_blocks(stream, uses[i].stream))
+            status = ended_raise_left(uses[i].stream);
+        gg_stream_release(uses[i].stream);
+    }
+    free(uses);
+    return status;
+}
+
+static gg_status ended_raise_staying(gg_stream *stream)
+{
+    const gg_status status = ended_raise_left(stream);
+    return status ? status : ended_raise_before(stream);
 }
 
 /* With the lock held: the last of a stream; NULL if it is forgotten. */
@@ -95,7 +163,8 @@ void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket)
     pthread_mutex_unlock(&ended_lock);
 }
 
-bool ggi_stream_end_work(gg_stream *stream, uint64_t watcher, const struct ggi_kept_error *error)
+bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher,
+                         const struct ggi_kept_error *error)
 {
     /* Before the stream has the error: a thread that finds it there may query an event next. */
     const bool known = ended_add(stream, watcher, error);
@@ -135,20 +204,20 @@ static bool ended_concerns(const gg_stream *stream, uint64_t watcher)
 }
 
 /* Closed streams, which only their events outlive, can be neither pinned nor queried. */
-static bool ended_on_closed(struct gg_device *device, uint64_t watcher,
+static bool ended_on_closed(struct gg_device *device, const struct ggi_watcher *watcher,
                             const struct ggi_kept_error *error)
 {
     bool any = false;
     pthread_mutex_lock(&device->lock);
     for (gg_stream *stream = device->streams; stream; stream = stream->next)
-        if (!atomic_load(&stream->refs) && ended_concerns(stream, watcher) &&
+        if (!atomic_load(&stream->refs) && ended_concerns(stream, watcher->bit) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), false))
             any = ggi_stream_end_work(stream, watcher, error) || any;
     pthread_mutex_unlock(&device->lock);
     return any;
 }
 
-static bool ended_on_device(struct gg_device *device, uint64_t watcher,
+static bool ended_on_device(struct gg_device *device, const struct ggi_watcher *watcher,
                             const struct ggi_kept_error *error)
 {
     struct ggi_use *uses;
@@ -156,7 +225,7 @@ static bool ended_on_device(struct gg_device *device, uint64_t watcher,
     const size_t count = ggi_device_pin_streams(device, &uses);
     for (size_t i = 0; i < count; i++) {
         gg_stream *stream = uses[i].stream;
-        if (ended_concerns(stream, watcher) &&
+        if (ended_concerns(stream, watcher->bit) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
             any = ggi_stream_end_work(stream, watcher, error) || any;
         gg_stream_release(stream);
@@ -167,7 +236,7 @@ static bool ended_on_device(struct gg_device *device, uint64_t watcher,
 
 /* During a pass, another thread may make a stream that was examined wait for one that was not. The next pass finds it. After
  * the last pass, which found none, each wait for a stream with unfinished work finds that stream's error. */
-void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
+void ggi_streams_end_work(const struct gg_backend *backend, const struct ggi_watcher *watcher,
                           const struct ggi_kept_error *error)
 {
     bool any;

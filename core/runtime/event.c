@@ -239,8 +239,16 @@ static gg_status event_begin_poll(gg_event *event, uint64_t *recorded)
     return GG_NOT_READY;
 }
 
+static bool event_is_left(const gg_event *event, uint64_t recorded)
+{
+    return !(recorded & COUNTED) && atomic_load_explicit(&event->watchers, memory_order_relaxed) &&
+           ggi_ended_stays(recorded >> TICKET_BITS, recorded & ((UINT64_C(1) << TICKET_BITS) - 1));
+}
+
 static gg_status event_end_poll(gg_event *event, gg_op op, uint64_t recorded, gg_status status)
 {
+    if (status == GG_NOT_READY && event_is_left(event, recorded))
+        return ggi_event_result(event, op, recorded);
     if (!status)
         status = ggi_event_result(event, op, recorded);
     if (!status)
@@ -271,9 +279,9 @@ gg_status gg_event_poll(gg_event *event)
     ggi_capture_relax_begin(device, &own);
     status = device->ops->event_query(event->impl);
     ggi_capture_relax_end(device, &own);
-    if (!status)
+    if (!status || status == GG_NOT_READY)
         return event_end_poll(event, GG_OP_event_query, recorded, status);
-    return status == GG_NOT_READY ? status : ggi_op_failed(device, GG_OP_event_query, status);
+    return ggi_op_failed(device, GG_OP_event_query, status);
 }
 
 static gg_status event_wait_slice(gg_event *event, uint64_t timeout_ns)

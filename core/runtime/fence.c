@@ -58,9 +58,12 @@ static void fence_note(gg_stream *stream, gg_stream *other)
 
 gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
 {
+    gg_status status = ggi_stream_raise_staying(other);
+    if (status)
+        return status;
     pthread_mutex_lock(&other->lock);
     const bool gone = other->gone; /* it was idle when it was destroyed */
-    const gg_status status = gone ? GG_OK : fence_all_work(stream, other, counted);
+    status = gone ? GG_OK : fence_all_work(stream, other, counted);
     pthread_mutex_unlock(&other->lock);
     if (status || gone)
         return status;
@@ -120,13 +123,6 @@ static gg_status fence_up_to(gg_stream *stream, gg_stream *other, uint64_t ticke
     return ggi_stream_raise_ended(other);
 }
 
-bool ggi_stream_implicitly_ordered(const gg_stream *stream, const gg_stream *other)
-{
-    return stream->device == other->device && (stream->device->flags & GG_DEVICE_SHARED_DEFAULT) &&
-           ((stream->is_default && !(other->flags & GG_STREAM_NONBLOCKING)) ||
-            (other->is_default && !(stream->flags & GG_STREAM_NONBLOCKING)));
-}
-
 /* The driver makes the next operation of @p stream wait. */
 static gg_status fence_follow(gg_stream *stream, gg_stream *other)
 {
@@ -142,6 +138,9 @@ gg_status ggi_stream_wait_on_device(gg_stream *stream, gg_stream *other, uint64_
         return GG_OK;
     if (ggi_stream_is_complete(other, ticket, false))
         return ggi_stream_has_ended(other, ticket) ? ggi_stream_raise_ended(other) : GG_OK;
+    const gg_status left = ggi_stream_raise_staying(other);
+    if (left)
+        return left;
     bool capturing = ggi_stream_is_captured(stream);
     if (!capturing && ggi_stream_implicitly_ordered(stream, other))
         return fence_follow(stream, other);

@@ -363,6 +363,8 @@ static gg_status progress_fail_lost_peer(gg_stream *stream)
     return ggi_op_failed(peer, GG_OP_stream_wait, GG_ERR_DEVICE_LOST);
 }
 
+gg_status (*_Atomic ggi_raise_staying)(gg_stream *stream);
+
 /* A slice of the backend's wait includes work queued meanwhile. A ticket taken after the first slice marks the
  * end of the work to wait for. */
 gg_status ggi_stream_wait(gg_stream *stream, uint64_t timeout_ns, bool hook)
@@ -384,6 +386,9 @@ gg_status ggi_stream_wait(gg_stream *stream, uint64_t timeout_ns, bool hook)
             return progress_last_slice(stream, ticket);
         if (ggi_peer_is_lost(stream))
             return progress_fail_lost_peer(stream);
+        status = ggi_stream_raise_staying(stream);
+        if (status)
+            return status;
         status = progress_wait_slice(stream, timeout_ns - (now - start));
     }
     return status;
@@ -481,6 +486,8 @@ gg_status ggi_stream_wait_ticket(gg_stream *stream, uint64_t ticket)
             status = ggi_fail_interrupted();
         if (!status && ggi_peer_is_lost(stream))
             status = progress_fail_lost_peer(stream);
+        if (!status)
+            status = ggi_stream_raise_staying(stream);
     }
     if (!status)
         status = ggi_stream_is_complete_or_lost(stream);

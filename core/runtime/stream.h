@@ -177,7 +177,12 @@ gg_status ggi_stream_mark_before_capture(gg_stream *stream, gg_stream *helper);
 /* The same up to @p ticket, unless that has passed or the order is implicit. */
 gg_status ggi_stream_wait_on_device(gg_stream *stream, gg_stream *other, uint64_t ticket);
 /* The driver orders its default stream with blocking streams. */
-bool ggi_stream_implicitly_ordered(const gg_stream *stream, const gg_stream *other);
+static inline bool ggi_stream_implicitly_ordered(const gg_stream *stream, const gg_stream *other)
+{
+    return stream->device == other->device && (stream->device->flags & GG_DEVICE_SHARED_DEFAULT) &&
+           ((stream->is_default && !(other->flags & GG_STREAM_NONBLOCKING)) ||
+            (other->is_default && !(stream->flags & GG_STREAM_NONBLOCKING)));
+}
 
 /* ---- releases that wait for a ticket: progress.c ---- */
 
@@ -273,17 +278,32 @@ static inline uint64_t ggi_stream_watchers(const gg_stream *stream)
     return watchers && atomic_load(&stream->completed) < atomic_load(&stream->watched) ? watchers
                                                                                        : 0;
 }
+struct ggi_watcher {
+    uint64_t bit; /* in gg_stream::watchers */
+    bool leaves_work; /* on the device, where only other code can end it: waits do not wait for it any more */
+};
 /* Unfinished work of the stream will end without a result: waits for it, and for its events, report @p error. False: no
  * memory, so that its events do not. */
-bool ggi_stream_end_work(gg_stream *stream, uint64_t watcher, const struct ggi_kept_error *error);
+bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher,
+                         const struct ggi_kept_error *error);
 /* The same of all streams with unfinished work of @p watcher that have no error yet, also of those that come to wait for one of
  * them meanwhile. */
-void ggi_streams_end_work(const struct gg_backend *backend, uint64_t watcher,
+void ggi_streams_end_work(const struct gg_backend *backend, const struct ggi_watcher *watcher,
                           const struct ggi_kept_error *error);
 /* Whether any work was ended so far. */
 bool ggi_ended_any(void);
 /* The error of the work up to @p ticket, as that of @p op; GG_OK if it has not been ended. */
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket);
+/* Whether that work was left on the device: a wait for it might never end. */
+bool ggi_ended_stays(uint64_t serial, uint64_t ticket);
+/* NULL while no work was left so. */
+extern gg_status (*_Atomic ggi_raise_staying)(gg_stream *stream);
+/* Report the error if work was left so before the stream's unfinished work. */
+static inline gg_status ggi_stream_raise_staying(gg_stream *stream)
+{
+    gg_status (*const raise)(gg_stream *) = atomic_load(&ggi_raise_staying);
+    return raise ? raise(stream) : GG_OK;
+}
 /* Whether any of the stream's work up to @p ticket was ended, which no wait has reported. */
 bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket);
 /* After ggi_stream_ended_unseen: what is behind that work, up to @p ticket, has no result either. */

@@ -5,8 +5,33 @@
 
 #include <stdlib.h>
 
-/* Wait for an event recorded after all work, also of other libraries. The wait calls the hook. */
-static gg_status synchronize_by_event(struct gg_device *device)
+/* The error of work that was left on the device, for which the wait would never end. */
+static gg_status synchronize_raise_staying(const struct ggi_use *uses, size_t count)
+{
+    gg_status status = GG_OK;
+    for (size_t i = 0; i < count && !status; i++)
+        if (!ggi_stream_is_complete(uses[i].stream, uses[i].ticket, true))
+            status = ggi_stream_raise_staying(uses[i].stream);
+    return status;
+}
+
+/* It calls the hook. */
+static gg_status synchronize_wait(gg_event *event, const struct ggi_use *uses, size_t count)
+{
+    gg_status status;
+    while ((status = gg_event_wait(event, GGI_SLICE_NS)) == GG_NOT_READY) {
+        if (ggi_interrupted())
+            return ggi_fail_interrupted();
+        status = synchronize_raise_staying(uses, count);
+        if (status)
+            return status;
+    }
+    return status;
+}
+
+/* Wait for an event recorded after all work, also of other libraries. */
+static gg_status synchronize_by_event(struct gg_device *device, const struct ggi_use *uses,
+                                      size_t count)
 {
     gg_event *event;
     gg_status status = gg_event_create(device, 0, &event);
@@ -15,7 +40,7 @@ static gg_status synchronize_by_event(struct gg_device *device)
     status = GGI_CALL(device, device_record, NULL, 0, (atomic_load(&device->impl), event->impl));
     if (!status) {
         atomic_fetch_add(&event->recorded, 1);
-        status = gg_event_wait(event, GG_FOREVER);
+        status = synchronize_wait(event, uses, count);
     }
     gg_event_release(event);
     return status;
@@ -79,7 +104,7 @@ gg_status gg_device_synchronize(gg_device *device)
     uint64_t round = ggi_epoch_begin(device);
     size_t count = ggi_device_pin_streams(device, &uses);
     status = gg_device_supports(device, GG_OP_device_record)
-                 ? synchronize_by_event(device)
+                 ? synchronize_by_event(device, uses, count)
                  : synchronize_streams(device, uses, count);
     const bool waited = !status;
     for (size_t i = 0; i < count; i++) {

@@ -84,6 +84,7 @@ class Communicator(Operations):
     array([1., 2.])
     """
 
+    _borrowed = False  # from other code
     _shared: Any = None  # by all ranks of one process: their devices, and what `split` passes between them
 
     def __init__(
@@ -211,6 +212,8 @@ class Communicator(Operations):
             If the communicator is closed.
         TypeError
             If `color` or `key` is not an int.
+        UnsupportedError
+            If the communicator was borrowed by `from_handle`.
 
         Examples
         --------
@@ -219,6 +222,8 @@ class Communicator(Operations):
         1
         """
         color, key = None if color is None else operator.index(color), operator.index(key)
+        if self._borrowed:
+            raise _core.UnsupportedError("split: this communicator was borrowed from other code, which can split it: use from_handle for the parts")
         if hasattr(self._handle(), "split"):
             return split_mpi(self, color, key)
         if self._shared is not None:
@@ -242,7 +247,7 @@ class Communicator(Operations):
             port.close()
 
     @staticmethod
-    def from_handle(handle: int, device: Any = None) -> "Communicator":
+    def from_handle(handle: int, device: Any = None, timeout: "float | None" = 600.0) -> "Communicator":
         """Use a communicator of NCCL or RCCL that other code has created, such as torch or CuPy.
 
         Parameters
@@ -251,6 +256,8 @@ class Communicator(Operations):
             Its address (``ncclComm_t``).
         device : Device, int or str, optional
             Its device. None is the current one.
+        timeout : float or None, optional
+            Seconds that the other ranks may take for an operation. None is no limit.
 
         Returns
         -------
@@ -263,11 +270,16 @@ class Communicator(Operations):
             If the handle belongs to another device.
         UnsupportedError
             If the library cannot be used.
+
+        Notes
+        -----
+        After the timeout, or `abort`, waits for its operations raise `CommunicatorError`. It names no rank, and the operations
+        remain on the device until the other code aborts its communicator.
         """
-        self = Communicator.__new__(Communicator)
+        limit, self = nanoseconds(timeout), Communicator.__new__(Communicator)
         self._device = _core.current_device() if device is None else _core.Device(device)
-        self._host, self._timeout, self._wanted = "127.0.0.1", None, "auto"
-        comm, self._rank, self._size, name, path, version = _core._comm_borrow(self._device, operator.index(handle))
+        self._host, self._timeout, self._wanted, self._borrowed = "127.0.0.1", timeout, "auto", True
+        comm, self._rank, self._size, name, path, version = _core._comm_borrow(self._device, operator.index(handle), limit)
         self._open(comm, (name, "", path, version))
         return self
 

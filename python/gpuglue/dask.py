@@ -9,7 +9,7 @@ import os
 import pickle
 from typing import Any
 
-from . import _core, _dask_handles, _offers
+from . import _core, _dask_handles, _dask_pinned, _offers
 from ._offers import VISIBLE
 
 __all__ = ["DeviceStore", "LocalCluster", "register"]
@@ -59,6 +59,10 @@ def register(client: Any = None) -> Any:
     received to its current device, not to the device of the same name. The order of a contiguous array is kept; a strided view
     arrives C-contiguous. The array that arrives is writeable.
 
+    Through TCP and TLS the elements of arrays from 256 KiB on are received into pinned memory, and so is what else their message has.
+    Dask copies the elements to pageable memory if it compresses (``distributed.comm.compression``), or if an array that is not
+    the first of its message is larger than ``distributed.comm.shard``.
+
     Between processes of one machine that both have registered them, contiguous arrays in device memory from 256 KiB on are not sent: the receiver
     opens the sender's memory by an IPC handle and copies from it. The sender keeps the memory until then, or until the receiver has
     ended. If the handle cannot be opened, the elements come through host memory, and the receiver's log says why. Connections that
@@ -75,6 +79,7 @@ def register(client: Any = None) -> Any:
     protocol.dask_serialize.register(_core.GPUArray, _serialize)
     protocol.dask_deserialize.register(_core.GPUArray, _deserialize)
     _dask_handles.extend_handshake(_distributed("distributed.comm.core").Comm)
+    _dask_pinned.extend_reads(_distributed("distributed.comm.tcp"))
     if client is None:
         return None
     answers = client.register_plugin(_worker_plugin(), name=_PLUGIN)

@@ -6,6 +6,10 @@ Imported on request: ``import gpuglue.mpi``. Its functions need mpi4py.
 import ctypes
 import functools
 import importlib
+import logging
+import os
+import subprocess
+import sys
 from typing import Any
 
 from . import _core
@@ -104,6 +108,38 @@ def _call(library: Any, name: str) -> bool:
     return False if function is None else function() == 1
 
 
+# A message of a process to itself. What the launcher sets for this process is not for its child.
+_MESSAGE = """
+import sys
+import gpuglue as gg
+from mpi4py import MPI
+with gg.Device(sys.argv[1]):
+    sent, received = gg.full(1 << 16, 1.0), gg.zeros(1 << 16)
+    gg.synchronize()
+    MPI.COMM_SELF.Sendrecv(sent, 0, 0, received, 0, 0)
+    sys.exit(0 if (received.get() == 1).all() else "a message arrived with other elements")
+"""
+_LAUNCHERS = ("PMI_", "PMI2_", "PMIX_", "PRTE_", "PALS_", "SLURM_", "HYDI_", "MPI_LOCAL", "OMPI_COMM_", "OMPI_UNIVERSE", "OMPI_FIRST_RANKS")
+
+
+@functools.lru_cache(maxsize=None)
+def _carries(device: str) -> bool:
+    """Whether MPI takes memory of the device in a child process, which may crash."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    try:
+        done = subprocess.run([sys.executable, "-P", "-c", _MESSAGE, device], env=variables, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = str(error)
+    else:
+        if not done.returncode:
+            return True
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1] + f" (exit status {done.returncode})"
+    text = "MPI reports that it takes memory of %s, but a test in a child process failed: %s. Messages are staged: gpu_aware=True omits the test"
+    logging.getLogger("gpuglue").warning(text, device, reason)
+    return False
+
+
 class _Staged:
     """A host copy of a device array in the order of its memory."""
 
@@ -159,8 +195,9 @@ class Comm:
     comm : mpi4py.MPI.Comm
         The communicator.
     gpu_aware : bool, optional
-        Whether device memory is passed to MPI. None asks `is_gpu_aware` for the backend of each array. Pass True only if the library is
-        GPU-aware: any other reads the device's address as one of the host, and the process crashes.
+        Whether device memory is passed to MPI. None asks `is_gpu_aware` for the backend of each array. If that is True, a child process
+        first sends itself a message, once for each device; if it fails, arrays are staged, and the log says why. Pass True, which omits
+        this test, only if the library is GPU-aware: any other reads the device's address as one of the host, and the process crashes.
 
     See Also
     --------
@@ -205,7 +242,8 @@ class Comm:
 
     def _takes(self, array: Any) -> bool:
         """Whether MPI takes the memory; then it is also ready."""
-        if not (is_gpu_aware(array.device.backend) if self.gpu_aware is None else self.gpu_aware):
+        device = array.device
+        if not (is_gpu_aware(device.backend) and _carries(f"{device.backend}:{device.ordinal}") if self.gpu_aware is None else self.gpu_aware):
             return False
         if _core._is_pending(array):
             array.device.synchronize()

@@ -110,7 +110,7 @@ static void one_hangs(struct board *board, int32_t rank, int32_t size)
     while (rank == 0 && atomic_load(&comm_rank(comm, 1)->round.value) == 0)
         usleep(1000);
     if (rank == 0)
-        comm->timeout_ns = 100000000;
+        CHECK(gg_comm_set_timeout(comm, 100000000) == GG_OK);
     CHECK(gg_comm_barrier(comm) == GG_ERR_COMMUNICATOR);
     CHECK_NAMES(2);
     CHECK_HAS(error_message(), "rank 2 did not take part within the timeout");

@@ -75,7 +75,7 @@ static void start(void)
 static void spread(void)
 {
     struct ggi_kept_error kept = {.error = {.status = GG_ERR_COMMUNICATOR}};
-    ggi_streams_end_work(device->backend, WATCHER, &kept);
+    ggi_streams_end_work(device->backend, &(struct ggi_watcher){.bit = WATCHER}, &kept);
     CHECK(!at_query && !at_error); /* the step was run */
     gate_open(gate);
 }

@@ -101,4 +101,6 @@ half.Allreduce(gg.ones(1), one)
 same(one, [2.0])
 assert gpuglue.mpi.is_gpu_aware("host") and not gpuglue.mpi.is_gpu_aware("no such backend")
 assert gpuglue.mpi.is_gpu_aware("cuda") is False and gpuglue.mpi.is_gpu_aware("ze") is False
+if rank == 0:  # a child of a rank of several is a program of its own
+    assert gpuglue.mpi._carries("host:0")
 print(f"rank {rank} done", flush=True)

@@ -68,6 +68,11 @@ def test_workers_take_arrays_by_handles_and_what_a_lost_worker_did_not_take_is_r
     run(tmp_path, "dask_handles_program.py", f"{backend}:0", backend=backend)
 
 
+@pytest.mark.parametrize("backend", ["host", "cuda"])
+def test_arrays_that_come_through_a_connection_arrive_in_pinned_memory(tmp_path, backend):
+    run(tmp_path, "dask_pinned_program.py", f"{backend}:0", backend=backend)
+
+
 def test_devices_that_are_hidden_from_the_client_stay_hidden_from_the_workers(tmp_path):
     printed = run(tmp_path, "dask_cluster_program.py", "cuda:0", "cuda:1", backend="cuda", CUDA_VISIBLE_DEVICES="3,1", GPUGLUE_SIM_DEVICES="4")
     assert printed == [f"CUDA_VISIBLE_DEVICES={mask} GPUGLUE_DEVICE=cuda:0" for mask in ("3,1", "1,3")]

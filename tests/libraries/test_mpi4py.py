@@ -76,6 +76,18 @@ def test_a_received_message_is_laid_out_as_its_description_says(layout):
     assert run_alone(code).startswith("True")
 
 
+def test_messages_are_staged_if_mpi_does_not_take_the_memory_that_it_claims_to_take():
+    code = (
+        "import logging, sys; logging.basicConfig(stream=sys.stdout, format='%(message)s')\n"
+        "gpuglue.mpi.is_gpu_aware = lambda backend: True\n"
+        "for _ in range(2): world.Sendrecv(gg.to_gpu(sent), 0, 0, array, 0, 0)\n"
+        "print(array.get().tolist())"
+    )
+    warning, elements = run_alone(code).splitlines()
+    assert warning.startswith("MPI reports that it takes memory of cuda:0, but a test in a child process failed")
+    assert elements == str([0.0, 1.0, 2.0, 3.0] + [-1.0] * 4)
+
+
 def test_a_message_whose_size_exceeds_an_int_is_received_whole():
     code = (
         "class Status(MPI.Status):\n"

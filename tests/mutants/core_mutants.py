@@ -29,7 +29,7 @@ CORE = [
     Mutant("a fill is not complete", "work without a stream is complete if the default stream is not shared",
            "core/transfer/fill.c", "if (!status && complete)\n", "if (!status && complete && !fill->count)\n",
            on("order fill", HOST, NEW)),
-    Mutant("every stream is ordered with the default one", "nonblocking streams are not ordered with the default stream", "core/runtime/fence.c",
+    Mutant("every stream is ordered with the default one", "nonblocking streams are not ordered with the default stream", "core/runtime/stream.h",
            "(stream->is_default && !(other->flags & GG_STREAM_NONBLOCKING))", "stream->is_default",
            on("order", CUDA)),
     Mutant("a stream without an owner is polled", "a stream without an owner is never polled", "core/memory/pool_grow.c",

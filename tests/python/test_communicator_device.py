@@ -230,6 +230,12 @@ with connect() as comm, comm.device:
                 pass
             else:
                 sys.exit("no error")
+        try:
+            borrowed.split(0)
+        except gg.UnsupportedError as error:
+            assert str(error).startswith("split: this communicator was borrowed"), error
+        else:
+            sys.exit("no error")
     assert comm.all_reduce(gg.ones(3)).get().tolist() == [2.0] * 3
 """
 

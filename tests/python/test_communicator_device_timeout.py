@@ -183,3 +183,40 @@ sys.exit("no error")
 
 def test_the_timeout_holds_beside_streams_whose_work_progresses(native):
     ranks_pass(STUCK_BESIDE_BUSY, 3)
+
+
+BORROWED = """
+def fails(wait, ranks=(), words="within the timeout"):
+    try:
+        wait()
+    except gg.CommunicatorError as error:
+        assert error.ranks == ranks and words in str(error), (error.ranks, str(error))
+    else:
+        sys.exit(f"no error: {wait}")
+comm = connect(timeout=60)
+with comm.device:
+    borrowed = gg.Communicator.from_handle(comm.handle, comm.device, timeout=LIMIT)
+    x, busy = gg.ones(1000), gg.Stream()
+    event = gg.Event()
+    borrowed.all_reduce(x, stream=busy)
+    busy.synchronize()
+    if rank == 1:
+        fails(comm.barrier, (0,), "aborted")
+        os._exit(0)
+    borrowed.all_reduce(x, stream=busy)
+    event.record(busy)
+    behind = gg.ones(3)  # the driver lets the default stream wait for the other
+    for wait in (gg.synchronize, busy.synchronize, busy.synchronize, event.synchronize, x.get, behind.get, lambda: borrowed.all_reduce(x), gg.synchronize):
+        fails(wait)
+    comm.abort()  # ends the work, too
+    while not busy.done:
+        time.sleep(0.01)
+    x.fill(2, stream=busy)
+    busy.synchronize()
+    assert x.get().tolist() == [2] * 1000
+    borrowed.close()
+"""
+
+
+def test_waits_for_a_borrowed_communicator_end_with_its_timeout_though_the_work_does_not(native):
+    ranks_pass_within(BORROWED, 2)

@@ -32,6 +32,9 @@ typedef struct gg_comm gg_comm;
 /** Bytes of a name that gg_comm_set_type_name takes, with its final zero. */
 #define GG_COMM_TYPE_NAME_SIZE 24
 
+/** The color of a rank that is in no communicator of gg_comm_split. */
+#define GG_COMM_NO_COLOR (-1)
+
 /** Element types of reductions. Other operations move bytes of any type. */
 typedef enum gg_comm_type {
     GG_COMM_INT8 = 0,         /**< int8_t; sums and products of integers wrap around */
@@ -95,6 +98,20 @@ struct gg_comm_options {
  *  @retval GG_ERR_INTERRUPTED       the wait hook ended the wait */
 GG_API gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm **out);
 
+/** Create communicators of the ranks that give the same color. All ranks call it. The new ones have the timeout, but neither a
+ *  device nor a type name.
+ *
+ *  @param comm      a communicator of gg_comm_create
+ *  @param color     0 or larger, or GG_COMM_NO_COLOR
+ *  @param key       orders the ranks of the new communicator, then their ranks in @p comm
+ *  @param[out] out  one reference; NULL with GG_COMM_NO_COLOR. Written on success only
+ *  @return GG_OK, or an error of gg_comm_create
+ *  @retval GG_ERR_COMMUNICATOR      a rank failed
+ *  @retval GG_ERR_INVALID_ARGUMENT  color is negative, but not GG_COMM_NO_COLOR; or another rank calls another operation
+ *  @retval GG_ERR_UNSUPPORTED       the ranks are of one process or on several machines, or other code created the communicator
+ *  @retval GG_ERR_FORKED            called in a child of the process that created it */
+GG_API gg_status gg_comm_split(gg_comm *comm, int32_t color, int32_t key, gg_comm **out);
+
 /** Add a reference.
  *
  *  @param comm  a communicator
@@ -135,6 +152,14 @@ GG_API int32_t gg_comm_size(gg_comm *comm);
  *  @retval GG_ERR_INVALID_ARGUMENT  the name is too long, or another thread is in an operation
  *  @retval GG_ERR_FORKED            called in a child of the process that created it */
 GG_API gg_status gg_comm_set_type_name(gg_comm *comm, const char *name);
+
+/** Change the limit of each wait for another rank that begins later. Any thread may call it.
+ *
+ *  @param comm        a communicator
+ *  @param timeout_ns  as gg_comm_options::timeout_ns
+ *  @return GG_OK
+ *  @retval GG_ERR_FORKED  called in a child of the process that created it */
+GG_API gg_status gg_comm_set_timeout(gg_comm *comm, uint64_t timeout_ns);
 
 /** The ranks that the calling thread's last GG_ERR_COMMUNICATOR names, in ascending order.
  *

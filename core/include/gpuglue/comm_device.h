@@ -109,6 +109,9 @@ GG_API gg_status gg_comm_library(gg_comm *comm, const char **path, int32_t *vers
 /** Use a communicator of the vendor's library that other code has created. It has no other operations than those of this
  *  header. The other code must keep it, and destroy it after this one was released.
  *
+ *  It has no timeout: see gg_comm_set_timeout. After a timeout or gg_comm_abort the waits of this process end with
+ *  GG_ERR_COMMUNICATOR, which names no rank, but the work stays on the device until the other code aborts its communicator.
+ *
  *  @param device    the device of this rank
  *  @param native    ncclComm_t
  *  @param[out] out  one reference

@@ -221,22 +221,24 @@ static PyObject *comm_create_all(PyObject *module, PyObject *args)
     return made;
 }
 
-/* _comm_borrow(device, handle): (capsule, rank, size, transport, library's path, version). */
+/* _comm_borrow(device, handle, timeout_ns): (capsule, rank, size, transport, library's path, version). */
 static PyObject *comm_borrow(PyObject *module, PyObject *args)
 {
     struct py_state *state = PyModule_GetState(module);
     gg_device *device;
     PyObject *given;
-    unsigned long long handle;
+    unsigned long long handle, timeout;
     const char *path;
     int32_t version;
     gg_comm *comm;
     gg_status status;
-    if (!PyArg_ParseTuple(args, "OK", &given, &handle) || py_device_arg(state, given, &device))
+    if (!PyArg_ParseTuple(args, "OKK", &given, &handle, &timeout) ||
+        py_device_arg(state, given, &device))
         return NULL;
     PY_WITHOUT_GIL(status = gg_comm_borrow(device, handle, &comm));
     if (status)
         return py_raise(state, status);
+    gg_comm_set_timeout(comm, timeout);
     PyObject *capsule = PyCapsule_New(comm, capsule_name, comm_drop);
     if (!capsule) {
         gg_comm_release(comm);
