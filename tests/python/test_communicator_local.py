@@ -441,3 +441,28 @@ def test_ranks_of_one_process_with_devices_of_two_backends_share_memory_that_one
     if device.backend != "cuda" or "Simulated" not in device.name:
         pytest.skip(f"the simulated drivers of two vendors are needed, and the device is {device}")
     passes(TWO_BACKENDS, GPUGLUE_HIP_LIBRARY=simulated("hip-sim-7"))
+
+
+MEMORY = """
+import ctypes
+def resident():
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def body(comm):
+    with comm.device, gg.Stream():
+        x = gg.ones(300_000, "f4")
+        assert (comm.all_reduce(x).get() == 2).all()
+    comm.close()
+before = 0
+for number in range(12):
+    if number == 2:
+        before = resident()
+    together(body, create())
+grown = resident() - before
+assert grown < 32e6, grown  # ten times four copies of the array are 48 MB
+"""
+
+
+def test_closed_communicators_of_a_simulated_library_leave_no_copies_of_arrays(native_simulated):
+    passes(MEMORY, 2)

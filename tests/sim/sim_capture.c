@@ -298,6 +298,34 @@ int sim_captured(void (*function)(void *data), int (*mine)(const void *data, con
     return count;
 }
 
+static void visit_work(const struct sim_work *work, void (*visit)(const void *address))
+{
+    if (work->kind == SIM_HOST)
+        visit(work->host.data);
+    if (work->kind != SIM_COPY)
+        return;
+    visit((const void *)(uintptr_t)work->copy.src);
+    visit((const void *)(uintptr_t)work->copy.dst);
+}
+
+static void visit_graphs(struct sim_table *table, void (*visit)(const void *address))
+{
+    for (const struct sim_graph *graph = sim_table_next(table, NULL); graph;
+         graph = sim_table_next(table, graph))
+        for (size_t i = 0; i < graph->count; i++)
+            visit_work(&graph->work[i], visit);
+}
+
+void sim_each_use(void (*visit)(const void *address))
+{
+    pthread_mutex_lock(&sim.lock);
+    for (const struct sim_command *command = sim_oldest; command; command = command->next)
+        visit_work(&command->work, visit);
+    visit_graphs(&sim_graphs, visit);
+    visit_graphs(&sim_execs, visit);
+    pthread_mutex_unlock(&sim.lock);
+}
+
 void sim_graph_destroy(struct sim_table *table, struct sim_graph *graph)
 {
     free(graph->work);

@@ -26,6 +26,10 @@ int sim_inject(const char *name);
 int sim_captured(void (*function)(void *data), int (*mine)(const void *data, const void *of),
                  const void *of);
 
+/* Visit what unfinished commands and live graphs have: the first byte of a copy's source and destination, and the data of a host
+ * function. @p visit calls nothing of the driver. */
+void sim_each_use(void (*visit)(const void *address));
+
 /* @p function stands for a kernel of another library, though it is queued as a host function: those of two streams run at the
  * same time. */
 void sim_is_kernel(void (*function)(void *data));

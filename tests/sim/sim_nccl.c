@@ -41,17 +41,6 @@ struct id {
     char name[MEET_NAME];
 };
 
-struct ncclComm {
-    struct shared *shared;
-    int size, rank, device;
-    atomic_bool aborted;
-    atomic_int running, inside; /* host functions; those that have begun */
-    ncclResult_t state;
-    atomic_int connecting; /* calls that wait for a rank; an abort ends them */
-    atomic_bool ended;     /* it stays in memory, so that its use is noticed */
-    struct ncclComm *next; /* that has ended */
-};
-
 static _Thread_local int depth; /* of groups */
 static _Thread_local struct work *group_first, *group_last;
 static _Thread_local char last_error[200];
@@ -184,6 +173,7 @@ static void comm_end(struct ncclComm *comm)
     comm->next = atomic_load(&ended_first);
     while (!atomic_compare_exchange_weak(&ended_first, &comm->next, comm))
         ;
+    work_free_ended();
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
@@ -313,40 +303,6 @@ static void transfers_run(struct ncclComm *comm, struct transfer *transfers, int
     }
 }
 
-enum kind { K_ALL_REDUCE, K_REDUCE, K_REDUCE_SCATTER, K_BROADCAST, K_ALL_GATHER, K_SEND, K_RECV };
-
-struct work {
-    struct work *next, *older;
-    bool captured;
-    enum kind kind;
-    struct ncclComm *comm;
-    void *stream;
-    const void *src;
-    void *dst;
-    size_t count, unit;
-    int type, op, root;
-    char *from, *to; /* in host memory */
-    size_t from_size, to_size;
-};
-
-/* None is freed: copies and graphs may use the buffers at any time. */
-static _Atomic(struct work *) work_newest;
-
-static bool work_measure(struct work *w)
-{
-    const size_t block = w->count * w->unit, all = (size_t)w->comm->size * block;
-    const bool root = w->comm->rank == w->root;
-    w->from_size = w->kind == K_RECV || (w->kind == K_BROADCAST && !root) ? 0
-                   : w->kind == K_REDUCE_SCATTER                          ? all
-                                                                          : block;
-    w->to_size = w->kind == K_SEND || (w->kind == K_REDUCE && !root) ? 0
-                 : w->kind == K_ALL_GATHER                           ? all
-                                                                     : block;
-    w->from = w->from_size ? malloc(w->from_size) : NULL;
-    w->to = w->to_size ? malloc(w->to_size) : NULL;
-    return (w->from || !w->from_size) && (w->to || !w->to_size);
-}
-
 /* All ranks exchange @p size bytes with all, of which block r goes to rank r, or the same to each. */
 static char *work_exchange(struct work *w, size_t size, bool blocks)
 {
@@ -406,7 +362,7 @@ static int work_is_of(const void *work, const void *comm)
     return ((const struct work *)work)->comm == comm;
 }
 
-/* The host function in the stream, between the copies to and from host memory. Graphs run it again, so nothing is freed. */
+/* The host function in the stream, between the copies to and from host memory. Graphs run it again. */
 static void work_run(void *data)
 {
     struct work *first = data;
@@ -444,6 +400,7 @@ static ncclResult_t group_submit(struct work *first)
     for (struct work *w = first; w && !code; w = w->next)
         if (w->to_size)
             code = driver_to_device(w->dst, w->to, w->to_size, w->stream);
+    work_is_queued(first);
     return code ? fail(ncclUnhandledCudaError, "a driver call failed") : ncclSuccess;
 }
 
@@ -453,14 +410,8 @@ static ncclResult_t work_add(struct work given)
         return fail(ncclInvalidArgument, "wrong communicator or rank");
     if (!given.count)
         return ncclSuccess;
-    struct work *w = malloc(sizeof *w);
+    struct work *w = work_new(&given);
     if (!w)
-        return ncclSystemError;
-    *w = given;
-    w->older = atomic_load(&work_newest);
-    while (!atomic_compare_exchange_weak(&work_newest, &w->older, w))
-        ;
-    if (!work_measure(w))
         return ncclSystemError;
     if (!depth)
         return group_submit(w);

@@ -19,6 +19,36 @@ typedef cudaStream_t sim_stream;
 
 #define CHUNK ((size_t)64 << 10)
 
+struct ncclComm {
+    struct shared *shared;
+    int size, rank, device;
+    atomic_bool aborted;
+    atomic_int running, inside; /* host functions; those that have begun */
+    ncclResult_t state;
+    atomic_int connecting; /* calls that wait for a rank; an abort ends them */
+    atomic_bool ended;     /* it stays in memory, so that its use is noticed */
+    struct ncclComm *next; /* that has ended */
+};
+
+enum kind { K_ALL_REDUCE, K_REDUCE, K_REDUCE_SCATTER, K_BROADCAST, K_ALL_GATHER, K_SEND, K_RECV };
+
+struct work {
+    struct work *next; /* of its group */
+    bool captured;
+    enum kind kind;
+    struct ncclComm *comm;
+    void *stream;
+    const void *src;
+    void *dst;
+    size_t count, unit;
+    int type, op, root;
+    char *from, *to; /* in host memory */
+    size_t from_size, to_size;
+    /* Of sim_nccl_work.c: */
+    struct work *older, *first; /* first: of its group, when that was queued; else NULL */
+    bool used;
+};
+
 /* Of the driver's simulation, which counts the call too. */
 int sim_fault(const char *name);
 
@@ -46,9 +76,21 @@ void driver_is_kernel(void (*function)(void *));
 /* How many host functions of live graphs are these. */
 int driver_captured(void (*function)(void *), int (*mine)(const void *, const void *),
                     const void *of);
+/* Visit the host memory that queued work and graphs use: no more than the first byte of each source and destination, and what
+ * host functions get. False: not known. */
+bool driver_each_use(void (*visit)(const void *address));
 int driver_to_host(void *to, const void *from, size_t nbytes, void *stream);
 int driver_to_device(void *to, const void *from, size_t nbytes, void *stream);
 int driver_host_function(void *stream, void (*function)(void *), void *data);
+
+/* ---- sim_nccl_work.c ---- */
+
+/* A copy of @p given, with buffers in host memory; NULL: there is none. */
+struct work *work_new(const struct work *given);
+/* All of this group is in the stream, or never will be. */
+void work_is_queued(struct work *first);
+/* Free what communicators that have ended have queued, unless the driver still uses it. */
+void work_free_ended(void);
 
 /* ---- sim_nccl_combine.c ---- */
 

@@ -17,6 +17,7 @@ static struct {
     void (*is_kernel)(void (*function)(void *));
     int (*captured)(void (*function)(void *), int (*mine)(const void *, const void *),
                     const void *of);
+    void (*each_use)(void (*visit)(const void *address));
 } driver;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 
@@ -45,6 +46,7 @@ static void driver_find(void)
     FIND(inject, "sim_inject");
     FIND(is_kernel, "sim_is_kernel");
     FIND(captured, "sim_captured");
+    FIND(each_use, "sim_each_use");
     FIND(lost, "sim_lost");
 #ifdef SIM_RCCL
     FIND(device, "hipGetDevice");
@@ -83,6 +85,13 @@ int driver_captured(void (*function)(void *), int (*mine)(const void *, const vo
                     const void *of)
 {
     return driver.captured ? driver.captured(function, mine, of) : 0;
+}
+
+bool driver_each_use(void (*visit)(const void *address))
+{
+    if (driver.each_use)
+        driver.each_use(visit);
+    return driver.each_use;
 }
 
 bool driver_lost(void)
