@@ -8,6 +8,8 @@ import mmap
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -34,6 +36,8 @@ class World:
         self.alone = threading.Lock()  # for settings of the whole process, and forks
         self.captures = threading.Lock()  # a wait for the whole device invalidates a capture
         self.exports = has_dlpack_type(self.device)
+        # NCCL itself keeps memory, threads and files after its last communicator: only its simulation is counted.
+        self.collectives = simulated_collectives(self.devices) if fail else None
 
 
 def has_dlpack_type(device):
@@ -42,6 +46,17 @@ def has_dlpack_type(device):
     except BufferError:
         return False
     return True
+
+
+def simulated_collectives(devices):
+    """The transport of the simulated library, or None."""
+    name = {"cuda": "nccl", "hip": "rccl"}.get(devices[0].backend, "")
+    try:
+        for comm in gg.Communicator.from_devices(devices, transport=name):
+            comm.close()
+    except gg.Error:
+        return None
+    return name
 
 
 class Worker:
@@ -294,9 +309,34 @@ def owned_elsewhere(worker):
 
 
 def interprocess(worker):
+    """A handle, and rarely a process that opens it and writes there."""
     with gg.alloc(max(worker.length(), 1), worker.device) as buffer:
-        handle = pickle.loads(pickle.dumps(buffer.ipc_handle()))
-        expect(handle.nbytes == buffer.nbytes)
+        handle = buffer.ipc_handle()
+        expect(pickle.loads(pickle.dumps(handle)).nbytes == buffer.nbytes)
+        if worker.dice.random() < 0.05:
+            back = bytearray(buffer.nbytes)
+            gg.fill(buffer, 3)
+            worker.synchronize()
+            opened_elsewhere(handle)
+            gg.copy(back, buffer)
+            expect(set(back) == {4}, "what another process has written")
+
+
+OPENING = """
+import pickle, sys
+import gpuglue as gg
+with pickle.loads(sys.stdin.buffer.read()).open() as buffer:
+    back = bytearray(buffer.nbytes)
+    gg.copy(back, buffer)
+    gg.fill(buffer, 4)
+    gg.synchronize(buffer.device)
+sys.exit(set(back) != {3})
+"""
+
+
+def opened_elsewhere(handle):
+    done = subprocess.run([sys.executable, "-c", OPENING], input=pickle.dumps(handle), capture_output=True, timeout=HANG)
+    expect(done.returncode == 0, "a process that opened a handle ended with", done.returncode, done.stderr.decode())
 
 
 def pressure(worker):
@@ -399,6 +439,42 @@ def exported_to_the_host(worker):
         equal(np.asarray(array.get()), host)
 
 
+# ---- communicators
+
+
+def communicated(worker):
+    """Ranks in threads of their own, on one device through the host, or on all devices with the vendor's library."""
+    world, ranks = worker.world, worker.dice.randrange(1, 4)
+    given, transport = [worker.device] * ranks, "staged"
+    if world.collectives and worker.dice.random() < 0.5:
+        given, transport = world.devices, world.collectives
+    host, problems = worker.host("i4"), []
+    with world.captures:  # the library waits for the whole device
+        comms = gg.Communicator.from_devices(given, transport=transport, timeout=HANG)
+        threads = [threading.Thread(target=take_part, args=(comm, host, problems)) for comm in comms]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    # The other ranks' errors only say that this one has failed.
+    for problem in sorted(problems, key=lambda error: isinstance(error, gg.CommunicatorError)):
+        raise problem
+
+
+def take_part(comm, host, problems):
+    """On a stream of its own: a wait of a stream that threads share raises the error of work that another one queued."""
+    try:
+        with comm, comm.device, gg.Stream(comm.device, nonblocking=True):
+            array = gg.to_gpu(host * (comm.rank + 1), comm.device)
+            comm.all_reduce(array)
+            equal(array.get(), host * sum(range(comm.size + 1)))
+            array.fill(comm.rank)
+            comm.broadcast(array, comm.size - 1)
+            expect((array.get() == comm.size - 1).all(), "a broadcast")
+    except Exception as error:
+        problems.append(error)
+
+
 # ---- graphs
 
 
@@ -412,6 +488,11 @@ def captured(worker):
     with worker.world.captures, gg.capture(stream) as graph:
         target.fill(0)
         gg.copy(target, source)
+    if worker.dice.random() < 0.3 and worker.device.supports("graph_update"):
+        with worker.world.captures, gg.capture(stream) as other:
+            target.fill(1)
+            gg.copy(target, source)
+        graph.update(other)
     for _ in range(worker.dice.randrange(1, 4)):
         graph.launch(stream)
     if worker.dice.random() < 0.5:
@@ -529,5 +610,5 @@ def collected(worker):
 FREQUENT = (round_trip, strided, filled, concatenated, through_streams, asynchronous, closed_while_in_use, between_devices, kept,
             exchanged, events, callbacks, current, pinned, managed, owned_elsewhere, exported, exported_to_the_host, launched)
 SOMETIMES = (awaited, captured, interprocess, pressure, trimmed, questions, refused, short_thread)
-RARELY = (recorded, other_allocator, forked, collected)
+RARELY = (recorded, other_allocator, forked, collected, communicated)
 OPERATIONS = 4 * FREQUENT + 2 * SOMETIMES + RARELY
