@@ -200,6 +200,8 @@ static uint64_t run_note(const struct collective_item *items, size_t count, gg_s
     for (size_t i = 0; i < count; i++) {
         if (items[i].dst)
             ggi_memory_note_use(items[i].dst, stream, ticket, captured);
+        if (items[i].dst && !captured)
+            ggi_memory_note_result(items[i].dst, stream, ticket);
         if (items[i].src && items[i].src != items[i].dst)
             ggi_memory_note_use(items[i].src, stream, ticket, captured);
     }

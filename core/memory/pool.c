@@ -187,6 +187,7 @@ void ggi_pool_prepare(gg_memory *memory, size_t nbytes, gg_stream *stream, uint6
     atomic_store_explicit(&memory->captured, 0, memory_order_relaxed);
     atomic_store_explicit(&memory->ready_waiter, 0, memory_order_relaxed);
     atomic_store_explicit(&memory->ready_ticket, ready_ticket, memory_order_relaxed);
+    atomic_store_explicit(&memory->result, 0, memory_order_relaxed);
     atomic_store_explicit(&memory->refs, 1, memory_order_release); /* see ggi_pinned_find */
 }
 

@@ -444,6 +444,32 @@ static gg_status memory_check_ended(gg_memory *memory)
     return ggi_ended_report(memory->device, GG_OP_stream_query, serial, ended.ticket);
 }
 
+uint64_t ggi_memory_result(gg_memory *memory)
+{
+    memory = ggi_memory_whole(memory);
+    uint64_t word = atomic_load(&memory->result);
+    if (!word || !ggi_ended_any())
+        return word;
+    pthread_mutex_lock(&memory->lock);
+    for (uint32_t i = 0; i < memory->use_count; i++) {
+        const struct ggi_use use = ggi_memory_use(memory, i);
+        if (use.stream->serial == word >> GGI_TICKET_BITS && use.ticket > newest_ticket(word))
+            word = ggi_newest_word(use.stream, use.ticket);
+    }
+    pthread_mutex_unlock(&memory->lock);
+    return word;
+}
+
+gg_status ggi_memory_raise_result(gg_memory *memory, uint64_t word)
+{
+    const gg_status status = word ? ggi_ended_report(memory->device, GG_OP_stream_wait,
+                                                     word >> GGI_TICKET_BITS, newest_ticket(word))
+                                  : GG_OK;
+    if (status)
+        ggi_memory_forget_result(memory);
+    return status;
+}
+
 gg_status gg_memory_query(gg_memory *memory)
 {
     gg_status status = ggi_device_check(memory->device);

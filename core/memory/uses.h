@@ -45,6 +45,22 @@ static inline void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_
     if (!ggi_newest_update(whole, stream, ticket))
         ggi_memory_used_slow(whole, stream, ticket);
 }
+/* A collective operation writes the memory. */
+static inline void ggi_memory_note_result(gg_memory *memory, const gg_stream *stream,
+                                          uint64_t ticket)
+{
+    const bool fits = !(stream->serial >> (64 - GGI_TICKET_BITS) || ticket >> GGI_TICKET_BITS);
+    atomic_store(&ggi_memory_whole(memory)->result, fits ? ggi_newest_word(stream, ticket) : 0);
+}
+/* Something else writes it, or the failure was reported. */
+static inline void ggi_memory_forget_result(gg_memory *memory)
+{
+    atomic_store_explicit(&ggi_memory_whole(memory)->result, 0, memory_order_relaxed);
+}
+/* The word of that operation, or of later work of its stream that has used the memory since; 0: there is none. */
+uint64_t ggi_memory_result(gg_memory *memory);
+/* Report that this work was ended without a result, whoever has waited for its stream. Later calls for this memory do not. */
+gg_status ggi_memory_raise_result(gg_memory *memory, uint64_t word);
 /* @p stream is captured, and its graph uses the memory. In captured.c. */
 void ggi_memory_captured(gg_memory *memory, gg_stream *stream);
 /* Make @p stream, which is captured, wait for work on other streams of its capture that uses the memory. In captured.c. */

@@ -187,6 +187,27 @@ static gg_status check_flags(uint32_t flags)
     return GG_OK;
 }
 
+/* What the copy reads may be the result of an operation that was ended without one. */
+static gg_status copy_check_source(struct ggi_copy_job *job)
+{
+    gg_memory *const memory = job->src.memory;
+    if (!memory || !atomic_load_explicit(&ggi_memory_whole(memory)->result, memory_order_relaxed))
+        return GG_OK;
+    job->result = ggi_memory_result(memory);
+    return ggi_memory_raise_result(memory, job->result);
+}
+
+/* The copy has waited: another thread may have got the stream's error meanwhile. */
+static gg_status copy_check_result(const struct ggi_copy_job *job, gg_status status)
+{
+    if (!job->result || (status && status != GG_ERR_COMMUNICATOR))
+        return status;
+    if (!status)
+        return ggi_memory_raise_result(job->src.memory, job->result);
+    ggi_memory_forget_result(job->src.memory);
+    return status;
+}
+
 /* @p status: of making the box. In every case the owners and the references are released. */
 static gg_status copy(struct ggi_copy_job *job, gg_status status)
 {
@@ -195,10 +216,16 @@ static gg_status copy(struct ggi_copy_job *job, gg_status status)
         status = check_flags(job->flags);
     if (!status)
         status = job_prepare(job);
+    if (!status)
+        status = copy_check_source(job);
+    if (!status && job->dst.memory)
+        ggi_memory_forget_result(job->dst.memory);
     if (!status && job_has_two_devices(job))
         status = copy_between_devices(job);
     else if (!status && job->nbytes)
         status = copy_within_device(job);
+    if (job->kind == GG_COPY_D2H && !(job->flags & (GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC)))
+        status = copy_check_result(job, status);
     if (!job->owners_kept && dst->release)
         dst->release(dst->owner);
     if (!job->owners_kept && src->release)
@@ -217,6 +244,7 @@ static inline void job_begin(struct ggi_copy_job *job, struct ggi_box *box,
     job->src = (struct ggi_copy_operand){.given = src};
     job->box = box;
     job->kind = 0;
+    job->result = 0;
     job->device = NULL;
     job->stream = stream;
     job->flags = flags;

@@ -26,6 +26,7 @@ struct ggi_copy_job {
     enum gg_copy_kind kind; /* 0: between two host blocks */
     gg_device *device;
     gg_stream *stream;
+    uint64_t result; /* of what it reads: ggi_memory_result */
     uint32_t flags;
     bool implicit;    /* no stream was given */
     bool complete;    /* must have finished on the device when the call returns */

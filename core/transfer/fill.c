@@ -195,6 +195,7 @@ static gg_status fill_on_stream(struct fill *fill, const struct ggi_box *box)
     gg_status status = ggi_choose_stream(memory->device, &fill->stream, &implicit, &complete);
     if (status || !fill->count)
         return status;
+    ggi_memory_forget_result(memory);
     status = ggi_memory_wait_before_use(memory, fill->stream, implicit);
     if (!status)
         status = fill_run(fill);

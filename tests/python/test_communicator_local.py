@@ -466,3 +466,52 @@ assert grown < 32e6, grown  # ten times four copies of the array are 48 MB
 
 def test_closed_communicators_of_a_simulated_library_leave_no_copies_of_arrays(native_simulated):
     passes(MEMORY, 2)
+
+
+SHARED_STREAM = """
+comms = create()
+arrays = [gg.ones(1000, device=comm.device) for comm in comms]
+def connect(comm):
+    with comm.device:
+        comm.all_reduce(arrays[comm.rank])
+        gg.synchronize()
+together(connect, comms)
+x, y, stream = arrays[0], gg.ones(1000, device=devices[0]), comms[0].device.default_stream
+gg.synchronize(comms[0].device)
+comms[0].all_reduce(x)  # on the default stream; rank 1 never calls it
+found = []
+def wait(call):
+    try:
+        call()
+        found.append("no error")
+    except gg.CommunicatorError as error:
+        found.append(error.ranks)
+def others():  # one of the threads that wait for the stream gets its error
+    try:
+        stream.synchronize()
+    except gg.CommunicatorError:
+        pass
+if os.environ["BEGUN"] == "before":
+    reads = [x.get, x.get, lambda: x.get(stream=gg.Stream(comms[0].device))]
+    threads = [threading.Thread(target=others)] + [threading.Thread(target=wait, args=[read]) for read in reads]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    comms[1].close()
+    for thread in threads:
+        thread.join()
+else:
+    comms[1].close()
+    others()
+    wait(x.get)
+assert set(found) == {(1,)}, found
+assert y.get().tolist() == [1] * 1000  # it has nothing to do with it
+x.fill(5)
+assert x.get().tolist() == [5] * 1000
+comms[0].close()
+"""
+
+
+@pytest.mark.parametrize("begun", ["before", "after"])
+def test_a_read_of_what_a_failed_operation_writes_raises_though_another_thread_has_waited_for_the_stream(native_simulated, begun):
+    passes(SHARED_STREAM, 2, BEGUN=begun)
