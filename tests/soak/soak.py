@@ -8,7 +8,6 @@ that repeat its round; the order in which the threads run differs, so it may tak
 
 import argparse
 import collections
-import contextlib
 import ctypes
 import faulthandler
 import gc
@@ -34,6 +33,7 @@ OPERATIONS = operations.OPERATIONS + beside.OPERATIONS
 LEAST = 4  # rounds
 EACH = 30  # operations of a thread in a round
 HANG = 600  # seconds for a round: only a safety net
+STREAMS = 100  # no more have an error at the end of a round
 LINGERING = 60  # seconds that a thread which has been joined, or a callback's, may take until it has dropped what it used
 # How much more may be there at the end than after the first quarter. A device makes one stream that joins others when it first needs it.
 # Threads and events are kept for reuse, as many as were needed at once: threads vary by a few, events by some dozens. malloc keeps
@@ -134,9 +134,18 @@ def released(world):
     for _ in range(2):
         gc.collect()
         for device in world.devices:
-            with contextlib.suppress(gg.DeviceError, ExceptionGroup):  # of calls that failed earlier; the second call reports none
-                device.synchronize()
+            synchronize(device)
         gg.trim()
+
+
+def synchronize(device):
+    """Also after work that has failed: each call reports the error of one stream, and later rounds must not get any."""
+    for _ in range(STREAMS):
+        try:
+            return device.synchronize()
+        except (gg.DeviceError, gg.CommunicatorError, ExceptionGroup):
+            continue
+    return device.synchronize()
 
 
 def device_memory(world):
