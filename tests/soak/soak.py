@@ -25,11 +25,12 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "python"), str(Path(__file__).pa
 
 import beside  # noqa: E402
 import operations  # noqa: E402
+import ranks  # noqa: E402
 from kernels import path_for  # noqa: E402
 
 import gpuglue as gg  # noqa: E402
 
-OPERATIONS = operations.OPERATIONS + beside.OPERATIONS
+OPERATIONS = operations.OPERATIONS + beside.OPERATIONS + ranks.OPERATIONS
 LEAST = 4  # rounds
 EACH = 30  # operations of a thread in a round
 HANG = 600  # seconds for a round: only a safety net
@@ -186,7 +187,9 @@ def prepare():
     simulator = Simulator(backend) if simulated else None
     device = gg.Device(f"{backend}:0")
     kernels = path_for(device) if device.supports("module_load") and device.supports("kernel_launch") else None
-    return operations.World(backend, kernels, simulator and simulator.fail, usable_torch(backend, simulated)), simulator
+    world = operations.World(backend, kernels, simulator and simulator.fail, usable_torch(backend, simulated))
+    world.collectives = ranks.simulated_collectives(world.devices) if simulator else None
+    return world, simulator
 
 
 def usable_torch(backend, simulated):
