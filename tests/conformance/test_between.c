@@ -302,6 +302,8 @@ static void *shuttle(void *argument)
     gg_status status = gg_memory_alloc(pair->from, GG_MEMORY_DEVICE, nbytes, NULL, &src);
     if (!status)
         status = gg_memory_alloc(pair->to, GG_MEMORY_DEVICE, nbytes, NULL, &dst);
+    if (!status)
+        status = fill_bytes(src, 1, NULL);
     for (int i = 0; !status && i < 4; i++)
         status = copy(at(dst, 0), at(src, 0), nbytes, NULL, 0);
     gg_memory_release(src);

@@ -296,6 +296,7 @@ static void a_device_to_device_copy_returns_when_queued(void **state)
 {
     struct fixture *f = *state;
     gg_memory *a = new_memory(f, MANY_BYTES), *b = new_memory(f, MANY_BYTES);
+    assert_int_equal(fill_bytes(a, 1, f->stream), GG_OK);
     void *gate = hold(f, f->stream);
     assert_int_equal(copy(at(b, 0), at(a, 0), MANY_BYTES, f->stream, GG_COPY_ASYNC), GG_OK);
     assert_true(busy(f->stream));

@@ -167,6 +167,7 @@ static void pinned_memory_is_found_beside_a_range_that_was_wrapped(void **state)
     assert_int_equal(
         gg_memory_wrap(f->device, GG_MEMORY_PINNED, bytes + 1024, 16, NULL, NULL, &part), GG_OK);
     f->memories[f->memory_count++] = part;
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
     void *gate = hold(f, f->stream);
     assert_int_equal(copy(host_at(bytes + 4096), at(memory, 0), 1000, f->stream, GG_COPY_ASYNC),
                      GG_OK);

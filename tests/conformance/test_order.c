@@ -198,6 +198,7 @@ static void an_implicit_copy_between_blocks_waits_for_both_operands(void **state
     struct fixture *f = *state;
     gg_memory *a = new_memory(f, NBYTES), *b = new_memory(f, NBYTES);
     gg_memory *order[2][2] = {{a, b}, {b, a}};
+    assert_int_equal(fill_bytes(b, 0x33, f->stream), GG_OK);
     for (int i = 0; i < 2; i++) {
         void *gate = hold(f, f->stream);
         gg_scope *scope = enter(f, f->second);

@@ -333,6 +333,7 @@ static int use_the_vendors_pool(void)
         if (((unsigned char *)gg_memory_pointer(pinned))[3999] != (unsigned char)i)
             return no_call_failed("other bytes");
     }
+    gg_memory_release(pinned);
     struct gg_pool_stats figures = {.struct_size = sizeof figures};
     if (gg_device_synchronize(device) || gg_device_trim(device) ||
         gg_pool_stats(device, GG_MEMORY_DEVICE, &figures))

@@ -74,6 +74,7 @@ static void readback_memory_is_pinned_from_its_second_use_on(void **state)
     gg_memory *memory = new_memory(f, NBYTES);
     need(f, GG_OP_mem_register);
     gg_device_trim(f->device);
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
     for (int use = 1; use <= 3; use++) {
         struct result result = new_readback(f, NBYTES);
         gg_status status = copy(host_at(result.bytes), at(memory, 0), NBYTES, f->stream,
