@@ -19,8 +19,9 @@ def keep(name, value):
 def communicator(port, **options):
     import gpuglue as gg
 
-    rank = int(os.environ["RANK"])
-    options.setdefault("device", f"{os.environ.get('BENCH_BACKEND', 'cuda')}:{rank}")
+    rank, backend = int(os.environ["RANK"]), os.environ.get("BENCH_BACKEND", "cuda")
+    if "device" not in options:  # ranks may share one with the transport 'staged'
+        options["device"] = f"{backend}:{rank % len(gg.devices(backend))}"
     options.setdefault("timeout", 60)
     return gg.Communicator(rank, int(os.environ["WORLD_SIZE"]), f"127.0.0.1:{int(os.environ['BENCH_PORT']) + port}", **options)
 

@@ -243,7 +243,7 @@ static gg_status collective_take(struct collective *self)
     return GG_OK;
 }
 
-/* Once a round is published, nobody uses the chunks of the one before. */
+/* Once a round is published, no rank uses the chunks of the one before. */
 static gg_status collective_run(struct collective *self)
 {
     gg_status status = collective_give_early(self, self->at);

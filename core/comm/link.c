@@ -61,7 +61,7 @@ struct link_peer {
     int socket;                 /* -1: there is none, or it has ended */
     struct comm_ranks news;     /* ranks whose state it does not have yet */
     struct comm_ranks messages; /* ranks of whose messages it does not have the numbers */
-    bool told;                  /* of the failure */
+    bool reported;              /* it has the failure */
     size_t got;                 /* of head, then of data */
     struct link_head head;
     char *data;
@@ -224,6 +224,13 @@ static bool link_head_is_good(const struct gg_comm *comm, int32_t peer, const st
            !comm->link->blocks[peer];
 }
 
+/* A block may be shorter than the others expect. */
+static size_t link_room(const struct gg_comm *comm, const struct link_head *head)
+{
+    const size_t blocks = comm->rank ? (size_t)comm->size : 1;
+    return head->kind == LINK_BLOCK ? blocks * LINK_BLOCK_MAX : head->nbytes;
+}
+
 static void link_take(struct gg_comm *comm, int32_t rank)
 {
     struct link_peer *peer = &comm->link->peers[rank];
@@ -259,7 +266,7 @@ static bool link_continue(struct gg_comm *comm, int32_t rank)
     bool good = some > 0;
     if (good && at < head && peer->got == head) {
         good = link_head_is_good(comm, rank, &peer->head) &&
-               (!peer->head.nbytes || (peer->data = malloc(peer->head.nbytes)) != NULL);
+               (!peer->head.nbytes || (peer->data = calloc(1, link_room(comm, &peer->head))));
     }
     if (!good)
         link_lost(comm, rank);
@@ -320,19 +327,19 @@ static bool link_write_failure(struct gg_comm *comm, struct link_peer *peer, uin
             ggi_comm_ranks_add(&message.failure.ranks, rank);
             memcpy(message.failure.text, comm_rank(comm, rank)->broken, COMM_BROKEN_TEXT);
         }
-    peer->told = true;
+    peer->reported = true;
     return ggi_comm_socket_write(peer->socket, &message, sizeof message);
 }
 
 /* A message is written whole, since a socket that is ready has room for many. */
-static void link_tell(struct gg_comm *comm, int32_t rank)
+static void link_send_news(struct gg_comm *comm, int32_t rank)
 {
     struct link_peer *peer = &comm->link->peers[rank];
     const uint32_t why = atomic_load(&comm->segment->failed);
     if (!link_has_room(peer))
         return;
     if (!link_write_messages(comm, rank) || !link_write_states(comm, peer) ||
-        (why && !peer->told && !link_write_failure(comm, peer, why)))
+        (why && !peer->reported && !link_write_failure(comm, peer, why)))
         link_lost(comm, rank);
 }
 
@@ -346,7 +353,7 @@ static void link_sync(struct gg_comm *comm)
             ;
     link_read_own(comm);
     for (int32_t rank = 0; rank < comm->size; rank++)
-        link_tell(comm, rank);
+        link_send_news(comm, rank);
     pthread_mutex_unlock(&link->lock);
 }
 
