@@ -310,7 +310,7 @@ static bool exchange_done(const struct exchange *self)
     return self->done[0] && (self->count == 1 || self->done[1]);
 }
 
-/* The devices are asked so often, then the first copy is waited for, during which the other message does not move. */
+/* How often devices are polled before the host waits for the first copy. The other message does not move during that wait. */
 #define EXCHANGE_POLLS 64
 
 /* Whether a device copies. */

@@ -59,7 +59,8 @@ static inline void ggi_memory_forget_result(gg_memory *memory)
 }
 /* The word of that operation, or of later work of its stream that has used the memory since; 0: there is none. */
 uint64_t ggi_memory_result(gg_memory *memory);
-/* Report that this work was ended without a result, whoever has waited for its stream. Later calls for this memory do not. */
+/* Return the error if this work was ended without a result, even if a wait for its stream has already returned it. Later calls for this
+ * memory return GG_OK. */
 gg_status ggi_memory_raise_result(gg_memory *memory, uint64_t word);
 /* @p stream is captured, and its graph uses the memory. In captured.c. */
 void ggi_memory_captured(gg_memory *memory, gg_stream *stream);

@@ -141,7 +141,7 @@ class Communicator(Operations):
 
         'nccl' or 'rccl' is the library that exchanges them between devices. 'staged' lets devices copy from and to memory of
         the host that the ranks share. 'host' means that no rank gave a device. Arrays in host memory pass through
-        shared memory. With 'mpi' all arrays pass through messages of MPI: see `from_mpi`.
+        shared memory, which ranks of several machines do not have. With 'mpi' all arrays pass through messages of MPI: see `from_mpi`.
         """
         return self._transport.name
 

@@ -37,11 +37,11 @@ def _reading(original: Any, host_array: Any) -> Any:
     async def read_bytes_rw(stream: Any, n: int) -> memoryview:
         if n < NBYTES:
             small: memoryview = await original(stream, n)
-            _look(stream, small)
+            _announce(stream, small)
             return small
         head = memoryview(bytearray(_HEAD))
         await stream.read_into(head)
-        _look(stream, head)
+        _announce(stream, head)
         data: memoryview = _pinned(n, host_array) if stream in _announced else host_array(n)
         data[:_HEAD] = head
         for at in range(_HEAD, n, _PART):
@@ -52,7 +52,7 @@ def _reading(original: Any, host_array: Any) -> Any:
     return read_bytes_rw
 
 
-def _look(stream: Any, part: memoryview) -> None:
+def _announce(stream: Any, part: memoryview) -> None:
     if stream not in _announced and _NAME in bytes(part):
         _announced.add(stream)
 

@@ -38,8 +38,8 @@ STREAMS = 100  # no more have an error at the end of a round
 LINGERING = 60  # seconds that a thread which has been joined, or a callback's, may take until it has dropped what it used
 # How much more may be there at the end than after the first quarter. A device makes one stream that joins others when it first needs it.
 # Threads and events are kept for reuse, as many as were needed at once: threads vary by a few, events by some dozens. malloc keeps
-# memory, since 16 threads fragment its two arenas (runs of a minute grew by up to 54 MB), and so does a real driver. A leak of one object in each round exceeds the limit of
-# streams after three rounds, and that of threads after nine.
+# memory, since 16 threads fragment its two arenas (runs of up to a minute grew by up to 81 MB), and so does a real driver. A leak of
+# one object in each round exceeds the limit of streams after three rounds, and that of threads after nine.
 KEPT = {"resident": 256 << 20, "device memory": 512 << 20, "driver's event": 256, "driver's stream": 2, "threads": 8}
 # On Level Zero events are in pools of 64, each with an allocation for their times.
 KEPT_ON = {"ze": {"driver's pool": 256 // 64, "driver's pinned": 256 // 64}}
