@@ -125,14 +125,30 @@ static void release_objects(struct fixture *f)
     gg_stream_release(f->second);
 }
 
-/* A failed test may have left work on any stream: open the gates first, so that the device
- * becomes idle. */
+static void end_capture(gg_stream *stream)
+{
+    gg_graph *graph = NULL;
+    if (gg_graph_end_capture(stream, &graph) == GG_OK)
+        gg_graph_release(graph);
+}
+
+static void end_captures(struct fixture *f)
+{
+    for (size_t i = 0; i < f->stream_count; i++)
+        end_capture(f->streams[i]);
+    end_capture(f->stream);
+    end_capture(f->second);
+}
+
+/* A failed test may have left work and captures on any stream: end the captures and open the gates first, so that the
+ * device becomes idle, and the next test of the process can use it. */
 static int end_fixture(void **state)
 {
     struct fixture *f = *state;
     gg_status status;
     gg_set_tracer(NULL);
     gg_set_wait_hook(NULL);
+    end_captures(f);
     for (size_t i = 0; i < f->gate_count; i++)
         gate_open(f->gates[i]);
     release_objects(f);
