@@ -260,17 +260,19 @@ static gg_probe_status search_describe_absence(const struct search *search, stru
         ggi_text_add(reason, "%s", search->why);
         return GG_PROBE_LIBRARY_LOAD_FAILED;
     }
+    const bool one = !spec->names[0] || !spec->names[1];
     for (const char *const *name = spec->names; *name; name++)
-        ggi_text_add(reason, "%s%s", name == spec->names ? "" : " or ", *name);
+        ggi_text_add(reason, "%s%s", name > spec->names ? ", " : one ? "" : "none of ", *name);
     if (spec->flags & GG_LIBRARY_ONLY_MAPPED) {
-        ggi_text_add(reason, " is not loaded in this process");
+        ggi_text_add(reason, " is %sloaded in this process", one ? "not " : "");
         return GG_PROBE_LIBRARY_NOT_FOUND;
     }
     if (spec->flags & GG_LIBRARY_NO_SYSTEM) {
-        ggi_text_add(reason, " is neither loaded nor in an added library directory");
+        ggi_text_add(reason, " is %s in an added library directory",
+                     one ? "neither loaded nor" : "loaded or");
         return GG_PROBE_LIBRARY_NOT_FOUND;
     }
-    ggi_text_add(reason, " was not found: install the vendor's driver");
+    ggi_text_add(reason, " was %sfound: install the vendor's driver", one ? "not " : "");
     if (spec->variable)
         ggi_text_add(reason, ", or set %s to the library's absolute path", spec->variable);
     return GG_PROBE_LIBRARY_NOT_FOUND;

@@ -235,8 +235,9 @@ static const char *choice_note(const struct ggi_selection *selection, const stru
 }
 
 /* With selection_lock held. */
-static gg_status choice_decide(const struct ggi_selection *selection, const char *source,
-                               const char *text)
+/* @p text is what was given; in the message it stands between @p before and @p after. */
+static gg_status choice_decide(const struct ggi_selection *selection, const char *before,
+                               const char *text, const char *after)
 {
     struct choice choice = {.reasons = GGI_TEXT(1024), .brief = GGI_TEXT(256)};
     struct ggi_text message = GGI_TEXT(sizeof ggi_error_record()->error.message);
@@ -246,8 +247,8 @@ static gg_status choice_decide(const struct ggi_selection *selection, const char
     if (status)
         return status;
     if (!choice.backend) {
-        ggi_text_add(&message, "no backend is available with %s%.100s: %s", source,
-                     *text ? text : "auto", reasons[0] ? reasons : "all are excluded");
+        ggi_text_add(&message, "no backend is available with %s%.100s%s: %s", before,
+                     *text ? text : "auto", after, reasons[0] ? reasons : "all are excluded");
         return ggi_fail(GG_ERR_UNAVAILABLE, "%s", message.data);
     }
     if (reasons[0])
@@ -269,7 +270,7 @@ static gg_status choice_decide_by_variable(void)
         return GG_OK;
     if (!selection_valid)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s", selection_reason);
-    return choice_decide(&selection_variable, "GPUGLUE_BACKEND=", selection_text);
+    return choice_decide(&selection_variable, "GPUGLUE_BACKEND=", selection_text, "");
 }
 
 gg_status ggi_backend_default(struct gg_backend **out)
@@ -298,7 +299,7 @@ gg_status gg_use_backend(const char *text)
                         text ? why.data : "is not a selection of backends");
     pthread_once(&selection_once, selection_read_variable);
     pthread_mutex_lock(&selection_lock);
-    gg_status status = choice_decide(&selection, "use_backend ", text);
+    gg_status status = choice_decide(&selection, "use_backend(\"", text, "\")");
     if (!status)
         atomic_store(&selection_overridden, true);
     pthread_mutex_unlock(&selection_lock);

@@ -11,8 +11,9 @@ static gg_status managed_check(gg_memory *memory, const char *what)
         return status;
     if (memory->kind == GG_MEMORY_MANAGED)
         return GG_OK;
-    return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s: expected managed memory, got memory of kind %d",
-                    what, (int)memory->kind);
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s: expected managed memory, got %s memory: allocate it as managed memory",
+                    what, memory->kind == GG_MEMORY_PINNED ? "pinned" : "device");
 }
 
 gg_status gg_memory_prefetch(gg_memory *memory, int to_host, gg_stream *stream)

@@ -51,14 +51,14 @@ def machine_lines(machine):
     numpy = machine.packages.get("numpy")
     yield f"gpuglue {gpuglue.__version__}, Python {sys.version.split()[0]}, {f'NumPy {numpy}' if numpy else 'no NumPy'}"
     facts = machine.as_dict()
-    yield f"kernel: {facts['kernel']}, {facts['libc']}, user {facts['user']}"
+    yield f"kernel: {facts['kernel']}, {facts['libc']}, user id {facts['user']}"
     yield f"surroundings: {', '.join(surroundings(machine)) or 'no container, no WSL, no batch job'}"
     yield "GPUs on the PCI bus: " + pci_line(machine.gpus)
     yield "kernel modules: " + (", ".join(f"{name} {version}".strip() for name, version in machine.modules.items()) or "none")
     yield "device nodes: " + (", ".join(map(node_line, machine.nodes)) or "none")
     yield "limits: " + (", ".join(f"{name} {value}" for name, value in limits(machine)) or "none")
     yield "packages: " + (", ".join(f"{name} {version}" for name, version in machine.packages.items() if name != "numpy") or "none")
-    yield "variables: " + ("none" if not machine.variables else "")
+    yield "variables:" + (" none" if not machine.variables else "")
     yield from (f"    {name}={value}" for name, value in machine.variables.items())
 
 
@@ -82,8 +82,12 @@ def node_line(node):
 
 
 def limits(machine):
-    yield from machine.limits.items()
-    yield from ((f"{name} of the control group", value) for name, value in machine.cgroup.items())
+    yield from ((name, with_unit(name, value)) for name, value in machine.limits.items())
+    yield from ((f"{name} of the control group", with_unit(name, value)) for name, value in machine.cgroup.items())
+
+
+def with_unit(name, value):
+    return value if name in ("open files", "processes") else f"{value} bytes"
 
 
 def machine_warnings(machine):

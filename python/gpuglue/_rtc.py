@@ -85,13 +85,13 @@ class Rtc:
                 library = ctypes.CDLL(path)
                 getattr(library, self.prefix + "CreateProgram")
             except (OSError, AttributeError) as error:
-                tried.append(f"{path}: {error}")
+                tried.append(f"{path}: {str(error).removeprefix(path + ': ')}")
                 continue
             library.gg_path = self.true_path(library)
             return library
         listed = "\n  ".join(tried) or "no file of that name"
-        raise LookupError(f"{self.title} was not found. Install it, or set {self.variable} to its path. "
-                          f"Tried:\n  {listed}")
+        raise LookupError(f"{self.title}, was not found: install it, or set {self.variable} to its path; "
+                          f"tried:\n  {listed}")
 
     def _builtins(self, path):
         """A library that it opens by name only, which the loader does not find in wheels."""
@@ -186,7 +186,8 @@ class Rtc:
                 self._call("CompileProgram", program, len(options), given)
             except RuntimeError as error:
                 log = self._text(program, "GetProgramLog").rstrip(b"\0").decode(errors="replace")
-                raise RuntimeError(str(error), log) from None
+                shown = f", given {' '.join(options)}" if "INVALID_OPTION" in str(error) else ""
+                raise RuntimeError(f"{error}{shown}", log) from None
             log = self._text(program, "GetProgramLog").rstrip(b"\0").decode(errors="replace")
             return self._text(program, code), log, {name: self._lowered(program, name) for name in names}
         finally:

@@ -216,7 +216,7 @@ static void use_fails(void)
     five_plugins();
     CHECK(gg_use_backend("host") == GG_OK);
     CHECK(gg_use_backend("no_device") == GG_ERR_UNAVAILABLE);
-    CHECK_HAS(error_message(), "use_backend no_device: no_device: no-device");
+    CHECK_HAS(error_message(), "use_backend(\"no_device\"): no_device: no-device");
     CHECK(gg_use_backend("nobody") == GG_ERR_UNAVAILABLE);
     CHECK(gg_use_backend("host,^good") == GG_ERR_INVALID_ARGUMENT);
     CHECK(gg_use_backend(NULL) == GG_ERR_INVALID_ARGUMENT);

@@ -197,6 +197,23 @@ def test_integers_out_of_range_are_refused_with_the_expected_range(device, argum
     assert re.search(SHOWN.get(number) or str(value), str(caught.value))
 
 
+@pytest.mark.parametrize("fault, memory", [("not C-contiguous", np.zeros(8)[::2]), ("not writable", np.frombuffer(bytes(8)))])
+def test_memory_that_cannot_be_registered_is_refused_with_the_fault_and_the_expected_form(device, fault, memory):
+    with pytest.raises(BufferError, match=f"needs writable memory that is contiguous in C order .*{fault}"):
+        gg.host_register(memory, device)
+
+
+def test_a_raw_argument_without_bytes_is_refused_with_the_value():
+    with pytest.raises(TypeError, match="RawArgument takes bytes or another buffer.*got 3"):
+        gg.RawArgument(3)
+
+
+def test_a_selection_without_a_usable_backend_is_shown_as_given_and_the_doctor_named():
+    with pytest.raises(gg.BackendUnavailableError, match=r'with use_backend\("nobody"\): nobody: plugin-not-found') as caught:
+        gg.use_backend("nobody")
+    assert str(caught.value).endswith("`gpuglue doctor` names the cause, and the command that corrects it")
+
+
 NAMERS = {
     "device": lambda device, text: gg.Device(text),
     "devices": lambda device, text: gg.devices(text),

@@ -237,8 +237,10 @@ def test_bad_advice_is_refused(managed, device):
     for bad in ("fast", 1, None):
         with pytest.raises(ValueError, match="advice must be 'read_mostly'"):
             managed.advise(bad)
-    with pytest.raises(ValueError, match="expected managed memory"):
+    with pytest.raises(ValueError, match="expected managed memory, got device memory"):
         gg.alloc(10, device).prefetch()
+    with pytest.raises(ValueError, match="expected managed memory, got pinned memory"):
+        gg.alloc_pinned(10, device).prefetch()
     managed.close()
     with pytest.raises(ValueError, match="Buffer is closed"):
         managed.advise("read_mostly")

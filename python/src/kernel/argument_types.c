@@ -47,6 +47,10 @@ static PyObject *raw_argument_new(PyTypeObject *type, PyObject *args, PyObject *
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:RawArgument", names, &object))
         return NULL;
     PyObject *bytes = PyBytes_FromObject(object);
+    if (!bytes && PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Format(PyExc_TypeError,
+                     "RawArgument takes bytes or another buffer, such as a NumPy scalar, got %R",
+                     object);
     if (!bytes)
         return NULL;
     struct py_raw_argument *self = PyObject_New(struct py_raw_argument, state->raw_argument_type);

@@ -7,6 +7,21 @@
 
 /* ---- host_register ---- */
 
+/* Python's message says what is wrong with the buffer; add what is expected. */
+static void writable_bytes_explain(void)
+{
+    PyObject *type, *reason, *trace;
+    PyErr_Fetch(&type, &reason, &trace);
+    PyErr_Format(
+        type,
+        "host_register needs writable memory that is contiguous in C order (%S): register a "
+        "contiguous, writable copy",
+        reason);
+    Py_XDECREF(type);
+    Py_XDECREF(reason);
+    Py_XDECREF(trace);
+}
+
 /* The bytes of a writable buffer; the memoryview keeps it and its exporter. */
 static PyObject *writable_bytes(PyObject *object, Py_buffer *bytes)
 {
@@ -14,6 +29,7 @@ static PyObject *writable_bytes(PyObject *object, Py_buffer *bytes)
     if (!view)
         return NULL;
     if (PyObject_GetBuffer(view, bytes, PyBUF_CONTIG)) {
+        writable_bytes_explain();
         Py_DECREF(view);
         return NULL;
     }
