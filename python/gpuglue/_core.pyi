@@ -477,7 +477,7 @@ class PoolStats(structseq[Any], tuple[int, int, int, int, int, int, int, int, in
         """Their size in bytes, as requested."""
     @property
     def used_peak(self) -> int:
-        """The most bytes that were in use at a time."""
+        """Highest number of bytes in use at any time."""
     @property
     def cached_blocks(self) -> int:
         """Number of free blocks that can be reused."""
@@ -492,10 +492,10 @@ class PoolStats(structseq[Any], tuple[int, int, int, int, int, int, int, int, in
         """Their size in bytes."""
     @property
     def reserved_bytes(self) -> int:
-        """Bytes that the pool has from the driver."""
+        """Bytes that the pool has taken from the driver."""
     @property
     def reserved_peak(self) -> int:
-        """The most bytes that it had from the driver at a time."""
+        """Highest number of bytes taken from the driver at any time."""
     @property
     def allocations(self) -> int:
         """Number of allocations so far."""
@@ -633,8 +633,8 @@ class Device:
 
     Notes
     -----
-    'cuda:1' is the driver's ordinal 1 under ``CUDA_VISIBLE_DEVICES``, as for other libraries. Its context is
-    created at its first use, not here.
+    'cuda:1' is the driver's ordinal 1 under ``CUDA_VISIBLE_DEVICES``, as in other libraries. The device's context is
+    created at the first use that needs it, not here.
 
     Examples
     --------
@@ -830,8 +830,8 @@ class Device:
 
         Notes
         -----
-        The values are from NVML, ROCm SMI, Sysman or /proc, and need no context. The library is loaded at the first call, which
-        may take a second. Other threads run meanwhile.
+        The values are from NVML, AMD SMI or ROCm SMI, Sysman, or /proc, and need no context. The library is loaded at the first
+        call, which may take a second. Other threads run meanwhile.
 
         Examples
         --------
@@ -1246,12 +1246,13 @@ class Stream:
 
         Notes
         -----
-        The call does not wait, and later work of the stream does not wait for the callback. The callback may call gpuglue. While
-        it runs, the other callbacks and awaits of the process wait, so start a thread for anything long.
+        The call does not wait, and later work of the stream does not wait for the callback. The callback may call gpuglue.
+        While it runs, the other callbacks and awaits of the process wait, so start a thread for long work.
 
-        ``synchronize()`` of the stream or its device returns after the callbacks that were added before, and raises their
-        exceptions; several as an ExceptionGroup. If the work fails, the callback is not called, and ``synchronize()`` raises the
-        error. Exceptions that no wait has raised are printed at exit. Callbacks whose work is not complete at exit are not called.
+        ``synchronize()`` of the stream or its device returns after the callbacks that were added before it was called, and
+        raises their exceptions; several are raised as an ExceptionGroup. If the work fails, the callback is not called, and
+        ``synchronize()`` raises the error. Exceptions that no wait has raised are printed at exit. Callbacks whose work is not
+        complete at exit are not called.
 
         Examples
         --------
@@ -1516,7 +1517,7 @@ class Timer:
 
 @final
 class Graph:
-    """Work that was captured by `capture`, and that each launch runs again.
+    """Work that `capture` recorded, and that each launch runs again.
 
     See Also
     --------
@@ -1624,10 +1625,10 @@ class Graph:
 
 @final
 class Buffer:
-    r"""A block of memory: of a device, pinned, or managed.
+    r"""A block of device, pinned or managed memory.
 
-    The functions that allocate return one: `alloc`, `alloc_pinned`, `alloc_managed`, and `host_register` and
-    `Buffer.from_ptr` for memory that exists. ``with buffer:`` closes it at the end.
+    `alloc`, `alloc_pinned` and `alloc_managed` return one, and so do `host_register` and `Buffer.from_ptr` for existing
+    memory. ``with buffer:`` closes it at the end.
 
     See Also
     --------
@@ -1964,7 +1965,7 @@ def alloc(nbytes: SupportsIndex, device: _DeviceLike | None = None, stream: _Str
     Raises
     ------
     OutOfMemoryError
-        If the device has not enough memory, or the pool's limit is reached. The message has the sizes.
+        If there is not enough device memory, or the pool's limit is reached. The message has the sizes.
     InvalidArgumentError
         If the size is negative, or the device does not exist.
     TypeError
@@ -2034,9 +2035,9 @@ def set_allocator(allocator: Literal["torch", "cupy", "rmm"] | Callable[[int, De
     Parameters
     ----------
     allocator : {'torch', 'cupy', 'rmm'}, callable or None
-        A package whose pool is used; None for gpuglue's own; or a function ``allocator(nbytes, device, stream)``. It returns
-        an object that owns at least that many bytes on that device, ready for use on that stream, with the address in
-        ``ptr`` and, if it has such an attribute, the size in ``nbytes`` or ``size``.
+        The package whose pool is used; None for gpuglue's own pool; or a function ``allocator(nbytes, device, stream)``. It
+        returns an object that owns at least that many bytes on that device, ready for use on that stream, with the address
+        in ``ptr`` and, if it has such an attribute, the size in ``nbytes`` or ``size``.
 
     Raises
     ------
@@ -2123,7 +2124,7 @@ def host_register(obj: _HasBuffer, device: _DeviceLike | None = None) -> Buffer:
     InvalidArgumentError
         If a part of it is registered already.
     UnsupportedError
-        If the device cannot do it.
+        If the device cannot register memory.
 
     See Also
     --------
@@ -2212,7 +2213,7 @@ def empty_pinned(
     Returns
     -------
     ndarray
-        An ordinary array of NumPy; the memory is released with its last view.
+        An ordinary NumPy array; the memory is released with its last view.
 
     Raises
     ------
@@ -2254,7 +2255,7 @@ def zeros_pinned(
     Returns
     -------
     ndarray
-        An ordinary array of NumPy; the memory is released with its last view.
+        An ordinary NumPy array; the memory is released with its last view.
 
     Raises
     ------
@@ -2329,7 +2330,7 @@ def fill(dst: GPUArray | Buffer, value: Any, stream: _StreamLike | None = None) 
     Parameters
     ----------
     dst : GPUArray or Buffer
-        What is filled.
+        Array or buffer to fill.
     value : scalar or bytes
         For an array one value, cast as NumPy assigns it. For a Buffer an int from 0 to 255, or up to 65536 bytes that are
         repeated to its end.
@@ -2374,9 +2375,9 @@ class GPUArray:
         An int, a tuple or a list is the shape of an uninitialised array. A NumPy array or another object with the buffer
         protocol is data, which is copied.
     dtype : dtype, default 'float64'
-        Type of the elements. Data keep their own type if it is not given, and are cast on the host otherwise.
+        Type of the elements. Data keeps its own type if `dtype` is not given, and is cast on the host otherwise.
     order : {'C', 'F', 'A', 'K'}, optional
-        Order of the axes in memory. None is C for a shape, and for data their own order.
+        Order of the axes in memory. None is 'C' for a shape, and the order of the data for data.
     device : Device, str or int, optional
         Where the memory is. None is the current device.
     stream : stream, optional
@@ -2389,17 +2390,17 @@ class GPUArray:
     InvalidArgumentError
         If a length is negative, or the device does not exist.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
 
     See Also
     --------
     empty : An uninitialised array of a shape.
-    to_gpu : A copy of an array of the host.
+    to_gpu : A copy of a host array.
     asarray : An array over memory that exists.
 
     Notes
     -----
-    Data have been read when the call returns. ctypes takes an array as a pointer.
+    The data has been read when the call returns. ctypes takes an array as a pointer.
     The memory is released when the last reference is gone and the queued work on it has finished.
 
     Examples
@@ -2650,7 +2651,7 @@ class GPUArray:
         Returns
         -------
         list or scalar
-            Lists as deep as the array has dimensions; for none, the scalar.
+            Nested lists, one level per dimension; a scalar if the array has no dimensions.
 
         Raises
         ------
@@ -2681,7 +2682,7 @@ class GPUArray:
         InvalidArgumentError
             If the array is read-only, or the stream is of another device.
         ValueError or TypeError
-            If NumPy cannot cast the value, or it is not one value.
+            If NumPy cannot cast the value, or it is not a single value.
 
         See Also
         --------
@@ -2715,7 +2716,7 @@ class GPUArray:
         Raises
         ------
         OutOfMemoryError
-            If the device has not enough memory.
+            If there is not enough device memory.
         InvalidArgumentError
             If the stream is of another device.
 
@@ -2738,9 +2739,9 @@ class GPUArray:
         dtype : dtype
             Type of the new elements.
         order : {'C', 'F', 'A', 'K'}, default 'K'
-            Order of the axes in memory. 'K' keeps theirs.
+            Order of the axes in memory. 'K' is that of this array.
         copy : bool, default True
-            Whether to copy also if dtype and order are already right. False then returns the array itself.
+            Whether to copy even if dtype and order already match. If False, the array itself is returned in that case.
 
         Returns
         -------
@@ -2752,7 +2753,7 @@ class GPUArray:
         TypeError
             If NumPy cannot convert the elements, or the dtype holds Python objects.
         OutOfMemoryError
-            If the device has not enough memory.
+            If there is not enough device memory.
 
         See Also
         --------
@@ -2775,7 +2776,7 @@ class GPUArray:
         array([0., 1., 2.], dtype=float32)
         """
     def to_device(self, device: _DeviceLike, /, *, stream: _StreamLike | None = None) -> Any:
-        """Return the array on a device.
+        """Copy the array to a device, unless it is there already.
 
         Parameters
         ----------
@@ -2787,14 +2788,14 @@ class GPUArray:
         Returns
         -------
         GPUArray or ndarray
-            The array itself if it is there, else a copy; for 'cpu' a NumPy array, complete.
+            The array itself if it is on that device, else a copy; for 'cpu' a complete NumPy array.
 
         Raises
         ------
         InvalidArgumentError
             If the device does not exist, or the stream is of another device.
         OutOfMemoryError
-            If the device has not enough memory.
+            If there is not enough device memory.
 
         See Also
         --------
@@ -2818,7 +2819,7 @@ class GPUArray:
         Parameters
         ----------
         *shape : int or sequence of int
-            The new shape, as several ints or as one tuple. One length may be -1: it follows from the size.
+            The new shape, as several ints or as one tuple. One length may be -1: it is computed from the size.
         order : {'C', 'F', 'A'}, default 'C'
             Order in which the elements are read and placed. 'A' is 'F' if the array is contiguous in Fortran order only.
         copy : bool, optional
@@ -2834,7 +2835,7 @@ class GPUArray:
         ValueError
             If the sizes differ, or ``copy=False`` and a copy is needed.
         OutOfMemoryError
-            If the device has not enough memory for a copy.
+            If there is not enough device memory for a copy.
 
         See Also
         --------
@@ -2865,7 +2866,7 @@ class GPUArray:
         ValueError
             If the order is not one of these.
         OutOfMemoryError
-            If the device has not enough memory for a copy.
+            If there is not enough device memory for a copy.
 
         See Also
         --------
@@ -2897,7 +2898,7 @@ class GPUArray:
         ValueError
             If the order is not one of these.
         OutOfMemoryError
-            If the device has not enough memory.
+            If there is not enough device memory.
 
         See Also
         --------
@@ -3178,7 +3179,7 @@ def asarray(
         An array with DLPack or the CUDA Array Interface; an object with ``ptr``, ``gpudata`` or ``data_ptr()`` and a shape
         and dtype; a Buffer, as bytes; data of the host; or an address.
     dtype : dtype, optional
-        Type of the elements: of an address the one that is there, else a conversion.
+        Type of the elements: at an address the type of what is there, otherwise the type to convert to.
     device : Device, str or int, optional
         Device of the result. None is where `obj` is, and the current device for data of the host.
     copy : bool, optional
@@ -3188,7 +3189,7 @@ def asarray(
     strides : sequence of int, optional
         Bytes between elements per dimension, for an address. None is C order.
     owner : object, optional
-        What keeps the memory at an address. It is released when nothing uses the memory any more.
+        Object that keeps the memory at an address alive. It is released when nothing uses the memory any more.
 
     Returns
     -------
@@ -3228,14 +3229,14 @@ def asarray(
 def from_dlpack(
     x: Any, /, *, device: _DeviceLike | None = None, copy: bool | None = None, stream: _StreamLike | None = None
 ) -> GPUArray:
-    """Make an array over the memory of any array with DLPack.
+    """Make an array over the memory of any array that supports DLPack.
 
     Parameters
     ----------
     x : object
         An object with ``__dlpack__`` and ``__dlpack_device__``.
     device : Device, str or int, optional
-        Where the array shall be. None is where `x` is.
+        Device of the result. None is the device of `x`.
     copy : bool, optional
         True copies always, False never. None copies only to another device.
     stream : stream, optional
@@ -3249,13 +3250,13 @@ def from_dlpack(
     Raises
     ------
     AttributeError
-        If `x` has no DLPack.
+        If `x` does not support DLPack.
     BufferError
         If the dtype or the version of DLPack is not known.
     ValueError
         If ``copy=False`` and a copy is needed.
     BackendUnavailableError
-        If no backend here serves its device.
+        If no backend is available for the device of `x`.
 
     See Also
     --------
@@ -3301,7 +3302,7 @@ def to_gpu(a: npt.ArrayLike, device: _DeviceLike | None = None, stream: _StreamL
     TypeError
         If the data are a GPUArray or a Buffer, or their dtype holds Python objects.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
     InvalidArgumentError
         If the device does not exist.
 
@@ -3346,7 +3347,7 @@ def empty(
     Returns
     -------
     GPUArray
-        An array with any content.
+        The array, uninitialised.
 
     Raises
     ------
@@ -3355,7 +3356,7 @@ def empty(
     TypeError
         If the dtype holds Python objects.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
 
     See Also
     --------
@@ -3406,7 +3407,7 @@ def zeros(
     TypeError
         If the dtype holds Python objects.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
 
     Examples
     --------
@@ -3448,7 +3449,7 @@ def ones(
     TypeError
         If the dtype holds Python objects.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
 
     Examples
     --------
@@ -3493,7 +3494,7 @@ def full(
     ValueError or TypeError
         If the dtype holds Python objects, or NumPy cannot cast the value.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
 
     Examples
     --------
@@ -3526,14 +3527,14 @@ def empty_like(
     Returns
     -------
     GPUArray
-        An array with any content.
+        The array, uninitialised.
 
     Raises
     ------
     TypeError
         If `a` is not an array, or the dtype holds Python objects.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
     InvalidArgumentError
         If the device does not exist.
 
@@ -3577,7 +3578,7 @@ def zeros_like(
     TypeError
         If `a` is not an array, or the dtype holds Python objects.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
     InvalidArgumentError
         If the device does not exist.
 
@@ -3619,7 +3620,7 @@ def ones_like(
     TypeError
         If `a` is not an array, or the dtype holds Python objects.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
     InvalidArgumentError
         If the device does not exist.
 
@@ -3664,7 +3665,7 @@ def full_like(
     ValueError or TypeError
         If `a` is not an array, or NumPy cannot cast the value.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
     InvalidArgumentError
         If the device does not exist.
 
@@ -3688,11 +3689,11 @@ def arange(
     Parameters
     ----------
     start : number
-        First number; the end, if `stop` is not given: the first is then 0.
+        First number. If `stop` is not given, `start` is the end, and the first number is 0.
     stop : number, optional
-        End, which is not included.
+        End of the interval, which is not included.
     step : number, default 1
-        Distance of two numbers.
+        Difference between consecutive numbers.
     dtype : dtype, optional
         Type of the elements. None is what NumPy chooses.
     device : Device, str or int, optional
@@ -3703,14 +3704,14 @@ def arange(
     Returns
     -------
     GPUArray
-        One dimension.
+        A one-dimensional array.
 
     Raises
     ------
     ZeroDivisionError
         If the step is 0.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
     InvalidArgumentError
         If the device does not exist.
 
@@ -3739,7 +3740,7 @@ class Module:
     ----------
     image : bytes or path
         Compiled code, or the path of its file: a cubin, a fatbin, PTX, a code object or a bundle of them, SPIR-V, zebin, or
-        a shared object of host kernels. The content decides.
+        a shared object of host kernels. The format is detected from the content.
     device : Device, str or int, optional
         Where the code runs. None is the current device.
     link : sequence of bytes or paths, optional
@@ -3884,8 +3885,9 @@ class Module:
 class Kernel:
     """A kernel of a Module: a function that runs on the device.
 
-    It is called with its arguments: ``kernel(*args, grid=, block=, smem=0, stream=None)``. `grid` is the number of blocks and
-    `block` the number of threads per block, each an int or up to three. `smem` is the dynamic shared memory in bytes.
+    It is called with its arguments: ``kernel(*args, grid=, block=, smem=0, stream=None)``. `grid` is the number of blocks
+    and `block` the number of threads per block, each an int or a tuple of up to three. `smem` is the dynamic shared memory
+    in bytes.
 
     See Also
     --------
