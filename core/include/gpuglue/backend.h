@@ -46,8 +46,8 @@ struct gg_comm_impl;
 
 /** Whether a symbol or an operation may be missing. */
 enum gg_need {
-    GG_REQUIRED, /**< it may not */
-    GG_OPTIONAL  /**< it may */
+    GG_REQUIRED, /**< it must be there */
+    GG_OPTIONAL  /**< it may be missing */
 };
 
 /* ---- services of the core ------------------------------------------------------------------------ */
@@ -188,9 +188,9 @@ struct gg_backend_ops {
 
     /* -- backend -- */
 
-    /** Find the vendor's library and, at GG_ACTIVE, initialise it and count devices. At GG_PASSIVE call
-     *  nothing that initialises: a library that was found is GG_PROBE_NOT_PROBED. May be called again to go
-     *  from passive to active, but never concurrently. Must set result->status. */
+    /** Find the vendor's library and, at GG_ACTIVE, initialise it and count devices. At GG_PASSIVE call nothing that
+     *  initialises the library, and report a library that was found as GG_PROBE_NOT_PROBED. The core may call it again,
+     *  to go from passive to active, but never concurrently. Must set result->status. */
     void (*probe)(enum gg_probe_level level, struct gg_probe_result *result);
 
     /* -- device: @p ordinal is below the count of an active probe that was GG_PROBE_AVAILABLE -- */
@@ -424,12 +424,12 @@ struct gg_backend_ops {
      *  first device_open. It must not load a library for which there is no sign of a profiler. */
     gg_status (*range_tool)(struct gg_range_tool *tool);
 
-    /* -- graphs: a backend has all of these slots or none; graph_update alone is optional. No two of these calls use the same
-     *    graph at a time. Without stream_capturing the core records the operations itself, and of these calls only capture_begin,
-     *    capture_end, graph_launch and graph_destroy: it queues a recording once more on a stream that stream_create made for
-     *    this, between capture_begin and capture_end. Then no event, no wait and no other device is part of a capture, the graph
-     *    is launched on streams that the backend created, and a failure before the first launch is no error: launches
-     *    queue the operations -- */
+    /* -- graphs: a backend has all of these slots or none; graph_update alone is optional. No two of these calls use
+     * the same graph at a time. Without stream_capturing the core records the operations itself, and uses only
+     * capture_begin, capture_end, graph_launch and graph_destroy: it queues the recorded operations once more, on a
+     * stream that stream_create made for this, between capture_begin and capture_end. Then no event, no wait and no
+     * other device is part of a capture, the graph is launched on streams that the backend created, and a failure
+     * before the first launch is not an error: launches then queue the operations -- */
 
     /** Record the work that is queued on the stream from now on instead of running it, in relaxed mode: calls of any
      *  thread do not invalidate the capture. The stream is not captured yet, and is not the device's default stream. */
@@ -479,9 +479,9 @@ struct gg_comm_task {
     int32_t from;                /**< GG_COMM_SEND_RECV: the rank that sends to this one */
 };
 
-/** Collective operations of the vendor's library, which is another one than the driver. All slots are required. The core
- *  checks arguments, finds the library when a communicator first needs it, and never calls two of these functions for one
- *  communicator at a time, except `state`, and `destroy` with @p abort. */
+/** Collective operations of the vendor's library for them, which is separate from the driver. All slots are required.
+ *  The core checks arguments, finds the library when a communicator first needs it, and never calls two of these
+ *  functions for one communicator at a time, except `state`, and `destroy` with @p abort. */
 struct gg_comm_ops {
     uint32_t struct_size;                  /**< sizeof as compiled into the plugin */
     uint32_t reserved;                     /**< 0 */
@@ -495,7 +495,8 @@ struct gg_comm_ops {
     /** Create this rank's part, with all other ranks. May wait for them. */
     gg_status (*create)(struct gg_device_impl *device, const uint8_t id[GG_COMM_ID_SIZE],
                         int32_t size, int32_t rank, struct gg_comm_impl **out);
-    /** Wrap a native communicator, of that device, and store its rank and size. destroy frees only what this allocated. */
+    /** Wrap a native communicator of that device, and store its rank and size. destroy frees only what this call
+     *  allocated. */
     gg_status (*borrow)(struct gg_device_impl *device, uint64_t native, int32_t *size,
                         int32_t *rank, struct gg_comm_impl **out);
     /** Without @p abort: all work of all ranks is complete. With it: end the work on the device, and calls that wait in

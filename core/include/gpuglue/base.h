@@ -29,7 +29,7 @@
 
 /** Version of this header; gg_version() returns the library's. */
 #define GG_VERSION "0.1.0"
-/** Major ABI version of this header; gg_abi() returns the library's. A program needs a library of the same one. */
+/** Major ABI version of this header; gg_abi() returns the library's. A program needs a library with the same one. */
 #define GG_ABI_MAJOR 1
 /** Minor ABI version of this header: increases when functions are added. */
 #define GG_ABI_MINOR 1

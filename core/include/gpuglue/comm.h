@@ -1,10 +1,11 @@
 /** @file
  *  Communicators: several processes that combine and exchange data.
  *
- *  Each process of a program is a rank of a communicator, from 0 to size - 1. All ranks call the same collective operations
- *  in the same order. The transport is shared memory, so all ranks run on one machine (except with GG_COMM_SEVERAL_MACHINES),
- *  and the data are in memory that the processor can access: host memory, pinned and managed memory, and memory of the host
- *  backend. Where the kernel allows it, ranks read large data directly from each other's memory.
+ *  Each process of a program is a rank of a communicator, from 0 to size - 1. All ranks call the same collective
+ *  operations in the same order. The transport is shared memory, so all ranks run on one machine (except with
+ *  GG_COMM_SEVERAL_MACHINES), and the data must be in memory that the processor can access: host memory, pinned and
+ *  managed memory, and memory of the host backend. Where the kernel allows it, ranks read large data directly from each
+ *  other's memory.
  *
  *  All ranks report the same failure. If a rank ends, does not take part within the timeout, closes or aborts, every other
  *  rank that calls or waits gets GG_ERR_COMMUNICATOR, and gg_comm_failed_ranks returns the failed rank. After that the
@@ -91,7 +92,7 @@ struct gg_comm_options {
  *                                   this rank differs from rank 0 in size, id, version, machine or user; another process has
  *                                   the same rank; another rank is in this process; or the creation failed on another rank
  *  @retval GG_ERR_INVALID_ARGUMENT  a value is outside its range
- *  @retval GG_ERR_OUT_OF_MEMORY     there is not enough memory, or the process's limit of file sizes is too low
+ *  @retval GG_ERR_OUT_OF_MEMORY     there is not enough memory, or the process's limit on file sizes is too low
  *  @retval GG_ERR_UNSUPPORTED       the system has no files in memory, Unix sockets or record locks; or the process that
  *                                   listens on the port passed no shared memory of this user
  *  @retval GG_ERR_INTERNAL          ranks have different versions of gpuglue
@@ -283,7 +284,7 @@ GG_API gg_status gg_comm_reduce_scatter(gg_comm *comm, void *dst, const void *sr
  *  GG_ERR_INVALID_ARGUMENT and nothing is copied. They return as collective operations do.
  *  @{ */
 
-/** Send data. Returns when the other rank has received them.
+/** Send data. Returns when the other rank has received it.
  *
  *  @param comm    a communicator
  *  @param src     @p nbytes bytes

@@ -1,18 +1,19 @@
 /** @file
  *  Collective operations that devices execute: queued on streams, by the vendor's library.
  *
- *  A communicator (comm.h) exchanges host memory. gg_comm_open_device gives it a device on each rank, and lets all ranks
- *  agree on a library for them: NCCL for "cuda", RCCL for "hip". Where there is none for all of them, the transport is
- *  "staged": the operations are those of the host, and devices copy from and to the memory that the ranks share.
+ *  A communicator (comm.h) exchanges host memory. gg_comm_open_device gives it a device on each rank, and lets all
+ *  ranks agree on a library that exchanges device memory: NCCL for "cuda", RCCL for "hip". If they cannot all use one,
+ *  the transport is "staged": the operations are those of the host, and devices copy from and to the memory that the
+ *  ranks share.
  *
  *  @par Ordering
  *  With a library gg_comm_queue returns when the operation is queued. Without a stream it is ordered behind all known uses of its memory,
  *  as every operation is; with one, nothing but that stream's order is guaranteed.
  *  @par Failures
- *  A thread of the communicator checks ten times a second whether the other processes exist, and whether the library reports
- *  an error. If a rank ends while this rank's work is unfinished, or any rank aborts, the work on the device ends without a
- *  result. The next wait for its stream, and each later operation, returns GG_ERR_COMMUNICATOR, which names the rank. The
- *  timeout is of each operation: it counts from the end of the oldest unfinished one.
+ *  A thread of the communicator checks ten times a second whether the other processes exist, and whether the library
+ *  reports an error. If a rank ends while this rank's work is unfinished, or any rank aborts, the work on the device
+ *  ends without a result. The next wait for the stream, and each later operation, returns GG_ERR_COMMUNICATOR, which
+ *  names the rank. The timeout applies to each operation. It begins when the operation before it has ended.
  *  @par Threads
  *  As in comm.h. Operations of different communicators may be queued by different threads. */
 #ifndef GG_COMM_DEVICE_H
@@ -37,7 +38,7 @@ typedef enum gg_comm_operation {
     GG_COMM_SEND_RECV = 10, /**< gg_comm_send_recv to the rank `root` and from the rank `from` */
 } gg_comm_operation;
 
-/** How gg_comm_open_device chooses a transport. All ranks give the same, except for the device. */
+/** How gg_comm_open_device chooses a transport. All ranks pass the same values, except for the device. */
 struct gg_comm_device_options {
     uint32_t struct_size; /**< sizeof(struct gg_comm_device_options) */
     uint32_t flags;       /**< 0 */
@@ -72,8 +73,9 @@ struct gg_comm_all_options {
  *  gg_comm_open_device in one process for each rank, without a port. Each communicator is for a thread of its own: a
  *  thread that calls an operation of one rank waits until other threads call it for the others, or until the timeout.
  *
- *  No rank ends alone, so nothing watches for that: a thread that ends without its part is one that does not take part in
- *  time. gg_comm_close_device waits for the other ranks only if it is the last that is called, so one thread may close all.
+ *  All ranks end with the process, so nothing watches for ranks that end: a thread that ends early is a rank that does
+ *  not take part in time. Only the last call of gg_comm_close_device waits for the other ranks, so one thread may close
+ *  all.
  *
  *  @param options   the ranks
  *  @param[out] out  `size` references: that of rank r at r; written on success only
@@ -95,7 +97,7 @@ GG_API const char *gg_comm_transport(gg_comm *comm);
  *  a processor copies between that and pinned memory.
  *
  *  @param comm  a communicator
- *  @return a text that lives as long as the communicator; "" if it is another one, or was requested and the device can */
+ *  @return valid as long as the communicator; "" if the transport is another one, or was requested and the device can copy */
 GG_API const char *gg_comm_transport_reason(gg_comm *comm);
 
 /** The library of the transport.
@@ -150,10 +152,10 @@ struct gg_comm_work {
  *  match: the library cannot compare them. Both memories are of the communicator's device. In place means the same address,
  *  or that of this rank's block. May be captured into a graph, on all ranks or on none.
  *
- *  Without a library the operation is one of comm.h, of the current stream's completed work, and is complete when it returns:
- *  the device copies device memory, in parts, from and to memory that the ranks share, or pinned buffers (see
- *  gg_comm_transport_reason), beside the exchange. The ranks compare their calls, and each may give memory of any device or of
- *  the host. It cannot be captured.
+ *  Without a library the operation waits for the work of the stream, runs on the host, as those of comm.h do, and is
+ *  complete when it returns: the device copies device memory, in parts, from and to the memory that the ranks share, or
+ *  pinned buffers (see gg_comm_transport_reason), while the ranks exchange other parts. The ranks compare their calls,
+ *  and each may pass memory of any device or of the host. The operation cannot be captured.
  *
  *  @param comm    a communicator
  *  @param work    the operation
@@ -179,10 +181,11 @@ GG_API gg_status gg_comm_group_begin(gg_comm *comm);
  *  @return as gg_comm_queue */
 GG_API gg_status gg_comm_group_end(gg_comm *comm, int32_t drop);
 
-/** End the operations of the device: wait until those of this rank are complete, until no other rank has unfinished ones, and up
- *  to two seconds until all ranks have called it; then destroy the library's communicator. Without this call a thread does so after gg_comm_release. Operations on
- *  host memory remain possible. Of a communicator of gg_comm_create_all it returns when those of this rank are complete, unless
- *  all other ranks have called it: a thread does the rest.
+/** End the operations of the device: wait until those of this rank are complete, until no other rank has unfinished
+ *  ones, and up to two seconds until all ranks have called it; then destroy the library's communicator. Without this
+ *  call a thread does so after gg_comm_release. Operations on host memory remain possible. For a communicator of
+ *  gg_comm_create_all it returns when the operations of this rank are complete, unless all other ranks have called it:
+ *  a thread does the rest.
  *
  *  @param comm  a communicator
  *  @return GG_OK; also if the work failed, which the next wait for its stream reports

@@ -10,7 +10,7 @@
  *            gpuglue.h; a given stream is explicit.
  * Errors     A failed call throws gg::error or a class derived from it. Queries and timed waits return false
  *            where C returns GG_NOT_READY.
- * Memory     Nothing here allocates beside the C functions and the exceptions. */
+ * Memory     Nothing here allocates, except the C functions and the exceptions. */
 #ifndef GG_GPUGLUE_HPP
 #define GG_GPUGLUE_HPP
 

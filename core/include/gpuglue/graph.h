@@ -1,7 +1,7 @@
 /** @file
- *  Graphs: work that is recorded once and launched many times. A launch is one driver call. For a backend without graphs the
- *  core records the operations, which includes only those of gpuglue, and a launch queues them one after the other, or from the
- *  second one on by one driver call, if the driver can record them, too.
+ *  Graphs: work that is recorded once and launched many times. A launch is one driver call. For a backend without
+ *  graphs the core records the operations that gpuglue queues, and a launch queues them one after the other. If the
+ *  driver can record them, each launch after the first is one driver call there, too.
  *
  *  gg_graph_begin_capture records the work that is queued on a stream from then on, instead of running it;
  *  gg_graph_end_capture makes a graph of it. A stream that waits for an event or a stream of the capture takes part in it.

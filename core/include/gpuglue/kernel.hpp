@@ -126,7 +126,7 @@ class kernel : public detail::owner<gg_kernel, gg_kernel_retain, gg_kernel_relea
     }
 };
 
-/** Device code on a device. (`module` is a word of C++20.) */
+/** Device code on a device. (`module` is a keyword of C++20.) */
 class device_module : public detail::owner<gg_module, gg_module_retain, gg_module_release>
 {
   public:

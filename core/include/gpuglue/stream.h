@@ -2,10 +2,10 @@
  *  Streams: queues of device work.
  *
  *  @par Ordering
- *  Work on one stream runs in the order in which it was queued. Work on two streams has no order, unless one stream waits
- *  for the other (gg_stream_wait_event, gg_stream_wait_stream), or an operation without a stream waits for unfinished work
- *  on its memory. On cuda
- *  and hip a stream without GG_STREAM_NONBLOCKING also runs in order with the legacy default stream.
+ *  Work on one stream runs in the order in which it was queued. Work on two streams has no order, unless one stream
+ *  waits for the other (gg_stream_wait_event, gg_stream_wait_stream), or an operation without a stream waits for
+ *  unfinished work on its memory. On cuda and hip a stream without GG_STREAM_NONBLOCKING also runs in order with the
+ *  legacy default stream.
  *  @par Threads
  *  Any thread. If several threads queue work on one stream, each call queues its work as a whole. */
 #ifndef GG_STREAM_H
