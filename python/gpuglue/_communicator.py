@@ -16,7 +16,7 @@ class Communicator(Operations):
     """Processes that combine and exchange arrays.
 
     Each process of a program is a rank. This constructor connects ranks of one machine or, if all have devices that NCCL or RCCL connects,
-    of several; `from_mpi` also others, and `from_devices` threads of one process. All ranks call the same operations in the same order.
+    of several; `from_mpi` connects the ranks of an MPI program, and `from_devices` threads of one process. All ranks call the same operations in the same order.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Communicator(Operations):
         ``'host:port'`` on which rank 0 listens while the ranks connect. None takes MASTER_ADDR and MASTER_PORT; in a
         job of Slurm MASTER_PORT may be missing, and under torchrun the port is the next one, since torch uses MASTER_PORT.
     id : str, optional
-        A text that must be the same on all ranks, such as the number of a job: at most 63 bytes. None is the job's
+            A string that must be the same on all ranks, such as the number of a job: at most 63 bytes. None is the job's
         identifier from the launcher, if rank and size are taken from it, else ''.
     timeout : float or None, optional
         Seconds that the creation, and each wait for another rank, may take. None is no limit.
@@ -62,12 +62,12 @@ class Communicator(Operations):
     complete when it returns.
 
     Ranks of several machines have only operations on arrays in device memory, and `barrier`. Other ranks connect to rank 0 by TCP, and keep the connection
-    for failures. A machine that no longer answers is noticed in 20 seconds, or at the end of the timeout.
+    for failures. A machine that no longer answers is detected after 20 seconds, or at the end of the timeout.
 
     With the transports 'nccl' and 'rccl', operations on arrays in device memory are queued on the current stream, or on `stream`, and
     return at once. They are ordered as all operations of gpuglue are, and can be captured into a graph. All ranks
     then pass arrays in device memory, of sizes and dtypes that match: the library cannot compare them. With 'staged',
-    such arrays pass through memory that the ranks share, in parts that devices copy beside the exchange; the operation is complete when it
+    such arrays pass through memory that the ranks share, in parts that devices copy during the exchange; the operation is complete when it
     returns. If a driver does not lock that memory, a warning says so, and the rank's device copies through pinned buffers.
 
     Operations that only move data take every dtype without objects. Reductions take integers, floats of 16 (also bfloat16), 32 and 64 bits, complex

@@ -44,7 +44,7 @@ def from_devices(devices: Any = None, *, transport: str = "auto", timeout: "floa
     Each communicator needs a thread of its own, which calls the operations of its rank. One thread that calls an operation of one rank after
     the other waits at the first, until `timeout` ends the wait and names the ranks that did not take part.
 
-    A thread that ends is not noticed before the timeout: when one raises, close or `abort` its communicator, as a with-block does. Python
+    A thread that ends is not detected before the timeout: if one raises, close or `abort` its communicator, as a with-block does. Python
     handles Ctrl-C in the main thread: if that only waits for the others, it calls `abort` then, of any rank.
     Closing a communicator waits for the queued operations of its rank only, so one thread may close all of them.
 

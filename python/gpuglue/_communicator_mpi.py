@@ -52,7 +52,7 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     Between machines with 'nccl' or 'rccl', arrays in host memory pass through MPI. The ranks then also connect to rank 0 by TCP: at its
     MASTER_ADDR, if that is set, or else at the address of its name or of its default route.
 
-    With 'mpi' the data pass through messages of the MPI library, between pairs of ranks. Results are the same as with 'host', bit
+    With 'mpi' the data passes through messages of the MPI library, between pairs of ranks. Results are the same as with 'host', bit
     for bit, except for products of complex numbers. A rank that closes, aborts or does not take part in time is named by the others. A rank that is killed is
     one that does not take part; most launchers of MPI then end all ranks. Memory of a send that was under way at a failure
     is kept until the process ends, and ``MPI_Finalize`` may wait for it.

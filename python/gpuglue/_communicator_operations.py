@@ -52,9 +52,9 @@ class Operations(Steps):
         out : array, optional
             Takes the result. None writes it to `x`.
         op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
-            The operator. 'min' and 'max' are NaN if an element is; NCCL and RCCL ignore a NaN unless all are. 'avg' is for floats and complex numbers.
+            The operator. 'min' and 'max' give NaN if an element is NaN; NCCL and RCCL ignore a NaN unless all elements are NaN. 'avg' is for floats and complex numbers.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -69,7 +69,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -101,7 +101,7 @@ class Operations(Steps):
         op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
             The operator.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -116,7 +116,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -151,7 +151,7 @@ class Operations(Steps):
         op : {'sum', 'prod', 'min', 'max', 'avg'}, optional
             The operator.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -166,7 +166,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -193,7 +193,7 @@ class Operations(Steps):
         root : int, optional
             The rank whose array is copied.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -208,7 +208,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
 
         Examples
         --------
@@ -236,7 +236,7 @@ class Operations(Steps):
         out : array
             Takes the result: as many blocks of the size of `x` as there are ranks.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -251,7 +251,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
 
         Examples
         --------
@@ -278,7 +278,7 @@ class Operations(Steps):
         root : int, optional
             The rank that collects.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -293,7 +293,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
 
         Examples
         --------
@@ -326,7 +326,7 @@ class Operations(Steps):
         root : int, optional
             The rank that distributes.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -341,7 +341,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
 
         Examples
         --------
@@ -372,7 +372,7 @@ class Operations(Steps):
         out : array, optional
             Takes the result, of the same size. None writes it to `x`.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -387,7 +387,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
 
         Examples
         --------
@@ -417,7 +417,7 @@ class Operations(Steps):
         to : int
             Another rank, which calls `recv` or `send_recv`.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Raises
@@ -427,7 +427,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the other rank expects another size or dtype, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
 
         See Also
         --------
@@ -450,7 +450,7 @@ class Operations(Steps):
         source : int
             Another rank, which calls `send` or `send_recv`.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -465,7 +465,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the other rank sends another size or dtype, or the communicator is closed.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
 
         See Also
         --------
@@ -494,7 +494,7 @@ class Operations(Steps):
         source : int
             The rank that sends to this one. A rank may exchange with itself.
         stream : Stream, optional
-            Where the operation is queued, if the transport has a library: ordered with the work of that stream alone. None is the current
+            Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
 
         Returns
@@ -509,7 +509,7 @@ class Operations(Steps):
         InvalidArgumentError
             If sizes or dtypes differ, or the communicator is closed. `x` and `out` need one dtype: view one of them as the other's.
         TypeError
-            If an argument is no array, or one that cannot be written to where it must be.
+            If an argument is not an array, or an array that is written is read-only.
 
         Examples
         --------
@@ -535,7 +535,7 @@ class Operations(Steps):
         Returns
         -------
         context manager
-            At its end the operations are queued. After an exception none is.
+            At its end the operations are queued; after an exception none of them is.
 
         Raises
         ------

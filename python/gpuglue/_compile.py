@@ -129,7 +129,7 @@ def compile(
         Architecture: 'sm_90', 'compute_80' for PTX, 'gfx90a', 'x86_64', or with ``backend="ze"`` a device's name for
         ocloc, such as 'dg2'. None is that of the current device.
     lang : {'cuda', 'hip', 'opencl'}, optional
-        Language of the source. None is the one that the backend compiles. On hip 'cuda' adds CUDA's spellings to HIP's, and a
+        Language of the source. None is the one that the backend compiles. On hip, 'cuda' adds CUDA's names to HIP's, and a
         warp of 32 lanes: see docs/kernels.md.
     options : sequence of str, optional
         Options for the compiler, such as '-O3' or '-DN=4'. For ze those that begin with '-ze-' are for the driver's compiler:
@@ -161,7 +161,7 @@ def compile(
 
     Notes
     -----
-    NVRTC, HIPRTC, ocloc or the host's C++ compiler does the work. Results are cached on disk, if the source and the
+    NVRTC, HIPRTC, ocloc or the host's C++ compiler compiles the source. Results are cached on disk, if the source and the
     options determine them: see ``GPUGLUE_CACHE_DIR``.
 
     Examples

@@ -70,7 +70,7 @@ def concatenate(
     ValueError
         If there are no arrays, or their devices or shapes differ, or the axis does not exist.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
 
     See Also
     --------
@@ -133,7 +133,7 @@ def stack(arrays: "Sequence[_core.GPUArray]", axis: int = 0, *, stream: Any = No
     ValueError
         If there are no arrays, or their devices or shapes differ, or the axis does not exist.
     OutOfMemoryError
-        If the device has not enough memory.
+        If there is not enough device memory.
 
     See Also
     --------
