@@ -1,7 +1,8 @@
 /* cuda_ranges.c: ranges for NVIDIA's profilers, by NVTX: no library, but a handshake with a tool that the profiler names.
  *
- * The tool exports InitializeInjectionNvtx2 and gets a function that returns tables of ours by number. It asks for the
- * callbacks, with them for the functions of a module, and stores its own functions in the places that it finds there. */
+ * The tool exports InitializeInjectionNvtx2 and gets a function that returns tables of ours by
+ * number. It requests the callbacks, through them the functions of a module, and stores its own
+ * functions in the places that these have. */
 #include "cuda_ranges.h"
 
 #include "../cuda_hip/driver.h"

@@ -217,7 +217,7 @@ struct host_job {
     _Atomic(uint64_t) next_block;
     atomic_bool failed;              /* no further chunk is taken */
     char failure[HOST_FAILURE_SIZE]; /* by the first that failed */
-    uint64_t offer_at;               /* when other threads are asked to help; 0: at once */
+    uint64_t offer_at;               /* when other threads are woken to help; 0: at once */
     bool offered;
     struct host_job *next; /* in team->jobs, under its lock, like `helpers` */
     int helpers;           /* other threads that run blocks now */

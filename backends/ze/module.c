@@ -63,8 +63,8 @@ static bool spirv_has_printf(const unsigned char *bytes, size_t nbytes)
     return false;
 }
 
-/* Whether it may contain a kernel that prints. Of machine code the names of arguments tell, which are those of zeinfo.h of
- * intel/compute-runtime. */
+/* Whether it may contain a kernel that prints. In machine code the names of the arguments show
+ * this; they are those of zeinfo.h of intel/compute-runtime. */
 static bool image_prints(const void *bytes, size_t nbytes)
 {
     static const char hidden[] = "implicit_arg_buffer";

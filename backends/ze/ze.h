@@ -116,7 +116,7 @@ struct ze_gpu {
 };
 /* graph.c: whether the device reports that its work can be recorded. */
 bool ze_gpu_has_graphs(const struct ze_gpu *gpu);
-/* memory.c: asks the device whether it has such memory. Returns the driver's code. */
+/* memory.c: queries whether the device has such memory. Returns the driver's code. */
 int ze_gpu_find_shared(const struct ze_gpu *gpu, bool *out);
 extern struct ze_gpu ze_gpus[ZE_MAX_GPUS];
 extern int ze_gpu_count;

@@ -33,7 +33,7 @@ static const struct env_row {
                          .expected = "auto, always or never"},
 };
 
-/* Texts, which the code that reads them parses. */
+/* Text values, which the code that reads them parses itself. */
 static const char *const env_texts[] = {
     "GPUGLUE_BACKEND", "GPUGLUE_DEVICE", "GPUGLUE_LOG", "GPUGLUE_PLUGIN_PATH", "GPUGLUE_TRACE",
     /* Read by the host backend. */

@@ -115,7 +115,7 @@ static void quota_find(void)
 /* ---- the affinity ---- */
 
 #define AFFINITY_NS 250000000u /* the process may be moved to other processors: read this often */
-/* More than any kernel has: it refuses a mask that is smaller than its own. */
+/* More than any kernel supports, because a kernel refuses a mask that is smaller than its own. */
 #define CPUS_MAX 65536
 
 static _Atomic(uint64_t) affinity_read_at;

@@ -52,7 +52,7 @@ static gg_status bundle_add_kernels(struct gg_image *image, struct gg_image *obj
     return GG_OK;
 }
 
-/* GG_NOT_READY: the member is no code object that can be read, so the bundle's kernels are not known. */
+/* GG_NOT_READY: the member is not a readable code object, so the bundle's kernels are not known. */
 static gg_status bundle_read_object(struct ggi_bytes member, struct gg_image *image)
 {
     struct gg_image object = {.struct_size = sizeof object};

@@ -12,7 +12,7 @@ struct gg_module {
     gg_memory *code; /* records the uses by launches: the module is unloaded once it is idle */
     _Atomic(struct ggi_global *) globals; /* variables with live memory */
     pthread_mutex_t lock;                 /* globals, driver_names; taken before a memory's lock */
-    struct ggi_names *driver_names; /* of the kernels, if the image hides them and once they were asked for */
+    struct ggi_names *driver_names; /* of the kernels, if the image hides them; set at the first request */
 };
 
 /* The module whose code @p memory is, or NULL. */

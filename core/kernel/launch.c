@@ -44,7 +44,7 @@ static inline int launch_axis_is_over(const gg_kernel *kernel, const struct gg_l
            (launch->grid[i] - 1 >= kernel->max_grid[i]);
 }
 
-/* One branch for all limits. Only for the message is it determined which one is exceeded. */
+/* One branch for all limits. Which one is exceeded is determined only for the message. */
 static inline gg_status launch_check_shape(const gg_kernel *kernel, const struct gg_launch *launch)
 {
     const uint64_t plane = (uint64_t)launch->block[0] * launch->block[1];

@@ -32,7 +32,7 @@ gg_status ggi_stream_capture_id(gg_stream *stream, uint64_t *id)
     const gg_status status = device->ops->capture_id(stream->impl, id);
     if (!status || !own)
         return status;
-    *id = own; /* if the driver cannot say, the capture that gpuglue has begun goes on */
+    *id = own; /* if the driver cannot report it, the capture that gpuglue began continues */
     return GG_OK;
 }
 

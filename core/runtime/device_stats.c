@@ -19,7 +19,7 @@ static const struct gg_device_stats stats_unknown = {
     .process_count = -1,
 };
 
-/* Management libraries have been seen to return nonsense for what a device does not have. */
+/* Some management libraries return meaningless values for sensors that a device does not have. */
 static double stats_within(double value, double least, double most)
 {
     return value >= least && value <= most ? value : NAN;

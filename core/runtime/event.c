@@ -224,8 +224,8 @@ static bool event_stays_done(const gg_event *event, uint64_t recorded)
            !event->borrowed && !atomic_load_explicit(&event->exported, memory_order_relaxed);
 }
 
-/* GG_NOT_READY: the driver has to be asked. Querying a captured event would invalidate the capture; after the capture some drivers
- * report such an event as complete. */
+/* GG_NOT_READY: the driver must be queried. Querying a captured event would invalidate the capture;
+ * after the capture some drivers report such an event as complete. */
 static gg_status event_begin_poll(gg_event *event, uint64_t *recorded)
 {
     struct gg_device *device = event->device;

@@ -4,7 +4,7 @@
 
 #include "runtime/device.h"
 
-/* Ask the backend of an open device for its profiler, once per process. */
+/* Query the backend of an open device for its profiler, once per process. */
 void ggi_range_find_tool(struct gg_device *device);
 /* Begin and end a range in each profiler that was found. */
 void ggi_range_push(const char *name);

@@ -6,7 +6,7 @@
 #include "runtime/device.h"
 #include "runtime/retire.h"
 
-/* Whether the driver has to be asked if a stream is captured. */
+/* Whether the driver must be queried to find out if a stream is captured. */
 enum ggi_capturable {
     GGI_NOT_CAPTURABLE, /* nobody else knows its handle */
     GGI_CAPTURED_HERE,  /* only now, by gg_graph_begin_capture */
@@ -214,15 +214,15 @@ static inline bool ggi_stream_is_capturable(const gg_stream *stream)
 {
     return atomic_load_explicit(&stream->capturable, memory_order_relaxed);
 }
-/* capture.c: asks the driver. */
+/* capture.c: queries the driver. */
 bool ggi_stream_query_capture(gg_stream *stream);
 static inline bool ggi_stream_capturing(gg_stream *stream)
 {
     const int known = atomic_load_explicit(&stream->capturable, memory_order_relaxed);
     return known && (known == GGI_CAPTURED_HERE || ggi_stream_query_capture(stream));
 }
-/* For a stream that other threads use: the end of a failed capture may replace its native stream, so the driver is asked
- * with stream->lock held. */
+/* For a stream that other threads use: the end of a failed capture may replace its native stream,
+ * so the driver is queried with stream->lock held. */
 static inline bool ggi_other_capturing(gg_stream *other)
 {
     if (atomic_load_explicit(&other->capturable, memory_order_relaxed) != GGI_CAPTURABLE)

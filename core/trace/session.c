@@ -41,7 +41,7 @@ static void session_add_host(struct ggi_text *out)
     ggi_text_add(out, "%s", host);
 }
 
-/* *at is a percent sign; it is moved behind what it begins. */
+/* *at points to a percent sign, and is moved past the sequence that begins there. */
 static gg_status session_add_special(struct ggi_text *out, const char **at)
 {
     const char *special = *at,
