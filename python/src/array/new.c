@@ -1,4 +1,4 @@
-/* new.c: GPUArray(), to_gpu(), arange(), and empty() and its like. */
+/* new.c: GPUArray(), to_gpu(), arange(), empty() and similar functions. */
 #include "base/arguments.h"
 #include "numpy/bridge.h"
 #include "copy/fill.h"

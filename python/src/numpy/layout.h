@@ -18,7 +18,7 @@ struct py_layout {
 /* order= argument: one of C F A K in either case; NULL or None: @p otherwise. 0 with an exception. */
 char py_order(PyObject *object, char otherwise);
 
-/* A layout from the arguments of empty() and its like. Close it afterwards, if 0 was returned. */
+/* A layout from the arguments of empty() and similar functions. Close it afterwards, if 0 was returned. */
 int py_layout_open(struct py_state *state, struct py_layout *layout, PyObject *shape,
                    PyObject *dtype, PyObject *order);
 /* A layout whose size is known to fit. Close it afterwards. */

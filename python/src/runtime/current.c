@@ -2,7 +2,7 @@
 #include "runtime/device.h"
 #include "runtime/registry.h"
 
-/* The first call may initialise drivers, which takes a good part of a second. */
+/* The first call may initialise drivers, which takes several tenths of a second. */
 static int current_first_call(struct py_state *state, gg_device **out)
 {
     gg_status status;

@@ -194,7 +194,8 @@ static PyObject *stream_device(PyObject *self, void *Py_UNUSED(unused))
     return stream ? py_device_wrap(py_state_of(self), gg_stream_device(stream)) : NULL;
 }
 
-/* Without the handle: a stream whose handle was read may be captured by other code, and gpuglue asks the driver before each use. */
+/* Without the handle: a stream whose handle was read may be captured by other code, and gpuglue queries the driver
+ * before each use. */
 static PyObject *stream_repr(PyObject *self)
 {
     const gg_stream *stream = py_stream_of(self)->stream;
