@@ -1,4 +1,4 @@
-"""gpuglue bench: how fast the calls and copies of a device are, beside CuPy and PyTorch where they are installed.
+"""gpuglue bench: how fast the calls and copies of a device are, compared with CuPy and PyTorch if they are installed.
 
 Calls are medians in microseconds, of bursts of 16; copies are in GB/s (10^9 bytes a second), by the median time. The sides
 alternate, so that noise affects each. The figures compare packages in one run; bench/ in the sources compares with raw C."""
@@ -32,10 +32,10 @@ def size(text):
 
 def add_options(parser):
     parser.add_argument("--device", help="the device, such as cuda:1 (default: the current device)")
-    parser.add_argument("--seconds", type=seconds, default=20.0, help="time for the measurements (default: 20); more where a row needs it")
+    parser.add_argument("--seconds", type=seconds, default=20.0, help="time for the measurements (default: 20); more if a row needs it")
     parser.add_argument("--max-bytes", type=size, default=SIZES[-1], help=f"largest copy (default: {SIZES[-1]})")
     parser.add_argument("--json", action="store_true", help="one JSON object, with quartiles in seconds")
-    parser.add_argument("--plot", metavar="FILE", help="also draw the copies by matplotlib, into a picture")
+    parser.add_argument("--plot", metavar="FILE", help="also draw the copies with matplotlib, and write the picture to FILE")
 
 
 def main_of(options):

@@ -1,5 +1,5 @@
-"""The command gpuglue: backends and devices, why others are missing, what they do and how fast, what a build needs,
-the documents, and a copy of PyCUDA's Python files."""
+"""The command gpuglue: lists backends and devices, finds out why others are missing, watches and measures devices, and prints
+what a build needs, the documents, and a copy of PyCUDA's Python files."""
 
 import argparse
 import os

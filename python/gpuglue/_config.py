@@ -1,4 +1,4 @@
-"""gpuglue config: what a build needs of the installed package.
+"""gpuglue config: the directories and options that a build with the installed package needs.
 
 ``gpuglue-config`` and ``python -m gpuglue._config`` do the same, and need at least one option."""
 

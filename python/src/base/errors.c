@@ -198,9 +198,8 @@ static PyObject *message_add_reports(struct py_state *state, PyObject *text, con
     for (size_t i = 0; text && i < reports->count; i++)
         if (!backend[0] || !strcmp(backend, gg_report_at(reports, i)->name))
             text = message_add_files(text, gg_report_at(reports, i));
-    text =
-        message_append(text, PyUnicode_FromString("\n`gpuglue doctor` names the cause, and "
-                                                  "the command that corrects it"));
+    text = message_append(text, PyUnicode_FromString("\n`gpuglue doctor` names the cause, and "
+                                                     "the command that corrects it"));
     *records = py_reports_wrap(state, reports);
     gg_reports_free(reports);
     if (!*records)
