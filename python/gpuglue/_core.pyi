@@ -3300,7 +3300,7 @@ def to_gpu(a: npt.ArrayLike, device: _DeviceLike | None = None, stream: _StreamL
     Raises
     ------
     TypeError
-        If the data are a GPUArray or a Buffer, or their dtype holds Python objects.
+        If `a` is a GPUArray or a Buffer, or its dtype holds Python objects.
     OutOfMemoryError
         If there is not enough device memory.
     InvalidArgumentError

@@ -26,7 +26,7 @@ class _Alias:
         return importlib.machinery.ModuleSpec(name, self, is_package=name == self.name)
 
     def missing(self, name):
-        """Raise the error that names the way out, if there is one."""
+        """Raise the error that names an alternative, if there is one."""
         if self.name == "pycuda":
             from .pycuda._missing import MODULES, OPTIONAL
 

@@ -60,7 +60,7 @@ def aligned_empty(shape, dtype, order="C", alignment=4096):
     Returns
     -------
     ndarray
-        An array with any content. Its base is an AlignedHostAllocation.
+        An uninitialised array. Its base is an AlignedHostAllocation.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def aligned_empty_like(array, alignment=4096):
     Returns
     -------
     ndarray
-        An array with any content.
+        An uninitialised array.
 
     Examples
     --------

@@ -310,7 +310,7 @@ def pagelocked_empty_like(array, mem_flags=0):
     Returns
     -------
     ndarray
-        An array with any content.
+        An uninitialised array.
 
     Examples
     --------
@@ -420,7 +420,7 @@ def managed_empty_like(array, mem_flags=0):
     Returns
     -------
     ndarray
-        An array with any content.
+        An uninitialised array.
 
     Examples
     --------

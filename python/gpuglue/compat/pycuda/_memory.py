@@ -249,7 +249,7 @@ def mem_alloc(nbytes):
     Returns
     -------
     DeviceAllocation
-        Memory with any content.
+        Uninitialised memory.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def mem_alloc_like(ary):
     Returns
     -------
     DeviceAllocation
-        Memory with any content.
+        Uninitialised memory.
 
     Examples
     --------

@@ -31,10 +31,10 @@ _NAMES = {
         "use gpuglue.trace(), which records allocations": "DebugMemoryPool"},
     "pycuda.gpuarray": {_COMPUTING: "multi_take multi_take_put multi_put", "use the method of the array": "reshape", _OWN_FILES: "splay"},
     "pycuda.cumath": {}, "pycuda.curandom": {}}
-# Members of classes: their own errors name the way out.
+# Members of classes: their own errors name an alternative.
 MEMBERS = {
     "Event": {"gpuglue has no events of other processes: send memory with mem_get_ipc_handle(), and wait for the event before": "ipc_handle from_ipc_handle"}}
-# What in a source no compiler of gpuglue's takes: (pattern, the way out).
+# What a source may have that no compiler of gpuglue accepts: (pattern, an alternative).
 _IN_SOURCES = [
     (r"\b(texture|surface)\s*<|\b(tex|surf)[123]D\w*\s*\(", TEXTURES),
     (r"<<<", "kernels launch kernels on cuda only, in a pycuda.compiler.DynamicSourceModule: else launch them from Python"),
@@ -48,7 +48,7 @@ _IN_SOURCES_ELSEWHERE = [  # but what cuda takes
 
 
 def way_of_source(source, backend):
-    """The way out for a source that was not compiled, after a colon, or nothing."""
+    """The alternative for a source that was not compiled, after a colon, or nothing."""
     rows = _IN_SOURCES if backend == "cuda" else _IN_SOURCES + _IN_SOURCES_ELSEWHERE
     return next((f": {way}" for pattern, way in rows if re.search(pattern, source)), "")
 
@@ -58,12 +58,12 @@ def _way(table, name):
 
 
 def refusing(module):
-    """The __getattr__ of a module, whose error names the way out."""
+    """The __getattr__ of a module, whose error names an alternative."""
     public = "pycuda" + module.rpartition("pycuda")[2]
 
     def __getattr__(name):
         way, caller = _way(_NAMES[public], name), sys._getframe(1)
-        # `from module import name` would replace an AttributeError by one without the way out
+        # `from module import name` would replace an AttributeError by one that names no alternative
         kind = ImportError if way and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["IMPORT_FROM"] else AttributeError
         raise kind(f"{public} has no {name!r} on gpuglue: {way}" if way else f"module {module!r} has no attribute {name!r}")
     return __getattr__
@@ -81,7 +81,7 @@ class _RefusingType(type):
 
 
 class Refusing(metaclass=_RefusingType):
-    """A base class: the error for a missing member of the class or of an object names the way out."""
+    """A base class: the error for a missing member of the class or of an object names an alternative."""
 
     def __getattr__(self, name):
         raise _member_error(type(self).__name__, name)

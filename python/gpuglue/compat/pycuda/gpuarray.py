@@ -101,7 +101,7 @@ def empty(shape, dtype=np.float64, allocator=driver.mem_alloc, order="C"):
     Returns
     -------
     GPUArray
-        An array with any content.
+        An uninitialised array.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def empty_like(other_ary, dtype=None, order="K"):
     Returns
     -------
     GPUArray
-        An array with any content.
+        An uninitialised array.
 
     Examples
     --------
