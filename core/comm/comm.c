@@ -179,8 +179,10 @@ gg_status gg_comm_abort(gg_comm *comm)
 {
     if (comm_is_forked(comm))
         return comm_fork_error("gg_comm_abort");
-    ggi_comm_mark(comm, comm->rank, COMM_ABORTED);
-    ggi_comm_declare(comm);
+    if (atomic_load(&comm->segment->failed) == COMM_FINE) { /* else this rank would be named as well */
+        ggi_comm_mark(comm, comm->rank, COMM_ABORTED);
+        ggi_comm_declare(comm);
+    }
     return GG_OK;
 }
 
