@@ -69,9 +69,9 @@ struct ggi_collective {
     uint64_t pending_since;        /* 0: nothing is unfinished. Of the watcher, as are: */
     uint64_t pending_collective;
     uint64_t pending_others;
-    uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
-    _Atomic(int) graphs;   /* with work of it, of gpuglue */
-    uint64_t capture;      /* the last that has a reference. Of the caller, as are: */
+    uint64_t closed_since;          /* another rank has closed while work is unfinished; or 0 */
+    _Atomic(int) graphs;            /* with work of it, of gpuglue */
+    uint64_t capture;               /* the last that has a reference. Of the caller, as are: */
     struct collective_graph *graph; /* what is captured in it; NULL: the graph is other code's */
     uint64_t connected[COLLECTIVE_OPERATIONS + 1]; /* sizes of operations that have succeeded before */
     uint8_t peers[2][GG_COMM_SIZE_MAX / 8];        /* ranks that were sent to, and received from */

@@ -363,8 +363,7 @@ static void link_write_block(struct gg_comm *comm, int32_t rank, const void *dat
 static bool link_misses(const void *what, int32_t rank)
 {
     const struct gg_comm *comm = what;
-    return rank != comm->rank && (comm->rank == 0 || rank == 0) &&
-           !comm->link->blocks[rank].data;
+    return rank != comm->rank && (comm->rank == 0 || rank == 0) && !comm->link->blocks[rank].data;
 }
 
 static bool link_has_all(const struct gg_comm *comm)

@@ -83,7 +83,8 @@ static gg_status split_connect(const struct split *self, gg_comm **out)
                                             .host = first->host,
                                             .id = id,
                                             .timeout_ns = self->comm->timeout_ns,
-                                            .flags = self->comm->link ? GG_COMM_SEVERAL_MACHINES : 0};
+                                            .flags =
+                                                self->comm->link ? GG_COMM_SEVERAL_MACHINES : 0};
     if (self->size > 1 && !options.port)
         return ggi_fail(GG_ERR_COMMUNICATOR, "gg_comm_split: rank %d found no free port",
                         (int)self->ranks[0]);
