@@ -34,8 +34,18 @@ struct collective_mark {
     uint32_t operations;
 };
 
+/* What a launch of a graph queues: the other ranks see it as if it were queued one by one. */
+struct collective_graph {
+    struct ggi_collective *self; /* a reference */
+    uint64_t collective;
+    struct {
+        uint32_t sends, receives;
+    } with[]; /* of each rank */
+};
+
 struct ggi_collective {
     _Atomic(int) refs;             /* of the communicator, graphs, and threads in the library */
+    struct gg_comm *comm;          /* until it is closing */
     const struct gg_comm_ops *ops; /* NULL: staged */
     struct gg_device *device;
     uint64_t watcher;          /* its bit in gg_stream::watchers */
@@ -59,9 +69,10 @@ struct ggi_collective {
     uint64_t pending_since;        /* 0: nothing is unfinished. Of the watcher, as are: */
     uint64_t pending_collective;
     uint64_t pending_others;
-    uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
-    _Atomic(int) graphs;   /* with work of it, of gpuglue */
-    uint64_t capture;      /* the last that has a reference. Of the caller, as are: */
+    uint64_t closed_since;          /* another rank has closed while work is unfinished; or 0 */
+    _Atomic(int) graphs;            /* with work of it, of gpuglue */
+    uint64_t capture;               /* the last that has a reference. Of the caller, as are: */
+    struct collective_graph *graph; /* what is captured in it; NULL: the graph is other code's */
     uint64_t connected[COLLECTIVE_OPERATIONS + 1]; /* sizes of operations that have succeeded before */
     uint8_t peers[2][GG_COMM_SIZE_MAX / 8];        /* ranks that were sent to, and received from */
     struct collective_item *group;
@@ -128,8 +139,12 @@ gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream);
 /* The work has this ticket; 0: none was queued, or it was captured. Returns @p status, or the failure that has ended the work. */
 gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uint64_t ticket,
                              gg_status status);
-/* Work will be captured on the stream: its graph, if it is gpuglue's, announces each launch. */
-gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream);
+/* Work will be captured on the stream: *graph, or NULL if it is other code's, announces each launch. */
+gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream,
+                                  struct collective_graph **graph);
+/* The other ranks see what this one queues, also if that then fails. With a graph they see it at each launch. */
+void ggi_collective_count(struct gg_comm *comm, struct collective_graph *graph,
+                          const struct gg_comm_task *task);
 static inline bool ggi_collective_has_graphs(const struct ggi_collective *self)
 {
     return atomic_load(&self->graphs) > 0 || atomic_load(&self->untracked);

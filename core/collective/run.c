@@ -178,20 +178,6 @@ static gg_status run_call_library(struct gg_comm *comm, const struct collective_
     return status;
 }
 
-/* The other ranks see what this one has called: also if the call then fails. */
-static void run_count(struct gg_comm *comm, const struct gg_comm_task *task)
-{
-    const gg_comm_operation operation = task->operation;
-    if (!collective_is_message(operation))
-        atomic_fetch_add(&comm_rank(comm, comm->rank)->collective, 1);
-    else if (operation != GG_COMM_RECV)
-        atomic_fetch_add(&comm_pair(comm, comm->rank, task->root)->sends, 1);
-    if (operation == GG_COMM_RECV || operation == GG_COMM_SEND_RECV)
-        atomic_fetch_add(
-            &comm_pair(comm, operation == GG_COMM_RECV ? task->root : task->from, comm->rank)->receives,
-            1);
-}
-
 /* Returns the ticket; 0: captured. */
 static uint64_t run_note(const struct collective_item *items, size_t count, gg_stream *stream,
                          bool captured)
@@ -214,13 +200,14 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
 {
     struct ggi_collective *self = comm->collective;
     const bool captured = ggi_stream_is_captured(stream); /* a driver call, if other code has it */
-    gg_status status = captured ? ggi_collective_captured(self, stream) : GG_OK;
+    struct collective_graph *graph = NULL;
+    gg_status status = captured ? ggi_collective_captured(self, stream, &graph) : GG_OK;
     if (!status)
         status = ggi_collective_begin(self, stream);
     if (status)
         return status;
     for (size_t i = 0; i < count; i++)
-        run_count(comm, &items[i].task);
+        ggi_collective_count(comm, graph, &items[i].task);
     atomic_store(&comm_rank(comm, comm->rank)->working, 1);
     ggi_collective_observe_begin(self->device, items, count, stream);
     status = run_call_library(comm, items, count, stream);

@@ -18,6 +18,7 @@ struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device
     if (!self)
         return NULL;
     atomic_store(&self->refs, 1);
+    self->comm = comm;
     self->device = device;
     self->watcher = UINT64_C(1) << atomic_fetch_add(&created, 1) % 64;
     self->path = "";
@@ -25,7 +26,6 @@ struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device
         snprintf(self->transport, sizeof self->transport, "%s", device->backend->comm_ops->name);
     pthread_mutex_init(&self->lock, NULL);
     ggi_condition_init(&self->changed);
-    (void)comm;
     return self;
 }
 

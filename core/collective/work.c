@@ -146,41 +146,111 @@ void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept
     ggi_streams_end_work(self->device->backend, &watcher, error);
 }
 
+/* ---- what the other ranks see ---- */
+
+void ggi_collective_count(struct gg_comm *comm, struct collective_graph *graph,
+                          const struct gg_comm_task *task)
+{
+    const gg_comm_operation operation = task->operation;
+    const bool receives = operation == GG_COMM_RECV || operation == GG_COMM_SEND_RECV;
+    const int32_t from = operation == GG_COMM_RECV ? task->root : task->from;
+    if (!collective_is_message(operation) && graph)
+        graph->collective++;
+    else if (!collective_is_message(operation))
+        atomic_fetch_add(&comm_rank(comm, comm->rank)->collective, 1);
+    else if (operation != GG_COMM_RECV && graph)
+        graph->with[task->root].sends++;
+    else if (operation != GG_COMM_RECV)
+        atomic_fetch_add(&comm_pair(comm, comm->rank, task->root)->sends, 1);
+    if (receives && graph)
+        graph->with[from].receives++;
+    else if (receives)
+        atomic_fetch_add(&comm_pair(comm, from, comm->rank)->receives, 1);
+}
+
+static void work_count_launch(const struct collective_graph *graph)
+{
+    struct gg_comm *const comm = graph->self->comm;
+    struct comm_rank *const own = comm_rank(comm, comm->rank);
+    atomic_fetch_add(&own->collective, graph->collective);
+    for (int32_t rank = 0; rank < comm->size; rank++) {
+        atomic_fetch_add(&comm_pair(comm, comm->rank, rank)->sends, graph->with[rank].sends);
+        atomic_fetch_add(&comm_pair(comm, rank, comm->rank)->receives, graph->with[rank].receives);
+    }
+    atomic_store(&own->working, 1);
+}
+
 /* ---- graphs ---- */
 
 static void work_graph_gone(void *owner)
 {
-    struct ggi_collective *self = owner;
-    atomic_fetch_sub(&self->graphs, 1);
-    ggi_collective_release(self);
+    struct collective_graph *graph = owner;
+    atomic_fetch_sub(&graph->self->graphs, 1);
+    ggi_collective_release(graph->self);
+    free(graph);
 }
+
+/* The communicator is not freed before it is closing. */
 static gg_status work_graph_begin(void *owner, gg_stream *stream)
 {
-    return ggi_collective_begin(owner, stream);
+    struct ggi_collective *self = ((struct collective_graph *)owner)->self;
+    const gg_status status = ggi_collective_begin(self, stream);
+    pthread_mutex_lock(&self->lock);
+    if (!status && !self->closing)
+        work_count_launch(owner);
+    pthread_mutex_unlock(&self->lock);
+    return status;
 }
 static gg_status work_graph_end(void *owner, gg_stream *stream, uint64_t ticket, gg_status status)
 {
-    return ggi_collective_end(owner, stream, ticket, status);
+    return ggi_collective_end(((struct collective_graph *)owner)->self, stream, ticket, status);
 }
 
-gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream)
+static struct collective_graph *work_graph_new(struct ggi_collective *self)
+{
+    struct collective_graph *graph =
+        calloc(1, sizeof *graph + (size_t)self->comm->size * sizeof graph->with[0]);
+    if (!graph)
+        return NULL;
+    graph->self = self;
+    atomic_fetch_add(&self->refs, 1);
+    atomic_fetch_add(&self->graphs, 1);
+    return graph;
+}
+
+static gg_status work_keep_graph(struct ggi_collective *self, gg_stream *stream,
+                                 struct collective_graph *graph, bool *kept)
 {
     static const struct ggi_captured_hooks hooks = {work_graph_gone, work_graph_begin,
                                                     work_graph_end};
-    uint64_t id = 0;
-    bool kept;
-    if (ggi_stream_capture_id(stream, &id) || id == self->capture)
-        return GG_OK;
-    atomic_fetch_add(&self->refs, 1);
-    atomic_fetch_add(&self->graphs, 1);
-    const gg_status status = ggi_captured_keep(stream, &hooks, self, &kept);
-    if (!kept)
-        work_graph_gone(self);
-    if (!kept && !status) { /* other code's graph, which may be launched there at any time */
+    const gg_status status = ggi_captured_keep(stream, &hooks, graph, kept);
+    if (!*kept)
+        work_graph_gone(graph);
+    if (!*kept && !status) { /* other code's graph, which may be launched there at any time */
         ggi_stream_watch(stream, self->watcher, UINT64_MAX);
         atomic_store(&self->untracked, true);
     }
-    if (!status)
-        self->capture = id;
     return status;
+}
+
+gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream,
+                                  struct collective_graph **graph)
+{
+    uint64_t id = 0;
+    bool kept;
+    *graph = NULL;
+    if (ggi_stream_capture_id(stream, &id))
+        return GG_OK;
+    if (id != self->capture) {
+        struct collective_graph *made = work_graph_new(self);
+        if (!made)
+            return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a capture");
+        const gg_status status = work_keep_graph(self, stream, made, &kept);
+        if (status)
+            return status;
+        self->capture = id;
+        self->graph = kept ? made : NULL;
+    }
+    *graph = self->graph;
+    return GG_OK;
 }

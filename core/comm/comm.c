@@ -179,8 +179,10 @@ gg_status gg_comm_abort(gg_comm *comm)
 {
     if (comm_is_forked(comm))
         return comm_fork_error("gg_comm_abort");
-    ggi_comm_mark(comm, comm->rank, COMM_ABORTED);
-    ggi_comm_declare(comm);
+    if (atomic_load(&comm->segment->failed) == COMM_FINE) { /* else this rank would be named as well */
+        ggi_comm_mark(comm, comm->rank, COMM_ABORTED);
+        ggi_comm_declare(comm);
+    }
     return GG_OK;
 }
 
@@ -200,7 +202,7 @@ static gg_status comm_acquire(struct gg_comm *comm, const char *call)
                         "%s: this communicator was borrowed from other code, and has only "
                         "operations on its device's memory",
                         call);
-    if (comm->link && strcmp(call, "gg_comm_barrier"))
+    if (comm->link && strcmp(call, "gg_comm_barrier") && strcmp(call, "gg_comm_split"))
         return ggi_fail(GG_ERR_UNSUPPORTED,
                         "%s: the ranks are on several machines: this communicator has only "
                         "operations on its device's memory",
@@ -229,15 +231,14 @@ gg_status ggi_comm_leave(struct gg_comm *comm, gg_status status)
     return status;
 }
 
-gg_status ggi_comm_barrier_apart(struct gg_comm *comm)
+gg_status ggi_comm_gather_apart(struct gg_comm *comm, const char *call, void *all, const void *mine,
+                                size_t nbytes)
 {
-    const char mine = 0;
-    char all[GG_COMM_SIZE_MAX];
-    gg_status status = comm_acquire(comm, "gg_comm_barrier");
+    gg_status status = comm_acquire(comm, call);
     if (status)
         return status;
-    comm->call = "gg_comm_barrier";
-    return ggi_comm_leave(comm, ggi_comm_link_gather(comm, all, &mine, sizeof mine));
+    comm->call = call;
+    return ggi_comm_leave(comm, ggi_comm_link_gather(comm, all, mine, nbytes));
 }
 
 gg_status gg_comm_set_type_name(gg_comm *comm, const char *name)

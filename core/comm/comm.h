@@ -71,6 +71,7 @@ struct comm_mapping {
     _Atomic uint32_t users;
     size_t nbytes;
     void *base;
+    _Atomic(struct gg_comm *) parts[]; /* of ranks of one process: what a split leaves for each */
 };
 
 struct gg_comm {
@@ -317,7 +318,7 @@ static inline void ggi_comm_link_sync(struct gg_comm *comm)
     if (comm->sync)
         comm->sync(comm);
 }
-/* gg_comm_all_gather of at most 4096 bytes. */
+/* gg_comm_all_gather of at most 4096 bytes. GG_ERR_INVALID_ARGUMENT on all ranks if they give blocks of different sizes. */
 gg_status ggi_comm_link_gather(struct gg_comm *comm, void *all, const void *mine, size_t nbytes);
 
 /* ---- comm.c: creation, and around each operation ---- */
@@ -329,7 +330,9 @@ void ggi_comm_free(struct gg_comm *comm);
 gg_status ggi_comm_check_process(const struct gg_comm *comm, const char *call);
 gg_status ggi_comm_enter(struct gg_comm *comm, const char *call);
 gg_status ggi_comm_leave(struct gg_comm *comm, gg_status status);
-gg_status ggi_comm_barrier_apart(struct gg_comm *comm);
+/* Of a link: an operation that only gathers blocks. */
+gg_status ggi_comm_gather_apart(struct gg_comm *comm, const char *call, void *all, const void *mine,
+                                size_t nbytes);
 /* Whether two ranks may mean the same type: one that named none agrees with all. */
 bool ggi_comm_types_agree(const char *a, const char *b);
 /* GG_ERR_INVALID_ARGUMENT if it is not a rank. */

@@ -67,43 +67,19 @@ struct link_peer {
     char *data;
 };
 
+/* Of a gather. */
+struct link_block {
+    char *data; /* NULL: it has not come */
+    size_t nbytes;
+};
+
 struct comm_link {
     pthread_mutex_t lock;
     struct link_state *states;      /* of all ranks */
     struct link_messages *messages; /* of this rank with all others, as they were sent */
-    char **blocks;                  /* of a gather: what has come from each rank, or NULL */
+    struct link_block *blocks;      /* of all ranks */
     struct link_peer peers[];
 };
-
-/* ---- a forked child has copies of the sockets, which would hide the end of its parent ---- */
-
-#define LINK_FILES 1024
-static _Atomic int link_files[LINK_FILES]; /* and 1; 0: free */
-
-static void link_close_in_child(void)
-{
-    for (int i = 0; i < LINK_FILES; i++)
-        if (atomic_load(&link_files[i]))
-            close(atomic_exchange(&link_files[i], 0) - 1);
-}
-
-static void link_watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, link_close_in_child);
-}
-
-static void link_file_change(int from, int to)
-{
-    for (int i = 0; i < LINK_FILES; i++)
-        if (atomic_compare_exchange_strong(&link_files[i], &(int){from}, to))
-            return;
-}
-
-static void link_file_close(int file)
-{
-    link_file_change(file + 1, 0);
-    close(file);
-}
 
 /* ---- what ranks know of each other ---- */
 
@@ -201,7 +177,7 @@ static void link_lost(struct gg_comm *comm, int32_t rank)
 {
     struct link_peer *peer = &comm->link->peers[rank];
     struct link_state state = comm->link->states[rank];
-    link_file_close(peer->socket);
+    ggi_close_file(peer->socket);
     peer->socket = -1;
     state.flags |= STATE_ENDED;
     link_learn(comm, rank, state);
@@ -221,14 +197,7 @@ static bool link_head_is_good(const struct gg_comm *comm, int32_t peer, const st
         return head->nbytes == sizeof(struct link_failure) && head->rank >= COMM_ENDED &&
                head->rank <= COMM_BROKEN;
     return head->kind == LINK_BLOCK && head->nbytes && head->nbytes <= blocks * LINK_BLOCK_MAX &&
-           !comm->link->blocks[peer];
-}
-
-/* A block may be shorter than the others expect. */
-static size_t link_room(const struct gg_comm *comm, const struct link_head *head)
-{
-    const size_t blocks = comm->rank ? (size_t)comm->size : 1;
-    return head->kind == LINK_BLOCK ? blocks * LINK_BLOCK_MAX : head->nbytes;
+           !comm->link->blocks[peer].data;
 }
 
 static void link_take(struct gg_comm *comm, int32_t rank)
@@ -245,7 +214,7 @@ static void link_take(struct gg_comm *comm, int32_t rank)
     else if (head->kind == LINK_FAILURE)
         link_learn_failure(comm, (uint32_t)head->rank, (struct link_failure *)(void *)data);
     else {
-        comm->link->blocks[rank] = data;
+        comm->link->blocks[rank] = (struct link_block){data, head->nbytes};
         return;
     }
     free(data);
@@ -266,7 +235,7 @@ static bool link_continue(struct gg_comm *comm, int32_t rank)
     bool good = some > 0;
     if (good && at < head && peer->got == head) {
         good = link_head_is_good(comm, rank, &peer->head) &&
-               (!peer->head.nbytes || (peer->data = calloc(1, link_room(comm, &peer->head))));
+               (!peer->head.nbytes || (peer->data = malloc(peer->head.nbytes)));
     }
     if (!good)
         link_lost(comm, rank);
@@ -394,7 +363,7 @@ static void link_write_block(struct gg_comm *comm, int32_t rank, const void *dat
 static bool link_misses(const void *what, int32_t rank)
 {
     const struct gg_comm *comm = what;
-    return rank != comm->rank && (comm->rank == 0 || rank == 0) && !comm->link->blocks[rank];
+    return rank != comm->rank && (comm->rank == 0 || rank == 0) && !comm->link->blocks[rank].data;
 }
 
 static bool link_has_all(const struct gg_comm *comm)
@@ -405,18 +374,47 @@ static bool link_has_all(const struct gg_comm *comm)
     return true;
 }
 
-static void link_unpack(struct gg_comm *comm, char *all, size_t nbytes)
+/* False: its length is another one, so the rank calls another operation. */
+static bool link_take_block(struct gg_comm *comm, int32_t rank, char *to, size_t nbytes)
 {
-    const bool root = comm->rank == 0;
-    for (int32_t rank = 0; rank < comm->size; rank++)
-        if (comm->link->blocks[rank]) {
-            memcpy(all + (root ? (size_t)rank * nbytes : 0), comm->link->blocks[rank],
-                   root ? nbytes : (size_t)comm->size * nbytes);
-            free(comm->link->blocks[rank]);
-            comm->link->blocks[rank] = NULL;
-        }
-    for (int32_t rank = 1; root && rank < comm->size; rank++)
-        link_write_block(comm, rank, all, (size_t)comm->size * nbytes);
+    struct link_block *block = &comm->link->blocks[rank];
+    const bool fits = block->nbytes == nbytes;
+    if (fits)
+        memcpy(to, block->data, nbytes);
+    free(block->data);
+    block->data = NULL;
+    return fits;
+}
+
+static gg_status link_disagree(const struct gg_comm *comm, int32_t rank)
+{
+    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                    "%s: ranks 0 and %d call different operations; all ranks must call the same "
+                    "ones in the same order",
+                    atomic_load(&comm->call), (int)rank);
+}
+
+/* Instead of the blocks, all get the number of a rank whose operation is not that of rank 0: one byte, and so another length. */
+static gg_status link_spread_blocks(struct gg_comm *comm, char *all, size_t nbytes)
+{
+    uint8_t other = 0;
+    for (int32_t rank = 1; rank < comm->size; rank++)
+        if (!link_take_block(comm, rank, all + (size_t)rank * nbytes, nbytes))
+            other = (uint8_t)rank;
+    const void *const data = other ? (const void *)&other : all;
+    for (int32_t rank = 1; rank < comm->size; rank++)
+        link_write_block(comm, rank, data, other ? 1 : (size_t)comm->size * nbytes);
+    return other ? link_disagree(comm, other) : GG_OK;
+}
+
+static gg_status link_unpack(struct gg_comm *comm, char *all, size_t nbytes)
+{
+    const struct link_block *block = &comm->link->blocks[0];
+    if (comm->rank == 0)
+        return link_spread_blocks(comm, all, nbytes);
+    const uint8_t other = block->nbytes == 1 ? *(const uint8_t *)block->data : 0;
+    return link_take_block(comm, 0, all, (size_t)comm->size * nbytes) ? GG_OK
+                                                                      : link_disagree(comm, other);
 }
 
 gg_status ggi_comm_link_gather(struct gg_comm *comm, void *all, const void *mine, size_t nbytes)
@@ -437,15 +435,13 @@ gg_status ggi_comm_link_gather(struct gg_comm *comm, void *all, const void *mine
         if (status && !link_has_all(comm))
             return status;
     }
-    link_unpack(comm, all, nbytes);
-    return GG_OK;
+    return link_unpack(comm, all, nbytes);
 }
 
 /* ---- creation ---- */
 
 gg_status ggi_comm_link_open(struct gg_comm *comm)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const size_t size = (size_t)comm->size;
     struct comm_link *link = calloc(1, sizeof *link + size * sizeof link->peers[0]);
     if (link) {
@@ -459,7 +455,6 @@ gg_status ggi_comm_link_open(struct gg_comm *comm)
     comm->link = link;
     if (!link || !link->states || !link->messages || !link->blocks)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_create: no memory for connections");
-    pthread_once(&once, link_watch_forks);
     comm->sync = link_sync;
     return ggi_comm_segment_alone(comm);
 }
@@ -477,8 +472,23 @@ void ggi_comm_link_add(struct gg_comm *comm, int32_t rank, int socket)
                    {IPPROTO_TCP, TCP_USER_TIMEOUT, LINK_SECONDS * 1000}};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         setsockopt(socket, options[i].level, options[i].name, &options[i].value, sizeof(int));
-    link_file_change(0, socket + 1);
     comm->link->peers[rank].socket = socket;
+    if (!ggi_close_in_child(socket)) /* a child would hide the end of this rank */
+        link_lost(comm, rank);
+}
+
+socklen_t ggi_comm_link_address(struct gg_comm *comm, struct sockaddr_storage *address)
+{
+    socklen_t size = 0;
+    pthread_mutex_lock(&comm->link->lock);
+    for (int32_t rank = 0; rank < comm->size && !size; rank++) {
+        size = sizeof *address;
+        if (getsockname(comm->link->peers[rank].socket, (struct sockaddr *)address, &size))
+            size = 0;
+    }
+    pthread_mutex_unlock(&comm->link->lock);
+    ((struct sockaddr_in *)(void *)address)->sin_port = 0; /* that of IPv6 is at the same place */
+    return size;
 }
 
 /* A forked child has closed its copies of the sockets. */
@@ -488,10 +498,10 @@ void ggi_comm_link_close(struct gg_comm *comm)
     const bool forked = comm->generation != atomic_load(&ggi_generation);
     for (int32_t rank = 0; rank < comm->size; rank++) {
         if (link->peers[rank].socket >= 0 && !forked)
-            link_file_close(link->peers[rank].socket);
+            ggi_close_file(link->peers[rank].socket);
         free(link->peers[rank].data);
         if (link->blocks)
-            free(link->blocks[rank]);
+            free(link->blocks[rank].data);
     }
     pthread_mutex_destroy(&link->lock);
     free(link->states);

@@ -3,8 +3,10 @@
 
 gg_status gg_comm_barrier(gg_comm *comm)
 {
+    char all[GG_COMM_SIZE_MAX];
+    const char mine = 0;
     if (comm->link)
-        return ggi_comm_barrier_apart(comm);
+        return ggi_comm_gather_apart(comm, "gg_comm_barrier", all, &mine, sizeof mine);
     return ggi_comm_move(comm, CALL_BARRIER, comm_side_of(NULL), comm_side_of(NULL), 0, 0);
 }
 

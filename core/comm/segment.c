@@ -65,7 +65,8 @@ static gg_status segment_measure(struct gg_comm *comm)
 {
     comm->chunk = segment_chunk(comm->size);
     ggi_comm_segment_use_large(comm, false);
-    comm->mapping = calloc(1, sizeof *comm->mapping);
+    comm->mapping =
+        calloc(1, sizeof *comm->mapping + (size_t)comm->size * sizeof comm->mapping->parts[0]);
     if (!comm->mapping)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "%s: no memory for a communicator", comm->call);
     atomic_store(&comm->mapping->users, 1);

@@ -73,6 +73,11 @@ gg_status ggi_comm_socket_read(int socket, void *data, size_t size, uint64_t unt
 bool ggi_comm_socket_write(int socket, const void *data, size_t size);
 bool ggi_comm_reply_write(int socket, uint32_t kind, const struct comm_ranks *ranks,
                           const char *text);
+/* ---- link.c ---- */
+
+/* Where the other ranks reach this machine, with port 0. Returns the size; 0: no connection is left. */
+socklen_t ggi_comm_link_address(struct gg_comm *comm, struct sockaddr_storage *address);
+
 /* ---- pass.c ---- */
 
 /* A socket to which rank 0 passes the file, or -1 and errno. */

@@ -3,54 +3,132 @@
 #include "comm/socket.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/small.h"
 
 /* What each rank sends to all others. */
 struct split_part {
-    int32_t color, key, port;
+    int32_t color, key;
+    char host[64], port[8]; /* on which rank 0 of a new communicator can listen; "": there is none */
 };
 
-/* A port that no other process gets while the socket is open; rank 0 of a new communicator can listen on it. 0: there is none. */
-static int split_reserve(int32_t *port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof address;
-    const int yes = 1, holder = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    *port = 0;
-    if (holder >= 0 && !setsockopt(holder, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) &&
-        !bind(holder, (struct sockaddr *)&address, size) &&
-        !getsockname(holder, (struct sockaddr *)&address, &size))
-        *port = ntohs(address.sin_port);
-    return holder;
-}
+struct split {
+    struct gg_comm *comm;
+    const struct split_part *all;
+    int32_t ranks[GG_COMM_SIZE_MAX]; /* of the new communicator, in their order */
+    int32_t size, rank;
+};
+
+/* ---- the order ---- */
 
 static bool split_is_before(const struct split_part *all, int32_t a, int32_t b)
 {
     return all[a].key < all[b].key || (all[a].key == all[b].key && a < b);
 }
 
-static gg_status split_create(const struct gg_comm *comm, const struct split_part *all,
-                              gg_comm **out)
+static void split_order(struct split *self)
 {
-    struct gg_comm_options options = {.struct_size = sizeof options, .timeout_ns = comm->timeout_ns};
-    char id[64];
-    int32_t first = comm->rank;
-    for (int32_t rank = 0; rank < comm->size; rank++) {
-        if (all[rank].color != all[comm->rank].color)
+    const struct split_part *all = self->all;
+    for (int32_t rank = 0; rank < self->comm->size; rank++) {
+        if (all[rank].color != all[self->comm->rank].color)
             continue;
-        options.size++;
-        options.rank += split_is_before(all, rank, comm->rank);
-        if (split_is_before(all, rank, first))
-            first = rank;
+        int32_t at = self->size++;
+        for (; at > 0 && split_is_before(all, rank, self->ranks[at - 1]); at--)
+            self->ranks[at] = self->ranks[at - 1];
+        self->ranks[at] = rank;
     }
-    snprintf(id, sizeof id, "split.%d.%d", (int)all[first].port, (int)all[first].color);
-    options.id = id;
-    options.port = all[first].port;
-    if (options.size > 1 && !options.port)
+    while (self->ranks[self->rank] != self->comm->rank)
+        self->rank++;
+}
+
+/* ---- ranks of several processes ---- */
+
+static socklen_t split_address(struct gg_comm *comm, struct sockaddr_storage *address)
+{
+    const struct sockaddr_in loopback = {.sin_family = AF_INET,
+                                         .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    if (comm->link)
+        return ggi_comm_link_address(comm, address);
+    memcpy(address, &loopback, sizeof loopback);
+    return sizeof loopback;
+}
+
+/* No other process gets the port while the socket is open. */
+static int split_reserve(struct gg_comm *comm, struct split_part *mine)
+{
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    struct sockaddr *const any = (struct sockaddr *)&address;
+    socklen_t size = split_address(comm, &address);
+    const int yes = 1, holder = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (holder >= 0 && !setsockopt(holder, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) &&
+        !bind(holder, any, size) && !getsockname(holder, any, &size) &&
+        getnameinfo(any, size, mine->host, sizeof mine->host, mine->port, sizeof mine->port,
+                    NI_NUMERICHOST | NI_NUMERICSERV))
+        mine->port[0] = 0;
+    return holder;
+}
+
+static gg_status split_connect(const struct split *self, gg_comm **out)
+{
+    const struct split_part *first = &self->all[self->ranks[0]];
+    char id[64];
+    snprintf(id, sizeof id, "split.%.8s.%d", first->port, (int)first->color);
+    const struct gg_comm_options options = {.struct_size = sizeof options,
+                                            .rank = self->rank,
+                                            .size = self->size,
+                                            .port = atoi(first->port),
+                                            .host = first->host,
+                                            .id = id,
+                                            .timeout_ns = self->comm->timeout_ns,
+                                            .flags =
+                                                self->comm->link ? GG_COMM_SEVERAL_MACHINES : 0};
+    if (self->size > 1 && !options.port)
         return ggi_fail(GG_ERR_COMMUNICATOR, "gg_comm_split: rank %d found no free port",
-                        (int)first);
+                        (int)self->ranks[0]);
     return gg_comm_create(&options, out);
 }
+
+/* ---- ranks of one process: the first of a color creates all, and leaves the others theirs ---- */
+
+static void split_leave(const struct split *self)
+{
+    struct gg_comm *made[GG_COMM_SIZE_MAX];
+    if (ggi_comm_create_all(self->size, self->comm->timeout_ns, made))
+        return;
+    for (int32_t rank = 0; rank < self->size; rank++)
+        atomic_store(&self->comm->mapping->parts[self->ranks[rank]], made[rank]);
+}
+
+static struct gg_comm *split_take(const struct split *self, int32_t rank)
+{
+    return atomic_exchange(&self->comm->mapping->parts[rank], NULL);
+}
+
+/* After a failure no rank may come for its own. */
+static gg_status split_share(const struct split *self, gg_comm **out)
+{
+    const bool first = self->rank == 0;
+    if (first && self->all[self->comm->rank].color != GG_COMM_NO_COLOR)
+        split_leave(self);
+    gg_status status = gg_comm_barrier(self->comm);
+    struct gg_comm *made = split_take(self, self->comm->rank);
+    for (int32_t rank = 1; rank < self->size && status && first; rank++)
+        gg_comm_release(split_take(self, self->ranks[rank]));
+    if (!status && !made && self->all[self->comm->rank].color != GG_COMM_NO_COLOR)
+        status = ggi_fail(GG_ERR_COMMUNICATOR,
+                          "gg_comm_split: rank %d could not create the communicators",
+                          (int)self->ranks[0]);
+    if (status)
+        gg_comm_release(made);
+    else
+        *out = made;
+    return status;
+}
+
+/* ---- both ---- */
 
 static gg_status split_check(const struct gg_comm *comm, int32_t color)
 {
@@ -58,14 +136,6 @@ static gg_status split_check(const struct gg_comm *comm, int32_t color)
         return ggi_fail(GG_ERR_UNSUPPORTED,
                         "gg_comm_split: this communicator was borrowed from other code, which can "
                         "split it: use gg_comm_borrow for the parts");
-    if (comm->local)
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "gg_comm_split: the ranks are of one process: use gg_comm_create_all for "
-                        "the devices of each part");
-    if (comm->link)
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "gg_comm_split: the ranks are on several machines: use gg_comm_create with "
-                        "a host and port for each part");
     if (color < GG_COMM_NO_COLOR)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "gg_comm_split: color is %d, expected at least 0, or GG_COMM_NO_COLOR",
@@ -73,20 +143,33 @@ static gg_status split_check(const struct gg_comm *comm, int32_t color)
     return GG_OK;
 }
 
+static gg_status split_gather(struct gg_comm *comm, struct split_part *all,
+                              const struct split_part *mine)
+{
+    if (comm->link)
+        return ggi_comm_gather_apart(comm, "gg_comm_split", all, mine, sizeof *mine);
+    return gg_comm_all_gather(comm, all, mine, sizeof *mine);
+}
+
 gg_status gg_comm_split(gg_comm *comm, int32_t color, int32_t key, gg_comm **out)
 {
-    struct split_part all[GG_COMM_SIZE_MAX], mine = {color, key, 0};
+    struct split_part all[GG_COMM_SIZE_MAX], mine = {.color = color, .key = key};
+    struct split self = {.comm = comm, .all = all};
     gg_status status = ggi_comm_check_process(comm, "gg_comm_split");
     if (!status)
         status = split_check(comm, color);
     if (status)
         return status;
-    const int holder = split_reserve(&mine.port);
-    status = gg_comm_all_gather(comm, all, &mine, sizeof mine);
-    if (!status && color == GG_COMM_NO_COLOR)
+    const int holder = comm->local ? -1 : split_reserve(comm, &mine);
+    status = split_gather(comm, all, &mine);
+    if (!status)
+        split_order(&self);
+    if (!status && comm->local)
+        status = split_share(&self, out);
+    else if (!status && color == GG_COMM_NO_COLOR)
         *out = NULL;
     else if (!status)
-        status = split_create(comm, all, out);
+        status = split_connect(&self, out);
     if (holder >= 0)
         close(holder);
     return status;

@@ -362,11 +362,14 @@ static uint64_t graph_note_uses(const gg_graph *graph, gg_stream *stream)
     ggi_memory_used(graph->body, stream, ticket);
     ggi_memory_used(graph->uses->body, stream, ticket);
     for (size_t i = 0; i < graph->uses->count; i++) {
-        gg_module *module = ggi_module_of_code(graph->uses->memories[i]);
+        gg_memory *memory = graph->uses->memories[i];
+        gg_module *module = ggi_module_of_code(memory);
         if (module)
             ggi_module_note_use(module, stream, ticket, false);
         else
-            ggi_memory_used(graph->uses->memories[i], stream, ticket);
+            ggi_memory_used(memory, stream, ticket);
+        if (!module && graph->uses->may_end) /* which of them it writes is not known */
+            ggi_memory_note_result(memory, stream, ticket);
     }
     if (graph->uses->to_host)
         atomic_store_explicit(&stream->to_host, ticket, memory_order_relaxed);

@@ -219,6 +219,7 @@ static bool captured_add_owner(gg_stream *stream, const struct ggi_captured_owne
         item->next = uses->owners;
         uses->owners = item;
         uses->to_host = uses->to_host || to_host;
+        uses->may_end = uses->may_end || given->hooks;
     } else if (uses) {
         uses->incomplete = true;
     }

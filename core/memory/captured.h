@@ -26,7 +26,8 @@ struct ggi_captured {
     size_t count, room;
     struct ggi_captured_owner *owners; /* of host memory without a handle */
     bool to_host;                      /* there is host memory, which launches may write */
-    bool incomplete;                   /* the host's memory was exhausted */
+    bool may_end;    /* an owner has hooks: launches may be ended without a result */
+    bool incomplete; /* the host's memory was exhausted */
 };
 
 /* A capture that gpuglue began. The driver reports its id for every stream that is in it, by any handle. */

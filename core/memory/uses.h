@@ -45,7 +45,7 @@ static inline void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_
     if (!ggi_newest_update(whole, stream, ticket))
         ggi_memory_used_slow(whole, stream, ticket);
 }
-/* A collective operation writes the memory. */
+/* A collective operation writes the memory, or a graph that contains one may. */
 static inline void ggi_memory_note_result(gg_memory *memory, const gg_stream *stream,
                                           uint64_t ticket)
 {

@@ -131,6 +131,22 @@ static gg_status ended_raise_staying(gg_stream *stream)
     return status ? status : ended_raise_before(stream);
 }
 
+gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial)
+{
+    struct ggi_use *uses;
+    gg_status status = GG_OK;
+    if (!atomic_load(&ggi_raise_staying))
+        return GG_OK;
+    const size_t count = ggi_device_pin_streams(device, &uses);
+    for (size_t i = 0; i < count; i++) {
+        if (!status && uses[i].stream->serial == serial)
+            status = ended_raise_staying(uses[i].stream);
+        gg_stream_release(uses[i].stream);
+    }
+    free(uses);
+    return status;
+}
+
 /* With the lock held: the last of a stream; NULL if it is forgotten. */
 static struct ended *ended_last(const gg_stream *stream)
 {

@@ -249,6 +249,10 @@ static gg_status event_end_poll(gg_event *event, gg_op op, uint64_t recorded, gg
 {
     if (status == GG_NOT_READY && event_is_left(event, recorded))
         return ggi_event_result(event, op, recorded);
+    if (status == GG_NOT_READY && !(recorded & COUNTED)) { /* by the driver's order of streams */
+        const gg_status left = ggi_ended_raise_left(event->device, recorded >> TICKET_BITS);
+        return left ? left : status;
+    }
     if (!status)
         status = ggi_event_result(event, op, recorded);
     if (!status)

@@ -296,6 +296,8 @@ bool ggi_ended_any(void);
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket);
 /* Whether that work was left on the device: a wait for it might never end. */
 bool ggi_ended_stays(uint64_t serial, uint64_t ticket);
+/* Report the error if work was left so before the unfinished work of the stream with this number. */
+gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial);
 /* NULL while no work was left so. */
 extern gg_status (*_Atomic ggi_raise_staying)(gg_stream *stream);
 /* Report the error if work was left so before the stream's unfinished work. */

@@ -4,9 +4,9 @@ import operator
 from typing import Any
 
 from . import _core
-from ._communicator_data import launched, master_address, nanoseconds, split_address
-from ._communicator_device import DeviceTransport, ReservedPort, check_transport, not_queued, own_address, split_plan
-from ._communicator_local import from_devices, split_local
+from ._communicator_data import launched, master_address, nanoseconds, split_address, split_numbers
+from ._communicator_device import DeviceTransport, check_transport, not_queued
+from ._communicator_local import from_devices
 from ._communicator_mpi import from_mpi, split_mpi
 from ._communicator_operations import Operations
 from ._dask_communicator import from_dask
@@ -85,7 +85,6 @@ class Communicator(Operations):
     """
 
     _borrowed = False  # from other code
-    _shared: Any = None  # by all ranks of one process: their devices, and what `split` passes between them
 
     def __init__(
         self,
@@ -115,8 +114,8 @@ class Communicator(Operations):
             raise _core.InvalidArgumentError("id has a null character")
         check_transport(transport)
         device = None if device is None else _core.Device(device)
-        self._host, self._timeout, self._wanted, self._device = host or "127.0.0.1", timeout, transport, device
-        comm = _core._comm_create(self._rank, self._size, self._host, port, id, nanoseconds(timeout), device is not None)
+        self._timeout, self._wanted, self._device = timeout, transport, device
+        comm = _core._comm_create(self._rank, self._size, host or "127.0.0.1", port, id, nanoseconds(timeout), device is not None)
         self._open(comm, _core._comm_open_device(comm, device, transport))
 
     def _open(self, comm: Any, found: "tuple[str, str, str, int]") -> None:
@@ -195,9 +194,9 @@ class Communicator(Operations):
         Parameters
         ----------
         color : int or None
-            Ranks with equal colors are in one new communicator. None is in none.
+            Ranks with equal colors are in one new communicator: 0 to 2147483647. None is in none.
         key : int, optional
-            Orders the ranks of the new communicator, then their ranks here.
+            Orders the ranks of the new communicator, then their ranks here: -2147483648 to 2147483647.
 
         Returns
         -------
@@ -209,7 +208,7 @@ class Communicator(Operations):
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the communicator is closed.
+            If the communicator is closed, or `color` or `key` is outside its range.
         TypeError
             If `color` or `key` is not an int.
         UnsupportedError
@@ -221,30 +220,19 @@ class Communicator(Operations):
         ...     part.size
         1
         """
-        color, key = None if color is None else operator.index(color), operator.index(key)
+        color, key = split_numbers(color, key)
         if self._borrowed:
             raise _core.UnsupportedError("split: this communicator was borrowed from other code, which can split it: use from_handle for the parts")
         if hasattr(self._handle(), "split"):
             return split_mpi(self, color, key)
-        if self._shared is not None:
-            return split_local(self, color, key)
-        host = self._host if self._rank == 0 else own_address(self._host)
-        port = ReservedPort(host)
-        try:
-            ranks, address = split_plan(self, color, key, host, port.number)
-            if not ranks:
-                return None
-            return Communicator(
-                ranks.index(self._rank),
-                len(ranks),
-                address,
-                id=f"split.{address.rpartition(':')[2]}.{color}",
-                timeout=self._timeout,
-                device=self._device,
-                transport=self._wanted,
-            )
-        finally:
-            port.close()
+        found = _core._comm_split(self._handle(), -1 if color is None else color, key)
+        if found is None:
+            return None
+        part = Communicator.__new__(Communicator)
+        comm, part._rank, part._size = found
+        part._timeout, part._wanted, part._device = self._timeout, self._wanted, self._device
+        part._open(comm, _core._comm_open_device(comm, part._device, part._wanted))
+        return part
 
     @staticmethod
     def from_handle(handle: int, device: Any = None, timeout: "float | None" = 600.0) -> "Communicator":
@@ -278,7 +266,7 @@ class Communicator(Operations):
         """
         limit, self = nanoseconds(timeout), Communicator.__new__(Communicator)
         self._device = _core.current_device() if device is None else _core.Device(device)
-        self._host, self._timeout, self._wanted, self._borrowed = "127.0.0.1", timeout, "auto", True
+        self._timeout, self._wanted, self._borrowed = timeout, "auto", True
         comm, self._rank, self._size, name, path, version = _core._comm_borrow(self._device, operator.index(handle), limit)
         self._open(comm, (name, "", path, version))
         return self

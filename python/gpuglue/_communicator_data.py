@@ -1,6 +1,7 @@
 """What `Communicator` is made of: the variables of launchers, addresses, and arrays as the C functions take them."""
 
 import math
+import operator
 import os
 import zlib
 from typing import Any
@@ -96,6 +97,16 @@ def nanoseconds(timeout: "float | None") -> int:
     if not math.isfinite(timeout) or timeout <= 0:
         raise _core.InvalidArgumentError(f"timeout is {timeout!r}, expected a positive number of seconds, or None for no limit")
     return min(int(timeout * 1e9), (1 << 64) - 1)
+
+
+def split_numbers(color: "int | None", key: int) -> "tuple[int | None, int]":
+    """Those of gg_comm_split, and of MPI."""
+    color, key = None if color is None else operator.index(color), operator.index(key)
+    if color is not None and not 0 <= color < 1 << 31:
+        raise _core.InvalidArgumentError(f"split: color is {color}, expected 0 to {(1 << 31) - 1}, or None for no communicator")
+    if not -1 << 31 <= key < 1 << 31:
+        raise _core.InvalidArgumentError(f"split: key is {key}, expected an integer of 32 bits")
+    return color, key
 
 
 class Data:

@@ -40,7 +40,8 @@ def check_transport(transport: Any, *more: str) -> None:
     names = ("auto", "nccl", "rccl", "host", "staged", *more)
     if transport == "oneccl":
         raise _core.UnsupportedError(
-            "the transport 'oneccl' cannot be used: oneCCL queues its operations on a SYCL queue, and gpuglue's streams have none; use 'staged'"
+            "the transport 'oneccl' cannot be used: oneCCL queues its operations on SYCL queues only, and cannot end those that a failed rank "
+            "leaves unfinished; use 'staged'"
         )
     if transport not in names:
         raise _core.InvalidArgumentError(f"transport is {transport!r}, expected one of {', '.join(map(repr, names))}")
@@ -126,21 +127,3 @@ class ReservedPort:
 
     def close(self) -> None:
         self._holder.close()
-
-
-def split_plan(comm: Any, color: "int | None", key: int, host: str, port: int) -> "tuple[list[int], str]":
-    """The ranks of this rank's colour in their new order, and the address of the first of them."""
-    mine = np.zeros(36, np.int64)
-    mine[:4] = 0 if color is None else 1, 0 if color is None else color, key, port
-    mine.view("u1")[32 : 32 + len(host)] = np.frombuffer(host.encode(), "u1")
-    rows = np.empty((comm.size, 36), np.int64)
-    try:
-        comm.all_gather(mine, rows)
-    except _core.UnsupportedError:  # the ranks are on several machines
-        rows = comm.all_gather(_core.to_gpu(mine, device=comm.device), _core.empty(rows.shape, rows.dtype, device=comm.device)).get()
-    ranks = [rank for rank in range(comm.size) if rows[rank][0] and color is not None and rows[rank][1] == color]
-    ranks.sort(key=lambda rank: (rows[rank][2], rank))
-    if not ranks:
-        return [], ""
-    host = rows[ranks[0]].view("u1")[32:].tobytes().rstrip(b"\0").decode()
-    return ranks, f"[{host}]:{rows[ranks[0]][3]}" if ":" in host else f"{host}:{rows[ranks[0]][3]}"

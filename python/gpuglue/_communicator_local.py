@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _core
 from ._communicator_data import nanoseconds
-from ._communicator_device import check_transport, split_plan
+from ._communicator_device import check_transport
 
 
 def from_devices(devices: Any = None, *, transport: str = "auto", timeout: "float | None" = 600.0) -> "list[Any]":
@@ -67,27 +67,12 @@ def from_devices(devices: Any = None, *, transport: str = "auto", timeout: "floa
     if not given:
         raise _core.InvalidArgumentError("devices is empty, expected at least one device")
     comms: "list[Any]" = []
-    shared: "tuple[list[Any], dict[Any, Any]]" = (given, {})
     reasons = {""}
     for comm, name, reason, path, version in _core._comm_create_all(given, transport, nanoseconds(timeout)):
         self = communicator.Communicator.__new__(communicator.Communicator)
-        self._rank, self._size, self._device, self._shared = len(comms), len(given), given[len(comms)], shared
-        self._host, self._timeout, self._wanted = "", timeout, transport
+        self._rank, self._size, self._device = len(comms), len(given), given[len(comms)]
+        self._timeout, self._wanted = timeout, transport
         self._open(comm, (name, "" if reason in reasons else reason, path, version))  # one warning of each
         reasons.add(reason)
         comms.append(self)
     return comms
-
-
-def split_local(self: Any, color: "int | None", key: int) -> Any:
-    """`Communicator.split` of ranks of one process: the first of each color creates the communicators, and leaves the others theirs."""
-    devices, made = self._shared
-    ranks = split_plan(self, color, key, "", 0)[0]
-    try:
-        if ranks and ranks[0] == self._rank:
-            made.update(zip(ranks, from_devices([devices[rank] for rank in ranks], transport=self._wanted, timeout=self._timeout)))
-    finally:
-        self.barrier()
-    if ranks and self._rank not in made:
-        raise _core.CommunicatorError(f"split: rank {ranks[0]} could not create the communicator")
-    return made.pop(self._rank, None)

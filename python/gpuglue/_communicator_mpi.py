@@ -175,7 +175,7 @@ def _adopt(made: Any, device: Any, native: Any = None) -> Any:
     self = communicator.Communicator.__new__(communicator.Communicator)
     self._rank, self._size, self._timeout, self._device = made.rank, made.size, made.timeout, device
     self._comm = self._transport = made
-    self._native, self._queued, self._host, self._wanted = None, not_queued, "", "mpi"
+    self._native, self._queued, self._wanted = None, not_queued, "mpi"
     if native is not None:
         self._transport, self._native, self._queued, self._wanted = native._transport, native._native, native._queued, native._wanted
     return self
@@ -183,13 +183,9 @@ def _adopt(made: Any, device: Any, native: Any = None) -> Any:
 
 def split_mpi(self: Any, color: "int | None", key: int) -> Any:
     """`Communicator.split` of the transport 'mpi', or between machines."""
-    np: Any = importlib.import_module("numpy")
     made = self._comm
-    mine = np.array([color is not None, color or 0, key], "i8")
-    rows = self.all_gather(mine, np.empty((self.size, 3), "i8"))
-    colors = sorted({int(row[1]) for row in rows if row[0]})  # MPI's are not negative, and of 31 bits
-    ranks = sorted(range(self.size), key=lambda rank: (rows[rank][2], rank))
-    split = made.comm.Split(made.mpi.UNDEFINED if color is None else colors.index(color), ranks.index(self.rank))
+    self.barrier()  # MPI's own would wait for ever for a rank that never comes
+    split = made.comm.Split(made.mpi.UNDEFINED if color is None else color, key)
     if color is None:
         return None
     part = type(made)(split, 0, made.timeout)

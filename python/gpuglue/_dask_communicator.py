@@ -1,14 +1,16 @@
 """Communicator.from_dask: the workers of a Dask cluster as ranks."""
 
 import importlib
+import time
 import uuid
 from typing import Any
 
 from . import _core
-from ._communicator_device import check_transport, warn_staged
+from ._communicator_device import ReservedPort, check_transport, warn_staged
 
 _POLL = 1.0  # seconds between two checks of which workers are left
-_here: "dict[str, Any]" = {}  # in a worker: the communicators of this process, by id
+_GRACE = 5.0  # seconds that the other ranks have to report the cause of a CommunicatorError
+_here: "dict[str, Any]" = {}  # in a worker: the communicators of this process, by id; before, the port of rank 0
 
 
 class DaskCommunicator:
@@ -40,14 +42,20 @@ class DaskCommunicator:
     def __init__(self, client: Any, addresses: "tuple[str, ...]", timeout: "float | None", devices: "list[Any]", transport: str):
         self.addresses = addresses
         self._client, self._id = client, uuid.uuid4().hex
-        host = importlib.import_module("distributed.comm").get_address_host(addresses[0])
-        port = self._on([addresses[0]], [(_free_port, host)])[0]
-        size = len(addresses)
-        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        calls = [(_create, self._id, rank, size, place, timeout, device, transport) for rank, device in enumerate(devices)]
-        self.transport, reason = self._on(addresses, calls)[0]
+        try:
+            self.transport, reason = self._create(timeout, devices, transport)
+        except BaseException:
+            self.close()  # on the workers that have created their rank
+            raise
         if reason:
             warn_staged(self.transport, reason)
+
+    def _create(self, timeout: "float | None", devices: "list[Any]", transport: str) -> "tuple[str, str]":
+        host = importlib.import_module("distributed.comm").get_address_host(self.addresses[0])
+        port = self._on(self.addresses[:1], [(_reserve, self._id, host)])[0]
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        calls = [(_create, self._id, rank, self.size, place, timeout, device, transport) for rank, device in enumerate(devices)]
+        return self._on(self.addresses, calls)[0]
 
     @property
     def size(self) -> int:
@@ -119,15 +127,21 @@ class DaskCommunicator:
 
     def _wait(self, pending: "dict[Any, str]") -> None:
         distributed = importlib.import_module("distributed")
-        while pending:
+        failed, end = None, float("inf")
+        while pending and time.monotonic() < end:
             try:
                 done = distributed.wait(list(pending), timeout=_POLL, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 done = set()
             for future in done:
                 pending.pop(future)
-                future.result()  # raises what the task raised
+                if future.status != "error" or not isinstance(future.exception(), _core.CommunicatorError):
+                    future.result()  # raises what the task raised
+                elif failed is None:  # the rank that caused it has an error of its own, which may come later
+                    failed, end = future, time.monotonic() + _GRACE
             self._check_workers(pending)
+        if failed is not None:
+            failed.result()
 
     def _check_workers(self, pending: "dict[Any, str]") -> None:
         left = _workers(self._client)  # else Dask would wait for a worker of this address
@@ -222,10 +236,10 @@ def _devices(given: Any, size: int) -> "list[Any]":
 # ---- in the worker
 
 
-def _free_port(host: str) -> int:
-    socket = importlib.import_module("socket")
-    with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as server:
-        return server.getsockname()[1]
+def _reserve(id: str, host: str) -> int:
+    """A port that is free until rank 0 listens on it."""
+    _here[id] = ReservedPort(host)
+    return _here[id].number
 
 
 def _create(
@@ -236,8 +250,12 @@ def _create(
 
     own: Any = _core.current_device() if device is None else _core.Device(device)
     own = None if device is None and own.backend == "host" else own
-    comm = _communicator.Communicator(rank, size, address, id=id, timeout=timeout, device=own, transport=transport)
-    _here[id] = comm
+    port = _here.pop(id, None)  # of rank 0
+    try:
+        comm = _here[id] = _communicator.Communicator(rank, size, address, id=id, timeout=timeout, device=own, transport=transport)
+    finally:
+        if port is not None:
+            port.close()
     return comm._transport.name, comm._transport.reason
 
 

@@ -410,9 +410,12 @@ static void one_aborts(struct board *board, int32_t rank, int32_t size)
             usleep(1000);
         CHECK(gg_comm_abort(comm) == GG_OK);
     } else {
+        if (rank == 2)
+            flag_wait(board, 1);
         CHECK(gg_comm_barrier(comm) == GG_ERR_COMMUNICATOR);
         CHECK_NAMES(0);
         CHECK_HAS(error_message(), "rank 0 aborted");
+        CHECK(gg_comm_abort(comm) == GG_OK); /* too late to be named */
         flag_raise(board, rank);
     }
     for (int32_t other = 1; other < size; other++)

@@ -232,6 +232,55 @@ static void a_forked_child_cannot_use_them_and_the_parent_still_can(void **state
     in_child(parent_goes_on);
 }
 
+/* ---- parts ---- */
+
+/* Odd ranks in reverse order, even ones without rank 2. */
+static void *splits(void *argument)
+{
+    gg_comm *comm = argument, *part = NULL;
+    const int32_t rank = gg_comm_rank(comm);
+    const int32_t color = rank == 2 ? GG_COMM_NO_COLOR : rank % 2, key = rank % 2 ? -rank : 0;
+    int32_t sum = rank;
+    CHECK(gg_comm_split(comm, color, key, &part) == GG_OK);
+    CHECK((part == NULL) == (rank == 2));
+    if (part) {
+        CHECK(gg_comm_size(part) == (rank % 2 ? 3 : 2));
+        CHECK(gg_comm_rank(part) == (rank % 2 ? (5 - rank) / 2 : rank > 0));
+        CHECK(gg_comm_all_reduce(part, &sum, &sum, 1, GG_COMM_INT32, GG_COMM_SUM) == GG_OK);
+        CHECK(sum == (rank % 2 ? 1 + 3 + 5 : 0 + 4));
+        gg_comm_release(part);
+    }
+    return NULL;
+}
+static void six_threads_split(void)
+{
+    create_all(6, GG_FOREVER);
+    for (int i = 0; i < 3; i++)
+        run_threads(splits, 0, 6);
+    release_all(6);
+}
+
+/* All but rank 0 come to the split, and give up. */
+static void *splits_without_rank_0(void *argument)
+{
+    gg_comm *part = NULL;
+    CHECK(gg_comm_split(argument, 0, 0, &part) == GG_ERR_COMMUNICATOR && !part);
+    CHECK_NAMES(0);
+    return NULL;
+}
+static void one_does_not_split(void)
+{
+    create_all(3, 200 * 1000000u);
+    run_threads(splits_without_rank_0, 1, 3);
+    release_all(3);
+}
+static void threads_of_one_process_can_be_split(void **state)
+{
+    (void)state;
+    in_child(six_threads_split);
+    in_child(one_does_not_split);
+}
+
 /* ---- creation ---- */
 
 static void refuses_sizes(void)
@@ -290,6 +339,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_interrupt_of_one_thread_ends_the_waits_of_the_others),
     cmocka_unit_test(a_forked_child_cannot_use_them_and_the_parent_still_can),
     cmocka_unit_test(sizes_out_of_range_are_refused_for_one_process),
+    cmocka_unit_test(threads_of_one_process_can_be_split),
     cmocka_unit_test(ranks_of_one_process_agree_on_a_transport),
 };
 SUITE(comm_local, tests);

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import numpy as np
 from dask.distributed import Client
@@ -18,9 +19,17 @@ def total(comm, x):
     return comm.rank, comm.size, os.getpid(), set(array.get().tolist())
 
 
+class LateError(ArithmeticError):
+    """Reaches the client later than the errors of the ranks that wait for this one."""
+
+    def __reduce__(self):
+        time.sleep(0.5)
+        return ArithmeticError, self.args
+
+
 def fail_on_one(comm):
     if comm.rank == 1:
-        raise ArithmeticError("of rank 1")
+        raise LateError("of rank 1")
     comm.barrier()
 
 
@@ -40,11 +49,23 @@ def check_arguments(client):
         assert [result[:2] for result in one.run(total, 1.0)] == [(0, 1)]
 
 
+def kept():
+    return list(gpuglue._dask_communicator._here)
+
+
+def check_creation(client):
+    """What a worker has of a communicator that could not be created is closed."""
+    error = error_of(gg.Communicator.from_dask, client, transport="nccl")
+    assert isinstance(error, gg.UnsupportedError), error
+    assert set(map(tuple, client.run(kept).values())) == {()}, client.run(kept)
+
+
 def check_failures(client):
     with gg.Communicator.from_dask(client, timeout=None) as ranks:  # nothing but the failure ends a wait
-        error = error_of(ranks.run, fail_on_one)
-        assert isinstance(error, (ArithmeticError, gg.CommunicatorError)) and "rank 1" in str(error), error
-        assert isinstance(error_of(ranks.run, total, 1.0), gg.CommunicatorError)
+        error = error_of(ranks.run, fail_on_one)  # not the error of rank 0, which was there first
+        assert isinstance(error, ArithmeticError) and str(error) == "of rank 1", error
+        error = error_of(ranks.run, total, 1.0)
+        assert isinstance(error, gg.CommunicatorError) and error.ranks == (1,), error
     assert isinstance(error_of(ranks.run, total, 1.0), gg.InvalidArgumentError)
     with gg.Communicator.from_dask(client, timeout=None) as ranks:
         error = error_of(ranks.run, end_one)
@@ -61,6 +82,7 @@ def main():
                 assert len({result[2] for result in results} | {os.getpid()}) == 3  # processes of their own
                 assert all(result[3] == {2 * x + 1} for result in results), results
         check_arguments(client)
+        check_creation(client)
         check_failures(client)
     print("done")
 

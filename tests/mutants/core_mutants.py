@@ -393,7 +393,7 @@ CORE = [
     Mutant("a launch of a graph does not wait", "a launch without a stream waits for earlier uses", "core/kernel/graph.c",
            ": ggi_memory_wait_before_use(memory, stream, implicit);", ": ggi_memory_wait_before_use(memory, stream, false);", on("graph", CUDA)),
     Mutant("a launch of a graph is no use", "later operations wait for a launch", "core/kernel/graph.c",
-           "ggi_memory_used(graph->uses->memories[i], stream, ticket);", "(void)ticket;", on("graph", CUDA)),
+           "            ggi_memory_used(memory, stream, ticket);", "            (void)ticket;", on("graph", CUDA)),
     Mutant("a list is released while a launch uses it", "a graph holds the owners of its work until its launches are done", "core/kernel/graph.c",
            "    ggi_memory_used(graph->uses->body, stream, ticket);", "", on("graph", CUDA)),
     Mutant("a graph into a graph", "a graph is not launched into a capture", "core/kernel/graph.c",

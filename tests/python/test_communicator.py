@@ -384,6 +384,14 @@ def test_a_color_or_key_that_is_no_integer_is_refused(alone, given):
         alone.split(**given)
 
 
+@pytest.mark.parametrize("given", ({"color": -1}, {"color": 1 << 31}, {"color": 0, "key": 1 << 31}, {"color": 0, "key": -(1 << 31) - 1}))
+def test_a_color_or_key_that_c_and_mpi_do_not_have_is_refused(alone, given):
+    with pytest.raises(gg.InvalidArgumentError, match="^split: (color|key) is -?[0-9]+, expected"):
+        alone.split(**given)
+    with alone.split((1 << 31) - 1, -(1 << 31)) as part:
+        assert part.size == 1
+
+
 def test_a_closed_communicator_is_refused_and_repr_shows_it(alone):
     assert repr(alone) == "<gpuglue.Communicator rank 0 of 1>" and alone.transport == "host"
     alone.close()

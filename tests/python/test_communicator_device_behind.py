@@ -69,6 +69,39 @@ def test_whatever_needs_a_result_that_never_came_is_an_error(native, wait):
     ranks_pass(BEHIND_FAILURE.format(wait=wait), 2)
 
 
+OF_GRAPH = """
+comm = connect()
+with comm.device:
+    x, y, z, w, a = gg.ones(1000), gg.empty(1000), gg.ones(1000), gg.ones(1000), gg.Stream()
+    comm.all_reduce(x, stream=a)
+    gg.synchronize()
+    with gg.capture(a) as graph:
+        comm.all_reduce(x, stream=a)
+        gg.copy(y, x, stream=a)
+        gg.copy(w, x, stream=a)
+    graph.launch(a)
+    a.synchronize()
+    assert y.get().tolist() == [4] * 1000
+    comm.barrier()
+    if rank == 1:
+        os._exit(0)
+    graph.launch(a)
+    fails(a.synchronize, "ended without closing")  # as by another thread, which shares the stream
+    gg.copy(w, z)  # w is written again
+    for array in (x, y):
+        fails(array.get, "ended without closing")
+        array.get()  # it has been reported
+    assert w.get().tolist() == z.get().tolist() == [1] * 1000
+    graph.close()
+comm.close()
+"""
+
+
+def test_each_array_of_a_graph_that_ended_without_a_result_has_the_error(native):
+    """One thread waits for the stream and gets it; another one, which reads an array, got wrong data."""
+    ranks_pass(OF_GRAPH, 2)
+
+
 TWO = """
 comm, other = connect(), connect(id="other")
 with comm.device:

@@ -131,6 +131,30 @@ def test_a_close_waits_for_ranks_that_are_in_a_call_of_the_library(native, tmp_p
     ranks_pass(CLOSED_DURING_CALL, 2, CLOSED=str(tmp_path / "closed"))
 
 
+LACKING_LAUNCH = """
+comm = connect(timeout=None)
+with comm.device:
+    x, y, stream = gg.ones(1000), gg.ones(1000), gg.Stream()
+    comm.all_reduce(x).get()
+    with gg.capture(stream) as graph:
+        {call}
+    for _ in range(3):
+        graph.launch(stream)
+    stream.synchronize()
+    if rank == 0:
+        graph.launch(stream)
+        fails(stream.synchronize, "rank 1 closed the communicator")
+    graph.close()
+comm.close()
+"""
+
+
+@pytest.mark.parametrize("call", ("comm.all_reduce(x, stream=stream)", "comm.send_recv(x, 1 - rank, y, 1 - rank, stream=stream)"))
+def test_a_launch_that_needs_a_rank_which_has_closed_ends_with_an_error(native, call):
+    """Both ranks waited for each other until the timeout."""
+    ranks_pass(LACKING_LAUNCH.format(call=call), 2)
+
+
 LACKING = """
 comm = connect()
 with comm.device:

@@ -186,6 +186,7 @@ def test_the_timeout_holds_beside_streams_whose_work_progresses(native):
 
 
 BORROWED = """
+import asyncio
 def fails(wait, ranks=(), words="within the timeout"):
     try:
         wait()
@@ -205,9 +206,14 @@ with comm.device:
         os._exit(0)
     borrowed.all_reduce(x, stream=busy)
     event.record(busy)
-    behind = gg.ones(3)  # the driver lets the default stream wait for the other
-    for wait in (gg.synchronize, busy.synchronize, busy.synchronize, event.synchronize, x.get, behind.get, lambda: borrowed.all_reduce(x), gg.synchronize):
+    behind, other = gg.ones(3), gg.Stream(nonblocking=True)  # the driver lets the default stream wait for the other
+    late, done = gg.current_stream().record(), other.record()
+    async def wait_for(what):
+        await what
+    for wait in (gg.synchronize, busy.synchronize, busy.synchronize, event.synchronize, x.get, behind.get, lambda: borrowed.all_reduce(x), gg.synchronize,
+                 late.synchronize, lambda: late.done, lambda: asyncio.run(wait_for(late))):
         fails(wait)
+    done.synchronize()  # is behind nothing
     comm.abort()  # ends the work, too
     while not busy.done:
         time.sleep(0.01)

@@ -69,6 +69,13 @@ with connect() as comm, comm.device:
     with comm.split(rank % 2, key=-rank) as part:  # of two machines, and of one
         assert (part.size, part.transport) == (2 - rank % 2, comm.transport)
         assert part.all_reduce(gg.full(3, rank + 1)).get().tolist() == [2 if rank % 2 else 4] * 3
+    assert (comm.split(None if rank else 3) is None) == (rank > 0)
+    try:  # all of them get the error, and go on
+        comm.split(0) if rank == 1 else comm.barrier()
+    except gg.InvalidArgumentError as error:
+        assert "ranks 0 and 1 call different operations" in str(error), str(error)
+    else:
+        sys.exit("no error")
     stream, x = gg.Stream(), gg.ones(100)
     gg.synchronize()
     with gg.capture(stream) as graph:

@@ -65,8 +65,8 @@ typedef enum gg_comm_reduction {
     GG_COMM_AVG = 4,  /**< the sum, divided by the number of ranks; not of integers */
 } gg_comm_reduction;
 
-/** gg_comm_options::flags: the ranks may be on several machines. If they are, the communicator has only gg_comm_barrier and the
- *  operations of comm_device.h, and gg_comm_open_device fails unless all ranks have devices that one library connects. */
+/** gg_comm_options::flags: the ranks may be on several machines. If they are, the communicator has only gg_comm_barrier,
+ *  gg_comm_split and the operations of comm_device.h, and gg_comm_open_device fails unless all ranks have devices that one library connects. */
 #define GG_COMM_SEVERAL_MACHINES 1u
 
 /** How to create a communicator. All ranks give the same values, except for rank. */
@@ -102,14 +102,14 @@ GG_API gg_status gg_comm_create(const struct gg_comm_options *options, gg_comm *
 /** Create communicators of the ranks that give the same color. All ranks call it. The new ones have the timeout, but neither a
  *  device nor a type name.
  *
- *  @param comm      a communicator of gg_comm_create
+ *  @param comm      a communicator of gg_comm_create or gg_comm_create_all
  *  @param color     0 or larger, or GG_COMM_NO_COLOR
  *  @param key       orders the ranks of the new communicator, then their ranks in @p comm
  *  @param[out] out  one reference; NULL with GG_COMM_NO_COLOR. Written on success only
  *  @return GG_OK, or an error of gg_comm_create
  *  @retval GG_ERR_COMMUNICATOR      a rank failed
  *  @retval GG_ERR_INVALID_ARGUMENT  color is negative, but not GG_COMM_NO_COLOR; or another rank calls another operation
- *  @retval GG_ERR_UNSUPPORTED       the ranks are of one process or on several machines, or other code created the communicator
+ *  @retval GG_ERR_UNSUPPORTED       other code created the communicator
  *  @retval GG_ERR_FORKED            called in a child of the process that created it */
 GG_API gg_status gg_comm_split(gg_comm *comm, int32_t color, int32_t key, gg_comm **out);
 

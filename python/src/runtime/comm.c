@@ -32,6 +32,33 @@ static PyObject *comm_create(PyObject *module, PyObject *args)
     return capsule;
 }
 
+static PyObject *comm_of_split(gg_comm *comm)
+{
+    PyObject *capsule = PyCapsule_New(comm, capsule_name, comm_drop);
+    if (capsule)
+        return Py_BuildValue("Nii", capsule, (int)gg_comm_rank(comm), (int)gg_comm_size(comm));
+    gg_comm_release(comm);
+    return NULL;
+}
+
+/* _comm_split(capsule, color, key): (capsule, rank, size), or None for GG_COMM_NO_COLOR. */
+static PyObject *comm_split(PyObject *module, PyObject *args)
+{
+    PyObject *capsule;
+    int color, key;
+    gg_comm *part;
+    gg_status status;
+    if (!PyArg_ParseTuple(args, "Oii", &capsule, &color, &key))
+        return NULL;
+    gg_comm *comm = PyCapsule_GetPointer(capsule, capsule_name);
+    if (!comm)
+        return NULL;
+    PY_WITHOUT_GIL(status = gg_comm_split(comm, color, key, &part));
+    if (status || !part)
+        return py_none(PyModule_GetState(module), status);
+    return comm_of_split(part);
+}
+
 struct comm_arguments {
     gg_comm *comm;
     const char *operation;
@@ -302,6 +329,7 @@ static PyMethodDef functions[] = {
     {"_comm_create_all", comm_create_all, METH_VARARGS, NULL},
     {"_comm_collective", comm_collective, METH_VARARGS, NULL},
     {"_comm_message", comm_message, METH_VARARGS, NULL},
+    {"_comm_split", comm_split, METH_VARARGS, NULL},
     {"_comm_abort", comm_abort, METH_O, NULL},
     {"_comm_open_device", comm_open_device, METH_VARARGS, NULL},
     {"_comm_borrow", comm_borrow, METH_VARARGS, NULL},

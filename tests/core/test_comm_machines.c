@@ -1,0 +1,157 @@
+/* test_comm_machines.c: what ranks of several machines send each other, and what a forked child has of their connections. */
+#include "ranks.h"
+
+#include "base/process_state.h"
+#include "comm/socket.h"
+
+#include <gpuglue/comm_device.h>
+
+#include <errno.h>
+#include <netinet/in.h>
+
+/* ---- rank 1 is played: it reports another machine ---- */
+
+/* A message of link.c. */
+struct message {
+    uint32_t kind, nbytes;
+    int32_t rank;
+    uint32_t flags;
+    uint64_t collective;
+};
+#define BLOCK 3
+
+static int connected_to_rank_0(const struct board *board)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)board->port),
+                                        .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    for (;;) {
+        const int file = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(file >= 0);
+        if (connect(file, (const struct sockaddr *)&address, sizeof address) == 0)
+            return file;
+        close(file);
+        usleep(1000);
+    }
+}
+
+static void expect_reply(int connection, uint32_t kind)
+{
+    struct comm_reply reply;
+    do
+        CHECK(ggi_comm_socket_read(connection, &reply, sizeof reply, UINT64_MAX) == GG_OK);
+    while (reply.kind == COMM_WAIT);
+    CHECK(reply.kind == kind);
+}
+
+static int join_apart(const struct board *board, struct gg_comm_options options)
+{
+    const int connection = connected_to_rank_0(board);
+    struct comm_hello hello;
+    options.flags = GG_COMM_SEVERAL_MACHINES;
+    ggi_comm_hello_fill(&hello, &options);
+    snprintf(hello.machine, sizeof hello.machine, "another");
+    CHECK(ggi_comm_pass_listen(&hello.pass) >= 0);
+    CHECK(ggi_comm_socket_write(connection, &hello, sizeof hello));
+    expect_reply(connection, COMM_APART);
+    CHECK(ggi_comm_reply_write(connection, COMM_READY, NULL, ""));
+    expect_reply(connection, COMM_GO);
+    return connection;
+}
+
+static void send_block(int connection, const void *data, uint32_t nbytes)
+{
+    const struct message head = {.kind = BLOCK, .nbytes = nbytes};
+    CHECK(ggi_comm_socket_write(connection, &head, sizeof head));
+    CHECK(ggi_comm_socket_write(connection, data, nbytes));
+}
+
+/* The length of the next block; other messages are passed over. */
+static uint32_t next_block(int connection, void *data, uint32_t room)
+{
+    struct message head;
+    do
+        CHECK(ggi_comm_socket_read(connection, &head, sizeof head, UINT64_MAX) == GG_OK);
+    while (head.kind != BLOCK);
+    CHECK(head.nbytes <= room);
+    CHECK(ggi_comm_socket_read(connection, data, head.nbytes, UINT64_MAX) == GG_OK);
+    return head.nbytes;
+}
+
+/* ---- blocks ---- */
+
+/* Rank 1 calls gg_comm_barrier, in which a block has a byte, while rank 0 calls something else; then both call it. */
+static void sends_a_short_block(struct board *board, int32_t rank, int32_t size)
+{
+    struct gg_comm_options options = rank_options(board, rank, size);
+    const struct gg_comm_device_options device = {.struct_size = sizeof device};
+    char data[2] = {0};
+    gg_comm *comm, *part = NULL;
+    options.flags = GG_COMM_SEVERAL_MACHINES;
+    if (rank == 0) {
+        CHECK(gg_comm_create(&options, &comm) == GG_OK);
+        CHECK(gg_comm_open_device(comm, &device) == GG_ERR_INVALID_ARGUMENT);
+        CHECK_HAS(error_message(), "gg_comm_open_device: ranks 0 and 1 call different operations");
+        CHECK(gg_comm_split(comm, 0, 0, &part) == GG_ERR_INVALID_ARGUMENT && !part);
+        CHECK_HAS(error_message(), "gg_comm_split: ranks 0 and 1 call different operations");
+        CHECK(gg_comm_barrier(comm) == GG_OK);
+        gg_comm_release(comm);
+        return;
+    }
+    const int connection = join_apart(board, options);
+    for (int i = 0; i < 2; i++) {
+        send_block(connection, data, 1);
+        CHECK(next_block(connection, data, sizeof data) == 1 && data[0] == 1);
+    }
+    send_block(connection, data, 1);
+    CHECK(next_block(connection, data, sizeof data) == 2);
+}
+static void one_sends_a_short_block(void)
+{
+    run_ranks(sends_a_short_block, 2);
+}
+static void ranks_of_several_machines_that_disagree_get_an_error_and_go_on(void **state)
+{
+    (void)state;
+    in_child(one_sends_a_short_block);
+}
+
+/* ---- forks ---- */
+
+#define FILES 200
+
+static bool is_open(int file)
+{
+    return fcntl(file, F_GETFD) >= 0;
+}
+
+static int files[FILES];
+
+static void child_has_none(void)
+{
+    for (int i = 0; i < FILES; i++)
+        CHECK(is_open(files[i]) == (i == 3));
+}
+static void forks_with_files(void)
+{
+    for (int i = 0; i < FILES; i++) {
+        files[i] = dup(STDERR_FILENO);
+        CHECK(files[i] >= 0 && ggi_close_in_child(files[i]));
+    }
+    ggi_close_file(files[3]);
+    CHECK(!is_open(files[3]) && dup2(STDERR_FILENO, files[3]) == files[3]); /* of other code */
+    CHECK(forked(child_has_none) == 0);
+    for (int i = 0; i < FILES; i++)
+        CHECK(is_open(files[i]));
+}
+static void a_forked_child_closes_any_number_of_files_and_none_of_other_code(void **state)
+{
+    (void)state;
+    in_child(forks_with_files);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_of_several_machines_that_disagree_get_an_error_and_go_on),
+    cmocka_unit_test(a_forked_child_closes_any_number_of_files_and_none_of_other_code),
+};
+SUITE(comm_machines, tests);
