@@ -153,7 +153,7 @@ bool ggi_bins_splice(struct ggi_pool *pool, struct ggi_bins *to, struct ggi_bins
 void ggi_bins_unlist(struct ggi_bins *bins); /* remove the bins from pool->lenders */
 /* The first bin of streams that has blocks of the class, moved to the end; or NULL. Its stream. */
 gg_stream *ggi_pool_next_lender(struct ggi_pool *pool, uint32_t size_class);
-/* The stream of the bin with blocks that follows *at in the ring, which stays as it is; NULL at its end. *at is NULL at
+/* The stream of the bin with blocks that follows *at in the ring, whose order stays; NULL at its end. *at is NULL at
  * first. */
 gg_stream *ggi_pool_lender_after(struct ggi_pool *pool, uint32_t size_class, struct ggi_bin **at);
 /* Whether a stream's list has blocks. */
@@ -163,6 +163,13 @@ bool ggi_pool_has_lenders(struct ggi_pool *pool);
 
 /* Unrecorded work on this stream may use the block through its raw address. */
 void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
+/* Whether such work is known to be done, since the block of its list was released. Other code may queue more, which is not counted,
+ * on a stream whose handle it has. */
+static inline bool ggi_block_is_done(const gg_memory *memory, const gg_stream *stream)
+{
+    return !ggi_stream_is_capturable(stream) &&
+           atomic_load_explicit(&stream->completed, memory_order_acquire) >= memory->release_ticket;
+}
 
 /* All with the lock held. */
 
@@ -180,6 +187,8 @@ static inline bool ggi_block_is_large(const gg_memory *memory)
 /* Shorten a block that no list has to @p block_size. The rest is added to @p bins. Nothing happens if the rest is too small. */
 void ggi_piece_split(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *memory,
                      size_t block_size);
+/* The block of the request's class that @p stream released first, if it is known to be done with that: for any stream. Or NULL. */
+gg_memory *ggi_pool_pop_done(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
 /* A block of a larger class from a list, shortened. */
 gg_memory *ggi_pool_pop_larger(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
 /* Merge the pieces of the list for any stream, although they come from several. */
@@ -219,6 +228,9 @@ enum ggi_attempt {
 /* A block from a list or a slab, without a driver call. @p stream is NULL for pinned memory. */
 bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                         enum ggi_attempt attempt, gg_memory **out);
+/* After that: a block of another stream that is known to be done with it, unless a drain is due. Compares at most GGI_LENDERS
+ * blocks; no driver call either. */
+bool ggi_pool_alloc_done(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out);
 /* The handle of a block; NULL without host memory. */
 gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block_size,
                               uint32_t size_class);
