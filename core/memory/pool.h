@@ -93,7 +93,7 @@ struct ggi_pool {
     uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
     uint32_t since_drain;    /* allocations; at least drain_interval until one has drained */
     uint32_t drain_interval; /* see ggi_drain_interval */
-    uint32_t polling; /* allocations from slabs that polled other streams, since one was added */
+    uint32_t searches; /* by allocations of small blocks, in the lists of other streams, since a slab was added */
     gg_memory *returned; /* idle blocks that a drain has not added to the lists yet; under drain_lock, as is */
     uint32_t returned_count;
     uint64_t full_at; /* stats.reserved_bytes when there was no memory for another one; or 0 */

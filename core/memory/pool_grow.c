@@ -14,7 +14,8 @@
 #define GROWTH_LEAST ((uint64_t)32 << 20)
 /* Where so little memory waits for a drain, drains that are due poll few streams. */
 #define WAITING_LEAST ((uint64_t)48 << 20)
-#define POLLING_MOST 8 /* allocations that poll other streams rather than add a slab, */
+#define SEARCHES_MOST \
+    128 /* allocations that search the lists of other streams rather than add a slab, */
 #define SPARE_MOST ((uint64_t)64 << 20) /* ... unless the pool holds so much more than is in use */
 #define LARGE_PART 8 /* free large blocks are kept up to this part of the device's memory */
 
@@ -488,7 +489,7 @@ static gg_status pool_alloc_wait(struct ggi_pool *pool, size_t nbytes, gg_stream
     return status;
 }
 
-/* Before the polls of an allocation for which none of its slabs had a block. Where that often happens, the pool has too few. */
+/* Of an allocation for which neither its stream nor the slabs had a block. Where that often happens, the pool has too few. */
 static bool pool_has_few(struct ggi_pool *pool, size_t nbytes)
 {
     if (pool->direct || !pool->by_stream || !ggi_pool_request(pool, nbytes).of_slab)
@@ -497,9 +498,9 @@ static bool pool_has_few(struct ggi_pool *pool, size_t nbytes)
     const bool few = pool->since_drain < pool->drain_interval &&
                      pool->stats.reserved_bytes < pool->stats.used_bytes + SPARE_MOST &&
                      (!pool->full_at || pool->stats.reserved_bytes < pool->full_at) &&
-                     ++pool->polling > POLLING_MOST;
+                     ++pool->searches > SEARCHES_MOST;
     if (few)
-        pool->polling = 0;
+        pool->searches = 0;
     pthread_mutex_unlock(&pool->lock);
     return few;
 }
@@ -548,13 +549,13 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
     struct gg_device *device = pool->device;
     gg_status status = GG_OK;
     bool found = false;
-    if (ggi_pool_alloc_done(pool, nbytes, stream, out))
-        return GG_OK;
     if (pool_has_few(pool, nbytes)) {
         status = pool_add_blocks(pool, nbytes, stream, out);
         if (status || *out)
             return status;
     }
+    if (ggi_pool_alloc_done(pool, nbytes, stream, out))
+        return GG_OK;
     if (pool_alloc_after_drain(pool, nbytes, stream, out))
         return GG_OK;
     pthread_mutex_lock(&device->drain_lock);

@@ -114,6 +114,8 @@ CORE = [
     # ---- core: the pool
     Mutant("no wait for the allocation", "the first use on another stream waits for the allocation", "core/memory/pool.c",
            "own ? pool_ready_ticket(memory, stream) : 0", "own ? 0 * pool_ready_ticket(memory, stream) : 0", on("pool pool_model", CUDA)),
+    Mutant("a block is taken before its stream is done", "a free block belongs to its stream", "core/memory/pool_pieces.c",
+           "|| !ggi_block_is_done(memory, stream))", "|| !stream)", on("pool pool_model", CUDA)),
     Mutant("the release is not noted", "the first use on another stream waits for the allocation", "core/memory/pool_stash.c",
            "    block_note_release(memory);\n", "    (void)block_note_release;\n", on("pool", CUDA)),
     Mutant("the rest of a block is ready at once", "the first use on another stream waits for the allocation", "core/memory/pool_pieces.c",
@@ -152,7 +154,7 @@ CORE = [
            "return (struct drain_budget){16,    64,    holding, in_use, items,", "return (struct drain_budget){999, 999, 999 + holding, in_use, items,",
            on("calls", CUDA)),
     Mutant("drains that are due poll all idle streams", "a drain that is due polls few streams", "core/runtime/drain.c",
-           "return pace == GGI_PACE_LIGHT ? 4 :", "return pace == GGI_PACE_LIGHT ? 128 :", ("drain_pace",)),
+           "return pace == GGI_PACE_LIGHT ? 2 :", "return pace == GGI_PACE_LIGHT ? 128 :", ("drain_pace",)),
     Mutant("memory of others waits as blocks of the pool do", "memory of other libraries is released as soon as without a pool", "core/memory/pool_grow.c",
            "return GGI_PACE_OTHERS;", "return light ? GGI_PACE_LIGHT : GGI_PACE_FULL;", on("drain", CUDA, HIP)),
     Mutant("the peak counts what was released", "the most in use leaves out what was released", "core/memory/pool.c",
@@ -260,7 +262,8 @@ CORE = [
     Mutant("a merged block is idle if its left piece is", "it is used in the order of the right piece's stream", "core/memory/pool_pieces.c",
            "        ggi_block_set_stream(left, stream);\n", "", on("pool_pieces", CUDA)),
     Mutant("the rest of a busy stream's block is idle", "a busy stream's piece is not allocated on another", "core/memory/pool_pieces.c",
-           "    if (bins->stream) /* its work may still use the rest */\n        ggi_block_set_stream(piece, memory->alloc_stream);\n    ggi_bins_push(pool, bins, piece);",
+           "    if (bins->stream) { /* its work may still use the rest */\n        ggi_block_set_stream(piece, memory->alloc_stream);\n"
+           "        piece->release_ticket = memory->release_ticket;\n    }\n    ggi_bins_push(pool, bins, piece);",
            "    ggi_bins_push(pool, &pool->any, piece);", on("pool_pieces", CUDA)),
     Mutant("a small request splits a huge block", "a small block in use keeps no huge one", "core/memory/pool_pieces.c",
            "memory->block_size / LARGER_MOST > request.block_size", "memory->block_size / LARGER_MOST > SIZE_MAX - 1", on("pool_pieces", CUDA)),
