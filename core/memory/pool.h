@@ -75,19 +75,21 @@ struct ggi_block_handles {
 };
 
 struct ggi_pool {
-    pthread_mutex_t lock; /* of the fields below; never held in a driver call */
+    /* Read without the lock in each call, so not near it: threads that take it would slow down those that use stashes. */
     struct gg_device *device;
     const struct ggi_block_handles *handles;
     enum gg_memory_kind kind;
     bool by_stream; /* device memory; pinned memory has no stream, since the host may write to it at once */
-    struct ggi_bins any; /* idle blocks, for any stream */
+    bool splits;                /* larger free blocks serve smaller requests */
+    bool direct;                /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
+    bool async;                 /* async: the driver's own pool caches */
+    _Atomic(size_t) pooled_max; /* larger blocks bypass this pool */
+    struct ggi_bins any;        /* idle blocks, for any stream; its stash is not used */
+    pthread_mutex_t lock;       /* of it and the fields below; never held in a driver call */
     /* By size class: a ring of the streams' bins; the bin that was polled last is at the end. The next search removes empty
      * bins, so that an allocation and a release change no list of streams. */
     struct ggi_bin lenders[GGI_CLASSES];
-    bool splits;              /* larger free blocks serve smaller requests */
-    bool direct;              /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
-    bool async;               /* async: the driver's own pool caches */
-    struct ggi_bins *stashes; /* that were opened */
+    struct ggi_bins *stashes;                       /* that were opened */
     struct ggi_slab *slab[GGI_SLAB_CLASSES];        /* with space for another block */
     struct ggi_slab *slabs;                         /* all */
     uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
@@ -105,7 +107,6 @@ struct ggi_pool {
     uint64_t large_kept;  /* of these, unless a threshold was set; known with the first one */
     uint64_t large_releases;
     bool large_known, threshold_set;
-    _Atomic(size_t) pooled_max; /* larger blocks bypass this pool */
 };
 
 /* ---- pool_bins.c: size classes and free lists; calls no driver ---- */
