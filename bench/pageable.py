@@ -6,7 +6,7 @@ to back and spaced by other work. Each figure is of several new processes, since
 The driver alone ("raw") runs in alternation with gpuglue in the same process, except for the first copies: there each side
 has processes of its own. "pinned" is the driver's copy of pinned memory of the same size: no copy of pageable memory
 can be faster. "floor" is C functions that Python calls in the same way (floor.c), which copy in the calling thread. Figures are GB/s: the
-median of the processes, and [the worst, the best].
+median of the processes, and [the worst, the best]. A target is judged by the processes: where they disagree, more are started.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import gpuglue as gg
 
 from baseline import open_baseline
 from rows import KIB, MIB, Arrays
+from verdict import MISSED, NOISY, OK, RUNS, verdict
 
 SMALL = (4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 96 * KIB, 128 * KIB)
 MEDIUM = (256 * KIB, MIB, 4 * MIB, 16 * MIB)
@@ -32,6 +33,10 @@ SPACED_ROUNDS = 5
 GAP = 0.05  # seconds of other work
 FIRST = 5
 WARM_UP = 64 * MIB  # so that slots and threads exist
+# Targets in GB/s, by MiB; of the slowest of the later copies of 256 MiB; and ratios.
+MEDIUM_TARGETS = {"up": {1: 12, 4: 25, 16: 38}, "down": {1: 14, 4: 28, 16: 42}}
+LATER_TARGET, LATER_SPREAD = 42, 1.15
+FIRST_FASTER, SMALL_SLOWER = 1.5, 1.05
 
 
 # ---- one process ----
@@ -198,25 +203,69 @@ def size_rows(results):
             for row in results[0]}
 
 
-def show(rows):
+# ---- targets ----
+
+
+def shortfalls(row, direction, sides):
+    """How much slower than its target each process is; None for a row without a target."""
+    own, raw = (sides.get(f"{direction} {side}", {}).get("all") for side in ("gpuglue", "raw"))
+    size, kind = row.split(", ")
+    number, unit = size.split()
+    if kind == "first copy":
+        return [FIRST_FASTER * theirs - ours for ours, theirs in zip(own, raw)] if raw and direction == "up" else None
+    if kind == "third on":
+        return [LATER_TARGET - ours for ours in own] if direction == "up" else None
+    nbytes = int(number) * (KIB if unit == "KiB" else MIB)
+    if nbytes in SMALL:
+        return [theirs / SMALL_SLOWER - ours for ours, theirs in zip(own, raw)] if raw else None
+    target = MEDIUM_TARGETS[direction].get(nbytes // MIB)
+    return [target - ours for ours in own] if target else None
+
+
+def results_of(rows):
+    """Row → direction → result, for the rows with a target."""
+    results = {}
+    for row, sides in rows.items():
+        for direction in ("up", "down"):
+            short = shortfalls(row, direction, sides)
+            if short is None:
+                continue
+            own, result = sides[f"{direction} gpuglue"], verdict(short)
+            uneven = row.endswith("third on") and own["best"] > LATER_SPREAD * own["worst"]
+            results.setdefault(row, {})[direction] = MISSED if result == OK and uneven else result
+    return results
+
+
+def show(rows, results):
     """Print a table."""
     for row, sides in rows.items():
         print(row)
         for side, value in sides.items():
-            print(f"    {side:18} {value['median']:6.2f}  [{value['worst']:.2f}, {value['best']:.2f}]")
+            result = results.get(row, {}).get(side.removesuffix(" gpuglue"), "")
+            print(f"    {side:18} {value['median']:6.2f}  [{value['worst']:.2f}, {value['best']:.2f}]  {result}".rstrip())
+
+
+def rows_of(sets, most):
+    """All rows, from the results of the processes of each part."""
+    first = {side: [result["found"] for result in sets[side]] for side in ("raw", "gpuglue")}
+    rows = {f"{most} MiB, {name}": sides for name, sides in first_rows(first).items()}
+    return rows | size_rows([result["found"] for result in sets["sizes"]])
 
 
 def measure(options):
-    """All rows."""
+    """All rows, and their results. While any is too noisy to say, more processes are started."""
     sets = {"raw": [], "gpuglue": [], "sizes": []}
-    for _ in range(options.processes):
-        for part, found in sets.items():
-            found.append(run(options, part))
-    first = {side: [result["found"] for result in sets[side]] for side in ("raw", "gpuglue")}
-    rows = {f"{options.most} MiB, {name}": sides for name, sides in first_rows(first).items()}
-    rows |= size_rows([result["found"] for result in sets["sizes"]])
+    for _ in range(RUNS):
+        for _ in range(options.processes):
+            for part, found in sets.items():
+                found.append(run(options, part))
+        rows = rows_of(sets, options.most)
+        results = results_of(rows)
+        if not any(NOISY in found.values() for found in results.values()):
+            break
     last = sets["sizes"][-1]
-    return {"device": last["device"], "no_baseline": last["no_baseline"], "processes": options.processes, "gbps": rows}
+    return {"device": last["device"], "no_baseline": last["no_baseline"], "processes": len(sets["sizes"]), "gbps": rows,
+            "results": results}
 
 
 def main():
@@ -225,7 +274,7 @@ def main():
     parser.add_argument("--raw", help="raw.c, compiled as a library")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--device", help="such as cuda:0; default: the current device")
-    parser.add_argument("--processes", type=int, default=8, help="how many new processes of each kind")
+    parser.add_argument("--processes", type=int, default=8, help="how many new processes of each kind at a time")
     parser.add_argument("--most", type=int, default=256, help="MiB of the first copies")
     parser.add_argument("--part", choices=("raw", "gpuglue", "sizes"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -233,7 +282,7 @@ def main():
         one_process(options)
         return 0
     result = measure(options)
-    show(result["gbps"])
+    show(result["gbps"], result["results"])
     if result["no_baseline"]:
         print("without the driver alone:", result["no_baseline"])
     if options.json:

@@ -41,9 +41,10 @@ def of_bench(found):
 
 
 def of_pageable(found):
-    """Of pageable.json: the median, the worst and the best process."""
+    """Of pageable.json: the median, the worst and the best process, and the results."""
+    results = {row: {f"{direction} result": result for direction, result in sides.items()} for row, sides in found["results"].items()}
     return {row: {side: [round(value[key], 1) for key in ("median", "worst", "best")] for side, value in sides.items()}
-            for row, sides in found["gbps"].items()}
+            | results.get(row, {}) for row, sides in found["gbps"].items()}
 
 
 def of_alloc(found):
@@ -163,13 +164,15 @@ def pageable(figures, direction):
     def cell(value):
         return f"{value[0]:.1f} [{value[1]:.1f}, {value[2]:.1f}]" if value else ""
 
+    judged = any(f"{direction} result" in sides for sides in figures.values())  # in earlier figures no row is
     own, rows = {"raw C": f"{direction} raw", "gpuglue": f"{direction} gpuglue"}, []
     own = with_floor(own, figures.values(), f"{direction} floor")
     for row, sides in figures.items():
         pinned = sides.get(f"{direction} pinned")
         cells = [cell(sides.get(side)) for side in own.values()]
-        rows.append([row.replace("back to back", "in a row"), *cells, number(pinned[0], 1) if pinned else ""])
-    return table(["GB/s: median [worst, best]", *own, "pinned"], rows)
+        rows.append([row.replace("back to back", "in a row"), *cells, number(pinned[0], 1) if pinned else "",
+                     *([sides.get(f"{direction} result", "")] if judged else [])])
+    return table(["GB/s: median [worst, best]", *own, "pinned", *(["target"] if judged else [])], rows)
 
 
 def alloc(figures):

@@ -237,9 +237,12 @@ static gg_memory *pool_find(struct ggi_pool *pool, struct ggi_request request, g
 }
 
 /* A ticket after all work on the stream, including work through raw addresses: another stream waits for it before
- * it uses the block. On a stream without an owner no marker can be recorded. */
-static uint64_t pool_ready_ticket(gg_stream *stream)
+ * it uses the block. 0: the work from before the release is known to be done. On a stream without an owner no marker can be
+ * recorded. */
+static uint64_t pool_ready_ticket(const gg_memory *memory, gg_stream *stream)
 {
+    if (ggi_block_is_done(memory, stream))
+        return 0;
     if (ggi_stream_is_ownerless(stream))
         return atomic_load_explicit(&stream->submitted, memory_order_acquire);
     return ggi_stream_counted(stream);
@@ -280,7 +283,44 @@ bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
         return false;
     if (!own)
         ggi_memory_forget_uses(memory);
-    ggi_pool_prepare(memory, nbytes, stream, own ? pool_ready_ticket(stream) : 0);
+    ggi_pool_prepare(memory, nbytes, stream, own ? pool_ready_ticket(memory, stream) : 0);
+    *out = memory;
+    return true;
+}
+
+/* With the lock held. */
+static gg_memory *pool_find_done(struct ggi_pool *pool, struct ggi_request request)
+{
+    gg_memory *memory = NULL;
+    gg_stream *other;
+    struct ggi_bin *at = NULL;
+    for (int i = 0; !memory && i < GGI_LENDERS; i++) {
+        other = ggi_pool_lender_after(pool, request.size_class, &at);
+        if (!other)
+            break;
+        memory = ggi_pool_pop_done(pool, other, request);
+    }
+    return memory;
+}
+
+bool ggi_pool_alloc_done(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
+{
+    gg_memory *memory = NULL;
+    const struct ggi_request request = ggi_pool_request(pool, nbytes);
+    if (!pool->by_stream || request.size_class == GGI_NO_CLASS)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->since_drain < pool->drain_interval)
+        memory = pool_find_done(pool, request);
+    if (memory) {
+        ggi_stash_count(pool, stream->bins);
+        ggi_pool_count_alloc(pool, nbytes);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (!memory)
+        return false;
+    ggi_memory_forget_uses(memory);
+    ggi_pool_prepare(memory, nbytes, stream, 0);
     *out = memory;
     return true;
 }

@@ -75,25 +75,27 @@ struct ggi_block_handles {
 };
 
 struct ggi_pool {
-    pthread_mutex_t lock; /* of the fields below; never held in a driver call */
+    /* Read without the lock in each call, so not near it: threads that take it would slow down those that use stashes. */
     struct gg_device *device;
     const struct ggi_block_handles *handles;
     enum gg_memory_kind kind;
     bool by_stream; /* device memory; pinned memory has no stream, since the host may write to it at once */
-    struct ggi_bins any; /* idle blocks, for any stream */
+    bool splits;                /* larger free blocks serve smaller requests */
+    bool direct;                /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
+    bool async;                 /* async: the driver's own pool caches */
+    _Atomic(size_t) pooled_max; /* larger blocks bypass this pool */
+    struct ggi_bins any;        /* idle blocks, for any stream; its stash is not used */
+    pthread_mutex_t lock;       /* of it and the fields below; never held in a driver call */
     /* By size class: a ring of the streams' bins; the bin that was polled last is at the end. The next search removes empty
      * bins, so that an allocation and a release change no list of streams. */
     struct ggi_bin lenders[GGI_CLASSES];
-    bool splits;              /* larger free blocks serve smaller requests */
-    bool direct;              /* GPUGLUE_ALLOCATOR=direct or async: nothing is cached here */
-    bool async;               /* async: the driver's own pool caches */
-    struct ggi_bins *stashes; /* that were opened */
+    struct ggi_bins *stashes;                       /* that were opened */
     struct ggi_slab *slab[GGI_SLAB_CLASSES];        /* with space for another block */
     struct ggi_slab *slabs;                         /* all */
     uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
     uint32_t since_drain;    /* allocations; at least drain_interval until one has drained */
     uint32_t drain_interval; /* see ggi_drain_interval */
-    uint32_t polling; /* allocations from slabs that polled other streams, since one was added */
+    uint32_t searches; /* by allocations of small blocks, in the lists of other streams, since a slab was added */
     gg_memory *returned; /* idle blocks that a drain has not added to the lists yet; under drain_lock, as is */
     uint32_t returned_count;
     uint64_t full_at; /* stats.reserved_bytes when there was no memory for another one; or 0 */
@@ -105,7 +107,6 @@ struct ggi_pool {
     uint64_t large_kept;  /* of these, unless a threshold was set; known with the first one */
     uint64_t large_releases;
     bool large_known, threshold_set;
-    _Atomic(size_t) pooled_max; /* larger blocks bypass this pool */
 };
 
 /* ---- pool_bins.c: size classes and free lists; calls no driver ---- */
@@ -153,7 +154,7 @@ bool ggi_bins_splice(struct ggi_pool *pool, struct ggi_bins *to, struct ggi_bins
 void ggi_bins_unlist(struct ggi_bins *bins); /* remove the bins from pool->lenders */
 /* The first bin of streams that has blocks of the class, moved to the end; or NULL. Its stream. */
 gg_stream *ggi_pool_next_lender(struct ggi_pool *pool, uint32_t size_class);
-/* The stream of the bin with blocks that follows *at in the ring, which stays as it is; NULL at its end. *at is NULL at
+/* The stream of the bin with blocks that follows *at in the ring, whose order stays; NULL at its end. *at is NULL at
  * first. */
 gg_stream *ggi_pool_lender_after(struct ggi_pool *pool, uint32_t size_class, struct ggi_bin **at);
 /* Whether a stream's list has blocks. */
@@ -163,6 +164,13 @@ bool ggi_pool_has_lenders(struct ggi_pool *pool);
 
 /* Unrecorded work on this stream may use the block through its raw address. */
 void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
+/* Whether such work is known to be done, since the block of its list was released. Other code may queue more, which is not counted,
+ * on a stream whose handle it has. */
+static inline bool ggi_block_is_done(const gg_memory *memory, const gg_stream *stream)
+{
+    return !ggi_stream_is_capturable(stream) &&
+           atomic_load_explicit(&stream->completed, memory_order_acquire) >= memory->release_ticket;
+}
 
 /* All with the lock held. */
 
@@ -180,6 +188,8 @@ static inline bool ggi_block_is_large(const gg_memory *memory)
 /* Shorten a block that no list has to @p block_size. The rest is added to @p bins. Nothing happens if the rest is too small. */
 void ggi_piece_split(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *memory,
                      size_t block_size);
+/* The block of the request's class that @p stream released first, if it is known to be done with that: for any stream. Or NULL. */
+gg_memory *ggi_pool_pop_done(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
 /* A block of a larger class from a list, shortened. */
 gg_memory *ggi_pool_pop_larger(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request);
 /* Merge the pieces of the list for any stream, although they come from several. */
@@ -219,6 +229,9 @@ enum ggi_attempt {
 /* A block from a list or a slab, without a driver call. @p stream is NULL for pinned memory. */
 bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
                         enum ggi_attempt attempt, gg_memory **out);
+/* After that: a block of another stream that is known to be done with it, unless a drain is due. Compares at most GGI_LENDERS
+ * blocks; no driver call either. */
+bool ggi_pool_alloc_done(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out);
 /* The handle of a block; NULL without host memory. */
 gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block_size,
                               uint32_t size_class);

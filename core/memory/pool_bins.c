@@ -217,11 +217,11 @@ static gg_stream *bin_stream(const struct ggi_bin *bin, uint32_t size_class)
 
 gg_stream *ggi_pool_lender_after(struct ggi_pool *pool, uint32_t size_class, struct ggi_bin **at)
 {
-    struct ggi_bin *ring = &pool->lenders[size_class];
-    do
-        *at = *at ? (*at)->next : ring->next;
-    while (*at != ring && ggi_bin_is_empty(*at));
-    return *at == ring ? NULL : bin_stream(*at, size_class);
+    struct ggi_bin *ring = &pool->lenders[size_class], *after = *at ? *at : ring, *bin;
+    while ((bin = after->next) != ring && ggi_bin_is_empty(bin))
+        bin_unlist(bin);
+    *at = bin;
+    return bin == ring ? NULL : bin_stream(bin, size_class);
 }
 
 gg_stream *ggi_pool_next_lender(struct ggi_pool *pool, uint32_t size_class)

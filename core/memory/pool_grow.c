@@ -13,9 +13,11 @@
 #define GROWTH_PART 8
 #define GROWTH_LEAST ((uint64_t)32 << 20)
 /* Where so little memory waits for a drain, drains that are due poll few streams. */
-#define WAITING_LEAST ((uint64_t)24 << 20)
-#define POLLING_MOST 32 /* allocations that poll other streams rather than add a slab */
-#define LARGE_PART 8    /* free large blocks are kept up to this part of the device's memory */
+#define WAITING_LEAST ((uint64_t)48 << 20)
+#define SEARCHES_MOST \
+    128 /* allocations that search the lists of other streams rather than add a slab, */
+#define SPARE_MOST ((uint64_t)64 << 20) /* ... unless the pool holds so much more than is in use */
+#define LARGE_PART 8 /* free large blocks are kept up to this part of the device's memory */
 
 /* ---- blocks of other streams ---- */
 
@@ -263,7 +265,6 @@ static void pool_restore(struct ggi_pool *pool, struct ggi_retired *item)
     ggi_pool_uncount_retired(pool, memory ? memory->block_size : slab->size);
     if (memory) {
         memory->size_class = ggi_size_class_below(memory->block_size);
-        memory->release_ticket = 0;
         memory->retired.may_wait = false;
         ggi_pool_insert(pool, memory);
     } else { /* the handles of its blocks were deleted */
@@ -488,18 +489,18 @@ static gg_status pool_alloc_wait(struct ggi_pool *pool, size_t nbytes, gg_stream
     return status;
 }
 
-/* Before the polls of an allocation for which none of its slabs had a block. Where that often happens, the pool has too few. */
+/* Of an allocation for which neither its stream nor the slabs had a block. Where that often happens, the pool has too few. */
 static bool pool_has_few(struct ggi_pool *pool, size_t nbytes)
 {
     if (pool->direct || !pool->by_stream || !ggi_pool_request(pool, nbytes).of_slab)
         return false;
     pthread_mutex_lock(&pool->lock);
     const bool few = pool->since_drain < pool->drain_interval &&
-                     pool->stats.reserved_bytes < pool->stats.used_bytes + GROWTH_LEAST &&
+                     pool->stats.reserved_bytes < pool->stats.used_bytes + SPARE_MOST &&
                      (!pool->full_at || pool->stats.reserved_bytes < pool->full_at) &&
-                     ++pool->polling > POLLING_MOST;
+                     ++pool->searches > SEARCHES_MOST;
     if (few)
-        pool->polling = 0;
+        pool->searches = 0;
     pthread_mutex_unlock(&pool->lock);
     return few;
 }
@@ -539,7 +540,8 @@ static bool pool_alloc_after_drain(struct ggi_pool *pool, size_t nbytes, gg_stre
     pool->since_drain = 0;
     pool->drain_interval = ggi_drain_interval(pool->device);
     pthread_mutex_unlock(&pool->lock);
-    return ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out);
+    return ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out) ||
+           ggi_pool_alloc_done(pool, nbytes, stream, out);
 }
 
 gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
@@ -552,6 +554,8 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
         if (status || *out)
             return status;
     }
+    if (ggi_pool_alloc_done(pool, nbytes, stream, out))
+        return GG_OK;
     if (pool_alloc_after_drain(pool, nbytes, stream, out))
         return GG_OK;
     pthread_mutex_lock(&device->drain_lock);

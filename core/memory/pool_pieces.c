@@ -19,6 +19,7 @@ void ggi_block_set_stream(gg_memory *memory, gg_stream *stream)
     if (memory->alloc_stream)
         ggi_stream_use_release(memory->alloc_stream);
     memory->alloc_stream = stream;
+    memory->release_ticket = 0;
 }
 
 /* ---- split ---- */
@@ -58,8 +59,10 @@ void ggi_piece_split(struct ggi_pool *pool, struct ggi_bins *bins, gg_memory *me
     memory->right = piece;
     memory->block_size = block_size;
     memory->size_class = ggi_size_class_below(block_size);
-    if (bins->stream) /* its work may still use the rest */
+    if (bins->stream) { /* its work may still use the rest */
         ggi_block_set_stream(piece, memory->alloc_stream);
+        piece->release_ticket = memory->release_ticket;
+    }
     ggi_bins_push(pool, bins, piece);
 }
 
@@ -113,10 +116,12 @@ static bool piece_joins(const gg_memory *piece, const gg_stream *stream)
 }
 
 /* Append the right one, whose handle is deleted. The recorded uses are by the stream itself, so that a later allocation on that
- * stream is behind them, and others wait for its ready ticket. */
+ * stream is behind them, and others wait for the ticket of the last release. */
 static void piece_append(gg_memory *left, gg_memory *right)
 {
     left->block_size += right->block_size;
+    if (left->release_ticket < right->release_ticket)
+        left->release_ticket = right->release_ticket;
     left->right = right->right;
     if (left->right)
         left->right->left = left;
@@ -226,5 +231,16 @@ gg_memory *ggi_pool_pop(struct ggi_pool *pool, gg_stream *stream, struct ggi_req
     ggi_pool_unlist(pool, memory);
     if (pool->splits && memory->block_size > request.block_size)
         ggi_piece_split(pool, bins, memory, request.block_size);
+    return memory;
+}
+
+gg_memory *ggi_pool_pop_done(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request)
+{
+    gg_memory *memory = ggi_free_memory(stream->bins->bin[request.size_class].blocks.previous);
+    if (memory->block_size < request.block_size || !ggi_block_is_done(memory, stream))
+        return NULL;
+    ggi_pool_unlist(pool, memory);
+    if (pool->splits && memory->block_size > request.block_size)
+        ggi_piece_split(pool, &pool->any, memory, request.block_size);
     return memory;
 }

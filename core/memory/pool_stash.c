@@ -248,9 +248,20 @@ gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_r
     return NULL;
 }
 
+/* Other code may queue work that is not counted on a stream whose handle it has. */
+static inline void block_note_release(gg_memory *memory)
+{
+    const gg_stream *stream = memory->alloc_stream;
+    const bool known =
+        stream && atomic_load_explicit(&stream->capturable, memory_order_relaxed) != GGI_CAPTURABLE;
+    memory->release_ticket =
+        known ? atomic_load_explicit(&stream->submitted, memory_order_acquire) : 0;
+}
+
 bool ggi_pool_free(gg_memory *memory)
 {
     struct ggi_pool *pool = memory->pool;
+    block_note_release(memory);
     bool free = memory->size_class != GGI_NO_CLASS &&
                 !atomic_load_explicit(&memory->untracked, memory_order_relaxed) &&
                 !atomic_load_explicit(&memory->captured, memory_order_relaxed) &&

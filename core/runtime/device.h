@@ -76,15 +76,15 @@ struct gg_device {
     _Atomic(int64_t) deferred;                /* number of deferred releases of its streams */
     _Atomic(struct ggi_deferred_release *)
         captured; /* owners of memory used by graphs, which may run at any time */
-    /* The parts that ggi_device_parts opens. Set before impl. */
-    struct ggi_pool *pools[GGI_POOLS];
     _Atomic(struct gg_stream *) join_stream;         /* joins several streams into one */
-    struct ggi_ring *ring;                           /* pinned slots for small copies */
-    struct ggi_staging *staging;                     /* lanes for large ones */
     _Atomic(uint64_t) peers_direct, peers_apart;     /* bits by ordinal: copies to that device */
     _Atomic(uint64_t) regions_direct, regions_apart; /* the same for copy_region */
     struct gg_error lost; /* the first GG_ERR_DEVICE_LOST; under spare_lock */
     atomic_bool gone;     /* lost: nothing runs, and events may never complete */
+    /* The parts that ggi_device_parts opens. Set before impl, and read in most calls: not near what these write. */
+    struct ggi_pool *pools[GGI_POOLS];
+    struct ggi_ring *ring;       /* pinned slots for small copies */
+    struct ggi_staging *staging; /* lanes for large ones */
 };
 
 gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend, int32_t ordinal);

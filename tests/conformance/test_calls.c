@@ -416,6 +416,27 @@ static void an_allocation_polls_few_of_many_streams_that_use_released_blocks(voi
     assert_few_polls(*state, true, NULL);
 }
 
+static void a_block_of_a_stream_that_is_known_to_be_done_is_allocated_without_a_poll(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = NULL, *other = NULL;
+    need_counts(f);
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, ON_EACH, f->stream, &memory),
+                     GG_OK);
+    void *pointer = gg_memory_pointer(memory);
+    assert_int_equal(gg_fill(memory, 0, "", 1, 256, f->stream), GG_OK);
+    gg_memory_release(memory);
+    finish(f->stream);
+    const struct counts before = counts_now();
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, ON_EACH, f->second, &other),
+                     GG_OK);
+    const struct made made = made_since(&before);
+    assert_ptr_equal(gg_memory_pointer(other), pointer);
+    gg_memory_release(other);
+    if (made.commands + made.others)
+        fail_msg("the allocation makes driver calls:%s", made.names);
+}
+
 /* A pool of which more is cached than its threshold allows needs no poll for the memory of another. */
 static void an_allocation_polls_few_streams_where_too_much_pinned_memory_is_cached(void **state)
 {
@@ -483,6 +504,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_allocation_from_the_pool_makes_no_call),
     cmocka_unit_test(an_allocation_polls_few_of_many_streams_with_free_blocks),
     cmocka_unit_test(an_allocation_polls_few_of_many_streams_that_use_released_blocks),
+    cmocka_unit_test(a_block_of_a_stream_that_is_known_to_be_done_is_allocated_without_a_poll),
     cmocka_unit_test(an_allocation_polls_few_streams_where_too_much_pinned_memory_is_cached),
     cmocka_unit_test(a_poll_of_a_released_event_is_one_call),
     cmocka_unit_test(handles_and_statistics_of_the_pool_need_no_call),

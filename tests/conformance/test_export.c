@@ -105,8 +105,8 @@ static void work_before_the_allocation_of_a_block_is_pending(void **state)
     struct fixture *f = *state;
     gg_memory *memory = NULL;
     assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 1000, f->stream, &memory), GG_OK);
-    gg_memory_release(memory);
     void *gate = hold(f, f->stream);
+    gg_memory_release(memory);
     assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, 1000, f->stream, &memory), GG_OK);
     f->memories[f->memory_count++] = memory;
     assert_int_equal(gg_memory_query(memory), GG_NOT_READY);

@@ -182,6 +182,40 @@ static void no_stream_waits_for_a_new_block(void **state)
     finish(f->second);
 }
 
+/* Which the release came before: it cannot use the block. */
+static void the_first_use_on_another_stream_does_not_wait_for_later_work(void **state)
+{
+    struct fixture *f = *state;
+    void *pointer, *gate;
+    gg_memory *memory = alloc(f, BLOCK, f->stream);
+    pointer = gg_memory_pointer(memory);
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
+    gg_memory_release(memory);
+    finish(f->stream);
+    gate = hold(f, f->stream);
+    assert_reuses(f, BLOCK, f->stream, pointer);
+    memory = f->memories[f->memory_count - 1];
+    assert_int_equal(fill_bytes(memory, 2, f->second), GG_OK);
+    finish(f->second);
+    gate_open(gate);
+    assert_filled(f, memory, BLOCK, 2);
+}
+
+/* Through its raw address, which is not recorded. */
+static void the_first_use_on_another_stream_waits_for_work_from_before_the_release(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = alloc(f, BLOCK, f->stream);
+    void *pointer = gg_memory_pointer(memory), *gate = hold(f, f->stream);
+    gg_memory_release(memory);
+    assert_reuses(f, BLOCK, f->stream, pointer);
+    memory = f->memories[f->memory_count - 1];
+    assert_int_equal(fill_bytes(memory, 2, f->second), GG_OK);
+    assert_waits(f->second);
+    gate_open(gate);
+    finish(f->second);
+}
+
 /* The driver itself orders the first stream and the second, without an event on the second. */
 static void a_third_stream_waits_for_the_first_stream_of_a_block(void **state)
 {
@@ -397,6 +431,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(blocks_of_a_closed_stream_are_reused_after_its_work),
     cmocka_unit_test(a_block_may_outlive_the_stream_it_was_allocated_for),
     cmocka_unit_test(the_first_use_on_another_stream_waits_for_the_allocation),
+    cmocka_unit_test(the_first_use_on_another_stream_does_not_wait_for_later_work),
+    cmocka_unit_test(the_first_use_on_another_stream_waits_for_work_from_before_the_release),
     cmocka_unit_test(no_stream_waits_for_a_new_block),
     cmocka_unit_test(memory_that_unknown_streams_use_waits_for_the_whole_device),
     cmocka_unit_test(memory_that_unknown_streams_used_is_reused_before_memory_runs_out),

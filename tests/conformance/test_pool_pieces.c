@@ -49,6 +49,54 @@ static void pieces_that_are_free_again_are_one_block(void **state)
     }
 }
 
+static void assert_waits_on(struct fixture *f, gg_memory *memory, gg_stream *stream)
+{
+    keep(f, memory);
+    assert_int_equal(fill_bytes(memory, 1, stream), GG_OK);
+    assert_waits(stream);
+}
+
+static void each_piece_of_a_block_waits_for_the_work_that_may_use_the_block(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 2; i++) {
+        char *block = free_block(f, WHOLE, f->stream);
+        gg_memory *memory = alloc(f, WHOLE, f->stream);
+        void *gate = hold(f, f->stream);
+        gg_memory_release(memory);
+        gg_memory *parts[2] = {alloc(f, PART, f->stream), alloc(f, PART, f->stream)};
+        assert_true(is_within(parts[i], block, WHOLE));
+        assert_waits_on(f, parts[i], f->second);
+        gate_open(gate);
+        finish(f->second);
+        gg_memory_release(f->memories[--f->memory_count]);
+        gg_memory_release(parts[1 - i]);
+        finish(f->stream);
+        assert_int_equal(gg_device_trim(f->device), GG_OK);
+    }
+}
+
+static void a_merged_block_waits_for_the_work_that_may_use_any_of_its_pieces(void **state)
+{
+    struct fixture *f = *state;
+    for (int first = 0; first < 2; first++) {
+        char *block = free_block(f, WHOLE, f->stream);
+        gg_memory *parts[2] = {alloc(f, PART, f->stream), alloc(f, WHOLE - PART, f->stream)};
+        gg_memory_release(parts[first]);
+        finish(f->stream);
+        void *gate = hold(f, f->stream);
+        gg_memory_release(parts[1 - first]);
+        gg_memory *whole = alloc(f, WHOLE, f->stream);
+        assert_ptr_equal(gg_memory_pointer(whole), block);
+        assert_waits_on(f, whole, f->second);
+        gate_open(gate);
+        finish(f->second);
+        gg_memory_release(f->memories[--f->memory_count]);
+        finish(f->stream);
+        assert_int_equal(gg_device_trim(f->device), GG_OK);
+    }
+}
+
 static void a_trim_frees_a_block_once_all_of_its_pieces_are_free(void **state)
 {
     struct fixture *f = *state;
@@ -300,6 +348,8 @@ static void beside_a_busy_stream_the_pool_grows_without_a_wait(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_larger_free_block_serves_smaller_requests_without_a_driver_call),
     cmocka_unit_test(pieces_that_are_free_again_are_one_block),
+    cmocka_unit_test(each_piece_of_a_block_waits_for_the_work_that_may_use_the_block),
+    cmocka_unit_test(a_merged_block_waits_for_the_work_that_may_use_any_of_its_pieces),
     cmocka_unit_test(a_trim_frees_a_block_once_all_of_its_pieces_are_free),
     cmocka_unit_test(pieces_of_several_streams_are_merged_when_these_are_idle),
     cmocka_unit_test(pieces_released_after_their_streams_were_destroyed_are_merged),

@@ -60,6 +60,7 @@ def test_the_summary_counts_each_result():
 
 import json  # noqa: E402
 
+import pageable  # noqa: E402
 import report  # noqa: E402
 import traces  # noqa: E402
 
@@ -95,6 +96,44 @@ def test_a_table_has_the_figures_of_its_json_and_a_changed_one_is_noticed():
     assert "| 1 threads | 100 | 90 | 300 | 5000 | ok |" in made and "A machine." in made and "old" not in made
     assert made.startswith("before\n") and made.endswith("\nafter")
     assert report.page(made, figures) == made
+
+
+def pageable_rows(ours, raw, row="1024 KiB, back to back"):
+    return {row: {f"{direction} {side}": pageable.summary(values) for direction in ("up", "down")
+                  for side, values in (("gpuglue", ours), ("raw", raw))}}
+
+
+@pytest.mark.parametrize(("row", "ours", "raw", "up", "down"), [
+    ("1024 KiB, back to back", 12.5, 10, "ok", "missed"),
+    ("16384 KiB, spaced", 42.5, 10, "ok", "ok"),
+    ("4 KiB, back to back", 0.96, 1, "ok", "ok"),
+    ("4 KiB, back to back", 0.94, 1, "missed", "missed"),
+    ("256 MiB, first copy", 10, 7, "missed", None),
+    ("256 MiB, first copy", 11, 7, "ok", None),
+    ("256 MiB, third on", 43, 7, "ok", None),
+    ("256 KiB, back to back", 1, 10, None, None),
+])
+def test_pageable_copies_are_judged_by_their_targets(row, ours, raw, up, down):
+    results = pageable.results_of(pageable_rows([ours] * 8, [raw] * 8, row))
+    assert (results.get(row, {}).get("up"), results.get(row, {}).get("down")) == (up, down)
+
+
+def test_processes_that_disagree_about_a_target_decide_nothing():
+    rows = pageable_rows([11] + [13] * 7, [10] * 8)
+    assert pageable.results_of(rows)["1024 KiB, back to back"]["up"] == verdict.NOISY
+
+
+def test_later_copies_that_differ_too_much_between_processes_miss_the_target():
+    row = "256 MiB, third on"
+    assert pageable.results_of(pageable_rows([43] * 7 + [49], [7] * 8, row))[row]["up"] == verdict.OK
+    assert pageable.results_of(pageable_rows([43] * 7 + [50], [7] * 8, row))[row]["up"] == verdict.MISSED
+
+
+def test_the_table_of_pageable_copies_has_the_results():
+    rows = pageable_rows([12.5] * 8, [10] * 8)
+    figures = report.of_pageable({"gbps": rows, "results": pageable.results_of(rows)})
+    assert "| 1024 KiB, in a row | 10.0 [10.0, 10.0] | 12.5 [12.5, 12.5] |  | ok |" in report.pageable(figures, "up")
+    assert "|  | missed |" in report.pageable(figures, "down")
 
 
 def test_a_table_without_figures_stays_as_it_is():

@@ -6,6 +6,7 @@ GPUGLUE_BACKEND names, else on host."""
 
 import importlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 import gpuglue as gg
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "extensions"
+BENCH = Path(__file__).resolve().parents[2] / "bench"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 os.environ.setdefault("GPUGLUE_BACKEND", "host")
 
@@ -213,6 +215,19 @@ def check_program(program):
 def test_a_program_is_built_with_gpuglue_config(tmp_path):
     run("cc", "-std=c11", *WARNINGS, EXAMPLES / "program.c", *config("--cflags", "--libs"), "-o", tmp_path / "program")
     check_program(tmp_path / "program")
+
+
+def test_the_benchmark_of_many_streams_is_built_and_its_rows_make_a_table(tmp_path):
+    program, figures = tmp_path / "scale", tmp_path / "scale.json"
+    run("cc", "-std=c11", "-D_GNU_SOURCE", *WARNINGS, BENCH / "scale.c", *config("--cflags", "--libs"), "-lpthread", "-o", program)
+    run(program, 300, "streams", figures)
+    sys.path.insert(0, str(BENCH))
+    import report
+    rows = json.loads(figures.read_text())
+    table = report.scale(rows)
+    assert all(f"| {row} |" in table for row in rows)
+    assert {"1000 streams, own blocks", "1000 streams, each in use", "1000 streams: a record and a query"} <= set(rows)
+    assert all(found["result"] in ("ok", "missed", "too noisy to say") for row, found in rows.items() if ":" not in row)
 
 
 def test_a_program_is_built_with_pkg_config(tmp_path):

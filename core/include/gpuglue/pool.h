@@ -12,7 +12,7 @@
  *  Released blocks stay in their pool and are reused without a driver call. The stream that a block was allocated for may
  *  reuse it at once, because work on a stream runs in order. Other streams may reuse it when all streams that used the block
  *  have completed that work. The first use of memory on a stream other than that of the allocation waits, on the device, for
- *  the work that preceded the allocation.
+ *  the work that preceded the allocation, unless what preceded the release of the block is known to be done.
  *  @par Threads
  *  Any thread. Other threads may change the statistics between two members. */
 #ifndef GG_POOL_H
