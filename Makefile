@@ -67,12 +67,15 @@ STEP := scripts/step.sh
 	scripts/setup.sh fuzz && touch $@
 
 # ---- builds: plain (gcc), clang (compiled only), asan, tsan, fuzz (clang, with libFuzzer) ------------------------------------------
-SANITIZE := -Doptimization=1 -Dc_args=-fno-sanitize-recover=all
+# Reports need lines and names only.
+SANITIZE := -Dc_args="-fno-sanitize-recover=all -g1"
 options-plain := --werror
-options-clang := --werror
+# For warnings, which clang has without optimization.
+options-clang := --werror -Doptimization=0 -Ddebug=false
 # With sanitizers gcc prints false warnings: only in the two builds above are warnings errors.
-options-asan := -Db_sanitize=address,undefined $(SANITIZE)
-options-tsan := -Db_sanitize=thread $(SANITIZE)
+# -Og compiles faster than -O1, and the tests take as long.
+options-asan := -Db_sanitize=address,undefined -Doptimization=g $(SANITIZE)
+options-tsan := -Db_sanitize=thread -Doptimization=1 $(SANITIZE)
 # host alone: the parsers are in the core and in the Python package.
 options-fuzz := -Dfuzz=true -Dbackends=[] -Db_lundef=false -Db_sanitize=address,undefined -Doptimization=2 -Dc_args=-fno-sanitize-recover=all
 build/fuzz/build.ninja: .venv/ready-fuzz
@@ -95,10 +98,11 @@ build/%/build.ninja: Makefile meson.options .venv/ready-test
 TIER ?= full
 targets-check := for-check
 targets-test := for-test
+targets-test-asan := for-check
 BUILDS := $(addprefix build-,plain clang asan tsan)
 .PHONY: $(BUILDS)
 $(BUILDS): build-%: build/%/build.ninja
-	$(STEP) "build: $*" meson compile -C build/$* $(targets-$(TIER))
+	$(STEP) "build: $*" meson compile -C build/$* $(or $(targets-$(TIER)-$*),$(targets-$(TIER)))
 
 # The fuzzers, and the package that two of them load.
 .PHONY: build-fuzz
@@ -209,10 +213,10 @@ OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
 # Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
 PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arithmetic compat_compile compat_generated compat_names compile \
     docs_command doctor environment host_compiler main pycuda_command)
-# Those of Level Zero, which skip their tests on other backends.
+# Those of Level Zero, which choose their driver themselves: py-host runs them.
 OF_LEVEL_ZERO := $(patsubst %,tests/python/test_%.py,level_zero level_zero_graphs level_zero_kernels level_zero_lists)
 # Those whose tests choose their backend themselves, start commands, or use memory of the host only: the full tier runs them on
-# host, on cuda-sim and on one Level Zero driver, and not on the other backends. Nor those of Level Zero, which CUDA does not run either.
+# host, on cuda-sim and on one Level Zero driver, and not on the other backends; those of Level Zero on host only.
 ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command communicator docs_command drivers environment isolated_probe numpy_absent \
     offers pycuda_command registry)
 # Those about the core and what backends/cuda_hip has for both vendors, which run on cuda-sim; C sweeps inject failures on each backend.
@@ -296,12 +300,13 @@ $(PY_SIM): py-%: run-environment build-plain
 	    $(STEP) "Python on $*, the files that work on a device" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(ON_DEVICE) $(own-$(word 1,$(subst -, ,$*))))
 # The test file of each backend.
 own-cuda := tests/python/test_drivers.py
-own-ze := $(patsubst %,tests/python/test_%.py,level_zero level_zero_kernels level_zero_lists spirv)
+own-ze := tests/python/test_spirv.py
 own-hip := tests/python/test_hip.py
 $(PY_SIM:%=%-rest): py-%-rest: run-environment build-plain
 	$(if $(call no-hip,$*),$(STEP) --skip "Python on $*: the other files" "$$(cat .venv/no-hip)",\
 	    $(STEP) "Python on $*: the other files" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(own-$(word 1,$(subst -, ,$*))) $(not-on-$*),$(OFF_DEVICE)))
 not-on-cuda-sim := $(OF_LEVEL_ZERO)
+not-on-ze-sim-old := $(OF_LEVEL_ZERO)
 # The compatibility layers are Python, and use of a driver what the other files use of it. These of their files have no case of HIP.
 not-on-hip-sim-7 := $(ALIKE) $(SHARED) $(patsubst %,tests/python/test_compat_%.py,bad_calls compile generated names pycuda sobol)
 not-on-ze-sim-new := $(ALIKE) $(SHARED) $(COMPAT)
