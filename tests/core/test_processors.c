@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#define HANG_NS 120000000000u /* only ends a hang */
 #define GROUP(name) "/sys/fs/cgroup" name
 
 static void make_parents(const char *path)
@@ -128,6 +129,32 @@ static void the_number_of_processors_is_no_more_than_the_quota(void **state)
     in_child(count);
 }
 
+static void bind_to_one(void)
+{
+    cpu_set_t allowed, one;
+    const uint64_t began = ggi_now_ns();
+    CHECK(ggi_processors_get(&allowed));
+    size_t cpu = 0;
+    while (!CPU_ISSET(cpu, &allowed))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    CHECK(ggi_processor_count() > 1);
+    CHECK(!sched_setaffinity(getpid(), sizeof one, &one));
+    while (ggi_processor_count() != 1)
+        CHECK(ggi_now_ns() - began < HANG_NS);
+    CHECK(!sched_setaffinity(getpid(), sizeof allowed, &allowed));
+    while (ggi_processor_count() == 1)
+        CHECK(ggi_now_ns() - began < HANG_NS);
+}
+static void a_change_of_the_affinity_is_followed(void **state)
+{
+    (void)state;
+    if (ggi_processor_count() < 2)
+        skip_because("the process may use one processor");
+    in_child(bind_to_one);
+}
+
 /* ---- cores and backends of other versions ---- */
 
 static int32_t count_wrong(void)
@@ -207,6 +234,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_quota_of_a_group_of_version_1_is_read_from_two_files),
     cmocka_unit_test(odd_files_of_control_groups_are_no_error),
     cmocka_unit_test(the_number_of_processors_is_no_more_than_the_quota),
+    cmocka_unit_test(a_change_of_the_affinity_is_followed),
     cmocka_unit_test(host_works_with_a_core_that_does_not_count_processors),
     cmocka_unit_test(host_has_as_many_threads_as_the_core_counts_processors),
     cmocka_unit_test(plugins_work_with_a_core_of_the_first_version),
