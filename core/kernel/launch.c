@@ -283,13 +283,26 @@ static gg_status launch_describe_error(const gg_kernel *kernel, const struct gg_
 
 /* ---- submission ---- */
 
-static gg_status launch_wait(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream,
-                             bool implicit)
+static gg_status launch_wait_uses(gg_kernel *kernel, const struct gg_launch *launch,
+                                  gg_stream *stream)
 {
-    gg_status status = implicit ? ggi_module_wait_uses(kernel->module, stream) : GG_OK;
+    gg_status status = ggi_module_wait_uses(kernel->module, stream);
     for (size_t i = 0; i < launch->memory_count && !status; i++)
-        status = ggi_memory_wait_before_use(launch->memories[i], stream, implicit);
+        status = ggi_memory_wait_uses(launch->memories[i], stream);
     return status;
+}
+
+static inline gg_status launch_wait(gg_kernel *kernel, const struct gg_launch *launch,
+                                    gg_stream *stream, bool implicit)
+{
+    if (implicit)
+        return launch_wait_uses(kernel, launch, stream);
+    for (size_t i = 0; i < launch->memory_count; i++) {
+        const gg_status status = ggi_memory_wait_ready(launch->memories[i], stream);
+        if (status)
+            return status;
+    }
+    return GG_OK;
 }
 
 static void launch_note_uses(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream)

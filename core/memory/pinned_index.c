@@ -280,15 +280,12 @@ static gg_memory *pinned_nearest(const void *pointer)
     return below && ggi_refs_try_retain(&below->refs) ? below : NULL;
 }
 
-gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
+__attribute__((noinline)) static gg_memory *pinned_find(const void *pointer, size_t nbytes,
+                                                        size_t *offset)
 {
-    gg_memory *found;
-    pthread_mutex_t *lock;
-    if (!atomic_load_explicit(&pinned.count, memory_order_acquire))
-        return NULL;
-    lock = pinned_lock_of_thread();
+    pthread_mutex_t *lock = pinned_lock_of_thread();
     pthread_mutex_lock(lock);
-    found = pinned_nearest(pointer);
+    gg_memory *found = pinned_nearest(pointer);
     pthread_mutex_unlock(lock);
     if (!found)
         return NULL;
@@ -299,6 +296,12 @@ gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
     }
     *offset = inside;
     return found;
+}
+
+gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
+{
+    const bool any = atomic_load_explicit(&pinned.count, memory_order_acquire);
+    return any ? pinned_find(pointer, nbytes, offset) : NULL;
 }
 
 bool ggi_pinned_shares_page(const void *pointer, size_t nbytes)

@@ -163,7 +163,12 @@ bool ggi_pool_has_lenders(struct ggi_pool *pool);
 /* ---- pool_pieces.c: blocks are added to the lists and taken; larger ones are split, and pieces merged again ---- */
 
 /* Unrecorded work on this stream may use the block through its raw address. */
-void ggi_block_set_stream(gg_memory *memory, gg_stream *stream);
+void ggi_block_change_stream(gg_memory *memory, gg_stream *stream);
+static inline void ggi_block_set_stream(gg_memory *memory, gg_stream *stream)
+{
+    if (memory->alloc_stream != stream)
+        ggi_block_change_stream(memory, stream);
+}
 /* Whether such work is known to be done, since the block of its list was released. Other code may queue more, which is not counted,
  * on a stream whose handle it has. */
 static inline bool ggi_block_is_done(const gg_memory *memory, const gg_stream *stream)
@@ -271,10 +276,22 @@ void ggi_pools_empty(struct gg_device *device);
 /* Cache a block whose last reference was released. False: it has to be retired. */
 bool ggi_pool_free(gg_memory *memory);
 /* Take the lock. If another thread has it, @p bins (of a stream, or NULL) opens its stash. */
-void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins);
+void ggi_pool_lock_contended(struct ggi_pool *pool, struct ggi_bins *bins);
+static inline void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins)
+{
+    if (pthread_mutex_trylock(&pool->lock))
+        ggi_pool_lock_contended(pool, bins);
+}
 /* Without the lock: a block of the request from the stream's stash; or NULL. */
-gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request,
-                          size_t nbytes);
+gg_memory *ggi_stash_take_listed(struct ggi_pool *pool, gg_stream *stream,
+                                 struct ggi_request request, size_t nbytes);
+static inline gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream,
+                                        struct ggi_request request, size_t nbytes)
+{
+    return atomic_load_explicit(&stream->bins->stash.listed, memory_order_relaxed)
+               ? ggi_stash_take_listed(pool, stream, request, nbytes)
+               : NULL;
+}
 /* With the lock held, after an allocation from the stream's own list: add more blocks of the class to its open stash. */
 void ggi_stash_fill(struct ggi_pool *pool, gg_stream *stream, uint32_t size_class);
 /* With the lock held: count in the pool's stats what was allocated and released without the lock. */

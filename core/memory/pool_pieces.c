@@ -10,10 +10,8 @@
 #define LARGER_MOST \
     64 /* a request splits blocks of at most so many times its size: a small block in use keeps no huge one */
 
-void ggi_block_set_stream(gg_memory *memory, gg_stream *stream)
+void ggi_block_change_stream(gg_memory *memory, gg_stream *stream)
 {
-    if (memory->alloc_stream == stream)
-        return;
     if (stream)
         ggi_stream_use_retain(stream);
     if (memory->alloc_stream)

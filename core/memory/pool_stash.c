@@ -90,18 +90,11 @@ static void stash_open(struct ggi_pool *pool, struct ggi_bins *bins)
     pool->stashes = bins;
 }
 
-__attribute__((noinline)) static void pool_lock_contended(struct ggi_pool *pool,
-                                                          struct ggi_bins *bins)
+void ggi_pool_lock_contended(struct ggi_pool *pool, struct ggi_bins *bins)
 {
     pthread_mutex_lock(&pool->lock);
     if (bins && !bins->stream->bins_released && !atomic_load(&bins->stash.releases))
         stash_open(pool, bins);
-}
-
-void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins)
-{
-    if (pthread_mutex_trylock(&pool->lock))
-        pool_lock_contended(pool, bins);
 }
 
 /* A thread that adds a block reads `releases` afterwards, and takes it back if the stash was closed. */
@@ -228,12 +221,10 @@ static uintptr_t stash_take_word(struct ggi_stash *stash, uint32_t size_class)
     return 0;
 }
 
-gg_memory *ggi_stash_take(struct ggi_pool *pool, gg_stream *stream, struct ggi_request request,
-                          size_t nbytes)
+gg_memory *ggi_stash_take_listed(struct ggi_pool *pool, gg_stream *stream,
+                                 struct ggi_request request, size_t nbytes)
 {
     struct ggi_stash *stash = &stream->bins->stash;
-    if (!atomic_load_explicit(&stash->listed, memory_order_relaxed))
-        return NULL;
     gg_memory *memory = stash_block(stash_take_word(stash, request.size_class));
     if (memory && memory->size_class == request.size_class &&
         memory->block_size == request.block_size) {

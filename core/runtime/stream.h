@@ -116,6 +116,11 @@ static inline uint64_t ggi_stream_submitted(gg_stream *stream)
 /* Whether unfinished work before the next one may write to host memory of other code. Such code may queue work on streams that it
  * knows, and blocking streams are behind the default stream. */
 bool ggi_stream_may_write_host(gg_stream *stream);
+/* Whether all work up to @p ticket is known to be done. */
+static inline bool ggi_stream_has_passed(const gg_stream *stream, uint64_t ticket)
+{
+    return atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket;
+}
 /* Whether all work up to @p ticket is done, without waiting. @p poll: query the driver if necessary. */
 bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll);
 /* Note that all work up to @p ticket is done, and run the releases deferred until then. */
@@ -201,7 +206,7 @@ gg_status ggi_device_defer_release(struct gg_device *device, void (*release)(voi
 /* ---- kinds of streams ---- */
 
 /* The error of using a per-thread default stream in another thread. */
-gg_status ggi_stream_wrong_thread(const gg_stream *stream);
+gg_status ggi_stream_wrong_thread(const gg_stream *stream) __attribute__((cold));
 static inline gg_status ggi_stream_check(gg_stream *stream)
 {
     gg_status status = ggi_device_check(stream->device);

@@ -230,8 +230,10 @@ static gg_status copy(struct ggi_copy_job *job, gg_status status)
         dst->release(dst->owner);
     if (!job->owners_kept && src->release)
         src->release(src->owner);
-    gg_memory_release(job->dst.found);
-    gg_memory_release(job->src.found);
+    if (job->dst.found)
+        gg_memory_release(job->dst.found);
+    if (job->src.found)
+        gg_memory_release(job->src.found);
     return status;
 }
 

@@ -212,15 +212,11 @@ static gg_status ring_copy_up(struct ggi_copy_job *job, char *dst, const char *s
     return status ? status : ring_upload(job, slot, dst, src, host, device);
 }
 
-/* Through one slot of the ring: the host copies @p host between the caller's memory and the slot, the device
- * @p device between the slot and its memory. Up: queued, and the caller may reuse its memory. Down: finished. */
-static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
-                           const struct ggi_box *host, const struct ggi_box *device)
+static gg_status ring_copy_down(struct ggi_copy_job *job, char *dst, const char *src,
+                                const struct ggi_box *host, const struct ggi_box *device)
 {
     struct ggi_slot *slot;
     uint64_t ticket;
-    if (job->kind == GG_COPY_H2D)
-        return ring_copy_up(job, dst, src, host, device);
     gg_status status = ggi_ring_acquire(job->device, &slot);
     if (status)
         return status;
@@ -234,6 +230,15 @@ static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
         ggi_box_copy(dst, slot->data, host);
     ggi_ring_release(job->device, slot, job->stream, status ? ticket : 0);
     return status;
+}
+
+/* Through one slot of the ring: the host copies @p host between the caller's memory and the slot, the device
+ * @p device between the slot and its memory. Up: queued, and the caller may reuse its memory. Down: finished. */
+static gg_status ring_copy(struct ggi_copy_job *job, char *dst, const char *src,
+                           const struct ggi_box *host, const struct ggi_box *device)
+{
+    return job->kind == GG_COPY_H2D ? ring_copy_up(job, dst, src, host, device)
+                                    : ring_copy_down(job, dst, src, host, device);
 }
 
 static gg_status path_ring(struct ggi_copy_job *job)

@@ -54,28 +54,34 @@ static gg_status ring_alloc(struct gg_device *device, struct ggi_ring *ring)
     return GG_OK;
 }
 
-static bool slot_is_free(const struct ggi_slot *slot, bool poll)
+static inline bool slot_is_free(const struct ggi_slot *slot, bool poll)
 {
-    return !atomic_load_explicit(&slot->taken, memory_order_acquire) &&
-           (!slot->stream || ggi_stream_is_complete(slot->stream, slot->ticket, poll));
+    if (atomic_load_explicit(&slot->taken, memory_order_acquire))
+        return false;
+    return !slot->stream || ggi_stream_has_passed(slot->stream, slot->ticket) ||
+           (poll && ggi_stream_is_complete(slot->stream, slot->ticket, true));
 }
 
 /* With the lock held: the next slot in turn whose copy is finished. @p poll: query the driver. Where the last copy is finished,
  * begin with the first slot again, which the caches have. */
-static struct ggi_slot *ring_free_slot(struct ggi_ring *ring, bool poll)
+static inline struct ggi_slot *ring_free_slot(struct ggi_ring *ring, bool poll)
 {
     const bool again = slot_is_free(&ring->slot[(ring->next + SLOTS - 1) % SLOTS], false);
-    if (again)
-        ring->next = 0;
-    for (unsigned i = 0; i < SLOTS; i++) {
-        struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
+    unsigned at = again ? 0 : ring->next;
+    for (unsigned i = 0; i < SLOTS; i++, at = (at + 1) % SLOTS) {
+        struct ggi_slot *slot = &ring->slot[at];
         if (slot_is_free(slot, poll)) {
-            ring->next = (ring->next + i + 1) % SLOTS;
+            ring->next = (at + 1) % SLOTS;
             slot->marks = !again;
             return slot;
         }
     }
     return NULL;
+}
+
+__attribute__((noinline)) static struct ggi_slot *ring_poll_slots(struct ggi_ring *ring)
+{
+    return ring_free_slot(ring, true);
 }
 
 /* Whether the stream can be waited for, with a reference to it then. */
@@ -131,7 +137,7 @@ static gg_status ring_wait_oldest(struct gg_device *device, struct ggi_ring *rin
 }
 
 /* A free slot, or NULL. With @p poll, the driver is queried if no slot is known to be free. */
-static gg_status ring_take(struct gg_device *device, bool poll, struct ggi_slot **out)
+static inline gg_status ring_take(struct gg_device *device, bool poll, struct ggi_slot **out)
 {
     struct ggi_ring *ring = device->ring;
     gg_status status = GG_OK;
@@ -142,7 +148,7 @@ static gg_status ring_take(struct gg_device *device, bool poll, struct ggi_slot 
     if (!status)
         slot = ring_free_slot(ring, false);
     if (!status && !slot && poll)
-        slot = ring_free_slot(ring, true);
+        slot = ring_poll_slots(ring);
     if (slot)
         atomic_store_explicit(&slot->taken, true, memory_order_relaxed);
     pthread_mutex_unlock(&ring->lock);

@@ -59,18 +59,26 @@ static void array_update_layout(struct py_array *array)
     array->f = array->ndim < 2 ? array->c : array_has_order(array, true);
 }
 
+/* Contiguous. */
+static int array_set_shape(struct py_array *array, PyObject *dtype, int ndim,
+                           const Py_ssize_t *shape, bool fortran)
+{
+    if (array_alloc_shape(array, ndim))
+        return -1;
+    array->size = 1;
+    for (int i = 0; i < ndim; i++)
+        array->size *= array->shape[i] = shape[i];
+    array->dtype = Py_NewRef(dtype);
+    array->itemsize = numpy_itemsize(dtype);
+    array->nbytes = (size_t)(array->size * array->itemsize);
+    py_strides_contiguous(array->strides, array->shape, ndim, array->itemsize, fortran);
+    return 0;
+}
+
 static int array_set_layout(struct py_array *array, const struct py_layout *layout)
 {
-    if (array_alloc_shape(array, layout->ndim))
+    if (array_set_shape(array, layout->dtype, layout->ndim, layout->shape, layout->fortran))
         return -1;
-    for (int i = 0; i < layout->ndim; i++)
-        array->shape[i] = layout->shape[i];
-    array->dtype = Py_NewRef(layout->dtype);
-    array->itemsize = numpy_itemsize(layout->dtype);
-    py_strides_contiguous(array->strides, array->shape, array->ndim, array->itemsize,
-                          layout->fortran);
-    array->size = layout->size;
-    array->nbytes = layout->nbytes;
     array->c = !layout->fortran || array_has_order(array, false);
     array->f = layout->fortran || array->ndim < 2 || array_has_order(array, true);
     return 0;
@@ -91,17 +99,38 @@ static struct py_array *array_blank(PyTypeObject *type)
     return array;
 }
 
+/* Takes over @p array. */
+static PyObject *array_alloc(struct py_state *state, struct py_array *array,
+                             const struct py_alloc_target *target)
+{
+    array->memory = py_alloc_target_alloc(state, target, GG_MEMORY_DEVICE, array->nbytes);
+    if (!array->memory)
+        Py_CLEAR(array);
+    else
+        array->address = gg_memory_pointer(array->memory);
+    return (PyObject *)array;
+}
+
 PyObject *py_array_empty(struct py_state *state, const struct py_layout *layout,
                          const struct py_alloc_target *target)
 {
     struct py_array *array = array_blank(state->array_type);
+    if (array && array_set_layout(array, layout))
+        Py_CLEAR(array);
+    return array ? array_alloc(state, array, target) : NULL;
+}
+
+PyObject *py_array_empty_as(struct py_state *state, const struct numpy_desc *host,
+                            const struct py_alloc_target *target)
+{
+    struct py_array *array = array_blank(state->array_type);
+    if (array && array_set_shape(array, host->dtype, host->ndim, host->shape, !host->c))
+        Py_CLEAR(array);
     if (!array)
         return NULL;
-    if (!array_set_layout(array, layout))
-        array->memory = py_alloc_target_alloc(state, target, GG_MEMORY_DEVICE, layout->nbytes);
-    if (!array->memory)
-        Py_CLEAR(array);
-    return (PyObject *)array;
+    array->c = host->c;
+    array->f = host->f;
+    return array_alloc(state, array, target);
 }
 
 struct py_array *py_array_wrap(PyTypeObject *type, gg_memory *memory, size_t offset, PyObject *dtype,
@@ -119,6 +148,7 @@ struct py_array *py_array_wrap(PyTypeObject *type, gg_memory *memory, size_t off
     gg_memory_retain(memory);
     array->memory = memory;
     array->offset = offset;
+    array->address = (char *)gg_memory_pointer(memory) + offset;
     array->dtype = Py_NewRef(dtype);
     array->itemsize = numpy_itemsize(dtype);
     array_update_layout(array);

@@ -4,12 +4,16 @@
 
 #include "copy/array_object.h"
 #include "memory/alloc_target.h"
+#include "numpy/bridge.h"
 
 /* ---- array.c: new arrays ---- */
 
 /* A contiguous, uninitialised array. */
 PyObject *py_array_empty(struct py_state *state, const struct py_layout *layout,
                          const struct py_alloc_target *target);
+/* The same with the shape, dtype and order of a contiguous ndarray. */
+PyObject *py_array_empty_as(struct py_state *state, const struct numpy_desc *host,
+                            const struct py_alloc_target *target);
 /* An uninitialised array with the shape of another, its axes in the same order in memory, without gaps. */
 PyObject *py_array_empty_like(struct py_state *state, const struct py_array *model, PyObject *dtype,
                               const struct py_alloc_target *target);

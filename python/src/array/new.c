@@ -7,20 +7,17 @@
 
 /* ---- from data ---- */
 
-/* Copy a contiguous ndarray, described by @p src, to a new array; the host memory has been read on return. */
-static PyObject *array_upload(struct py_state *state, struct py_operand *src,
+/* Copy a contiguous ndarray to a new array; the host memory has been read on return. */
+static PyObject *array_upload(struct py_state *state, PyObject *host,
                               const struct py_alloc_target *target)
 {
-    struct py_layout layout;
-    struct py_operand dst;
+    struct numpy_desc desc;
     PyObject *array;
-    py_layout_set(&layout, src->dtype, src->ndim, src->shape, src->f && !src->c);
-    array = py_array_empty(state, &layout, target);
-    py_layout_close(&layout);
-    if (!array)
+    numpy_describe(host, &desc);
+    if (numpy_check_dtype(desc.dtype))
         return NULL;
-    py_operand_array(&dst, py_array_of(array));
-    if (py_transfer(state, &dst, src, dst.nbytes, target->stream, 0))
+    array = py_array_empty_as(state, &desc, target);
+    if (array && py_transfer_up(state, py_array_of(array), host, desc.data, target->stream))
         Py_CLEAR(array);
     return array;
 }
@@ -28,15 +25,8 @@ static PyObject *array_upload(struct py_state *state, struct py_operand *src,
 PyObject *py_array_upload(struct py_state *state, PyObject *host,
                           const struct py_alloc_target *target)
 {
-    struct py_operand src;
-    PyObject *array = NULL;
-    if (!host)
-        return NULL;
-    py_operand_ndarray(&src, host); /* keeps host */
-    Py_DECREF(host);
-    if (!numpy_check_dtype(src.dtype))
-        array = array_upload(state, &src, target);
-    py_operand_close(&src);
+    PyObject *array = host ? array_upload(state, host, target) : NULL;
+    Py_XDECREF(host);
     return array;
 }
 
@@ -71,7 +61,8 @@ static PY_FASTCALL(to_gpu)
     if (py_parse("to_gpu", names, 3, 3, 1, args, nargs, kwnames, values) ||
         py_alloc_target_open(state, values[1], values[2], &target))
         return NULL;
-    array = array_from_data(state, values[0], NULL, 'K', &target);
+    array = numpy_is_contiguous(values[0]) ? array_upload(state, values[0], &target)
+                                           : array_from_data(state, values[0], NULL, 'K', &target);
     py_alloc_target_close(&target);
     return array;
 }

@@ -56,10 +56,16 @@ PyObject *py_array_to_host(struct py_state *state, struct py_array *array, gg_st
     uint32_t flags;
     PyObject *out = readback_array(state, array, &flags);
     struct py_operand dst;
+    int failed;
     if (!out)
         return NULL;
-    py_operand_ndarray(&dst, out);
-    if (array_fetch(state, array, &dst, stream, flags))
+    if (array->c || array->f) {
+        failed = py_transfer_down(state, array, out, numpy_data(out), stream, flags);
+    } else {
+        py_operand_ndarray(&dst, out);
+        failed = array_fetch(state, array, &dst, stream, flags);
+    }
+    if (failed)
         Py_CLEAR(out);
     return out;
 }

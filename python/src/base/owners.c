@@ -39,13 +39,14 @@ static _Thread_local struct py_release_scope *innermost_scope;
 void py_release_scope_begin(struct py_release_scope *returned)
 {
     returned->count = 0;
-    returned->outer = innermost_scope;
-    innermost_scope = returned;
+    returned->innermost = &innermost_scope; /* found once */
+    returned->outer = *returned->innermost;
+    *returned->innermost = returned;
 }
 
 void py_release_scope_end(struct py_release_scope *returned)
 {
-    innermost_scope = returned->outer;
+    *returned->innermost = returned->outer;
     for (int i = 0; i < returned->count; i++)
         Py_DECREF(returned->objects[i]);
 }

@@ -11,7 +11,7 @@ void py_owner_release(void *owner);
 /* Between these two calls, which may be nested (a wait runs signal handlers), objects that the core releases on
  * this thread are collected here instead and dropped by the second call, which needs the GIL. */
 struct py_release_scope {
-    struct py_release_scope *outer;
+    struct py_release_scope *outer, **innermost; /* of this thread */
     PyObject *objects[4];
     int count;
 };

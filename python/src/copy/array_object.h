@@ -7,6 +7,7 @@
 struct py_array {
     PyObject_HEAD gg_memory *memory; /* a reference */
     size_t offset;                   /* of element 0, in bytes into memory */
+    char *address;                   /* of element 0 */
     PyObject *dtype;                 /* a numpy.dtype */
     PyObject *base;                  /* the Buffer or array it views, or NULL */
     Py_ssize_t itemsize;

@@ -18,12 +18,9 @@ static void operand_add_owner(struct py_operand *operand)
     operand->native.release = py_owner_release;
 }
 
-static void transfer_begin(struct py_operand *dst, struct py_operand *src,
-                           struct py_release_scope *scope)
+static void transfer_begin(struct py_release_scope *scope)
 {
     py_owners_drain();
-    operand_add_owner(dst);
-    operand_add_owner(src);
     py_release_scope_begin(scope);
 }
 
@@ -34,14 +31,47 @@ static int transfer_end(struct py_state *state, struct py_release_scope *scope, 
     return failed;
 }
 
-static int transfer_linear(struct py_state *state, struct py_operand *dst, struct py_operand *src,
-                           size_t nbytes, gg_stream *stream, uint32_t flags)
+/* Both operands have their owners. */
+static int transfer_line(struct py_state *state, const struct gg_copy_operand *dst,
+                         const struct gg_copy_operand *src, size_t nbytes, gg_stream *stream,
+                         uint32_t flags)
 {
     struct py_release_scope scope;
     gg_status status;
-    transfer_begin(dst, src, &scope);
-    PY_WITHOUT_GIL(status = gg_copy(&dst->native, &src->native, nbytes, stream, flags));
+    transfer_begin(&scope);
+    PY_WITHOUT_GIL(status = gg_copy(dst, src, nbytes, stream, flags));
     return transfer_end(state, &scope, status);
+}
+
+static int transfer_linear(struct py_state *state, struct py_operand *dst, struct py_operand *src,
+                           size_t nbytes, gg_stream *stream, uint32_t flags)
+{
+    operand_add_owner(dst);
+    operand_add_owner(src);
+    return transfer_line(state, &dst->native, &src->native, nbytes, stream, flags);
+}
+
+/* Needs no operands with shapes, which most small copies would spend more on than on all else. */
+int py_transfer_up(struct py_state *state, const struct py_array *array, PyObject *keep, void *host,
+                   gg_stream *stream)
+{
+    if (!array->nbytes)
+        return 0;
+    const struct gg_copy_operand dst = {.memory = array->memory, .offset = array->offset};
+    const struct gg_copy_operand src = {
+        .host = host, .owner = Py_NewRef(keep), .release = py_owner_release};
+    return transfer_line(state, &dst, &src, array->nbytes, stream, 0);
+}
+
+int py_transfer_down(struct py_state *state, const struct py_array *array, PyObject *keep,
+                     void *host, gg_stream *stream, uint32_t flags)
+{
+    if (!array->nbytes)
+        return 0;
+    const struct gg_copy_operand src = {.memory = array->memory, .offset = array->offset};
+    const struct gg_copy_operand dst = {
+        .host = host, .owner = Py_NewRef(keep), .release = py_owner_release};
+    return transfer_line(state, &dst, &src, array->nbytes, stream, flags);
 }
 
 static int transfer_nd(struct py_state *state, struct py_operand *dst, const Py_ssize_t *dst_strides,
@@ -50,7 +80,9 @@ static int transfer_nd(struct py_state *state, struct py_operand *dst, const Py_
 {
     struct py_release_scope scope;
     gg_status status;
-    transfer_begin(dst, src, &scope);
+    operand_add_owner(dst);
+    operand_add_owner(src);
+    transfer_begin(&scope);
     PY_WITHOUT_GIL(status = gg_copy_nd(&dst->native, dst_strides, &src->native, src_strides, ndim,
                                        shape, itemsize, stream, flags));
     return transfer_end(state, &scope, status);

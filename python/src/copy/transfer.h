@@ -14,6 +14,12 @@ int py_transfer_and_close(struct py_state *state, struct py_operand *dst, struct
 int py_transfer_matching(struct py_state *state, struct py_operand *dst, struct py_operand *src,
                          gg_stream *stream, uint32_t flags);
 
+/* Copy all of an array from or to contiguous memory in the array's order, which the ndarray @p keep has. */
+int py_transfer_up(struct py_state *state, const struct py_array *array, PyObject *keep, void *host,
+                   gg_stream *stream);
+int py_transfer_down(struct py_state *state, const struct py_array *array, PyObject *keep,
+                     void *host, gg_stream *stream, uint32_t flags);
+
 /* Copy a region of bytes of any strides; the caller checks that it lies within both operands. */
 int py_transfer_region(struct py_state *state, struct py_operand *dst, const Py_ssize_t *dst_strides,
                        struct py_operand *src, const Py_ssize_t *src_strides, int ndim,

@@ -379,7 +379,7 @@ static inline bool arg_put_planned(struct py_launch_args *launch_args, const str
         const struct py_array *array = (struct py_array *)object;
         if (!plan->address || !array->memory)
             return false;
-        slot->pointer = (char *)gg_memory_pointer(array->memory) + array->offset;
+        slot->pointer = array->address;
         launch_args->memories[launch_args->launch.memory_count++] = array->memory;
         return true;
     }
@@ -433,11 +433,13 @@ int py_launch_args_fill(struct py_launch_args *launch_args, const struct py_kern
     if (args_check_count(kernel, count) || args_alloc(launch_args, count))
         return -1;
     launch_args->stream = stream;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        union py_slot *slot = &launch_args->slots[i];
-        launch_args->arguments[i] = slot;
+    union py_slot *slot = launch_args->slots;
+    const void **arguments = launch_args->arguments;
+    size_t *sizes = launch_args->sizes;
+    for (Py_ssize_t i = 0; i < count; i++, slot++) {
+        arguments[i] = slot;
         if (plan && arg_put_planned(launch_args, &plan[i], slot, args[i], array_type)) {
-            launch_args->sizes[i] = plan[i].size;
+            sizes[i] = plan[i].size;
         } else if (arg_put_any(launch_args, kernel, i, args[i])) {
             py_launch_args_release(launch_args);
             return -1;

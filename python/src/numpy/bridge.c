@@ -56,6 +56,17 @@ bool numpy_is_exact(PyObject *object)
     return PyArray_API && PyArray_CheckExact(object);
 }
 
+bool numpy_is_contiguous(PyObject *object)
+{
+    return numpy_is_exact(object) &&
+           PyArray_FLAGS(as_array(object)) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
+}
+
+void *numpy_data(PyObject *array)
+{
+    return PyArray_DATA(as_array(array));
+}
+
 bool numpy_is_scalar(PyObject *object)
 {
     return PyArray_API && PyArray_CheckScalar(object);

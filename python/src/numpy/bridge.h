@@ -23,6 +23,9 @@ int numpy_load(void);
 /* 1: an ndarray, 0: not, -1: an exception. Imports nothing: without NumPy there are no ndarrays. */
 int numpy_is_array(PyObject *object);
 bool numpy_is_exact(PyObject *object); /* an ndarray, not of a subclass; imports nothing */
+/* The same, contiguous in C or Fortran order. */
+bool numpy_is_contiguous(PyObject *object);
+void *numpy_data(PyObject *array);
 /* A NumPy scalar or a 0-d ndarray. Imports nothing. */
 bool numpy_is_scalar(PyObject *object);
 /* A NumPy bool, which older versions accept as an integer. Imports nothing. */
