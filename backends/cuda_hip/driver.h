@@ -221,17 +221,17 @@ extern int cuhip_device_count;
 /* ---- status: driver.c ---------------------------------------------------------------------------- */
 
 /* Records the driver's error with @p format as detail, and returns its status; or returns GG_NOT_READY. */
-gg_status cuhip_fail(int code, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
+gg_status cuhip_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The status of @p code where it is a result and not an error to report. */
 gg_status cuhip_status_of(int code);
 /* GG_ERR_UNSUPPORTED for an optional function that this driver lacks. */
-gg_status cuhip_missing(size_t slot) __attribute__((cold));
+gg_status cuhip_missing(size_t slot);
 gg_status cuhip_no_memory(size_t nbytes, const char *what);
 /* Whether the driver has shut down, as at the end of a process: there is nothing left to destroy. */
 bool cuhip_is_shut_down(int code);
 const char *cuhip_error_name(int code); /* from our own table: needs no driver; NULL: unknown */
 /* Logs the failure of a call that has no caller to report to. */
-void cuhip_log_failure(int code, const char *what) __attribute__((cold));
+void cuhip_log_failure(int code, const char *what);
 
 /* Clears the last error if it is @p code, and returns @p code. cuhip_fail and cuhip_log_failure do it themselves. */
 static inline int cuhip_clear_error(int code)

@@ -26,11 +26,10 @@ gg_status ggi_error_restore(const struct ggi_kept_error *kept);
 struct ggi_error_record *ggi_error_record(void);
 
 /* Record an error of the core itself and return @p status. */
-gg_status ggi_fail(gg_status status, const char *format, ...)
-    __attribute__((cold, format(printf, 2, 3)));
+gg_status ggi_fail(gg_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 gg_status ggi_host_fail(gg_status status, const struct gg_vendor_error *error, const char *format,
-                        ...) __attribute__((cold, format(printf, 3, 4)));
-gg_status ggi_fail_interrupted(void) __attribute__((cold)); /* the wait hook ended a wait */
+                        ...) __attribute__((format(printf, 3, 4)));
+gg_status ggi_fail_interrupted(void); /* the wait hook ended a wait */
 /* Set the backend's name in the last error. */
 void ggi_fail_names(const char *backend);
 /* Adds to a count. While it is positive, failures do not change this thread's error: for releases and

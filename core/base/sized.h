@@ -26,7 +26,6 @@ static inline void ggi_sized_write(void *theirs, const void *full, size_t size)
     *room = (uint32_t)size;
 }
 /* The error of @p call for a @p type that is too small. */
-gg_status ggi_sized_refuse(const char *call, const char *type, const void *theirs, size_t first)
-    __attribute__((cold));
+gg_status ggi_sized_refuse(const char *call, const char *type, const void *theirs, size_t first);
 
 #endif

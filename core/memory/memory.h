@@ -87,7 +87,7 @@ void ggi_memory_leave_epoch(gg_memory *memory);
 
 /* The error of a request that the next function refuses. */
 gg_status ggi_memory_refuse_request(const gg_device *device, enum gg_memory_kind kind,
-                                    size_t nbytes, const gg_stream *stream) __attribute__((cold));
+                                    size_t nbytes, const gg_stream *stream);
 static inline gg_status ggi_memory_check_request(gg_device *device, enum gg_memory_kind kind,
                                                  size_t nbytes, const gg_stream *stream)
 {

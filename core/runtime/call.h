@@ -5,10 +5,9 @@
 #include "runtime/device.h"
 
 /* Add the backend, the device and the operation to the error that the backend recorded. */
-gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status) __attribute__((cold));
+gg_status ggi_op_failed(struct gg_device *device, gg_op op, gg_status status);
 /* The same for an operation that is not of the backend's table. */
-gg_status ggi_named_op_failed(struct gg_device *device, const char *op, gg_status status)
-    __attribute__((cold));
+gg_status ggi_named_op_failed(struct gg_device *device, const char *op, gg_status status);
 /* After GG_ERR_DEVICE_LOST: whether the device is lost, so that all its memory may be freed. */
 bool ggi_device_is_lost(struct gg_device *device);
 
@@ -29,10 +28,8 @@ void ggi_set_recorder(const struct ggi_recorder *recorder); /* a static one; NUL
 bool ggi_op_is_submission(gg_op op);
 
 /* Completes @p trace with what the device knows. */
-void ggi_call_observe(struct gg_device *device, struct gg_trace *trace, bool after)
-    __attribute__((cold));
-gg_status ggi_call_sync(struct gg_device *device, gg_op op, const void *stream, gg_status status)
-    __attribute__((cold));
+void ggi_call_observe(struct gg_device *device, struct gg_trace *trace, bool after);
+gg_status ggi_call_sync(struct gg_device *device, gg_op op, const void *stream, gg_status status);
 
 /* Two loads if nothing observes and the call succeeds. */
 static inline void ggi_call_begin_named(struct gg_device *device, gg_op op, const void *stream,

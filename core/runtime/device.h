@@ -89,9 +89,9 @@ struct gg_device {
 
 gg_status ggi_device_setup(struct gg_device *device, struct gg_backend *backend, int32_t ordinal);
 /* The error if ggi_device_usable is false; GG_OK if a forked child may use the device. */
-gg_status ggi_device_unusable(struct gg_device *device) __attribute__((cold));
-gg_status ggi_unsupported(struct gg_device *device, gg_op op) __attribute__((cold));
-gg_status ggi_device_open(struct gg_device *device) __attribute__((cold)); /* unless it is open */
+gg_status ggi_device_unusable(struct gg_device *device);
+gg_status ggi_unsupported(struct gg_device *device, gg_op op);
+gg_status ggi_device_open(struct gg_device *device); /* unless it is open */
 
 /* False after a fork or the shutdown. Every public call tests it first: two loads, no lock. */
 static inline bool ggi_device_usable(const struct gg_device *device)

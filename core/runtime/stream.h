@@ -206,7 +206,7 @@ gg_status ggi_device_defer_release(struct gg_device *device, void (*release)(voi
 /* ---- kinds of streams ---- */
 
 /* The error of using a per-thread default stream in another thread. */
-gg_status ggi_stream_wrong_thread(const gg_stream *stream) __attribute__((cold));
+gg_status ggi_stream_wrong_thread(const gg_stream *stream);
 static inline gg_status ggi_stream_check(gg_stream *stream)
 {
     gg_status status = ggi_device_check(stream->device);

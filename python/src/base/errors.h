@@ -7,11 +7,11 @@
 int py_errors_add(PyObject *module, struct py_state *state);
 /* Raise what gg_last_error records for a failed status. GG_ERR_INTERRUPTED keeps the pending exception
  * (KeyboardInterrupt). Always returns NULL. */
-PyObject *py_raise(struct py_state *state, gg_status status) __attribute__((cold));
+PyObject *py_raise(struct py_state *state, gg_status status);
 /* Raise InvalidArgumentError (a ValueError). Always returns NULL. */
-PyObject *py_invalid(struct py_state *state, const char *format, ...) __attribute__((cold));
+PyObject *py_invalid(struct py_state *state, const char *format, ...);
 /* Raise InvalidArgumentError "Stream is closed". Always returns NULL. */
-PyObject *py_closed(struct py_state *state, const char *type) __attribute__((cold));
+PyObject *py_closed(struct py_state *state, const char *type);
 /* 0 for GG_OK, else py_raise and -1. */
 static inline int py_check(struct py_state *state, gg_status status)
 {
