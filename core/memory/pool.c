@@ -96,6 +96,15 @@ static void block_uncount_retired(struct ggi_pool *pool, const gg_memory *memory
     ggi_pool_uncount_retired(pool, memory->block_size);
 }
 
+/* With the lock held. A drain has found the uses by other streams done; if the alloc stream is known to be, too, any stream
+ * may take the block. Pieces stay with their stream, for they are merged with others of it. */
+static void block_leave_stream(const struct ggi_pool *pool, gg_memory *memory)
+{
+    if (pool->by_stream && memory->alloc_stream && !memory->segment &&
+        ggi_block_is_done(memory, memory->alloc_stream))
+        ggi_block_set_stream(memory, NULL);
+}
+
 void ggi_pool_take_returned(struct ggi_pool *pool)
 {
     gg_memory *memory;
@@ -105,6 +114,7 @@ void ggi_pool_take_returned(struct ggi_pool *pool)
     while ((memory = pool->returned)) {
         pool->returned = (gg_memory *)memory->retired.next;
         block_uncount_retired(pool, memory);
+        block_leave_stream(pool, memory);
         ggi_pool_insert(pool, memory);
     }
     pthread_mutex_unlock(&pool->lock);

@@ -13,7 +13,7 @@
 #define GROWTH_PART 8
 #define GROWTH_LEAST ((uint64_t)32 << 20)
 /* Where so little memory waits for a drain, drains that are due poll few streams. */
-#define WAITING_LEAST ((uint64_t)48 << 20)
+#define WAITING_LEAST ((uint64_t)24 << 20)
 #define SEARCHES_MOST \
     128 /* allocations that search the lists of other streams rather than add a slab, */
 #define SPARE_MOST ((uint64_t)64 << 20) /* ... unless the pool holds so much more than is in use */

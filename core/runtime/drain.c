@@ -35,7 +35,7 @@ uint32_t ggi_drain_interval(const struct gg_device *device)
 /* Streams that objects wait for, of which each costs a query, even if it is idle. */
 static uint32_t drain_holding_most(enum ggi_drain_pace pace)
 {
-    return pace == GGI_PACE_LIGHT ? 2 : pace == GGI_PACE_FULL ? 32 : 128;
+    return pace == GGI_PACE_LIGHT ? 4 : pace == GGI_PACE_FULL ? 32 : 128;
 }
 
 /* The budget grows as long as more is released than drains can examine. With a pace: by allocations, of which each
