@@ -151,7 +151,7 @@ CORE = [
            "return (struct drain_budget){16,    64,    holding, in_use, items,", "return (struct drain_budget){999, 999, 999 + holding, in_use, items,",
            on("calls", CUDA)),
     Mutant("drains that are due poll all idle streams", "a drain that is due polls few streams", "core/runtime/drain.c",
-           "return pace == GGI_PACE_LIGHT ? 2 :", "return pace == GGI_PACE_LIGHT ? 128 :", ("drain_pace",)),
+           "return pace == GGI_PACE_LIGHT ? 4 :", "return pace == GGI_PACE_LIGHT ? 128 :", ("drain_pace",)),
     Mutant("memory of others waits as blocks of the pool do", "memory of other libraries is released as soon as without a pool", "core/memory/pool_grow.c",
            "return GGI_PACE_OTHERS;", "return light ? GGI_PACE_LIGHT : GGI_PACE_FULL;", on("drain", CUDA, HIP)),
     Mutant("the peak counts what was released", "the most in use leaves out what was released", "core/memory/pool.c",
