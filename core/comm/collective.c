@@ -484,6 +484,14 @@ static gg_status collective_begin_sides(const struct collective *self, bool spli
     return status;
 }
 
+/* Not a broadcast to several ranks: they would read the same pages, on whose counts they contend in the kernel. A chunk is in the
+ * processor's cache when they read it. */
+static bool collective_is_direct(const struct collective *self)
+{
+    return self->call.operation < CALL_ALL_REDUCE && self->call.nbytes >= COMM_DIRECT &&
+           (self->call.operation != CALL_BROADCAST || self->comm->size == 2);
+}
+
 /* A step is a multiple of 16, the largest element. */
 static gg_status collective_execute(struct collective *self)
 {
@@ -492,7 +500,7 @@ static gg_status collective_execute(struct collective *self)
                        self->call.nbytes >= COLLECTIVE_SPLIT;
     self->step = split ? comm->part : comm->part / (size_t)self->pieces / 16 * 16;
     gg_status status = collective_begin_sides(self, split);
-    if (!status && self->call.operation < CALL_ALL_REDUCE && self->call.nbytes >= COMM_DIRECT)
+    if (!status && collective_is_direct(self))
         status = direct_run(self);
     if (!status && (!self->met || self->at < self->call.nbytes))
         status = split ? split_run(self) : collective_run(self);

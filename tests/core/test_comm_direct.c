@@ -167,13 +167,26 @@ static void sends(struct place *self)
 
 /* Those that need no chunk, and those in which a rank would write what others have yet to read. */
 typedef void move(struct place *self);
-static move *const directly[] = {
-    all_gathers, all_gathers_to_its_own_block, gathers, broadcasts, broadcasts_in_place,
-    scatters,    scatters_to_its_own_block,    shifts,  sends,      exchanges};
+static move *const directly[] = {all_gathers,
+                                 all_gathers_to_its_own_block,
+                                 gathers,
+                                 scatters,
+                                 scatters_to_its_own_block,
+                                 shifts,
+                                 sends,
+                                 exchanges,
+                                 broadcasts,
+                                 broadcasts_in_place};
 static move *const in_chunks[] = {all_gathers_from_the_first_block, gathers_from_the_first_block,
                                   scatters_to_the_first_block, exchanges_in_place};
 #define DIRECT (int)(sizeof directly / sizeof directly[0])
 #define CHUNKED (int)(sizeof in_chunks / sizeof in_chunks[0])
+
+/* A broadcast to several ranks goes through chunks. */
+static int direct_moves(const gg_comm *comm)
+{
+    return comm->size == 2 ? DIRECT : DIRECT - 2;
+}
 
 static void run_moves(gg_comm *comm, move *const *moves, int count, size_t nbytes)
 {
@@ -182,6 +195,18 @@ static void run_moves(gg_comm *comm, move *const *moves, int count, size_t nbyte
         moves[i](&place);
         place_end(&place);
     }
+}
+
+/* Blocks of this size are read where they are, if @p large, by those moves that can. */
+static void check_moves(gg_comm *comm, size_t nbytes, bool large)
+{
+    const int direct = direct_moves(comm);
+    chunks_mark(comm);
+    run_moves(comm, directly, direct, nbytes);
+    CHECK(chunks_are_marked(comm) == large);
+    run_moves(comm, directly + direct, DIRECT - direct, nbytes);
+    run_moves(comm, in_chunks, CHUNKED, nbytes);
+    CHECK(!chunks_are_marked(comm));
 }
 
 /* ---- results ---- */
@@ -193,12 +218,8 @@ static void moves_of_all_sizes(struct board *board, int32_t rank, int32_t size)
 {
     gg_comm *comm = rank_create(board, rank, size);
     CHECK(comm->direct);
-    for (int i = 0; i < SIZES; i++) {
-        chunks_mark(comm);
-        run_moves(comm, directly, DIRECT, sizes[i]);
-        CHECK(chunks_are_marked(comm) == (sizes[i] >= COMM_DIRECT));
-        run_moves(comm, in_chunks, CHUNKED, sizes[i]);
-    }
+    for (int i = 0; i < SIZES; i++)
+        check_moves(comm, sizes[i], sizes[i] >= COMM_DIRECT);
     gg_comm_release(comm);
 }
 static void moves_of_all_sizes_with_1_to_3(void)
@@ -375,10 +396,7 @@ static gg_comm *comms[3];
 
 static void *moves_of_thread(void *comm)
 {
-    chunks_mark(comm);
-    run_moves(comm, directly, DIRECT, LARGE);
-    CHECK(chunks_are_marked(comm));
-    run_moves(comm, in_chunks, CHUNKED, LARGE);
+    check_moves(comm, LARGE, true);
     return NULL;
 }
 static void moves_of_threads(void)
