@@ -16,7 +16,7 @@ root_doc = "docs/index"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "breathe"]
 include_patterns = [
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**.md", "examples/*/README.md", "bench/README.md",
-    "tests/README.md", "tests/PROBING.md", "tests/sim/README.md", "docs/static/*",
+    "tests/README.md", "tests/PROBING.md", "tests/DIFFERENCES.md", "tests/sim/README.md", "docs/static/*",
 ]  # fmt: skip
 exclude_patterns = [".*", "build", "dist", "third_party", "core", "backends", "python", "scripts"]
 

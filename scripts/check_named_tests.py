@@ -1,4 +1,4 @@
-"""Check that the tests named in tests/README.md, tests/PROBING.md and SECURITY.md exist in the suites named there.
+"""Check that the tests named in tests/README.md, tests/PROBING.md, tests/DIFFERENCES.md and SECURITY.md exist in the suites named there.
 
     check_named_tests.py
 
@@ -73,7 +73,7 @@ def check(path, directory, tests, in_each_row=False):
 def main():
     tests = defined()
     results = [check("tests/README.md", "conformance", tests), check("tests/PROBING.md", "python", tests),
-               check("SECURITY.md", "python", tests, in_each_row=True)]
+               check("tests/DIFFERENCES.md", "conformance", tests), check("SECURITY.md", "python", tests, in_each_row=True)]
     wrong = [text for _, texts in results for text in texts]
     print(f"named tests       {sum(count for count, _ in results)} of them, {len(wrong)} that do not exist")
     print("\n".join(wrong), end="\n" if wrong else "")
