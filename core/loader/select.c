@@ -234,8 +234,7 @@ static const char *choice_note(const struct ggi_selection *selection, const stru
     return ggi_intern(text.data);
 }
 
-/* With selection_lock held. */
-/* @p text is what was given; in the message it stands between @p before and @p after. */
+/* With selection_lock held. @p text is what was given; in the message it stands between @p before and @p after. */
 static gg_status choice_decide(const struct ggi_selection *selection, const char *before,
                                const char *text, const char *after)
 {

@@ -4,7 +4,9 @@
  *   - to the list of its alloc_stream, if no other stream uses it. The next allocation on that stream can reuse it
  *     at once, since work on a stream runs in order;
  *   - to the list for any stream, if its alloc_stream is destroyed, or is idle when polled;
- *   - to the device's retired objects, if another stream uses it, until that use has finished. */
+ *   - to the device's retired objects, if another stream uses it, until that use has finished. Then it is added to the list for
+ *     any stream if the work of its alloc_stream from before the release is known to be done, else to that stream's list.
+ * A block in a stream's list whose work from before the release is known to be done serves other streams, too. */
 #ifndef GPUGLUE_POOL_H
 #define GPUGLUE_POOL_H
 
@@ -169,8 +171,8 @@ static inline void ggi_block_set_stream(gg_memory *memory, gg_stream *stream)
     if (memory->alloc_stream != stream)
         ggi_block_change_stream(memory, stream);
 }
-/* Whether such work is known to be done, since the block of its list was released. Other code may queue more, which is not counted,
- * on a stream whose handle it has. */
+/* Whether the stream's work from before the release of the block is known to be done. On a stream whose handle other code has,
+ * there may be work that is not counted. */
 static inline bool ggi_block_is_done(const gg_memory *memory, const gg_stream *stream)
 {
     return !ggi_stream_is_capturable(stream) &&

@@ -14,9 +14,9 @@
 #define GROWTH_LEAST ((uint64_t)32 << 20)
 /* Where so little memory waits for a drain, drains that are due poll few streams. */
 #define WAITING_LEAST ((uint64_t)24 << 20)
-#define SEARCHES_MOST \
-    128 /* allocations that search the lists of other streams rather than add a slab, */
-#define SPARE_MOST ((uint64_t)64 << 20) /* ... unless the pool holds so much more than is in use */
+/* After so many searches of other streams' lists the pool adds a slab, if it holds no more than SPARE_MOST beyond what is in use. */
+#define SEARCHES_MOST 128
+#define SPARE_MOST ((uint64_t)64 << 20)
 #define LARGE_PART 8 /* free large blocks are kept up to this part of the device's memory */
 
 /* ---- blocks of other streams ---- */

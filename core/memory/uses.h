@@ -28,7 +28,7 @@ static inline bool ggi_newest_update(gg_memory *memory, const gg_stream *stream,
     _Atomic(uint64_t) *newest = ggi_newest_of(memory, stream);
     const uint64_t raised = ggi_newest_word(stream, ticket);
     uint64_t word = atomic_load_explicit(newest, memory_order_relaxed);
-    if (ticket >> GGI_TICKET_BITS)
+    if (ticket >> GGI_TICKET_BITS || stream->serial >> (64 - GGI_TICKET_BITS)) /* does not fit */
         return false;
     while ((word ^ raised) >> GGI_TICKET_BITS == 0) /* of the same stream */
         if (word >= raised || atomic_compare_exchange_weak_explicit(

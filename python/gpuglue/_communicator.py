@@ -29,7 +29,7 @@ class Communicator(Operations):
         ``'host:port'`` on which rank 0 listens while the ranks connect. None takes MASTER_ADDR and MASTER_PORT; in a
         job of Slurm MASTER_PORT may be missing, and under torchrun the port is the next one, since torch uses MASTER_PORT.
     id : str, optional
-            A string that must be the same on all ranks, such as the number of a job: at most 63 bytes. None is the job's
+        A string that must be the same on all ranks, such as the number of a job: at most 63 bytes. None is the job's
         identifier from the launcher, if rank and size are taken from it, else ''.
     timeout : float or None, optional
         Seconds that the creation, and each wait for another rank, may take. None is no limit.

@@ -287,6 +287,8 @@ def test_an_error_about_one_backend_names_it_and_lists_no_file_of_another(tmp_pa
         "import gpuglue as gg\n"
         "for name in ('nosuch', 'cuda'):\n"
         "    try: gg.devices(name)\n"
-        "    except gg.BackendUnavailableError as error: print(error.backend, {line.split(':')[0].strip() for line in str(error).splitlines()[1:]})"
+        "    except gg.BackendUnavailableError as error:\n"
+        "        *backends, last = str(error).splitlines()[1:]\n"
+        "        print(error.backend, {line.split(':')[0].strip() for line in backends}, 'gpuglue doctor' in last)"
     )
-    assert succeeds(run_python(code, GPUGLUE_BACKEND="auto", **NO_GPU)) == "nosuch set()\ncuda {'cuda'}"
+    assert succeeds(run_python(code, GPUGLUE_BACKEND="auto", **NO_GPU)) == "nosuch set() True\ncuda {'cuda'} True"

@@ -224,6 +224,12 @@ def test_a_pickle_may_be_opened_without_the_device(numbers, tmp_path):
     assert succeeds(run_python(code, GPUGLUE_BACKEND="host")).split()[:4] == ["(2,", "3,", "4)", "276"]
 
 
+def test_a_pickle_may_have_an_array_of_any_layout(numbers):
+    make, (host, device) = numbers.__reduce__()
+    for view in (host, host.T, host[::-1], host[:, ::2]):
+        assert make(view, device).tolist() == view.tolist()
+
+
 def test_astype_converts_as_numpy_does(numbers):
     host = numbers.get()
     for dtype in ("f4", "i1", "c8", "S3", "?"):

@@ -148,7 +148,8 @@ struct py_array *py_array_wrap(PyTypeObject *type, gg_memory *memory, size_t off
     gg_memory_retain(memory);
     array->memory = memory;
     array->offset = offset;
-    array->address = (char *)gg_memory_pointer(memory) + offset;
+    char *const begin = gg_memory_pointer(memory);
+    array->address = begin ? begin + offset : NULL;
     array->dtype = Py_NewRef(dtype);
     array->itemsize = numpy_itemsize(dtype);
     array_update_layout(array);

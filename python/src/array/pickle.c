@@ -63,7 +63,7 @@ static PyObject *unpickle(PyObject *module, PyObject *const *args, Py_ssize_t na
                                                "_unpickle takes an ndarray and a device's name");
     if (pickle_device(state, args[1], &target.device))
         return NULL;
-    return py_array_upload(state, Py_NewRef(args[0]), &target);
+    return py_array_upload(state, numpy_ensure_contiguous(Py_NewRef(args[0])), &target);
 }
 
 PyMethodDef py_pickle_functions[] = {
