@@ -572,22 +572,6 @@ static void memory_that_is_destroyed_while_a_stream_uses_it_releases_the_stream(
     assert_int_equal(atomic_load(&streams[0].refs), 1);
 }
 
-/* A serial with more bits than a word has for it may look like that of another stream, or like an empty word. */
-static void a_use_by_a_stream_with_a_large_serial_is_in_the_list(void **state)
-{
-    static const uint64_t serials[] = {UINT64_C(1) << 24, (UINT64_C(1) << 24) + 5};
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        gg_memory memory = {0};
-        start();
-        streams[0].serial = 5;
-        streams[1].serial = serials[i];
-        atomic_store(ggi_newest_of(&memory, &streams[0]), ggi_newest_word(&streams[0], 7));
-        assert_true(ggi_newest_update(&memory, &streams[0], 8));
-        assert_false(ggi_newest_update(&memory, &streams[1], 9));
-    }
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(objects_leave_in_the_order_of_their_tickets),
     cmocka_unit_test(merging_follows_short_paths),
@@ -611,6 +595,5 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(many_new_objects_in_use_hold_up_no_other),
     cmocka_unit_test(an_object_in_use_for_another_reason_makes_no_drain_poll_the_streams),
     cmocka_unit_test(memory_that_is_destroyed_while_a_stream_uses_it_releases_the_stream),
-    cmocka_unit_test(a_use_by_a_stream_with_a_large_serial_is_in_the_list),
 };
 SUITE(retire, tests);
