@@ -159,6 +159,8 @@ COMM = [
     Mutant("device comm: a refused capture is counted", "a captured operation that was refused is not counted", "core/collective/run.c",
            "if (in_graph && !status)", "if (in_graph)",
            device_comm("a_captured_operation_that_was_refused_is_not_counted", "timeout")),
+    Mutant("comm: a split loses the reason", "the rank that cannot create the parts reports why", "core/comm/split.c",
+           "status = first ? ggi_error_restore(&error)", "status = first && !ggi_error_restore(&error) ? GG_OK", ("comm_local",)),
     Mutant("comm: a short block is taken", "ranks of several machines that disagree get an error", "core/comm/link.c",
            "const bool fits = block->nbytes == nbytes;", "const bool fits = block->nbytes <= nbytes;", ("comm_machines",)),
     Mutant("comm: a child closes some files", "a forked child closes all files that it must not have", "core/base/process_state.c",
