@@ -161,6 +161,8 @@ COMM = [
            device_comm("a_captured_operation_that_was_refused_is_not_counted", "timeout")),
     Mutant("comm: a split loses the reason", "the rank that cannot create the parts reports why", "core/comm/split.c",
            "status = first ? ggi_error_restore(&error)", "status = first && !ggi_error_restore(&error) ? GG_OK", ("comm_local",)),
+    Mutant("comm: the first connection is offered", "a part is reached at an address that other machines have", "core/comm/link.c",
+           "reachable = link_is_reachable(&other);", "reachable = link_is_reachable(&other) || !size;", ("comm_machines",)),
     Mutant("comm: a short block is taken", "ranks of several machines that disagree get an error", "core/comm/link.c",
            "const bool fits = block->nbytes == nbytes;", "const bool fits = block->nbytes <= nbytes;", ("comm_machines",)),
     Mutant("comm: a child closes some files", "a forked child closes all files that it must not have", "core/base/process_state.c",
