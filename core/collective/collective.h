@@ -69,12 +69,13 @@ struct ggi_collective {
     uint64_t pending_since;        /* 0: nothing is unfinished. Of the watcher, as are: */
     uint64_t pending_collective;
     uint64_t pending_others;
-    uint64_t closed_since;          /* another rank has closed while work is unfinished; or 0 */
-    _Atomic(int) graphs;            /* with work of it, of gpuglue */
-    uint64_t capture;               /* the last that has a reference. Of the caller, as are: */
+    uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
+    _Atomic(int) graphs;   /* with work of it, of gpuglue */
+    uint64_t capture;      /* the last with work of it; 0: none. Under graphs_lock, as is: */
     struct collective_graph *graph; /* what is captured in it; NULL: the graph is other code's */
-    uint64_t connected[COLLECTIVE_OPERATIONS + 1]; /* sizes of operations that have succeeded before */
-    uint8_t peers[2][GG_COMM_SIZE_MAX / 8];        /* ranks that were sent to, and received from */
+    /* Of the caller, as is what follows: sizes of operations that have succeeded before. */
+    uint64_t connected[COLLECTIVE_OPERATIONS + 1];
+    uint8_t peers[2][GG_COMM_SIZE_MAX / 8]; /* ranks that were sent to, and received from */
     struct collective_item *group;
     size_t group_count, group_room;
     bool grouping;
@@ -139,12 +140,13 @@ gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream);
 /* The work has this ticket; 0: none was queued, or it was captured. Returns @p status, or the failure that has ended the work. */
 gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uint64_t ticket,
                              gg_status status);
-/* Work will be captured on the stream: *graph, or NULL if it is other code's, announces each launch. */
-gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream,
-                                  struct collective_graph **graph);
-/* The other ranks see what this one queues, also if that then fails. With a graph they see it at each launch. */
-void ggi_collective_count(struct gg_comm *comm, struct collective_graph *graph,
-                          const struct gg_comm_task *task);
+/* Work will be captured on the stream. *counts: its graph announces each launch; else the graph is other code's. */
+gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream, bool *counts);
+/* The other ranks see what this one queues, also if that then fails. */
+void ggi_collective_count(struct gg_comm *comm, const struct collective_item *items, size_t count);
+/* They see what was captured at each launch of the graph. */
+void ggi_collective_count_captured(struct gg_comm *comm, const struct collective_item *items,
+                                   size_t count);
 static inline bool ggi_collective_has_graphs(const struct ggi_collective *self)
 {
     return atomic_load(&self->graphs) > 0 || atomic_load(&self->untracked);

@@ -200,18 +200,20 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
 {
     struct ggi_collective *self = comm->collective;
     const bool captured = ggi_stream_is_captured(stream); /* a driver call, if other code has it */
-    struct collective_graph *graph = NULL;
-    gg_status status = captured ? ggi_collective_captured(self, stream, &graph) : GG_OK;
+    bool in_graph = false;
+    gg_status status = captured ? ggi_collective_captured(self, stream, &in_graph) : GG_OK;
     if (!status)
         status = ggi_collective_begin(self, stream);
     if (status)
         return status;
-    for (size_t i = 0; i < count; i++)
-        ggi_collective_count(comm, graph, &items[i].task);
+    if (!in_graph)
+        ggi_collective_count(comm, items, count);
     atomic_store(&comm_rank(comm, comm->rank)->working, 1);
     ggi_collective_observe_begin(self->device, items, count, stream);
     status = run_call_library(comm, items, count, stream);
     ggi_collective_observe_end(self->device, items, count, stream, status);
+    if (in_graph && !status) /* else no launch has it */
+        ggi_collective_count_captured(comm, items, count);
     const uint64_t ticket =
         run_note(items, count, stream, captured); /* also if it failed: it may have begun */
     return ggi_collective_end(self, stream, status ? 0 : ticket, status);

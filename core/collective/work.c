@@ -1,4 +1,5 @@
 /* work.c: the streams on which a communicator has queued work, the calls that queue it, and the graphs that contain it. */
+#include "base/process_state.h"
 #include "collective/collective.h"
 #include "memory/captured.h"
 
@@ -148,8 +149,9 @@ void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept
 
 /* ---- what the other ranks see ---- */
 
-void ggi_collective_count(struct gg_comm *comm, struct collective_graph *graph,
-                          const struct gg_comm_task *task)
+/* Of a launch with @p graph, else now. */
+static void work_count(struct gg_comm *comm, struct collective_graph *graph,
+                       const struct gg_comm_task *task)
 {
     const gg_comm_operation operation = task->operation;
     const bool receives = operation == GG_COMM_RECV || operation == GG_COMM_SEND_RECV;
@@ -168,6 +170,26 @@ void ggi_collective_count(struct gg_comm *comm, struct collective_graph *graph,
         atomic_fetch_add(&comm_pair(comm, from, comm->rank)->receives, 1);
 }
 
+/* Graphs are released with any other lock held; none is taken under this one. */
+static pthread_mutex_t graphs_lock = PTHREAD_MUTEX_INITIALIZER;
+GGI_RESET_IN_CHILD(graphs_lock)
+
+void ggi_collective_count(struct gg_comm *comm, const struct collective_item *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        work_count(comm, NULL, &items[i].task);
+}
+
+void ggi_collective_count_captured(struct gg_comm *comm, const struct collective_item *items,
+                                   size_t count)
+{
+    pthread_mutex_lock(&graphs_lock);
+    struct collective_graph *graph = comm->collective->graph;
+    for (size_t i = 0; i < count && graph; i++)
+        work_count(comm, graph, &items[i].task);
+    pthread_mutex_unlock(&graphs_lock);
+}
+
 static void work_count_launch(const struct collective_graph *graph)
 {
     struct gg_comm *const comm = graph->self->comm;
@@ -182,25 +204,62 @@ static void work_count_launch(const struct collective_graph *graph)
 
 /* ---- graphs ---- */
 
+static void work_enter_capture(struct ggi_collective *self, uint64_t id,
+                               struct collective_graph *graph)
+{
+    pthread_mutex_lock(&graphs_lock);
+    self->capture = id;
+    self->graph = graph;
+    pthread_mutex_unlock(&graphs_lock);
+}
+
+/* The driver may continue a capture whose end has failed: it is other code's then. */
+static void work_leave_capture(struct ggi_collective *self, const struct collective_graph *graph)
+{
+    pthread_mutex_lock(&graphs_lock);
+    if (self->graph == graph) {
+        self->capture = 0;
+        self->graph = NULL;
+    }
+    pthread_mutex_unlock(&graphs_lock);
+}
+
+/* *counts: launches of it will announce what is captured. */
+static bool work_in_capture(struct ggi_collective *self, uint64_t id, bool *counts)
+{
+    pthread_mutex_lock(&graphs_lock);
+    const bool same = id == self->capture;
+    *counts = self->graph != NULL;
+    pthread_mutex_unlock(&graphs_lock);
+    return same;
+}
+
 static void work_graph_gone(void *owner)
 {
     struct collective_graph *graph = owner;
-    atomic_fetch_sub(&graph->self->graphs, 1);
-    ggi_collective_release(graph->self);
+    struct ggi_collective *self = graph->self;
+    work_leave_capture(self, graph);
+    atomic_fetch_sub(&self->graphs, 1);
+    ggi_collective_release(self);
     free(graph);
 }
 
-/* The communicator is not freed before it is closing. */
 static gg_status work_graph_begin(void *owner, gg_stream *stream)
 {
+    return ggi_collective_begin(((struct collective_graph *)owner)->self, stream);
+}
+
+/* Also if another thread has begun a close since: it waits for the launch. A communicator that has failed does not wait, and
+ * may be freed once its watcher has ended. */
+static void work_graph_count(void *owner)
+{
     struct ggi_collective *self = ((struct collective_graph *)owner)->self;
-    const gg_status status = ggi_collective_begin(self, stream);
     pthread_mutex_lock(&self->lock);
-    if (!status && !self->closing)
+    if (!self->ended)
         work_count_launch(owner);
     pthread_mutex_unlock(&self->lock);
-    return status;
 }
+
 static gg_status work_graph_end(void *owner, gg_stream *stream, uint64_t ticket, gg_status status)
 {
     return ggi_collective_end(((struct collective_graph *)owner)->self, stream, ticket, status);
@@ -218,39 +277,30 @@ static struct collective_graph *work_graph_new(struct ggi_collective *self)
     return graph;
 }
 
-static gg_status work_keep_graph(struct ggi_collective *self, gg_stream *stream,
+static gg_status work_keep_graph(struct ggi_collective *self, gg_stream *stream, uint64_t id,
                                  struct collective_graph *graph, bool *kept)
 {
     static const struct ggi_captured_hooks hooks = {work_graph_gone, work_graph_begin,
-                                                    work_graph_end};
+                                                    work_graph_count, work_graph_end};
+    work_enter_capture(self, id, graph);
     const gg_status status = ggi_captured_keep(stream, &hooks, graph, kept);
     if (!*kept)
         work_graph_gone(graph);
     if (!*kept && !status) { /* other code's graph, which may be launched there at any time */
+        work_enter_capture(self, id, NULL);
         ggi_stream_watch(stream, self->watcher, UINT64_MAX);
         atomic_store(&self->untracked, true);
     }
     return status;
 }
 
-gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream,
-                                  struct collective_graph **graph)
+gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream, bool *counts)
 {
     uint64_t id = 0;
-    bool kept;
-    *graph = NULL;
-    if (ggi_stream_capture_id(stream, &id))
+    *counts = false;
+    if (ggi_stream_capture_id(stream, &id) || work_in_capture(self, id, counts))
         return GG_OK;
-    if (id != self->capture) {
-        struct collective_graph *made = work_graph_new(self);
-        if (!made)
-            return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a capture");
-        const gg_status status = work_keep_graph(self, stream, made, &kept);
-        if (status)
-            return status;
-        self->capture = id;
-        self->graph = kept ? made : NULL;
-    }
-    *graph = self->graph;
-    return GG_OK;
+    struct collective_graph *graph = work_graph_new(self);
+    return graph ? work_keep_graph(self, stream, id, graph, counts)
+                 : ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory for a capture");
 }

@@ -477,14 +477,32 @@ void ggi_comm_link_add(struct gg_comm *comm, int32_t rank, int socket)
         link_lost(comm, rank);
 }
 
+/* Other machines do not reach a loopback address, nor a link-local one of IPv6 by its number alone. */
+static bool link_is_reachable(const struct sockaddr_storage *address)
+{
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    const struct in_addr *four = &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    if (address->ss_family == AF_INET)
+        return ntohl(four->s_addr) >> 24 != IN_LOOPBACKNET;
+    return !IN6_IS_ADDR_LOOPBACK(six) && !IN6_IS_ADDR_LINKLOCAL(six) &&
+           !(IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == IN_LOOPBACKNET);
+}
+
 socklen_t ggi_comm_link_address(struct gg_comm *comm, struct sockaddr_storage *address)
 {
     socklen_t size = 0;
+    bool reachable = false;
     pthread_mutex_lock(&comm->link->lock);
-    for (int32_t rank = 0; rank < comm->size && !size; rank++) {
-        size = sizeof *address;
-        if (getsockname(comm->link->peers[rank].socket, (struct sockaddr *)address, &size))
-            size = 0;
+    for (int32_t rank = 0; rank < comm->size && !reachable; rank++) {
+        struct sockaddr_storage other;
+        socklen_t other_size = sizeof other;
+        if (getsockname(comm->link->peers[rank].socket, (struct sockaddr *)&other, &other_size))
+            continue;
+        reachable = link_is_reachable(&other);
+        if (size && !reachable)
+            continue;
+        memcpy(address, &other, sizeof other);
+        size = other_size;
     }
     pthread_mutex_unlock(&comm->link->lock);
     ((struct sockaddr_in *)(void *)address)->sin_port = 0; /* that of IPv6 is at the same place */

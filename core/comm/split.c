@@ -93,11 +93,13 @@ static gg_status split_connect(const struct split *self, gg_comm **out)
 
 /* ---- ranks of one process: the first of a color creates all, and leaves the others theirs ---- */
 
-static void split_leave(const struct split *self)
+static void split_leave(const struct split *self, struct ggi_kept_error *error)
 {
     struct gg_comm *made[GG_COMM_SIZE_MAX];
-    if (ggi_comm_create_all(self->size, self->comm->timeout_ns, made))
+    if (ggi_comm_create_all(self->size, self->comm->timeout_ns, made)) {
+        ggi_error_keep(error);
         return;
+    }
     for (int32_t rank = 0; rank < self->size; rank++)
         atomic_store(&self->comm->mapping->parts[self->ranks[rank]], made[rank]);
 }
@@ -111,16 +113,18 @@ static struct gg_comm *split_take(const struct split *self, int32_t rank)
 static gg_status split_share(const struct split *self, gg_comm **out)
 {
     const bool first = self->rank == 0;
+    struct ggi_kept_error error = {.ranks = {0}}; /* of the first */
     if (first && self->all[self->comm->rank].color != GG_COMM_NO_COLOR)
-        split_leave(self);
+        split_leave(self, &error);
     gg_status status = gg_comm_barrier(self->comm);
     struct gg_comm *made = split_take(self, self->comm->rank);
     for (int32_t rank = 1; rank < self->size && status && first; rank++)
         gg_comm_release(split_take(self, self->ranks[rank]));
     if (!status && !made && self->all[self->comm->rank].color != GG_COMM_NO_COLOR)
-        status = ggi_fail(GG_ERR_COMMUNICATOR,
-                          "gg_comm_split: rank %d could not create the communicators",
-                          (int)self->ranks[0]);
+        status = first ? ggi_error_restore(&error)
+                       : ggi_fail(GG_ERR_COMMUNICATOR,
+                                  "gg_comm_split: rank %d could not create the communicators",
+                                  (int)self->ranks[0]);
     if (status)
         gg_comm_release(made);
     else

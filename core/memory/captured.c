@@ -268,6 +268,9 @@ gg_status ggi_captured_begin(const struct ggi_captured *uses, gg_stream *stream)
         if (status)
             return captured_end_before(uses, owner, stream, 0, status);
     }
+    for (const struct ggi_captured_owner *owner = uses->owners; owner; owner = owner->next)
+        if (owner->hooks)
+            owner->hooks->count(owner->owner);
     return GG_OK;
 }
 

@@ -8,6 +8,8 @@
 struct ggi_captured_hooks {
     void (*release)(void *owner);
     gg_status (*begin)(void *owner, gg_stream *stream);
+    /* The begins of all owners have succeeded: the launch will be made. */
+    void (*count)(void *owner);
     /* After a begin that succeeded: the launch has this ticket, and this status; 0: it was not made. Returns its status. */
     gg_status (*end)(void *owner, gg_stream *stream, uint64_t ticket, gg_status status);
 };

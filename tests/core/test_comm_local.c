@@ -281,6 +281,41 @@ static void threads_of_one_process_can_be_split(void **state)
     in_child(one_does_not_split);
 }
 
+static bool out_of_memory; /* from the start of the threads on */
+
+gg_status __real_ggi_comm_create_all(int32_t size, uint64_t timeout_ns, struct gg_comm **out);
+gg_status __wrap_ggi_comm_create_all(int32_t size, uint64_t timeout_ns, struct gg_comm **out);
+gg_status __wrap_ggi_comm_create_all(int32_t size, uint64_t timeout_ns, struct gg_comm **out)
+{
+    if (out_of_memory)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory for %d communicators", (int)size);
+    return __real_ggi_comm_create_all(size, timeout_ns, out);
+}
+
+/* Rank 2 is the first of the part. */
+static void *splits_without_memory(void *argument)
+{
+    gg_comm *comm = argument, *part = NULL;
+    const bool first = gg_comm_rank(comm) == 2;
+    const gg_status status = gg_comm_split(comm, 0, -gg_comm_rank(comm), &part);
+    CHECK(status == (first ? GG_ERR_OUT_OF_MEMORY : GG_ERR_COMMUNICATOR) && !part);
+    CHECK_HAS(error_message(), first ? "no memory for 3 communicators" : "rank 2 could not create");
+    CHECK(gg_comm_barrier(comm) == GG_OK);
+    return NULL;
+}
+static void three_threads_split_without_memory(void)
+{
+    create_all(3, GG_FOREVER);
+    out_of_memory = true;
+    run_threads(splits_without_memory, 0, 3);
+    release_all(3);
+}
+static void the_rank_that_cannot_create_the_parts_reports_why(void **state)
+{
+    (void)state;
+    in_child(three_threads_split_without_memory);
+}
+
 /* ---- creation ---- */
 
 static void refuses_sizes(void)
@@ -340,6 +375,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_forked_child_cannot_use_them_and_the_parent_still_can),
     cmocka_unit_test(sizes_out_of_range_are_refused_for_one_process),
     cmocka_unit_test(threads_of_one_process_can_be_split),
+    cmocka_unit_test(the_rank_that_cannot_create_the_parts_reports_why),
     cmocka_unit_test(ranks_of_one_process_agree_on_a_transport),
 };
 SUITE(comm_local, tests);

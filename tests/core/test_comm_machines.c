@@ -116,6 +116,67 @@ static void ranks_of_several_machines_that_disagree_get_an_error_and_go_on(void 
     in_child(one_sends_a_short_block);
 }
 
+/* ---- where the other ranks reach this machine ---- */
+
+/* A connection whose address on this side is @p text, which this machine need not have. */
+static int socket_at(int family, const char *text)
+{
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_scope_id = 1};
+    const bool is_four = family == AF_INET;
+    const int yes = 1, file = socket(family, SOCK_STREAM, 0);
+    if (file < 0)
+        return -1;
+    CHECK(inet_pton(family, text, is_four ? (void *)&four.sin_addr : (void *)&six.sin6_addr) == 1);
+    CHECK(setsockopt(file, IPPROTO_IP, IP_FREEBIND, &yes, sizeof yes) == 0);
+    if (bind(file, is_four ? (void *)&four : (void *)&six, is_four ? sizeof four : sizeof six) == 0)
+        return file;
+    close(file);
+    return -1;
+}
+
+/* Of rank 0, whose other ranks have these connections. */
+static void reaches(const int *sockets, int32_t count, const char *expected)
+{
+    struct gg_comm *comm = calloc(1, sizeof *comm);
+    struct sockaddr_storage address;
+    char text[64];
+    CHECK(comm != NULL);
+    comm->size = count + 1;
+    comm->file = -1;
+    comm->generation = atomic_load(&ggi_generation);
+    CHECK(ggi_comm_link_open(comm) == GG_OK);
+    for (int32_t rank = 1; rank <= count; rank++)
+        ggi_comm_link_add(comm, rank, dup(sockets[rank - 1]));
+    const socklen_t size = ggi_comm_link_address(comm, &address);
+    CHECK(getnameinfo((struct sockaddr *)&address, size, text, sizeof text, NULL, 0,
+                      NI_NUMERICHOST) == 0);
+    CHECK_SAME(text, expected);
+    ggi_comm_free(comm);
+}
+
+static void ranks_of_this_machine_and_of_another(void)
+{
+    const int loopback = socket_at(AF_INET, "127.0.0.1"), one = socket_at(AF_INET, "192.0.2.1"),
+              two = socket_at(AF_INET, "192.0.2.2"), six = socket_at(AF_INET6, "2001:db8::1"),
+              link_local = socket_at(AF_INET6, "fe80::1"),
+              mapped = socket_at(AF_INET6, "::ffff:127.0.0.1"),
+              loopback_six = socket_at(AF_INET6, "::1");
+    reaches((const int[]){loopback, one, two}, 3, "192.0.2.1");
+    reaches((const int[]){two, loopback, one}, 3, "192.0.2.2");
+    reaches((const int[]){loopback}, 1, "127.0.0.1");
+    if (loopback_six < 0) /* no IPv6 */
+        return;
+    reaches((const int[]){loopback_six, six}, 2, "2001:db8::1");
+    reaches((const int[]){link_local, six}, 2, "2001:db8::1");
+    reaches((const int[]){mapped, six}, 2, "2001:db8::1");
+}
+static void a_part_is_reached_at_an_address_that_other_machines_have(void **state)
+{
+    (void)state;
+    in_child(ranks_of_this_machine_and_of_another);
+}
+
 /* ---- forks ---- */
 
 #define FILES 200
@@ -152,6 +213,7 @@ static void a_forked_child_closes_any_number_of_files_and_none_of_other_code(voi
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_of_several_machines_that_disagree_get_an_error_and_go_on),
+    cmocka_unit_test(a_part_is_reached_at_an_address_that_other_machines_have),
     cmocka_unit_test(a_forked_child_closes_any_number_of_files_and_none_of_other_code),
 };
 SUITE(comm_machines, tests);

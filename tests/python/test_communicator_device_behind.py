@@ -310,3 +310,21 @@ os._exit(0)  # the library would wait for the graph
 
 def test_what_is_behind_a_graph_of_other_code_is_an_error_too(native):
     ranks_pass(OTHER_CODE, 2)
+
+
+UNENDED = """
+    try:
+        with gg.capture(a):
+            comm.all_reduce(x, stream=a)
+    except gg.Error:
+        pass
+    else:
+        sys.exit("no error")
+"""
+
+
+def test_a_capture_that_the_driver_continues_after_a_failed_end_is_of_other_code(native_simulated):
+    """The communicator counted in freed memory."""
+    begin = OTHER_CODE[OTHER_CODE.index('    call("StreamBeginCapture"'):OTHER_CODE.index("    comm.all_reduce(x, stream=a)\n    call(")]
+    twice = ",".join(f"{prefix}StreamEndCapture:{nth}=1" for prefix in ("cu", "hip") for nth in (1, 2))
+    ranks_pass(OTHER_CODE.replace(begin, UNENDED), 2, GPUGLUE_SIM_FAIL=twice)

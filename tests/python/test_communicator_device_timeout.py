@@ -97,6 +97,52 @@ def test_the_rank_whose_message_is_missing_is_named_after_the_timeout(native):
     ranks_pass(LATE_MESSAGE, 3)
 
 
+REFUSED_LAUNCH = """
+    other, stream = comm.split(0), gg.Stream()
+    for each in (comm, other):
+        each.all_reduce(x).get()
+    with gg.capture(stream) as graph:
+        other.all_reduce(x, stream=stream)
+        comm.all_reduce(x, stream=stream)
+    other.close()
+    if rank == 0:
+        try:
+            graph.launch(stream)
+        except gg.InvalidArgumentError as error:
+            assert "closed" in str(error), str(error)
+        else:
+            sys.exit("no error")
+"""
+REFUSED_CAPTURE = """
+    stream = gg.Stream()
+    comm.all_reduce(x).get()
+    if rank == 0:
+        with gg.capture(stream) as graph:
+            try:
+                comm.all_reduce(x, stream=stream)
+            except gg.InvalidArgumentError:
+                gg.copy(y, x, stream=stream)
+            else:
+                sys.exit("no error")
+        graph.launch(stream)
+"""
+
+
+def after(setup):
+    head = "    gg.synchronize()\n"
+    assert LATE_MESSAGE.count(head) == 1
+    return LATE_MESSAGE.replace(head, setup + "    comm.barrier()\n" + head)
+
+
+def test_a_launch_that_another_communicator_refuses_is_not_counted(native):
+    """A rank that counts what it did not queue names ranks that have queued all."""
+    ranks_pass(after(REFUSED_LAUNCH), 3)
+
+
+def test_a_captured_operation_that_was_refused_is_not_counted(native_simulated):
+    ranks_pass(after(REFUSED_CAPTURE), 3, GPUGLUE_SIM_FAIL="ncclAllReduce:2=4")
+
+
 LATE_REPLAY = """
 comm = connect(timeout=LIMIT)
 with comm.device:
