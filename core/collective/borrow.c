@@ -17,6 +17,7 @@ static gg_status borrow_part(struct gg_comm *comm, struct gg_device *device, uin
     struct ggi_collective *self = comm->collective = ggi_collective_new(comm, device);
     if (!self)
         return ggi_fail(GG_ERR_OUT_OF_MEMORY, "gg_comm_borrow: no memory for a communicator");
+    atomic_fetch_or(&ggi_leaving_watchers, self->watcher);
     self->ops = device->backend->comm_ops;
     self->path = path;
     self->version = version;

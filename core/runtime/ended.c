@@ -131,7 +131,7 @@ static gg_status ended_raise_staying(gg_stream *stream)
     return status ? status : ended_raise_before(stream);
 }
 
-gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial)
+gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial, bool own, bool before)
 {
     struct ggi_use *uses;
     gg_status status = GG_OK;
@@ -139,12 +139,43 @@ gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial)
         return GG_OK;
     const size_t count = ggi_device_pin_streams(device, &uses);
     for (size_t i = 0; i < count; i++) {
-        if (!status && uses[i].stream->serial == serial)
-            status = ended_raise_staying(uses[i].stream);
+        const bool found = uses[i].stream->serial == serial;
+        if (!status && found && own)
+            status = ended_raise_left(uses[i].stream);
+        if (!status && found && before)
+            status = ended_raise_before(uses[i].stream);
         gg_stream_release(uses[i].stream);
     }
     free(uses);
     return status;
+}
+
+_Atomic(uint64_t) ggi_leaving_watchers;
+
+static uint64_t ended_leaving(gg_stream *stream)
+{
+    const uint64_t watchers = ggi_stream_watchers(stream) & atomic_load(&ggi_leaving_watchers);
+    return watchers && !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true)
+               ? watchers
+               : 0;
+}
+
+uint64_t ggi_ended_watchers_before(gg_stream *stream)
+{
+    gg_stream *const middle = stream->device->default_stream;
+    struct ggi_use *uses;
+    uint64_t watchers = 0;
+    if (!middle || !ggi_stream_implicitly_ordered(stream, middle))
+        return 0;
+    const size_t count = ggi_device_pin_streams(stream->device, &uses);
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t leaving = uses[i].stream == stream ? 0 : ended_leaving(uses[i].stream);
+        if (leaving && ended_blocks(stream, uses[i].stream))
+            watchers |= leaving;
+        gg_stream_release(uses[i].stream);
+    }
+    free(uses);
+    return watchers;
 }
 
 /* With the lock held: the last of a stream; NULL if it is forgotten. */

@@ -165,14 +165,16 @@ static uint64_t event_new_record(const gg_stream *stream, uint64_t ticket)
 }
 
 /* @p ticket as above. The work before may already have ended without a result. */
-static void event_note_watchers(gg_event *event, const gg_stream *stream, uint64_t ticket)
+static void event_note_watchers(gg_event *event, gg_stream *stream, uint64_t ticket)
 {
     uint64_t watchers = ticket ? ggi_stream_watchers(stream) : 0;
+    const uint64_t before = ticket ? ggi_stream_watchers_before(stream) : 0;
     if (ticket && ggi_stream_ended_unseen(stream)) {
         ggi_stream_extend_ended(stream, ticket);
         watchers = atomic_load(&stream->watchers);
     }
     atomic_store_explicit(&event->watchers, watchers, memory_order_relaxed);
+    atomic_store_explicit(&event->before, before, memory_order_relaxed);
 }
 
 gg_status gg_event_record(gg_event *event, gg_stream *stream)
@@ -245,12 +247,22 @@ static bool event_is_left(const gg_event *event, uint64_t recorded)
            ggi_ended_stays(recorded >> TICKET_BITS, recorded & ((UINT64_C(1) << TICKET_BITS) - 1));
 }
 
+/* Also of work that was left before the record, or is before the event only by the driver's order of streams. */
+static gg_status event_raise_left(const gg_event *event, uint64_t recorded)
+{
+    const bool own = atomic_load_explicit(&event->watchers, memory_order_relaxed);
+    const bool before = atomic_load_explicit(&event->before, memory_order_relaxed);
+    if (recorded & COUNTED || !(own || before))
+        return GG_OK;
+    return ggi_ended_raise_left(event->device, recorded >> TICKET_BITS, own, before);
+}
+
 static gg_status event_end_poll(gg_event *event, gg_op op, uint64_t recorded, gg_status status)
 {
     if (status == GG_NOT_READY && event_is_left(event, recorded))
         return ggi_event_result(event, op, recorded);
-    if (status == GG_NOT_READY && !(recorded & COUNTED)) { /* by the driver's order of streams */
-        const gg_status left = ggi_ended_raise_left(event->device, recorded >> TICKET_BITS);
+    if (status == GG_NOT_READY) {
+        const gg_status left = event_raise_left(event, recorded);
         return left ? left : status;
     }
     if (!status)

@@ -16,6 +16,7 @@ struct gg_event {
     _Atomic(bool) captured;     /* recorded in a capture last: it stands for no work that runs */
     _Atomic(uint64_t) capture;  /* the driver's id of that capture; 0 if it is not known */
     _Atomic(uint64_t) watchers; /* who may end the work before it */
+    _Atomic(uint64_t) before;   /* who may leave work that the driver orders before it by itself */
     _Atomic(bool) exported;     /* others know its handle, and may record it into a graph */
     void (*release)(void *owner);
     void *owner;

@@ -151,7 +151,8 @@ gg_status gg_stream_wait_event(gg_stream *stream, gg_event *event)
         return ggi_capture_fail_outside();
     status = ggi_queue_wait_event(stream, event->impl);
     const uint64_t ticket = ggi_stream_submitted(stream);
-    const uint64_t watchers = atomic_load_explicit(&event->watchers, memory_order_relaxed);
+    const uint64_t watchers = atomic_load_explicit(&event->watchers, memory_order_relaxed) |
+                              atomic_load_explicit(&event->before, memory_order_relaxed);
     if (watchers && !status) {
         ggi_stream_watch(stream, watchers, ticket);
         status = ggi_event_result(event, GG_OP_stream_wait_event, atomic_load(&event->recorded));

@@ -301,8 +301,20 @@ bool ggi_ended_any(void);
 gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket);
 /* Whether that work was left on the device: a wait for it might never end. */
 bool ggi_ended_stays(uint64_t serial, uint64_t ticket);
-/* Report the error if work was left so before the unfinished work of the stream with this number. */
-gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial);
+/* Report the error if work was left so on the stream with this number (@p own), or on another one that the driver orders before
+ * it (@p before). */
+gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial, bool own, bool before);
+/* The watchers that leave their work so; 0 in most processes. */
+extern _Atomic(uint64_t) ggi_leaving_watchers;
+uint64_t ggi_ended_watchers_before(gg_stream *stream);
+/* Those with unfinished work on other streams that the driver orders before the next work of this one. Costs one load while there
+ * are no such watchers. */
+static inline uint64_t ggi_stream_watchers_before(gg_stream *stream)
+{
+    return atomic_load_explicit(&ggi_leaving_watchers, memory_order_relaxed)
+               ? ggi_ended_watchers_before(stream)
+               : 0;
+}
 /* NULL while no work was left so. */
 extern gg_status (*_Atomic ggi_raise_staying)(gg_stream *stream);
 /* Report the error if work was left so before the stream's unfinished work. */

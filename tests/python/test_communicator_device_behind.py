@@ -328,3 +328,50 @@ def test_a_capture_that_the_driver_continues_after_a_failed_end_is_of_other_code
     begin = OTHER_CODE[OTHER_CODE.index('    call("StreamBeginCapture"'):OTHER_CODE.index("    comm.all_reduce(x, stream=a)\n    call(")]
     twice = ",".join(f"{prefix}StreamEndCapture:{nth}=1" for prefix in ("cu", "hip") for nth in (1, 2))
     ranks_pass(OTHER_CODE.replace(begin, UNENDED), 2, GPUGLUE_SIM_FAIL=twice)
+
+
+# The work of the borrowed communicator is on the stream a, and does not begin before the gate opens.
+BEFORE_BORROWED = """
+from conftest import Gate, gate_library
+def aborted(wait):
+    try:
+        wait()
+    except gg.CommunicatorError as error:
+        assert "aborted" in str(error), str(error)
+    else:
+        sys.exit(f"no error: {wait}")
+comm = connect()
+with comm.device:
+    borrowed = gg.Communicator.from_handle(comm.handle, comm.device)
+    x, y, default, a, b = gg.ones(1000), gg.empty(1000), gg.current_stream(), gg.Stream(), gg.Stream()
+    c = gg.Stream(nonblocking=True)
+    borrowed.all_reduce(x, y, stream=a)
+    gg.synchronize()
+    gate = Gate(gate_library())
+    for stream in HELD:
+        gate.hold(stream)
+    before = HELD[0].record()
+    borrowed.all_reduce(x, y, stream=a)
+    behind = [a.record(), default.record(), b.record()]  # the driver lets the default stream wait for a, and b for that
+    c.wait(behind[1])
+    borrowed.abort()
+    aborted(behind[0].synchronize)
+    assert not before.done
+    for event in behind:
+        aborted(event.synchronize)
+        aborted(lambda: event.done)
+    aborted(c.synchronize)
+    for stream in (a, default, b):
+        late = stream.record()
+        aborted(late.synchronize)
+    gate.open()
+    before.synchronize()
+    assert before.done
+    borrowed.close()
+"""
+
+
+@pytest.mark.parametrize("held", ["a", "default", "b, a"])
+def test_an_event_before_the_failed_work_of_a_borrowed_communicator_completes(native, held):
+    """Work on its stream, on the default stream or on another stream comes before the failed work, which comes after the event."""
+    ranks_pass(BEFORE_BORROWED.replace("HELD", f"({held},)"), 1)
