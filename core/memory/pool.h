@@ -176,7 +176,7 @@ static inline void ggi_block_set_stream(gg_memory *memory, gg_stream *stream)
 static inline bool ggi_block_is_done(const gg_memory *memory, const gg_stream *stream)
 {
     return !ggi_stream_is_capturable(stream) &&
-           atomic_load_explicit(&stream->completed, memory_order_acquire) >= memory->release_ticket;
+           ggi_stream_has_passed(stream, memory->release_ticket);
 }
 
 /* All with the lock held. */

@@ -93,7 +93,7 @@ gg_status ggi_stream_mark_before_capture(gg_stream *stream, gg_stream *helper)
     struct gg_device *device = stream->device;
     const uint64_t ticket = atomic_load_explicit(&stream->submitted, memory_order_acquire);
     gg_status status = GG_OK;
-    if (!helper || atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket)
+    if (!helper || ggi_stream_has_passed(stream, ticket))
         return GG_OK;
     if (!stream->marker)
         status = ggi_event_acquire(device, false, &stream->marker);

@@ -147,7 +147,7 @@ static void progress_ask_driver(gg_stream *stream)
     }
     progress_poll_marker(stream);
     if (ggi_stream_is_ownerless(stream) || stream->marker_ticket ||
-        atomic_load_explicit(&stream->completed, memory_order_acquire) >= before)
+        ggi_stream_has_passed(stream, before))
         return;
     if (ggi_stream_capturing(stream)) {
         if (ggi_stream_in_own_capture(stream)) /* the marker was after all work that runs */
@@ -166,7 +166,7 @@ static void progress_ask_driver(gg_stream *stream)
 bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll)
 {
     struct ggi_internal_scope own;
-    if (atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket)
+    if (ggi_stream_has_passed(stream, ticket))
         return true;
     if (!poll)
         return false;
@@ -175,7 +175,7 @@ bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll)
     progress_ask_driver(stream);
     pthread_mutex_unlock(&stream->lock);
     ggi_internal_end(stream->device, &own);
-    return atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket;
+    return ggi_stream_has_passed(stream, ticket);
 }
 
 gg_status ggi_stream_query_marker(gg_stream *stream)

@@ -142,4 +142,41 @@ static inline void check_bytes(const unsigned char *data, size_t nbytes, int32_t
         CHECK(named_[0] == (rank));                  \
     } while (0)
 
+static inline struct sockaddr_in loopback(const char *host, int32_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    CHECK(inet_pton(AF_INET, host, &address.sin_addr) == 1);
+    return address;
+}
+
+static inline int connected_to(int32_t port)
+{
+    const struct sockaddr_in address = loopback("127.0.0.1", port);
+    for (;;) {
+        const int file = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(file >= 0);
+        if (connect(file, (const struct sockaddr *)&address, sizeof address) == 0)
+            return file;
+        close(file);
+        usleep(1000);
+    }
+}
+
+/* Six ranks: odd ones in reverse order, even ones without rank 2. */
+static inline void check_split_of_six(gg_comm *comm, int32_t rank)
+{
+    const int32_t color = rank == 2 ? GG_COMM_NO_COLOR : rank % 2, key = rank % 2 ? -rank : 0;
+    gg_comm *part = NULL;
+    int32_t sum = rank;
+    CHECK(gg_comm_split(comm, color, key, &part) == GG_OK);
+    CHECK((part == NULL) == (rank == 2));
+    if (part) {
+        CHECK(gg_comm_size(part) == (rank % 2 ? 3 : 2));
+        CHECK(gg_comm_rank(part) == (rank % 2 ? (5 - rank) / 2 : rank > 0));
+        CHECK(gg_comm_all_reduce(part, &sum, &sum, 1, GG_COMM_INT32, GG_COMM_SUM) == GG_OK);
+        CHECK(sum == (rank % 2 ? 1 + 3 + 5 : 0 + 4));
+        gg_comm_release(part);
+    }
+}
+
 #endif

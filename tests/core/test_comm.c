@@ -502,22 +502,11 @@ static void types_are_compared_where_rank_0_has_none(void **state)
 
 /* ---- parts ---- */
 
-/* Odd ranks in reverse order, even ones without rank 2. */
 static void is_split(struct board *board, int32_t rank, int32_t size)
 {
     gg_comm *comm = rank_create(board, rank, size), *part = NULL;
-    const int32_t color = rank == 2 ? GG_COMM_NO_COLOR : rank % 2, key = rank % 2 ? -rank : 0;
-    int32_t sum = rank;
     CHECK(gg_comm_split(comm, -2, 0, &part) == GG_ERR_INVALID_ARGUMENT);
-    CHECK(gg_comm_split(comm, color, key, &part) == GG_OK);
-    CHECK((part == NULL) == (rank == 2));
-    if (part) {
-        CHECK(gg_comm_size(part) == (rank % 2 ? 3 : 2));
-        CHECK(gg_comm_rank(part) == (rank % 2 ? (5 - rank) / 2 : rank > 0));
-        CHECK(gg_comm_all_reduce(part, &sum, &sum, 1, GG_COMM_INT32, GG_COMM_SUM) == GG_OK);
-        CHECK(sum == (rank % 2 ? 1 + 3 + 5 : 0 + 4));
-        gg_comm_release(part);
-    }
+    check_split_of_six(comm, rank);
     CHECK(gg_comm_barrier(comm) == GG_OK);
     gg_comm_release(comm);
 }

@@ -7,26 +7,6 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 
-static struct sockaddr_in loopback(const char *host, int32_t port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    CHECK(inet_pton(AF_INET, host, &address.sin_addr) == 1);
-    return address;
-}
-
-static int connected_to(int32_t port)
-{
-    const struct sockaddr_in address = loopback("127.0.0.1", port);
-    for (;;) {
-        const int file = socket(AF_INET, SOCK_STREAM, 0);
-        CHECK(file >= 0);
-        if (connect(file, (const struct sockaddr *)&address, sizeof address) == 0)
-            return file;
-        close(file);
-        usleep(1000);
-    }
-}
-
 /* ---- what listens is not rank 0 ---- */
 
 /* A server in a child, which @p serve gives the connection of rank 1. */

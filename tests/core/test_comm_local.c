@@ -234,22 +234,9 @@ static void a_forked_child_cannot_use_them_and_the_parent_still_can(void **state
 
 /* ---- parts ---- */
 
-/* Odd ranks in reverse order, even ones without rank 2. */
-static void *splits(void *argument)
+static void *splits(void *comm)
 {
-    gg_comm *comm = argument, *part = NULL;
-    const int32_t rank = gg_comm_rank(comm);
-    const int32_t color = rank == 2 ? GG_COMM_NO_COLOR : rank % 2, key = rank % 2 ? -rank : 0;
-    int32_t sum = rank;
-    CHECK(gg_comm_split(comm, color, key, &part) == GG_OK);
-    CHECK((part == NULL) == (rank == 2));
-    if (part) {
-        CHECK(gg_comm_size(part) == (rank % 2 ? 3 : 2));
-        CHECK(gg_comm_rank(part) == (rank % 2 ? (5 - rank) / 2 : rank > 0));
-        CHECK(gg_comm_all_reduce(part, &sum, &sum, 1, GG_COMM_INT32, GG_COMM_SUM) == GG_OK);
-        CHECK(sum == (rank % 2 ? 1 + 3 + 5 : 0 + 4));
-        gg_comm_release(part);
-    }
+    check_split_of_six(comm, gg_comm_rank(comm));
     return NULL;
 }
 static void six_threads_split(void)

@@ -20,21 +20,6 @@ struct message {
 };
 #define BLOCK 3
 
-static int connected_to_rank_0(const struct board *board)
-{
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons((uint16_t)board->port),
-                                        .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    for (;;) {
-        const int file = socket(AF_INET, SOCK_STREAM, 0);
-        CHECK(file >= 0);
-        if (connect(file, (const struct sockaddr *)&address, sizeof address) == 0)
-            return file;
-        close(file);
-        usleep(1000);
-    }
-}
-
 static void expect_reply(int connection, uint32_t kind)
 {
     struct comm_reply reply;
@@ -46,7 +31,7 @@ static void expect_reply(int connection, uint32_t kind)
 
 static int join_apart(const struct board *board, struct gg_comm_options options)
 {
-    const int connection = connected_to_rank_0(board);
+    const int connection = connected_to(board->port);
     struct comm_hello hello;
     options.flags = GG_COMM_SEVERAL_MACHINES;
     ggi_comm_hello_fill(&hello, &options);
