@@ -23,6 +23,7 @@ struct collective_item {
 struct collective_use {
     gg_stream *stream; /* a reference as of a use */
     uint64_t ticket;   /* of its last work */
+    uint64_t first;    /* of its first work since it was last known to be complete */
     uint32_t calls;    /* that queue work now */
 };
 

@@ -179,15 +179,16 @@ static gg_status run_call_library(struct gg_comm *comm, const struct collective_
 }
 
 /* Returns the ticket; 0: captured. */
-static uint64_t run_note(const struct collective_item *items, size_t count, gg_stream *stream,
-                         bool captured)
+static uint64_t run_note(const struct ggi_collective *self, const struct collective_item *items,
+                         size_t count, gg_stream *stream, bool captured)
 {
+    const uint64_t watchers = self->watcher | ggi_stream_watchers(stream);
     const uint64_t ticket = captured ? 0 : ggi_stream_submitted(stream);
     for (size_t i = 0; i < count; i++) {
         if (items[i].dst)
             ggi_memory_note_use(items[i].dst, stream, ticket, captured);
         if (items[i].dst && !captured)
-            ggi_memory_note_result(items[i].dst, stream, ticket);
+            ggi_memory_note_result(items[i].dst, stream, ticket, watchers);
         if (items[i].src && items[i].src != items[i].dst)
             ggi_memory_note_use(items[i].src, stream, ticket, captured);
     }
@@ -215,7 +216,7 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
     if (in_graph && !status) /* else no launch has it */
         ggi_collective_count_captured(comm, items, count);
     const uint64_t ticket =
-        run_note(items, count, stream, captured); /* also if it failed: it may have begun */
+        run_note(self, items, count, stream, captured); /* also if it failed: it may have begun */
     return ggi_collective_end(self, stream, status ? 0 : ticket, status);
 }
 

@@ -93,8 +93,10 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
     struct collective_use *use = work_find(self, stream);
     if (use) { /* else the watcher has ended, after a failure */
         use->calls--;
-        use->ticket = ticket ? ticket : use->ticket;
         if (ticket) {
+            if (ggi_stream_is_complete(stream, use->ticket, false))
+                use->first = ticket;
+            use->ticket = ticket;
             ggi_stream_watch(stream, self->watcher, ticket);
             ggi_collective_mark(self, stream, ticket);
         }
@@ -141,7 +143,7 @@ void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept
     for (uint32_t i = 0; i < self->used_count; i++)
         if (self->untracked ||
             !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false))
-            ggi_stream_end_work(self->used[i].stream, &watcher, error);
+            ggi_stream_end_work(self->used[i].stream, &watcher, self->used[i].first, error);
     atomic_store(&self->failed, true);
     pthread_mutex_unlock(&self->lock);
     ggi_streams_end_work(self->device->backend, &watcher, error);

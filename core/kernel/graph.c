@@ -369,7 +369,7 @@ static uint64_t graph_note_uses(const gg_graph *graph, gg_stream *stream)
         else
             ggi_memory_used(memory, stream, ticket);
         if (!module && graph->uses->may_end) /* which of them it writes is not known */
-            ggi_memory_note_result(memory, stream, ticket);
+            ggi_memory_note_result(memory, stream, ticket, GGI_ALL_WATCHERS);
     }
     if (graph->uses->to_host)
         atomic_store_explicit(&stream->to_host, ticket, memory_order_relaxed);

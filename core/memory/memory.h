@@ -58,6 +58,7 @@ struct gg_memory {
     uint32_t size_class;     /* GGI_NO_CLASS: not cached, but freed to the driver */
     gg_stream *alloc_stream; /* a use of the stream that it was allocated on; or NULL */
     _Atomic(uint64_t) result; /* a word as of `newest`: the last collective operation that writes it; or 0 */
+    _Atomic(uint64_t) result_watchers; /* who may end that operation, or what is before it */
     uint64_t release_ticket; /* after all work of alloc_stream at the last release; 0: not taken yet, or there was none */
     _Atomic(uint64_t) ready_waiter; /* serial of the last stream that waited for ready_ticket */
     _Atomic(uint64_t) untracked; /* 0; or GGI_UNTRACKED: unknown streams use it; after the release, the

@@ -441,7 +441,8 @@ static gg_status memory_check_ended(gg_memory *memory)
     }
     const uint64_t serial = ended.stream ? ended.stream->serial : 0;
     pthread_mutex_unlock(&memory->lock);
-    return ggi_ended_report(memory->device, GG_OP_stream_query, serial, ended.ticket);
+    return ggi_ended_report(memory->device, GG_OP_stream_query,
+                            (struct ggi_ended_use){serial, ended.ticket, GGI_ALL_WATCHERS});
 }
 
 uint64_t ggi_memory_result(gg_memory *memory)
@@ -462,9 +463,9 @@ uint64_t ggi_memory_result(gg_memory *memory)
 
 gg_status ggi_memory_raise_result(gg_memory *memory, uint64_t word)
 {
-    const gg_status status = word ? ggi_ended_report(memory->device, GG_OP_stream_wait,
-                                                     word >> GGI_TICKET_BITS, newest_ticket(word))
-                                  : GG_OK;
+    const struct ggi_ended_use use = {word >> GGI_TICKET_BITS, newest_ticket(word),
+                                      atomic_load(&ggi_memory_whole(memory)->result_watchers)};
+    const gg_status status = word ? ggi_ended_report(memory->device, GG_OP_stream_wait, use) : GG_OK;
     if (status)
         ggi_memory_forget_result(memory);
     return status;

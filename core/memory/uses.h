@@ -47,12 +47,14 @@ static inline void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_
     if (!ggi_newest_update(whole, stream, ticket))
         ggi_memory_used_slow(whole, stream, ticket);
 }
-/* A collective operation writes the memory, or a graph that contains one may. */
+/* A collective operation, which the watchers may end, writes the memory, or a graph that contains one may. */
 static inline void ggi_memory_note_result(gg_memory *memory, const gg_stream *stream,
-                                          uint64_t ticket)
+                                          uint64_t ticket, uint64_t watchers)
 {
     const bool fits = !(stream->serial >> (64 - GGI_TICKET_BITS) || ticket >> GGI_TICKET_BITS);
-    atomic_store(&ggi_memory_whole(memory)->result, fits ? ggi_newest_word(stream, ticket) : 0);
+    gg_memory *whole = ggi_memory_whole(memory);
+    atomic_store_explicit(&whole->result_watchers, watchers, memory_order_relaxed);
+    atomic_store(&whole->result, fits ? ggi_newest_word(stream, ticket) : 0);
 }
 /* Something else writes it, or the failure was reported. */
 static inline void ggi_memory_forget_result(gg_memory *memory)

@@ -30,15 +30,23 @@ static uint64_t ended_end(const gg_stream *stream)
 
 static gg_status ended_raise_staying(gg_stream *stream);
 
+/* What stays on the device also holds back whether the work before it is complete. */
+static uint64_t ended_after(const gg_stream *stream, const struct ggi_watcher *watcher,
+                            uint64_t first)
+{
+    const uint64_t completed = atomic_load(&stream->completed);
+    return first > completed && !watcher->leaves_work ? first - 1 : completed;
+}
+
 /* False without memory. */
-static bool ended_add(const gg_stream *stream, const struct ggi_watcher *watcher,
+static bool ended_add(const gg_stream *stream, const struct ggi_watcher *watcher, uint64_t first,
                       const struct ggi_kept_error *error)
 {
     struct ended *entry = malloc(sizeof *entry);
     if (!entry)
         return false;
     *entry = (struct ended){.serial = stream->serial,
-                            .after = atomic_load(&stream->completed),
+                            .after = ended_after(stream, watcher, first),
                             .last = ended_end(stream),
                             .watcher = watcher->bit,
                             .stays = watcher->leaves_work,
@@ -60,45 +68,48 @@ bool ggi_ended_any(void)
     return atomic_load(&ended_count) > 0;
 }
 
-static bool ended_has(const struct ended *entry, uint64_t serial, uint64_t ticket)
+static bool ended_has(const struct ended *entry, const struct ggi_ended_use *use)
 {
-    return entry->serial == serial && ticket > entry->after && ticket <= entry->last;
+    return entry->serial == use->serial && entry->watcher & use->watchers &&
+           use->ticket > entry->after && use->ticket <= entry->last;
 }
 
-gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket)
+gg_status ggi_ended_report(struct gg_device *device, gg_op op, struct ggi_ended_use use)
 {
     gg_status status = GG_OK;
     if (!atomic_load(&ended_count) || ggi_error_record()->suppress_depth)
         return GG_OK;
     pthread_mutex_lock(&ended_lock);
     for (unsigned i = 0; i < ENDED_MAX && ended[i] && !status; i++)
-        if (ended_has(ended[i], serial, ticket))
+        if (ended_has(ended[i], &use))
             status = ggi_error_restore(&ended[i]->error);
     pthread_mutex_unlock(&ended_lock);
     return status ? ggi_op_failed(device, op, status) : GG_OK;
 }
 
-bool ggi_ended_stays(uint64_t serial, uint64_t ticket)
+bool ggi_ended_stays(struct ggi_ended_use use)
 {
     bool stays = false;
     if (!atomic_load(&ggi_raise_staying))
         return false;
     pthread_mutex_lock(&ended_lock);
     for (unsigned i = 0; i < ENDED_MAX && ended[i] && !stays; i++)
-        stays = ended[i]->stays && ended_has(ended[i], serial, ticket);
+        stays = ended[i]->stays && ended_has(ended[i], &use);
     pthread_mutex_unlock(&ended_lock);
     return stays;
 }
 
-/* All that is queued behind such work waits for it. The error that a wait has not reported yet is the same one. */
-static gg_status ended_raise_left(gg_stream *stream)
+/* All that is queued behind such work of the watchers waits for it. */
+static gg_status ended_raise_left(gg_stream *stream, uint64_t watchers)
 {
     const uint64_t next = atomic_load(&stream->completed) + 1;
-    if (!ggi_ended_stays(stream->serial, next) || ggi_stream_is_complete(stream, next, true))
+    const struct ggi_ended_use use = {stream->serial, next, watchers};
+    gg_status status = GG_OK;
+    if (!ggi_ended_stays(use) || ggi_stream_is_complete(stream, next, true))
         return GG_OK;
-    const gg_status status = ggi_stream_raise_stashed(stream, GG_OP_stream_wait);
-    return status ? status
-                  : ggi_ended_report(stream->device, GG_OP_stream_wait, stream->serial, next);
+    if (watchers == GGI_ALL_WATCHERS) /* a wait for the stream: what it reports is reported once */
+        status = ggi_stream_raise_stashed(stream, GG_OP_stream_wait);
+    return status ? status : ggi_ended_report(stream->device, GG_OP_stream_wait, use);
 }
 
 /* The driver lets the default stream wait for all blocking streams, and those for what it had before. */
@@ -111,14 +122,14 @@ static bool ended_blocks(const gg_stream *stream, gg_stream *const first)
             !ggi_stream_is_complete(middle, atomic_load(&middle->submitted), true));
 }
 
-static gg_status ended_raise_before(gg_stream *stream)
+static gg_status ended_raise_before(gg_stream *stream, uint64_t watchers)
 {
     struct ggi_use *uses;
     gg_status status = GG_OK;
     const size_t count = ggi_device_pin_streams(stream->device, &uses);
     for (size_t i = 0; i < count; i++) {
         if (!status && uses[i].stream != stream && ended_blocks(stream, uses[i].stream))
-            status = ended_raise_left(uses[i].stream);
+            status = ended_raise_left(uses[i].stream, watchers);
         gg_stream_release(uses[i].stream);
     }
     free(uses);
@@ -127,11 +138,12 @@ static gg_status ended_raise_before(gg_stream *stream)
 
 static gg_status ended_raise_staying(gg_stream *stream)
 {
-    const gg_status status = ended_raise_left(stream);
-    return status ? status : ended_raise_before(stream);
+    const gg_status status = ended_raise_left(stream, GGI_ALL_WATCHERS);
+    return status ? status : ended_raise_before(stream, GGI_ALL_WATCHERS);
 }
 
-gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial, bool own, bool before)
+gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial, uint64_t own,
+                               uint64_t before)
 {
     struct ggi_use *uses;
     gg_status status = GG_OK;
@@ -141,9 +153,9 @@ gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial, bool o
     for (size_t i = 0; i < count; i++) {
         const bool found = uses[i].stream->serial == serial;
         if (!status && found && own)
-            status = ended_raise_left(uses[i].stream);
+            status = ended_raise_left(uses[i].stream, own);
         if (!status && found && before)
-            status = ended_raise_before(uses[i].stream);
+            status = ended_raise_before(uses[i].stream, before);
         gg_stream_release(uses[i].stream);
     }
     free(uses);
@@ -201,20 +213,23 @@ bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket)
     return has;
 }
 
-void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket)
+uint64_t ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket)
 {
     pthread_mutex_lock(&ended_lock);
     struct ended *last = ended_last(stream);
     if (last && last->last < ticket)
         last->last = ticket;
+    const uint64_t watcher = last ? last->watcher : 0;
     pthread_mutex_unlock(&ended_lock);
+    return watcher;
 }
 
-bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher,
+bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher, uint64_t first,
                          const struct ggi_kept_error *error)
 {
     /* Before the stream has the error: a thread that finds it there may query an event next. */
-    const bool known = ended_add(stream, watcher, error);
+    const bool known = ended_add(stream, watcher, first, error);
+    atomic_fetch_or(&stream->ended_by, watcher->bit);
     ggi_stream_keep_error(stream, error);
     /* An event that another thread recorded between the two is behind the failed work as well. */
     ggi_stream_extend_ended(stream, ended_end(stream));
@@ -244,10 +259,11 @@ static bool ended_is_known(const gg_stream *stream, uint64_t watcher)
     return known;
 }
 
+/* If a wait still has to report the watcher's error, it is not added again, even if more streams have it than are remembered. */
 static bool ended_concerns(const gg_stream *stream, uint64_t watcher)
 {
-    return atomic_load(&stream->watchers) & watcher && !atomic_load(&stream->failed) &&
-           !ended_is_known(stream, watcher);
+    const bool has = atomic_load(&stream->failed) && atomic_load(&stream->ended_by) & watcher;
+    return atomic_load(&stream->watchers) & watcher && !has && !ended_is_known(stream, watcher);
 }
 
 /* Closed streams, which only their events outlive, can be neither pinned nor queried. */
@@ -259,7 +275,7 @@ static bool ended_on_closed(struct gg_device *device, const struct ggi_watcher *
     for (gg_stream *stream = device->streams; stream; stream = stream->next)
         if (!atomic_load(&stream->refs) && ended_concerns(stream, watcher->bit) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), false))
-            any = ggi_stream_end_work(stream, watcher, error) || any;
+            any = ggi_stream_end_work(stream, watcher, 0, error) || any;
     pthread_mutex_unlock(&device->lock);
     return any;
 }
@@ -274,7 +290,7 @@ static bool ended_on_device(struct gg_device *device, const struct ggi_watcher *
         gg_stream *stream = uses[i].stream;
         if (ended_concerns(stream, watcher->bit) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
-            any = ggi_stream_end_work(stream, watcher, error) || any;
+            any = ggi_stream_end_work(stream, watcher, 0, error) || any;
         gg_stream_release(stream);
     }
     free(uses);

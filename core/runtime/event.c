@@ -169,10 +169,8 @@ static void event_note_watchers(gg_event *event, gg_stream *stream, uint64_t tic
 {
     uint64_t watchers = ticket ? ggi_stream_watchers(stream) : 0;
     const uint64_t before = ticket ? ggi_stream_watchers_before(stream) : 0;
-    if (ticket && ggi_stream_ended_unseen(stream)) {
-        ggi_stream_extend_ended(stream, ticket);
-        watchers = atomic_load(&stream->watchers);
-    }
+    if (ticket && ggi_stream_ended_unseen(stream))
+        watchers = ggi_stream_extend_ended(stream, ticket) | atomic_load(&stream->watchers);
     atomic_store_explicit(&event->watchers, watchers, memory_order_relaxed);
     atomic_store_explicit(&event->before, before, memory_order_relaxed);
 }
@@ -203,13 +201,20 @@ gg_status gg_event_record(gg_event *event, gg_stream *stream)
     return GG_OK;
 }
 
+static struct ggi_ended_use event_use(const gg_event *event, uint64_t recorded)
+{
+    return (struct ggi_ended_use){
+        .serial = recorded >> TICKET_BITS,
+        .ticket = recorded & ((UINT64_C(1) << TICKET_BITS) - 1),
+        .watchers =
+            recorded & COUNTED ? 0 : atomic_load_explicit(&event->watchers, memory_order_relaxed)};
+}
+
 /* Work that nobody can end has a result, even if work behind it was ended before the event was found done. */
 gg_status ggi_event_result(const gg_event *event, gg_op op, uint64_t recorded)
 {
-    if (recorded & COUNTED || !atomic_load_explicit(&event->watchers, memory_order_relaxed))
-        return GG_OK;
-    return ggi_ended_report(event->device, op, recorded >> TICKET_BITS,
-                            recorded & ((UINT64_C(1) << TICKET_BITS) - 1));
+    const struct ggi_ended_use use = event_use(event, recorded);
+    return use.watchers ? ggi_ended_report(event->device, op, use) : GG_OK;
 }
 
 gg_status ggi_event_fail_captured(void)
@@ -243,15 +248,15 @@ static gg_status event_begin_poll(gg_event *event, uint64_t *recorded)
 
 static bool event_is_left(const gg_event *event, uint64_t recorded)
 {
-    return !(recorded & COUNTED) && atomic_load_explicit(&event->watchers, memory_order_relaxed) &&
-           ggi_ended_stays(recorded >> TICKET_BITS, recorded & ((UINT64_C(1) << TICKET_BITS) - 1));
+    const struct ggi_ended_use use = event_use(event, recorded);
+    return use.watchers && ggi_ended_stays(use);
 }
 
 /* Also of work that was left before the record, or is before the event only by the driver's order of streams. */
 static gg_status event_raise_left(const gg_event *event, uint64_t recorded)
 {
-    const bool own = atomic_load_explicit(&event->watchers, memory_order_relaxed);
-    const bool before = atomic_load_explicit(&event->before, memory_order_relaxed);
+    const uint64_t own = atomic_load_explicit(&event->watchers, memory_order_relaxed);
+    const uint64_t before = atomic_load_explicit(&event->before, memory_order_relaxed);
     if (recorded & COUNTED || !(own || before))
         return GG_OK;
     return ggi_ended_raise_left(event->device, recorded >> TICKET_BITS, own, before);

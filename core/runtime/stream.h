@@ -43,6 +43,7 @@ struct gg_stream {
     _Atomic(struct ggi_kept_error *) failed; /* an error that the next wait reports; or NULL */
     _Atomic(uint64_t) watchers;              /* who may end its work up to the ticket `watched` */
     _Atomic(uint64_t) watched;
+    _Atomic(uint64_t) ended_by;         /* those that have ended work of it */
     _Atomic(struct gg_device *) behind; /* another device whose work it waits for, or NULL */
     _Atomic(uint64_t) writer; /* ticket of the last work that may write to host memory of other code */
     _Atomic(uint64_t) to_host; /* ticket of the last copy to the host; the shutdown waits for it */
@@ -287,9 +288,9 @@ struct ggi_watcher {
     uint64_t bit; /* in gg_stream::watchers */
     bool leaves_work; /* on the device, where only other code can end it: waits do not wait for it any more */
 };
-/* Unfinished work of the stream will end without a result: waits for it, and for its events, report @p error. False: no
- * memory, so that its events do not. */
-bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher,
+/* Unfinished work of the stream, from the ticket @p first on (0: all), will end without a result: waits for it, and for its events,
+ * report @p error. False: no memory, so that its events do not. */
+bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher, uint64_t first,
                          const struct ggi_kept_error *error);
 /* The same of all streams with unfinished work of @p watcher that have no error yet, also of those that come to wait for one of
  * them meanwhile. */
@@ -297,13 +298,19 @@ void ggi_streams_end_work(const struct gg_backend *backend, const struct ggi_wat
                           const struct ggi_kept_error *error);
 /* Whether any work was ended so far. */
 bool ggi_ended_any(void);
-/* The error of the work up to @p ticket, as that of @p op; GG_OK if it has not been ended. */
-gg_status ggi_ended_report(struct gg_device *device, gg_op op, uint64_t serial, uint64_t ticket);
+#define GGI_ALL_WATCHERS UINT64_MAX
+/* The work of a stream up to a ticket, as far as these watchers may have ended it. */
+struct ggi_ended_use {
+    uint64_t serial, ticket, watchers;
+};
+/* The error of the work, as that of @p op; GG_OK if it has not been ended. */
+gg_status ggi_ended_report(struct gg_device *device, gg_op op, struct ggi_ended_use use);
 /* Whether that work was left on the device: a wait for it might never end. */
-bool ggi_ended_stays(uint64_t serial, uint64_t ticket);
-/* Report the error if work was left so on the stream with this number (@p own), or on another one that the driver orders before
- * it (@p before). */
-gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial, bool own, bool before);
+bool ggi_ended_stays(struct ggi_ended_use use);
+/* Report the error if a watcher of @p own has left work so on the stream with this number, or one of @p before on another one that
+ * the driver orders before it. */
+gg_status ggi_ended_raise_left(struct gg_device *device, uint64_t serial, uint64_t own,
+                               uint64_t before);
 /* The watchers that leave their work so; 0 in most processes. */
 extern _Atomic(uint64_t) ggi_leaving_watchers;
 uint64_t ggi_ended_watchers_before(gg_stream *stream);
@@ -325,8 +332,8 @@ static inline gg_status ggi_stream_raise_staying(gg_stream *stream)
 }
 /* Whether any of the stream's work up to @p ticket was ended, which no wait has reported. */
 bool ggi_stream_has_ended(const gg_stream *stream, uint64_t ticket);
-/* After ggi_stream_ended_unseen: what is behind that work, up to @p ticket, has no result either. */
-void ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket);
+/* After ggi_stream_ended_unseen: what is behind that work, up to @p ticket, has no result either. Returns who ended it. */
+uint64_t ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket);
 
 /* ---- captures: capture.c ---- */
 

@@ -175,6 +175,98 @@ static void an_error_that_is_taken_meanwhile(void)
     check_failed(GG_ERR_COMMUNICATOR);
 }
 
+/* ---- two watchers ---- */
+
+#define OTHER UINT64_C(8)
+static void *other_gate;
+
+static void hold(gg_stream *stream, void *at, uint64_t watcher)
+{
+    CHECK(gg_stream_host_func(stream, gate_wait, at) == GG_OK);
+    ggi_stream_watch(stream, watcher, atomic_load(&stream->submitted));
+}
+
+static void end_work_of(uint64_t watcher, bool leaves_work)
+{
+    const struct ggi_watcher ended = {.bit = watcher, .leaves_work = leaves_work};
+    struct ggi_kept_error kept = {.error = {.status = GG_ERR_COMMUNICATOR}};
+    ggi_streams_end_work(device->backend, &ended, &kept);
+}
+
+/* `later` has work of one watcher, then the event, then work of the other. */
+static void start_both(void)
+{
+    CHECK(gg_device_get("host", 0, &device) == GG_OK);
+    CHECK(gg_stream_create(device, 0, 0, &later) == GG_OK);
+    CHECK(gg_event_create(device, 0, &event) == GG_OK);
+    gate = gate_new();
+    other_gate = gate_new();
+    hold(later, gate, WATCHER);
+    CHECK(gg_event_record(event, later) == GG_OK);
+    hold(later, other_gate, OTHER);
+}
+
+static void end_both(gg_event *after, gg_status expected)
+{
+    gate_open(gate);
+    CHECK(gg_event_wait(event, GG_FOREVER) == expected);
+    gate_open(other_gate);
+    CHECK(gg_event_wait(after, GG_FOREVER) == GG_ERR_COMMUNICATOR);
+    CHECK(gg_stream_wait(later, GG_FOREVER) == GG_ERR_COMMUNICATOR);
+    gg_event_release(after);
+    gg_event_release(event);
+    gg_stream_release(later);
+}
+
+static void only_what_is_behind_the_failed_work(bool leaves_work)
+{
+    gg_event *after;
+    start_both();
+    CHECK(gg_event_create(device, 0, &after) == GG_OK);
+    CHECK(gg_event_record(after, later) == GG_OK);
+    end_work_of(OTHER, leaves_work);
+    CHECK(gg_event_query(event) == GG_NOT_READY);
+    CHECK(gg_event_wait(event, 0) == GG_NOT_READY);
+    end_both(after, GG_OK);
+}
+static void an_event_before_work_that_ends(void)
+{
+    only_what_is_behind_the_failed_work(false);
+}
+static void an_event_before_work_that_is_left(void)
+{
+    only_what_is_behind_the_failed_work(true);
+}
+
+/* The work of each fails; the stream has the error of the first, which no wait has reported. */
+static void an_event_behind_the_second_failure(void)
+{
+    gg_event *after;
+    start_both();
+    CHECK(gg_event_create(device, 0, &after) == GG_OK);
+    CHECK(gg_event_record(after, later) == GG_OK);
+    end_work_of(OTHER, false);
+    end_work_of(WATCHER, false);
+    end_both(after, GG_ERR_COMMUNICATOR);
+}
+
+/* The work that ended is complete and no wait has reported it; only work of the other watcher is unfinished. */
+static void an_event_behind_both(void)
+{
+    gg_event *after;
+    start_both();
+    CHECK(gg_event_create(device, 0, &after) == GG_OK);
+    end_work_of(OTHER, false);
+    gate_open(gate);
+    gate_open(other_gate);
+    while (!ggi_stream_is_complete(later, atomic_load(&later->submitted), true)) {
+    }
+    gate = other_gate = gate_new();
+    hold(later, gate, WATCHER);
+    CHECK(gg_event_record(after, later) == GG_OK);
+    end_both(after, GG_OK);
+}
+
 #define CASE(name, body)           \
     static void name(void **state) \
     {                              \
@@ -192,6 +284,11 @@ CASE(an_event_that_is_recorded_while_errors_are_spread_has_the_error,
 CASE(an_event_of_a_closed_stream_has_the_error, an_event_of_a_stream_that_is_closed)
 CASE(an_error_that_was_reported_while_errors_are_spread_is_not_spread_again,
      an_error_that_is_taken_meanwhile)
+CASE(an_event_does_not_report_a_later_failure_of_another_watcher, an_event_before_work_that_ends)
+CASE(an_event_does_not_report_later_work_that_another_watcher_left,
+     an_event_before_work_that_is_left)
+CASE(an_event_reports_the_second_failure_of_its_stream, an_event_behind_the_second_failure)
+CASE(an_event_behind_work_of_another_watcher_reports_the_failure_before, an_event_behind_both)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_stream_that_waits_for_an_event_while_errors_are_spread_has_the_error),
@@ -200,5 +297,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_event_that_is_recorded_while_errors_are_spread_has_the_error),
     cmocka_unit_test(an_event_of_a_closed_stream_has_the_error),
     cmocka_unit_test(an_error_that_was_reported_while_errors_are_spread_is_not_spread_again),
+    cmocka_unit_test(an_event_does_not_report_a_later_failure_of_another_watcher),
+    cmocka_unit_test(an_event_does_not_report_later_work_that_another_watcher_left),
+    cmocka_unit_test(an_event_reports_the_second_failure_of_its_stream),
+    cmocka_unit_test(an_event_behind_work_of_another_watcher_reports_the_failure_before),
 };
 SUITE(ended, tests);

@@ -134,6 +134,50 @@ def test_a_stream_behind_two_communicators_gets_the_failure_of_either(native):
     ranks_pass(TWO, 2)
 
 
+ONE_STREAM = """
+comm, other, third = connect(), connect(id="other"), connect(id="third")
+with comm.device:
+    x, w, v, a, b = gg.ones(1000), gg.ones(1000), gg.ones(1000), gg.Stream(), gg.Stream()
+    comm.all_reduce(x, stream=a)
+    other.all_reduce(w, stream=a)
+    comm.all_reduce(v, stream=b)
+    gg.synchronize()
+    third.barrier()
+    if rank == 0:  # on each stream work of the one communicator, then of the other, which fails
+        comm.all_reduce(x, stream=a)
+        before = a.record()
+        other.all_reduce(w, stream=a)
+        behind = a.record()
+        comm.all_reduce(v, stream=b)
+        between = b.record()
+        b.wait(a)
+        last = b.record()
+    third.barrier()
+    if rank == 1:
+        other.close()
+        third.barrier()
+        comm.all_reduce(x, stream=a)
+        comm.all_reduce(v, stream=b)
+    else:
+        fails(other.barrier)
+        time.sleep(0.5)  # most likely the work of other has ended when that of comm does
+        third.barrier()
+        for event in before, between:
+            event.synchronize()
+            assert event.done
+        for event in behind, last:
+            fails(event.synchronize, "closed")
+        for wait in a.synchronize, b.synchronize, w.get:
+            fails(wait, "closed")
+    assert x.get(stream=a).tolist() == v.get(stream=b).tolist() == [4] * 1000
+    third.barrier()
+"""
+
+
+def test_an_event_or_array_does_not_have_the_later_failure_of_another_communicator(native):
+    ranks_pass(ONE_STREAM, 2)
+
+
 DONE_BEFORE = """
 comm = connect()
 with comm.device:
