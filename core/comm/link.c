@@ -432,7 +432,7 @@ gg_status ggi_comm_link_gather(struct gg_comm *comm, void *all, const void *mine
     while (!link_has_all(comm)) {
         link_poll(comm);
         status = ggi_comm_wait_check(&wait, link_misses, comm);
-        if (status && !link_has_all(comm))
+        if (status && (status == GG_ERR_INTERRUPTED || !link_has_all(comm)))
             return status;
     }
     return link_unpack(comm, all, nbytes);
@@ -477,15 +477,22 @@ void ggi_comm_link_add(struct gg_comm *comm, int32_t rank, int socket)
         link_lost(comm, rank);
 }
 
-/* Other machines do not reach a loopback address, nor a link-local one of IPv6 by its number alone. */
-static bool link_is_reachable(const struct sockaddr_storage *address)
+bool ggi_comm_is_loopback(const struct sockaddr_storage *address)
 {
     const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
     const struct in_addr *four = &((const struct sockaddr_in *)(const void *)address)->sin_addr;
     if (address->ss_family == AF_INET)
-        return ntohl(four->s_addr) >> 24 != IN_LOOPBACKNET;
-    return !IN6_IS_ADDR_LOOPBACK(six) && !IN6_IS_ADDR_LINKLOCAL(six) &&
-           !(IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == IN_LOOPBACKNET);
+        return ntohl(four->s_addr) >> 24 == IN_LOOPBACKNET;
+    return IN6_IS_ADDR_LOOPBACK(six) ||
+           (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == IN_LOOPBACKNET);
+}
+
+/* Other machines do not reach a loopback address, nor a link-local one of IPv6 by its number alone. */
+static bool link_is_reachable(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)address;
+    return !ggi_comm_is_loopback(address) &&
+           !(address->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr));
 }
 
 socklen_t ggi_comm_link_address(struct gg_comm *comm, struct sockaddr_storage *address)

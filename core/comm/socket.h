@@ -78,6 +78,7 @@ bool ggi_comm_reply_write(int socket, uint32_t kind, const struct comm_ranks *ra
 /* Where the other ranks reach this machine, with port 0: the address of a connection, rather of one to another machine. Returns
  * the size; 0: no connection is left. */
 socklen_t ggi_comm_link_address(struct gg_comm *comm, struct sockaddr_storage *address);
+bool ggi_comm_is_loopback(const struct sockaddr_storage *address);
 
 /* ---- pass.c ---- */
 

@@ -12,6 +12,7 @@
 /* What each rank sends to all others. */
 struct split_part {
     int32_t color, key;
+    int32_t beside_root;    /* on the machine of rank 0, which alone reaches this host */
     char host[64], port[8]; /* on which rank 0 of a new communicator can listen; "": there is none */
 };
 
@@ -56,6 +57,17 @@ static socklen_t split_address(struct gg_comm *comm, struct sockaddr_storage *ad
     return sizeof loopback;
 }
 
+/* All addresses of this machine, with port 0. */
+static void split_use_all(struct sockaddr_storage *address)
+{
+    const struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    const struct sockaddr_in four = {.sin_family = AF_INET};
+    if (address->ss_family == AF_INET6)
+        memcpy(address, &six, sizeof six);
+    else
+        memcpy(address, &four, sizeof four);
+}
+
 /* No other process gets the port while the socket is open. */
 static int split_reserve(struct gg_comm *comm, struct split_part *mine)
 {
@@ -63,12 +75,26 @@ static int split_reserve(struct gg_comm *comm, struct split_part *mine)
     struct sockaddr *const any = (struct sockaddr *)&address;
     socklen_t size = split_address(comm, &address);
     const int yes = 1, holder = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (getnameinfo(any, size, mine->host, sizeof mine->host, NULL, 0, NI_NUMERICHOST))
+        return holder;
+    mine->beside_root = comm->link && comm->rank && ggi_comm_is_loopback(&address);
+    if (mine->beside_root) /* it may have to listen on the address of rank 0 */
+        split_use_all(&address);
     if (holder >= 0 && !setsockopt(holder, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) &&
         !bind(holder, any, size) && !getsockname(holder, any, &size) &&
-        getnameinfo(any, size, mine->host, sizeof mine->host, mine->port, sizeof mine->port,
-                    NI_NUMERICHOST | NI_NUMERICSERV))
+        getnameinfo(any, size, NULL, 0, mine->port, sizeof mine->port, NI_NUMERICSERV))
         mine->port[0] = 0;
     return holder;
+}
+
+/* Where all ranks of the new communicator reach its rank 0. */
+static const char *split_host(const struct split *self)
+{
+    const struct split_part *all = self->all, *first = &all[self->ranks[0]];
+    bool apart = false;
+    for (int32_t i = 0; i < self->size; i++)
+        apart = apart || (self->ranks[i] && !all[self->ranks[i]].beside_root);
+    return first->beside_root && apart ? all[0].host : first->host;
 }
 
 static gg_status split_connect(const struct split *self, gg_comm **out)
@@ -80,13 +106,15 @@ static gg_status split_connect(const struct split *self, gg_comm **out)
                                             .rank = self->rank,
                                             .size = self->size,
                                             .port = atoi(first->port),
-                                            .host = first->host,
+                                            .host = split_host(self),
                                             .id = id,
                                             .timeout_ns = self->comm->timeout_ns,
                                             .flags =
                                                 self->comm->link ? GG_COMM_SEVERAL_MACHINES : 0};
     if (self->size > 1 && !options.port)
-        return ggi_fail(GG_ERR_COMMUNICATOR, "gg_comm_split: rank %d found no free port",
+        return ggi_fail(GG_ERR_COMMUNICATOR,
+                        "gg_comm_split: rank %d could not reserve a port: it has too many open "
+                        "files, or its machine has no free port",
                         (int)self->ranks[0]);
     return gg_comm_create(&options, out);
 }

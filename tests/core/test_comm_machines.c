@@ -5,9 +5,11 @@
 #include "comm/socket.h"
 
 #include <gpuglue/comm_device.h>
+#include <gpuglue/process.h>
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 
 /* ---- rank 1 is played: it reports another machine ---- */
 
@@ -99,6 +101,50 @@ static void ranks_of_several_machines_that_disagree_get_an_error_and_go_on(void 
 {
     (void)state;
     in_child(one_sends_a_short_block);
+}
+
+/* ---- an interrupt ---- */
+
+static struct board *hook_board;
+static int interrupt_before_the_block(void)
+{
+    flag_raise(hook_board, 0);
+    flag_wait(hook_board, 1);
+    return 1;
+}
+
+/* The block of rank 1 comes while rank 0 ends the wait, as which it is reported. */
+static void is_interrupted_before_the_last_block(struct board *board, int32_t rank, int32_t size)
+{
+    struct gg_comm_options options = rank_options(board, rank, size);
+    gg_comm *comm;
+    options.flags = GG_COMM_SEVERAL_MACHINES;
+    if (rank == 0) {
+        CHECK(gg_comm_create(&options, &comm) == GG_OK);
+        hook_board = board;
+        gg_set_wait_hook(interrupt_before_the_block);
+        CHECK(gg_comm_barrier(comm) == GG_ERR_INTERRUPTED);
+        gg_comm_release(comm);
+        return;
+    }
+    const int connection = join_apart(board, options);
+    int left = 1;
+    flag_wait(board, 0);
+    send_block(connection, "", 1);
+    while (left) /* until rank 0 can read it */
+        CHECK(ioctl(connection, TIOCOUTQ, &left) == 0);
+    flag_raise(board, 1);
+    while (read(connection, &left, sizeof left) > 0) {
+    }
+}
+static void rank_0_is_interrupted(void)
+{
+    run_ranks(is_interrupted_before_the_last_block, 2);
+}
+static void an_interrupt_is_reported_even_if_the_last_block_comes_then(void **state)
+{
+    (void)state;
+    in_child(rank_0_is_interrupted);
 }
 
 /* ---- where the other ranks reach this machine ---- */
@@ -198,6 +244,7 @@ static void a_forked_child_closes_any_number_of_files_and_none_of_other_code(voi
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_of_several_machines_that_disagree_get_an_error_and_go_on),
+    cmocka_unit_test(an_interrupt_is_reported_even_if_the_last_block_comes_then),
     cmocka_unit_test(a_part_is_reached_at_an_address_that_other_machines_have),
     cmocka_unit_test(a_forked_child_closes_any_number_of_files_and_none_of_other_code),
 };

@@ -1,6 +1,9 @@
-"""Communicators of ranks on several machines: each machine is a mount namespace, in which the kernel has an identifier of its own."""
+"""Communicators of ranks on several machines: each machine is a mount namespace, in which the kernel has an identifier of its own.
+Where their addresses count it is a network namespace, too."""
 
+import contextlib
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -229,3 +232,48 @@ def test_a_transport_of_one_machine_is_refused_between_machines(ranks_pass, tran
 def test_ranks_of_several_machines_without_a_library_are_refused_with_the_reason(device, ranks_pass):
     variables = {LIBRARIES[device.backend][1]: "/nonexistent"} if device.backend in LIBRARIES else {}
     ranks_pass(REFUSED, TRANSPORT="auto", **variables)
+
+
+# Rank 0 listens on all addresses. Each other rank is told another one of them.
+LOOPBACK = """
+with connect() as comm, comm.device:
+    assert comm.transport in ("nccl", "rccl")
+    for color, key, ranks in ((0 if rank else None, rank, (1, 2)), (0, (rank + 2) % 3, (1, 2, 0)), (rank // 2, -rank, (1, 0)), (0, -rank, (2, 1, 0))):
+        part = comm.split(color, key)
+        assert (part is None) == (color is None)
+        if rank in ranks:
+            assert (part.size, part.rank) == (len(ranks), ranks.index(rank))
+            assert part.all_reduce(gg.full(3, rank + 1)).get().tolist() == [sum(ranks) + len(ranks)] * 3
+        if part:
+            part.close()
+"""
+
+
+@pytest.fixture
+def networks(machines):
+    """The machines a and b with networks of their own, and the address of a on the network between them."""
+    names, address = [f"gpuglue-{os.getpid()}-{name}" for name in "ab"], "198.51.100.{}"  # RFC 5737: of no machine
+    if not shutil.which("ip"):
+        pytest.skip("there is no ip: install iproute2")
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+            if made.returncode:
+                pytest.skip(f"this user cannot create network namespaces: {made.stderr}")
+            stack.callback(subprocess.run, ["ip", "netns", "delete", name], check=True)
+        places = [["ip", "netns", "exec", name] for name in names]
+        subprocess.run([*places[0], "ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", names[1]], check=True)
+        for number, place in enumerate(places):
+            subprocess.run([*place, "ip", "address", "add", f"{address.format(number + 1)}/24", "dev", "wire"], check=True)
+            for device in ("lo", "wire"):
+                subprocess.run([*place, "ip", "link", "set", device, "up"], check=True)
+        yield [[*place, *machine] for place, machine in zip(places, machines)], address.format(1)
+
+
+def test_a_part_whose_first_rank_is_reached_by_loopback_has_the_address_of_rank_0(native, networks):
+    (a, b), address = networks
+    if "Simulated" not in gg.current_device().name and len(gg.devices()) < 3:
+        pytest.skip("3 ranks need a device each")
+    variables = [{"GPUGLUE_SIM_DEVICES": "4", "RANK_0": where} for where in ("0.0.0.0", "127.0.0.1", address)]
+    results = run_ranks(START.replace("127.0.0.1:", "{os.environ['RANK_0']}:") + LOOPBACK, 3, rank_environment=dict(enumerate(variables)), before=[a, a, b])
+    assert [status for _, status in results] == [0] * 3, results
