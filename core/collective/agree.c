@@ -185,14 +185,33 @@ static gg_status creation_run(struct collective_call *call)
                                                          own->size, own->rank, &own->impl));
 }
 
-static void creation_left(struct collective_call *call)
+static gg_status creation_end(struct collective_call *call)
 {
     struct creation *own = (struct creation *)(void *)call;
     if (own->impl) {
         own->ops->destroy(own->impl, 1);
         own->ops->destroy(own->impl, 0);
     }
-    free(own);
+    return GG_OK;
+}
+
+static void creation_free(struct collective_call *call)
+{
+    free(call);
+}
+
+static void creation_left(struct collective_call *call)
+{
+    creation_end(call);
+    creation_free(call);
+}
+
+/* After a failure, which may also be one of the library. */
+static void creation_undo(struct creation *own)
+{
+    own->call = (struct collective_call){.run = creation_end, .abandoned = creation_free};
+    if (!own->impl || ggi_collective_bounded(own->device, &own->call, false))
+        free(own);
 }
 
 #define OUTCOME_LEFT UINT32_MAX /* it has stopped waiting, because another rank has failed */
@@ -281,7 +300,7 @@ static gg_status connect_create(struct agreement *self, struct ggi_collective *p
     if (!left) {
         part->impl = status ? NULL : own->impl;
         if (status)
-            creation_left(&own->call);
+            creation_undo(own);
         else
             free(own);
     }

@@ -195,8 +195,8 @@ struct collective_call {
  * has not returned, and frees itself; else the caller frees it. */
 gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *call, uint64_t until,
                                bool patient, bool *left);
-/* Whether @p call, which no rank waits for, ends within ten seconds, or with @p briefly within 200 ms. If no thread can be
- * started, it runs on this one. */
+/* Whether @p call, which no rank waits for, ends within ten seconds, else a message says so; or with @p briefly within 200 ms. If no
+ * thread can be started, it runs on this one. */
 bool ggi_collective_bounded(struct gg_device *device, struct collective_call *call, bool briefly);
 
 /* ---- run.c ---- */

@@ -1,5 +1,6 @@
 /* guard.c: calls of a library that may wait for other ranks run on a thread of their own, so that this one can stop waiting. */
 #include "base/condition.h"
+#include "base/log.h"
 #include "base/signals.h"
 #include "collective/collective.h"
 
@@ -115,12 +116,13 @@ static gg_status guard_check(struct gg_comm *comm, uint64_t until)
         ggi_comm_declare(comm);
         return ggi_comm_state(comm);
     }
-    ggi_comm_mark(comm, comm->rank, COMM_BROKEN);
-    ggi_comm_declare(comm);
-    return ggi_comm_fail(&none,
-                         "%s: the library did not connect the ranks within the timeout; check its "
-                         "network interfaces, and NCCL_DEBUG=INFO",
-                         comm->call);
+    const gg_status status =
+        ggi_comm_fail(&none,
+                      "%s: the library did not connect the ranks within the timeout; check its "
+                      "network interfaces, and NCCL_DEBUG=INFO",
+                      comm->call);
+    ggi_comm_break(comm); /* all ranks get this text */
+    return status;
 }
 
 static gg_status guard_wait(struct gg_comm *comm, struct collective_call *call, uint64_t until)
@@ -138,10 +140,15 @@ bool ggi_collective_bounded(struct gg_device *device, struct collective_call *ca
         return true;
     }
     const uint64_t until = ggi_now_ns() + (briefly ? GUARD_BRIEF_NS : GUARD_PATIENCE_NS);
-    while (!guard_slice(call))
-        if (ggi_now_ns() >= until)
-            return !guard_leave(call);
-    return true;
+    while (!guard_slice(call) && ggi_now_ns() < until)
+        ;
+    const bool left = guard_leave(call);
+    if (left && !briefly)
+        ggi_log(GG_LOG_ERROR, device->backend->name,
+                "the end of a communicator has not returned for 10 s: work on device %d may never "
+                "end: end this process",
+                (int)device->ordinal);
+    return !left;
 }
 
 gg_status ggi_collective_guard(struct gg_comm *comm, struct collective_call *call, uint64_t until,

@@ -1,6 +1,5 @@
 /* watch.c: the thread of a communicator that watches the other processes and the library, and ends work that cannot complete. */
 #include "collective/collective.h"
-#include "base/log.h"
 #include "runtime/call.h"
 
 #include <stdlib.h>
@@ -154,11 +153,6 @@ static void watch_end_part_now(struct ggi_collective *self, int32_t how)
     const bool graphs = ggi_collective_has_graphs(self); /* other threads may close them meanwhile */
     if (ggi_collective_bounded(self->device, &abort->call, graphs))
         watch_abort_left(&abort->call);
-    else if (!graphs)
-        ggi_log(GG_LOG_ERROR, self->device->backend->name,
-                "the end of a communicator (%s) has not returned for 10 s: work on device %d may "
-                "never end: end this process",
-                self->path, (int)self->device->ordinal);
 }
 
 /* Not at the end of the process, whose driver may be gone. */

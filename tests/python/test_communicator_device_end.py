@@ -503,6 +503,27 @@ except (gg.CommunicatorError, gg.DeviceError) as error:
     assert all("error" in output or quiet for output in outputs), outputs
 
 
+ABORT_HANGS = """
+import threading
+threading.Timer(200, os._exit, (1,)).start()  # if it does not return
+try:
+    connect()
+except gg.CommunicatorError as error:
+    assert error.ranks == (1,) and "injected" in str(error), str(error)
+else:
+    sys.exit("no error")
+os._exit(0)
+"""
+
+
+def test_a_failed_creation_ends_though_the_librarys_abort_does_not(native_simulated):
+    variables = [{"GPUGLUE_SIM_DEVICES": "4", "GPUGLUE_SIM_HANG": "ncclCommAbort"},
+                 {"GPUGLUE_SIM_DEVICES": "4", "GPUGLUE_SIM_FAIL": "ncclCommInitRank_joined:1"}]
+    results = run_on_devices(ABORT_HANGS, 2, dict(enumerate(variables)))
+    assert [status for _, status in results] == [0, 0], results
+    assert "has not returned for 10 s" in results[0][0] and not results[1][0], results
+
+
 ASYNCHRONOUS = """
 comm = connect()
 with comm.device:

@@ -127,6 +127,11 @@ ncclResult_t ncclCommInitRank(ncclComm_t *out, int size, ncclUniqueId given, int
         pause_briefly();
     if (rank == 0)
         shm_unlink(id.name);
+    if (sim_fault("ncclCommInitRank_joined")) {
+        munmap(comm->shared, sizeof *comm->shared);
+        free(comm);
+        return fail(ncclInternalError, "injected");
+    }
     *out = comm;
     return ncclSuccess;
 }
