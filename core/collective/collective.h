@@ -23,7 +23,6 @@ struct collective_item {
 struct collective_use {
     gg_stream *stream; /* a reference as of a use */
     uint64_t ticket;   /* of its last work */
-    uint64_t first;    /* of its first work since it was last known to be complete */
     uint32_t calls;    /* that queue work now */
 };
 
@@ -63,6 +62,7 @@ struct ggi_collective {
     uint64_t marked;               /* when an event was recorded last */
     bool closing, ended;           /* there will be no more work; the watcher has ended */
     bool released;                 /* the watcher owns the communicator */
+    bool hangs;                    /* the library's abort does not return; of the watcher */
     struct ggi_kept_error failure; /* of `failed` */
     atomic_bool failed;            /* its work was ended; set by the watcher */
     _Atomic(int) calls;            /* calls of the library that have not returned */

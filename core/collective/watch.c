@@ -153,13 +153,15 @@ static void watch_end_part_now(struct ggi_collective *self, int32_t how)
     const bool graphs = ggi_collective_has_graphs(self); /* other threads may close them meanwhile */
     if (ggi_collective_bounded(self->device, &abort->call, graphs))
         watch_abort_left(&abort->call);
+    else
+        self->hangs = !graphs;
 }
 
-/* Not at the end of the process, whose driver may be gone. */
+/* Not at the end of the process, whose driver may be gone, nor behind an abort that hangs, for which a destroy waits. */
 static void watch_end_part(struct ggi_collective *self, int32_t how)
 {
     atomic_fetch_add(&self->device->inside, 1);
-    if (!atomic_load(&ggi_shutting_down))
+    if (!atomic_load(&ggi_shutting_down) && !self->hangs)
         watch_end_part_now(self, how);
     atomic_fetch_sub(&self->device->inside, 1);
 }

@@ -94,8 +94,6 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
     if (use) { /* else the watcher has ended, after a failure */
         use->calls--;
         if (ticket) {
-            if (ggi_stream_is_complete(stream, use->ticket, false))
-                use->first = ticket;
             use->ticket = ticket;
             ggi_stream_watch(stream, self->watcher, ticket);
             ggi_collective_mark(self, stream, ticket);
@@ -143,7 +141,7 @@ void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept
     for (uint32_t i = 0; i < self->used_count; i++)
         if (self->untracked ||
             !ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false))
-            ggi_stream_end_work(self->used[i].stream, &watcher, self->used[i].first, error);
+            ggi_stream_end_work(self->used[i].stream, &watcher, error);
     atomic_store(&self->failed, true);
     pthread_mutex_unlock(&self->lock);
     ggi_streams_end_work(self->device->backend, &watcher, error);

@@ -30,23 +30,15 @@ static uint64_t ended_end(const gg_stream *stream)
 
 static gg_status ended_raise_staying(gg_stream *stream);
 
-/* What stays on the device also holds back whether the work before it is complete. */
-static uint64_t ended_after(const gg_stream *stream, const struct ggi_watcher *watcher,
-                            uint64_t first)
-{
-    const uint64_t completed = atomic_load(&stream->completed);
-    return first > completed && !watcher->leaves_work ? first - 1 : completed;
-}
-
 /* False without memory. */
-static bool ended_add(const gg_stream *stream, const struct ggi_watcher *watcher, uint64_t first,
+static bool ended_add(const gg_stream *stream, const struct ggi_watcher *watcher,
                       const struct ggi_kept_error *error)
 {
     struct ended *entry = malloc(sizeof *entry);
     if (!entry)
         return false;
     *entry = (struct ended){.serial = stream->serial,
-                            .after = ended_after(stream, watcher, first),
+                            .after = atomic_load(&stream->completed),
                             .last = ended_end(stream),
                             .watcher = watcher->bit,
                             .stays = watcher->leaves_work,
@@ -224,11 +216,11 @@ uint64_t ggi_stream_extend_ended(const gg_stream *stream, uint64_t ticket)
     return watcher;
 }
 
-bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher, uint64_t first,
+bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher,
                          const struct ggi_kept_error *error)
 {
     /* Before the stream has the error: a thread that finds it there may query an event next. */
-    const bool known = ended_add(stream, watcher, first, error);
+    const bool known = ended_add(stream, watcher, error);
     atomic_fetch_or(&stream->ended_by, watcher->bit);
     ggi_stream_keep_error(stream, error);
     /* An event that another thread recorded between the two is behind the failed work as well. */
@@ -275,7 +267,7 @@ static bool ended_on_closed(struct gg_device *device, const struct ggi_watcher *
     for (gg_stream *stream = device->streams; stream; stream = stream->next)
         if (!atomic_load(&stream->refs) && ended_concerns(stream, watcher->bit) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), false))
-            any = ggi_stream_end_work(stream, watcher, 0, error) || any;
+            any = ggi_stream_end_work(stream, watcher, error) || any;
     pthread_mutex_unlock(&device->lock);
     return any;
 }
@@ -290,7 +282,7 @@ static bool ended_on_device(struct gg_device *device, const struct ggi_watcher *
         gg_stream *stream = uses[i].stream;
         if (ended_concerns(stream, watcher->bit) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
-            any = ggi_stream_end_work(stream, watcher, 0, error) || any;
+            any = ggi_stream_end_work(stream, watcher, error) || any;
         gg_stream_release(stream);
     }
     free(uses);

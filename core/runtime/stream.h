@@ -288,9 +288,9 @@ struct ggi_watcher {
     uint64_t bit; /* in gg_stream::watchers */
     bool leaves_work; /* on the device, where only other code can end it: waits do not wait for it any more */
 };
-/* Unfinished work of the stream, from the ticket @p first on (0: all), will end without a result: waits for it, and for its events,
- * report @p error. False: no memory, so that its events do not. */
-bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher, uint64_t first,
+/* Unfinished work of the stream will end without a result: waits for it, and for its events, report @p error. False: no
+ * memory, so that its events do not. */
+bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher,
                          const struct ggi_kept_error *error);
 /* The same of all streams with unfinished work of @p watcher that have no error yet, also of those that come to wait for one of
  * them meanwhile. */

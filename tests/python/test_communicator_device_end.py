@@ -524,6 +524,21 @@ def test_a_failed_creation_ends_though_the_librarys_abort_does_not(native_simula
     assert "has not returned for 10 s" in results[0][0] and not results[1][0], results
 
 
+HANGS_ONCE = """
+comm = connect()
+gg.ones(10, device=comm.device)
+comm.abort()
+comm.close()
+print("closed")
+os._exit(0)
+"""
+
+
+def test_an_abort_that_does_not_return_is_waited_for_once(native_simulated):
+    (printed,) = ranks_pass(HANGS_ONCE, 1, GPUGLUE_SIM_HANG="ncclCommAbort")
+    assert printed.count("has not returned for 10 s") == 1 and "closed" in printed, printed
+
+
 ASYNCHRONOUS = """
 comm = connect()
 with comm.device:
