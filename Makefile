@@ -17,7 +17,8 @@
 #                   Python files); make wheel-aarch64 only builds and checks it
 # make fuzz         runs every parser on 10^7 generated inputs (FUZZ_RUNS, NAMES="elf ptx")
 # make fuzz-merge   adds the inputs that reach more code to tests/fuzz/corpus
-# make soak         random operations in 16 threads, for 15 minutes on each backend and version that can be simulated
+# make soak         random operations in 16 threads, for an hour on each backend and version that can be simulated, and for 15
+#                   minutes on a GPU of NVIDIA
 #                   (SOAK_SECONDS, SOAK_SEED, RUNS="host cuda-sim")
 # make mutants      breaks the rules one at a time, and names the test that detects each (long)
 # make demo         lists the backends of this machine, and copies arrays to the device and back
@@ -469,14 +470,14 @@ fuzz-merge: build-fuzz
 	python tests/fuzz/run.py build/fuzz --merge $(NAMES)
 
 # Not part of the tests, which run it for some seconds. One backend after another; continues after a failure.
-SOAK_SECONDS ?= 900
+soak-seconds = $(or $(SOAK_SECONDS),$(if $(filter cuda,$(1)),900,3600))
 SOAK_SEED ?= $(shell echo $$RANDOM)
 SOAK_HIP = hip-sim-5 $(if $(wildcard .venv/hip-5.7),hip-sim-5.7) hip-sim-6 hip-sim-7
-SOAK_RUNS ?= $(or $(RUNS),host faulty cuda-sim $(if $(HAVE_HIP),$(SOAK_HIP)) $(if $(HAVE_ZE),ze-sim-old ze-sim-new))
+SOAK_RUNS ?= $(or $(RUNS),$(if $(wildcard /dev/nvidia0),cuda) host faulty cuda-sim $(if $(HAVE_HIP),$(SOAK_HIP)) $(if $(HAVE_ZE),ze-sim-old ze-sim-new))
 # Little memory, so that it runs out; few arenas, whose sizes vary.
 soak-on = $(PLAIN) $(call run-$(1),plain) GPUGLUE_SIM_MEMORY=268435456 MALLOC_ARENA_MAX=2 python tests/soak/soak.py --seconds $(2) --seed $(3)
 soak: install-plain
-	@status=0; $(foreach run,$(SOAK_RUNS),echo "== $(run)"; $(call soak-on,$(run),$(SOAK_SECONDS),$(SOAK_SEED)) || status=1;) exit $$status
+	@status=0; $(foreach run,$(SOAK_RUNS),echo "== $(run)"; $(call soak-on,$(run),$(call soak-seconds,$(run)),$(SOAK_SEED)) || status=1;) exit $$status
 $(SOAK): soak-%: install-plain
 	$(STEP) "random operations in many threads on $*" $(call soak-on,$*,4,1)
 

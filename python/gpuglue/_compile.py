@@ -300,9 +300,10 @@ PLAIN = re.compile(
 DIRECTORIES = re.compile(r"-I|-isystem|-iquote|-idirafter|-include|-imacros|--include-path")
 # Of the assembler, which reads files that preprocessed source does not include.
 ASSEMBLED = re.compile(r"\.inc(?:bin|lude)\b", re.I)
-# Without backtracking, as all expressions over sources: time grows with the length of the source only. Groups are
-# atomic: Python before 3.11.5 misreads possessive ones.
-DIRECTIVE = re.compile(r"(?:#|%:|\?\?=)(?>(?:\s++|/\*(?>.*?\*/))*)(?:include|import|embed)|__has_(?:include|embed)|"
+# Nothing can be matched in several ways, as in all expressions over sources, or the time could double with each comment.
+# Groups are atomic: Python before 3.11.5 misreads possessive ones. A comment that does not end counts as a directive, so
+# that the rest is read once.
+DIRECTIVE = re.compile(r"(?:#|%:|\?\?=)(?>(?:\s++|/\*(?>.*?\*/))*)(?:include|import|embed|/\*)|__has_(?:include|embed)|"
                        r"\b__(?:DATE|TIME|TIMESTAMP)__\b", re.S)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.M)
 

@@ -2114,7 +2114,8 @@ def host_register(obj: _HasBuffer, device: _DeviceLike | None = None) -> Buffer:
     Returns
     -------
     Buffer
-        The same memory. Closing it unlocks the pages and releases `obj`, once the queued work on it is done.
+        The same memory. Once it is closed and the queued work on it is done, the next allocation or wait on the device unlocks
+        the pages and releases `obj`.
 
     Raises
     ------

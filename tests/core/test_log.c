@@ -81,6 +81,24 @@ static void the_variable_may_name_a_file(void **state)
     in_child(file);
 }
 
+static void existing_file(void)
+{
+    char value[128];
+    const char *path = inside("log");
+    FILE *stream = fopen(path, "w");
+    CHECK(stream && fputs("earlier\n", stream) >= 0 && !fclose(stream));
+    snprintf(value, sizeof value, "info:%s", path);
+    log_at(value);
+    ggi_log(GG_LOG_INFO, "some", "one");
+    CHECK(!strncmp(written(path), "earlier\n", 8));
+    CHECK_HAS(written(path), " gpuglue: info: some: one\n");
+}
+static void lines_are_appended_to_a_file_that_exists(void **state)
+{
+    (void)state;
+    in_child(existing_file);
+}
+
 static void origin(void)
 {
     char value[128], rest[64], expected[64];
@@ -181,6 +199,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_variable_sets_the_level),
     cmocka_unit_test(the_variable_may_name_a_file),
     cmocka_unit_test(from_level_info_a_line_has_the_time_the_process_the_thread_and_the_rank),
+    cmocka_unit_test(lines_are_appended_to_a_file_that_exists),
     cmocka_unit_test(a_relative_file_is_refused),
     cmocka_unit_test(a_file_that_cannot_be_opened_is_reported),
     cmocka_unit_test(an_unknown_level_is_reported_and_means_warn),

@@ -45,6 +45,18 @@ static void a_wrong_magic_is_refused(void **state)
     in_child(wrong_magic);
 }
 
+static void short_descriptor(void)
+{
+    const struct gg_report *report = registered("short");
+    CHECK(report->status == GG_PROBE_PLUGIN_ABI_MISMATCH);
+    CHECK_HAS(report->reason, "its descriptor has 16 bytes, expected at least");
+}
+static void a_descriptor_that_is_too_short_is_refused(void **state)
+{
+    (void)state;
+    in_child(short_descriptor);
+}
+
 static void missing_op(void)
 {
     const struct gg_report *report = registered("missing_op");
@@ -228,6 +240,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_good_plugin_is_used),
     cmocka_unit_test(another_abi_major_is_refused_naming_both),
     cmocka_unit_test(a_wrong_magic_is_refused),
+    cmocka_unit_test(a_descriptor_that_is_too_short_is_refused),
     cmocka_unit_test(a_missing_mandatory_operation_is_named),
     cmocka_unit_test(a_table_of_any_earlier_size_is_accepted),
     cmocka_unit_test(collective_operations_of_another_version_are_copied_or_absent),

@@ -460,4 +460,6 @@ CORE = [
            "python/src/numpy/data_handler.c", "    gg_readback_free(memory);\n    return array;",
            "    gg_readback_free(memory ? memory : array ? PyArray_DATA((PyArrayObject *)array) : NULL);\n    return array;",
            ("python:cuda-sim:tests/python/test_readback.py", "python:host:tests/python/test_readback.py")),
+    Mutant("an array has the stride of today's struct", "structs of which the library returns arrays may grow", "core/kernel/image.c",
+           "image->kernel_size = sizeof *image->kernels;", "image->kernel_size = 24;", ("abi-larger",)),
 ]

@@ -152,6 +152,29 @@ def test_an_error_that_all_later_calls_return_is_a_lost_device(sim_library, code
     assert lines == [f"DeviceLostError {code}"] * 2
 
 
+LOST_WITH_BLOCKS_IN_USE = (
+    "import ctypes\n"
+    "sim, other = ctypes.CDLL('{}'), gg.Stream()\n"
+    "polls = lambda: sim.sim_calls(b'cuEventQuery') + sim.sim_calls(b'cuStreamQuery')\n"
+    "sim.sim_hold(1)\n"
+    "gg.fill(buffer, 1, stream=stream); buffer.record_use(other); gg.fill(buffer, 2, stream=other); buffer.close()\n"
+    "assert other.device.pool.stats().retired_blocks == 1\n"
+    "sim.sim_fail(b'cuMemAlloc_v2:1={}')\n"
+    "for attempt in range(3):\n"
+    "    before = polls()\n"
+    "    try: gg.alloc(700 << 20)\n"
+    "    except gg.DeviceLostError: print('lost', end=' ')\n"
+    "print(other.device.pool.stats().retired_blocks, polls() - before)\n"
+    "sim.sim_hold(0)"
+)
+
+
+@pytest.mark.parametrize("code", (214, 700, 719, 810, 911))
+def test_an_allocation_on_a_lost_device_does_not_wait_for_blocks_in_use(sim_library, code):
+    code = LOST_WITH_BLOCKS_IN_USE.format(sim_library, code)
+    assert with_fault(sim_library, "", code) == "lost lost lost 0 0"
+
+
 NO_MEMORY = (
     "import resource, gpuglue as gg, kernels\n"
     "device = gg.Device('{}:0')\n"

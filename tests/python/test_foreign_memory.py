@@ -1,6 +1,7 @@
 """Memory of other owners: registered, wrapped by its address, queried; managed memory."""
 
 import gc
+import mmap
 import weakref
 
 import gpuglue as gg
@@ -98,6 +99,22 @@ def test_a_registered_array_lives_until_it_is_unlocked(registers):
     gg.trim()
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("call", [lambda device: gg.alloc(100, device).close(), lambda device: device.synchronize()])
+def test_a_mapping_can_be_closed_after_its_registration_and_a_call_on_the_device(registers, call):
+    registers.synchronize()
+    mapping = mmap.mmap(-1, 8192)
+    gg.host_register(mapping, registers).close()
+    call(registers)
+    mapping.close()
+
+
+def test_the_owner_of_memory_with_an_address_is_released_with_the_buffer(device):
+    base, owner = gg.alloc(100, device), bytearray(1)
+    buffer = gg.Buffer.from_ptr(base.ptr, 100, owner=memoryview(owner))
+    buffer.close()
+    owner.extend(b"no view is left")
 
 
 def test_memory_is_registered_once(registers):

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from compilers import ARCH, SMALL, needs_compiler, only_once, own_cache  # noqa: F401
-from conftest import HANG
+from conftest import HANG, run_python
 
 import gpuglue as gg
 from gpuglue import _compile, _host_compiler, _tempdir
@@ -135,6 +135,30 @@ def test_many_comments_before_a_kernel_take_no_time(device):
     assert _host_compiler.kernels("__global__ void " + "*" * 2000) == {}
     name = _host_compiler.NAME.match("__global__ void " + "*" * 2000 + " k(")
     assert name[1] == "k"
+
+
+STEPS = """
+import ctypes, os, signal
+from gpuglue import _compile, _host_compiler
+text = {!r} * {} + "int x;"
+again = ctypes.PyDLL(None)["raise"]
+again.argtypes = [ctypes.c_int, ctypes.py_object]
+reader, writer = os.pipe()
+os.set_blocking(writer, False)
+signal.signal(signal.SIGUSR1, again)
+signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+signal.raise_signal(signal.SIGUSR1)
+_compile._asks(text), _host_compiler.kernels(text)
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+print(len(os.read(reader, 1 << 16)))
+"""
+
+
+@pytest.mark.parametrize("piece", ["/* note */\n", "#/*", "# \n", "__global__ void k();\n"])
+def test_reading_a_source_takes_steps_in_proportion_to_its_length(piece):
+    """Counted, not timed: Python looks for signals every few thousand steps, and the signal is raised again each time."""
+    short, long = (int(run_python(STEPS.format(piece, count)).stdout) for count in (1000, 4000))
+    assert long < 6 * short
 
 
 def test_the_directory_for_a_compilers_files_is_private_and_removed(tmp_path, monkeypatch):

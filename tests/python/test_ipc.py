@@ -111,6 +111,15 @@ def test_a_damaged_handle_is_refused(buffer):
         gg.IpcHandle("text")
 
 
+@pytest.mark.parametrize("arguments", [(), (3, "{}"), ([1], "{}"), (np.zeros(3), 2.5), (np.zeros(3), "{}", 1), (np.array([{}]), "{}")])
+def test_a_damaged_pickle_of_an_array_is_refused(device, arguments):
+    unpickle, _ = gg.zeros(3, device=device).__reduce__()
+    name = f"{device.backend}:{device.ordinal}"
+    with pytest.raises((TypeError, gg.InvalidArgumentError)):
+        unpickle(*(name if isinstance(argument, str) else argument for argument in arguments))
+    assert (unpickle(np.arange(3.0), name).get() == [0, 1, 2]).all()
+
+
 def test_only_open_device_memory_has_a_handle(device, buffer):
     with pytest.raises(gg.InvalidArgumentError, match="expected device memory"):
         gg.alloc_pinned(10, device=device).ipc_handle()

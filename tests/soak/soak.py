@@ -40,7 +40,8 @@ LINGERING = 60  # seconds that a thread which has been joined, or a callback's, 
 # Threads and events are kept for reuse, as many as were needed at once: threads vary by a few, events by some dozens. malloc keeps
 # memory, since 16 threads fragment its two arenas (runs of up to a minute grew by up to 81 MB), and so does a real driver. A leak of
 # one object in each round exceeds the limit of streams after three rounds, and that of threads after nine.
-KEPT = {"resident": 256 << 20, "device memory": 512 << 20, "driver's event": 256, "driver's stream": 2, "threads": 8}
+KEPT = {"resident": 96 << 20, "device memory": 512 << 20, "driver's event": 256, "driver's stream": 2, "threads": 8}
+KEPT_EACH_ROUND = {"resident": 16 << 10}
 # On Level Zero events are in pools of 64, each with an allocation for their times.
 KEPT_ON = {"ze": {"driver's pool": 256 // 64, "driver's pinned": 256 // 64}}
 
@@ -186,10 +187,10 @@ def counts(world, simulator):
     return found
 
 
-def grown(first, last, backend):
+def grown(first, last, backend, rounds):
     kept = KEPT | KEPT_ON.get(backend, {})
-    return [f"{name}: {first[name]} at the beginning, {last[name]} at the end" for name in first
-            if last[name] - first[name] > kept.get(name, 0)]
+    return [f"{name}: {first[name]} at the beginning, {last[name]} at the end, {rounds} rounds later" for name in first
+            if last[name] - first[name] > kept.get(name, 0) + rounds * KEPT_EACH_ROUND.get(name, 0)]
 
 
 def prepare():
@@ -221,6 +222,7 @@ class Soak:
         self.command = f"--seed {options.seed} --threads {options.threads}"
         self.begun = time.monotonic()
         self.first = self.last = None  # counts
+        self.counted_from = 0  # the round of the first ones
         self.rounds, self.operations, self.refusals = 0, 0, 0
 
     def run(self):
@@ -256,7 +258,7 @@ class Soak:
         if self.options.verbose:
             print(number, {name: count for name, count in self.last.items() if count}, one.refused.most_common(9), flush=True)
         if not self.first and (self.elapsed() > 0.25 and self.rounds >= LEAST - 2):
-            self.first = self.last
+            self.first, self.counted_from = self.last, self.rounds
         return one.problems + growth
 
     def count(self):
@@ -264,7 +266,7 @@ class Soak:
         ends_at = time.monotonic() + LINGERING
         while True:
             self.last = counts(self.world, self.simulator)
-            growth = grown(self.first, self.last, self.world.device.backend) if self.first else []
+            growth = grown(self.first, self.last, self.world.device.backend, self.rounds - self.counted_from) if self.first else []
             if not growth or time.monotonic() > ends_at:
                 return growth
             time.sleep(0.01)
