@@ -1,4 +1,4 @@
-/* progress.c: the progress of a stream: tickets, releases that wait for one, the marker event, and waits. */
+/* progress.c: the progress of a stream: tickets, releases that wait for one, and waits. */
 #include "base/error.h"
 #include "base/list.h"
 #include "runtime/call.h"
@@ -66,46 +66,6 @@ void ggi_stream_advance(gg_stream *stream, uint64_t ticket)
         ggi_stream_run_releases(stream, false);
 }
 
-/* ---- the marker: an event that is recorded behind the work and polled ---- */
-
-/* With stream->lock held. The marker comes after all work counted so far. */
-static bool progress_record_marker(gg_stream *stream)
-{
-    struct gg_device *device = stream->device;
-    uint64_t ticket = atomic_load_explicit(&stream->submitted, memory_order_acquire);
-    if (!stream->marker && ggi_event_acquire(device, false, &stream->marker))
-        return false;
-    if (device->ops->event_record(stream->marker, stream->impl))
-        return false;
-    stream->marker_ticket = ticket;
-    atomic_store(&stream->unmarked, false);
-    return true;
-}
-
-/* Whether a query has found that the work is complete, or will never run. */
-static bool progress_ended(gg_stream *stream, gg_status status)
-{
-    return !status || (status == GG_ERR_DEVICE_LOST && ggi_device_is_lost(stream->device));
-}
-
-/* With stream->lock held. */
-static void progress_poll_marker(gg_stream *stream)
-{
-    if (!stream->marker_ticket)
-        return;
-    if (!progress_ended(stream, stream->device->ops->event_query(stream->marker)))
-        return;
-    ggi_stream_advance(stream, stream->marker_ticket);
-    stream->marker_ticket = 0;
-}
-
-/* With stream->lock held: the work up to @p ticket is complete, or will never run. */
-static void progress_pass(gg_stream *stream, uint64_t ticket)
-{
-    stream->marker_ticket = 0;
-    ggi_stream_advance(stream, ticket);
-}
-
 void ggi_stream_stash_error(gg_stream *stream, gg_status status)
 {
     struct ggi_kept_error error = {.error = ggi_error_record()->suppressed};
@@ -136,89 +96,6 @@ gg_status ggi_stream_raise_stashed(gg_stream *stream, gg_op op)
     return ggi_op_failed(stream->device, op, status);
 }
 
-/* With stream->lock held: query the driver, and record a marker if work is pending. Of a stream without an
- * owner only the marker is queried, since its native stream may have been destroyed. */
-static void progress_ask_driver(gg_stream *stream)
-{
-    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
-    if (atomic_load(&stream->device->gone)) {
-        progress_pass(stream, before);
-        return;
-    }
-    progress_poll_marker(stream);
-    if (ggi_stream_is_ownerless(stream) || stream->marker_ticket ||
-        ggi_stream_has_passed(stream, before))
-        return;
-    if (ggi_stream_capturing(stream)) {
-        if (ggi_stream_in_own_capture(stream)) /* the marker was after all work that runs */
-            ggi_stream_advance(stream, before);
-        return;
-    }
-    gg_status status = stream->device->ops->stream_query(stream->impl);
-    if (progress_ended(stream, status))
-        ggi_stream_advance(stream, before);
-    else if (status == GG_NOT_READY)
-        progress_record_marker(stream);
-    else
-        ggi_stream_stash_error(stream, status);
-}
-
-bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll)
-{
-    struct ggi_internal_scope own;
-    if (ggi_stream_has_passed(stream, ticket))
-        return true;
-    if (!poll)
-        return false;
-    ggi_internal_begin(stream->device, &own);
-    pthread_mutex_lock(&stream->lock);
-    progress_ask_driver(stream);
-    pthread_mutex_unlock(&stream->lock);
-    ggi_internal_end(stream->device, &own);
-    return ggi_stream_has_passed(stream, ticket);
-}
-
-gg_status ggi_stream_query_marker(gg_stream *stream)
-{
-    struct gg_device *device = stream->device;
-    gg_status status = GG_OK;
-    pthread_mutex_lock(&stream->lock);
-    const bool unmarked = stream->unmarked;
-    ggi_call_begin(device, GG_OP_event_query, stream, 0);
-    if (stream->marker_ticket)
-        status = device->ops->event_query(stream->marker);
-    status = ggi_call_end(device, GG_OP_event_query, stream, 0, status);
-    pthread_mutex_unlock(&stream->lock);
-    if (!status && unmarked)
-        status =
-            ggi_fail(GG_ERR_DEVICE,
-                     "no event could be recorded after the work of a borrowed stream, so gpuglue "
-                     "cannot wait for it: synchronize it in the library that created it");
-    return status == GG_NOT_READY ? GG_OK : status;
-}
-
-gg_status ggi_stream_is_complete_or_lost(gg_stream *stream)
-{
-    struct gg_device *device = stream->device;
-    if (!atomic_load(&device->gone))
-        return GG_OK;
-    ggi_call_begin(device, GG_OP_stream_wait, stream, 0);
-    ggi_fail(GG_ERR_DEVICE_LOST, "the work that was waited for may not have run");
-    return ggi_call_end(device, GG_OP_stream_wait, stream, 0, GG_ERR_DEVICE_LOST);
-}
-
-void ggi_stream_mark(gg_stream *stream)
-{
-    struct ggi_internal_scope own;
-    ggi_internal_begin(stream->device, &own);
-    pthread_mutex_lock(&stream->lock);
-    progress_poll_marker(stream);
-    if (!stream->marker_ticket && !ggi_stream_capturing(stream))
-        progress_record_marker(stream);
-    pthread_mutex_unlock(&stream->lock);
-    ggi_internal_end(stream->device, &own);
-}
-
 bool ggi_stream_may_write_host(gg_stream *stream)
 {
     const bool shared = stream->device->flags & GG_DEVICE_SHARED_DEFAULT;
@@ -229,33 +106,14 @@ bool ggi_stream_may_write_host(gg_stream *stream)
            atomic_load_explicit(&stream->writer, memory_order_relaxed);
 }
 
-uint64_t ggi_stream_mark_ownerless(gg_stream *stream, uint64_t ticket)
+gg_status ggi_stream_is_complete_or_lost(gg_stream *stream)
 {
-    struct ggi_internal_scope own;
-    ggi_internal_begin(stream->device, &own);
-    pthread_mutex_lock(&stream->lock);
-    progress_poll_marker(stream);
-    bool marked = progress_record_marker(stream);
-    pthread_mutex_unlock(&stream->lock);
-    gg_status status = marked ? GG_OK : ggi_stream_synchronize(stream, false);
-    if (status && atomic_load(&stream->device->gone))
-        ggi_stream_advance(stream, ticket);
-    else if (status)
-        atomic_store(&stream->unmarked, true);
-    ggi_internal_end(stream->device, &own);
-    return ticket;
-}
-
-void ggi_stream_release_events(gg_stream *stream)
-{
-    pthread_mutex_lock(&stream->lock);
-    if (stream->marker)
-        ggi_event_recycle(stream->device, false, stream->marker);
-    if (stream->fence)
-        ggi_event_recycle(stream->device, false, stream->fence);
-    stream->marker = stream->fence = NULL;
-    stream->marker_ticket = 0;
-    pthread_mutex_unlock(&stream->lock);
+    struct gg_device *device = stream->device;
+    if (!atomic_load(&device->gone))
+        return GG_OK;
+    ggi_call_begin(device, GG_OP_stream_wait, stream, 0);
+    ggi_fail(GG_ERR_DEVICE_LOST, "the work that was waited for may not have run");
+    return ggi_call_end(device, GG_OP_stream_wait, stream, 0, GG_ERR_DEVICE_LOST);
 }
 
 /* ---- waiting ---- */
@@ -316,7 +174,7 @@ static gg_status progress_query_inside(gg_stream *stream)
     if (!ggi_stream_is_ownerless(stream) && !ggi_stream_wait_disturbs_capture(stream)) {
         status = progress_poll_driver(stream, GG_OP_stream_query, 0);
         if (!status)
-            progress_pass(stream, before);
+            ggi_stream_pass(stream, before);
     } else if (stream->marker_ticket) {
         status = stream->device->ops->event_query(stream->marker);
     }
@@ -428,7 +286,16 @@ static gg_status progress_wait_marker(gg_stream *stream, struct gg_event_impl *m
     return status == GG_NOT_READY ? GG_OK : status;
 }
 
-/* After a poll, which has recorded a marker unless that failed or the stream was captured. */
+/* Whether another thread records an event on it, or begins or ends its capture. */
+static bool progress_is_recording(gg_stream *stream)
+{
+    const bool recording = pthread_mutex_trylock(&stream->record_lock);
+    if (!recording)
+        pthread_mutex_unlock(&stream->record_lock);
+    return recording;
+}
+
+/* After a poll, which has recorded a marker unless that failed, another thread records one or the stream was captured. */
 static gg_status progress_wait_polled(gg_stream *stream, uint64_t ticket)
 {
     pthread_mutex_lock(&stream->lock);
@@ -442,7 +309,10 @@ static gg_status progress_wait_polled(gg_stream *stream, uint64_t ticket)
         return ggi_capture_fail_earlier_work();
     if (marker)
         return progress_wait_marker(stream, marker);
-    return captured ? GG_OK : ggi_stream_synchronize(stream, true);
+    if (captured || !progress_is_recording(stream))
+        return captured ? GG_OK : ggi_stream_synchronize(stream, true);
+    progress_sleep();
+    return GG_OK;
 }
 
 /* Its owner may record the marker again, or destroy the stream, at any time. */

@@ -13,7 +13,7 @@ static bool stream_idle(struct ggi_retired *self)
     if (!stream->borrowed &&
         ggi_other_capturing(stream)) /* it may have joined another stream's capture */
         return false;
-    return ggi_stream_is_complete(stream, atomic_load(&stream->submitted), true);
+    return ggi_stream_poll_locked(stream, atomic_load(&stream->submitted));
 }
 
 static void stream_unlink(gg_stream *stream)
@@ -50,6 +50,7 @@ static void stream_destroy(struct ggi_retired *self)
     if (!stream->gone)
         stream_destroy_native(stream);
     pthread_mutex_destroy(&stream->lock);
+    pthread_mutex_destroy(&stream->record_lock);
     free(atomic_load(&stream->failed));
     free(stream->bins);
     free(stream);
@@ -92,6 +93,16 @@ bool ggi_stream_try_pin(gg_stream *stream)
     return !gone;
 }
 
+bool ggi_stream_try_retain_open(gg_stream *stream)
+{
+    int64_t refs = atomic_load(&stream->refs);
+    do
+        if (stream_has_only_uses(refs))
+            return false;
+    while (!atomic_compare_exchange_weak(&stream->refs, &refs, refs + 1));
+    return true;
+}
+
 void ggi_stream_use_retain(gg_stream *stream)
 {
     atomic_fetch_add(&stream->refs, USE);
@@ -110,14 +121,17 @@ static void stream_take_final_ticket(gg_stream *stream)
     stream->final_ticket_taken = true;
 }
 
-/* Set `gone` unless the stream was pinned. Later pins read it under the lock. */
+/* Set `gone` unless the stream was pinned, when it is not written: a thread that has pinned it reads it without the lock. Later
+ * pins read it under the lock. */
 static bool stream_mark_gone(gg_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    stream->gone = atomic_load(&stream->completed) >= atomic_load(&stream->submitted) &&
-                   stream_has_only_uses(atomic_load(&stream->refs));
+    const bool gone = atomic_load(&stream->completed) >= atomic_load(&stream->submitted) &&
+                      stream_has_only_uses(atomic_load(&stream->refs));
+    if (gone)
+        stream->gone = true;
     pthread_mutex_unlock(&stream->lock);
-    return stream->gone;
+    return gone;
 }
 
 bool ggi_stream_destroy_closed(gg_stream *stream)
@@ -168,6 +182,7 @@ gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, 
     stream->flags = flags;
     ggi_stream_set_capturable(stream);
     pthread_mutex_init(&stream->lock, NULL);
+    pthread_mutex_init(&stream->record_lock, NULL);
     *out = stream;
     return GG_OK;
 }
