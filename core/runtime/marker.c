@@ -203,23 +203,15 @@ void ggi_stream_mark(gg_stream *stream)
     ggi_internal_end(stream->device, &own);
 }
 
-uint64_t ggi_stream_mark_ownerless(gg_stream *stream, uint64_t ticket)
+bool ggi_stream_mark_again(gg_stream *stream)
 {
-    struct ggi_internal_scope own;
-    ggi_internal_begin(stream->device, &own);
     pthread_mutex_lock(&stream->record_lock);
     pthread_mutex_lock(&stream->lock);
     marker_poll(stream);
     pthread_mutex_unlock(&stream->lock);
-    bool marked = marker_record(stream);
+    const bool marked = marker_record(stream);
     pthread_mutex_unlock(&stream->record_lock);
-    gg_status status = marked ? GG_OK : ggi_stream_synchronize(stream, false);
-    if (status && atomic_load(&stream->device->gone))
-        ggi_stream_advance(stream, ticket);
-    else if (status)
-        atomic_store(&stream->unmarked, true);
-    ggi_internal_end(stream->device, &own);
-    return ticket;
+    return marked;
 }
 
 void ggi_stream_release_events(gg_stream *stream)

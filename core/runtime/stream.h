@@ -73,14 +73,6 @@ struct ggi_use {
 
 gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
                          gg_stream **out);
-/* References of uses. A stream without other references is closed: only its counts are used. */
-void ggi_stream_use_retain(gg_stream *stream);
-void ggi_stream_use_release(gg_stream *stream);
-/* Add a reference to a stream found through a use, so that its native stream is not destroyed. False, without
- * a reference, if it is destroyed already: all its tickets have passed. */
-bool ggi_stream_try_pin(gg_stream *stream);
-/* With stream->lock held: add a reference, unless it is closed. */
-bool ggi_stream_try_retain_open(gg_stream *stream);
 /* With drain_lock held: destroy the native stream of a closed and idle one. False if it is closed but has work
  * or was pinned. */
 bool ggi_stream_destroy_closed(gg_stream *stream);
@@ -91,7 +83,22 @@ gg_stream *ggi_device_streams(struct gg_device *device);
 /* Reference all streams of a device, each with its last ticket, so that no lock is held while they are used. */
 size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out);
 
-/* ---- progress: progress.c ---- */
+/* ---- references: stream_refs.c ---- */
+
+/* References of uses. A stream without other references is closed: only its counts are used. */
+static inline bool ggi_stream_has_only_uses(int64_t refs)
+{
+    return (refs & 0xffffffff) == refs >> 32;
+}
+void ggi_stream_use_retain(gg_stream *stream);
+void ggi_stream_use_release(gg_stream *stream);
+/* Add a reference to a stream found through a use, so that its native stream is not destroyed. False, without
+ * a reference, if it is destroyed already: all its tickets have passed. */
+bool ggi_stream_try_pin(gg_stream *stream);
+/* With stream->lock held: add a reference, unless it is closed. */
+bool ggi_stream_try_retain_open(gg_stream *stream);
+
+/* ---- progress: tickets.c, marker.c and progress.c ---- */
 
 /* Its owner may destroy an ownerless stream at any time, so a marker is recorded after each piece of work. Returns @p ticket. */
 uint64_t ggi_stream_mark_ownerless(gg_stream *stream, uint64_t ticket);
@@ -167,6 +174,8 @@ static inline gg_status ggi_stream_raise_ended(gg_stream *stream)
 /* Without a lock: record the marker unless one is pending, or another thread records an event on the stream, so that a later poll
  * is cheap. */
 void ggi_stream_mark(gg_stream *stream);
+/* Without a lock: record it, even if one is pending. False: that failed. */
+bool ggi_stream_mark_again(gg_stream *stream);
 /* The error of the marker's query, which a poll ignores. GG_OK if the marker is pending. */
 gg_status ggi_stream_query_marker(gg_stream *stream);
 /* After a wait: GG_ERR_DEVICE_LOST on a lost device, where all tickets pass; else GG_OK. */
@@ -212,7 +221,7 @@ static inline bool ggi_stream_implicitly_ordered(const gg_stream *stream, const 
             (other->is_default && !(stream->flags & GG_STREAM_NONBLOCKING)));
 }
 
-/* ---- releases that wait for a ticket: progress.c ---- */
+/* ---- releases that wait for a ticket: tickets.c ---- */
 
 struct ggi_deferred_release {
     struct ggi_deferred_release *next;

@@ -56,63 +56,6 @@ static void stream_destroy(struct ggi_retired *self)
     free(stream);
 }
 
-/* ---- references ---- */
-
-#define USE (((int64_t)1 << 32) + 1) /* a use's reference counts in both halves */
-
-/* Whether only uses hold references, so that it is closed. */
-static bool stream_has_only_uses(int64_t refs)
-{
-    return (refs & 0xffffffff) == refs >> 32;
-}
-
-static void stream_unref(gg_stream *stream, int64_t refs)
-{
-    struct gg_device *device = stream->device;
-    int64_t left = atomic_fetch_sub(&stream->refs, refs) - refs;
-    if (!left)
-        ggi_retire(device, &stream->retired);
-    else if (stream_has_only_uses(left)) /* the stream may be freed already, so it is not used below */
-        atomic_store(&device->closed, 1);
-}
-
-void gg_stream_release(gg_stream *stream)
-{
-    if (stream)
-        stream_unref(stream, 1);
-}
-
-bool ggi_stream_try_pin(gg_stream *stream)
-{
-    gg_stream_retain(stream);
-    pthread_mutex_lock(&stream->lock);
-    const bool gone = stream->gone;
-    pthread_mutex_unlock(&stream->lock);
-    if (gone)
-        stream_unref(stream, 1);
-    return !gone;
-}
-
-bool ggi_stream_try_retain_open(gg_stream *stream)
-{
-    int64_t refs = atomic_load(&stream->refs);
-    do
-        if (stream_has_only_uses(refs))
-            return false;
-    while (!atomic_compare_exchange_weak(&stream->refs, &refs, refs + 1));
-    return true;
-}
-
-void ggi_stream_use_retain(gg_stream *stream)
-{
-    atomic_fetch_add(&stream->refs, USE);
-}
-
-void ggi_stream_use_release(gg_stream *stream)
-{
-    stream_unref(stream, USE);
-}
-
 /* A ticket after all work, since work through the native handle is not counted. */
 static void stream_take_final_ticket(gg_stream *stream)
 {
@@ -127,7 +70,7 @@ static bool stream_mark_gone(gg_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
     const bool gone = atomic_load(&stream->completed) >= atomic_load(&stream->submitted) &&
-                      stream_has_only_uses(atomic_load(&stream->refs));
+                      ggi_stream_has_only_uses(atomic_load(&stream->refs));
     if (gone)
         stream->gone = true;
     pthread_mutex_unlock(&stream->lock);
@@ -137,7 +80,7 @@ static bool stream_mark_gone(gg_stream *stream)
 bool ggi_stream_destroy_closed(gg_stream *stream)
 {
     int64_t refs = atomic_load(&stream->refs);
-    if (stream->is_default || !refs || !stream_has_only_uses(refs))
+    if (stream->is_default || !refs || !ggi_stream_has_only_uses(refs))
         return true;
     stream_take_final_ticket(stream);
     if (!stream_idle(&stream->retired) || !stream_mark_gone(stream))
@@ -193,11 +136,6 @@ gg_stream *ggi_device_streams(struct gg_device *device)
     gg_stream *first = device->streams;
     pthread_mutex_unlock(&device->lock);
     return first;
-}
-
-void gg_stream_retain(gg_stream *stream)
-{
-    atomic_fetch_add_explicit(&stream->refs, 1, memory_order_relaxed);
 }
 
 gg_device *gg_stream_device(const gg_stream *stream)
