@@ -147,7 +147,8 @@ static inline gg_status ring_take(struct gg_device *device, bool poll, struct gg
         status = ring_alloc(device, ring);
     if (!status)
         slot = ring_free_slot(ring, false);
-    if (!status && !slot && poll)
+    poll = poll && !status && !slot;
+    if (poll)
         slot = ring_poll_slots(ring);
     if (slot)
         atomic_store_explicit(&slot->taken, true, memory_order_relaxed);
