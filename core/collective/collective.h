@@ -30,7 +30,8 @@ struct collective_use {
 struct collective_mark {
     gg_stream *stream; /* a reference as of a use */
     uint64_t ticket;
-    struct gg_event_impl *event; /* behind it; NULL: more may follow */
+    struct gg_event_impl *event; /* behind it; NULL: more may follow, unless */
+    bool recording;              /* a thread records the event */
     uint32_t operations;
 };
 
@@ -166,8 +167,10 @@ void ggi_collective_forget_work(struct ggi_collective *self);
 
 /* ---- marks.c, with self->lock held ---- */
 
-/* An operation was queued on the stream. */
-void ggi_collective_mark(struct ggi_collective *self, gg_stream *stream, uint64_t ticket);
+/* An operation was queued on the stream. Whether the caller is to record an event behind it, without the lock. */
+bool ggi_collective_mark(struct ggi_collective *self, gg_stream *stream, uint64_t ticket);
+/* Without the lock, since the driver may wait for room in the stream's queue, and the watcher must go on. */
+void ggi_collective_record_mark(struct ggi_collective *self, gg_stream *stream, uint64_t ticket);
 /* Remove the oldest marks that are complete. False: there are none. */
 bool ggi_collective_marks_move(struct ggi_collective *self);
 /* Of how many operations the oldest one is. */

@@ -44,31 +44,15 @@ static void marks_merge(struct ggi_collective *self)
         }
 }
 
-/* Without an event the stream's own progress shows when the mark is complete. */
-static void mark_record(struct ggi_collective *self, struct collective_mark *mark)
-{
-    struct gg_device *device = self->device;
-    struct ggi_internal_scope own;
-    struct gg_event_impl *event;
-    ggi_internal_begin(device, &own);
-    if (!ggi_event_acquire(device, false, &event)) {
-        if (device->ops->event_record(event, mark->stream->impl))
-            device->ops->event_destroy(event);
-        else
-            mark->event = event;
-    }
-    ggi_internal_end(device, &own);
-}
-
-void ggi_collective_mark(struct ggi_collective *self, gg_stream *stream, uint64_t ticket)
+bool ggi_collective_mark(struct ggi_collective *self, gg_stream *stream, uint64_t ticket)
 {
     const uint64_t now = ggi_now_ns();
     if (self->mark_count == COLLECTIVE_MARKS)
         marks_merge(self);
     struct collective_mark *last = self->mark_count ? &self->marks[self->mark_count - 1] : NULL;
-    if (!last || last->event || last->stream != stream) {
+    if (!last || last->event || last->recording || last->stream != stream) {
         if (self->mark_count == COLLECTIVE_MARKS)
-            return; /* of many streams: the first of them show the progress */
+            return false; /* of many streams: the first of them show the progress */
         ggi_stream_use_retain(stream);
         last = &self->marks[self->mark_count++];
         *last = (struct collective_mark){.stream = stream};
@@ -76,9 +60,9 @@ void ggi_collective_mark(struct ggi_collective *self, gg_stream *stream, uint64_
     last->ticket = ticket;
     last->operations++;
     if (now - self->marked < MARKS_NS)
-        return;
+        return false;
     self->marked = now;
-    mark_record(self, last);
+    return last->recording = true;
 }
 
 /* A mark whose query fails is complete when its stream is: its event is not used again. */
@@ -111,4 +95,38 @@ bool ggi_collective_marks_move(struct ggi_collective *self)
 uint32_t ggi_collective_oldest_mark(const struct ggi_collective *self)
 {
     return self->mark_count ? self->marks[0].operations : 1;
+}
+
+/* ---- without the lock ---- */
+
+static struct gg_event_impl *mark_record(struct gg_device *device, gg_stream *stream)
+{
+    struct ggi_internal_scope own;
+    struct gg_event_impl *event = NULL;
+    ggi_internal_begin(device, &own);
+    if (!ggi_event_acquire(device, false, &event) && device->ops->event_record(event, stream->impl)) {
+        device->ops->event_destroy(event);
+        event = NULL;
+    }
+    ggi_internal_end(device, &own);
+    return event;
+}
+
+/* Without an event the stream's own progress shows when the mark is complete. The mark may be gone: it was merged with a later one,
+ * or the watcher has ended. */
+void ggi_collective_record_mark(struct ggi_collective *self, gg_stream *stream, uint64_t ticket)
+{
+    struct gg_event_impl *event = mark_record(self->device, stream);
+    pthread_mutex_lock(&self->lock);
+    for (uint32_t i = 0; i < self->mark_count; i++) {
+        struct collective_mark *mark = &self->marks[i];
+        if (!mark->recording || mark->stream != stream || mark->ticket != ticket)
+            continue;
+        mark->recording = false;
+        mark->event = event;
+        event = NULL;
+    }
+    pthread_mutex_unlock(&self->lock);
+    if (event && !atomic_load(&ggi_shutting_down))
+        self->device->ops->event_destroy(event);
 }

@@ -89,6 +89,7 @@ gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream)
 gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uint64_t ticket,
                              gg_status status)
 {
+    bool record = false;
     pthread_mutex_lock(&self->lock);
     struct collective_use *use = work_find(self, stream);
     if (use) { /* else the watcher has ended, after a failure */
@@ -96,12 +97,14 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
         if (ticket) {
             use->ticket = ticket;
             ggi_stream_watch(stream, self->watcher, ticket);
-            ggi_collective_mark(self, stream, ticket);
+            record = ggi_collective_mark(self, stream, ticket);
         }
     }
     if (!status && atomic_load(&self->failed)) /* the abort may have ended this work */
         status = work_refuse(self);
     pthread_mutex_unlock(&self->lock);
+    if (record)
+        ggi_collective_record_mark(self, stream, ticket);
     atomic_fetch_sub(&self->calls, 1);
     return status;
 }
@@ -111,13 +114,14 @@ bool ggi_collective_pending(struct ggi_collective *self, bool *moved, uint32_t *
     bool pending = false;
     pthread_mutex_lock(&self->lock);
     for (uint32_t i = 0; i < self->used_count; i++)
-        if (!ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, true))
+        if (!ggi_stream_poll_locked(self->used[i].stream, self->used[i].ticket))
             pending = true;
     if (oldest) {
         *moved = ggi_collective_marks_move(self);
         *oldest = ggi_collective_oldest_mark(self);
     }
     pthread_mutex_unlock(&self->lock);
+    ggi_record_markers();
     return pending;
 }
 

@@ -151,20 +151,15 @@ static void capture_drop(gg_stream *stream)
     ggi_internal_end(stream->device, &own);
 }
 
-/* With stream->lock held, so that no poll of another thread queries the stream once it is captured, or records its marker
- * into the graph. */
-static gg_status capture_begin(struct ggi_capture *capture)
+/* With both of the stream's locks held, so that no poll of another thread queries the stream once it is captured, or records its
+ * marker into the graph. */
+static gg_status capture_begin_locked(struct ggi_capture *capture)
 {
     gg_stream *stream = capture->stream;
     struct gg_device *device = stream->device;
     uint64_t id = 0;
-    gg_status status = graph_check_stream(stream);
-    if (!status)
-        status = ggi_stream_mark_before_capture(stream, capture->helper);
-    if (status)
-        return status;
     ggi_stream_begin_capture(stream);
-    status = GGI_RELAXED(
+    gg_status status = GGI_RELAXED(
         device, GGI_CALL_AS(device, capture_begin, stream, 0, NULL, call_capture_begin(stream)));
     if (!status) {
         status = GGI_CALL_AS(device, capture_id, stream, 0, NULL, call_capture_id(stream, &id));
@@ -178,6 +173,21 @@ static gg_status capture_begin(struct ggi_capture *capture)
     atomic_store(&stream->capture, id);
     ggi_capture_start(capture, id);
     return GG_OK;
+}
+
+/* With stream->record_lock held. */
+static gg_status capture_begin(struct ggi_capture *capture)
+{
+    gg_stream *stream = capture->stream;
+    gg_status status = graph_check_stream(stream);
+    if (!status)
+        status = ggi_stream_mark_before_capture(stream, capture->helper);
+    if (status)
+        return status;
+    pthread_mutex_lock(&stream->lock);
+    status = capture_begin_locked(capture);
+    pthread_mutex_unlock(&stream->lock);
+    return status;
 }
 
 /* Work that is not known to be done needs a helper stream for its marker. It is created without holding the lock. */
@@ -200,12 +210,12 @@ static gg_status capture_begin_marked(struct ggi_capture *capture)
         status = capture_make_helper(capture);
         if (status)
             return status;
-        pthread_mutex_lock(&stream->lock);
+        pthread_mutex_lock(&stream->record_lock);
         ready = capture->helper ||
                 ggi_stream_is_complete(stream, atomic_load(&stream->submitted), false);
         if (ready)
             status = capture_begin(capture);
-        pthread_mutex_unlock(&stream->lock);
+        pthread_mutex_unlock(&stream->record_lock);
     }
     return status;
 }
@@ -285,8 +295,8 @@ static bool capture_is_replaced(const struct ggi_capture *capture)
     return !ggi_stream_capture_id(capture->stream, &id) && id && id != capture->id;
 }
 
-/* The capture ends even if there is no memory for the graph. stream->lock is held, so that no other thread polls a native
- * stream while the backend replaces it. */
+/* The capture ends even if there is no memory for the graph. Both locks of the stream are held, so that no other thread uses a
+ * native stream while the backend replaces it. */
 static gg_status capture_finish(struct ggi_capture *capture, gg_graph *graph, bool whole,
                                 struct ggi_commands **commands)
 {
@@ -324,9 +334,11 @@ gg_status gg_graph_end_capture(gg_stream *stream, gg_graph **out)
                         "stream, or its capture has ended");
     if (out)
         made = graph_new(stream->device, &graph);
+    pthread_mutex_lock(&stream->record_lock);
     pthread_mutex_lock(&stream->lock);
     status = capture_finish(capture, graph, !capture->uses->incomplete, &commands);
     pthread_mutex_unlock(&stream->lock);
+    pthread_mutex_unlock(&stream->record_lock);
     if (commands) /* not with the lock held: it may create streams, and so drain */
         status = ggi_replay_graph_new(stream->device, commands, &graph->impl);
     if (made)

@@ -131,6 +131,11 @@ struct ggi_request {
     size_t block_size;
 };
 struct ggi_request ggi_pool_request(struct ggi_pool *pool, size_t nbytes);
+static inline bool ggi_block_suits(const gg_memory *memory, const struct ggi_request *request)
+{
+    return memory->block_size >= request->block_size &&
+           ggi_size_class_below(memory->block_size) == request->size_class;
+}
 
 static inline gg_memory *ggi_free_memory(struct ggi_free_link *link)
 {
@@ -313,6 +318,27 @@ void ggi_stashes_close(struct ggi_pool *pool);
 gg_status ggi_pool_add_slab(struct ggi_pool *pool, uint32_t size_class);
 void ggi_pool_list_slab(struct ggi_pool *pool, struct ggi_slab *slab); /* with the lock held */
 bool ggi_slab_is(const struct ggi_retired *item);
+
+/* ---- pool_loan.c ---- */
+
+/* A block of a busy stream, taken with drain_lock held. The new stream is made to wait for its uses without that lock, since the
+ * driver may wait for room in the queues of both. */
+struct ggi_pool_loan {
+    gg_memory *memory; /* NULL: none. No list has it, so no other thread uses it */
+    gg_stream *lender; /* a reference, if the driver orders it with the new stream; else NULL */
+    bool retired;      /* it was released while other streams used it */
+};
+/* With drain_lock held. False: there is none. */
+bool ggi_pool_borrow(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                     struct ggi_pool_loan *loan); /* of a stream that the driver orders with @p stream */
+bool ggi_pool_steal(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                    struct ggi_pool_loan *loan); /* of any other */
+/* Without a lock: @p stream waits for what uses the block. False: it cannot, and other streams may take the block again. */
+bool ggi_pool_use_loan(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                       const struct ggi_pool_loan *loan, gg_memory **out);
+/* The first reference of a block that ggi_pool_try_alloc did not return. */
+gg_memory *ggi_pool_first_reference(gg_memory *memory, size_t nbytes, gg_stream *stream,
+                                    uint64_t ready_ticket);
 
 /* ---- pool_grow.c: after ggi_pool_try_alloc found no block ---- */
 

@@ -19,65 +19,10 @@
 #define SPARE_MOST ((uint64_t)64 << 20)
 #define LARGE_PART 8 /* free large blocks are kept up to this part of the device's memory */
 
-/* ---- blocks of other streams ---- */
-
-/* A stream without an owner may be destroyed, and then no other can wait for it. */
-static bool pool_may_borrow(const gg_stream *stream, const gg_stream *other)
-{
-    return !ggi_stream_is_ownerless(other) && ggi_stream_implicitly_ordered(stream, other);
-}
-
-/* A free block of another stream, *lender; @p ordered_only: which the driver orders with @p stream. The order in which
- * ggi_pool_reclaim_class polls the streams stays the same: otherwise it might skip the same ones each time. */
-static gg_memory *pool_pop_other(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
-                                 bool ordered_only, gg_stream **lender)
-{
-    const struct ggi_request request = ggi_pool_request(pool, nbytes);
-    gg_memory *memory = NULL;
-    gg_stream *other;
-    struct ggi_bin *at = NULL;
-    pthread_mutex_lock(&pool->lock);
-    for (int i = 0; !memory && (i < GGI_LENDERS || !ordered_only); i++) {
-        other = ggi_pool_lender_after(pool, request.size_class, &at);
-        if (!other)
-            break;
-        if (other == stream || (ordered_only && !pool_may_borrow(stream, other)))
-            continue;
-        *lender = other;
-        memory = ggi_pool_pop(pool, other, request);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return memory;
-}
-
-/* From a stream that the driver orders with @p stream. The explicit wait is for a third stream, which will wait for
- * @p stream only. */
-static bool pool_alloc_ordered(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
-                               gg_memory **out)
-{
-    gg_stream *lender = NULL;
-    if (!stream || ggi_stream_capturing(stream))
-        return false;
-    gg_memory *memory = pool_pop_other(pool, nbytes, stream, true, &lender);
-    if (!memory)
-        return false;
-    bool behind = !ggi_stream_fence_uncaptured(stream, lender, false);
-    pthread_mutex_lock(&pool->lock);
-    if (behind)
-        ggi_pool_count_alloc(pool, nbytes);
-    else
-        ggi_pool_insert(pool, memory);
-    pthread_mutex_unlock(&pool->lock);
-    if (!behind)
-        return false;
-    ggi_pool_prepare(memory, nbytes, stream, ggi_stream_counted(stream));
-    *out = memory;
-    return true;
-}
-
-/* With drain_lock held: try all that needs neither more memory nor a wait of the host. @p all: poll all streams. */
+/* With drain_lock held: try all that needs neither more memory nor a wait of the host. @p all: poll all streams. True if *out or
+ * the loan has a block. */
 static bool pool_alloc_reclaimed(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool all,
-                                 gg_memory **out)
+                                 struct ggi_pool_loan *loan, gg_memory **out)
 {
     struct ggi_internal_scope own;
     const struct ggi_request request = ggi_pool_request(pool, nbytes);
@@ -89,23 +34,12 @@ static bool pool_alloc_reclaimed(struct ggi_pool *pool, size_t nbytes, gg_stream
     else
         ggi_pool_reclaim_class(pool, request, stream);
     bool found = ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out) ||
-                 pool_alloc_ordered(pool, nbytes, stream, out);
+                 ggi_pool_borrow(pool, nbytes, stream, loan);
     ggi_internal_end(pool->device, &own);
     return found;
 }
 
 /* ---- memory from the driver ---- */
-
-/* The first reference of a block that ggi_pool_try_alloc did not return. */
-static gg_memory *pool_first_reference(gg_memory *memory, size_t nbytes, gg_stream *stream,
-                                       uint64_t ready_ticket)
-{
-    pthread_mutex_lock(&memory->pool->lock);
-    ggi_pool_count_alloc(memory->pool, nbytes);
-    pthread_mutex_unlock(&memory->pool->lock);
-    ggi_pool_prepare(memory, nbytes, stream, ready_ticket);
-    return memory;
-}
 
 /* 0 where the driver does not report it. */
 static uint64_t pool_total_memory(const struct ggi_pool *pool)
@@ -165,8 +99,8 @@ static gg_status pool_alloc_block(struct ggi_pool *pool, size_t nbytes, size_t b
         pthread_mutex_unlock(&pool->lock);
     }
     /* The stream must first run the driver's own allocation. */
-    *out =
-        pool_first_reference(memory, nbytes, stream, pool->async ? ggi_stream_counted(stream) : 0);
+    *out = ggi_pool_first_reference(memory, nbytes, stream,
+                                    pool->async ? ggi_stream_counted(stream) : 0);
     return GG_OK;
 }
 
@@ -236,12 +170,6 @@ struct size_request {
     struct ggi_request request;
 };
 
-static bool block_suits(const gg_memory *memory, const struct ggi_request *request)
-{
-    return memory->block_size >= request->block_size &&
-           ggi_size_class_below(memory->block_size) == request->size_class;
-}
-
 /* ---- idle memory that a trim has retired, but that the driver may get back only while all streams are idle ---- */
 
 static bool trimmed_fits(const struct ggi_retired *item, const void *what)
@@ -253,7 +181,7 @@ static bool trimmed_fits(const struct ggi_retired *item, const void *what)
         return ggi_slab_is(item) && slab->pool == request->pool && request->request.of_slab &&
                slab->size_class == request->request.size_class;
     return memory->pool == request->pool && memory->size_class == GGI_NO_CLASS &&
-           block_suits(memory, &request->request) && !atomic_load(&memory->captured) &&
+           ggi_block_suits(memory, &request->request) && !atomic_load(&memory->captured) &&
            !atomic_load(&memory->untracked) && ggi_memory_prune(memory, true);
 }
 
@@ -288,96 +216,6 @@ static bool pool_take_back(struct ggi_pool *pool, size_t nbytes)
     pool_restore(pool, item);
     pthread_mutex_unlock(&pool->lock);
     return true;
-}
-
-/* ---- blocks that other streams still use ---- */
-
-/* Explicit even where the driver orders the streams, as in pool_alloc_ordered. Fails if that is impossible. */
-static gg_status steal_wait_for(gg_stream *stream, gg_stream *other, uint64_t ticket, bool all)
-{
-    if (other->device->backend != stream->device->backend)
-        return GG_ERR_UNSUPPORTED;
-    if (other == stream || other->gone || (!all && ggi_stream_is_complete(other, ticket, false)))
-        return GG_OK;
-    return ggi_stream_fence_uncaptured(stream, other, !all);
-}
-
-/* Wait for the recorded uses, and for all work on alloc_stream, which may use the raw address. */
-static gg_status steal_wait(gg_memory *memory, gg_stream *stream)
-{
-    gg_status status = GG_OK;
-    for (uint32_t i = 0; i < memory->use_count && !status; i++) {
-        const struct ggi_use use = ggi_memory_use(memory, i);
-        status = steal_wait_for(stream, use.stream, use.ticket, false);
-    }
-    if (!status && memory->alloc_stream && !ggi_stream_is_ownerless(memory->alloc_stream))
-        status = steal_wait_for(stream, memory->alloc_stream, 0, true);
-    return status;
-}
-
-static bool steal_fits(const struct ggi_retired *item, const void *what)
-{
-    const struct size_request *request = what;
-    gg_memory *memory = ggi_memory_retired(item);
-    return memory && memory->pool == request->pool &&
-           memory->size_class == request->request.size_class &&
-           block_suits(memory, &request->request) && !atomic_load(&memory->captured) &&
-           !atomic_load(&memory->untracked);
-}
-
-static gg_memory *steal_retired(struct ggi_pool *pool, size_t nbytes)
-{
-    const struct size_request request = {pool, ggi_pool_request(pool, nbytes)};
-    if (!ggi_pool_stats(pool).retired_blocks)
-        return NULL;
-    ggi_retire_flatten(pool->device);
-    gg_memory *memory = (gg_memory *)ggi_retire_pick(pool->device, steal_fits, &request);
-    if (!memory)
-        return NULL;
-    pthread_mutex_lock(&pool->lock);
-    ggi_pool_uncount_retired(pool, memory->block_size);
-    pthread_mutex_unlock(&pool->lock);
-    return memory;
-}
-
-static void steal_undo(struct ggi_pool *pool, gg_memory *memory, bool retired)
-{
-    pthread_mutex_lock(&pool->lock);
-    if (retired)
-        ggi_pool_count_retired(pool, memory->block_size);
-    else
-        ggi_pool_insert(pool, memory);
-    pthread_mutex_unlock(&pool->lock);
-    if (retired)
-        ggi_retire(pool->device, &memory->retired);
-}
-
-/* With drain_lock held. */
-static gg_status pool_steal(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
-{
-    struct ggi_internal_scope own;
-    gg_stream *lender;
-    if (pool->direct || ggi_pool_request(pool, nbytes).size_class == GGI_NO_CLASS || !stream ||
-        ggi_stream_capturing(stream))
-        return GG_ERR_OUT_OF_MEMORY;
-    gg_memory *memory = pool_pop_other(pool, nbytes, stream, false, &lender);
-    bool retired = !memory;
-    if (!memory)
-        memory = steal_retired(pool, nbytes);
-    if (!memory)
-        return GG_ERR_OUT_OF_MEMORY;
-    ggi_internal_begin(pool->device, &own);
-    gg_status status = steal_wait(memory, stream);
-    ggi_internal_end(pool->device, &own);
-    if (status) {
-        steal_undo(pool, memory, retired);
-        return GG_ERR_OUT_OF_MEMORY;
-    }
-    uint64_t ticket = ggi_stream_counted(stream);
-    ggi_memory_forget_uses(memory);
-    *out = pool_first_reference(memory, nbytes, stream, ticket);
-    ggi_memory_used(memory, stream, ticket); /* which also waits for the old uses */
-    return GG_OK;
 }
 
 /* ---- where the driver has no memory ---- */
@@ -418,31 +256,58 @@ static void pool_want_exported(struct ggi_pool *pool)
     device->ready = item;
 }
 
-/* With drain_lock held. Try idle blocks first, including those of a trim; then blocks of busy streams, for which @p stream
- * waits; then free idle blocks to the driver. They are freed only once all streams are idle (*idle): earlier, the free might
- * wait for work that waits for this thread. Until then the blocks stay in the pool, where other allocations find them. For
- * the same reason the device is waited for only then. */
-static bool pool_alloc_after_trim(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
-                                  bool *wait, bool *idle, gg_memory **out)
+/* With drain_lock held. Try idle blocks first, including those of a trim; then blocks of busy streams, for which @p stream will
+ * wait. *idle: all streams were. True if *out or the loan has a block. */
+static bool pool_alloc_held(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool *idle,
+                            struct ggi_pool_loan *loan, gg_memory **out)
 {
     struct ggi_internal_scope own;
     ggi_internal_begin(pool->device, &own);
     *idle = ggi_drain_locked(pool->device, GGI_DRAIN_ALL);
-    bool found =
-        pool_alloc_reclaimed(pool, nbytes, stream, true, out) ||
-        (pool_take_back(pool, nbytes) && pool_alloc_reclaimed(pool, nbytes, stream, true, out)) ||
-        !pool_steal(pool, nbytes, stream, out);
-    if (!found) {
-        ggi_pool_reclaim(pool); /* a direct pool's too, and what was released meanwhile */
-        if (*idle || !ggi_pool_free_may_wait(pool))
-            ggi_pool_trim(pool, 0);
-        *idle = ggi_drain_locked(pool->device, GGI_DRAIN_ALL) && *idle;
-        if (*idle && *wait && atomic_load(&pool->device->epoch.waiting)) {
-            *wait = false;
-            pool_want_exported(pool);
-        }
+    const bool found = pool_alloc_reclaimed(pool, nbytes, stream, true, loan, out) ||
+                       (pool_take_back(pool, nbytes) &&
+                        pool_alloc_reclaimed(pool, nbytes, stream, true, loan, out)) ||
+                       ggi_pool_steal(pool, nbytes, stream, loan);
+    ggi_internal_end(pool->device, &own);
+    return found;
+}
+
+/* With drain_lock held, if no block was found: free idle blocks to the driver. They are freed only once all streams are idle
+ * (*idle): earlier, the free might wait for work that waits for this thread. Until then the blocks stay in the pool, where other
+ * allocations find them. For the same reason the device is waited for only then. */
+static void pool_free_held(struct ggi_pool *pool, bool *wait, bool *idle)
+{
+    struct ggi_internal_scope own;
+    ggi_internal_begin(pool->device, &own);
+    ggi_pool_reclaim(pool); /* a direct pool's too, and what was released meanwhile */
+    if (*idle || !ggi_pool_free_may_wait(pool))
+        ggi_pool_trim(pool, 0);
+    *idle = ggi_drain_locked(pool->device, GGI_DRAIN_ALL) && *idle;
+    if (*idle && *wait && atomic_load(&pool->device->epoch.waiting)) {
+        *wait = false;
+        pool_want_exported(pool);
     }
     ggi_internal_end(pool->device, &own);
+}
+
+/* Without a lock. */
+static bool pool_alloc_after_trim(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                                  bool *wait, bool *idle, gg_memory **out)
+{
+    struct gg_device *device = pool->device;
+    struct ggi_pool_loan loan = {.memory = NULL};
+    pthread_mutex_lock(&device->drain_lock);
+    bool down = atomic_load(&ggi_shutting_down);
+    bool found = !down && pool_alloc_held(pool, nbytes, stream, idle, &loan, out);
+    if (loan.memory) {
+        ggi_drain_unlock(device);
+        found = ggi_pool_use_loan(pool, nbytes, stream, &loan, out);
+        pthread_mutex_lock(&device->drain_lock);
+        down = atomic_load(&ggi_shutting_down);
+    }
+    if (!down && !found)
+        pool_free_held(pool, wait, idle);
+    ggi_drain_unlock(device);
     return found;
 }
 
@@ -473,12 +338,10 @@ static gg_status pool_alloc_wait(struct ggi_pool *pool, size_t nbytes, gg_stream
         last = !pool_has_busy(pool, idle) || ggi_now_ns() > limit;
         if (ggi_interrupted())
             return ggi_fail(GG_ERR_INTERRUPTED, "the wait for memory was interrupted");
-        pthread_mutex_lock(&device->drain_lock);
-        const bool down = atomic_load(&ggi_shutting_down);
-        const bool found = !down && pool_alloc_after_trim(pool, nbytes, stream, &wait, &idle, out);
-        ggi_drain_unlock(device);
-        if (found || down)
-            return found ? GG_OK : ggi_device_unusable(device);
+        if (pool_alloc_after_trim(pool, nbytes, stream, &wait, &idle, out))
+            return GG_OK;
+        if (atomic_load(&ggi_shutting_down))
+            return ggi_device_unusable(device);
         if (last || ggi_pool_stats(pool).reserved_bytes < held)
             status = pool_alloc_block(pool, nbytes, block_size, stream, out);
         if (status == GG_ERR_OUT_OF_MEMORY && last) /* without rounding up it may fit */
@@ -547,6 +410,7 @@ static bool pool_alloc_after_drain(struct ggi_pool *pool, size_t nbytes, gg_stre
 gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
 {
     struct gg_device *device = pool->device;
+    struct ggi_pool_loan loan = {.memory = NULL};
     gg_status status = GG_OK;
     bool found = false;
     if (pool_has_few(pool, nbytes)) {
@@ -562,9 +426,11 @@ gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
     if (atomic_load(&ggi_shutting_down))
         status = ggi_device_unusable(device);
     if (!status)
-        found = pool_alloc_reclaimed(pool, nbytes, stream, false, out) ||
+        found = pool_alloc_reclaimed(pool, nbytes, stream, false, &loan, out) ||
                 pool_alloc_or_shrink(pool, nbytes, stream, out);
     ggi_drain_unlock(device);
+    if (loan.memory)
+        found = ggi_pool_use_loan(pool, nbytes, stream, &loan, out);
     if (!status && !found)
         status = pool_grow(pool, nbytes, stream, out);
     if (status == GG_ERR_OUT_OF_MEMORY)

@@ -29,7 +29,7 @@ static bool stream_found_idle(gg_stream *stream)
 {
     uint64_t ticket = ggi_stream_is_ownerless(stream) ? atomic_load(&stream->submitted)
                                                       : ggi_stream_counted(stream);
-    return ggi_stream_is_complete(stream, ticket, true);
+    return ggi_stream_poll_locked(stream, ticket);
 }
 
 /* The blocks are off the list during the poll: a block that is released meanwhile may be in use. */

@@ -57,11 +57,17 @@ struct ggi_use ggi_memory_use(gg_memory *memory, uint32_t index)
 
 /* ---- the list ---- */
 
+/* With the lock held. */
+static bool uses_is_complete(const struct ggi_use *use, bool poll)
+{
+    return poll ? ggi_stream_poll_locked(use->stream, use->ticket)
+                : ggi_stream_has_passed(use->stream, use->ticket);
+}
+
 /* Complete, and not ended without a result that no wait has reported. */
 static bool uses_is_over(const struct ggi_use *use, bool poll)
 {
-    return ggi_stream_is_complete(use->stream, use->ticket, poll) &&
-           !ggi_stream_has_ended(use->stream, use->ticket);
+    return uses_is_complete(use, poll) && !ggi_stream_has_ended(use->stream, use->ticket);
 }
 
 enum uses_way {
@@ -83,8 +89,7 @@ static bool uses_prune(gg_memory *memory, enum uses_way way)
         struct ggi_use use = memory->uses[i];
         const bool poll =
             way == USES_POLL || way == USES_REPORTED || use.stream->device != memory->device;
-        if (way == USES_REPORTED ? uses_is_over(&use, poll)
-                                 : ggi_stream_is_complete(use.stream, use.ticket, poll)) {
+        if (way == USES_REPORTED ? uses_is_over(&use, poll) : uses_is_complete(&use, poll)) {
             ggi_stream_use_release(use.stream);
             continue;
         }
@@ -435,12 +440,13 @@ static gg_status memory_check_ended(gg_memory *memory)
     pthread_mutex_lock(&memory->lock);
     for (uint32_t i = 0; i < memory->use_count && !ended.stream; i++) {
         const struct ggi_use use = ggi_memory_use(memory, i);
-        if (ggi_stream_is_complete(use.stream, use.ticket, true) &&
+        if (ggi_stream_poll_locked(use.stream, use.ticket) &&
             ggi_stream_has_ended(use.stream, use.ticket))
             ended = use;
     }
     const uint64_t serial = ended.stream ? ended.stream->serial : 0;
     pthread_mutex_unlock(&memory->lock);
+    ggi_record_markers();
     return ggi_ended_report(memory->device, GG_OP_stream_query,
                             (struct ggi_ended_use){serial, ended.ticket, GGI_ALL_WATCHERS});
 }
@@ -478,7 +484,9 @@ gg_status gg_memory_query(gg_memory *memory)
         status = memory_check_ended(memory);
     if (status)
         return status;
-    return ggi_memory_prune(memory, true) && !memory_not_ready(memory) ? GG_OK : GG_NOT_READY;
+    const bool unused = ggi_memory_prune(memory, true);
+    ggi_record_markers();
+    return unused && !memory_not_ready(memory) ? GG_OK : GG_NOT_READY;
 }
 
 /* An internal stream that waits for several others, so that the caller waits for one. */

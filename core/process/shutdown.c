@@ -11,20 +11,31 @@
 
 #define SHUTDOWN_THREADS_NS 5000000000u
 
-/* Only copies to the host are waited for: a kernel may never end. */
+/* With drain_lock held, which keeps streams alive while their list is read. Only copies to the host are waited for: a kernel may
+ * never end. */
+static bool shutdown_has_results(struct gg_device *device)
+{
+    for (gg_stream *stream = ggi_device_streams(device); stream; stream = stream->next)
+        if (!ggi_stream_poll_locked(stream, atomic_load(&stream->to_host)))
+            return false;
+    return true;
+}
+
+/* Returns with drain_lock held. Without it, other threads drain meanwhile, and markers are recorded. */
 static void shutdown_wait_for_results(struct gg_device *device, uint64_t deadline)
 {
-    for (gg_stream *stream = ggi_device_streams(device); stream; stream = stream->next) {
-        uint64_t ticket = atomic_load(&stream->to_host);
-        while (!ggi_stream_is_complete(stream, ticket, true) && ggi_now_ns() < deadline)
-            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    pthread_mutex_lock(&device->drain_lock);
+    while (!shutdown_has_results(device) && ggi_now_ns() < deadline) {
+        ggi_drain_unlock(device);
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        pthread_mutex_lock(&device->drain_lock);
     }
 }
 
 static bool shutdown_all_idle(struct gg_device *device)
 {
     for (gg_stream *stream = ggi_device_streams(device); stream; stream = stream->next)
-        if (!ggi_stream_is_complete(stream, atomic_load(&stream->submitted), true))
+        if (!ggi_stream_poll_locked(stream, atomic_load(&stream->submitted)))
             return false;
     return true;
 }
@@ -73,7 +84,7 @@ static void shutdown_device(struct gg_device *device, uint64_t deadline)
     struct ggi_internal_scope own;
     ggi_staging_wait(device, deadline);
     ggi_internal_begin(device, &own);
-    pthread_mutex_lock(&device->drain_lock); /* keeps streams alive while their list is read */
+    ggi_record_markers(); /* releases the streams that want one */
     shutdown_wait_for_results(device, deadline);
     bool idle = shutdown_all_idle(device) || shutdown_all_idle(device); /* one query may fail */
     if (idle)
@@ -111,7 +122,6 @@ static void shutdown_finish_downloads(struct gg_device *device, uint64_t deadlin
 {
     struct ggi_internal_scope own;
     ggi_internal_begin(device, &own);
-    pthread_mutex_lock(&device->drain_lock);
     shutdown_wait_for_results(device, deadline);
     ggi_drain_locked(device, GGI_DRAIN_ALL);
     ggi_drain_unlock(device);

@@ -76,7 +76,7 @@ static bool drain_poll(gg_stream *stream, uint32_t *polls)
         return true;
     if (!*polls)
         return false;
-    const bool complete = ggi_stream_is_complete(stream, ticket, true);
+    const bool complete = ggi_stream_poll_locked(stream, ticket);
     *polls -= !complete;
     return complete;
 }
@@ -344,7 +344,8 @@ bool ggi_drain_waiting(const struct gg_device *device)
            atomic_load_explicit(&device->waiting, memory_order_relaxed) ||
            atomic_load_explicit(&device->closed, memory_order_relaxed) ||
            atomic_load_explicit(&device->over, memory_order_relaxed) ||
-           atomic_load_explicit(&device->deferred, memory_order_relaxed);
+           atomic_load_explicit(&device->deferred, memory_order_relaxed) ||
+           atomic_load_explicit(&ggi_unmarked, memory_order_relaxed);
 }
 
 static void drain_sweep(struct gg_device *device, enum ggi_drain_extent extent, bool force,
@@ -418,6 +419,7 @@ static void drain_release_lock(struct gg_device *device)
     const struct drain_rest rest = drain_take(device);
     pthread_mutex_unlock(&device->drain_lock);
     drain_finish(device, rest);
+    ggi_record_markers();
 }
 
 void ggi_drain_unlock(struct gg_device *device)
@@ -430,13 +432,25 @@ void ggi_drain_unlock(struct gg_device *device)
     }
 }
 
+/* One scope for the drain and for what is done after the unlock. */
+static void drain_and_unlock(struct gg_device *device, enum ggi_drain_extent extent,
+                             enum ggi_drain_pace pace, gg_stream *stream)
+{
+    struct ggi_internal_scope own;
+    const bool drains = ggi_drain_waiting(device) && !atomic_load(&ggi_shutting_down);
+    if (drains) {
+        ggi_internal_begin(device, &own);
+        drain_locked(device, extent, pace, stream);
+    }
+    ggi_drain_unlock(device);
+    if (drains)
+        ggi_internal_end(device, &own);
+}
+
 static void drain_some(struct gg_device *device, enum ggi_drain_pace pace, gg_stream *stream)
 {
-    if (!ggi_drain_waiting(device) || pthread_mutex_trylock(&device->drain_lock))
-        return;
-    if (!atomic_load(&ggi_shutting_down))
-        drain_locked(device, GGI_DRAIN_SOME, pace, stream);
-    ggi_drain_unlock(device);
+    if (ggi_drain_waiting(device) && !pthread_mutex_trylock(&device->drain_lock))
+        drain_and_unlock(device, GGI_DRAIN_SOME, pace, stream);
 }
 
 void ggi_drain(struct gg_device *device)
@@ -457,9 +471,7 @@ void ggi_drain_after_wait(struct gg_device *device, gg_stream *stream)
 static void drain_all_and_unlock(struct gg_device *device)
 {
     atomic_store(&device->all_wanted, false);
-    if (ggi_drain_waiting(device) && !atomic_load(&ggi_shutting_down))
-        drain_locked(device, GGI_DRAIN_ALL, GGI_PACE_NONE, NULL);
-    ggi_drain_unlock(device);
+    drain_and_unlock(device, GGI_DRAIN_ALL, GGI_PACE_NONE, NULL);
 }
 
 /* Set first: a thread that unlocks after this attempt reads it. */

@@ -5,47 +5,65 @@
 #include "runtime/replay.h"
 #include "runtime/stream.h"
 
-/* With other->lock held: an event recorded after all counted work of @p other. */
-static gg_status fence_event_behind(gg_stream *other, bool counted, struct gg_event_impl **out)
+/* What another stream waits for. */
+struct fence {
+    struct gg_event_impl *event; /* NULL: nothing */
+    bool taken;                  /* from the stream: no other thread records it before fence_end */
+};
+
+/* With other->record_lock held: an event recorded after all counted work of @p other. */
+static gg_status fence_begin(gg_stream *other, bool counted, struct fence *fence)
 {
-    struct gg_device *device = other->device;
     gg_status status = GG_OK;
     if (counted && ggi_stream_is_ownerless(other) && other->marker) {
-        *out = other->marker;
+        fence->event = other->marker;
         return GG_OK;
     }
-    if (!other->fence)
-        status = ggi_event_acquire(device, false, &other->fence);
-    if (status)
-        return status;
-    *out = other->fence;
-    return ggi_queue_event_record(other, other->fence);
+    fence->event = atomic_exchange(&other->fence, NULL);
+    if (!fence->event)
+        status = ggi_event_acquire(other->device, false, &fence->event);
+    fence->taken = !status;
+    return status ? status : ggi_queue_event_record(other, fence->event);
 }
 
-/* With other->lock held. */
-static gg_status fence_all_work(gg_stream *stream, gg_stream *other, bool counted)
+/* The stream keeps one event; one more of a thread that did the same at the same time is destroyed. */
+static void fence_return(gg_stream *other, struct gg_event_impl *event)
 {
-    struct gg_event_impl *event = NULL;
-    if (atomic_load_explicit(&other->capturable, memory_order_relaxed))
-        ggi_stream_set_capturable(stream);
-    const gg_status status = fence_event_behind(other, counted, &event);
-    return status ? status : ggi_queue_wait_event(stream, event);
+    struct gg_event_impl *none = NULL;
+    if (atomic_compare_exchange_strong(&other->fence, &none, event))
+        return;
+    ggi_replay_forget_event(event);
+    other->device->ops->event_destroy(event);
 }
 
-/* With other->lock held, while @p other is captured: an event that is recorded now would belong to the graph, and
- * @p stream would join the capture. The marker is from before it. */
-static gg_status fence_before_capture(gg_stream *stream, gg_stream *other, uint64_t ticket)
+/* After fence_begin, with its status, and without a lock: the driver may wait for room in the queue of @p stream, while other
+ * threads use @p other. */
+static gg_status fence_end(gg_stream *stream, gg_stream *other, const struct fence *fence,
+                           gg_status status)
 {
-    struct gg_device *device = stream->device;
+    if (!status && fence->event) {
+        if (atomic_load_explicit(&other->capturable, memory_order_relaxed))
+            ggi_stream_set_capturable(stream);
+        status = ggi_queue_wait_event(stream, fence->event);
+    }
+    if (fence->taken)
+        fence_return(other, fence->event);
+    return status;
+}
+
+/* With other->record_lock held, while @p other is captured: an event that is recorded now would belong to the graph, and
+ * the stream would join the capture. The marker is from before it. */
+static gg_status fence_before_capture(gg_stream *other, uint64_t ticket, struct fence *fence)
+{
+    pthread_mutex_lock(&other->lock);
     const bool marked = other->marker_ticket >= ticket || ggi_stream_in_own_capture(other);
-    if (!marked)
-        return ggi_capture_fail_earlier_work();
-    if (!other->marker_ticket) /* done */
-        return GG_OK;
-    return GGI_CALL(device, stream_wait_event, stream, 0, (stream->impl, other->marker));
+    if (other->marker_ticket) /* else it is done */
+        fence->event = other->marker;
+    pthread_mutex_unlock(&other->lock);
+    return marked ? GG_OK : ggi_capture_fail_earlier_work();
 }
 
-/* Without other->lock: ggi_stream_submitted may take stream->lock. */
+/* Without a lock: ggi_stream_submitted may record an event. */
 static void fence_note(gg_stream *stream, gg_stream *other)
 {
     const uint64_t watchers = ggi_stream_watchers(other);
@@ -58,14 +76,15 @@ static void fence_note(gg_stream *stream, gg_stream *other)
 
 gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
 {
+    struct fence fence = {NULL, false};
     gg_status status = ggi_stream_raise_staying(other);
-    if (status)
+    if (status || other->gone) /* it was idle when it was destroyed */
         return status;
-    pthread_mutex_lock(&other->lock);
-    const bool gone = other->gone; /* it was idle when it was destroyed */
-    status = gone ? GG_OK : fence_all_work(stream, other, counted);
-    pthread_mutex_unlock(&other->lock);
-    if (status || gone)
+    pthread_mutex_lock(&other->record_lock);
+    status = fence_begin(other, counted, &fence);
+    pthread_mutex_unlock(&other->record_lock);
+    status = fence_end(stream, other, &fence, status);
+    if (status)
         return status;
     fence_note(stream, other);
     return ggi_stream_raise_ended(other);
@@ -73,15 +92,14 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
 
 gg_status ggi_stream_fence_uncaptured(gg_stream *stream, gg_stream *other, bool counted)
 {
-    gg_status status = GG_OK;
-    pthread_mutex_lock(&other->lock);
-    const bool gone = other->gone;
-    if (!gone && !ggi_stream_is_ownerless(other) && ggi_stream_capturing(other))
-        status = GG_ERR_UNSUPPORTED;
-    else if (!gone)
-        status = fence_all_work(stream, other, counted);
-    pthread_mutex_unlock(&other->lock);
-    if (!status && !gone)
+    struct fence fence = {NULL, false};
+    pthread_mutex_lock(&other->record_lock);
+    gg_status status = !ggi_stream_is_ownerless(other) && ggi_stream_capturing(other)
+                           ? GG_ERR_UNSUPPORTED
+                           : fence_begin(other, counted, &fence);
+    pthread_mutex_unlock(&other->record_lock);
+    status = fence_end(stream, other, &fence, status);
+    if (!status)
         fence_note(stream, other);
     return status;
 }
@@ -92,32 +110,39 @@ gg_status ggi_stream_mark_before_capture(gg_stream *stream, gg_stream *helper)
 {
     struct gg_device *device = stream->device;
     const uint64_t ticket = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    struct gg_event_impl *marker = stream->marker;
+    struct fence fence = {NULL, false};
     gg_status status = GG_OK;
     if (!helper || ggi_stream_has_passed(stream, ticket))
         return GG_OK;
-    if (!stream->marker)
-        status = ggi_event_acquire(device, false, &stream->marker);
+    if (!marker)
+        status = ggi_event_acquire(device, false, &marker);
     if (!status)
-        status = fence_all_work(helper, stream, false);
+        status = fence_begin(stream, false, &fence);
+    status = fence_end(helper, stream, &fence, status);
     if (!status)
-        status = GGI_CALL(device, event_record, helper, 0, (stream->marker, helper->impl));
+        status = GGI_CALL(device, event_record, helper, 0, (marker, helper->impl));
     ggi_stream_submitted(helper);
+    pthread_mutex_lock(&stream->lock);
+    stream->marker = marker;
     if (!status)
         stream->marker_ticket = ticket;
+    pthread_mutex_unlock(&stream->lock);
     return status;
 }
 
 static gg_status fence_up_to(gg_stream *stream, gg_stream *other, uint64_t ticket)
 {
-    gg_status status = GG_OK;
-    pthread_mutex_lock(&other->lock);
-    const bool gone = other->gone;
-    if (!gone && !ggi_stream_is_ownerless(other) && ggi_stream_is_captured(other))
-        status = fence_before_capture(stream, other, ticket);
-    else if (!gone)
-        status = fence_all_work(stream, other, true);
-    pthread_mutex_unlock(&other->lock);
-    if (status || gone)
+    struct fence fence = {NULL, false};
+    if (other->gone)
+        return GG_OK;
+    pthread_mutex_lock(&other->record_lock);
+    gg_status status = !ggi_stream_is_ownerless(other) && ggi_stream_is_captured(other)
+                           ? fence_before_capture(other, ticket, &fence)
+                           : fence_begin(other, true, &fence);
+    pthread_mutex_unlock(&other->record_lock);
+    status = fence_end(stream, other, &fence, status);
+    if (status)
         return status;
     fence_note(stream, other);
     return ggi_stream_raise_ended(other);

@@ -1,200 +1,19 @@
-/* progress.c: the progress of a stream: tickets, releases that wait for one, the marker event, and waits. */
+/* progress.c: queries of a stream, and waits for it and for its tickets. */
 #include "base/error.h"
-#include "base/list.h"
 #include "runtime/call.h"
 #include "runtime/event.h"
 #include "runtime/stream.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-/* ---- tickets, and the releases that wait for one ---- */
-
-static gg_status release_defer(_Atomic(struct ggi_deferred_release *) *list, uint64_t ticket,
-                               void (*release)(void *), void *owner)
+bool ggi_stream_may_write_host(gg_stream *stream)
 {
-    struct ggi_deferred_release *item = malloc(sizeof *item);
-    if (!item)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no host memory to keep a copy's owner");
-    *item = (struct ggi_deferred_release){.ticket = ticket, .release = release, .owner = owner};
-    ggi_list_push(list, item);
-    return GG_OK;
-}
-
-gg_status ggi_stream_defer_release(gg_stream *stream, uint64_t ticket, void (*release)(void *),
-                                   void *owner)
-{
-    atomic_fetch_add(&stream->device->deferred, 1);
-    gg_status status = release_defer(&stream->deferred, ticket, release, owner);
-    if (status)
-        atomic_fetch_sub(&stream->device->deferred, 1);
-    return status;
-}
-
-gg_status ggi_device_defer_release(struct gg_device *device, void (*release)(void *), void *owner)
-{
-    return release_defer(&device->captured, 0, release, owner);
-}
-
-/* Takes the whole list, runs what has passed and puts the rest back, so that the list needs no lock. A release
- * callback must not call gpuglue: it may run with locks held. */
-void ggi_stream_run_releases(gg_stream *stream, bool all)
-{
-    uint64_t passed = atomic_load_explicit(&stream->completed, memory_order_acquire);
-    struct ggi_deferred_release *item = atomic_exchange(&stream->deferred, NULL), *next;
-    for (; item; item = next) {
-        next = item->next;
-        if (all || item->ticket <= passed) {
-            item->release(item->owner);
-            free(item);
-            atomic_fetch_sub(&stream->device->deferred, 1);
-            continue;
-        }
-        ggi_list_push(&stream->deferred, item);
-    }
-}
-
-void ggi_stream_advance(gg_stream *stream, uint64_t ticket)
-{
-    uint64_t known = atomic_load_explicit(&stream->completed, memory_order_relaxed);
-    while (known < ticket &&
-           !atomic_compare_exchange_weak_explicit(&stream->completed, &known, ticket,
-                                                  memory_order_acq_rel, memory_order_relaxed)) {
-    }
-    if (atomic_load_explicit(&stream->deferred, memory_order_relaxed))
-        ggi_stream_run_releases(stream, false);
-}
-
-/* ---- the marker: an event that is recorded behind the work and polled ---- */
-
-/* With stream->lock held. The marker comes after all work counted so far. */
-static bool progress_record_marker(gg_stream *stream)
-{
-    struct gg_device *device = stream->device;
-    uint64_t ticket = atomic_load_explicit(&stream->submitted, memory_order_acquire);
-    if (!stream->marker && ggi_event_acquire(device, false, &stream->marker))
-        return false;
-    if (device->ops->event_record(stream->marker, stream->impl))
-        return false;
-    stream->marker_ticket = ticket;
-    atomic_store(&stream->unmarked, false);
-    return true;
-}
-
-/* Whether a query has found that the work is complete, or will never run. */
-static bool progress_ended(gg_stream *stream, gg_status status)
-{
-    return !status || (status == GG_ERR_DEVICE_LOST && ggi_device_is_lost(stream->device));
-}
-
-/* With stream->lock held. */
-static void progress_poll_marker(gg_stream *stream)
-{
-    if (!stream->marker_ticket)
-        return;
-    if (!progress_ended(stream, stream->device->ops->event_query(stream->marker)))
-        return;
-    ggi_stream_advance(stream, stream->marker_ticket);
-    stream->marker_ticket = 0;
-}
-
-/* With stream->lock held: the work up to @p ticket is complete, or will never run. */
-static void progress_pass(gg_stream *stream, uint64_t ticket)
-{
-    stream->marker_ticket = 0;
-    ggi_stream_advance(stream, ticket);
-}
-
-void ggi_stream_stash_error(gg_stream *stream, gg_status status)
-{
-    struct ggi_kept_error error = {.error = ggi_error_record()->suppressed};
-    if (status == GG_ERR_DEVICE)
-        ggi_stream_keep_error(stream, &error);
-}
-
-void ggi_stream_keep_error(gg_stream *stream, const struct ggi_kept_error *error)
-{
-    struct ggi_kept_error *none = NULL, *kept = malloc(sizeof *kept);
-    if (!kept)
-        return;
-    *kept = *error;
-    if (!atomic_compare_exchange_strong(&stream->failed, &none, kept)) /* the first one is kept */
-        free(kept);
-}
-
-gg_status ggi_stream_raise_stashed(gg_stream *stream, gg_op op)
-{
-    if (!atomic_load_explicit(&stream->failed, memory_order_acquire) ||
-        ggi_error_record()->suppress_depth)
-        return GG_OK; /* an internal wait leaves it for the user */
-    struct ggi_kept_error *kept = atomic_exchange(&stream->failed, NULL);
-    if (!kept)
-        return GG_OK;
-    const gg_status status = ggi_error_restore(kept);
-    free(kept);
-    return ggi_op_failed(stream->device, op, status);
-}
-
-/* With stream->lock held: query the driver, and record a marker if work is pending. Of a stream without an
- * owner only the marker is queried, since its native stream may have been destroyed. */
-static void progress_ask_driver(gg_stream *stream)
-{
-    uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
-    if (atomic_load(&stream->device->gone)) {
-        progress_pass(stream, before);
-        return;
-    }
-    progress_poll_marker(stream);
-    if (ggi_stream_is_ownerless(stream) || stream->marker_ticket ||
-        ggi_stream_has_passed(stream, before))
-        return;
-    if (ggi_stream_capturing(stream)) {
-        if (ggi_stream_in_own_capture(stream)) /* the marker was after all work that runs */
-            ggi_stream_advance(stream, before);
-        return;
-    }
-    gg_status status = stream->device->ops->stream_query(stream->impl);
-    if (progress_ended(stream, status))
-        ggi_stream_advance(stream, before);
-    else if (status == GG_NOT_READY)
-        progress_record_marker(stream);
-    else
-        ggi_stream_stash_error(stream, status);
-}
-
-bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll)
-{
-    struct ggi_internal_scope own;
-    if (ggi_stream_has_passed(stream, ticket))
+    const bool shared = stream->device->flags & GG_DEVICE_SHARED_DEFAULT;
+    if (atomic_load_explicit(&stream->capturable, memory_order_relaxed) == GGI_CAPTURABLE ||
+        stream->borrowed || (shared && !(stream->flags & GG_STREAM_NONBLOCKING)))
         return true;
-    if (!poll)
-        return false;
-    ggi_internal_begin(stream->device, &own);
-    pthread_mutex_lock(&stream->lock);
-    progress_ask_driver(stream);
-    pthread_mutex_unlock(&stream->lock);
-    ggi_internal_end(stream->device, &own);
-    return ggi_stream_has_passed(stream, ticket);
-}
-
-gg_status ggi_stream_query_marker(gg_stream *stream)
-{
-    struct gg_device *device = stream->device;
-    gg_status status = GG_OK;
-    pthread_mutex_lock(&stream->lock);
-    const bool unmarked = stream->unmarked;
-    ggi_call_begin(device, GG_OP_event_query, stream, 0);
-    if (stream->marker_ticket)
-        status = device->ops->event_query(stream->marker);
-    status = ggi_call_end(device, GG_OP_event_query, stream, 0, status);
-    pthread_mutex_unlock(&stream->lock);
-    if (!status && unmarked)
-        status =
-            ggi_fail(GG_ERR_DEVICE,
-                     "no event could be recorded after the work of a borrowed stream, so gpuglue "
-                     "cannot wait for it: synchronize it in the library that created it");
-    return status == GG_NOT_READY ? GG_OK : status;
+    return atomic_load_explicit(&stream->completed, memory_order_acquire) <
+           atomic_load_explicit(&stream->writer, memory_order_relaxed);
 }
 
 gg_status ggi_stream_is_complete_or_lost(gg_stream *stream)
@@ -207,65 +26,25 @@ gg_status ggi_stream_is_complete_or_lost(gg_stream *stream)
     return ggi_call_end(device, GG_OP_stream_wait, stream, 0, GG_ERR_DEVICE_LOST);
 }
 
-void ggi_stream_mark(gg_stream *stream)
-{
-    struct ggi_internal_scope own;
-    ggi_internal_begin(stream->device, &own);
-    pthread_mutex_lock(&stream->lock);
-    progress_poll_marker(stream);
-    if (!stream->marker_ticket && !ggi_stream_capturing(stream))
-        progress_record_marker(stream);
-    pthread_mutex_unlock(&stream->lock);
-    ggi_internal_end(stream->device, &own);
-}
-
-bool ggi_stream_may_write_host(gg_stream *stream)
-{
-    const bool shared = stream->device->flags & GG_DEVICE_SHARED_DEFAULT;
-    if (atomic_load_explicit(&stream->capturable, memory_order_relaxed) == GGI_CAPTURABLE ||
-        stream->borrowed || (shared && !(stream->flags & GG_STREAM_NONBLOCKING)))
-        return true;
-    return atomic_load_explicit(&stream->completed, memory_order_acquire) <
-           atomic_load_explicit(&stream->writer, memory_order_relaxed);
-}
-
-uint64_t ggi_stream_mark_ownerless(gg_stream *stream, uint64_t ticket)
-{
-    struct ggi_internal_scope own;
-    ggi_internal_begin(stream->device, &own);
-    pthread_mutex_lock(&stream->lock);
-    progress_poll_marker(stream);
-    bool marked = progress_record_marker(stream);
-    pthread_mutex_unlock(&stream->lock);
-    gg_status status = marked ? GG_OK : ggi_stream_synchronize(stream, false);
-    if (status && atomic_load(&stream->device->gone))
-        ggi_stream_advance(stream, ticket);
-    else if (status)
-        atomic_store(&stream->unmarked, true);
-    ggi_internal_end(stream->device, &own);
-    return ticket;
-}
-
-void ggi_stream_release_events(gg_stream *stream)
-{
-    pthread_mutex_lock(&stream->lock);
-    if (stream->marker)
-        ggi_event_recycle(stream->device, false, stream->marker);
-    if (stream->fence)
-        ggi_event_recycle(stream->device, false, stream->fence);
-    stream->marker = stream->fence = NULL;
-    stream->marker_ticket = 0;
-    pthread_mutex_unlock(&stream->lock);
-}
-
-/* ---- waiting ---- */
-
 gg_status ggi_stream_wrong_thread(const gg_stream *stream)
 {
     return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                     "%s:%d: the per-thread default stream was borrowed in another thread and means "
                     "another stream here: borrow it in this thread",
                     stream->device->backend->name, (int)stream->device->ordinal);
+}
+
+uint64_t ggi_stream_mark_ownerless(gg_stream *stream, uint64_t ticket)
+{
+    struct ggi_internal_scope own;
+    ggi_internal_begin(stream->device, &own);
+    gg_status status = ggi_stream_mark_again(stream) ? GG_OK : ggi_stream_synchronize(stream, false);
+    if (status && atomic_load(&stream->device->gone))
+        ggi_stream_advance(stream, ticket);
+    else if (status)
+        atomic_store(&stream->unmarked, true);
+    ggi_internal_end(stream->device, &own);
+    return ticket;
 }
 
 /* The begin of a capture by another thread waits until this has returned. */
@@ -316,7 +95,7 @@ static gg_status progress_query_inside(gg_stream *stream)
     if (!ggi_stream_is_ownerless(stream) && !ggi_stream_wait_disturbs_capture(stream)) {
         status = progress_poll_driver(stream, GG_OP_stream_query, 0);
         if (!status)
-            progress_pass(stream, before);
+            ggi_stream_pass(stream, before);
     } else if (stream->marker_ticket) {
         status = stream->device->ops->event_query(stream->marker);
     }
@@ -428,7 +207,16 @@ static gg_status progress_wait_marker(gg_stream *stream, struct gg_event_impl *m
     return status == GG_NOT_READY ? GG_OK : status;
 }
 
-/* After a poll, which has recorded a marker unless that failed or the stream was captured. */
+/* Whether another thread records an event on it, or begins or ends its capture. */
+static bool progress_is_recording(gg_stream *stream)
+{
+    const bool recording = pthread_mutex_trylock(&stream->record_lock);
+    if (!recording)
+        pthread_mutex_unlock(&stream->record_lock);
+    return recording;
+}
+
+/* After a poll, which has recorded a marker unless that failed, another thread records one or the stream was captured. */
 static gg_status progress_wait_polled(gg_stream *stream, uint64_t ticket)
 {
     pthread_mutex_lock(&stream->lock);
@@ -442,7 +230,10 @@ static gg_status progress_wait_polled(gg_stream *stream, uint64_t ticket)
         return ggi_capture_fail_earlier_work();
     if (marker)
         return progress_wait_marker(stream, marker);
-    return captured ? GG_OK : ggi_stream_synchronize(stream, true);
+    if (captured || !progress_is_recording(stream))
+        return captured ? GG_OK : ggi_stream_synchronize(stream, true);
+    progress_sleep();
+    return GG_OK;
 }
 
 /* Its owner may record the marker again, or destroy the stream, at any time. */

@@ -79,7 +79,7 @@ void ggi_drain_all(struct gg_device *device);
 void ggi_drain_all_now(struct gg_device *device); /* the same, complete on return: never from a callback */
 /* The same with drain_lock held. Unless only some is drained: true if all known streams were idle. */
 bool ggi_drain_locked(struct gg_device *device, enum ggi_drain_extent extent);
-/* Unlock drain_lock, then do the work of earlier drains that was deferred because it may wait. */
+/* Unlock drain_lock, then do the work of earlier drains that was deferred because it may wait: destroy objects, record markers. */
 void ggi_drain_unlock(struct gg_device *device);
 /* With drain_lock held: whether all known streams are idle. */
 bool ggi_device_is_idle(struct gg_device *device);

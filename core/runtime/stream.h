@@ -47,10 +47,15 @@ struct gg_stream {
     _Atomic(struct gg_device *) behind; /* another device whose work it waits for, or NULL */
     _Atomic(uint64_t) writer; /* ticket of the last work that may write to host memory of other code */
     _Atomic(uint64_t) to_host; /* ticket of the last copy to the host; the shutdown waits for it */
-    pthread_mutex_t lock;      /* marker, fence */
-    struct gg_event_impl *marker;                    /* polled to raise completed */
-    uint64_t marker_ticket;                          /* 0: not recorded, or done */
-    struct gg_event_impl *fence;                     /* other streams wait for it */
+    pthread_mutex_t lock;      /* marker; the driver is only queried with it, which never waits */
+    pthread_mutex_t
+        record_lock; /* taken before `lock`. With it events are recorded on the stream: see progress.c */
+    struct gg_event_impl *marker; /* polled to raise completed; changed with both locks held */
+    uint64_t marker_ticket;       /* 0: not recorded, or done */
+    _Atomic(struct gg_event_impl *)
+        fence; /* other streams wait for it; NULL: a thread has taken it, or there is none */
+    struct gg_stream *next_unmarked;                 /* in ggi_unmarked */
+    bool marker_wanted;                              /* it is there */
     _Atomic(struct ggi_deferred_release *) deferred; /* each until its ticket has passed */
     struct gg_stream *next, *previous;               /* in device->streams */
     uint64_t found_busy;         /* `submitted` when a drain found it busy; under drain_lock */
@@ -69,12 +74,6 @@ struct ggi_use {
 
 gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,
                          gg_stream **out);
-/* References of uses. A stream without other references is closed: only its counts are used. */
-void ggi_stream_use_retain(gg_stream *stream);
-void ggi_stream_use_release(gg_stream *stream);
-/* Add a reference to a stream found through a use, so that its native stream is not destroyed. False, without
- * a reference, if it is destroyed already: all its tickets have passed. */
-bool ggi_stream_try_pin(gg_stream *stream);
 /* With drain_lock held: destroy the native stream of a closed and idle one. False if it is closed but has work
  * or was pinned. */
 bool ggi_stream_destroy_closed(gg_stream *stream);
@@ -85,7 +84,22 @@ gg_stream *ggi_device_streams(struct gg_device *device);
 /* Reference all streams of a device, each with its last ticket, so that no lock is held while they are used. */
 size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out);
 
-/* ---- progress: progress.c ---- */
+/* ---- references: stream_refs.c ---- */
+
+/* References of uses. A stream without other references is closed: only its counts are used. */
+static inline bool ggi_stream_has_only_uses(int64_t refs)
+{
+    return (refs & 0xffffffff) == refs >> 32;
+}
+void ggi_stream_use_retain(gg_stream *stream);
+void ggi_stream_use_release(gg_stream *stream);
+/* Add a reference to a stream found through a use, so that its native stream is not destroyed. False, without
+ * a reference, if it is destroyed already: all its tickets have passed. */
+bool ggi_stream_try_pin(gg_stream *stream);
+/* With stream->lock held: add a reference, unless it is closed. */
+bool ggi_stream_try_retain_open(gg_stream *stream);
+
+/* ---- progress: tickets.c, marker.c and progress.c ---- */
 
 /* Its owner may destroy an ownerless stream at any time, so a marker is recorded after each piece of work. Returns @p ticket. */
 uint64_t ggi_stream_mark_ownerless(gg_stream *stream, uint64_t ticket);
@@ -122,10 +136,23 @@ static inline bool ggi_stream_has_passed(const gg_stream *stream, uint64_t ticke
 {
     return atomic_load_explicit(&stream->completed, memory_order_acquire) >= ticket;
 }
-/* Whether all work up to @p ticket is done, without waiting. @p poll: query the driver if necessary. */
+/* Whether all work up to @p ticket is done. @p poll: query the driver if necessary, and record the marker if work is pending: that
+ * may wait while the stream's queue of commands is full, so no lock is held then. */
 bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll);
+/* The same with @p poll for a caller that holds locks: ggi_record_markers records the marker later. Never waits. */
+bool ggi_stream_poll_locked(gg_stream *stream, uint64_t ticket);
+/* Without a lock: record the markers that such polls wanted. Costs one load if there are none. */
+void ggi_record_markers_wanted(void);
+extern _Atomic(gg_stream *) ggi_unmarked;
+static inline void ggi_record_markers(void)
+{
+    if (atomic_load_explicit(&ggi_unmarked, memory_order_relaxed))
+        ggi_record_markers_wanted();
+}
 /* Note that all work up to @p ticket is done, and run the releases deferred until then. */
 void ggi_stream_advance(gg_stream *stream, uint64_t ticket);
+/* With stream->lock held: the same, and the marker is done. */
+void ggi_stream_pass(gg_stream *stream, uint64_t ticket);
 /* Drivers report an asynchronous error once. If an internal query received it as @p status, keep it for the
  * user's next call. */
 void ggi_stream_stash_error(gg_stream *stream, gg_status status);
@@ -145,8 +172,11 @@ static inline gg_status ggi_stream_raise_ended(gg_stream *stream)
     return ggi_stream_ended_unseen(stream) ? ggi_stream_raise_stashed(stream, GG_OP_stream_wait)
                                            : GG_OK;
 }
-/* Record the marker unless one is pending, so that a later poll is cheap. */
+/* Without a lock: record the marker unless one is pending, or another thread records an event on the stream, so that a later poll
+ * is cheap. */
 void ggi_stream_mark(gg_stream *stream);
+/* Without a lock: record it, even if one is pending. False: that failed. */
+bool ggi_stream_mark_again(gg_stream *stream);
 /* The error of the marker's query, which a poll ignores. GG_OK if the marker is pending. */
 gg_status ggi_stream_query_marker(gg_stream *stream);
 /* After a wait: GG_ERR_DEVICE_LOST on a lost device, where all tickets pass; else GG_OK. */
@@ -171,13 +201,15 @@ bool ggi_peer_is_lost(gg_stream *stream);
 /* Recycle its marker and fence. */
 void ggi_stream_release_events(gg_stream *stream);
 
-/* ---- order between two streams: fence.c ---- */
+/* ---- order between two streams: fence.c ----
+ *
+ * Without a lock, and with a reference to both streams: the driver may wait for room in either queue. */
 
 /* Make @p stream wait on the device for all current work of @p other. */
 gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted);
-/* The same unless @p other is captured: then GG_ERR_UNSUPPORTED without an error record. */
+/* The same unless @p other, which is not destroyed, is captured: then GG_ERR_UNSUPPORTED without an error record. */
 gg_status ggi_stream_fence_uncaptured(gg_stream *stream, gg_stream *other, bool counted);
-/* With stream->lock held, before a capture: until its end the marker alone reports the unfinished work. @p helper is
+/* With stream->record_lock held, before a capture: until its end the marker alone reports the unfinished work. @p helper is
  * another stream of the device, on which the marker is recorded behind that work; NULL if there is none. */
 gg_status ggi_stream_mark_before_capture(gg_stream *stream, gg_stream *helper);
 /* The same up to @p ticket, unless that has passed or the order is implicit. */
@@ -190,7 +222,7 @@ static inline bool ggi_stream_implicitly_ordered(const gg_stream *stream, const 
             (other->is_default && !(stream->flags & GG_STREAM_NONBLOCKING)));
 }
 
-/* ---- releases that wait for a ticket: progress.c ---- */
+/* ---- releases that wait for a ticket: tickets.c ---- */
 
 struct ggi_deferred_release {
     struct ggi_deferred_release *next;

@@ -13,7 +13,7 @@ static bool stream_idle(struct ggi_retired *self)
     if (!stream->borrowed &&
         ggi_other_capturing(stream)) /* it may have joined another stream's capture */
         return false;
-    return ggi_stream_is_complete(stream, atomic_load(&stream->submitted), true);
+    return ggi_stream_poll_locked(stream, atomic_load(&stream->submitted));
 }
 
 static void stream_unlink(gg_stream *stream)
@@ -50,56 +50,10 @@ static void stream_destroy(struct ggi_retired *self)
     if (!stream->gone)
         stream_destroy_native(stream);
     pthread_mutex_destroy(&stream->lock);
+    pthread_mutex_destroy(&stream->record_lock);
     free(atomic_load(&stream->failed));
     free(stream->bins);
     free(stream);
-}
-
-/* ---- references ---- */
-
-#define USE (((int64_t)1 << 32) + 1) /* a use's reference counts in both halves */
-
-/* Whether only uses hold references, so that it is closed. */
-static bool stream_has_only_uses(int64_t refs)
-{
-    return (refs & 0xffffffff) == refs >> 32;
-}
-
-static void stream_unref(gg_stream *stream, int64_t refs)
-{
-    struct gg_device *device = stream->device;
-    int64_t left = atomic_fetch_sub(&stream->refs, refs) - refs;
-    if (!left)
-        ggi_retire(device, &stream->retired);
-    else if (stream_has_only_uses(left)) /* the stream may be freed already, so it is not used below */
-        atomic_store(&device->closed, 1);
-}
-
-void gg_stream_release(gg_stream *stream)
-{
-    if (stream)
-        stream_unref(stream, 1);
-}
-
-bool ggi_stream_try_pin(gg_stream *stream)
-{
-    gg_stream_retain(stream);
-    pthread_mutex_lock(&stream->lock);
-    const bool gone = stream->gone;
-    pthread_mutex_unlock(&stream->lock);
-    if (gone)
-        stream_unref(stream, 1);
-    return !gone;
-}
-
-void ggi_stream_use_retain(gg_stream *stream)
-{
-    atomic_fetch_add(&stream->refs, USE);
-}
-
-void ggi_stream_use_release(gg_stream *stream)
-{
-    stream_unref(stream, USE);
 }
 
 /* A ticket after all work, since work through the native handle is not counted. */
@@ -110,20 +64,23 @@ static void stream_take_final_ticket(gg_stream *stream)
     stream->final_ticket_taken = true;
 }
 
-/* Set `gone` unless the stream was pinned. Later pins read it under the lock. */
+/* Set `gone` unless the stream was pinned, when it is not written: a thread that has pinned it reads it without the lock. Later
+ * pins read it under the lock. */
 static bool stream_mark_gone(gg_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    stream->gone = atomic_load(&stream->completed) >= atomic_load(&stream->submitted) &&
-                   stream_has_only_uses(atomic_load(&stream->refs));
+    const bool gone = atomic_load(&stream->completed) >= atomic_load(&stream->submitted) &&
+                      ggi_stream_has_only_uses(atomic_load(&stream->refs));
+    if (gone)
+        stream->gone = true;
     pthread_mutex_unlock(&stream->lock);
-    return stream->gone;
+    return gone;
 }
 
 bool ggi_stream_destroy_closed(gg_stream *stream)
 {
     int64_t refs = atomic_load(&stream->refs);
-    if (stream->is_default || !refs || !stream_has_only_uses(refs))
+    if (stream->is_default || !refs || !ggi_stream_has_only_uses(refs))
         return true;
     stream_take_final_ticket(stream);
     if (!stream_idle(&stream->retired) || !stream_mark_gone(stream))
@@ -168,6 +125,7 @@ gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, 
     stream->flags = flags;
     ggi_stream_set_capturable(stream);
     pthread_mutex_init(&stream->lock, NULL);
+    pthread_mutex_init(&stream->record_lock, NULL);
     *out = stream;
     return GG_OK;
 }
@@ -178,11 +136,6 @@ gg_stream *ggi_device_streams(struct gg_device *device)
     gg_stream *first = device->streams;
     pthread_mutex_unlock(&device->lock);
     return first;
-}
-
-void gg_stream_retain(gg_stream *stream)
-{
-    atomic_fetch_add_explicit(&stream->refs, 1, memory_order_relaxed);
 }
 
 gg_device *gg_stream_device(const gg_stream *stream)

@@ -59,7 +59,7 @@ static inline bool slot_is_free(const struct ggi_slot *slot, bool poll)
     if (atomic_load_explicit(&slot->taken, memory_order_acquire))
         return false;
     return !slot->stream || ggi_stream_has_passed(slot->stream, slot->ticket) ||
-           (poll && ggi_stream_is_complete(slot->stream, slot->ticket, true));
+           (poll && ggi_stream_poll_locked(slot->stream, slot->ticket));
 }
 
 /* With the lock held: the next slot in turn whose copy is finished. @p poll: query the driver. Where the last copy is finished,
@@ -147,11 +147,14 @@ static inline gg_status ring_take(struct gg_device *device, bool poll, struct gg
         status = ring_alloc(device, ring);
     if (!status)
         slot = ring_free_slot(ring, false);
-    if (!status && !slot && poll)
+    poll = poll && !status && !slot;
+    if (poll)
         slot = ring_poll_slots(ring);
     if (slot)
         atomic_store_explicit(&slot->taken, true, memory_order_relaxed);
     pthread_mutex_unlock(&ring->lock);
+    if (poll)
+        ggi_record_markers();
     *out = slot;
     return status;
 }

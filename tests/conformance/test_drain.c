@@ -63,6 +63,25 @@ static void a_block_is_reused_however_much_else_is_released(void **state)
     assert_int_equal(figures(f).retired_blocks, 0);
 }
 
+/* The drain that finds the work unfinished records an event behind it. */
+static void a_block_is_reused_beside_a_stream_that_stays_busy(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = alloc(f, BLOCK, f->stream);
+    void *before = hold_first(f, f->second);
+    assert_int_equal(fill_bytes(memory, 1, f->second), GG_OK);
+    gg_memory_release(memory);
+    finish(f->stream); /* and drains */
+    void *after = hold(f, f->second);
+    gate_open(before);
+    while (!gate_reached(after))
+        sched_yield();
+    while (figures(f).retired_blocks)
+        finish(f->stream);
+    assert_true(busy(f->second));
+    gate_open(after);
+}
+
 /* Polls of streams for other purposes do not use up those for this one. */
 static void a_block_is_reused_however_many_other_streams_are_busy(void **state)
 {
@@ -348,6 +367,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(more_objects_than_a_drain_examines_do_not_pile_up),
     cmocka_unit_test(memory_of_others_on_many_streams_does_not_pile_up_while_blocks_are_allocated),
     cmocka_unit_test(a_block_is_reused_however_much_else_is_released),
+    cmocka_unit_test(a_block_is_reused_beside_a_stream_that_stays_busy),
     cmocka_unit_test(a_block_is_reused_however_many_other_streams_are_busy),
     cmocka_unit_test(blocks_do_not_pile_up_beside_busy_streams_with_released_objects),
     cmocka_unit_test(blocks_of_idle_streams_are_reused_beside_as_many_busy_streams),

@@ -40,6 +40,13 @@ int sim_lost(void);
 /* While on, no queued work runs: queries return "not ready" and waits block. */
 void sim_hold(int on);
 
+/* How many unfinished commands a stream of CUDA or HIP has room for: a call that queues one more waits until one has finished.
+ * 0: any number. The vendors' streams have room for about a thousand. */
+void sim_room(int commands);
+
+/* The number of calls that wait for room. */
+int sim_waiting(void);
+
 /* Level Zero: "" if modules are built and run by the OpenCL library that GPUGLUE_SIM_OPENCL names; else the reason. */
 const char *sim_opencl_missing(void);
 

@@ -100,6 +100,7 @@ struct sim_machine {
     uint64_t random;
     uint64_t serial;
     bool hold;
+    int room, waiting; /* of sim_room and sim_waiting */
 };
 
 extern struct sim_machine sim;
@@ -180,8 +181,8 @@ struct sim_command {
     struct sim_command **needs, **feeds; /* dependencies; dependents */
     size_t need_count, feed_count, waiting;
     struct sim_context *context;
-    uint64_t serial, time_ns;
-    unsigned references, polls; /* polls: queries that will still return "not ready" */
+    uint64_t serial, time_ns, queue_id; /* queue_id: 0 for a mark of the context */
+    unsigned references, polls;         /* polls: queries that will still return "not ready" */
     enum sim_state state;
     bool blocking, tail; /* blocking: ordered with the null stream; tail: last of its queue */
     bool loose;          /* of an unordered list: may run before earlier ready commands */

@@ -72,13 +72,34 @@ static int order_with_null_stream(struct sim_command *command, const struct sim_
     return status;
 }
 
+static int unfinished(const struct sim_queue *queue)
+{
+    int count = 0;
+    for (struct sim_command *command = sim_oldest; command; command = command->next)
+        count += command->queue_id == queue->id;
+    return count;
+}
+
+static void wait_for_room(const struct sim_queue *queue)
+{
+    while (sim.room && unfinished(queue) >= sim.room) {
+        sim_command_demand(queue->last);
+        sim.waiting++;
+        pthread_cond_wait(&sim.changed, &sim.lock);
+        sim.waiting--;
+    }
+}
+
 static int submit(struct sim_queue *queue, const struct sim_work *work, struct sim_command *after,
                   struct sim_command **out)
 {
-    struct sim_command *command = sim_command_new(queue->context, work);
+    struct sim_command *command;
     int status;
+    wait_for_room(queue);
+    command = sim_command_new(queue->context, work);
     if (!command)
         return SIM_NO_MEMORY;
+    command->queue_id = queue->id;
     command->blocking = !queue->nonblocking;
     command->tail = true;
     status = sim_command_need(command, queue->last);

@@ -53,6 +53,22 @@ void sim_hold(int on)
     pthread_mutex_unlock(&sim.lock);
 }
 
+void sim_room(int commands)
+{
+    pthread_mutex_lock(&sim.lock);
+    sim.room = commands;
+    pthread_cond_broadcast(&sim.changed);
+    pthread_mutex_unlock(&sim.lock);
+}
+
+int sim_waiting(void)
+{
+    pthread_mutex_lock(&sim.lock);
+    const int waiting = sim.waiting;
+    pthread_mutex_unlock(&sim.lock);
+    return waiting;
+}
+
 struct listing {
     FILE *file;
     bool first;

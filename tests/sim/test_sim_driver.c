@@ -54,6 +54,7 @@ int release_contexts(void **state)
     (void)state;
     cu.sim_fail(NULL);
     cu.sim_hold(0);
+    cu.sim_room(0);
     for (int device = 0; device < 2; device++)
         cu.cuDevicePrimaryCtxReset_v2(device);
     while (!cu.cuCtxPopCurrent_v2(&context))

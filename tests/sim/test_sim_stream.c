@@ -218,6 +218,39 @@ static void unknown_stream_flags_are_refused_and_priorities_clamped(void **state
     assert_int_equal(priority, -5);
 }
 
+static CUdeviceptr filled_late;
+
+static void *fill_late(void *stream)
+{
+    return (void *)(uintptr_t)cu.cuMemsetD8Async(filled_late, 1, 64, stream);
+}
+
+static void a_call_waits_while_its_stream_is_full(void **state)
+{
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING), other = new_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr memory = new_memory(64);
+    struct gate gate;
+    pthread_t thread;
+    void *result;
+    (void)state;
+    filled_late = new_memory(64);
+    close_gate(&gate, stream);
+    assert_int_equal(cu.cuMemsetD8Async(memory, 1, 64, stream), CUDA_SUCCESS);
+    cu.sim_room(2);
+    assert_int_equal(pthread_create(&thread, NULL, fill_late, stream), 0);
+    while (!cu.sim_waiting())
+        sched_yield();
+    assert_int_equal(cu.cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+    assert_int_equal(cu.cuMemsetD8Async(memory, 1, 64, other), CUDA_SUCCESS);
+    assert_int_equal(cu.cuStreamSynchronize(other), CUDA_SUCCESS);
+    assert_int_equal(cu.sim_waiting(), 1);
+    open_gate(&gate);
+    pthread_join(thread, &result);
+    assert_null(result);
+    assert_int_equal(cu.sim_waiting(), 0);
+    assert_int_equal(cu.cuStreamSynchronize(stream), CUDA_SUCCESS);
+}
+
 int run_stream_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +259,7 @@ int run_stream_tests(void)
         SIM_TEST(polling_finds_an_end),
         SIM_TEST(work_that_is_never_queried_runs_at_last),
         SIM_TEST(a_blocked_stream_leaves_others_alone),
+        SIM_TEST(a_call_waits_while_its_stream_is_full),
         SIM_TEST(the_null_stream_waits_for_blocking_streams_only),
         SIM_TEST(blocking_streams_wait_for_the_null_stream),
         SIM_TEST(a_synchronous_copy_ignores_non_blocking_streams),

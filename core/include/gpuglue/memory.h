@@ -154,7 +154,7 @@ GG_API gg_status gg_memory_ready_after(gg_memory *memory, gg_stream *stream);
  *  @retval GG_ERR_INTERRUPTED  ended by the wait hook */
 GG_API gg_status gg_memory_wait(gg_memory *memory);
 
-/** Whether work known to gpuglue uses the memory. Never waits.
+/** Whether work known to gpuglue uses the memory. Does not wait for that work.
  *
  *  @param memory  any memory
  *  @return one of these, a common error, or the error of collective operations that ended without a result and that no wait has
