@@ -13,8 +13,8 @@ struct py_plan {
         PY_PLAN_FLOAT32,
         PY_PLAN_FLOAT64
     } number;
-    bool address;            /* an array may be given: its address is stored */
-    long long least;         /* the integers that fit: from this one on, and so many more */
+    bool address;    /* an array may be given: its address is stored */
+    long long least; /* the integers that fit: from this one on, and so many more */
     unsigned long long more;
 };
 
