@@ -95,10 +95,8 @@ static void error_make_key(void)
     pthread_key_create(&error_key, error_end_thread);
 }
 
-struct ggi_error_record *ggi_error_record(void)
+__attribute__((noinline)) static struct ggi_error_record *error_record_new(void)
 {
-    if (error_mine)
-        return error_mine;
     pthread_once(&error_key_once, error_make_key);
     struct ggi_error_record *record = calloc(1, sizeof *record);
     if (!record)
@@ -106,6 +104,11 @@ struct ggi_error_record *ggi_error_record(void)
     pthread_setspecific(error_key, record);
     error_mine = record;
     return record;
+}
+
+struct ggi_error_record *ggi_error_record(void)
+{
+    return error_mine ? error_mine : error_record_new();
 }
 
 gg_status gg_last_error(struct gg_error *error)

@@ -100,11 +100,13 @@ static inline gg_status launch_check_arguments(const gg_kernel *kernel,
                                                const struct gg_launch *launch, uint64_t *shared)
 {
     const uint32_t count = launch->argument_count;
-    size_t differs = !kernel->by_value | (count != (uint32_t)kernel->parameter_count);
+    size_t differs = !kernel->by_value | (count != (uint32_t)kernel->parameter_count), absent = 0;
     const uint32_t comparable = differs ? 0 : count;
-    for (uint32_t i = 0; i < comparable; i++)
-        differs |= (launch->sizes[i] ^ kernel->parameters[i].size) | !launch->arguments[i];
-    return differs ? launch_check_each(kernel, launch, shared) : GG_OK;
+    for (uint32_t i = 0; i < comparable; i++) {
+        differs |= launch->sizes[i] ^ kernel->parameters[i].size;
+        absent += !launch->arguments[i];
+    }
+    return differs | absent ? launch_check_each(kernel, launch, shared) : GG_OK;
 }
 
 static gg_status launch_check_memories(const gg_kernel *kernel, const struct gg_launch *launch)
@@ -310,8 +312,10 @@ static void launch_note_uses(gg_kernel *kernel, const struct gg_launch *launch, 
     const bool captured = ggi_stream_is_captured(stream);
     const uint64_t ticket = captured ? 0 : ggi_stream_submitted(stream);
     ggi_module_note_use(kernel->module, stream, ticket, captured);
-    for (size_t i = 0; i < launch->memory_count; i++)
-        ggi_memory_note_use(launch->memories[i], stream, ticket, captured);
+    if (!captured)
+        ggi_memories_used(launch->memories, launch->memory_count, stream, ticket);
+    for (size_t i = 0; captured && i < launch->memory_count; i++)
+        ggi_memory_captured(launch->memories[i], stream);
 }
 
 gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg_stream *stream)

@@ -38,11 +38,11 @@ static void newest_fold_all(gg_memory *memory, bool alone)
 /* With the lock held: from now on the word has the newest ticket of a use in the list. */
 static void newest_store(gg_memory *memory, const gg_stream *stream, uint64_t ticket)
 {
-    if (stream->serial >> (64 - GGI_TICKET_BITS) || ticket >> GGI_TICKET_BITS)
+    const uint64_t word = ggi_newest_raised(stream, ticket);
+    if (!word)
         return;
     newest_fold(memory, ggi_newest_of(memory, stream), false);
-    atomic_store_explicit(ggi_newest_of(memory, stream), ggi_newest_word(stream, ticket),
-                          memory_order_release);
+    atomic_store_explicit(ggi_newest_of(memory, stream), word, memory_order_release);
 }
 
 struct ggi_use ggi_memory_use(gg_memory *memory, uint32_t index)

@@ -22,39 +22,53 @@ static inline uint64_t ggi_newest_word(const gg_stream *stream, uint64_t ticket)
 {
     return stream->serial << GGI_TICKET_BITS | ticket;
 }
-/* False: the caller has to take the lock. */
-static inline bool ggi_newest_update(gg_memory *memory, const gg_stream *stream, uint64_t ticket)
+/* 0: it does not fit into a word. */
+static inline uint64_t ggi_newest_raised(const gg_stream *stream, uint64_t ticket)
 {
-    _Atomic(uint64_t) *newest = ggi_newest_of(memory, stream);
-    const uint64_t raised = ggi_newest_word(stream, ticket);
+    return ticket >> GGI_TICKET_BITS || stream->serial >> (64 - GGI_TICKET_BITS)
+               ? 0
+               : ggi_newest_word(stream, ticket);
+}
+/* False: the caller has to take the lock. */
+static inline bool ggi_newest_raise(_Atomic(uint64_t) *newest, uint64_t raised)
+{
     uint64_t word = atomic_load_explicit(newest, memory_order_relaxed);
-    if (ticket >> GGI_TICKET_BITS || stream->serial >> (64 - GGI_TICKET_BITS)) /* does not fit */
-        return false;
-    while ((word ^ raised) >> GGI_TICKET_BITS == 0) /* of the same stream */
+    while (raised && (word ^ raised) >> GGI_TICKET_BITS == 0) /* of the same stream */
         if (word >= raised || atomic_compare_exchange_weak_explicit(
                                   newest, &word, raised, memory_order_release, memory_order_relaxed))
             return true;
     return false;
+}
+static inline bool ggi_newest_update(gg_memory *memory, const gg_stream *stream, uint64_t ticket)
+{
+    return ggi_newest_raise(ggi_newest_of(memory, stream), ggi_newest_raised(stream, ticket));
 }
 
 /* ---- recording uses ---- */
 
 /* @p stream uses the memory up to @p ticket. Cannot fail: without host memory it waits for the stream. */
 void ggi_memory_used_slow(gg_memory *memory, gg_stream *stream, uint64_t ticket);
+static inline void ggi_memories_used(gg_memory *const *memories, size_t count, gg_stream *stream,
+                                     uint64_t ticket)
+{
+    const uint64_t place = stream->serial % GGI_NEWEST, raised = ggi_newest_raised(stream, ticket);
+    for (size_t i = 0; i < count; i++) {
+        gg_memory *whole = ggi_memory_whole(memories[i]);
+        if (!ggi_newest_raise(&whole->newest[place], raised))
+            ggi_memory_used_slow(whole, stream, ticket);
+    }
+}
 static inline void ggi_memory_used(gg_memory *memory, gg_stream *stream, uint64_t ticket)
 {
-    gg_memory *whole = ggi_memory_whole(memory);
-    if (!ggi_newest_update(whole, stream, ticket))
-        ggi_memory_used_slow(whole, stream, ticket);
+    ggi_memories_used(&memory, 1, stream, ticket);
 }
 /* A collective operation, which the watchers may end, writes the memory, or a graph that contains one may. */
 static inline void ggi_memory_note_result(gg_memory *memory, const gg_stream *stream,
                                           uint64_t ticket, uint64_t watchers)
 {
-    const bool fits = !(stream->serial >> (64 - GGI_TICKET_BITS) || ticket >> GGI_TICKET_BITS);
     gg_memory *whole = ggi_memory_whole(memory);
     atomic_store_explicit(&whole->result_watchers, watchers, memory_order_relaxed);
-    atomic_store(&whole->result, fits ? ggi_newest_word(stream, ticket) : 0);
+    atomic_store(&whole->result, ggi_newest_raised(stream, ticket));
 }
 /* Something else writes it, or the failure was reported. */
 static inline void ggi_memory_forget_result(gg_memory *memory)
@@ -86,10 +100,10 @@ static inline void ggi_memory_note_use(gg_memory *memory, gg_stream *stream, uin
 gg_status ggi_memory_wait_ready_slow(gg_memory *memory, gg_stream *stream);
 static inline gg_status ggi_memory_wait_ready(gg_memory *memory, gg_stream *stream)
 {
-    const bool ordered = memory->alloc_stream == stream && !ggi_stream_is_capturable(stream);
-    return atomic_load_explicit(&memory->ready_ticket, memory_order_relaxed) && !ordered
-               ? ggi_memory_wait_ready_slow(memory, stream)
-               : GG_OK;
+    if (!atomic_load_explicit(&memory->ready_ticket, memory_order_relaxed) ||
+        (memory->alloc_stream == stream && !ggi_stream_is_capturable(stream)))
+        return GG_OK;
+    return ggi_memory_wait_ready_slow(memory, stream);
 }
 /* Before an operation on the implicit stream: also wait on the device for unfinished uses on other streams. */
 gg_status ggi_memory_wait_uses(gg_memory *memory, gg_stream *stream);

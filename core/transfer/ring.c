@@ -6,6 +6,7 @@
 #include "transfer/ring.h"
 #include "transfer/word_choice.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #define SLOTS 32u
@@ -18,9 +19,9 @@
 #define MARK_EVERY 16u   /* slots: their events make it cheap to find a free one */
 
 struct ggi_ring {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* of the next one */
     char *memory; /* RING_SIZE, pinned: the slots, then their words; NULL before the first use */
-    unsigned next;
+    _Atomic(unsigned) next;
     struct ggi_slot slot[SLOTS];
     _Atomic(uint64_t) serial,
         ticket; /* the stream and the ticket at the last slot where an event was due */
@@ -35,6 +36,31 @@ struct ggi_ring *ggi_ring_new(void)
     return ring;
 }
 
+/* ---- slots: the members of one belong to the thread that holds it ---- */
+
+static inline bool slot_hold(struct ggi_slot *slot)
+{
+    return !atomic_load_explicit(&slot->taken, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&slot->taken, true, memory_order_acquire);
+}
+
+static inline void slot_leave(struct ggi_slot *slot)
+{
+    atomic_store_explicit(&slot->taken, false, memory_order_release);
+}
+
+/* Hold the slot if its copy is finished. @p poll: query the driver; the caller then records the markers. */
+static inline bool slot_take(struct ggi_slot *slot, bool poll)
+{
+    if (!slot_hold(slot))
+        return false;
+    if (slot->data && (!slot->stream || ggi_stream_has_passed(slot->stream, slot->ticket) ||
+                       (poll && ggi_stream_poll_locked(slot->stream, slot->ticket))))
+        return true;
+    slot_leave(slot);
+    return false;
+}
+
 /* With the lock held. */
 static gg_status ring_alloc(struct gg_device *device, struct ggi_ring *ring)
 {
@@ -47,41 +73,37 @@ static gg_status ring_alloc(struct gg_device *device, struct ggi_ring *ring)
     ring->memory = memory;
     char *words = ring->memory + (size_t)SLOTS * SLOT_SPACE;
     for (unsigned i = 0; i < SLOTS; i++) {
-        ring->slot[i].data = ring->memory + (size_t)i * SLOT_SPACE;
-        ring->slot[i].word = (_Atomic(uint64_t) *)(void *)(words + (size_t)i * WORD_SPACE);
-        atomic_init(ring->slot[i].word, ring->slot[i].word_value = 0);
+        struct ggi_slot *slot = &ring->slot[i];
+        while (!slot_hold(slot)) /* another thread finds that it has no memory yet */
+            sched_yield();
+        slot->data = ring->memory + (size_t)i * SLOT_SPACE;
+        slot->word = (_Atomic(uint64_t) *)(void *)(words + (size_t)i * WORD_SPACE);
+        atomic_init(slot->word, slot->word_value = 0);
+        slot_leave(slot);
     }
     return GG_OK;
 }
 
-static inline bool slot_is_free(const struct ggi_slot *slot, bool poll)
-{
-    if (atomic_load_explicit(&slot->taken, memory_order_acquire))
-        return false;
-    return !slot->stream || ggi_stream_has_passed(slot->stream, slot->ticket) ||
-           (poll && ggi_stream_poll_locked(slot->stream, slot->ticket));
-}
-
-/* With the lock held: the next slot in turn whose copy is finished. @p poll: query the driver. Where the last copy is finished,
- * begin with the first slot again, which the caches have. */
+/* The next slot in turn whose copy is finished; or NULL. @p poll: query the driver. Where the last copy is finished, begin with the
+ * first slot again, which the caches have. */
 static inline struct ggi_slot *ring_free_slot(struct ggi_ring *ring, bool poll)
 {
-    const bool again = slot_is_free(&ring->slot[(ring->next + SLOTS - 1) % SLOTS], false);
-    unsigned at = again ? 0 : ring->next;
-    for (unsigned i = 0; i < SLOTS; i++, at = (at + 1) % SLOTS) {
-        struct ggi_slot *slot = &ring->slot[at];
-        if (slot_is_free(slot, poll)) {
-            ring->next = (at + 1) % SLOTS;
-            slot->marks = !again;
-            return slot;
-        }
+    const unsigned next = atomic_load_explicit(&ring->next, memory_order_relaxed);
+    const unsigned last = (next + SLOTS - 1) % SLOTS;
+    const bool again = slot_take(&ring->slot[last], false);
+    unsigned at = again ? 0 : next;
+    bool found = again && last == at;
+    if (again && !found)
+        slot_leave(&ring->slot[last]);
+    for (unsigned i = 0; !found && i < SLOTS; i++) {
+        found = slot_take(&ring->slot[at], poll);
+        at = found ? at : (at + 1) % SLOTS;
     }
-    return NULL;
-}
-
-__attribute__((noinline)) static struct ggi_slot *ring_poll_slots(struct ggi_ring *ring)
-{
-    return ring_free_slot(ring, true);
+    if (!found)
+        return NULL;
+    atomic_store_explicit(&ring->next, (at + 1) % SLOTS, memory_order_relaxed);
+    ring->slot[at].marks = !again;
+    return &ring->slot[at];
 }
 
 /* Whether the stream can be waited for, with a reference to it then. */
@@ -95,15 +117,20 @@ static bool ring_can_wait(gg_stream *stream)
     return false;
 }
 
-/* With the lock held: a copy in flight that can be waited for, with a reference to its stream; or NULL. */
+/* A copy in flight that can be waited for, with a reference to its stream; or NULL. */
 static struct ggi_use ring_busy_slot(struct ggi_ring *ring)
 {
-    for (unsigned i = 0; i < SLOTS; i++) {
-        struct ggi_slot *slot = &ring->slot[(ring->next + i) % SLOTS];
-        if (!atomic_load_explicit(&slot->taken, memory_order_acquire) && ring_can_wait(slot->stream))
-            return (struct ggi_use){slot->stream, slot->ticket};
+    const unsigned next = atomic_load_explicit(&ring->next, memory_order_relaxed);
+    struct ggi_use use = {NULL, 0};
+    for (unsigned i = 0; !use.stream && i < SLOTS; i++) {
+        struct ggi_slot *slot = &ring->slot[(next + i) % SLOTS];
+        if (!slot_hold(slot))
+            continue;
+        if (ring_can_wait(slot->stream))
+            use = (struct ggi_use){slot->stream, slot->ticket};
+        slot_leave(slot);
     }
-    return (struct ggi_use){NULL, 0};
+    return use;
 }
 
 /* An error of work that has ended without a result stays that of its stream: another one may be waiting. */
@@ -120,13 +147,11 @@ static gg_status ring_wait_ticket(const struct ggi_use *use)
     return GG_OK;
 }
 
-/* All slots are in flight: wait for the oldest, without the lock. */
+/* All slots are in flight: wait for the oldest. */
 static gg_status ring_wait_oldest(struct gg_device *device, struct ggi_ring *ring)
 {
     struct ggi_internal_scope own;
-    pthread_mutex_lock(&ring->lock);
     struct ggi_use use = ring_busy_slot(ring);
-    pthread_mutex_unlock(&ring->lock);
     if (!use.stream)
         return ggi_interrupted() ? ggi_fail(GG_ERR_INTERRUPTED, "a copy was interrupted") : GG_OK;
     ggi_capture_relax_begin(device, &own);
@@ -136,27 +161,26 @@ static gg_status ring_wait_oldest(struct gg_device *device, struct ggi_ring *rin
     return status;
 }
 
+/* Where no slot is known to be free: allocate the slots, or with @p poll query the driver. */
+__attribute__((noinline)) static gg_status ring_take_slow(struct gg_device *device, bool poll,
+                                                          struct ggi_slot **out)
+{
+    struct ggi_ring *ring = device->ring;
+    pthread_mutex_lock(&ring->lock);
+    const gg_status status = ring->memory ? GG_OK : ring_alloc(device, ring);
+    pthread_mutex_unlock(&ring->lock);
+    if (!status)
+        *out = ring_free_slot(ring, poll);
+    if (poll)
+        ggi_record_markers();
+    return status;
+}
+
 /* A free slot, or NULL. With @p poll, the driver is queried if no slot is known to be free. */
 static inline gg_status ring_take(struct gg_device *device, bool poll, struct ggi_slot **out)
 {
-    struct ggi_ring *ring = device->ring;
-    gg_status status = GG_OK;
-    struct ggi_slot *slot = NULL;
-    pthread_mutex_lock(&ring->lock);
-    if (!ring->memory)
-        status = ring_alloc(device, ring);
-    if (!status)
-        slot = ring_free_slot(ring, false);
-    poll = poll && !status && !slot;
-    if (poll)
-        slot = ring_poll_slots(ring);
-    if (slot)
-        atomic_store_explicit(&slot->taken, true, memory_order_relaxed);
-    pthread_mutex_unlock(&ring->lock);
-    if (poll)
-        ggi_record_markers();
-    *out = slot;
-    return status;
+    *out = ring_free_slot(device->ring, false);
+    return *out ? GG_OK : ring_take_slow(device, poll, out);
 }
 
 __attribute__((noinline)) static gg_status ring_take_later(struct gg_device *device,
@@ -254,35 +278,37 @@ void ggi_ring_release(struct gg_device *device, struct ggi_slot *slot, gg_stream
         ggi_stream_use_retain(now);
     slot->stream = now;
     slot->ticket = ticket;
-    atomic_store_explicit(&slot->taken, false, memory_order_release);
+    slot_leave(slot);
     if (before && now != before)
         ggi_stream_use_release(before);
     if (mark)
         ggi_stream_mark(stream);
 }
 
-/* With the lock held. */
-static bool ring_in_use(const struct ggi_ring *ring)
+/* With the lock, and all slots. */
+static void ring_free(struct gg_device *device, struct ggi_ring *ring)
 {
-    for (unsigned i = 0; i < SLOTS; i++)
-        if (!slot_is_free(&ring->slot[i], true))
-            return true;
-    return false;
+    for (unsigned i = 0; i < SLOTS; i++) {
+        if (ring->slot[i].stream)
+            ggi_stream_use_release(ring->slot[i].stream);
+        ring->slot[i].stream = NULL;
+        ring->slot[i].data = NULL;
+    }
+    GGI_CALL(device, mem_free, NULL, RING_SIZE,
+             (atomic_load(&device->impl), GG_MEMORY_PINNED, ring->memory));
+    ring->memory = NULL;
 }
 
 void ggi_ring_destroy(struct gg_device *device)
 {
     struct ggi_ring *ring = device->ring;
+    unsigned held = 0;
     pthread_mutex_lock(&ring->lock);
-    if (ring->memory && !ring_in_use(ring)) {
-        for (unsigned i = 0; i < SLOTS; i++) {
-            if (ring->slot[i].stream)
-                ggi_stream_use_release(ring->slot[i].stream);
-            ring->slot[i].stream = NULL;
-        }
-        GGI_CALL(device, mem_free, NULL, RING_SIZE,
-                 (atomic_load(&device->impl), GG_MEMORY_PINNED, ring->memory));
-        ring->memory = NULL;
-    }
+    while (ring->memory && held < SLOTS && slot_take(&ring->slot[held], true))
+        held++;
+    if (held == SLOTS)
+        ring_free(device, ring);
+    while (held > 0)
+        slot_leave(&ring->slot[--held]);
     pthread_mutex_unlock(&ring->lock);
 }

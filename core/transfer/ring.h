@@ -7,13 +7,13 @@
 #define GGI_SLOT_SIZE 65536u
 
 struct ggi_slot {
-    void *data;              /* GGI_SLOT_SIZE bytes of pinned memory */
+    void *data;              /* GGI_SLOT_SIZE bytes of pinned memory; NULL before the first use */
     _Atomic(uint64_t) *word; /* pinned as well: the device writes it in stream order */
     uint64_t word_value;     /* what it wrote last */
     gg_stream *stream;       /* of the last copy, as a use (stream.h); or NULL */
     uint64_t ticket;
     bool marks;          /* an event may be due after the copy */
-    _Atomic(bool) taken; /* set under the ring's lock; until it is released, one thread holds the slot */
+    _Atomic(bool) taken; /* a thread holds the slot; until it leaves it, the other members are its own */
 };
 
 struct ggi_ring *ggi_ring_new(void); /* without slots yet; NULL: out of memory */

@@ -107,18 +107,18 @@ static PyObject *get(PyObject *self, const char *name, uint32_t flags, PyObject 
     static const char *const names[] = {"out", "stream"};
     struct py_state *state = py_state_of(self);
     struct py_array *array = py_array_of(self);
-    gg_stream *stream = NULL;
+    struct py_stream_use use;
     PyObject *values[2], *out;
     if (py_parse(name, names, 2, 2, 0, args, nargs, kwnames, values) ||
-        py_stream_arg(state, values[1], gg_memory_device(array->memory), &stream))
+        py_stream_use_begin(state, values[1], gg_memory_device(array->memory), &use))
         return NULL;
     if (py_given(values[0]))
-        out = get_into(state, array, values[0], stream, flags);
+        out = get_into(state, array, values[0], use.stream, flags);
     else if (flags & GG_COPY_ASYNC)
-        out = get_pinned(state, array, stream);
+        out = get_pinned(state, array, use.stream);
     else
-        out = py_array_to_host(state, array, stream);
-    gg_stream_release(stream);
+        out = py_array_to_host(state, array, use.stream);
+    py_stream_use_end(&use);
     return out;
 }
 
@@ -161,14 +161,14 @@ static PyObject *set(PyObject *self, const char *name, uint32_t flags, PyObject 
     static const char *const names[] = {"a", "stream"};
     struct py_state *state = py_state_of(self);
     struct py_array *array = py_array_of(self);
-    gg_stream *stream = NULL;
+    struct py_stream_use use;
     PyObject *values[2];
     int failed;
     if (py_parse(name, names, 2, 2, 1, args, nargs, kwnames, values) ||
-        py_stream_arg(state, values[1], gg_memory_device(array->memory), &stream))
+        py_stream_use_begin(state, values[1], gg_memory_device(array->memory), &use))
         return NULL;
-    failed = array_set(state, array, values[0], stream, flags);
-    gg_stream_release(stream);
+    failed = array_set(state, array, values[0], use.stream, flags);
+    py_stream_use_end(&use);
     return failed ? NULL : Py_NewRef(Py_None);
 }
 

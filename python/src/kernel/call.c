@@ -88,50 +88,26 @@ static PyObject *launch_run(struct py_kernel *self, const struct gg_launch *laun
     return py_none(self->state, status);
 }
 
-/* stream= of a call. A Stream, which the caller holds, is counted as busy and stored in @p counted; for another
- * library's, @p out is a new reference. */
-static int launch_stream(struct py_kernel *self, PyObject *value, struct py_stream **counted,
-                         gg_stream **out)
-{
-    struct py_state *state = self->state;
-    *counted = NULL;
-    *out = NULL;
-    if (!value)
-        return 0;
-    if (!Py_IS_TYPE(value, state->stream_type))
-        return py_stream_arg(state, value, gg_kernel_device(self->kernel), out);
-    *out = ((struct py_stream *)(void *)value)->stream;
-    if (!*out) {
-        py_closed(state, "Stream");
-        return -1;
-    }
-    *counted = (struct py_stream *)(void *)value;
-    (*counted)->busy++;
-    return 0;
-}
-
 static PyObject *launch_with(struct py_kernel *self, PyObject *const *args, Py_ssize_t count,
                              PyObject *values[OPTIONS])
 {
     struct py_launch_args launch_args;
-    struct py_stream *counted;
-    gg_stream *stream;
+    struct py_stream_use use;
     PyObject *result = NULL;
     if (launch_fill_shape(self, values, &launch_args.launch) ||
-        launch_stream(self, values[OPTION_STREAM], &counted, &stream))
+        (!py_stream_use_plain(self->state, values[OPTION_STREAM], &use) &&
+         py_stream_arg(self->state, values[OPTION_STREAM], gg_kernel_device(self->kernel),
+                       &use.stream)))
         return NULL;
     if (!count && !self->count) {
         launch_args.launch.arguments =
             launch_args.inline_arguments; /* the other members are 0, as in the shape */
-        result = launch_run(self, &launch_args.launch, stream);
-    } else if (!py_launch_args_fill(&launch_args, self, args, count, stream)) {
-        result = launch_run(self, &launch_args.launch, stream);
+        result = launch_run(self, &launch_args.launch, use.stream);
+    } else if (!py_launch_args_fill(&launch_args, self, args, count, use.stream)) {
+        result = launch_run(self, &launch_args.launch, use.stream);
         py_launch_args_release(&launch_args);
     }
-    if (counted)
-        py_stream_call_end(counted);
-    else
-        gg_stream_release(stream);
+    py_stream_use_end(&use);
     return result;
 }
 

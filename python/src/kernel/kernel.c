@@ -22,7 +22,7 @@ struct py_kernel *py_kernel_new(struct py_state *state, gg_kernel *kernel, PyObj
     self->shape = (struct gg_launch){.struct_size = sizeof self->shape};
     self->has_grid = self->has_block = false;
     self->weakrefs = NULL;
-    if (self->count > 0 && !(self->plan = py_plan_make(self->parameters, self->count)))
+    if (self->count > 0 && !(self->plan = py_plan_make(self->parameters, self->count, &self->sizes)))
         Py_CLEAR(self);
     return self;
 }

@@ -17,6 +17,7 @@ struct py_kernel {
     const struct gg_parameter *parameters; /* the kernel's, or own */
     struct gg_parameter *own;
     struct py_plan *plan;   /* of the parameters; NULL: they are not known */
+    const size_t *sizes;    /* of the parameters, if there is a plan: part of its memory */
     struct gg_launch shape; /* defaults of a call */
     bool has_grid, has_block;
     PyObject *weakrefs;

@@ -371,23 +371,17 @@ static int arg_put_object(const struct argument *at, PyObject *object)
 
 /* ---- all arguments ---- */
 
-/* Store the usual object for a parameter. False: it takes the general way. */
-static inline bool arg_put_planned(struct py_launch_args *launch_args, const struct py_plan *plan,
-                                   union py_slot *slot, PyObject *object, PyTypeObject *array_type)
+/* Store a number of the usual type. False: it takes the general way. */
+static inline bool arg_put_plain_number(const struct py_plan *plan, union py_slot *slot,
+                                        PyObject *object)
 {
-    if (Py_IS_TYPE(object, array_type)) {
-        const struct py_array *array = (struct py_array *)object;
-        if (!plan->address || !array->memory)
-            return false;
-        slot->pointer = array->address;
-        launch_args->memories[launch_args->launch.memory_count++] = array->memory;
-        return true;
-    }
     if (plan->number == PY_PLAN_INTEGER && PyLong_CheckExact(object)) {
         int overflow;
         const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
         slot->word = (unsigned long long)value; /* little-endian */
-        return !overflow && value >= plan->least && value <= plan->most;
+        if (overflow)
+            return false;
+        return (unsigned long long)value - (unsigned long long)plan->least <= plan->more;
     }
     if (plan->number < PY_PLAN_FLOAT32 || !PyFloat_CheckExact(object))
         return false;
@@ -398,6 +392,37 @@ static inline bool arg_put_planned(struct py_launch_args *launch_args, const str
     const bool fits = !isinf(narrow) || isinf(slot->number);
     memcpy(slot->bytes, &narrow, sizeof narrow);
     return fits;
+}
+
+/* Store the usual objects, whose sizes are the kernel's, from argument @p begin on. Returns the first that takes the general way; or the count. Not inlined, so
+ * that the loop has the registers. */
+__attribute__((noinline)) static Py_ssize_t args_put_plain(struct py_launch_args *launch_args,
+                                                           const struct py_kernel *kernel,
+                                                           PyObject *const *args, Py_ssize_t begin)
+{
+    PyTypeObject *const array_type = kernel->state->array_type;
+    const struct py_plan *const plan = kernel->plan;
+    union py_slot *const slots = launch_args->slots;
+    gg_memory **memory = launch_args->memories + launch_args->launch.memory_count;
+    const Py_ssize_t count = launch_args->count;
+    Py_ssize_t end = begin;
+    for (; end < count; end++) {
+        const struct py_array *array = (const struct py_array *)args[end];
+        if (!Py_IS_TYPE(args[end], array_type)) {
+            if (!arg_put_plain_number(&plan[end], &slots[end], args[end]))
+                break;
+        } else if (plan[end].address && array->memory) {
+            slots[end].pointer = array->address;
+            *memory++ = array->memory;
+        } else {
+            break;
+        }
+    }
+    launch_args->launch.memory_count = (size_t)(memory - launch_args->memories);
+    const void **const arguments = launch_args->arguments;
+    for (Py_ssize_t i = begin; i < end; i++)
+        arguments[i] = &slots[i];
+    return end;
 }
 
 /* By the general way: any object that a kernel takes. */
@@ -425,25 +450,35 @@ static int args_check_count(const struct py_kernel *kernel, Py_ssize_t count)
                    kernel->count == 1 ? "" : "s", count);
 }
 
-int py_launch_args_fill(struct py_launch_args *launch_args, const struct py_kernel *kernel,
-                        PyObject *const *args, Py_ssize_t count, gg_stream *stream)
+/* From argument @p at on, the first that takes the general way. */
+static int args_put_others(struct py_launch_args *launch_args, const struct py_kernel *kernel,
+                           PyObject *const *args, Py_ssize_t at)
 {
-    PyTypeObject *array_type = kernel->state->array_type;
-    const struct py_plan *plan = kernel->plan;
-    if (args_check_count(kernel, count) || args_alloc(launch_args, count))
-        return -1;
-    launch_args->stream = stream;
-    union py_slot *slot = launch_args->slots;
-    const void **arguments = launch_args->arguments;
-    size_t *sizes = launch_args->sizes;
-    for (Py_ssize_t i = 0; i < count; i++, slot++) {
-        arguments[i] = slot;
-        if (plan && arg_put_planned(launch_args, &plan[i], slot, args[i], array_type)) {
-            sizes[i] = plan[i].size;
-        } else if (arg_put_any(launch_args, kernel, i, args[i])) {
+    const Py_ssize_t count = launch_args->count;
+    if (kernel->plan)
+        memcpy(launch_args->sizes, kernel->sizes, (size_t)count * sizeof *kernel->sizes);
+    while (at < count) {
+        if (arg_put_any(launch_args, kernel, at, args[at])) {
             py_launch_args_release(launch_args);
             return -1;
         }
+        at++;
+        if (kernel->plan)
+            at = args_put_plain(launch_args, kernel, args, at);
     }
+    return 0;
+}
+
+int py_launch_args_fill(struct py_launch_args *launch_args, const struct py_kernel *kernel,
+                        PyObject *const *args, Py_ssize_t count, gg_stream *stream)
+{
+    if (args_check_count(kernel, count) || args_alloc(launch_args, count))
+        return -1;
+    launch_args->stream = stream;
+    const Py_ssize_t plain = kernel->plan ? args_put_plain(launch_args, kernel, args, 0) : 0;
+    if (plain < count)
+        return args_put_others(launch_args, kernel, args, plain);
+    if (plain)
+        launch_args->launch.sizes = kernel->sizes;
     return 0;
 }

@@ -11,10 +11,12 @@ static struct py_plan plan_integer(const struct gg_parameter *parameter)
     const long long top = wide ? LLONG_MAX : (1ll << bits) - 1, half = wide ? LLONG_MAX : top / 2;
     const bool positive =
         parameter->kind == GG_PARAMETER_UNSIGNED || parameter->kind == GG_PARAMETER_POINTER;
+    const long long least = positive ? 0 : -half - 1;
+    const long long most = parameter->kind == GG_PARAMETER_SIGNED ? half : top;
     return (struct py_plan){
         .number = PY_PLAN_INTEGER,
-        .least = positive ? 0 : -half - 1,
-        .most = parameter->kind == GG_PARAMETER_SIGNED ? half : top,
+        .least = least,
+        .more = (unsigned long long)most - (unsigned long long)least,
     };
 }
 
@@ -30,17 +32,22 @@ static struct py_plan plan_number(const struct gg_parameter *parameter)
     return (struct py_plan){.number = PY_PLAN_GENERAL};
 }
 
-struct py_plan *py_plan_make(const struct gg_parameter *parameters, int32_t count)
+struct py_plan *py_plan_make(const struct gg_parameter *parameters, int32_t count,
+                             const size_t **sizes)
 {
-    struct py_plan *plan = PyMem_Calloc(count > 0 ? (size_t)count : 1, sizeof *plan);
-    for (int32_t i = 0; plan && i < count; i++) {
-        const uint32_t kind = parameters[i].kind, size = parameters[i].size;
-        plan[i] = plan_number(&parameters[i]);
-        plan[i].size = size;
-        plan[i].address =
-            size == sizeof(void *) && kind != GG_PARAMETER_FLOAT && kind != GG_PARAMETER_LOCAL;
-    }
-    if (!plan)
+    struct py_plan *plan = PyMem_Calloc((size_t)count, sizeof *plan + sizeof **sizes);
+    if (!plan) {
         PyErr_NoMemory();
+        return NULL;
+    }
+    size_t *size = (size_t *)(void *)(plan + count);
+    *sizes = size;
+    for (int32_t i = 0; i < count; i++) {
+        const uint32_t kind = parameters[i].kind;
+        size[i] = parameters[i].size;
+        plan[i] = plan_number(&parameters[i]);
+        plan[i].address =
+            size[i] == sizeof(void *) && kind != GG_PARAMETER_FLOAT && kind != GG_PARAMETER_LOCAL;
+    }
     return plan;
 }

@@ -13,12 +13,13 @@ struct py_plan {
         PY_PLAN_FLOAT32,
         PY_PLAN_FLOAT64
     } number;
-    uint32_t size;         /* in bytes */
-    bool address;          /* an array may be given: its address is stored */
-    long long least, most; /* integers that fit */
+    bool address;    /* an array may be given: its address is stored */
+    long long least; /* the integers that fit: from this one on, and so many more */
+    unsigned long long more;
 };
 
-/* An array from PyMem_Malloc, one for each parameter; NULL with an exception. */
-struct py_plan *py_plan_make(const struct gg_parameter *parameters, int32_t count);
+/* One for each of @p count > 0 parameters, then their sizes in bytes, from PyMem_Malloc; NULL with an exception. */
+struct py_plan *py_plan_make(const struct gg_parameter *parameters, int32_t count,
+                             const size_t **sizes);
 
 #endif

@@ -7,13 +7,11 @@
 static int target_set_stream(struct py_state *state, PyObject *stream, gg_device *device,
                              struct py_alloc_target *target)
 {
-    if (!Py_IS_TYPE(stream, state->stream_type))
-        return py_stream_borrow(state, stream, device, &target->stream);
-    target->stream = py_stream_handle(stream);
-    if (!target->stream)
+    struct py_stream_use use;
+    if (py_stream_use_begin(state, stream, device, &use))
         return -1;
-    target->counted = py_stream_of(stream);
-    target->counted->busy++;
+    target->stream = use.stream;
+    target->counted = use.counted;
     return 0;
 }
 

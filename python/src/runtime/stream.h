@@ -53,6 +53,39 @@ static inline int py_callbacks_finish(struct py_state *state, PyObject *waited)
  * @p device if it does not name one. *out is a new reference. -1 with an exception. The core checks that the
  * stream belongs to the right device. */
 int py_stream_arg(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out);
+/* The same for the time of a call whose caller holds @p object: a Stream is counted as busy, which is cheaper than a reference. */
+struct py_stream_use {
+    gg_stream *stream;         /* a reference unless the next is set; or NULL: the current one */
+    struct py_stream *counted; /* or NULL */
+};
+/* No stream, or an open Stream. False: another object. */
+static inline bool py_stream_use_plain(const struct py_state *state, PyObject *object,
+                                       struct py_stream_use *use)
+{
+    *use = (struct py_stream_use){NULL, NULL};
+    if (!py_given(object))
+        return true;
+    if (!Py_IS_TYPE(object, state->stream_type) || !py_stream_of(object)->stream)
+        return false;
+    use->counted = py_stream_of(object);
+    use->counted->busy++;
+    use->stream = use->counted->stream;
+    return true;
+}
+static inline int py_stream_use_begin(struct py_state *state, PyObject *object, gg_device *device,
+                                      struct py_stream_use *use)
+{
+    return py_stream_use_plain(state, object, use)
+               ? 0
+               : py_stream_arg(state, object, device, &use->stream);
+}
+static inline void py_stream_use_end(const struct py_stream_use *use)
+{
+    if (use->counted)
+        py_stream_call_end(use->counted);
+    else
+        gg_stream_release(use->stream);
+}
 /* Stream.borrow: *out is a new reference, on the object's own device, else on @p device, NULL: the current one. */
 int py_stream_borrow(struct py_state *state, PyObject *object, gg_device *device, gg_stream **out);
 /* The same, but only of @p device unless that is NULL. */
