@@ -198,8 +198,7 @@ bool ggi_memory_in_own_capture(gg_memory *memory)
     memory = ggi_memory_whole(memory);
     pthread_mutex_lock(&active_lock);
     for (const struct ggi_capture *capture = active; capture && !found; capture = capture->next)
-        found =
-            pthread_equal(capture->thread, pthread_self()) && capture_last_user(capture, memory);
+        found = pthread_equal(capture->thread, pthread_self()) && capture_last_user(capture, memory);
     pthread_mutex_unlock(&active_lock);
     return found;
 }

@@ -177,7 +177,7 @@ class Data:
     def _refuse_capture(self) -> None:
         on_device = isinstance(self.given, _core.GPUArray)
         if _core._is_capturing(self.given.device if on_device else None) and (on_device or _core.pointer_info(self.address).kind != "host"):
-            raise _core.UnsupportedError("stream is capturing: an operation through the host would run at once; call it after the capture")
+            raise _core.UnsupportedError("the ranks exchange through the host, which cannot be captured; call it after the capture")
 
     @property
     def type_name(self) -> str:
@@ -225,9 +225,9 @@ def check_order(operation: str, *sides: "Data | None") -> None:
     if not any(data.fortran for data in given):
         return
     if operation not in ("broadcast", "all_reduce", "reduce", "message"):
-        raise _core.InvalidArgumentError(f"{operation} divides an array into blocks, expected a C-contiguous array, not one in Fortran order")
+        raise _core.InvalidArgumentError(f"{operation} divides arrays into blocks, expected a C-contiguous array")
     if not all(data.fortran and data.given.shape == given[0].given.shape for data in given):
-        raise _core.InvalidArgumentError("x and out have different orders or shapes, expected two C-contiguous arrays, or two of one shape in Fortran order")
+        raise _core.InvalidArgumentError("x and out have different orders or shapes")
 
 
 def same_dtype(out: Data, x: Data) -> None:

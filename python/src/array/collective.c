@@ -80,12 +80,9 @@ static int collective_check_pair(const struct collective_call *call, struct coll
                        : PY_FAIL(call->state->invalid_argument,
                                  "out has dtype %S, expected that of x: %S", out->dtype, x->dtype);
     }
-    if (!(x->c && out->c) &&
-        !(x->f && out->f && x->ndim == out->ndim &&
-          !memcmp(x->shape, out->shape, (size_t)x->ndim * sizeof *x->shape)))
-        return PY_FAIL(call->state->invalid_argument,
-                       "x and out have different orders or shapes, expected two C-contiguous "
-                       "arrays, or two of one shape in Fortran order");
+    if (!(x->c && out->c) && !(x->f && out->f && x->ndim == out->ndim &&
+                               !memcmp(x->shape, out->shape, (size_t)x->ndim * sizeof *x->shape)))
+        return PY_FAIL(call->state->invalid_argument, "x and out have different orders or shapes");
     if (call->work.operation == GG_COMM_SEND_RECV)
         return 0;
     if (x->size % shape.x)
