@@ -17,6 +17,7 @@ void ggi_capture_start(struct ggi_capture *capture, uint64_t id)
     pthread_mutex_lock(&active_lock);
     capture->id = id;
     capture->serial = ++last_capture;
+    capture->thread = pthread_self();
     capture->next = active;
     active = capture;
     pthread_mutex_unlock(&active_lock);
@@ -187,6 +188,19 @@ gg_status ggi_memory_wait_captured(gg_memory *memory, gg_stream *stream)
         newest = false;
     }
     return status;
+}
+
+bool ggi_memory_in_own_capture(gg_memory *memory)
+{
+    bool found = false;
+    if (!atomic_load_explicit(&ggi_captures, memory_order_relaxed))
+        return false;
+    memory = ggi_memory_whole(memory);
+    pthread_mutex_lock(&active_lock);
+    for (const struct ggi_capture *capture = active; capture && !found; capture = capture->next)
+        found = pthread_equal(capture->thread, pthread_self()) && capture_last_user(capture, memory);
+    pthread_mutex_unlock(&active_lock);
+    return found;
 }
 
 void ggi_memory_captured(gg_memory *memory, gg_stream *stream)

@@ -37,6 +37,7 @@ struct ggi_capture {
     struct ggi_capture *next;
     uint64_t id;       /* the driver's */
     uint64_t serial;   /* later captures have higher ones */
+    pthread_t thread;  /* that began it */
     gg_stream *stream; /* a reference to the one that it began on */
     gg_stream *helper; /* the marker of the work from before the capture was recorded on it; or NULL */
     struct ggi_captured *uses;

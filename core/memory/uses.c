@@ -337,6 +337,8 @@ gg_status gg_memory_wait(gg_memory *memory)
     uint64_t after = 0;
     gg_status status = ggi_device_check(memory->device);
     ggi_device_note_thread(memory->device);
+    if (!status && ggi_memory_in_own_capture(memory))
+        return ggi_capture_fail_wait();
     if (!status && memory_not_ready(memory) && ggi_stream_try_pin(memory->alloc_stream)) {
         status = ggi_stream_wait_ticket(memory->alloc_stream, atomic_load(&memory->ready_ticket));
         gg_stream_release(memory->alloc_stream);
@@ -486,7 +488,8 @@ gg_status gg_memory_query(gg_memory *memory)
         return status;
     const bool unused = ggi_memory_prune(memory, true);
     ggi_record_markers();
-    return unused && !memory_not_ready(memory) ? GG_OK : GG_NOT_READY;
+    return unused && !memory_not_ready(memory) && !ggi_memory_in_own_capture(memory) ? GG_OK
+                                                                                     : GG_NOT_READY;
 }
 
 /* An internal stream that waits for several others, so that the caller waits for one. */

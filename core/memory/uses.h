@@ -82,6 +82,8 @@ uint64_t ggi_memory_result(gg_memory *memory);
 gg_status ggi_memory_raise_result(gg_memory *memory, uint64_t word);
 /* @p stream is captured, and its graph uses the memory. In captured.c. */
 void ggi_memory_captured(gg_memory *memory, gg_stream *stream);
+/* Whether work in a capture that this thread began, and that has not ended, uses the memory. In captured.c. */
+bool ggi_memory_in_own_capture(gg_memory *memory);
 /* Make @p stream, which is captured, wait for work on other streams of its capture that uses the memory. In captured.c. */
 gg_status ggi_memory_wait_captured(gg_memory *memory, gg_stream *stream);
 /* Call after an operation is submitted, or captured into a graph. */

@@ -57,9 +57,9 @@ class Communicator(Operations):
 
     Notes
     -----
-    The operations take NumPy arrays and a `GPUArray`, or a device array of another library, if it is C-contiguous. The
-    ranks exchange arrays in host memory through shared memory. An operation on them first waits for pending work on its arrays, and is
-    complete when it returns.
+    The operations take a `GPUArray`, and what `asarray` takes without a copy, if it is C-contiguous; those without blocks also take arrays
+    that are all in Fortran order. The ranks exchange arrays in host memory through shared memory. An operation on them first waits for
+    pending work on its arrays, and is complete when it returns.
 
     Ranks of several machines have only operations on arrays in device memory, and `barrier`. Other ranks connect to rank 0 by TCP, and keep the connection
     for failures. A machine that no longer answers is detected after 20 seconds, or at the end of the timeout.
@@ -123,6 +123,7 @@ class Communicator(Operations):
         self._native = self._transport if self._transport.native else None
         self._queued = _core._comm_queue_of(comm, self._native.queue if self._native else None)
         self._transport.warn()
+        self._unwarned = self._wanted == "auto" and self.transport == "host"
 
     @property
     def rank(self) -> int:
@@ -139,7 +140,7 @@ class Communicator(Operations):
         """How arrays in device memory reach other ranks.
 
         'nccl' or 'rccl' is the library that exchanges them between devices. 'staged' lets devices copy from and to memory of
-        the host that the ranks share. 'host' means that no rank gave a device. Arrays in host memory pass through
+        the host that the ranks share. 'host' means that no rank gave a device; device memory then passes through it as well, with a warning. Arrays in host memory pass through
         shared memory, which ranks of several machines do not have. With 'mpi' all arrays pass through messages of MPI: see `from_mpi`.
         """
         return self._transport.name

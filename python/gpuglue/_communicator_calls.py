@@ -3,7 +3,7 @@
 from typing import Any
 
 from . import _core
-from ._communicator_data import Data, address_of, side_of
+from ._communicator_data import Data, address_of, check_order, side_of
 
 NAMES = "broadcast all_gather gather scatter all_to_all all_reduce reduce reduce_scatter send recv send_recv".split()  # gg_comm_operation
 
@@ -20,6 +20,7 @@ def _load(*sides: "Data | None") -> None:
 
 def collective(handle: Any, operation: str, dst: "Data | None", src: "Data | None", count: int, kind: int, combines: int, root: int, type: str) -> None:
     """Run a collective operation: `count` elements of a reduction, or bytes of a block if kind is -1."""
+    check_order(operation, dst, src)
     try:
         if hasattr(handle, "collective"):
             _load(dst, src)
@@ -34,6 +35,7 @@ def collective(handle: Any, operation: str, dst: "Data | None", src: "Data | Non
 
 def message(handle: Any, src: "Data | None", to: int, dst: "Data | None", source: int, type: str) -> None:
     """Send, receive or both; a rank of -1 leaves that side out."""
+    check_order("message", dst, src)
     sent, received = (0 if data is None else data.nbytes for data in (src, dst))
     try:
         if hasattr(handle, "message"):

@@ -109,8 +109,33 @@ def split_numbers(color: "int | None", key: int) -> "tuple[int | None, int]":
     return color, key
 
 
+POINTERS = ("__sycl_usm_array_interface__", "ptr", "gpudata", "data_ptr")  # as asarray knows them
+
+
+def wrapped(given: Any) -> Any:
+    """A GPUArray or ndarray over the memory of another array or buffer; other objects as they are."""
+    if given is None or isinstance(given, (np.ndarray, _core.GPUArray)):
+        return given
+    if isinstance(given, _core.Buffer) or hasattr(given, "__cuda_array_interface__"):
+        return _core.asarray(given)
+    if hasattr(given, "__array_interface__"):
+        return given
+    if hasattr(given, "__dlpack_device__"):
+        on_host = given.__dlpack_device__()[0] == 1
+        return np.asarray(_core.asarray(given, device="host", copy=False)) if on_host else _core.asarray(given)
+    if any(hasattr(given, name) for name in POINTERS):
+        return _core.asarray(given)
+    try:
+        return np.asarray(memoryview(given))
+    except TypeError:
+        return given
+
+
 class Data:
-    """An array in memory that the processor can access, or on a device: then `staged`, of which `load` makes a pinned copy."""
+    """An array in memory that the processor can access, or on a device: then `staged`, of which `load` makes a pinned copy.
+
+    One in Fortran order is represented by its transpose.
+    """
 
     def __init__(self, given: Any, name: str, *, reads: bool, writes: bool):
         self.given: Any
@@ -119,12 +144,18 @@ class Data:
         self.dtype, self.size, self.nbytes = self.given.dtype, self.given.size, self.given.nbytes
         if isinstance(given, np.ma.MaskedArray):
             raise TypeError(f"{name} is a masked array, whose mask other ranks would not get: pass {name}.filled() or {name}.data")
+        self.fortran = self.given.flags.f_contiguous and not self.given.flags.c_contiguous
+        if self.fortran:
+            self.given = self.array = self.given.T
         if not self.given.flags.c_contiguous:
-            raise _core.InvalidArgumentError(f"{name} has strides {self.given.strides}, expected a C-contiguous array: copy it first")
+            raise _core.InvalidArgumentError(f"{name} has strides {self.given.strides}, expected a contiguous array: copy it first")
         if self.dtype.hasobject:
             raise _core.InvalidArgumentError(f"{name} has dtype {self.dtype}: objects cannot be sent to another process")
-        if not self.given.flags.aligned or (writes and not self.given.flags.writeable):
-            raise _core.InvalidArgumentError(f"{name} must be aligned, and writeable if the operation writes to it")
+        if not self.given.flags.aligned:
+            raise _core.InvalidArgumentError(f"{name} is not aligned for its dtype: copy it first")
+        if writes and not self.given.flags.writeable:
+            raise _core.InvalidArgumentError(f"{name} is read-only, but the operation writes to it")
+        self._refuse_capture()
         self.staged, self._reads = False, reads
         self.view: "memoryview | None" = None
         if isinstance(self.given, _core.GPUArray):
@@ -132,8 +163,9 @@ class Data:
 
     @staticmethod
     def _taken(given: Any, name: str, writes: bool) -> Any:
-        if hasattr(given, "__cuda_array_interface__"):
-            return _core.asarray(given)
+        array = wrapped(given)
+        if isinstance(array, (np.ndarray, _core.GPUArray)):
+            return array
         if writes and not hasattr(given, "__array_interface__"):
             raise TypeError(f"{name} must be an array, not {type(given).__name__}")
         array = np.asarray(given)
@@ -142,12 +174,18 @@ class Data:
             raise TypeError(f"{name} is a {type(given).__name__}, which cannot be written to: pass an array, such as np.array({name})")
         return array
 
+    def _refuse_capture(self) -> None:
+        on_device = isinstance(self.given, _core.GPUArray)
+        if _core._is_capturing(self.given.device if on_device else None) and (on_device or _core.pointer_info(self.address).kind != "host"):
+            raise _core.UnsupportedError("the ranks exchange through the host, which cannot be captured; call it after the capture")
+
     @property
     def type_name(self) -> str:
         """What ranks compare: at most 23 bytes."""
+        order = "F" * self.fortran
         if self.dtype.names or self.dtype.subdtype:
-            return f"V{self.dtype.itemsize}-{zlib.crc32(repr(self.dtype).encode()):08x}"
-        return (self.dtype.name if self.dtype.kind == "V" else self.dtype.str)[:23]  # 'bfloat16' is '<V2' in NumPy
+            return f"{order}V{self.dtype.itemsize}-{zlib.crc32(repr(self.dtype).encode()):08x}"
+        return (order + (self.dtype.name if self.dtype.kind == "V" else self.dtype.str))[:23]  # 'bfloat16' is '<V2' in NumPy
 
     def _reach(self) -> None:
         try:
@@ -179,6 +217,17 @@ def address_of(data: "Data | None") -> int:
 def side_of(data: "Data | None") -> Any:
     """An address, or an array on a device."""
     return data.given if data is not None and data.staged else address_of(data)
+
+
+def check_order(operation: str, *sides: "Data | None") -> None:
+    """Raise an error unless the elements have the same order in memory on all ranks."""
+    given = [data for data in sides if data is not None]
+    if not any(data.fortran for data in given):
+        return
+    if operation not in ("broadcast", "all_reduce", "reduce", "message"):
+        raise _core.InvalidArgumentError(f"{operation} divides arrays into blocks, expected a C-contiguous array")
+    if not all(data.fortran and data.given.shape == given[0].given.shape for data in given):
+        raise _core.InvalidArgumentError("x and out have different orders or shapes")
 
 
 def same_dtype(out: Data, x: Data) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._communicator_data import LOGICAL, REDUCTIONS, TYPES
+from ._communicator_data import LOGICAL, REDUCTIONS, TYPES, wrapped
 
 # gg_comm_operation
 BROADCAST, ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, ALL_REDUCE, REDUCE, REDUCE_SCATTER, SEND, RECV, SEND_RECV = range(11)
@@ -28,11 +28,6 @@ def _kind(dtype: Any, op: str) -> int:
     if dtype.name in _DEVICE_TYPES and dtype.isnative:
         return 16 * _DEVICE_TYPES[dtype.name] + REDUCTIONS[op]
     raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined by {op!r}")
-
-
-def wrapped(array: Any) -> Any:
-    """A GPUArray over another library's device array; other objects as they are."""
-    return _core.asarray(array) if array is not None and not isinstance(array, _core.GPUArray) and hasattr(array, "__cuda_array_interface__") else array
 
 
 def check_transport(transport: Any, *more: str) -> None:

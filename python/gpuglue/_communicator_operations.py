@@ -67,9 +67,9 @@ class Operations(Steps):
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+            If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -114,9 +114,9 @@ class Operations(Steps):
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+            If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -164,9 +164,9 @@ class Operations(Steps):
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+            If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -206,9 +206,9 @@ class Operations(Steps):
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the ranks disagree, or the communicator is closed.
+            If `x` is read-only and not the root's, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
 
         Examples
         --------
@@ -221,7 +221,7 @@ class Operations(Steps):
             return x
         self._settle(stream)
         data = Data(x, "x", reads=is_root, writes=not is_root)
-        collective(self._handle(), "broadcast", data, data, data.nbytes, -1, 0, root, data.type_name)
+        collective(self._handle(data), "broadcast", data, data, data.nbytes, -1, 0, root, data.type_name)
         if not is_root:
             data.finish()
         return x
@@ -249,9 +249,9 @@ class Operations(Steps):
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+            If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
 
         Examples
         --------
@@ -291,9 +291,9 @@ class Operations(Steps):
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+            If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
 
         Examples
         --------
@@ -339,9 +339,9 @@ class Operations(Steps):
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+            If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
 
         Examples
         --------
@@ -385,9 +385,9 @@ class Operations(Steps):
         CommunicatorError
             If a rank fails.
         InvalidArgumentError
-            If the arrays do not fit, the ranks disagree, or the communicator is closed.
+            If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
 
         Examples
         --------
@@ -427,7 +427,7 @@ class Operations(Steps):
         InvalidArgumentError
             If the other rank expects another size or dtype, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
 
         See Also
         --------
@@ -438,7 +438,7 @@ class Operations(Steps):
             return
         self._settle(stream)
         src = Data(x, "x", reads=True, writes=False)
-        message(self._handle(), src, to, None, -1, src.type_name)
+        message(self._handle(src), src, to, None, -1, src.type_name)
 
     def recv(self, out: Any, source: int, *, stream: Any = None) -> Any:
         """Receive an array that another rank sends.
@@ -463,9 +463,9 @@ class Operations(Steps):
         CommunicatorError
             If the other rank fails.
         InvalidArgumentError
-            If the other rank sends another size or dtype, or the communicator is closed.
+            If `out` is read-only, the other rank sends another size or dtype, or the communicator is closed.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
 
         See Also
         --------
@@ -476,7 +476,7 @@ class Operations(Steps):
             return out
         self._settle(stream)
         dst = Data(out, "out", reads=False, writes=True)
-        message(self._handle(), None, -1, dst, source, dst.type_name)
+        message(self._handle(dst), None, -1, dst, source, dst.type_name)
         dst.finish()
         return out
 
@@ -507,9 +507,9 @@ class Operations(Steps):
         CommunicatorError
             If one of the two ranks fails.
         InvalidArgumentError
-            If sizes or dtypes differ, or the communicator is closed. `x` and `out` need one dtype: view one of them as the other's.
+            If `out` is read-only, sizes or dtypes differ, or the communicator is closed. `x` and `out` need one dtype: view one of them as the other's.
         TypeError
-            If an argument is not an array, or an array that is written is read-only.
+            If an argument is not an array.
 
         Examples
         --------
@@ -523,7 +523,7 @@ class Operations(Steps):
         self._settle(stream)
         src, dst = Data(x, "x", reads=True, writes=False), Data(out, "out", reads=False, writes=True)
         same_dtype(dst, src)
-        message(self._handle(), src, to, dst, source, src.type_name)
+        message(self._handle(dst, src), src, to, dst, source, src.type_name)
         dst.finish()
         return out
 

@@ -6,7 +6,7 @@ from typing import Any
 from . import _core
 from ._communicator_calls import collective
 from ._communicator_data import Data, reduction, same_dtype, type_name
-from ._communicator_device import DeviceTransport
+from ._communicator_device import DeviceTransport, warn_staged
 
 
 class Steps:
@@ -17,25 +17,30 @@ class Steps:
     _queued: "Callable[[int, Any, Any, str | None, int, int, Any], bool]"  # whether it took the operation: `not_queued`, or a function of C
     _rank: int
     _size: int
+    _unwarned = False  # device memory passes through the host because no rank gave a device
 
     @property
     def transport(self) -> str:
         """How arrays in device memory reach other ranks."""
         raise NotImplementedError
 
-    def _handle(self) -> Any:
+    def _handle(self, *sides: "Data | None") -> Any:
+        """The communicator, for an operation on these arrays."""
         if self._comm is None:
             raise _core.InvalidArgumentError("Communicator is closed")
+        if self._unwarned and any(data is not None and data.staged for data in sides):
+            self._unwarned = False
+            warn_staged("host", "no rank gave a device: pass device=")
         return self._comm
 
     def _move(self, operation: str, dst: "Data | None", src: "Data | None", nbytes: int, root: int = 0) -> None:
-        collective(self._handle(), operation, dst, src, nbytes, -1, 0, root, type_name(dst, src))
+        collective(self._handle(dst, src), operation, dst, src, nbytes, -1, 0, root, type_name(dst, src))
         if dst is not None:
             dst.finish()
 
     def _combine(self, operation: str, dst: "Data | None", src: Data, count: int, op: str, root: int = 0) -> None:
         kind, combines = reduction(src.dtype, op)
-        collective(self._handle(), operation, dst, src, count, kind, combines, root, src.type_name)
+        collective(self._handle(dst, src), operation, dst, src, count, kind, combines, root, src.type_name)
         if dst is not None:
             dst.finish()
 

@@ -72,6 +72,33 @@ static void a_query_of_an_event_of_the_capture_leaves_the_capture_valid(void **s
     end_valid(f->stream);
 }
 
+static void *waits_for_memory(void *memory)
+{
+    return gg_memory_wait(memory) ? memory : NULL;
+}
+
+/* It has not run. A thread that does not capture waits for the work from before. */
+static void memory_of_captured_work_is_not_waited_for_in_the_thread_that_captures(void **state)
+{
+    struct fixture *f = *state;
+    gg_memory *memory = zeroed(f), *other = zeroed(f);
+    pthread_t thread;
+    void *failed = memory;
+    begin(f, f->stream);
+    assert_int_equal(gg_memory_wait(memory), GG_OK);
+    assert_int_equal(fill_bytes(memory, 1, f->stream), GG_OK);
+    assert_int_equal(gg_memory_query(memory), GG_NOT_READY);
+    assert_int_equal(gg_memory_wait(memory), GG_ERR_UNSUPPORTED);
+    assert_message_has("what is captured does not run yet");
+    assert_int_equal(gg_memory_wait(other), GG_OK);
+    assert_int_equal(pthread_create(&thread, NULL, waits_for_memory, memory), 0);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    end_valid(f->stream);
+    assert_int_equal(gg_memory_query(memory), GG_OK);
+    assert_int_equal(gg_memory_wait(memory), GG_OK);
+}
+
 /* ---- work outside of the capture ---- */
 
 static void a_captured_stream_does_not_wait_for_work_outside_and_stays_captured(void **state)
@@ -456,6 +483,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_wait_for_an_event_of_a_capture_that_has_ended_is_refused),
     cmocka_unit_test(the_default_stream_does_not_join_a_capture),
     cmocka_unit_test(a_query_of_an_event_of_the_capture_leaves_the_capture_valid),
+    cmocka_unit_test(memory_of_captured_work_is_not_waited_for_in_the_thread_that_captures),
     cmocka_unit_test(a_captured_stream_does_not_wait_for_work_outside_and_stays_captured),
     cmocka_unit_test(a_shared_event_is_waited_for_in_the_capture_that_recorded_it),
     cmocka_unit_test(streams_of_two_captures_do_not_wait_for_each_other),

@@ -74,6 +74,12 @@ def test_results_of_many_ranks_are_those_of_numpy(device, size, on_devices):
     results_are_those_of_numpy(size, on_devices, [("float32", 60_001), ("uint8", 7)])
 
 
+@pytest.mark.parametrize("size", [1, 4])
+def test_every_operation_has_the_result_of_numpy(device, size):
+    code = "import rank_operations\nwith connect(transport='staged', device=f'{backend}:0') as comm, comm.device: rank_operations.check_devices(comm)"
+    ranks_pass(code, size, shared=True)
+
+
 PENDING = """
 import conftest, threading
 comm = connect(transport="staged")

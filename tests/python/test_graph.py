@@ -315,6 +315,28 @@ def test_calls_that_would_invalidate_the_capture_are_refused_and_leave_it_valid(
     assert (array.get() == 6).all()
 
 
+def test_views_of_the_host_are_refused_for_an_array_that_captured_work_uses(device, captured):
+    array, other = (gg.asarray(gg.alloc_pinned(16, device)) for _ in range(2))
+    array.fill(1)
+    other.fill(2)
+    source = gg.full(12, 3, "uint8", device=device)
+    device.synchronize()
+    read = []
+    with gg.capture(captured) as graph:
+        assert bytes(memoryview(array)) == bytes([1] * 16)
+        array[4:].set_async(source)
+        for view in (memoryview, np.asarray, np.from_dlpack, lambda a: a.__array_interface__):
+            with pytest.raises(gg.UnsupportedError, match="what is captured does not run yet"):
+                view(array)
+        assert bytes(memoryview(other)) == bytes([2] * 16)
+        thread = threading.Thread(target=lambda: read.append(bytes(memoryview(array))))  # it is in no capture
+        thread.start()
+        thread.join()
+    assert read == [bytes([1] * 16)] == [bytes(memoryview(array))]
+    graph.launch()
+    assert bytes(memoryview(array)) == bytes([1] * 4 + [3] * 12)
+
+
 def test_a_stream_of_another_library_may_be_named_in_the_block_too(device, captured):
     """Each argument that is not a Stream makes another handle of the same stream."""
     array = zeros(device)

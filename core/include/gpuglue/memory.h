@@ -151,7 +151,8 @@ GG_API gg_status gg_memory_ready_after(gg_memory *memory, gg_stream *stream);
  *
  *  @param memory  any memory
  *  @return GG_OK, a common error, or the error of that work
- *  @retval GG_ERR_INTERRUPTED  ended by the wait hook */
+ *  @retval GG_ERR_INTERRUPTED  ended by the wait hook
+ *  @retval GG_ERR_UNSUPPORTED  used by work of a capture that this thread began: it does not run yet */
 GG_API gg_status gg_memory_wait(gg_memory *memory);
 
 /** Whether work known to gpuglue uses the memory. Does not wait for that work.
@@ -160,7 +161,7 @@ GG_API gg_status gg_memory_wait(gg_memory *memory);
  *  @return one of these, a common error, or the error of collective operations that ended without a result and that no wait has
  *      reported; the next wait reports it, too
  *  @retval GG_OK         no such work
- *  @retval GG_NOT_READY  there is unfinished work */
+ *  @retval GG_NOT_READY  there is unfinished work, or work of a capture that this thread began */
 GG_API gg_status gg_memory_query(gg_memory *memory);
 
 /** Flags of gg_memory_completion_stream. */

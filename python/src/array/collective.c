@@ -49,10 +49,18 @@ static struct collective_shape collective_shape_of(const struct gg_comm_work *wo
 
 /* ---- checks ---- */
 
-static int collective_check_array(struct py_state *state, const struct py_array *array,
+/* Whether the operation does not divide arrays into blocks, so that they may be in Fortran order. */
+static bool collective_is_whole(gg_comm_operation operation)
+{
+    return operation == GG_COMM_BROADCAST || operation == GG_COMM_ALL_REDUCE ||
+           operation == GG_COMM_REDUCE || operation >= GG_COMM_SEND;
+}
+
+static int collective_check_array(const struct collective_call *call, const struct py_array *array,
                                   const char *name, bool writes)
 {
-    if (!array->c)
+    struct py_state *state = call->state;
+    if (!array->c && !(array->f && collective_is_whole(call->work.operation)))
         return PY_FAIL(state->invalid_argument,
                        "%s is not C-contiguous, expected a C-contiguous array: copy it first", name);
     if (writes && array->readonly)
@@ -72,6 +80,9 @@ static int collective_check_pair(const struct collective_call *call, struct coll
                        : PY_FAIL(call->state->invalid_argument,
                                  "out has dtype %S, expected that of x: %S", out->dtype, x->dtype);
     }
+    if (!(x->c && out->c) && !(x->f && out->f && x->ndim == out->ndim &&
+                               !memcmp(x->shape, out->shape, (size_t)x->ndim * sizeof *x->shape)))
+        return PY_FAIL(call->state->invalid_argument, "x and out have different orders or shapes");
     if (call->work.operation == GG_COMM_SEND_RECV)
         return 0;
     if (x->size % shape.x)
@@ -94,11 +105,11 @@ static int collective_check(const struct collective_call *call, struct collectiv
         return PY_FAIL(call->state->invalid_argument,
                        "out is None, expected an array on this rank");
     if (shape.x &&
-        collective_check_array(call->state, call->x, "x",
+        collective_check_array(call, call->x, "x",
                                call->x == call->out ||
                                    (broadcast && gg_comm_rank(call->comm) != call->work.root)))
         return -1;
-    if (shape.out && collective_check_array(call->state, call->out, "out", true))
+    if (shape.out && collective_check_array(call, call->out, "out", true))
         return -1;
     if (broadcast || !shape.x || !shape.out)
         return 0;
@@ -346,6 +357,7 @@ static bool collective_takes_host(PyObject *object, struct py_array *room, struc
     room->nbytes = desc.nbytes;
     room->size = (Py_ssize_t)desc.nbytes / info.itemsize;
     room->c = desc.c;
+    room->f = false; /* of such arrays ranks compare the order, too */
     room->readonly = !desc.writeable;
     *out = room;
     *data = desc.data;
@@ -375,7 +387,7 @@ static bool collective_name_type(const struct collective_call *call)
 }
 
 /* As collective_queue_bound, of a communicator without a library: False, with nothing done, unless all arguments are as in most
- * programs. */
+ * programs, and nothing is captured. */
 static PyObject *collective_host_bound(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     struct collective_call call = {.state = PyModule_GetState(PyTuple_GetItem(self, 0))};
@@ -385,7 +397,7 @@ static PyObject *collective_host_bound(PyObject *self, PyObject *const *args, Py
     if (nargs != 7)
         return PyErr_Format(PyExc_TypeError, "queue takes 7 arguments, got %zd", nargs);
     call.comm = PyCapsule_GetPointer(PyTuple_GetItem(self, 1), "gpuglue.communicator");
-    if (args[6] != Py_None || !call.comm || collective_parse(&call, args) ||
+    if (args[6] != Py_None || call.state->captures || !call.comm || collective_parse(&call, args) ||
         !collective_takes_host(args[1], &x, &call.x, &src) ||
         !collective_takes_host(args[2], &out, &call.out, &dst) ||
         !collective_prepare_host(&call, args[3]) || !collective_name_type(&call)) {

@@ -35,6 +35,7 @@ struct py_state {
     struct py_device **devices;  /* the one Python object of each gg_device */
     Py_ssize_t device_count;
     struct py_scope *scopes; /* open with-blocks of all threads */
+    int captures;            /* open ones of gpuglue.capture */
     bool prepared; /* plugins and directories of this environment were passed to the core */
     bool backend_overridden;  /* use_backend() was called */
     bool drivers_initialised; /* a current device was resolved before */

@@ -44,8 +44,10 @@ static PyObject *capture_begin(PyObject *module, PyObject *object)
     self->capturing = stream; /* takes over the reference */
     self->weakrefs = NULL;
     PY_WITHOUT_GIL(status = gg_graph_begin_capture(stream));
-    if (!status)
+    if (!status) {
+        state->captures++;
         return (PyObject *)self;
+    }
     self->capturing = NULL;
     gg_stream_release(stream);
     py_raise(state, status);
@@ -64,6 +66,7 @@ static PyObject *capture_end(PyObject *module, PyObject *object)
         return NULL;
     }
     as_graph(object)->capturing = NULL;
+    state->captures--;
     PY_WITHOUT_GIL(status = gg_graph_end_capture(stream, &graph));
     gg_stream_release(stream);
     as_graph(object)->graph = graph;
@@ -77,6 +80,21 @@ static void graph_drop(gg_graph *graph, gg_stream *capturing)
     if (capturing)
         gg_graph_end_capture(capturing, NULL);
     gg_stream_release(capturing);
+}
+
+/* _is_capturing(device): whether the current stream is in a capture of gpuglue. */
+static PyObject *capture_is_open(PyObject *module, PyObject *object)
+{
+    struct py_state *state = PyModule_GetState(module);
+    gg_device *device;
+    gg_stream *stream, *none;
+    if (!state->captures)
+        Py_RETURN_FALSE;
+    if (py_device_arg(state, object == Py_None ? NULL : object, &device) ||
+        py_check(state, gg_current_stream(device, &stream)) ||
+        py_check(state, gg_device_default_stream(device, &none)))
+        return NULL;
+    return PyBool_FromLong(stream != none && gg_stream_query(stream) == GG_ERR_UNSUPPORTED);
 }
 
 /* ---- methods ---- */
@@ -126,6 +144,7 @@ static PyObject *graph_close(PyObject *self, PyObject *Py_UNUSED(unused))
     gg_stream *capturing = graph->capturing;
     graph->graph = NULL;
     graph->capturing = NULL;
+    py_state_of(self)->captures -= capturing != NULL;
     /* The driver may wait for earlier work of the captured stream. */
     PY_WITHOUT_GIL(graph_drop(released, capturing));
     Py_RETURN_NONE;
@@ -156,6 +175,7 @@ static void graph_dealloc(PyObject *self)
 {
     if (as_graph(self)->weakrefs)
         PyObject_ClearWeakRefs(self);
+    py_state_of(self)->captures -= as_graph(self)->capturing != NULL;
     graph_drop(as_graph(self)->graph, as_graph(self)->capturing);
     py_object_free(self);
 }
@@ -185,6 +205,7 @@ static PyType_Slot slots[] = {
 static PyMethodDef functions[] = {
     {"_capture_begin", capture_begin, METH_O, NULL},
     {"_capture_end", capture_end, METH_O, NULL},
+    {"_is_capturing", capture_is_open, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
