@@ -229,11 +229,36 @@ static bool message_needs_line(gg_status status, const struct gg_error *error)
            !strcmp(error->op, gg_op_name(GG_OP_kernel_launch));
 }
 
+/* A function of C that begins a message, as what Python calls. */
+static PyObject *message_begin(const char *text)
+{
+    static const struct {
+        const char *c, *python;
+    } names[] = {{"create: ", "Communicator"},
+                 {"create_all: ", "from_devices"},
+                 {"open_device: ", "Communicator"},
+                 {"borrow: ", "from_handle"},
+                 {"group_begin: ", "group"},
+                 {"group_end: ", "group"},
+                 {"close_device: ", "close"},
+                 {"native: ", "handle"},
+                 {"split: ", "split"},
+                 {"abort: ", "abort"},
+                 {"barrier: ", "barrier"}};
+    const bool comm = !strncmp(text, "gg_comm_", 8);
+    for (size_t i = 0; comm && i < sizeof names / sizeof names[0]; i++) {
+        const size_t size = strlen(names[i].c);
+        if (!strncmp(text + 8, names[i].c, size))
+            return PyUnicode_FromFormat("%s: %s", names[i].python, text + 8 + size);
+    }
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
 static PyObject *exception_make(struct py_state *state, gg_status status,
                                 const struct gg_error *error)
 {
     const char *text = error->message[0] ? error->message : gg_status_message(status);
-    PyObject *message = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    PyObject *message = message_begin(text);
     if (message_needs_line(status, error))
         message = message_append(message, message ? message_source_line() : NULL);
     PyObject *records = NULL, *exception = NULL;
