@@ -22,8 +22,8 @@ static gg_status group_check_memory(const struct ggi_collective *self,
             collective_overlap(item->task.dst, item->dst_nbytes, old->task.src, old->src_nbytes) ||
             collective_overlap(item->task.src, item->src_nbytes, old->task.dst, old->dst_nbytes))
             return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                            "%s and %s of one group use the same memory, which one of them writes: "
-                            "nothing orders them; use two groups",
+                            "%s and %s of one group use the same memory, which one of them writes; "
+                            "use two groups",
                             ggi_collective_names[old->task.operation],
                             ggi_collective_names[item->task.operation]);
     }

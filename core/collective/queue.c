@@ -101,11 +101,12 @@ static gg_status queue_check_ranks(const struct gg_comm *comm, const struct gg_c
                                    const char *name)
 {
     const bool message = collective_is_message(work->operation);
+    const bool grouped =
+        ggi_collective_has_library(comm) && ggi_collective_in_group(comm->collective);
     gg_status status = queue_check_rank(comm, name, message ? "the other rank" : "root", work->root);
     if (!status && work->operation == GG_COMM_SEND_RECV)
         return queue_check_rank(comm, name, "from", work->from);
-    if (!status && message && work->root == comm->rank &&
-        !(ggi_collective_has_library(comm) && ggi_collective_in_group(comm->collective)))
+    if (!status && message && !grouped && work->root == comm->rank)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "%s: %d is this rank; use send_recv to exchange with it", name, work->root);
     return status;

@@ -30,7 +30,7 @@ def group(comm: Any) -> Iterator[None]:
             for other, at, stop, written, _ in uses:
                 if begin < stop and at < end and (writes or written):
                     raise _core.InvalidArgumentError(
-                        f"{NAMES[other]} and {NAMES[operation]} of one group use the same memory, which one of them writes: nothing orders them; use two groups"
+                        f"{NAMES[other]} and {NAMES[operation]} of one group use the same memory, which one of them writes; use two groups"
                     )
         uses.extend(mine)
         kept.append((operation, x, out, op, root, stream))
@@ -48,7 +48,7 @@ def group(comm: Any) -> Iterator[None]:
             comm._queued = queued
             if native is not None:
                 _core._comm_group_end(native.comm, drop)
-        native = queued = None  # they refer to the rank, which the last reference closes, and an exception has this frame
+        native = queued = None  # an exception has this frame, which must not have the last references to the rank
     if comm._comm is None:
         raise _core.InvalidArgumentError("Communicator was closed in its group: the group's operations are dropped")
     _exchange(comm, kept)
@@ -59,7 +59,7 @@ def group(comm: Any) -> Iterator[None]:
 
 
 def _uses(operation: int, x: Any, out: Any, writes_x: bool) -> "Iterator[tuple[int, int, int, bool, Data]]":
-    """The operation, begin and end of memory, whether it is written, and what keeps it. Raises what is wrong with the arrays."""
+    """The operation, begin and end of memory, whether it is written, and what keeps it, of arrays that fit."""
     for name, array, writes in (("x", x, writes_x or out is x), ("out", out, True)):
         if array is not None or (operation, name) in ((SEND, "x"), (RECV, "out")):
             data = Data(array, name, reads=not writes, writes=writes)

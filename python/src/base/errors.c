@@ -229,29 +229,23 @@ static bool message_needs_line(gg_status status, const struct gg_error *error)
            !strcmp(error->op, gg_op_name(GG_OP_kernel_launch));
 }
 
-/* A function of C that begins a message, as what Python calls. */
+/* What begins with the name of a communicator's function in C gets that of Python. */
 static PyObject *message_begin(const char *text)
 {
-    static const struct {
-        const char *c, *python;
-    } names[] = {{"create: ", "Communicator"},
-                 {"create_all: ", "from_devices"},
-                 {"open_device: ", "Communicator"},
-                 {"borrow: ", "from_handle"},
-                 {"group_begin: ", "group"},
-                 {"group_end: ", "group"},
-                 {"close_device: ", "close"},
-                 {"native: ", "handle"},
-                 {"split: ", "split"},
-                 {"abort: ", "abort"},
-                 {"barrier: ", "barrier"}};
-    const bool comm = !strncmp(text, "gg_comm_", 8);
-    for (size_t i = 0; comm && i < sizeof names / sizeof names[0]; i++) {
-        const size_t size = strlen(names[i].c);
-        if (!strncmp(text + 8, names[i].c, size))
-            return PyUnicode_FromFormat("%s: %s", names[i].python, text + 8 + size);
-    }
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    static const char *const names[][2] = {{"create: ", "Communicator: "},
+                                           {"open_device: ", "Communicator: "},
+                                           {"create_all: ", "from_devices: "},
+                                           {"borrow: ", "from_handle: "},
+                                           {"group_begin: ", "group: "}};
+    const bool known = !strncmp(text, "gg_comm_", 8);
+    const char *begin = "";
+    text += known ? 8 : 0;
+    for (size_t i = 0; known && !*begin && i < sizeof names / sizeof names[0]; i++)
+        if (!strncmp(text, names[i][0], strlen(names[i][0]))) {
+            text += strlen(names[i][0]);
+            begin = names[i][1];
+        }
+    return PyUnicode_FromFormat("%s%s", begin, text);
 }
 
 static PyObject *exception_make(struct py_state *state, gg_status status,
