@@ -46,9 +46,9 @@ def group(comm: Any) -> Iterator[None]:
         comm._grouping = False
         if comm._comm is not None:
             comm._queued = queued
-            if native is not None:
-                _core._comm_group_end(native.comm, drop)
-        native = queued = None  # an exception has this frame, which must not have the last references to the rank
+        queued = None  # an exception that is kept has this frame, which must not have the last reference to the rank
+        if comm._comm is not None and native is not None:
+            _core._comm_group_end(native.comm, drop)
     if comm._comm is None:
         raise _core.InvalidArgumentError("Communicator was closed in its group: the group's operations are dropped")
     _exchange(comm, kept)

@@ -149,6 +149,25 @@ def test_a_communicator_that_is_closed_in_its_group_is_named(transport):
     passes(KINDS + CLOSED + RUN, 2, TRANSPORT=transport)
 
 
+KEPT = """
+kept = []
+def body(comm):
+    if comm.rank == 1:
+        try:
+            with comm.group():
+                raise KeyError
+        except KeyError as error:
+            kept.append(error)
+    else:
+        refused(comm.barrier, "rank 1 closed the communicator", error=gg.CommunicatorError)
+    comm.close()
+"""
+
+
+def test_an_exception_of_a_group_that_is_kept_does_not_keep_the_rank_open(transport):
+    passes(KINDS + KEPT + RUN, 2, TRANSPORT=transport)
+
+
 # ---- the names in errors
 
 
