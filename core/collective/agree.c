@@ -175,7 +175,7 @@ struct creation {
 
 static gg_status creation_status(struct gg_device *device, gg_status status)
 {
-    return status ? ggi_named_op_failed(device, "gg_comm_open_device", status) : GG_OK;
+    return status ? ggi_named_op_failed(device, "comm_create", status) : GG_OK;
 }
 
 static gg_status creation_run(struct collective_call *call)

@@ -24,7 +24,7 @@ static gg_status borrow_part(struct gg_comm *comm, struct gg_device *device, uin
     status = self->ops->borrow(atomic_load(&device->impl), native, &comm->size, &comm->rank,
                                &self->impl);
     if (status)
-        return ggi_named_op_failed(device, "gg_comm_borrow", status);
+        return ggi_named_op_failed(device, "comm_borrow", status);
     if (comm->size > GG_COMM_SIZE_MAX)
         return ggi_fail(GG_ERR_UNSUPPORTED,
                         "gg_comm_borrow: the communicator has %d ranks, expected at most %d",

@@ -16,7 +16,7 @@ struct collective_item {
     struct gg_comm_task task;
     gg_memory *dst, *src; /* either may be NULL */
     gg_stream *stream;    /* of a group: a reference, or NULL; else borrowed */
-    size_t nbytes;        /* of the larger side, for tracers */
+    size_t dst_nbytes, src_nbytes;
 };
 
 /* A stream with work of the communicator. */
@@ -102,6 +102,13 @@ static inline size_t collective_unit(const struct gg_comm_task *task)
 {
     const bool typed = collective_reduces(task->operation) && task->type < COMM_TYPES;
     return typed ? ggi_comm_type_sizes[task->type] : 1;
+}
+
+/* Whether two pieces of memory have a byte in common. */
+static inline bool collective_overlap(const void *a, size_t a_nbytes, const void *b, size_t b_nbytes)
+{
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_nbytes && b_nbytes && x < y + b_nbytes && y < x + a_nbytes;
 }
 
 /* ---- state.c ---- */

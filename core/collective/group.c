@@ -12,6 +12,24 @@ bool ggi_collective_in_group(const struct ggi_collective *self)
     return self->grouping && pthread_equal(self->group_thread, pthread_self());
 }
 
+/* Nothing orders the operations of a group: what one writes no other may use. */
+static gg_status group_check_memory(const struct ggi_collective *self,
+                                    const struct collective_item *item)
+{
+    for (size_t i = 0; i < self->group_count; i++) {
+        const struct collective_item *old = &self->group[i];
+        if (collective_overlap(item->task.dst, item->dst_nbytes, old->task.dst, old->dst_nbytes) ||
+            collective_overlap(item->task.dst, item->dst_nbytes, old->task.src, old->src_nbytes) ||
+            collective_overlap(item->task.src, item->src_nbytes, old->task.dst, old->dst_nbytes))
+            return ggi_fail(GG_ERR_INVALID_ARGUMENT,
+                            "%s and %s of one group use the same memory, which one of them writes; "
+                            "use two groups",
+                            ggi_collective_names[old->task.operation],
+                            ggi_collective_names[item->task.operation]);
+    }
+    return GG_OK;
+}
+
 static gg_status group_check(const struct ggi_collective *self, const struct collective_item *item,
                              gg_stream *stream)
 {
@@ -21,7 +39,7 @@ static gg_status group_check(const struct ggi_collective *self, const struct col
     if (item->task.operation == GG_COMM_ALL_TO_ALL && item->task.dst == item->task.src)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "all_to_all in place cannot be part of a group: give another destination");
-    return GG_OK;
+    return group_check_memory(self, item);
 }
 
 static gg_status group_reserve(struct ggi_collective *self)

@@ -88,11 +88,12 @@ static gg_status queue_check_reduction(const struct gg_comm *comm, const struct 
         return GG_OK; /* the host's reductions are checked where they begin */
     if ((average && work->type < GG_COMM_FLOAT16) ||
         !self->ops->reduces(work->type, work->reduction))
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "%s: the transport '%s' has no reduction %d of elements of type %d (int16, "
-                        "uint16, products of complex numbers, averages of integers, and in old "
-                        "versions 8-bit floats); convert them, or use the transport 'staged'",
-                        name, self->transport, (int)work->reduction, (int)work->type);
+        return ggi_fail(
+            GG_ERR_UNSUPPORTED, "%s: the transport '%s' has no '%s' of %s; convert the elements%s",
+            name, self->transport, ggi_comm_reduction_name(work->reduction),
+            ggi_comm_type_name(work->type),
+            ggi_comm_can_reduce(work->type, work->reduction) ? ", or use the transport 'staged'"
+                                                             : "");
     return GG_OK;
 }
 
@@ -100,10 +101,12 @@ static gg_status queue_check_ranks(const struct gg_comm *comm, const struct gg_c
                                    const char *name)
 {
     const bool message = collective_is_message(work->operation);
+    const bool grouped =
+        ggi_collective_has_library(comm) && ggi_collective_in_group(comm->collective);
     gg_status status = queue_check_rank(comm, name, message ? "the other rank" : "root", work->root);
     if (!status && work->operation == GG_COMM_SEND_RECV)
         return queue_check_rank(comm, name, "from", work->from);
-    if (!status && message && work->root == comm->rank)
+    if (!status && message && !grouped && work->root == comm->rank)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
                         "%s: %d is this rank; use send_recv to exchange with it", name, work->root);
     return status;
@@ -119,7 +122,8 @@ static gg_status queue_check_sizes(const struct gg_comm *comm, const struct gg_c
     const size_t src_nbytes = sides.src * unit * task->count;
     const size_t dst_nbytes = sides.dst * unit * queue_dst_count(task);
     gg_status status = GG_OK;
-    item->nbytes = src_nbytes > dst_nbytes ? src_nbytes : dst_nbytes;
+    item->dst_nbytes = dst_nbytes;
+    item->src_nbytes = src_nbytes;
     if (task->count > most || task->dst_count > most)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s of rank %d: %zu elements are too many", name,
                         comm->rank, task->count > most ? task->count : task->dst_count);
@@ -131,13 +135,13 @@ static gg_status queue_check_sizes(const struct gg_comm *comm, const struct gg_c
 }
 
 /* In place: one address, or one side is this rank's block of the other. */
-static gg_status queue_check_overlap(const struct gg_comm *comm, const struct gg_comm_task *task)
+static gg_status queue_check_overlap(const struct gg_comm *comm, const struct collective_item *item)
 {
+    const struct gg_comm_task *task = &item->task;
     const struct queue_sides sides = queue_sides_of(comm, task);
-    const size_t unit = collective_unit(task), block = unit * task->count;
+    const size_t block = collective_unit(task) * task->count;
     const char *dst = task->dst, *src = task->src;
-    const size_t dst_size = sides.dst * unit * queue_dst_count(task), src_size = sides.src * block;
-    if (!dst || !src || !dst_size || !src_size || src >= dst + dst_size || dst >= src + src_size)
+    if (!collective_overlap(dst, item->dst_nbytes, src, item->src_nbytes))
         return GG_OK;
     const bool in_place = sides.dst == sides.src
                               ? dst == src && !collective_is_message(task->operation)
@@ -149,7 +153,7 @@ static gg_status queue_check_overlap(const struct gg_comm *comm, const struct gg
         GG_ERR_INVALID_ARGUMENT,
         "%s: %zu bytes at the destination overlap %zu bytes at the source; give separate "
         "memory, or one that is in place",
-        ggi_collective_names[task->operation], dst_size, src_size);
+        ggi_collective_names[task->operation], item->dst_nbytes, item->src_nbytes);
 }
 
 /* What a side that the rank does not use refers to is ignored. */
@@ -181,7 +185,7 @@ static gg_status queue_check(const struct gg_comm *comm, const struct gg_comm_wo
         return status;
     item->task.dst = item->dst ? (char *)item->dst->pointer + work->dst_offset : NULL;
     item->task.src = item->src ? (const char *)item->src->pointer + work->src_offset : NULL;
-    return ggi_collective_has_library(comm) ? queue_check_overlap(comm, &item->task) : GG_OK;
+    return ggi_collective_has_library(comm) ? queue_check_overlap(comm, item) : GG_OK;
 }
 
 static gg_status queue_refuse_host(const struct gg_comm *comm)
@@ -197,14 +201,18 @@ static bool queue_is_empty(const struct gg_comm_task *task)
     return !task->count && !queue_dst_count(task);
 }
 
+static const char *queue_name(const struct gg_comm_work *work)
+{
+    const bool known = (unsigned)work->operation < COLLECTIVE_OPERATIONS;
+    return known ? ggi_collective_names[work->operation] : "gg_comm_queue";
+}
+
 static gg_status queue_run_library(gg_comm *comm, const struct gg_comm_work *work, gg_stream *stream)
 {
     struct collective_item item;
-    gg_status status = ggi_collective_enter(comm, "gg_comm_queue");
+    gg_status status = ggi_collective_enter(comm, queue_name(work));
     if (status)
         return status;
-    if ((unsigned)work->operation < COLLECTIVE_OPERATIONS)
-        comm->call = ggi_collective_names[work->operation];
     status =
         work->dst_host || work->src_host ? queue_refuse_host(comm) : queue_check(comm, work, &item);
     if (!status && !queue_is_empty(&item.task))
@@ -218,7 +226,7 @@ static gg_status queue_run_library(gg_comm *comm, const struct gg_comm_work *wor
 static gg_status queue_run_staged(gg_comm *comm, const struct gg_comm_work *work, gg_stream *stream)
 {
     struct collective_item item;
-    gg_status status = ggi_comm_check_process(comm, "gg_comm_queue");
+    gg_status status = ggi_comm_check_process(comm, queue_name(work));
     if (!status)
         status = queue_check(comm, work, &item);
     if (status)

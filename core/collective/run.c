@@ -130,7 +130,8 @@ static struct gg_trace run_trace(const struct collective_item *items, size_t cou
                              .name = count == 1 ? ggi_collective_names[items->task.operation]
                                                 : "group"};
     for (size_t i = 0; i < count; i++)
-        trace.bytes += items[i].nbytes;
+        trace.bytes +=
+            items[i].dst_nbytes > items[i].src_nbytes ? items[i].dst_nbytes : items[i].src_nbytes;
     return trace;
 }
 

@@ -11,9 +11,9 @@
  * Ranks read large blocks where they are (direct.c). All publish the addresses of their sources, read a part, and publish the next
  * round when they have. If any rank then publishes no address, all exchange that part and the rest in chunks. */
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/comm.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define COLLECTIVE_SPLIT 16384 /* bytes from which an all-reduce is shared between the ranks */
@@ -85,14 +85,22 @@ static const char *const call_names[] = {
     "barrier",    "broadcast",  "all_gather", "gather",         "scatter",
     "all_to_all", "all_reduce", "reduce",     "reduce_scatter",
 };
-static const char *call_text(char text[160], const struct comm_call *call)
+static const char *call_text(char data[160], const struct comm_call *call)
 {
-    const bool known = call->operation < sizeof call_names / sizeof call_names[0];
-    snprintf(text, 160, "%s of %llu bytes%s%.*s%s (type %u, reduction %u, root %d)",
-             known ? call_names[call->operation] : "unknown", (unsigned long long)call->nbytes,
-             call->type_name[0] ? " of '" : "", GG_COMM_TYPE_NAME_SIZE, call->type_name,
-             call->type_name[0] ? "'" : "", call->type, call->reduction, call->root);
-    return text;
+    const uint32_t operation = call->operation;
+    const bool known = operation < sizeof call_names / sizeof call_names[0];
+    struct ggi_text text = ggi_text_begin(data, 160);
+    ggi_text_add(&text, "%s of %llu bytes", known ? call_names[operation] : "unknown",
+                 (unsigned long long)call->nbytes);
+    if (call->type_name[0])
+        ggi_text_add(&text, " of '%.*s'", GG_COMM_TYPE_NAME_SIZE, call->type_name);
+    if (operation >= CALL_ALL_REDUCE)
+        ggi_text_add(&text, ", '%s' of %s", ggi_comm_reduction_name(call->reduction),
+                     ggi_comm_type_name(call->type));
+    if (operation == CALL_BROADCAST || operation == CALL_GATHER || operation == CALL_SCATTER ||
+        operation == CALL_REDUCE)
+        ggi_text_add(&text, ", root %d", call->root);
+    return data;
 }
 
 static bool call_same(const struct comm_call *a, const struct comm_call *b)
@@ -550,9 +558,10 @@ static gg_status reduction_call(const struct gg_comm *comm, struct comm_call *ca
 {
     if (!ggi_comm_can_reduce((uint32_t)type, (uint32_t)reduction))
         return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                        "%s: type %d cannot be combined by reduction %d: expected a gg_comm_type "
-                        "and a gg_comm_reduction; complex numbers have no minimum and no maximum",
-                        call_names[call->operation], (int)type, (int)reduction);
+                        "%s: %s (type %d) has no '%s' (reduction %d): expected a gg_comm_type and "
+                        "a gg_comm_reduction; complex numbers have no minimum and no maximum",
+                        call_names[call->operation], ggi_comm_type_name((uint32_t)type), (int)type,
+                        ggi_comm_reduction_name((uint32_t)reduction), (int)reduction);
     if (count > SIZE_MAX / 2 / GG_COMM_SIZE_MAX / 16)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "%s of rank %d: %zu elements are too many",
                         call_names[call->operation], comm->rank, count);

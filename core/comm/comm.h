@@ -295,6 +295,9 @@ gg_status ggi_comm_send_recv(struct gg_comm *comm, struct comm_side src, size_t 
 #define COMM_TYPES 14
 #define COMM_REDUCTIONS 5
 extern const uint8_t ggi_comm_type_sizes[COMM_TYPES];
+/* For messages; of any number. */
+const char *ggi_comm_type_name(uint32_t type);
+const char *ggi_comm_reduction_name(uint32_t reduction);
 bool ggi_comm_can_reduce(uint32_t type, uint32_t reduction);
 /* out = in[0] op in[1] op …, of @p count elements. */
 void ggi_comm_combine(void *out, const char *const *in, int32_t inputs, size_t count, uint32_t type,

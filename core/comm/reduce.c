@@ -107,6 +107,28 @@ const uint8_t ggi_comm_type_sizes[COMM_TYPES] = {
 #undef COMPLEX
 #undef HALF
 
+#define INTEGER(id, name, type, wide) [id] = #name,
+#define REAL(id, name, type) [id] = #name,
+#define HALF(id, name) [id] = #name,
+#define COMPLEX(id, name, type) [id] = #name,
+const char *ggi_comm_type_name(uint32_t type)
+{
+    static const char names[][12] = {
+#include "comm/reduce.def"
+        [GG_COMM_FLOAT8_E4M3] = "float8_e4m3", [GG_COMM_FLOAT8_E5M2] = "float8_e5m2"};
+    return type < sizeof names / sizeof *names ? names[type] : "an unknown type";
+}
+#undef INTEGER
+#undef REAL
+#undef COMPLEX
+#undef HALF
+
+const char *ggi_comm_reduction_name(uint32_t reduction)
+{
+    static const char names[][5] = {"sum", "prod", "min", "max", "avg"};
+    return reduction < COMM_REDUCTIONS ? names[reduction] : "unknown";
+}
+
 bool ggi_comm_can_reduce(uint32_t type, uint32_t reduction)
 {
     return type < COMM_TYPES && reduction < COMM_REDUCTIONS && reduce_steps[type][reduction];

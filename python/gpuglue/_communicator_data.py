@@ -246,7 +246,7 @@ def required(array: Any, name: str) -> Any:
     return array
 
 
-def reduction(dtype: Any, op: str) -> "tuple[int, int]":
+def reduction(dtype: Any, op: str, types: "dict[str, int]" = TYPES) -> "tuple[int, int]":
     """The numbers of the type and of the operator in C."""
     if op not in REDUCTIONS:
         raise _core.InvalidArgumentError(f"op is {op!r}, expected one of {', '.join(map(repr, REDUCTIONS))}")
@@ -254,8 +254,8 @@ def reduction(dtype: Any, op: str) -> "tuple[int, int]":
         raise _core.UnsupportedError(f"arrays of dtype {dtype!r} have no average of their own dtype: convert them to a float dtype")
     if dtype.name == "bool":
         return TYPES["uint8"], LOGICAL[op]
-    if dtype.name not in TYPES or not dtype.isnative:
-        raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined, only those of bool, {', '.join(TYPES)}")
+    if dtype.name not in types or not dtype.isnative:
+        raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined, only those of bool, {', '.join(types)}")
     if dtype.kind == "c" and op in ("min", "max"):
         raise _core.UnsupportedError(f"complex numbers have no {op}imum: expected op 'sum' or 'prod'")
-    return TYPES[dtype.name], REDUCTIONS[op]
+    return types[dtype.name], REDUCTIONS[op]

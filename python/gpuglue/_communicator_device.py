@@ -3,13 +3,12 @@
 import socket
 import sys
 import warnings
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from . import _core
-from ._communicator_data import LOGICAL, REDUCTIONS, TYPES, wrapped
+from ._communicator_data import TYPES, reduction, wrapped
 
 # gg_comm_operation
 BROADCAST, ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, ALL_REDUCE, REDUCE, REDUCE_SCATTER, SEND, RECV, SEND_RECV = range(11)
@@ -19,15 +18,8 @@ _DEVICE_TYPES = {**TYPES, "float8_e4m3fn": 14, "float8_e5m2": 15}
 
 def _kind(dtype: Any, op: str) -> int:
     """The numbers of both in C: 16 * type + reduction."""
-    if op not in REDUCTIONS:
-        raise _core.InvalidArgumentError(f"op is {op!r}, expected one of {', '.join(map(repr, REDUCTIONS))}")
-    if dtype.name == "bool" and op in LOGICAL:
-        return 16 * TYPES["uint8"] + LOGICAL[op]
-    if op == "avg" and dtype.kind not in "fcV":
-        raise _core.UnsupportedError(f"arrays of dtype {dtype!r} have no average of their own dtype: convert them to a float dtype")
-    if dtype.name in _DEVICE_TYPES and dtype.isnative:
-        return 16 * _DEVICE_TYPES[dtype.name] + REDUCTIONS[op]
-    raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined by {op!r}")
+    type, combines = reduction(dtype, op, _DEVICE_TYPES)
+    return 16 * type + combines
 
 
 def check_transport(transport: Any, *more: str) -> None:
@@ -86,16 +78,6 @@ class DeviceTransport:
         given = [array for array in (x, out) if array is not None]
         if len({_is_device_array(array) for array in given}) > 1:
             raise _core.InvalidArgumentError("x and out must both be in device memory, or both in host memory")
-
-    @contextmanager
-    def group(self) -> Any:
-        _core._comm_group_begin(self.comm)
-        try:
-            yield
-        except BaseException:
-            _core._comm_group_end(self.comm, True)
-            raise
-        _core._comm_group_end(self.comm, False)
 
 
 def _is_device_array(array: Any) -> bool:

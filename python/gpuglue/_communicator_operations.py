@@ -18,6 +18,7 @@ from ._communicator_device import (
     SEND,
     SEND_RECV,
 )
+from ._communicator_group import group
 from ._communicator_steps import Steps
 
 
@@ -415,7 +416,7 @@ class Operations(Steps):
         x : array
             The array.
         to : int
-            Another rank, which calls `recv` or `send_recv`.
+            Another rank, which calls `recv` or `send_recv`; in a group also this one.
         stream : Stream, optional
             Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
@@ -448,7 +449,7 @@ class Operations(Steps):
         out : array
             Takes what is sent, which must have the same size and dtype.
         source : int
-            Another rank, which calls `send` or `send_recv`.
+            Another rank, which calls `send` or `send_recv`; in a group also this one.
         stream : Stream, optional
             Where the operation is queued, if the transport has a library: ordered only with the work of that stream. None is the current
             stream, behind all known uses of the arrays.
@@ -528,21 +529,25 @@ class Operations(Steps):
         return out
 
     def group(self) -> Any:
-        """Collect the operations of a with-block on arrays in device memory, which then progress at the same time.
+        """Collect the operations of a with-block, which begin at its end and progress at the same time.
 
-        Inside it a rank may send and receive in any order. All operations are on one stream.
+        Inside it a rank may send and receive in any order, also to and from itself. `barrier` is not collected. On arrays in
+        device memory, all operations are on one stream.
 
         Returns
         -------
         context manager
-            At its end the operations are queued; after an exception none of them is.
+            At its end the operations run, or are queued; after an exception none of them is.
 
         Raises
         ------
         InvalidArgumentError
-            If the communicator is closed.
-        UnsupportedError
-            If the transport has no library.
+            If the communicator is closed, also inside the block, is in a group, or two operations use the same memory, which one writes.
+
+        Notes
+        -----
+        Until the end of the block nothing else may read or write its arrays: it would be before the operations. Without a library the ranks exchange the
+        messages of the block first, in an order that all follow: all ranks of these messages use a group. Its collective operations come afterwards.
 
         Examples
         --------
@@ -551,6 +556,4 @@ class Operations(Steps):
         ...     comm.recv(y, 1 - comm.rank)
         """
         self._handle()
-        if self._native is None:
-            raise _core.UnsupportedError(f"the transport {self.transport!r} has no groups: use send_recv, or a device with a library")
-        return self._native.group()
+        return group(self)

@@ -15,6 +15,7 @@ class Steps:
     _comm: Any
     _native: "DeviceTransport | None"
     _queued: "Callable[[int, Any, Any, str | None, int, int, Any], bool]"  # whether it took the operation: `not_queued`, or a function of C
+    _grouping = False
     _rank: int
     _size: int
     _unwarned = False  # device memory passes through the host because no rank gave a device

@@ -387,7 +387,9 @@ def call_of(packed: Any) -> "tuple[Any, ...]":
 
 def _call_text(call: "tuple[Any, ...]") -> str:
     operation, type, kind, combines, root, nbytes = call
-    return f"{operation} of {nbytes} bytes{f' of {type!r}' if type else ''} (type {kind}, reduction {combines}, root {root})"
+    combined = f", {_operators[combines]!r} of {_dtypes[kind]}" if kind >= 0 else ""
+    at = f", root {root}" if operation in ("broadcast", "gather", "scatter", "reduce") else ""
+    return f"{operation} of {nbytes} bytes{f' of {type!r}' if type else ''}{combined}{at}"
 
 
 def machine() -> str:

@@ -73,7 +73,7 @@ def check_bits(comm):
 
 def check_arguments(comm):
     rank = comm.rank
-    refused(lambda: comm.all_reduce(np.ones(2 + (rank == 1))), "the ranks disagree", "rank 1")
+    refused(lambda: comm.all_reduce(np.ones(2 + (rank == 1))), "the ranks disagree", "rank 1 calls all_reduce of 24 bytes of '<f8', 'sum' of float64")
     refused(lambda: comm.broadcast(np.ones(2, "f4" if rank else "i4")), "the ranks disagree", "'<f4'", "'<i4'")
     refused(lambda: comm.barrier() if rank else comm.all_gather(np.ones(1), np.empty(comm.size)), "barrier", "all_gather")
     if rank == 0:
@@ -94,6 +94,13 @@ def check_messages(comm):
         comm.recv(got, rank - 1)
         comm.send(mine, (rank + 1) % size)
     assert (got == (rank - 1) % size).all()
+    blocks, out, total = np.arange(size) + 10 * rank, np.zeros(size, int), np.ones(2)
+    with comm.group():
+        comm.all_reduce(total)
+        for other in range(size):
+            comm.recv(out[other : other + 1], other)
+            comm.send(blocks[other : other + 1], other)
+    assert (out.tolist(), total.tolist()) == ([10 * other + rank for other in range(size)], [size] * 2)
 
 
 def check_split(comm):

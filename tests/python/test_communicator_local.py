@@ -37,8 +37,8 @@ def each(body, comms):
         try:
             body(comm)
         except BaseException:
-            comm.abort()
             ended.append(f"rank {comm.rank}: {traceback.format_exc()}")
+            comm.abort()  # raises if the body has closed it
     threads = [threading.Thread(target=run, args=[comm]) for comm in comms]
     for thread in threads:
         thread.start()

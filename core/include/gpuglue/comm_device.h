@@ -166,8 +166,9 @@ struct gg_comm_work {
  *  @retval GG_ERR_UNSUPPORTED       the library cannot combine that type, or the transport has none and the stream is captured */
 GG_API gg_status gg_comm_queue(gg_comm *comm, const struct gg_comm_work *work, gg_stream *stream);
 
-/** Collect the operations of the calling thread that follow, until gg_comm_group_end: they then progress at the same time, so
- *  that a rank may send and receive in any order.
+/** Collect the operations of the calling thread that follow, until gg_comm_group_end: they begin there and progress at the same
+ *  time, so that a rank may send and receive in any order, also to and from itself. Nothing orders them: gg_comm_queue returns
+ *  GG_ERR_INVALID_ARGUMENT for one that writes memory which another of the group uses, or the reverse.
  *
  *  @param comm  a communicator
  *  @return GG_OK

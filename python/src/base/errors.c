@@ -229,11 +229,30 @@ static bool message_needs_line(gg_status status, const struct gg_error *error)
            !strcmp(error->op, gg_op_name(GG_OP_kernel_launch));
 }
 
+/* What begins with the name of a communicator's function in C gets that of Python. */
+static PyObject *message_begin(const char *text)
+{
+    static const char *const names[][2] = {{"create: ", "Communicator: "},
+                                           {"open_device: ", "Communicator: "},
+                                           {"create_all: ", "from_devices: "},
+                                           {"borrow: ", "from_handle: "},
+                                           {"group_begin: ", "group: "}};
+    const bool known = !strncmp(text, "gg_comm_", 8);
+    const char *begin = "";
+    text += known ? 8 : 0;
+    for (size_t i = 0; known && !*begin && i < sizeof names / sizeof names[0]; i++)
+        if (!strncmp(text, names[i][0], strlen(names[i][0]))) {
+            text += strlen(names[i][0]);
+            begin = names[i][1];
+        }
+    return PyUnicode_FromFormat("%s%s", begin, text);
+}
+
 static PyObject *exception_make(struct py_state *state, gg_status status,
                                 const struct gg_error *error)
 {
     const char *text = error->message[0] ? error->message : gg_status_message(status);
-    PyObject *message = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    PyObject *message = message_begin(text);
     if (message_needs_line(status, error))
         message = message_append(message, message ? message_source_line() : NULL);
     PyObject *records = NULL, *exception = NULL;

@@ -69,4 +69,4 @@ def test_a_refusal_is_reported_by_both_ranks_with_its_code_and_path():
     words = "ncclSystemError (2) unhandled system error (run with NCCL_DEBUG=INFO for details): making an id with rccl"
     code = REFUSED.format(options="transport='rccl'", error="gg.CommunicatorError", words=words).replace("else:", "    print(error)\nelse:")
     for output in outputs(code, 2):
-        assert LIBRARY in output and "rank 0: hip: gg_comm_open_device on device 0 failed" in output, output
+        assert LIBRARY in output and "rank 0: hip: comm_create on device 0 failed" in output, output
