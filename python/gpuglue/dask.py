@@ -28,7 +28,7 @@ def _distributed(name: str = "distributed") -> Any:
 
 
 def register(client: Any = None) -> Any:
-    """Register serialisers for `GPUArray` in this process, and in the workers of a client.
+    """Register serialisers for `GPUArray`, and `concatenate` for chunks of Dask arrays, in this process and in the workers of a client.
 
     Parameters
     ----------
@@ -80,10 +80,19 @@ def register(client: Any = None) -> Any:
     protocol.dask_deserialize.register(_core.GPUArray, _deserialize)
     _dask_handles.extend_handshake(_distributed("distributed.comm.core").Comm)
     _dask_pinned.extend_reads(_distributed("distributed.comm.tcp"))
+    _register_chunks()
     if client is None:
         return None
     answers = client.register_plugin(_worker_plugin(), name=_PLUGIN)
     return answers if client.asynchronous else None
+
+
+def _register_chunks() -> None:
+    try:
+        dispatch = importlib.import_module("dask.array.dispatch")
+    except ImportError:  # an optional part of Dask
+        return
+    dispatch.concatenate_lookup.register(_core.GPUArray, importlib.import_module("gpuglue").concatenate)
 
 
 def _worker_plugin() -> Any:
