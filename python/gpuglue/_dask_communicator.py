@@ -207,7 +207,7 @@ def from_dask(
     [3.0, 3.0]
     """
     if client is None:
-        client = importlib.import_module("distributed").get_client()
+        client = importlib.import_module("gpuglue.dask")._distributed().get_client()
     if getattr(client, "asynchronous", False):
         raise _core.InvalidArgumentError("client is asynchronous, expected one whose calls wait: Client(cluster)")
     known = _workers(client)

@@ -19,7 +19,10 @@ __all__ = ["Comm", "is_gpu_aware"]
 
 def _mpi() -> Any:
     """mpi4py.MPI, whose import initialises MPI: the program may want to select a device before."""
-    return importlib.import_module("mpi4py.MPI")
+    try:
+        return importlib.import_module("mpi4py.MPI")
+    except ImportError as error:
+        raise ImportError(f"this needs mpi4py, built for the MPI library of the launcher: pip install mpi4py ({error})") from error
 
 
 # backend: its name in mpi_memory_alloc_kinds, its number in MPIX_GPU_query_support, functions without an argument

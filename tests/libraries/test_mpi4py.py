@@ -121,6 +121,15 @@ def test_no_communicator_is_that_of_mpi():
     assert run_alone("print(world.Split(MPI.UNDEFINED) == MPI.COMM_NULL)") == "True"
 
 
+def test_from_mpi_names_what_is_no_communicator_or_has_no_ranks():
+    code = (
+        "for given, kind in ((3, TypeError), (MPI.COMM_NULL, gg.InvalidArgumentError)):\n"
+        "    try: gg.Communicator.from_mpi(given)\n"
+        "    except kind as error: print(error)"
+    )
+    assert run_alone(code).splitlines() == ["comm must be a communicator of mpi4py, not int", "comm is MPI.COMM_NULL, which has no ranks"]
+
+
 def test_a_communicator_can_be_copied_and_passed_to_another():
     assert run_alone("same = copy.copy(world); print(same.Get_size(), world.Compare(world) == MPI.IDENT)") == "1 True"
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import rank_failures
-from conftest import HANG, simulated, time_limits
+from conftest import HANG, run_python, simulated, succeeds, time_limits
 
 import gpuglue as gg
 from gpuglue import _communicator_data as data
@@ -523,6 +523,18 @@ def test_a_slurm_step_on_one_node_meets_there(monkeypatch):
     for name, value in {**SLURM, "SLURM_STEP_NUM_NODES": "1"}.items():
         monkeypatch.setenv(name, value)
     assert data.master_address(4) == "127.0.0.1:20001"
+
+
+@pytest.mark.parametrize("call, package", [
+    ("gg.Communicator.from_mpi()", "mpi4py"), ("gpuglue.mpi.is_gpu_aware('cuda')", "mpi4py"), ("gg.Communicator.from_dask()", "distributed"),
+    ("gpuglue.dask.LocalCluster()", "distributed"), ("gpuglue.dask.DeviceStore(1)", "distributed"),
+])  # fmt: skip
+def test_a_missing_package_is_named_with_the_command_that_installs_it(call, package):
+    code = (
+        "import sys, gpuglue as gg, gpuglue.dask, gpuglue.mpi; sys.modules.update(mpi4py=None, distributed=None)\n"
+        f"try: {call}\nexcept ImportError as error: print('pip install {package}' in str(error))"
+    )
+    assert succeeds(run_python(code)) == "True"
 
 
 def test_bfloat16_is_combined():
