@@ -27,7 +27,7 @@ class Communicator(Operations):
         Number of ranks, at most 256.
     address : str, optional
         ``'host:port'`` on which rank 0 listens while the ranks connect. None takes MASTER_ADDR and MASTER_PORT; in a
-        job of Slurm MASTER_PORT may be missing, and under torchrun the port is the next one, since torch uses MASTER_PORT.
+        job of Slurm both may be missing, and under torchrun the port is the next one, since torch uses MASTER_PORT.
     id : str, optional
         A string that must be the same on all ranks, such as the number of a job: at most 63 bytes. None is the job's
         identifier from the launcher, if rank and size are taken from it, else ''.
@@ -48,8 +48,8 @@ class Communicator(Operations):
     TypeError
         If an argument has another type, such as an `id` that is a number.
     UnsupportedError
-        If the system lacks files in memory, Unix sockets or record locks, Slurm started the ranks on several machines
-        without MASTER_ADDR, or the transport cannot be used, which on several machines is any but 'nccl' and 'rccl'; the message has the reason.
+        If the system lacks files in memory, Unix sockets or record locks, a launcher other than Slurm started the
+        ranks on several machines without MASTER_ADDR, or the transport cannot be used, which on several machines is any but 'nccl' and 'rccl'; the message has the reason.
 
     See Also
     --------
@@ -109,7 +109,7 @@ class Communicator(Operations):
         id = "" if id is None else id
         if not isinstance(id, str):
             raise TypeError(f"id must be a str, not {type(id).__name__}")
-        host, port = ("", 0) if self._size == 1 and address is None else split_address(master_address() if address is None else address)
+        host, port = ("", 0) if self._size == 1 and address is None else split_address(master_address(self._size) if address is None else address)
         if "\0" in id:
             raise _core.InvalidArgumentError("id has a null character")
         check_transport(transport)

@@ -3,6 +3,7 @@
 import math
 import operator
 import os
+import re
 import zlib
 from typing import Any
 
@@ -31,6 +32,13 @@ LAUNCHERS = (
     ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", ("LSB_JOBID",)),
     ("SLURM_PROCID", "SLURM_NTASKS", SLURM_STEP),
 )
+# Of launchers of MPI: the number of ranks, and of those on this machine.
+LOCAL_SIZES = {
+    "OMPI_COMM_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "PMI_SIZE": "MPI_LOCALNRANKS",
+    "MV2_COMM_WORLD_SIZE": "MV2_COMM_WORLD_LOCAL_SIZE",
+    "JSM_NAMESPACE_SIZE": "JSM_NAMESPACE_LOCAL_SIZE",
+}
 ID_MAX = 63  # bytes
 
 
@@ -74,14 +82,25 @@ def nodes() -> int:
     return 1
 
 
-def master_address() -> str:
+def first_node(size: int) -> str:
+    """Of the ranks, as their launcher says; '' if there are several, and the first is unknown."""
+    for name, local in LOCAL_SIZES.items():
+        if name in os.environ and local in os.environ:
+            return "127.0.0.1" if number(local) >= min(size, number(name)) else ""
+    if nodes() == 1:
+        return "127.0.0.1"
+    listed = os.environ.get("SLURM_STEP_NODELIST") or os.environ.get("SLURM_JOB_NODELIST", "")
+    return re.sub(r"\[(\w+)[^]]*\]", r"\1", listed).partition(",")[0] if os.environ.get("SLURM_NTASKS") == str(size) else ""
+
+
+def master_address(size: int) -> str:
     """Where rank 0 listens."""
-    if "MASTER_ADDR" not in os.environ and nodes() > 1:
+    host = os.environ.get("MASTER_ADDR")
+    if host is None and not (host := first_node(size)):
         raise _core.UnsupportedError(
-            f"Slurm started the ranks on {nodes()} nodes: set MASTER_ADDR to the name of rank 0's node, start them with --nodes=1, or use "
-            "Communicator.from_mpi"
+            "the ranks are on several nodes: set MASTER_ADDR to the name of rank 0's, start them on one, or use Communicator.from_mpi"
         )
-    return f"{os.environ.get('MASTER_ADDR', '127.0.0.1')}:{master_port()}"
+    return f"{host}:{master_port()}"
 
 
 def split_address(address: str) -> "tuple[str, int]":

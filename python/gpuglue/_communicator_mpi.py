@@ -37,7 +37,7 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     CommunicatorError
         If not all ranks call the function in time, or do not connect.
     InvalidArgumentError
-        If `transport` is another one, or the MPI communicator connects two groups.
+        If `transport` is another one, or the MPI communicator is COMM_NULL or connects two groups.
     UnsupportedError
         If the transport cannot be used, such as 'staged' between machines.
     ImportError
@@ -62,11 +62,12 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     >>> with gg.Communicator.from_mpi() as comm:      # doctest: +SKIP
     ...     comm.all_reduce(np.ones(3))
     """
-    try:
-        mpi: Any = importlib.import_module("mpi4py.MPI")
-    except ImportError as error:
-        raise ImportError(f"from_mpi needs mpi4py, built for the MPI library of the launcher: pip install mpi4py ({error})") from error
+    mpi = importlib.import_module("gpuglue.mpi")._mpi()
     comm = mpi.COMM_WORLD if comm is None else getattr(comm, "comm", comm)  # of gpuglue.mpi
+    if not isinstance(comm, mpi.Comm):
+        raise TypeError(f"comm must be a communicator of mpi4py, not {type(comm).__name__}")
+    if not comm:
+        raise _core.InvalidArgumentError("comm is MPI.COMM_NULL, which has no ranks")
     check_transport(transport, "mpi")
     device = None if device is None else _core.Device(device)
     if comm.Is_inter():

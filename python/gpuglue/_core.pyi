@@ -1238,7 +1238,7 @@ class Stream:
         Raises
         ------
         TypeError
-            If `callback` is not callable.
+            If `callback` is not callable, or ``async``.
         InvalidArgumentError
             If the stream is closed.
 
@@ -1252,7 +1252,7 @@ class Stream:
         While it runs, the other callbacks and awaits of the process wait, so start a thread for long work.
 
         ``synchronize()`` of the stream or its device returns after the callbacks that were added before it was called, and
-        raises their exceptions; several are raised as an ExceptionGroup. If the work fails, the callback is not called, and
+        raises their exceptions; several are raised as an ExceptionGroup. An ``await``, ``Event.synchronize()`` or a read does neither. If the work fails, the callback is not called, and
         ``synchronize()`` raises the error. Exceptions that no wait has raised are printed at exit. Callbacks whose work is not
         complete at exit are not called.
 

@@ -138,7 +138,8 @@ class DaskCommunicator:
                 if future.status != "error" or not isinstance(future.exception(), _core.CommunicatorError):
                     future.result()  # raises what the task raised
                 elif failed is None:  # the rank that caused it has an error of its own, which may come later
-                    failed, end = future, time.monotonic() + _GRACE
+                    hangs = "did not take part within" in str(future.exception())
+                    failed, end = future, time.monotonic() + (0 if hangs else _GRACE)
             self._check_workers(pending)
         if failed is not None:
             failed.result()
@@ -206,7 +207,7 @@ def from_dask(
     [3.0, 3.0]
     """
     if client is None:
-        client = importlib.import_module("distributed").get_client()
+        client = importlib.import_module("gpuglue.dask")._distributed().get_client()
     if getattr(client, "asynchronous", False):
         raise _core.InvalidArgumentError("client is asynchronous, expected one whose calls wait: Client(cluster)")
     known = _workers(client)

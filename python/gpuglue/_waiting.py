@@ -197,7 +197,7 @@ def wait(event):
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        raise RuntimeError(f"await of {event!r} needs a running event loop of asyncio; without one call synchronize()") from None
+        raise RuntimeError(f"await of {event!r} needs a running event loop of asyncio (trio has none); without one call synchronize()") from None
     entry = _Await(held, loop.create_future(), loop)
     poller = _poller
     try:
@@ -289,6 +289,10 @@ class _Callback:
 
 def add_callback(stream, function):
     """Stream.add_callback."""
+    import inspect
+
+    if inspect.iscoroutinefunction(function):
+        raise TypeError("the callback is a coroutine function, expected one that runs when it is called")
     entry = _Callback(stream, function)
     _poller.add(entry)
     _unsettled[entry] = None  # last: an exception before it leaves nothing that a wait would wait for

@@ -28,7 +28,7 @@ def _distributed(name: str = "distributed") -> Any:
 
 
 def register(client: Any = None) -> Any:
-    """Register serialisers for `GPUArray` in this process, and in the workers of a client.
+    """Register serialisers for `GPUArray`, and `concatenate` for chunks of Dask arrays, in this process and in the workers of a client.
 
     Parameters
     ----------
@@ -80,10 +80,19 @@ def register(client: Any = None) -> Any:
     protocol.dask_deserialize.register(_core.GPUArray, _deserialize)
     _dask_handles.extend_handshake(_distributed("distributed.comm.core").Comm)
     _dask_pinned.extend_reads(_distributed("distributed.comm.tcp"))
+    _register_chunks()
     if client is None:
         return None
     answers = client.register_plugin(_worker_plugin(), name=_PLUGIN)
     return answers if client.asynchronous else None
+
+
+def _register_chunks() -> None:
+    try:
+        dispatch = importlib.import_module("dask.array.dispatch")
+    except ImportError:  # an optional part of Dask
+        return
+    dispatch.concatenate_lookup.register(_core.GPUArray, importlib.import_module("gpuglue").concatenate)
 
 
 def _worker_plugin() -> Any:
@@ -142,7 +151,7 @@ def LocalCluster(devices: Any = None, *, device_memory_limit: Any = None, **kwar
     Parameters
     ----------
     devices : str, Device or sequence of Device or str, optional
-        Name of a backend, whose devices are all used, or the device of each worker. Several workers may share a
+        Name of a backend, whose devices are all used, or the device of each worker, such as ``"cuda:0"``. Several workers may share a
         device: ``["host:0"] * 4``. None is all devices of the default backend.
     device_memory_limit : int, float or str, optional
         How much device memory the results of each worker may use: bytes, a fraction of the device's memory (a float up to 1),
@@ -157,7 +166,7 @@ def LocalCluster(devices: Any = None, *, device_memory_limit: Any = None, **kwar
     Returns
     -------
     distributed.SpecCluster
-        The cluster. It is a context manager. The names of its workers are the numbers of the devices in `devices`.
+        The cluster, whose ``scale`` cannot add workers. It is a context manager. The names of its workers are the numbers of the devices in `devices`.
 
     Raises
     ------
@@ -209,14 +218,20 @@ def LocalCluster(devices: Any = None, *, device_memory_limit: Any = None, **kwar
     whole = {name: kwargs.pop(name) for name in ("asynchronous", "loop", "name") if name in kwargs}
     quiet = {"silence_logs": kwargs.pop("silence_logs", logging.WARN)}
     workers = {number: {"cls": distributed.Nanny, "options": _worker(device, len(chosen), device_memory_limit, {**shared, **quiet, **kwargs})} for number, device in enumerate(chosen)}
-    return distributed.SpecCluster(scheduler=scheduler, workers=workers, security=shared.get("security"), **quiet, **whole)
+    cluster = distributed.SpecCluster(scheduler=scheduler, workers=workers, security=shared.get("security"), **quiet, **whole)
+    cluster.new_worker_spec = _refuse_worker  # called by scale
+    return cluster
+
+
+def _refuse_worker() -> None:
+    raise _core.UnsupportedError("LocalCluster has one worker for each device: start another with more devices")
 
 
 def _devices(devices: Any) -> "list[Any]":
-    if devices is None or isinstance(devices, str):
+    if devices is None or (isinstance(devices, str) and ":" not in devices):
         chosen = list(_core.devices(_core.default_backend() if devices is None else devices))
     else:
-        chosen = [_core.Device(device) for device in ([devices] if isinstance(devices, _core.Device) else devices)]
+        chosen = [_core.Device(device) for device in ([devices] if isinstance(devices, (str, _core.Device)) else devices)]
     if not chosen:
         raise _core.InvalidArgumentError(f"devices is {devices!r}, which has no device: a worker needs one")
     return chosen

@@ -19,7 +19,10 @@ __all__ = ["Comm", "is_gpu_aware"]
 
 def _mpi() -> Any:
     """mpi4py.MPI, whose import initialises MPI: the program may want to select a device before."""
-    return importlib.import_module("mpi4py.MPI")
+    try:
+        return importlib.import_module("mpi4py.MPI")
+    except ImportError as error:
+        raise ImportError(f"this needs mpi4py, built for the MPI library of the launcher: pip install mpi4py ({error})") from error
 
 
 # backend: its name in mpi_memory_alloc_kinds, its number in MPIX_GPU_query_support, functions without an argument
@@ -210,7 +213,8 @@ class Comm:
     the first element of a list with counts and types. They wait for pending work on the array. If MPI cannot take the memory,
     they copy it to pinned memory before the call, and back after it.
 
-    Nonblocking methods, such as ``Isend``, raise UnsupportedError for device memory that would have to be staged.
+    Nonblocking methods, such as ``Isend``, raise UnsupportedError for device memory that would have to be staged. Other objects of
+    mpi4py, such as windows and files, are not covered.
 
     Examples
     --------
@@ -233,7 +237,7 @@ class Comm:
         value = getattr(self.comm, name)
         if name in _BUFFERS:
             return functools.partial(self._call_staged, name, value)
-        if name[:1].isupper() and callable(value):
+        if (name[:1].isupper() or name in ("mprobe", "improbe")) and callable(value):
             return functools.partial(self._call_checked, name, value)
         return value
 
@@ -260,7 +264,8 @@ class Comm:
                     "only: pass array.get() or pinned memory"
                 )
         result = method(*args, **kwargs)
-        return Comm(result, self.gpu_aware) if isinstance(result, _mpi().Comm) else result
+        wrapper = Comm if isinstance(result, _mpi().Comm) else _Message if isinstance(result, _mpi().Message) else None
+        return wrapper(result, self.gpu_aware) if wrapper and result else result  # COMM_NULL is false
 
     def _call_staged(self, name: str, method: Any, *args: Any, **kwargs: Any) -> Any:
         call = _Call(self, name, list(args), kwargs)
@@ -269,6 +274,10 @@ class Comm:
         result = method(*call.args, **kwargs)
         call.finish()
         return result
+
+
+class _Message(Comm):
+    """The message of a matching probe, whose methods are staged as those of the communicator."""
 
 
 class _Call:
@@ -319,11 +328,11 @@ class _Call:
         if self.name == "Bcast":
             away = self.away_from_root(1)
             return not away or rest is not None, away or self.owner.comm.Is_inter()
-        partly = rest is not None or self.in_place or self.name in _PARTIAL or self.owner.comm.Is_inter()
-        return direction == "both" or rest is not None or (partly and self.name not in _STATUS), True
+        partly = self.name not in _STATUS and (self.in_place or self.name in _PARTIAL or self.owner.comm.Is_inter())
+        return direction == "both" or rest is not None or partly, True
 
     def ask_status(self) -> None:
-        position = _STATUS.get(self.name)
+        position = 1 if isinstance(self.owner, _Message) else _STATUS.get(self.name)
         if position is None:
             return
         self.status = self.get("status", position)

@@ -22,6 +22,15 @@ def check_refusals():
     for name, advice in {"n_workers": "starts two", "threads_per_worker": "use nthreads", "processes": "each worker is a process"}.items():
         error = error_of(gpuglue.dask.LocalCluster, ["host:0"], **{name: 2})
         assert isinstance(error, gg.InvalidArgumentError) and f"has no argument {name}" in str(error) and advice in str(error), error
+    error = error_of(gpuglue.dask.LocalCluster, "host:7")
+    assert isinstance(error, gg.InvalidArgumentError) and "no device 7" in str(error), error
+
+
+def check_scale():
+    with gpuglue.dask.LocalCluster("host:0", dashboard_address=None) as cluster:
+        error = error_of(cluster.scale, 2)
+        assert isinstance(error, gg.UnsupportedError) and "one worker for each device" in str(error), error
+        assert len(cluster.workers) == 1
 
 
 def family(dask_worker=None):
@@ -61,6 +70,7 @@ async def check_asynchronous_client():
 
 def main():
     check_refusals()
+    check_scale()
     check_arguments_of_preloads()
     check_encryption()
     check_configured_preload()

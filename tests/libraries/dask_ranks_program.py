@@ -33,6 +33,16 @@ def fail_on_one(comm):
     comm.barrier()
 
 
+def hang_on_one(comm, path):
+    if comm.rank == 1:
+        for _ in range(600):
+            if os.path.exists(path):
+                return
+            time.sleep(0.1)
+        raise LateError("the client waited for the rank that hangs")
+    comm.barrier()
+
+
 def end_one(comm):
     if comm.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -72,6 +82,14 @@ def check_failures(client):
         assert isinstance(error, gg.CommunicatorError) and error.ranks == (1,), error
 
 
+def check_hang(client):
+    gpuglue._dask_communicator._GRACE = 3600
+    with gg.Communicator.from_dask(client, timeout=5) as ranks:
+        error = error_of(ranks.run, hang_on_one, os.path.abspath("go on"))
+        assert isinstance(error, gg.CommunicatorError) and error.ranks == (1,), error
+        open("go on", "w").close()
+
+
 def main():
     with gpuglue.dask.LocalCluster(["host:0"] * 2, dashboard_address=None) as cluster, Client(cluster) as client:
         with gg.Communicator.from_dask(client) as ranks:
@@ -83,6 +101,7 @@ def main():
                 assert all(result[3] == {2 * x + 1} for result in results), results
         check_arguments(client)
         check_creation(client)
+        check_hang(client)
         check_failures(client)
     print("done")
 

@@ -106,14 +106,15 @@ def test_arguments_and_configuration_of_dask_reach_the_workers(tmp_path):
     run(tmp_path, "dask_options_program.py")
 
 
-def test_a_library_of_c_works_on_the_chunks_of_a_dask_array(tmp_path):
+@pytest.mark.parametrize("backend", ["host", "cuda"])
+def test_chunks_of_a_dask_array_are_joined_and_a_library_of_c_works_on_them(tmp_path, backend):
     compiler = shutil.which("gcc") or shutil.which("clang")
     if not compiler:
         pytest.skip("there is neither gcc nor clang")
     source, library = tmp_path / "scale.c", tmp_path / "libscale.so"
     source.write_text("#include <stddef.h>\nvoid scale(double *x, size_t n, double factor)\n{\n    for (size_t i = 0; i < n; i++)\n        x[i] *= factor;\n}\n")
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    run(tmp_path, "dask_array_program.py", str(library))
+    run(tmp_path, "dask_array_program.py", str(library), backend=backend)
 
 
 def need(module):

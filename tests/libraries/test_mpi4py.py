@@ -97,6 +97,39 @@ def test_a_message_whose_size_exceeds_an_int_is_received_whole():
     assert run_alone(code) == "8.0"
 
 
+@pytest.mark.parametrize("probe", ["Mprobe", "Improbe", "mprobe", "improbe"])
+def test_a_message_that_was_probed_is_received_in_device_memory(probe):
+    code = (
+        "request = MPI.COMM_SELF.Isend(sent, 0); status = MPI.Status()\n"
+        f"message = world.{probe}(0); message.Recv(array, status=status); request.Wait()\n"
+        "print(array.get().tolist(), status.Get_count(MPI.DOUBLE))"
+    )
+    assert run_alone(code) == str([0.0, 1.0, 2.0, 3.0] + [-1.0] * 4) + " 4"
+
+
+def test_a_message_that_was_probed_is_not_received_in_device_memory_at_once():
+    code = (
+        "request = MPI.COMM_SELF.Isend(sent, 0); message = world.Mprobe(0)\n"
+        "try: message.Irecv(array)\n"
+        "except gg.UnsupportedError as error: print('Irecv' in str(error))\n"
+        "message.Irecv(host).Wait(); request.Wait(); print(host[3], world.Improbe(0))"
+    )
+    assert run_alone(code).split() == ["True", "3.0", "None"]
+
+
+def test_no_communicator_is_that_of_mpi():
+    assert run_alone("print(world.Split(MPI.UNDEFINED) == MPI.COMM_NULL)") == "True"
+
+
+def test_from_mpi_names_what_is_no_communicator_or_has_no_ranks():
+    code = (
+        "for given, kind in ((3, TypeError), (MPI.COMM_NULL, gg.InvalidArgumentError)):\n"
+        "    try: gg.Communicator.from_mpi(given)\n"
+        "    except kind as error: print(error)"
+    )
+    assert run_alone(code).splitlines() == ["comm must be a communicator of mpi4py, not int", "comm is MPI.COMM_NULL, which has no ranks"]
+
+
 def test_a_communicator_can_be_copied_and_passed_to_another():
     assert run_alone("same = copy.copy(world); print(same.Get_size(), world.Compare(world) == MPI.IDENT)") == "1 True"
 

@@ -2,6 +2,7 @@
 
 import _thread
 import asyncio
+import functools
 import gc
 import os
 import signal
@@ -311,6 +312,27 @@ def test_a_callback_and_its_stream_are_dropped_after_the_call(device):
 def test_a_callback_must_be_callable(stream):
     with pytest.raises(TypeError, match="must be callable, got 3"):
         stream.add_callback(3)
+
+
+def test_a_callback_must_not_be_a_coroutine_function(stream):
+    async def callback():
+        pass
+
+    for given in (callback, functools.partial(callback)):
+        with pytest.raises(TypeError, match="is a coroutine function"):
+            stream.add_callback(given)
+
+
+def test_only_a_wait_for_the_stream_raises_the_exception_of_a_callback(stream):
+    async def wait():
+        await stream.completion()
+
+    stream.add_callback(lambda: 1 / 0)
+    asyncio.run(wait())
+    stream.record().synchronize()
+    assert gg.ones(3, stream=stream).get(stream=stream).tolist() == [1] * 3
+    with pytest.raises(ZeroDivisionError):
+        stream.synchronize()
 
 
 def test_a_closed_stream_takes_no_callback(device):

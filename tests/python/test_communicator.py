@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import rank_failures
-from conftest import HANG, simulated, time_limits
+from conftest import HANG, run_python, simulated, succeeds, time_limits
 
 import gpuglue as gg
 from gpuglue import _communicator_data as data
@@ -414,7 +414,7 @@ def test_an_aborted_communicator_names_its_rank(alone):
 
 def without_launcher(monkeypatch):
     for name in os.environ:
-        if name.startswith(("SLURM_", "PMI", "OMPI_", "MV2_", "FLUX_", "JSM_", "MASTER_", "TORCHELASTIC_", "GPUGLUE_COMM_")) or name in ("RANK", "WORLD_SIZE"):
+        if name.startswith(("SLURM_", "PMI", "OMPI_", "MPI_LOCAL", "MV2_", "FLUX_", "JSM_", "MASTER_", "TORCHELASTIC_", "GPUGLUE_COMM_")) or name in ("RANK", "WORLD_SIZE"):
             monkeypatch.delenv(name)
 
 
@@ -428,9 +428,9 @@ def test_rank_size_and_address_come_from_the_variables_of_launchers(monkeypatch)
     with pytest.raises(gg.InvalidArgumentError, match="MASTER_PORT"):
         gg.Communicator()
     monkeypatch.setenv("SLURM_JOB_ID", "123456")
-    assert data.master_address() == "127.0.0.1:23456"
+    assert data.master_address(4) == "127.0.0.1:23456"
     monkeypatch.setenv("MASTER_PORT", "29500")
-    assert data.master_address() == "127.0.0.1:29500"
+    assert data.master_address(4) == "127.0.0.1:29500"
     monkeypatch.setenv("RANK", "x")
     monkeypatch.setenv("WORLD_SIZE", "4")
     with pytest.raises(gg.InvalidArgumentError, match="RANK is 'x', expected a number"):
@@ -455,9 +455,9 @@ def test_torchrun_keeps_its_own_port(monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     for port, expected in {"29500": "127.0.0.1:29501", "65535": "127.0.0.1:65534"}.items():
         monkeypatch.setenv("MASTER_PORT", port)
-        assert data.master_address() == expected
+        assert data.master_address(4) == expected
     monkeypatch.setenv("GPUGLUE_COMM_PORT", "4000")
-    assert data.master_address() == "127.0.0.1:4000"
+    assert data.master_address(4) == "127.0.0.1:4000"
 
 
 def test_each_run_of_a_launcher_has_an_id_of_its_own(monkeypatch):
@@ -483,14 +483,61 @@ def test_each_run_of_a_launcher_has_an_id_of_its_own(monkeypatch):
     assert created == ["x" * 61 + "@1", "mine", ""]
 
 
-def test_ranks_on_several_nodes_of_slurm_are_refused_at_once(monkeypatch):
+SLURM = {"SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1", "SLURM_NNODES": "2"}
+
+
+@pytest.mark.parametrize("listed, first", [("node1,node2", "node1"), ("node[01-03,7],other", "node01"), ("rack[2,4]n[08-9]-ib", "rack2n08-ib"), ("n[7]", "n7")])
+def test_rank_0_is_on_the_first_node_of_the_slurm_step(monkeypatch, listed, first):
     without_launcher(monkeypatch)
-    for name, value in {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1", "SLURM_NNODES": "2"}.items():
+    for name, value in {**SLURM, "SLURM_JOB_NODELIST": listed}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(gg.UnsupportedError, match="on 2 nodes"):
-        gg.Communicator()
-    monkeypatch.setenv("SLURM_STEP_NUM_NODES", "1")
-    assert data.master_address() == "127.0.0.1:20001"
+    assert data.master_address(4) == f"{first}:20001"
+    monkeypatch.setenv("SLURM_STEP_NODELIST", "step")
+    assert data.master_address(4) == "step:20001"
+    with pytest.raises(gg.UnsupportedError, match="on several nodes"):  # not all ranks of the step
+        data.master_address(2)
+    monkeypatch.setenv("MASTER_ADDR", "given")
+    assert data.master_address(4) == "given:20001"
+
+
+OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+HYDRA = {"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALNRANKS": "3"}
+
+
+@pytest.mark.parametrize("variables", [OPEN_MPI, HYDRA, {**SLURM, "SLURM_STEP_NODELIST": "node[1-2]", **OPEN_MPI}, SLURM], ids=["Open MPI", "MPICH", "in Slurm", "Slurm"])
+def test_ranks_on_several_nodes_are_refused_at_once_if_the_first_is_unknown(monkeypatch, variables):
+    without_launcher(monkeypatch)
+    for name, value in {**variables, "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(gg.UnsupportedError, match="on several nodes.*from_mpi"):
+        gg.Communicator(timeout=1)
+
+
+@pytest.mark.parametrize("size, local", [(4, "4"), (2, "2"), (8, "4")], ids=["all", "those of this node", "of programs of a rank"])
+def test_ranks_of_one_node_of_open_mpi_meet_there(monkeypatch, size, local):
+    without_launcher(monkeypatch)
+    for name, value in {**SLURM, **OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": local}.items():
+        monkeypatch.setenv(name, value)
+    assert data.master_address(size) == "127.0.0.1:20001"
+
+
+def test_a_slurm_step_on_one_node_meets_there(monkeypatch):
+    without_launcher(monkeypatch)
+    for name, value in {**SLURM, "SLURM_STEP_NUM_NODES": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert data.master_address(4) == "127.0.0.1:20001"
+
+
+@pytest.mark.parametrize("call, package", [
+    ("gg.Communicator.from_mpi()", "mpi4py"), ("gpuglue.mpi.is_gpu_aware('cuda')", "mpi4py"), ("gg.Communicator.from_dask()", "distributed"),
+    ("gpuglue.dask.LocalCluster()", "distributed"), ("gpuglue.dask.DeviceStore(1)", "distributed"),
+])  # fmt: skip
+def test_a_missing_package_is_named_with_the_command_that_installs_it(call, package):
+    code = (
+        "import sys, gpuglue as gg, gpuglue.dask, gpuglue.mpi; sys.modules.update(mpi4py=None, distributed=None)\n"
+        f"try: {call}\nexcept ImportError as error: print('pip install {package}' in str(error))"
+    )
+    assert succeeds(run_python(code)) == "True"
 
 
 def test_bfloat16_is_combined():
