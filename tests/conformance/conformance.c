@@ -71,6 +71,12 @@ void need_sizes(struct fixture *f, gg_memory *memory)
         skip_because("the driver does not report the sizes of allocations");
 }
 
+bool uses_drivers_pool(void)
+{
+    const char *allocator = getenv("GPUGLUE_ALLOCATOR");
+    return allocator && strcmp(allocator, "async") == 0;
+}
+
 int scenario_without(gg_op op)
 {
     printf("%s is not supported", gg_op_name(op));

@@ -35,6 +35,8 @@ const char *backend_name(void);
 void need(struct fixture *f, gg_op op);
 /* Skip unless the driver reports the size of the memory's allocation. */
 void need_sizes(struct fixture *f, gg_memory *memory);
+/* Whether device memory comes from the driver's own pool: with GPUGLUE_ALLOCATOR=async. */
+bool uses_drivers_pool(void);
 /* The exit status with which a scenario skips its test where the device does not support @p op;
  * prints the reason. */
 int scenario_without(gg_op op);

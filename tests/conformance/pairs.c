@@ -6,6 +6,8 @@
 
 static void add_device(struct devices *all, gg_device *device)
 {
+    if (uses_drivers_pool() && !gg_device_supports(device, GG_OP_mem_alloc_async))
+        return; /* such as host, whose memory is not allocated then */
     for (size_t i = 0; i < all->count; i++)
         if (all->device[i] == device)
             return;

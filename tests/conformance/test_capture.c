@@ -105,6 +105,18 @@ static void a_completion_stream_of_earlier_work_is_not_captured(void **state)
     gg_stream_release(completion);
 }
 
+/* The driver would make an allocation from its own pool a part of the graph. The second stream has joined the capture. */
+static void need_allocation_in_a_capture(struct fixture *f, gg_status status)
+{
+    if (!uses_drivers_pool())
+        return;
+    assert_int_equal(status, GG_ERR_UNSUPPORTED);
+    assert_message_has("memory that the driver allocates there would belong to the graph");
+    assert_int_equal(gg_stream_wait_stream(f->stream, f->second), GG_OK);
+    gg_graph_release(end(f->stream)); /* the refused allocation has left the capture valid */
+    skip_because("memory of the driver's own pool cannot be allocated in a capture");
+}
+
 /* A block that is allocated in the capture while earlier work still writes to it. */
 static void a_launch_waits_for_work_from_before_the_allocation_of_its_memory(void **state)
 {
@@ -119,10 +131,11 @@ static void a_launch_waits_for_work_from_before_the_allocation_of_its_memory(voi
     gg_memory_release(old);
     begin(f, f->stream);
     assert_int_equal(gg_stream_wait_stream(f->second, f->stream), GG_OK);
-    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, NBYTES, f->stream, &memory),
-                     GG_OK);
+    gg_status status = gg_memory_alloc(f->device, GG_MEMORY_DEVICE, NBYTES, f->stream, &memory);
+    need_allocation_in_a_capture(f, status);
+    assert_int_equal(status, GG_OK);
     const bool same = gg_memory_pointer(memory) == pointer;
-    gg_status status = fill_bytes(memory, 2, f->second);
+    status = fill_bytes(memory, 2, f->second);
     assert_int_equal(gg_stream_wait_stream(f->stream, f->second), GG_OK);
     gg_graph *graph = end(f->stream);
     if (!status)

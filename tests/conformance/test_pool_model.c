@@ -284,6 +284,13 @@ static void run_workers(struct fixture *f, struct worker *workers, size_t count)
                      (unsigned long long)seed());
 }
 
+/* Otherwise each allocation and each free is a call of the driver. */
+static bool keeps_freed_memory(void)
+{
+    const char *allocator = getenv("GPUGLUE_ALLOCATOR");
+    return !allocator || !allocator[0] || strcmp(allocator, "pool") == 0;
+}
+
 static void check_figures(struct fixture *f)
 {
     struct gg_pool_stats figures = {.struct_size = sizeof figures};
@@ -293,7 +300,10 @@ static void check_figures(struct fixture *f)
     assert_int_equal(figures.used_blocks, model.blocks);
     assert_int_equal(figures.used_bytes, model.bytes);
     assert_int_equal(figures.reserved_bytes, 0);
-    assert_true(figures.driver_calls < figures.allocations);
+    if (keeps_freed_memory())
+        assert_true(figures.driver_calls < figures.allocations);
+    else
+        assert_true(figures.driver_calls >= 2 * figures.allocations);
 }
 
 static void one_thread_agrees_with_the_model(void **state)

@@ -141,6 +141,14 @@ static void *ask_for_memory(void *device)
                : device;
 }
 
+/* The driver's own pool takes a block back before its work is finished: later uses are ordered after it. */
+static bool is_taken_back(gg_device *device)
+{
+    struct gg_pool_stats stats = {.struct_size = sizeof stats};
+    return uses_drivers_pool() && !gg_device_trim(device) &&
+           !gg_pool_stats(device, GG_MEMORY_DEVICE, &stats) && !stats.reserved_bytes;
+}
+
 /* The pool's limit leaves no memory until a held stream has finished with a block. */
 static int shut_down_under_a_wait_for_memory(void)
 {
@@ -164,6 +172,10 @@ static int shut_down_under_a_wait_for_memory(void)
         gg_stream_host_func(stream, gate_wait, held) || fill_bytes(memory, 1, stream))
         return 1;
     gg_memory_release(memory);
+    if (is_taken_back(device)) {
+        gate_open(held);
+        return not_here("no allocation waits for a block of the driver's own pool");
+    }
     gg_set_wait_hook(stay_outside);
     if (pthread_create(&thread, NULL, ask_for_memory, device))
         return 1;

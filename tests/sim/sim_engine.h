@@ -259,6 +259,7 @@ enum sim_memory { SIM_DEVICE, SIM_PINNED, SIM_MANAGED, SIM_REGISTERED, SIM_MEMOR
 struct sim_alloc {
     uint64_t base, serial;
     size_t size, reserved;
+    size_t reach; /* of queued work: the largest size that the memory had, as that of a pool may be reused smaller */
     enum sim_memory kind;
     struct sim_device *device;
     struct sim_context *context;
@@ -285,6 +286,8 @@ struct sim_alloc *sim_memory_find(uint64_t address);
 uint64_t sim_memory_on_device(const struct sim_alloc *alloc, uint64_t address);
 /* NULL unless one allocation contains the whole range. */
 struct sim_alloc *sim_memory_range(uint64_t address, size_t size);
+/* The same for work that runs now, and that may be of an earlier user of the memory. */
+struct sim_alloc *sim_memory_reach(uint64_t address, size_t size);
 /* True where all or none of the range is registered. An H200 refuses a copy that is partly outside
  * registered memory. */
 bool sim_memory_copyable(uint64_t address, size_t size);

@@ -17,7 +17,7 @@ static void *reach(uint64_t address, size_t size)
     struct sim_alloc *alloc;
     char *at = NULL;
     pthread_mutex_lock(&sim.lock);
-    alloc = size ? sim_memory_range(address, size) : NULL;
+    alloc = size ? sim_memory_reach(address, size) : NULL;
     if (alloc && (alloc->kind != SIM_REGISTERED || sim.host_pointers))
         at = sim_memory_alias(alloc, address);
     pthread_mutex_unlock(&sim.lock);

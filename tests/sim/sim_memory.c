@@ -51,6 +51,7 @@ static struct sim_alloc describe(enum sim_memory kind, const struct sim_block *b
                               .serial = sim_serial(),
                               .size = block->size,
                               .reserved = reserved,
+                              .reach = block->size,
                               .kind = kind,
                               .device = block->context ? block->context->device : NULL,
                               .context = block->context,
@@ -80,6 +81,14 @@ struct sim_alloc *sim_memory_range(uint64_t address, size_t size)
 {
     struct sim_alloc *alloc = sim_memory_find(address);
     return alloc && size <= alloc->size - (address - alloc->base) ? alloc : NULL;
+}
+
+struct sim_alloc *sim_memory_reach(uint64_t address, size_t size)
+{
+    size_t at = position(address);
+    struct sim_alloc *alloc = at ? &allocs[at - 1] : NULL;
+    uint64_t offset = alloc ? address - alloc->base : 0;
+    return alloc && offset < alloc->reach && size <= alloc->reach - offset ? alloc : NULL;
 }
 
 char *sim_memory_alias(const struct sim_alloc *alloc, uint64_t address)

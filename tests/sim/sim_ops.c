@@ -15,7 +15,7 @@ static char *resolve(uint64_t address, size_t size, bool tracked)
     char *found = NULL;
     pthread_mutex_lock(&sim.lock);
     if (tracked || sim_memory_reserved(address)) {
-        const struct sim_alloc *alloc = sim_memory_range(address, size);
+        const struct sim_alloc *alloc = sim_memory_reach(address, size);
         if (alloc)
             found = sim_memory_alias(alloc, address);
     } else {

@@ -41,7 +41,8 @@ static int fresh(struct sim_pool *pool, const struct sim_block *block, uint64_t 
     if (pool->host)
         return sim_memory_host(SIM_PINNED, block, out);
     status = sim_memory_device(pool->device, block, out);
-    if (status == SIM_NO_MEMORY) { /* queued frees may release memory */
+    /* Queued frees may release memory. */
+    if (status == SIM_NO_MEMORY && block->size <= pool->device->size) {
         sim_wait_device(pool->device);
         status = sim_memory_device(pool->device, block, out);
     }
@@ -63,6 +64,7 @@ int sim_pool_alloc(struct sim_pool *pool, struct sim_queue *queue, size_t size, 
     alloc->freed_on = NULL;
     alloc->attempted = false;
     alloc->size = size;
+    alloc->reach = size > alloc->reach ? size : alloc->reach;
     *out = alloc->base;
     return SIM_OK;
 }

@@ -24,6 +24,42 @@ static void a_freed_block_is_reused_on_its_stream_at_once(void **state)
     assert_int_equal(cu.cuMemFree_v2(elsewhere), CUDA_SUCCESS);
 }
 
+static void a_queued_fill_reaches_the_old_end_of_a_block_that_was_reused_smaller(void **state)
+{
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr first, again;
+    struct gate gate;
+    size_t size = 0;
+    (void)state;
+    assert_int_equal(cu.cuMemAllocAsync(&first, 4096, stream), CUDA_SUCCESS);
+    close_gate(&gate, stream);
+    assert_int_equal(cu.cuMemsetD8Async(first + 4000, 1, 96, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemFreeAsync(first, stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemAllocAsync(&again, 64, stream), CUDA_SUCCESS);
+    assert_int_equal(again, first);
+    assert_int_equal(cu.cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, again),
+                     CUDA_SUCCESS);
+    assert_int_equal(size, 64);
+    assert_int_equal(cu.cuMemsetD8Async(again, 1, 65, stream), CUDA_ERROR_INVALID_VALUE);
+    open_gate(&gate);
+    assert_int_equal(cu.cuStreamSynchronize(stream), CUDA_SUCCESS);
+    assert_int_equal(cu.cuMemFreeAsync(again, stream), CUDA_SUCCESS);
+}
+
+static void an_allocation_larger_than_the_device_waits_for_no_stream(void **state)
+{
+    CUstream held = new_stream(CU_STREAM_NON_BLOCKING);
+    CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr memory;
+    struct gate gate;
+    (void)state;
+    close_gate(&gate, held);
+    assert_int_equal(cu.cuMemAllocAsync(&memory, (size_t)1 << 60, stream), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(cu.cuStreamQuery(held), CUDA_ERROR_NOT_READY);
+    open_gate(&gate);
+    assert_int_equal(cu.cuStreamSynchronize(held), CUDA_SUCCESS);
+}
+
 static void use_after_a_stream_ordered_free_kills_the_context(void **state)
 {
     CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -67,6 +103,8 @@ int run_pool_tests(void)
 {
     const struct CMUnitTest tests[] = {
         SIM_TEST(a_freed_block_is_reused_on_its_stream_at_once),
+        SIM_TEST(a_queued_fill_reaches_the_old_end_of_a_block_that_was_reused_smaller),
+        SIM_TEST(an_allocation_larger_than_the_device_waits_for_no_stream),
         SIM_TEST(use_after_a_stream_ordered_free_kills_the_context),
         SIM_TEST(pools_count_their_allocations),
     };

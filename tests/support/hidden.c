@@ -1,5 +1,5 @@
-/* hidden.c: an LD_PRELOAD library that hides functions from dlsym, as if the vendor's library were older.
- * GPUGLUE_TEST_HIDDEN is a comma-separated list of their names. */
+/* hidden.c: an LD_PRELOAD library that hides functions from the dlsym of libgpuglue and its plugins, as if the vendor's library were older.
+ * GPUGLUE_TEST_HIDDEN is a comma-separated list of their names. Vendors' libraries find their own functions. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -36,8 +36,21 @@ static bool is_hidden(const char *name)
     return false;
 }
 
+/* In a file libgpuglue… or gpuglue_…. */
+static bool is_of_gpuglue(const void *caller)
+{
+    Dl_info info;
+    if (!dladdr(caller, &info) || !info.dli_fname)
+        return false;
+    const char *slash = strrchr(info.dli_fname, '/');
+    const char *file = slash ? slash + 1 : info.dli_fname;
+    return !strncmp(file, "libgpuglue", 10) || !strncmp(file, "gpuglue_", 8);
+}
+
+/* In place of a hidden function another one is searched for that no library has, so that dlerror has a message. */
 void *dlsym(void *restrict handle, const char *restrict name)
 {
     pthread_once(&found, find_real);
-    return is_hidden(name) ? NULL : real(handle, name);
+    const bool hides = is_hidden(name) && is_of_gpuglue(__builtin_return_address(0));
+    return real(handle, hides ? "gpuglue_hidden_symbol" : name);
 }

@@ -22,6 +22,7 @@ enum { SIM_CUDA_FIRST_BUS = 0x10, SIM_HIP_FIRST_BUS = 0x40, SIM_ZE_FIRST_BUS = 0
 #define SIM_MEMORY_LOAD(physical) (10u + (unsigned)(physical)) /* % */
 #define SIM_TOTAL (UINT64_C(64) << 30)
 #define SIM_USED(physical) (((uint64_t)(physical) + 1) << 30)
+#define SIM_RESERVED (512u << 20) /* by the driver; NVML's older function counts it as used */
 #define SIM_MILLIWATTS(physical) (150500u + 1000u * (unsigned)(physical))
 #define SIM_DEGREES(physical) (60u + (unsigned)(physical))
 #define SIM_CLOCK(physical) (1500u + (unsigned)(physical))        /* MHz */

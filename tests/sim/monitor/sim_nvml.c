@@ -104,7 +104,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_
 {
     ENTER("nvmlDeviceGetMemoryInfo");
     *memory =
-        (nvmlMemory_t){.total = SIM_TOTAL, .used = SIM_USED(physical_of(device)) + (512u << 20)};
+        (nvmlMemory_t){.total = SIM_TOTAL, .used = SIM_USED(physical_of(device)) + SIM_RESERVED};
     memory->free = memory->total - memory->used;
     return NVML_SUCCESS;
 }
@@ -115,7 +115,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemo
     if (memory->version != nvmlMemory_v2)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     memory->total = is_slice(device) ? SIM_TOTAL / 8 : SIM_TOTAL;
-    memory->reserved = 512u << 20;
+    memory->reserved = SIM_RESERVED;
     memory->used = SIM_USED(physical_of(device));
     memory->free = memory->total - memory->used - memory->reserved;
     return NVML_SUCCESS;
@@ -155,14 +155,27 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockTyp
     return NVML_SUCCESS;
 }
 
-SIM_EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
-                                                               unsigned long long *reasons)
+static nvmlReturn_t read_reasons(nvmlDevice_t device, unsigned long long *reasons)
 {
-    ENTER("nvmlDeviceGetCurrentClocksEventReasons");
     if (is_slice(device))
         return NVML_ERROR_NOT_SUPPORTED;
     *reasons = nvmlClocksEventReasonSwPowerCap | nvmlClocksThrottleReasonHwThermalSlowdown;
     return NVML_SUCCESS;
+}
+
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
+                                                               unsigned long long *reasons)
+{
+    ENTER("nvmlDeviceGetCurrentClocksEventReasons");
+    return read_reasons(device, reasons);
+}
+
+/* The name of that function before driver 535. */
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
+                                                                  unsigned long long *reasons)
+{
+    ENTER("nvmlDeviceGetCurrentClocksThrottleReasons");
+    return read_reasons(device, reasons);
 }
 
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
