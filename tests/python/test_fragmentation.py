@@ -24,9 +24,8 @@ MEMORY = 150_000_000_000  # of the simulated device: what the pool keeps depends
 
 def replayed(trace, seed):
     """What a new process says about gpuglue's pool."""
-    command = [sys.executable, "-P", fragmentation.__file__, "--side", "gpuglue", "--trace", trace, "--seed", str(seed)]
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(BENCH), *sys.path])), "GPUGLUE_SIM_MEMORY": str(MEMORY)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, env=variables)
+    command = [sys.executable, fragmentation.__file__, "--side", "gpuglue", "--trace", trace, "--seed", str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, env={**os.environ, "GPUGLUE_SIM_MEMORY": str(MEMORY)})
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return json.loads(done.stdout)
 
