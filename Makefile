@@ -206,14 +206,14 @@ ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_
     device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided sycl trace views)
 # The files that take longest, which `make check` leaves out.
 SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache communicator_staged compat_compile compat_members compile convert dialect doctor drivers \
-    environment errors fault_sweep hip host_compiler host_threads isolated_probe level_zero level_zero_graphs level_zero_kernels level_zero_lists registry robustness warps)
+    environment errors fault_sweep fragmentation hip host_compiler host_threads isolated_probe level_zero level_zero_graphs level_zero_kernels level_zero_lists registry robustness warps)
 # Each of its tests chooses its backend itself, so one run is enough.
 ONCE := tests/python/test_doctor.py
 ALL_FILES := $(wildcard tests/python/test_*.py)
 OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
 # Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
-PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command cache compat_arithmetic compat_compile compat_generated compat_names compile \
-    docs_command doctor environment host_compiler main pycuda_command)
+PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command bench_programs cache compat_arithmetic compat_compile compat_generated compat_names compile \
+    docs_command doctor environment fragmentation host_compiler main pycuda_command)
 # Those of Level Zero, which choose their driver themselves: py-host runs them.
 OF_LEVEL_ZERO := $(patsubst %,tests/python/test_%.py,level_zero level_zero_graphs level_zero_kernels level_zero_lists)
 # Those whose tests choose their backend themselves, start commands, or use memory of the host only: the full tier runs them on

@@ -48,9 +48,9 @@ class Baseline:
         self.check(self.library.raw_stay(self.raw))
 
     def use(self, stream, arrays):
-        """Use this stream for all calls from now on, and these arrays for large copies."""
+        """Use this stream for all calls from now on, and these arrays, or None, for large copies."""
         bulk = Bulk(arrays.array.ptr, arrays.other.ptr, arrays.pinned.ctypes.data, arrays.pageable.ctypes.data,
-                    arrays.nbytes)
+                    arrays.nbytes) if arrays else Bulk()
         self.check(self.library.raw_use(self.raw, ctypes.c_void_p(stream.handle), ctypes.byref(bulk)))
         self.stream = stream
 
@@ -65,7 +65,7 @@ class Baseline:
         return module
 
     def allocate(self, nbytes):
-        """Set the size for the row alloc_free."""
+        """Set the size for the rows alloc_free and alloc_free_async."""
         self.library.raw_alloc_bytes(self.raw, ctypes.c_size_t(nbytes))
 
     def bursts_of(self, name):

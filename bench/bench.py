@@ -16,9 +16,10 @@ import gpuglue as gg
 
 from baseline import open_baseline
 from footprint import cached_module_cost, import_cost, wheel_size
+from neighbour import Neighbour
 from peers import against_cuda_core, measure_peers
-from rows import BULK, BULKS, MIB, NOTES, SMALL, Arrays, measure_stream, streams_of
-from timing import ROUNDS, loop_overhead
+from rows import BULK, BULKS, MIB, NOTES, SHARED, SMALL, Arrays, measure_stream, streams_of
+from timing import BESIDE, ROUNDS, loop_overhead
 from verdict import MISSED, NOISY, OK, summary, verdict
 
 TREE = Path(__file__).resolve().parents[1]
@@ -72,7 +73,7 @@ def show_stream(kind, result, peers, report):
     """Print the tables of one kind of stream."""
     measured = result["streams"][kind]
     peer_names = "".join(f"{name:>11}" for name in peers)
-    print(f"\n== {kind} stream")
+    print(f"\n== {kind.removesuffix(BESIDE)} stream{BESIDE if kind.endswith(BESIDE) else ''}")
     head = f"  {'ns per call':26}{'raw':>9}{'floor':>9}{'gpuglue':>9}{'more':>9}{'ratio':>7}{'target':>9}  {'':7}"
     print((head + peer_names).rstrip())
     for row in (row for row in SMALL if row.name in measured["ns"]):
@@ -80,7 +81,7 @@ def show_stream(kind, result, peers, report):
         others = "".join(f"{number(peer.get(row.name)):>11}" for peer in peers.values())
         report.show(line_of(row.name + row.note, figures, 0) + others, figures["result"])
     print(f"  GB/s, {result['bulk_bytes'] // MIB} MiB")
-    for row in BULKS:
+    for row in (row for row in BULKS if row.name in measured["gbps"]):
         figures = measured["gbps"][row.name]
         report.show(line_of(row.name, figures, 2), figures["result"])
 
@@ -109,6 +110,13 @@ def show_footprint(result, report):
     report.show(f"  imports NumPy: {'yes: MISSED' if cost['numpy'] else 'no'}", MISSED if cost["numpy"] else OK)
 
 
+def measure_beside(arrays, device, streams, baseline, quick):
+    """The figures of SHARED while a second process works on the device, and the rounds and seconds of that process."""
+    with Neighbour(device) as neighbour:
+        figures = measure_stream(arrays, device, streams, baseline, quick, SHARED)
+    return figures, neighbour.done
+
+
 def measure(options):
     """All figures, as the JSON has them."""
     device = gg.Device(options.device) if options.device else gg.current_device()
@@ -119,10 +127,11 @@ def measure(options):
     baseline, reason = open_baseline(options.raw, device, options.driver)
     if baseline and not options.nothing_current:
         baseline.stay()
-    streams = {
-        kind: measure_stream(arrays, device, streams, baseline, options.quick)
-        for kind, streams in streams_of(device).items() if not options.streams or kind in options.streams
-    }
+    kinds = {kind: streams for kind, streams in streams_of(device).items() if not options.streams or kind in options.streams}
+    streams = {kind: measure_stream(arrays, device, pair, baseline, options.quick) for kind, pair in kinds.items()}
+    beside = None
+    if "own" in kinds:
+        streams["own" + BESIDE], beside = measure_beside(arrays, device, kinds["own"], baseline, options.quick)
     if baseline:
         baseline.close()
     with device:
@@ -130,7 +139,7 @@ def measure(options):
     return {
         "device": device.name, "backend": device.backend, "python": platform.python_version(),
         "gpuglue_version": gg.__version__, "loop_ns": loop_overhead(), "bulk_bytes": nbytes,
-        "driver": baseline.driver if baseline else None, "no_baseline": reason, "streams": streams,
+        "driver": baseline.driver if baseline else None, "no_baseline": reason, "streams": streams, "neighbour": beside,
         "import": import_cost("import gpuglue", 3 if options.quick else 15), "wheel_bytes": wheel_size(TREE),
         "cached_module_ms": cached, "no_module": why_not,
     }

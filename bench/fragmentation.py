@@ -35,6 +35,31 @@ def gpuglue_side(device):
         lambda: pool.stats().reserved_peak
 
 
+RESERVED_MEM_HIGH = 6  # CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH
+
+
+def gpuglue_async_side(name):
+    """gpuglue with GPUGLUE_ALLOCATOR=async: the driver's own pool."""
+    import ctypes
+    import os
+    os.environ["GPUGLUE_ALLOCATOR"] = "async"
+    allocate, release, _ = gpuglue_side(name)
+    import gpuglue as gg
+    device = gg.Device(name) if name else gg.current_device()
+    driver = ctypes.CDLL(next(backend.library for backend in gg.backends() if backend.name == "cuda"))
+    pool, held = ctypes.c_void_p(), ctypes.c_uint64()
+    allocate(1).close()
+    if driver.cuDeviceGetDefaultMemPool(ctypes.byref(pool), device.ordinal):
+        raise RuntimeError("cuDeviceGetDefaultMemPool failed")
+
+    def most():
+        if driver.cuMemPoolGetAttribute(pool, RESERVED_MEM_HIGH, ctypes.byref(held)):
+            raise RuntimeError("cuMemPoolGetAttribute failed")
+        return held.value
+
+    return allocate, release, most
+
+
 def torch_side(_):
     """torch's caching allocator, with its default settings."""
     import torch
@@ -76,7 +101,7 @@ def async_side(_):
 
 
 SIDES = {"gpuglue": gpuglue_side, "CuPy": cupy_side, "torch": torch_side, "torch, expandable": torch_expandable_side,
-         "cudaMallocAsync": async_side}
+         "cudaMallocAsync": async_side, "gpuglue, async": gpuglue_async_side}
 
 
 # ---- one process ----

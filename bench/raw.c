@@ -111,6 +111,14 @@ static int alloc_free(struct raw *r)
     return code ? code : raw_cu.release_memory(memory);
 }
 
+/* From the driver's own pool, in the order of the stream's work. */
+static int alloc_free_async(struct raw *r)
+{
+    uint64_t memory;
+    const int code = raw_cu.alloc_async(&memory, r->alloc_bytes, r->stream);
+    return code ? code : raw_cu.free_async(memory, r->stream);
+}
+
 void raw_alloc_bytes(struct raw *r, size_t nbytes)
 {
     r->alloc_bytes = nbytes;
@@ -257,6 +265,7 @@ const struct raw_row raw_rows[] = {
     {"roundtrip_1kib", roundtrip_1kib, RAW_BURST, MANY},
     {"alloc_free_1mib", alloc_free_1mib, RAW_BURST, SOME},
     {"alloc_free", alloc_free, RAW_BURST, SOME},
+    {"alloc_free_async", alloc_free_async, RAW_BURST, SOME},
     {"stream_create_destroy", stream_create_destroy, RAW_BURST, SOME},
     {"launch", launch, RAW_BURST, MANY},
     {"launch_synchronize", launch_synchronize, RAW_BURST, MANY},

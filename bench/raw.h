@@ -32,6 +32,8 @@
     SLOT(event_query, "cuEventQuery", (void *))                                                 \
     SLOT(alloc, "cuMemAlloc_v2", (uint64_t *, size_t))                                          \
     SLOT(release_memory, "cuMemFree_v2", (uint64_t))                                            \
+    SLOT(alloc_async, "cuMemAllocAsync", (uint64_t *, size_t, void *))                          \
+    SLOT(free_async, "cuMemFreeAsync", (uint64_t, void *))                                      \
     SLOT(alloc_host, "cuMemHostAlloc", (void **, size_t, unsigned))                             \
     SLOT(release_host, "cuMemFreeHost", (void *))                                               \
     SLOT(h2d, "cuMemcpyHtoDAsync_v2", (uint64_t, const void *, size_t, void *))                 \
@@ -63,7 +65,7 @@ struct raw {
     void *context, *stream, *event, *spare;
     void *pinned; /* RAW_KIB bytes, for small copies */
     uint64_t memory;
-    size_t alloc_bytes; /* of the row alloc_free */
+    size_t alloc_bytes; /* of the rows alloc_free and alloc_free_async */
     char host[RAW_KIB];
     struct raw_bulk bulk;
     void *nothing, *sixteen; /* kernels: without parameters, and with 8 pointers and 8 words */
@@ -89,7 +91,7 @@ void raw_close(struct raw *raw);
 /* Set the stream (a CUstream) and the memory of large copies, which may be NULL if there are none. */
 int raw_use(struct raw *raw, void *stream, const struct raw_bulk *bulk);
 
-/* Set the size for the row alloc_free. */
+/* Set the size for the rows alloc_free and alloc_free_async. */
 void raw_alloc_bytes(struct raw *raw, size_t nbytes);
 
 /* Make the context current in the calling thread permanently: C needs it for the legacy stream, so gpuglue gets

@@ -14,6 +14,8 @@ import re
 import sys
 from pathlib import Path
 
+from timing import BESIDE
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FIGURES, PAGE = DOCS / "performance.json", DOCS / "performance.md"
 MARKED = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -35,7 +37,7 @@ def only(sides, digits=1):
 def of_bench(found):
     """Of bench.json."""
     streams = {kind: {unit: {row: only(sides, 2) for row, sides in rows.items()} for unit, rows in units.items()}
-               for kind, units in found["streams"].items() if kind in ("own", "blocking")}
+               for kind, units in found["streams"].items() if kind in ("own", "blocking", "own" + BESIDE)}
     against = {row: only(sides) for row, sides in found.get("against cuda.core", {}).items()}
     return {"streams": streams, "peers": found.get("peers", {}), "against": against}
 
@@ -127,9 +129,15 @@ def with_floor(columns, rows, key):
     return {**{head: columns[head] for head in heads[:-1]}, "C from Python": key, heads[-1]: columns[heads[-1]]}
 
 
+def own_rows(figures, unit):
+    """The rows on a stream of gpuglue's own, then those beside another process, if they were measured."""
+    shared = figures["streams"].get("own" + BESIDE, {unit: {}})[unit]
+    return figures["streams"]["own"][unit] | {row + BESIDE: sides for row, sides in shared.items()}
+
+
 def calls(figures):
     """The calls on a stream of gpuglue's own."""
-    found, rows = figures["streams"]["own"]["ns"], []
+    found, rows = own_rows(figures, "ns"), []
     own = with_floor({"raw C": "raw", "gpuglue": "gpuglue"}, found.values(), "floor")
     for row, sides in found.items():
         peers = [number(figures["peers"].get(key, {}).get(row)) for key in PEERS.values()]
@@ -139,7 +147,7 @@ def calls(figures):
 
 def calls_alone(figures):
     """The same without other packages."""
-    rows = [[row, number(sides.get("raw")), number(sides["gpuglue"])] for row, sides in figures["streams"]["own"]["ns"].items()]
+    rows = [[row, number(sides.get("raw")), number(sides["gpuglue"])] for row, sides in own_rows(figures, "ns").items()]
     return table(["ns per call", "raw C", "gpuglue"], rows)
 
 
@@ -152,9 +160,10 @@ def against(figures):
 
 def bulk(figures):
     """Copies of 256 MiB."""
-    found = figures["streams"]["own"]["gbps"]
+    found = own_rows(figures, "gbps")
+    titles = BULK | {row + BESIDE: title + BESIDE for row, title in BULK.items()}
     rows = [[title, number(found[row].get("raw"), 1), number(found[row]["gpuglue"], 1), found[row].get("result", "")]
-            for row, title in BULK.items() if row in found]
+            for row, title in titles.items() if row in found]
     return table(["GB/s, 256 MiB", "raw C", "gpuglue", "target"], rows)
 
 

@@ -108,6 +108,10 @@ BULKS = [
     BulkRow("D2H pageable", "d2h_pageable", "get_pageable", 2.5),
     BulkRow("D2D", "d2d", "across", 0.98),
 ]
+# The rows that are measured again while a second process uses the device (neighbour.py).
+CHOSEN_ROUNDS = 20  # the processes take turns on the device, so each wait takes milliseconds
+SHARED = {"event record", "launch, bound", "launch + synchronize", "H2D, 8 bytes", "D2H, 8 bytes", "alloc + close, 1 MiB",
+          "H2D pinned", "D2H pinned", "H2D pageable", "D2H pageable", "D2D"}
 
 
 class Arrays:
@@ -220,8 +224,8 @@ class Measurement:
                 "excess": {"median": median(together), "interval": interval(together)} if together else None}
 
 
-def small_rows(device, stream, baseline, quick):
-    """The measurements of the small rows on a stream."""
+def small_rows(device, stream, baseline, rounds):
+    """The measurements of the small rows on a stream; of few rounds, each also has fewer bursts."""
     names = names_for(device, stream)
     statements = {row.name: row.statement for row in SMALL}
     names |= floor_names(baseline)
@@ -232,24 +236,25 @@ def small_rows(device, stream, baseline, quick):
             sides["floor"] = bursts_of(row.floor, names, baseline.stream.synchronize)
         if row.beside:
             sides["beside"] = bursts_of(statements[row.beside], names, stream.synchronize)
-        yield Measurement(replace(row, bursts=SLOW_BURSTS) if quick else row, sides, 2 if quick else ROUNDS)
+        yield Measurement(replace(row, bursts=SLOW_BURSTS) if rounds < ROUNDS else row, sides, rounds)
 
 
-def bulk_rows(arrays, stream, baseline, quick):
+def bulk_rows(arrays, stream, baseline, rounds):
     """The measurements of the large copies on a stream, in GB/s."""
     arrays.stream = stream
     for row in BULKS:
         sides = sides_of(baseline, row.baseline, copies_of(getattr(arrays, row.action)))
-        yield Measurement(row, sides, 2 if quick else BULK_ROUNDS, unit=lambda t: arrays.nbytes / t)
+        yield Measurement(row, sides, min(rounds, BULK_ROUNDS), unit=lambda t: arrays.nbytes / t)
 
 
-def measure_stream(arrays, device, streams, baseline, quick):
-    """Measure all rows on a stream. The rows that are not ok run again after all others, at another moment."""
+def measure_stream(arrays, device, streams, baseline, quick, chosen=None):
+    """Measure all or the chosen rows on a stream. The rows that are not ok run again after all others, at another moment."""
     stream, raw_stream = streams
     if baseline:
         baseline.use(raw_stream, arrays)
-    tables = {"ns": list(small_rows(device, stream, baseline, quick)),
-              "gbps": list(bulk_rows(arrays, stream, baseline, quick))}
+    rounds = 2 if quick else CHOSEN_ROUNDS if chosen else ROUNDS
+    tables = {"ns": small_rows(device, stream, baseline, rounds), "gbps": bulk_rows(arrays, stream, baseline, rounds)}
+    tables = {unit: [row for row in table if not chosen or row.row.name in chosen] for unit, table in tables.items()}
     rows = [measurement for table in tables.values() for measurement in table]
     for measurement in rows:
         measurement.run()

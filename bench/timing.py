@@ -8,6 +8,7 @@ ROUNDS = 100  # of bursts of each side in alternation, so that noise affects bot
 BURSTS = 20  # of each side in a round
 SLOW_BURSTS = 10  # of calls that take tens of microseconds
 BULK_ROUNDS = 10  # of one large copy of each side
+BESIDE = ", beside another process"  # what follows the name of a row or stream that is measured so
 
 LOOP = """
 def burst({names}, SIXTEEN=range({count}), now=now):

@@ -25,6 +25,8 @@
  * thread may take longer than a copy of 1 MiB. */
 uint64_t ggi_copy_threads_spin_ns = 200000;
 
+uint64_t ggi_copy_threads_retry_ns = 1000000000;
+
 /* ---- how many ---- */
 
 int ggi_copy_thread_count(void)
@@ -250,6 +252,23 @@ static void threads_follow(struct ggi_copy_threads *threads)
         pthread_setaffinity_np(threads->thread[i], sizeof processors, &processors);
 }
 
+static bool threads_may_start(const struct ggi_copy_threads *threads, int workers)
+{
+    return workers > threads->started && !atomic_load(&threads->stop) &&
+           (!threads->refused_at || ggi_now_ns() - threads->refused_at >= ggi_copy_threads_retry_ns);
+}
+
+/* Only the first refusal in a row is logged. */
+static void threads_note_refusal(struct ggi_copy_threads *threads, int workers)
+{
+    const bool refused = threads->started < workers;
+    if (refused && !threads->refused_at)
+        ggi_log(GG_LOG_WARN, threads->backend,
+                "the operating system refused to start a copy thread: copies use %d of %d threads",
+                threads->started + 1, workers + 1);
+    threads->refused_at = refused ? ggi_now_ns() : 0;
+}
+
 /* With the lock held. */
 static void threads_start(struct ggi_copy_threads *threads, int workers)
 {
@@ -266,18 +285,15 @@ static void threads_start(struct ggi_copy_threads *threads, int workers)
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    if (threads->started < workers)
-        ggi_log(GG_LOG_WARN, threads->backend,
-                "the operating system refused to start a copy thread: copies use %d of %d threads",
-                threads->started + 1, workers + 1);
-    threads->wanted = workers; /* not tried again */
+    threads_note_refusal(threads, workers);
 }
 
 int ggi_copy_threads_start(struct ggi_copy_threads *threads, int count)
 {
+    const int workers = count - 1 < GGI_COPY_THREADS_MAX ? count - 1 : GGI_COPY_THREADS_MAX;
     pthread_mutex_lock(&threads->lock);
-    if (count - 1 > threads->wanted && !atomic_load(&threads->stop))
-        threads_start(threads, count - 1 < GGI_COPY_THREADS_MAX ? count - 1 : GGI_COPY_THREADS_MAX);
+    if (threads_may_start(threads, workers))
+        threads_start(threads, workers);
     threads_follow(threads);
     const int started = threads->started;
     pthread_mutex_unlock(&threads->lock);

@@ -40,7 +40,8 @@ struct ggi_copy_threads {
     _Atomic(int) sleeping;                          /* how many; 0: there is none to be woken */
     _Atomic(uint32_t) asleep[GGI_COPY_THREADS_MAX]; /* by rank - 1: 1 until another thread wakes it */
     _Atomic(bool) stop;
-    int started, wanted; /* wanted 0: none were started yet */
+    int started;
+    uint64_t refused_at; /* when the system last refused to start one; 0: it did not, or has started them since */
     pthread_t thread[GGI_COPY_THREADS_MAX];
     cpu_set_t allowed;  /* the process's processors when the threads were placed */
     uint64_t placed_at; /* the reading of them that this is based on */
@@ -51,12 +52,14 @@ struct ggi_copy_threads {
 /* How many threads may copy, with the calling one: GPUGLUE_COPY_THREADS, or the processors that this process may
  * use at present. */
 int ggi_copy_thread_count(void);
-/* Start up to @p count - 1 threads, as many as the system allows; returns how many there are. */
+/* Start up to @p count - 1 threads, as many as the system allows; returns how many there are. After a refusal the system
+ * is asked again a second later. */
 int ggi_copy_threads_start(struct ggi_copy_threads *threads, int count);
 void ggi_copy_threads_stop(struct ggi_copy_threads *threads);
 /* Wake the first of the sleeping ones among @p count threads; each of them wakes more. */
 void ggi_copy_threads_wake(struct ggi_copy_threads *threads, int count);
-extern uint64_t ggi_copy_threads_spin_ns; /* before an idle thread sleeps; tests lower it */
+extern uint64_t ggi_copy_threads_spin_ns;  /* before an idle thread sleeps; tests lower it */
+extern uint64_t ggi_copy_threads_retry_ns; /* from a refusal to the next attempt; tests change it */
 
 /* Cut the task of @p chunk into parts of about @p part bytes. The queue's slot is free. @p caller: the side with the strides
  * of the caller's memory, of which each part is one range where they permit: threads that write to the same cache lines

@@ -1,5 +1,5 @@
-/* staging_model.c: chooses the fastest way known, follows changes within a second, and now and then tries a
- * neighbour of its choice, for a small part of the time that copies take. */
+/* staging_model.c: chooses the fastest way known, follows changes within a second, and now and then tries another one,
+ * for a small part of the time that copies take. */
 #include "transfer/staging_model.h"
 
 #include <stdbool.h>
@@ -42,11 +42,17 @@ static int class_of(size_t nbytes)
     return class;
 }
 
+/* Another thread's copy may have ended after @p now. */
+static uint64_t time_since(uint64_t then, uint64_t now)
+{
+    return now > then ? now - then : 0;
+}
+
 static double estimate(const struct ggi_staging_model *model, int choice, size_t nbytes,
                        uint64_t now)
 {
     const struct ggi_staging_estimate *known = &model->of[class_of(nbytes)][choice];
-    const uint64_t age = now > known->at ? now - known->at : 0;
+    const uint64_t age = time_since(known->at, now);
     double weight = age <= RECENT ? 1.0 : 0.0;
     if (!known->at)
         return guess(model, choice, (double)nbytes);
@@ -65,58 +71,118 @@ static bool choice_exists(int choice, int most)
     return choice >= 0 && choice < GGI_STAGING_CHOICES && threads_of[choice] <= most;
 }
 
+/* The first choice that no later one exceeds by much: @p rates of @p count choices. */
+static int find_fastest(const double *rates, int count)
+{
+    int best = 0;
+    for (int i = 1; i < count; i++)
+        if (rates[i] > rates[best] * FEWER_BY)
+            best = i;
+    return best;
+}
+
+static int choose_by_guess(const struct ggi_staging_model *model, size_t nbytes, int most)
+{
+    double rates[GGI_STAGING_CHOICES];
+    int count = 0;
+    for (; choice_exists(count, most); count++)
+        rates[count] = guess(model, count, (double)nbytes);
+    return find_fastest(rates, count);
+}
+
 static int choose_best(const struct ggi_staging_model *model, size_t nbytes, int most, uint64_t now)
 {
     const int current = model->current[class_of(nbytes)];
-    double most_rate = 0;
-    int best = 0;
-    for (int i = 0; choice_exists(i, most); i++) {
-        double rate = estimate(model, i, nbytes, now);
-        if (rate > most_rate * FEWER_BY) {
-            best = i;
-            most_rate = rate;
-        }
-    }
-    if (choice_exists(current, most) && estimate(model, current, nbytes, now) * LEAVE_BY >= most_rate)
-        return current;
-    return best;
+    double rates[GGI_STAGING_CHOICES];
+    int count = 0;
+    for (; choice_exists(count, most); count++)
+        rates[count] = estimate(model, count, nbytes, now);
+    const int best = find_fastest(rates, count);
+    const bool stays = choice_exists(current, most) && rates[current] * LEAVE_BY >= rates[best];
+    return stays ? current : best;
 }
 
 /* ---- trials ---- */
 
 #define TRIAL_EVERY (250 * MS)
-#define TRIAL_SHARE (1.0 / 64) /* of the time that copies take */
-#define TRIAL_DOUBT 0.7        /* a choice may be so much slower than estimated */
-#define CREDIT_MAX 5e7
+#define RETRY_GUESS (OLD / 2)  /* only the guess leads back after a long load */
+#define TRIAL_SHARE (1.0 / 64) /* of the time that copies take, and of short pauses, up to */
+#define PAUSES_MAX 3.0         /* so many times as long as the copy after them */
+#define PAUSE_SHORT (250 * MS)
+#define GUESS_CHARGE 0.25 /* the part of its cost that a trial of the guess is charged */
+#define TRIAL_DOUBT 0.7   /* a choice never made may be so much slower than guessed */
+#define CREDIT_MAX 2.5e8  /* enough for the driver's copy of 1 GiB */
+
+/* A copy that the model is asked about. */
+struct request {
+    size_t nbytes;
+    int most;
+    uint64_t now;
+    int best; /* the choice known to be fastest */
+};
 
 /* What the copy would take longer than by the best choice. */
-static double trial_cost(const struct ggi_staging_model *model, int choice, int best, size_t nbytes,
-                         uint64_t now)
+static double trial_cost(const struct ggi_staging_model *model, const struct request *copy,
+                         int choice)
 {
-    const double slow = TRIAL_DOUBT * estimate(model, choice, nbytes, now);
-    const double cost = (double)nbytes / slow - (double)nbytes / estimate(model, best, nbytes, now);
+    const bool known = model->of[class_of(copy->nbytes)][choice].at != 0;
+    const double best_rate = estimate(model, copy->best, copy->nbytes, copy->now);
+    double rate = estimate(model, choice, copy->nbytes, copy->now);
+    if (!known)
+        rate *= TRIAL_DOUBT;
+    const double cost = (double)copy->nbytes / rate - (double)copy->nbytes / best_rate;
     return cost > 0 ? cost : 0;
 }
 
-/* The driver, or one more or fewer threads: of those that can be afforded, the one tried longest ago. */
-static int choose_trial(struct ggi_staging_model *model, size_t nbytes, int most, int best,
-                        uint64_t now)
+/* Whether a choice was not made for a while, and its trial can be afforded. */
+static bool trial_is_due(const struct ggi_staging_model *model, const struct request *copy,
+                         int choice, uint64_t age, double charge)
 {
-    const struct ggi_staging_estimate *known = model->of[class_of(nbytes)];
-    const int near[] = {0, best - 1, best + 1};
-    int found = best;
-    if (now - model->tried_at < TRIAL_EVERY)
-        return best;
+    return choice != copy->best && choice_exists(choice, copy->most) &&
+           time_since(model->of[class_of(copy->nbytes)][choice].at, copy->now) >= age &&
+           trial_cost(model, copy, choice) * charge <= model->credit;
+}
+
+/* The driver, or one more or fewer threads: of those that are due, the one made longest ago. */
+static int find_near_trial(const struct ggi_staging_model *model, const struct request *copy)
+{
+    const struct ggi_staging_estimate *known = model->of[class_of(copy->nbytes)];
+    const int near[] = {0, copy->best - 1, copy->best + 1};
+    int found = copy->best;
     for (size_t i = 0; i < sizeof near / sizeof near[0]; i++)
-        if (near[i] != best && choice_exists(near[i], most) && now - known[near[i]].at >= OLD &&
-            (found == best || known[near[i]].at < known[found].at) &&
-            trial_cost(model, near[i], best, nbytes, now) <= model->credit)
+        if (trial_is_due(model, copy, near[i], OLD, 1) &&
+            (found == copy->best || known[near[i]].at < known[found].at))
             found = near[i];
-    if (found != best) {
-        model->credit -= trial_cost(model, found, best, nbytes, now);
-        model->tried_at = now;
+    return found;
+}
+
+/* First the choice that the guess alone would make, which brings most when a load has ended. */
+static int choose_trial(struct ggi_staging_model *model, const struct request *copy)
+{
+    if (time_since(model->tried_at, copy->now) < TRIAL_EVERY)
+        return copy->best;
+    const int guessed = choose_by_guess(model, copy->nbytes, copy->most);
+    const bool by_guess = trial_is_due(model, copy, guessed, RETRY_GUESS, GUESS_CHARGE);
+    const int found = by_guess ? guessed : find_near_trial(model, copy);
+    if (found != copy->best) {
+        model->credit -= trial_cost(model, copy, found) * (by_guess ? GUESS_CHARGE : 1);
+        model->tried_at = copy->now;
     }
     return found;
+}
+
+/* A program with long pauses has no hurry to find out. */
+static void earn_credit(struct ggi_staging_model *model, uint64_t ns, uint64_t now)
+{
+    const uint64_t since = time_since(model->learned_at, now), pause = since > ns ? since - ns : 0;
+    const double most = PAUSES_MAX * (double)ns;
+    double time = (double)ns;
+    if (pause <= PAUSE_SHORT)
+        time += (double)pause < most ? (double)pause : most;
+    model->credit += time * TRIAL_SHARE;
+    if (model->credit > CREDIT_MAX)
+        model->credit = CREDIT_MAX;
+    model->learned_at = now;
 }
 
 /* ---- the interface ---- */
@@ -133,7 +199,7 @@ int ggi_staging_model_choose(struct ggi_staging_model *model, size_t nbytes, int
 {
     const int best = choose_best(model, nbytes, most, now);
     model->current[class_of(nbytes)] = best;
-    return threads_of[choose_trial(model, nbytes, most, best, now)];
+    return threads_of[choose_trial(model, &(struct request){nbytes, most, now, best})];
 }
 
 void ggi_staging_model_learn(struct ggi_staging_model *model, size_t nbytes, int threads,
@@ -149,7 +215,5 @@ void ggi_staging_model_learn(struct ggi_staging_model *model, size_t nbytes, int
     known->recent += (rate - known->recent) / 2;
     known->usual += (rate - known->usual) / 8;
     known->at = now;
-    model->credit += (double)ns * TRIAL_SHARE;
-    if (model->credit > CREDIT_MAX)
-        model->credit = CREDIT_MAX;
+    earn_credit(model, ns, now);
 }

@@ -21,7 +21,7 @@ struct ggi_staging_model {
     int current[GGI_STAGING_CLASSES];
     struct ggi_staging_estimate of[GGI_STAGING_CLASSES][GGI_STAGING_CHOICES];
     double credit; /* nanoseconds that the next trial may cost */
-    uint64_t tried_at;
+    uint64_t tried_at, learned_at;
 };
 
 void ggi_staging_model_start(struct ggi_staging_model *model, double link);

@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define SLOTS 8u
 #define PART ((size_t)64)
@@ -179,6 +181,35 @@ static void a_chunk_with_a_negative_stride_is_copied_by_its_parts(void **state)
             assert_int_equal(to[SIDE - 1 - x][y], from[y][x]);
 }
 
+/* Whether the system refuses new threads of this process. */
+static void refuse_threads(bool refuse)
+{
+    static struct rlimit before;
+    if (refuse && getrlimit(RLIMIT_NPROC, &before))
+        skip_because("the number of threads has no limit");
+    struct rlimit limit = before;
+    if (refuse)
+        limit.rlim_cur = 0;
+    if (setrlimit(RLIMIT_NPROC, &limit))
+        skip_because("the number of threads cannot be limited");
+}
+
+static void a_thread_that_the_system_refused_is_started_later(void **state)
+{
+    (void)state;
+    if (geteuid() == 0 && setuid(65534)) /* root has no such limits */
+        skip_because("this process cannot become another user");
+    ggi_copy_threads_retry_ns = UINT64_MAX;
+    refuse_threads(true);
+    assert_int_equal(ggi_copy_threads_start(threads, 5), 1);
+    refuse_threads(false);
+    assert_int_equal(ggi_copy_threads_start(threads, 5), 1); /* not each copy asks again */
+    ggi_copy_threads_retry_ns = 0;
+    assert_int_equal(ggi_copy_threads_start(threads, 5), 4);
+    ggi_copy_threads_retry_ns = UINT64_MAX;
+    assert_int_equal(ggi_copy_threads_start(threads, 6), 5); /* all is as before the refusal */
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_worker_that_falls_asleep_misses_no_chunk, start_one_worker,
                                     stop_it),
@@ -189,6 +220,8 @@ static const struct CMUnitTest tests[] = {
         parts_of_a_transposed_chunk_are_separate_ranges_of_the_callers_memory, start_one_worker,
         stop_it),
     cmocka_unit_test_setup_teardown(a_chunk_with_a_negative_stride_is_copied_by_its_parts,
+                                    start_one_worker, stop_it),
+    cmocka_unit_test_setup_teardown(a_thread_that_the_system_refused_is_started_later,
                                     start_one_worker, stop_it),
 };
 SUITE(copy_threads, tests);

@@ -1,4 +1,4 @@
-/* test_drain_pace.c: how many streams a drain polls, by the call that drains. */
+/* test_drain_pace.c: how many streams a drain polls, and how many objects it examines, by the call that drains. */
 #include "inside.h"
 
 #include "memory/pool.h"
@@ -24,8 +24,7 @@ static void count_destroyed(struct ggi_retired *self)
     destroyed++;
 }
 
-/* Each idle, which only a poll shows, with an object that waits for it. */
-static void start(void)
+static void start_device(void)
 {
     static struct gg_backend_ops ops = {.stream_query = count_as_idle};
     static struct ggi_pool pinned;
@@ -35,6 +34,12 @@ static void start(void)
     pthread_mutex_init(&device.drain_lock, NULL);
     device.pools[1] = &pinned;
     polled = destroyed = 0;
+}
+
+/* Each idle, which only a poll shows, with an object that waits for it. */
+static void start(void)
+{
+    start_device();
     for (int i = 0; i < STREAMS; i++) {
         streams[i] =
             (gg_stream){.device = &device, .serial = (uint64_t)i + 1, .refs = 1, .submitted = 1};
@@ -72,8 +77,40 @@ static void drains_that_poll_few_streams_poll_each_in_turn(void **state)
     assert_int_equal(polled, STREAMS);
 }
 
+static int examined;
+
+static bool is_never_idle(struct ggi_retired *self)
+{
+    (void)self;
+    examined++;
+    return false;
+}
+
+static int examined_beside(uint32_t count)
+{
+    static struct ggi_retired objects[10000];
+    start_device();
+    for (uint32_t i = 0; i < count; i++) {
+        objects[i] = (struct ggi_retired){.idle = is_never_idle};
+        ggi_retire_keep(&device, &objects[i]);
+    }
+    examined = 0;
+    ggi_retire_note_waiting(&device);
+    ggi_drain_paced(&device, GGI_PACE_LIGHT);
+    return examined;
+}
+
+static void a_light_drain_examines_as_many_of_10000_objects_as_of_100(void **state)
+{
+    (void)state;
+    const int of_few = examined_beside(100);
+    assert_in_range(of_few, 1, 99);
+    assert_int_equal(examined_beside(10000), of_few);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_drain_that_is_due_polls_few_streams_although_they_are_idle),
     cmocka_unit_test(drains_that_poll_few_streams_poll_each_in_turn),
+    cmocka_unit_test(a_light_drain_examines_as_many_of_10000_objects_as_of_100),
 };
 SUITE(drain_pace, tests);

@@ -25,7 +25,7 @@ static int start(void **state)
 struct machine {
     double driver, thread, most;
 };
-static const struct machine usual = {9, 6, 48}, slow_threads = {12, 3, 6};
+static const struct machine usual = {9, 6, 48}, slow_threads = {12, 3, 6}, loaded = {9, 0.4, 4};
 
 static uint64_t time_of(const struct machine *machine, size_t nbytes, int threads)
 {
@@ -98,25 +98,50 @@ static void where_staging_is_slower_the_driver_copies_after_a_few_copies(void **
 static void a_fast_driver_is_found(void **state)
 {
     const struct machine machine = {60, 6, 48};
-    int by_driver = 0;
-    (void)state;
-    copy_often(&machine, 16 * MIB, 16, 20000);
-    for (int i = 0; i < 100; i++)
-        by_driver += !copy(&machine, 16 * MIB, 16, 0);
-    assert_in_range(by_driver, 90, 100);
+    for (size_t size = 16 * MIB; size <= 1024 * MIB; size *= 8) {
+        int by_driver = 0;
+        start(state);
+        copy_often(&machine, size, 16, 20000);
+        for (int i = 0; i < 100; i++)
+            by_driver += !copy(&machine, size, 16, 0);
+        assert_in_range(by_driver, 90, 100);
+    }
+}
+
+/* What 20,000 copies take, of what the best choice would. */
+static double excess_of(const struct machine *machine, size_t nbytes, uint64_t gap)
+{
+    const uint64_t staged = time_of(machine, nbytes, 16), by_driver = time_of(machine, nbytes, 0);
+    const uint64_t begin = now;
+    for (int i = 0; i < 20000; i++)
+        copy(machine, nbytes, 16, gap);
+    const double spent = (double)(now - begin) / 20000 - (double)gap;
+    return spent / (double)(staged < by_driver ? staged : by_driver);
 }
 
 static void trials_cost_little(void **state)
 {
-    uint64_t spent = 0, least = 0;
-    (void)state;
-    for (int i = 0; i < 20000; i++) {
-        uint64_t before = now;
-        copy(&usual, 64 * MIB, 16, 0);
-        spent += now - before;
-        least += time_of(&usual, 64 * MIB, 8);
+    for (size_t size = 1 * MIB; size <= 1024 * MIB; size *= 4) {
+        start(state);
+        assert_true(excess_of(&usual, size, 0) < 1.03);
+        start(state);
+        assert_true(excess_of(&usual, size, 50 * MS) < 1.08);
     }
-    assert_true((double)spent < 1.03 * (double)least);
+}
+
+/* The guess is wrong here for good, and is tried again and again. */
+static void a_wrong_guess_costs_little(void **state)
+{
+    for (size_t size = 1 * MIB; size <= 1024 * MIB; size *= 4) {
+        start(state);
+        assert_true(excess_of(&slow_threads, size, 0) < 1.08);
+        start(state);
+        assert_true(excess_of(&slow_threads, size, 50 * MS) < 1.25);
+        start(state);
+        assert_true(excess_of(&loaded, size, 0) < 1.08);
+        start(state);
+        assert_true(excess_of(&loaded, size, 50 * MS) < 1.25);
+    }
 }
 
 static void less_processors_are_followed_at_once(void **state)
@@ -130,7 +155,6 @@ static void less_processors_are_followed_at_once(void **state)
 /* For two seconds other programs use the processors; a second after that all is as before. */
 static void a_change_of_load_is_followed_within_a_second(void **state)
 {
-    const struct machine loaded = {9, 0.4, 4};
     uint64_t until;
     (void)state;
     copy_often(&usual, 64 * MIB, 16, 50);
@@ -142,6 +166,60 @@ static void a_change_of_load_is_followed_within_a_second(void **state)
     for (until = now + 1000 * MS; now < until;)
         copy(&usual, 64 * MIB, 16, 0);
     assert_true(is_fastest(&usual, 64 * MIB, copy(&usual, 64 * MIB, 16, 0)));
+}
+
+static void copy_for(const struct machine *machine, size_t nbytes, uint64_t time, uint64_t gap)
+{
+    for (const uint64_t until = now + time; now < until;)
+        copy(machine, nbytes, 16, gap);
+}
+
+/* How long copies take until one is made in the fastest way. */
+static uint64_t time_to_recover(const struct machine *machine, size_t nbytes, uint64_t gap)
+{
+    const uint64_t begin = now;
+    for (;;) {
+        const uint64_t before = now;
+        if (is_fastest(machine, nbytes, copy(machine, nbytes, 16, gap)))
+            return before - begin;
+        assert_true(now - begin < 60 * 1000 * MS);
+    }
+}
+
+static void staging_comes_back_within_a_second_of_a_load_however_long(void **state)
+{
+    static const uint64_t seconds[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
+        for (size_t size = 1 * MIB; size <= 256 * MIB; size *= 4)
+            for (uint64_t gap = 0; gap <= 50 * MS; gap += 25 * MS) {
+                start(state);
+                copy_for(&usual, size, 1000 * MS, gap);
+                copy_for(&loaded, size, seconds[i] * 1000 * MS, gap);
+                assert_in_range(time_to_recover(&usual, size, gap), 0, 1000 * MS);
+            }
+}
+
+/* As when the device has slept. */
+static void a_link_that_becomes_faster_is_used_within_a_second(void **state)
+{
+    const struct machine slow_link = {3, 6, 6};
+    for (uint64_t seconds = 1; seconds <= 64; seconds *= 2)
+        for (size_t size = 1 * MIB; size <= 256 * MIB; size *= 4)
+            for (uint64_t gap = 0; gap <= 50 * MS; gap += 25 * MS) {
+                start(state);
+                copy_for(&slow_link, size, seconds * 1000 * MS, gap);
+                assert_in_range(time_to_recover(&usual, size, gap), 0, 1000 * MS);
+            }
+}
+
+/* Its pauses afford no trials. */
+static void a_program_that_seldom_copies_seldom_tries(void **state)
+{
+    int tried = 0;
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        tried += !is_fastest(&usual, 16 * MIB, copy(&usual, 16 * MIB, 16, 2000 * MS));
+    assert_in_range(tried, 1, 10);
 }
 
 static void one_disturbed_copy_does_not_decide_for_good(void **state)
@@ -177,10 +255,14 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(where_staging_is_slower_the_driver_copies_after_a_few_copies, start),
     cmocka_unit_test_setup(a_fast_driver_is_found, start),
     cmocka_unit_test_setup(trials_cost_little, start),
+    cmocka_unit_test_setup(a_wrong_guess_costs_little, start),
     cmocka_unit_test_setup(less_processors_are_followed_at_once, start),
     cmocka_unit_test_setup(a_change_of_load_is_followed_within_a_second, start),
+    cmocka_unit_test_setup(staging_comes_back_within_a_second_of_a_load_however_long, start),
+    cmocka_unit_test_setup(a_link_that_becomes_faster_is_used_within_a_second, start),
     cmocka_unit_test_setup(one_disturbed_copy_does_not_decide_for_good, start),
     cmocka_unit_test_setup(a_program_that_copies_once_in_two_seconds_learns_as_well, start),
+    cmocka_unit_test_setup(a_program_that_seldom_copies_seldom_tries, start),
     cmocka_unit_test_setup(sizes_are_judged_apart, start),
 };
 SUITE(staging_model, tests);

@@ -1,0 +1,100 @@
+"""bench/: the rows beside a second process, and those of GPUGLUE_ALLOCATOR=async. No figure is judged."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from conftest import HANG
+
+BENCH = Path(__file__).parents[2] / "bench"
+if not BENCH.is_dir():
+    pytest.skip("the source tree is not there", allow_module_level=True)
+sys.path.insert(0, str(BENCH))
+
+import alloc  # noqa: E402
+import bench  # noqa: E402
+import neighbour  # noqa: E402
+import report  # noqa: E402
+import rows  # noqa: E402
+from timing import BESIDE  # noqa: E402
+
+
+def program(name, *options, **environment):
+    done = subprocess.run([sys.executable, str(BENCH / f"{name}.py"), *options], capture_output=True, text=True, timeout=HANG,
+                          env={**os.environ, **environment})
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_second_process_works_until_it_is_told_to_end(device):
+    with neighbour.Neighbour(device) as other:
+        assert other.process.poll() is None
+    assert other.process.returncode == 0 and other.done["rounds"] >= 1 and other.done["seconds"] >= 0
+
+
+def test_a_second_process_that_ends_by_itself_is_an_error(device):
+    other = neighbour.Neighbour(device)
+    with pytest.raises(neighbour.NeighbourError, match="while others were measured"), other:
+        other.process.kill()
+        other.process.wait(HANG)
+
+
+def test_a_second_process_that_cannot_start_is_an_error():
+    nowhere = SimpleNamespace(backend="absent", ordinal=0)
+    with pytest.raises(neighbour.NeighbourError, match="before its first round"), neighbour.Neighbour(nowhere):
+        pass
+
+
+def test_the_chosen_rows_are_measured_beside_another_process(device):
+    arrays = rows.Arrays(device, rows.MIB)
+    figures, done = bench.measure_beside(arrays, device, rows.streams_of(device)["own"], None, True)
+    launches = set() if rows.takes_kernels(device) else {"launch, bound", "launch + synchronize"}
+    assert figures["ns"].keys() | figures["gbps"].keys() == rows.SHARED - launches
+    assert all(row["gpuglue"]["median"] > 0 for unit in figures.values() for row in unit.values())
+    assert done["rounds"] >= 1
+
+
+def test_the_chosen_rows_exist():
+    assert {row.name for row in [*rows.SMALL, *rows.BULKS]} >= rows.SHARED
+
+
+def found_of(*kinds):
+    side = {"median": 12.0, "p25": 11.0, "p75": 13.0, "count": 10}
+    units = {"ns": {"event record": {"raw": side, "gpuglue": side, "result": "ok"}},
+             "gbps": {"D2D": {"raw": side, "gpuglue": side, "result": "missed"}}}
+    return report.of_bench({"streams": dict.fromkeys(kinds, units)})
+
+
+def test_the_tables_have_the_rows_beside_another_process_where_they_were_measured():
+    alone, both = found_of("own"), found_of("own", "own" + BESIDE)
+    assert BESIDE not in report.calls(alone) + report.calls_alone(alone) + report.bulk(alone)
+    assert "| event record, beside another process | 12 | 12 |  |  |  | ok |" in report.calls(both)
+    assert "| within the device, beside another process | 12.0 | 12.0 | missed |" in report.bulk(both)
+
+
+def test_the_rows_of_the_asynchronous_allocator_are_those_of_each_size_or_a_reason(device):
+    found = json.loads(program("alloc", "--async-rows", "--quick", GPUGLUE_ALLOCATOR="async"))
+    if "absent" in found:
+        assert "GPUGLUE_ALLOCATOR=async" in found["absent"] and device.backend not in ("cuda", "hip")
+        return
+    assert list(found) == [str(nbytes) for nbytes in alloc.SIZES]
+    assert all(row["gpuglue"]["median"] > 0 and "result" not in row for row in found.values())
+
+
+def test_the_table_of_allocations_has_the_rows_of_the_asynchronous_allocator_without_a_result():
+    side = {"median": 812.0, "p25": 800.0, "p75": 900.0, "count": 10}
+    figures = report.of_alloc({"device": "a", "alloc + close, GPUGLUE_ALLOCATOR=async": {"4096": {"raw": side, "gpuglue": side}}})
+    assert "| GPUGLUE_ALLOCATOR=async: 4096 | 812 | 812 |  |" in report.alloc(figures)
+
+
+def test_the_drivers_own_pool_is_replayed_as_gpuglue_uses_it(device):
+    found = json.loads(program("fragmentation", "--side", "gpuglue, async", "--trace", "random, 512 B to 64 MiB", "--seed", "1",
+                               "--live", "8", "--device", f"{device.backend}:0"))
+    if device.backend == "cuda":
+        assert found["ratio"] >= 1
+    else:
+        assert "absent" in found
