@@ -134,6 +134,21 @@ def test_a_stream_behind_two_communicators_gets_the_failure_of_either(native):
     ranks_pass(TWO, 2)
 
 
+TWO_STREAMS = """
+comm = connect()
+with comm.device:
+    x, y, a, b = gg.ones(1000), gg.ones(1000), gg.Stream(), gg.Stream()
+    for _ in range(50):
+        comm.all_reduce(x, op="max", stream=a)
+        comm.all_reduce(y, op="max", stream=b)
+    gg.synchronize()
+"""
+
+
+def test_operations_on_two_streams_of_one_communicator_run_in_the_order_of_the_calls(native):
+    ranks_pass(TWO_STREAMS, 2)
+
+
 ONE_STREAM = """
 comm, other, third = connect(), connect(id="other"), connect(id="third")
 with comm.device:

@@ -123,7 +123,7 @@ WRONG = """
     refused(lambda: grouped(lambda: comm.send(x, other), lambda: comm.recv(x, other)), "send and recv of one group")
     refused(lambda: grouped(lambda: comm.all_reduce(x), lambda: comm.all_reduce(x[1:2], y[1:2])), "all_reduce and all_reduce of one group")
     refused(lambda: grouped(lambda: comm.recv(x[:2], other), lambda: comm.broadcast(x[1:], 0)), "recv and broadcast of one group")
-    refused(lambda: grouped(lambda: comm.send(x[::2], other), lambda: None), "C-contiguous")
+    refused(lambda: grouped(lambda: comm.send(x[::2], other), lambda: None), "contiguous")
     grouped(lambda: comm.all_reduce(x[:2]), lambda: comm.all_reduce(x[2:], y[:2]))
     assert (got(x), got(y)) == ([2, 4, 3, 4], [6, 8, 0, 0])
 """

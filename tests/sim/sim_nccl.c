@@ -367,6 +367,14 @@ static int work_is_of(const void *work, const void *comm)
     return ((const struct work *)work)->comm == comm;
 }
 
+static void work_wait_for_turn(const struct work *first)
+{
+    struct ncclComm *comm = first->comm;
+    while (!first->captured && atomic_load(&comm->served) != first->turn &&
+           !atomic_load(&comm->aborted) && !driver_lost())
+        pause_briefly();
+}
+
 /* The host function in the stream, between the copies to and from host memory. Graphs run it again. */
 static void work_run(void *data)
 {
@@ -376,6 +384,7 @@ static void work_run(void *data)
     int count = 0;
     delay_work();
     atomic_fetch_add(&comm->inside, 1);
+    work_wait_for_turn(first);
     for (struct work *w = first; w && !atomic_load(&comm->aborted); w = w->next)
         if (w->kind == K_SEND || w->kind == K_RECV)
             transfers[count++] =
@@ -384,6 +393,8 @@ static void work_run(void *data)
         else
             work_collective(w);
     transfers_run(comm, transfers, count);
+    if (!first->captured)
+        atomic_fetch_add(&comm->served, 1);
     atomic_fetch_sub(&comm->inside, 1);
     if (!first->captured)
         atomic_fetch_sub(&comm->running, 1);
@@ -396,12 +407,16 @@ static ncclResult_t group_submit(struct work *first)
         if (w->from_size)
             code = driver_to_host(w->from, w->src, w->from_size, w->stream);
     first->captured = driver_captures(first->stream);
-    if (!first->captured)
+    if (!first->captured) {
         atomic_fetch_add(&first->comm->running, 1);
+        first->turn = atomic_fetch_add(&first->comm->issued, 1);
+    }
     if (!code)
         code = driver_host_function(first->stream, work_run, first);
-    if (code && !first->captured)
+    if (code && !first->captured) {
+        atomic_fetch_sub(&first->comm->issued, 1);
         atomic_fetch_sub(&first->comm->running, 1);
+    }
     for (struct work *w = first; w && !code; w = w->next)
         if (w->to_size)
             code = driver_to_device(w->dst, w->to, w->to_size, w->stream);

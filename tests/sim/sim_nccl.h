@@ -24,6 +24,8 @@ struct ncclComm {
     int size, rank, device;
     atomic_bool aborted;
     atomic_int running, inside; /* host functions; those that have begun */
+    atomic_uint issued,
+        served; /* turns: operations run in the order of the calls, also on several streams */
     ncclResult_t state;
     atomic_int connecting; /* calls that wait for a rank; an abort ends them */
     atomic_bool ended;     /* it stays in memory, so that its use is noticed */
@@ -35,6 +37,7 @@ enum kind { K_ALL_REDUCE, K_REDUCE, K_REDUCE_SCATTER, K_BROADCAST, K_ALL_GATHER,
 struct work {
     struct work *next; /* of its group */
     bool captured;
+    unsigned turn; /* unless captured */
     enum kind kind;
     struct ncclComm *comm;
     void *stream;
