@@ -109,19 +109,19 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
     return status;
 }
 
+/* The watcher must not wait in the driver: where a rank has died, the queue stays full until the watcher ends the work in it. */
 bool ggi_collective_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest)
 {
     bool pending = false;
     pthread_mutex_lock(&self->lock);
     for (uint32_t i = 0; i < self->used_count; i++)
-        if (!ggi_stream_poll_locked(self->used[i].stream, self->used[i].ticket))
+        if (!ggi_stream_poll_with_room(self->used[i].stream, self->used[i].ticket))
             pending = true;
     if (oldest) {
         *moved = ggi_collective_marks_move(self);
         *oldest = ggi_collective_oldest_mark(self);
     }
     pthread_mutex_unlock(&self->lock);
-    ggi_record_markers();
     return pending;
 }
 

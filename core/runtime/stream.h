@@ -141,6 +141,9 @@ static inline bool ggi_stream_has_passed(const gg_stream *stream, uint64_t ticke
 bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll);
 /* The same with @p poll for a caller that holds locks: ggi_record_markers records the marker later. Never waits. */
 bool ggi_stream_poll_locked(gg_stream *stream, uint64_t ticket);
+/* The same for a thread that must never wait, also without locks: it records the marker itself, but only if so few operations are
+ * unfinished that the queue has room for it. */
+bool ggi_stream_poll_with_room(gg_stream *stream, uint64_t ticket);
 /* Without a lock: record the markers that such polls wanted. Costs one load if there are none. */
 void ggi_record_markers_wanted(void);
 extern _Atomic(gg_stream *) ggi_unmarked;

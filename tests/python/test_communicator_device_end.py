@@ -255,6 +255,32 @@ def test_an_abort_waits_for_a_call_that_is_on_its_way(native):
     ranks_pass(SLOW, 2)
 
 
+FULL = """
+import ctypes
+comm = connect()
+with comm.device:
+    x = gg.ones(1000)
+    comm.all_reduce(x).get()
+    comm.barrier()
+    if rank == 1:
+        time.sleep(1)  # meanwhile the other rank's queue of commands is full
+        comm.abort()
+    else:
+        if "GPUGLUE_SIM_DEVICES" in os.environ:
+            ctypes.CDLL(gg.backends()[0].library).sim_room(300)
+        try:
+            while True:
+                comm.all_reduce(x)
+        except gg.CommunicatorError as error:
+            assert "aborted" in str(error), str(error)
+comm.close()
+"""
+
+
+def test_work_behind_a_full_queue_ends_when_another_rank_aborts(native):
+    ranks_pass(FULL, 2)
+
+
 STUCK = """
 import threading
 stuck, other = connect(), connect(id="other")
