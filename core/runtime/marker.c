@@ -175,7 +175,7 @@ bool ggi_stream_poll_locked(gg_stream *stream, uint64_t ticket)
 bool ggi_stream_poll_with_room(gg_stream *stream, uint64_t ticket)
 {
     struct ggi_internal_scope own;
-    if (ggi_stream_submitted(stream) - atomic_load(&stream->completed) <= MARKER_ROOM)
+    if (atomic_load(&stream->submitted) - atomic_load(&stream->completed) <= MARKER_ROOM)
         return ggi_stream_is_complete(stream, ticket, true);
     ggi_internal_begin(stream->device, &own);
     pthread_mutex_lock(&stream->lock);
