@@ -44,9 +44,9 @@ MESON = {name: name for name in ("host", "cuda-sim", "ze-sim-old", "ze-sim-new")
 HEAD = """# The suites on each driver
 
 The conformance suites in `tests/conformance` are the same for every backend. The tables have, for each suite and driver, the tests
-that passed, and in parentheses those that were skipped: `12 (3)` is 12 passed and 3 skipped. No test failed; a run with a failure is not
-entered. Below the tables is what each column is, on which machine and day it was run, and why tests were skipped. `scripts/driver_table.py`
-writes this page from the results of runs; [Testing](../testing.md#the-conformance-program) has the commands.
+that passed, and in parentheses those that were skipped: `12 (3)` is 12 passed and 3 skipped. A dash: the suite was added after the run.
+No test failed; a run with a failure is not entered. Below the tables is what each column is, on which machine and day it was run,
+and why tests were skipped. `scripts/driver_table.py` writes this page from the results of runs; [Testing](../testing.md#the-conformance-program) has the commands.
 """
 
 
