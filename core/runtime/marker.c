@@ -1,7 +1,7 @@
 /* marker.c: the marker of a stream, an event that is recorded behind its work and polled.
  *
  * The driver waits in a record while the stream's queue of commands is full. So a thread records with record_lock held and no
- * other: whoever else needs record_lock would record on the same stream, and a poll only tries it. The stream's own lock is
+ * other: any other caller that needs record_lock records on the same stream, and a poll only tries it. The stream's own lock is
  * taken for its queries before, and for the result after the record. Meanwhile other threads know what they knew: a query of the
  * event can only report that the work before the new record is done, or that before the last one, whose ticket is stored. */
 #include "base/error.h"

@@ -49,7 +49,7 @@ struct gg_stream {
     _Atomic(uint64_t) to_host; /* ticket of the last copy to the host; the shutdown waits for it */
     pthread_mutex_t lock;      /* marker; the driver is only queried with it, which never waits */
     pthread_mutex_t
-        record_lock; /* taken before `lock`. With it events are recorded on the stream: see progress.c */
+        record_lock; /* taken before `lock`. With it events are recorded on the stream: see marker.c */
     struct gg_event_impl *marker; /* polled to raise completed; changed with both locks held */
     uint64_t marker_ticket;       /* 0: not recorded, or done */
     _Atomic(struct gg_event_impl *)
@@ -96,7 +96,7 @@ void ggi_stream_use_release(gg_stream *stream);
 /* Add a reference to a stream found through a use, so that its native stream is not destroyed. False, without
  * a reference, if it is destroyed already: all its tickets have passed. */
 bool ggi_stream_try_pin(gg_stream *stream);
-/* With stream->lock held: add a reference, unless it is closed. */
+/* Add a reference, unless it is closed. */
 bool ggi_stream_try_retain_open(gg_stream *stream);
 
 /* ---- progress: tickets.c, marker.c and progress.c ---- */

@@ -234,7 +234,7 @@ def test_ranks_of_several_machines_without_a_library_are_refused_with_the_reason
     ranks_pass(REFUSED, TRANSPORT="auto", **variables)
 
 
-# Rank 0 listens on all addresses. Each other rank is told another one of them.
+# Rank 0 listens on all addresses. Each other rank gets another one of them.
 LOOPBACK = """
 with connect() as comm, comm.device:
     assert comm.transport in ("nccl", "rccl")

@@ -33,6 +33,6 @@ def replayed(trace, seed):
 @pytest.mark.parametrize("trace", traces.TRACES)
 def test_the_pool_holds_at_most_a_fifth_more_than_was_in_use(device, trace):
     if device.backend not in ("cuda", "hip") or "simulated" not in device.name.lower():
-        pytest.skip(f"a simulated device of cuda or hip has as much memory as it is told to, and this is {device.name}")
+        pytest.skip(f"the test sets the memory of a simulated device of cuda or hip, and this is {device.name}")
     ratios = [replayed(trace, seed)["ratio"] for seed in range(SEEDS)]
     assert all(1 <= ratio <= fragmentation.TARGET for ratio in ratios), ratios
