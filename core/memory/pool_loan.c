@@ -51,12 +51,7 @@ bool ggi_pool_borrow(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
     gg_memory *memory = pool_pop_other(pool, nbytes, stream, true, &lender);
     if (!memory)
         return false;
-    if (!ggi_stream_try_retain_open(lender)) { /* else it would be retired twice */
-        pthread_mutex_lock(&pool->lock);
-        ggi_pool_insert(pool, memory);
-        pthread_mutex_unlock(&pool->lock);
-        return false;
-    }
+    gg_stream_retain(lender); /* the block has a use of it, and drain_lock keeps its native stream until here */
     *loan = (struct ggi_pool_loan){.memory = memory, .lender = lender};
     return true;
 }
