@@ -51,7 +51,7 @@ bool ggi_pool_borrow(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
     gg_memory *memory = pool_pop_other(pool, nbytes, stream, true, &lender);
     if (!memory)
         return false;
-    gg_stream_retain(lender); /* the block has a use of it, and drain_lock keeps its native stream until here */
+    gg_stream_retain(lender); /* from a use to a reference; drain_lock keeps its native stream */
     *loan = (struct ggi_pool_loan){.memory = memory, .lender = lender};
     return true;
 }
