@@ -267,7 +267,8 @@ static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
     pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->lock);
     watch_part(comm, self);
-    if (!atomic_load(&self->failed) && (!known || !watch_all_finished(comm)))
+    if (!atomic_load(&self->failed) &&
+        (!known || atomic_load(&comm->segment->failed) != COMM_FINE || !watch_all_finished(comm)))
         watch_end_part(self, 1);
     watch_end_part(self, 0);
     atomic_store(&comm_rank(comm, comm->rank)->gone, 1);

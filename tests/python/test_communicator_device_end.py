@@ -554,7 +554,7 @@ HANGS_ONCE = """
 comm = connect()
 gg.ones(10, device=comm.device)
 comm.abort()
-comm.close()
+comm.close()  # before the thread that watches the communicator has seen the abort, or after
 print("closed")
 os._exit(0)
 """
