@@ -145,13 +145,14 @@ def test_rank_0_that_is_killed_on_another_machine_is_named(native, ranks_pass):
 
 
 HANGS = """
-comm = connect(timeout=0.5)
+connect().close()  # so that all ranks have started: the timeout below is not for this
+comm = connect(timeout=3)
 with comm.device:
     x, stream = gg.ones(10), gg.Stream()
     gg.synchronize()
     comm.barrier()
     if rank == 1:
-        time.sleep(1.5)
+        time.sleep(9)
         os._exit(0)
     comm.all_reduce(x, stream=stream)
     fails(stream.synchronize, "did not take part within the timeout")
@@ -163,7 +164,8 @@ def test_a_rank_that_hangs_on_another_machine_is_named(native, ranks_pass):
 
 
 MESSAGE_HANGS = """
-comm = connect(timeout=0.5)
+connect().close()  # so that all ranks have started: the timeout below is not for this
+comm = connect(timeout=3)
 with comm.device:
     x, stream = gg.ones(10), gg.Stream()
     for _ in range(3):
@@ -174,7 +176,7 @@ with comm.device:
         comm.recv(x, 1, stream=stream)
         fails(stream.synchronize, "did not take part within the timeout")
     else:
-        time.sleep(1.5)
+        time.sleep(9)
     os._exit(0)  # rank 0 is idle
 """
 
