@@ -209,6 +209,8 @@ SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache communicator_staged
     environment errors fault_sweep fragmentation hip host_compiler host_threads isolated_probe level_zero level_zero_graphs level_zero_kernels level_zero_lists registry robustness warps)
 # Each of its tests chooses its backend itself, so one run is enough.
 ONCE := tests/python/test_doctor.py
+# Those that mostly wait for compilers and a type checker: the full tier runs them, in place of `make test`.
+COMPILING := $(patsubst %,tests/python/test_%.py,compat_compile compile host_compiler host_threads names pycuda_command warps)
 ALL_FILES := $(wildcard tests/python/test_*.py)
 OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
 # Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
@@ -216,9 +218,8 @@ PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command bench_programs cac
     docs_command doctor environment fragmentation host_compiler main pycuda_command)
 # Those of Level Zero, which choose their driver themselves: py-host runs them.
 OF_LEVEL_ZERO := $(patsubst %,tests/python/test_%.py,level_zero level_zero_graphs level_zero_kernels level_zero_lists)
-# Those whose tests choose their backend themselves, start commands, or use memory of the host only: the full tier runs them on
-# host, on cuda-sim and on one Level Zero driver, and not on the other backends; those of Level Zero on host only.
-ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command communicator docs_command drivers environment isolated_probe numpy_absent \
+# Those whose tests choose their backend themselves, start commands, or use memory of the host only: they run on host only.
+ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command communicator docs_command drivers environment isolated_probe names numpy_absent \
     offers pycuda_command registry)
 # Those about the core and what backends/cuda_hip has for both vendors, which run on cuda-sim; C sweeps inject failures on each backend.
 SHARED := $(patsubst %,tests/python/test_%.py,communicator_device_behind communicator_device_end communicator_device_timeout communicator_staged fault_sweep)
@@ -229,13 +230,13 @@ COMPAT_MEMORY := $(patsubst %,tests/python/test_compat_%.py,arrays driver host_m
 # Files of these lists that do not exist, for scripts/check_makefile.sh.
 .PHONY: absent-files
 absent-files:
-	@echo $(filter-out $(ALL_FILES),$(sort $(ON_DEVICE) $(SLOW) $(ONCE) $(PROGRAMS) $(ALIKE) $(SHARED) $(COMPAT_MEMORY) $(HIP_FEW) $(RANDOM) $(OPENCL_FILES) $(not-on-hip-sim-7) $(not-in-asan)))
+	@echo $(filter-out $(ALL_FILES),$(sort $(ON_DEVICE) $(SLOW) $(ONCE) $(PROGRAMS) $(ALIKE) $(SHARED) $(COMPAT_MEMORY) $(COMPILING) $(HIP_FEW) $(RANDOM) $(OPENCL_FILES) $(not-on-hip-sim-7) $(not-in-asan)))
 
 # The tiers. `make test` runs what `make check` does and more; `make test-full` runs all tests.
 PY_CHECK := py-check-host py-check-cuda-sim
 PY_SIM := py-cuda-sim $(if $(HAVE_ZE),py-ze-sim-old py-ze-sim-new) py-hip-sim-7
 PY_TEST := py-host $(PY_SIM) $(if $(wildcard /dev/nvidia0),py-cuda) py-together py-asan-cuda-sim
-PY_REST := $(PY_SIM:%=%-rest) py-few-hip-sim-5 py-few-hip-sim-6
+PY_REST := py-host-rest $(PY_SIM:%=%-rest) py-few-hip-sim-5 py-few-hip-sim-6
 PY_ASAN := py-asan-host py-asan-cuda-sim-rest
 PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
@@ -292,8 +293,12 @@ check-files-host := $(filter-out $(SLOW),$(ALL_FILES))
 check-files-cuda-sim := $(filter-out $(SLOW),$(ON_DEVICE))
 $(PY_CHECK): py-check-%: install-plain
 	$(STEP) "Python on $*, the quick files" $(PLAIN) $(call run-$*,plain) $(SIDE_BY_SIDE) $(check-files-$*)
-py-host py-cuda: py-%: run-environment build-plain
-	$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(call pytest-on,$*) tests/python
+py-cuda: run-environment build-plain
+	$(STEP) "Python on cuda" env $(call run-cuda,plain) .venv-run/bin/$(call pytest-on,cuda) tests/python
+py-host: run-environment build-plain
+	$(STEP) "Python on host" env $(call run-host,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(COMPILING),$(ALL_FILES))
+py-host-rest: run-environment build-plain
+	$(STEP) "Python on host: the files that wait for compilers" env $(call run-host,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(COMPILING)
 # Without HIP's headers there is no simulated HIP; setup.sh has printed the reason.
 no-hip = $(if $(findstring hip,$(1)),$(if $(HAVE_HIP),,no))
 $(PY_SIM): py-%: run-environment build-plain
@@ -306,8 +311,8 @@ own-hip := tests/python/test_hip.py
 $(PY_SIM:%=%-rest): py-%-rest: run-environment build-plain
 	$(if $(call no-hip,$*),$(STEP) --skip "Python on $*: the other files" "$$(cat .venv/no-hip)",\
 	    $(STEP) "Python on $*: the other files" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(own-$(word 1,$(subst -, ,$*))) $(not-on-$*),$(OFF_DEVICE)))
-not-on-cuda-sim := $(OF_LEVEL_ZERO)
-not-on-ze-sim-old := $(OF_LEVEL_ZERO)
+not-on-cuda-sim := $(ALIKE)
+not-on-ze-sim-old := $(ALIKE) $(filter-out %/test_communicator_staged.py,$(SHARED))
 # The compatibility layers are Python, and use of a driver what the other files use of it. These of their files have no case of HIP.
 not-on-hip-sim-7 := $(ALIKE) $(SHARED) $(patsubst %,tests/python/test_compat_%.py,bad_calls compile generated names pycuda sobol)
 not-on-ze-sim-new := $(ALIKE) $(SHARED) $(COMPAT)
@@ -317,7 +322,8 @@ py-few-hip-sim-5 py-few-hip-sim-6: py-few-%: run-environment build-plain
 # Under sanitizers the files that work on a device. The other files run once: under the address sanitizer on cuda-sim but for
 # those that mostly start programs and the compatibility layers' that pass no addresses, under the thread sanitizer on host as
 # far as the package has threads there.
-suite-tsan-host := $(filter-out $(COMPAT) $(PROGRAMS) $(filter-out %/test_communicator.py,$(ALIKE)) $(patsubst %,tests/python/test_%.py,convert dialect names warps),$(ALL_FILES))
+suite-tsan-host := $(filter-out $(COMPAT) $(PROGRAMS) $(COMPILING) $(filter-out %/test_communicator.py,$(ALIKE)) $(patsubst %,tests/python/test_%.py,convert dialect),$(ALL_FILES)) \
+    tests/python/test_host_threads.py
 # The threads of communicators of one process, with a library.
 suite-tsan-cuda-sim := $(ON_DEVICE) tests/python/test_communicator_local.py
 suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))
@@ -356,7 +362,7 @@ c-plugin: build-plugin build-plugin-host build-plain
 	$(STEP) "C tests on the example plugin" env $(call run-plugin,plugin) python tests/plugin/conformance.py build/plain/tests/conformance mine examples/plugin/src/mine.c
 	$(STEP) "C tests on host as a plugin" env $(call run-plugin,plugin-host) python tests/plugin/conformance.py build/plain/tests/conformance mine
 py-plugin: build-plugin-host build-plain
-	$(STEP) "Python on host as a plugin" env $(call run-plugin,plugin-host) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(ALIKE) $(ONCE) $(COMPAT),$(ALL_FILES))
+	$(STEP) "Python on host as a plugin" env $(call run-plugin,plugin-host) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(ALIKE) $(SHARED) $(ONCE) $(COMPAT) $(PROGRAMS),$(ALL_FILES)) tests/python/test_communicator_staged.py
 test-wheel: wheel
 	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
 test-sdist: wheel install-plain

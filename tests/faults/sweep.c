@@ -21,7 +21,7 @@
 #define AT_ONCE 4
 #define HANG_SECONDS 600 /* a trial takes less than a second */
 #define SHOWN 20         /* the number of complaints that are printed */
-#define FEW 4            /* calls of one name that fail, if not all of them do, by default */
+#define FEW 3            /* calls of one name that fail, if not all of them do, by default */
 #define POLLED 200       /* a function with more calls is a poll, whose calls are alike */
 #define POLLS 100        /* of a poll: the first calls, and as many at even intervals */
 
@@ -328,8 +328,8 @@ static const char *selection(void)
         return "every call (200 of a polled function)";
     int length = snprintf(text, sizeof text, "first%s last", sweep.few == 2 ? " and" : ",");
     if (sweep.few > 2)
-        length += snprintf(text + length, sizeof text - (size_t)length, " and %d calls between",
-                           sweep.few - 2);
+        length += snprintf(text + length, sizeof text - (size_t)length, " and %d call%s between",
+                           sweep.few - 2, sweep.few == 3 ? "" : "s");
     if (sweep.beside)
         snprintf(text + length, sizeof text - (size_t)length,
                  ", only the last of the %d functions that another sweep calls equally often",

@@ -30,9 +30,9 @@ def context(device, monkeypatch, request):
     monkeypatch.setattr(_compute, "KERNELS_FIRST", False)  # simulated drivers run no compiled code
     monkeypatch.setattr(stand_in_cupy.Stream, "used", [])
     driver.init()
-    context = tools.make_default_context()
     if _compute.library() is None and "nothing_installed" not in request.fixturenames:
-        needs_generated(device)
+        needs_generated(device)  # before there is a context, which a skipped test would leave current
+    context = tools.make_default_context()
     yield context
     context.pop()
     gc.collect()

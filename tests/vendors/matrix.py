@@ -6,7 +6,7 @@ TESTS is the directory with the built tests. An unavailable root or package is r
 failure. In each root these are tested:
 - import, and `python -m gpuglue` on each real vendor library, which must report the right reason without a device;
 - gpuglue's declarations against the vendors' headers of that release, with which the simulated Level Zero drivers must compile;
-- the whole Python suite on host, once for each release of Debian, and where Python and glibc are those of this machine only its files that use a
+- the Python suite on host but for ALIKE, once for each release of Debian, and where Python and glibc are those of this machine only its files that use a
   device (the variable ON_DEVICE, else all files); these also on each simulated Level Zero driver through the root's real loader;
 - some of these (FEW), also with each of the loader's layers, with two drivers at once, and on the
   simulated CUDA and HIP; of a root with the Python, the glibc and the loader of another, only those on HIP;
@@ -61,7 +61,9 @@ INTERCEPTED = {"ZE_ENABLE_LOADER_INTERCEPT": "1"}
 VALIDATED = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION": "1"}
 LEAKS = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZEL_ENABLE_BASIC_LEAK_CHECKER": "1"}
 
-ALL = ("tests/python",)
+# Sweeps of failures and of processes that exchange data, in which the releases do not differ.
+ALIKE = tuple(f"tests/python/test_{name}.py" for name in ("communicator", "communicator_staged", "fault_sweep"))
+ALL = tuple(file for file in sorted(f"tests/python/{path.name}" for path in pathlib.Path(TREE, "tests/python").glob("test_*.py")) if file not in ALIKE)
 USING_A_DEVICE = tuple(os.environ.get("ON_DEVICE", "tests/python").split())
 ON_DEVICE = (*USING_A_DEVICE, "tests/python/test_level_zero.py")
 FEW = tuple(
@@ -299,7 +301,7 @@ def repeated(name, title, same):
 
 
 def host_run(root, environment):
-    """The Python suite on host; on this machine's Python and glibc, with which `make test` has run it, the files that use a device."""
+    """The Python suite on host; on this machine's Python and glibc, with which it has run already, the files that use a device."""
     here = [*platform.python_version_tuple()[:2], *platform.libc_ver()]
     if interpreter(root) != here:
         return suite(root, ALL, **environment)
