@@ -187,8 +187,6 @@ void ggi_collective_forget_marks(struct ggi_collective *self);
 
 /* ---- guard.c ---- */
 
-/* Start a thread that no one joins, and which handles no signals. */
-gg_status ggi_collective_thread(void *(*run)(void *argument), void *argument);
 /* A call that may wait for other ranks, on a thread of its own. */
 struct collective_call {
     gg_status (*run)(struct collective_call *call);
