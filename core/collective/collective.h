@@ -49,7 +49,7 @@ struct ggi_collective {
     struct gg_comm *comm;          /* until it is closing */
     const struct gg_comm_ops *ops; /* NULL: staged */
     struct gg_device *device;
-    uint64_t watcher;          /* its bits in gg_stream::watchers */
+    uint64_t watcher; /* its bits in gg_stream::watchers */
     uint32_t watcher_index;
     struct gg_comm_impl *impl; /* NULL: staged */
     char transport[16], reason[400];

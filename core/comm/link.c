@@ -20,9 +20,9 @@
 #include "base/small.h"
 
 #define LINK_SECONDS 20 /* until a machine that does not answer is one whose ranks have ended */
-#define LINK_BUFFER (256 << 10)   /* so that what is not acknowledged has room */
-#define LINK_BLOCK_MAX 4096       /* bytes that a rank gives to a gather */
-#define LINK_GRACE_NS 5000000000u /* for rank 0's report, whose timeout ends first */
+#define LINK_BUFFER (256 << 10)    /* so that what is not acknowledged has room */
+#define LINK_BLOCK_MAX 4096        /* bytes that a rank gives to a gather */
+#define LINK_GRACE_NS 5000000000u  /* for rank 0's report, whose timeout ends first */
 #define LINK_SPREAD_NS 1000000000u /* at least, for all ranks to read what rank 0 has gathered */
 
 enum { LINK_STATE, LINK_MESSAGES, LINK_FAILURE, LINK_BLOCK };

@@ -62,8 +62,7 @@ static gg_status lookup_late(const struct lookup *self, const struct gg_comm_opt
     return ggi_comm_fail(&none,
                          "gg_comm_create: the address of host '%s' was not found within %s: no "
                          "name server has answered; give the address instead of the name",
-                         self->host,
-                         ggi_comm_timeout_text(time, sizeof time, options->timeout_ns));
+                         self->host, ggi_comm_timeout_text(time, sizeof time, options->timeout_ns));
 }
 
 /* With the lock held. */
