@@ -199,7 +199,8 @@ static gg_status gather_of_many(struct board *board, uint64_t timeout_ns)
     CHECK(gg_comm_create(&options, &comm) == GG_OK);
     connections_are_narrow();
     CHECK(gg_comm_set_timeout(comm, timeout_ns) == GG_OK);
-    const gg_status status = ggi_comm_gather_apart(comm, "a test", all, all, BLOCK_BYTES);
+    comm->call = "a test";
+    const gg_status status = ggi_comm_link_gather(comm, all, all, BLOCK_BYTES);
     gg_comm_release(comm);
     return status;
 }

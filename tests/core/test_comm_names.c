@@ -38,17 +38,33 @@ static const char *host_gives(const char *host, int32_t rank, uint64_t timeout_n
     return error_message();
 }
 
-static void looks_for_names(void)
+static void creates_by_name(struct board *board, int32_t rank, int32_t size)
 {
-    CHECK_HAS(host_gives("localhost", 1, 1000000, GG_ERR_COMMUNICATOR),
-              "no connection to localhost");
+    struct gg_comm_options options = rank_options(board, rank, size);
+    gg_comm *comm;
+    options.host = "localhost";
+    CHECK(gg_comm_create(&options, &comm) == GG_OK);
+    gg_comm_release(comm);
+}
+static void ranks_create_by_name(void)
+{
+    run_ranks(creates_by_name, 2);
+}
+static void rank_0_is_found_by_the_name_of_its_host(void **state)
+{
+    (void)state;
+    in_child(ranks_create_by_name);
+}
+
+static void looks_for_an_unknown_name(void)
+{
     CHECK_HAS(host_gives("unknown.example", 1, GG_FOREVER, GG_ERR_INVALID_ARGUMENT),
               "host is 'unknown.example', which has no address");
 }
 static void a_name_without_an_address_is_an_error(void **state)
 {
     (void)state;
-    in_child(looks_for_names);
+    in_child(looks_for_an_unknown_name);
 }
 
 static void waits_for_the_server(void)
@@ -87,6 +103,7 @@ static void an_interrupt_ends_a_wait_for_a_name_server(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(rank_0_is_found_by_the_name_of_its_host),
     cmocka_unit_test(a_name_without_an_address_is_an_error),
     cmocka_unit_test(a_name_server_that_does_not_answer_keeps_a_rank_for_its_timeout_only),
     cmocka_unit_test(an_interrupt_ends_a_wait_for_a_name_server),

@@ -145,6 +145,7 @@ helper, failing = connect(id="helper"), {failing}
 with helper.device:
     arrays, streams = [gg.ones(10) for _ in comms], [gg.Stream(nonblocking=True) for _ in comms]
     work = list(zip(comms, arrays, streams))
+    gg.synchronize()
     for comm, array, stream in work:
         comm.all_reduce(array, stream=stream)
     gg.synchronize()
