@@ -49,7 +49,8 @@ struct ggi_collective {
     struct gg_comm *comm;          /* until it is closing */
     const struct gg_comm_ops *ops; /* NULL: staged */
     struct gg_device *device;
-    uint64_t watcher;          /* its bit in gg_stream::watchers */
+    uint64_t watcher; /* its bits in gg_stream::watchers */
+    uint32_t watcher_index;
     struct gg_comm_impl *impl; /* NULL: staged */
     char transport[16], reason[400];
     const char *path; /* of the library */
@@ -186,8 +187,6 @@ void ggi_collective_forget_marks(struct ggi_collective *self);
 
 /* ---- guard.c ---- */
 
-/* Start a thread that no one joins, and which handles no signals. */
-gg_status ggi_collective_thread(void *(*run)(void *argument), void *argument);
 /* A call that may wait for other ranks, on a thread of its own. */
 struct collective_call {
     gg_status (*run)(struct collective_call *call);

@@ -1,31 +1,15 @@
 /* guard.c: calls of a library that may wait for other ranks run on a thread of their own, so that this one can stop waiting. */
 #include "base/condition.h"
 #include "base/log.h"
-#include "base/signals.h"
+#include "base/thread.h"
 #include "collective/collective.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define GUARD_PATIENCE_NS 10000000000u
 #define GUARD_BRIEF_NS 200000000u
-
-gg_status ggi_collective_thread(void *(*run)(void *argument), void *argument)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t before;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    ggi_block_signals(&before);
-    const int error = pthread_create(&thread, &attributes, run, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error ? ggi_fail(GG_ERR_OUT_OF_MEMORY, "a thread cannot be started: %s", strerror(error))
-                 : GG_OK;
-}
 
 static void *guard_run(void *argument)
 {
@@ -52,7 +36,7 @@ static gg_status guard_start(struct gg_device *device, struct collective_call *c
     pthread_mutex_init(&call->lock, NULL);
     ggi_condition_init(&call->changed);
     atomic_fetch_add(&device->inside, 1);
-    const gg_status status = ggi_collective_thread(guard_run, call);
+    const gg_status status = ggi_thread_start(guard_run, call);
     if (status)
         atomic_fetch_sub(&device->inside, 1);
     return status;

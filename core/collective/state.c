@@ -1,5 +1,6 @@
 /* state.c: what a communicator's part for a device is: its transport, and whether it can be used. */
 #include "base/condition.h"
+#include "base/process_state.h"
 #include "collective/collective.h"
 
 #include <gpuglue/comm_device.h>
@@ -11,16 +12,75 @@
 
 #define STATE_EXPLAIN_NS 300000000u /* until a process that has ended is seen as such */
 
+/* ---- the bits of watchers in gg_stream::watchers ---- */
+
+/* One bit, or, while all of those are used, three of the other 31: a, b and a ^ b. Two of these threes share one bit at most, so
+ * two together do not contain a third. */
+#define WATCHERS_SINGLE 33u
+#define WATCHERS 188u
+
+static pthread_mutex_t watchers_lock = PTHREAD_MUTEX_INITIALIZER;
+GGI_RESET_IN_CHILD(watchers_lock)
+static struct {
+    uint32_t now, ever;
+} watchers_used[WATCHERS];
+
+static uint64_t watcher_bits(uint32_t index)
+{
+    if (index < WATCHERS_SINGLE)
+        return UINT64_C(1) << index;
+    index -= WATCHERS_SINGLE;
+    for (uint32_t a = 1; a < 32; a++)
+        for (uint32_t b = a + 1; b < 32; b++)
+            if ((a ^ b) > b && !index--)
+                return (UINT64_C(1) << a | UINT64_C(1) << b | UINT64_C(1) << (a ^ b))
+                       << (WATCHERS_SINGLE - 1);
+    return 0;
+}
+
+/* Of the first @p count the one that the fewest use, and have used: streams may still have the error of a former watcher. */
+static uint32_t watcher_least_used(uint32_t count)
+{
+    uint32_t least = 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (watchers_used[i].now < watchers_used[least].now ||
+            (watchers_used[i].now == watchers_used[least].now &&
+             watchers_used[i].ever < watchers_used[least].ever))
+            least = i;
+    return least;
+}
+
+static uint32_t watcher_take(void)
+{
+    pthread_mutex_lock(&watchers_lock);
+    uint32_t index = watcher_least_used(WATCHERS_SINGLE);
+    if (watchers_used[index].now)
+        index = watcher_least_used(WATCHERS);
+    watchers_used[index].now++;
+    watchers_used[index].ever++;
+    pthread_mutex_unlock(&watchers_lock);
+    return index;
+}
+
+static void watcher_give_back(uint32_t index)
+{
+    pthread_mutex_lock(&watchers_lock);
+    watchers_used[index].now--;
+    pthread_mutex_unlock(&watchers_lock);
+}
+
+/* ---- the object ---- */
+
 struct ggi_collective *ggi_collective_new(struct gg_comm *comm, struct gg_device *device)
 {
-    static _Atomic(unsigned) created;
     struct ggi_collective *self = calloc(1, sizeof *self);
     if (!self)
         return NULL;
     atomic_store(&self->refs, 1);
     self->comm = comm;
     self->device = device;
-    self->watcher = UINT64_C(1) << atomic_fetch_add(&created, 1) % 64;
+    self->watcher_index = watcher_take();
+    self->watcher = watcher_bits(self->watcher_index);
     self->path = "";
     if (device && device->backend->comm_ops)
         snprintf(self->transport, sizeof self->transport, "%s", device->backend->comm_ops->name);
@@ -33,6 +93,8 @@ void ggi_collective_release(struct ggi_collective *self)
 {
     if (atomic_fetch_sub(&self->refs, 1) > 1)
         return;
+    if (!atomic_load(&self->untracked)) /* else a stream has its bits for ever */
+        watcher_give_back(self->watcher_index);
     pthread_mutex_destroy(&self->lock);
     pthread_cond_destroy(&self->changed);
     free(self->group);

@@ -1,5 +1,6 @@
 /* watch.c: the thread of a communicator that watches the other processes and the library, and ends work that cannot complete. */
 #include "collective/collective.h"
+#include "base/thread.h"
 #include "runtime/call.h"
 
 #include <stdlib.h>
@@ -339,7 +340,7 @@ gg_status ggi_collective_watch(struct gg_comm *comm)
     if (!comm->collective->impl)
         return GG_OK;
     atomic_fetch_add(&comm->collective->device->helpers, 1);
-    const gg_status status = ggi_collective_thread(watch_run, comm);
+    const gg_status status = ggi_thread_start(watch_run, comm);
     if (status)
         atomic_fetch_sub(&comm->collective->device->helpers, 1);
     return status;

@@ -20,9 +20,10 @@
 #include "base/small.h"
 
 #define LINK_SECONDS 20 /* until a machine that does not answer is one whose ranks have ended */
-#define LINK_BUFFER (256 << 10)   /* so that what is not acknowledged has room */
-#define LINK_BLOCK_MAX 4096       /* bytes that a rank gives to a gather */
-#define LINK_GRACE_NS 5000000000u /* for rank 0's report, whose timeout ends first */
+#define LINK_BUFFER (256 << 10)    /* so that what is not acknowledged has room */
+#define LINK_BLOCK_MAX 4096        /* bytes that a rank gives to a gather */
+#define LINK_GRACE_NS 5000000000u  /* for rank 0's report, whose timeout ends first */
+#define LINK_SPREAD_NS 1000000000u /* at least, for all ranks to read what rank 0 has gathered */
 
 enum { LINK_STATE, LINK_MESSAGES, LINK_FAILURE, LINK_BLOCK };
 enum {
@@ -337,26 +338,47 @@ static void link_poll(struct gg_comm *comm)
     link_sync(comm);
 }
 
-/* Write a block, or all of them, for which the socket may lack room. */
-static void link_write_block(struct gg_comm *comm, int32_t rank, const void *data, size_t nbytes)
+static bool link_is_rank(const void *what, int32_t rank)
+{
+    return rank == *(const int32_t *)what;
+}
+
+/* The lock is held, so that nothing else is written into a block. */
+static gg_status link_wait_for_room(struct comm_wait *wait, int32_t rank)
+{
+    struct pollfd poller = {.fd = wait->comm->link->peers[rank].socket, .events = POLLOUT};
+    gg_status status = GG_OK;
+    while (!status && poll(&poller, 1, (int)(GGI_SLICE_NS / 1000000)) <= 0)
+        status = ggi_comm_wait_check(wait, link_is_rank, &rank);
+    return status;
+}
+
+/* Write a block, or all of them, for which the socket may lack room: a rank that is suspended reads nothing. */
+static gg_status link_write_block(struct comm_wait *wait, int32_t rank, const void *data,
+                                  size_t nbytes)
 {
     const struct link_head head = {.kind = LINK_BLOCK, .nbytes = (uint32_t)nbytes};
-    const uint64_t until = ggi_now_ns() + LINK_GRACE_NS;
+    struct gg_comm *comm = wait->comm;
     struct link_peer *peer = &comm->link->peers[rank];
     size_t done = 0;
     pthread_mutex_lock(&comm->link->lock);
-    bool good = peer->socket >= 0 && ggi_comm_socket_write(peer->socket, &head, sizeof head);
+    gg_status status = link_wait_for_room(wait, rank);
+    bool good = !status && ggi_comm_socket_write(peer->socket, &head, sizeof head);
+    const bool begun = !status;
     while (good && done < nbytes) {
         const ssize_t some = send(peer->socket, (const char *)data + done, nbytes - done,
                                   MSG_DONTWAIT | MSG_NOSIGNAL);
         done += some > 0 ? (size_t)some : 0;
-        good = some > 0 || ((errno == EAGAIN || errno == EINTR) && ggi_now_ns() < until);
-        if (some <= 0)
-            poll(&(struct pollfd){.fd = peer->socket, .events = POLLOUT}, 1, 50);
+        good = some > 0 || errno == EAGAIN || errno == EINTR;
+        if (some <= 0 && good)
+            good = !(status = link_wait_for_room(wait, rank));
     }
-    if (!good && peer->socket >= 0)
+    if (!good && begun && peer->socket >= 0)
         link_lost(comm, rank);
     pthread_mutex_unlock(&comm->link->lock);
+    if (status)
+        link_sync(comm); /* the failure was declared while the lock was held */
+    return status;
 }
 
 /* Whether the gather waits for a rank: only rank 0 waits for others. */
@@ -395,23 +417,29 @@ static gg_status link_disagree(const struct gg_comm *comm, int32_t rank)
 }
 
 /* Instead of the blocks, all get the number of a rank whose operation is not that of rank 0: one byte, and so another length. */
-static gg_status link_spread_blocks(struct gg_comm *comm, char *all, size_t nbytes)
+static gg_status link_spread_blocks(struct comm_wait *wait, char *all, size_t nbytes)
 {
+    struct gg_comm *comm = wait->comm;
+    const uint64_t least = ggi_now_ns() + LINK_SPREAD_NS;
+    gg_status status = GG_OK;
     uint8_t other = 0;
     for (int32_t rank = 1; rank < comm->size; rank++)
         if (!link_take_block(comm, rank, all + (size_t)rank * nbytes, nbytes))
             other = (uint8_t)rank;
     const void *const data = other ? (const void *)&other : all;
-    for (int32_t rank = 1; rank < comm->size; rank++)
-        link_write_block(comm, rank, data, other ? 1 : (size_t)comm->size * nbytes);
-    return other ? link_disagree(comm, other) : GG_OK;
+    wait->until = wait->until < least ? least : wait->until;
+    for (int32_t rank = 1; rank < comm->size && !status; rank++)
+        if (comm->link->peers[rank].socket >= 0)
+            status = link_write_block(wait, rank, data, other ? 1 : (size_t)comm->size * nbytes);
+    return status || !other ? status : link_disagree(comm, other);
 }
 
-static gg_status link_unpack(struct gg_comm *comm, char *all, size_t nbytes)
+static gg_status link_unpack(struct comm_wait *wait, char *all, size_t nbytes)
 {
+    struct gg_comm *comm = wait->comm;
     const struct link_block *block = &comm->link->blocks[0];
     if (comm->rank == 0)
-        return link_spread_blocks(comm, all, nbytes);
+        return link_spread_blocks(wait, all, nbytes);
     const uint8_t other = block->nbytes == 1 ? *(const uint8_t *)block->data : 0;
     return link_take_block(comm, 0, all, (size_t)comm->size * nbytes) ? GG_OK
                                                                       : link_disagree(comm, other);
@@ -427,15 +455,17 @@ gg_status ggi_comm_link_gather(struct gg_comm *comm, void *all, const void *mine
     if (comm->rank) {
         wait.until =
             wait.until > UINT64_MAX - LINK_GRACE_NS ? UINT64_MAX : wait.until + LINK_GRACE_NS;
-        link_write_block(comm, 0, mine, nbytes);
+        status = link_write_block(&wait, 0, mine, nbytes);
     }
+    if (status)
+        return status;
     while (!link_has_all(comm)) {
         link_poll(comm);
         status = ggi_comm_wait_check(&wait, link_misses, comm);
         if (status && (status == GG_ERR_INTERRUPTED || !link_has_all(comm)))
             return status;
     }
-    return link_unpack(comm, all, nbytes);
+    return link_unpack(&wait, all, nbytes);
 }
 
 /* ---- creation ---- */

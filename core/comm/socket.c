@@ -43,20 +43,6 @@ void ggi_comm_hello_fill(struct comm_hello *hello, const struct gg_comm_options 
     hello_read_process(hello->process, sizeof hello->process);
 }
 
-gg_status ggi_comm_resolve(const struct gg_comm_options *options, struct addrinfo **out)
-{
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    const char *host = options->host ? options->host : "127.0.0.1";
-    char port[16];
-    snprintf(port, sizeof port, "%d", options->port);
-    const int error = getaddrinfo(host, port, &hints, out);
-    if (error == 0)
-        return GG_OK;
-    return ggi_fail(GG_ERR_INVALID_ARGUMENT,
-                    "gg_comm_create: host is '%s', which has no address: %s", host,
-                    gai_strerror(error));
-}
-
 static int listener_open(const struct addrinfo *address, int backlog)
 {
     const int yes = 1;

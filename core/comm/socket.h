@@ -54,7 +54,7 @@ struct comm_reply {
     char text[600];
 };
 
-/* The addresses of rank 0. The caller frees them with freeaddrinfo. */
+/* The addresses of rank 0, within the timeout. The caller frees them with freeaddrinfo. In resolve.c. */
 gg_status ggi_comm_resolve(const struct gg_comm_options *options, struct addrinfo **out);
 /* The point at which the creation must have ended. */
 uint64_t ggi_comm_until(const struct gg_comm_options *options);

@@ -10,7 +10,7 @@
 /* The unfinished work of a stream at that time, by tickets. */
 struct ended {
     uint64_t serial, after, last;
-    uint64_t watcher; /* its bit */
+    uint64_t watcher; /* its bits */
     bool stays;       /* on the device: only other code can end it there */
     unsigned number;  /* of those before it */
     struct ggi_kept_error error;
@@ -40,7 +40,7 @@ static bool ended_add(const gg_stream *stream, const struct ggi_watcher *watcher
     *entry = (struct ended){.serial = stream->serial,
                             .after = atomic_load(&stream->completed),
                             .last = ended_end(stream),
-                            .watcher = watcher->bit,
+                            .watcher = watcher->bits,
                             .stays = watcher->leaves_work,
                             .error = *error};
     pthread_mutex_lock(&ended_lock);
@@ -62,7 +62,7 @@ bool ggi_ended_any(void)
 
 static bool ended_has(const struct ended *entry, const struct ggi_ended_use *use)
 {
-    return entry->serial == use->serial && entry->watcher & use->watchers &&
+    return entry->serial == use->serial && (entry->watcher & ~use->watchers) == 0 &&
            use->ticket > entry->after && use->ticket <= entry->last;
 }
 
@@ -221,7 +221,7 @@ bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher,
 {
     /* Before the stream has the error: a thread that finds it there may query an event next. */
     const bool known = ended_add(stream, watcher, error);
-    atomic_fetch_or(&stream->ended_by, watcher->bit);
+    atomic_fetch_or(&stream->ended_by, watcher->bits);
     ggi_stream_keep_error(stream, error);
     /* An event that another thread recorded between the two is behind the failed work as well. */
     ggi_stream_extend_ended(stream, ended_end(stream));
@@ -254,8 +254,8 @@ static bool ended_is_known(const gg_stream *stream, uint64_t watcher)
 /* If a wait still has to report the watcher's error, it is not added again, even if more streams have it than are remembered. */
 static bool ended_concerns(const gg_stream *stream, uint64_t watcher)
 {
-    const bool has = atomic_load(&stream->failed) && atomic_load(&stream->ended_by) & watcher;
-    return atomic_load(&stream->watchers) & watcher && !has && !ended_is_known(stream, watcher);
+    const bool has = atomic_load(&stream->failed) && !(watcher & ~atomic_load(&stream->ended_by));
+    return !(watcher & ~atomic_load(&stream->watchers)) && !has && !ended_is_known(stream, watcher);
 }
 
 /* Closed streams, which only their events outlive, can be neither pinned nor queried. */
@@ -265,7 +265,7 @@ static bool ended_on_closed(struct gg_device *device, const struct ggi_watcher *
     bool any = false;
     pthread_mutex_lock(&device->lock);
     for (gg_stream *stream = device->streams; stream; stream = stream->next)
-        if (!atomic_load(&stream->refs) && ended_concerns(stream, watcher->bit) &&
+        if (!atomic_load(&stream->refs) && ended_concerns(stream, watcher->bits) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), false))
             any = ggi_stream_end_work(stream, watcher, error) || any;
     pthread_mutex_unlock(&device->lock);
@@ -280,7 +280,7 @@ static bool ended_on_device(struct gg_device *device, const struct ggi_watcher *
     const size_t count = ggi_device_pin_streams(device, &uses);
     for (size_t i = 0; i < count; i++) {
         gg_stream *stream = uses[i].stream;
-        if (ended_concerns(stream, watcher->bit) &&
+        if (ended_concerns(stream, watcher->bits) &&
             !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
             any = ggi_stream_end_work(stream, watcher, error) || any;
         gg_stream_release(stream);

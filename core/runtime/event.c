@@ -246,6 +246,14 @@ static gg_status event_begin_poll(gg_event *event, uint64_t *recorded)
     return GG_NOT_READY;
 }
 
+int32_t gg_event_follows(const gg_event *event, const gg_event *earlier)
+{
+    const uint64_t last = atomic_load_explicit(&event->recorded, memory_order_acquire);
+    const uint64_t first = atomic_load_explicit(&earlier->recorded, memory_order_acquire);
+    return !((last | first) & COUNTED) && last >> TICKET_BITS &&
+           last >> TICKET_BITS == first >> TICKET_BITS && last >= first;
+}
+
 static bool event_is_left(const gg_event *event, uint64_t recorded)
 {
     const struct ggi_ended_use use = event_use(event, recorded);

@@ -309,7 +309,7 @@ static inline bool ggi_stream_is_captured(gg_stream *stream)
 
 /* ---- work that may be ended without a result: ended.c ---- */
 
-/* A watcher is one bit; of more than 64 some have the same. @p watchers may end the stream's work up to @p ticket, as may those of
+/* A watcher is one or more bits: it may be one of a set if all its bits are there. @p watchers may end the stream's work up to @p ticket, as may those of
  * its unfinished work. */
 void ggi_stream_watch(gg_stream *stream, uint64_t watchers, uint64_t ticket);
 /* Who may end work that is unfinished. */
@@ -320,7 +320,7 @@ static inline uint64_t ggi_stream_watchers(const gg_stream *stream)
                                                                                        : 0;
 }
 struct ggi_watcher {
-    uint64_t bit; /* in gg_stream::watchers */
+    uint64_t bits; /* in gg_stream::watchers */
     bool leaves_work; /* on the device, where only other code can end it: waits do not wait for it any more */
 };
 /* Unfinished work of the stream will end without a result: waits for it, and for its events, report @p error. False: no

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define PIECES_MAX 16u /* of the first element in a capture */
+
 struct fill {
     gg_memory *memory;
     char *dst;
@@ -27,15 +29,33 @@ static size_t pattern_period(const unsigned char *pattern, size_t size)
     return 0;
 }
 
+/* The bytes from @p at on, in patterns of @p part bytes. */
+static gg_status fill_queue(const struct fill *fill, size_t at, size_t part, size_t nbytes)
+{
+    uint32_t value = 0;
+    memcpy(&value, fill->pattern + at, part);
+    return GGI_QUEUE(fill->stream->device, fill, fill->stream, nbytes, fill->dst + at, value,
+                     (uint32_t)part, nbytes / part);
+}
+
 static gg_status fill_by_driver(struct fill *fill, size_t part)
 {
-    size_t nbytes = fill->size * fill->count;
-    uint32_t value = 0;
-    memcpy(&value, fill->pattern, part);
-    gg_status status = GGI_QUEUE(fill->stream->device, fill, fill->stream, nbytes, fill->dst, value,
-                                 (uint32_t)part, nbytes / part);
+    gg_status status = fill_queue(fill, 0, part, fill->size * fill->count);
     const uint64_t ticket = fill->capturing ? 0 : ggi_copy_count_write(fill->stream, fill->memory);
     ggi_memory_note_use(fill->memory, fill->stream, ticket, fill->capturing);
+    return status;
+}
+
+/* From the first @p done bytes on. */
+static gg_status fill_double(const struct fill *fill, size_t done)
+{
+    const size_t total = fill->size * fill->count;
+    gg_status status = GG_OK;
+    while (!status && done < total) {
+        const size_t more = done < total - done ? done : total - done;
+        status = ggi_copy_call(fill->stream, fill->dst + done, fill->dst, more, GG_COPY_D2D, false);
+        done += more;
+    }
     return status;
 }
 
@@ -50,14 +70,38 @@ static gg_status fill_by_doubling(struct fill *fill)
     for (done = 0; done < total && done + fill->size <= GGI_SLOT_SIZE; done += fill->size)
         memcpy((char *)slot->data + done, fill->pattern, fill->size);
     status = ggi_copy_call(fill->stream, fill->dst, slot->data, done, GG_COPY_H2D, false);
-    while (!status && done < total) {
-        size_t more = done < total - done ? done : total - done;
-        status = ggi_copy_call(fill->stream, fill->dst + done, fill->dst, more, GG_COPY_D2D, false);
-        done += more;
-    }
+    if (!status)
+        status = fill_double(fill, done);
     uint64_t ticket = ggi_copy_count_write(fill->stream, fill->memory);
     ggi_memory_used(fill->memory, fill->stream, ticket);
     ggi_ring_release(device, slot, fill->stream, ticket);
+    return status;
+}
+
+/* The largest of 4, 2 and 1 bytes in which the driver can fill parts of an element; 0: they would be too many. */
+static size_t fill_piece(const struct fill *fill)
+{
+    size_t part = 4;
+    while (fill->size % part || (uintptr_t)fill->dst % part)
+        part /= 2;
+    return fill->size / part <= PIECES_MAX ? part : 0;
+}
+
+/* A graph would need memory of the host for as long as it is launched. So the first element is written by fills. */
+static gg_status fill_by_pieces(struct fill *fill)
+{
+    const size_t part = fill_piece(fill);
+    gg_status status = GG_OK;
+    if (!part)
+        return ggi_fail(GG_ERR_UNSUPPORTED,
+                        "stream is capturing: a pattern of %zu bytes needs a copy from the host; "
+                        "patterns of up to %u bytes do not",
+                        fill->size, PIECES_MAX * 4);
+    for (size_t at = 0; at < fill->size && !status; at += part)
+        status = fill_queue(fill, at, part, part);
+    if (!status)
+        status = fill_double(fill, fill->size);
+    ggi_memory_note_use(fill->memory, fill->stream, 0, true);
     return status;
 }
 
@@ -82,12 +126,7 @@ static gg_status fill_run(struct fill *fill)
         return fill_by_host(fill);
     if (part && (uintptr_t)fill->dst % part == 0)
         return fill_by_driver(fill, part);
-    if (fill->capturing)
-        return ggi_fail(GG_ERR_UNSUPPORTED,
-                        "stream is capturing: a pattern of %zu bytes needs a copy from the host; "
-                        "patterns that repeat after 1, 2 or 4 bytes do not",
-                        fill->size);
-    return fill_by_doubling(fill);
+    return fill->capturing ? fill_by_pieces(fill) : fill_by_doubling(fill);
 }
 
 static gg_status fill_check(const gg_memory *memory, size_t offset, const void *pattern,

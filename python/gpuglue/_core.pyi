@@ -1252,8 +1252,9 @@ class Stream:
         While it runs, the other callbacks and awaits of the process wait, so start a thread for long work.
 
         ``synchronize()`` of the stream or its device returns after the callbacks that were added before it was called, and
-        raises their exceptions; several are raised as an ExceptionGroup. An ``await``, ``Event.synchronize()`` or a read does neither. If the work fails, the callback is not called, and
-        ``synchronize()`` raises the error. Exceptions that no wait has raised are printed at exit. Callbacks whose work is not
+        raises their exceptions; several are raised as an ExceptionGroup. An ``await`` or ``synchronize()`` of a later event of
+        the stream, and a read on the stream, raise those of callbacks that have run, for which they do not wait. If the work
+        fails, the callback is not called, and the wait raises the error. Exceptions that no wait has raised are printed at exit. Callbacks whose work is not
         complete at exit are not called.
 
         Examples

@@ -191,6 +191,7 @@ def wait(event):
         _, error = done[0]
         if error is not None:
             raise error
+        raise_errors(event, held)
         return
     import asyncio
 
@@ -206,6 +207,7 @@ def wait(event):
     except BaseException:  # cancelled, or the loop has dropped the coroutine
         poller.abandon(entry)
         raise
+    raise_errors(event, held)
 
 
 # ---- callbacks ----
@@ -257,7 +259,7 @@ class _Callback:
             self.error = error
         try:
             if self.error is not None:
-                _unsettled[self] = None  # already there, unless an interrupt came before
+                _unsettled[self] = _failed[self] = None  # already in the first, unless an interrupt came before
         finally:
             self.ran = True
             self.settle()
@@ -266,11 +268,15 @@ class _Callback:
 
     def settle(self):
         if self.ran and (self.error is None or not self.turn):
-            _unsettled.pop(self, None)
+            self.forget()
+
+    def forget(self):
+        _unsettled.pop(self, None)
+        _failed.pop(self, None)
 
     def take(self):
         """Whether this thread is the first."""
-        _unsettled.pop(self, None)
+        self.forget()
         try:
             self.turn.pop()
         except IndexError:
@@ -306,6 +312,21 @@ def finish_callbacks(waited):
     entries = [entry for entry in list(_unsettled) if waited == entry.stream or waited is entry.device]
     for entry in reversed(entries):  # those before the last of a stream have run when it has
         entry.wait()
+    _raise(entries, waited)
+
+
+def raise_errors(waited, held=None):
+    """After another wait, for an Event or for work of a Stream: raise the errors of the callbacks before it that have run."""
+    if not _failed or _poller.stopping or threading.get_ident() == _poller.thread:
+        return
+    if isinstance(waited, _core.Event):
+        held = held or _core._event_hold(waited)
+        _raise([entry for entry in list(_failed) if held and _core._event_follows(held, entry.event)], waited)
+    else:
+        _raise([entry for entry in list(_failed) if waited == entry.stream], waited)
+
+
+def _raise(entries, waited):
     errors = [entry.error for entry in entries if entry.ran and entry.error is not None and entry.take()]
     if len(errors) == 1:
         raise errors[0]
@@ -322,6 +343,7 @@ def _reset():
     _poller = _Poller()
     _queues = {}  # stream: its callbacks in order; of the thread alone
     _unsettled = {}  # callbacks that have not run, or whose error no wait has raised: the keys
+    _failed.clear()
 
 
 def _exit():
@@ -332,6 +354,7 @@ def _exit():
             sys.excepthook(type(entry.error), entry.error, entry.error.__traceback__)
 
 
+_failed = {}  # those of _unsettled that have run. The compiled module looks whether there are any
 _reset()
 os.register_at_fork(after_in_child=_reset)
 atexit.register(_exit)

@@ -43,6 +43,25 @@ static void a_poll_of_an_event_finds_what_a_query_does(void **state)
     assert_int_equal(gg_event_poll(event), GG_OK);
 }
 
+static void an_event_follows_those_before_it_on_its_stream(void **state)
+{
+    struct fixture *f = *state;
+    gg_event *first = new_event(f, 0), *second = new_event(f, 0), *other = new_event(f, 0);
+    assert_int_equal(gg_event_follows(first, second), 0); /* never recorded */
+    assert_int_equal(gg_event_record(first, f->stream), GG_OK);
+    assert_int_equal(gg_event_follows(first, second), 0);
+    assert_int_equal(fill_bytes(new_memory(f, 16), 1, f->stream), GG_OK);
+    assert_int_equal(gg_event_record(second, f->stream), GG_OK);
+    assert_int_equal(gg_event_record(other, f->second), GG_OK);
+    assert_int_equal(gg_event_follows(second, first), 1);
+    assert_int_equal(gg_event_follows(first, first), 1);
+    assert_int_equal(gg_event_follows(first, second), 0);
+    assert_int_equal(gg_event_follows(other, first), 0);
+    assert_int_equal(gg_event_follows(first, other), 0);
+    assert_int_equal(gg_event_record(first, f->stream), GG_OK); /* moves it */
+    assert_int_equal(gg_event_follows(first, second), 1);
+}
+
 static void a_wait_for_an_event_ends_at_its_time_limit(void **state)
 {
     struct fixture *f = *state;
@@ -230,6 +249,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_event_that_was_never_recorded_is_done),
     cmocka_unit_test(an_event_is_done_when_its_stream_has_passed_it),
     cmocka_unit_test(a_poll_of_an_event_finds_what_a_query_does),
+    cmocka_unit_test(an_event_follows_those_before_it_on_its_stream),
     cmocka_unit_test(a_wait_for_an_event_ends_at_its_time_limit),
     cmocka_unit_test(recording_again_moves_an_event),
     cmocka_unit_test(an_event_that_moved_to_an_idle_stream_is_done),

@@ -250,6 +250,62 @@ static void work_of_other_streams_runs_after_a_handle_was_closed_in_a_capture(vo
     assert_filled(f, memory, NBYTES, 5);
 }
 
+/* ---- patterns that the driver's fill has not ---- */
+
+#define PATTERN_MAX 64
+#define ELEMENTS 50
+
+/* Elements of @p size bytes, @p step apart, from the byte @p offset on. */
+static void check_captured_fill(struct fixture *f, size_t offset, size_t size, size_t step)
+{
+    gg_memory *memory = zeroed(f);
+    unsigned char pattern[PATTERN_MAX], got[NBYTES], expected[NBYTES] = {0};
+    for (size_t i = 0; i < size; i++)
+        pattern[i] = (unsigned char)(i * 31 + size);
+    for (size_t i = 0; i < ELEMENTS; i++)
+        memcpy(expected + offset + i * step, pattern, size);
+    begin(f, f->stream);
+    if (step == size)
+        assert_int_equal(gg_fill(memory, offset, pattern, size, ELEMENTS, f->stream), GG_OK);
+    else
+        assert_int_equal(gg_fill_nd(memory, offset, &(ptrdiff_t){(ptrdiff_t)step}, 1,
+                                    &(size_t){ELEMENTS}, pattern, size, f->stream),
+                         GG_OK);
+    gg_graph *graph = end(f->stream);
+    memset(pattern, 0xee, sizeof pattern); /* read at the capture */
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fill_bytes(memory, 0, f->stream), GG_OK);
+        assert_int_equal(gg_graph_launch(graph, f->stream), GG_OK);
+        read_back(f, memory, got, NBYTES);
+        assert_memory_equal(got, expected, NBYTES);
+    }
+    gg_graph_release(graph);
+}
+
+static void a_captured_fill_with_a_longer_pattern_is_repeated(void **state)
+{
+    struct fixture *f = *state;
+    check_captured_fill(f, 0, 8, 8);
+    check_captured_fill(f, 16, 16, 16);
+    check_captured_fill(f, 0, PATTERN_MAX, PATTERN_MAX);
+    check_captured_fill(f, 1, 8, 8);
+    check_captured_fill(f, 2, 6, 6);
+    check_captured_fill(f, 0, 3, 3);
+    check_captured_fill(f, 8, 8, 24);
+}
+
+static void a_captured_fill_with_a_pattern_of_many_pieces_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    static const unsigned char pattern[PATTERN_MAX + 4] = {1};
+    gg_memory *memory = zeroed(f);
+    begin(f, f->stream);
+    assert_int_equal(gg_fill(memory, 0, pattern, sizeof pattern, 2, f->stream), GG_ERR_UNSUPPORTED);
+    assert_message_has("a pattern of 68 bytes needs a copy from the host");
+    assert_int_equal(gg_fill(memory, 1, pattern, 20, 2, f->stream), GG_ERR_UNSUPPORTED);
+    end_valid(f->stream);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_graph_keeps_the_order_of_its_forks_and_joins),
     cmocka_unit_test(a_stream_that_two_captures_meet_in_is_in_the_first),
@@ -258,6 +314,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_launch_orders_work_on_another_device),
     cmocka_unit_test(a_capture_of_two_devices_ends_beside_memory_that_its_stream_still_uses),
     cmocka_unit_test(work_of_other_streams_runs_after_a_handle_was_closed_in_a_capture),
+    cmocka_unit_test(a_captured_fill_with_a_longer_pattern_is_repeated),
+    cmocka_unit_test(a_captured_fill_with_a_pattern_of_many_pieces_is_refused),
     cmocka_unit_test(a_child_cannot_end_the_capture_and_the_parent_can),
 };
 SUITE(graph_work, tests);

@@ -31,15 +31,22 @@ static void expect_reply(int connection, uint32_t kind)
     CHECK(reply.kind == kind);
 }
 
-static int join_apart(const struct board *board, struct gg_comm_options options)
+static int hello_apart(const struct board *board, struct gg_comm_options options)
 {
     const int connection = connected_to(board->port);
     struct comm_hello hello;
     options.flags = GG_COMM_SEVERAL_MACHINES;
     ggi_comm_hello_fill(&hello, &options);
     snprintf(hello.machine, sizeof hello.machine, "another");
+    snprintf(hello.process, sizeof hello.process, "of rank %d", (int)options.rank);
     CHECK(ggi_comm_pass_listen(&hello.pass) >= 0);
     CHECK(ggi_comm_socket_write(connection, &hello, sizeof hello));
+    return connection;
+}
+
+static int join_apart(const struct board *board, struct gg_comm_options options)
+{
+    const int connection = hello_apart(board, options);
     expect_reply(connection, COMM_APART);
     CHECK(ggi_comm_reply_write(connection, COMM_READY, NULL, ""));
     expect_reply(connection, COMM_GO);
@@ -147,6 +154,104 @@ static void an_interrupt_is_reported_even_if_the_last_block_comes_then(void **st
     in_child(rank_0_is_interrupted);
 }
 
+/* ---- ranks that read nothing ---- */
+
+#define MANY 64
+#define BLOCK_BYTES 4096 /* of each: rank 0 sends all of them, for which a socket has no room */
+
+/* So that the kernel takes little of what is not read. */
+static void connections_are_narrow(void)
+{
+    for (int file = 3; file < 3 + 4 * MANY; file++)
+        setsockopt(file, SOL_SOCKET, SO_SNDBUF, &(int){1}, sizeof(int));
+}
+
+/* All ranks but 0 are played by one process, which sends their blocks and reads nothing. */
+static void plays_the_others(struct board *board)
+{
+    static int connections[MANY];
+    static const char data[BLOCK_BYTES];
+    for (int32_t rank = 1; rank < MANY; rank++)
+        connections[rank] = hello_apart(board, rank_options(board, rank, MANY));
+    for (int32_t rank = 1; rank < MANY; rank++) {
+        expect_reply(connections[rank], COMM_APART);
+        CHECK(ggi_comm_reply_write(connections[rank], COMM_READY, NULL, ""));
+    }
+    for (int32_t rank = 1; rank < MANY; rank++) {
+        expect_reply(connections[rank], COMM_GO);
+        send_block(connections[rank], data, sizeof data);
+    }
+    int come = 0;
+    while (come < BLOCK_BYTES && !atomic_load(&board->flags[0])) {
+        CHECK(ioctl(connections[1], FIONREAD, &come) == 0);
+        usleep(1000);
+    }
+    flag_raise(board, 1); /* rank 0 writes */
+    flag_wait(board, 0);
+}
+
+static gg_status gather_of_many(struct board *board, uint64_t timeout_ns)
+{
+    static char all[MANY * BLOCK_BYTES];
+    struct gg_comm_options options = rank_options(board, 0, MANY);
+    gg_comm *comm;
+    options.flags = GG_COMM_SEVERAL_MACHINES;
+    CHECK(gg_comm_create(&options, &comm) == GG_OK);
+    connections_are_narrow();
+    CHECK(gg_comm_set_timeout(comm, timeout_ns) == GG_OK);
+    comm->call = "a test";
+    const gg_status status = ggi_comm_link_gather(comm, all, all, BLOCK_BYTES);
+    gg_comm_release(comm);
+    return status;
+}
+
+static void gathers_within_its_timeout(struct board *board, int32_t rank, int32_t size)
+{
+    (void)size;
+    if (rank) {
+        plays_the_others(board);
+        return;
+    }
+    CHECK(gather_of_many(board, 100000000) == GG_ERR_COMMUNICATOR);
+    CHECK_HAS(error_message(), "a test: rank 1 did not take part within the timeout");
+    flag_raise(board, 0);
+}
+static void rank_0_gathers_within_its_timeout(void)
+{
+    run_ranks(gathers_within_its_timeout, 2);
+}
+static void a_rank_that_reads_nothing_is_named_by_rank_0(void **state)
+{
+    (void)state;
+    in_child(rank_0_gathers_within_its_timeout);
+}
+
+static int is_interrupted_while_it_writes(void)
+{
+    return atomic_load(&hook_board->flags[1]);
+}
+static void gathers_until_an_interrupt(struct board *board, int32_t rank, int32_t size)
+{
+    (void)size;
+    if (rank) {
+        plays_the_others(board);
+        return;
+    }
+    hook_board = board;
+    gg_set_wait_hook(is_interrupted_while_it_writes);
+    CHECK(gather_of_many(board, GG_FOREVER) == GG_ERR_INTERRUPTED);
+    flag_raise(board, 0);
+}
+static void rank_0_gathers_until_an_interrupt(void)
+{
+    run_ranks(gathers_until_an_interrupt, 2);
+}
+static void an_interrupt_ends_the_wait_for_a_rank_that_reads_nothing(void **state)
+{
+    (void)state;
+    in_child(rank_0_gathers_until_an_interrupt);
+}
+
 /* ---- where the other ranks reach this machine ---- */
 
 /* A connection whose address on this side is @p text, which this machine need not have. */
@@ -245,6 +350,8 @@ static void a_forked_child_closes_any_number_of_files_and_none_of_other_code(voi
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_of_several_machines_that_disagree_get_an_error_and_go_on),
     cmocka_unit_test(an_interrupt_is_reported_even_if_the_last_block_comes_then),
+    cmocka_unit_test(a_rank_that_reads_nothing_is_named_by_rank_0),
+    cmocka_unit_test(an_interrupt_ends_the_wait_for_a_rank_that_reads_nothing),
     cmocka_unit_test(a_part_is_reached_at_an_address_that_other_machines_have),
     cmocka_unit_test(a_forked_child_closes_any_number_of_files_and_none_of_other_code),
 };

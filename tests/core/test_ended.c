@@ -75,7 +75,7 @@ static void start(void)
 static void spread(void)
 {
     struct ggi_kept_error kept = {.error = {.status = GG_ERR_COMMUNICATOR}};
-    ggi_streams_end_work(device->backend, &(struct ggi_watcher){.bit = WATCHER}, &kept);
+    ggi_streams_end_work(device->backend, &(struct ggi_watcher){.bits = WATCHER}, &kept);
     CHECK(!at_query && !at_error); /* the step was run */
     gate_open(gate);
 }
@@ -188,7 +188,7 @@ static void hold(gg_stream *stream, void *at, uint64_t watcher)
 
 static void end_work_of(uint64_t watcher, bool leaves_work)
 {
-    const struct ggi_watcher ended = {.bit = watcher, .leaves_work = leaves_work};
+    const struct ggi_watcher ended = {.bits = watcher, .leaves_work = leaves_work};
     struct ggi_kept_error kept = {.error = {.status = GG_ERR_COMMUNICATOR}};
     ggi_streams_end_work(device->backend, &ended, &kept);
 }

@@ -256,13 +256,6 @@ def test_a_callback_may_call_gpuglue(stream, device):
     assert results == [3.0, "second"]
 
 
-def test_the_exception_of_a_callback_is_raised_by_the_next_wait_only(stream):
-    stream.add_callback(lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        stream.synchronize()
-    stream.synchronize()
-
-
 def test_a_wait_that_comes_before_add_callback_returns_is_the_only_one_to_raise_the_exception(stream, monkeypatch):
     poller = _waiting._poller
     add = poller.add
@@ -321,18 +314,6 @@ def test_a_callback_must_not_be_a_coroutine_function(stream):
     for given in (callback, functools.partial(callback)):
         with pytest.raises(TypeError, match="is a coroutine function"):
             stream.add_callback(given)
-
-
-def test_only_a_wait_for_the_stream_raises_the_exception_of_a_callback(stream):
-    async def wait():
-        await stream.completion()
-
-    stream.add_callback(lambda: 1 / 0)
-    asyncio.run(wait())
-    stream.record().synchronize()
-    assert gg.ones(3, stream=stream).get(stream=stream).tolist() == [1] * 3
-    with pytest.raises(ZeroDivisionError):
-        stream.synchronize()
 
 
 def test_a_closed_stream_takes_no_callback(device):

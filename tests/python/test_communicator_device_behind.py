@@ -134,6 +134,59 @@ def test_a_stream_behind_two_communicators_gets_the_failure_of_either(native):
     ranks_pass(TWO, 2)
 
 
+MANY_COMMUNICATORS = """
+def connected(number):
+    return connect(id=str(number))
+comms = [connected(0)]
+for number in range({closed}):
+    connected(number).close()
+comms += map(connected, range(1, {alive}))
+helper, failing = connect(id="helper"), {failing}
+with helper.device:
+    arrays, streams = [gg.ones(10) for _ in comms], [gg.Stream(nonblocking=True) for _ in comms]
+    work = list(zip(comms, arrays, streams))
+    gg.synchronize()
+    for comm, array, stream in work:
+        comm.all_reduce(array, stream=stream)
+    gg.synchronize()
+    helper.barrier()
+    behind = []
+    if rank == 0:
+        for comm, array, stream in work:
+            comm.all_reduce(array, stream=stream)
+        for first, second in zip(streams, streams[1:]):
+            behind.append(gg.Stream(nonblocking=True))
+            behind[-1].wait(first)
+            behind[-1].wait(second)
+    helper.barrier()
+    if rank == 1:
+        comms[failing].close()
+    else:
+        fails(streams[failing].synchronize, "closed")
+    helper.barrier()
+    del work[failing]
+    for comm, array, stream in work if rank == 1 else ():
+        comm.all_reduce(array, stream=stream)
+    for comm, array, stream in work:
+        stream.record().synchronize()
+        stream.synchronize()
+        assert array.get(stream=stream).tolist() == [4] * 10
+    for number, stream in enumerate(behind):
+        if failing in (number, number + 1):
+            fails(stream.synchronize, "closed")
+        else:
+            stream.synchronize()
+    if rank == 0:
+        fails(arrays[failing].get, "closed")
+    helper.barrier()
+"""
+
+
+@pytest.mark.parametrize("alive, closed, failing", [(66, 0, 0), (130, 0, 40), (2, 63, 0)], ids=["66", "130", "2 after 63 closed"])
+def test_the_failure_of_one_of_many_communicators_is_not_that_of_another(native_simulated, alive, closed, failing):
+    ranks_pass(MANY_COMMUNICATORS.format(alive=alive, closed=closed, failing=failing), 2)
+
+
 TWO_STREAMS = """
 comm = connect()
 with comm.device:

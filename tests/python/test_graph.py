@@ -292,6 +292,20 @@ def test_closing_the_stream_in_the_block_does_not_end_the_capture(device):
     assert (array.get() == 9).all()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float64", "complex128"])
+def test_elements_of_more_than_four_bytes_are_filled_in_a_graph(device, captured, dtype):
+    array = gg.zeros((6, 5), dtype, device=device)
+    device.synchronize()
+    with gg.capture(captured) as graph:
+        array[:, 1:3].fill(3)
+        copy = gg.full(7, 1.5, dtype)
+    graph.launch(captured)
+    captured.synchronize()
+    expected = np.zeros((6, 5), dtype)
+    expected[:, 1:3] = 3
+    assert (array.get() == expected).all() and (copy.get() == np.full(7, 1.5, dtype)).all()
+
+
 # ---- what is refused ----
 
 

@@ -92,6 +92,13 @@ GG_API gg_status gg_event_query(gg_event *event);
  *  @retval GG_ERR_INVALID_ARGUMENT  recorded in a capture */
 GG_API gg_status gg_event_poll(gg_event *event);
 
+/** Whether the last recording is on the same stream as that of another event, and not before it. Never waits.
+ *
+ *  @param event    any event
+ *  @param earlier  any event
+ *  @return 1, or 0: no, or it is not known, as of events that were recorded in a capture or outside of gpuglue */
+GG_API int32_t gg_event_follows(const gg_event *event, const gg_event *earlier);
+
 /** Wait for the last recording. Calls the wait hook.
  *
  *  @param event       any event

@@ -32,6 +32,7 @@ struct py_state {
     PyObject *interface_keys[7]; /* of __cuda_array_interface__, in the order of cuda_interface.c */
     PyObject *allocator;         /* set_allocator(), or NULL for the pool */
     PyObject *callback_wait;     /* finish_callbacks of gpuglue/_waiting.py; NULL: none was added */
+    PyObject *callback_errors;   /* its dict of callbacks whose error no wait has raised; or NULL */
     struct py_device **devices;  /* the one Python object of each gg_device */
     Py_ssize_t device_count;
     struct py_scope *scopes; /* open with-blocks of all threads */

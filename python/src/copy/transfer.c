@@ -5,6 +5,8 @@
 #include "base/errors.h"
 #include "base/owners.h"
 #include "numpy/bridge.h"
+#include "runtime/device.h"
+#include "runtime/stream.h"
 
 #include <stdlib.h>
 
@@ -31,6 +33,23 @@ static int transfer_end(struct py_state *state, struct py_release_scope *scope, 
     return failed;
 }
 
+/* A read that waited for its stream raises the errors of the callbacks there. */
+static int transfer_raise(struct py_state *state, const struct gg_copy_operand *dst,
+                          const struct gg_copy_operand *src, gg_stream *stream, uint32_t flags)
+{
+    if (!py_callbacks_failed(state) || !src->memory ||
+        flags & (GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC) ||
+        (dst->memory && gg_memory_get_kind(dst->memory) != GG_MEMORY_PINNED))
+        return 0;
+    if (stream)
+        return py_callbacks_raise_on(state, stream);
+    if (py_stream_current(state, gg_memory_device(src->memory), &stream))
+        return -1;
+    const int failed = py_callbacks_raise_on(state, stream);
+    gg_stream_release(stream);
+    return failed;
+}
+
 /* Both operands have their owners. */
 static int transfer_line(struct py_state *state, const struct gg_copy_operand *dst,
                          const struct gg_copy_operand *src, size_t nbytes, gg_stream *stream,
@@ -40,7 +59,7 @@ static int transfer_line(struct py_state *state, const struct gg_copy_operand *d
     gg_status status;
     transfer_begin(&scope);
     PY_WITHOUT_GIL(status = gg_copy(dst, src, nbytes, stream, flags));
-    return transfer_end(state, &scope, status);
+    return transfer_end(state, &scope, status) || transfer_raise(state, dst, src, stream, flags);
 }
 
 static int transfer_linear(struct py_state *state, struct py_operand *dst, struct py_operand *src,
@@ -85,7 +104,8 @@ static int transfer_nd(struct py_state *state, struct py_operand *dst, const Py_
     transfer_begin(&scope);
     PY_WITHOUT_GIL(status = gg_copy_nd(&dst->native, dst_strides, &src->native, src_strides, ndim,
                                        shape, itemsize, stream, flags));
-    return transfer_end(state, &scope, status);
+    return transfer_end(state, &scope, status) ||
+           transfer_raise(state, &dst->native, &src->native, stream, flags);
 }
 
 int py_transfer_region(struct py_state *state, struct py_operand *dst, const Py_ssize_t *dst_strides,

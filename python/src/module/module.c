@@ -71,7 +71,7 @@ static const size_t references[] = {
     offsetof(struct py_state, launch_options[0]), offsetof(struct py_state, launch_options[1]),
     offsetof(struct py_state, launch_options[2]), offsetof(struct py_state, launch_options[3]),
     offsetof(struct py_state, callback_wait),     offsetof(struct py_state, communicator_error),
-    offsetof(struct py_state, graph_type),
+    offsetof(struct py_state, graph_type),        offsetof(struct py_state, callback_errors),
 };
 
 static PyObject **module_reference(PyObject *module, size_t i)

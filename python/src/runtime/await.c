@@ -100,20 +100,30 @@ done:
     return result;
 }
 
+/* _event_follows(capsule, earlier): see gg_event_follows. */
+static PyObject *event_follows(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *event, *earlier;
+    if (!PyArg_ParseTuple(args, "OO", &event, &earlier))
+        return NULL;
+    return PyBool_FromLong(gg_event_follows(PyCapsule_GetPointer(event, capsule_name),
+                                            PyCapsule_GetPointer(earlier, capsule_name)));
+}
+
 /* ---- calls of _waiting.py ---- */
 
 /* Asynchronous programs and callbacks alone need the module. */
-static PyObject *waiting_function(const char *name)
+static PyObject *waiting_member(const char *name)
 {
     PyObject *module = PyImport_ImportModule("gpuglue._waiting");
-    PyObject *function = module ? PyObject_GetAttrString(module, name) : NULL;
+    PyObject *member = module ? PyObject_GetAttrString(module, name) : NULL;
     Py_XDECREF(module);
-    return function;
+    return member;
 }
 
 PyObject *py_event_await(PyObject *self)
 {
-    PyObject *function = waiting_function("wait");
+    PyObject *function = waiting_member("wait");
     PyObject *result = function ? PyObject_CallFunctionObjArgs(function, self, NULL) : NULL;
     Py_XDECREF(function);
     return result;
@@ -127,9 +137,12 @@ PyObject *py_stream_add_callback(PyObject *self, PyObject *callback)
         return NULL;
     if (!PyCallable_Check(callback))
         return PyErr_Format(PyExc_TypeError, "the callback must be callable, got %.200R", callback);
+    if (!state->callback_errors)
+        state->callback_errors = waiting_member("_failed");
     if (!state->callback_wait)
-        state->callback_wait = waiting_function("finish_callbacks");
-    PyObject *function = state->callback_wait ? waiting_function("add_callback") : NULL;
+        state->callback_wait = waiting_member("finish_callbacks");
+    PyObject *function =
+        state->callback_errors && state->callback_wait ? waiting_member("add_callback") : NULL;
     PyObject *result =
         function ? PyObject_CallFunctionObjArgs(function, self, callback, NULL) : NULL;
     Py_XDECREF(function);
@@ -143,9 +156,28 @@ int py_callbacks_run(struct py_state *state, PyObject *waited)
     return result ? 0 : -1;
 }
 
+int py_callbacks_raise(PyObject *waited)
+{
+    PyObject *function = waiting_member("raise_errors");
+    PyObject *result = function ? PyObject_CallFunctionObjArgs(function, waited, NULL) : NULL;
+    Py_XDECREF(function);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+int py_callbacks_raise_on(struct py_state *state, gg_stream *stream)
+{
+    gg_stream_retain(stream);
+    PyObject *waited = py_stream_wrap(state, stream);
+    const int failed = waited ? py_callbacks_raise(waited) : -1;
+    Py_XDECREF(waited);
+    return failed;
+}
+
 static PyMethodDef functions[] = {
     {"_event_hold", event_hold, METH_O, NULL},
     {"_poll_events", events_poll, METH_O, NULL},
+    {"_event_follows", event_follows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -109,7 +109,8 @@ static PyObject *event_synchronize(PyObject *self, PyObject *Py_UNUSED(unused))
     if (status)
         return event_raise(self, status);
     py_owners_drain();
-    Py_RETURN_NONE;
+    const bool failed = py_callbacks_failed(py_event_of(self)->state) && py_callbacks_raise(self);
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 /* The handle, or NULL with an exception: closed, or not bound yet. */

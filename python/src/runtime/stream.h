@@ -47,6 +47,16 @@ static inline int py_callbacks_finish(struct py_state *state, PyObject *waited)
     return state->callback_wait ? py_callbacks_run(state, waited) : 0;
 }
 
+/* After another wait, for an Event or for work of a stream: raise the errors of the callbacks before it that have run. Only if
+ * there are any, which costs nothing in a process without callbacks. */
+int py_callbacks_raise(PyObject *waited);
+int py_callbacks_raise_on(struct py_state *state, gg_stream *stream);
+
+static inline bool py_callbacks_failed(const struct py_state *state)
+{
+    return state->callback_errors && PyDict_Size(state->callback_errors) > 0;
+}
+
 /* ---- stream_borrow.c ---- */
 
 /* stream= argument: None or NULL gives NULL; an open Stream, or any object that Stream.borrow takes, which is on
