@@ -6,6 +6,7 @@
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 struct gg_graph {
     _Atomic(int64_t) refs;
@@ -320,6 +321,19 @@ static gg_status capture_finish(struct ggi_capture *capture, gg_graph *graph, bo
     return status;
 }
 
+/* Both locks of the stream. The backend may destroy the native stream, so no other stream is about to wait for an event of it: AMD's
+ * runtime reads the event's stream in that call. Nothing is locked meanwhile, because the call may wait for room in a queue. */
+static void capture_lock_end(gg_stream *stream)
+{
+    pthread_mutex_lock(&stream->record_lock);
+    while (atomic_load(&stream->fences)) {
+        pthread_mutex_unlock(&stream->record_lock);
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        pthread_mutex_lock(&stream->record_lock);
+    }
+    pthread_mutex_lock(&stream->lock);
+}
+
 gg_status gg_graph_end_capture(gg_stream *stream, gg_graph **out)
 {
     gg_graph *graph = NULL;
@@ -334,8 +348,7 @@ gg_status gg_graph_end_capture(gg_stream *stream, gg_graph **out)
                         "stream, or its capture has ended");
     if (out)
         made = graph_new(stream->device, &graph);
-    pthread_mutex_lock(&stream->record_lock);
-    pthread_mutex_lock(&stream->lock);
+    capture_lock_end(stream);
     status = capture_finish(capture, graph, !capture->uses->incomplete, &commands);
     pthread_mutex_unlock(&stream->lock);
     pthread_mutex_unlock(&stream->record_lock);
