@@ -460,7 +460,7 @@ void ggi_drain(struct gg_device *device)
     drain_some(device, GGI_PACE_NONE, NULL);
 }
 
-#define STREAMS_MANY 128 /* a native one may have megabytes: 4 MiB of the device's memory in HIP 7.2 */
+#define STREAMS_MANY 128 /* a native one may have megabytes of the device's memory */
 #define TRIES 200        /* 10 ms */
 
 /* A single thread drains. Where several create and release streams, it would fall behind without end, so beyond that number they

@@ -456,21 +456,21 @@ static void a_stream_is_not_polled_while_its_failed_capture_ends(void **state)
 
 static struct {
     pthread_t main;
-    atomic_bool waits, ends, overlapped;
+    atomic_bool waits, begins, overlapped;
 } queueing;
 
-/* The thread is in the call that makes its stream wait, until the capture's end is in the driver, or for 50 ms. */
+/* The thread is in the call that makes its stream wait, until the capture's begin is in the driver, or for 50 ms. */
 static void stay_in_wait(void *user, const struct gg_trace *trace)
 {
     (void)user;
-    if (trace->op == GG_OP_capture_end) {
+    if (trace->op == GG_OP_capture_begin) {
         atomic_store(&queueing.overlapped, atomic_load(&queueing.waits));
-        atomic_store(&queueing.ends, true);
+        atomic_store(&queueing.begins, true);
     }
     if (trace->op != GG_OP_stream_wait_event || pthread_equal(pthread_self(), queueing.main))
         return;
     atomic_store(&queueing.waits, true);
-    for (int i = 0; i < 50 && !atomic_load(&queueing.ends); i++)
+    for (int i = 0; i < 50 && !atomic_load(&queueing.begins); i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
@@ -487,8 +487,8 @@ static void *wait_once_for_memory(void *argument)
     return gg_stream_wait_memory(waiter->stream, waiter->memory) ? NULL : waiter;
 }
 
-/* A backend may destroy the native stream at the end, on which the other thread's event was recorded before the capture. */
-static void a_capture_ends_after_waits_that_began_before_it(void **state)
+/* The other thread's event was recorded before the capture. HIP would refuse the wait, or read a stream that the end destroys. */
+static void a_capture_begins_after_waits_that_began_before_it(void **state)
 {
     struct fixture *f = *state;
     static const struct gg_tracer tracer = {
@@ -566,7 +566,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_wait_for_memory_goes_on_while_its_stream_is_captured),
     cmocka_unit_test(a_wait_for_the_stream_in_another_thread_leaves_its_capture_valid),
     cmocka_unit_test(a_stream_is_not_polled_while_its_failed_capture_ends),
-    cmocka_unit_test(a_capture_ends_after_waits_that_began_before_it),
+    cmocka_unit_test(a_capture_begins_after_waits_that_began_before_it),
     cmocka_unit_test(other_streams_wait_for_earlier_work_while_a_capture_fails),
 };
 SUITE(capture_waits, tests);
