@@ -456,7 +456,7 @@ static void a_stream_is_not_polled_while_its_failed_capture_ends(void **state)
 
 static struct {
     pthread_t main;
-    atomic_bool waits, begins, overlapped;
+    atomic_bool waits, left, begins, overlapped;
 } queueing;
 
 /* The thread is in the call that makes its stream wait, until the capture's begin is in the driver, or for 50 ms. */
@@ -484,7 +484,9 @@ static void leave_wait(void *user, const struct gg_trace *trace)
 static void *wait_once_for_memory(void *argument)
 {
     struct waiter *waiter = argument;
-    return gg_stream_wait_memory(waiter->stream, waiter->memory) ? NULL : waiter;
+    const gg_status status = gg_stream_wait_memory(waiter->stream, waiter->memory);
+    atomic_store(&queueing.left, true);
+    return status ? NULL : waiter;
 }
 
 /* The other thread's event was recorded before the capture. HIP would refuse the wait, or read a stream that the end destroys. */
@@ -503,7 +505,7 @@ static void a_capture_begins_after_waits_that_began_before_it(void **state)
     assert_int_equal(fill_bytes(waiter.memory, 1, stream), GG_OK);
     assert_int_equal(gg_set_tracer(&tracer), GG_OK);
     assert_int_equal(pthread_create(&thread, NULL, wait_once_for_memory, &waiter), 0);
-    while (!atomic_load(&queueing.waits))
+    while (!atomic_load(&queueing.waits) && !atomic_load(&queueing.left))
         sched_yield();
     begin(f, stream);
     gg_graph *graph = end(stream);
