@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 
 TESTS = Path("tests")
-DIRECTORIES = ("conformance", "core", "abi", "python", "sim", "headers", "plugin", "wheel", "vendors")
+DIRECTORIES = ("conformance", "core", "abi", "python", "sim", "headers", "plugin", "wheel", "vendors", "model")
 FUZZ = TESTS / "fuzz"
 # A function, or a row of the table `scenarios` of a suite.
 DEFINED = re.compile(r"^(?:static void\s)?(\w+)\(void \*\*state\)|^static void (\w+)\(void \*\*|^    \{\"(\w+)\", \w+\},|^\s*def (?:test_)?(\w+)\(", re.M)
-SUITE = re.compile(r"(?:(conformance|core|abi|fuzz|python|sim|headers|plugin|wheel|vendors) )?((?:\w+)(?:, \w+)*): *(?=`)")
+SUITE = re.compile(r"(?:(conformance|core|abi|fuzz|python|sim|headers|plugin|wheel|vendors|model) )?((?:\w+)(?:, \w+)*): *(?=`)")
 NAME = re.compile(r"`([a-z0-9]+(?:_[a-z0-9]+)+_?…?)`")
 
 

@@ -6,6 +6,7 @@
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 struct gg_graph {
     _Atomic(int64_t) refs;
@@ -200,6 +201,19 @@ static gg_status capture_make_helper(struct ggi_capture *capture)
     return gg_stream_create(stream->device, GG_STREAM_NONBLOCKING, 0, &capture->helper);
 }
 
+/* Lock record_lock while no other thread is about to make a stream wait for an event of this one. Some drivers refuse that for an
+ * event from before a capture, or read the native stream then, which the end of a capture may destroy. Nothing is locked
+ * meanwhile, because the driver may wait for room in a queue. */
+static void capture_lock(gg_stream *stream)
+{
+    pthread_mutex_lock(&stream->record_lock);
+    while (atomic_load(&stream->fences)) {
+        pthread_mutex_unlock(&stream->record_lock);
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        pthread_mutex_lock(&stream->record_lock);
+    }
+}
+
 /* Other threads may queue work meanwhile. */
 static gg_status capture_begin_marked(struct ggi_capture *capture)
 {
@@ -210,7 +224,7 @@ static gg_status capture_begin_marked(struct ggi_capture *capture)
         status = capture_make_helper(capture);
         if (status)
             return status;
-        pthread_mutex_lock(&stream->record_lock);
+        capture_lock(stream);
         ready = capture->helper ||
                 ggi_stream_is_complete(stream, atomic_load(&stream->submitted), false);
         if (ready)
@@ -334,7 +348,7 @@ gg_status gg_graph_end_capture(gg_stream *stream, gg_graph **out)
                         "stream, or its capture has ended");
     if (out)
         made = graph_new(stream->device, &graph);
-    pthread_mutex_lock(&stream->record_lock);
+    capture_lock(stream);
     pthread_mutex_lock(&stream->lock);
     status = capture_finish(capture, graph, !capture->uses->incomplete, &commands);
     pthread_mutex_unlock(&stream->lock);

@@ -46,6 +46,7 @@ struct gg_device {
     bool replays;              /* the backend cannot capture any stream as it is: replay.h does */
     pthread_mutex_t lock;      /* opening, the list of streams */
     struct gg_stream *streams; /* all that are alive; under lock */
+    _Atomic(uint32_t) stream_count;
     pthread_mutex_t spare_lock;
     struct gg_event_impl *spare[2][GGI_SPARES]; /* idle native events, without and with timing */
     int spares[2];                              /* under spare_lock, never held in a vendor call */

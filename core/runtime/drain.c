@@ -2,6 +2,8 @@
  * bounded time, however many streams and objects there are: it goes on where the one before has stopped. */
 #include "runtime/stream.h"
 
+#include <time.h>
+
 #define EXPORTED_BACKLOG ((uint64_t)1 << 30) /* bytes that may wait for unknown streams */
 
 /* What one drain may still do. Each kind of object has its own budget, so that none holds up another. */
@@ -456,6 +458,24 @@ static void drain_some(struct gg_device *device, enum ggi_drain_pace pace, gg_st
 void ggi_drain(struct gg_device *device)
 {
     drain_some(device, GGI_PACE_NONE, NULL);
+}
+
+#define STREAMS_MANY 128 /* a native one may have megabytes of the device's memory */
+#define TRIES 200        /* 10 ms */
+
+/* A single thread drains. Where several create and release streams, it would fall behind without end, so beyond that number they
+ * take turns. Not for long: a driver may wait for a host function when a stream is destroyed. */
+void ggi_drain_for_stream(struct gg_device *device)
+{
+    for (int i = 0; i < TRIES && ggi_drain_waiting(device); i++) {
+        if (!pthread_mutex_trylock(&device->drain_lock)) {
+            drain_and_unlock(device, GGI_DRAIN_SOME, GGI_PACE_NONE, NULL);
+            return;
+        }
+        if (atomic_load_explicit(&device->stream_count, memory_order_relaxed) < STREAMS_MANY)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    }
 }
 
 void ggi_drain_paced(struct gg_device *device, enum ggi_drain_pace pace)

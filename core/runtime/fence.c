@@ -22,8 +22,11 @@ static gg_status fence_begin(gg_stream *other, bool counted, struct fence *fence
     fence->event = atomic_exchange(&other->fence, NULL);
     if (!fence->event)
         status = ggi_event_acquire(other->device, false, &fence->event);
-    fence->taken = !status;
-    return status ? status : ggi_queue_event_record(other, fence->event);
+    if (status)
+        return status;
+    fence->taken = true;
+    atomic_fetch_add(&other->fences, 1);
+    return ggi_queue_event_record(other, fence->event);
 }
 
 /* The stream keeps one event; one more of a thread that did the same at the same time is destroyed. */
@@ -46,8 +49,10 @@ static gg_status fence_end(gg_stream *stream, gg_stream *other, const struct fen
             ggi_stream_set_capturable(stream);
         status = ggi_queue_wait_event(stream, fence->event);
     }
-    if (fence->taken)
+    if (fence->taken) {
         fence_return(other, fence->event);
+        atomic_fetch_sub(&other->fences, 1);
+    }
     return status;
 }
 

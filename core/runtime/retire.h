@@ -71,6 +71,8 @@ enum ggi_drain_pace {
 void ggi_drain(struct gg_device *device); /* some */
 /* Some: for allocations, see ggi_drain_interval. */
 void ggi_drain_paced(struct gg_device *device, enum ggi_drain_pace pace);
+/* Some, before a stream is created. */
+void ggi_drain_for_stream(struct gg_device *device);
 /* Drain some objects, first those that waited for @p stream, for which the caller has waited. NULL: it has waited for
  * something else, such as an event. */
 void ggi_drain_after_wait(struct gg_device *device, gg_stream *stream);

@@ -12,6 +12,7 @@ static void stream_link(gg_stream *stream)
     stream->next = device->streams;
     device->streams->previous = stream; /* the list always contains the default stream */
     device->streams = stream;
+    atomic_fetch_add_explicit(&device->stream_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&device->lock);
 }
 
@@ -44,7 +45,7 @@ gg_status gg_stream_create(gg_device *device, uint32_t flags, int32_t priority, 
     if (flags & ~(uint32_t)GG_STREAM_NONBLOCKING)
         return ggi_fail(GG_ERR_INVALID_ARGUMENT, "stream flags 0x%x contain an unknown bit",
                         (unsigned)flags);
-    ggi_drain(device);
+    ggi_drain_for_stream(device);
     if (priority)
         priority = stream_clamp_priority(device, priority);
     status = GGI_CALL(device, stream_create, NULL, 0,

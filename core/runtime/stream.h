@@ -54,6 +54,7 @@ struct gg_stream {
     uint64_t marker_ticket;       /* 0: not recorded, or done */
     _Atomic(struct gg_event_impl *)
         fence; /* other streams wait for it; NULL: a thread has taken it, or there is none */
+    _Atomic(int) fences; /* threads that have taken or created one; raised with record_lock held */
     struct gg_stream *next_unmarked;                 /* in ggi_unmarked */
     bool marker_wanted;                              /* it is there */
     _Atomic(struct ggi_deferred_release *) deferred; /* each until its ticket has passed */

@@ -26,6 +26,7 @@ static void stream_unlink(gg_stream *stream)
         device->streams = stream->next;
     if (stream->next)
         stream->next->previous = stream->previous;
+    atomic_fetch_sub_explicit(&device->stream_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&device->lock);
     if (device->next_visit == stream)
         device->next_visit = stream->next;

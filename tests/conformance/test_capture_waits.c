@@ -3,6 +3,7 @@
 #include "graphs.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 /* ---- events of a capture ---- */
@@ -364,6 +365,7 @@ static void a_wait_for_the_stream_in_another_thread_leaves_its_capture_valid(voi
 struct waiter {
     gg_memory *memory;
     gg_stream *stream;
+    pthread_mutex_t calls; /* locked while the thread is in a call */
     atomic_bool stop;
 };
 
@@ -389,8 +391,12 @@ static struct failure prepare_failure(struct fixture *f)
 static void *wait_for_memory(void *argument)
 {
     struct waiter *waiter = argument;
-    while (!atomic_load(&waiter->stop))
+    while (!atomic_load(&waiter->stop)) {
+        pthread_mutex_lock(&waiter->calls);
         gg_stream_wait_memory(waiter->stream, waiter->memory);
+        pthread_mutex_unlock(&waiter->calls);
+        sched_yield();
+    }
     return NULL;
 }
 
@@ -448,14 +454,80 @@ static void a_stream_is_not_polled_while_its_failed_capture_ends(void **state)
     finish(stream);
 }
 
+static struct {
+    pthread_t main;
+    atomic_bool waits, left, begins, overlapped;
+} queueing;
+
+/* The thread is in the call that makes its stream wait, until the capture's begin is in the driver, or for 50 ms. */
+static void stay_in_wait(void *user, const struct gg_trace *trace)
+{
+    (void)user;
+    if (trace->op == GG_OP_capture_begin) {
+        atomic_store(&queueing.overlapped, atomic_load(&queueing.waits));
+        atomic_store(&queueing.begins, true);
+    }
+    if (trace->op != GG_OP_stream_wait_event || pthread_equal(pthread_self(), queueing.main))
+        return;
+    atomic_store(&queueing.waits, true);
+    for (int i = 0; i < 50 && !atomic_load(&queueing.begins); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void leave_wait(void *user, const struct gg_trace *trace)
+{
+    (void)user;
+    if (trace->op == GG_OP_stream_wait_event && !pthread_equal(pthread_self(), queueing.main))
+        atomic_store(&queueing.waits, false);
+}
+
+static void *wait_once_for_memory(void *argument)
+{
+    struct waiter *waiter = argument;
+    const gg_status status = gg_stream_wait_memory(waiter->stream, waiter->memory);
+    atomic_store(&queueing.left, true);
+    return status ? NULL : waiter;
+}
+
+/* The other thread's event was recorded before the capture. HIP would refuse the wait, or read a stream that the end destroys. */
+static void a_capture_begins_after_waits_that_began_before_it(void **state)
+{
+    struct fixture *f = *state;
+    static const struct gg_tracer tracer = {
+        .struct_size = sizeof tracer, .pre = stay_in_wait, .post = leave_wait};
+    struct waiter waiter = {.memory = zeroed(f), .stream = new_stream(f)};
+    pthread_t thread;
+    void *waited;
+    gg_stream *stream = new_stream(f);
+    need(f, GG_OP_capture_begin);
+    queueing.main = pthread_self();
+    void *gate = hold(f, stream);
+    assert_int_equal(fill_bytes(waiter.memory, 1, stream), GG_OK);
+    assert_int_equal(gg_set_tracer(&tracer), GG_OK);
+    assert_int_equal(pthread_create(&thread, NULL, wait_once_for_memory, &waiter), 0);
+    while (!atomic_load(&queueing.waits) && !atomic_load(&queueing.left))
+        sched_yield();
+    begin(f, stream);
+    gg_graph *graph = end(stream);
+    assert_int_equal(gg_set_tracer(NULL), GG_OK);
+    gate_open(gate);
+    pthread_join(thread, &waited);
+    assert_non_null(waited);
+    assert_false(queueing.overlapped);
+    finish(stream);
+    gg_graph_release(graph);
+}
+
 /* A backend may replace the native stream at the end. The stream waits for one whose handle others have, so that the driver
- * is asked whether it is captured. */
+ * is asked whether it is captured. Each stream is destroyed, so that none is while the next gate is closed: AMD's runtime may wait
+ * for a host function when it destroys a stream. So the other thread is in no call, which would keep the stream. */
 static void other_streams_wait_for_earlier_work_while_a_capture_fails(void **state)
 {
     struct fixture *f = *state;
     need(f, GG_OP_stream_host_func);
     const struct failure failure = prepare_failure(f);
-    struct waiter waiter = {.memory = zeroed(f), .stream = new_stream(f)};
+    struct waiter waiter = {
+        .memory = zeroed(f), .stream = new_stream(f), .calls = PTHREAD_MUTEX_INITIALIZER};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, wait_for_memory, &waiter), 0);
     for (int i = 0; i < 300; i++) {
@@ -470,9 +542,11 @@ static void other_streams_wait_for_earlier_work_while_a_capture_fails(void **sta
         gate_open(gate);
         assert_int_equal(gg_graph_end_capture(stream, NULL), GG_ERR_UNSUPPORTED);
         finish(stream);
+        pthread_mutex_lock(&waiter.calls);
         gg_stream_release(stream);
         gate_free(gate);
-        collect(f); /* AMD's runtime may wait for a host function when it destroys a stream */
+        collect(f);
+        pthread_mutex_unlock(&waiter.calls);
     }
     atomic_store(&waiter.stop, true);
     pthread_join(thread, NULL);
@@ -494,6 +568,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_wait_for_memory_goes_on_while_its_stream_is_captured),
     cmocka_unit_test(a_wait_for_the_stream_in_another_thread_leaves_its_capture_valid),
     cmocka_unit_test(a_stream_is_not_polled_while_its_failed_capture_ends),
+    cmocka_unit_test(a_capture_begins_after_waits_that_began_before_it),
     cmocka_unit_test(other_streams_wait_for_earlier_work_while_a_capture_fails),
 };
 SUITE(capture_waits, tests);

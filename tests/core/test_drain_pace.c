@@ -4,6 +4,10 @@
 #include "memory/pool.h"
 #include "runtime/stream.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
 #define STREAMS 128 /* more than a drain of an allocation polls */
 
 static struct gg_device device;
@@ -108,9 +112,77 @@ static void a_light_drain_examines_as_many_of_10000_objects_as_of_100(void **sta
     assert_int_equal(examined_beside(10000), of_few);
 }
 
+/* ---- before a stream is created, while another thread drains ---- */
+
+static atomic_bool draining, ending;
+
+static void *drain_for_a_while(void *argument)
+{
+    pthread_mutex_lock(&device.drain_lock);
+    atomic_store(&draining, true);
+    nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+    atomic_store(&ending, true);
+    pthread_mutex_unlock(&device.drain_lock);
+    return argument;
+}
+
+/* Whether it was called while the other thread drained, and then drained itself. */
+static bool drains_after_another_thread(uint32_t count)
+{
+    pthread_t thread;
+    start();
+    atomic_store(&device.stream_count, count);
+    atomic_store(&draining, false);
+    atomic_store(&ending, false);
+    assert_int_equal(pthread_create(&thread, NULL, drain_for_a_while, NULL), 0);
+    while (!atomic_load(&draining))
+        sched_yield();
+    const bool beside = !atomic_load(&ending);
+    ggi_drain_for_stream(&device);
+    const bool drained = beside && destroyed > 0;
+    pthread_join(thread, NULL);
+    return drained;
+}
+
+/* The threads that create them take turns with those that drain. Not each time, as the wait is short. */
+static void a_stream_beyond_many_waits_for_a_drain(void **state)
+{
+    bool drained = false;
+    (void)state;
+    for (int i = 0; i < 100 && !drained; i++)
+        drained = drains_after_another_thread(1000);
+    assert_true(drained);
+}
+
+static void few_streams_wait_for_no_drain(void **state)
+{
+    (void)state;
+    start();
+    atomic_store(&device.stream_count, 10);
+    pthread_mutex_lock(&device.drain_lock);
+    ggi_drain_for_stream(&device);
+    pthread_mutex_unlock(&device.drain_lock);
+    assert_int_equal(destroyed, 0);
+}
+
+/* Which waits for a host function, for example. */
+static void many_streams_are_created_beside_a_drain_that_does_not_end(void **state)
+{
+    (void)state;
+    start();
+    atomic_store(&device.stream_count, 1000);
+    pthread_mutex_lock(&device.drain_lock);
+    ggi_drain_for_stream(&device);
+    pthread_mutex_unlock(&device.drain_lock);
+    assert_int_equal(destroyed, 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_drain_that_is_due_polls_few_streams_although_they_are_idle),
     cmocka_unit_test(drains_that_poll_few_streams_poll_each_in_turn),
     cmocka_unit_test(a_light_drain_examines_as_many_of_10000_objects_as_of_100),
+    cmocka_unit_test(a_stream_beyond_many_waits_for_a_drain),
+    cmocka_unit_test(few_streams_wait_for_no_drain),
+    cmocka_unit_test(many_streams_are_created_beside_a_drain_that_does_not_end),
 };
 SUITE(drain_pace, tests);

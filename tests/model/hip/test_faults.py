@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -54,6 +55,17 @@ def test_out_of_memory_is_reported_and_memory_can_be_freed_again(tmp_path):
         (control / "memory").unlink()
         print(gg.empty(128 << 20, np.uint8, device=device).nbytes >> 20)
     """) == ["out", "128"]
+
+
+def test_the_runtime_ends_the_process_that_creates_a_stream_without_device_memory(tmp_path):
+    """A difference of tests/DIFFERENCES.md. If the runtime reports an error instead, remove both."""
+    result = run(tmp_path, """
+        gg.Stream(device).synchronize()
+        print("created", flush=True)
+        (control / "memory").write_text("1")
+        gg.Stream(device)
+    """)
+    assert (result.stdout, result.returncode) == ("created\n", -signal.SIGSEGV), result.stdout + result.stderr
 
 
 WITH_CODE = r"hipErrorIllegalAddress \(700\) an illegal memory access was encountered: waiting for (an event|a stream) \[.*\]"
