@@ -68,10 +68,9 @@ static void drain_note_debt(struct gg_device *device, const struct drain_budget 
 
 /* ---- streams ---- */
 
-/* Whether all work of a stream is known to be complete. */
-static bool drain_poll(gg_stream *stream, uint32_t *polls)
+/* Whether a stream's work up to @p ticket is known to be complete. */
+static bool drain_poll(gg_stream *stream, uint64_t ticket, uint32_t *polls)
 {
-    const uint64_t ticket = atomic_load(&stream->submitted);
     if (ggi_stream_is_complete(stream, ticket, false))
         return true;
     if (!*polls)
@@ -79,6 +78,11 @@ static bool drain_poll(gg_stream *stream, uint32_t *polls)
     const bool complete = ggi_stream_poll_locked(stream, ticket);
     *polls -= !complete;
     return complete;
+}
+
+static bool drain_poll_all(gg_stream *stream, uint32_t *polls)
+{
+    return drain_poll(stream, atomic_load(&stream->submitted), polls);
 }
 
 #define VISIT_TURNS 8 /* rounds, in one of which each stream is polled in any case */
@@ -96,7 +100,7 @@ static void drain_visit(gg_stream *stream, const struct drain_budget *budget, ui
 {
     struct gg_device *device = stream->device;
     const uint64_t ticket = atomic_load(&stream->submitted);
-    if (!drain_knows_busy(stream, budget, *polls) && !drain_poll(stream, polls))
+    if (!drain_knows_busy(stream, budget, *polls) && !drain_poll_all(stream, polls))
         stream->found_busy = ticket;
     if (atomic_load(&stream->deferred)) /* a release may have been added after its ticket had passed */
         ggi_stream_run_releases(stream, false);
@@ -141,11 +145,11 @@ static void drain_visit_streams(struct gg_device *device, struct drain_budget *b
 bool ggi_device_is_idle(struct gg_device *device)
 {
     uint32_t polls = 1;
-    if (device->busy && !drain_poll(device->busy, &polls))
+    if (device->busy && !drain_poll_all(device->busy, &polls))
         return false;
     for (gg_stream *stream = ggi_device_streams(device); stream; stream = stream->next) {
         device->busy = stream;
-        if (!drain_poll(stream, &polls))
+        if (!drain_poll_all(stream, &polls))
             return false;
     }
     device->busy = NULL;
@@ -158,12 +162,12 @@ bool ggi_device_is_idle(struct gg_device *device)
 static bool drain_item_is_idle(struct ggi_retired *item, uint32_t *polls)
 {
     item->after = NULL;
-    item->unknown = false;
+    item->unknown = item->known = false;
     if (!item->idle || item->idle(item))
         return true;
     if (!polls || !item->after)
         return false;
-    drain_poll(item->after, polls);
+    drain_poll_all(item->after, polls);
     item->after = NULL;
     return item->idle(item);
 }
@@ -185,6 +189,12 @@ static struct ggi_retired_queue *drain_item(struct gg_device *device, struct ggi
 
 #define POLLS_OF_OTHERS 4 /* see drain_pending */
 
+/* Whether its release has named a ticket that has not passed: then an examination could find nothing more. */
+static bool drain_is_early(const struct ggi_retired *item)
+{
+    return item->known && !ggi_stream_has_passed(item->after, item->ticket);
+}
+
 /* If too many objects are in use, those whose examination calls the driver are examined later, after all others. */
 static void drain_fresh(struct gg_device *device, struct drain_budget *budget)
 {
@@ -193,6 +203,10 @@ static void drain_fresh(struct gg_device *device, struct drain_budget *budget)
     uint32_t in_use = budget->in_use;
     for (; budget->fresh && (item = ggi_retire_next(device)); budget->fresh--) {
         const bool later = item->may_wait || (item->polled && !in_use);
+        if (drain_is_early(item)) {
+            ggi_retire_hold(item);
+            continue;
+        }
         item->after = NULL;
         item->unknown = false;
         queue =
@@ -244,7 +258,7 @@ static bool drain_finds_idle(struct gg_device *device, uint32_t in_use)
             return true;
         if (item->after) {
             device->busy = item->after;
-            return drain_poll(item->after, &polls);
+            return drain_poll_all(item->after, &polls);
         }
         end = item == last;
         device->may_wait.first = item->next;
@@ -257,7 +271,7 @@ static bool drain_finds_idle(struct gg_device *device, uint32_t in_use)
 static bool drain_may_free(struct gg_device *device, uint32_t in_use)
 {
     uint32_t polls = 1;
-    if (device->busy && !drain_poll(device->busy, &polls))
+    if (device->busy && !drain_poll_all(device->busy, &polls))
         return false;
     return drain_finds_idle(device, in_use) && ggi_device_is_idle(device);
 }
@@ -278,9 +292,10 @@ static void drain_held(gg_stream *stream, struct drain_budget *budget)
     if (!stream->holding)
         return;
     ggi_retire_unlist(stream);
-    for (; stream->held && stream->held->ticket <= passed && budget->held; budget->held--)
+    for (struct ggi_retired *item;
+         (item = ggi_retire_first(stream)) && item->ticket <= passed && budget->held; budget->held--)
         drain_item(device, ggi_retire_pop(stream), NULL, budget->later);
-    if (stream->held && !stream->holding) /* an object may have been added again */
+    if (ggi_retire_first(stream) && !stream->holding) /* an object may have been added again */
         ggi_retire_list(&device->busy_holding, stream);
 }
 
@@ -292,7 +307,7 @@ static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls, uin
     for (uint32_t left = list->count < most ? list->count : most;
          left && list->first && polls && budget->held; left--, budget->holding--) {
         gg_stream *stream = list->first;
-        drain_poll(stream, &polls);
+        drain_poll(stream, stream->held_ticket, &polls);
         drain_held(stream, budget);
     }
     return polls;
