@@ -9,6 +9,7 @@ struct drain_budget {
     uint32_t polls;   /* of streams that turn out to be busy, for each purpose */
     uint32_t streams; /* to visit */
     uint32_t holding; /* streams that objects wait for */
+    uint32_t holding_polls; /* of these, streams that turn out to be busy */
     uint32_t in_use;  /* objects of one queue that turn out to be in use, or fresh ones */
     uint32_t fresh, held, pending, may_wait; /* objects to examine */
     bool later;                              /* leave what may wait for ggi_drain_unlock */
@@ -35,7 +36,14 @@ uint32_t ggi_drain_interval(const struct gg_device *device)
 /* Streams that objects wait for, of which each costs a query, even if it is idle. */
 static uint32_t drain_holding_most(enum ggi_drain_pace pace)
 {
-    return pace == GGI_PACE_LIGHT ? 4 : pace == GGI_PACE_FULL ? 32 : 128;
+    return pace == GGI_PACE_LIGHT ? 4 : pace == GGI_PACE_FULL || pace == GGI_PACE_DUE ? 32 : 128;
+}
+
+/* Work mostly ends in the order in which it was queued, and the streams that have waited longest come first: behind a few that are
+ * busy, most are. An allocation that has a block need not find those that are not. */
+static uint32_t drain_holding_polls(enum ggi_drain_pace pace)
+{
+    return pace == GGI_PACE_LIGHT || pace == GGI_PACE_DUE ? 4 : 16;
 }
 
 /* The budget grows as long as more is released than drains can examine. With a pace: by allocations, of which each
@@ -48,10 +56,10 @@ static struct drain_budget drain_budget_of(const struct gg_device *device,
                    before = pace ? INTERVAL / ggi_drain_interval(device) : 1;
     const uint32_t items = (1024u << doublings) / before, in_use = (64u << doublings) / before;
     if (extent == GGI_DRAIN_SOME)
-        return (struct drain_budget){16,    64,    holding, in_use, items,
+        return (struct drain_budget){16,    64,    holding, drain_holding_polls(pace), in_use, items,
                                      items, items, items,   true,   false};
     const bool later = extent != GGI_DRAIN_FORCE;
-    return (struct drain_budget){all, all, all, all, all, all, all, all, later, false};
+    return (struct drain_budget){all, all, all, all, all, all, all, all, all, later, false};
 }
 
 /* Where the calls that drain do not become more frequent, it grows at once. */
@@ -316,11 +324,12 @@ static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls, uin
 /* A stream that has just got objects is often idle soon, so it need not wait for its turn behind those that stay busy. */
 static void drain_holding(struct gg_device *device, struct drain_budget *budget)
 {
-    const uint32_t half = budget->polls / 2, most = budget->holding / 2;
+    const uint32_t half = budget->holding_polls / 2, most = budget->holding / 2;
     const uint32_t others = device->busy_holding.count < most ? device->busy_holding.count : most;
     const uint32_t left =
         drain_holding_list(&device->holding, half, budget->holding - others, budget);
-    drain_holding_list(&device->busy_holding, budget->polls - half + left, budget->holding, budget);
+    drain_holding_list(&device->busy_holding, budget->holding_polls - half + left, budget->holding,
+                       budget);
 }
 
 /* ---- a drain ---- */

@@ -66,7 +66,8 @@ enum ggi_drain_extent {
 enum ggi_drain_pace {
     GGI_PACE_NONE,   /* another call does */
     GGI_PACE_LIGHT,  /* a drain is due, and little memory waits for it: it polls few streams */
-    GGI_PACE_FULL,   /* no free block was found, or much memory waits */
+    GGI_PACE_DUE,    /* a drain is due, and much memory waits: it ends at a few busy streams */
+    GGI_PACE_FULL,   /* no free block was found */
     GGI_PACE_OTHERS, /* memory of other libraries waits, whose size is not known */
 };
 
