@@ -29,8 +29,8 @@ struct gg_memory {
     const struct ggi_backing *backing;
     _Atomic(uint64_t) untracked; /* 0; or GGI_UNTRACKED: unknown streams use it; after the release, the
                                        round of the device's epoch that must have finished */
-    struct ggi_pool *pool;   /* that allocated it: pool.h; or NULL */
-    gg_stream *alloc_stream; /* a use of the stream that it was allocated on; or NULL */
+    struct ggi_pool *pool;       /* that allocated it: pool.h; or NULL */
+    gg_stream *alloc_stream;     /* a use of the stream that it was allocated on; or NULL */
     uint64_t release_ticket; /* after all work of alloc_stream at the last release; 0: not taken yet, or there was none */
     uint32_t use_count, use_capacity;
     struct ggi_use *uses; /* inline_uses, or allocated; `newest` may have later tickets */
@@ -41,7 +41,7 @@ struct gg_memory {
     struct ggi_slab *slab; /* that contains it; or NULL */
     /* a launch reads from here on to copies_only */
     _Atomic(uint64_t) newest[GGI_NEWEST]; /* tickets of uses, by serial: uses.h */
-    _Atomic(uint64_t) ready_ticket; /* ready after this ticket of alloc_stream; 0: ready */
+    _Atomic(uint64_t) ready_ticket;       /* ready after this ticket of alloc_stream; 0: ready */
     _Atomic(int64_t) refs;
     struct gg_device *device;
     void *pointer;
@@ -54,7 +54,7 @@ struct gg_memory {
     _Atomic(uint64_t) result; /* a word as of `newest`: the last collective operation that writes it; or 0 */
     _Atomic(uint64_t) ready_waiter; /* serial of the last stream that waited for ready_ticket */
     gg_stream *shared[GGI_SHARED]; /* other libraries use it on these streams until the release; uses of the streams */
-    pthread_mutex_t lock; /* of the uses, and shared */
+    pthread_mutex_t lock;              /* of the uses, and shared */
     _Atomic(uint64_t) result_watchers; /* who may end the operation of `result`, or what is before it */
     /* Serials of the newest capture of gpuglue that holds it, and of the newest that knows a user of it, with the number of
      * the last user there. Under the lock of the captures. */

@@ -6,11 +6,11 @@
 
 /* What one drain may still do. Each kind of object has its own budget, so that none holds up another. */
 struct drain_budget {
-    uint32_t polls;   /* of streams that turn out to be busy, for each purpose */
-    uint32_t streams; /* to visit */
-    uint32_t holding; /* streams that objects wait for */
+    uint32_t polls;         /* of streams that turn out to be busy, for each purpose */
+    uint32_t streams;       /* to visit */
+    uint32_t holding;       /* streams that objects wait for */
     uint32_t holding_polls; /* of these, streams that turn out to be busy */
-    uint32_t in_use;  /* objects of one queue that turn out to be in use, or fresh ones */
+    uint32_t in_use;        /* objects of one queue that turn out to be in use, or fresh ones */
     uint32_t fresh, held, pending, may_wait; /* objects to examine */
     bool later;                              /* leave what may wait for ggi_drain_unlock */
     bool behind;                             /* set if more examinations of `pending` are due */
@@ -56,8 +56,9 @@ static struct drain_budget drain_budget_of(const struct gg_device *device,
                    before = pace ? INTERVAL / ggi_drain_interval(device) : 1;
     const uint32_t items = (1024u << doublings) / before, in_use = (64u << doublings) / before;
     if (extent == GGI_DRAIN_SOME)
-        return (struct drain_budget){16,    64,    holding, drain_holding_polls(pace), in_use, items,
-                                     items, items, items,   true,   false};
+        return (struct drain_budget){16,     64,    holding, drain_holding_polls(pace),
+                                     in_use, items, items,   items,
+                                     items,  true,  false};
     const bool later = extent != GGI_DRAIN_FORCE;
     return (struct drain_budget){all, all, all, all, all, all, all, all, all, later, false};
 }
@@ -76,21 +77,23 @@ static void drain_note_debt(struct gg_device *device, const struct drain_budget 
 
 /* ---- streams ---- */
 
-/* Whether a stream's work up to @p ticket is known to be complete. */
-static bool drain_poll(gg_stream *stream, uint64_t ticket, uint32_t *polls)
+/* Whether the stream's work up to @p ticket, as far as it has any, is known to be complete. */
+static bool drain_poll_up_to(gg_stream *stream, uint64_t ticket, uint32_t *polls)
 {
-    if (ggi_stream_is_complete(stream, ticket, false))
+    const uint64_t submitted = atomic_load(&stream->submitted);
+    const uint64_t last = ticket < submitted ? ticket : submitted;
+    if (ggi_stream_is_complete(stream, last, false))
         return true;
     if (!*polls)
         return false;
-    const bool complete = ggi_stream_poll_locked(stream, ticket);
+    const bool complete = ggi_stream_poll_locked(stream, last);
     *polls -= !complete;
     return complete;
 }
 
-static bool drain_poll_all(gg_stream *stream, uint32_t *polls)
+static bool drain_poll(gg_stream *stream, uint32_t *polls)
 {
-    return drain_poll(stream, atomic_load(&stream->submitted), polls);
+    return drain_poll_up_to(stream, UINT64_MAX, polls);
 }
 
 #define VISIT_TURNS 8 /* rounds, in one of which each stream is polled in any case */
@@ -108,7 +111,7 @@ static void drain_visit(gg_stream *stream, const struct drain_budget *budget, ui
 {
     struct gg_device *device = stream->device;
     const uint64_t ticket = atomic_load(&stream->submitted);
-    if (!drain_knows_busy(stream, budget, *polls) && !drain_poll_all(stream, polls))
+    if (!drain_knows_busy(stream, budget, *polls) && !drain_poll(stream, polls))
         stream->found_busy = ticket;
     if (atomic_load(&stream->deferred)) /* a release may have been added after its ticket had passed */
         ggi_stream_run_releases(stream, false);
@@ -153,11 +156,11 @@ static void drain_visit_streams(struct gg_device *device, struct drain_budget *b
 bool ggi_device_is_idle(struct gg_device *device)
 {
     uint32_t polls = 1;
-    if (device->busy && !drain_poll_all(device->busy, &polls))
+    if (device->busy && !drain_poll(device->busy, &polls))
         return false;
     for (gg_stream *stream = ggi_device_streams(device); stream; stream = stream->next) {
         device->busy = stream;
-        if (!drain_poll_all(stream, &polls))
+        if (!drain_poll(stream, &polls))
             return false;
     }
     device->busy = NULL;
@@ -175,7 +178,7 @@ static bool drain_item_is_idle(struct ggi_retired *item, uint32_t *polls)
         return true;
     if (!polls || !item->after)
         return false;
-    drain_poll_all(item->after, polls);
+    drain_poll(item->after, polls);
     item->after = NULL;
     return item->idle(item);
 }
@@ -266,7 +269,7 @@ static bool drain_finds_idle(struct gg_device *device, uint32_t in_use)
             return true;
         if (item->after) {
             device->busy = item->after;
-            return drain_poll_all(item->after, &polls);
+            return drain_poll(item->after, &polls);
         }
         end = item == last;
         device->may_wait.first = item->next;
@@ -279,7 +282,7 @@ static bool drain_finds_idle(struct gg_device *device, uint32_t in_use)
 static bool drain_may_free(struct gg_device *device, uint32_t in_use)
 {
     uint32_t polls = 1;
-    if (device->busy && !drain_poll_all(device->busy, &polls))
+    if (device->busy && !drain_poll(device->busy, &polls))
         return false;
     return drain_finds_idle(device, in_use) && ggi_device_is_idle(device);
 }
@@ -292,6 +295,13 @@ static void drain_may_wait(struct gg_device *device, bool force, struct drain_bu
                     budget->later);
 }
 
+/* It was released long ago, so that the processor's cache may not hold it any more. */
+static void drain_prefetch(const struct ggi_retired *item)
+{
+    for (size_t line = 0; item && line < 4; line++)
+        __builtin_prefetch((const char *)item + 64 * line);
+}
+
 /* The objects whose tickets the stream has passed. Those left wait until it is polled again. */
 static void drain_held(gg_stream *stream, struct drain_budget *budget)
 {
@@ -301,8 +311,12 @@ static void drain_held(gg_stream *stream, struct drain_budget *budget)
         return;
     ggi_retire_unlist(stream);
     for (struct ggi_retired *item;
-         (item = ggi_retire_first(stream)) && item->ticket <= passed && budget->held; budget->held--)
-        drain_item(device, ggi_retire_pop(stream), NULL, budget->later);
+         (item = ggi_retire_first(stream)) && item->ticket <= passed && budget->held;
+         budget->held--) {
+        ggi_retire_pop(stream);
+        drain_prefetch(ggi_retire_first(stream));
+        drain_item(device, item, NULL, budget->later);
+    }
     if (ggi_retire_first(stream) && !stream->holding) /* an object may have been added again */
         ggi_retire_list(&device->busy_holding, stream);
 }
@@ -315,7 +329,7 @@ static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls, uin
     for (uint32_t left = list->count < most ? list->count : most;
          left && list->first && polls && budget->held; left--, budget->holding--) {
         gg_stream *stream = list->first;
-        drain_poll(stream, stream->held_ticket, &polls);
+        drain_poll_up_to(stream, stream->held_ticket, &polls);
         drain_held(stream, budget);
     }
     return polls;
@@ -324,12 +338,11 @@ static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls, uin
 /* A stream that has just got objects is often idle soon, so it need not wait for its turn behind those that stay busy. */
 static void drain_holding(struct gg_device *device, struct drain_budget *budget)
 {
-    const uint32_t half = budget->holding_polls / 2, most = budget->holding / 2;
+    const uint32_t polls = budget->holding_polls, half = polls / 2, most = budget->holding / 2;
     const uint32_t others = device->busy_holding.count < most ? device->busy_holding.count : most;
     const uint32_t left =
         drain_holding_list(&device->holding, half, budget->holding - others, budget);
-    drain_holding_list(&device->busy_holding, budget->holding_polls - half + left, budget->holding,
-                       budget);
+    drain_holding_list(&device->busy_holding, polls - half + left, budget->holding, budget);
 }
 
 /* ---- a drain ---- */

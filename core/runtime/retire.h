@@ -23,7 +23,7 @@ struct ggi_retired {
     bool may_wait; /* destroying it may wait for the device: done without drain_lock, so that no other thread waits */
     bool locked; /* destroyed with drain_lock held all the same: a call that needs its address finds it whole or destroyed */
     bool unknown; /* idle() sets this: it need not be called again before epoch.done has changed */
-    bool never; /* or this: the object must not be destroyed, as a graph may use it at any time */
+    bool never;   /* or this: the object must not be destroyed, as a graph may use it at any time */
 };
 
 /* After the shutdown, and in a forked child, retired objects are not destroyed. */

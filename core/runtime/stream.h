@@ -18,7 +18,8 @@ enum ggi_capturable {
 struct gg_stream {
     struct ggi_retired retired;
     /* What allocations and polls read is together, as a program may have so many streams that the cache holds only a part. */
-    _Atomic(int64_t) refs; /* the high half counts those held by uses of memory. One word, so that both change at once */
+    _Atomic(int64_t)
+        refs; /* the high half counts those held by uses of memory. One word, so that both change at once */
     struct gg_device *device;
     struct gg_stream_impl *impl;
     uint64_t serial; /* never reused, unlike native handles */
@@ -28,7 +29,7 @@ struct gg_stream {
     bool is_default, borrowed;
     bool of_thread; /* a per-thread default stream: the handle is valid in `thread` only */
     bool gone;      /* closed and idle: the native stream is destroyed, the counts are still read */
-    pthread_mutex_t lock;         /* marker; the driver is only queried with it, which never waits */
+    pthread_mutex_t lock; /* marker; the driver is only queried with it, which never waits */
     void (*release)(void *owner); /* of a borrowed stream; NULL if it has no owner to keep it alive */
     struct gg_event_impl *marker; /* polled to raise completed; changed with both locks held */
     uint64_t marker_ticket;       /* 0: not recorded, or done */
@@ -41,11 +42,11 @@ struct gg_stream {
     struct gg_stream *next_holding, *previous_holding;
     _Atomic(struct ggi_deferred_release *) deferred; /* each until its ticket has passed */
     _Atomic(int) capturable;                         /* enum ggi_capturable */
-    bool final_ticket_taken;    /* closed, and a ticket after all its work was taken */
-    bool bins_released;         /* any stream may take its free blocks; under the pool's lock */
+    bool final_ticket_taken; /* closed, and a ticket after all its work was taken */
+    bool bins_released;      /* any stream may take its free blocks; under the pool's lock */
     atomic_bool unmarked; /* it has no owner, and an event could not be recorded after its work */
     bool marker_wanted;   /* it is in ggi_unmarked */
-    uint64_t native;            /* the handle of a borrowed one; else 0 */
+    uint64_t native;      /* the handle of a borrowed one; else 0 */
     _Atomic(uint64_t) handle;   /* of another one, if other code knows it; else 0 */
     _Atomic(uint64_t) capture;  /* the driver's id of the capture that gpuglue began on it; or 0 */
     _Atomic(int) captures_soon; /* threads that begin a capture of it */

@@ -39,8 +39,20 @@ static void objects_leave_in_the_order_of_their_tickets(void **state)
             assert_true(item->ticket >= before);
             before = item->ticket;
         }
-        assert_null(streams[0].held);
+        assert_null(ggi_retire_first(&streams[0]));
     }
+}
+
+/* Thousands of blocks may wait: to add one reads none of them. */
+static void objects_that_come_in_order_need_no_heap(void **state)
+{
+    (void)state;
+    start();
+    keep_all(1);
+    assert_null(streams[0].held);
+    assert_ptr_equal(ggi_retire_first(&streams[0]), &items[0]);
+    assert_ptr_equal(ggi_retire_pop(&streams[0]), &items[0]);
+    assert_ptr_equal(ggi_retire_first(&streams[0]), &items[1]);
 }
 
 static uint32_t length_of_right_path(const struct ggi_retired *heap)
@@ -338,6 +350,7 @@ static void an_object_may_wait_twice_for_the_same_stream(void **state)
     (void)state;
     start_drains();
     items[0] = (struct ggi_retired){.idle = is_idle_after_two_waits, .destroy = note_destroyed};
+    destroyed = 0;
     ggi_retire(&device, &items[0]);
     for (uint64_t ticket = 0; ticket < 2; ticket++) {
         pass(&streams[0], ticket);
@@ -379,6 +392,29 @@ static bool is_never_idle(struct ggi_retired *self)
     (void)self;
     examined++;
     return false;
+}
+
+static void an_object_whose_ticket_is_known_is_not_examined_before(void **state)
+{
+    (void)state;
+    start_drains();
+    int queries = 0;
+    device.ops->stream_query = count_as_busy;
+    streams[0].impl = (struct gg_stream_impl *)&queries;
+    pass(&streams[0], 1);
+    atomic_store(&streams[0].submitted, 2);
+    destroyed = 0;
+    for (uint64_t i = 0; i < 2; i++) { /* idle at once, if they were examined */
+        items[i] = (struct ggi_retired){
+            .destroy = note_destroyed, .after = &streams[0], .ticket = 1 + i, .known = true};
+        ggi_retire(&device, &items[i]);
+    }
+    ggi_drain_locked(&device, GGI_DRAIN_SOME);
+    assert_int_equal(destroyed, 1);
+    pass(&streams[0], 2);
+    ggi_drain_locked(&device, GGI_DRAIN_SOME);
+    assert_int_equal(destroyed, 2);
+    assert_null(ggi_retire_first(&streams[0]));
 }
 
 static int examined_by_a_drain(enum ggi_drain_pace pace, uint32_t debt)
@@ -574,6 +610,7 @@ static void memory_that_is_destroyed_while_a_stream_uses_it_releases_the_stream(
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(objects_leave_in_the_order_of_their_tickets),
+    cmocka_unit_test(objects_that_come_in_order_need_no_heap),
     cmocka_unit_test(merging_follows_short_paths),
     cmocka_unit_test(an_object_that_waits_is_found_in_the_list),
     cmocka_unit_test(each_stream_with_objects_is_listed_once),
@@ -585,6 +622,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_drain_ends_where_its_last_stream_gets_a_new_object),
     cmocka_unit_test(the_owner_of_a_copy_is_released_beside_many_busy_streams),
     cmocka_unit_test(drains_visit_all_streams_that_stay_busy),
+    cmocka_unit_test(an_object_whose_ticket_is_known_is_not_examined_before),
     cmocka_unit_test(an_object_may_wait_twice_for_the_same_stream),
     cmocka_unit_test(drains_stop_visiting_streams_after_their_rounds),
     cmocka_unit_test(drains_become_more_frequent_before_they_become_longer),
