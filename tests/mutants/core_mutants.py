@@ -148,7 +148,7 @@ CORE = [
            "core/runtime/stream_lifetime.c", "    if (!stream_idle(&stream->retired) || !stream_mark_gone(stream))\n        return false;\n",
            "    stream_mark_gone(stream);\n    stream->gone = true;\n", on("pool pool_model", CUDA)),
     Mutant("every drain polls all streams", "an allocation polls few streams, however many are busy", "core/runtime/drain.c",
-           "return (struct drain_budget){16,    64,    holding, in_use, items,", "return (struct drain_budget){999, 999, 999 + holding, in_use, items,",
+           "return (struct drain_budget){16,     64,    holding, drain_holding_polls(pace),", "return (struct drain_budget){999, 999, 999 + holding, 999 + 0 * drain_holding_polls(pace),",
            on("calls", CUDA)),
     Mutant("drains that are due poll all idle streams", "a drain that is due polls few streams", "core/runtime/drain.c",
            "return pace == GGI_PACE_LIGHT ? 4 :", "return pace == GGI_PACE_LIGHT ? 128 :", ("drain_pace",)),
