@@ -193,7 +193,8 @@ void gg_memory_release(gg_memory *memory)
         memory_enter_epoch(memory);
     if (memory->pool && ggi_pool_free(memory))
         return;
-    memory->retired.polled = ggi_memory_has_peer_use(memory);
+    memory->retired.known = ggi_block_knows_use(memory);
+    memory->retired.polled = !memory->retired.known && ggi_memory_has_peer_use(memory);
     memory->waits = !memory->pool;
     if (memory->waits)
         atomic_fetch_add_explicit(&device->others_waiting, 1, memory_order_relaxed);

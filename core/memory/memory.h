@@ -22,52 +22,51 @@ struct ggi_free_link {
 };
 
 struct gg_memory {
+    /* First what the pool and drains read: thousands of released blocks may wait for streams, more than a cache holds. */
     struct ggi_retired retired;
+    _Atomic(int) captured; /* a graph uses it that another library has captured */
+    uint32_t size_class;   /* GGI_NO_CLASS: not cached, but freed to the driver */
+    const struct ggi_backing *backing;
+    _Atomic(uint64_t) untracked; /* 0; or GGI_UNTRACKED: unknown streams use it; after the release, the
+                                       round of the device's epoch that must have finished */
+    struct ggi_pool *pool;       /* that allocated it: pool.h; or NULL */
+    gg_stream *alloc_stream;     /* a use of the stream that it was allocated on; or NULL */
+    uint64_t release_ticket; /* after all work of alloc_stream at the last release; 0: not taken yet, or there was none */
+    uint32_t use_count, use_capacity;
+    struct ggi_use *uses; /* inline_uses, or allocated; `newest` may have later tickets */
+    struct ggi_use inline_uses[3];
+    struct ggi_free_link free; /* in a list of free blocks; `next` is NULL in none */
+    size_t block_size;         /* at least nbytes */
+    struct ggi_segment *segment; /* of a piece; NULL: a block of a slab, or one that the driver allocated */
+    struct ggi_slab *slab; /* that contains it; or NULL */
+    /* a launch reads from here on to copies_only */
+    _Atomic(uint64_t) newest[GGI_NEWEST]; /* tickets of uses, by serial: uses.h */
+    _Atomic(uint64_t) ready_ticket;       /* ready after this ticket of alloc_stream; 0: ready */
     _Atomic(int64_t) refs;
-    /* a launch reads the following */
     struct gg_device *device;
     void *pointer;
     gg_memory *parent; /* a reference to the pinned memory that contains this one and has its uses; or NULL */
-    bool copies_only;               /* registered memory that the device has at another address */
-    _Atomic(uint64_t) ready_ticket; /* ready after this ticket of alloc_stream; 0: ready */
-    _Atomic(uint64_t) newest[GGI_NEWEST]; /* tickets of uses, by serial: uses.h */
-
+    bool copies_only; /* registered memory that the device has at another address */
+    bool wrapped;
+    bool waits; /* it was released, and counts in device->others_waiting */
     enum gg_memory_kind kind;
-    _Atomic(int) captured; /* a graph uses it that another library has captured */
+    size_t nbytes;
+    _Atomic(uint64_t) result; /* a word as of `newest`: the last collective operation that writes it; or 0 */
+    _Atomic(uint64_t) ready_waiter; /* serial of the last stream that waited for ready_ticket */
+    gg_stream *shared[GGI_SHARED]; /* other libraries use it on these streams until the release; uses of the streams */
+    pthread_mutex_t lock;              /* of the uses, and shared */
+    _Atomic(uint64_t) result_watchers; /* who may end the operation of `result`, or what is before it */
     /* Serials of the newest capture of gpuglue that holds it, and of the newest that knows a user of it, with the number of
      * the last user there. Under the lock of the captures. */
     uint64_t held_by, used_in;
     size_t last_user;
-    size_t nbytes;
-    const struct ggi_backing *backing;
     void (*release)(void *owner); /* of wrapped memory */
     void *owner;
-    bool wrapped;
-    bool waits;                /* it was released, and counts in device->others_waiting */
     struct ggi_import *import; /* the mapping of another process's block that contains it; or NULL */
     void *first_page; /* of registered memory: block_size is the size of its pages; else NULL */
     size_t locked_size; /* bytes that the driver locked: other memory may share the first and last page */
-    /* of memory that gpuglue allocated: pool.h */
-    struct ggi_pool *pool;     /* that allocated it; or NULL */
-    struct ggi_slab *slab;     /* that contains it; or NULL */
-    struct ggi_free_link free; /* in a list of free blocks; `next` is NULL in none */
-    struct ggi_segment *segment; /* of a piece; NULL: a block of a slab, or one that the driver allocated */
     gg_memory *left, *right; /* of a piece: the pieces beside it; under the pool's lock */
-    size_t block_size;       /* at least nbytes */
     uint64_t released;       /* of a free large block: the count of releases before it */
-    uint32_t size_class;     /* GGI_NO_CLASS: not cached, but freed to the driver */
-    gg_stream *alloc_stream; /* a use of the stream that it was allocated on; or NULL */
-    _Atomic(uint64_t) result; /* a word as of `newest`: the last collective operation that writes it; or 0 */
-    _Atomic(uint64_t) result_watchers; /* who may end that operation, or what is before it */
-    uint64_t release_ticket; /* after all work of alloc_stream at the last release; 0: not taken yet, or there was none */
-    _Atomic(uint64_t) ready_waiter; /* serial of the last stream that waited for ready_ticket */
-    _Atomic(uint64_t) untracked; /* 0; or GGI_UNTRACKED: unknown streams use it; after the release, the
-                                       round of the device's epoch that must have finished */
-    gg_stream *shared[GGI_SHARED]; /* other libraries use it on these streams until the release; uses of the streams */
-    pthread_mutex_t lock; /* of the uses, and shared */
-    uint32_t use_count, use_capacity;
-    struct ggi_use inline_uses[3];
-    struct ggi_use *uses; /* inline_uses, or allocated; `newest` may have later tickets */
 };
 
 /* A handle without references. It frees nothing until its backing is set. NULL without host memory. */

@@ -282,6 +282,8 @@ void ggi_pools_empty(struct gg_device *device);
 
 /* Cache a block whose last reference was released. False: it has to be retired. */
 bool ggi_pool_free(gg_memory *memory);
+/* Whether it has to wait only for uses by streams of its device; then retired.after and .ticket are one of them. */
+bool ggi_block_knows_use(gg_memory *memory);
 /* Take the lock. If another thread has it, @p bins (of a stream, or NULL) opens its stash. */
 void ggi_pool_lock_contended(struct ggi_pool *pool, struct ggi_bins *bins);
 static inline void ggi_pool_lock(struct ggi_pool *pool, struct ggi_bins *bins)

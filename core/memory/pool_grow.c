@@ -388,10 +388,10 @@ static enum ggi_drain_pace pool_drain_pace(struct ggi_pool *pool)
     if (atomic_load_explicit(&pool->device->others_waiting, memory_order_relaxed))
         return GGI_PACE_OTHERS;
     pthread_mutex_lock(&pool->lock);
-    const bool light =
-        pool->since_drain >= pool->drain_interval && pool->stats.retired_bytes < WAITING_LEAST;
+    const bool due = pool->since_drain >= pool->drain_interval,
+               light = pool->stats.retired_bytes < WAITING_LEAST;
     pthread_mutex_unlock(&pool->lock);
-    return light ? GGI_PACE_LIGHT : GGI_PACE_FULL;
+    return !due ? GGI_PACE_FULL : light ? GGI_PACE_LIGHT : GGI_PACE_DUE;
 }
 
 /* This does not wait for another thread that drains. */

@@ -109,6 +109,7 @@ static gg_memory *steal_retired(struct ggi_pool *pool, size_t nbytes)
     gg_memory *memory = (gg_memory *)ggi_retire_pick(pool->device, steal_fits, &request);
     if (!memory)
         return NULL;
+    memory->retired.known = false;
     pthread_mutex_lock(&pool->lock);
     ggi_pool_uncount_retired(pool, memory->block_size);
     pthread_mutex_unlock(&pool->lock);

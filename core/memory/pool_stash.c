@@ -268,3 +268,25 @@ bool ggi_pool_free(gg_memory *memory)
     pthread_mutex_unlock(&pool->lock);
     return free;
 }
+
+/* What a drain would find out that examined the block: see block_idle. The words of its uses were folded. */
+bool ggi_block_knows_use(gg_memory *memory)
+{
+    if (!memory->pool || memory->size_class == GGI_NO_CLASS ||
+        atomic_load_explicit(&memory->untracked, memory_order_relaxed) ||
+        atomic_load_explicit(&memory->captured, memory_order_relaxed))
+        return false;
+    const struct ggi_use *found = NULL;
+    for (uint32_t i = 0; i < memory->use_count; i++) {
+        const struct ggi_use *use = &memory->uses[i];
+        if (use->stream->device != memory->device)
+            return false;
+        if (!found && use->stream != memory->alloc_stream)
+            found = use;
+    }
+    if (!found)
+        return false;
+    memory->retired.after = found->stream;
+    memory->retired.ticket = found->ticket;
+    return true;
+}

@@ -8,10 +8,11 @@
 
 /* What one drain may still do. Each kind of object has its own budget, so that none holds up another. */
 struct drain_budget {
-    uint32_t polls;   /* of streams that turn out to be busy, for each purpose */
-    uint32_t streams; /* to visit */
-    uint32_t holding; /* streams that objects wait for */
-    uint32_t in_use;  /* objects of one queue that turn out to be in use, or fresh ones */
+    uint32_t polls;         /* of streams that turn out to be busy, for each purpose */
+    uint32_t streams;       /* to visit */
+    uint32_t holding;       /* streams that objects wait for */
+    uint32_t holding_polls; /* of these, streams that turn out to be busy */
+    uint32_t in_use;        /* objects of one queue that turn out to be in use, or fresh ones */
     uint32_t fresh, held, pending, may_wait; /* objects to examine */
     bool later;                              /* leave what may wait for ggi_drain_unlock */
     bool behind;                             /* set if more examinations of `pending` are due */
@@ -37,7 +38,14 @@ uint32_t ggi_drain_interval(const struct gg_device *device)
 /* Streams that objects wait for, of which each costs a query, even if it is idle. */
 static uint32_t drain_holding_most(enum ggi_drain_pace pace)
 {
-    return pace == GGI_PACE_LIGHT ? 4 : pace == GGI_PACE_FULL ? 32 : 128;
+    return pace == GGI_PACE_LIGHT ? 4 : pace == GGI_PACE_FULL || pace == GGI_PACE_DUE ? 32 : 128;
+}
+
+/* Work mostly ends in the order in which it was queued, and the streams that have waited longest come first: behind a few that are
+ * busy, most are. An allocation that has a block need not find those that are not. */
+static uint32_t drain_holding_polls(enum ggi_drain_pace pace)
+{
+    return pace == GGI_PACE_LIGHT || pace == GGI_PACE_DUE ? 4 : 16;
 }
 
 /* The budget grows as long as more is released than drains can examine. With a pace: by allocations, of which each
@@ -50,10 +58,11 @@ static struct drain_budget drain_budget_of(const struct gg_device *device,
                    before = pace ? INTERVAL / ggi_drain_interval(device) : 1;
     const uint32_t items = (1024u << doublings) / before, in_use = (64u << doublings) / before;
     if (extent == GGI_DRAIN_SOME)
-        return (struct drain_budget){16,    64,    holding, in_use, items,
-                                     items, items, items,   true,   false};
+        return (struct drain_budget){16,     64,    holding, drain_holding_polls(pace),
+                                     in_use, items, items,   items,
+                                     items,  true,  false};
     const bool later = extent != GGI_DRAIN_FORCE;
-    return (struct drain_budget){all, all, all, all, all, all, all, all, later, false};
+    return (struct drain_budget){all, all, all, all, all, all, all, all, all, later, false};
 }
 
 /* Where the calls that drain do not become more frequent, it grows at once. */
@@ -70,17 +79,23 @@ static void drain_note_debt(struct gg_device *device, const struct drain_budget 
 
 /* ---- streams ---- */
 
-/* Whether all work of a stream is known to be complete. */
-static bool drain_poll(gg_stream *stream, uint32_t *polls)
+/* Whether the stream's work up to @p ticket, as far as it has any, is known to be complete. */
+static bool drain_poll_up_to(gg_stream *stream, uint64_t ticket, uint32_t *polls)
 {
-    const uint64_t ticket = atomic_load(&stream->submitted);
-    if (ggi_stream_is_complete(stream, ticket, false))
+    const uint64_t submitted = atomic_load(&stream->submitted);
+    const uint64_t last = ticket < submitted ? ticket : submitted;
+    if (ggi_stream_is_complete(stream, last, false))
         return true;
     if (!*polls)
         return false;
-    const bool complete = ggi_stream_poll_locked(stream, ticket);
+    const bool complete = ggi_stream_poll_locked(stream, last);
     *polls -= !complete;
     return complete;
+}
+
+static bool drain_poll(gg_stream *stream, uint32_t *polls)
+{
+    return drain_poll_up_to(stream, UINT64_MAX, polls);
 }
 
 #define VISIT_TURNS 8 /* rounds, in one of which each stream is polled in any case */
@@ -160,7 +175,7 @@ bool ggi_device_is_idle(struct gg_device *device)
 static bool drain_item_is_idle(struct ggi_retired *item, uint32_t *polls)
 {
     item->after = NULL;
-    item->unknown = false;
+    item->unknown = item->known = false;
     if (!item->idle || item->idle(item))
         return true;
     if (!polls || !item->after)
@@ -187,6 +202,12 @@ static struct ggi_retired_queue *drain_item(struct gg_device *device, struct ggi
 
 #define POLLS_OF_OTHERS 4 /* see drain_pending */
 
+/* Whether its release has named a ticket that has not passed: then an examination could find nothing more. */
+static bool drain_is_early(const struct ggi_retired *item)
+{
+    return item->known && !ggi_stream_has_passed(item->after, item->ticket);
+}
+
 /* If too many objects are in use, those whose examination calls the driver are examined later, after all others. */
 static void drain_fresh(struct gg_device *device, struct drain_budget *budget)
 {
@@ -195,6 +216,10 @@ static void drain_fresh(struct gg_device *device, struct drain_budget *budget)
     uint32_t in_use = budget->in_use;
     for (; budget->fresh && (item = ggi_retire_next(device)); budget->fresh--) {
         const bool later = item->may_wait || (item->polled && !in_use);
+        if (drain_is_early(item)) {
+            ggi_retire_hold(item);
+            continue;
+        }
         item->after = NULL;
         item->unknown = false;
         queue =
@@ -272,6 +297,13 @@ static void drain_may_wait(struct gg_device *device, bool force, struct drain_bu
                     budget->later);
 }
 
+/* It was released long ago, so that the processor's cache may not hold it any more. */
+static void drain_prefetch(const struct ggi_retired *item)
+{
+    for (size_t line = 0; item && line < 4; line++)
+        __builtin_prefetch((const char *)item + 64 * line);
+}
+
 /* The objects whose tickets the stream has passed. Those left wait until it is polled again. */
 static void drain_held(gg_stream *stream, struct drain_budget *budget)
 {
@@ -280,9 +312,14 @@ static void drain_held(gg_stream *stream, struct drain_budget *budget)
     if (!stream->holding)
         return;
     ggi_retire_unlist(stream);
-    for (; stream->held && stream->held->ticket <= passed && budget->held; budget->held--)
-        drain_item(device, ggi_retire_pop(stream), NULL, budget->later);
-    if (stream->held && !stream->holding) /* an object may have been added again */
+    for (struct ggi_retired *item;
+         (item = ggi_retire_first(stream)) && item->ticket <= passed && budget->held;
+         budget->held--) {
+        ggi_retire_pop(stream);
+        drain_prefetch(ggi_retire_first(stream));
+        drain_item(device, item, NULL, budget->later);
+    }
+    if (ggi_retire_first(stream) && !stream->holding) /* an object may have been added again */
         ggi_retire_list(&device->busy_holding, stream);
 }
 
@@ -294,7 +331,7 @@ static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls, uin
     for (uint32_t left = list->count < most ? list->count : most;
          left && list->first && polls && budget->held; left--, budget->holding--) {
         gg_stream *stream = list->first;
-        drain_poll(stream, &polls);
+        drain_poll_up_to(stream, stream->held_ticket, &polls);
         drain_held(stream, budget);
     }
     return polls;
@@ -303,11 +340,11 @@ static uint32_t drain_holding_list(struct ggi_holding *list, uint32_t polls, uin
 /* A stream that has just got objects is often idle soon, so it need not wait for its turn behind those that stay busy. */
 static void drain_holding(struct gg_device *device, struct drain_budget *budget)
 {
-    const uint32_t half = budget->polls / 2, most = budget->holding / 2;
+    const uint32_t polls = budget->holding_polls, half = polls / 2, most = budget->holding / 2;
     const uint32_t others = device->busy_holding.count < most ? device->busy_holding.count : most;
     const uint32_t left =
         drain_holding_list(&device->holding, half, budget->holding - others, budget);
-    drain_holding_list(&device->busy_holding, budget->polls - half + left, budget->holding, budget);
+    drain_holding_list(&device->busy_holding, polls - half + left, budget->holding, budget);
 }
 
 /* ---- a drain ---- */

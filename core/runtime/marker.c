@@ -73,9 +73,9 @@ void ggi_stream_pass(gg_stream *stream, uint64_t ticket)
     ggi_stream_advance(stream, ticket);
 }
 
-/* With stream->lock held: query the driver. Returns whether a marker is needed. Of a stream without an owner only the marker is
- * queried, since its native stream may have been destroyed. */
-static bool marker_ask_driver(gg_stream *stream)
+/* With stream->lock held: query the driver for what is up to @p ticket. Returns whether a marker is needed. Of a stream without an
+ * owner only the marker is queried, since its native stream may have been destroyed. */
+static bool marker_ask_driver(gg_stream *stream, uint64_t ticket)
 {
     uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
     if (atomic_load(&stream->device->gone)) {
@@ -84,7 +84,7 @@ static bool marker_ask_driver(gg_stream *stream)
     }
     marker_poll(stream);
     if (ggi_stream_is_ownerless(stream) || stream->marker_ticket ||
-        ggi_stream_has_passed(stream, before))
+        ggi_stream_has_passed(stream, ticket))
         return false;
     if (ggi_stream_capturing(stream)) {
         if (ggi_stream_in_own_capture(stream)) /* the marker was after all work that runs */
@@ -150,7 +150,7 @@ bool ggi_stream_is_complete(gg_stream *stream, uint64_t ticket, bool poll)
         return false;
     ggi_internal_begin(stream->device, &own);
     pthread_mutex_lock(&stream->lock);
-    const bool record = marker_ask_driver(stream) && marker_begin(stream);
+    const bool record = marker_ask_driver(stream, ticket) && marker_begin(stream);
     pthread_mutex_unlock(&stream->lock);
     if (record)
         marker_end(stream);
@@ -165,7 +165,7 @@ bool ggi_stream_poll_locked(gg_stream *stream, uint64_t ticket)
         return true;
     ggi_internal_begin(stream->device, &own);
     pthread_mutex_lock(&stream->lock);
-    if (marker_ask_driver(stream))
+    if (marker_ask_driver(stream, ticket))
         marker_want(stream);
     pthread_mutex_unlock(&stream->lock);
     ggi_internal_end(stream->device, &own);
@@ -179,7 +179,7 @@ bool ggi_stream_poll_with_room(gg_stream *stream, uint64_t ticket)
         return ggi_stream_is_complete(stream, ticket, true);
     ggi_internal_begin(stream->device, &own);
     pthread_mutex_lock(&stream->lock);
-    marker_ask_driver(stream);
+    marker_ask_driver(stream, ticket);
     pthread_mutex_unlock(&stream->lock);
     ggi_internal_end(stream->device, &own);
     return ggi_stream_has_passed(stream, ticket);

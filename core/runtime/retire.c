@@ -1,6 +1,6 @@
 /* retire.c: released objects that the device may still use. A release is one push and calls no driver. A drain examines
- * each object, and keeps those in use: in a heap of the stream that it has to wait for, by ticket, so that it is not
- * examined again before; or in a list. */
+ * each object, unless its release knows what it waits for, and keeps those in use: with the stream that it has to wait for, by
+ * ticket, so that it is not examined again before; or in a list. */
 #include "base/list.h"
 #include "runtime/retire.h"
 #include "runtime/stream.h"
@@ -54,13 +54,6 @@ static struct ggi_retired *heap_merge(struct ggi_retired *a, struct ggi_retired 
     return a;
 }
 
-struct ggi_retired *ggi_retire_pop(gg_stream *stream)
-{
-    struct ggi_retired *item = stream->held;
-    stream->held = heap_merge(item->left, item->next);
-    return item;
-}
-
 /* ---- what is kept ---- */
 
 static void queue_push(struct ggi_retired_queue *queue, struct ggi_retired *item)
@@ -71,6 +64,38 @@ static void queue_push(struct ggi_retired_queue *queue, struct ggi_retired *item
     else
         queue->first = item;
     queue->last = item;
+}
+
+/* ---- the objects that wait for a stream: most come in the order of their tickets, and the others are in the heap ---- */
+
+struct ggi_retired *ggi_retire_first(const gg_stream *stream)
+{
+    struct ggi_retired *next = stream->held_in_order.first, *other = stream->held;
+    return other && (!next || other->ticket < next->ticket) ? other : next;
+}
+
+struct ggi_retired *ggi_retire_pop(gg_stream *stream)
+{
+    struct ggi_retired *item = ggi_retire_first(stream);
+    if (item == stream->held)
+        stream->held = heap_merge(item->left, item->next);
+    else
+        stream->held_in_order.first = item->next;
+    return item;
+}
+
+/* A later object of the queue is written, not read: it is in no cache any more. */
+static void held_push(gg_stream *stream, struct ggi_retired *item)
+{
+    if (!stream->held_in_order.first || item->ticket >= stream->held_ticket) {
+        queue_push(&stream->held_in_order, item);
+    } else {
+        item->left = item->next = NULL;
+        item->rank = 1;
+        stream->held = heap_merge(stream->held, item);
+    }
+    if (stream->held_ticket < item->ticket)
+        stream->held_ticket = item->ticket;
 }
 
 void ggi_retire_list(struct ggi_holding *list, gg_stream *stream)
@@ -93,12 +118,11 @@ void ggi_retire_unlist(gg_stream *stream)
     stream->holding = NULL;
 }
 
-static void retire_hold(gg_stream *stream, struct ggi_retired *item)
+void ggi_retire_hold(struct ggi_retired *item)
 {
+    gg_stream *stream = item->after;
     struct ggi_holding *list = &stream->device->holding;
-    item->left = item->next = NULL;
-    item->rank = 1;
-    stream->held = heap_merge(stream->held, item);
+    held_push(stream, item);
     if (stream->holding == list)
         return;
     if (stream->holding)
@@ -113,7 +137,7 @@ struct ggi_retired_queue *ggi_retire_keep(struct gg_device *device, struct ggi_r
                                       : item->may_wait ? &device->may_wait
                                                        : &device->pending;
     if (queue == &device->pending && item->after) {
-        retire_hold(item->after, item);
+        ggi_retire_hold(item);
         return NULL;
     }
     queue_push(queue, item);
@@ -124,7 +148,7 @@ static void retire_flatten_list(struct gg_device *device, struct ggi_holding *li
 {
     for (gg_stream *stream; (stream = list->first);) {
         ggi_retire_unlist(stream);
-        while (stream->held)
+        while (ggi_retire_first(stream))
             queue_push(&device->pending, ggi_retire_pop(stream));
     }
 }

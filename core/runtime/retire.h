@@ -9,20 +9,21 @@
 /* Embedded in each object that is destroyed after its release. */
 struct ggi_retired {
     struct ggi_retired *next;
-    bool polled; /* idle() calls the driver, unless it is already known to be idle */
-    bool may_wait; /* destroying it may wait for the device: done without drain_lock, so that no other thread waits */
-    bool locked; /* destroyed with drain_lock held all the same: a call that needs its address finds it whole or destroyed */
     /* Whether the device has finished with it; never waits. NULL: it was idle when it was retired. If false, it may set
      * `after` and `ticket`: it need not be called again before that stream of the device has passed that ticket. The object
      * holds a use of the stream until then. */
     bool (*idle)(struct ggi_retired *self);
     void (*destroy)(struct ggi_retired *self);
     gg_stream *after; /* NULL: not known */
-    bool unknown; /* or it sets this: it need not be called again before epoch.done has changed */
-    bool never;   /* or it sets this: it must not be destroyed, as a graph may use it at any time */
     uint64_t ticket;
     struct ggi_retired *left; /* in the heap of that stream, where `next` is the right child */
     uint32_t rank;
+    bool known;  /* `after` and `ticket` were set before it was retired */
+    bool polled; /* idle() calls the driver, unless it is already known to be idle */
+    bool may_wait; /* destroying it may wait for the device: done without drain_lock, so that no other thread waits */
+    bool locked; /* destroyed with drain_lock held all the same: a call that needs its address finds it whole or destroyed */
+    bool unknown; /* idle() sets this: it need not be called again before epoch.done has changed */
+    bool never;   /* or this: the object must not be destroyed, as a graph may use it at any time */
 };
 
 /* After the shutdown, and in a forked child, retired objects are not destroyed. */
@@ -32,6 +33,8 @@ void ggi_retire(struct gg_device *device, struct ggi_retired *item);
 
 /* The next object that no drain has examined; or NULL. */
 struct ggi_retired *ggi_retire_next(struct gg_device *device);
+/* Keep the object, which nothing else uses for now, with item->after until that has passed item->ticket. */
+void ggi_retire_hold(struct ggi_retired *item);
 /* The object is still in use: keep it with item->after (NULL is returned), or in a queue of the device. */
 struct ggi_retired_queue *ggi_retire_keep(struct gg_device *device, struct ggi_retired *item);
 /* ggi_retire_next then also returns the objects that unknown streams used. */
@@ -40,7 +43,9 @@ struct ggi_holding;
 /* Add a stream with such objects, which is in no list, to one of the device. */
 void ggi_retire_list(struct ggi_holding *list, gg_stream *stream);
 void ggi_retire_unlist(gg_stream *stream);
-/* Remove the object with the lowest ticket from the heap of a stream. */
+/* The object with the lowest ticket of those that wait for the stream; or NULL. */
+struct ggi_retired *ggi_retire_first(const gg_stream *stream);
+/* Remove it. */
 struct ggi_retired *ggi_retire_pop(gg_stream *stream);
 /* Move the objects that wait for tickets to the list of the others, so that ggi_retire_pick finds them. */
 void ggi_retire_flatten(struct gg_device *device);
@@ -61,7 +66,8 @@ enum ggi_drain_extent {
 enum ggi_drain_pace {
     GGI_PACE_NONE,   /* another call does */
     GGI_PACE_LIGHT,  /* a drain is due, and little memory waits for it: it polls few streams */
-    GGI_PACE_FULL,   /* no free block was found, or much memory waits */
+    GGI_PACE_DUE,    /* a drain is due, and much memory waits: it ends at a few busy streams */
+    GGI_PACE_FULL,   /* no free block was found */
     GGI_PACE_OTHERS, /* memory of other libraries waits, whose size is not known */
 };
 

@@ -17,28 +17,41 @@ enum ggi_capturable {
  * work's ticket. All tickets up to `completed` are known to be done. */
 struct gg_stream {
     struct ggi_retired retired;
-    /* References; the high half counts those held by uses of memory. One word, so that both change at once. */
-    _Atomic(int64_t) refs;
+    /* What allocations and polls read is together, as a program may have so many streams that the cache holds only a part. */
+    _Atomic(int64_t)
+        refs; /* the high half counts those held by uses of memory. One word, so that both change at once */
     struct gg_device *device;
     struct gg_stream_impl *impl;
-    uint64_t native;          /* the handle of a borrowed one; else 0 */
-    _Atomic(uint64_t) handle; /* of another one, if other code knows it; else 0 */
-    uint64_t serial;          /* never reused, unlike native handles */
+    uint64_t serial; /* never reused, unlike native handles */
     _Atomic(uint64_t) submitted, completed;
+    struct ggi_bins *bins; /* free blocks that other streams must wait for; under the pool's lock */
     uint32_t flags;
     bool is_default, borrowed;
     bool of_thread; /* a per-thread default stream: the handle is valid in `thread` only */
     bool gone;      /* closed and idle: the native stream is destroyed, the counts are still read */
-    bool final_ticket_taken;    /* closed, and a ticket after all its work was taken */
-    bool bins_released;         /* any stream may take its free blocks; under the pool's lock */
-    struct ggi_bins *bins;      /* free blocks that other streams must wait for; under that lock */
-    _Atomic(int) capturable;    /* enum ggi_capturable */
+    pthread_mutex_t lock; /* marker; the driver is only queried with it, which never waits */
+    void (*release)(void *owner); /* of a borrowed stream; NULL if it has no owner to keep it alive */
+    struct gg_event_impl *marker; /* polled to raise completed; changed with both locks held */
+    uint64_t marker_ticket;       /* 0: not recorded, or done */
+    /* Objects that wait for a ticket: those that came in the order of their tickets, and a heap of the others; and the newest
+     * ticket that any has waited for. Under drain_lock, as are the next three. */
+    struct ggi_retired_queue held_in_order;
+    struct ggi_retired *held;
+    uint64_t held_ticket;
+    struct ggi_holding *holding; /* the list of the device that it is in, by the next two; or NULL */
+    struct gg_stream *next_holding, *previous_holding;
+    _Atomic(struct ggi_deferred_release *) deferred; /* each until its ticket has passed */
+    _Atomic(int) capturable;                         /* enum ggi_capturable */
+    bool final_ticket_taken; /* closed, and a ticket after all its work was taken */
+    bool bins_released;      /* any stream may take its free blocks; under the pool's lock */
+    atomic_bool unmarked; /* it has no owner, and an event could not be recorded after its work */
+    bool marker_wanted;   /* it is in ggi_unmarked */
+    uint64_t native;      /* the handle of a borrowed one; else 0 */
+    _Atomic(uint64_t) handle;   /* of another one, if other code knows it; else 0 */
     _Atomic(uint64_t) capture;  /* the driver's id of the capture that gpuglue began on it; or 0 */
     _Atomic(int) captures_soon; /* threads that begin a capture of it */
     _Atomic(int) waits;         /* threads in a query or a slice of a wait */
-    atomic_bool unmarked; /* it has no owner, and an event could not be recorded after its work */
     pthread_t thread;
-    void (*release)(void *owner); /* of a borrowed stream; NULL if it has no owner to keep it alive */
     void *owner;
     _Atomic(struct ggi_kept_error *) failed; /* an error that the next wait reports; or NULL */
     _Atomic(uint64_t) watchers;              /* who may end its work up to the ticket `watched` */
@@ -47,22 +60,14 @@ struct gg_stream {
     _Atomic(struct gg_device *) behind; /* another device whose work it waits for, or NULL */
     _Atomic(uint64_t) writer; /* ticket of the last work that may write to host memory of other code */
     _Atomic(uint64_t) to_host; /* ticket of the last copy to the host; the shutdown waits for it */
-    pthread_mutex_t lock;      /* marker; the driver is only queried with it, which never waits */
     pthread_mutex_t
         record_lock; /* taken before `lock`. With it events are recorded on the stream: see marker.c */
-    struct gg_event_impl *marker; /* polled to raise completed; changed with both locks held */
-    uint64_t marker_ticket;       /* 0: not recorded, or done */
     _Atomic(struct gg_event_impl *)
         fence; /* other streams wait for it; NULL: a thread has taken it, or there is none */
     _Atomic(int) fences; /* threads that have taken or created one; raised with record_lock held */
-    struct gg_stream *next_unmarked;                 /* in ggi_unmarked */
-    bool marker_wanted;                              /* it is there */
-    _Atomic(struct ggi_deferred_release *) deferred; /* each until its ticket has passed */
-    struct gg_stream *next, *previous;               /* in device->streams */
-    uint64_t found_busy;         /* `submitted` when a drain found it busy; under drain_lock */
-    struct ggi_retired *held;    /* objects that wait for a ticket, as a heap; under drain_lock */
-    struct ggi_holding *holding; /* the list of the device that it is in, by the next two; or NULL */
-    struct gg_stream *next_holding, *previous_holding;
+    struct gg_stream *next_unmarked;   /* in ggi_unmarked */
+    struct gg_stream *next, *previous; /* in device->streams */
+    uint64_t found_busy; /* `submitted` when a drain found it busy; under drain_lock */
 };
 
 /* A point on a stream. */

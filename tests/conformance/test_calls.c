@@ -472,6 +472,60 @@ static void a_block_of_a_stream_that_is_known_to_be_done_is_allocated_without_a_
         fail_msg("the allocation makes driver calls:%s", made.names);
 }
 
+/* ---- blocks of which each is used by the stream after the one that it was allocated on ---- */
+
+#define IN_TURN ((size_t)8 << 10)
+#define WAITING ((uint64_t)24 << 20) /* where so much waits, drains poll more streams */
+#define TURNS 2048
+
+static void add_made(const struct counts *before, struct made *sum)
+{
+    const struct made made = made_since(before);
+    sum->commands += made.commands;
+    sum->others += made.others;
+}
+
+/* An allocation and a release, whose calls are added to @p sum. */
+static void allocate_in_turn(struct fixture *f, gg_stream *stream, gg_stream *user, struct made *sum)
+{
+    gg_memory *memory = NULL;
+    struct counts before = counts_now();
+    assert_int_equal(gg_memory_alloc(f->device, GG_MEMORY_DEVICE, IN_TURN, stream, &memory), GG_OK);
+    add_made(&before, sum);
+    assert_int_equal(gg_fill(memory, 0, "", 1, 256, user), GG_OK);
+    before = counts_now();
+    gg_memory_release(memory);
+    add_made(&before, sum);
+}
+
+static struct made made_in_turn(struct fixture *f, gg_stream *const *streams)
+{
+    struct made ignored = {.commands = 0}, made = {.commands = 0};
+    const int before = TURNS + (int)(WAITING / IN_TURN);
+    gg_scope *scope; /* so that no call has to make the device current */
+    assert_int_equal(gg_scope_enter(f->device, NULL, &scope), GG_OK);
+    for (int i = 0; i < before + TURNS; i++)
+        allocate_in_turn(f, streams[i % FEWER], streams[(i + 1) % FEWER],
+                         i < before ? &ignored : &made);
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
+    return made;
+}
+
+/* On Level Zero a poll also resets the event of the one before. */
+static void blocks_that_busy_streams_use_need_few_calls(void **state)
+{
+    static struct crowd crowd;
+    struct fixture *f = *state;
+    need_counts(f);
+    crowd.count = FEWER;
+    make_crowd(f, &crowd, false);
+    const int most = strcmp(gg_device_backend(f->device), "ze") == 0 ? TURNS / 3 : TURNS / 7;
+    const struct made made = made_in_turn(f, crowd.streams);
+    release_crowd(f, &crowd);
+    if (made.commands + made.others > most)
+        fail_msg("%d pairs make %d driver calls", TURNS, made.commands + made.others);
+}
+
 /* A pool of which more is cached than its threshold allows needs no poll for the memory of another. */
 static void an_allocation_polls_few_streams_where_too_much_pinned_memory_is_cached(void **state)
 {
@@ -538,6 +592,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_allocation_polls_few_of_many_streams_with_free_blocks),
     cmocka_unit_test(an_allocation_polls_few_of_many_streams_that_use_released_blocks),
     cmocka_unit_test(a_block_of_a_stream_that_is_known_to_be_done_is_allocated_without_a_poll),
+    cmocka_unit_test(blocks_that_busy_streams_use_need_few_calls),
     cmocka_unit_test(an_allocation_polls_few_streams_where_too_much_pinned_memory_is_cached),
     cmocka_unit_test(a_poll_of_a_released_event_is_one_call),
     cmocka_unit_test(handles_and_statistics_of_the_pool_need_no_call),

@@ -1,4 +1,4 @@
-/* test_retire.c: the objects that wait for tickets of a stream, in order, and found again in a list; what drains do. */
+/* test_retire.c: what drains do with released objects. */
 #include "inside.h"
 
 #include "memory/pool.h"
@@ -16,129 +16,6 @@ static void start(void)
     device = (struct gg_device){.ordinal = 0};
     streams[0] = streams[1] = (gg_stream){.device = &device};
 }
-
-/* Keep all with one stream, @p step places apart. */
-static void keep_all(uint64_t step)
-{
-    for (uint64_t i = 0; i < ITEMS; i++) {
-        items[i] = (struct ggi_retired){.after = &streams[0], .ticket = 1 + i * step % ITEMS};
-        ggi_retire_keep(&device, &items[i]);
-    }
-}
-
-static void objects_leave_in_the_order_of_their_tickets(void **state)
-{
-    static const uint64_t steps[] = {1, ITEMS - 1, 0, 7, 333, 501}; /* up, down, equal, mixed */
-    (void)state;
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        uint64_t before = 0;
-        start();
-        keep_all(steps[i]);
-        for (int n = 0; n < ITEMS; n++) {
-            const struct ggi_retired *item = ggi_retire_pop(&streams[0]);
-            assert_true(item->ticket >= before);
-            before = item->ticket;
-        }
-        assert_null(streams[0].held);
-    }
-}
-
-static uint32_t length_of_right_path(const struct ggi_retired *heap)
-{
-    uint32_t length = 0;
-    for (; heap; heap = heap->next)
-        length++;
-    return length;
-}
-
-/* Otherwise one removal would take as long as there are objects. */
-static void merging_follows_short_paths(void **state)
-{
-    (void)state;
-    start();
-    keep_all(333);
-    assert_in_range(length_of_right_path(streams[0].held), 1, 10); /* 2^10 > ITEMS */
-}
-
-static bool has_ticket(const struct ggi_retired *item, const void *ticket)
-{
-    return item->ticket == *(const uint64_t *)ticket;
-}
-
-static void an_object_that_waits_is_found_in_the_list(void **state)
-{
-    const uint64_t wanted = 500;
-    (void)state;
-    start();
-    keep_all(7);
-    ggi_retire_flatten(&device);
-    assert_null(device.holding.first);
-    const struct ggi_retired *found = ggi_retire_pick(&device, has_ticket, &wanted);
-    assert_non_null(found);
-    assert_int_equal(found->ticket, wanted);
-    assert_null(ggi_retire_pick(&device, has_ticket, &wanted));
-    assert_int_equal(atomic_load(&device.waiting), 1);
-}
-
-static void each_stream_with_objects_is_listed_once(void **state)
-{
-    (void)state;
-    start();
-    for (int i = 0; i < 6; i++) {
-        items[i] = (struct ggi_retired){.after = &streams[i % 2], .ticket = 1};
-        ggi_retire_keep(&device, &items[i]);
-    }
-    assert_int_equal(device.holding.count, 2);
-    assert_ptr_equal(device.holding.first, &streams[0]);
-    assert_ptr_equal(device.holding.first->next_holding, &streams[1]);
-    assert_null(streams[1].next_holding);
-}
-
-static void an_object_whose_destruction_may_wait_does_not_leave_with_a_ticket(void **state)
-{
-    (void)state;
-    start();
-    items[0] = (struct ggi_retired){.after = &streams[0], .ticket = 1, .may_wait = true};
-    ggi_retire_keep(&device, &items[0]);
-    assert_null(device.holding.first);
-    assert_ptr_equal(device.may_wait.first, &items[0]);
-}
-
-static void an_object_that_must_not_be_destroyed_is_not_examined_again(void **state)
-{
-    (void)state;
-    start();
-    items[0] = (struct ggi_retired){.never = true, .may_wait = true};
-    items[1] = (struct ggi_retired){.after = &streams[0], .ticket = 1, .never = true};
-    ggi_retire_keep(&device, &items[0]);
-    ggi_retire_keep(&device, &items[1]);
-    ggi_retire_note_waiting(&device);
-    assert_int_equal(atomic_load(&device.waiting), 0);
-    assert_ptr_equal(device.never.first, &items[0]);
-}
-
-static void a_stream_leaves_the_list_of_those_with_objects_at_any_place(void **state)
-{
-    static gg_stream three[3];
-    (void)state;
-    for (int middle = 0; middle < 3; middle++) {
-        start();
-        for (int i = 0; i < 3; i++) {
-            three[i] = (gg_stream){.device = &device};
-            ggi_retire_list(&device.holding, &three[i]);
-        }
-        ggi_retire_unlist(&three[middle]);
-        uint32_t left = 0;
-        for (const gg_stream *stream = device.holding.first; stream;
-             stream = stream->next_holding, left++)
-            assert_ptr_not_equal(stream, &three[middle]);
-        assert_int_equal(left, 2);
-        assert_int_equal(device.holding.count, 2);
-        assert_ptr_equal(device.holding.last, &three[middle == 2 ? 1 : 2]);
-    }
-}
-
-/* ---- drains ---- */
 
 #define VISITED 64 /* streams that a drain visits */
 
@@ -338,6 +215,7 @@ static void an_object_may_wait_twice_for_the_same_stream(void **state)
     (void)state;
     start_drains();
     items[0] = (struct ggi_retired){.idle = is_idle_after_two_waits, .destroy = note_destroyed};
+    destroyed = 0;
     ggi_retire(&device, &items[0]);
     for (uint64_t ticket = 0; ticket < 2; ticket++) {
         pass(&streams[0], ticket);
@@ -379,6 +257,29 @@ static bool is_never_idle(struct ggi_retired *self)
     (void)self;
     examined++;
     return false;
+}
+
+static void an_object_whose_ticket_is_known_is_not_examined_before(void **state)
+{
+    (void)state;
+    start_drains();
+    int queries = 0;
+    device.ops->stream_query = count_as_busy;
+    streams[0].impl = (struct gg_stream_impl *)&queries;
+    pass(&streams[0], 1);
+    atomic_store(&streams[0].submitted, 2);
+    destroyed = 0;
+    for (uint64_t i = 0; i < 2; i++) { /* idle at once, if they were examined */
+        items[i] = (struct ggi_retired){
+            .destroy = note_destroyed, .after = &streams[0], .ticket = 1 + i, .known = true};
+        ggi_retire(&device, &items[i]);
+    }
+    ggi_drain_locked(&device, GGI_DRAIN_SOME);
+    assert_int_equal(destroyed, 1);
+    pass(&streams[0], 2);
+    ggi_drain_locked(&device, GGI_DRAIN_SOME);
+    assert_int_equal(destroyed, 2);
+    assert_null(ggi_retire_first(&streams[0]));
 }
 
 static int examined_by_a_drain(enum ggi_drain_pace pace, uint32_t debt)
@@ -573,18 +474,12 @@ static void memory_that_is_destroyed_while_a_stream_uses_it_releases_the_stream(
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(objects_leave_in_the_order_of_their_tickets),
-    cmocka_unit_test(merging_follows_short_paths),
-    cmocka_unit_test(an_object_that_waits_is_found_in_the_list),
-    cmocka_unit_test(each_stream_with_objects_is_listed_once),
-    cmocka_unit_test(an_object_whose_destruction_may_wait_does_not_leave_with_a_ticket),
-    cmocka_unit_test(an_object_that_must_not_be_destroyed_is_not_examined_again),
-    cmocka_unit_test(a_stream_leaves_the_list_of_those_with_objects_at_any_place),
     cmocka_unit_test(a_stream_with_a_new_object_is_polled_before_those_that_stay_busy),
     cmocka_unit_test(streams_that_stay_busy_are_polled_beside_those_with_new_objects),
     cmocka_unit_test(a_drain_ends_where_its_last_stream_gets_a_new_object),
     cmocka_unit_test(the_owner_of_a_copy_is_released_beside_many_busy_streams),
     cmocka_unit_test(drains_visit_all_streams_that_stay_busy),
+    cmocka_unit_test(an_object_whose_ticket_is_known_is_not_examined_before),
     cmocka_unit_test(an_object_may_wait_twice_for_the_same_stream),
     cmocka_unit_test(drains_stop_visiting_streams_after_their_rounds),
     cmocka_unit_test(drains_become_more_frequent_before_they_become_longer),
