@@ -354,7 +354,7 @@ def _exit():
             sys.excepthook(type(entry.error), entry.error, entry.error.__traceback__)
 
 
-_failed = {}  # those of _unsettled that have run. The compiled module looks whether there are any
+_failed: "dict[object, None]" = {}  # those of _unsettled that have run. The compiled module looks whether there are any
 _reset()
 os.register_at_fork(after_in_child=_reset)
 atexit.register(_exit)
