@@ -39,8 +39,8 @@ STATEMENTS = {
 }
 # Waits poll as often as time allows, and Level Zero drivers before 1.7 need a barrier after each append.
 UNCOUNTED = {"cuEventQuery", "hipEventQuery", "hipEventElapsedTime", "zeEventQueryStatus", "zeCommandListAppendBarrier"}
-# An array that is dropped before its copy has run is polled later, how often depends on time: these are called around a poll.
-AROUND_POLLS = {"cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode"}
+# An array that is dropped before its copy has run is polled later, how often depends on time: these are called for a poll.
+POLLS = {"cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode", "cuStreamQuery", "hipStreamQuery"}
 
 
 def calls(run_python, device, path, statement, count):
@@ -59,7 +59,7 @@ def test_an_operation_makes_no_more_calls_of_the_driver_than_it_needs(device, tm
     if expected is None:
         pytest.skip(f"{device.backend} has no driver function for it")
     few, many = (calls(run_python, device, tmp_path / f"{count}.json", statement, count) for count in (20, 20 + MORE))
-    uncounted = UNCOUNTED | AROUND_POLLS if "to_gpu" in statement else UNCOUNTED
+    uncounted = UNCOUNTED | POLLS if "to_gpu" in statement else UNCOUNTED
     each = {name: (count - few.get(name, 0)) / MORE for name, count in many.items() if name not in uncounted}
     assert {name: round(count) for name, count in each.items() if count > 0.3} == expected  # markers are rarer
 
