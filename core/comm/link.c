@@ -313,18 +313,25 @@ static void link_send_news(struct gg_comm *comm, int32_t rank)
         link_lost(comm, rank);
 }
 
-static void link_sync(struct gg_comm *comm)
+/* With the lock held. Nothing is written to @p except. */
+static void link_exchange(struct gg_comm *comm, int32_t except)
 {
     struct comm_link *link = comm->link;
-    if (pthread_mutex_trylock(&link->lock)) /* another thread does it */
-        return;
     for (int32_t rank = 0; rank < comm->size; rank++)
         while (link->peers[rank].socket >= 0 && link_continue(comm, rank))
             ;
     link_read_own(comm);
     for (int32_t rank = 0; rank < comm->size; rank++)
-        link_send_news(comm, rank);
-    pthread_mutex_unlock(&link->lock);
+        if (rank != except)
+            link_send_news(comm, rank);
+}
+
+static void link_sync(struct gg_comm *comm)
+{
+    if (pthread_mutex_trylock(&comm->link->lock)) /* another thread does it */
+        return;
+    link_exchange(comm, -1);
+    pthread_mutex_unlock(&comm->link->lock);
 }
 
 /* ---- to gather ---- */
@@ -343,13 +350,16 @@ static bool link_is_rank(const void *what, int32_t rank)
     return rank == *(const int32_t *)what;
 }
 
-/* The lock is held, so that nothing else is written into a block. */
+/* The lock is held, so that nothing else is written into a block. The other ranks get their news meanwhile. */
 static gg_status link_wait_for_room(struct comm_wait *wait, int32_t rank)
 {
-    struct pollfd poller = {.fd = wait->comm->link->peers[rank].socket, .events = POLLOUT};
+    const struct link_peer *peer = &wait->comm->link->peers[rank];
+    struct pollfd poller = {.fd = peer->socket, .events = POLLOUT};
     gg_status status = GG_OK;
-    while (!status && poll(&poller, 1, (int)(GGI_SLICE_NS / 1000000)) <= 0)
+    while (!status && peer->socket >= 0 && poll(&poller, 1, (int)(GGI_SLICE_NS / 1000000)) <= 0) {
+        link_exchange(wait->comm, rank);
         status = ggi_comm_wait_check(wait, link_is_rank, &rank);
+    }
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* graph.c: captures that gpuglue begins, and the graphs that they become. */
 #include "base/error.h"
+#include "base/process_state.h"
 #include "memory/captured.h"
 #include "runtime/replay.h"
 #include "runtime/scope.h"
@@ -7,6 +8,8 @@
 
 #include <stdlib.h>
 #include <time.h>
+
+#define CAPTURE_PATIENCE_NS 10000000000u
 
 struct gg_graph {
     _Atomic(int64_t) refs;
@@ -203,15 +206,36 @@ static gg_status capture_make_helper(struct ggi_capture *capture)
 
 /* Lock record_lock while no other thread is about to make a stream wait for an event of this one. Some drivers refuse that for an
  * event from before a capture, or read the native stream then, which the end of a capture may destroy. Nothing is locked
- * meanwhile, because the driver may wait for room in a queue. */
-static void capture_lock(gg_stream *stream)
+ * meanwhile, because the driver may wait for room in a queue. An error is not stored, and the lock is held all the same. */
+static gg_status capture_lock(gg_stream *stream, bool interruptible)
 {
+    const uint64_t until = ggi_now_ns() + CAPTURE_PATIENCE_NS;
+    uint64_t polled = ggi_now_ns();
+    gg_status status = GG_OK;
     pthread_mutex_lock(&stream->record_lock);
-    while (atomic_load(&stream->fences)) {
+    while (!status && atomic_load(&stream->fences)) {
         pthread_mutex_unlock(&stream->record_lock);
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        const uint64_t now = ggi_now_ns();
+        if (now >= until) {
+            status = GG_NOT_READY;
+        } else if (interruptible && now - polled >= GGI_SLICE_NS) {
+            status = ggi_interrupted() ? GG_ERR_INTERRUPTED : GG_OK;
+            polled = now;
+        }
         pthread_mutex_lock(&stream->record_lock);
     }
+    return status;
+}
+
+static gg_status capture_fail_begin(gg_status status)
+{
+    if (status == GG_ERR_INTERRUPTED)
+        return ggi_fail(status, "gg_graph_begin_capture: the wait was interrupted");
+    return ggi_fail(GG_ERR_UNSUPPORTED,
+                    "gg_graph_begin_capture: for %u s another thread has been making a stream wait "
+                    "for this one: the queue of that stream is full; begin when it has room",
+                    (unsigned)(CAPTURE_PATIENCE_NS / 1000000000u));
 }
 
 /* Other threads may queue work meanwhile. */
@@ -224,10 +248,12 @@ static gg_status capture_begin_marked(struct ggi_capture *capture)
         status = capture_make_helper(capture);
         if (status)
             return status;
-        capture_lock(stream);
+        status = capture_lock(stream, true);
         ready = capture->helper ||
                 ggi_stream_is_complete(stream, atomic_load(&stream->submitted), false);
-        if (ready)
+        if (status)
+            status = capture_fail_begin(status);
+        else if (ready)
             status = capture_begin(capture);
         pthread_mutex_unlock(&stream->record_lock);
     }
@@ -348,7 +374,7 @@ gg_status gg_graph_end_capture(gg_stream *stream, gg_graph **out)
                         "stream, or its capture has ended");
     if (out)
         made = graph_new(stream->device, &graph);
-    capture_lock(stream);
+    capture_lock(stream, false); /* it ends in any case */
     pthread_mutex_lock(&stream->lock);
     status = capture_finish(capture, graph, !capture->uses->incomplete, &commands);
     pthread_mutex_unlock(&stream->lock);

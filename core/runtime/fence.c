@@ -9,12 +9,21 @@
 struct fence {
     struct gg_event_impl *event; /* NULL: nothing */
     bool taken;                  /* from the stream: no other thread records it before fence_end */
+    bool counted;                /* in other->fences */
 };
+
+/* With other->record_lock held: no capture of @p other begins or ends before fence_end. */
+static void fence_count(gg_stream *other, struct fence *fence)
+{
+    fence->counted = true;
+    atomic_fetch_add(&other->fences, 1);
+}
 
 /* With other->record_lock held: an event recorded after all counted work of @p other. */
 static gg_status fence_begin(gg_stream *other, bool counted, struct fence *fence)
 {
     gg_status status = GG_OK;
+    fence_count(other, fence);
     if (counted && ggi_stream_is_ownerless(other) && other->marker) {
         fence->event = other->marker;
         return GG_OK;
@@ -25,7 +34,6 @@ static gg_status fence_begin(gg_stream *other, bool counted, struct fence *fence
     if (status)
         return status;
     fence->taken = true;
-    atomic_fetch_add(&other->fences, 1);
     return ggi_queue_event_record(other, fence->event);
 }
 
@@ -49,17 +57,18 @@ static gg_status fence_end(gg_stream *stream, gg_stream *other, const struct fen
             ggi_stream_set_capturable(stream);
         status = ggi_queue_wait_event(stream, fence->event);
     }
-    if (fence->taken) {
+    if (fence->taken)
         fence_return(other, fence->event);
+    if (fence->counted)
         atomic_fetch_sub(&other->fences, 1);
-    }
     return status;
 }
 
 /* With other->record_lock held, while @p other is captured: an event that is recorded now would belong to the graph, and
- * the stream would join the capture. The marker is from before it. */
+ * the stream would join the capture. The marker is from before it, and of the capture's helper, which lives until its end. */
 static gg_status fence_before_capture(gg_stream *other, uint64_t ticket, struct fence *fence)
 {
+    fence_count(other, fence);
     pthread_mutex_lock(&other->lock);
     const bool marked = other->marker_ticket >= ticket || ggi_stream_in_own_capture(other);
     if (other->marker_ticket) /* else it is done */
@@ -81,7 +90,7 @@ static void fence_note(gg_stream *stream, gg_stream *other)
 
 gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
 {
-    struct fence fence = {NULL, false};
+    struct fence fence = {NULL, false, false};
     gg_status status = ggi_stream_raise_staying(other);
     if (status || other->gone) /* it was idle when it was destroyed */
         return status;
@@ -97,7 +106,7 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
 
 gg_status ggi_stream_fence_uncaptured(gg_stream *stream, gg_stream *other, bool counted)
 {
-    struct fence fence = {NULL, false};
+    struct fence fence = {NULL, false, false};
     pthread_mutex_lock(&other->record_lock);
     gg_status status = !ggi_stream_is_ownerless(other) && ggi_stream_capturing(other)
                            ? GG_ERR_UNSUPPORTED
@@ -116,7 +125,7 @@ gg_status ggi_stream_mark_before_capture(gg_stream *stream, gg_stream *helper)
     struct gg_device *device = stream->device;
     const uint64_t ticket = atomic_load_explicit(&stream->submitted, memory_order_acquire);
     struct gg_event_impl *marker = stream->marker;
-    struct fence fence = {NULL, false};
+    struct fence fence = {NULL, false, false};
     gg_status status = GG_OK;
     if (!helper || ggi_stream_has_passed(stream, ticket))
         return GG_OK;
@@ -138,7 +147,7 @@ gg_status ggi_stream_mark_before_capture(gg_stream *stream, gg_stream *helper)
 
 static gg_status fence_up_to(gg_stream *stream, gg_stream *other, uint64_t ticket)
 {
-    struct fence fence = {NULL, false};
+    struct fence fence = {NULL, false, false};
     if (other->gone)
         return GG_OK;
     pthread_mutex_lock(&other->record_lock);

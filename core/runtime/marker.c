@@ -84,7 +84,7 @@ static bool marker_ask_driver(gg_stream *stream, uint64_t ticket)
     }
     marker_poll(stream);
     if (ggi_stream_is_ownerless(stream) || stream->marker_ticket ||
-        ggi_stream_has_passed(stream, ticket))
+        ggi_stream_has_passed(stream, ticket < before ? ticket : before))
         return false;
     if (ggi_stream_capturing(stream)) {
         if (ggi_stream_in_own_capture(stream)) /* the marker was after all work that runs */

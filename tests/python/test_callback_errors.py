@@ -58,6 +58,17 @@ def test_the_exception_of_a_callback_is_raised_by_the_next_wait_of_any_kind_and_
         other(stream)
 
 
+def test_a_read_in_several_parts_reads_all_before_it_raises_it(stream):
+    record = numpy.dtype([("x", "i4"), ("y", "i4"), ("z", "i4")])
+    part = numpy.zeros(1, record)[["x", "z"]].dtype  # without y, whose bytes are between x and z
+    array = gg.full(6, (7, 8), part, device=stream.device, stream=stream)
+    out = numpy.zeros(6, record)
+    fail_a_callback(stream)
+    with pytest.raises(ZeroDivisionError):
+        array.get(out[["x", "z"]], stream=stream)
+    assert out.tolist() == [(7, 0, 8)] * 6
+
+
 def test_an_await_that_waits_raises_it(stream, gate):
     fail_a_callback(stream)
 

@@ -1,6 +1,7 @@
 """Graphs: the block of gg.capture, launches, updates, and what is refused."""
 
 import gc
+import operator
 import threading
 
 import numpy as np
@@ -360,6 +361,14 @@ def test_dlpack_for_the_host_is_refused_for_an_array_that_captured_work_uses(kno
     graph.launch()
     captured.synchronize()
     assert bytes(memoryview(array)) == bytes([1] * 16)
+
+
+def test_an_assignment_that_a_capture_refuses_raises_its_error_also_as_a_function(device, captured):
+    array = zeros(device)
+    with gg.capture(captured):
+        for assign in (operator.setitem, type(array).__setitem__):
+            with pytest.raises(gg.UnsupportedError, match="captur"):
+                assign(array, slice(None), np.ones(16, array.dtype))
 
 
 def test_a_stream_of_another_library_may_be_named_in_the_block_too(device, captured):

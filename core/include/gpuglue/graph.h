@@ -32,13 +32,16 @@ typedef struct gg_graph gg_graph;
  *  captured stream wait for work outside of the capture; and synchronizing the device. If other code makes such a call, the
  *  capture is invalidated and its end fails. The same applies to work on the default stream, unless the captured stream is
  *  nonblocking. Unfinished work from before the capture is not part of it. If another thread waits for the stream, this call
- *  first waits, at most 50 ms, until that thread polls again.
+ *  first waits, at most 50 ms, until that thread polls again; if another thread makes a stream wait for this one, until the
+ *  driver has queued that, at most 10 s. Calls the wait hook.
  *
  *  @param stream  not a default stream of the device or the thread, and not captured. No other thread may use it during the
  *                 call
  *  @return GG_OK, or a common error
  *  @retval GG_ERR_INVALID_ARGUMENT  a default stream, or a stream that is captured
- *  @retval GG_ERR_UNSUPPORTED       the driver captures streams, but has no graphs (GG_OP_capture_begin) */
+ *  @retval GG_ERR_UNSUPPORTED       the driver captures streams, but has no graphs (GG_OP_capture_begin); or another thread
+ *                                   makes a stream wait for this one, whose queue has been full for 10 s
+ *  @retval GG_ERR_INTERRUPTED       the wait hook has ended the wait */
 GG_API gg_status gg_graph_begin_capture(gg_stream *stream);
 
 /** End a capture that gg_graph_begin_capture began on any thread. The capture has ended even if the call fails.

@@ -33,7 +33,7 @@ static int transfer_end(struct py_state *state, struct py_release_scope *scope, 
     return failed;
 }
 
-/* A read that waited for its stream raises the errors of the callbacks there. */
+/* A read that waited for its stream raises the errors of the callbacks there, when all has been read. */
 static int transfer_raise(struct py_state *state, const struct gg_copy_operand *dst,
                           const struct gg_copy_operand *src, gg_stream *stream, uint32_t flags)
 {
@@ -59,7 +59,7 @@ static int transfer_line(struct py_state *state, const struct gg_copy_operand *d
     gg_status status;
     transfer_begin(&scope);
     PY_WITHOUT_GIL(status = gg_copy(dst, src, nbytes, stream, flags));
-    return transfer_end(state, &scope, status) || transfer_raise(state, dst, src, stream, flags);
+    return transfer_end(state, &scope, status);
 }
 
 static int transfer_linear(struct py_state *state, struct py_operand *dst, struct py_operand *src,
@@ -90,7 +90,9 @@ int py_transfer_down(struct py_state *state, const struct py_array *array, PyObj
     const struct gg_copy_operand src = {.memory = array->memory, .offset = array->offset};
     const struct gg_copy_operand dst = {
         .host = host, .owner = Py_NewRef(keep), .release = py_owner_release};
-    return transfer_line(state, &dst, &src, array->nbytes, stream, flags);
+    return transfer_line(state, &dst, &src, array->nbytes, stream, flags)
+               ? -1
+               : transfer_raise(state, &dst, &src, stream, flags);
 }
 
 static int transfer_nd(struct py_state *state, struct py_operand *dst, const Py_ssize_t *dst_strides,
@@ -104,15 +106,16 @@ static int transfer_nd(struct py_state *state, struct py_operand *dst, const Py_
     transfer_begin(&scope);
     PY_WITHOUT_GIL(status = gg_copy_nd(&dst->native, dst_strides, &src->native, src_strides, ndim,
                                        shape, itemsize, stream, flags));
-    return transfer_end(state, &scope, status) ||
-           transfer_raise(state, &dst->native, &src->native, stream, flags);
+    return transfer_end(state, &scope, status);
 }
 
 int py_transfer_region(struct py_state *state, struct py_operand *dst, const Py_ssize_t *dst_strides,
                        struct py_operand *src, const Py_ssize_t *src_strides, int ndim,
                        const size_t *shape, gg_stream *stream, uint32_t flags)
 {
-    return transfer_nd(state, dst, dst_strides, src, src_strides, ndim, shape, 1, stream, flags);
+    return transfer_nd(state, dst, dst_strides, src, src_strides, ndim, shape, 1, stream, flags)
+               ? -1
+               : transfer_raise(state, &dst->native, &src->native, stream, flags);
 }
 
 /* Copied to or from an array, a Buffer is an array in C order: it has no strides. */
@@ -219,7 +222,7 @@ int py_transfer(struct py_state *state, struct py_operand *dst, struct py_operan
     failed = runs ? transfer_fields(state, dst, src, runs, count, stream, flags)
                   : transfer_whole(state, dst, src, nbytes, stream, flags);
     free(runs);
-    return failed;
+    return failed ? -1 : transfer_raise(state, &dst->native, &src->native, stream, flags);
 }
 
 int py_transfer_and_close(struct py_state *state, struct py_operand *dst, struct py_operand *src,
