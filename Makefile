@@ -209,7 +209,7 @@ SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache communicator_staged
     environment errors fault_sweep fragmentation hip host_compiler host_threads isolated_probe level_zero level_zero_graphs level_zero_kernels level_zero_lists registry robustness warps)
 # Each of its tests chooses its backend itself, so one run is enough.
 ONCE := tests/python/test_doctor.py
-# Those that mostly wait for compilers and a type checker: the full tier runs them, in place of `make test`.
+# Those that mostly wait for compilers and a type checker.
 COMPILING := $(patsubst %,tests/python/test_%.py,compat_compile compile host_compiler host_threads names pycuda_command warps)
 ALL_FILES := $(wildcard tests/python/test_*.py)
 OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
@@ -223,6 +223,8 @@ ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command comm
     offers pycuda_command registry)
 # Those about the core and what backends/cuda_hip has for both vendors, which run on cuda-sim; C sweeps inject failures on each backend.
 SHARED := $(patsubst %,tests/python/test_%.py,communicator_device_behind communicator_device_end communicator_device_timeout communicator_staged fault_sweep)
+# The full tier runs these on host, not `make test`.
+LATER := $(sort $(COMPILING) $(SHARED) $(filter-out %/test_communicator.py,$(ALIKE)))
 COMPAT := $(wildcard tests/python/test_compat_*.py)
 # Of these, the files that pass addresses of memory.
 COMPAT_MEMORY := $(patsubst %,tests/python/test_compat_%.py,arrays driver host_memory regions)
@@ -296,9 +298,9 @@ $(PY_CHECK): py-check-%: install-plain
 py-cuda: run-environment build-plain
 	$(STEP) "Python on cuda" env $(call run-cuda,plain) .venv-run/bin/$(call pytest-on,cuda) tests/python
 py-host: run-environment build-plain
-	$(STEP) "Python on host" env $(call run-host,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(COMPILING),$(ALL_FILES))
+	$(STEP) "Python on host" env $(call run-host,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(LATER),$(ALL_FILES))
 py-host-rest: run-environment build-plain
-	$(STEP) "Python on host: the files that wait for compilers" env $(call run-host,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(COMPILING)
+	$(STEP) "Python on host: the other files" env $(call run-host,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(LATER)
 # Without HIP's headers there is no simulated HIP; setup.sh has printed the reason.
 no-hip = $(if $(findstring hip,$(1)),$(if $(HAVE_HIP),,no))
 $(PY_SIM): py-%: run-environment build-plain
@@ -364,8 +366,9 @@ c-plugin: build-plugin build-plugin-host build-plain
 py-plugin: build-plugin-host build-plain
 	$(STEP) "Python on host as a plugin" env $(call run-plugin,plugin-host) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(ALIKE) $(SHARED) $(ONCE) $(COMPAT) $(PROGRAMS),$(ALL_FILES)) tests/python/test_communicator_staged.py
 test-wheel: wheel
-	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel
+	$(STEP) "the wheel" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel -k "not editable"
 test-sdist: wheel install-plain
+	$(STEP) "an editable install" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/wheel -k editable
 	$(STEP) "the source distribution" env GPUGLUE_WHEEL="$$(echo dist/*.whl)" $(PYTEST) tests/sdist
 	$(STEP) "a release and its recipes" $(PLAIN) $(PYTEST) tests/packaging
 test-abi: build-plain
