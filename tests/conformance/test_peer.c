@@ -95,6 +95,38 @@ static void the_given_stream_may_be_of_either_device(void **state)
     for_each_direct_pair(state, copy_on_either_stream);
 }
 
+/* ---- captures ---- */
+
+/* An implicit copy beside the capture, which may not take part, and one on the captured stream, which may. */
+static void copy_in_a_capture(struct pair *pair)
+{
+    gg_memory *src = filled_on(pair, pair->from, 1), *dst = filled_on(pair, pair->to, 2);
+    gg_stream *stream = stream_on(pair, pair->from);
+    gg_scope *scope = NULL;
+    gg_graph *graph = NULL;
+    need(pair->f, GG_OP_capture_begin);
+    assert_int_equal(gg_graph_begin_capture(stream), GG_OK);
+    assert_int_equal(gg_scope_enter(pair->from, stream, &scope), GG_OK);
+    assert_int_equal(copy(at(dst, 0), at(src, 0), NBYTES, NULL, 0), GG_ERR_UNSUPPORTED);
+    assert_message_has("stream is capturing");
+    assert_int_equal(gg_scope_leave(scope), GG_OK);
+    const gg_status status = copy(at(dst, 0), at(src, 0), NBYTES, stream, GG_COPY_ASYNC);
+    if (status)
+        assert_message_has("capturing");
+    assert_int_equal(gg_graph_end_capture(stream, &graph), GG_OK);
+    assert_int_equal(first_byte(dst), 2); /* it has not run yet */
+    assert_int_equal(gg_graph_launch(graph, stream), GG_OK);
+    finish(stream);
+    gg_graph_release(graph);
+    assert_true(!status || status == GG_ERR_UNSUPPORTED);
+    assert_int_equal(first_byte(dst), status ? 2 : 1);
+}
+
+static void a_direct_copy_is_captured_or_refused(void **state)
+{
+    for_each_direct_pair(state, copy_in_a_capture);
+}
+
 /* ---- boxes ---- */
 
 #define ROW 24u /* bytes of a row; the pitches and slices differ */
@@ -548,6 +580,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_direct_copy_waits_on_the_device_for_unfinished_work_on_both_operands),
     cmocka_unit_test(a_direct_copy_is_ordered_on_both_current_streams),
     cmocka_unit_test(the_given_stream_may_be_of_either_device),
+    cmocka_unit_test(a_direct_copy_is_captured_or_refused),
     cmocka_unit_test(a_strided_copy_is_direct_too),
     cmocka_unit_test(a_strided_copy_waits_on_the_device_for_unfinished_work_on_both_operands),
     cmocka_unit_test(a_strided_copy_of_memory_of_others_goes_through_the_host),

@@ -230,8 +230,8 @@ static const char *const sometimes[] = {
     /* Also used to test copies to another device; if the test fails, copies go through the host. */
     "cuMemcpyPeerAsync", "hipMemcpyPeerAsync", "cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync",
     "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync", "cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync",
-    "cuStreamWriteValue64_v2", "hipStreamWriteValue64", "zeCommandListAppendMemoryCopy",
-    "cuStreamCreateWithPriority", "hipStreamCreateWithPriority", "zeCommandListCreateImmediate",
+    "cuStreamWriteValue64_v2", "zeCommandListAppendMemoryCopy", "cuStreamCreateWithPriority",
+    "hipStreamCreateWithPriority", "zeCommandListCreateImmediate",
     /* Also used to let the driver record a graph. */
     "zeCommandListAppendMemoryFill",
     /* During a capture that gpuglue has begun its own id is used instead. */

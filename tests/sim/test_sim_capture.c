@@ -112,6 +112,21 @@ static void unsafe_calls_invalidate_a_global_capture(void **state)
     assert_int_equal(cu.cuMemFree_v2(memory), CUDA_SUCCESS);
 }
 
+/* As seen on an H200: whatever the mode of the capture. */
+static void an_event_of_a_whole_context_invalidates_every_capture(void **state)
+{
+    CUcontext context;
+    CUevent event;
+    (void)state;
+    cu.cuCtxGetCurrent(&context);
+    cu.cuEventCreate(&event, 0);
+    CUstream first = capturing(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    CUstream second = capturing(CU_STREAM_CAPTURE_MODE_RELAXED);
+    assert_int_equal(cu.cuCtxRecordEvent(context, event), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_invalidated(first);
+    assert_invalidated(second);
+}
+
 static void a_relaxed_thread_invalidates_nothing(void **state)
 {
     CUstream stream = capturing(CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -196,6 +211,7 @@ int run_capture_tests(void)
         SIM_TEST(captured_work_runs_when_its_graph_is_launched),
         SIM_TEST(an_update_changes_arguments_and_not_the_shape),
         SIM_TEST(unsafe_calls_invalidate_a_global_capture),
+        SIM_TEST(an_event_of_a_whole_context_invalidates_every_capture),
         SIM_TEST(a_relaxed_thread_invalidates_nothing),
         SIM_TEST(a_capturing_stream_cannot_be_asked_or_awaited),
         SIM_TEST(an_event_of_a_capture_that_has_ended_is_refused),

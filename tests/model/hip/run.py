@@ -48,7 +48,7 @@ NONE_COLLECTED = 5  # that of pytest if a whole file is skipped
 VERDICTS = {"ok": "passed", "FAILED": "failed", "skipped": "skipped"}
 INTERFACE = "libhsa-runtime64 has another version of the model's interface"
 
-# Not test_convert and test_dialect, which need a C++ compiler or NVRTC; the root has neither.
+# Not test_convert and test_dialect, which need a C++ compiler or NVRTC: the root has neither. Nor test_sycl: it is about Intel's queues.
 PYTHON = (
     "allocators", "array", "array_dtypes", "asarray", "async_copies", "await", "between", "close_races", "closed",
     "compat_arithmetic", "compat_arrays", "compat_calls", "compat_compile", "compat_driver", "compat_generated", "compat_gpuarray",
@@ -60,7 +60,8 @@ PYTHON = (
 EXAMPLES = ("doublify",)
 OWN = ("kernels", "faults", "rccl", "rccl_streams")  # tests in this directory: of the model itself, and of RCCL's library
 # Some of each kind, for a run of a few minutes.
-FEW = ("event", "graph", "drain", "shortage", "pool_size", "shutdown", "test_kernels", "test_faults", "test_rccl", "doublify")
+FEW = ("event", "graph", "capture_waits", "full_queue", "drain", "shortage", "pool_size", "pool_threads", "shutdown", "test_compile", "test_kernels",
+       "test_faults", "test_rccl", "doublify")
 
 EXIT_WAITS = "libamdhip64's exit handler waits for host functions that are blocked"
 WRONG_DEVICE = "libamdhip64 queues what a capture has of another device on the first device, which cannot run its kernel"
