@@ -89,6 +89,7 @@ int sim_ipc_close(uint64_t address)
     if (!alloc || !alloc->imported || alloc->imported != address)
         return SIM_INVALID;
     sim_wait_device(alloc->device);
+    sim_command_wait_lost();
     alloc = sim_memory_find(address); /* the table may have been reallocated */
     if (!alloc || !alloc->imported)
         return SIM_INVALID;

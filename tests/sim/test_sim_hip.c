@@ -315,6 +315,29 @@ static void faults_are_injected_and_a_lost_device_stays_lost(void **state)
     assert_int_equal(hip.hipMalloc(&memory, SIZE), hipSuccess);
 }
 
+/* The other device is lost while it copies between blocks of this one. */
+static void memory_that_a_lost_device_uses_may_be_freed_at_once(void **state)
+{
+    enum { MANY = 64 << 20 };
+    char *from = NULL, *to = NULL;
+    (void)state;
+    assert_int_equal(hip.hipHostMalloc((void **)&from, MANY, 0), hipSuccess);
+    assert_int_equal(hip.hipHostMalloc((void **)&to, MANY, 0), hipSuccess);
+    memset(from, 1, MANY);
+    memset(to, 0, MANY);
+    assert_int_equal(hip.hipSetDevice(1), hipSuccess);
+    assert_int_equal(hip.hipMemcpyAsync(to, from, MANY, hipMemcpyHostToHost, NULL), hipSuccess);
+    const volatile char *bytes = to;
+    while (!bytes[MANY / 2]) /* a copy may begin and end with either end */
+        usleep(10);
+    hip.sim_fail("hipStreamQuery:1=719");
+    assert_int_equal(hip.hipStreamQuery(NULL), hipErrorLaunchFailure);
+    assert_int_equal(hip.hipSetDevice(0), hipSuccess);
+    assert_int_equal(hip.hipHostFree(from), hipSuccess);
+    assert_null(memchr(to, 0, MANY));
+    assert_int_equal(hip.hipHostFree(to), hipSuccess);
+}
+
 static const struct CMUnitTest process_tests[] = {
     cmocka_unit_test(without_a_device_each_version_has_its_own_code),
     cmocka_unit_test(the_mask_renumbers_devices),
@@ -338,6 +361,7 @@ static const struct CMUnitTest device_tests[] = {
     HIP_TEST(slices_of_a_pitch_are_copied),
     HIP_TEST(copies_check_their_operands_and_their_direction),
     HIP_TEST(faults_are_injected_and_a_lost_device_stays_lost),
+    HIP_TEST(memory_that_a_lost_device_uses_may_be_freed_at_once),
 };
 
 int main(int argc, char **argv)
