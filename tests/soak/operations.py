@@ -436,12 +436,13 @@ def captured(worker):
     host, stream = worker.host(), gg.Stream(worker.device, nonblocking=True)
     source, target = worker.array(host, stream=stream), gg.empty(host.shape, host.dtype, device=worker.device, stream=stream)
     stream.synchronize()
+    value = worker.dice.randrange(2)  # a fill of wide elements is several operations, unless all their bytes are the same
     with worker.world.captures, gg.capture(stream) as graph:
-        target.fill(0)
+        target.fill(value)
         gg.copy(target, source)
     if worker.dice.random() < 0.3 and worker.device.supports("graph_update"):
         with worker.world.captures, gg.capture(stream) as other:
-            target.fill(1)
+            target.fill(2 * value)
             gg.copy(target, source)
         graph.update(other)
     for _ in range(worker.dice.randrange(1, 4)):
