@@ -240,7 +240,7 @@ PY_SIM := py-cuda-sim $(if $(HAVE_ZE),py-ze-sim-old py-ze-sim-new) py-hip-sim-7
 PY_TEST := py-host $(PY_SIM) $(if $(wildcard /dev/nvidia0),py-cuda) py-together py-asan-cuda-sim
 PY_REST := py-host-rest $(PY_SIM:%=%-rest) py-few-hip-sim-5 py-few-hip-sim-6
 PY_ASAN := py-asan-host py-asan-cuda-sim-rest
-PY_TSAN := py-tsan-host py-tsan-cuda-sim $(if $(HAVE_ZE),py-tsan-ze-sim-old)
+PY_TSAN := py-tsan-host py-tsan-cuda-sim
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
 PLUGIN := test-plugin c-plugin py-plugin
 SOAK := soak-host soak-faulty soak-cuda-sim
