@@ -60,7 +60,7 @@ PYTHON = (
 EXAMPLES = ("doublify",)
 OWN = ("kernels", "faults", "rccl", "rccl_streams")  # tests in this directory: of the model itself, and of RCCL's library
 # Some of each kind, for a run of a few minutes.
-FEW = ("event", "graph", "capture_waits", "full_queue", "drain", "shortage", "pool_size", "pool_threads", "shutdown", "test_compile", "test_kernels",
+FEW = ("event", "graph", "capture_waits", "drain", "shortage", "pool_size", "pool_threads", "shutdown", "test_compile", "test_kernels",
        "test_faults", "test_rccl", "doublify")
 
 EXIT_WAITS = "libamdhip64's exit handler waits for host functions that are blocked"
