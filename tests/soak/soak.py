@@ -39,9 +39,12 @@ LINGERING = 60  # seconds that a thread which has been joined, or a callback's, 
 # How much more may be there at the end than after the first quarter. A device makes one stream that joins others when it first needs it.
 # Threads and events are kept for reuse, as many as were needed at once: threads vary by a few, events by some dozens. malloc keeps
 # memory, since 16 threads fragment its two arenas (runs of up to a minute grew by up to 81 MB), and so does a real driver. A leak of
-# one object in each round exceeds the limit of streams after three rounds, and that of threads after nine.
-KEPT = {"resident": 96 << 20, "device memory": 512 << 20, "driver's event": 256, "driver's stream": 2, "threads": 8}
-KEPT_EACH_ROUND = {"resident": 16 << 10}
+# one object in each round exceeds the limit of streams after three rounds, and that of threads after nine. What malloc has given out
+# does not fragment: without drivers and packages of others it is counted too. A round has 480 operations, so a leak of one block of
+# Python's or of 20 bytes in each operation exceeds these limits.
+KEPT = {"resident": 96 << 20, "device memory": 512 << 20, "driver's event": 256, "driver's stream": 2, "threads": 8,
+        "allocated": 4 << 20, "Python's blocks": 3000}
+KEPT_EACH_ROUND = {"resident": 16 << 10, "allocated": 8 << 10, "Python's blocks": 300}
 # On Level Zero events are in pools of 64, each with an allocation for their times.
 KEPT_ON = {"ze": {"driver's pool": 256 // 64, "driver's pinned": 256 // 64}}
 
@@ -132,6 +135,21 @@ def resident():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+class Mallinfo(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in
+                ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+
+def allocated():
+    """Bytes that malloc has given out, wherever they are. None before glibc 2.33."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
+        return None
+    library.mallinfo2.restype = Mallinfo
+    found = library.mallinfo2()
+    return found.uordblks + found.hblkhd
+
+
 def released(world):
     for _ in range(2):
         gc.collect()
@@ -184,6 +202,10 @@ def counts(world, simulator):
     found["descriptors"] = len(os.listdir("/proc/self/fd"))
     found["threads"] = threads()
     found["resident"] = resident()
+    if world.torch is None and (simulator or world.device.backend == "host"):
+        found["Python's blocks"] = sys.getallocatedblocks()
+        if allocated() is not None:
+            found["allocated"] = allocated()
     return found
 
 
