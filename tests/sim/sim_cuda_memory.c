@@ -58,7 +58,7 @@ static CUresult free_memory(const char *name, uint64_t address, unsigned kinds)
     if (status)
         return cuda_leave(status);
     sim_wait_device(alloc->device);
-    sim_command_wait_lost(); /* of another device */
+    sim_command_wait_lost();          /* of another device */
     alloc = sim_memory_find(address); /* the table may have been reallocated */
     if (!alloc || alloc->base != address)
         return cuda_leave(SIM_INVALID);

@@ -90,7 +90,7 @@ static hipError_t free_memory(const char *name, void *pointer, unsigned kinds)
     if (status)
         return hip_leave(status);
     sim_wait_device(alloc->device);
-    sim_command_wait_lost(); /* of another device */
+    sim_command_wait_lost();          /* of another device */
     alloc = sim_memory_find(address); /* the table may have been reallocated */
     if (!alloc || alloc->base != address)
         return hip_leave(SIM_INVALID);
