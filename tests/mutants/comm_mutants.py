@@ -170,7 +170,7 @@ COMM = [
     Mutant("comm: a name is looked up without a limit", "a name server that does not answer keeps a rank for its timeout only", "core/comm/resolve.c",
            "if (now >= until)", "if (now >= until && self->done)", ("comm_names",)),
     Mutant("comm: no interrupt while a rank reads nothing", "an interrupt ends the wait for a rank that reads nothing", "core/comm/link.c",
-           "while (!status && poll(&poller, 1", "while (poll(&poller, 1", ("comm_machines",)),
+           "while (!status && peer->socket >= 0 && poll(&poller, 1", "while (poll(&poller, 1", ("comm_machines",)),
     Mutant("comm: the last block ends an interrupt", "an interrupt is reported even if the last block comes then", "core/comm/link.c",
            "if (status && (status == GG_ERR_INTERRUPTED || !link_has_all(comm)))", "if (status && !link_has_all(comm))", ("comm_machines",)),
     Mutant("device comm: an event has any failure of its stream", "an event does not report a later failure of another watcher", "core/runtime/ended.c",
