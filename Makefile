@@ -322,14 +322,14 @@ py-few-hip-sim-5 py-few-hip-sim-6: py-few-%: run-environment build-plain
 	$(if $(HAVE_HIP),$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(HIP_FEW),\
 	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
 # Under sanitizers the files that work on a device. The other files run once: under the address sanitizer on cuda-sim but for
-# those that mostly start programs and the compatibility layers' that pass no addresses, under the thread sanitizer on host as
+# those that mostly start programs, some whose ranks are many processes, and the compatibility layers' that pass no addresses, under the thread sanitizer on host as
 # far as the package has threads there.
 suite-tsan-host := $(filter-out $(COMPAT) $(PROGRAMS) $(COMPILING) $(filter-out %/test_communicator.py,$(ALIKE)) $(patsubst %,tests/python/test_%.py,convert dialect),$(ALL_FILES)) \
     tests/python/test_host_threads.py
 # The threads of communicators of one process, with a library.
 suite-tsan-cuda-sim := $(ON_DEVICE) tests/python/test_communicator_local.py
 suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))
-not-in-asan := $(PROGRAMS) $(filter-out $(COMPAT_MEMORY),$(COMPAT)) $(patsubst %,tests/python/test_%.py,isolated_probe names)
+not-in-asan := $(PROGRAMS) $(filter-out $(COMPAT_MEMORY),$(COMPAT)) $(patsubst %,tests/python/test_%.py,communicator communicator_device_timeout communicator_machines communicator_staged isolated_probe names)
 py-asan-cuda-sim-rest: install-asan
 	$(STEP) "Python on cuda-sim, asan, the other files" env $(python-asan) $(call run-cuda-sim,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site \
 	    $(SIDE_BY_SIDE) $(reporting) $(filter-out $(not-in-asan),$(OFF_DEVICE))
