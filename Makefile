@@ -291,7 +291,7 @@ py-random: run-environment build-plain
 $(INSTALLS): install-%: build-%
 	$(STEP) "install: $*" meson install -C build/$* --no-rebuild --quiet
 # `make check` tests the package of the plain build, the other tiers test the finished wheel.
-check-files-host := $(filter-out $(SLOW),$(ALL_FILES))
+check-files-host := $(filter-out $(SLOW) $(LATER),$(ALL_FILES))
 check-files-cuda-sim := $(filter-out $(SLOW),$(ON_DEVICE))
 $(PY_CHECK): py-check-%: install-plain
 	$(STEP) "Python on $*, the quick files" $(PLAIN) $(call run-$*,plain) $(SIDE_BY_SIDE) $(check-files-$*)
