@@ -216,7 +216,7 @@ OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
 # Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
 PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command bench_programs cache compat_arithmetic compat_compile compat_generated compat_names compile \
     docs_command doctor environment fragmentation host_compiler main pycuda_command)
-# Those of Level Zero, which choose their driver themselves: py-host runs them.
+# Those of Level Zero, which choose their driver themselves.
 OF_LEVEL_ZERO := $(patsubst %,tests/python/test_%.py,level_zero level_zero_graphs level_zero_kernels level_zero_lists)
 # Those whose tests choose their backend themselves, start commands, or use memory of the host only: they run on host only.
 ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command communicator docs_command drivers environment isolated_probe names numpy_absent \

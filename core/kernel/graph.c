@@ -209,15 +209,15 @@ static gg_status capture_make_helper(struct ggi_capture *capture)
  * meanwhile, because the driver may wait for room in a queue. An error is not stored, and the lock is held all the same. */
 static gg_status capture_lock(gg_stream *stream, bool interruptible)
 {
-    const uint64_t until = ggi_now_ns() + CAPTURE_PATIENCE_NS;
-    uint64_t polled = ggi_now_ns();
+    const uint64_t began = ggi_now_ns();
+    uint64_t polled = began;
     gg_status status = GG_OK;
     pthread_mutex_lock(&stream->record_lock);
     while (!status && atomic_load(&stream->fences)) {
         pthread_mutex_unlock(&stream->record_lock);
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
         const uint64_t now = ggi_now_ns();
-        if (now >= until) {
+        if (now - began >= CAPTURE_PATIENCE_NS) {
             status = GG_NOT_READY;
         } else if (interruptible && now - polled >= GGI_SLICE_NS) {
             status = ggi_interrupted() ? GG_ERR_INTERRUPTED : GG_OK;

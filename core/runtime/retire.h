@@ -33,7 +33,7 @@ void ggi_retire(struct gg_device *device, struct ggi_retired *item);
 
 /* The next object that no drain has examined; or NULL. */
 struct ggi_retired *ggi_retire_next(struct gg_device *device);
-/* Keep the object, which nothing else uses for now, with item->after until that has passed item->ticket. */
+/* Keep the object, to which no other thread has access, in the queue of item->after, until that stream has passed item->ticket. */
 void ggi_retire_hold(struct ggi_retired *item);
 /* The object is still in use: keep it with item->after (NULL is returned), or in a queue of the device. */
 struct ggi_retired_queue *ggi_retire_keep(struct gg_device *device, struct ggi_retired *item);

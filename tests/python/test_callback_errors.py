@@ -5,20 +5,12 @@ import asyncio
 import numpy
 import pytest
 from conftest import HANG, until
+from test_await import other, run
 
 import gpuglue as gg
 from gpuglue import _waiting
 
-
-@pytest.fixture
-def other(device):
-    with_other = gg.Stream(device, nonblocking=True)
-    yield with_other
-    with_other.close()
-
-
-def run(main):
-    return asyncio.run(asyncio.wait_for(main, HANG))
+__all__ = ["other"]
 
 
 async def completion(stream):

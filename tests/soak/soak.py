@@ -39,9 +39,9 @@ LINGERING = 60  # seconds that a thread which has been joined, or a callback's, 
 # How much more may be there at the end than after the first quarter. A device makes one stream that joins others when it first needs it.
 # Threads and events are kept for reuse, as many as were needed at once: threads vary by a few, events by some dozens. malloc keeps
 # memory, since 16 threads fragment its two arenas (runs of up to a minute grew by up to 81 MB), and so does a real driver. A leak of
-# one object in each round exceeds the limit of streams after three rounds, and that of threads after nine. What malloc has given out
-# does not fragment: without drivers and packages of others it is counted too. A round has 480 operations, so a leak of one block of
-# Python's or of 20 bytes in each operation exceeds these limits.
+# one object in each round exceeds the limit of streams after three rounds, and that of threads after nine. The bytes that are allocated
+# with malloc do not depend on fragmentation. They are counted where neither a real driver nor PyTorch allocates any. A round has 480
+# operations: in the long run a leak of 20 bytes, or of one block of Python's allocator, in each operation exceeds the limits.
 KEPT = {"resident": 96 << 20, "device memory": 512 << 20, "driver's event": 256, "driver's stream": 2, "threads": 8,
         "allocated": 4 << 20, "Python's blocks": 3000}
 KEPT_EACH_ROUND = {"resident": 16 << 10, "allocated": 8 << 10, "Python's blocks": 300}
@@ -141,7 +141,7 @@ class Mallinfo(ctypes.Structure):
 
 
 def allocated():
-    """Bytes that malloc has given out, wherever they are. None before glibc 2.33."""
+    """The number of bytes that are allocated with malloc. None before glibc 2.33, which cannot report it."""
     library = ctypes.CDLL(None)
     if not hasattr(library, "mallinfo2"):
         return None
