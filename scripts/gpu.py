@@ -85,12 +85,14 @@ class Machine:
 def sanitized(machine, tool):
     """One step for each suite, whose tests share a process, since the tool takes seconds for each context; then those that cannot share it."""
     options = ["--error-exitcode", "9", "--target-processes", "all", "--report-api-errors", "no"]
-    gates = "GPUGLUE_TEST_GATE_SECONDS=3"  # since the tool waits for the device in calls that a test's gate must not hold back
-    before = ["env", gates, "compute-sanitizer", "--tool", tool, *options]
+    variables = ["GPUGLUE_TEST_GATE_SECONDS=3"]  # since the tool waits for the device in calls that a test's gate must not hold back
+    if tool == "initcheck":  # it does not see what another device, or another process, writes
+        variables.append("CUDA_VISIBLE_DEVICES=0")
+    before = ["env", *variables, "compute-sanitizer", "--tool", tool, *options]
     leaks = ["--leak-check", "full"] if tool == "memcheck" else []
     program = f"{machine.tests}/tests/conformance"
     names = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
-    if tool == "initcheck":  # it does not see what another process writes
+    if tool == "initcheck":
         names = [name for name in names if not name.startswith("ipc/")]
     kept, shared = ([name for name in names if name not in OWN_PROCESS and leaves_memory(name) == leaves] for leaves in (True, False))
     yield f"{tool}-own-process", "cuda", [*machine.conformance("cuda", *before, *leaks), *OWN_PROCESS]

@@ -11,13 +11,13 @@ from test_communicator import run_ranks
 import gpuglue as gg
 
 LIBRARIES = {"cuda": ("nccl", "GPUGLUE_NCCL_LIBRARY"), "hip": ("rccl", "GPUGLUE_RCCL_LIBRARY")}
-# Each rank has a device of its own.
+# Each rank has a device of its own. On hardware with fewer devices, ranks that exchange data through the host share them.
 HEAD = """
 import time, warnings
 comm.close()
 backend = os.environ["GPUGLUE_BACKEND"]
 def connect(**options):
-    options.setdefault("device", f"{backend}:{rank}" if backend in ("cuda", "hip") else f"{backend}:0")
+    options.setdefault("device", f"{backend}:{rank % len(gg.devices(backend))}" if backend in ("cuda", "hip") else f"{backend}:0")
     return gg.Communicator(rank, size, f"127.0.0.1:{os.environ['GPUGLUE_COMM_PORT']}", **{"timeout": 60, **options})
 def fails(wait, words=""):  # wait() raises the failure of rank 1
     try:

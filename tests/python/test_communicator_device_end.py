@@ -266,7 +266,7 @@ with comm.device:
         time.sleep(1)  # meanwhile the other rank's queue of commands is full
         comm.abort()
     else:
-        if "GPUGLUE_SIM_DEVICES" in os.environ:
+        if "Simulated" in comm.device.name:
             ctypes.CDLL(gg.backends()[0].library).sim_room(300)
         try:
             while True:

@@ -127,10 +127,21 @@ class AConformanceSuite(Replaced):
         self.assertEqual(self.failed(1, "ok 0.01 s  event/records\nFAILED 0.00 s  event/waits: exit status 1\n"), {"waits": "exit status 1"})
 
     def test_whose_failures_are_known_has_none(self):
-        self.assertEqual(self.failed(1, "FAILED 0.00 s  event/exit_with_work_in_progress_is_silent: it did not end\n"), {})
+        late = "FAILED 240.00 s  event/exit_with_work_in_progress_is_silent: it did not end in 240 s\n"
+        alone = "FAILED 0.01 s  event/pinned_memory_is_shared_with_a_child: exit status 1\n[ RUN ]\nexit 1: pinned memory is not shared with a child\n"
+        self.assertEqual(self.failed(1, late + alone + "  failed: event/x: exit status 1\n"), {})
+
+    def test_with_a_known_failure_that_fails_otherwise_has_a_failure(self):
+        crash = "FAILED 0.01 s  event/exit_with_work_in_progress_is_silent: it was killed by signal 11\n"
+        self.assertIn("signal 11", self.failed(1, crash)["exit_with_work_in_progress_is_silent"])
+
+    def test_does_not_take_the_output_of_the_next_test_for_that_of_a_failure(self):
+        first = "FAILED 0.01 s  event/pinned_memory_is_shared_with_a_child: exit status 1\n"
+        next_one = "FAILED 0.01 s  event/waits: exit status 1\npinned memory is not shared with a child\n"
+        self.assertEqual(self.failed(1, first + next_one).keys(), {"pinned_memory_is_shared_with_a_child", "waits"})
 
     def test_that_crashes_after_a_known_failure_has_a_failure(self):
-        found = self.failed(CRASHED, "FAILED 0.00 s  event/exit_with_work_in_progress_is_silent: it did not end\n")
+        found = self.failed(CRASHED, "FAILED 240.00 s  event/exit_with_work_in_progress_is_silent: it did not end in 240 s\n")
         self.assertIn("exit status 139", found["the process"])
 
     def test_in_which_no_test_ran_has_a_failure(self):
