@@ -9,7 +9,8 @@
 #define STRIPES 32u
 
 /* Every copy from or to a host pointer searches the index. A search takes one of many locks, by thread, so that
- * searches rarely contend. A change takes all of them; the driver's allocation or free is slower still. */
+ * searches rarely contend; none where the thread's last search shows that no block is there. A change takes all of them;
+ * the driver's allocation or free is slower still. */
 static struct stripe {
     _Alignas(64) pthread_mutex_t lock;
 } stripes[STRIPES];
@@ -28,6 +29,14 @@ static struct pinned_list {
     size_t leaves;         /* the capacity is the next power of two */
     _Atomic(size_t) count; /* of blocks; readable without a lock */
 } pinned, registered;      /* all memory; registered memory */
+
+static _Atomic(uint64_t) pinned_changes; /* of either list */
+
+/* What this thread found last: no block is in [begin, end) while the number of changes is the same. */
+static _Thread_local struct {
+    uintptr_t begin, end;
+    uint64_t changes;
+} pinned_gap;
 
 static pthread_once_t pinned_once = PTHREAD_ONCE_INIT;
 
@@ -160,6 +169,7 @@ static gg_status pinned_insert(struct pinned_list *list, gg_memory *memory)
     leaf->block[place.at] = memory;
     leaf->count++;
     atomic_fetch_add(&list->count, 1);
+    atomic_fetch_add(&pinned_changes, 1);
     return GG_OK;
 }
 
@@ -170,6 +180,7 @@ static void pinned_remove_at(struct pinned_list *list, struct place place)
     memmove(leaf->block + place.at, leaf->block + place.at + 1,
             (leaf->count - place.at) * sizeof *leaf->block);
     atomic_fetch_sub(&list->count, 1);
+    atomic_fetch_add(&pinned_changes, 1);
     if (leaf->count)
         return;
     free(leaf);
@@ -208,14 +219,18 @@ static uintptr_t pinned_begin(const gg_memory *memory)
     return (uintptr_t)(memory->first_page ? memory->first_page : memory->pointer);
 }
 
+static uintptr_t pinned_end(const gg_memory *memory)
+{
+    return pinned_begin(memory) + (memory->block_size ? memory->block_size : memory->nbytes);
+}
+
 /* With a lock held: a block that shares a page with [begin, end). Only the nearest ones can: blocks do not overlap. */
 static const gg_memory *pinned_on_pages(const struct pinned_list *list, uintptr_t begin,
                                         uintptr_t end)
 {
     const struct place place = pinned_up_to(list, end - 1);
     const gg_memory *below = pinned_below(list, place), *above = pinned_above(list, place);
-    if (below &&
-        begin < pinned_begin(below) + (below->block_size ? below->block_size : below->nbytes))
+    if (below && begin < pinned_end(below))
         return below;
     return above && pinned_begin(above) < end ? above : NULL;
 }
@@ -272,11 +287,31 @@ gg_memory *ggi_memory_new(gg_device *device, enum gg_memory_kind kind, void *poi
     return NULL;
 }
 
+/* With a lock held. A free block of a pool, which may be allocated again, is not part of the gap. */
+static void pinned_note_gap(uintptr_t address, struct place place)
+{
+    const gg_memory *below = pinned_below(&pinned, place), *above = pinned_above(&pinned, place);
+    const uintptr_t begin = below ? pinned_end(below) : 0;
+    if (address < begin)
+        return;
+    pinned_gap.begin = begin;
+    pinned_gap.end = above ? (uintptr_t)above->pointer : UINTPTR_MAX;
+    pinned_gap.changes = atomic_load_explicit(&pinned_changes, memory_order_relaxed);
+}
+
+static inline bool pinned_gap_has(uintptr_t address)
+{
+    return address - pinned_gap.begin < pinned_gap.end - pinned_gap.begin &&
+           pinned_gap.changes == atomic_load_explicit(&pinned_changes, memory_order_acquire);
+}
+
 /* With a lock held: a reference to the last block that begins at or below @p pointer. Only the reference makes
  * its size valid: it may be a free block of a pool. */
 static gg_memory *pinned_nearest(const void *pointer)
 {
-    gg_memory *below = pinned_below(&pinned, pinned_up_to(&pinned, (uintptr_t)pointer));
+    const struct place place = pinned_up_to(&pinned, (uintptr_t)pointer);
+    gg_memory *below = pinned_below(&pinned, place);
+    pinned_note_gap((uintptr_t)pointer, place);
     return below && ggi_refs_try_retain(&below->refs) ? below : NULL;
 }
 
@@ -300,8 +335,10 @@ __attribute__((noinline)) static gg_memory *pinned_find(const void *pointer, siz
 
 gg_memory *ggi_pinned_find(const void *pointer, size_t nbytes, size_t *offset)
 {
-    const bool any = atomic_load_explicit(&pinned.count, memory_order_acquire);
-    return any ? pinned_find(pointer, nbytes, offset) : NULL;
+    if (!atomic_load_explicit(&pinned.count, memory_order_acquire) ||
+        pinned_gap_has((uintptr_t)pointer))
+        return NULL;
+    return pinned_find(pointer, nbytes, offset);
 }
 
 bool ggi_pinned_shares_page(const void *pointer, size_t nbytes)

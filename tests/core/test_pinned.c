@@ -68,6 +68,46 @@ static void a_block_without_a_reference_is_not_found(void **state)
     drop(memory);
 }
 
+/* A thread remembers where its last search found nothing. */
+static void a_block_is_found_where_a_search_found_none_before(void **state)
+{
+    gg_memory *low = new_block(0), *high = new_block(4);
+    size_t offset;
+    (void)state;
+    assert_null(ggi_pinned_find(space[2] + 1, 1, &offset));
+    gg_memory *middle = new_block(2);
+    assert_ptr_equal(ggi_pinned_find(space[2] + 1, 1, &offset), middle);
+    drop(middle);
+    assert_null(ggi_pinned_find(space[3], 1, &offset));
+    drop(middle);
+    assert_null(ggi_pinned_find(space[2] + 1, 1, &offset));
+    assert_ptr_equal(ggi_pinned_find(space[4], 1, &offset), high);
+    drop(high);
+    assert_ptr_equal(ggi_pinned_find(space[0] + SPAN - 1, 1, &offset), low);
+    drop(low);
+    drop(low);
+    drop(high);
+}
+
+/* As a pool does with a block that it keeps in the index. */
+static void a_block_that_was_free_and_shorter_is_found(void **state)
+{
+    gg_memory *memory = new_block(0);
+    size_t offset;
+    (void)state;
+    memory->block_size = 2 * SPAN;
+    assert_null(ggi_pinned_find(space[1], 1, &offset)); /* in the block, beyond the memory */
+    atomic_store(&memory->refs, 0);
+    assert_null(ggi_pinned_find(space[1], 1, &offset));
+    assert_null(ggi_pinned_find(space[2], 1, &offset));
+    memory->nbytes = 2 * SPAN;
+    atomic_store(&memory->refs, 1);
+    assert_ptr_equal(ggi_pinned_find(space[1], 1, &offset), memory);
+    assert_int_equal(offset, SPAN);
+    drop(memory);
+    drop(memory);
+}
+
 /* ---- many blocks ---- */
 
 #define MANY 5000u
@@ -227,6 +267,8 @@ static void threads_find_blocks_while_others_are_added_and_removed(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_pointer_into_a_block_is_found_with_its_offset),
     cmocka_unit_test(a_block_without_a_reference_is_not_found),
+    cmocka_unit_test(a_block_is_found_where_a_search_found_none_before),
+    cmocka_unit_test(a_block_that_was_free_and_shorter_is_found),
     cmocka_unit_test(many_blocks_are_found_in_whatever_order_they_come_and_go),
     cmocka_unit_test(a_change_beside_many_blocks_moves_few_bytes),
     cmocka_unit_test(blocks_that_begin_at_the_same_address_are_removed_apart),

@@ -403,6 +403,7 @@ __attribute__((noinline)) static Py_ssize_t args_put_plain(struct py_launch_args
     PyTypeObject *const array_type = kernel->state->array_type;
     const struct py_plan *const plan = kernel->plan;
     union py_slot *const slots = launch_args->slots;
+    const void **const arguments = launch_args->arguments;
     gg_memory **memory = launch_args->memories + launch_args->launch.memory_count;
     const Py_ssize_t count = launch_args->count;
     Py_ssize_t end = begin;
@@ -417,11 +418,9 @@ __attribute__((noinline)) static Py_ssize_t args_put_plain(struct py_launch_args
         } else {
             break;
         }
+        arguments[end] = &slots[end];
     }
     launch_args->launch.memory_count = (size_t)(memory - launch_args->memories);
-    const void **const arguments = launch_args->arguments;
-    for (Py_ssize_t i = begin; i < end; i++)
-        arguments[i] = &slots[i];
     return end;
 }
 
