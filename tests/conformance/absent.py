@@ -4,10 +4,10 @@ DEF… are the tables of the backend's functions, such as backends/cuda/cuda.def
 simulated driver records its calls. Then, for each function that a table marks GG_OPTIONAL, the tests that call it run
 with the function hidden from dlsym; and at last all tests, with all of them hidden. Each test must pass, or be skipped: because
 an operation is not supported, for a reason in LACKING, or for one for which it is also skipped when nothing is hidden. With
---all-only there is only the last run. The table of --stats is that of the vendor's management library, whose optional functions are
+--all-only SUITES, whose names are separated by commas, there is only the last run, of these suites. The table of --stats is that of the vendor's management library, whose optional functions are
 hidden from the suite `stats`, each alone and then all with all others.
 
-A function that many tests call is hidden from 20 of them; GPUGLUE_TEST_FULL=1 runs all. The suite `staging` is left out, except in the
+A function that many tests call is hidden from one test of each suite that has some; GPUGLUE_TEST_FULL=1 runs all. The suite `staging` is left out, except in the
 last run. A function that no test calls is an error, unless it is in NOT_CALLED."""
 
 import argparse
@@ -26,7 +26,6 @@ ROW = re.compile(r"^(?:FN|OWN|GIVES|TEXT)\(\w+, \(.*\), ([\w, ]+)\)$", re.M)
 OP = re.compile(r"^OP\((\w+), GG_OPTIONAL\)$", re.M)
 RESULT = re.compile(r"^(ok|skipped|FAILED) +[\d.]+ s  (\w+/\w+)(?:: (.*))?$", re.M)
 WITHOUT = ("--without", "staging")  # it copies much, with the functions that `copy` calls
-MANY = 20  # tests of one function
 # HIP 5 has the one and HIP 6 the other: from them gpuglue gets the version and the architecture.
 NEVER_ABSENT = {"hipGetDeviceProperties", "hipGetDevicePropertiesR0600"}
 # Called only where a newer function is absent: hidden with it, from the tests that call the newer one.
@@ -45,7 +44,7 @@ NOT_CALLED = {
     "cuMemHostGetDevicePointer_v2": "only for devices that access registered memory at another address: tests/python/test_kernel.py has one",
     "hipStreamWriteValue64": "gpuglue writes no words on hip",
     "hipModuleLaunchCooperativeKernel": "the simulated devices of hip have no cooperative launches",
-    "cuFuncGetParamInfo": "only for images without parameters: tests/python/test_errors.py has one",
+    "cuFuncGetParamInfo": "only for images without parameters: tests/python/test_driver_errors.py has one",
     "ncclGetLastError": "the program has no communicators: tests/faults/steps_comm.c has some",
     "cuModuleGetFunctionCount": KERNELS, "cuModuleEnumerateFunctions": KERNELS, "cuFuncGetName": KERNELS,
     "zelLoaderGetVersions": LOADER, "zelLoaderTranslateHandle": LOADER, "zeCommandListIsImmediate": LISTS,
@@ -88,10 +87,13 @@ def run(program, backend, tests, *options, **environment):
 
 
 def some(tests, function):
-    """At most MANY of them, by a checksum: a new test changes the choice by one test at most."""
+    """One of each suite, by a checksum: functions that the same tests call have different ones."""
     if os.environ.get("GPUGLUE_TEST_FULL"):
         return tests
-    return sorted(tests, key=lambda test: zlib.crc32(f"{function} {test}".encode()))[:MANY]
+    chosen = {}
+    for test in sorted(tests, key=lambda test: zlib.crc32(f"{function} {test}".encode())):
+        chosen.setdefault(test.partition("/")[0], test)
+    return list(chosen.values())
 
 
 class Sweep:
@@ -171,14 +173,14 @@ def main(arguments):
     for function in of_stats:
         sweep.hide([function], ["stats"], function)
     functions += of_stats
-    sweep.hide(functions, [], f"all {len(functions)} at once")
+    sweep.hide(functions, arguments.all_only, f"all {len(functions)} at once")
     print(f"{arguments.backend}: {len(functions)} optional functions, {sweep.runs} tests run, {sweep.failures} failures, {time.monotonic() - began:.0f} s")
     return 1 if sweep.failures else 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--all-only", action="store_true")
+    parser.add_argument("--all-only", metavar="SUITES", type=lambda names: names.split(","), default=[])
     parser.add_argument("--stats", metavar="DEF")
     for name in ("program", "backend", "library"):
         parser.add_argument(name)
