@@ -329,7 +329,9 @@ static const char *selection(void)
     if (sweep.full)
         return "every call (200 of a polled function)";
     int length = snprintf(text, sizeof text, "%slast",
-                          sweep.few == 1 ? "" : sweep.few == 2 ? "first and " : "first, ");
+                          sweep.few == 1   ? ""
+                          : sweep.few == 2 ? "first and "
+                                           : "first, ");
     if (sweep.few > 2)
         length += snprintf(text + length, sizeof text - (size_t)length, " and %d call%s between",
                            sweep.few - 2, sweep.few == 3 ? "" : "s");
