@@ -185,6 +185,12 @@ pytest-cuda = $(PYTEST)
 pytest-on = $(or $(pytest-$(1)),$(SIDE_BY_SIDE))
 
 # ---- the wheel, and an environment that contains only the wheel -------------------------------------------
+# After `make test` (AFTER=test) those that it has left are used.
+ifdef AFTER
+.PHONY: run-environment
+wheel run-environment: .venv/ready-build
+	ls dist/*.whl .venv-run/bin/python
+else
 wheel: .venv/ready-build
 	rm -rf dist/*.whl build/wheel-raw
 	$(STEP) "build the wheel" python -m build --wheel --no-isolation --outdir build/wheel-raw -Cbuild-dir=build/wheel .
@@ -199,16 +205,17 @@ run-environment: wheel
 	test -x .venv-run/bin/python || python -m venv .venv-run
 	.venv-run/bin/python -m pip install -q --disable-pip-version-check -r scripts/requirements-run.txt
 	.venv-run/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
+endif
 
 # ---- tests: each step is one line, run by scripts/step.sh ------------------------------------------------------
 # The files that use a device. The others start many processes or compilers; the backend makes little difference there.
 ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_copies between close_races closed copy current \
     device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided sycl trace views)
 # The files that take longest, which `make check` leaves out.
-SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache communicator_staged compat_compile compat_members compile convert dialect doctor drivers \
+SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache communicator_staged compat_compile compat_members compile convert dialect doctor driver_errors drivers \
     environment errors fault_sweep fragmentation hip host_compiler host_threads isolated_probe level_zero level_zero_graphs level_zero_kernels level_zero_lists registry robustness warps)
-# Each of its tests chooses its backend itself, so one run is enough.
-ONCE := tests/python/test_doctor.py
+# Each of their tests chooses its backend itself, so one run is enough, and one of the second under the address sanitizer.
+ONCE := tests/python/test_doctor.py tests/python/test_driver_errors.py
 # Those that mostly wait for compilers and a type checker.
 COMPILING := $(patsubst %,tests/python/test_%.py,compat_compile compile host_compiler host_threads names pycuda_command warps)
 ALL_FILES := $(wildcard tests/python/test_*.py)
@@ -237,8 +244,10 @@ absent-files:
 # The tiers. `make test` runs what `make check` does and more; `make test-full` runs all tests.
 PY_CHECK := py-check-host py-check-cuda-sim
 PY_SIM := py-cuda-sim $(if $(HAVE_ZE),py-ze-sim-old py-ze-sim-new) py-hip-sim-7
-PY_TEST := py-host $(PY_SIM) $(if $(wildcard /dev/nvidia0),py-cuda) py-together py-asan-cuda-sim
-PY_REST := py-host-rest $(PY_SIM:%=%-rest) py-few-hip-sim-5 py-few-hip-sim-6
+# Both drivers of Level Zero have one backend: Python runs on the older in the full tier, where C has more of it in both.
+PY_LATER := py-ze-sim-old
+PY_TEST := py-host $(filter-out $(PY_LATER),$(PY_SIM)) $(if $(wildcard /dev/nvidia0),py-cuda) py-together py-asan-cuda-sim
+PY_REST := py-host-rest $(filter $(PY_LATER),$(PY_SIM)) $(PY_SIM:%=%-rest) py-few-hip-sim-5 py-few-hip-sim-6
 PY_ASAN := py-asan-host py-asan-cuda-sim-rest
 PY_TSAN := py-tsan-host py-tsan-cuda-sim
 PY_HIP_SANITIZED := py-asan-few-hip-sim-7 py-tsan-few-hip-sim-7
@@ -266,11 +275,10 @@ ifdef LONG
 $(filter-out build-%,$(steps-rest)): export GPUGLUE_TEST_FULL := 1
 endif
 
-# The fault sweeps of the usual runs run under the address sanitizer, those of the other runs in the plain build.
 c-suites-check-plain := --suite check
 c-suites-test-plain := --suite check --suite test
 c-suites-test-asan := --suite check
-c-suites-full-plain := --suite full --no-suite faults-usual
+c-suites-full-plain := --suite full
 c-suites-full-asan := --suite test --suite full
 C_TESTS := c-check-plain c-test-plain c-test-asan c-full-plain c-full-asan c-full-tsan
 c-check-plain c-test-plain c-full-plain: build-plain
@@ -322,17 +330,20 @@ py-few-hip-sim-5 py-few-hip-sim-6: py-few-%: run-environment build-plain
 	$(if $(HAVE_HIP),$(STEP) "Python on $*" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(HIP_FEW),\
 	    $(STEP) --skip "Python on $*" "$$(cat .venv/no-hip)")
 # Under sanitizers the files that work on a device. The other files run once: under the address sanitizer on cuda-sim but for
-# those that mostly start programs, some whose ranks are many processes, and the compatibility layers' that pass no addresses, under the thread sanitizer on host as
-# far as the package has threads there.
-suite-tsan-host := $(filter-out $(COMPAT) $(PROGRAMS) $(COMPILING) $(filter-out %/test_communicator.py,$(ALIKE)) $(patsubst %,tests/python/test_%.py,convert dialect),$(ALL_FILES)) \
+# those that mostly start programs, some whose ranks are many processes, the compatibility layers' that pass no addresses, and two that count
+# calls or inject failures as C does under it; under the thread sanitizer on host as far as the package has threads there, of ranks in
+# processes only the first file.
+suite-tsan-host := $(filter-out $(COMPAT) $(PROGRAMS) $(COMPILING) $(ONCE) $(SHARED) $(filter-out %/test_communicator.py,$(ALIKE)) \
+    $(patsubst %,tests/python/test_%.py,communicator_machines convert dialect driver_calls),$(ALL_FILES)) \
     tests/python/test_host_threads.py
 # The threads of communicators of one process, with a library.
 suite-tsan-cuda-sim := $(ON_DEVICE) tests/python/test_communicator_local.py
 suite-of = $(or $(suite-$(1)-$(2)),$(ON_DEVICE))
-not-in-asan := $(PROGRAMS) $(filter-out $(COMPAT_MEMORY),$(COMPAT)) $(patsubst %,tests/python/test_%.py,communicator communicator_device_timeout communicator_machines communicator_staged isolated_probe names)
+not-in-asan := $(PROGRAMS) $(filter-out $(COMPAT_MEMORY),$(COMPAT)) $(patsubst %,tests/python/test_%.py,communicator communicator_device_timeout communicator_machines communicator_staged \
+    driver_calls fault_sweep isolated_probe names)
 py-asan-cuda-sim-rest: install-asan
 	$(STEP) "Python on cuda-sim, asan, the other files" env $(python-asan) $(call run-cuda-sim,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site \
-	    $(SIDE_BY_SIDE) $(reporting) $(filter-out $(not-in-asan),$(OFF_DEVICE))
+	    $(SIDE_BY_SIDE) $(reporting) $(filter-out $(not-in-asan),$(OFF_DEVICE) $(ONCE))
 py-asan-cuda-sim $(filter-out %-rest,$(PY_ASAN)): py-asan-%: install-asan
 	$(STEP) "Python on $*, asan" env $(python-asan) $(call run-$*,asan) PYTHONPATH=$(CURDIR)/build/asan/root/site $(SIDE_BY_SIDE) $(reporting) $(call suite-of,asan,$*)
 $(PY_TSAN): py-tsan-%: install-tsan
@@ -452,7 +463,7 @@ check: .venv/ready-test
 	$(call run-steps,check)
 test: .venv/ready-test
 	$(call run-steps,test)
-# AFTER=test: only the steps that `make test` does not run, added to its summary.
+# AFTER=test: only the steps that `make test` does not run, added to its summary, with its wheel.
 test-full: .venv/ready-full
 	$(call run-steps,full)
 

@@ -4,7 +4,7 @@ DEF… are the tables of the backend's functions, such as backends/cuda/cuda.def
 simulated driver records its calls. Then, for each function that a table marks GG_OPTIONAL, the tests that call it run
 with the function hidden from dlsym; and at last all tests, with all of them hidden. Each test must pass, or be skipped: because
 an operation is not supported, for a reason in LACKING, or for one for which it is also skipped when nothing is hidden. With
---all-only there is only the last run. The table of --stats is that of the vendor's management library, whose optional functions are
+--all-only SUITES, whose names are separated by commas, there is only the last run, of these suites. The table of --stats is that of the vendor's management library, whose optional functions are
 hidden from the suite `stats`, each alone and then all with all others.
 
 A function that many tests call is hidden from 20 of them; GPUGLUE_TEST_FULL=1 runs all. The suite `staging` is left out, except in the
@@ -45,7 +45,7 @@ NOT_CALLED = {
     "cuMemHostGetDevicePointer_v2": "only for devices that access registered memory at another address: tests/python/test_kernel.py has one",
     "hipStreamWriteValue64": "gpuglue writes no words on hip",
     "hipModuleLaunchCooperativeKernel": "the simulated devices of hip have no cooperative launches",
-    "cuFuncGetParamInfo": "only for images without parameters: tests/python/test_errors.py has one",
+    "cuFuncGetParamInfo": "only for images without parameters: tests/python/test_driver_errors.py has one",
     "ncclGetLastError": "the program has no communicators: tests/faults/steps_comm.c has some",
     "cuModuleGetFunctionCount": KERNELS, "cuModuleEnumerateFunctions": KERNELS, "cuFuncGetName": KERNELS,
     "zelLoaderGetVersions": LOADER, "zelLoaderTranslateHandle": LOADER, "zeCommandListIsImmediate": LISTS,
@@ -171,14 +171,14 @@ def main(arguments):
     for function in of_stats:
         sweep.hide([function], ["stats"], function)
     functions += of_stats
-    sweep.hide(functions, [], f"all {len(functions)} at once")
+    sweep.hide(functions, arguments.all_only, f"all {len(functions)} at once")
     print(f"{arguments.backend}: {len(functions)} optional functions, {sweep.runs} tests run, {sweep.failures} failures, {time.monotonic() - began:.0f} s")
     return 1 if sweep.failures else 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--all-only", action="store_true")
+    parser.add_argument("--all-only", metavar="SUITES", type=lambda names: names.split(","), default=[])
     parser.add_argument("--stats", metavar="DEF")
     for name in ("program", "backend", "library"):
         parser.add_argument(name)

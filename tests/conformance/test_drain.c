@@ -274,7 +274,7 @@ static void much_pinned_memory_is_freed_beside_many_busy_streams(void **state)
 /* ---- objects that no ticket announces ---- */
 
 #define BATCH 500
-#define STEPS 20
+#define STEPS 10
 #define IN_USE 2000
 
 /* Each borrows the native event of @p event, and counts its destruction. */

@@ -203,6 +203,8 @@ static int chosen_call(int i, int calls)
 {
     if (all_fail(calls) || (sweep.full && i < POLLS))
         return i + 1;
+    if (sweep.few == 1 && !sweep.full)
+        return calls + i;
     if (!sweep.full)
         return i < sweep.few ? 1 + (int)((int64_t)i * (calls - 1) / (sweep.few - 1)) : calls + 1;
     return POLLS + (i - POLLS + 1) * (calls / POLLS);
@@ -326,7 +328,10 @@ static const char *selection(void)
     static char text[128];
     if (sweep.full)
         return "every call (200 of a polled function)";
-    int length = snprintf(text, sizeof text, "first%s last", sweep.few == 2 ? " and" : ",");
+    int length = snprintf(text, sizeof text, "%slast",
+                          sweep.few == 1   ? ""
+                          : sweep.few == 2 ? "first and "
+                                           : "first, ");
     if (sweep.few > 2)
         length += snprintf(text + length, sizeof text - (size_t)length, " and %d call%s between",
                            sweep.few - 2, sweep.few == 3 ? "" : "s");
@@ -341,7 +346,7 @@ static int few_from_environment(void)
 {
     const char *text = getenv("GPUGLUE_SWEEP_CALLS");
     const int few = text ? atoi(text) : FEW;
-    return few < 2 ? 2 : few;
+    return few < 1 ? 1 : few;
 }
 
 static int summarize(int calls)

@@ -42,7 +42,8 @@ class Environment:
         command = [sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet"]
         # The build tools of the environment that runs the tests, for an editable install.
         path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
-        subprocess.run([*command, "--disable-pip-version-check", *map(str, arguments)], check=True,
+        # Without --no-compile all of NumPy would be compiled, of which a test imports little.
+        subprocess.run([*command, "--disable-pip-version-check", "--no-compile", *map(str, arguments)], check=True,
                        env={**os.environ, "PATH": path})
 
     def run(self, code, **variables):

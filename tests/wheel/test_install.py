@@ -76,7 +76,7 @@ def test_an_editable_install_finds_every_plugin(tmp_path):
     # The build tools of the environment that runs this test, for the build and for the rebuild on import.
     site = environment.run("import sysconfig; print(sysconfig.get_path('purelib'))")
     Path(site, "tools.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    environment.install("--no-build-isolation", "--no-deps", f"-Cbuild-dir={tmp_path}/build", "--editable", root)
+    environment.install("--no-build-isolation", "--no-deps", f"-Cbuild-dir={tmp_path}/build", "-Csetup-args=-Doptimization=0", "--editable", root)
     found, _ = json.loads(environment.run(LIST, **NO_LIBRARY))
     assert "host" in found
     assert found["cuda"] == found["hip"] == found["ze"] == "library-not-found"
