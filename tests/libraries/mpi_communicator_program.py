@@ -137,7 +137,7 @@ def failure(call):
     try:
         call()
     except gg.CommunicatorError as error:
-        return error.ranks, str(error)
+        return getattr(error, "ranks", ()), str(error)
     raise AssertionError("no CommunicatorError")
 
 
@@ -167,6 +167,18 @@ def check_refusal_of_one_rank():
         with gg.Communicator.from_mpi(WORLD, timeout=HANG / 4, transport=TRANSPORT) as comm:
             comm.barrier()
             WORLD.Barrier()
+
+
+def check_late_ranks():
+    """Rank 0 calls from_mpi before the others, which come when it has given up; then all of them call it again."""
+    other = WORLD.Dup()
+    for calls in (WORLD.rank == 0, WORLD.rank != 0):
+        if calls:
+            failure(lambda: gg.Communicator.from_mpi(other, timeout=0.5, transport=TRANSPORT))
+        WORLD.Barrier()
+    with gg.Communicator.from_mpi(other, timeout=HANG / 4, transport=TRANSPORT) as comm:
+        comm.barrier()
+        WORLD.Barrier()
 
 
 def check_close_and_abort():
@@ -216,6 +228,7 @@ def main():
         WORLD.Barrier()  # nobody closes before the others have finished
     check_refusals()
     check_refusal_of_one_rank()
+    check_late_ranks()
     check_close_and_abort()
     check_hang()
     print(f"rank {WORLD.rank} done", flush=True)
