@@ -75,7 +75,9 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     if comm.Is_inter():
         raise _core.InvalidArgumentError("comm connects two groups of ranks, expected one group: an intracommunicator")
     own = _own(mpi, comm)  # first: what fails on one rank must not keep it from counting
-    number, limit, problem = own.calls, 600.0, None
+    number = own.calls
+    limit: "float | None" = 600.0
+    problem: "Exception | None" = None
     try:
         nanoseconds(timeout)
         limit = timeout
@@ -83,7 +85,7 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
         device = None if device is None else _core.Device(device)
     except Exception as error:  # raised when the other ranks know it
         problem = error
-    _wait(own.request, limit)
+    _wait(own.request, limit, problem)
     engine = importlib.import_module("gpuglue._mpi_transport")
     made = engine.MpiTransport(own.comm, range(comm.Get_size()), [number * engine._TAGS] * comm.Get_size(), limit)
     made.own = own
@@ -117,11 +119,11 @@ def _own(mpi: Any, comm: Any) -> _Own:
     return own
 
 
-def _wait(request: Any, timeout: "float | None") -> None:
+def _wait(request: Any, timeout: "float | None", problem: "Exception | None") -> None:
     end = float("inf") if timeout is None else time.monotonic() + timeout
     while not request.Test():
         if time.monotonic() > end:
-            raise _core.CommunicatorError(f"from_mpi: not all ranks of the MPI communicator called it within {timeout:g} s")
+            raise problem or _core.CommunicatorError(f"from_mpi: not all ranks of the MPI communicator called it within {timeout:g} s")
         time.sleep(1e-3)
 
 

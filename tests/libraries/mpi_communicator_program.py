@@ -137,7 +137,7 @@ def failure(call):
     try:
         call()
     except gg.CommunicatorError as error:
-        return getattr(error, "ranks", ()), str(error)
+        return error.ranks, str(error)
     raise AssertionError("no CommunicatorError")
 
 
