@@ -213,7 +213,7 @@ class Communicator(Operations):
         TypeError
             If `color` or `key` is not an int.
         UnsupportedError
-            If the communicator was borrowed by `from_handle`.
+            If the communicator was borrowed by `from_handle`, or MPI has no tags for more parts.
 
         Examples
         --------

@@ -3,13 +3,16 @@
 import importlib
 import os
 import socket
+import threading
 import time
 from typing import Any
 
 from . import _core
+from ._communicator_data import nanoseconds
 from ._communicator_device import ReservedPort, check_transport, not_queued, own_address, warn_staged
 
 _keys: "list[int]" = []  # the key under which a communicator of mpi4py has ours
+_lock = threading.Lock()
 
 
 def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any = None, transport: str = "auto") -> Any:
@@ -18,7 +21,7 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     Parameters
     ----------
     comm : mpi4py.MPI.Comm, optional
-        Whose ranks become the ranks. All of them call this function. None is ``MPI.COMM_WORLD``.
+        Whose ranks become the ranks. All of them call this function, equally often. None is ``MPI.COMM_WORLD``.
     timeout : float or None, optional
         Seconds that the creation, and each wait for another rank, may take. None is no limit.
     device : Device, int, str or None, optional
@@ -35,9 +38,10 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
     Raises
     ------
     CommunicatorError
-        If not all ranks call the function in time, or do not connect.
+        If not all ranks call the function in time, or do not connect, or an argument of another rank is refused, which
+        `CommunicatorError.ranks` has.
     InvalidArgumentError
-        If `transport` is another one, or the MPI communicator is COMM_NULL or connects two groups.
+        If `transport` or `timeout` is another one, `device` does not exist, or the MPI communicator is COMM_NULL or connects two groups.
     UnsupportedError
         If the transport cannot be used, such as 'staged' between machines.
     ImportError
@@ -68,56 +72,94 @@ def from_mpi(comm: Any = None, timeout: "float | None" = 600.0, *, device: Any =
         raise TypeError(f"comm must be a communicator of mpi4py, not {type(comm).__name__}")
     if not comm:
         raise _core.InvalidArgumentError("comm is MPI.COMM_NULL, which has no ranks")
-    check_transport(transport, "mpi")
-    device = None if device is None else _core.Device(device)
     if comm.Is_inter():
         raise _core.InvalidArgumentError("comm connects two groups of ranks, expected one group: an intracommunicator")
+    own = _own(mpi, comm)  # first: what fails on one rank must not keep it from counting
+    number = own.calls
+    limit: "float | None" = 600.0
+    problem: "Exception | None" = None
+    try:
+        nanoseconds(timeout)
+        limit = timeout
+        check_transport(transport, "mpi")
+        device = None if device is None else _core.Device(device)
+    except Exception as error:  # raised when the other ranks know it
+        problem = error
+    _wait(own.request, limit, problem)
     engine = importlib.import_module("gpuglue._mpi_transport")
-    own, number = _own(mpi, comm, timeout)
-    made = engine.MpiTransport(own, number * engine._TAGS, timeout)
-    return _reserve(engine, made, device, transport)
+    made = engine.MpiTransport(own.comm, range(comm.Get_size()), [number * engine._TAGS] * comm.Get_size(), limit)
+    made.own = own
+    return _reserve(engine, made, device, transport, problem)
 
 
-def _own(mpi: Any, comm: Any, timeout: "float | None") -> "tuple[Any, int]":
-    """A duplicate of the communicator, which is kept with it, and how often it has been used; all ranks count alike."""
+class _Own:
+    """A duplicate of an MPI communicator, which is kept with it, and the numbers of tags that are in use.
+
+    All ranks of the MPI communicator count the calls of `from_mpi` alike. Each rank counts its parts for itself."""
+
+    def __init__(self, comm: Any, most: int):
+        self.comm, self.request = comm.Idup()
+        self.calls, self.most_calls = 0, most // 8
+        self.parts, self.most = self.most_calls, most
+
+    def next_part(self) -> int:
+        with _lock:
+            self.parts += 1
+            return self.parts
+
+
+def _own(mpi: Any, comm: Any) -> _Own:
     if not _keys:
         _keys.append(mpi.Comm.Create_keyval())
-    kept = comm.Get_attr(_keys[0])
-    most = comm.Get_attr(mpi.TAG_UB) // 6 - 1
-    if kept is None or kept[1] >= most:
-        own, request = comm.Idup()
-        _wait(request, timeout)
-        kept = [own, 0]
-        comm.Set_attr(_keys[0], kept)
-    kept[1] += 1
-    return kept[0], kept[1]
+    own: "_Own | None" = comm.Get_attr(_keys[0])
+    if own is None or own.calls >= own.most_calls:
+        own = _Own(comm, comm.Get_attr(mpi.TAG_UB) // 6 - 1)
+        comm.Set_attr(_keys[0], own)  # before the wait: after a timeout the next call waits for the same duplicate
+    own.calls += 1
+    return own
 
 
-def _wait(request: Any, timeout: "float | None") -> None:
+def _wait(request: Any, timeout: "float | None", problem: "Exception | None") -> None:
     end = float("inf") if timeout is None else time.monotonic() + timeout
     while not request.Test():
         if time.monotonic() > end:
-            raise _core.CommunicatorError(f"from_mpi: not all ranks of the MPI communicator called it within {timeout:g} s")
+            raise problem or _core.CommunicatorError(f"from_mpi: not all ranks of the MPI communicator called it within {timeout:g} s")
         time.sleep(1e-3)
 
 
-def _reserve(engine: Any, made: Any, device: Any, transport: str) -> Any:
+def _reserve(engine: Any, made: Any, device: Any, transport: str, problem: "Exception | None" = None) -> Any:
     port = ReservedPort("")
     try:
-        return _choose(engine, made, device, transport, port.number)
+        return _choose(made, device, transport, _meet(engine, made, device, transport, port.number, problem))
     finally:
         port.close()
 
 
-def _choose(engine: Any, made: Any, device: Any, transport: str, port: int) -> Any:
-    """All ranks learn where the others are, and the address and id of rank 0."""
+def _meet(engine: Any, made: Any, device: Any, transport: str, port: int, problem: "Exception | None") -> "list[list[str]]":
+    """All ranks learn where the others are, the address and id of rank 0, and whether a rank has a problem."""
     np: Any = importlib.import_module("numpy")
-    mine = f"{engine.machine()} {port} {time.time_ns():x} {transport} {int(device is not None)} {_reachable()}".encode()
-    places = np.zeros((made.size, 512), "u1")
-    places[made.rank, : len(mine)] = np.frombuffer(mine, "u1")
+    mine = f"{engine.machine()} {port} {time.time_ns():x} {transport} {int(device is not None)} {_reachable()}"
+    if problem is not None:
+        mine = f"! {type(problem).__name__}: {problem}"
+    places = np.zeros((made.size, 1024), "u1")
+    places[made.rank] = np.frombuffer(mine.encode()[:1024].ljust(1024, b"\0"), "u1")
     made.call, made.keep = "from_mpi", (places,)
-    made._drive(iter([made._all_to_all([places[made.rank]] * made.size, places)]))
-    texts = [bytes(place).rstrip(b"\0").decode().split(" ") for place in places]
+    try:
+        made._drive(iter([made._all_to_all([places[made.rank]] * made.size, places)]))
+    except _core.CommunicatorError as error:
+        raise problem or error from None
+    if problem is not None:
+        raise problem
+    texts = [bytes(place).rstrip(b"\0").decode(errors="replace") for place in places]
+    failed = [rank for rank, text in enumerate(texts) if text.startswith("! ")]
+    if failed:
+        refused: Any = _core.CommunicatorError(f"from_mpi: rank {failed[0]} raised {texts[failed[0]][2:]}")
+        refused.ranks = tuple(failed)
+        raise refused
+    return [text.split(" ") for text in texts]
+
+
+def _choose(made: Any, device: Any, transport: str, texts: "list[list[str]]") -> Any:
     asked = sorted({text[3] for text in texts})
     if len(asked) > 1:
         raise _core.InvalidArgumentError(f"from_mpi: the ranks disagree on the transport: {', '.join(asked)}")
@@ -183,11 +225,19 @@ def _adopt(made: Any, device: Any, native: Any = None) -> Any:
 
 
 def split_mpi(self: Any, color: "int | None", key: int) -> Any:
-    """`Communicator.split` of the transport 'mpi', or between machines."""
-    made = self._comm
-    self.barrier()  # MPI's own would wait for ever for a rank that never comes
-    split = made.comm.Split(made.mpi.UNDEFINED if color is None else color, key)
+    """`Communicator.split` of the transport 'mpi', or between machines.
+
+    No communicator of MPI is made, since MPI has few, and waits for all ranks without a limit. Each rank names the tags
+    by which the others of its part send to it."""
+    np: Any = importlib.import_module("numpy")
+    engine = importlib.import_module("gpuglue._mpi_transport")
+    made, own = self._comm, self._comm.own
+    given = made.exchange("split", np.array([-1 if color is None else color, key, own.next_part()], "i8")).tolist()
+    if max(number for _, _, number in given) > own.most:
+        raise _core.UnsupportedError("split: MPI has no tags for more parts of this MPI communicator; call from_mpi with a duplicate of it")
     if color is None:
         return None
-    part = type(made)(split, 0, made.timeout)
-    return _adopt(part, self._device) if self._wanted == "mpi" else _reserve(importlib.import_module("gpuglue._mpi_transport"), part, self._device, self._wanted)
+    ranks = sorted((other for other in range(made.size) if given[other][0] == color), key=lambda other: given[other][1])
+    part = engine.MpiTransport(own.comm, [made.members[other] for other in ranks], [given[other][2] * engine._TAGS for other in ranks], made.timeout)
+    part.own = own
+    return _adopt(part, self._device) if self._wanted == "mpi" else _reserve(engine, part, self._device, self._wanted)

@@ -1,11 +1,13 @@
 """Dask: arrays that the workers of one machine take from each other by IPC handles, rather than through connections."""
 
+import asyncio
 import functools
 from typing import Any
 
 from . import _core, _offers
 
 NBYTES = 256 << 10  # smaller arrays are sent sooner than a handle is opened
+_HEADER = 1 << 20  # bytes that the header of an offer has at most; larger frames have elements
 
 
 def extend_handshake(connection: Any) -> None:
@@ -24,6 +26,32 @@ def extend_handshake(connection: Any) -> None:
 
     handshake_info.gpuglue = True  # type: ignore[attr-defined]
     connection.handshake_info = handshake_info
+
+
+def extend_reads(tcp: Any, loads: Any) -> None:
+    """Let `distributed.comm.tcp` deserialise messages with offers on another thread: the event loop does not wait for the senders.
+
+    `loads` is that of `distributed.protocol`."""
+    original = getattr(tcp, "from_frames", None)
+    if original is None:
+        _offers.warn("this version of distributed has no comm.tcp.from_frames: the event loop of a worker waits for arrays that it takes")
+        return
+    if hasattr(original, "gpuglue"):
+        return
+
+    @functools.wraps(original)
+    async def from_frames(frames: Any, deserialize: bool = True, deserializers: Any = None, allow_offload: bool = True) -> Any:
+        if deserialize and allow_offload and any(map(_has_offer, frames)):
+            return await asyncio.to_thread(loads, frames, deserialize=True, deserializers=deserializers)
+        return await original(frames, deserialize=deserialize, deserializers=deserializers, allow_offload=allow_offload)
+
+    from_frames.gpuglue = True  # type: ignore[attr-defined]
+    tcp.from_frames = from_frames
+
+
+def _has_offer(frame: Any) -> bool:
+    data = bytes(frame) if memoryview(frame).nbytes <= _HEADER else b""
+    return b"gpuglue.GPUArray" in data and b"offer" in data
 
 
 def offer(array: Any, context: Any) -> "dict[str, Any] | None":

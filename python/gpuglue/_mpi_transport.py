@@ -33,6 +33,7 @@ _SPINS = 300
 _dtypes = {number: name for name, number in TYPES.items()}
 _operators = {number: name for name, number in REDUCTIONS.items()}
 _left: "list[Any]" = []  # requests of failed communicators, and their memory: MPI may still use it
+_closing: "list[MpiTransport]" = []  # closed by this rank: the notices of the others are still received, since MPI would keep them
 
 Step = Iterator["list[tuple[Any, int]]"]
 
@@ -45,14 +46,17 @@ def _bytes(data: Any) -> Any:
 
 
 class MpiTransport:
-    """One rank. `comm` is a communicator of mpi4py which only gpuglue uses; `tag` its first tag of this transport."""
+    """One rank of `members`, which are ranks of `comm`, a communicator of mpi4py which only gpuglue uses.
+
+    Each receives messages of this transport by tags of its own, of which tags[rank] is the first."""
 
     name, native, split = "mpi", False, True  # as `DeviceTransport` has
 
-    def __init__(self, comm: Any, tag: int, timeout: "float | None"):
+    def __init__(self, comm: Any, members: Any, tags: "list[int]", timeout: "float | None"):
         self.mpi = importlib.import_module("mpi4py.MPI")
-        self.comm, self.tag, self.timeout = comm, tag, timeout
-        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self.comm, self.members, self.tags, self.timeout = comm, list(members), tags, timeout
+        self.own: Any = None  # what has counted the tags
+        self.rank, self.size = self.members.index(comm.Get_rank()), len(self.members)
         self.call, self.busy, self.abort_requested = "", False, False
         self.failure: "tuple[int, list[int]] | None" = None
         self.closed: "set[int]" = set()
@@ -63,10 +67,12 @@ class MpiTransport:
     # ---- messages of MPI
 
     def _send(self, data: Any, to: int, kind: int) -> "list[tuple[Any, int]]":
-        return [(self.comm.Isend([data[at : at + _MOST], self.mpi.BYTE], to, self.tag + kind), to) for at in range(0, len(data), _MOST)]
+        place = self.members[to], self.tags[to] + kind
+        return [(self.comm.Isend([data[at : at + _MOST], self.mpi.BYTE], *place), to) for at in range(0, len(data), _MOST)]
 
     def _receive(self, data: Any, source: int, kind: int) -> "list[tuple[Any, int]]":
-        return [(self.comm.Irecv([data[at : at + _MOST], self.mpi.BYTE], source, self.tag + kind), source) for at in range(0, len(data), _MOST)]
+        place = self.members[source], self.tags[self.rank] + kind
+        return [(self.comm.Irecv([data[at : at + _MOST], self.mpi.BYTE], *place), source) for at in range(0, len(data), _MOST)]
 
     def _others(self) -> "list[int]":
         """The next rank first, so that not all send to the same one."""
@@ -78,15 +84,15 @@ class MpiTransport:
         bits = sum(1 << rank for rank in ranks).to_bytes((self.size + 7) // 8, "little")
         note = np.frombuffer(self.note.pack(kind, bits), "u1").copy()
         for rank in self._others() if to is None else to:
-            _left.append((self.comm.Isend([note, self.mpi.BYTE], rank, self.tag + _NOTICE), note))
+            _left.append((self.comm.Isend([note, self.mpi.BYTE], self.members[rank], self.tags[rank] + _NOTICE), note))
         _left[:] = [entry for entry in _left if not (len(entry) == 2 and entry[0].Test())]
 
     def _listen(self) -> None:
         status, note = self.mpi.Status(), np.empty(self.note.size, "u1")
-        while message := self.comm.Improbe(self.mpi.ANY_SOURCE, self.tag + _NOTICE, status):
+        while message := self.comm.Improbe(self.mpi.ANY_SOURCE, self.tags[self.rank] + _NOTICE, status):
             message.Recv([note, self.mpi.BYTE])
             kind, bits = self.note.unpack(note.tobytes())
-            self._hear(status.Get_source(), kind, int.from_bytes(bits, "little"))
+            self._hear(self.members.index(status.Get_source()), kind, int.from_bytes(bits, "little"))
         if self.abort_requested:
             self._fail(_ABORTED, [self.rank])
 
@@ -222,6 +228,21 @@ class MpiTransport:
         finally:
             self.busy = False
 
+    def exchange(self, call: str, mine: Any) -> Any:
+        """What all ranks give, an array of the same type and size each, in the order of the ranks."""
+        given = np.empty((self.size, *mine.shape), mine.dtype)
+        given[self.rank] = mine
+        rows = given.view("u1").reshape(self.size, -1)
+        self._enter(call, given)
+        try:
+            self._listen()
+            self._check()
+            self._agree(call, "", -1, 0, 0, mine.nbytes)
+            self._drive(iter([self._all_to_all([rows[self.rank]] * self.size, rows)]))
+        finally:
+            self.busy = False
+        return given
+
     def abort(self) -> None:
         self.abort_requested = True
         if not self.busy:
@@ -229,6 +250,9 @@ class MpiTransport:
 
     def close(self) -> None:
         self._notify(_LEAVES)
+        self.keep = ()
+        _closing.append(self)
+        drop_closed()
 
     # ---- whether the arguments are right, and the ranks agree
 
@@ -369,6 +393,13 @@ class MpiTransport:
             expected = repr(type) if offered[5] == len(data) else str(len(data))
             raise _core.InvalidArgumentError(f"{self.call}: rank {source} sends {what}, but this rank expects {expected}; nothing was copied")
         yield self._receive(data, source, _MESSAGE)
+
+
+def drop_closed() -> None:
+    for closing in list(_closing):
+        closing._listen()
+        if len(closing.closed) == closing.size - 1:
+            _closing.remove(closing)
 
 
 def _in_place(dst: Any, src: Any) -> bool:

@@ -17,6 +17,7 @@ from . import _core
 VISIBLE = {"cuda": ("CUDA_VISIBLE_DEVICES",), "hip": ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"), "ze": ("ZE_AFFINITY_MASK",)}
 
 HOLD_SECONDS = 600.0  # for an offer whose receiver exists, but does not come
+ANSWER_SECONDS = 30.0  # for a sender that exists, but does not answer
 _CHECK_SECONDS = 1.0  # between two checks whether receivers exist
 _PART = 4 << 20  # bytes of one read or write of a socket
 _TOKEN = 16
@@ -114,8 +115,8 @@ class Holder:
         token = _read(connection, _TOKEN)
         with self._lock:
             array, receiver, _ = self._held.get(token, (None, None, 0.0))
-        connection.sendall(b"Y" if array is not None else b"N")
         try:
+            connection.sendall(b"Y" if array is not None else b"N")
             if array is not None and _read(connection, 1) == b"C":
                 _send_elements(connection, array)
                 _read(connection, 1)
@@ -139,11 +140,12 @@ def handle_of(array: Any) -> bytes:
 def take(offer: "dict[str, Any]", shape: "tuple[int, ...]", dtype: Any) -> Any:
     """A new array on the current device, with the elements of an offer.
 
-    Raises ConnectionError if the process that offered them has ended, or holds them no longer."""
+    Raises ConnectionError if the process that offered them has ended, does not answer, or holds them no longer."""
     if offer["process"] == os.getpid() and offer["machine"] == place()["machine"]:
         return _take_here(offer)
     array = _core.empty(shape, dtype)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(ANSWER_SECONDS)
         try:
             connection.connect(offer["socket"])
         except OSError as error:
@@ -157,6 +159,8 @@ def take(offer: "dict[str, Any]", shape: "tuple[int, ...]", dtype: Any) -> Any:
             _take_from(connection, offer, array)
         except EOFError:
             raise ConnectionError(f"process {offer['process']} ended before the array was taken") from None
+        except TimeoutError:
+            raise ConnectionError(f"process {offer['process']}, which has the array, did not answer within {ANSWER_SECONDS:g} s") from None
     return array
 
 

@@ -65,8 +65,9 @@ def register(client: Any = None) -> Any:
 
     Between processes of one machine that both have registered them, contiguous arrays in device memory from 256 KiB on are not sent: the receiver
     opens the sender's memory by an IPC handle and copies from it. The sender keeps the memory until then, or until the receiver has
-    ended. If the handle cannot be opened, the elements come through host memory, and the receiver's log says why. Connections that
-    began before the registration do not do this.
+    ended. If the handle cannot be opened, the elements come through host memory, and the receiver's log says why. If the sender does
+    not answer within 30 seconds, Dask fetches the array again. Through TCP and TLS the receiver waits on a thread, and its event loop continues.
+    Connections that began before the registration do not use handles.
 
     A second call does nothing. ``dask worker --preload gpuglue.dask`` registers them in a worker that is started by hand.
 
@@ -79,7 +80,9 @@ def register(client: Any = None) -> Any:
     protocol.dask_serialize.register(_core.GPUArray, _serialize)
     protocol.dask_deserialize.register(_core.GPUArray, _deserialize)
     _dask_handles.extend_handshake(_distributed("distributed.comm.core").Comm)
-    _dask_pinned.extend_reads(_distributed("distributed.comm.tcp"))
+    tcp = _distributed("distributed.comm.tcp")
+    _dask_handles.extend_reads(tcp, _distributed("distributed.protocol").loads)
+    _dask_pinned.extend_reads(tcp)
     _register_chunks()
     if client is None:
         return None

@@ -51,6 +51,67 @@ def end():
     _offers.take = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
 
 
+def watch():
+    """Note for each array that is taken whether the worker's event loop waits for it."""
+    import asyncio
+
+    from gpuglue import _offers
+
+    original, on_loop = _offers._take_from, []
+
+    def take_from(*args):
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            on_loop.append(False)
+        else:
+            on_loop.append(True)
+        original(*args)
+
+    _offers._take_from, _offers.on_loop, _offers.ANSWER_SECONDS = take_from, on_loop, 1.0
+
+
+def watched():
+    from gpuglue import _offers
+
+    _offers.ANSWER_SECONDS = 30.0
+    return _offers.on_loop
+
+
+def stop_once():
+    """The first receiver gets no answer until it has gone."""
+    from gpuglue import _offers
+
+    original, tokens = _offers.Holder._give, []
+
+    def give(self, connection):
+        if tokens:
+            return original(self, connection)
+        tokens.append(_offers._read(connection, 16))
+        while connection.recv(64):
+            pass
+        self.drop(tokens[0])
+
+    _offers.Holder._give, _offers.stopped = give, tokens
+
+
+def stopped():
+    from gpuglue import _offers
+
+    return len(_offers.stopped)
+
+
+def check_sender_that_stops(client, on, first, second):
+    """The receiver's loop does not wait, and Dask fetches the array again."""
+    on(second, watch).result()
+    on(first, stop_once).result()
+    made = on(first, make)
+    assert on(second, total, made).result()[1] == TOTAL
+    assert on(first, stopped).result() == 1
+    loops = on(second, watched).result()
+    assert loops and not any(loops), loops
+
+
 def until(condition):
     while not condition():
         time.sleep(0.05)
@@ -66,10 +127,12 @@ def main(device):
         assert on(second, ways).result() == {"here": 0, "handle": 2, "socket": 0}
         strided = on(first, lambda array: array[::2], made)
         assert on(second, total, strided).result()[0] == (N // 4, 2)
+        check_sender_that_stops(client, on, first, second)
+        taken = on(second, ways).result()["handle"]
         on(second, refuse).result()
         made = on(first, make)
         assert on(second, total, made).result()[1] == TOTAL
-        assert on(second, ways).result() == {"here": 0, "handle": 2, "socket": 1}
+        assert on(second, ways).result() == {"here": 0, "handle": taken, "socket": 1}
         until(lambda: on(first, held).result() == 0)
         on(third, end).result()
         lost = on(third, total, made)

@@ -15,6 +15,7 @@ sys.path.insert(0, sys.argv[2])
 import rank_operations  # noqa: E402
 
 WORLD, TRANSPORT = MPI.COMM_WORLD, sys.argv[1]
+HANG = 240.0  # seconds: only a safety net
 SEPARATE = len(set(WORLD.allgather(os.readlink("/proc/self/ns/net")))) > 1  # as on several machines
 EXPECTED = {"auto": "mpi" if SEPARATE else "host"}.get(TRANSPORT, TRANSPORT)
 
@@ -109,7 +110,27 @@ def check_split(comm):
     assert group.size == len(members) and members[group.rank] == comm.rank and group.transport == comm.transport
     assert group.all_gather(np.array([comm.rank]), np.empty(group.size, int)).tolist() == members
     assert (comm.split(None if comm.rank else 3) is None) == (comm.rank != 0)
+    with group.split(0, key=-group.rank) as reversed_group:  # all three exchange data in turn
+        for each, ranks in ((reversed_group, members[::-1]), (comm, list(range(comm.size))), (group, members)):
+            assert each.all_gather(np.array([comm.rank]), np.empty(each.size, int)).tolist() == ranks
     group.close()
+    if comm.transport == "mpi":
+        refused(lambda: comm.barrier() if comm.rank == 1 else comm.split(0), "the ranks disagree", "barrier", "split")
+        check_tags(comm)
+
+
+def check_tags(comm):
+    """One rank has no tags for another part: all of them learn it, and the communicator remains usable."""
+    own = comm._comm.own
+    parts, own.parts = own.parts, own.most if comm.rank == 1 else own.parts
+    try:
+        comm.split(0)
+    except gg.UnsupportedError as error:
+        assert "call from_mpi with a duplicate" in str(error), str(error)
+    else:
+        raise AssertionError("no UnsupportedError")
+    own.parts = parts + 1
+    comm.split(0).close()
 
 
 def failure(call):
@@ -130,6 +151,34 @@ def check_refusals():
             assert f"on {WORLD.size} machines" in str(error)
         else:
             raise AssertionError("no UnsupportedError")
+
+
+def check_refusal_of_one_rank():
+    """All ranks raise an error, with the reason, and the next call works."""
+    for options, words in (({"device": "host:99"}, "99"), ({"transport": "tcp"}, "'tcp'"), ({"timeout": -1.0}, "-1.0")):
+        try:
+            gg.Communicator.from_mpi(WORLD, **{"timeout": HANG / 4, **(options if WORLD.rank == 1 else {})})
+        except gg.CommunicatorError as error:
+            assert WORLD.rank != 1 and error.ranks == (1,) and "rank 1" in str(error) and words in str(error), str(error)
+        except gg.InvalidArgumentError as error:
+            assert WORLD.rank == 1 and words in str(error), str(error)
+        else:
+            raise AssertionError("no error")
+        with gg.Communicator.from_mpi(WORLD, timeout=HANG / 4, transport=TRANSPORT) as comm:
+            comm.barrier()
+            WORLD.Barrier()
+
+
+def check_late_ranks():
+    """Rank 0 calls from_mpi before the others, which come when it has given up; then all of them call it again."""
+    other = WORLD.Dup()
+    for calls in (WORLD.rank == 0, WORLD.rank != 0):
+        if calls:
+            failure(lambda: gg.Communicator.from_mpi(other, timeout=0.5, transport=TRANSPORT))
+        WORLD.Barrier()
+    with gg.Communicator.from_mpi(other, timeout=HANG / 4, transport=TRANSPORT) as comm:
+        comm.barrier()
+        WORLD.Barrier()
 
 
 def check_close_and_abort():
@@ -153,6 +202,21 @@ def check_hang():
         assert ranks == (0,) and text.startswith("all_reduce: rank 0 did not take part within the timeout"), text
     WORLD.Barrier()
     comm.close()
+    if EXPECTED == "mpi":
+        check_hang_in_split()
+
+
+def check_hang_in_split():
+    """The last rank stops after it has begun to split."""
+    comm = gg.Communicator.from_mpi(WORLD, transport=TRANSPORT, timeout=1.0)
+    last = comm.size - 1
+    if comm.rank == last:
+        comm._comm._agree("split", "", -1, 0, 0, 24)
+    else:
+        ranks, text = failure(lambda: comm.split(0))
+        assert ranks == (last,) and text.startswith(f"split: rank {last} did not take part within the timeout"), text
+    WORLD.Barrier()
+    comm.close()
 
 
 def main():
@@ -163,6 +227,8 @@ def main():
             comm.barrier()
         WORLD.Barrier()  # nobody closes before the others have finished
     check_refusals()
+    check_refusal_of_one_rank()
+    check_late_ranks()
     check_close_and_abort()
     check_hang()
     print(f"rank {WORLD.rank} done", flush=True)

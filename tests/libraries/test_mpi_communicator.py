@@ -39,6 +39,10 @@ def test_ranks_that_exchange_all_data_through_sockets():
     run(3, "mpi", **SOCKETS)
 
 
+def test_a_split_needs_no_communicator_of_mpi():
+    run_program(2, (), ["mpi_split_program.py"], {})
+
+
 def test_ranks_with_devices_of_different_backends():
     missing = [str(path) for path in LIBRARIES.values() if not path.exists()]
     if missing:

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -128,6 +129,28 @@ os.kill(os.getpid(), 9)
     assert process.stdout.readline() == "connected\n"
     until(lambda: _offers.holder.find(offer["token"]) is None)
     assert process.wait() == -signal.SIGKILL
+
+
+def test_the_array_is_released_when_its_receiver_has_stopped_waiting_before_the_answer(array, monkeypatch):
+    left, same_user = threading.Event(), _offers._same_user
+    monkeypatch.setattr(_offers, "_same_user", lambda connection: left.wait(HANG) and same_user(connection))
+    offer = _offers.holder.offer(array, b"", receiver=os.getpid())
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(offer["socket"])
+        connection.sendall(offer["token"])
+    left.set()
+    until(lambda: _offers.holder.find(offer["token"]) is None)
+
+
+def test_a_receiver_does_not_wait_for_ever_for_a_sender_that_has_stopped(array, monkeypatch):
+    monkeypatch.setattr(_offers, "ANSWER_SECONDS", 0.1)
+    offer = _offers.holder.offer(array, b"")
+    with socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(b"")
+        stopped.listen(1)
+        with pytest.raises(ConnectionError, match="did not answer within 0.1 s"):
+            _offers.take({**offer, "process": os.getppid(), "socket": stopped.getsockname()}, (1000,), np.dtype("f8"))
+    _offers.holder.drop(offer["token"])
 
 
 def test_a_receiver_that_never_comes_does_not_keep_the_array(array, monkeypatch):
