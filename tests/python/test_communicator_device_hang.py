@@ -1,26 +1,22 @@
 """Communicators with devices: which rank is named if a process stops or a device hangs after all ranks have queued the same."""
 
+import itertools
+
 import pytest
-from test_communicator_device import native, native_simulated, ranks_pass, ranks_pass_within
+import rank_failures
+from conftest import HANG, time_limits
+from test_communicator_device import native, native_simulated, ranks_pass_within, transport
 
-__all__ = ["native", "native_simulated"]
+import gpuglue as gg
 
-# hang(stream): the device does not go on with the stream, while the process runs.
+__all__ = ["native", "native_simulated", "transport"]
+
 HEAD = """
-import ctypes
+from rank_failures import hang_device
 def failed(*error):
     sys.__excepthook__(*error)
     os._exit(1)  # a normal end would wait for the device
 sys.excepthook = failed
-def hang(stream):
-    library, name = {"cuda": ("libcuda.so.1", "cuLaunchHostFunc"), "hip": ("libamdhip64.so", "hipLaunchHostFunc")}[backend]
-    driver = ctypes.CDLL(os.environ.get(f"GPUGLUE_{backend.upper()}_LIBRARY", library))
-    if not hasattr(driver, name):
-        print("SKIP: this driver has no", name)
-        return
-    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: time.sleep(100000))
-    hang.functions = [*getattr(hang, "functions", []), function]
-    assert getattr(driver, name)(ctypes.c_void_p(stream.handle), function, None) == 0
 def wait(polls=rank == 1):
     if not polls:
         s.synchronize()
@@ -43,26 +39,26 @@ os._exit(0)
 """
 HANGS = """
     if rank == 1:
-        hang(s)
+        hang_device(s, backend)
     for _ in range(COUNT):
         {operation}
 """
 OPERATIONS = {"all_reduce": "comm.all_reduce(x, stream=s)", "graph": "graph.launch(s)"}
 
 
-def hang_passes(code, size, **variables):
-    outputs = ranks_pass_within(HEAD + code, size, **variables)
-    if any("SKIP" in output for output in outputs):
-        pytest.skip("this driver has no host function that is queued")
+@pytest.fixture
+def hangs(native):
+    if not rank_failures.host_function(gg.current_device().backend):
+        pytest.skip("this driver cannot queue a function of the host, which lets a device hang")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("count", [1, 1000])
-def test_the_rank_whose_device_hangs_is_named_within_the_timeout_of_one_operation(native, count, operation):
-    hang_passes(HANGS.replace("COUNT", str(count)).format(operation=OPERATIONS[operation]) + FAILS, 3)
+def test_the_rank_whose_device_hangs_is_named_within_the_timeout_of_one_operation(hangs, count, operation):
+    ranks_pass_within(HEAD + HANGS.replace("COUNT", str(count)).format(operation=OPERATIONS[operation]) + FAILS, 3)
 
 
-# The others queue their part once rank 1 has stopped, so that the operation is unfinished then.
+# The others queue their part once rank 1 has stopped. So it may have sent its part of the first operation, but not of the second.
 STOPS = """
     import numpy as np
     pids = gg.to_gpu(np.array([os.getpid()] * (rank == 1) + [0] * (rank != 1)))
@@ -84,10 +80,10 @@ STOPS = """
 """
 
 
-@pytest.mark.parametrize("count", [1, 1000])
+@pytest.mark.parametrize("count", [2, 1000])
 def test_a_rank_that_stops_after_it_has_queued_all_is_named(native_simulated, count):
     """The simulated device belongs to the process; a device would complete what is queued."""
-    hang_passes(STOPS.replace("COUNT", str(count)) + FAILS, 3)
+    ranks_pass_within(HEAD + STOPS.replace("COUNT", str(count)) + FAILS, 3)
 
 
 NOBODY = """
@@ -105,13 +101,13 @@ os._exit(0)
 
 
 def test_no_rank_is_named_if_all_devices_have_begun(native_simulated):
-    hang_passes(NOBODY, 3)
+    ranks_pass_within(HEAD + NOBODY, 3)
 
 
 IN_THE_MIDDLE = """
     for at in range(200):
         if rank == 1 and at == 100:
-            hang(s)
+            hang_device(s, backend)
         comm.all_reduce(x, stream=s)
     try:
         wait()
@@ -123,15 +119,15 @@ os._exit(0)
 """
 
 
-def test_a_hang_behind_many_operations_does_not_add_up_their_timeouts(native):
-    hang_passes(IN_THE_MIDDLE, 3)
+def test_a_hang_behind_many_operations_does_not_add_up_their_timeouts(hangs):
+    ranks_pass_within(HEAD + IN_THE_MIDDLE, 3)
 
 
 ENDS = """
     y = gg.ones(1000)
     gg.synchronize()
     if rank == 1:
-        hang(s)
+        hang_device(s, backend)
     {queue}
 """
 QUEUED = {
@@ -141,5 +137,21 @@ QUEUED = {
 
 
 @pytest.mark.parametrize("queue", QUEUED.values(), ids=QUEUED)
-def test_the_error_of_queued_work_does_not_name_another_call(native, queue):
-    hang_passes(ENDS.format(queue=queue) + FAILS, 2)
+def test_the_error_of_queued_work_does_not_name_another_call(hangs, queue):
+    ranks_pass_within(HEAD + ENDS.format(queue=queue) + FAILS, 2)
+
+
+@pytest.mark.parametrize("failure", rank_failures.DEVICE_FAILURES)
+def test_every_other_rank_names_the_one_that_fails(request, transport, native_simulated, failure):
+    if transport == "staged" and failure not in rank_failures.STAGED:
+        pytest.skip("without a library nothing is queued")
+    if failure.startswith("device"):
+        request.getfixturevalue("hangs")
+    text = "ended without closing the communicator" if failure == "killed" else "did not take part within the timeout"
+    expected = dict.fromkeys((0, 2), ([1], True))
+    for limit in [HANG] if failure == "killed" else itertools.islice(time_limits(), 3):  # all ranks have to start within it
+        reports = rank_failures.run(failure, limit, transport if transport == "staged" else native_simulated)
+        named = {rank: (report["ranks"], text in report["text"]) for rank, report in reports.items()}
+        if named == expected:
+            break
+    assert named == expected, reports
