@@ -2,7 +2,7 @@
 #include "collective/collective.h"
 
 #define BEHIND_SILENT_NS 2000000000u /* without a beat: the process does not run */
-#define BEHIND_ANSWERS 2 /* beats: the second check has begun after the question */
+#define BEHIND_ANSWERS 2             /* beats: the second check has begun after the question */
 
 void ggi_collective_look(struct gg_comm *comm)
 {

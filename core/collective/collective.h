@@ -9,7 +9,7 @@
 
 #define COLLECTIVE_KINDS 64 /* of sizes: powers of two */
 #define COLLECTIVE_OPERATIONS 11
-#define COLLECTIVE_MARKS 1024 /* at most; more operations than a stream of CUDA queues */
+#define COLLECTIVE_MARKS 1024          /* at most; more operations than a stream of CUDA queues */
 #define COLLECTIVE_CHECK_NS 100000000u /* between two checks of the watcher */
 
 /* An operation that was checked, and what it uses. */
@@ -73,10 +73,10 @@ struct ggi_collective {
     struct gg_event_impl *start; /* recorded before work that was queued while none was unfinished */
     bool starts;                 /* it is not complete */
     atomic_bool messages;        /* some of its work was messages */
-    uint64_t marked;               /* when an event was recorded last */
-    bool closing, ended;           /* there will be no more work; the watcher has ended */
-    bool released;                 /* the watcher owns the communicator */
-    bool hangs;                    /* the library's abort does not return; of the watcher */
+    uint64_t marked;             /* when an event was recorded last */
+    bool closing, ended;         /* there will be no more work; the watcher has ended */
+    bool released;               /* the watcher owns the communicator */
+    bool hangs;                  /* the library's abort does not return; of the watcher */
     struct ggi_kept_error failure; /* of `failed` */
     atomic_bool failed;            /* its work was ended; set by the watcher */
     _Atomic(int) calls;            /* calls of the library that have not returned */
@@ -84,11 +84,11 @@ struct ggi_collective {
     uint64_t pending_since;        /* 0: nothing is unfinished. Of the watcher, as are: */
     uint64_t pending_collective;
     uint64_t pending_others;
-    uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
-    uint64_t looked;       /* when it has looked at the others last */
+    uint64_t closed_since;           /* another rank has closed while work is unfinished; or 0 */
+    uint64_t looked;                 /* when it has looked at the others last */
     struct collective_other *others; /* of all ranks */
-    _Atomic(int) graphs;   /* with work of it, of gpuglue */
-    uint64_t capture;      /* the last with work of it; 0: none. Under graphs_lock, as is: */
+    _Atomic(int) graphs;             /* with work of it, of gpuglue */
+    uint64_t capture; /* the last with work of it; 0: none. Under graphs_lock, as is: */
     struct collective_graph *graph; /* what is captured in it; NULL: the graph is other code's */
     /* Of the caller, as is what follows: sizes of operations that have succeeded before. */
     uint64_t connected[COLLECTIVE_OPERATIONS + 1];

@@ -38,12 +38,12 @@ struct comm_rank {
     /* Of collective operations on the device, which another layer has. */
     _Atomic uint32_t created; /* COMM_CREATION_FAILED: the library cannot create this rank's part */
     _Atomic uint32_t working; /* some of its work may be unfinished */
-    _Atomic uint32_t finished;   /* its work is complete, and there will be no more */
-    _Atomic uint32_t gone;       /* its part is destroyed */
-    _Atomic uint32_t ended;      /* its connection is: see link.c */
-    _Atomic uint32_t held;  /* its device has not begun its oldest unfinished operation */
+    _Atomic uint32_t finished; /* its work is complete, and there will be no more */
+    _Atomic uint32_t gone;     /* its part is destroyed */
+    _Atomic uint32_t ended;    /* its connection is: see link.c */
+    _Atomic uint32_t held;     /* its device has not begun its oldest unfinished operation */
     _Atomic uint32_t beats; /* checks of its watcher, each of which updates what is above and below */
-    _Atomic uint32_t asks;  /* it waits for the others' beats, which a link passes on only then */
+    _Atomic uint32_t asks; /* it waits for the others' beats, which a link passes on only then */
     _Atomic uint64_t collective; /* how many it has queued, messages excepted */
     _Atomic uint64_t complete;   /* of these, so many at least are complete, */
     _Atomic uint64_t incomplete; /* and one of the first so many is not; 0: unknown */

@@ -114,7 +114,8 @@ static void link_read_flags(struct gg_comm *comm)
 {
     const struct comm_rank *own = comm_rank(comm, comm->rank);
     struct link_state *last = &comm->link->states[comm->rank], now = {0};
-    now.beats = link_asks(comm) ? atomic_load(&own->beats) : last->beats; /* before what they are for */
+    now.beats =
+        link_asks(comm) ? atomic_load(&own->beats) : last->beats; /* before what they are for */
     now.flags = (atomic_load(&own->closed) ? STATE_CLOSED : 0) |
                 (atomic_load(&own->created) ? STATE_CREATED : 0) |
                 (atomic_load(&own->working) ? STATE_WORKING : 0) |
@@ -300,8 +301,7 @@ static bool link_write_messages(struct gg_comm *comm, int32_t peer)
             continue;
         const struct link_messages now = comm->rank ? link_messages_of(comm, comm->rank, rank)
                                                     : link_messages_of(comm, rank, peer);
-        heads[count++] =
-            (struct link_head){.kind = LINK_MESSAGES, .rank = rank, .messages = now};
+        heads[count++] = (struct link_head){.kind = LINK_MESSAGES, .rank = rank, .messages = now};
     }
     *news = (struct comm_ranks){{0}};
     return !count ||

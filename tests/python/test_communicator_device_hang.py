@@ -61,22 +61,21 @@ def test_the_rank_whose_device_hangs_is_named_within_the_timeout_of_one_operatio
 # The others queue their part once rank 1 has stopped. So it may have sent its part of the first operation, but not of the second.
 STOPS = """
     import numpy as np
-    pids = gg.to_gpu(np.array([os.getpid()] * (rank == 1) + [0] * (rank != 1)))
-    pid = int(comm.all_reduce(pids).get()[0])
-    while rank != 1 and open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "T":
-        time.sleep(0.01)
+    pids = comm.all_reduce(gg.to_gpu(np.eye(size, dtype=int)[rank] * os.getpid())).get().tolist()
+    def await_state(of, states):
+        while open(f"/proc/{pids[of]}/stat").read().rpartition(")")[2].split()[0] not in states:
+            time.sleep(0.01)
+    if rank != 1:
+        await_state(1, "T")
     for _ in range(COUNT):
         comm.all_reduce(x, stream=s)
     if rank == 1:
-        os.kill(pid, signal.SIGSTOP)
-    if rank == 0:
-        try:
-            s.synchronize()
-        except gg.CommunicatorError as error:
-            first = error
-        def wait():
-            raise first
-        os.kill(pid, signal.SIGCONT)
+        os.kill(pids[1], signal.SIGSTOP)
+    elif rank == 0:
+        fails(wait, "a queued operation: rank 1 did not take part within the timeout")
+        await_state(2, "Z")  # which has failed, too: rank 1 would complete its operation
+        os.kill(pids[1], signal.SIGCONT)
+        os._exit(0)
 """
 
 

@@ -7,10 +7,10 @@ import shutil
 import subprocess
 
 import pytest
+import test_communicator_device_hang as device_hang
 from test_communicator import run_ranks
 from test_communicator_device import HEAD, LIBRARIES, RESULTS, native, native_simulated
-from test_communicator_device_hang import FAILS, HANGS, STOPS, hangs
-from test_communicator_device_hang import HEAD as HANG_HEAD
+from test_communicator_device_hang import hangs
 
 import gpuglue as gg
 
@@ -284,9 +284,9 @@ def test_a_part_whose_first_rank_is_reached_by_loopback_has_the_address_of_rank_
 
 
 def test_a_rank_whose_device_hangs_on_another_machine_is_named(hangs, ranks_pass):
-    code = HANGS.replace("COUNT", "10").format(operation="comm.all_reduce(x, stream=s)")
-    ranks_pass((HANG_HEAD + code + FAILS).replace("LIMIT", "2"), "aba")
+    code = device_hang.HANGS.replace("COUNT", "10").format(operation="comm.all_reduce(x, stream=s)")
+    ranks_pass((device_hang.HEAD + code + device_hang.FAILS).replace("LIMIT", "2"), "aba")
 
 
 def test_a_rank_that_stops_on_another_machine_is_named(native_simulated, ranks_pass):
-    ranks_pass((HANG_HEAD + STOPS.replace("COUNT", "2") + FAILS).replace("LIMIT", "2"), "aba")
+    ranks_pass((device_hang.HEAD + device_hang.STOPS.replace("COUNT", "2") + device_hang.FAILS).replace("LIMIT", "2"), "aba")
