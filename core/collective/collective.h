@@ -9,7 +9,7 @@
 
 #define COLLECTIVE_KINDS 64 /* of sizes: powers of two */
 #define COLLECTIVE_OPERATIONS 11
-#define COLLECTIVE_MARKS 1024          /* at most; more operations than a stream of CUDA queues */
+#define COLLECTIVE_MARKS 1024          /* at most; more operations than a stream queues */
 #define COLLECTIVE_CHECK_NS 100000000u /* between two checks of the watcher */
 
 /* An operation that was checked, and what it uses. */
