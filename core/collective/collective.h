@@ -9,7 +9,8 @@
 
 #define COLLECTIVE_KINDS 64 /* of sizes: powers of two */
 #define COLLECTIVE_OPERATIONS 11
-#define COLLECTIVE_MARKS 32
+#define COLLECTIVE_MARKS 1024          /* at most; more operations than a stream queues */
+#define COLLECTIVE_CHECK_NS 100000000u /* between two checks of the watcher */
 
 /* An operation that was checked, and what it uses. */
 struct collective_item {
@@ -33,6 +34,14 @@ struct collective_mark {
     struct gg_event_impl *event; /* behind it; NULL: more may follow, unless */
     bool recording;              /* a thread records the event */
     uint32_t operations;
+    uint64_t collective; /* as comm_rank has it, with them; 0: unknown */
+};
+
+/* What the watcher has seen of another rank. */
+struct collective_other {
+    uint32_t beats;
+    uint32_t answers;   /* beats since this rank asks */
+    uint64_t silent_ns; /* without a beat, while this rank looked */
 };
 
 /* What a launch of a graph queues: the other ranks see it as if it were queued one by one. */
@@ -59,12 +68,15 @@ struct ggi_collective {
     pthread_cond_t changed;
     struct collective_use *used;
     uint32_t used_count, used_room;
-    struct collective_mark marks[COLLECTIVE_MARKS]; /* of unfinished work, in the order of the calls */
-    uint32_t mark_count;
-    uint64_t marked;               /* when an event was recorded last */
-    bool closing, ended;           /* there will be no more work; the watcher has ended */
-    bool released;                 /* the watcher owns the communicator */
-    bool hangs;                    /* the library's abort does not return; of the watcher */
+    struct collective_mark *marks; /* of unfinished work, in the order of the calls */
+    uint32_t mark_count, mark_room;
+    struct gg_event_impl *start; /* recorded before work that was queued while none was unfinished */
+    bool starts;                 /* it is not complete */
+    atomic_bool messages;        /* some of its work was messages */
+    uint64_t marked;             /* when an event was recorded last */
+    bool closing, ended;         /* there will be no more work; the watcher has ended */
+    bool released;               /* the watcher owns the communicator */
+    bool hangs;                  /* the library's abort does not return; of the watcher */
     struct ggi_kept_error failure; /* of `failed` */
     atomic_bool failed;            /* its work was ended; set by the watcher */
     _Atomic(int) calls;            /* calls of the library that have not returned */
@@ -72,9 +84,11 @@ struct ggi_collective {
     uint64_t pending_since;        /* 0: nothing is unfinished. Of the watcher, as are: */
     uint64_t pending_collective;
     uint64_t pending_others;
-    uint64_t closed_since; /* another rank has closed while work is unfinished; or 0 */
-    _Atomic(int) graphs;   /* with work of it, of gpuglue */
-    uint64_t capture;      /* the last with work of it; 0: none. Under graphs_lock, as is: */
+    uint64_t closed_since;           /* another rank has closed while work is unfinished; or 0 */
+    uint64_t looked;                 /* when it has looked at the others last */
+    struct collective_other *others; /* of all ranks */
+    _Atomic(int) graphs;             /* with work of it, of gpuglue */
+    uint64_t capture; /* the last with work of it; 0: none. Under graphs_lock, as is: */
     struct collective_graph *graph; /* what is captured in it; NULL: the graph is other code's */
     /* Of the caller, as is what follows: sizes of operations that have succeeded before. */
     uint64_t connected[COLLECTIVE_OPERATIONS + 1];
@@ -137,6 +151,18 @@ gg_status ggi_collective_broken(struct gg_comm *comm, gg_status status);
 /* The backend's library. GG_ERR_UNSUPPORTED, with the reason: there is none, or it cannot be used. */
 gg_status ggi_collective_library(struct gg_device *device, const char **path, int32_t *version);
 
+/* ---- behind.c ---- */
+
+/* At each check: show the others what this rank has completed, and count their checks. */
+void ggi_collective_look(struct gg_comm *comm);
+/* Ask the others for beats, or no longer. */
+void ggi_collective_ask(struct gg_comm *comm, bool asks);
+/* Whether what is in the segment of each rank with unfinished work is newer than the question, or the rank does not answer. */
+bool ggi_collective_answered(const struct gg_comm *comm);
+/* Mark the ranks that are behind: whose process does not answer, whose device has not begun its work, or which have not queued
+ * what this rank waits for; and if @p all_late, those that have not completed what others have. False: there are none. */
+bool ggi_collective_mark_behind(struct gg_comm *comm, bool all_late);
+
 /* ---- watch.c ---- */
 
 /* Begin to watch a communicator whose part of the library exists. */
@@ -145,8 +171,8 @@ gg_status ggi_collective_watch(struct gg_comm *comm);
 /* ---- work.c ---- */
 
 /* Around what queues work on a stream: the watcher knows of the work from the begin on. Fails if the communicator has failed or
- * is closed; then no end follows. */
-gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream);
+ * is closed; then no end follows. @p captured: it is not executed now. */
+gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream, bool captured);
 /* The work has this ticket; 0: none was queued, or it was captured. Returns @p status, or the failure that has ended the work. */
 gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uint64_t ticket,
                              gg_status status);
@@ -184,6 +210,8 @@ bool ggi_collective_marks_move(struct ggi_collective *self);
 /* Of how many operations the oldest one is. */
 uint32_t ggi_collective_oldest_mark(const struct ggi_collective *self);
 void ggi_collective_forget_marks(struct ggi_collective *self);
+/* Without the lock: record an event before work, behind which the device has begun it. */
+void ggi_collective_record_start(struct ggi_collective *self, gg_stream *stream);
 
 /* ---- guard.c ---- */
 

@@ -205,7 +205,7 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
     bool in_graph = false;
     gg_status status = captured ? ggi_collective_captured(self, stream, &in_graph) : GG_OK;
     if (!status)
-        status = ggi_collective_begin(self, stream);
+        status = ggi_collective_begin(self, stream, captured);
     if (status)
         return status;
     if (!in_graph)

@@ -98,6 +98,7 @@ void ggi_collective_release(struct ggi_collective *self)
     pthread_mutex_destroy(&self->lock);
     pthread_cond_destroy(&self->changed);
     free(self->group);
+    free(self->others);
     free(self);
 }
 

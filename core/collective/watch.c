@@ -8,13 +8,12 @@
 
 /* Queries that fail in a row: then a communicator that is closed does not wait for its work. */
 #define WATCH_FAILED_QUERIES 100
-#define WATCH_NS 100000000u          /* between two checks */
 #define WATCH_CLOSED_NS 5000000000u  /* for work that a closed rank has a part in */
 #define WATCH_PARTING_NS 2000000000u /* for the others to finish, too */
 
 /* ---- the others ---- */
 
-/* Ranks without unfinished work: those that have not launched a graph with their part of it. */
+/* Ranks without unfinished work: those that have not launched other code's graph with their part of it. */
 static bool watch_mark_idle(struct gg_comm *comm)
 {
     bool any = false;
@@ -26,13 +25,19 @@ static bool watch_mark_idle(struct gg_comm *comm)
     return any;
 }
 
-/* Ranks that have queued less than this one had when the wait began. If all have queued the same, or what they have queued is
- * not known, no rank is. */
-static void watch_mark_late(struct gg_comm *comm, const struct ggi_collective *self)
+/* Whether a rank is seen to be behind; else, if the work is @p late, those that have queued less than this one had when the wait
+ * began. If no rank is, none is named. */
+static void watch_judge(struct gg_comm *comm, struct ggi_collective *self, bool late, bool all_late)
 {
-    if (!ggi_collective_mark_late(comm, self->pending_collective) && !watch_mark_idle(comm))
-        ggi_comm_mark(comm, comm->rank, COMM_LATE);
-    ggi_comm_declare(comm);
+    ggi_collective_ask(comm, true);
+    if (!ggi_collective_answered(comm))
+        return;
+    if (ggi_collective_mark_behind(comm, all_late) ||
+        (late && ggi_collective_mark_late(comm, self->pending_collective)) ||
+        (late && atomic_load(&self->untracked) && watch_mark_idle(comm)))
+        ggi_comm_declare(comm);
+    else if (late)
+        ggi_comm_declare_stuck(comm);
 }
 
 static bool watch_any_gone(const struct gg_comm *comm)
@@ -107,15 +112,19 @@ static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool m
         self->pending_collective = atomic_load(&comm_rank(comm, comm->rank)->collective);
         self->closed_since = 0;
     }
-    if (moved || !self->pending_since || others > self->pending_others)
+    if (moved || !self->pending_since || others > self->pending_others) {
         self->pending_since = now;
+        ggi_collective_ask(comm, false);
+    }
     self->pending_others = others;
     if (watch_any_gone(comm) && !self->closed_since)
         self->closed_since = now;
     if (self->closed_since && now - self->closed_since > WATCH_CLOSED_NS)
         watch_mark_closed(comm);
-    else if (now - self->pending_since > watch_product(comm->timeout_ns, behind ? 1 : oldest))
-        watch_mark_late(comm, self);
+    else if (now - self->pending_since > comm->timeout_ns) {
+        const bool all = now - self->pending_since > watch_product(comm->timeout_ns, oldest);
+        watch_judge(comm, self, behind || all, all);
+    }
 }
 
 /* ---- the end of work that cannot complete ---- */
@@ -171,7 +180,7 @@ static void watch_end_part(struct ggi_collective *self, int32_t how)
 static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
 {
     struct ggi_kept_error kept;
-    ggi_comm_state(comm);
+    ggi_comm_state_of(comm, "a queued operation");
     ggi_error_keep(&kept);
     ggi_collective_fail_work(self, &kept, comm->external);
     watch_end_part(self, 1);
@@ -189,6 +198,7 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
     const bool pending = ggi_collective_pending(self, &moved, &oldest);
     const bool busy = pending || calls || atomic_load(&self->untracked);
     atomic_store(&comm_rank(comm, comm->rank)->working, pending || calls);
+    ggi_collective_look(comm);
     if (busy)
         watch_find_lacking(comm);
     bool failed = atomic_load(&comm->segment->failed) != COMM_FINE;
@@ -200,8 +210,10 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
         ggi_collective_broken(comm, state);
         failed = true;
     }
-    if (!pending)
+    if (!pending) {
         self->pending_since = 0;
+        ggi_collective_ask(comm, false);
+    }
     if (!failed && pending) {
         watch_time(comm, self, moved, oldest);
         failed = atomic_load(&comm->segment->failed) != COMM_FINE;
@@ -301,7 +313,7 @@ static void *watch_run(void *argument)
     pthread_setname_np(pthread_self(), "gpuglue-watch");
     pthread_mutex_lock(&self->lock);
     while (!self->closing) {
-        watch_slice(self, WATCH_NS);
+        watch_slice(self, COLLECTIVE_CHECK_NS);
         pthread_mutex_unlock(&self->lock);
         if (!atomic_load(&ggi_shutting_down))
             watch_check(comm, self);
@@ -339,6 +351,9 @@ gg_status ggi_collective_watch(struct gg_comm *comm)
     comm->close = watch_close;
     if (!comm->collective->impl)
         return GG_OK;
+    comm->collective->others = calloc((size_t)comm->size, sizeof *comm->collective->others);
+    if (!comm->collective->others)
+        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory to watch %d ranks", comm->size);
     atomic_fetch_add(&comm->collective->device->helpers, 1);
     const gg_status status = ggi_thread_start(watch_run, comm);
     if (status)

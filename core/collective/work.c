@@ -69,20 +69,33 @@ static gg_status work_refuse(const struct ggi_collective *self)
     return ggi_error_restore(&self->failure);
 }
 
-gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream)
+/* The driver is not asked. */
+static bool work_is_complete(const struct ggi_collective *self)
+{
+    bool complete = atomic_load(&self->calls) == 0;
+    for (uint32_t i = 0; i < self->used_count && complete; i++)
+        complete = ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false);
+    return complete;
+}
+
+gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream, bool captured)
 {
     struct collective_use *use = NULL;
     gg_status status = GG_OK;
+    bool starts = false;
     pthread_mutex_lock(&self->lock);
     if (self->closing || atomic_load(&self->failed))
         status = work_refuse(self);
     else if (!(use = work_find(self, stream)) && !(use = work_add(self, stream)))
         status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory to watch a stream");
     if (use) {
+        starts = !captured && self->comm->size > 1 && work_is_complete(self);
         use->calls++;
         atomic_fetch_add(&self->calls, 1);
     }
     pthread_mutex_unlock(&self->lock);
+    if (starts)
+        ggi_collective_record_start(self, stream);
     return status;
 }
 
@@ -160,6 +173,8 @@ static void work_count(struct gg_comm *comm, struct collective_graph *graph,
     const gg_comm_operation operation = task->operation;
     const bool receives = operation == GG_COMM_RECV || operation == GG_COMM_SEND_RECV;
     const int32_t from = operation == GG_COMM_RECV ? task->root : task->from;
+    if (collective_is_message(operation))
+        atomic_store(&comm->collective->messages, true);
     if (!collective_is_message(operation) && graph)
         graph->collective++;
     else if (!collective_is_message(operation))
@@ -250,7 +265,7 @@ static void work_graph_gone(void *owner)
 
 static gg_status work_graph_begin(void *owner, gg_stream *stream)
 {
-    return ggi_collective_begin(((struct collective_graph *)owner)->self, stream);
+    return ggi_collective_begin(((struct collective_graph *)owner)->self, stream, false);
 }
 
 /* Also if another thread has begun a close since: it waits for the launch. A communicator that has failed does not wait, and

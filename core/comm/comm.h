@@ -11,8 +11,8 @@
 
 /* ---- the segment, which all ranks map ---- */
 
-/* Why a rank cannot take part. The first failure is kept. */
-enum { COMM_FINE, COMM_ENDED, COMM_CLOSED, COMM_LATE, COMM_ABORTED, COMM_BROKEN };
+/* Why a rank cannot take part; or COMM_STUCK, of the communicator alone: no rank is known to be behind. The first failure is kept. */
+enum { COMM_FINE, COMM_ENDED, COMM_CLOSED, COMM_LATE, COMM_ABORTED, COMM_BROKEN, COMM_STUCK };
 
 #define COMM_CREATION_FAILED 1
 #define COMM_BROKEN_TEXT 320
@@ -38,10 +38,15 @@ struct comm_rank {
     /* Of collective operations on the device, which another layer has. */
     _Atomic uint32_t created; /* COMM_CREATION_FAILED: the library cannot create this rank's part */
     _Atomic uint32_t working; /* some of its work may be unfinished */
-    _Atomic uint32_t finished;   /* its work is complete, and there will be no more */
-    _Atomic uint32_t gone;       /* its part is destroyed */
-    _Atomic uint32_t ended;      /* its connection is: see link.c */
+    _Atomic uint32_t finished; /* its work is complete, and there will be no more */
+    _Atomic uint32_t gone;     /* its part is destroyed */
+    _Atomic uint32_t ended;    /* its connection is: see link.c */
+    _Atomic uint32_t held;     /* its device has not begun its oldest unfinished operation */
+    _Atomic uint32_t beats; /* checks of its watcher, each of which updates what is above and below */
+    _Atomic uint32_t asks; /* it waits for the others' beats, which a link passes on only then */
     _Atomic uint64_t collective; /* how many it has queued, messages excepted */
+    _Atomic uint64_t complete;   /* of these, so many at least are complete, */
+    _Atomic uint64_t incomplete; /* and one of the first so many is not; 0: unknown */
     struct comm_call call[2];    /* of the round, in its half */
     uint64_t word_at,
         word; /* where this rank's process has a word that the others try to read, and the word */
@@ -58,7 +63,7 @@ struct comm_pair {
 };
 
 struct comm_segment {
-    _Atomic uint32_t failed; /* COMM_ENDED … COMM_BROKEN */
+    _Atomic uint32_t failed; /* COMM_ENDED … COMM_STUCK */
     uint32_t reserved;
     struct comm_rank
         ranks[]; /* then size * size pairs, then per rank four chunks: two for rounds, two for messages */
@@ -232,10 +237,14 @@ const char *ggi_comm_ranks_text(char *text, size_t size, const struct comm_ranks
 /* Mark each rank that is lost, and why; then declare the failure of the communicator, which all ranks then find. */
 void ggi_comm_mark(struct gg_comm *comm, int32_t rank, uint32_t why);
 void ggi_comm_declare(struct gg_comm *comm);
+/* Without marks: all ranks have queued the same work, and it does not end. */
+void ggi_comm_declare_stuck(struct gg_comm *comm);
 /* Mark this rank as broken by the error that is recorded, and declare it: all ranks get its text. */
 void ggi_comm_break(struct gg_comm *comm);
 /* GG_OK, or the failure of the communicator. */
 gg_status ggi_comm_state(struct gg_comm *comm);
+/* The same, of @p call instead of the last operation. */
+gg_status ggi_comm_state_of(struct gg_comm *comm, const char *call);
 
 /* ---- word.c ---- */
 

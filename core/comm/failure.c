@@ -100,6 +100,11 @@ void ggi_comm_declare(struct gg_comm *comm)
             }
 }
 
+void ggi_comm_declare_stuck(struct gg_comm *comm)
+{
+    failure_declare(comm, COMM_STUCK);
+}
+
 void ggi_comm_break(struct gg_comm *comm)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* two threads may find errors */
@@ -142,7 +147,7 @@ static void failure_add_error(struct ggi_text *text, const struct gg_comm *comm,
 }
 
 /* No segment shows what the other ranks do. */
-static gg_status failure_report_borrowed(const struct gg_comm *comm)
+static gg_status failure_report_borrowed(const char *call)
 {
     const struct comm_ranks none = {{0}};
     return ggi_comm_fail(
@@ -150,10 +155,22 @@ static gg_status failure_report_borrowed(const struct gg_comm *comm)
         "%s: not all ranks took part within the timeout; which did not is unknown, "
         "since other code created the communicator: abort it there, which also "
         "ends the work on the device",
-        comm->call);
+        call);
 }
 
-static gg_status failure_report(const struct gg_comm *comm, uint32_t why)
+static gg_status failure_report_stuck(const char *call)
+{
+    const struct comm_ranks none = {{0}};
+    return ggi_comm_fail(
+        &none,
+        "%s: all ranks have queued their part, and it did not end within the timeout; the cause "
+        "may "
+        "be a kernel or copy before it that does not end, a rank that queued another operation, "
+        "size or type, or the network; close this communicator, and create a new one",
+        call);
+}
+
+static gg_status failure_report(const struct gg_comm *comm, uint32_t why, const char *call)
 {
     struct ggi_text error = GGI_TEXT(COMM_BROKEN_TEXT + 2);
     struct comm_ranks lost = {{0}};
@@ -163,8 +180,10 @@ static gg_status failure_report(const struct gg_comm *comm, uint32_t why)
             ggi_comm_ranks_add(&lost, rank);
     if (why == COMM_BROKEN)
         failure_add_error(&error, comm, &lost);
-    if (comm->external && why == COMM_LATE)
-        return failure_report_borrowed(comm);
+    if (comm->external && (why == COMM_LATE || why == COMM_STUCK))
+        return failure_report_borrowed(call);
+    if (why == COMM_STUCK)
+        return failure_report_stuck(call);
     const char *more = "";
     if (comm->local && why == COMM_LATE)
         more = " (each rank of a process needs a thread of its own)";
@@ -173,13 +192,18 @@ static gg_status failure_report(const struct gg_comm *comm, uint32_t why)
     return ggi_comm_fail(&lost,
                          "%s: %s%s %s%s%s; close this communicator, and create a new one from the "
                          "remaining ranks",
-                         comm->call, ggi_comm_ranks_text(text, sizeof text, &lost),
+                         call, ggi_comm_ranks_text(text, sizeof text, &lost),
                          ggi_comm_ranks_has(&lost, comm->rank) ? " (this rank)" : "",
                          failure_reason(why), error.data, more);
 }
 
-gg_status ggi_comm_state(struct gg_comm *comm)
+gg_status ggi_comm_state_of(struct gg_comm *comm, const char *call)
 {
     const uint32_t why = atomic_load(&comm->segment->failed);
-    return why == COMM_FINE ? GG_OK : failure_report(comm, why);
+    return why == COMM_FINE ? GG_OK : failure_report(comm, why, call);
+}
+
+gg_status ggi_comm_state(struct gg_comm *comm)
+{
+    return ggi_comm_state_of(comm, comm->call);
 }

@@ -32,29 +32,31 @@ enum {
     STATE_WORKING = 4,
     STATE_FINISHED = 8,
     STATE_GONE = 16,
-    STATE_ENDED = 32
+    STATE_ENDED = 32,
+    STATE_HELD = 64,
+    STATE_ASKS = 128
+};
+
+struct link_state {
+    uint32_t flags, beats;
+    uint64_t collective, complete, incomplete;
+};
+
+struct link_messages {
+    uint32_t sends, receives;
 };
 
 /* Begins each message; nbytes follow. */
 struct link_head {
     uint32_t kind, nbytes;
-    int32_t rank;   /* STATE: whose; MESSAGES: of rank 0 whose, to rank 0 with whom; FAILURE: why */
-    uint32_t flags; /* STATE; MESSAGES: sends */
-    uint64_t collective; /* STATE; MESSAGES: receives */
+    int32_t rank; /* STATE: whose; MESSAGES: of rank 0 whose, to rank 0 with whom; FAILURE: why */
+    struct link_messages messages; /* MESSAGES */
+    struct link_state state;       /* STATE */
 };
 
 struct link_failure {
     struct comm_ranks ranks;
     char text[COMM_BROKEN_TEXT];
-};
-
-struct link_state {
-    uint32_t flags;
-    uint64_t collective;
-};
-
-struct link_messages {
-    uint32_t sends, receives;
 };
 
 /* The other end of a connection: of rank 0 each other rank, of each other rank only rank 0. */
@@ -99,17 +101,32 @@ static void link_spread(struct gg_comm *comm, int32_t rank)
             ggi_comm_ranks_add(&comm->link->peers[peer].news, rank);
 }
 
+/* Whether a rank waits for beats. */
+static bool link_asks(const struct gg_comm *comm)
+{
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (atomic_load(&comm_rank(comm, rank)->asks))
+            return true;
+    return false;
+}
+
 static void link_read_flags(struct gg_comm *comm)
 {
     const struct comm_rank *own = comm_rank(comm, comm->rank);
-    struct link_state *last = &comm->link->states[comm->rank], now;
+    struct link_state *last = &comm->link->states[comm->rank], now = {0};
+    now.beats =
+        link_asks(comm) ? atomic_load(&own->beats) : last->beats; /* before what they are for */
     now.flags = (atomic_load(&own->closed) ? STATE_CLOSED : 0) |
                 (atomic_load(&own->created) ? STATE_CREATED : 0) |
                 (atomic_load(&own->working) ? STATE_WORKING : 0) |
                 (atomic_load(&own->finished) ? STATE_FINISHED : 0) |
-                (atomic_load(&own->gone) ? STATE_GONE : 0);
+                (atomic_load(&own->gone) ? STATE_GONE : 0) |
+                (atomic_load(&own->held) ? STATE_HELD : 0) |
+                (atomic_load(&own->asks) ? STATE_ASKS : 0);
     now.collective = atomic_load(&own->collective);
-    if (now.flags != last->flags || now.collective != last->collective) {
+    now.complete = atomic_load(&own->complete);
+    now.incomplete = atomic_load(&own->incomplete);
+    if (memcmp(&now, last, sizeof now) != 0) {
         *last = now;
         link_spread(comm, comm->rank);
     }
@@ -136,8 +153,8 @@ static void link_learn_messages(struct gg_comm *comm, int32_t peer, const struct
 {
     const int32_t from = comm->rank ? head->rank : peer;
     const int32_t to = comm->rank ? comm->rank : head->rank;
-    atomic_store(&comm_pair(comm, from, to)->sends, head->flags);
-    atomic_store(&comm_pair(comm, to, from)->receives, (uint32_t)head->collective);
+    atomic_store(&comm_pair(comm, from, to)->sends, head->messages.sends);
+    atomic_store(&comm_pair(comm, to, from)->receives, head->messages.receives);
     if (to != comm->rank)
         ggi_comm_ranks_add(&comm->link->peers[to].messages, from);
 }
@@ -145,6 +162,10 @@ static void link_learn_messages(struct gg_comm *comm, int32_t peer, const struct
 static void link_learn(struct gg_comm *comm, int32_t rank, struct link_state state)
 {
     struct comm_rank *other = comm_rank(comm, rank);
+    atomic_store(&other->complete, state.complete);
+    atomic_store(&other->incomplete, state.incomplete);
+    atomic_store(&other->held, (state.flags & STATE_HELD) != 0);
+    atomic_store(&other->asks, (state.flags & STATE_ASKS) != 0);
     atomic_store(&other->collective, state.collective);
     atomic_store(&other->created, state.flags & STATE_CREATED ? COMM_CREATION_FAILED : 0);
     atomic_store(&other->working, (state.flags & STATE_WORKING) != 0);
@@ -152,6 +173,7 @@ static void link_learn(struct gg_comm *comm, int32_t rank, struct link_state sta
     atomic_store(&other->gone, (state.flags & STATE_GONE) != 0);
     atomic_store(&other->closed, (state.flags & STATE_CLOSED) != 0);
     atomic_store(&other->ended, (state.flags & STATE_ENDED) != 0);
+    atomic_store(&other->beats, state.beats);
     comm->link->states[rank] = state;
     link_spread(comm, rank);
 }
@@ -159,6 +181,10 @@ static void link_learn(struct gg_comm *comm, int32_t rank, struct link_state sta
 static void link_learn_failure(struct gg_comm *comm, uint32_t why, struct link_failure *failure)
 {
     bool first = true;
+    if (why == COMM_STUCK) {
+        ggi_comm_declare_stuck(comm);
+        return;
+    }
     failure->text[sizeof failure->text - 1] = 0;
     ggi_comm_make_printable(failure->text);
     for (int32_t rank = 0; rank < comm->size; rank++) {
@@ -196,7 +222,7 @@ static bool link_head_is_good(const struct gg_comm *comm, int32_t peer, const st
                head->rank != (comm->rank ? comm->rank : peer);
     if (head->kind == LINK_FAILURE)
         return head->nbytes == sizeof(struct link_failure) && head->rank >= COMM_ENDED &&
-               head->rank <= COMM_BROKEN;
+               head->rank <= COMM_STUCK;
     return head->kind == LINK_BLOCK && head->nbytes && head->nbytes <= blocks * LINK_BLOCK_MAX &&
            !comm->link->blocks[peer].data;
 }
@@ -209,7 +235,7 @@ static void link_take(struct gg_comm *comm, int32_t rank)
     peer->data = NULL;
     peer->got = 0;
     if (head->kind == LINK_STATE)
-        link_learn(comm, head->rank, (struct link_state){head->flags, head->collective});
+        link_learn(comm, head->rank, head->state);
     else if (head->kind == LINK_MESSAGES)
         link_learn_messages(comm, rank, head);
     else if (head->kind == LINK_FAILURE)
@@ -259,10 +285,8 @@ static bool link_write_states(struct gg_comm *comm, struct link_peer *peer)
     size_t count = 0;
     for (int32_t rank = 0; rank < comm->size; rank++)
         if (ggi_comm_ranks_has(&peer->news, rank))
-            heads[count++] = (struct link_head){.kind = LINK_STATE,
-                                                .rank = rank,
-                                                .flags = comm->link->states[rank].flags,
-                                                .collective = comm->link->states[rank].collective};
+            heads[count++] = (struct link_head){
+                .kind = LINK_STATE, .rank = rank, .state = comm->link->states[rank]};
     peer->news = (struct comm_ranks){{0}};
     return !count || ggi_comm_socket_write(peer->socket, heads, count * sizeof heads[0]);
 }
@@ -277,8 +301,7 @@ static bool link_write_messages(struct gg_comm *comm, int32_t peer)
             continue;
         const struct link_messages now = comm->rank ? link_messages_of(comm, comm->rank, rank)
                                                     : link_messages_of(comm, rank, peer);
-        heads[count++] = (struct link_head){
-            .kind = LINK_MESSAGES, .rank = rank, .flags = now.sends, .collective = now.receives};
+        heads[count++] = (struct link_head){.kind = LINK_MESSAGES, .rank = rank, .messages = now};
     }
     *news = (struct comm_ranks){{0}};
     return !count ||

@@ -8,7 +8,7 @@
 
 #define COMM_MAGIC 0x4d4f4347u
 /* Increase it with any change of the structs below and of those in the segment (comm.h), whose layout no rank checks. */
-#define COMM_PROTOCOL 5
+#define COMM_PROTOCOL 6
 
 /* Begins each message, in all versions. The rest is read only if both are as expected. */
 struct comm_head {

@@ -74,7 +74,8 @@ class Communicator(Operations):
     numbers (``'sum'`` and ``'prod'``) and bool. All ranks get the same bits.
 
     If a rank ends, does not take part within the timeout, closes or aborts, every other rank that calls or waits gets
-    `CommunicatorError`, which names the rank. Ctrl-C ends a wait, and aborts the communicator. One thread at a time may
+    `CommunicatorError`, which names the rank. It names none if all ranks have queued an operation that does not end, and no rank
+    is seen to be behind. Ctrl-C ends a wait, and aborts the communicator. One thread at a time may
     use a communicator. It is a context manager that closes it.
 
     Examples

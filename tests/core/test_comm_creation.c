@@ -136,7 +136,7 @@ static void serve_unknown_message(int connection)
 {
     struct comm_hello hello;
     struct comm_reply reply;
-    char head[24];
+    char head[56]; /* of link.c */
     memset(head, 0x7f, sizeof head);
     CHECK(ggi_comm_socket_read(connection, &hello, sizeof hello, UINT64_MAX) == GG_OK);
     ggi_comm_reply_write(connection, COMM_APART, NULL, "");

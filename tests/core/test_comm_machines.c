@@ -17,8 +17,7 @@
 struct message {
     uint32_t kind, nbytes;
     int32_t rank;
-    uint32_t flags;
-    uint64_t collective;
+    uint32_t state[11];
 };
 #define BLOCK 3
 

@@ -7,12 +7,14 @@ import shutil
 import subprocess
 
 import pytest
+import test_communicator_device_hang as device_hang
 from test_communicator import run_ranks
-from test_communicator_device import HEAD, LIBRARIES, RESULTS, native
+from test_communicator_device import HEAD, LIBRARIES, RESULTS, native, native_simulated
+from test_communicator_device_hang import hangs
 
 import gpuglue as gg
 
-__all__ = ["native"]
+__all__ = ["hangs", "native", "native_simulated"]
 
 IDENTIFIER = "/proc/sys/kernel/random/boot_id"
 NAMESPACE = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount"]
@@ -279,3 +281,12 @@ def test_a_part_whose_first_rank_is_reached_by_loopback_has_the_address_of_rank_
     variables = [{"GPUGLUE_SIM_DEVICES": "4", "RANK_0": where} for where in ("0.0.0.0", "127.0.0.1", address)]
     results = run_ranks(START.replace("127.0.0.1:", "{os.environ['RANK_0']}:") + LOOPBACK, 3, rank_environment=dict(enumerate(variables)), before=[a, a, b])
     assert [status for _, status in results] == [0] * 3, results
+
+
+def test_a_rank_whose_device_hangs_on_another_machine_is_named(hangs, ranks_pass):
+    code = device_hang.HANGS.replace("COUNT", "10").format(operation="comm.all_reduce(x, stream=s)")
+    ranks_pass((device_hang.HEAD + code + device_hang.FAILS).replace("LIMIT", "2"), "aba")
+
+
+def test_a_rank_that_stops_on_another_machine_is_named(native_simulated, ranks_pass):
+    ranks_pass((device_hang.HEAD + device_hang.STOPS.replace("COUNT", "2") + device_hang.FAILS).replace("LIMIT", "2"), "aba")

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 from conftest import BUILT, needs
-from kernels import floats, load, path_for, runs_code
+from kernels import floats, load, path_for, runs_code, typed
 
 import gpuglue as gg
 
@@ -19,8 +19,8 @@ def module(device):
 
 
 @pytest.fixture
-def scale(module):
-    return module["scale"]
+def scale(module, device):
+    return typed(module["scale"], device)
 
 
 SHAPE = {"grid": 1, "block": 32}
@@ -152,7 +152,7 @@ def test_a_module_without_kernels_says_so(device):
 
 
 def test_a_closed_module_is_refused_and_its_kernels_still_work(device, module):
-    kernel = module["scale"]
+    kernel = typed(module["scale"], device)
     module.close()
     module.close()
     with pytest.raises(ValueError, match="Module is closed"):
@@ -170,7 +170,7 @@ def test_a_variable_is_a_buffer_that_keeps_the_module(device):
         table = module.get_global("table")
     except gg.UnsupportedError as error:
         pytest.skip(str(error))
-    kernel = module["add_table"]
+    kernel = typed(module["add_table"], device)
     del module
     gc.collect()
     assert table.nbytes == 16
@@ -199,8 +199,8 @@ def test_every_kind_of_argument_is_passed(device, module):
     record["letter"], record["number"] = ord("q"), -0.5
     for struct in (Mixed(b"q", -0.5), record[()], gg.RawArgument(bytes(Mixed(b"q", -0.5)))):
         out = gg.zeros(8, device=device)
-        module["say"](out, np.int8(-7), 65535, np.int32(-100000), -(1 << 40), 1.5, np.float64(2.25), struct,
-                      grid=1, block=1)
+        say = typed(module["say"], device)
+        say(out, np.int8(-7), 65535, np.int32(-100000), -(1 << 40), 1.5, np.float64(2.25), struct, grid=1, block=1)
         assert out.get().tolist() == [-7, 65535, -100000, -(1 << 40), 1.5, 2.25, ord("q"), -0.5]
 
 

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 from conftest import needs
-from kernels import path_for, runs_code
+from kernels import path_for, runs_code, typed
 
 import gpuglue as gg
 
@@ -66,7 +66,7 @@ def test_a_kernel_of_the_image_that_the_driver_does_not_find_is_reported_as_not_
 
 def test_block_local_memory_is_refused_for_other_parameters(device):
     needs(device, "module_load", "kernel_launch")
-    scale = gg.Module(path_for(device), device)["scale"]
+    scale = typed(gg.Module(path_for(device), device)["scale"], device)
     array = gg.zeros(10, np.float32, device=device)
     for arguments in ((gg.LocalMemory(64), 10, 2.0), (array, gg.LocalMemory(4), 2.0), (array, 10, gg.LocalMemory(4))):
         with pytest.raises(gg.InvalidArgumentError, match="is NULL|bytes where"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernels import floats, load
+from kernels import floats, load, typed
 from producers import Producer
 
 import gpuglue as gg
@@ -24,7 +24,7 @@ def expect(array, factor):
 
 @pytest.fixture
 def scale(device):
-    return load(device)["scale"]
+    return typed(load(device)["scale"], device)
 
 
 PROTOCOLS = {"DLPack": ("__dlpack__", "__dlpack_device__"), "CUDA Array Interface": ("__cuda_array_interface__",)}

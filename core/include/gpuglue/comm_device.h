@@ -13,7 +13,9 @@
  *  A thread of the communicator checks ten times a second whether the other processes exist, and whether the library
  *  reports an error. If a rank ends while this rank's work is unfinished, or any rank aborts, the work on the device
  *  ends without a result. The next wait for the stream, and each later operation, returns GG_ERR_COMMUNICATOR, which
- *  names the rank. The timeout applies to each operation. It begins when the operation before it has ended.
+ *  names the rank. The timeout applies to each operation. It begins when the operation before it has ended. Up to four operations
+ *  that are queued within a millisecond have the timeouts of all together. The error names the ranks that have not queued the
+ *  operation, whose process does not run or whose device has not begun it, and no rank if none is seen to be behind.
  *  @par Threads
  *  As in comm.h. Operations of different communicators may be queued by different threads. */
 #ifndef GG_COMM_DEVICE_H

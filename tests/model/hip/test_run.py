@@ -109,6 +109,13 @@ class TheNames(Replaced):
         for name in run.PYTHON:
             self.assertTrue((run.TREE / f"tests/python/test_{name}.py").exists(), name)
 
+    def test_of_python_files_are_all_that_use_a_device_but_those_with_a_reason(self):
+        elsewhere = {name for names in run.NOT_THERE.values() for name in names}
+        fixture = re.compile(r"def test_\w+\([^)]*\bdevice\b")
+        using = {path.stem.removeprefix("test_") for path in (run.TREE / "tests/python").glob("test_*.py") if fixture.search(path.read_text())}
+        self.assertLessEqual(using, {*run.PYTHON, *elsewhere})
+        self.assertFalse(elsewhere & {*run.PYTHON})
+
     def test_of_known_failures_are_those_of_tests(self):
         files = (*run.TREE.glob("tests/conformance/*.c"), *run.TREE.glob("tests/python/test_*.py"))
         words = set(re.findall(r"\w+", " ".join(file.read_text() for file in files)))
