@@ -45,9 +45,10 @@ HEAD = """# The suites on each driver
 
 The conformance suites in `tests/conformance` are the same for every backend. The tables have, for each suite and driver, the tests
 that passed, and in parentheses those that were skipped: `12 (3)` is 12 passed and 3 skipped. A dash: the suite was added after the run.
-No test failed for a reason of gpuglue's; a run with such a failure is not entered. In the column "hip model" tests that fail because of AMD's
-runtime, in the way that `KNOWN_FAILURES` in `tests/model/hip/run.py` has for each, are among the skipped ones, with the reason. Below the tables is what each column is, on which machine and day it was run,
-and why tests were skipped. `scripts/driver_table.py` writes this page from the results of runs; [Testing](../testing.md#the-conformance-program) has the commands.
+No test failed for a reason of gpuglue's; a run with such a failure is not entered. In the column "hip model" tests that fail because
+of AMD's runtime, in the way that `KNOWN_FAILURES` in `tests/model/hip/run.py` has for each, are among the skipped ones, with the
+reason. Below the tables is what each column is, on which machine and day it was run, and why tests were skipped.
+`scripts/driver_table.py` writes this page from the results of runs; [Testing](../testing.md#the-conformance-program) has the commands.
 """
 
 
