@@ -351,6 +351,12 @@ gg_status gg_memory_wait(gg_memory *memory)
     return status;
 }
 
+static void memory_used_anywhere(gg_memory *memory)
+{
+    atomic_store(&memory->untracked, GGI_UNTRACKED);
+    ggi_epoch_prepare(memory->device);
+}
+
 gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream)
 {
     gg_status status = ggi_device_check(memory->device);
@@ -359,7 +365,7 @@ gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream)
     if (status)
         return status;
     if (!stream)
-        atomic_store(&memory->untracked, GGI_UNTRACKED);
+        memory_used_anywhere(memory);
     else if (ggi_stream_capturing(stream))
         ggi_memory_captured(memory, stream);
     else
@@ -392,7 +398,7 @@ gg_status gg_memory_share(gg_memory *memory, gg_stream *stream)
     if (ggi_stream_is_captured(stream))
         ggi_memory_captured(memory, stream);
     else if (ggi_stream_is_ownerless(stream) || !memory_share(memory, stream))
-        atomic_store(&memory->untracked, GGI_UNTRACKED);
+        memory_used_anywhere(memory);
     return GG_OK;
 }
 
