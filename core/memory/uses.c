@@ -395,10 +395,15 @@ gg_status gg_memory_share(gg_memory *memory, gg_stream *stream)
         status = ggi_stream_check(stream);
     if (status)
         return status;
-    if (ggi_stream_is_captured(stream))
+    const bool ownerless = ggi_stream_is_ownerless(stream);
+    if (ownerless)
+        stream = ggi_stream_of_native(stream->device, stream->native);
+    if (stream && ggi_stream_is_captured(stream))
         ggi_memory_captured(memory, stream);
-    else if (ggi_stream_is_ownerless(stream) || !memory_share(memory, stream))
+    else if (!stream || !memory_share(memory, stream))
         memory_used_anywhere(memory);
+    if (ownerless)
+        gg_stream_release(stream);
     return GG_OK;
 }
 
