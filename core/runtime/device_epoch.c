@@ -92,6 +92,8 @@ void ggi_epoch_wait(struct gg_device *device)
     ggi_epoch_prepare(device); /* unless that was possible earlier */
     if (ggi_epoch_free_spare(device))
         ggi_epoch_prepare(device);
+    else if (atomic_load(&device->gone)) /* nothing runs */
+        ggi_epoch_end(device, ggi_epoch_begin(device));
 }
 
 static void epoch_poll_event(struct gg_device *device)
