@@ -37,7 +37,7 @@ gg_status ggi_pool_refuse(struct ggi_pool *pool, size_t nbytes)
         GG_ERR_OUT_OF_MEMORY,
         "%s:%d: cannot allocate %s of %s memory: %sgpuglue holds %s (at most %s so far, %" PRIu64
         " driver calls%s): %s in %" PRIu64 " blocks are in use, %s are free in blocks "
-        "that did not fit, and %s were released and are still used by queued work. Close what "
+        "that did not fit, and %s were released and may still be used by queued work. Close what "
         "is no longer needed, or ask for less",
         device->backend->name, (int)device->ordinal, ggi_text_size(&sizes[1], nbytes),
         pool->kind == GG_MEMORY_PINNED    ? "pinned host"

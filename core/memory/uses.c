@@ -351,6 +351,12 @@ gg_status gg_memory_wait(gg_memory *memory)
     return status;
 }
 
+static void memory_used_anywhere(gg_memory *memory)
+{
+    atomic_store(&memory->untracked, GGI_UNTRACKED);
+    ggi_epoch_prepare(memory->device);
+}
+
 gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream)
 {
     gg_status status = ggi_device_check(memory->device);
@@ -359,7 +365,7 @@ gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream)
     if (status)
         return status;
     if (!stream)
-        atomic_store(&memory->untracked, GGI_UNTRACKED);
+        memory_used_anywhere(memory);
     else if (ggi_stream_capturing(stream))
         ggi_memory_captured(memory, stream);
     else
@@ -389,10 +395,15 @@ gg_status gg_memory_share(gg_memory *memory, gg_stream *stream)
         status = ggi_stream_check(stream);
     if (status)
         return status;
-    if (ggi_stream_is_captured(stream))
+    const bool ownerless = ggi_stream_is_ownerless(stream);
+    if (ownerless)
+        stream = ggi_stream_of_native(stream->device, stream->native);
+    if (stream && ggi_stream_is_captured(stream))
         ggi_memory_captured(memory, stream);
-    else if (ggi_stream_is_ownerless(stream) || !memory_share(memory, stream))
-        atomic_store(&memory->untracked, GGI_UNTRACKED);
+    else if (!stream || !memory_share(memory, stream))
+        memory_used_anywhere(memory);
+    if (ownerless)
+        gg_stream_release(stream);
     return GG_OK;
 }
 

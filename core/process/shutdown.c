@@ -56,6 +56,7 @@ static void shutdown_free_memory(struct gg_device *device)
     ggi_staging_trim(device);
     ggi_host_cache_trim(device);
     ggi_drain_locked(device, GGI_DRAIN_FORCE);
+    ggi_epoch_free_spare(device);
     ggi_pools_empty(device);
 }
 

@@ -14,6 +14,8 @@ struct ggi_device_epoch {
     _Atomic(uint64_t) round, done; /* the current one, and the last that is over */
     _Atomic(uint64_t) waiting;     /* blocks */
     _Atomic(uint64_t) held;        /* bytes of device memory in them */
+    _Atomic(void *) spare;         /* a byte of device memory that ggi_epoch_wait frees; or NULL */
+    _Atomic(bool) prepared;        /* it is there, or a thread allocates it */
     uint64_t recorded;             /* the round that the event ends, or 0; under drain_lock */
     bool wanted;                 /* a wait by ggi_epoch_wait, without the lock; under drain_lock */
     struct gg_event_impl *event; /* under drain_lock */
@@ -129,8 +131,11 @@ static inline gg_status ggi_device_ready(struct gg_device *device)
 /* With drain_lock held: end the round if that needs no wait and cannot invalidate a capture. @p wait: even if it
  * waits; where only a free does, epoch.wanted is set. */
 void ggi_epoch_poll(struct gg_device *device, bool wait);
+/* Before unknown streams use memory: keep what ggi_epoch_wait frees where the device is full then. */
+void ggi_epoch_prepare(struct gg_device *device);
 /* Wait for the device by means of a free, which invalidates no capture. */
 void ggi_epoch_wait(struct gg_device *device);
+bool ggi_epoch_free_spare(struct gg_device *device); /* false if there is none */
 /* Around a synchronize of the device. */
 uint64_t ggi_epoch_begin(struct gg_device *device);
 void ggi_epoch_end(struct gg_device *device, uint64_t round);

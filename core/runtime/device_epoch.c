@@ -2,6 +2,7 @@
  * the blocks released in that round are free. */
 #include "runtime/call.h"
 #include "runtime/event.h"
+#include "runtime/stream.h"
 
 uint64_t ggi_epoch_begin(struct gg_device *device)
 {
@@ -53,19 +54,46 @@ static void epoch_synchronize(struct gg_device *device)
         ggi_epoch_end(device, round);
 }
 
-/* The only call that waits for the whole device and leaves captures valid is a free. */
-void ggi_epoch_wait(struct gg_device *device)
+/* The only call that waits for the whole device and leaves captures valid is a free. So that there is something to free on a
+ * device without free memory, a byte is allocated while there still is some. */
+void ggi_epoch_prepare(struct gg_device *device)
 {
-    struct gg_device_impl *impl = atomic_load(&device->impl);
-    uint64_t round = ggi_epoch_begin(device);
+    struct ggi_device_epoch *q = &device->epoch;
+    struct ggi_internal_scope own;
     void *pointer = NULL;
-    if (!(device->flags & GG_DEVICE_FREE_WAITS))
+    if (!(device->flags & GG_DEVICE_FREE_WAITS) || atomic_exchange(&q->prepared, true))
         return;
-    gg_status status = GGI_CALL(device, mem_alloc, NULL, 1, (impl, GG_MEMORY_DEVICE, 1, &pointer));
-    if (!status)
-        status = GGI_CALL(device, mem_free, NULL, 1, (impl, GG_MEMORY_DEVICE, pointer));
+    ggi_internal_begin(device, &own);
+    if (GGI_CALL(device, mem_alloc, NULL, 1,
+                 (atomic_load(&device->impl), GG_MEMORY_DEVICE, 1, &pointer)))
+        atomic_store(&q->prepared, false);
+    else
+        atomic_store(&q->spare, pointer);
+    ggi_internal_end(device, &own);
+}
+
+bool ggi_epoch_free_spare(struct gg_device *device)
+{
+    struct ggi_device_epoch *q = &device->epoch;
+    void *pointer = atomic_exchange(&q->spare, NULL);
+    if (!pointer)
+        return false;
+    const uint64_t round = ggi_epoch_begin(device);
+    const gg_status status = GGI_CALL(device, mem_free, NULL, 1,
+                                      (atomic_load(&device->impl), GG_MEMORY_DEVICE, pointer));
+    atomic_store(&q->prepared, false);
     if (!status || (status == GG_ERR_DEVICE_LOST && ggi_device_is_lost(device)))
         ggi_epoch_end(device, round);
+    return true;
+}
+
+void ggi_epoch_wait(struct gg_device *device)
+{
+    ggi_epoch_prepare(device); /* unless that was possible earlier */
+    if (ggi_epoch_free_spare(device))
+        ggi_epoch_prepare(device);
+    else if (atomic_load(&device->gone)) /* nothing runs */
+        ggi_epoch_end(device, ggi_epoch_begin(device));
 }
 
 static void epoch_poll_event(struct gg_device *device)
@@ -98,6 +126,7 @@ void ggi_epoch_poll(struct gg_device *device, bool wait)
 
 void ggi_epoch_destroy(struct gg_device *device)
 {
+    ggi_epoch_free_spare(device);
     if (device->epoch.event)
         ggi_event_recycle(device, false, device->epoch.event);
     device->epoch.event = NULL;

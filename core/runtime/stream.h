@@ -90,6 +90,9 @@ gg_stream *ggi_device_streams(struct gg_device *device);
 /* Reference all streams of a device, each with its last ticket, so that no lock is held while they are used. */
 size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out);
 
+/* A reference to the open stream with that handle whose native stream gpuglue keeps alive; or NULL. */
+gg_stream *ggi_stream_of_native(struct gg_device *device, uint64_t native);
+
 /* ---- references: stream_refs.c ---- */
 
 /* References of uses. A stream without other references is closed: only its counts are used. */

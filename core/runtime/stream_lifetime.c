@@ -105,6 +105,19 @@ size_t ggi_device_pin_streams(struct gg_device *device, struct ggi_use **out)
     return held;
 }
 
+gg_stream *ggi_stream_of_native(struct gg_device *device, uint64_t native)
+{
+    gg_stream *found = NULL;
+    pthread_mutex_lock(
+        &device->lock); /* a stream leaves the list before its native one is destroyed */
+    for (gg_stream *stream = device->streams; stream && !found; stream = stream->next)
+        if ((stream->borrowed ? stream->native : atomic_load(&stream->handle)) == native &&
+            !ggi_stream_is_ownerless(stream) && ggi_stream_try_retain_open(stream))
+            found = stream;
+    pthread_mutex_unlock(&device->lock);
+    return found;
+}
+
 static _Atomic(uint64_t) last_serial;
 
 gg_status ggi_stream_new(struct gg_device *device, struct gg_stream_impl *impl, uint32_t flags,

@@ -348,6 +348,29 @@ static void memory_shared_with_another_stream_waits_for_its_work_at_the_release(
     assert_reuses(f, BLOCK, f->stream, pointer);
 }
 
+/* As a consumer of DLPack passes it. */
+static void memory_shared_with_the_handle_of_a_known_stream_waits_for_that_stream(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t handles[4];
+    gg_stream *same = NULL;
+    need(f, GG_OP_stream_native);
+    gg_memory *memory = alloc(f, BLOCK, f->stream);
+    finish(f->second);
+    assert_int_equal(gg_stream_native(f->second, handles), GG_OK);
+    if (gg_stream_borrow(f->device, handles[0], NULL, NULL, &same))
+        skip_because("the backend borrows no streams");
+    assert_int_equal(gg_memory_share(memory, same), GG_OK);
+    gg_stream_release(same);
+    void *pointer = gg_memory_pointer(memory), *gate = hold_unseen(f, f->second);
+    gg_memory_release(memory);
+    for (int i = 0; i < 8; i++) /* each passes the retired blocks */
+        assert_does_not_reuse(f, BLOCK, f->stream, pointer);
+    gate_open(gate);
+    finish(f->second);
+    assert_reuses(f, BLOCK, f->stream, pointer);
+}
+
 static void memory_may_be_shared_with_more_streams_than_are_recorded(void **state)
 {
     struct fixture *f = *state;
@@ -438,6 +461,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_that_unknown_streams_used_is_reused_before_memory_runs_out),
     cmocka_unit_test(memory_shared_with_its_stream_is_reused_there_at_once),
     cmocka_unit_test(memory_shared_with_another_stream_waits_for_its_work_at_the_release),
+    cmocka_unit_test(memory_shared_with_the_handle_of_a_known_stream_waits_for_that_stream),
     cmocka_unit_test(memory_may_be_shared_with_more_streams_than_are_recorded),
     cmocka_unit_test(pinned_memory_is_reused_when_no_stream_uses_it),
     cmocka_unit_test(a_free_pinned_block_is_not_taken_for_pinned_memory_in_use),

@@ -2,6 +2,8 @@
 #include "crowd.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* ---- where memory is short ---- */
 
@@ -313,6 +315,78 @@ static void a_users_allocator_gets_its_memory_back_while_another_thread_drains(v
     assert_gets_idle_memory_back(*state, true);
 }
 
+/* ---- a device without free memory ---- */
+
+#define SMALL_DEVICE ((uint64_t)64 << 20)
+
+/* Export, as many times as fill the device twice, memory whose users are not known. */
+static int export_more_than_there_is(size_t nbytes)
+{
+    gg_device *device;
+    uint64_t free = 0, total = 0;
+    if (gg_device_get(NULL, 0, &device))
+        return 1;
+    if (!gg_device_supports(device, GG_OP_device_memory_info) ||
+        gg_device_memory_info(device, &free, &total) || total > SMALL_DEVICE)
+        return not_here("the device is not as small as is asked of a simulated one");
+    for (uint64_t i = 0; i < 2 * SMALL_DEVICE / nbytes; i++) {
+        gg_memory *memory = NULL;
+        if (gg_memory_alloc(device, GG_MEMORY_DEVICE, nbytes, NULL, &memory) ||
+            gg_memory_record_use(memory, NULL)) {
+            printf("allocation %d: %s\n", (int)i, last_error().message);
+            return 2;
+        }
+        gg_memory_release(memory);
+    }
+    return 0;
+}
+
+static int export_parts_of_segments(void)
+{
+    return export_more_than_there_is((size_t)512 << 10);
+}
+
+static int export_blocks_of_slabs(void)
+{
+    return export_more_than_there_is((size_t)64 << 10);
+}
+
+static int export_async(void)
+{
+    gg_device *device;
+    setenv("GPUGLUE_ALLOCATOR", "async", 1);
+    if (gg_device_get(NULL, 0, &device) || !gg_device_supports(device, GG_OP_mem_alloc_async))
+        return scenario_without(GG_OP_mem_alloc_async);
+    return export_more_than_there_is((size_t)8 << 20);
+}
+
+static void assert_silent_on_a_small_device(const char *scenario)
+{
+    char output[512], size[32];
+    snprintf(size, sizeof size, "%llu", (unsigned long long)SMALL_DEVICE);
+    const int result = start_scenario(scenario, "GPUGLUE_SIM_MEMORY", size, output, sizeof output);
+    assert_string_equal(output, "");
+    assert_int_equal(result, 0);
+}
+
+static void parts_of_segments_that_unknown_streams_used_are_reused_on_a_full_device(void **state)
+{
+    (void)state;
+    assert_silent_on_a_small_device("export_parts_of_segments");
+}
+
+static void blocks_of_slabs_that_unknown_streams_used_are_reused_on_a_full_device(void **state)
+{
+    (void)state;
+    assert_silent_on_a_small_device("export_blocks_of_slabs");
+}
+
+static void async_memory_that_unknown_streams_used_is_reused_on_a_full_device(void **state)
+{
+    (void)state;
+    assert_silent_on_a_small_device("export_async");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_that_becomes_free_after_many_rounds_is_found),
     cmocka_unit_test(a_large_block_may_wait_twice_for_its_stream),
@@ -324,6 +398,12 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_block_of_an_idle_stream_comes_before_those_of_busy_ones),
     cmocka_unit_test(a_users_allocator_gets_all_idle_memory_back_before_it_has_too_little),
     cmocka_unit_test(a_users_allocator_gets_its_memory_back_while_another_thread_drains),
+    cmocka_unit_test(parts_of_segments_that_unknown_streams_used_are_reused_on_a_full_device),
+    cmocka_unit_test(blocks_of_slabs_that_unknown_streams_used_are_reused_on_a_full_device),
+    cmocka_unit_test(async_memory_that_unknown_streams_used_is_reused_on_a_full_device),
 };
-static const struct scenario scenarios[] = {{"waiting_crowd", waiting_crowd}};
+static const struct scenario scenarios[] = {{"waiting_crowd", waiting_crowd},
+                                            {"export_parts_of_segments", export_parts_of_segments},
+                                            {"export_blocks_of_slabs", export_blocks_of_slabs},
+                                            {"export_async", export_async}};
 SUITE_AND_SCENARIOS(shortage, tests, scenarios);

@@ -300,6 +300,16 @@ def test_memory_used_on_the_default_stream_is_reused_there_at_once(device, versi
     gate.open()
 
 
+def test_memory_used_on_a_stream_of_gpuglue_is_reused_after_its_work(device):
+    """Without a wait for the whole device, as other streams need one."""
+    consumer = consumer_stream(device)
+    array = gg.zeros(3 << 20, "u1", device=device)
+    capsule, pointer = array.__dlpack__(stream=consumer.handle), array.ptr
+    del array, capsule
+    consumer.synchronize()
+    assert gg.empty(3 << 20, "u1", device=device).ptr == pointer
+
+
 def test_any_thread_may_release_a_tensor_without_the_gil(device):
     """ctypes releases the GIL around a call: the deleter runs in many threads at once without it."""
     array = gg.zeros(1000, device=device)

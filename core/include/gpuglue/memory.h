@@ -131,7 +131,8 @@ GG_API gg_status gg_memory_record_use(gg_memory *memory, gg_stream *stream);
 
 /** Record that another library uses the memory on a stream until its release: the memory is reused only when the work that
  *  the stream has at the release is complete. A borrowed stream without an owner may be destroyed earlier: for it the
- *  function does the same as gg_memory_record_use(memory, NULL).
+ *  function uses another stream of gpuglue's with the same native handle, and if there is none does the same as
+ *  gg_memory_record_use(memory, NULL).
  *
  *  @param memory  any memory
  *  @param stream  the other library's stream

@@ -69,15 +69,28 @@ static gg_status consumer_wait_on_device(gg_memory *memory, uint64_t handle)
     return status;
 }
 
-/* The stream on which the consumer uses the memory until it is released. NULL: unknown, also for other handles than
- * the default stream's, because such a stream may be destroyed before. */
+/* A reference to the stream on which the consumer uses the memory until it is released. NULL: unknown. Another library's
+ * stream may be destroyed before: gg_memory_share uses only the handles of gpuglue's. */
 static gg_stream *consumer_stream(gg_memory *memory, const struct consumer *consumer)
 {
+    gg_device *device = gg_memory_device(memory);
     gg_stream *stream = NULL;
-    if (consumer->waiting != ON_DEVICE || consumer->handle > 1 ||
-        gg_device_default_stream(gg_memory_device(memory), &stream))
+    if (consumer->waiting != ON_DEVICE)
         return NULL;
+    if (consumer->handle > 1)
+        gg_stream_borrow(device, consumer->handle, NULL, NULL, &stream);
+    else if (!gg_device_default_stream(device, &stream))
+        gg_stream_retain(stream);
     return stream;
+}
+
+static PyObject *consumer_capsule(struct py_array *array, DLDevice device,
+                                  const struct consumer *consumer, bool versioned, bool copied)
+{
+    gg_stream *stream = consumer_stream(array->memory, consumer);
+    PyObject *capsule = py_dl_capsule(array, device, stream, versioned, copied);
+    gg_stream_release(stream);
+    return capsule;
 }
 
 static int consumer_wait(struct py_state *state, gg_memory *memory, const struct consumer *consumer)
@@ -211,9 +224,8 @@ static PyObject *export_copy(struct py_state *state, struct py_array *array,
         return NULL;
     if (!consumer_wait(state, py_array_of(copy)->memory, &request->consumer))
         capsule =
-            py_dl_capsule(py_array_of(copy), py_dl_device_of(traits, py_array_of(copy)->memory),
-                          consumer_stream(py_array_of(copy)->memory, &request->consumer),
-                          request->versioned, true);
+            consumer_capsule(py_array_of(copy), py_dl_device_of(traits, py_array_of(copy)->memory),
+                             &request->consumer, request->versioned, true);
     Py_DECREF(copy);
     return capsule;
 }
@@ -246,8 +258,7 @@ PY_FASTCALL(py_array_dlpack)
         return export_copy(state, array, traits, &request);
     return consumer_wait(state, array->memory, &request.consumer)
                ? NULL
-               : py_dl_capsule(array, own, consumer_stream(array->memory, &request.consumer),
-                               request.versioned, false);
+               : consumer_capsule(array, own, &request.consumer, request.versioned, false);
 }
 
 PyObject *py_array_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused))
