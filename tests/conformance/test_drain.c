@@ -76,8 +76,8 @@ static void fill_one(struct fixture *f)
 
 static void copy_one(struct fixture *f)
 {
-    assert_int_equal(copy(at(f->memories[0], 0), at(f->memories[1], 0), 64, f->stream, GG_COPY_ASYNC),
-                     GG_OK);
+    assert_int_equal(
+        copy(at(f->memories[0], 0), at(f->memories[1], 0), 64, f->stream, GG_COPY_ASYNC), GG_OK);
 }
 
 static void memory_of_others_does_not_pile_up_while_work_is_queued(void **state)
