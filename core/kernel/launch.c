@@ -338,5 +338,8 @@ gg_status gg_kernel_launch(gg_kernel *kernel, const struct gg_launch *launch, gg
     launch_note_uses(kernel, launch, stream); /* also if it failed: it may have started */
     if (status)
         return launch_describe_error(kernel, launch, status);
-    return complete ? ggi_stream_synchronize(stream, true) : GG_OK;
+    if (complete)
+        status = ggi_stream_synchronize(stream, true);
+    ggi_drain_others(stream, false);
+    return status;
 }

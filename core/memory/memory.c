@@ -9,7 +9,7 @@
 
 static uint64_t memory_held(const gg_memory *memory)
 {
-    return memory->kind == GG_MEMORY_DEVICE && memory->pool ? memory->block_size : 0;
+    return memory->pool ? memory->block_size : memory->nbytes;
 }
 
 __attribute__((noinline)) static void memory_enter_epoch(gg_memory *memory)

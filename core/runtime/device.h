@@ -13,7 +13,7 @@
 struct ggi_device_epoch {
     _Atomic(uint64_t) round, done; /* the current one, and the last that is over */
     _Atomic(uint64_t) waiting;     /* blocks */
-    _Atomic(uint64_t) held;        /* bytes of device memory in them */
+    _Atomic(uint64_t) held;        /* bytes in them */
     _Atomic(void *) spare;         /* a byte of device memory that ggi_epoch_wait frees; or NULL */
     _Atomic(bool) prepared;        /* it is there, or a thread allocates it */
     uint64_t recorded;             /* the round that the event ends, or 0; under drain_lock */
@@ -62,6 +62,7 @@ struct gg_device {
     uint64_t pending_polls;           /* extra examinations of `pending` that are due */
     struct ggi_retired *ready;        /* idle, to be destroyed without that lock */
     _Atomic(uint32_t) others_waiting; /* released objects of memory that no pool allocated */
+    _Atomic(uint32_t) others_passed;  /* calls that found many of them */
     _Atomic(uint32_t) drain_debt;     /* how far drains were behind the releases lately */
     struct ggi_holding holding;       /* that got an object since they were polled */
     struct ggi_holding busy_holding;  /* that were found busy since */

@@ -525,6 +525,26 @@ void ggi_drain_after_wait(struct gg_device *device, gg_stream *stream)
     drain_some(device, GGI_PACE_NONE, stream);
 }
 
+#define OTHERS_INTERVAL 32 /* calls of which one drains, where much waits all the same */
+
+/* After a wait only if something was released since the last drain, or the stream holds something: memory that unknown streams use
+ * may wait for long. */
+void ggi_drain_others_now(gg_stream *stream, bool waited)
+{
+    struct gg_device *device = stream->device;
+    if (ggi_stream_is_captured(stream))
+        return;
+    if (!waited) {
+        if (atomic_fetch_add(&device->others_passed, 1) % OTHERS_INTERVAL == 0)
+            ggi_drain(device);
+    } else if (!pthread_mutex_trylock(&device->drain_lock)) {
+        if (stream->holding || atomic_load(&device->retired))
+            drain_and_unlock(device, GGI_DRAIN_SOME, GGI_PACE_NONE, stream);
+        else
+            ggi_drain_unlock(device);
+    }
+}
+
 static void drain_all_and_unlock(struct gg_device *device)
 {
     atomic_store(&device->all_wanted, false);

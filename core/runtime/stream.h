@@ -316,6 +316,19 @@ static inline bool ggi_stream_is_captured(gg_stream *stream)
     return !stream->is_default && ggi_stream_capturing(stream);
 }
 
+/* ---- returning memory of other libraries: drain.c ---- */
+
+void ggi_drain_others_now(gg_stream *stream, bool waited);
+/* At the end of a call that has queued work on the stream: drain if much memory of other libraries was released and waits, as
+ * nothing else may. @p waited: the call has waited for the stream; then drain if any waits. With no lock held. */
+static inline void ggi_drain_others(gg_stream *stream, bool waited)
+{
+    const uint32_t waiting =
+        atomic_load_explicit(&stream->device->others_waiting, memory_order_relaxed);
+    if (__builtin_expect(waiting >= (waited ? 1u : 64u), 0))
+        ggi_drain_others_now(stream, waited);
+}
+
 /* ---- work that may be ended without a result: ended.c ---- */
 
 /* A watcher is one or more bits: it may be one of a set if all its bits are there. @p watchers may end the stream's work up to @p ticket, as may those of

@@ -144,6 +144,11 @@ static gg_status copy_through_bounce(struct ggi_copy_job *job, gg_stream *down, 
     return status;
 }
 
+static bool job_waits_for_result(const struct ggi_copy_job *job)
+{
+    return job->kind == GG_COPY_D2H && !(job->flags & (GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC));
+}
+
 static gg_status copy_within_device(struct ggi_copy_job *job)
 {
     gg_status status = job_check_overlap(job);
@@ -158,6 +163,7 @@ static gg_status copy_within_device(struct ggi_copy_job *job)
         status = copy_through_bounce(job, job->stream, job->stream);
     if (!status && job->complete)
         status = ggi_stream_synchronize(job->stream, true);
+    ggi_drain_others(job->stream, job_waits_for_result(job));
     return status;
 }
 
@@ -224,7 +230,7 @@ static gg_status copy(struct ggi_copy_job *job, gg_status status)
         status = copy_between_devices(job);
     else if (!status && job->nbytes)
         status = copy_within_device(job);
-    if (job->kind == GG_COPY_D2H && !(job->flags & (GG_COPY_ASYNC | GG_COPY_REQUIRE_ASYNC)))
+    if (job_waits_for_result(job))
         status = copy_check_result(job, status);
     if (!job->owners_kept && dst->release)
         dst->release(dst->owner);

@@ -242,6 +242,7 @@ static gg_status fill_on_stream(struct fill *fill, const struct ggi_box *box)
         status = fill_spread(fill, box);
     if (!status && complete)
         status = ggi_stream_synchronize(fill->stream, true);
+    ggi_drain_others(fill->stream, false);
     return status;
 }
 

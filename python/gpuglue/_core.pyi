@@ -2057,7 +2057,8 @@ def set_allocator(allocator: Literal["torch", "cupy", "rmm"] | Callable[[int, De
     Notes
     -----
     The setting applies to the whole process. The returned object is released once the memory is closed and all of gpuglue's work
-    on it is done. Existing memory keeps its allocator. Pinned and managed memory is not affected.
+    on it is done. Existing memory keeps its allocator. Pinned and managed memory is not affected. If the function raises a
+    MemoryError, it is called once more, after `trim`.
 
     Examples
     --------

@@ -24,12 +24,16 @@ static inline gg_memory *wrap(struct fixture *f, gg_stream *user, atomic_int *re
 }
 
 /* The stream becomes idle, and only its event is queried. */
-static inline void pass_unnoticed(struct fixture *f, gg_stream *stream)
+static inline void pass_event_unnoticed(gg_event *event, gg_stream *stream)
 {
-    gg_event *event = new_event(f, 0);
     assert_int_equal(gg_event_record(event, stream), GG_OK);
     while (gg_event_query(event) == GG_NOT_READY)
         sched_yield();
+}
+
+static inline void pass_unnoticed(struct fixture *f, gg_stream *stream)
+{
+    pass_event_unnoticed(new_event(f, 0), stream);
 }
 
 /* ---- what a driver allows, found out in another process, which ends by itself where it does not go on ---- */

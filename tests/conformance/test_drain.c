@@ -1,5 +1,6 @@
 /* test_drain.c: a drain is bounded, and yet released objects do not pile up. */
 #include "crowd.h"
+#include "kernels.h"
 
 /* ---- nothing piles up ---- */
 
@@ -41,6 +42,101 @@ static void memory_of_others_on_many_streams_does_not_pile_up_while_blocks_are_a
     for (int i = 0; i < MANY_STREAMS; i++)
         gg_stream_release(streams[i]);
     assert_in_range(most, 1, 3 * MANY_STREAMS);
+}
+
+/* ---- memory of others is returned where nothing is allocated and nothing waits ---- */
+
+#define TIMES_RELEASED 2000
+#define LEFT_MOST 400 /* a simulated driver may say four times that it is busy */
+
+/* What the stream does is over now and then, which no call for the stream finds out. Returns how many were not released at once. */
+static int release_others(struct fixture *f, void (*work)(struct fixture *f))
+{
+    atomic_int released = 0;
+    int most = 0;
+    gg_event *event = new_event(f, 0);
+    for (int i = 0; i < TIMES_RELEASED; i++) {
+        gg_memory_release(wrap(f, f->stream, &released));
+        work(f);
+        if (i % 16 == 0)
+            pass_event_unnoticed(event, f->stream);
+        const int left = i + 1 - atomic_load(&released);
+        most = left > most ? left : most;
+    }
+    finish(f->stream);
+    assert_int_equal(gg_device_trim(f->device), GG_OK); /* `released` ends here */
+    assert_int_equal(atomic_load(&released), TIMES_RELEASED);
+    return most;
+}
+
+static void fill_one(struct fixture *f)
+{
+    assert_int_equal(fill_bytes(f->memories[0], 1, f->stream), GG_OK);
+}
+
+static void copy_one(struct fixture *f)
+{
+    assert_int_equal(
+        copy(at(f->memories[0], 0), at(f->memories[1], 0), 64, f->stream, GG_COPY_ASYNC), GG_OK);
+}
+
+static void memory_of_others_does_not_pile_up_while_work_is_queued(void **state)
+{
+    struct fixture *f = *state;
+    new_memory(f, 64);
+    new_memory(f, 64);
+    assert_in_range(release_others(f, fill_one), 1, LEFT_MOST);
+    assert_in_range(release_others(f, copy_one), 1, LEFT_MOST);
+}
+
+static gg_kernel *nothing;
+
+static void launch_one(struct fixture *f)
+{
+    struct call call;
+    call_begin(&call, NULL, 0);
+    assert_int_equal(gg_kernel_launch(nothing, &call.launch, f->stream), GG_OK);
+}
+
+static void memory_of_others_does_not_pile_up_while_kernels_are_launched(void **state)
+{
+    struct fixture *f = *state;
+    nothing = kernel_of(f, "nothing");
+    const int most = release_others(f, launch_one);
+    gg_kernel_release(nothing);
+    assert_in_range(most, 1, LEFT_MOST);
+}
+
+static void a_copy_to_the_host_returns_memory_of_others(void **state)
+{
+    struct fixture *f = *state;
+    static atomic_int released;
+    char bytes[64];
+    gg_memory *memory = new_memory(f, sizeof bytes);
+    for (int i = 0; i < 20; i++) {
+        gg_memory_release(wrap(f, f->stream, &released));
+        assert_int_equal(copy(host_at(bytes), at(memory, 0), sizeof bytes, f->stream, 0), GG_OK);
+        assert_int_equal(atomic_load(&released), i + 1);
+    }
+}
+
+/* It is not allocated by gpuglue, so that its size on the device does not matter. */
+static void much_exported_memory_of_others_is_returned(void **state)
+{
+    struct fixture *f = *state;
+    static atomic_int released;
+    static char byte;
+    for (int i = 0; i < 600; i++) {
+        gg_memory *memory = NULL;
+        assert_int_equal(gg_memory_wrap(f->device, GG_MEMORY_DEVICE, &byte, (size_t)16 << 20,
+                                        count_release, &released, &memory),
+                         GG_OK);
+        assert_int_equal(gg_memory_record_use(memory, NULL), GG_OK);
+        gg_memory_release(memory);
+    }
+    for (int i = 0; i < 10; i++) /* two drains: the first one lets the device wait */
+        assert_int_equal(gg_trim(), GG_OK);
+    assert_in_range(600 - atomic_load(&released), 0, 64); /* 1 GiB */
 }
 
 static void a_block_is_reused_however_much_else_is_released(void **state)
@@ -366,6 +462,10 @@ static void attempts_without_a_driver_call_fail_only_once_in_a_while(void **stat
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(more_objects_than_a_drain_examines_do_not_pile_up),
     cmocka_unit_test(memory_of_others_on_many_streams_does_not_pile_up_while_blocks_are_allocated),
+    cmocka_unit_test(memory_of_others_does_not_pile_up_while_work_is_queued),
+    cmocka_unit_test(memory_of_others_does_not_pile_up_while_kernels_are_launched),
+    cmocka_unit_test(a_copy_to_the_host_returns_memory_of_others),
+    cmocka_unit_test(much_exported_memory_of_others_is_returned),
     cmocka_unit_test(a_block_is_reused_however_much_else_is_released),
     cmocka_unit_test(a_block_is_reused_beside_a_stream_that_stays_busy),
     cmocka_unit_test(a_block_is_reused_however_many_other_streams_are_busy),

@@ -90,6 +90,53 @@ def test_its_memory_is_allocated_in_the_order_of_the_stream(device, gate):
     other.synchronize()
 
 
+def use_and_drop(device):
+    """A block that a fill uses, and that is idle before it is dropped."""
+    buffer = gg.alloc(1000, device)
+    gg.fill(buffer, 1)
+    event = gg.current_stream(device).record()
+    while not event.done:  # which finds out about the event only
+        pass
+    del buffer
+
+
+def test_its_blocks_are_returned_by_later_allocations(device):
+    gg.set_allocator(lambda nbytes, where, stream: Block(nbytes, where))
+    most = 0
+    for _ in range(100):
+        use_and_drop(device)
+        most = max(most, Block.alive)
+    assert 1 <= most <= 10  # a simulated driver may say four times that it is busy
+
+
+def test_an_allocator_without_memory_is_called_again_after_blocks_were_returned(device):
+    attempts = []
+
+    def allocator(nbytes, where, stream):
+        attempts.append(Block.alive)
+        if Block.alive and attempts.count(Block.alive) < 2:
+            raise MemoryError("all blocks are in use")
+        return Block(nbytes, where)
+
+    gg.set_allocator(allocator)
+    with gg.alloc(1000, device), gg.alloc(1000, device):
+        assert attempts == [0, 1, 1]
+        gg.set_allocator(None)
+
+
+def test_another_exception_is_not_followed_by_a_second_attempt(device):
+    attempts = []
+
+    def allocator(nbytes, where, stream):
+        attempts.append(nbytes)
+        raise RuntimeError("not now")
+
+    gg.set_allocator(allocator)
+    with pytest.raises(RuntimeError, match="not now"):
+        gg.alloc(10, device)
+    assert attempts == [10]
+
+
 def test_an_allocation_of_zero_bytes_does_not_call_it(device):
     gg.set_allocator(lambda *args: pytest.fail("it was called"))
     assert gg.alloc(0, device).ptr == 0

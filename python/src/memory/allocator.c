@@ -7,6 +7,13 @@
 
 /* ---- one block ---- */
 
+/* Drops released blocks whose work is finished. The pool, whose own blocks stay, examines all that was released. */
+static void allocator_return_blocks(gg_device *device)
+{
+    PY_WITHOUT_GIL(gg_pool_trim(device, GG_MEMORY_DEVICE, UINT64_MAX));
+    py_owners_drain();
+}
+
 static PyObject *allocator_call(struct py_state *state, const struct py_alloc_target *target,
                                 gg_stream *stream, size_t nbytes)
 {
@@ -20,6 +27,20 @@ static PyObject *allocator_call(struct py_state *state, const struct py_alloc_ta
     Py_XDECREF(device);
     Py_XDECREF(stream_object);
     return result;
+}
+
+/* As the exception may refer to blocks, it is dropped before the second attempt. */
+static PyObject *allocator_call_twice(struct py_state *state, const struct py_alloc_target *target,
+                                      gg_stream *stream, size_t nbytes)
+{
+    allocator_return_blocks(target->device);
+    PyObject *block = allocator_call(state, target, stream, nbytes);
+    if (block || !PyErr_ExceptionMatches(PyExc_MemoryError))
+        return block;
+    PyErr_Clear();
+    PY_WITHOUT_GIL(gg_device_trim(target->device));
+    py_owners_drain();
+    return allocator_call(state, target, stream, nbytes);
 }
 
 static int allocator_read_number(struct py_state *state, PyObject *value, const char *what,
@@ -81,7 +102,7 @@ static gg_memory *allocator_alloc_on(struct py_state *state, const struct py_all
 {
     uint64_t address = 0;
     gg_memory *memory = NULL;
-    PyObject *block = allocator_call(state, target, stream, nbytes);
+    PyObject *block = allocator_call_twice(state, target, stream, nbytes);
     if (!block)
         return NULL;
     if (allocator_check_block(state, block, target, nbytes, &address) ||
