@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import sys
+import time
 import types
 
 import gpuglue as gg
@@ -197,6 +198,25 @@ def test_a_missing_package_is_an_import_error(device, monkeypatch):
     with pytest.raises(ImportError):
         gg.set_allocator("rmm")
     gg.alloc(10, device).close()
+
+
+def test_a_block_that_is_returned_before_a_call_may_reset_the_allocator(device, gate):
+    class Resetting(Block):
+        def __del__(self):
+            super().__del__()
+            gg.set_allocator(None)
+
+    calls = []
+    gg.set_allocator(lambda nbytes, device, stream: calls.append(nbytes) or Resetting(nbytes, device))
+    stream = gg.Stream(device)
+    buffer = gg.alloc(10, stream=stream)
+    gate.hold(stream)
+    gg.fill(buffer, 1, stream=stream)
+    buffer.close()
+    gate.open()
+    time.sleep(0.1)  # the fill ends, and no call of gpuglue returns the block yet
+    gg.alloc(20, stream=stream)  # does, and is still served by the allocator that it found
+    assert calls == [10, 20]
 
 
 def test_the_allocator_of_torch_is_used(device, monkeypatch):

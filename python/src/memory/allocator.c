@@ -14,33 +14,33 @@ static void allocator_return_blocks(gg_device *device)
     py_owners_drain();
 }
 
-static PyObject *allocator_call(struct py_state *state, const struct py_alloc_target *target,
-                                gg_stream *stream, size_t nbytes)
+static PyObject *allocator_call(struct py_state *state, PyObject *allocator,
+                                const struct py_alloc_target *target, gg_stream *stream,
+                                size_t nbytes)
 {
     gg_stream_retain(stream);
     PyObject *stream_object = py_stream_wrap(state, stream), *result = NULL;
     PyObject *device = stream_object ? py_device_wrap(state, target->device) : NULL;
-    PyObject *allocator = Py_NewRef(state->allocator); /* its own call may replace it */
     if (device)
         result = PyObject_CallFunction(allocator, "nOO", (Py_ssize_t)nbytes, device, stream_object);
-    Py_DECREF(allocator);
     Py_XDECREF(device);
     Py_XDECREF(stream_object);
     return result;
 }
 
 /* As the exception may refer to blocks, it is dropped before the second attempt. */
-static PyObject *allocator_call_twice(struct py_state *state, const struct py_alloc_target *target,
-                                      gg_stream *stream, size_t nbytes)
+static PyObject *allocator_call_twice(struct py_state *state, PyObject *allocator,
+                                      const struct py_alloc_target *target, gg_stream *stream,
+                                      size_t nbytes)
 {
     allocator_return_blocks(target->device);
-    PyObject *block = allocator_call(state, target, stream, nbytes);
+    PyObject *block = allocator_call(state, allocator, target, stream, nbytes);
     if (block || !PyErr_ExceptionMatches(PyExc_MemoryError))
         return block;
     PyErr_Clear();
     PY_WITHOUT_GIL(gg_device_trim(target->device));
     py_owners_drain();
-    return allocator_call(state, target, stream, nbytes);
+    return allocator_call(state, allocator, target, stream, nbytes);
 }
 
 static int allocator_read_number(struct py_state *state, PyObject *value, const char *what,
@@ -102,7 +102,10 @@ static gg_memory *allocator_alloc_on(struct py_state *state, const struct py_all
 {
     uint64_t address = 0;
     gg_memory *memory = NULL;
-    PyObject *block = allocator_call_twice(state, target, stream, nbytes);
+    /* Its own call, other threads meanwhile, and what is released before may replace it. */
+    PyObject *allocator = Py_NewRef(state->allocator);
+    PyObject *block = allocator_call_twice(state, allocator, target, stream, nbytes);
+    Py_DECREF(allocator);
     if (!block)
         return NULL;
     if (allocator_check_block(state, block, target, nbytes, &address) ||
