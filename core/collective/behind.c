@@ -85,14 +85,29 @@ static bool behind_has_completed_less(const struct gg_comm *comm, int32_t rank, 
     return behind_works(comm, rank) && incomplete && incomplete <= complete;
 }
 
+static bool behind_is_held(const struct gg_comm *comm, int32_t rank)
+{
+    return behind_works(comm, rank) && atomic_load(&comm_rank(comm, rank)->held);
+}
+
+bool ggi_collective_mark_held(struct gg_comm *comm)
+{
+    bool any = false;
+    for (int32_t rank = 0; rank < comm->size && !comm->external; rank++)
+        if (behind_is_held(comm, rank)) {
+            ggi_comm_mark(comm, rank, COMM_LATE);
+            any = true;
+        }
+    return any;
+}
+
 bool ggi_collective_mark_behind(struct gg_comm *comm, bool all_late)
 {
     const uint64_t complete = all_late ? behind_most_complete(comm) : 0;
     const uint64_t needed = behind_needed(comm);
     bool any = false;
     for (int32_t rank = 0; rank < comm->size && !comm->external; rank++)
-        if (behind_is_silent(comm, rank) ||
-            (behind_works(comm, rank) && atomic_load(&comm_rank(comm, rank)->held)) ||
+        if (behind_is_silent(comm, rank) || behind_is_held(comm, rank) ||
             atomic_load(&comm_rank(comm, rank)->collective) < needed ||
             behind_has_completed_less(comm, rank, complete)) {
             ggi_comm_mark(comm, rank, COMM_LATE);

@@ -162,6 +162,8 @@ bool ggi_collective_answered(const struct gg_comm *comm);
 /* Mark the ranks that are behind: whose process does not answer, whose device has not begun its work, or which have not queued
  * what this rank waits for; and if @p all_late, those that have not completed what others have. False: there are none. */
 bool ggi_collective_mark_behind(struct gg_comm *comm, bool all_late);
+/* Mark the ranks whose device has not begun their oldest unfinished work. False: there are none. */
+bool ggi_collective_mark_held(struct gg_comm *comm);
 
 /* ---- watch.c ---- */
 

@@ -96,7 +96,8 @@ static gg_status guard_check(struct gg_comm *comm, uint64_t until)
         return ggi_comm_fail(&none, "%s: the library failed on another rank", comm->call);
     if (ggi_now_ns() < until)
         return GG_NOT_READY;
-    if (ggi_collective_mark_late(comm, atomic_load(&comm_rank(comm, comm->rank)->collective))) {
+    if (ggi_collective_mark_held(comm) ||
+        ggi_collective_mark_late(comm, atomic_load(&comm_rank(comm, comm->rank)->collective))) {
         ggi_comm_declare(comm);
         return ggi_comm_state(comm);
     }

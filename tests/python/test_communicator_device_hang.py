@@ -85,6 +85,21 @@ def test_a_rank_that_stops_after_it_has_queued_all_is_named(native_simulated, co
     ranks_pass_within(HEAD + STOPS.replace("COUNT", str(count)) + FAILS, 3)
 
 
+CONNECTS = """
+    os.environ["GPUGLUE_SIM_NCCL_CONNECTS"] = "ncclSend"
+    y = gg.ones(1000)
+    gg.synchronize()
+    if rank == 1:
+        hang_device(s, backend)
+    fails(lambda: comm.send_recv(x, (rank + 1) % size, y, (rank - 1) % size, stream=s), "did not take part within the timeout")
+os._exit(0)
+"""
+
+
+def test_the_rank_whose_device_hangs_is_named_if_the_library_connects_the_ranks_meanwhile(hangs, native_simulated):
+    ranks_pass_within(HEAD + CONNECTS, 3)
+
+
 NOBODY = """
     os.environ["GPUGLUE_SIM_NCCL_WORK"] = "1000000"
     for _ in range(3):
@@ -124,10 +139,11 @@ def test_a_hang_behind_many_operations_does_not_add_up_their_timeouts(hangs):
 
 ENDS = """
     y = gg.ones(1000)
-    gg.synchronize()
-    if rank == 1:
-        hang_device(s, backend)
-    {queue}
+    for hangs in (False, True):  # the library connects the ranks in the first call
+        gg.synchronize()
+        if hangs and rank == 1:
+            hang_device(s, backend)
+        {queue}
 """
 QUEUED = {
     "graph": "graph.launch(s); graph.launch(s)",
