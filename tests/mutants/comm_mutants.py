@@ -241,7 +241,7 @@ COMM = [
            "    if (ggi_interrupted())\n        return guard_interrupt(comm);\n", "    (void)guard_interrupt;\n",
            device_comm("ctrl_c_ends_a_call_that_connects_to_a_rank")),
     Mutant("device comm: a late rank is not named", "a rank to which the library cannot connect is named", "core/collective/guard.c",
-           "    if (ggi_collective_mark_late(comm, ", "    if (!comm && ggi_collective_mark_late(comm, ",
+           "        ggi_collective_mark_late(comm, atomic_load(&comm_rank(comm, comm->rank)->collective))) {", "        (!comm && ggi_collective_mark_late(comm, 0))) {",
            device_comm("a_rank_to_which_the_library_cannot_connect_is_named_after_the_timeout", "timeout")),
     Mutant("device comm: a group drops its error", "a failure of a group is reported", "core/collective/group.c",
            "    ggi_collective_group_drop(self);\n    return status;", "    ggi_collective_group_drop(self);\n    return GG_OK;",
