@@ -70,7 +70,8 @@ struct ggi_collective {
     uint32_t used_count, used_room;
     struct collective_mark *marks; /* of unfinished work, in the order of the calls */
     uint32_t mark_count, mark_room;
-    struct gg_event_impl *start; /* recorded before work that was queued while none was unfinished */
+    struct gg_event_impl *start; /* recorded before work that was queued while none was unfinished, */
+    uint64_t started;            /* then */
     bool starts;                 /* it is not complete */
     atomic_bool messages;        /* some of its work was messages */
     uint64_t marked;             /* when an event was recorded last */
@@ -80,8 +81,12 @@ struct ggi_collective {
     struct ggi_kept_error failure; /* of `failed` */
     atomic_bool failed;            /* its work was ended; set by the watcher */
     _Atomic(int) calls;            /* calls of the library that have not returned */
-    atomic_bool untracked;         /* other code's graph has work of it */
-    uint64_t pending_since;        /* 0: nothing is unfinished. Of the watcher, as are: */
+    _Atomic(int) guarded; /* operations whose call may connect ranks; each counts as two calls */
+    _Atomic(uint32_t) returned; /* operations whose call has returned, */
+    uint32_t returned_before;   /* and how many the watcher has seen; */
+    bool waits;                 /* it has seen that one waits, so it does not ask the driver */
+    atomic_bool untracked;      /* other code's graph has work of it */
+    uint64_t pending_since;     /* 0: nothing is unfinished. Of the watcher, as are: */
     uint64_t pending_collective;
     uint64_t pending_others;
     uint64_t closed_since;           /* another rank has closed while work is unfinished; or 0 */
@@ -192,6 +197,8 @@ static inline bool ggi_collective_has_graphs(const struct ggi_collective *self)
 /* Whether work is unfinished. With @p oldest: *moved, if the oldest was completed since the last such call; and *oldest, the
  * number of operations in the oldest mark, whose end is only known for all of them together. */
 bool ggi_collective_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest);
+/* The same as far as it is known: the driver is not asked. */
+bool ggi_collective_may_be_pending(struct ggi_collective *self);
 /* Whether the driver answers a query of unfinished work by an error. */
 bool ggi_collective_queries_fail(struct ggi_collective *self);
 /* The next wait for each stream with unfinished work reports the error, and so do calls that queue work. @p leaves_work: as

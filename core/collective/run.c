@@ -77,6 +77,7 @@ static gg_status run_run_call(struct collective_call *call)
 static void run_call_free(struct collective_call *call)
 {
     struct run_call *own = (struct run_call *)(void *)call;
+    atomic_fetch_sub(&own->self->guarded, 1);
     atomic_fetch_sub(&own->self->calls, 1);
     ggi_collective_release(own->self);
     free(call);
@@ -110,6 +111,7 @@ static gg_status run_run_guarded(struct gg_comm *comm, const struct collective_i
     memcpy(own->tasks, tasks, count * sizeof *tasks);
     atomic_fetch_add(&own->self->refs, 1);
     atomic_fetch_add(&own->self->calls, 1);
+    atomic_fetch_add(&own->self->guarded, 1);
     const uint64_t now = ggi_now_ns(), limit = comm->timeout_ns;
     const uint64_t until = limit > UINT64_MAX - now ? UINT64_MAX : now + limit;
     const gg_status status = ggi_collective_guard(comm, &own->call, until, !comm->external, &left);

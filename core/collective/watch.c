@@ -10,6 +10,7 @@
 #define WATCH_FAILED_QUERIES 100
 #define WATCH_CLOSED_NS 5000000000u  /* for work that a closed rank has a part in */
 #define WATCH_PARTING_NS 2000000000u /* for the others to finish, too */
+#define WATCH_CALL_NS 5000000        /* after which a call of the library is seen as waiting */
 
 /* ---- the others ---- */
 
@@ -186,16 +187,38 @@ static void watch_fail(struct gg_comm *comm, struct ggi_collective *self)
     watch_end_part(self, 1);
 }
 
+/* Whether a call of the library waits, perhaps in the driver for room in the queue of a stream. Then a driver may let the queries of
+ * other threads wait, too: the watcher, which can end that call, must not ask it. Calls that connect ranks wait for those. */
+static bool watch_call_waits(struct ggi_collective *self)
+{
+    const uint32_t returned = atomic_load(&self->returned);
+    if (atomic_load(&self->calls) <= 2 * atomic_load(&self->guarded))
+        return false;
+    nanosleep(&(struct timespec){.tv_nsec = WATCH_CALL_NS}, NULL);
+    return atomic_load(&self->calls) && atomic_load(&self->returned) == returned;
+}
+
+static bool watch_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest)
+{
+    const uint32_t before = self->returned_before;
+    self->waits = watch_call_waits(self);
+    self->returned_before = atomic_load(&self->returned);
+    if (!self->waits)
+        return ggi_collective_pending(self, moved, oldest);
+    *moved = self->returned_before != before;
+    return ggi_collective_may_be_pending(self);
+}
+
 static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
 {
     bool moved;
-    uint32_t oldest;
+    uint32_t oldest = 1;
     ggi_comm_link_sync(comm);
     if (atomic_load(&self->failed))
         return;
     const bool calls =
         atomic_load(&self->calls) > 0; /* before: a call that has ended has a ticket */
-    const bool pending = ggi_collective_pending(self, &moved, &oldest);
+    const bool pending = watch_pending(self, &moved, &oldest);
     const bool busy = pending || calls || atomic_load(&self->untracked);
     atomic_store(&comm_rank(comm, comm->rank)->working, pending || calls);
     ggi_collective_look(comm);

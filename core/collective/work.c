@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WORK_START_NS 50000u /* at least, between two events before work */
+
 /* ---- streams, with self->lock held ---- */
 
 static void work_forget(struct ggi_collective *self, uint32_t at)
@@ -72,10 +74,20 @@ static gg_status work_refuse(const struct ggi_collective *self)
 /* The driver is not asked. */
 static bool work_is_complete(const struct ggi_collective *self)
 {
-    bool complete = atomic_load(&self->calls) == 0;
+    bool complete = true;
     for (uint32_t i = 0; i < self->used_count && complete; i++)
         complete = ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false);
     return complete;
+}
+
+/* Before work that others do not precede: but not before each of many short operations. */
+static bool work_starts(struct ggi_collective *self)
+{
+    const uint64_t now = ggi_now_ns();
+    if (atomic_load(&self->calls) || now - self->started < WORK_START_NS || !work_is_complete(self))
+        return false;
+    self->started = now;
+    return true;
 }
 
 gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream, bool captured)
@@ -89,7 +101,7 @@ gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream, b
     else if (!(use = work_find(self, stream)) && !(use = work_add(self, stream)))
         status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory to watch a stream");
     if (use) {
-        starts = !captured && self->comm->size > 1 && work_is_complete(self);
+        starts = !captured && self->comm->size > 1 && work_starts(self);
         use->calls++;
         atomic_fetch_add(&self->calls, 1);
     }
@@ -119,7 +131,16 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
     if (record)
         ggi_collective_record_mark(self, stream, ticket);
     atomic_fetch_sub(&self->calls, 1);
+    atomic_fetch_add(&self->returned, 1);
     return status;
+}
+
+bool ggi_collective_may_be_pending(struct ggi_collective *self)
+{
+    pthread_mutex_lock(&self->lock);
+    const bool pending = !work_is_complete(self);
+    pthread_mutex_unlock(&self->lock);
+    return pending;
 }
 
 /* The watcher must not wait in the driver: where a rank has died, the queue stays full until the watcher ends the work in it. */
@@ -152,7 +173,7 @@ bool ggi_collective_queries_fail(struct ggi_collective *self)
 void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept_error *error,
                               bool leaves_work)
 {
-    const struct ggi_watcher watcher = {self->watcher, leaves_work};
+    const struct ggi_watcher watcher = {self->watcher, leaves_work, self->waits};
     pthread_mutex_lock(&self->lock);
     self->failure = *error;
     for (uint32_t i = 0; i < self->used_count; i++)

@@ -281,7 +281,7 @@ static bool ended_on_device(struct gg_device *device, const struct ggi_watcher *
     for (size_t i = 0; i < count; i++) {
         gg_stream *stream = uses[i].stream;
         if (ended_concerns(stream, watcher->bits) &&
-            !ggi_stream_is_complete(stream, atomic_load(&stream->watched), true))
+            !ggi_stream_is_complete(stream, atomic_load(&stream->watched), !watcher->unasked))
             any = ggi_stream_end_work(stream, watcher, error) || any;
         gg_stream_release(stream);
     }

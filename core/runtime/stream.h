@@ -344,6 +344,7 @@ static inline uint64_t ggi_stream_watchers(const gg_stream *stream)
 struct ggi_watcher {
     uint64_t bits; /* in gg_stream::watchers */
     bool leaves_work; /* on the device, where only other code can end it: waits do not wait for it any more */
+    bool unasked; /* the driver is not asked whether work is complete: it could wait */
 };
 /* Unfinished work of the stream will end without a result: waits for it, and for its events, report @p error. False: no
  * memory, so that its events do not. */

@@ -326,8 +326,9 @@ static int export_more_than_there_is(size_t nbytes)
     uint64_t free = 0, total = 0;
     if (gg_device_get(NULL, 0, &device))
         return 1;
-    if (!gg_device_supports(device, GG_OP_device_memory_info) ||
-        gg_device_memory_info(device, &free, &total) || total > SMALL_DEVICE)
+    if (!gg_device_supports(device, GG_OP_device_memory_info))
+        return not_here("device_memory_info is not supported");
+    if (gg_device_memory_info(device, &free, &total) || total > SMALL_DEVICE)
         return not_here("the device is not as small as is asked of a simulated one");
     for (uint64_t i = 0; i < 2 * SMALL_DEVICE / nbytes; i++) {
         gg_memory *memory = NULL;

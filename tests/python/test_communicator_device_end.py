@@ -267,7 +267,9 @@ with comm.device:
         comm.abort()
     else:
         if "Simulated" in comm.device.name:
-            ctypes.CDLL(gg.backends()[0].library).sim_room(300)
+            driver = ctypes.CDLL(gg.backends()[0].library)
+            driver.sim_room(300)
+            driver.sim_room_blocks(1)
         try:
             while True:
                 comm.all_reduce(x)

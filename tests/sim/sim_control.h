@@ -47,6 +47,9 @@ void sim_room(int commands);
 /* The number of calls that wait for room. */
 int sim_waiting(void);
 
+/* CUDA: while a call waits for room, the queries of other threads wait in the driver, too. NVIDIA's driver 580 does this on an H200. */
+void sim_room_blocks(int on);
+
 /* Level Zero: "" if modules are built and run by the OpenCL library that GPUGLUE_SIM_OPENCL names; else the reason. */
 const char *sim_opencl_missing(void);
 

@@ -68,6 +68,7 @@ CUresult cuEventQuery(CUevent hEvent)
     CUresult result = cuda_enter_event("cuEventQuery", hEvent, &event);
     if (result)
         return result;
+    sim_wait_for_others_room();
     if (!sim_capture_find(event->capture_id))
         status = event->capture_id ? SIM_CAPTURED_EVENT : sim_capture_unsafe();
     return cuda_leave(status ? status : sim_event_query(event));

@@ -61,6 +61,7 @@ CUresult cuStreamQuery(CUstream hStream)
     CUresult result = cuda_enter_stream("cuStreamQuery", hStream, &queue);
     if (result)
         return result;
+    sim_wait_for_others_room();
     if (!takes_part(queue) && !queue->legacy)
         status = sim_capture_unsafe();
     return cuda_leave(status ? status : sim_queue_query(queue));

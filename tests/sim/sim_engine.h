@@ -101,6 +101,7 @@ struct sim_machine {
     uint64_t serial;
     bool hold;
     int room, waiting; /* of sim_room and sim_waiting */
+    bool room_blocks;  /* of sim_room_blocks */
 };
 
 extern struct sim_machine sim;
@@ -347,6 +348,7 @@ int sim_queue_mark(struct sim_queue *queue, struct sim_command *after, struct si
 int sim_queue_mark_context(struct sim_context *context, struct sim_command *after,
                            struct sim_command **out);
 int sim_queue_query(struct sim_queue *queue);
+void sim_wait_for_others_room(void); /* of sim_room_blocks */
 int sim_queue_wait(struct sim_queue *queue);
 
 /* ---- sim_event.c */

@@ -88,6 +88,13 @@ static void wait_for_room(const struct sim_queue *queue)
         pthread_cond_wait(&sim.changed, &sim.lock);
         sim.waiting--;
     }
+    pthread_cond_broadcast(&sim.changed);
+}
+
+void sim_wait_for_others_room(void)
+{
+    while (sim.room_blocks && sim.waiting)
+        pthread_cond_wait(&sim.changed, &sim.lock);
 }
 
 static int submit(struct sim_queue *queue, const struct sim_work *work, struct sim_command *after,

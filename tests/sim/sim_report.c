@@ -61,6 +61,13 @@ void sim_room(int commands)
     pthread_mutex_unlock(&sim.lock);
 }
 
+void sim_room_blocks(int on)
+{
+    pthread_mutex_lock(&sim.lock);
+    sim.room_blocks = on != 0;
+    pthread_mutex_unlock(&sim.lock);
+}
+
 int sim_waiting(void)
 {
     pthread_mutex_lock(&sim.lock);
