@@ -164,9 +164,8 @@ static gg_status failure_report_stuck(const char *call)
     return ggi_comm_fail(
         &none,
         "%s: all ranks have queued their part, and it did not end within the timeout; the cause "
-        "may "
-        "be a kernel or copy before it that does not end, a rank that queued another operation, "
-        "size or type, or the network; close this communicator, and create a new one",
+        "may be a kernel or copy before it that does not end, a rank that queued another "
+        "operation, size or type, or the network; close this communicator, and create a new one",
         call);
 }
 

@@ -84,8 +84,8 @@ EXIT_WAITS = "libamdhip64's exit handler waits for host functions that are block
 WRONG_DEVICE = "libamdhip64 queues what a capture has of another device on the first device, which cannot run its kernel"
 QUEUES = "libamdhip64 has four hardware queues: a stream may be queued behind another one that is blocked"
 ENDS = "the model ends the process when a kernel accesses a bad address"
-# Tests that fail for a reason that is not gpuglue's: (the reason, a pattern of how they fail). If one of them fails otherwise, or
-# passes, that is a failure: then mend it, or remove it from the list.
+# Tests that fail for a reason that is not gpuglue's: (the reason, a pattern of how they fail). If one of them fails
+# with another message, or passes, the run fails: correct or remove its entry.
 NOT_SHARED = "AMD's runtime keeps its memory from forked children (MADV_DONTFORK)"
 LATE_TEST = r"^it did not end in \d+ s"
 KNOWN_FAILURES = {
