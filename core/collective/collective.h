@@ -197,8 +197,6 @@ static inline bool ggi_collective_has_graphs(const struct ggi_collective *self)
 /* Whether work is unfinished. With @p oldest: *moved, if the oldest was completed since the last such call; and *oldest, the
  * number of operations in the oldest mark, whose end is only known for all of them together. */
 bool ggi_collective_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest);
-/* The same as far as it is known: the driver is not asked. */
-bool ggi_collective_may_be_pending(struct ggi_collective *self);
 /* Whether the driver answers a query of unfinished work by an error. */
 bool ggi_collective_queries_fail(struct ggi_collective *self);
 /* The next wait for each stream with unfinished work reports the error, and so do calls that queue work. @p leaves_work: as

@@ -198,6 +198,7 @@ static bool watch_call_waits(struct ggi_collective *self)
     return atomic_load(&self->calls) && atomic_load(&self->returned) == returned;
 }
 
+/* A call that waits is unfinished work, even if nothing is queued before it. */
 static bool watch_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest)
 {
     const uint32_t before = self->returned_before;
@@ -206,7 +207,7 @@ static bool watch_pending(struct ggi_collective *self, bool *moved, uint32_t *ol
     if (!self->waits)
         return ggi_collective_pending(self, moved, oldest);
     *moved = self->returned_before != before;
-    return ggi_collective_may_be_pending(self);
+    return true;
 }
 
 static void watch_check(struct gg_comm *comm, struct ggi_collective *self)

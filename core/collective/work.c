@@ -135,14 +135,6 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
     return status;
 }
 
-bool ggi_collective_may_be_pending(struct ggi_collective *self)
-{
-    pthread_mutex_lock(&self->lock);
-    const bool pending = !work_is_complete(self);
-    pthread_mutex_unlock(&self->lock);
-    return pending;
-}
-
 /* The watcher must not wait in the driver: where a rank has died, the queue stays full until the watcher ends the work in it. */
 bool ggi_collective_pending(struct ggi_collective *self, bool *moved, uint32_t *oldest)
 {

@@ -107,6 +107,17 @@ def test_the_rank_whose_device_hangs_is_named_if_the_library_connects_the_ranks_
     ranks_pass_within(HEAD + CONNECTS, 3)
 
 
+WAITS = """
+    os.environ["GPUGLUE_SIM_NCCL_CONNECTS"] = "ncclAllReduce"
+    ends(lambda: comm.all_reduce(x, stream=s), [()], "all ranks have queued their part")
+os._exit(0)
+"""
+
+
+def test_a_call_of_the_library_that_waits_after_all_work_is_done_ends_with_the_timeout(native_simulated):
+    ranks_pass_within(HEAD + WAITS, 3)
+
+
 NOBODY = """
     os.environ["GPUGLUE_SIM_NCCL_WORK"] = "1000000"
     for _ in range(3):
