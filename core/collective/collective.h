@@ -185,8 +185,9 @@ gg_status ggi_collective_end(struct ggi_collective *self, gg_stream *stream, uin
                              gg_status status);
 /* Work will be captured on the stream. *counts: its graph announces each launch; else the graph is other code's. */
 gg_status ggi_collective_captured(struct ggi_collective *self, gg_stream *stream, bool *counts);
-/* The other ranks see what this one queues, also if that then fails. */
-void ggi_collective_count(struct gg_comm *comm, const struct collective_item *items, size_t count);
+/* The other ranks see what this one queues. @p by: 1 before; -1 after a failure. */
+void ggi_collective_count(struct gg_comm *comm, const struct collective_item *items, size_t count,
+                          int32_t by);
 /* They see what was captured at each launch of the graph. */
 void ggi_collective_count_captured(struct gg_comm *comm, const struct collective_item *items,
                                    size_t count);

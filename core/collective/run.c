@@ -211,11 +211,13 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
     if (status)
         return status;
     if (!in_graph)
-        ggi_collective_count(comm, items, count);
+        ggi_collective_count(comm, items, count, 1);
     atomic_store(&comm_rank(comm, comm->rank)->working, 1);
     ggi_collective_observe_begin(self->device, items, count, stream);
     status = run_call_library(comm, items, count, stream);
     ggi_collective_observe_end(self->device, items, count, stream, status);
+    if (!in_graph && status) /* it may leave the communicator usable */
+        ggi_collective_count(comm, items, count, -1);
     if (in_graph && !status) /* else no launch has it */
         ggi_collective_count_captured(comm, items, count);
     const uint64_t ticket =

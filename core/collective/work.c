@@ -179,9 +179,9 @@ void ggi_collective_fail_work(struct ggi_collective *self, const struct ggi_kept
 
 /* ---- what the other ranks see ---- */
 
-/* Of a launch with @p graph, else now. */
+/* Of a launch with @p graph, else now. @p by: 1; -1, if it was counted, and not queued. */
 static void work_count(struct gg_comm *comm, struct collective_graph *graph,
-                       const struct gg_comm_task *task)
+                       const struct gg_comm_task *task, int32_t by)
 {
     const gg_comm_operation operation = task->operation;
     const bool receives = operation == GG_COMM_RECV || operation == GG_COMM_SEND_RECV;
@@ -191,25 +191,26 @@ static void work_count(struct gg_comm *comm, struct collective_graph *graph,
     if (!collective_is_message(operation) && graph)
         graph->collective++;
     else if (!collective_is_message(operation))
-        atomic_fetch_add(&comm_rank(comm, comm->rank)->collective, 1);
+        atomic_fetch_add(&comm_rank(comm, comm->rank)->collective, (uint64_t)by);
     else if (operation != GG_COMM_RECV && graph)
         graph->with[task->root].sends++;
     else if (operation != GG_COMM_RECV)
-        atomic_fetch_add(&comm_pair(comm, comm->rank, task->root)->sends, 1);
+        atomic_fetch_add(&comm_pair(comm, comm->rank, task->root)->sends, (uint32_t)by);
     if (receives && graph)
         graph->with[from].receives++;
     else if (receives)
-        atomic_fetch_add(&comm_pair(comm, from, comm->rank)->receives, 1);
+        atomic_fetch_add(&comm_pair(comm, from, comm->rank)->receives, (uint32_t)by);
 }
 
 /* Graphs are released with any other lock held; none is taken under this one. */
 static pthread_mutex_t graphs_lock = PTHREAD_MUTEX_INITIALIZER;
 GGI_RESET_IN_CHILD(graphs_lock)
 
-void ggi_collective_count(struct gg_comm *comm, const struct collective_item *items, size_t count)
+void ggi_collective_count(struct gg_comm *comm, const struct collective_item *items, size_t count,
+                          int32_t by)
 {
     for (size_t i = 0; i < count; i++)
-        work_count(comm, NULL, &items[i].task);
+        work_count(comm, NULL, &items[i].task, by);
 }
 
 void ggi_collective_count_captured(struct gg_comm *comm, const struct collective_item *items,
@@ -218,18 +219,21 @@ void ggi_collective_count_captured(struct gg_comm *comm, const struct collective
     pthread_mutex_lock(&graphs_lock);
     struct collective_graph *graph = comm->collective->graph;
     for (size_t i = 0; i < count && graph; i++)
-        work_count(comm, graph, &items[i].task);
+        work_count(comm, graph, &items[i].task, 1);
     pthread_mutex_unlock(&graphs_lock);
 }
 
-static void work_count_launch(const struct collective_graph *graph)
+static void work_count_launch(const struct collective_graph *graph, int32_t by)
 {
     struct gg_comm *const comm = graph->self->comm;
     struct comm_rank *const own = comm_rank(comm, comm->rank);
-    atomic_fetch_add(&own->collective, graph->collective);
+    const uint32_t times = (uint32_t)by;
+    atomic_fetch_add(&own->collective, graph->collective * (uint64_t)by);
     for (int32_t rank = 0; rank < comm->size; rank++) {
-        atomic_fetch_add(&comm_pair(comm, comm->rank, rank)->sends, graph->with[rank].sends);
-        atomic_fetch_add(&comm_pair(comm, rank, comm->rank)->receives, graph->with[rank].receives);
+        atomic_fetch_add(&comm_pair(comm, comm->rank, rank)->sends,
+                         graph->with[rank].sends * times);
+        atomic_fetch_add(&comm_pair(comm, rank, comm->rank)->receives,
+                         graph->with[rank].receives * times);
     }
     atomic_store(&own->working, 1);
 }
@@ -283,12 +287,12 @@ static gg_status work_graph_begin(void *owner, gg_stream *stream)
 
 /* Also if another thread has begun a close since: it waits for the launch. A communicator that has failed does not wait, and
  * may be freed once its watcher has ended. */
-static void work_graph_count(void *owner)
+static void work_graph_count(void *owner, int32_t by)
 {
     struct ggi_collective *self = ((struct collective_graph *)owner)->self;
     pthread_mutex_lock(&self->lock);
     if (!self->ended)
-        work_count_launch(owner);
+        work_count_launch(owner, by);
     pthread_mutex_unlock(&self->lock);
 }
 

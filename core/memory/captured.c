@@ -273,6 +273,13 @@ static gg_status captured_end_before(const struct ggi_captured *uses,
     return status;
 }
 
+static void captured_count(const struct ggi_captured *uses, int32_t by)
+{
+    for (const struct ggi_captured_owner *owner = uses->owners; owner; owner = owner->next)
+        if (owner->hooks)
+            owner->hooks->count(owner->owner, by);
+}
+
 gg_status ggi_captured_begin(const struct ggi_captured *uses, gg_stream *stream)
 {
     gg_status status = GG_OK;
@@ -282,14 +289,14 @@ gg_status ggi_captured_begin(const struct ggi_captured *uses, gg_stream *stream)
         if (status)
             return captured_end_before(uses, owner, stream, 0, status);
     }
-    for (const struct ggi_captured_owner *owner = uses->owners; owner; owner = owner->next)
-        if (owner->hooks)
-            owner->hooks->count(owner->owner);
+    captured_count(uses, 1);
     return GG_OK;
 }
 
 gg_status ggi_captured_end(const struct ggi_captured *uses, gg_stream *stream, uint64_t ticket,
                            gg_status status)
 {
+    if (status)
+        captured_count(uses, -1);
     return captured_end_before(uses, NULL, stream, ticket, status);
 }

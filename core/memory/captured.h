@@ -8,8 +8,8 @@
 struct ggi_captured_hooks {
     void (*release)(void *owner);
     gg_status (*begin)(void *owner, gg_stream *stream);
-    /* The begins of all owners have succeeded: the launch will be made. */
-    void (*count)(void *owner);
+    /* By 1: the begins of all owners have succeeded, and the launch will be made. By -1: it failed. */
+    void (*count)(void *owner, int32_t by);
     /* After a begin that succeeded: the launch has this ticket, and this status; 0: it was not made. Returns its status. */
     gg_status (*end)(void *owner, gg_stream *stream, uint64_t ticket, gg_status status);
 };

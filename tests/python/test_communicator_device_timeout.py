@@ -129,6 +129,32 @@ REFUSED_LAUNCH = """
         else:
             sys.exit("no error")
 """
+FAILED_CALL = """
+    comm.all_reduce(x).get()
+    if rank == 0:
+        try:
+            comm.all_reduce(x)
+        except gg.InvalidArgumentError:
+            pass
+        else:
+            sys.exit("no error")
+"""
+FAILED_LAUNCH = """
+    stream = gg.Stream()
+    comm.all_reduce(x).get()
+    with gg.capture(stream) as graph:
+        comm.all_reduce(x, stream=stream)
+        with comm.group():
+            comm.send(x, (rank + 1) % size)
+            comm.recv(y, (rank - 1) % size)
+    if rank == 0:
+        try:
+            graph.launch(stream)
+        except gg.OutOfMemoryError:
+            pass
+        else:
+            sys.exit("no error")
+"""
 REFUSED_CAPTURE = """
     stream = gg.Stream()
     comm.all_reduce(x).get()
@@ -153,6 +179,14 @@ def after(setup):
 def test_a_launch_that_another_communicator_refuses_is_not_counted(native):
     """A rank that counts what it did not queue names ranks that have queued all."""
     ranks_pass(after(REFUSED_LAUNCH), 3)
+
+
+def test_a_call_that_fails_is_not_counted(native_simulated):
+    ranks_pass(after(FAILED_CALL), 3, GPUGLUE_SIM_FAIL="ncclAllReduce:2=4")
+
+
+def test_a_launch_that_fails_is_not_counted(native_simulated):
+    ranks_pass(after(FAILED_LAUNCH), 3, GPUGLUE_SIM_FAIL="cuGraphLaunch:1=2,hipGraphLaunch:1=2")
 
 
 def test_a_captured_operation_that_was_refused_is_not_counted(native_simulated):
