@@ -51,11 +51,13 @@ def group(comm: Any) -> Iterator[None]:
             _core._comm_group_end(native.comm, drop)
     if comm._comm is None:
         raise _core.InvalidArgumentError("Communicator was closed in its group: the group's operations are dropped")
-    _exchange(comm, kept)
+    refused = _exchange(comm, kept)
     for operation, x, out, op, root, stream in kept:
         if operation < SEND:
             given = {"out": out, "op": op, "root": root or None}
             getattr(comm, NAMES[operation])(x, stream=stream, **{name: value for name, value in given.items() if value is not None})
+    if refused is not None:
+        raise refused
 
 
 def _uses(operation: int, x: Any, out: Any, writes_x: bool) -> "Iterator[tuple[int, int, int, bool, Data]]":
@@ -67,12 +69,15 @@ def _uses(operation: int, x: Any, out: Any, writes_x: bool) -> "Iterator[tuple[i
                 yield operation, data.address, data.address + data.nbytes, writes, data
 
 
-def _exchange(comm: Any, kept: "list[tuple[Any, ...]]") -> None:
+def _exchange(comm: Any, kept: "list[tuple[Any, ...]]") -> "_core.InvalidArgumentError | None":
     """Messages, in steps: the k-th to the rank at a distance ahead, with the k-th from the rank as far behind.
+
+    Returns the first error of a message that does not fit. The others are exchanged all the same, since the other ranks wait for them.
 
     No cycle can arise: both ranks of a message are in the same step for it, all go through the steps in one order, and so no rank waits in the earliest
     step that is not complete for one that is in another step.
     """
+    refused = None
     for *_, stream in kept:
         comm._settle(stream)
     for distance in range(comm._size):
@@ -81,6 +86,11 @@ def _exchange(comm: Any, kept: "list[tuple[Any, ...]]") -> None:
         received = [Data(out, "out", reads=False, writes=True) for operation, _, out, _, peer, _ in kept if (operation, peer) == (RECV, source)]
         for src, dst in zip_longest(sent, received):
             type = "" if src and dst and src.type_name != dst.type_name else type_name(src, dst)
-            message(comm._handle(), src, to if src else -1, dst, source if dst else -1, type)
-            if dst:
-                dst.finish()
+            try:
+                message(comm._handle(), src, to if src else -1, dst, source if dst else -1, type)
+            except _core.InvalidArgumentError as error:
+                refused = refused or error
+            else:
+                if dst:
+                    dst.finish()
+    return refused

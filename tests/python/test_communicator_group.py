@@ -110,6 +110,31 @@ def test_an_exception_in_a_group_drops_its_operations(transport):
     passes_with(DROPPED, transport)
 
 
+DISAGREEING = """
+    x, out, total = put([7, 8]), put([0, 0]), put([rank])
+    def messages():
+        with comm.group():
+            if rank == 0:
+                comm.send(x[:1], 1)
+                comm.send(x, 2)
+            else:
+                comm.recv(out, 0)
+            comm.all_reduce(total)
+    if rank == 2:
+        messages()
+        assert got(out) == [7, 8]
+    else:
+        refused(messages, "rank 0" if rank else "rank 1")
+    assert got(total) == [3]
+    assert got(comm.all_reduce(put([1]))) == [3]
+"""
+
+
+@pytest.mark.parametrize("transport", ["host", "staged"])
+def test_the_other_operations_of_a_group_run_if_two_ranks_disagree_on_a_message(transport):
+    passes_with(DISAGREEING, transport, 3)
+
+
 WRONG = """
     x, y = put([1, 2, 3, 4]), put([0, 0, 0, 0])
     def nested():
