@@ -278,7 +278,7 @@ endif
 c-suites-check-plain := --suite check
 c-suites-test-plain := --suite check --suite test
 c-suites-test-asan := --suite check
-c-suites-full-plain := --suite full
+c-suites-full-plain := --suite full $(if $(LONG),--suite long)
 c-suites-full-asan := --suite test --suite full
 C_TESTS := c-check-plain c-test-plain c-test-asan c-full-plain c-full-asan c-full-tsan
 c-check-plain c-test-plain c-full-plain: build-plain
@@ -289,7 +289,7 @@ $(C_TESTS): c-%:
 	    python scripts/c_tests.py build/$(lastword $(subst -, ,$*)) $(c-suites-$*) --timeout-multiplier 3 --print-errorlogs
 # The random tests at length, which the earlier tiers ran short.
 c-random: build-plain
-	$(STEP) "random C tests at length" meson test -C build/plain --no-rebuild --suite conformance --no-suite full --timeout-multiplier 3 \
+	$(STEP) "random C tests at length" meson test -C build/plain --no-rebuild --suite conformance --no-suite full --no-suite long --timeout-multiplier 3 \
 	    --print-errorlogs --test-args='pool_model threads copy_nd'
 	$(STEP) "random core tests at length" meson test -C build/plain --no-rebuild core --print-errorlogs --test-args=image
 RANDOM := $(patsubst %,tests/python/test_%.py,device array_dtypes strided random_chains)
