@@ -210,7 +210,7 @@ endif
 # ---- tests: each step is one line, run by scripts/step.sh ------------------------------------------------------
 # The files that use a device. The others start many processes or compilers; the backend makes little difference there.
 ON_DEVICE := $(patsubst %,tests/python/test_%.py,allocators array asarray async_copies between close_races closed copy current \
-    device dialect dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided sycl trace views)
+    device dlpack errors event foreign_memory gil ipc kernel memory pool process ranges readback robustness stream strided sycl trace views)
 # The files that take longest, which `make check` leaves out.
 SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache communicator_staged compat_compile compat_members compile convert dialect doctor driver_errors drivers \
     environment errors fault_sweep fragmentation hip host_compiler host_threads isolated_probe level_zero level_zero_graphs level_zero_kernels level_zero_lists registry robustness warps)
@@ -222,11 +222,11 @@ ALL_FILES := $(wildcard tests/python/test_*.py)
 OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
 # Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
 PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command bench_programs cache compat_arithmetic compat_compile compat_generated compat_names compile \
-    docs_command doctor environment fragmentation host_compiler main pycuda_command)
+    dialect docs_command doctor environment fragmentation host_compiler main pycuda_command)
 # Those of Level Zero, which choose their driver themselves.
 OF_LEVEL_ZERO := $(patsubst %,tests/python/test_%.py,level_zero level_zero_graphs level_zero_kernels level_zero_lists)
 # Those whose tests choose their backend themselves, start commands, or use memory of the host only: they run on host only.
-ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command communicator docs_command drivers environment isolated_probe names numpy_absent \
+ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command communicator dialect docs_command drivers environment isolated_probe names numpy_absent \
     offers pycuda_command registry)
 # Those about the core and what backends/cuda_hip has for both vendors, which run on cuda-sim; C sweeps inject failures on each backend.
 SHARED := $(patsubst %,tests/python/test_%.py,communicator_device_behind communicator_device_end communicator_device_timeout communicator_staged fault_sweep)
@@ -480,7 +480,7 @@ AARCH64 = python tests/aarch64/run.py build/aarch64 dist/aarch64 --nvidia-includ
 wheel-aarch64: .venv/ready-test
 	$(STEP) "the wheel for AArch64" $(AARCH64) --wheel-only
 test-aarch64: .venv/ready-test
-	$(STEP) "the wheel for AArch64, emulated" $(AARCH64) $(or $(FILES),$(ON_DEVICE))
+	$(STEP) "the wheel for AArch64, emulated" $(AARCH64) $(or $(FILES),$(ON_DEVICE) tests/python/test_dialect.py)
 
 # Not part of the tests. NAMES: parsers (elf, ptx, dlpack). `make fuzz-merge` then keeps the inputs that reach more code.
 FUZZ_RUNS ?= 10000000
