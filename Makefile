@@ -260,8 +260,10 @@ OPENCL_FILES := $(patsubst %,tests/python/test_%.py,kernel kernel_errors opencl)
 steps-check := c-check-plain $(PY_CHECK) lint-step
 steps-test := $(if $(HAVE_ZE),,without-ze) $(if $(wildcard .venv/no-later-hip),without-later-hip) c-test-asan c-test-plain \
     $(filter py-host,$(PY_TEST)) test-docs $(filter-out py-host,$(PY_TEST)) test-wheel lint-step test-stubs test-examples
-steps-rest := build-clang c-full-plain c-full-asan c-full-tsan $(PY_ASAN) $(PY_TSAN) $(PY_HIP_SANITIZED) \
-    py-asan-together py-tsan-together $(PY_REST) $(PLUGIN) $(OPENCL) test-sim-clients test-hip-client test-libraries test-openmpi test-ray test-sdk test-sdist test-abi test-fuzz test-site $(SOAK)
+# Those that first install something come before the shorter ones, and at the end what needs no more than seconds or, as a build does, uses all cores.
+rest-first := c-full-plain c-full-tsan py-asan-cuda-sim-rest py-cuda-sim-rest py-host-rest $(PY_TSAN) test-libraries c-full-asan test-sdist test-site test-fuzz test-ray test-openmpi test-sdk
+steps-rest := $(rest-first) $(filter-out $(rest-first),$(PY_ASAN) $(PY_REST) $(PY_HIP_SANITIZED) $(PLUGIN) $(OPENCL) \
+    py-asan-together py-tsan-together test-sim-clients test-hip-client test-abi) build-clang $(SOAK)
 # LONG=1: the random tests at length, and every fault of the sweeps. Takes hours.
 ifdef LONG
 steps-rest += c-random py-random
