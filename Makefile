@@ -232,7 +232,7 @@ ALIKE := $(OF_LEVEL_ZERO) $(patsubst %,tests/python/test_%.py,bench_command comm
 SHARED := $(patsubst %,tests/python/test_%.py,communicator_device_behind communicator_device_end communicator_device_hang communicator_device_timeout \
     communicator_machines communicator_staged fault_sweep)
 # The full tier runs these on host, not `make test`.
-LATER := $(sort $(COMPILING) $(SHARED) $(filter-out %/test_communicator.py,$(ALIKE)))
+LATER := $(sort $(COMPILING) $(SHARED) tests/python/test_doctor.py $(filter-out %/test_communicator.py,$(ALIKE)))
 COMPAT := $(wildcard tests/python/test_compat_*.py)
 # Of these, the files that pass addresses of memory.
 COMPAT_MEMORY := $(patsubst %,tests/python/test_compat_%.py,arrays driver host_memory regions)
