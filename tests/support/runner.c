@@ -102,7 +102,7 @@ struct options {
     size_t name_count;
     char **without; /* suites to leave out, unless NAME is SUITE or SUITE/TEST */
     size_t without_count;
-    const char *only;    /* in a child: "suite/test" or "suite/scenario" */
+    const char *only; /* in a child: "suite/test" or "suite/scenario" */
     enum mode mode;
     struct limits limits;
 };
