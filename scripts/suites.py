@@ -1,7 +1,8 @@
 """A Markdown table of what passed, by suite and run:    suites.py [RUN=]PATH …
 
 A PATH is the output of tests/conformance, results.txt of tests/model/hip/run.py, a report of pytest (--junit-xml=…), or a
-directory of such .txt, .log and .xml files. Meson's testlog.json needs no RUN: it has that of each test conformance-<run>.
+directory of such .txt, .log and .xml files. Meson's testlog.json needs no RUN: it has that of each test conformance-<run>
+or conformance-<run>-core, which has the other suites of the same run.
 A run may be given several times. A cell has the number of passed tests, and of skipped and failed ones if there are any.
 Below the table are the reasons of the skipped tests, and each failure. The exit status is 1 if there is a failure."""
 
@@ -52,7 +53,7 @@ def of_meson(path):
             tests = list(of_conformance(test.get("stdout", "")))
             if test["result"] not in ("OK", "SKIP") and not any(verdict == "failed" for _, verdict, _, _ in tests):
                 tests.append(("the run", "failed", "its end", test["result"]))
-            yield run, tests
+            yield run.removesuffix("-core"), tests
 
 
 def read(arguments):

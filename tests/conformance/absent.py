@@ -1,14 +1,13 @@
 """absent.py PROGRAM BACKEND LIBHIDDEN DEF… [--stats DEF]: the conformance tests, with each optional function of the driver absent in turn.
 
-DEF… are the tables of the backend's functions, such as backends/cuda/cuda.def. First each test runs once and the
-simulated driver records its calls. Then, for each function that a table marks GG_OPTIONAL, the tests that call it run
+DEF… are the tables of the backend's functions, such as backends/cuda/cuda.def. First each test runs once, but for those of the
+suites --not-each, and the simulated driver records its calls. Then, for each function that a table marks GG_OPTIONAL, the tests that call it run
 with the function hidden from dlsym; and at last all tests, with all of them hidden. Each test must pass, or be skipped: because
 an operation is not supported, for a reason in LACKING, or for one for which it is also skipped when nothing is hidden. With
 --all-only SUITES, whose names are separated by commas, there is only the last run, of these suites. The table of --stats is that of the vendor's management library, whose optional functions are
 hidden from the suite `stats`, each alone and then all with all others.
 
-A function that many tests call is hidden from 20 of them; GPUGLUE_TEST_FULL=1 runs all. The suite `staging` is left out, except in the
-last run. A function that no test calls is an error, unless it is in NOT_CALLED."""
+A function that many tests call is hidden from 20 of them; GPUGLUE_TEST_FULL=1 runs all. A function that no test calls is an error, unless it is in NOT_CALLED."""
 
 import argparse
 import contextlib
@@ -25,7 +24,6 @@ from pathlib import Path
 ROW = re.compile(r"^(?:FN|OWN|GIVES|TEXT)\(\w+, \(.*\), ([\w, ]+)\)$", re.M)
 OP = re.compile(r"^OP\((\w+), GG_OPTIONAL\)$", re.M)
 RESULT = re.compile(r"^(ok|skipped|FAILED) +[\d.]+ s  (\w+/\w+)(?:: (.*))?$", re.M)
-WITHOUT = ("--without", "staging")  # it copies much, with the functions that `copy` calls
 MANY = 20  # tests of one function
 # HIP 5 has the one and HIP 6 the other: from them gpuglue gets the version and the architecture.
 NEVER_ABSENT = {"hipGetDeviceProperties", "hipGetDevicePropertiesR0600"}
@@ -129,10 +127,11 @@ class Sweep:
         return {name: reason for name, reason in doubtful.items() if usual.get(name) != ("skipped", reason)}
 
 
-def record(program, backend):
+def record(program, backend, left_out):
     """{test: the names of the driver's functions that it and its processes call}, and the tests that were skipped."""
+    options = [word for suite in left_out for word in ("--without", suite)]
     with tempfile.TemporaryDirectory() as directory:
-        _, _, results = run(program, backend, [], *WITHOUT, GPUGLUE_SIM_REPORT=f"{directory}/%p")
+        _, _, results = run(program, backend, [], *options, GPUGLUE_SIM_REPORT=f"{directory}/%p")
         calls = {test: set() for test in results}
         for file in Path(directory).iterdir():
             with contextlib.suppress(json.JSONDecodeError):  # of a process that was killed at the end of its test
@@ -165,7 +164,7 @@ def main(arguments):
     of_stats = optional(arguments.backend, [arguments.stats]) if arguments.stats else []
     sweep = Sweep(arguments.program, arguments.backend, arguments.library)
     if not arguments.all_only:
-        calls, sweep.skipped = record(arguments.program, arguments.backend)
+        calls, sweep.skipped = record(arguments.program, arguments.backend, arguments.not_each)
         print(f"{len(calls)} tests were recorded in {time.monotonic() - began:.0f} s")
         hide_each(sweep, functions, calls)
     for function in of_stats:
@@ -178,7 +177,8 @@ def main(arguments):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--all-only", metavar="SUITES", type=lambda names: names.split(","), default=[])
+    for option in ("--all-only", "--not-each"):
+        parser.add_argument(option, metavar="SUITES", type=lambda names: names.split(","), default=[])
     parser.add_argument("--stats", metavar="DEF")
     for name in ("program", "backend", "library"):
         parser.add_argument(name)

@@ -2,8 +2,9 @@
  * error, once with out-of-memory and once with a lost device. For queries and waits, another trial
  * makes all their calls fail. Of each function the first call, the last call and a few at even
  * intervals fail, GPUGLUE_SWEEP_CALLS in all; with GPUGLUE_TEST_FULL=1 or with NAME each call fails in turn.
- * GPUGLUE_SWEEP_BESIDE names variables, separated by commas, for a sweep beside the one without them: of
- * a function that the program calls equally often without them, only the last call fails, with an error.
+ * GPUGLUE_SWEEP_BESIDE is for a sweep beside another: what differs there, a variable without which that
+ * runs or NAME=VALUE, separated by commas. Of a function that the program calls equally often there, only
+ * the last call fails, with an error.
  *
  *     fault_sweep BACKEND [NAME]    all functions, or one
  *
@@ -30,13 +31,13 @@ static struct sweep {
     const char *only; /* NULL: every name */
     bool full;        /* every call of a name, not a few */
     int few;
-    const char *beside; /* variables; NULL: there is no other sweep */
-    bool unset;         /* the trial that starts runs without them */
+    const char *beside; /* what differs in the other sweep; NULL: there is none */
+    bool as_other;      /* the trial that starts runs as in that */
     char directory[64];
     struct outcome baseline;
     struct trial trial[AT_ONCE];
     struct report found; /* the program's vendor calls */
-    struct report other; /* those without the variables `beside` */
+    struct report other; /* those in the other sweep */
     int alike;           /* functions that it calls equally often */
     int injected[CLASSES], verdicts[VERDICTS];
     int complaints;
@@ -57,13 +58,21 @@ static void describe(const struct fault *fault, char *out, size_t size)
                  fault->onwards ? " and all later" : "", class_name(fault->class));
 }
 
-static void unset_variables(const char *names)
+static void change_variables(const char *changes)
 {
-    char name[64];
-    for (size_t length; *names; names += length + (names[length] == ',')) {
-        length = strcspn(names, ",");
-        snprintf(name, sizeof name, "%.*s", (int)length, names);
-        unsetenv(name);
+    char change[1024];
+    for (size_t length; *changes; changes += length + (changes[length] == ',')) {
+        length = strcspn(changes, ",");
+        if (length >= sizeof change)
+            _exit(121);
+        snprintf(change, sizeof change, "%.*s", (int)length, changes);
+        char *value = strchr(change, '=');
+        if (!value) {
+            unsetenv(change);
+            continue;
+        }
+        *value = '\0';
+        setenv(change, value + 1, 1);
     }
 }
 
@@ -81,8 +90,8 @@ static void become_trial(struct trial *trial)
                  fault->onwards ? "+" : "", code_of(fault->name, fault->class));
         setenv("GPUGLUE_SIM_FAIL", rule, 1);
     }
-    if (sweep.unset)
-        unset_variables(sweep.beside);
+    if (sweep.as_other)
+        change_variables(sweep.beside);
     alarm(HANG_SECONDS);
     run_program(sweep.backend, trial->outcome);
     exit(0);
@@ -298,13 +307,13 @@ static void remove_places(void)
 }
 
 /* Runs the program without a fault, which must succeed. Returns the simulated driver's report. */
-static struct report run_without_fault(bool unset)
+static struct report run_without_fault(bool as_other)
 {
     const struct fault none = {.name = ""};
     struct trial *trial = &sweep.trial[0];
-    sweep.unset = unset;
+    sweep.as_other = as_other;
     start_trial(trial, &none);
-    sweep.unset = false;
+    sweep.as_other = false;
     while (trial->child)
         wait_for_one();
     sweep.baseline = *trial->outcome;

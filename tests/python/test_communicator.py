@@ -43,17 +43,36 @@ def run_ranks(code, size, *, rank_environment=None, before=()):
 
 
 def run_ranks_at(port, code, size, rank_environment, before):
-    ranks = []
-    for rank in range(size):
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "RANK": str(rank), "WORLD_SIZE": str(size)}
-        environment.update(MASTER_ADDR="127.0.0.1", GPUGLUE_COMM_PORT=str(port), **rank_environment.get(rank, {}))
-        command = [*before[rank], sys.executable, "-P", "-c", code]
-        ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment))
+    with others_end() as files:
+        ranks = start_ranks(port, code, size, rank_environment, before, files)
     try:
         return [(output, rank.returncode) for rank in ranks for output in [rank.communicate(timeout=HANG)[0]]]
     finally:
         for rank in ranks:  # if one of them hangs
             rank.kill()
+
+
+@contextmanager
+def others_end():
+    """The ends of a pipe that each rank inherits: one that has closed its end for writing reads the end of the file when all others
+    have ended, or have closed theirs."""
+    files = os.pipe()
+    try:
+        yield files
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def start_ranks(port, code, size, rank_environment, before, files):
+    ranks = []
+    for rank in range(size):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "RANK": str(rank), "WORLD_SIZE": str(size),
+                       "OTHERS_END": " ".join(map(str, files))}
+        environment.update(MASTER_ADDR="127.0.0.1", GPUGLUE_COMM_PORT=str(port), **rank_environment.get(rank, {}))
+        command = [*before[rank], sys.executable, "-P", "-c", code]
+        ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, pass_fds=files))
+    return ranks
 
 
 def all_pass(code, size, **options):

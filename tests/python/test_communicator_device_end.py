@@ -387,7 +387,7 @@ with comm.device:
     x = gg.ones(1000)
     comm.all_reduce(x).get()
     if rank == 1:
-        time.sleep(4 * LIMIT)
+        until_others_end()
         os._exit(0)
     try:
         comm.all_reduce(x)
@@ -454,7 +454,7 @@ with comm.device:
     x = gg.ones(1000)
     comm.barrier()
     if rank == 1:
-        time.sleep(3)
+        until_others_end()
         os._exit(0)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:

@@ -13,7 +13,7 @@ with comm.device:
     comm.all_reduce(x, stream=idle)
     idle.synchronize()
     if rank == 1:
-        time.sleep(4 * LIMIT)
+        until_others_end()
         os._exit(0)
     comm.all_reduce(x, stream=busy)
     fails(busy.synchronize, "timeout")
@@ -30,7 +30,7 @@ with comm.device:
     x = gg.ones(1000)
     gg.synchronize()
     if rank == 1:
-        time.sleep(8)
+        until_others_end()
         os._exit(0)
     os.environ["GPUGLUE_SIM_NCCL_CONNECTS"] = "ncclAllReduce"
     try:
@@ -104,7 +104,8 @@ with comm.device:
             sys.exit("no error")
     elif rank == 2:
         comm.send(y, 0)
-    time.sleep(8 * (rank > 0))
+    if rank:
+        until_others_end()
 os._exit(0)
 """
 
@@ -202,7 +203,7 @@ with comm.device:
         comm.all_reduce(x, stream=stream)
     comm.barrier()
     if rank == 1:
-        time.sleep(4 * LIMIT)
+        until_others_end()
         os._exit(0)
     graph.launch(stream)
     fails(stream.synchronize, "timeout")

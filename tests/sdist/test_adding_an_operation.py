@@ -74,10 +74,10 @@ def test_the_steps_of_the_page_lead_to_a_tree_that_builds_and_an_operation_that_
     page = (ROOT / "docs/adding-an-operation.md").read_text()
     assert "Between steps 2 and 8 the tree does not build" in page
     missing = lambda: {name for found in build(tree) for name in found if name.endswith("_stream_twice")}
-    apply(tree, CONTRACT)
-    apply(tree, LIST)
+    for step in CONTRACT, LIST, PUBLIC:  # the headers before the first build, since each of them makes most files compile again
+        apply(tree, step)
     assert missing() == {"host_stream_twice", "cuhip_stream_twice", "ze_stream_twice"}
-    for step in PUBLIC, CORE, HOST:
+    for step in CORE, HOST:
         apply(tree, step)
     assert missing() == {"cuhip_stream_twice", "ze_stream_twice"}
     apply(tree, CUDA_HIP)

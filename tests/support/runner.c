@@ -81,13 +81,17 @@ void become_scenario(const char *name)
 
 /* ---- names: "suite", "suite/test" or "test" ---- */
 
-static bool is_named(const char *name, const struct suite *suite, const char *test)
+static bool begins_with_suite(const char *name, const struct suite *suite)
 {
     size_t length = strlen(suite->name);
+    return strncmp(name, suite->name, length) == 0 && (name[length] == '/' || !name[length]);
+}
+
+static bool is_named(const char *name, const struct suite *suite, const char *test)
+{
     if (strcmp(name, suite->name) == 0 || strcmp(name, test) == 0)
         return true;
-    return strncmp(name, suite->name, length) == 0 && name[length] == '/' &&
-           strcmp(name + length + 1, test) == 0;
+    return begins_with_suite(name, suite) && strcmp(name + strlen(suite->name) + 1, test) == 0;
 }
 
 /* ---- the command line ---- */
@@ -96,8 +100,9 @@ enum mode { RUN, LIST, HERE, CHILD_TEST, CHILD_SCENARIO, CHILD_AVAILABLE };
 struct options {
     char **names;
     size_t name_count;
-    const char *without; /* a suite to leave out, or NULL */
-    const char *only;    /* in a child: "suite/test" or "suite/scenario" */
+    char **without; /* suites to leave out, unless NAME is SUITE or SUITE/TEST */
+    size_t without_count;
+    const char *only; /* in a child: "suite/test" or "suite/scenario" */
     enum mode mode;
     struct limits limits;
 };
@@ -105,7 +110,7 @@ struct options {
 static int usage(const char *self)
 {
     fprintf(stderr,
-            "usage: %s %s [-j N] [--timeout SECONDS] [--verbose] [--without SUITE] [NAME]...\n"
+            "usage: %s %s [-j N] [--timeout SECONDS] [--verbose] [--without SUITE]... [NAME]...\n"
             "       NAME is SUITE, SUITE/TEST or TEST; --suite SUITE is the same as SUITE\n"
             "       %s %s --here [NAME]...    in this process, for a debugger\n"
             "       %s --list [NAME]...\n",
@@ -127,7 +132,7 @@ static bool take_option(struct options *options, int option)
         options->names[options->name_count++] = optarg;
         return true;
     case 'w':
-        options->without = optarg;
+        options->without[options->without_count++] = optarg;
         return true;
     case LIST:
     case HERE:
@@ -161,7 +166,8 @@ static bool read_options(int argc, char **argv, struct options *options)
     };
     int option;
     options->names = calloc((size_t)argc + 1, sizeof *options->names);
-    if (!options->names)
+    options->without = calloc((size_t)argc + 1, sizeof *options->without);
+    if (!options->names || !options->without)
         return false;
     while ((option = getopt_long(argc, argv, "j:v", known, NULL)) != -1)
         if (!take_option(options, option))
@@ -191,14 +197,22 @@ static const char *unknown_name(const struct options *options)
     return NULL;
 }
 
+static bool is_left_out(const struct options *options, const struct suite *suite)
+{
+    for (size_t i = 0; i < options->without_count; i++)
+        if (strcmp(options->without[i], suite->name) == 0)
+            return true;
+    return false;
+}
+
 static bool is_chosen(const struct options *options, const struct suite *suite, const char *test)
 {
-    if (options->without && strcmp(options->without, suite->name) == 0)
-        return false;
+    const bool left_out = is_left_out(options, suite);
     for (size_t i = 0; i < options->name_count; i++)
-        if (is_named(options->names[i], suite, test))
+        if (is_named(options->names[i], suite, test) &&
+            (!left_out || begins_with_suite(options->names[i], suite)))
             return true;
-    return options->name_count == 0;
+    return options->name_count == 0 && !left_out;
 }
 
 /* Calls @p visit for each chosen test; returns the sum of its results. */
@@ -302,7 +316,10 @@ static int run_in_children(const struct options *options)
     int status = children_available(target);
     if (status)
         return status;
-    for_each_chosen(options, add_test);
+    if (!for_each_chosen(options, add_test)) {
+        fprintf(stderr, "--without leaves out all tests\n");
+        return 2;
+    }
     return children_run(target, &options->limits);
 }
 
@@ -343,5 +360,6 @@ int run_program(int argc, char **argv, const struct program *of_tests)
     program = of_tests;
     const int status = read_options(argc, argv, &options) ? run_options(&options) : usage(argv[0]);
     free(options.names);
+    free(options.without);
     return status;
 }

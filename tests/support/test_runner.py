@@ -69,6 +69,10 @@ assert chosen("other") == {"other/passes"}
 assert chosen("sample/passes") == {"sample/passes"}
 assert chosen("passes") == {"sample/passes", "other/passes"}
 assert chosen("passes", "--without", "sample") == {"other/passes"}
+assert chosen("--without", "sample") == {"other/passes"}
+assert chosen("--without", "sample", "sample/passes") == {"sample/passes"}
+assert chosen("--without", "sample", "--without", "other", "other") == {"other/passes"}
+assert run("x", "--without", "sample", "--without", "other")[0] == 2
 assert chosen("--suite", "other", "sample/is_skipped") == {"other/passes", "sample/is_skipped"}
 assert run("x", "--here", "passes")[0] == 0
 assert run("x", "--here", "fails")[0] == 1
