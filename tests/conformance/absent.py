@@ -1,7 +1,7 @@
 """absent.py PROGRAM BACKEND LIBHIDDEN DEF… [--stats DEF]: the conformance tests, with each optional function of the driver absent in turn.
 
 DEF… are the tables of the backend's functions, such as backends/cuda/cuda.def. First each test runs once, but for those of the
-suites --not-each, and the simulated driver records its calls. Then, for each function that a table marks GG_OPTIONAL, the tests that call it run
+suites --not-each (with GPUGLUE_TEST_FULL=1 those too), and the simulated driver records its calls. Then, for each function that a table marks GG_OPTIONAL, the tests that call it run
 with the function hidden from dlsym; and at last all tests, with all of them hidden. Each test must pass, or be skipped: because
 an operation is not supported, for a reason in LACKING, or for one for which it is also skipped when nothing is hidden. With
 --all-only SUITES, whose names are separated by commas, there is only the last run, of these suites. The table of --stats is that of the vendor's management library, whose optional functions are
@@ -164,7 +164,8 @@ def main(arguments):
     of_stats = optional(arguments.backend, [arguments.stats]) if arguments.stats else []
     sweep = Sweep(arguments.program, arguments.backend, arguments.library)
     if not arguments.all_only:
-        calls, sweep.skipped = record(arguments.program, arguments.backend, arguments.not_each)
+        left_out = [] if os.environ.get("GPUGLUE_TEST_FULL") == "1" else arguments.not_each
+        calls, sweep.skipped = record(arguments.program, arguments.backend, left_out)
         print(f"{len(calls)} tests were recorded in {time.monotonic() - began:.0f} s")
         hide_each(sweep, functions, calls)
     for function in of_stats:
