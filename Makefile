@@ -217,7 +217,7 @@ SLOW := $(patsubst %,tests/python/test_%.py,after_exit cache communicator_staged
 # Each of their tests chooses its backend itself, so one run is enough, and one of the second under the address sanitizer.
 ONCE := tests/python/test_doctor.py tests/python/test_driver_errors.py
 # Those that mostly wait for compilers and a type checker.
-COMPILING := $(patsubst %,tests/python/test_%.py,compat_compile compile host_compiler host_threads names pycuda_command warps)
+COMPILING := $(patsubst %,tests/python/test_%.py,compat_compile compile convert host_compiler host_threads names pycuda_command warps)
 ALL_FILES := $(wildcard tests/python/test_*.py)
 OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
 # Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
@@ -341,7 +341,7 @@ py-few-hip-sim-5 py-few-hip-sim-6: py-few-%: run-environment build-plain
 # calls or inject failures as C does under it; under the thread sanitizer on host as far as the package has threads there, of ranks in
 # processes only the first file.
 suite-tsan-host := $(filter-out $(COMPAT) $(PROGRAMS) $(COMPILING) $(ONCE) $(SHARED) $(filter-out %/test_communicator.py,$(ALIKE)) \
-    $(patsubst %,tests/python/test_%.py,convert driver_calls),$(ALL_FILES)) \
+    tests/python/test_driver_calls.py,$(ALL_FILES)) \
     tests/python/test_host_threads.py
 # The threads of communicators of one process, with a library.
 suite-tsan-cuda-sim := $(ON_DEVICE) tests/python/test_communicator_local.py
