@@ -243,6 +243,8 @@ static void *comm_take(struct gg_comm_impl *comm, bool abort)
     return native;
 }
 
+/* An abort first sets a flag in the host's memory, which ends the work, then makes its own device current (NCCL and RCCL,
+ * src/init.cc). So it does not depend on the context, and nothing else would end the work. */
 static void comm_destroy(struct gg_comm_impl *comm, int32_t abort)
 {
     void *native = comm_take(comm, abort);
@@ -251,6 +253,8 @@ static void comm_destroy(struct gg_comm_impl *comm, int32_t abort)
         code = COMM_IN_CONTEXT(comm->device, failed,
                                abort ? nccl.abort(native) : nccl.destroy(native));
     cuhip_log_failure(failed, "entering a context to release a communicator");
+    if (failed && abort && !cuhip_is_shut_down(failed))
+        code = nccl.abort(native);
     if (code)
         cuhip_api->log(GG_LOG_DEBUG, cuhip.name, "%s a communicator: %s",
                        abort ? "aborting" : "destroying", nccl.error_text(code));

@@ -517,3 +517,37 @@ comms[0].close()
 @pytest.mark.parametrize("begun", ["before", "after"])
 def test_a_read_of_what_a_failed_operation_writes_raises_though_another_thread_has_waited_for_the_stream(native_simulated, begun):
     passes(SHARED_STREAM, 2, BEGUN=begun)
+
+
+ABORT_FAILS = """
+import ctypes
+driver = ctypes.CDLL(next(one.library for one in gg.backends() if one.name == backend))
+comms = create(timeout=600)
+arrays = [gg.ones(1000, device=comm.device) for comm in comms]
+def connect(comm):
+    with comm.device:
+        comm.all_reduce(arrays[comm.rank])
+        gg.synchronize()
+together(connect, comms)
+comms[0].all_reduce(arrays[0])  # rank 1 never calls it
+driver.sim_fail(os.environ["RULE"].encode())
+comms[1].abort()
+until = time.monotonic() + 200
+while driver.sim_calls(b"ncclCommAbort") < 2 and time.monotonic() < until:  # each rank's own
+    time.sleep(0.01)
+driver.sim_fail(b"")
+assert driver.sim_calls(b"ncclCommAbort") == 2
+try:
+    comms[0].device.synchronize()
+except (gg.CommunicatorError, gg.DeviceError):  # or that of the watcher's query, which had the same fault
+    pass
+failure(arrays[0].get, 1)
+for comm in comms:
+    comm.close()
+"""
+
+
+@pytest.mark.parametrize("function", ["abort", "context"])
+def test_an_abort_ends_the_work_although_a_function_fails(native_simulated, device, function):
+    context = {"cuda": "cuCtxGetCurrent", "hip": "hipGetDevice"}[device.backend]
+    passes(ABORT_FAILS, 2, RULE=f"{'ncclCommAbort' if function == 'abort' else context}:1+=1")

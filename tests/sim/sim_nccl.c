@@ -189,11 +189,14 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
+/* As the real library: it sets its flag first, and only what frees the communicator can fail. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     comm_check(comm);
-    ENTER("ncclCommAbort");
+    const int fault = sim_fault("ncclCommAbort");
     atomic_store(&comm->aborted, true);
+    if (fault)
+        return fail(ncclSystemError, "injected");
     comm_end(comm);
     return ncclSuccess;
 }

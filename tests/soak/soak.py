@@ -53,7 +53,7 @@ LIBRARIES = {"cuda": "GPUGLUE_CUDA_LIBRARY", "hip": "GPUGLUE_HIP_LIBRARY", "ze":
 # the default stream is captured it means yes, and memory that a capture uses is kept.
 CODES = {"cuda": (2, 1, 304), "hip": (2, 1, 304), "ze": (0x70000002, 0x70000003, 0x78000004), "faulty": (3, 2, 11)}
 # Calls that release something: the object would live until the end.
-RELEASING = ("Free", "Destroy", "Unload", "Release", "Unregister", "Close", "Reset", "Pop", "SetCurrent", "SetDevice", "GetLastError")
+RELEASING = ("Free", "Destroy", "Abort", "Unload", "Release", "Unregister", "Close", "Reset", "Pop", "SetCurrent", "SetDevice", "GetLastError")
 KINDS = ("stream", "event", "context", "pool", "graph", "exec", "module", "device", "pinned", "managed", "registered")
 
 
