@@ -286,12 +286,14 @@ static gg_status connect_create(struct agreement *self, struct ggi_collective *p
     own->device = self->device;
     own->size = comm->size;
     own->rank = comm->rank;
+    atomic_store(&comm_rank(comm, comm->rank)->working, 1);
     gg_status status = connect_share_id(self, own->id);
     if (!status) {
         comm->call = "gg_comm_open_device";
         status = ggi_collective_guard(
             comm, &own->call,
             comm->timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + comm->timeout_ns, false, &left);
+        atomic_store(&comm_rank(comm, comm->rank)->working, 0);
         if (status)
             atomic_store(&comm_rank(comm, comm->rank)->created, COMM_CREATION_FAILED);
         if (!atomic_load(&comm->segment->failed))
@@ -312,7 +314,9 @@ static gg_status agreement_use_library(struct agreement *self, struct ggi_collec
     part->ops = self->device->backend->comm_ops;
     part->path = self->path;
     part->version = self->offers[self->comm->rank].version;
-    gg_status status = connect_create(self, part);
+    gg_status status = ggi_collective_see_others(self->comm);
+    if (!status)
+        status = connect_create(self, part);
     return status ? status : ggi_collective_watch(self->comm);
 }
 

@@ -1,8 +1,18 @@
 /* behind.c: which ranks are behind when work does not end: what each rank shows the others, and what it concludes. */
 #include "collective/collective.h"
 
+#include <stdlib.h>
+
 #define BEHIND_SILENT_NS 2000000000u /* without a beat: the process does not run */
 #define BEHIND_ANSWERS 2             /* beats: the second check has begun after the question */
+
+gg_status ggi_collective_see_others(struct gg_comm *comm)
+{
+    struct ggi_collective *self = comm->collective;
+    self->others = calloc((size_t)comm->size, sizeof *self->others);
+    return self->others ? GG_OK
+                        : ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory to watch %d ranks", comm->size);
+}
 
 void ggi_collective_look(struct gg_comm *comm)
 {
@@ -48,8 +58,15 @@ static bool behind_is_known(const struct gg_comm *comm, int32_t rank)
 
 static bool behind_is_silent(const struct gg_comm *comm, int32_t rank)
 {
-    return !behind_is_known(comm, rank) &&
+    return rank != comm->rank && behind_works(comm, rank) &&
            comm->collective->others[rank].silent_ns > BEHIND_SILENT_NS;
+}
+
+/* Over a link, the beats of the others come through rank 0: without its own, they show nothing. */
+static bool behind_is_hidden(const struct gg_comm *comm, int32_t rank)
+{
+    return comm->link && comm->rank && rank &&
+           comm->collective->others[0].silent_ns > BEHIND_SILENT_NS / 2;
 }
 
 bool ggi_collective_answered(const struct gg_comm *comm)
@@ -90,7 +107,7 @@ static bool behind_is_held(const struct gg_comm *comm, int32_t rank)
     return behind_works(comm, rank) && atomic_load(&comm_rank(comm, rank)->held);
 }
 
-bool ggi_collective_mark_held(struct gg_comm *comm)
+static bool behind_mark_held(struct gg_comm *comm)
 {
     bool any = false;
     for (int32_t rank = 0; rank < comm->size && !comm->external; rank++)
@@ -107,11 +124,27 @@ bool ggi_collective_mark_behind(struct gg_comm *comm, bool all_late)
     const uint64_t needed = behind_needed(comm);
     bool any = false;
     for (int32_t rank = 0; rank < comm->size && !comm->external; rank++)
-        if (behind_is_silent(comm, rank) || behind_is_held(comm, rank) ||
+        if ((behind_is_silent(comm, rank) && !behind_is_hidden(comm, rank)) ||
+            behind_is_held(comm, rank) ||
             atomic_load(&comm_rank(comm, rank)->collective) < needed ||
             behind_has_completed_less(comm, rank, complete)) {
             ggi_comm_mark(comm, rank, COMM_LATE);
             any = true;
         }
     return any;
+}
+
+void ggi_collective_judge_call(struct gg_comm *comm, bool knows)
+{
+    const uint64_t queued = atomic_load(&comm_rank(comm, comm->rank)->collective);
+    if (knows) {
+        ggi_collective_ask(comm, true);
+        if (!ggi_collective_answered(comm))
+            return;
+    }
+    if ((knows ? ggi_collective_mark_behind(comm, false) : behind_mark_held(comm)) ||
+        ggi_collective_mark_late(comm, queued))
+        ggi_comm_declare(comm);
+    else
+        ggi_comm_declare_unmarked(comm, COMM_UNCONNECTED);
 }

@@ -30,6 +30,8 @@ static gg_status borrow_part(struct gg_comm *comm, struct gg_device *device, uin
                         "gg_comm_borrow: the communicator has %d ranks, expected at most %d",
                         comm->size, GG_COMM_SIZE_MAX);
     status = ggi_comm_segment_alone(comm);
+    if (!status)
+        status = ggi_collective_see_others(comm);
     return status ? status : ggi_collective_watch(comm);
 }
 

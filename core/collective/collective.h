@@ -82,6 +82,7 @@ struct ggi_collective {
     atomic_bool failed;            /* its work was ended; set by the watcher */
     _Atomic(int) calls;            /* calls of the library that have not returned */
     _Atomic(int) guarded; /* operations whose call may connect ranks; each counts as two calls */
+    atomic_bool overdue; /* the timeout of such a call has passed */
     _Atomic(uint32_t) returned; /* operations whose call has returned, */
     uint32_t returned_before;   /* and how many the watcher has seen; */
     bool waits;                 /* it has seen that one waits, so it does not ask the driver */
@@ -91,7 +92,7 @@ struct ggi_collective {
     uint64_t pending_others;
     uint64_t closed_since;           /* another rank has closed while work is unfinished; or 0 */
     uint64_t looked;                 /* when it has looked at the others last */
-    struct collective_other *others; /* of all ranks */
+    struct collective_other *others; /* of all ranks; during the creation its caller's */
     _Atomic(int) graphs;             /* with work of it, of gpuglue */
     uint64_t capture; /* the last with work of it; 0: none. Under graphs_lock, as is: */
     struct collective_graph *graph; /* what is captured in it; NULL: the graph is other code's */
@@ -158,6 +159,8 @@ gg_status ggi_collective_library(struct gg_device *device, const char **path, in
 
 /* ---- behind.c ---- */
 
+/* Memory for what follows, once the size is known. */
+gg_status ggi_collective_see_others(struct gg_comm *comm);
 /* At each check: show the others what this rank has completed, and count their checks. */
 void ggi_collective_look(struct gg_comm *comm);
 /* Ask the others for beats, or no longer. */
@@ -167,8 +170,9 @@ bool ggi_collective_answered(const struct gg_comm *comm);
 /* Mark the ranks that are behind: whose process does not answer, whose device has not begun its work, or which have not queued
  * what this rank waits for; and if @p all_late, those that have not completed what others have. False: there are none. */
 bool ggi_collective_mark_behind(struct gg_comm *comm, bool all_late);
-/* Mark the ranks whose device has not begun their oldest unfinished work. False: there are none. */
-bool ggi_collective_mark_held(struct gg_comm *comm);
+/* At each check after the timeout of a call that connects ranks: declare the failure once the others have answered. Without what the
+ * others answer, if not @p knows, declare it at once. */
+void ggi_collective_judge_call(struct gg_comm *comm, bool knows);
 
 /* ---- watch.c ---- */
 

@@ -10,6 +10,7 @@
 
 #define GUARD_PATIENCE_NS 10000000000u
 #define GUARD_BRIEF_NS 200000000u
+#define GUARD_WATCHER_NS 4000000000u /* for a watcher to judge, unless the driver keeps it */
 
 static void *guard_run(void *argument)
 {
@@ -84,30 +85,32 @@ static bool guard_other_failed(const struct gg_comm *comm)
     return false;
 }
 
+/* After the timeout: the watcher knows which ranks are behind. While this rank's part is created, there is none. */
+static void guard_judge(struct gg_comm *comm, bool creates, uint64_t late)
+{
+    atomic_store(&comm->collective->overdue, true);
+    if (creates || late > GUARD_WATCHER_NS)
+        ggi_collective_judge_call(comm, creates);
+}
+
 /* GG_NOT_READY: wait on. */
 static gg_status guard_check(struct gg_comm *comm, uint64_t until)
 {
     const struct comm_ranks none = {{0}};
+    const bool creates = !comm->collective->impl;
+    const uint64_t now = ggi_now_ns();
     if (ggi_interrupted())
         return guard_interrupt(comm);
+    if (creates)
+        ggi_collective_look(comm);
     if (ggi_collective_find_ended(comm))
         return ggi_comm_state(comm);
     if (guard_other_failed(comm))
         return ggi_comm_fail(&none, "%s: the library failed on another rank", comm->call);
-    if (ggi_now_ns() < until)
+    if (now < until)
         return GG_NOT_READY;
-    if (ggi_collective_mark_held(comm) ||
-        ggi_collective_mark_late(comm, atomic_load(&comm_rank(comm, comm->rank)->collective))) {
-        ggi_comm_declare(comm);
-        return ggi_comm_state(comm);
-    }
-    const gg_status status =
-        ggi_comm_fail(&none,
-                      "%s: the library did not connect the ranks within the timeout; check its "
-                      "network interfaces, and NCCL_DEBUG=INFO",
-                      comm->call);
-    ggi_comm_break(comm); /* all ranks get this text */
-    return status;
+    guard_judge(comm, creates, now - until);
+    return atomic_load(&comm->segment->failed) ? ggi_comm_state(comm) : GG_NOT_READY;
 }
 
 static gg_status guard_wait(struct gg_comm *comm, struct collective_call *call, uint64_t until)
@@ -115,6 +118,7 @@ static gg_status guard_wait(struct gg_comm *comm, struct collective_call *call, 
     gg_status status = GG_NOT_READY;
     while (status == GG_NOT_READY && !guard_slice(call))
         status = guard_check(comm, until);
+    atomic_store(&comm->collective->overdue, false);
     return status;
 }
 

@@ -38,7 +38,7 @@ static void watch_judge(struct gg_comm *comm, struct ggi_collective *self, bool 
         (late && atomic_load(&self->untracked) && watch_mark_idle(comm)))
         ggi_comm_declare(comm);
     else if (late)
-        ggi_comm_declare_stuck(comm);
+        ggi_comm_declare_unmarked(comm, COMM_STUCK);
 }
 
 static bool watch_any_gone(const struct gg_comm *comm)
@@ -126,6 +126,18 @@ static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool m
         const bool all = now - self->pending_since > watch_product(comm->timeout_ns, oldest);
         watch_judge(comm, self, behind || all, all);
     }
+}
+
+/* Work, or a call that connects ranks, which the timeout ends. */
+static void watch_late(struct gg_comm *comm, struct ggi_collective *self, bool pending, bool moved,
+                       uint32_t oldest)
+{
+    if (atomic_load(&self->overdue))
+        ggi_collective_judge_call(comm, true);
+    else if (pending)
+        watch_time(comm, self, moved, oldest);
+    else
+        ggi_collective_ask(comm, false);
 }
 
 /* ---- the end of work that cannot complete ---- */
@@ -234,12 +246,10 @@ static void watch_check(struct gg_comm *comm, struct ggi_collective *self)
         ggi_collective_broken(comm, state);
         failed = true;
     }
-    if (!pending) {
+    if (!pending)
         self->pending_since = 0;
-        ggi_collective_ask(comm, false);
-    }
-    if (!failed && pending) {
-        watch_time(comm, self, moved, oldest);
+    if (!failed) {
+        watch_late(comm, self, pending, moved, oldest);
         failed = atomic_load(&comm->segment->failed) != COMM_FINE;
     }
     if (failed)
@@ -375,9 +385,6 @@ gg_status ggi_collective_watch(struct gg_comm *comm)
     comm->close = watch_close;
     if (!comm->collective->impl)
         return GG_OK;
-    comm->collective->others = calloc((size_t)comm->size, sizeof *comm->collective->others);
-    if (!comm->collective->others)
-        return ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory to watch %d ranks", comm->size);
     atomic_fetch_add(&comm->collective->device->helpers, 1);
     const gg_status status = ggi_thread_start(watch_run, comm);
     if (status)

@@ -11,8 +11,18 @@
 
 /* ---- the segment, which all ranks map ---- */
 
-/* Why a rank cannot take part; or COMM_STUCK, of the communicator alone: no rank is known to be behind. The first failure is kept. */
-enum { COMM_FINE, COMM_ENDED, COMM_CLOSED, COMM_LATE, COMM_ABORTED, COMM_BROKEN, COMM_STUCK };
+/* Why a rank cannot take part; or, of the communicator alone, COMM_STUCK and COMM_UNCONNECTED: work, or a call of the library, does
+ * not end, and no rank is known to be behind. The first failure is kept. */
+enum {
+    COMM_FINE,
+    COMM_ENDED,
+    COMM_CLOSED,
+    COMM_LATE,
+    COMM_ABORTED,
+    COMM_BROKEN,
+    COMM_STUCK,
+    COMM_UNCONNECTED
+};
 
 #define COMM_CREATION_FAILED 1
 #define COMM_BROKEN_TEXT 320
@@ -42,7 +52,7 @@ struct comm_rank {
     _Atomic uint32_t gone;     /* its part is destroyed */
     _Atomic uint32_t ended;    /* its connection is: see link.c */
     _Atomic uint32_t held;     /* its device has not begun its oldest unfinished operation */
-    _Atomic uint32_t beats; /* checks of its watcher, each of which updates what is above and below */
+    _Atomic uint32_t beats; /* checks of its watcher, each of which updates what is above and below; and of a creation */
     _Atomic uint32_t asks; /* it waits for the others' beats, which a link passes on only then */
     _Atomic uint64_t collective; /* how many it has queued, messages excepted */
     _Atomic uint64_t complete;   /* of these, so many at least are complete, */
@@ -63,7 +73,7 @@ struct comm_pair {
 };
 
 struct comm_segment {
-    _Atomic uint32_t failed; /* COMM_ENDED … COMM_STUCK */
+    _Atomic uint32_t failed; /* COMM_ENDED … COMM_UNCONNECTED */
     uint32_t reserved;
     struct comm_rank
         ranks[]; /* then size * size pairs, then per rank four chunks: two for rounds, two for messages */
@@ -237,8 +247,8 @@ const char *ggi_comm_ranks_text(char *text, size_t size, const struct comm_ranks
 /* Mark each rank that is lost, and why; then declare the failure of the communicator, which all ranks then find. */
 void ggi_comm_mark(struct gg_comm *comm, int32_t rank, uint32_t why);
 void ggi_comm_declare(struct gg_comm *comm);
-/* Without marks: all ranks have queued the same work, and it does not end. */
-void ggi_comm_declare_stuck(struct gg_comm *comm);
+/* Without marks: COMM_STUCK, or COMM_UNCONNECTED. */
+void ggi_comm_declare_unmarked(struct gg_comm *comm, uint32_t why);
 /* Mark this rank as broken by the error that is recorded, and declare it: all ranks get its text. */
 void ggi_comm_break(struct gg_comm *comm);
 /* GG_OK, or the failure of the communicator. */

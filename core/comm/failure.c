@@ -100,9 +100,9 @@ void ggi_comm_declare(struct gg_comm *comm)
             }
 }
 
-void ggi_comm_declare_stuck(struct gg_comm *comm)
+void ggi_comm_declare_unmarked(struct gg_comm *comm, uint32_t why)
 {
-    failure_declare(comm, COMM_STUCK);
+    failure_declare(comm, why);
 }
 
 void ggi_comm_break(struct gg_comm *comm)
@@ -146,27 +146,23 @@ static void failure_add_error(struct ggi_text *text, const struct gg_comm *comm,
         ggi_text_add(text, ": %.*s", COMM_BROKEN_TEXT - 1, error);
 }
 
-/* No segment shows what the other ranks do. */
-static gg_status failure_report_borrowed(const char *call)
+/* Of a failure that names no rank; else NULL. Of a borrowed communicator no segment shows what the other ranks do. */
+static const char *failure_unmarked(const struct gg_comm *comm, uint32_t why)
 {
-    const struct comm_ranks none = {{0}};
-    return ggi_comm_fail(
-        &none,
-        "%s: not all ranks took part within the timeout; which did not is unknown, "
-        "since other code created the communicator: abort it there, which also "
-        "ends the work on the device",
-        call);
-}
-
-static gg_status failure_report_stuck(const char *call)
-{
-    const struct comm_ranks none = {{0}};
-    return ggi_comm_fail(
-        &none,
-        "%s: all ranks have queued their part, and it did not end within the timeout; the cause "
-        "may be a kernel or copy before it that does not end, a rank that queued another "
-        "operation, size or type, or the network; close this communicator, and create a new one",
-        call);
+    if (comm->external && (why == COMM_LATE || why >= COMM_STUCK))
+        return "not all ranks took part within the timeout; which did not is unknown, since other "
+               "code created the communicator: abort it there, which also ends the work on the "
+               "device";
+    if (why == COMM_STUCK)
+        return "all ranks have queued their part, and it did not end within the timeout; the cause "
+               "may be a kernel or copy before it that does not end, a rank that queued another "
+               "operation, size or type, or the network; close this communicator, and create a new "
+               "one";
+    if (why == COMM_UNCONNECTED)
+        return "the library did not connect the ranks within the timeout, and all of them wait for "
+               "it; check its network interfaces, with NCCL_DEBUG=INFO, and that all ranks call the "
+               "same operation";
+    return NULL;
 }
 
 static gg_status failure_report(const struct gg_comm *comm, uint32_t why, const char *call)
@@ -174,15 +170,14 @@ static gg_status failure_report(const struct gg_comm *comm, uint32_t why, const 
     struct ggi_text error = GGI_TEXT(COMM_BROKEN_TEXT + 2);
     struct comm_ranks lost = {{0}};
     char text[400];
+    const char *unmarked = failure_unmarked(comm, why);
+    if (unmarked)
+        return ggi_comm_fail(&lost, "%s: %s", call, unmarked);
     for (int32_t rank = 0; rank < comm->size; rank++)
         if (atomic_load(&comm_rank(comm, rank)->lost) == why)
             ggi_comm_ranks_add(&lost, rank);
     if (why == COMM_BROKEN)
         failure_add_error(&error, comm, &lost);
-    if (comm->external && (why == COMM_LATE || why == COMM_STUCK))
-        return failure_report_borrowed(call);
-    if (why == COMM_STUCK)
-        return failure_report_stuck(call);
     const char *more = "";
     if (comm->local && why == COMM_LATE)
         more = " (each rank of a process needs a thread of its own)";

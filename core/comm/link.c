@@ -181,8 +181,8 @@ static void link_learn(struct gg_comm *comm, int32_t rank, struct link_state sta
 static void link_learn_failure(struct gg_comm *comm, uint32_t why, struct link_failure *failure)
 {
     bool first = true;
-    if (why == COMM_STUCK) {
-        ggi_comm_declare_stuck(comm);
+    if (why >= COMM_STUCK) {
+        ggi_comm_declare_unmarked(comm, why);
         return;
     }
     failure->text[sizeof failure->text - 1] = 0;
@@ -222,7 +222,7 @@ static bool link_head_is_good(const struct gg_comm *comm, int32_t peer, const st
                head->rank != (comm->rank ? comm->rank : peer);
     if (head->kind == LINK_FAILURE)
         return head->nbytes == sizeof(struct link_failure) && head->rank >= COMM_ENDED &&
-               head->rank <= COMM_STUCK;
+               head->rank <= COMM_UNCONNECTED;
     return head->kind == LINK_BLOCK && head->nbytes && head->nbytes <= blocks * LINK_BLOCK_MAX &&
            !comm->link->blocks[peer].data;
 }

@@ -11,7 +11,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 
 SIZE, FAILS = 3, 1  # the rank that fails, where it is one
 FAILURES = {
@@ -29,6 +31,7 @@ DEVICE_FAILURES = {
     "device-1000": "rank 1's device hangs; 1000 operations",
     "stopped-2": "rank 1 hangs after it has queued 2 operations",
     "stopped-1000": "rank 1 hangs after it has queued 1000 operations",
+    "connecting": "rank 1 hangs while the library connects the ranks",
 }
 STAGED = ("killed", "hangs", "device-1")
 DRIVERS = {"cuda": ("libcuda.so.1", "cuLaunchHostFunc"), "hip": ("libamdhip64.so", "hipLaunchHostFunc")}
@@ -49,6 +52,28 @@ def hang_device(stream, backend):
 def is_stopped(process):
     with open(f"/proc/{process}/stat") as file:
         return file.read().rpartition(")")[2].split()[0] == "T"
+
+
+def is_in_call():
+    """Whether a thread is in a call of the library that may wait for other ranks."""
+    for name in Path("/proc/self/task").glob("*/comm"):
+        try:
+            if name.read_text() == "gpuglue-call\n":
+                return True
+        except OSError:  # the thread has ended
+            pass
+    return False
+
+
+def stop_in_call():
+    """Stop this process in the next such call."""
+    def stop():
+        while not is_in_call():
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    while is_in_call():
+        time.sleep(0.001)
+    threading.Thread(target=stop, daemon=True).start()
 
 
 def fail(failure):
@@ -97,6 +122,9 @@ def rank_main(transport, failure, rank):
     import gpuglue as gg
 
     began = time.monotonic()
+    if (failure, rank) == ("connecting", FAILS):
+        os.environ["GPUGLUE_SIM_HANG"] = "ncclCommInitRank"  # a library of a vendor needs longer than this rank until it stops
+        stop_in_call()
     options = {} if transport == "host" else {"device": f"{os.environ['GPUGLUE_BACKEND']}:{rank}", "transport": transport}
     try:
         comm = gg.Communicator(rank, SIZE, os.environ["ADDRESS"], id="b" if failure == "id" and rank == FAILS else "a", timeout=float(os.environ["TIMEOUT"]), **options)
@@ -124,7 +152,7 @@ def occupied(failure):
 
 def run(failure, timeout=2.0, transport="host"):
     """{rank: {ranks, text, seconds}} of the ranks that reported a failure."""
-    stays = failure.partition("-")[0] in ("hangs", "device", "stopped")
+    stays = failure.partition("-")[0] in ("hangs", "device", "stopped", "connecting")
     with occupied(failure) as holder:
         environment = {**os.environ, "TIMEOUT": str(timeout), "ADDRESS": f"127.0.0.1:{holder.getsockname()[1]}", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         environment.setdefault("GPUGLUE_SIM_DEVICES", str(SIZE))

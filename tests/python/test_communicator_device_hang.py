@@ -11,7 +11,7 @@ import gpuglue as gg
 
 __all__ = ["native", "native_simulated", "transport"]
 
-HEAD = """
+CHECKS = """
 from rank_failures import hang_device
 def failed(*error):
     sys.__excepthook__(*error)
@@ -30,6 +30,8 @@ def ends(wait, named, words):  # wait() raises a failure that names one of these
         assert error.ranks in named and words in str(error), str(error)
     else:
         sys.exit("no error")
+"""
+HEAD = CHECKS + """
 comm = connect(timeout=LIMIT)
 with comm.device:
     x, s = gg.ones(1000), gg.Stream(nonblocking=True)
@@ -65,13 +67,15 @@ def test_the_rank_whose_device_hangs_is_named_within_the_timeout_of_one_operatio
     ranks_pass_within(HEAD + HANGS.replace("COUNT", str(count)).format(operation=OPERATIONS[operation]) + FAILS, 3)
 
 
-# The others queue their part once rank 1 has stopped. So it may have sent its part of the first operation, but not of the second.
-STOPS = """
+PIDS = """
     import numpy as np
     pids = comm.all_reduce(gg.to_gpu(np.eye(size, dtype=int)[rank] * os.getpid())).get().tolist()
     def await_state(of, states):
         while open(f"/proc/{pids[of]}/stat").read().rpartition(")")[2].split()[0] not in states:
             time.sleep(0.01)
+"""
+# The others queue their part once rank 1 has stopped. So it may have sent its part of the first operation, but not of the second.
+STOPS = PIDS + """
     if rank != 1:
         await_state(1, "T")
     for _ in range(COUNT):

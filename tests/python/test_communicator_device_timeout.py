@@ -46,22 +46,6 @@ def test_a_rank_to_which_the_library_cannot_connect_is_named_after_the_timeout(n
     ranks_pass(LATE_IN_FIRST_CALL, 2)
 
 
-NEVER_CONNECTS = """
-try:
-    connect(timeout=60 if rank == 0 else 1)
-except gg.CommunicatorError as error:
-    assert "did not connect the ranks within the timeout" in str(error), str(error)
-    assert error.ranks == (() if rank else (1,)), error.ranks
-else:
-    sys.exit("no error")
-os._exit(0)
-"""
-
-
-def test_all_ranks_get_the_reason_if_the_library_does_not_connect_them(native_simulated):
-    ranks_pass(NEVER_CONNECTS, 2, GPUGLUE_SIM_HANG="ncclCommInitRank")
-
-
 CONNECTS_LATER = """
 import threading
 comm = connect(timeout=2)

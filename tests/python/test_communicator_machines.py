@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+import test_communicator_connect as connect
 import test_communicator_device_hang as device_hang
 from test_communicator import run_ranks
 from test_communicator_device import HEAD, LIBRARIES, RESULTS, native, native_simulated
@@ -290,3 +291,13 @@ def test_a_rank_whose_device_hangs_on_another_machine_is_named(hangs, ranks_pass
 
 def test_a_rank_that_stops_on_another_machine_is_named(native_simulated, ranks_pass):
     ranks_pass((device_hang.HEAD + device_hang.STOPS.replace("COUNT", "2") + device_hang.FAILS).replace("LIMIT", "2"), "aba")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("code", [device_hang.CHECKS + connect.CREATION, connect.first_call("all_reduce")], ids=["creation", "first_call"])
+def test_a_rank_that_stops_while_the_library_connects_several_machines_is_named(native_simulated, ranks_pass, code, rank):
+    ranks_pass(connect.stops(code, rank).replace("LIMIT", "2"), "aba")
+
+
+def test_no_rank_is_named_if_the_library_does_not_connect_several_machines(native_simulated, ranks_pass):
+    ranks_pass((connect.first_call("all_reduce") + connect.NOBODY).replace("LIMIT", "2"), "aba")
