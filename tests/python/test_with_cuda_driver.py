@@ -291,6 +291,37 @@ def test_a_capture_survives(with_driver, meanwhile, stream):
     with_driver(capture_code(meanwhile, stream))
 
 
+@pytest.mark.parametrize("meanwhile", ["dropped buffers", "buffers that another thread drops", "new memory", "too much memory",
+                                       "exported memory that was released", "a query of free memory"])
+@pytest.mark.parametrize("stream", ["blocking", "unknown"])
+def test_a_capture_survives_beside_the_drivers_own_pool(with_driver, meanwhile, stream):
+    with_driver(capture_code(meanwhile, stream), GPUGLUE_ALLOCATOR="async")
+
+
+# On which stream the memory was allocated; how often the driver refuses to free it.
+@pytest.mark.parametrize("refusals", [0, 1])
+@pytest.mark.parametrize("stream", ["device.default_stream", "gg.Stream(nonblocking=True)", "gg.Stream()"])
+def test_memory_of_the_drivers_own_pool_that_is_released_beside_a_capture_is_freed(with_driver, stream, refusals):
+    if refusals and not hasattr(driver(), "sim_calls"):
+        pytest.skip("only a simulated driver refuses it")
+    fails = {"GPUGLUE_SIM_FAIL": "cuMemFreeAsync:1"} if refusals else {}
+    with_driver(f"""
+        device, captured = gg.Device("cuda:0"), cuda.new_stream(0)
+        ours = gg.Stream(nonblocking=True)
+        before = device.pool.stats().reserved_bytes
+        for _ in range(3):
+            stream = {stream}
+            buffer = gg.alloc(1 << 20, stream=stream)
+            gg.fill(buffer, 1, stream=stream); gg.synchronize()
+            stream is device.default_stream or stream.close(); del stream; gg.trim()
+            with cuda.Capture(captured, cuda.RELAXED) as graph:
+                buffer.close(); gg.alloc(16, stream=ours).close(); gg.trim()
+            graph.replay()
+        assert cuda.held_back() == 0
+        assert device.pool.stats().reserved_bytes == before
+    """, GPUGLUE_ALLOCATOR="async", **fails)
+
+
 UNFINISHED = {
     "a wait for the stream": "ours.wait(gg.Device('cuda:0').default_stream)",
     "an implicit use": "ours.__enter__(); gg.fill(array, 2)",
