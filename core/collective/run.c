@@ -292,5 +292,7 @@ gg_status ggi_collective_run(struct gg_comm *comm, struct collective_item *items
     if (!status && (complete || atomic_load_explicit(&ggi_debug_sync, memory_order_relaxed)) &&
         !ggi_stream_is_captured(stream))
         status = ggi_stream_synchronize(stream, true);
+    if (!status)
+        ggi_drain_others(stream, false);
     return status;
 }

@@ -470,7 +470,10 @@ gg_status gg_graph_launch(gg_graph *graph, gg_stream *stream)
     status = ggi_captured_end(graph->uses, stream, graph_note_uses(graph, stream), status);
     pthread_mutex_unlock(&graph->lock);
     status = ggi_call_end(device, GG_OP_graph_launch, stream, 0, status); /* may wait */
-    return !status && complete ? ggi_stream_synchronize(stream, true) : status;
+    if (!status && complete)
+        status = ggi_stream_synchronize(stream, true);
+    ggi_drain_others(stream, false);
+    return status;
 }
 
 /* Two graphs are always locked in the same order. */

@@ -152,8 +152,14 @@ static gg_status user_allocator_alloc(gg_device *device, size_t nbytes, gg_strea
     if (!status) {
         status = gg_memory_wrap(device, GG_MEMORY_DEVICE, block->pointer, nbytes,
                                 user_block_release, block, out);
-        if (!status) /* the allocator may reuse a block before work on the stream has finished */
-            return gg_memory_ready_after(*out, stream);
+        if (!status) { /* the allocator may reuse a block before work on the stream has finished */
+            status = gg_memory_ready_after(*out, stream);
+            if (status) {
+                gg_memory_release(*out);
+                *out = NULL;
+            }
+            return status;
+        }
         user_block_return(block);
     }
     user_block_delete(block);

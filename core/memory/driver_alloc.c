@@ -3,6 +3,7 @@
 #include "runtime/call.h"
 #include "memory/numa.h"
 #include "memory/pool.h"
+#include "memory/uses.h"
 
 /* A free that waits for the device ends a round of its epoch. */
 static void driver_free_now(struct ggi_pool *pool, void *pointer, size_t nbytes)
@@ -15,26 +16,36 @@ static void driver_free_now(struct ggi_pool *pool, void *pointer, size_t nbytes)
         ggi_epoch_end(device, round);
 }
 
-/* @p stream, kept by drain_lock, is the one that the block was allocated on. If it is destroyed, or may be, its work has
- * finished: use any other. */
-static void driver_free_async(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_stream *stream)
+/* If @p stream is destroyed, or may be, its work has finished: use one that is not ordered with others. The last blocks are
+ * freed after that is destroyed, at the shutdown. */
+gg_stream *ggi_driver_free_stream(struct gg_device *device, gg_stream *stream)
 {
-    struct gg_device *device = pool->device;
-    const bool usable = stream && !stream->gone && !ggi_stream_is_ownerless(stream);
-    gg_stream *on = usable ? stream : device->default_stream;
-    GGI_CALL(device, mem_free_async, on, nbytes, (on->impl, pointer));
+    gg_stream *join = atomic_load(&device->join_stream);
+    if (stream && !stream->gone && !ggi_stream_is_ownerless(stream))
+        return stream;
+    return join ? join : device->default_stream;
 }
 
-void ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_stream *stream)
+static bool driver_free_async(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_stream *stream)
 {
+    struct gg_device *device = pool->device;
+    gg_stream *on = ggi_driver_free_stream(device, stream);
+    const gg_status status = GGI_CALL(device, mem_free_async, on, nbytes, (on->impl, pointer));
+    return !status || status == GG_ERR_DEVICE_LOST;
+}
+
+bool ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_stream *stream)
+{
+    bool freed = true;
     if (pool->async)
-        driver_free_async(pool, pointer, nbytes, stream);
+        freed = driver_free_async(pool, pointer, nbytes, stream);
     else
         driver_free_now(pool, pointer, nbytes);
     pthread_mutex_lock(&pool->lock);
     pool->stats.driver_calls++;
-    pool->stats.reserved_bytes -= nbytes;
+    pool->stats.reserved_bytes -= freed ? nbytes : 0;
     pthread_mutex_unlock(&pool->lock);
+    return freed;
 }
 
 /* Counts the bytes before the driver allocates them; false beyond the limit. */
@@ -76,7 +87,10 @@ static gg_status driver_alloc_async(struct gg_device *device, size_t nbytes, gg_
             GG_ERR_UNSUPPORTED,
             "stream is capturing: memory that the driver allocates there would belong to "
             "the graph; allocate before the capture begins");
-    return GGI_CALL(device, mem_alloc_async, stream, nbytes, (stream->impl, nbytes, out));
+    gg_stream *join;
+    const gg_status status = ggi_join_stream(device, &join); /* since no drain can create it */
+    return status ? status
+                  : GGI_CALL(device, mem_alloc_async, stream, nbytes, (stream->impl, nbytes, out));
 }
 
 /* Copies from and to another node's memory are slower. */

@@ -57,6 +57,9 @@ static gg_memory *register_reuse(const gg_memory *wanted)
     if (!memory)
         return NULL;
     ggi_memory_leave_epoch(memory);
+    if (memory->waits)
+        atomic_fetch_sub(&device->others_waiting, 1);
+    memory->waits = false;
     if (memory->release)
         memory->release(memory->owner);
     memory->nbytes = wanted->nbytes;

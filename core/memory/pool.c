@@ -65,15 +65,11 @@ static bool block_frees_in_order(const gg_memory *memory)
 }
 
 /* The free would become part of the capture of its stream or, on the default stream, invalidate that of a stream which is
- * ordered with it. */
+ * ordered with it, also one of other code. */
 static bool block_free_disturbs_capture(const gg_memory *memory)
 {
-    gg_stream *stream = memory->alloc_stream;
-    if (!memory->pool->async)
-        return false;
-    if (stream && !stream->gone && !stream->is_default && !ggi_stream_is_ownerless(stream))
-        return ggi_other_capturing(stream);
-    return atomic_load(&memory->device->blocking_captures) > 0;
+    return memory->pool->async &&
+           ggi_other_capturing(ggi_driver_free_stream(memory->device, memory->alloc_stream));
 }
 
 static bool block_idle(gg_memory *memory)
@@ -140,7 +136,11 @@ static bool block_free(gg_memory *memory)
     /* First: once freed, the addresses may be another thread's. */
     if (memory->kind != GG_MEMORY_DEVICE)
         ggi_pinned_remove(memory);
-    ggi_driver_free(pool, memory->pointer, memory->block_size, memory->alloc_stream);
+    if (!ggi_driver_free(pool, memory->pointer, memory->block_size, memory->alloc_stream)) {
+        memory->retired.after = NULL; /* a later drain tries again */
+        ggi_retire_keep(pool->device, &memory->retired);
+        return false;
+    }
     pthread_mutex_lock(&pool->lock);
     block_uncount_retired(pool, memory);
     pthread_mutex_unlock(&pool->lock);

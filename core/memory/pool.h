@@ -223,7 +223,10 @@ static inline void ggi_pool_uncount_retired(struct ggi_pool *pool, size_t nbytes
 
 /* @p stream: for the driver's own pool; may be NULL in other calls. */
 gg_status ggi_driver_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, void **out);
-void ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_stream *stream);
+/* False: it is not freed, and still counted. @p stream, which drain_lock keeps: the one that it was allocated on. */
+bool ggi_driver_free(struct ggi_pool *pool, void *pointer, size_t nbytes, gg_stream *stream);
+/* On which the driver's own pool frees it. */
+gg_stream *ggi_driver_free_stream(struct gg_device *device, gg_stream *stream);
 
 /* ---- pool.c ---- */
 

@@ -89,7 +89,7 @@ static gg_status pool_alloc_block(struct ggi_pool *pool, size_t nbytes, size_t b
     gg_memory *memory = ggi_pool_new_block(pool, pointer, taken,
                                            exact ? GGI_NO_CLASS : ggi_size_class_below(taken));
     if (!memory) {
-        ggi_driver_free(pool, pointer, taken, NULL);
+        ggi_driver_free(pool, pointer, taken, stream);
         return ggi_memory_no_handle();
     }
     memory->retired.may_wait = exact && !pool->async && ggi_pool_free_may_wait(pool);

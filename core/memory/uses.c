@@ -503,8 +503,7 @@ gg_status gg_memory_query(gg_memory *memory)
                                                                                      : GG_NOT_READY;
 }
 
-/* An internal stream that waits for several others, so that the caller waits for one. */
-static gg_status join_stream_of(gg_device *device, gg_stream **out)
+gg_status ggi_join_stream(gg_device *device, gg_stream **out)
 {
     gg_stream *made, *none = NULL;
     gg_status status;
@@ -544,7 +543,7 @@ gg_status gg_memory_completion_stream(gg_memory *memory, uint32_t flags, gg_stre
         return GG_OK;
     }
     gg_stream_release(only);
-    status = join_stream_of(memory->device, &join_stream);
+    status = ggi_join_stream(memory->device, &join_stream);
     if (!status)
         status = ggi_memory_wait_uses(memory, join_stream);
     if (status)

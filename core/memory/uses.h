@@ -98,6 +98,9 @@ static inline void ggi_memory_note_use(gg_memory *memory, gg_stream *stream, uin
 
 /* ---- waiting for uses ---- */
 
+/* An internal stream, not ordered with others, that waits for several others, so that the caller waits for one. */
+gg_status ggi_join_stream(gg_device *device, gg_stream **out);
+
 /* Call before an operation on an explicit stream: alloc_stream may still use the block. */
 gg_status ggi_memory_wait_ready_slow(gg_memory *memory, gg_stream *stream);
 static inline gg_status ggi_memory_wait_ready(gg_memory *memory, gg_stream *stream)

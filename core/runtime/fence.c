@@ -37,6 +37,18 @@ static gg_status fence_begin(gg_stream *other, bool counted, struct fence *fence
     return ggi_queue_event_record(other, fence->event);
 }
 
+/* An event that is recorded on the default stream would invalidate the capture of a stream which is ordered with it, also one of
+ * other code. */
+static gg_status fence_check_default(gg_stream *other)
+{
+    if (!other->is_default || !ggi_stream_capturing(other))
+        return GG_OK;
+    return ggi_fail(
+        GG_ERR_UNSUPPORTED,
+        "stream is capturing: the default stream is ordered with it, so its earlier work "
+        "cannot be waited for; synchronize it before the capture begins");
+}
+
 /* The stream keeps one event; one more of a thread that did the same at the same time is destroyed. */
 static void fence_return(gg_stream *other, struct gg_event_impl *event)
 {
@@ -74,7 +86,9 @@ static gg_status fence_before_capture(gg_stream *other, uint64_t ticket, struct 
     if (other->marker_ticket) /* else it is done */
         fence->event = other->marker;
     pthread_mutex_unlock(&other->lock);
-    return marked ? GG_OK : ggi_capture_fail_earlier_work();
+    if (marked)
+        return GG_OK;
+    return other->is_default ? fence_check_default(other) : ggi_capture_fail_earlier_work();
 }
 
 /* Without a lock: ggi_stream_submitted may record an event. */
@@ -95,7 +109,9 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
     if (status || other->gone) /* it was idle when it was destroyed */
         return status;
     pthread_mutex_lock(&other->record_lock);
-    status = fence_begin(other, counted, &fence);
+    status = fence_check_default(other);
+    if (!status)
+        status = fence_begin(other, counted, &fence);
     pthread_mutex_unlock(&other->record_lock);
     status = fence_end(stream, other, &fence, status);
     if (status)
@@ -151,7 +167,7 @@ static gg_status fence_up_to(gg_stream *stream, gg_stream *other, uint64_t ticke
     if (other->gone)
         return GG_OK;
     pthread_mutex_lock(&other->record_lock);
-    gg_status status = !ggi_stream_is_ownerless(other) && ggi_stream_is_captured(other)
+    gg_status status = !ggi_stream_is_ownerless(other) && ggi_stream_capturing(other)
                            ? fence_before_capture(other, ticket, &fence)
                            : fence_begin(other, true, &fence);
     pthread_mutex_unlock(&other->record_lock);

@@ -226,9 +226,11 @@ static gg_status copy(struct ggi_copy_job *job, gg_status status)
         status = copy_check_source(job);
     if (!status && job->dst.memory)
         ggi_memory_forget_result(job->dst.memory);
-    if (!status && job_has_two_devices(job))
+    if (!status && job_has_two_devices(job)) {
         status = copy_between_devices(job);
-    else if (!status && job->nbytes)
+        ggi_drain_others(job->src.memory->device->default_stream, false);
+        ggi_drain_others(job->dst.memory->device->default_stream, false);
+    } else if (!status && job->nbytes)
         status = copy_within_device(job);
     if (job_waits_for_result(job))
         status = copy_check_result(job, status);

@@ -1,6 +1,6 @@
 /* test_drain.c: a drain is bounded, and yet released objects do not pile up. */
 #include "crowd.h"
-#include "kernels.h"
+#include "graphs.h"
 
 /* ---- nothing piles up ---- */
 
@@ -105,6 +105,40 @@ static void memory_of_others_does_not_pile_up_while_kernels_are_launched(void **
     const int most = release_others(f, launch_one);
     gg_kernel_release(nothing);
     assert_in_range(most, 1, LEFT_MOST);
+}
+
+static gg_graph *launched;
+
+static void launch_graph(struct fixture *f)
+{
+    assert_int_equal(gg_graph_launch(launched, f->stream), GG_OK);
+}
+
+static void memory_of_others_does_not_pile_up_while_graphs_are_launched(void **state)
+{
+    struct fixture *f = *state;
+    launched = filling(f, zeroed(f), 1, 1);
+    const int most = release_others(f, launch_graph);
+    gg_graph_release(launched);
+    assert_in_range(most, 1, LEFT_MOST);
+}
+
+static void copy_back(struct fixture *f)
+{
+    assert_int_equal(
+        copy(at(f->memories[1], 0), at(f->memories[0], 0), 64, f->stream, GG_COPY_ASYNC), GG_OK);
+}
+
+static void memory_of_others_does_not_pile_up_while_other_devices_copy(void **state)
+{
+    struct fixture *f = *state;
+    gg_device *device = other_device_of_backend(f);
+    gg_memory *there = NULL;
+    new_memory(f, 64);
+    assert_int_equal(gg_memory_alloc(device, GG_MEMORY_DEVICE, 64, NULL, &there), GG_OK);
+    f->memories[f->memory_count++] = there;
+    assert_in_range(release_others(f, copy_one), 1, LEFT_MOST);
+    assert_in_range(release_others(f, copy_back), 1, LEFT_MOST);
 }
 
 static void a_copy_to_the_host_returns_memory_of_others(void **state)
@@ -464,6 +498,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_of_others_on_many_streams_does_not_pile_up_while_blocks_are_allocated),
     cmocka_unit_test(memory_of_others_does_not_pile_up_while_work_is_queued),
     cmocka_unit_test(memory_of_others_does_not_pile_up_while_kernels_are_launched),
+    cmocka_unit_test(memory_of_others_does_not_pile_up_while_graphs_are_launched),
+    cmocka_unit_test(memory_of_others_does_not_pile_up_while_other_devices_copy),
     cmocka_unit_test(a_copy_to_the_host_returns_memory_of_others),
     cmocka_unit_test(much_exported_memory_of_others_is_returned),
     cmocka_unit_test(a_block_is_reused_however_much_else_is_released),

@@ -336,7 +336,7 @@ CORE = [
     Mutant("only the handle of the capture is in it", "work by another handle belongs to the graph", "core/memory/captured.c",
            "if (!ggi_stream_capture_id(stream, &id) && !id)", "if (!(id = atomic_load(&stream->capture)) && !memory)", on("capture", CUDA)),
     Mutant("a fence joins the capture of another stream", "work elsewhere waits for work from before a capture", "core/runtime/fence.c",
-           "gg_status status = !ggi_stream_is_ownerless(other) && ggi_stream_is_captured(other)", "gg_status status = !other", on("capture", CUDA)),
+           "!ggi_stream_is_ownerless(other) && ggi_stream_capturing(other)\n                           ? fence_before_capture", "!other\n                           ? fence_before_capture", on("capture", CUDA)),
     Mutant("work from before a capture has no marker", "work elsewhere waits for work from before a capture", "core/kernel/graph.c",
            "        status = ggi_stream_mark_before_capture(stream, capture->helper);", "        status = GG_OK;", on("capture", CUDA)),
     Mutant("a query invalidates the capture", "a query of a captured stream is refused", "core/runtime/progress.c",

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -487,3 +488,25 @@ def test_two_copies_of_the_library_are_both_named(native, tmp_path):
     other.write_bytes(used.read_bytes())
     [output] = ranks_pass(COPIES, 1, OTHER_COPY=str(other), GPUGLUE_LOG="warn")
     assert f"gpuglue uses {used}" in output and str(other) in output, output
+
+
+class Owner:
+    """Of memory that another library allocated."""
+
+
+def test_imported_memory_is_returned_while_operations_are_queued(device, native):
+    alive, most = weakref.WeakSet(), 0
+    with gg.Communicator(0, 1, device=device, transport=native) as comm, device:
+        x, memory, stream, event = gg.zeros(8, "f4"), gg.zeros(64, "u1"), gg.Stream(nonblocking=True), gg.Event()
+        for i in range(1000):
+            owner = Owner()
+            alive.add(owner)
+            gg.Buffer.from_ptr(memory.ptr, 64, device=device, owner=owner).record_use(stream)
+            comm.all_reduce(x, stream=stream)
+            del owner
+            most = max(most, len(alive))
+            if i % 16 == 0:
+                event.record(stream)
+                while not event.done:
+                    pass
+    assert most < 400

@@ -263,22 +263,86 @@ MEANWHILE = {
 }
 
 
+# What is captured, of which gpuglue knows a handle or nothing, and the default stream is ordered with a blocking stream.
+CAPTURED = {
+    "nonblocking": "ours = gg.Stream(nonblocking=True); captured = ours.handle",
+    "blocking": "ours = gg.Stream(nonblocking=False); captured = ours.handle",
+    "unknown": "ours, captured = gg.Stream(nonblocking=True), cuda.new_stream(0); gg.fill(gg.alloc(1 << 24), 1)",
+}
+
+
 def capture_code(meanwhile, stream):
     """A capture in which something else happens, and a replay."""
     before, during = MEANWHILE[meanwhile]
     lines = ["target = gg.zeros(1000, 'f4'); gg.synchronize()", "for mode in (cuda.GLOBAL, cuda.THREAD_LOCAL, cuda.RELAXED):"]
-    lines += [f"    {line}" for line in [f"ours = {stream}", *before.splitlines()]]
-    lines += ["    with cuda.Capture(ours.handle, mode) as graph:"]
+    lines += [f"    {line}" for line in [*before.splitlines(), CAPTURED[stream]]]
+    lines += ["    with cuda.Capture(captured, mode) as graph:"]
     lines += [f"        {line}" for line in during.splitlines()]
     lines += ["        gg.fill(target, 1, stream=ours)"]
     lines += ["    graph.replay(); assert (target.get() == 1).all(), mode; gg.fill(target, 0); gg.synchronize()"]
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("nonblocking", [True, False], ids=["nonblocking", "blocking"])
+@pytest.mark.parametrize("stream", CAPTURED)
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-def test_a_capture_survives(with_driver, meanwhile, nonblocking):
-    with_driver(capture_code(meanwhile, f"gg.Stream(nonblocking={nonblocking})"))
+def test_a_capture_survives(with_driver, meanwhile, stream):
+    if stream == "unknown" and meanwhile == "a get that is refused":
+        pytest.skip("it is not refused on another stream than the captured one")
+    with_driver(capture_code(meanwhile, stream))
+
+
+@pytest.mark.parametrize("meanwhile", ["dropped buffers", "buffers that another thread drops", "new memory", "too much memory",
+                                       "exported memory that was released", "a query of free memory"])
+@pytest.mark.parametrize("stream", ["blocking", "unknown"])
+def test_a_capture_survives_beside_the_drivers_own_pool(with_driver, meanwhile, stream):
+    with_driver(capture_code(meanwhile, stream), GPUGLUE_ALLOCATOR="async")
+
+
+# On which stream the memory was allocated; how often the driver refuses to free it.
+@pytest.mark.parametrize("refusals", [0, 1])
+@pytest.mark.parametrize("stream", ["device.default_stream", "gg.Stream(nonblocking=True)", "gg.Stream()"])
+def test_memory_of_the_drivers_own_pool_that_is_released_beside_a_capture_is_freed(with_driver, stream, refusals):
+    if refusals and not hasattr(driver(), "sim_calls"):
+        pytest.skip("only a simulated driver refuses it")
+    fails = {"GPUGLUE_SIM_FAIL": "cuMemFreeAsync:1"} if refusals else {}
+    with_driver(f"""
+        device, captured = gg.Device("cuda:0"), cuda.new_stream(0)
+        ours = gg.Stream(nonblocking=True)
+        before = device.pool.stats().reserved_bytes
+        for _ in range(3):
+            stream = {stream}
+            buffer = gg.alloc(1 << 20, stream=stream)
+            gg.fill(buffer, 1, stream=stream); gg.synchronize()
+            stream is device.default_stream or stream.close(); del stream; gg.trim()
+            with cuda.Capture(captured, cuda.RELAXED) as graph:
+                buffer.close(); gg.alloc(16, stream=ours).close(); gg.trim()
+            graph.replay()
+        assert cuda.held_back() == 0
+        assert device.pool.stats().reserved_bytes == before
+    """, GPUGLUE_ALLOCATOR="async", **fails)
+
+
+UNFINISHED = {
+    "a wait for the stream": "ours.wait(gg.Device('cuda:0').default_stream)",
+    "an implicit use": "ours.__enter__(); gg.fill(array, 2)",
+    "DLPack": "array.__dlpack__(stream=ours.handle)",
+}
+
+
+@pytest.mark.parametrize("use", UNFINISHED)
+def test_a_wait_for_the_default_stream_is_refused_while_a_stream_that_it_is_ordered_with_is_captured(with_driver, use):
+    message = with_driver(f"""
+        array, ours, captured = gg.zeros(1000, "f4"), gg.Stream(nonblocking=True), cuda.new_stream(0)
+        gg.synchronize()
+        gate = cuda.gate().hold(gg.Device("cuda:0").default_stream)
+        array.fill(1)
+        with cuda.Capture(captured, cuda.RELAXED) as graph:
+            try: {UNFINISHED[use]}
+            except gg.UnsupportedError as error: print(error)
+        gate.open(); graph.replay()
+        assert (array.get(stream=gg.Device("cuda:0").default_stream) == 1).all()
+    """)
+    assert "the default stream is ordered with it" in message and "before the capture begins" in message
 
 
 def test_a_capture_does_not_wait_for_earlier_uses_on_the_default_stream(with_driver):
