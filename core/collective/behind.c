@@ -125,8 +125,7 @@ bool ggi_collective_mark_behind(struct gg_comm *comm, bool all_late)
     bool any = false;
     for (int32_t rank = 0; rank < comm->size && !comm->external; rank++)
         if ((behind_is_silent(comm, rank) && !behind_is_hidden(comm, rank)) ||
-            behind_is_held(comm, rank) ||
-            atomic_load(&comm_rank(comm, rank)->collective) < needed ||
+            behind_is_held(comm, rank) || atomic_load(&comm_rank(comm, rank)->collective) < needed ||
             behind_has_completed_less(comm, rank, complete)) {
             ggi_comm_mark(comm, rank, COMM_LATE);
             any = true;

@@ -82,7 +82,7 @@ struct ggi_collective {
     atomic_bool failed;            /* its work was ended; set by the watcher */
     _Atomic(int) calls;            /* calls of the library that have not returned */
     _Atomic(int) guarded; /* operations whose call may connect ranks; each counts as two calls */
-    atomic_bool overdue; /* the timeout of such a call has passed */
+    atomic_bool overdue;  /* the timeout of such a call has passed */
     _Atomic(uint32_t) returned; /* operations whose call has returned, */
     uint32_t returned_before;   /* and how many the watcher has seen; */
     bool waits;                 /* it has seen that one waits, so it does not ask the driver */

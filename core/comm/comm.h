@@ -52,8 +52,9 @@ struct comm_rank {
     _Atomic uint32_t gone;     /* its part is destroyed */
     _Atomic uint32_t ended;    /* its connection is: see link.c */
     _Atomic uint32_t held;     /* its device has not begun its oldest unfinished operation */
-    _Atomic uint32_t beats; /* checks of its watcher, each of which updates what is above and below; and of a creation */
-    _Atomic uint32_t asks; /* it waits for the others' beats, which a link passes on only then */
+    _Atomic uint32_t beats; /* checks of its watcher, each of which updates what is above and below;
+                             * and of its creation */
+    _Atomic uint32_t asks;  /* it waits for the others' beats, which a link passes on only then */
     _Atomic uint64_t collective; /* how many it has queued, messages excepted */
     _Atomic uint64_t complete;   /* of these, so many at least are complete, */
     _Atomic uint64_t incomplete; /* and one of the first so many is not; 0: unknown */

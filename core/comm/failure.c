@@ -160,8 +160,8 @@ static const char *failure_unmarked(const struct gg_comm *comm, uint32_t why)
                "one";
     if (why == COMM_UNCONNECTED)
         return "the library did not connect the ranks within the timeout, and all of them wait for "
-               "it; check its network interfaces, with NCCL_DEBUG=INFO, and that all ranks call the "
-               "same operation";
+               "it; check its network interfaces, with NCCL_DEBUG=INFO, and that all ranks call "
+               "the same operation";
     return NULL;
 }
 
