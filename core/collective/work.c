@@ -230,8 +230,7 @@ static void work_count_launch(const struct collective_graph *graph, int32_t by)
     const uint32_t times = (uint32_t)by;
     atomic_fetch_add(&own->collective, graph->collective * (uint64_t)by);
     for (int32_t rank = 0; rank < comm->size; rank++) {
-        atomic_fetch_add(&comm_pair(comm, comm->rank, rank)->sends,
-                         graph->with[rank].sends * times);
+        atomic_fetch_add(&comm_pair(comm, comm->rank, rank)->sends, graph->with[rank].sends * times);
         atomic_fetch_add(&comm_pair(comm, rank, comm->rank)->receives,
                          graph->with[rank].receives * times);
     }

@@ -5,9 +5,11 @@
 
 static const char capsule_name[] = "gpuglue.communicator";
 
+/* Without the GIL: the driver may wait for other ranks of this process, which may need it. */
 static void comm_drop(PyObject *capsule)
 {
-    gg_comm_release(PyCapsule_GetPointer(capsule, capsule_name));
+    gg_comm *comm = PyCapsule_GetPointer(capsule, capsule_name);
+    PY_WITHOUT_GIL(gg_comm_release(comm));
 }
 
 /* _comm_create(rank, size, host, port, id, timeout_ns, several_machines=False): a capsule. */
