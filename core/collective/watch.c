@@ -10,7 +10,9 @@
 #define WATCH_FAILED_QUERIES 100
 #define WATCH_CLOSED_NS 5000000000u  /* for work that a closed rank has a part in */
 #define WATCH_PARTING_NS 2000000000u /* for the others to finish, too */
-#define WATCH_CALL_NS 5000000        /* after which a call of the library is seen as waiting */
+#define WATCH_STUCK_NS \
+    1000000000u               /* for a rank that sees which one is behind, before none is named */
+#define WATCH_CALL_NS 5000000 /* after which a call of the library is seen as waiting */
 
 /* ---- the others ---- */
 
@@ -27,8 +29,9 @@ static bool watch_mark_idle(struct gg_comm *comm)
 }
 
 /* Whether a rank is seen to be behind; else, if the work is @p late, those that have queued less than this one had when the wait
- * began. If no rank is, none is named. */
-static void watch_judge(struct gg_comm *comm, struct ggi_collective *self, bool late, bool all_late)
+ * began. If no rank is, none is named once the work is @p stuck: another rank may wait for one that this rank does not need. */
+static void watch_judge(struct gg_comm *comm, struct ggi_collective *self, bool late, bool all_late,
+                        bool stuck)
 {
     ggi_collective_ask(comm, true);
     if (!ggi_collective_answered(comm))
@@ -37,7 +40,7 @@ static void watch_judge(struct gg_comm *comm, struct ggi_collective *self, bool 
         (late && ggi_collective_mark_late(comm, self->pending_collective)) ||
         (late && atomic_load(&self->untracked) && watch_mark_idle(comm)))
         ggi_comm_declare(comm);
-    else if (late)
+    else if (stuck)
         ggi_comm_declare_unmarked(comm, COMM_STUCK);
 }
 
@@ -123,8 +126,10 @@ static void watch_time(struct gg_comm *comm, struct ggi_collective *self, bool m
     if (self->closed_since && now - self->closed_since > WATCH_CLOSED_NS)
         watch_mark_closed(comm);
     else if (now - self->pending_since > comm->timeout_ns) {
-        const bool all = now - self->pending_since > watch_product(comm->timeout_ns, oldest);
-        watch_judge(comm, self, behind || all, all);
+        const uint64_t waited = now - self->pending_since;
+        const uint64_t most = watch_product(comm->timeout_ns, oldest);
+        const bool all = waited > most;
+        watch_judge(comm, self, behind || all, all, all && waited - most > WATCH_STUCK_NS);
     }
 }
 
