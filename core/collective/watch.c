@@ -10,9 +10,8 @@
 #define WATCH_FAILED_QUERIES 100
 #define WATCH_CLOSED_NS 5000000000u  /* for work that a closed rank has a part in */
 #define WATCH_PARTING_NS 2000000000u /* for the others to finish, too */
-#define WATCH_STUCK_NS \
-    1000000000u               /* for a rank that sees which one is behind, before none is named */
-#define WATCH_CALL_NS 5000000 /* after which a call of the library is seen as waiting */
+#define WATCH_STUCK_NS 1000000000u /* before none is named: another rank may see which is behind */
+#define WATCH_CALL_NS 5000000      /* after which a call of the library is seen as waiting */
 
 /* ---- the others ---- */
 

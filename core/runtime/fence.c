@@ -39,10 +39,8 @@ static gg_status fence_begin(gg_stream *other, bool counted, struct fence *fence
 
 /* An event that is recorded on the default stream would invalidate the capture of a stream which is ordered with it, also one of
  * other code. */
-static gg_status fence_check_default(gg_stream *other)
+static gg_status fence_refuse_default(void)
 {
-    if (!other->is_default || !ggi_stream_capturing(other))
-        return GG_OK;
     return ggi_fail(
         GG_ERR_UNSUPPORTED,
         "stream is capturing: the default stream is ordered with it, so its earlier work "
@@ -76,8 +74,9 @@ static gg_status fence_end(gg_stream *stream, gg_stream *other, const struct fen
     return status;
 }
 
-/* With other->record_lock held, while @p other is captured: an event that is recorded now would belong to the graph, and
- * the stream would join the capture. The marker is from before it, and of the capture's helper, which lives until its end. */
+/* With other->record_lock held, while @p other is captured, or is the default stream and one that is ordered with it is: an event
+ * that is recorded now would belong to the graph, and the stream would join the capture. The marker is from before it, and of
+ * the capture's helper, which lives until its end. */
 static gg_status fence_before_capture(gg_stream *other, uint64_t ticket, struct fence *fence)
 {
     fence_count(other, fence);
@@ -88,7 +87,7 @@ static gg_status fence_before_capture(gg_stream *other, uint64_t ticket, struct 
     pthread_mutex_unlock(&other->lock);
     if (marked)
         return GG_OK;
-    return other->is_default ? fence_check_default(other) : ggi_capture_fail_earlier_work();
+    return other->is_default ? fence_refuse_default() : ggi_capture_fail_earlier_work();
 }
 
 /* Without a lock: ggi_stream_submitted may record an event. */
@@ -109,9 +108,8 @@ gg_status ggi_stream_fence(gg_stream *stream, gg_stream *other, bool counted)
     if (status || other->gone) /* it was idle when it was destroyed */
         return status;
     pthread_mutex_lock(&other->record_lock);
-    status = fence_check_default(other);
-    if (!status)
-        status = fence_begin(other, counted, &fence);
+    status = other->is_default && ggi_stream_capturing(other) ? fence_refuse_default()
+                                                              : fence_begin(other, counted, &fence);
     pthread_mutex_unlock(&other->record_lock);
     status = fence_end(stream, other, &fence, status);
     if (status)

@@ -310,7 +310,7 @@ static inline bool ggi_stream_wait_disturbs_capture(gg_stream *stream)
         return atomic_load(&stream->device->blocking_captures) > 0;
     return atomic_load(&stream->captures_soon) || ggi_stream_capturing(stream);
 }
-/* The default stream is not queried: that may invalidate a capture elsewhere. */
+/* The default stream itself is never captured; its query would report the capture of a stream that is ordered with it. */
 static inline bool ggi_stream_is_captured(gg_stream *stream)
 {
     return !stream->is_default && ggi_stream_capturing(stream);

@@ -114,16 +114,18 @@ REFUSED_LAUNCH = """
         else:
             sys.exit("no error")
 """
-FAILED_CALL = """
-    comm.all_reduce(x).get()
+RAISES = """
     if rank == 0:
         try:
-            comm.all_reduce(x)
-        except gg.InvalidArgumentError:
+            {call}
+        except gg.{error}:
             pass
         else:
             sys.exit("no error")
 """
+FAILED_CALL = """
+    comm.all_reduce(x).get()
+""" + RAISES.format(call="comm.all_reduce(x)", error="InvalidArgumentError")
 FAILED_LAUNCH = """
     stream = gg.Stream()
     comm.all_reduce(x).get()
@@ -132,14 +134,7 @@ FAILED_LAUNCH = """
         with comm.group():
             comm.send(x, (rank + 1) % size)
             comm.recv(y, (rank - 1) % size)
-    if rank == 0:
-        try:
-            graph.launch(stream)
-        except gg.OutOfMemoryError:
-            pass
-        else:
-            sys.exit("no error")
-"""
+""" + RAISES.format(call="graph.launch(stream)", error="OutOfMemoryError")
 REFUSED_CAPTURE = """
     stream = gg.Stream()
     comm.all_reduce(x).get()

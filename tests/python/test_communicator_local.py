@@ -470,14 +470,15 @@ def test_closed_communicators_of_a_simulated_library_leave_no_copies_of_arrays(n
     passes(MEMORY, 2)
 
 
-SHARED_STREAM = """
-comms = create()
+CONNECTED = """
 arrays = [gg.ones(1000, device=comm.device) for comm in comms]
 def connect(comm):
     with comm.device:
         comm.all_reduce(arrays[comm.rank])
         gg.synchronize()
 together(connect, comms)
+"""
+SHARED_STREAM = "comms = create()" + CONNECTED + """
 x, y, stream = arrays[0], gg.ones(1000, device=devices[0]), comms[0].device.default_stream
 gg.synchronize(comms[0].device)
 comms[0].all_reduce(x)  # on the default stream; rank 1 never calls it
@@ -523,12 +524,7 @@ ABORT_FAILS = """
 import ctypes
 driver = ctypes.CDLL(next(one.library for one in gg.backends() if one.name == backend))
 comms = create(timeout=600)
-arrays = [gg.ones(1000, device=comm.device) for comm in comms]
-def connect(comm):
-    with comm.device:
-        comm.all_reduce(arrays[comm.rank])
-        gg.synchronize()
-together(connect, comms)
+""" + CONNECTED + """
 comms[0].all_reduce(arrays[0])  # rank 1 never calls it
 driver.sim_fail(os.environ["RULE"].encode())
 comms[1].abort()
