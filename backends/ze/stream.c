@@ -161,14 +161,15 @@ gg_status ze_stream_create(struct gg_device_impl *device, uint32_t flags, int32_
     return GG_OK;
 }
 
-/* The work is complete, but perhaps not the last signal after it, and a list must not be destroyed before its last signal. A
- * failed wait is repeated. */
-static void stream_settle(struct gg_stream_impl *stream)
+/* The work is complete, but perhaps not the last signal after it, and neither a list nor its event may be destroyed before
+ * that. Returns whether they may be. A failed wait is repeated. */
+static bool stream_settle(struct gg_stream_impl *stream)
 {
     int code = stream->recorded ? ze_pooled_event_wait(stream->recorded, SETTLE_NS) : 0;
     for (int tries = 1; tries < SETTLE_TRIES && code && !ze_is_shut_down(code); tries++)
         code = ze_pooled_event_wait(stream->recorded, SETTLE_NS);
     ze_log_failure(code, "waiting for a list's last signal");
+    return code != ZE_RESULT_NOT_READY;
 }
 
 void ze_stream_destroy(struct gg_stream_impl *stream)
@@ -176,12 +177,12 @@ void ze_stream_destroy(struct gg_stream_impl *stream)
     if (!stream_drop(stream))
         return; /* still borrowed */
     ze_tasks_end(stream);
-    if (stream->owned) {
-        stream_settle(stream);
-        ze_lists_destroy(stream);
-    }
-    ze_pooled_event_release(stream->first_recorded);
-    ze_pooled_event_release(stream->recorded);
+    if (!stream->owned || stream_settle(stream)) {
+        if (stream->owned)
+            ze_lists_destroy(stream);
+        ze_pooled_event_release(stream->first_recorded);
+        ze_pooled_event_release(stream->recorded);
+    } /* else the device may still write the signal: both are left to it */
     stream_delete(stream);
 }
 

@@ -146,7 +146,7 @@ static void a_copy_to_the_host_returns_memory_of_others(void **state)
     struct fixture *f = *state;
     static atomic_int released;
     char bytes[64];
-    gg_memory *memory = new_memory(f, sizeof bytes);
+    gg_memory *memory = zeroed(f);
     for (int i = 0; i < 20; i++) {
         gg_memory_release(wrap(f, f->stream, &released));
         assert_int_equal(copy(host_at(bytes), at(memory, 0), sizeof bytes, f->stream, 0), GG_OK);

@@ -302,6 +302,8 @@ def test_memory_used_on_the_default_stream_is_reused_there_at_once(device, versi
 
 def test_memory_used_on_a_stream_of_gpuglue_is_reused_after_its_work(device):
     """Without a wait for the whole device, as other streams need one."""
+    gg.synchronize(device)
+    gg.trim()  # no other block fits
     consumer = consumer_stream(device)
     array = gg.zeros(3 << 20, "u1", device=device)
     capsule, pointer = array.__dlpack__(stream=consumer.handle), array.ptr

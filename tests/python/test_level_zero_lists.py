@@ -18,3 +18,22 @@ print(event.done, driver.sim_calls(b"zeEventHostSynchronize") > 0)
 
 def test_a_list_is_not_destroyed_before_its_last_signal_if_a_wait_for_it_fails(sim):  # noqa: F811
     assert sim(CLOSED, driver="old") == "True True"
+
+
+LATE = """
+import ctypes, os, gpuglue as gg
+stream = gg.Stream()
+driver, handle = ctypes.CDLL(os.environ["GPUGLUE_ZE_LIBRARY"]), stream.handle
+gg.empty(100, "u1").fill(7, stream=stream); stream.synchronize()
+driver.sim_hold(1)
+event = stream.record()
+driver.sim_fail(b"zeEventHostSynchronize:1+=1")  # not ready, as after its time
+stream.close(); gg.trim()
+driver.sim_fail(b""); driver.sim_hold(0)
+event.synchronize(); gg.trim()
+print(event.done)
+"""
+
+
+def test_a_list_whose_last_signal_comes_too_late_is_not_destroyed(sim):  # noqa: F811
+    assert sim(LATE, driver="old") == "True"
