@@ -212,7 +212,9 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
         return status;
     if (!in_graph)
         ggi_collective_count(comm, items, count, 1);
-    atomic_store(&comm_rank(comm, comm->rank)->working, 1);
+    _Atomic uint32_t *working = &comm_rank(comm, comm->rank)->working;
+    if (!atomic_load(working))
+        atomic_store(working, 1);
     ggi_collective_observe_begin(self->device, items, count, stream);
     status = run_call_library(comm, items, count, stream);
     ggi_collective_observe_end(self->device, items, count, stream, status);
