@@ -146,6 +146,8 @@ void ggi_collective_release(struct ggi_collective *self);
 gg_status ggi_collective_enter(struct gg_comm *comm, const char *call);
 /* Mark ranks whose process has ended. True if the communicator has failed. */
 bool ggi_collective_find_ended(struct gg_comm *comm);
+/* Mark ranks that have finished without the operations that this rank has queued. True: there are some. */
+bool ggi_collective_find_finished(struct gg_comm *comm);
 /* Whether @p rank has not queued a message that this rank has queued. */
 bool ggi_collective_lacks_message(const struct gg_comm *comm, int32_t rank);
 /* Whether @p rank has queued fewer than @p collective operations, or a message of it is missing. */
