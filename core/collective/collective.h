@@ -10,6 +10,7 @@
 #define COLLECTIVE_KINDS 64 /* of sizes: powers of two */
 #define COLLECTIVE_OPERATIONS 11
 #define COLLECTIVE_MARKS 1024          /* at most; more operations than a stream queues */
+#define COLLECTIVE_SPARES 32           /* events that are kept for marks */
 #define COLLECTIVE_CHECK_NS 100000000u /* between two checks of the watcher */
 
 /* An operation that was checked, and what it uses. */
@@ -70,6 +71,9 @@ struct ggi_collective {
     uint32_t used_count, used_room;
     struct collective_mark *marks; /* of unfinished work, in the order of the calls */
     uint32_t mark_count, mark_room;
+    struct gg_event_impl *spares[COLLECTIVE_SPARES]; /* to be recorded again */
+    uint32_t spare_count;
+    bool moved;                  /* marks were removed since the watcher has looked at them */
     struct gg_event_impl *start; /* recorded before work that was queued while none was unfinished, */
     uint64_t started;            /* then */
     bool starts;                 /* it is not complete */
@@ -142,6 +146,8 @@ void ggi_collective_release(struct ggi_collective *self);
 gg_status ggi_collective_enter(struct gg_comm *comm, const char *call);
 /* Mark ranks whose process has ended. True if the communicator has failed. */
 bool ggi_collective_find_ended(struct gg_comm *comm);
+/* Mark ranks that have finished without the operations that this rank has queued. True: there are some. */
+bool ggi_collective_find_finished(struct gg_comm *comm);
 /* Whether @p rank has not queued a message that this rank has queued. */
 bool ggi_collective_lacks_message(const struct gg_comm *comm, int32_t rank);
 /* Whether @p rank has queued fewer than @p collective operations, or a message of it is missing. */
@@ -219,6 +225,8 @@ bool ggi_collective_mark(struct ggi_collective *self, gg_stream *stream, uint64_
 void ggi_collective_record_mark(struct ggi_collective *self, gg_stream *stream, uint64_t ticket);
 /* Remove the oldest marks that are complete. False: there are none. */
 bool ggi_collective_marks_move(struct ggi_collective *self);
+/* The same for a thread that queues work and knows that all before is complete. The driver is not asked. */
+void ggi_collective_marks_pass(struct ggi_collective *self);
 /* Of how many operations the oldest one is. */
 uint32_t ggi_collective_oldest_mark(const struct ggi_collective *self);
 void ggi_collective_forget_marks(struct ggi_collective *self);

@@ -13,17 +13,18 @@
 
 /* ---- all with self->lock held ---- */
 
-static void mark_end_event(struct ggi_collective *self, struct gg_event_impl *event, bool idle)
+/* @p again: nothing needs what it was recorded for. */
+static void mark_end_event(struct ggi_collective *self, struct gg_event_impl *event, bool again)
 {
-    if (event && idle)
-        ggi_event_recycle(self->device, false, event);
+    if (event && again && self->spare_count < COLLECTIVE_SPARES)
+        self->spares[self->spare_count++] = event;
     else if (event && !atomic_load(&ggi_shutting_down)) /* then the driver may be gone */
         self->device->ops->event_destroy(event);
 }
 
-static void mark_release(struct ggi_collective *self, struct collective_mark *mark, bool idle)
+static void mark_release(struct ggi_collective *self, struct collective_mark *mark, bool again)
 {
-    mark_end_event(self, mark->event, idle);
+    mark_end_event(self, mark->event, again);
     ggi_stream_use_release(mark->stream);
 }
 
@@ -37,6 +38,8 @@ void ggi_collective_forget_marks(struct ggi_collective *self)
     mark_end_event(self, self->start, false);
     self->start = NULL;
     self->starts = false;
+    while (self->spare_count)
+        mark_end_event(self, self->spares[--self->spare_count], false);
 }
 
 static bool marks_have_room(struct ggi_collective *self)
@@ -67,7 +70,7 @@ static struct collective_mark *marks_last(struct ggi_collective *self, gg_stream
     }
     if (!last || last->stream != stream)
         return NULL;
-    mark_end_event(self, last->event, false);
+    mark_end_event(self, last->event, true);
     last->event = NULL;
     last->recording = false;
     return last;
@@ -85,27 +88,24 @@ bool ggi_collective_mark(struct ggi_collective *self, gg_stream *stream, uint64_
     mark->collective = atomic_load(&self->calls) > 1
                            ? 0
                            : atomic_load(&comm_rank(self->comm, self->comm->rank)->collective);
-    if (now - self->marked < MARKS_NS && mark->operations < MARKS_OPERATIONS)
+    if (now - self->marked < MARKS_NS && mark->operations % MARKS_OPERATIONS)
         return false;
     self->marked = now;
     return mark->recording = true;
 }
 
-/* A mark whose query fails is complete when its stream is: its event is not used again. */
-static bool mark_complete(const struct ggi_collective *self, const struct collective_mark *mark,
-                          bool *idle)
+/* A mark whose query fails is complete when its stream is. */
+static bool mark_complete(const struct ggi_collective *self, const struct collective_mark *mark)
 {
     struct ggi_internal_scope own;
-    gg_status status = GG_ERR_INTERNAL;
-    if (mark->event) {
-        ggi_internal_begin(self->device, &own);
-        status = self->device->ops->event_query(mark->event);
-        ggi_stream_stash_error(mark->stream, status);
-        ggi_internal_end(self->device, &own);
-    }
-    *idle = status == GG_OK;
-    return *idle ||
-           (status != GG_NOT_READY && ggi_stream_is_complete(mark->stream, mark->ticket, false));
+    const bool known = ggi_stream_is_complete(mark->stream, mark->ticket, false);
+    if (known || !mark->event)
+        return known;
+    ggi_internal_begin(self->device, &own);
+    const gg_status status = self->device->ops->event_query(mark->event);
+    ggi_stream_stash_error(mark->stream, status);
+    ggi_internal_end(self->device, &own);
+    return status == GG_OK;
 }
 
 static void marks_query_start(struct ggi_collective *self)
@@ -122,12 +122,11 @@ bool ggi_collective_marks_move(struct ggi_collective *self)
 {
     struct comm_rank *mine = comm_rank(self->comm, self->comm->rank);
     uint32_t done = 0;
-    bool idle;
     marks_query_start(self);
-    for (; done < self->mark_count && mark_complete(self, &self->marks[done], &idle); done++) {
+    for (; done < self->mark_count && mark_complete(self, &self->marks[done]); done++) {
         if (self->marks[done].collective)
             atomic_store(&mine->complete, self->marks[done].collective);
-        mark_release(self, &self->marks[done], idle);
+        mark_release(self, &self->marks[done], true);
     }
     self->mark_count -= done;
     if (done)
@@ -135,7 +134,16 @@ bool ggi_collective_marks_move(struct ggi_collective *self)
     atomic_store(&mine->held, self->starts);
     atomic_store(&mine->incomplete,
                  self->mark_count && !self->messages ? self->marks[0].collective : 0);
-    return done > 0;
+    const bool moved = done || self->moved;
+    self->moved = false;
+    return moved;
+}
+
+void ggi_collective_marks_pass(struct ggi_collective *self)
+{
+    self->starts = false;
+    if (self->mark_count)
+        self->moved = ggi_collective_marks_move(self);
 }
 
 uint32_t ggi_collective_oldest_mark(const struct ggi_collective *self)
@@ -145,11 +153,16 @@ uint32_t ggi_collective_oldest_mark(const struct ggi_collective *self)
 
 /* ---- without the lock ---- */
 
-/* Record @p event, or a new one if it is NULL. NULL: it failed. */
-static struct gg_event_impl *mark_record(struct gg_device *device, gg_stream *stream,
-                                         struct gg_event_impl *event)
+/* NULL: it failed. */
+static struct gg_event_impl *mark_record(struct ggi_collective *self, gg_stream *stream)
 {
+    struct gg_device *device = self->device;
     struct ggi_internal_scope own;
+    struct gg_event_impl *event = NULL;
+    pthread_mutex_lock(&self->lock);
+    if (self->spare_count)
+        event = self->spares[--self->spare_count];
+    pthread_mutex_unlock(&self->lock);
     ggi_internal_begin(device, &own);
     if (!event && ggi_event_acquire(device, false, &event))
         event = NULL;
@@ -161,19 +174,12 @@ static struct gg_event_impl *mark_record(struct gg_device *device, gg_stream *st
     return event;
 }
 
-/* One event serves again: what it was recorded for is complete. */
 void ggi_collective_record_start(struct ggi_collective *self, gg_stream *stream)
 {
+    struct gg_event_impl *event = mark_record(self, stream);
     pthread_mutex_lock(&self->lock);
-    struct gg_event_impl *event = self->start;
-    self->start = NULL;
-    pthread_mutex_unlock(&self->lock);
-    event = mark_record(self->device, stream, event);
-    pthread_mutex_lock(&self->lock);
-    if (self->start || self->ended)
-        mark_end_event(self, event, false);
-    else
-        self->start = event;
+    mark_end_event(self, self->ended ? event : self->start, !self->ended);
+    self->start = self->ended ? NULL : event;
     self->starts = self->start != NULL;
     pthread_mutex_unlock(&self->lock);
 }
@@ -182,14 +188,15 @@ void ggi_collective_record_start(struct ggi_collective *self, gg_stream *stream)
  * or the watcher has ended. */
 void ggi_collective_record_mark(struct ggi_collective *self, gg_stream *stream, uint64_t ticket)
 {
-    struct gg_event_impl *event = mark_record(self->device, stream, NULL);
+    struct gg_event_impl *event = mark_record(self, stream);
     pthread_mutex_lock(&self->lock);
-    for (uint32_t i = 0; i < self->mark_count; i++) {
-        struct collective_mark *mark = &self->marks[i];
-        if (!mark->recording || mark->stream != stream || mark->ticket != ticket)
-            continue;
-        mark->recording = false;
-        mark->event = event;
+    uint32_t at = self->mark_count;
+    while (at && (!self->marks[at - 1].recording || self->marks[at - 1].stream != stream ||
+                  self->marks[at - 1].ticket != ticket))
+        at--;
+    if (at) {
+        self->marks[at - 1].recording = false;
+        self->marks[at - 1].event = event;
         event = NULL;
     }
     pthread_mutex_unlock(&self->lock);

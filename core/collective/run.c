@@ -212,9 +212,14 @@ static gg_status run_queue(struct gg_comm *comm, const struct collective_item *i
         return status;
     if (!in_graph)
         ggi_collective_count(comm, items, count, 1);
-    atomic_store(&comm_rank(comm, comm->rank)->working, 1);
+    _Atomic uint32_t *working = &comm_rank(comm, comm->rank)->working;
+    if (!atomic_load(working))
+        atomic_store(working, 1);
     ggi_collective_observe_begin(self->device, items, count, stream);
-    status = run_call_library(comm, items, count, stream);
+    /* An operation that a finished rank lacks would not end, and would use memory that this rank may free. */
+    status = !in_graph && ggi_collective_find_finished(comm)
+                 ? ggi_comm_state(comm)
+                 : run_call_library(comm, items, count, stream);
     ggi_collective_observe_end(self->device, items, count, stream, status);
     if (!in_graph && status) /* it may leave the communicator usable */
         ggi_collective_count(comm, items, count, -1);

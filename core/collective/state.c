@@ -138,6 +138,22 @@ bool ggi_collective_find_ended(struct gg_comm *comm)
     return atomic_load(&comm->segment->failed) != COMM_FINE;
 }
 
+bool ggi_collective_find_finished(struct gg_comm *comm)
+{
+    const uint64_t collective = atomic_load(&comm_rank(comm, comm->rank)->collective);
+    bool any = false;
+    for (int32_t rank = 0; rank < comm->size && atomic_load(&comm->segment->finished); rank++) {
+        const struct comm_rank *other = comm_rank(comm, rank);
+        if (atomic_load(&other->finished) && atomic_load(&other->collective) < collective) {
+            ggi_comm_mark(comm, rank, COMM_CLOSED);
+            any = true;
+        }
+    }
+    if (any)
+        ggi_comm_declare(comm);
+    return any;
+}
+
 bool ggi_collective_lacks_message(const struct gg_comm *comm, int32_t rank)
 {
     const struct comm_pair *to = comm_pair(comm, comm->rank, rank);

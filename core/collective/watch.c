@@ -315,6 +315,7 @@ static void watch_finish(struct gg_comm *comm, struct ggi_collective *self)
     const bool known = watch_wait(comm, self);
     pthread_mutex_lock(&self->lock);
     atomic_store(&comm_rank(comm, comm->rank)->finished, 1);
+    atomic_fetch_add(&comm->segment->finished, 1);
     pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->lock);
     watch_part(comm, self);

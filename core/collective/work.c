@@ -74,17 +74,18 @@ static gg_status work_refuse(const struct ggi_collective *self)
 /* The driver is not asked. */
 static bool work_is_complete(const struct ggi_collective *self)
 {
-    bool complete = true;
+    bool complete = !atomic_load(&self->calls);
     for (uint32_t i = 0; i < self->used_count && complete; i++)
         complete = ggi_stream_is_complete(self->used[i].stream, self->used[i].ticket, false);
     return complete;
 }
 
-/* Before work that others do not precede: but not before each of many short operations. */
-static bool work_starts(struct ggi_collective *self)
+/* Before work that others do not precede. Whether an event shows where it begins: but not for each of many short operations. */
+static bool work_starts(struct ggi_collective *self, bool captured)
 {
     const uint64_t now = ggi_now_ns();
-    if (atomic_load(&self->calls) || now - self->started < WORK_START_NS || !work_is_complete(self))
+    ggi_collective_marks_pass(self);
+    if (captured || self->comm->size == 1 || now - self->started < WORK_START_NS)
         return false;
     self->started = now;
     return true;
@@ -101,7 +102,7 @@ gg_status ggi_collective_begin(struct ggi_collective *self, gg_stream *stream, b
     else if (!(use = work_find(self, stream)) && !(use = work_add(self, stream)))
         status = ggi_fail(GG_ERR_OUT_OF_MEMORY, "no memory to watch a stream");
     if (use) {
-        starts = !captured && self->comm->size > 1 && work_starts(self);
+        starts = work_is_complete(self) && work_starts(self, captured);
         use->calls++;
         atomic_fetch_add(&self->calls, 1);
     }

@@ -169,7 +169,8 @@ static void link_learn(struct gg_comm *comm, int32_t rank, struct link_state sta
     atomic_store(&other->collective, state.collective);
     atomic_store(&other->created, state.flags & STATE_CREATED ? COMM_CREATION_FAILED : 0);
     atomic_store(&other->working, (state.flags & STATE_WORKING) != 0);
-    atomic_store(&other->finished, (state.flags & STATE_FINISHED) != 0);
+    if (!atomic_exchange(&other->finished, (state.flags & STATE_FINISHED) != 0))
+        atomic_fetch_add(&comm->segment->finished, (state.flags & STATE_FINISHED) != 0);
     atomic_store(&other->gone, (state.flags & STATE_GONE) != 0);
     atomic_store(&other->closed, (state.flags & STATE_CLOSED) != 0);
     atomic_store(&other->ended, (state.flags & STATE_ENDED) != 0);

@@ -231,10 +231,11 @@ bool ggi_stream_end_work(gg_stream *stream, const struct ggi_watcher *watcher,
 void ggi_stream_watch(gg_stream *stream, uint64_t watchers, uint64_t ticket)
 {
     pthread_mutex_lock(&stream->lock);
-    const uint64_t others = ggi_stream_watchers(stream);
+    watchers |= ggi_stream_watchers(stream);
     if (atomic_load(&stream->watched) < ticket)
         atomic_store(&stream->watched, ticket);
-    atomic_store(&stream->watchers, watchers | others);
+    if (atomic_load(&stream->watchers) != watchers)
+        atomic_store(&stream->watchers, watchers);
     pthread_mutex_unlock(&stream->lock);
 }
 

@@ -520,6 +520,47 @@ def test_a_read_of_what_a_failed_operation_writes_raises_though_another_thread_h
     passes(SHARED_STREAM, 2, BEGUN=begun)
 
 
+FINISHED = """
+import ctypes
+driver = ctypes.CDLL(next(one.library for one in gg.backends() if one.name == backend))
+comms = create()
+arrays = [gg.ones(1000, device=comm.device) for comm in comms]
+together(lambda comm: comm.all_reduce(arrays[comm.rank]).get(), comms)
+comms[1].close()
+called = driver.sim_calls(b"ncclAllReduce")
+assert "closed" in failure(lambda: comms[0].all_reduce(arrays[0]), 1)
+assert driver.sim_calls(b"ncclAllReduce") == called
+for comm in comms:
+    comm.close()
+"""
+
+
+def test_an_operation_that_a_closed_rank_lacks_does_not_begin(native_simulated):
+    """It would use memory of that rank, which the library frees."""
+    passes(FINISHED, 2)
+
+
+LAST = """
+import time
+comms = create()
+arrays = [gg.full(10, comm.rank + 1.0, device=comm.device) for comm in comms]
+together(lambda comm: comm.all_reduce(arrays[comm.rank]).get(), comms)
+def body(comm):
+    time.sleep(comm.rank)
+    comm.broadcast(arrays[comm.rank], 0)
+    if comm.rank == 0:
+        comm.close()
+    else:
+        assert arrays[1].get().tolist() == [3.0] * 10
+together(body, comms)
+comms[1].close()
+"""
+
+
+def test_a_rank_may_close_after_its_last_operation_before_the_others_call_it(native_simulated):
+    passes(LAST, 2)
+
+
 ABORT_FAILS = """
 import ctypes
 driver = ctypes.CDLL(next(one.library for one in gg.backends() if one.name == backend))

@@ -120,6 +120,36 @@ def test_a_collective_operation_makes_no_more_calls_than_it_needs(device, tmp_pa
     assert not any(each.get(f"{prefix}StreamWaitEvent") for prefix in ("cu", "hip"))
 
 
+EVENTS = """
+import gpuglue as gg
+from conftest import Gate, gate_library
+with gg.Communicator(0, 1, device={device!r}) as comm, comm.device:
+    x, stream = gg.zeros(8, "float32"), gg.Stream(nonblocking=True)
+    for i in range({waited}):
+        comm.all_reduce(x, stream=stream)
+        if i % 20 == 0:
+            stream.synchronize()
+    gate = Gate(gate_library()).hold(stream)
+    for i in range({unfinished}):
+        comm.all_reduce(x, stream=stream)
+    gate.open()
+"""
+
+
+@pytest.mark.parametrize(("waited", "unfinished"), [((200, 1200), (0, 0)), ((0, 0), (4200, 4600))])
+def test_the_events_behind_collective_operations_serve_again(device, tmp_path, run_python, waited, unfinished):
+    if "Simulated" not in device.name or device.backend not in CONTEXT:
+        pytest.skip("only simulated drivers count their calls, and only cuda and hip have a library of collective operations")
+    made = []
+    for before, behind in zip(waited, unfinished):
+        path = tmp_path / f"{before}-{behind}.json"
+        code = EVENTS.format(device=f"{device.backend}:{device.ordinal}", waited=before, unfinished=behind)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path)))
+        found = json.loads(path.read_text())["calls"]
+        made.append(sum(count for name, count in found.items() if "EventCreate" in name))
+    assert made[1] - made[0] <= 40  # the longer loop may have more of them unfinished at once
+
+
 QUERIES = """
 import gpuglue as gg
 device = gg.Device({device!r})
