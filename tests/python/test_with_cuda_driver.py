@@ -305,10 +305,9 @@ def test_a_capture_survives_a_copy_whose_wait_fails(with_driver, call, refused):
     if not hasattr(driver(), "sim_calls"):
         pytest.skip("only a simulated driver refuses a query")
     with_driver(f"""
-        import ctypes
         captured, other, sim = cuda.new_stream(1), gg.Stream(nonblocking=True), cuda.driver()
         array, data = gg.zeros(3_000_000, "u1"), np.empty(3_000_000, "u1")
-        gg.synchronize(); other.synchronize()
+        gg.synchronize()
         with cuda.Capture(captured, cuda.RELAXED):
             sim.sim_fail(b"cuStreamQuery:{refused}=1")
             try: array.{call}(data, stream=other)
@@ -316,7 +315,7 @@ def test_a_capture_survives_a_copy_whose_wait_fails(with_driver, call, refused):
             else: raise AssertionError("no query failed")
             assert not sim.sim_calls(b"cuCtxSynchronize")
             sim.sim_fail(b"")
-            assert sim.cuStreamQuery(ctypes.c_void_p(other.handle)) == 0  # the copy is over
+            assert sim.cuStreamQuery(cuda.ctypes.c_void_p(other.handle)) == 0  # the copy is over
     """)
 
 
