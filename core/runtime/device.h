@@ -134,7 +134,7 @@ static inline gg_status ggi_device_ready(struct gg_device *device)
 void ggi_epoch_poll(struct gg_device *device, bool wait);
 /* Before unknown streams use memory: keep what ggi_epoch_wait frees where the device is full then. */
 void ggi_epoch_prepare(struct gg_device *device);
-/* Wait for the device by means of a free, which invalidates no capture. */
+/* Wait for the device; where that may invalidate captures, by means of a free, which does not. */
 void ggi_epoch_wait(struct gg_device *device);
 bool ggi_epoch_free_spare(struct gg_device *device); /* false if there is none */
 /* Around a synchronize of the device. */

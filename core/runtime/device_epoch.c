@@ -89,6 +89,10 @@ bool ggi_epoch_free_spare(struct gg_device *device)
 
 void ggi_epoch_wait(struct gg_device *device)
 {
+    if (!epoch_disturbs_captures(device)) {
+        epoch_synchronize(device);
+        return;
+    }
     ggi_epoch_prepare(device); /* unless that was possible earlier */
     if (ggi_epoch_free_spare(device))
         ggi_epoch_prepare(device);

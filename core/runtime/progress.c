@@ -179,19 +179,23 @@ static void progress_sleep(void)
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
+/* Where the wait fails, a foreign capture may be open: query in relaxed mode. */
 gg_status ggi_stream_synchronize_uninterruptible(gg_stream *stream)
 {
     struct gg_device *device = stream->device;
-    gg_status status;
+    struct ggi_internal_scope own;
+    gg_status status, left;
     do
         status = device->ops->stream_wait(stream->impl, GGI_SLICE_NS);
     while (status == GG_NOT_READY);
-    ggi_suppress_errors(1);
-    if (status && status != GG_ERR_DEVICE_LOST &&
-        device->ops->device_synchronize(atomic_load(&device->impl)))
-        while (device->ops->stream_query(stream->impl) == GG_NOT_READY)
+    if (status && status != GG_ERR_DEVICE_LOST) {
+        ggi_internal_begin(device, &own);
+        while ((left = device->ops->stream_query(stream->impl)) == GG_NOT_READY)
             progress_sleep();
-    ggi_suppress_errors(-1);
+        if (left)
+            ggi_epoch_wait(device);
+        ggi_internal_end(device, &own);
+    }
     return ggi_call_end(device, GG_OP_stream_wait, stream, 0, status);
 }
 

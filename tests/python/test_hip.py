@@ -522,25 +522,40 @@ def test_nothing_is_left_behind_at_the_end(tmp_path):
 
 # ---- captures ----
 
+MODES = {"global": 0, "thread-local": 1, "relaxed": 2}
 CAPTURE = """
 import ctypes, gpuglue as gg
 hip, native, graph = ctypes.CDLL({library!r}), ctypes.c_void_p(), ctypes.c_void_p()
 device = gg.Device('hip:0')
 {before}
-assert not hip.hipStreamCreateWithFlags(ctypes.byref(native), 1) and not hip.hipStreamBeginCapture(native, 0)
+assert not hip.hipStreamCreateWithFlags(ctypes.byref(native), 1) and not hip.hipStreamBeginCapture(native, {mode})
+waits = hip.sim_calls(b'hipDeviceSynchronize')
 {during}
+assert hip.sim_calls(b'hipDeviceSynchronize') == waits
 print(hip.hipStreamEndCapture(native, ctypes.byref(graph)))
 """
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_exported_memory_that_was_released_leaves_a_capture_valid(version):
+def test_exported_memory_that_was_released_leaves_a_capture_valid(version, mode):
     """hipDeviceSynchronize invalidates all captures, whatever the modes (ROCm/clr, CHECK_SUPPORTED_DURING_CAPTURE)."""
     before = "kept = [gg.asarray(gg.alloc_pinned(20 << 20, device)).__dlpack__() for _ in range(4)]"
     before += "\narray = gg.zeros(100_000, device=device); capsule = array.__dlpack__(stream=-1); gg.synchronize(device)"
     during = "kept.clear(); del array, capsule; gg.alloc(16, device); gg.alloc(1 << 21, device); gg.trim()"
-    code = CAPTURE.format(library=sim(version), before=before, during=during)
+    code = CAPTURE.format(library=sim(version), before=before, during=during, mode=MODES[mode])
     assert run(code, GPUGLUE_HIP_LIBRARY=sim(version)) == "0"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_full_device_leaves_a_capture_valid(version, mode):
+    """The first allocation fits only after the released memory has been freed, the second one never."""
+    before = "kept = [gg.zeros(2 << 20, 'u1', device=device).__dlpack__(stream=-1) for _ in range(7)]; gg.synchronize(device)"
+    during = "kept.clear(); gg.alloc(12 << 20, device)\ntry: gg.alloc(1 << 50, device)\nexcept gg.OutOfMemoryError: pass"
+    during += "\nelse: raise AssertionError('it is larger than the device')"
+    code = CAPTURE.format(library=sim(version), before=before, during=during, mode=MODES[mode])
+    assert run(code, GPUGLUE_HIP_LIBRARY=sim(version), GPUGLUE_SIM_MEMORY=str(16 << 20)) == "0"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -551,7 +566,7 @@ def test_a_poll_leaves_the_capture_of_a_busy_stream_valid(version):
     before += "\nours = ctypes.c_void_p(stream.handle); assert not hip.hipStreamBeginCapture(ours, 2)"
     before += "\nfor n in range(21, 25): gg.alloc(1 << n, device)"
     before += "\nprint(hip.hipStreamEndCapture(ours, ctypes.byref(graph))); hip.sim_hold(0)"
-    code = CAPTURE.format(library=sim(version), before=before, during="")
+    code = CAPTURE.format(library=sim(version), before=before, during="", mode=0)
     assert run(code, GPUGLUE_HIP_LIBRARY=sim(version)).split() == ["0", "0"]
 
 

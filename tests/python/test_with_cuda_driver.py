@@ -298,6 +298,27 @@ def test_a_capture_survives_beside_the_drivers_own_pool(with_driver, meanwhile, 
     with_driver(capture_code(meanwhile, stream), GPUGLUE_ALLOCATOR="async")
 
 
+# Which queries the driver refuses: the first is before the copy.
+@pytest.mark.parametrize("refused", ["2", "2+"])
+@pytest.mark.parametrize("call", ["get", "set"])
+def test_a_capture_survives_a_copy_whose_wait_fails(with_driver, call, refused):
+    if not hasattr(driver(), "sim_calls"):
+        pytest.skip("only a simulated driver refuses a query")
+    with_driver(f"""
+        captured, other, sim = cuda.new_stream(1), gg.Stream(nonblocking=True), cuda.driver()
+        array, data = gg.zeros(3_000_000, "u1"), np.empty(3_000_000, "u1")
+        gg.synchronize()
+        with cuda.Capture(captured, cuda.RELAXED):
+            sim.sim_fail(b"cuStreamQuery:{refused}=1")
+            try: array.{call}(data, stream=other)
+            except gg.DeviceError: pass
+            else: raise AssertionError("no query failed")
+            assert not sim.sim_calls(b"cuCtxSynchronize")
+            sim.sim_fail(b"")
+            assert sim.cuStreamQuery(cuda.ctypes.c_void_p(other.handle)) == 0  # the copy is over
+    """)
+
+
 # On which stream the memory was allocated; how often the driver refuses to free it.
 @pytest.mark.parametrize("refusals", [0, 1])
 @pytest.mark.parametrize("stream", ["device.default_stream", "gg.Stream(nonblocking=True)", "gg.Stream()"])
