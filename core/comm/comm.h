@@ -74,7 +74,7 @@ struct comm_pair {
 };
 
 struct comm_segment {
-    _Atomic uint32_t failed; /* COMM_ENDED … COMM_UNCONNECTED */
+    _Atomic uint32_t failed;   /* COMM_ENDED … COMM_UNCONNECTED */
     _Atomic uint32_t finished; /* so many ranks are, at least */
     struct comm_rank
         ranks[]; /* then size * size pairs, then per rank four chunks: two for rounds, two for messages */

@@ -13,6 +13,7 @@ import faulthandler
 import gc
 import os
 import random
+import re
 import signal
 import sys
 import threading
@@ -128,11 +129,13 @@ class Round:
 
 
 def resident():
-    """Bytes of resident memory, without what malloc keeps."""
+    """Bytes of resident memory, without what malloc keeps, and without a simulated device's memory, whose pages stay."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    with open("/proc/self/smaps") as file:
+        mappings = re.split(r"^[0-9a-f]+-[0-9a-f]+ ", file.read(), flags=re.MULTILINE)
+    pages = [re.search(r"^Rss: +(\d+) kB$", mapping, re.MULTILINE) for mapping in mappings if "memfd:gpuglue-sim" not in mapping]
+    return sum(int(size[1]) << 10 for size in pages if size)
 
 
 class Mallinfo(ctypes.Structure):
