@@ -88,9 +88,16 @@ static gg_status driver_alloc_async(struct gg_device *device, size_t nbytes, gg_
             "stream is capturing: memory that the driver allocates there would belong to "
             "the graph; allocate before the capture begins");
     gg_stream *join;
-    const gg_status status = ggi_join_stream(device, &join); /* since no drain can create it */
-    return status ? status
-                  : GGI_CALL(device, mem_alloc_async, stream, nbytes, (stream->impl, nbytes, out));
+    gg_status status = ggi_join_stream(device, &join); /* since no drain can create it */
+    if (status)
+        return status;
+    const bool beside = stream->is_default && ggi_stream_capturing(stream);
+    if (beside) /* an allocation on the default stream would invalidate the capture */
+        stream = join;
+    status = GGI_CALL(device, mem_alloc_async, stream, nbytes, (stream->impl, nbytes, out));
+    if (beside && !status)
+        ggi_stream_synchronize_uninterruptible(join);
+    return status;
 }
 
 /* Copies from and to another node's memory are slower. */

@@ -17,9 +17,10 @@ HEAD = """
 import time, warnings
 comm.close()
 backend = os.environ["GPUGLUE_BACKEND"]
+PATIENCE = float(os.environ.get("GPUGLUE_TEST_PATIENCE", 60))  # seconds, where no test waits for a timeout
 def connect(**options):
     options.setdefault("device", f"{backend}:{rank % len(gg.devices(backend))}" if backend in ("cuda", "hip") else f"{backend}:0")
-    return gg.Communicator(rank, size, f"127.0.0.1:{os.environ['GPUGLUE_COMM_PORT']}", **{"timeout": 60, **options})
+    return gg.Communicator(rank, size, f"127.0.0.1:{os.environ['GPUGLUE_COMM_PORT']}", **{"timeout": PATIENCE, **options})
 def until_others_end():  # takes no part, longer than any timeout
     ends, own = map(int, os.environ["OTHERS_END"].split())
     os.close(own)

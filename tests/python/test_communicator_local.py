@@ -30,7 +30,7 @@ devices = [f"{backend}:{rank if backend in ('cuda', 'hip') else 0}" for rank in 
 def create(given=devices, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return gg.Communicator.from_devices(given, **{"timeout": 60, **options})
+        return gg.Communicator.from_devices(given, **{"timeout": PATIENCE, **options})
 def each(body, comms):
     ended = []
     def run(comm):

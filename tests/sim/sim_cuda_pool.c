@@ -266,6 +266,7 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUme
     return cuda_leave(SIM_OK);
 }
 
+/* On an H200 (driver 580.159) it fails for the default stream while a stream that is ordered with it is captured. */
 static CUresult allocate(const char *name, CUdeviceptr *out, size_t size, CUmemoryPool pool,
                          CUstream stream)
 {
@@ -279,7 +280,9 @@ static CUresult allocate(const char *name, CUdeviceptr *out, size_t size, CUmemo
     found = pool ? pool_of(pool) : queue->context->device->current_pool;
     if (!out || !found)
         return cuda_leave(SIM_INVALID);
-    status = sim_pool_alloc(found, queue, size, &address);
+    status = queue->legacy ? sim_capture_implicit(queue->context) : SIM_OK;
+    if (!status)
+        status = sim_pool_alloc(found, queue, size, &address);
     if (!status)
         *out = address;
     return cuda_leave(status);

@@ -181,6 +181,9 @@ static void null_stream_work_beside_a_blocking_capture_is_refused(void **state)
     assert_int_equal(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), 0);
     assert_int_equal(cu.cuMemsetD8Async(memory, 0, 64, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     assert_invalidated(stream);
+    assert_int_equal(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), 0);
+    assert_int_equal(cu.cuMemAllocAsync(&memory, 64, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    assert_invalidated(stream);
     assert_int_equal(cu.cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
                      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
