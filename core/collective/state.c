@@ -142,7 +142,9 @@ bool ggi_collective_find_finished(struct gg_comm *comm)
 {
     const uint64_t collective = atomic_load(&comm_rank(comm, comm->rank)->collective);
     bool any = false;
-    for (int32_t rank = 0; rank < comm->size && atomic_load(&comm->segment->finished); rank++) {
+    if (!atomic_load(&comm->segment->finished))
+        return false;
+    for (int32_t rank = 0; rank < comm->size; rank++) {
         const struct comm_rank *other = comm_rank(comm, rank);
         if (atomic_load(&other->finished) && atomic_load(&other->collective) < collective) {
             ggi_comm_mark(comm, rank, COMM_CLOSED);

@@ -92,7 +92,7 @@ static gg_status driver_alloc_async(struct gg_device *device, size_t nbytes, gg_
     if (status)
         return status;
     const bool beside = stream->is_default && ggi_stream_capturing(stream);
-    if (beside) /* an allocation on the default stream would invalidate the capture */
+    if (beside) /* the driver refuses an allocation on the default stream */
         stream = join;
     status = GGI_CALL(device, mem_alloc_async, stream, nbytes, (stream->impl, nbytes, out));
     if (beside && !status)
