@@ -1,4 +1,4 @@
-"""Dask: messages with large arrays are received into page-locked memory, from which the device copies without another copy."""
+"""Dask: messages with arrays are received into page-locked memory, from which the device copies without another copy."""
 
 import functools
 import weakref
@@ -7,6 +7,9 @@ from typing import Any
 from . import _core, _offers
 
 NBYTES = 256 << 10
+# Larger messages pass through pageable memory. The pools of pinned memory keep less than a few of them need, and new memory takes
+# several times longer to page-lock than the device needs to copy it from pageable memory.
+LARGEST = 64 << 20
 _HEAD = 64 << 10  # bytes of a message that have Dask's header
 _PART = 1 << 30  # bytes of one read
 _NAME = b"gpuglue.GPUArray"  # in that header, which precedes the elements
@@ -42,7 +45,7 @@ def _reading(original: Any, host_array: Any) -> Any:
         head = memoryview(bytearray(_HEAD))
         await stream.read_into(head)
         _announce(stream, head)
-        data: memoryview = _pinned(n, host_array) if stream in _announced else host_array(n)
+        data: memoryview = _pinned(n, host_array) if n <= LARGEST and stream in _announced else host_array(n)
         data[:_HEAD] = head
         for at in range(_HEAD, n, _PART):
             await stream.read_into(data[at : at + _PART])

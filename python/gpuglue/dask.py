@@ -54,12 +54,13 @@ def register(client: Any = None) -> Any:
     The process that sends and the one that receives must both have registered them. Without them arrays
     are sent by pickle.
 
-    The sender copies elements in device memory to pinned memory, from which Dask writes them to the connection; memory
-    that the host can access is sent without a copy if the array is contiguous. The receiver copies from the memory that Dask
+    The sender copies elements in device memory to pinned memory, or to pageable memory if they are more than 64 MiB, and Dask writes
+    them to the connection from there; memory that the host can access is sent without a copy if the array is contiguous. The receiver copies from the memory that Dask
     received to its current device, not to the device of the same name. The order of a contiguous array is kept; a strided view
     arrives C-contiguous. The array that arrives is writeable.
 
-    Through TCP and TLS the elements of arrays from 256 KiB on are received into pinned memory, and so is what else their message has.
+    Through TCP and TLS the elements of arrays from 256 KiB on are received into pinned memory, and so is what else their message has,
+    if the message has at most 64 MiB: to page-lock more memory takes longer than the copy from pageable memory.
     Dask copies the elements to pageable memory if it compresses (``distributed.comm.compression``), or if an array that is not
     the first of its message is larger than ``distributed.comm.shard``.
 
@@ -128,6 +129,8 @@ def _frame(array: Any) -> Any:
             return memoryview(array.reshape(-1).view("u1"))  # waits for pending work, and keeps the memory
         except BufferError:  # device memory
             pass
+    if array.nbytes > _dask_pinned.LARGEST:
+        return memoryview(array.get().reshape(-1).view("u1"))
     pinned: Any = _core.empty_pinned(array.shape, array.dtype, device=array.device)
     array.get(pinned)
     return memoryview(pinned.reshape(-1).view("u1"))

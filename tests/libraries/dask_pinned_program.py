@@ -17,6 +17,12 @@ def send_without_handles():
     _dask_handles.NBYTES = 1 << 62
 
 
+def limit_to_less():
+    from gpuglue import _dask_pinned
+
+    _dask_pinned.LARGEST = 8 * N - 1
+
+
 def kind_of(memory):
     return gg.pointer_info(np.frombuffer(memory, "u1").ctypes.data).kind
 
@@ -54,6 +60,10 @@ def main(device):
             arrays, elements = client.submit(received, made, workers=[second], pure=False).result()
             assert elements == ["pinned"] * sum(name[0] == "g" for name in names), (names, elements)
             assert elements or arrays == ["host"], arrays  # NumPy's alone
+        client.run(limit_to_less)
+        made = client.submit(make, ["g"], workers=[first], pure=False)
+        _, elements = client.submit(received, made, workers=[second], pure=False).result()
+        assert elements == ["host"], elements
     print("done")
 
 

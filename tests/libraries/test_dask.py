@@ -69,7 +69,7 @@ def test_workers_take_arrays_by_handles_and_what_a_lost_worker_did_not_take_is_r
 
 
 @pytest.mark.parametrize("backend", ["host", "cuda"])
-def test_arrays_that_come_through_a_connection_arrive_in_pinned_memory(tmp_path, backend):
+def test_arrays_that_come_through_a_connection_arrive_in_pinned_memory_up_to_a_size(tmp_path, backend):
     run(tmp_path, "dask_pinned_program.py", f"{backend}:0", backend=backend)
 
 
