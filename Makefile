@@ -325,7 +325,9 @@ own-hip := tests/python/test_hip.py
 $(PY_SIM:%=%-rest): py-%-rest: run-environment build-plain
 	$(if $(call no-hip,$*),$(STEP) --skip "Python on $*: the other files" "$$(cat .venv/no-hip)",\
 	    $(STEP) "Python on $*: the other files" env $(call run-$*,plain) .venv-run/bin/$(SIDE_BY_SIDE) $(filter-out $(own-$(word 1,$(subst -, ,$*))) $(not-on-$*),$(OFF_DEVICE)) $(tests-on-$*))
-not-on-cuda-sim := $(ALIKE)
+# On cuda-sim these run under the address sanitizer, without it only with LONG=1; tests that it would disturb run without it.
+IN_ASAN = $(filter-out $(not-in-asan) $(patsubst %,tests/python/test_%.py,communicator_local host_threads import stats),$(OFF_DEVICE))
+not-on-cuda-sim = $(ALIKE) $(if $(LONG),,$(IN_ASAN))
 not-on-ze-sim-old := $(ALIKE) $(filter-out %/test_communicator_staged.py,$(SHARED))
 # What an exchange through the host sends to which rank depends on their number and on the sizes, not on the backend.
 FEW_RANKS := -k "not many_ranks and not arrays_of_several_buffers"
