@@ -6,8 +6,8 @@ TESTS is the directory with the built tests. An unavailable root or package is r
 failure. In each root these are tested:
 - import, and `python -m gpuglue` on each real vendor library, which must report the right reason without a device;
 - gpuglue's declarations against the vendors' headers of that release, with which the simulated Level Zero drivers must compile;
-- the Python suite on host but for ALIKE, once for each release of Debian, and where Python and glibc are those of this machine only its files that use a
-  device (the variable ON_DEVICE, else all files); these also on each simulated Level Zero driver through the root's real loader;
+- the Python suite on host but for ALIKE in the root of the newest Python (WHOLE), in the others its files that use a device (the variable
+  ON_DEVICE, else all files); these also on each simulated Level Zero driver through the root's real loader;
 - some of these (FEW), also with each of the loader's layers, with two drivers at once, and on the
   simulated CUDA and HIP; of a root with the Python, the glibc and the loader of another, only those on HIP;
 - AMD's and Intel's compilers, which need no device;
@@ -25,7 +25,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import sys
@@ -47,6 +46,7 @@ MATRIX = {
 # The packages that have a compiler; the first one that a root has is used.
 COMPILERS = {"hiprtc": ("libhiprtc7", "libhiprtc6", "libamdhip64-5"), "ocloc": ("intel-ocloc", "intel-opencl-icd")}
 CAPTURED = "bookworm"  # the root whose Intel driver can run without hardware
+WHOLE = "forky"  # the root with the newest Python and glibc
 MODELLED = "experimental"  # the root whose HIP runtime can: tests/model/hip
 LIBRARIES = {"python3-torch": "tests/libraries/test_torch.py"}  # package: its tests, on host
 
@@ -285,11 +285,6 @@ def loads_what_was_built(root):
     return "" if result.returncode == 0 else last_line(result.stderr)
 
 
-def interpreter(root):
-    """The minor version of the root's Python, and its glibc."""
-    return python(root, "-c", "import platform; print(*platform.python_version_tuple()[:2], *platform.libc_ver())").stdout.split()
-
-
 def repeated(name, title, same):
     """Why this run would repeat another root's, or "". `same`: the loader is that of the root with the packages of the release alone."""
     suite, release, _ = MATRIX[name]
@@ -301,11 +296,10 @@ def repeated(name, title, same):
 
 
 def host_run(root, environment):
-    """The Python suite on host; on this machine's Python and glibc, with which it has run already, the files that use a device."""
-    here = [*platform.python_version_tuple()[:2], *platform.libc_ver()]
-    if interpreter(root) != here:
+    """The Python suite on host, of which the older roots run the files that use a device."""
+    if root.name == WHOLE:
         return suite(root, ALL, **environment)
-    return f"{suite(root, USING_A_DEVICE, **environment)} (files that use a device: Python and glibc are this machine's)"
+    return f"{suite(root, USING_A_DEVICE, **environment)} (files that use a device: {WHOLE} runs all)"
 
 
 def one_run(root, title, hip, loader):
