@@ -191,6 +191,12 @@ void ze_pooled_event_abandon(struct ze_pooled_event *pooled)
     pthread_mutex_unlock(&pool->lock);
 }
 
+void ze_pooled_event_leave(struct ze_pooled_event *pooled)
+{
+    if (pooled && pooled->driver)
+        pooled->chunk->left = true;
+}
+
 /* A borrowed event may be reset by its owner, so its state is not cached. */
 int ze_pooled_event_query(struct ze_pooled_event *pooled)
 {
@@ -210,6 +216,16 @@ int ze_pooled_event_wait(struct ze_pooled_event *pooled, uint64_t timeout_ns)
 
 /* ---- closing ---- */
 
+/* The parked events that the device has not signalled, or may not have. */
+static void pool_leave_unsignalled(struct ze_pool *pool)
+{
+    for (struct ze_pooled_event *pooled = pool->parked; pooled; pooled = pooled->next) {
+        const int code = event_query(pooled);
+        if (code && !ze_is_over(code))
+            ze_pooled_event_leave(pooled);
+    }
+}
+
 static void chunk_destroy(struct ze_driver *driver, struct ze_chunk *chunk)
 {
     for (uint32_t i = 0; i < chunk->used; i++)
@@ -223,10 +239,12 @@ static void chunk_destroy(struct ze_driver *driver, struct ze_chunk *chunk)
 void ze_pool_close(struct ze_driver *driver)
 {
     struct ze_pool *pool = &driver->pool;
+    pool_leave_unsignalled(pool);
     while (pool->chunks) {
         struct ze_chunk *chunk = pool->chunks;
         pool->chunks = chunk->next;
-        chunk_destroy(driver, chunk);
+        if (!chunk->left)
+            chunk_destroy(driver, chunk);
     }
     pool->free = pool->parked = NULL;
     pool->last = &pool->parked;

@@ -169,7 +169,7 @@ static bool stream_settle(struct gg_stream_impl *stream)
     for (int tries = 1; tries < SETTLE_TRIES && code && !ze_is_shut_down(code); tries++)
         code = ze_pooled_event_wait(stream->recorded, SETTLE_NS);
     ze_log_failure(code, "waiting for a list's last signal");
-    return code != ZE_RESULT_NOT_READY;
+    return !code || ze_is_over(code);
 }
 
 void ze_stream_destroy(struct gg_stream_impl *stream)
@@ -182,7 +182,10 @@ void ze_stream_destroy(struct gg_stream_impl *stream)
             ze_lists_destroy(stream);
         ze_pooled_event_release(stream->first_recorded);
         ze_pooled_event_release(stream->recorded);
-    } /* else the device may still write the signal: both are left to it */
+    } else { /* the device may still write the signal: both are left to it */
+        ze_pooled_event_leave(stream->first_recorded);
+        ze_pooled_event_leave(stream->recorded);
+    }
     stream_delete(stream);
 }
 

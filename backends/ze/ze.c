@@ -62,6 +62,11 @@ bool ze_is_shut_down(int code)
     return code == ZE_RESULT_ERROR_UNINITIALIZED;
 }
 
+bool ze_is_over(int code)
+{
+    return ze_is_shut_down(code) || code == ZE_RESULT_ERROR_DEVICE_LOST;
+}
+
 bool ze_is_unsupported(int code)
 {
     return code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE ||

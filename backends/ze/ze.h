@@ -59,6 +59,7 @@ struct ze_chunk {
     void *pool;
     uint64_t *times; /* ZE_CHUNK_EVENTS of them; NULL until first used */
     uint32_t used;   /* how many of `events` have a native event */
+    bool left;       /* to the driver, since the device may still signal one of them */
     struct ze_pooled_event events[ZE_CHUNK_EVENTS];
 };
 
@@ -75,6 +76,8 @@ int ze_pooled_event_take(struct ze_driver *driver, bool timed, struct ze_pooled_
 struct ze_pooled_event *ze_pooled_event_wrap(void *event);
 struct ze_pooled_event *ze_pooled_event_retain(struct ze_pooled_event *pooled);
 void ze_pooled_event_release(struct ze_pooled_event *pooled); /* NULL is allowed */
+/* The device may signal it at any later time: it is never reused or destroyed. NULL and a borrowed one are allowed. */
+void ze_pooled_event_leave(struct ze_pooled_event *pooled);
 /* Return an event to the pool whose signal could not be appended. There is no other reference. */
 void ze_pooled_event_abandon(struct ze_pooled_event *pooled);
 /* 0 if it is signalled, ZE_RESULT_NOT_READY, or an error. */
@@ -198,6 +201,7 @@ gg_status ze_no_memory(const char *what);
 gg_status ze_missing(const char *function);
 const char *ze_error_name(int code); /* NULL: unknown */
 bool ze_is_shut_down(int code); /* the driver has shut down: there is nothing left to destroy */
+bool ze_is_over(int code); /* it has, or the device is lost: nothing will be signalled any more */
 /* Whether a loader returns @p code for a call that the driver is too old for. An intercepting loader 1.32 reports
  * "not initialised". */
 bool ze_is_unsupported(int code);

@@ -305,7 +305,8 @@ static enum verdict judge_end(const struct trial *trial, char *why, size_t size)
  * alone report a lost device: the device itself, which is asked for its status, does not confirm it. */
 static bool never_known(const struct fault *fault)
 {
-    static const char *const waits[] = {"zeEventHostSynchronize", "zeEventQueryStatus", NULL};
+    static const char *const waits[] = {"zeCommandListHostSynchronize", "zeEventHostSynchronize",
+                                        "zeEventQueryStatus", NULL};
     return fault->onwards && (fault->class != CLASS_LOST || is_named(fault->name, waits));
 }
 

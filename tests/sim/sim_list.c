@@ -167,12 +167,24 @@ static bool running(const struct sim_queue *list)
     return false;
 }
 
+/* After the loss of a device a list has to be destroyed as it is. */
+static bool any_lost(void)
+{
+    const struct sim_context *context = NULL;
+    while ((context = sim_table_next(&sim_contexts, context)))
+        if (context->lost)
+            return true;
+    return false;
+}
+
 void sim_list_destroy(struct sim_queue *list)
 {
     while (running(list))
         pthread_cond_wait(&sim.changed, &sim.lock);
-    if (!finished(list))
+    if (!finished(list) && !any_lost()) {
         fprintf(stderr, "gpuglue sim: a list with unfinished work is destroyed\n");
+        abort();
+    }
     for (size_t i = 0; i < list->open_count; i++)
         sim_command_drop(list->open[i]);
     free(list->open);
@@ -232,8 +244,10 @@ int sim_flag_wait(struct sim_event *event, uint64_t timeout_ns)
 
 void sim_flag_destroy(struct sim_event *event)
 {
-    if (sim_command_busy(event->signal) && !is_set(event))
+    if (sim_command_busy(event->signal) && !is_set(event) && !any_lost()) {
         fprintf(stderr, "gpuglue sim: an event is destroyed before its signal came\n");
+        abort();
+    }
     sim_command_drop(event->signal);
     event->signal = NULL;
     sim_table_drop(&sim_events, event);
