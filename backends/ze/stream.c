@@ -161,13 +161,24 @@ gg_status ze_stream_create(struct gg_device_impl *device, uint32_t flags, int32_
     return GG_OK;
 }
 
+/* Behind an append whose barrier failed there is no signal yet. */
+static int stream_wait_last(struct gg_stream_impl *stream)
+{
+    struct ze_pooled_event *pooled = NULL;
+    int code = stream->recorded_at == stream->submitted ? 0 : ze_stream_record(stream, &pooled);
+    ze_pooled_event_release(pooled);
+    if (!code && stream->recorded)
+        code = ze_pooled_event_wait(stream->recorded, SETTLE_NS);
+    return code;
+}
+
 /* The work is complete, but perhaps not the last signal after it, and neither a list nor its event may be destroyed before
  * that. Returns whether they may be. A failed wait is repeated. */
 static bool stream_settle(struct gg_stream_impl *stream)
 {
-    int code = stream->recorded ? ze_pooled_event_wait(stream->recorded, SETTLE_NS) : 0;
+    int code = stream_wait_last(stream);
     for (int tries = 1; tries < SETTLE_TRIES && code && !ze_is_shut_down(code); tries++)
-        code = ze_pooled_event_wait(stream->recorded, SETTLE_NS);
+        code = stream_wait_last(stream);
     ze_log_failure(code, "waiting for a list's last signal");
     return !code || ze_is_over(code);
 }

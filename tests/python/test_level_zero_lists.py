@@ -37,3 +37,23 @@ print(event.done)
 
 def test_a_list_whose_last_signal_comes_too_late_is_not_destroyed(sim):  # noqa: F811
     assert sim(LATE, driver="old") == "True"
+
+
+UNKNOWN = """
+import ctypes, os, threading, gpuglue as gg
+stream, event = gg.Stream(), gg.Event(timing=True)
+driver = ctypes.CDLL(os.environ["GPUGLUE_ZE_LIBRARY"])
+driver.sim_hold(1)
+driver.sim_fail(b"zeCommandListAppendBarrier:1=1879048195")  # after the timestamp was appended
+try:
+    stream.record(event)
+except gg.Error as error:
+    print(error)
+driver.sim_fail(b"")
+threading.Timer(0.2, driver.sim_hold, (0,)).start()
+stream.close(); gg.trim(); gg.synchronize()
+"""
+
+
+def test_a_list_with_work_of_a_call_that_failed_is_not_destroyed_before_its_end(sim):  # noqa: F811
+    assert "recording an event" in sim(UNKNOWN, driver="old")
