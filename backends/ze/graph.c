@@ -66,7 +66,7 @@ gg_status ze_capture_end(struct gg_stream_impl *stream, struct gg_graph_impl **o
     void *recording = NULL;
     ze_stream_lock(stream);
     const int code = ze.capture_end(stream->list, NULL, &recording);
-    stream->captured = false;
+    stream->captured = code != 0;
     pthread_mutex_unlock(&stream->lock);
     if (!code && out)
         return graph_new(recording, out);

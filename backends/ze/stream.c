@@ -161,10 +161,12 @@ gg_status ze_stream_create(struct gg_device_impl *device, uint32_t flags, int32_
     return GG_OK;
 }
 
-/* Behind an append whose barrier failed there is no signal yet. */
+/* Behind an append whose barrier failed there is no signal yet. Captured work does not run. */
 static int stream_wait_last(struct gg_stream_impl *stream)
 {
     struct ze_pooled_event *pooled = NULL;
+    if (stream->captured)
+        return 0;
     int code = stream->recorded_at == stream->submitted ? 0 : ze_stream_record(stream, &pooled);
     ze_pooled_event_release(pooled);
     if (!code && stream->recorded)

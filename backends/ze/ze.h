@@ -150,7 +150,7 @@ struct gg_stream_impl {
     bool owned;
     bool in_order;        /* the driver keeps the order */
     bool needs_copy_list; /* large copies need a list of their own */
-    bool captured;        /* from ze_capture_begin to ze_capture_end, which one thread calls */
+    bool captured; /* from ze_capture_begin to a ze_capture_end that succeeds; one thread calls both */
     uint32_t priority;    /* of both lists */
     atomic_bool shared;   /* other code has the handle and may append to the list */
     atomic_uint lockers;  /* threads that want `lock` for an append */
