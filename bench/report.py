@@ -19,6 +19,7 @@ from timing import BESIDE
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FIGURES, PAGE = DOCS / "performance.json", DOCS / "performance.md"
 MARKED = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+STREAMS = {"own": "own", "blocking": "blocking", "nonblocking": "shared", "legacy": "default"}  # kinds of bench.py, and their names on the page
 PEERS = {"CuPy": "cupy", "PyTorch": "torch", "cuda.core": "cuda.core"}
 BULK = {"H2D pinned": "pinned, to the device", "D2H pinned": "pinned, to the host", "H2D pageable": "pageable, to the device",
         "D2H pageable": "pageable, to the host", "D2D": "within the device"}
@@ -37,7 +38,7 @@ def only(sides, digits=1):
 def of_bench(found):
     """Of bench.json."""
     streams = {kind: {unit: {row: only(sides, 2) for row, sides in rows.items()} for unit, rows in units.items()}
-               for kind, units in found["streams"].items() if kind in ("own", "blocking", "own" + BESIDE)}
+               for kind, units in found["streams"].items()}
     against = {row: only(sides) for row, sides in found.get("against cuda.core", {}).items()}
     return {"streams": streams, "peers": found.get("peers", {}), "against": against}
 
@@ -111,8 +112,8 @@ def collect(directory, machine):
 
 
 def table(head, rows):
-    """A table in Markdown; all columns but the first are figures, and the last may be a result."""
-    marks = ["---"] + ["--:" if name != "target" else "---" for name in head[1:]]
+    """A table in Markdown: the first column, names of streams and results are text, all others figures."""
+    marks = ["---"] + ["---" if name in ("stream", "target") else "--:" for name in head[1:]]
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, marks, *rows]) + "\n"
 
 
@@ -146,9 +147,38 @@ def calls(figures):
 
 
 def calls_alone(figures):
-    """The same without other packages."""
-    rows = [[row, number(sides.get("raw")), number(sides["gpuglue"])] for row, sides in own_rows(figures, "ns").items()]
-    return table(["ns per call", "raw C", "gpuglue"], rows)
+    """The same without other packages, and with the shim below the hip backend, if it was measured."""
+    found = own_rows(figures, "ns")
+    sides = {"raw C": "raw", "raw C, through the shim": "shim", "gpuglue": "gpuglue", "at most": "target"}
+    sides = {head: key for head, key in sides.items() if any(key in row for row in found.values())}
+    rows = [[row, *(number(values.get(key)) for key in sides.values()), values.get("result", "")] for row, values in found.items()]
+    return table(["ns per call", *sides, "target"], rows)
+
+
+def more_than(base, value):
+    """How much more than the baseline a figure is, in nanoseconds and in percent; an empty cell without one."""
+    return "" if None in (base, value) else f"{round(value - base)} ({round(100 * (value - base) / base)} %)"
+
+
+def floors(figures, kinds):
+    """The calls of these kinds of streams whose target counts from a baseline, beside the least that they cost from Python: those with
+    a figure of it, and all others that are not ok."""
+    found = {kind: figures["streams"][kind]["ns"] for kind in kinds if kind in figures["streams"]}
+    rows = []
+    for row in dict.fromkeys(row for rows in found.values() for row in rows):
+        each = {kind: rows[row] for kind, rows in found.items() if "raw" in rows.get(row, {}) and "target" in rows[row]}
+        if any("floor" in sides or sides["result"] != "ok" for sides in each.values()):
+            rows += [[row, STREAMS[kind], *floor_cells(sides), sides["result"]] for kind, sides in each.items()]
+    return table(["ns more than the baseline", "stream", "baseline", "at most", "C from Python", "C that asks", "gpuglue", "target"], rows)
+
+
+def floor_cells(sides):
+    """Baseline, target, C from Python, the same with a question to the driver, and gpuglue. A target that counts from another row counts
+    from that of the same side."""
+    base = sides.get("beside", sides["raw"])
+    floor = sides.get("floor beside", None if "beside" in sides else sides["raw"])
+    return [number(base), more_than(base, sides["target"]), more_than(floor, sides.get("floor")),
+            more_than(floor, sides.get("floor, asking")), more_than(base, sides["gpuglue"])]
 
 
 def against(figures):
@@ -193,9 +223,10 @@ def alloc(figures):
 
 def scale(figures):
     """Allocations from many streams and threads, in C."""
-    rows = [[row, number(found["mean"]), number(found["median"]), number(found["p999"]), number(found["worst"]), found["result"]]
-            for row, found in figures.items()]
-    return table(["ns for alloc + close", "mean", "median", "99.9 %", "worst", "target"], rows)
+    heads = {"mean": "mean", "median": "median", "99.9 %": "p999", "worst": "worst", "which call": "worst_at", "of it the driver": "worst_driver"}
+    heads = {head: key for head, key in heads.items() if any(key in found for found in figures.values())}
+    rows = [[row, *(number(found.get(key)) for key in heads.values()), found["result"]] for row, found in figures.items()]
+    return table(["ns for alloc + close", *heads, "target"], rows)
 
 
 def fragmentation(figures):
@@ -262,7 +293,10 @@ def beside_mpi(figures):
     return table([f"{figures['ranks']} ranks", *names], rows)
 
 
-TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone), "records and waits": ("bench", against), "copies": ("bench", bulk),
+TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone),
+          "floors": ("bench", lambda found: floors(found, ("own", "blocking"))),
+          "floors, other streams": ("bench", lambda found: floors(found, ("nonblocking", "legacy"))),
+          "records and waits": ("bench", against), "copies": ("bench", bulk),
           "pageable, to the device": ("pageable", lambda found: pageable(found, "up")),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),

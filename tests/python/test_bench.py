@@ -139,3 +139,48 @@ def test_the_table_of_pageable_copies_has_the_results():
 def test_a_table_without_figures_stays_as_it_is():
     text = "<!-- table: host -->\nold\n<!-- end of table -->"
     assert report.page(text, {}) == text
+
+
+def bench_figures(**sides):
+    def row(figures):
+        return {side: {"median": value} if isinstance(value, float) else value for side, value in figures.items()}
+    return report.of_bench({"streams": {kind: {"ns": {name: row(figures) for name, figures in rows.items()}, "gbps": {}}
+                                        for kind, rows in sides.items()}})
+
+
+def test_the_table_of_floors_has_what_each_side_takes_more_than_its_own_baseline():
+    figures = bench_figures(own={
+        "launch": {"raw": 1000.0, "floor": 1050.0, "gpuglue": 1100.0, "target": 1060, "result": "missed"},
+        "launch, 16 arguments": {"raw": 1000.0, "beside": 1200.0, "floor beside": 1060.0, "floor": 1160.0, "gpuglue": 1380.0,
+                                 "target": 1450, "result": "ok"}})
+    found = report.floors(figures, ("own", "legacy"))
+    assert "| launch | own | 1000 | 60 (6 %) | 50 (5 %) |  | 100 (10 %) | missed |" in found
+    assert "| launch, 16 arguments | own | 1200 | 250 (21 %) | 100 (9 %) |  | 180 (15 %) | ok |" in found
+
+
+def test_the_table_of_floors_has_each_call_that_is_missed_on_one_of_its_streams():
+    near = {"raw": 100.0, "gpuglue": 150.0, "target": 160, "result": "ok"}
+    rows = {"a": near, "b": near, "c": {"raw": 100.0, "gpuglue": 150.0}}
+    figures = bench_figures(own=rows, blocking=rows | {"b": near | {"gpuglue": 170.0, "result": "missed"}})
+    found = report.floors(figures, ("own", "blocking"))
+    assert "| b | blocking | 100 | 60 (60 %) |  |  | 70 (70 %) | missed |" in found
+    assert "| b | own |" in found and "| a |" not in found and "| c |" not in found
+
+
+def test_the_floor_that_asks_the_driver_about_its_source_has_a_column():
+    row = {"raw": 1500.0, "floor": 1700.0, "floor, asking": 1900.0, "gpuglue": 2400.0, "target": 2100, "result": "missed"}
+    found = report.floors(bench_figures(blocking={"to_gpu of 1 KiB": row}), ("blocking",))
+    assert "| to_gpu of 1 KiB | blocking | 1500 | 600 (40 %) | 200 (13 %) | 400 (27 %) | 900 (60 %) | missed |" in found
+
+
+def test_the_table_of_hip_has_the_results_and_the_shim_where_it_was_measured():
+    row = {"raw": 120.0, "gpuglue": 970.0, "target": 240, "result": "missed"}
+    assert "| event record | 120 | 970 | 240 | missed |" in report.calls_alone(bench_figures(own={"event record": row}))
+    with_shim = report.calls_alone(bench_figures(own={"event record": row | {"shim": 800.0}}))
+    assert "| event record | 120 | 800 | 970 | 240 | missed |" in with_shim
+
+
+def test_a_row_of_scale_has_its_worst_call_and_the_drivers_part_of_it():
+    old = {"mean": 100.4, "median": 90, "p999": 300, "worst": 5000, "result": "ok"}
+    assert "| 1 threads | 100 | 90 | 300 | 5000 | ok |" in report.scale({"1 threads": old})
+    assert "| 1 threads | 100 | 90 | 300 | 5000 | 17 | 4800 | ok |" in report.scale({"1 threads": old | {"worst_at": 17, "worst_driver": 4800}})
