@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from statistics import median
 
 from timing import BESIDE
 
@@ -57,8 +58,18 @@ def of_alloc(found):
 
 def of_copies(found):
     """Of copies.json."""
-    rounded = {row: {side: round(value, 1) for side, value in sides.items()} for row, sides in found["strided"].items()}
-    return {"strided": rounded, "get": [round(value, 1) for value in found["get"]]}
+    def rounded(rows):
+        return {row: {side: round(value, 1) for side, value in sides.items()} for row, sides in rows.items()}
+
+    largest = max(found["sizes"], key=int)
+    return {"strided": rounded(found["strided"]), "get": [round(value, 1) for value in found["get"]],
+            "mib": int(largest), "largest": rounded(found["sizes"][largest])}
+
+
+def of_graphs(found):
+    """Of graphs.json."""
+    return {"length": found["length"], "us": {side: {key: round(value, 2) for key, value in times.items()} for side, times in found["us"].items()},
+            "results": found["results"]}
 
 
 def of_fragmentation(found):
@@ -94,7 +105,7 @@ def of_comm(found):
 
 
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
-           "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "compat": of_compat,
+           "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "graphs": of_graphs, "compat": of_compat,
            "bench-hip": of_bench, "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
 
 
@@ -250,6 +261,27 @@ def strided(figures):
     return table(["GB/s, 64 MiB of float32", "gpuglue", "CuPy", "PyTorch"], rows)
 
 
+def packages(figures):
+    """Pageable copies of the largest size, and of strided views, beside other packages."""
+    titles = {"H2D": "to the device", "D2H": "to the host, into existing memory", "D2H, new array": "`.get()`: to the host, into a new array"}
+    got = {"`.get()`, the first call with this size": {"gpuglue": figures["get"][0]},
+           "`.get()`, from the third call on": {"gpuglue": median(figures["get"][2:])}}
+    found = {titles[row]: sides for row, sides in figures["largest"].items()} | got
+    sides = {"raw C": "raw pageable", "raw C, pinned": "raw pinned", "gpuglue": "gpuglue", "CuPy": "CuPy", "PyTorch": "torch"}
+    rows = [[row, *(number(values.get(side), 1) for side in sides.values())] for row, values in found.items()]
+    return table([f"GB/s, pageable, {figures['mib']} MiB", *sides], rows)
+
+
+def graphs(figures):
+    """A graph beside the launches one by one, and how many times longer those take."""
+    times = figures["us"]
+    rows = [[side, number(found["call"], 2), number(found["done"], 1)] for side, found in times.items()]
+    for side in (name.removeprefix("graph, ") for name in times if name.startswith("graph, ")):
+        ratios = [number(times[f"launches, {side}"][key] / times[f"graph, {side}"][key], 1) for key in ("call", "done")]
+        rows.append([f"launches / graph, {side}", *ratios])
+    return table(["µs", "call", "done"], rows)
+
+
 def compat(figures):
     """Operations of PyCUDA's arrays."""
     rows = [[f"`{row}`", *(number(sides.get(side)) for side in ("floor", "gpuglue", "CuPy")), sides.get("result", "")]
@@ -300,7 +332,7 @@ TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone),
           "pageable, to the device": ("pageable", lambda found: pageable(found, "up")),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
-          "host": ("host", host), "strided": ("copies", strided), "compat": ("compat", compat),
+          "host": ("host", host), "strided": ("copies", strided), "copies, packages": ("copies", packages), "graphs": ("graphs", graphs), "compat": ("compat", compat),
           **{f"{name}, {ranks} ranks": (f"{source}-{ranks}", make) for ranks in (2, 4)
              for name, source, make in (("collectives", "comm", collectives), ("staged", "comm", staged), ("host cost", "comm", host_calls),
                                         ("beside MPI", "host-comm", beside_mpi))}}

@@ -184,3 +184,30 @@ def test_a_row_of_scale_has_its_worst_call_and_the_drivers_part_of_it():
     old = {"mean": 100.4, "median": 90, "p999": 300, "worst": 5000, "result": "ok"}
     assert "| 1 threads | 100 | 90 | 300 | 5000 | ok |" in report.scale({"1 threads": old})
     assert "| 1 threads | 100 | 90 | 300 | 5000 | 17 | 4800 | ok |" in report.scale({"1 threads": old | {"worst_at": 17, "worst_driver": 4800}})
+
+
+def test_the_first_copies_of_a_process_have_those_of_pinned_memory_of_the_drivers_processes():
+    driver = {"up": [5, 9, 7, 6, 8], "down": [5] * 5, "up pinned": [40, 50, 54, 52, 55], "down pinned": [50] * 5}
+    rows = pageable.first_rows({"raw": [driver], "gpuglue": [{"up": [20, 30, 45, 44, 46], "down": [20] * 5}]})
+    assert {row: sides["up pinned"]["median"] for row, sides in rows.items()} == {"first copy": 40, "third on": 52}
+    assert rows["third on"]["up raw"]["median"] == 6 and "up gpuglue pinned" not in rows["first copy"]
+
+
+def test_without_the_driver_there_are_only_gpuglues_first_copies():
+    rows = pageable.first_rows({"raw": [{}], "gpuglue": [{"up": [1] * 5, "down": [2] * 5}]})
+    assert rows["first copy"].keys() == {"up gpuglue", "down gpuglue"}
+
+
+def test_the_table_beside_other_packages_is_of_the_largest_copies():
+    sizes = {str(mib): {"H2D": {"raw pageable": 6.0, "gpuglue": 40.0 + mib, "CuPy": 5.0}} for mib in (4, 256, 16)}
+    figures = report.of_copies({"sizes": sizes, "strided": {}, "get": [27.0, 19.0, 55.0, 54.0, 56.0]})
+    found = report.packages(figures)
+    assert "| to the device | 6.0 |  | 296.0 | 5.0 |  |" in found and "GB/s, pageable, 256 MiB" in found
+    assert "| `.get()`, the first call with this size |  |  | 27.0 |  |  |" in found
+    assert "| `.get()`, from the third call on |  |  | 55.0 |  |  |" in found
+
+
+def test_the_table_of_graphs_has_how_many_times_longer_the_launches_take():
+    times = {"graph, gpuglue": {"call": 2.0, "done": 90.0}, "launches, gpuglue": {"call": 360.0, "done": 378.0}}
+    found = report.graphs(report.of_graphs({"length": 100, "us": times, "results": {}}))
+    assert "| graph, gpuglue | 2.00 | 90.0 |" in found and "| launches / graph, gpuglue | 180.0 | 4.2 |" in found
