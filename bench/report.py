@@ -25,6 +25,11 @@ PEERS = {"CuPy": "cupy", "PyTorch": "torch", "cuda.core": "cuda.core"}
 BULK = {"H2D pinned": "pinned, to the device", "D2H pinned": "pinned, to the host", "H2D pageable": "pageable, to the device",
         "D2H pageable": "pageable, to the host", "D2D": "within the device"}
 
+# Where the time of a call goes: the beginnings of the names of libraries.
+PARTS = {"driver": ("libcuda", "libamdhip", "libnvidia"), "gpuglue's extension": ("_core",), "core": ("libgpuglue",), "plugin": ("gpuglue_",),
+         "floor.c": ("floor",), "Python": ("libpython", "python"), "C library": ("libc.", "libc-", "libpthread", "ld-", "linux-vdso")}
+OTHER = "other"
+
 
 # ---- what is kept of the JSON ----
 
@@ -66,6 +71,18 @@ def of_copies(found):
             "mib": int(largest), "largest": rounded(found["sizes"][largest])}
 
 
+def of_sample(found):
+    """Of sample.json: for each call of each side the nanoseconds in each part, by the beginnings of the libraries' names."""
+    rows = {}
+    for row, sampled in found["rows"].items():
+        parts = dict.fromkeys([*PARTS, OTHER], 0)
+        for library, nanoseconds in sampled["libraries"].items():
+            (part,) = [part for part, names in PARTS.items() if library.startswith(names)] or [OTHER]
+            parts[part] += nanoseconds
+        rows[row] = {"ns": round(sampled["ns"]), "samples": sampled["samples"], **{part: round(value) for part, value in parts.items()}}
+    return rows
+
+
 def of_graphs(found):
     """Of graphs.json."""
     return {"length": found["length"], "us": {side: {key: round(value, 2) for key, value in times.items()} for side, times in found["us"].items()},
@@ -105,7 +122,7 @@ def of_comm(found):
 
 
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
-           "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "graphs": of_graphs, "compat": of_compat,
+           "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "graphs": of_graphs, "sample": of_sample, "compat": of_compat,
            "bench-hip": of_bench, "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
 
 
@@ -282,6 +299,13 @@ def graphs(figures):
     return table(["µs", "call", "done"], rows)
 
 
+def sample(figures):
+    """Where the nanoseconds of a call go, by sampling."""
+    parts = [part for part in [*PARTS, OTHER] if any(found[part] for found in figures.values())]
+    rows = [[row.replace(", floor", ", C from Python"), *(number(found[key]) for key in ["ns", *parts, "samples"])] for row, found in figures.items()]
+    return table(["ns", "together", *parts, "samples"], rows)
+
+
 def compat(figures):
     """Operations of PyCUDA's arrays."""
     rows = [[f"`{row}`", *(number(sides.get(side)) for side in ("floor", "gpuglue", "CuPy")), sides.get("result", "")]
@@ -332,7 +356,7 @@ TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone),
           "pageable, to the device": ("pageable", lambda found: pageable(found, "up")),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
-          "host": ("host", host), "strided": ("copies", strided), "copies, packages": ("copies", packages), "graphs": ("graphs", graphs), "compat": ("compat", compat),
+          "host": ("host", host), "strided": ("copies", strided), "copies, packages": ("copies", packages), "graphs": ("graphs", graphs), "sample": ("sample", sample), "compat": ("compat", compat),
           **{f"{name}, {ranks} ranks": (f"{source}-{ranks}", make) for ranks in (2, 4)
              for name, source, make in (("collectives", "comm", collectives), ("staged", "comm", staged), ("host cost", "comm", host_calls),
                                         ("beside MPI", "host-comm", beside_mpi))}}

@@ -211,3 +211,13 @@ def test_the_table_of_graphs_has_how_many_times_longer_the_launches_take():
     times = {"graph, gpuglue": {"call": 2.0, "done": 90.0}, "launches, gpuglue": {"call": 360.0, "done": 378.0}}
     found = report.graphs(report.of_graphs({"length": 100, "us": times, "results": {}}))
     assert "| graph, gpuglue | 2.00 | 90.0 |" in found and "| launches / graph, gpuglue | 180.0 | 4.2 |" in found
+
+
+def test_the_table_of_samples_has_the_nanoseconds_of_each_part_of_a_call():
+    found = {"launch, gpuglue": {"ns": 3600.4, "samples": 5000, "libraries": {"libcuda.so.580.1": 3000.2, "libgpuglue.so": 200, "_core.abi3.so": 90,
+                                                                              "gpuglue_cuda.so": 40, "python3.12": 100, "libc.so.6": 150,
+                                                                              "linux-vdso.so.1": 10, "?": 10}},
+             "launch, floor": {"ns": 3400, "samples": 4900, "libraries": {"libcuda.so.580.1": 3300, "floor.abi3.so": 100}}}
+    made = report.sample(report.of_sample({"rows": found}))
+    assert "| launch, gpuglue | 3600 | 3000 | 90 | 200 | 40 | 0 | 100 | 160 | 10 | 5000 |" in made
+    assert "| launch, C from Python | 3400 | 3300 | 0 | 0 | 0 | 100 | 0 | 0 | 0 | 4900 |" in made

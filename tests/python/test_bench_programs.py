@@ -21,6 +21,7 @@ import bench  # noqa: E402
 import neighbour  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
+import sample  # noqa: E402
 from timing import BESIDE  # noqa: E402
 
 
@@ -121,3 +122,15 @@ def test_each_row_of_scale_has_its_figures_and_the_drivers_part_of_the_worst_cal
         assert row["worst_driver"] <= row["worst"] and row["worst_at"] >= 0
         assert row["runs"] in ((1,) if row["result"] == "" else (1, 3))
     assert report.scale(found).count("\n") == rows_of_it + 2
+
+
+def test_the_samples_of_each_call_are_attributed_to_libraries(tmp_path, device):
+    if not rows.takes_kernels(device):
+        pytest.skip("the launches are in PTX")
+    sampler, path = built(tmp_path, "libsample.so"), tmp_path / "sample.json"
+    program("sample", "--sampler", str(sampler), "--seconds", "0.05", "--json", str(path))
+    found = report.of_sample(json.loads(path.read_text()))
+    assert found.keys() == {f"{row}, gpuglue" for row in sample.ROWS}
+    for row in found.values():
+        parts = sum(row[part] for part in [*report.PARTS, report.OTHER])
+        assert row["samples"] == 0 or abs(parts - row["ns"]) <= 0.02 * row["ns"] + 10
