@@ -352,11 +352,12 @@ def beside_mpi(figures):
 TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone),
           "floors": ("bench", lambda found: floors(found, ("own", "blocking"))),
           "floors, other streams": ("bench", lambda found: floors(found, ("nonblocking", "legacy"))),
-          "records and waits": ("bench", against), "copies": ("bench", bulk),
+          "records and waits": ("bench", against), "copies": ("bench", bulk), "copies, hip": ("bench-hip", bulk),
           "pageable, to the device": ("pageable", lambda found: pageable(found, "up")),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
-          "host": ("host", host), "strided": ("copies", strided), "copies, packages": ("copies", packages), "graphs": ("graphs", graphs), "sample": ("sample", sample), "compat": ("compat", compat),
+          "host": ("host", host), "strided": ("copies", strided), "copies, packages": ("copies", packages),
+          "graphs": ("graphs", graphs), "sample": ("sample", sample), "compat": ("compat", compat),
           **{f"{name}, {ranks} ranks": (f"{source}-{ranks}", make) for ranks in (2, 4)
              for name, source, make in (("collectives", "comm", collectives), ("staged", "comm", staged), ("host cost", "comm", host_calls),
                                         ("beside MPI", "host-comm", beside_mpi))}}
