@@ -38,7 +38,7 @@ def only(sides, digits=1):
     """The medians of a row, and its result."""
     kept = {name: round(side["median"], digits) for name, side in sides.items() if isinstance(side, dict) and "median" in side
             and name != "excess"}
-    return kept | {key: sides[key] for key in ("target", "result") if sides.get(key) is not None}
+    return kept | {key: sides[key] for key in ("target", "result") if sides.get(key) is not None} | ({"absolute": True} if sides.get("absolute") else {})
 
 
 def of_bench(found):
@@ -202,7 +202,9 @@ def floors(figures, kinds):
 
 def floor_cells(sides):
     """Baseline, target, C from Python, the same with a question to the driver, and gpuglue. A target that counts from another row counts
-    from that of the same side."""
+    from that of the same side; one that counts from nothing stands alone."""
+    if sides.get("absolute"):
+        return ["", f"{number(sides['target'])} in all", "", "", f"{number(sides['gpuglue'])} in all"]
     base = sides.get("beside", sides["raw"])
     floor = sides.get("floor beside", None if "beside" in sides else sides["raw"])
     return [number(base), more_than(base, sides["target"]), more_than(floor, sides.get("floor")),

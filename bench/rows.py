@@ -237,7 +237,7 @@ class Measurement:
         sides = {side: spread(found) for side, found in self.found.items()}
         target = self.row.target({side: figures["median"] for side, figures in sides.items()})
         together = [excess for run in self.excesses for excess in run]
-        return {**sides, "target": target, "result": self.result(), "runs": max(1, len(self.excesses)),
+        return {**sides, "target": target, "absolute": bool(getattr(self.row, "limit", 0)), "result": self.result(), "runs": max(1, len(self.excesses)),
                 "excess": {"median": median(together), "interval": interval(together)} if together else None}
 
 

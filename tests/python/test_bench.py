@@ -221,3 +221,8 @@ def test_the_table_of_samples_has_the_nanoseconds_of_each_part_of_a_call():
     made = report.sample(report.of_sample({"rows": found}))
     assert "| launch, gpuglue | 3600 | 3000 | 90 | 200 | 40 | 0 | 100 | 160 | 10 | 5000 |" in made
     assert "| launch, C from Python | 3400 | 3300 | 0 | 0 | 0 | 100 | 0 | 0 | 0 | 4900 |" in made
+
+
+def test_a_target_that_counts_from_no_baseline_is_shown_as_it_is():
+    row = {"raw": 63000.0, "gpuglue": 350.0, "target": 300, "result": "missed", "absolute": True}
+    assert "| alloc + close, 1 MiB | own |  | 300 in all |  |  | 350 in all | missed |" in report.floors(bench_figures(own={"alloc + close, 1 MiB": row}), ("own",))
