@@ -14,7 +14,7 @@ from verdict import MISSED, NOISY, OK, rounds_of, verdict
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = [1, 256, 4 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB]
-LIVE = [1, 100, 10_000, 100_000]
+LIVE = [1, 100, 10_000, 100_000, 1_000_000]
 TARGET = 300  # nanoseconds, at any size and number
 
 
@@ -66,7 +66,7 @@ def by_size(sizes, device, baseline, rounds):
 
 
 def by_number(device, baseline, rounds, most):
-    """A row for each number of live blocks: small ones, so that 100 000 of them fit on any device."""
+    """A row for each number of live blocks: small ones, so that a million of them fits on any device."""
     rows, live = {}, []
     for count in (count for count in LIVE if count <= most):
         live += [gg.alloc(256, device) for _ in range(count - len(live))]

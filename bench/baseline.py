@@ -2,6 +2,8 @@
 
 import ctypes
 import importlib.util
+import shutil
+import tempfile
 from pathlib import Path
 
 import gpuglue as gg
@@ -16,23 +18,34 @@ class Bulk(ctypes.Structure):
     ]
 
 
+def library_of(name):
+    """The library that a backend of gpuglue has loaded."""
+    return next(backend.library for backend in gg.backends() if backend.name == name)
+
+
 class BaselineError(Exception):
     """There is no baseline, or one of its driver calls failed."""
 
 
 class Baseline:
-    """The driver alone, on one device."""
+    """The driver alone, on one device; `shim`: the same calls through the library of the hip backend, or None."""
 
     def __init__(self, path, device, driver=None):
         if device.backend != "cuda" and not driver:
             raise BaselineError(f"raw.c supports CUDA only, this is {device.backend}")
         if not path or not Path(path).exists():
             raise BaselineError("raw.c was not compiled")
-        self.path = Path(path).resolve()
-        self.library = ctypes.CDLL(str(self.path))
+        self.path, self.shim = Path(path).resolve(), None
+        self.driver = driver or library_of("cuda")
+        self.open(ctypes.CDLL(str(self.path)), device)
+        if device.backend == "hip":
+            self.shim = Through(self.path, device, self.driver)
+
+    def open(self, library, device):
+        """Open the device with raw.c, loaded as that library."""
+        self.library = library
         self.library.raw_error.restype = ctypes.c_char_p
         self.library.raw_open.restype = ctypes.c_void_p
-        self.driver = driver or next(backend.library for backend in gg.backends() if backend.name == "cuda")
         opened = self.library.raw_open(self.driver.encode(), device.ordinal)
         if not opened:
             raise BaselineError(self.library.raw_error().decode())
@@ -46,6 +59,8 @@ class Baseline:
     def stay(self):
         """Make the context current in this thread permanently, as in a C program."""
         self.check(self.library.raw_stay(self.raw))
+        if self.shim:
+            self.shim.stay()
 
     def use(self, stream, arrays):
         """Use this stream for all calls from now on, and these arrays, or None, for large copies."""
@@ -53,6 +68,8 @@ class Baseline:
                     arrays.nbytes) if arrays else Bulk()
         self.check(self.library.raw_use(self.raw, ctypes.c_void_p(stream.handle), ctypes.byref(bulk)))
         self.stream = stream
+        if self.shim:
+            self.shim.use(stream, arrays)
 
     def floor(self):
         """Return the module that floor.c makes, which uses the baseline's stream, or None if it was not compiled."""
@@ -80,7 +97,19 @@ class Baseline:
 
     def close(self):
         """Release the context."""
+        if self.shim:
+            self.shim.close()
         self.library.raw_close(self.raw)
+
+
+class Through(Baseline):
+    """The same calls of HIP's functions on CUDA's driver: what the shim itself costs."""
+
+    def __init__(self, path, device, driver):
+        self.path, self.driver, self.shim = path, driver, None
+        with tempfile.TemporaryDirectory() as directory:  # a copy, since a file is loaded once
+            self.open(ctypes.CDLL(shutil.copy(path, directory)), device)
+        self.check(self.library.raw_through(self.raw, library_of("hip").encode()))
 
 
 def open_baseline(path, device, driver=None):

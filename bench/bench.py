@@ -43,7 +43,8 @@ def number(value, digits=0):
 def line_of(name, figures, digits):
     """Format the columns that both tables share."""
     baseline, own = medians(figures)
-    ratio, more = (own / baseline, own - baseline) if baseline else (None, None)
+    base = figures.get("beside", {}).get("median") or baseline  # what the target counts from
+    ratio, more = (own / base, own - base) if base else (None, None)
     floor = figures.get("floor", {}).get("median")
     return (f"  {name:26}{number(baseline, digits):>9}{number(floor, digits):>9}{number(own, digits):>9}{number(more, digits):>9}"
             f"{number(ratio, 2):>7}{number(figures['target'], digits):>9}  {result_text(figures['result']):7}")

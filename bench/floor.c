@@ -72,28 +72,51 @@ static void array_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-static int upload(struct block *block, const void *host)
+/* What memory it is, and where it begins: the same five attributes that gpuglue asks for. The driver does not know pageable memory. */
+static void ask(const void *host)
+{
+    unsigned type = 0, managed = 0;
+    int device = -1, wanted[] = {2, 8, 9, 11, 12};
+    void *base = NULL, *results[] = {&type, &managed, &device, &base, &(size_t){0}};
+    (void)driver->pointer_attributes(5, wanted, results, (uintptr_t)host);
+}
+
+static int upload(struct block *block, const void *host, bool asks)
 {
     int code;
+    if (asks)
+        ask(host);
     Py_BEGIN_ALLOW_THREADS memcpy(raw->pinned, host, RAW_KIB);
     code = driver->h2d(block->memory, raw->pinned, RAW_KIB, raw->stream);
     Py_END_ALLOW_THREADS return code;
 }
 
-static PyObject *to_gpu(PyObject *self, PyObject *host)
+static PyObject *array_from(PyObject *host, bool asks)
 {
     Py_buffer view;
-    (void)self;
     if (PyObject_GetBuffer(host, &view, PyBUF_SIMPLE))
         return NULL;
     struct array *array = PyObject_New(struct array, array_type);
     int code = 0;
     if (array) {
         array->block = block_take();
-        code = array->block ? upload(array->block, view.buf) : -1;
+        code = array->block ? upload(array->block, view.buf, asks) : -1;
     }
     PyBuffer_Release(&view);
     return finish(code, (PyObject *)array);
+}
+
+static PyObject *to_gpu(PyObject *self, PyObject *host)
+{
+    (void)self;
+    return array_from(host, false);
+}
+
+/* The same, and whether other code has pinned the memory. */
+static PyObject *to_gpu_asking(PyObject *self, PyObject *host)
+{
+    (void)self;
+    return array_from(host, true);
 }
 
 static PyObject *array_get(PyObject *self, PyObject *unused)
@@ -302,6 +325,7 @@ static PyType_Spec array_spec = {"floor.Array", sizeof(struct array), 0,
 static PyMethodDef functions[] = {
     {"use", use, METH_VARARGS, NULL},
     {"to_gpu", to_gpu, METH_O, NULL},
+    {"to_gpu_asking", to_gpu_asking, METH_O, NULL},
     {"launch", launch, METH_NOARGS, NULL},
     {"launch_with", (PyCFunction)(void (*)(void))launch_with, METH_FASTCALL | METH_KEYWORDS, NULL},
     {"launch_16", (PyCFunction)(void (*)(void))launch_16, METH_FASTCALL | METH_KEYWORDS, NULL},

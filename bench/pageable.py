@@ -129,9 +129,12 @@ def spaced(sides, nbytes):
 
 
 def measure_first(side, most, device, streams, baseline):
-    """Direction → GB/s of the first copies of this process."""
+    """Direction → GB/s of the first copies of this process. The driver's processes then copy as often from and to pinned memory."""
     sides = sides_of(arrays_of(most, device, streams, baseline), baseline)
-    return {direction: [most / sides[direction, side]() for _ in range(FIRST)] for direction in ("up", "down")}
+    found = {direction: [most / sides[direction, side]() for _ in range(FIRST)] for direction in ("up", "down")}
+    if side == "raw":
+        found |= {f"{direction} pinned": [most / sides[direction, "pinned"]() for _ in range(FIRST)] for direction in ("up", "down")}
+    return found
 
 
 def measure_sizes(device, streams, baseline):
@@ -189,11 +192,12 @@ def first_rows(sets):
     """Rows of the first copy and of the worst from the third on, from `first` → side → list of results."""
     rows = {}
     for side, results in sets.items():
-        for direction in ("up", "down"):
-            found = [result[direction] for result in results if result]
+        for copies in ("up", "down", "up pinned", "down pinned"):
+            found = [result[copies] for result in results if copies in result]
             if found:
-                rows.setdefault("first copy", {})[f"{direction} {side}"] = summary([values[0] for values in found])
-                rows.setdefault("third on", {})[f"{direction} {side}"] = summary([min(values[2:]) for values in found])
+                name = copies if "pinned" in copies else f"{copies} {side}"
+                rows.setdefault("first copy", {})[name] = summary([values[0] for values in found])
+                rows.setdefault("third on", {})[name] = summary([min(values[2:]) for values in found])
     return rows
 
 

@@ -384,6 +384,68 @@ int raw_use(struct raw *r, void *stream, const struct raw_bulk *bulk)
     return code;
 }
 
+static int (*event_elapsed)(float *milliseconds, void *start, void *stop);
+
+/* HIP's functions with the driver's parameters, and its query. */
+static const struct {
+    const char *symbol;
+    void *target;
+} hip_symbols[] = {
+    {"hipGetDevice", &raw_cu.get_device},
+    {"hipStreamCreateWithPriority", &raw_cu.stream_create},
+    {"hipStreamDestroy", &raw_cu.stream_destroy},
+    {"hipStreamQuery", &raw_cu.stream_query},
+    {"hipStreamSynchronize", &raw_cu.stream_sync},
+    {"hipStreamWaitEvent", &raw_cu.stream_wait},
+    {"hipEventCreateWithFlags", &raw_cu.event_create},
+    {"hipEventDestroy", &raw_cu.event_destroy},
+    {"hipEventRecord", &raw_cu.event_record},
+    {"hipEventElapsedTime", &event_elapsed},
+    {"hipMalloc", &raw_cu.alloc},
+    {"hipFree", &raw_cu.release_memory},
+    {"hipMemcpyHtoDAsync", &raw_cu.h2d},
+    {"hipMemcpyDtoHAsync", &raw_cu.d2h},
+    {"hipModuleLaunchKernel", &raw_cu.launch},
+};
+
+static int event_query_by_time(void *event)
+{
+    float none;
+    return event_elapsed(&none, event, event);
+}
+
+static int load_hip(const char *path)
+{
+    void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    if (!library) {
+        snprintf(error_text, sizeof error_text, "%s", dlerror());
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof hip_symbols / sizeof hip_symbols[0]; i++) {
+        void *found = dlsym(library, hip_symbols[i].symbol);
+        if (!found)
+            return check(-1, hip_symbols[i].symbol);
+        memcpy(hip_symbols[i].target, &found, sizeof found);
+    }
+    raw_cu.event_query = event_query_by_time;
+    return 0;
+}
+
+int raw_through(struct raw *r, const char *library)
+{
+    void *before;
+    int code = check(enter(r, &before), "cuCtxSetCurrent");
+    if (code)
+        return code;
+    code = check(raw_cu.event_destroy(r->event), "cuEventDestroy");
+    if (!code)
+        code = load_hip(library);
+    if (!code)
+        code = check(raw_cu.event_create(&r->event, 0), "hipEventCreateWithFlags");
+    raw_cu.set_current(before);
+    return code;
+}
+
 /* ---- timing ----------------------------------------------------------------------------------- */
 
 static int time_row(struct raw *r, const struct raw_row *row, int bursts, double *ns)

@@ -39,6 +39,7 @@
     SLOT(h2d, "cuMemcpyHtoDAsync_v2", (uint64_t, const void *, size_t, void *))                 \
     SLOT(d2h, "cuMemcpyDtoHAsync_v2", (void *, uint64_t, size_t, void *))                       \
     SLOT(d2d, "cuMemcpyDtoDAsync_v2", (uint64_t, uint64_t, size_t, void *))                     \
+    SLOT(pointer_attributes, "cuPointerGetAttributes", (unsigned, int *, void **, uint64_t))    \
     SLOT(module_load, "cuModuleLoadData", (void **, const void *))                              \
     SLOT(function, "cuModuleGetFunction", (void **, void *, const char *))                      \
     SLOT(launch, "cuLaunchKernel",                                                              \
@@ -87,6 +88,11 @@ const char *raw_error(void);
  * those below restore the current context of the calling thread. */
 struct raw *raw_open(const char *library, int ordinal);
 void raw_close(struct raw *raw);
+
+/* From now on call the functions of that library, of HIP on CUDA's driver, that the hip backend calls for the same work: its events
+ * measure time, since a query asks for the time from an event to itself. Returns the driver's error code, or -1. A process that also
+ * needs the driver's own functions loads this file twice, from two copies. */
+int raw_through(struct raw *raw, const char *library);
 
 /* Set the stream (a CUstream) and the memory of large copies, which may be NULL if there are none. */
 int raw_use(struct raw *raw, void *stream, const struct raw_bulk *bulk);

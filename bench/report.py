@@ -13,15 +13,22 @@ import json
 import re
 import sys
 from pathlib import Path
+from statistics import median
 
 from timing import BESIDE
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FIGURES, PAGE = DOCS / "performance.json", DOCS / "performance.md"
 MARKED = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+STREAMS = {"own": "own", "blocking": "blocking", "nonblocking": "shared", "legacy": "default"}  # kinds of bench.py, and their names on the page
 PEERS = {"CuPy": "cupy", "PyTorch": "torch", "cuda.core": "cuda.core"}
 BULK = {"H2D pinned": "pinned, to the device", "D2H pinned": "pinned, to the host", "H2D pageable": "pageable, to the device",
         "D2H pageable": "pageable, to the host", "D2D": "within the device"}
+
+# Where the time of a call goes: the beginnings of the names of libraries.
+PARTS = {"driver": ("libcuda", "libamdhip", "libnvidia"), "gpuglue's extension": ("_core",), "core": ("libgpuglue",), "plugin": ("gpuglue_",),
+         "floor.c": ("floor",), "Python": ("libpython", "python"), "C library": ("libc.", "libc-", "libpthread", "ld-", "linux-vdso")}
+OTHER = "other"
 
 
 # ---- what is kept of the JSON ----
@@ -31,13 +38,13 @@ def only(sides, digits=1):
     """The medians of a row, and its result."""
     kept = {name: round(side["median"], digits) for name, side in sides.items() if isinstance(side, dict) and "median" in side
             and name != "excess"}
-    return kept | {key: sides[key] for key in ("target", "result") if sides.get(key) is not None}
+    return kept | {key: sides[key] for key in ("target", "result") if sides.get(key) is not None} | ({"absolute": True} if sides.get("absolute") else {})
 
 
 def of_bench(found):
     """Of bench.json."""
     streams = {kind: {unit: {row: only(sides, 2) for row, sides in rows.items()} for unit, rows in units.items()}
-               for kind, units in found["streams"].items() if kind in ("own", "blocking", "own" + BESIDE)}
+               for kind, units in found["streams"].items()}
     against = {row: only(sides) for row, sides in found.get("against cuda.core", {}).items()}
     return {"streams": streams, "peers": found.get("peers", {}), "against": against}
 
@@ -56,8 +63,30 @@ def of_alloc(found):
 
 def of_copies(found):
     """Of copies.json."""
-    rounded = {row: {side: round(value, 1) for side, value in sides.items()} for row, sides in found["strided"].items()}
-    return {"strided": rounded, "get": [round(value, 1) for value in found["get"]]}
+    def rounded(rows):
+        return {row: {side: round(value, 1) for side, value in sides.items()} for row, sides in rows.items()}
+
+    largest = max(found["sizes"], key=int)
+    return {"strided": rounded(found["strided"]), "get": [round(value, 1) for value in found["get"]],
+            "mib": int(largest), "largest": rounded(found["sizes"][largest])}
+
+
+def of_sample(found):
+    """Of sample.json: for each call of each side the nanoseconds in each part, by the beginnings of the libraries' names."""
+    rows = {}
+    for row, sampled in found["rows"].items():
+        parts = dict.fromkeys([*PARTS, OTHER], 0)
+        for library, nanoseconds in sampled["libraries"].items():
+            (part,) = [part for part, names in PARTS.items() if library.startswith(names)] or [OTHER]
+            parts[part] += nanoseconds
+        rows[row] = {"ns": round(sampled["ns"]), "samples": sampled["samples"], **{part: round(value) for part, value in parts.items()}}
+    return rows
+
+
+def of_graphs(found):
+    """Of graphs.json."""
+    return {"length": found["length"], "us": {side: {key: round(value, 2) for key, value in times.items()} for side, times in found["us"].items()},
+            "results": found["results"]}
 
 
 def of_fragmentation(found):
@@ -93,7 +122,7 @@ def of_comm(found):
 
 
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
-           "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "compat": of_compat,
+           "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "graphs": of_graphs, "sample": of_sample, "compat": of_compat,
            "bench-hip": of_bench, "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
 
 
@@ -111,8 +140,8 @@ def collect(directory, machine):
 
 
 def table(head, rows):
-    """A table in Markdown; all columns but the first are figures, and the last may be a result."""
-    marks = ["---"] + ["--:" if name != "target" else "---" for name in head[1:]]
+    """A table in Markdown: the first column, names of streams and results are text, all others figures."""
+    marks = ["---"] + ["---" if name in ("stream", "target") else "--:" for name in head[1:]]
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, marks, *rows]) + "\n"
 
 
@@ -146,9 +175,40 @@ def calls(figures):
 
 
 def calls_alone(figures):
-    """The same without other packages."""
-    rows = [[row, number(sides.get("raw")), number(sides["gpuglue"])] for row, sides in own_rows(figures, "ns").items()]
-    return table(["ns per call", "raw C", "gpuglue"], rows)
+    """The same without other packages, and with the shim below the hip backend, if it was measured."""
+    found = own_rows(figures, "ns")
+    sides = {"raw C": "raw", "raw C, through the shim": "shim", "gpuglue": "gpuglue", "at most": "target"}
+    sides = {head: key for head, key in sides.items() if any(key in row for row in found.values())}
+    rows = [[row, *(number(values.get(key)) for key in sides.values()), values.get("result", "")] for row, values in found.items()]
+    return table(["ns per call", *sides, "target"], rows)
+
+
+def more_than(base, value):
+    """How much more than the baseline a figure is, in nanoseconds and in percent; an empty cell without one."""
+    return "" if None in (base, value) else f"{round(value - base)} ({round(100 * (value - base) / base)} %)"
+
+
+def floors(figures, kinds):
+    """The calls of these kinds of streams whose target counts from a baseline, beside the least that they cost from Python: those with
+    a figure of it, and all others that are not ok."""
+    found = {kind: figures["streams"][kind]["ns"] for kind in kinds if kind in figures["streams"]}
+    rows = []
+    for row in dict.fromkeys(row for rows in found.values() for row in rows):
+        each = {kind: rows[row] for kind, rows in found.items() if "raw" in rows.get(row, {}) and "target" in rows[row]}
+        if any("floor" in sides or sides["result"] != "ok" for sides in each.values()):
+            rows += [[row, STREAMS[kind], *floor_cells(sides), sides["result"]] for kind, sides in each.items()]
+    return table(["ns more than the baseline", "stream", "baseline", "at most", "C from Python", "C that asks", "gpuglue", "target"], rows)
+
+
+def floor_cells(sides):
+    """Baseline, target, C from Python, the same with a question to the driver, and gpuglue. A target that counts from another row counts
+    from that of the same side; one that counts from nothing stands alone."""
+    if sides.get("absolute"):
+        return ["", f"{number(sides['target'])} in all", "", "", f"{number(sides['gpuglue'])} in all"]
+    base = sides.get("beside", sides["raw"])
+    floor = sides.get("floor beside", None if "beside" in sides else sides["raw"])
+    return [number(base), more_than(base, sides["target"]), more_than(floor, sides.get("floor")),
+            more_than(floor, sides.get("floor, asking")), more_than(base, sides["gpuglue"])]
 
 
 def against(figures):
@@ -193,9 +253,10 @@ def alloc(figures):
 
 def scale(figures):
     """Allocations from many streams and threads, in C."""
-    rows = [[row, number(found["mean"]), number(found["median"]), number(found["p999"]), number(found["worst"]), found["result"]]
-            for row, found in figures.items()]
-    return table(["ns for alloc + close", "mean", "median", "99.9 %", "worst", "target"], rows)
+    heads = {"mean": "mean", "median": "median", "99.9 %": "p999", "worst": "worst", "which call": "worst_at", "of it the driver": "worst_driver"}
+    heads = {head: key for head, key in heads.items() if any(key in found for found in figures.values())}
+    rows = [[row, *(number(found.get(key)) for key in heads.values()), found["result"]] for row, found in figures.items()]
+    return table(["ns for alloc + close", *heads, "target"], rows)
 
 
 def fragmentation(figures):
@@ -217,6 +278,34 @@ def strided(figures):
     rows = [[row, *(number(sides.get(side), 1) for side in ("gpuglue", "CuPy", "torch"))]
             for row, sides in figures["strided"].items()]
     return table(["GB/s, 64 MiB of float32", "gpuglue", "CuPy", "PyTorch"], rows)
+
+
+def packages(figures):
+    """Pageable copies of the largest size, and of strided views, beside other packages."""
+    titles = {"H2D": "to the device", "D2H": "to the host, into existing memory", "D2H, new array": "`.get()`: to the host, into a new array"}
+    got = {"`.get()`, the first call with this size": {"gpuglue": figures["get"][0]},
+           "`.get()`, from the third call on": {"gpuglue": median(figures["get"][2:])}}
+    found = {titles[row]: sides for row, sides in figures["largest"].items()} | got
+    sides = {"raw C": "raw pageable", "raw C, pinned": "raw pinned", "gpuglue": "gpuglue", "CuPy": "CuPy", "PyTorch": "torch"}
+    rows = [[row, *(number(values.get(side), 1) for side in sides.values())] for row, values in found.items()]
+    return table([f"GB/s, pageable, {figures['mib']} MiB", *sides], rows)
+
+
+def graphs(figures):
+    """A graph beside the launches one by one, and how many times longer those take."""
+    times = figures["us"]
+    rows = [[side, number(found["call"], 2), number(found["done"], 1)] for side, found in times.items()]
+    for side in (name.removeprefix("graph, ") for name in times if name.startswith("graph, ")):
+        ratios = [number(times[f"launches, {side}"][key] / times[f"graph, {side}"][key], 1) for key in ("call", "done")]
+        rows.append([f"launches / graph, {side}", *ratios])
+    return table(["µs", "call", "done"], rows)
+
+
+def sample(figures):
+    """Where the nanoseconds of a call go, by sampling."""
+    parts = [part for part in [*PARTS, OTHER] if any(found[part] for found in figures.values())]
+    rows = [[row.replace(", floor", ", C from Python"), *(number(found[key]) for key in ["ns", *parts, "samples"])] for row, found in figures.items()]
+    return table(["ns", "together", *parts, "samples"], rows)
 
 
 def compat(figures):
@@ -262,11 +351,15 @@ def beside_mpi(figures):
     return table([f"{figures['ranks']} ranks", *names], rows)
 
 
-TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone), "records and waits": ("bench", against), "copies": ("bench", bulk),
+TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone),
+          "floors": ("bench", lambda found: floors(found, ("own", "blocking"))),
+          "floors, other streams": ("bench", lambda found: floors(found, ("nonblocking", "legacy"))),
+          "records and waits": ("bench", against), "copies": ("bench", bulk), "copies, hip": ("bench-hip", bulk),
           "pageable, to the device": ("pageable", lambda found: pageable(found, "up")),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
-          "host": ("host", host), "strided": ("copies", strided), "compat": ("compat", compat),
+          "host": ("host", host), "strided": ("copies", strided), "copies, packages": ("copies", packages),
+          "graphs": ("graphs", graphs), "sample": ("sample", sample), "compat": ("compat", compat),
           **{f"{name}, {ranks} ranks": (f"{source}-{ranks}", make) for ranks in (2, 4)
              for name, source, make in (("collectives", "comm", collectives), ("staged", "comm", staged), ("host cost", "comm", host_calls),
                                         ("beside MPI", "host-comm", beside_mpi))}}

@@ -27,6 +27,7 @@ class Row:
     bursts: int = BURSTS  # in a round
     note: str = ""  # a mark in NOTES: what the baseline does not include
     floor: str = ""  # the same work by a function of floor.c
+    asking: str = ""  # the same, and a question to the driver about the source
 
     def target(self, sides):
         """The target, in nanoseconds, from the other sides' figures; None without one."""
@@ -61,9 +62,9 @@ SMALL = [
     Row("1 KiB round trip", "array1k.set(host1k, stream); array1k.get(host1k, stream)", "roundtrip_1kib",
         floor="floor.set(host1k, stream); floor.get(host1k, stream)"),
     Row("to_gpu of 1 KiB", "to_gpu(host1k, device, stream)", "h2d_1kib_queue", plus=600,
-        bursts=SLOW_BURSTS, note="*", floor="floor.to_gpu(host1k)"),
+        bursts=SLOW_BURSTS, note="*", floor="floor.to_gpu(host1k)", asking="floor.to_gpu_asking(host1k)"),
     Row("to_gpu + get of 1 KiB", "to_gpu(host1k, device, stream).get(stream=stream)", "roundtrip_1kib",
-        plus=900, bursts=SLOW_BURSTS, note="*", floor="floor.to_gpu(host1k).get()"),
+        plus=900, bursts=SLOW_BURSTS, note="*", floor="floor.to_gpu(host1k).get()", asking="floor.to_gpu_asking(host1k).get()"),
     Row("alloc + close, 1 MiB", "alloc(MIB, device, stream).close()", "alloc_free_1mib", limit=300,
         bursts=SLOW_BURSTS),
     Row("stream create + close", "Stream(device).close()", "stream_create_destroy", bursts=SLOW_BURSTS),
@@ -187,6 +188,22 @@ def sides_of(baseline, baseline_name, own):
     return {**({"raw": baseline.bursts_of(baseline_name)} if baseline else {}), "gpuglue": own}
 
 
+ROW_OF = {row.name: row for row in SMALL}
+
+
+def other_sides(row, names, stream, baseline):
+    """The sides of a small row besides the baseline and gpuglue: floors, what its target counts from, and the shim."""
+    sides = {}
+    if names["floor"]:
+        statements = {"floor": row.floor, "floor, asking": row.asking, "floor beside": ROW_OF[row.beside].floor if row.beside else ""}
+        sides = {side: bursts_of(statement, names, baseline.stream.synchronize) for side, statement in statements.items() if statement}
+    if row.beside:
+        sides["beside"] = bursts_of(ROW_OF[row.beside].statement, names, stream.synchronize)
+    if baseline and baseline.shim:
+        sides["shim"] = baseline.shim.bursts_of(row.baseline)
+    return sides
+
+
 class Measurement:
     """One row on one stream: its sides, and what all runs so far have found."""
 
@@ -220,22 +237,18 @@ class Measurement:
         sides = {side: spread(found) for side, found in self.found.items()}
         target = self.row.target({side: figures["median"] for side, figures in sides.items()})
         together = [excess for run in self.excesses for excess in run]
-        return {**sides, "target": target, "result": self.result(), "runs": max(1, len(self.excesses)),
+        return {**sides, "target": target, "absolute": bool(getattr(self.row, "limit", 0)), "result": self.result(), "runs": max(1, len(self.excesses)),
                 "excess": {"median": median(together), "interval": interval(together)} if together else None}
 
 
 def small_rows(device, stream, baseline, rounds):
     """The measurements of the small rows on a stream; of few rounds, each also has fewer bursts."""
     names = names_for(device, stream)
-    statements = {row.name: row.statement for row in SMALL}
     names |= floor_names(baseline)
     gg.synchronize(device)
     for row in (row for row in SMALL if takes_kernels(device) or not row.name.startswith("launch")):
-        sides = sides_of(baseline, row.baseline, bursts_of(row.statement, names, stream.synchronize))
-        if row.floor and names["floor"]:
-            sides["floor"] = bursts_of(row.floor, names, baseline.stream.synchronize)
-        if row.beside:
-            sides["beside"] = bursts_of(statements[row.beside], names, stream.synchronize)
+        own = bursts_of(row.statement, names, stream.synchronize)
+        sides = sides_of(baseline, row.baseline, own) | other_sides(row, names, stream, baseline)
         yield Measurement(replace(row, bursts=SLOW_BURSTS) if rounds < ROUNDS else row, sides, rounds)
 
 

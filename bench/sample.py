@@ -21,7 +21,7 @@ from baseline import open_baseline
 from rows import SMALL, Arrays, floor_names, names_for
 from timing import BURST, compiled
 
-ROWS = ("launch, bound", "launch", "event record", "wait for event", "to_gpu of 1 KiB", "to_gpu + get of 1 KiB")
+ROWS = ("launch, bound", "launch", "launch, 16 arguments", "event record", "wait for event", "to_gpu of 1 KiB", "to_gpu + get of 1 KiB")
 
 
 def sampled(library, statement, names, settle, seconds):
@@ -77,10 +77,11 @@ def main():
         for side, (statement, on) in sides.items():
             nanoseconds, found = sampled(library, statement, names, on.synchronize, options.seconds)
             shares = by_library(nanoseconds, found)
-            results[f"{row.name}, {side}"] = {"ns": nanoseconds, "libraries": shares, "functions": dict(found.most_common(60))}
+            results[f"{row.name}, {side}"] = {"ns": nanoseconds, "samples": sum(found.values()), "libraries": shares, "functions": dict(found.most_common(60))}
             print(f"{row.name}, {side}: {nanoseconds:.0f} ns, {sum(found.values())} samples:",
                   ", ".join(f"{name} {value:.0f}" for name, value in list(shares.items())[:7]))
     if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps({"device": device.name, "rows": results, "no_baseline": reason}, indent=1))
 
 

@@ -124,11 +124,13 @@ def of_programs(machine):
 def of_bench(machine):
     built = machine.out / "bench"
     yield "baselines", "cuda", ["make", "-C", "bench", f"OUT={built}", f"PYTHON={sys.executable}",
-                                *(f"{built}/{name}" for name in ("libraw.so", "libpipeline_raw.so", "libgraphs_raw.so", "floor.abi3.so", "scale"))]
+                                *(f"{built}/{name}" for name in ("libraw.so", "libpipeline_raw.so", "libgraphs_raw.so", "floor.abi3.so", "libsample.so", "scale"))]
     for name in BENCHES:
         raw = ["--raw", f"{built}/lib{BASELINES[name]}.so"] if name in BASELINES else []
         yield f"bench-{name}", "cuda", [sys.executable, f"bench/{name}.py", *raw, "--json", f"{built}/{name}.json"]
     yield "bench-scale", "cuda", [f"{built}/scale", "1000000", "all", f"{built}/scale.json"]
+    yield "bench-sample", "cuda", [sys.executable, "bench/sample.py", "--sampler", f"{built}/libsample.so", "--raw", f"{built}/libraw.so",
+                                   "--json", f"{built}/sample.json"]
     yield "bench-host", "host", [sys.executable, "bench/host.py", "--json", f"{built}/host.json"]
 
 

@@ -139,3 +139,90 @@ def test_the_table_of_pageable_copies_has_the_results():
 def test_a_table_without_figures_stays_as_it_is():
     text = "<!-- table: host -->\nold\n<!-- end of table -->"
     assert report.page(text, {}) == text
+
+
+def bench_figures(**sides):
+    def row(figures):
+        return {side: {"median": value} if isinstance(value, float) else value for side, value in figures.items()}
+    return report.of_bench({"streams": {kind: {"ns": {name: row(figures) for name, figures in rows.items()}, "gbps": {}}
+                                        for kind, rows in sides.items()}})
+
+
+def test_the_table_of_floors_has_what_each_side_takes_more_than_its_own_baseline():
+    figures = bench_figures(own={
+        "launch": {"raw": 1000.0, "floor": 1050.0, "gpuglue": 1100.0, "target": 1060, "result": "missed"},
+        "launch, 16 arguments": {"raw": 1000.0, "beside": 1200.0, "floor beside": 1060.0, "floor": 1160.0, "gpuglue": 1380.0,
+                                 "target": 1450, "result": "ok"}})
+    found = report.floors(figures, ("own", "legacy"))
+    assert "| launch | own | 1000 | 60 (6 %) | 50 (5 %) |  | 100 (10 %) | missed |" in found
+    assert "| launch, 16 arguments | own | 1200 | 250 (21 %) | 100 (9 %) |  | 180 (15 %) | ok |" in found
+
+
+def test_the_table_of_floors_has_each_call_that_is_missed_on_one_of_its_streams():
+    near = {"raw": 100.0, "gpuglue": 150.0, "target": 160, "result": "ok"}
+    rows = {"a": near, "b": near, "c": {"raw": 100.0, "gpuglue": 150.0}}
+    figures = bench_figures(own=rows, blocking=rows | {"b": near | {"gpuglue": 170.0, "result": "missed"}})
+    found = report.floors(figures, ("own", "blocking"))
+    assert "| b | blocking | 100 | 60 (60 %) |  |  | 70 (70 %) | missed |" in found
+    assert "| b | own |" in found and "| a |" not in found and "| c |" not in found
+
+
+def test_the_floor_that_asks_the_driver_about_its_source_has_a_column():
+    row = {"raw": 1500.0, "floor": 1700.0, "floor, asking": 1900.0, "gpuglue": 2400.0, "target": 2100, "result": "missed"}
+    found = report.floors(bench_figures(blocking={"to_gpu of 1 KiB": row}), ("blocking",))
+    assert "| to_gpu of 1 KiB | blocking | 1500 | 600 (40 %) | 200 (13 %) | 400 (27 %) | 900 (60 %) | missed |" in found
+
+
+def test_the_table_of_hip_has_the_results_and_the_shim_where_it_was_measured():
+    row = {"raw": 120.0, "gpuglue": 970.0, "target": 240, "result": "missed"}
+    assert "| event record | 120 | 970 | 240 | missed |" in report.calls_alone(bench_figures(own={"event record": row}))
+    with_shim = report.calls_alone(bench_figures(own={"event record": row | {"shim": 800.0}}))
+    assert "| event record | 120 | 800 | 970 | 240 | missed |" in with_shim
+
+
+def test_a_row_of_scale_has_its_worst_call_and_the_drivers_part_of_it():
+    old = {"mean": 100.4, "median": 90, "p999": 300, "worst": 5000, "result": "ok"}
+    assert "| 1 threads | 100 | 90 | 300 | 5000 | ok |" in report.scale({"1 threads": old})
+    assert "| 1 threads | 100 | 90 | 300 | 5000 | 17 | 4800 | ok |" in report.scale({"1 threads": old | {"worst_at": 17, "worst_driver": 4800}})
+
+
+def test_the_first_copies_of_a_process_have_those_of_pinned_memory_of_the_drivers_processes():
+    driver = {"up": [5, 9, 7, 6, 8], "down": [5] * 5, "up pinned": [40, 50, 54, 52, 55], "down pinned": [50] * 5}
+    rows = pageable.first_rows({"raw": [driver], "gpuglue": [{"up": [20, 30, 45, 44, 46], "down": [20] * 5}]})
+    assert {row: sides["up pinned"]["median"] for row, sides in rows.items()} == {"first copy": 40, "third on": 52}
+    assert rows["third on"]["up raw"]["median"] == 6 and "up gpuglue pinned" not in rows["first copy"]
+
+
+def test_without_the_driver_there_are_only_gpuglues_first_copies():
+    rows = pageable.first_rows({"raw": [{}], "gpuglue": [{"up": [1] * 5, "down": [2] * 5}]})
+    assert rows["first copy"].keys() == {"up gpuglue", "down gpuglue"}
+
+
+def test_the_table_beside_other_packages_is_of_the_largest_copies():
+    sizes = {str(mib): {"H2D": {"raw pageable": 6.0, "gpuglue": 40.0 + mib, "CuPy": 5.0}} for mib in (4, 256, 16)}
+    figures = report.of_copies({"sizes": sizes, "strided": {}, "get": [27.0, 19.0, 55.0, 54.0, 56.0]})
+    found = report.packages(figures)
+    assert "| to the device | 6.0 |  | 296.0 | 5.0 |  |" in found and "GB/s, pageable, 256 MiB" in found
+    assert "| `.get()`, the first call with this size |  |  | 27.0 |  |  |" in found
+    assert "| `.get()`, from the third call on |  |  | 55.0 |  |  |" in found
+
+
+def test_the_table_of_graphs_has_how_many_times_longer_the_launches_take():
+    times = {"graph, gpuglue": {"call": 2.0, "done": 90.0}, "launches, gpuglue": {"call": 360.0, "done": 378.0}}
+    found = report.graphs(report.of_graphs({"length": 100, "us": times, "results": {}}))
+    assert "| graph, gpuglue | 2.00 | 90.0 |" in found and "| launches / graph, gpuglue | 180.0 | 4.2 |" in found
+
+
+def test_the_table_of_samples_has_the_nanoseconds_of_each_part_of_a_call():
+    found = {"launch, gpuglue": {"ns": 3600.4, "samples": 5000, "libraries": {"libcuda.so.580.1": 3000.2, "libgpuglue.so": 200, "_core.abi3.so": 90,
+                                                                              "gpuglue_cuda.so": 40, "python3.12": 100, "libc.so.6": 150,
+                                                                              "linux-vdso.so.1": 10, "?": 10}},
+             "launch, floor": {"ns": 3400, "samples": 4900, "libraries": {"libcuda.so.580.1": 3300, "floor.abi3.so": 100}}}
+    made = report.sample(report.of_sample({"rows": found}))
+    assert "| launch, gpuglue | 3600 | 3000 | 90 | 200 | 40 | 0 | 100 | 160 | 10 | 5000 |" in made
+    assert "| launch, C from Python | 3400 | 3300 | 0 | 0 | 0 | 100 | 0 | 0 | 0 | 4900 |" in made
+
+
+def test_a_target_that_counts_from_no_baseline_is_shown_as_it_is():
+    row = {"raw": 63000.0, "gpuglue": 350.0, "target": 300, "result": "missed", "absolute": True}
+    assert "| alloc + close, 1 MiB | own |  | 300 in all |  |  | 350 in all | missed |" in report.floors(bench_figures(own={"alloc + close, 1 MiB": row}), ("own",))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ import bench  # noqa: E402
 import neighbour  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
+import sample  # noqa: E402
 from timing import BESIDE  # noqa: E402
 
 
@@ -98,3 +100,37 @@ def test_the_drivers_own_pool_is_replayed_as_gpuglue_uses_it(device):
         assert found["ratio"] >= 1
     else:
         assert "absent" in found
+
+
+def built(directory, name):
+    """A program or library of bench/, compiled."""
+    if not (shutil.which("make") and shutil.which("cc")):
+        pytest.skip("make and a C compiler are not there")
+    target = directory / name
+    subprocess.run(["make", "-s", "-C", str(BENCH), f"OUT={directory}", f"PYTHON={sys.executable}", str(target)], check=True, timeout=HANG)
+    return target
+
+
+@pytest.mark.parametrize(("kind", "rows_of_it"), [("streams", 9), ("threads", 9)])
+def test_each_row_of_scale_has_its_figures_and_the_drivers_part_of_the_worst_call(tmp_path, kind, rows_of_it):
+    path = tmp_path / "scale.json"
+    subprocess.run([built(tmp_path, "scale"), "300", kind, path], check=True, capture_output=True, timeout=HANG)
+    found = json.loads(path.read_text())
+    assert len(found) == rows_of_it
+    for row in found.values():
+        assert 0 < row["median"] <= row["p999"] <= row["worst"] and row["mean"] <= row["worst"]
+        assert row["worst_driver"] <= row["worst"] and row["worst_at"] >= 0
+        assert row["runs"] in ((1,) if row["result"] == "" else (1, 3))
+    assert report.scale(found).count("\n") == rows_of_it + 2
+
+
+def test_the_samples_of_each_call_are_attributed_to_libraries(tmp_path, device):
+    if not rows.takes_kernels(device):
+        pytest.skip("the launches are in PTX")
+    sampler, path = built(tmp_path, "libsample.so"), tmp_path / "sample.json"
+    program("sample", "--sampler", str(sampler), "--seconds", "0.05", "--json", str(path))
+    found = report.of_sample(json.loads(path.read_text()))
+    assert found.keys() == {f"{row}, gpuglue" for row in sample.ROWS}
+    for row in found.values():
+        parts = sum(row[part] for part in [*report.PARTS, report.OTHER])
+        assert row["samples"] == 0 or abs(parts - row["ns"]) <= 0.02 * row["ns"] + 10
