@@ -216,6 +216,8 @@ CORE = [
            "return attempt == GGI_ATTEMPT_FIRST || pool->since_drain % pool->drain_interval == 0;", "return true;", on("drain", CUDA)),
     Mutant("only few objects are examined for those that are added", "idle events do not pile up behind events in use",
            "core/runtime/drain.c", "#define POLLS_OF_OTHERS 4", "#define POLLS_OF_OTHERS 0", on("drain", CUDA)),
+    Mutant("an upload asks as pointer_info does", "calls per operation", "core/transfer/copy_path.c",
+           "    if (device->ops->pointer_known &&", "    if (!device->ops->pointer_known &&", on("calls", CUDA)),
     Mutant("nested internal calls change the capture mode", "a poll of a released event is one call", "core/runtime/capture.c",
            " || capture_relaxed == device)", ")", on("calls", CUDA)),
     Mutant("busy blocks come before idle ones", "an idle block comes before that of a busy stream", "core/memory/pool_grow.c",
