@@ -113,6 +113,25 @@ static void cuda_device_native(int device, void *context, uint64_t handles[4])
     handles[1] = (uintptr_t)context;
 }
 
+static bool cuda_type_is_known(unsigned type)
+{
+    return type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||
+           type == CU_MEMORYTYPE_UNIFIED;
+}
+
+/* For an unknown pointer this call succeeds. cuPointerGetAttribute would fail, and tools that watch for errors report that. */
+static int cuda_pointer_known(const void *pointer, int32_t *known)
+{
+    unsigned type = 0;
+    int wanted = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    void *result = &type;
+    if (!cuda.pointer_attributes)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    const int code = cuda.pointer_attributes(1, &wanted, &result, (uintptr_t)pointer);
+    *known = cuda_type_is_known(type);
+    return code;
+}
+
 static int cuda_pointer_info(const void *pointer, struct gg_pointer_info *info)
 {
     unsigned type = 0, managed = 0; /* the driver writes 0 for an unknown pointer */
@@ -129,8 +148,7 @@ static int cuda_pointer_info(const void *pointer, struct gg_pointer_info *info)
     if (code && code != CUDA_ERROR_INVALID_VALUE)
         return code;
     info->kind = GG_MEMORY_HOST;
-    if (code || (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE &&
-                 type != CU_MEMORYTYPE_UNIFIED))
+    if (code || !cuda_type_is_known(type))
         return 0;
     info->kind = type == CU_MEMORYTYPE_HOST ? GG_MEMORY_PINNED : GG_MEMORY_DEVICE;
     if (managed)
@@ -265,9 +283,9 @@ static bool cuda_supports(gg_op op)
         return cuda.function_set_attribute != NULL;
     if (op == GG_OP_module_names)
         return cuda.module_functions && cuda.module_function_count && cuda.function_name;
-    if (op == GG_OP_device_record)
-        return cuda.context_record != NULL;
-    return op != GG_OP_pointer_info || cuda.pointer_attributes != NULL;
+    if (op == GG_OP_pointer_info || op == GG_OP_pointer_known)
+        return cuda.pointer_attributes != NULL;
+    return op != GG_OP_device_record || cuda.context_record != NULL;
 }
 
 /* ---- the plugin --------------------------------------------------------------------------------- */
@@ -373,6 +391,7 @@ const struct cuhip_vendor cuhip = {
     .context_record = cuda_context_record,
     .stream_context = cuda_stream_context,
     .pointer_info = cuda_pointer_info,
+    .pointer_known = cuda_pointer_known,
     .ipc_flags = cuda_ipc_flags,
     .copy_region = cuda_copy_region,
     .peer_enable = cuda_peer_enable,

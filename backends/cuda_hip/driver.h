@@ -115,6 +115,8 @@ struct cuhip_vendor {
     /* The context of a stream. NULL: the vendor has no contexts. */
     int (*stream_context)(void *stream, void **context);
     int (*pointer_info)(const void *pointer, struct gg_pointer_info *info);
+    /* Needs no context, and disturbs no capture; NULL: there is no such function. */
+    int (*pointer_known)(const void *pointer, int32_t *known);
     /* The only flags with which the driver opens memory of another process. */
     unsigned (*ipc_flags)(void);
     /* Copy a rectangular region; @p kind is valid. */

@@ -63,6 +63,12 @@ gg_status cuhip_mem_free(struct gg_device_impl *device, enum gg_memory_kind kind
                 : GG_OK;
 }
 
+gg_status cuhip_pointer_known(struct gg_device_impl *device, const void *pointer, int32_t *known)
+{
+    (void)device; /* no context is needed */
+    return cuhip.pointer_known && !cuhip.pointer_known(pointer, known) ? GG_OK : GG_NOT_READY;
+}
+
 gg_status cuhip_pointer_info(struct gg_device_impl *device, const void *pointer,
                              struct gg_pointer_info *info)
 {

@@ -278,7 +278,7 @@ static bool hip_supports(gg_op op)
         return false; /* the image describes parameters and names; the limit of shared memory is fixed */
     if (op == GG_OP_kernel_suggest_block_size)
         return hip.function_suggest != NULL;
-    if (op == GG_OP_device_record)
+    if (op == GG_OP_device_record || op == GG_OP_pointer_known)
         return false;
     if (op == GG_OP_device_stats)
         return cuhip_driver.device_pci && hip_has_stats();

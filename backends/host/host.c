@@ -24,6 +24,7 @@ const struct gg_host_api *host_api;
 #define host_range_tool NULL          /* no profiler of its own */
 #define host_module_load_with NULL    /* no compiler of its own */
 #define host_module_binary NULL
+#define host_pointer_known NULL /* pointer_info is as fast */
 
 static const struct gg_backend_ops host_ops = {
     .struct_size = sizeof host_ops,

@@ -93,6 +93,7 @@ void ze_log_failure(int code, const char *what)
 #define ze_write_word NULL      /* not in the specification */
 #define ze_mem_alloc_async NULL /* no pool of the driver's own */
 #define ze_mem_free_async NULL
+#define ze_pointer_known NULL       /* pointer_info disturbs no capture */
 #define ze_kernel_allow_shared NULL /* local memory is a kernel argument */
 
 static const struct gg_backend_ops ze_ops = {

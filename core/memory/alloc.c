@@ -180,23 +180,21 @@ static struct ggi_pool *alloc_target(gg_device *device, enum gg_memory_kind kind
 }
 
 static inline gg_status alloc_try(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
-                                  gg_stream *stream, bool may_drain, gg_memory **out)
+                                  gg_stream *stream, enum ggi_attempt *attempt, gg_memory **out)
 {
     gg_status status = ggi_memory_check_request(device, kind, nbytes, stream);
     if (status)
         return status;
     struct ggi_pool *pool = alloc_target(device, kind, &stream);
     bool pooled = nbytes && !(pool->by_stream && user_allocator_is_set());
-    return pooled && ggi_pool_try_alloc(pool, nbytes, stream,
-                                        may_drain ? GGI_ATTEMPT_FIRST : GGI_ATTEMPT_ONLY, out)
-               ? GG_OK
-               : GG_NOT_READY;
+    return pooled && ggi_pool_try_alloc(pool, nbytes, stream, attempt, out) ? GG_OK : GG_NOT_READY;
 }
 
 gg_status gg_memory_try_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
                               gg_stream *stream, gg_memory **out)
 {
-    return alloc_try(device, kind, nbytes, stream, false, out);
+    enum ggi_attempt attempt = GGI_ATTEMPT_ONLY;
+    return alloc_try(device, kind, nbytes, stream, &attempt, out);
 }
 
 static gg_status alloc_nothing(gg_device *device, enum gg_memory_kind kind, gg_memory **out)
@@ -212,7 +210,8 @@ static gg_status alloc_nothing(gg_device *device, enum gg_memory_kind kind, gg_m
 gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nbytes,
                           gg_stream *stream, gg_memory **out)
 {
-    gg_status status = alloc_try(device, kind, nbytes, stream, true, out);
+    enum ggi_attempt attempt = GGI_ATTEMPT_FIRST;
+    gg_status status = alloc_try(device, kind, nbytes, stream, &attempt, out);
     if (status != GG_NOT_READY)
         return status;
     if (!nbytes)
@@ -220,5 +219,5 @@ gg_status gg_memory_alloc(gg_device *device, enum gg_memory_kind kind, size_t nb
     struct ggi_pool *pool = alloc_target(device, kind, &stream);
     if (pool->by_stream && user_allocator_is_set())
         return user_allocator_alloc(device, nbytes, stream, out);
-    return ggi_pool_alloc(pool, nbytes, stream, out);
+    return ggi_pool_alloc(pool, nbytes, stream, attempt == GGI_ATTEMPT_DUE, out);
 }

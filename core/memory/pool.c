@@ -217,16 +217,18 @@ static gg_memory *pool_carve(struct ggi_pool *pool, struct ggi_request request)
     return memory;
 }
 
-/* With the lock held: after some allocations one fails, so that the caller takes the slow path, which drains. */
-static bool pool_drain_is_due(struct ggi_pool *pool, enum ggi_attempt attempt)
+/* With the lock held: after some allocations one fails, so that its thread takes the slow path, which drains. The others go on. */
+static bool pool_drain_is_due(struct ggi_pool *pool, enum ggi_attempt *attempt)
 {
-    if (attempt == GGI_ATTEMPT_LATER || ++pool->since_drain < pool->drain_interval)
+    if (*attempt == GGI_ATTEMPT_LATER || ++pool->since_drain < pool->drain_interval)
         return false;
-    if (!ggi_drain_waiting(pool->device)) {
-        pool->since_drain = 0;
-        return false;
-    }
-    return attempt == GGI_ATTEMPT_FIRST || pool->since_drain % pool->drain_interval == 0;
+    const bool waiting = ggi_drain_waiting(pool->device);
+    if (waiting && *attempt == GGI_ATTEMPT_ONLY)
+        return pool->since_drain % pool->drain_interval == 0;
+    pool->since_drain = 0;
+    if (waiting)
+        *attempt = GGI_ATTEMPT_DUE;
+    return waiting;
 }
 
 /* With the lock held. *own: the block was in the stream's own list. */
@@ -260,7 +262,7 @@ static uint64_t pool_ready_ticket(const gg_memory *memory, gg_stream *stream)
 
 /* With the lock, which this takes. */
 static gg_memory *pool_take(struct ggi_pool *pool, struct ggi_request request, gg_stream *stream,
-                            enum ggi_attempt attempt, size_t nbytes, bool *own)
+                            enum ggi_attempt *attempt, size_t nbytes, bool *own)
 {
     gg_memory *memory = NULL;
     ggi_pool_lock(pool, stream ? stream->bins : NULL);
@@ -277,7 +279,7 @@ static gg_memory *pool_take(struct ggi_pool *pool, struct ggi_request request, g
 }
 
 bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
-                        enum ggi_attempt attempt, gg_memory **out)
+                        enum ggi_attempt *attempt, gg_memory **out)
 {
     bool own = false;
     gg_memory *memory = NULL;
@@ -320,8 +322,7 @@ bool ggi_pool_alloc_done(struct ggi_pool *pool, size_t nbytes, gg_stream *stream
     if (!pool->by_stream || request.size_class == GGI_NO_CLASS)
         return false;
     pthread_mutex_lock(&pool->lock);
-    if (pool->since_drain < pool->drain_interval)
-        memory = pool_find_done(pool, request);
+    memory = pool_find_done(pool, request);
     if (memory) {
         ggi_stash_count(pool, stream->bins);
         ggi_pool_count_alloc(pool, nbytes);

@@ -95,7 +95,7 @@ struct ggi_pool {
     struct ggi_slab *slab[GGI_SLAB_CLASSES];        /* with space for another block */
     struct ggi_slab *slabs;                         /* all */
     uint8_t slab_doublings[GGI_SPLIT_SLAB_CLASSES]; /* of the size of the next slab */
-    uint32_t since_drain;    /* allocations; at least drain_interval until one has drained */
+    uint32_t since_drain;    /* allocations; at least drain_interval until one is about to drain */
     uint32_t drain_interval; /* see ggi_drain_interval */
     uint32_t searches; /* by allocations of small blocks, in the lists of other streams, since a slab was added */
     gg_memory *returned; /* idle blocks that a drain has not added to the lists yet; under drain_lock, as is */
@@ -237,15 +237,22 @@ bool ggi_pool_is_over(struct ggi_pool *pool);
 /* Whether the driver's free may wait for the whole device. */
 bool ggi_pool_free_may_wait(const struct ggi_pool *pool);
 enum ggi_attempt {
-    GGI_ATTEMPT_ONLY, /* of gg_memory_try_alloc: fails once in a while where a drain is due */
-    GGI_ATTEMPT_FIRST, /* of gg_memory_alloc: fails where a drain is due, and ggi_pool_alloc follows */
-    GGI_ATTEMPT_LATER, /* after that drain: a drain is not due */
+    GGI_ATTEMPT_ONLY,  /* of gg_memory_try_alloc: fails once in a while where a drain is due */
+    GGI_ATTEMPT_FIRST, /* of gg_memory_alloc: where a drain is due, it fails and becomes the next */
+    GGI_ATTEMPT_DUE,   /* this thread drains: ggi_pool_alloc follows */
+    GGI_ATTEMPT_LATER, /* of ggi_pool_alloc: a drain is not due */
 };
 /* A block from a list or a slab, without a driver call. @p stream is NULL for pinned memory. */
 bool ggi_pool_try_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
-                        enum ggi_attempt attempt, gg_memory **out);
-/* After that: a block of another stream that is known to be done with it, unless a drain is due. Compares at most GGI_LENDERS
- * blocks; no driver call either. */
+                        enum ggi_attempt *attempt, gg_memory **out);
+static inline bool ggi_pool_try_again(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
+                                      gg_memory **out)
+{
+    enum ggi_attempt later = GGI_ATTEMPT_LATER;
+    return ggi_pool_try_alloc(pool, nbytes, stream, &later, out);
+}
+/* After that: a block of another stream that is known to be done with it. Compares at most GGI_LENDERS blocks; no driver call
+ * either. */
 bool ggi_pool_alloc_done(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out);
 /* The handle of a block; NULL without host memory. */
 gg_memory *ggi_pool_new_block(struct ggi_pool *pool, void *pointer, size_t block_size,
@@ -347,6 +354,8 @@ gg_memory *ggi_pool_first_reference(gg_memory *memory, size_t nbytes, gg_stream 
 
 /* ---- pool_grow.c: after ggi_pool_try_alloc found no block ---- */
 
-gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out);
+/* @p due: a drain is due, and this thread does it. */
+gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool due,
+                         gg_memory **out);
 
 #endif

@@ -33,7 +33,7 @@ static bool pool_alloc_reclaimed(struct ggi_pool *pool, size_t nbytes, gg_stream
         ggi_pool_reclaim(pool);
     else
         ggi_pool_reclaim_class(pool, request, stream);
-    bool found = ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out) ||
+    bool found = ggi_pool_try_again(pool, nbytes, stream, out) ||
                  ggi_pool_borrow(pool, nbytes, stream, loan);
     ggi_internal_end(pool->device, &own);
     return found;
@@ -113,7 +113,7 @@ static gg_status pool_grow(struct ggi_pool *pool, size_t nbytes, gg_stream *stre
     gg_status status = GG_ERR_OUT_OF_MEMORY;
     if (!pool->direct && request.of_slab) {
         status = ggi_pool_add_slab(pool, request.size_class);
-        if (!status && ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out))
+        if (!status && ggi_pool_try_again(pool, nbytes, stream, out))
             return GG_OK;
     } else if (pool->splits && request.block_size < SEGMENT_PART) {
         status = pool_alloc_block(pool, nbytes, SEGMENT, stream, out);
@@ -155,7 +155,7 @@ static bool pool_alloc_or_shrink(struct ggi_pool *pool, size_t nbytes, gg_stream
     ggi_internal_begin(pool->device, &own);
     if (!ggi_pool_free_may_wait(pool) || ggi_device_is_idle(pool->device)) {
         ggi_pool_reclaim(pool);
-        found = ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out);
+        found = ggi_pool_try_again(pool, nbytes, stream, out);
         if (!found) {
             ggi_pool_shrink(pool, excess);
             ggi_drain_locked(pool->device, GGI_DRAIN_SOME);
@@ -358,8 +358,7 @@ static bool pool_has_few(struct ggi_pool *pool, size_t nbytes)
     if (pool->direct || !pool->by_stream || !ggi_pool_request(pool, nbytes).of_slab)
         return false;
     pthread_mutex_lock(&pool->lock);
-    const bool few = pool->since_drain < pool->drain_interval &&
-                     pool->stats.reserved_bytes < pool->stats.used_bytes + SPARE_MOST &&
+    const bool few = pool->stats.reserved_bytes < pool->stats.used_bytes + SPARE_MOST &&
                      (!pool->full_at || pool->stats.reserved_bytes < pool->full_at) &&
                      ++pool->searches > SEARCHES_MOST;
     if (few)
@@ -378,49 +377,53 @@ static gg_status pool_add_blocks(struct ggi_pool *pool, size_t nbytes, gg_stream
     pool->full_at = status == GG_ERR_OUT_OF_MEMORY ? pool->stats.reserved_bytes : 0;
     pthread_mutex_unlock(&pool->lock);
     if (!status)
-        ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out);
+        ggi_pool_try_again(pool, nbytes, stream, out);
     return status == GG_ERR_OUT_OF_MEMORY ? GG_OK : status;
 }
 
 /* A poll costs more than the rest of an allocation. One that is made later frees the blocks of several releases at once. */
-static enum ggi_drain_pace pool_drain_pace(struct ggi_pool *pool)
+static enum ggi_drain_pace pool_drain_pace(struct ggi_pool *pool, bool due)
 {
     if (atomic_load_explicit(&pool->device->others_waiting, memory_order_relaxed))
         return GGI_PACE_OTHERS;
+    if (!due)
+        return GGI_PACE_FULL;
     pthread_mutex_lock(&pool->lock);
-    const bool due = pool->since_drain >= pool->drain_interval,
-               light = pool->stats.retired_bytes < WAITING_LEAST;
+    const bool light = pool->stats.retired_bytes < WAITING_LEAST;
     pthread_mutex_unlock(&pool->lock);
-    return !due ? GGI_PACE_FULL : light ? GGI_PACE_LIGHT : GGI_PACE_DUE;
+    return light ? GGI_PACE_LIGHT : GGI_PACE_DUE;
 }
 
 /* This does not wait for another thread that drains. */
 static bool pool_alloc_after_drain(struct ggi_pool *pool, size_t nbytes, gg_stream *stream,
-                                   gg_memory **out)
+                                   bool due, gg_memory **out)
 {
-    ggi_drain_paced(pool->device, pool_drain_pace(pool));
+    ggi_drain_paced(pool->device, pool_drain_pace(pool, due));
     pthread_mutex_lock(&pool->lock);
     pool->since_drain = 0;
     pool->drain_interval = ggi_drain_interval(pool->device);
     pthread_mutex_unlock(&pool->lock);
-    return ggi_pool_try_alloc(pool, nbytes, stream, GGI_ATTEMPT_LATER, out) ||
+    return ggi_pool_try_again(pool, nbytes, stream, out) ||
            ggi_pool_alloc_done(pool, nbytes, stream, out);
 }
 
-gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, gg_memory **out)
+/* Waits for drain_lock only where no block was found without it: a thread that drains then returns blocks. To grow instead would
+ * let the pool hold more than was ever in use, the more threads allocate the more. */
+gg_status ggi_pool_alloc(struct ggi_pool *pool, size_t nbytes, gg_stream *stream, bool due,
+                         gg_memory **out)
 {
     struct gg_device *device = pool->device;
     struct ggi_pool_loan loan = {.memory = NULL};
     gg_status status = GG_OK;
     bool found = false;
-    if (pool_has_few(pool, nbytes)) {
+    if (!due && pool_has_few(pool, nbytes)) {
         status = pool_add_blocks(pool, nbytes, stream, out);
         if (status || *out)
             return status;
     }
-    if (ggi_pool_alloc_done(pool, nbytes, stream, out))
+    if (!due && ggi_pool_alloc_done(pool, nbytes, stream, out))
         return GG_OK;
-    if (pool_alloc_after_drain(pool, nbytes, stream, out))
+    if (pool_alloc_after_drain(pool, nbytes, stream, due, out))
         return GG_OK;
     pthread_mutex_lock(&device->drain_lock);
     if (atomic_load(&ggi_shutting_down))

@@ -37,12 +37,16 @@ static bool operand_is_mixed(const struct ggi_copy_operand *host)
 
 static bool operand_query_driver(const struct ggi_copy_operand *host, struct gg_device *device)
 {
+    struct gg_device_impl *impl = atomic_load(&device->impl);
     struct gg_pointer_info info = {.struct_size = sizeof info};
     struct ggi_internal_scope own;
+    int32_t known = 0;
+    if (device->ops->pointer_known && !device->ops->pointer_known(impl, host->pointer, &known))
+        return known;
     if (!device->ops->pointer_info)
         return false;
     ggi_internal_begin(device, &own);
-    gg_status status = device->ops->pointer_info(atomic_load(&device->impl), host->pointer, &info);
+    gg_status status = device->ops->pointer_info(impl, host->pointer, &info);
     ggi_internal_end(device, &own);
     return !status && info.kind != GG_MEMORY_HOST;
 }

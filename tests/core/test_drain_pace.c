@@ -177,7 +177,29 @@ static void many_streams_are_created_beside_a_drain_that_does_not_end(void **sta
     assert_int_equal(destroyed, 0);
 }
 
+/* Until it has drained, the allocations of other threads need not take the slow path. */
+static void one_thread_drains_where_that_is_due(void **state)
+{
+    static char bytes[4096];
+    enum ggi_attempt attempt = GGI_ATTEMPT_FIRST, other = GGI_ATTEMPT_FIRST;
+    (void)state;
+    start();
+    struct ggi_pool *pool = ggi_pool_new(&device, GG_MEMORY_DEVICE);
+    const size_t nbytes = ggi_pool_block_size(pool, 1);
+    gg_memory *out = NULL,
+              *block = ggi_pool_new_block(pool, bytes, nbytes, ggi_size_class_of(nbytes));
+    pthread_mutex_lock(&pool->lock);
+    ggi_pool_insert(pool, block);
+    pool->since_drain = pool->drain_interval;
+    pthread_mutex_unlock(&pool->lock);
+    assert_false(ggi_pool_try_alloc(pool, 1, NULL, &attempt, &out));
+    assert_int_equal(attempt, GGI_ATTEMPT_DUE);
+    assert_true(ggi_pool_try_alloc(pool, 1, NULL, &other, &out));
+    assert_ptr_equal(out, block);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_thread_drains_where_that_is_due),
     cmocka_unit_test(a_drain_that_is_due_polls_few_streams_although_they_are_idle),
     cmocka_unit_test(drains_that_poll_few_streams_poll_each_in_turn),
     cmocka_unit_test(a_light_drain_examines_as_many_of_10000_objects_as_of_100),

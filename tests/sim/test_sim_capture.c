@@ -112,6 +112,33 @@ static void unsafe_calls_invalidate_a_global_capture(void **state)
     assert_int_equal(cu.cuMemFree_v2(memory), CUDA_SUCCESS);
 }
 
+/* As seen on an H200: in no mode, and without a current context too. */
+static void a_query_of_an_address_invalidates_no_capture(void **state)
+{
+    static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
+                                                CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                                                CU_STREAM_CAPTURE_MODE_RELAXED};
+    CUpointer_attribute wanted = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    CUdeviceptr memory = new_memory(64);
+    CUcontext context;
+    CUgraph graph;
+    unsigned type = 0;
+    void *result = &type;
+    (void)state;
+    cu.cuCtxGetCurrent(&context);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        CUstream stream = capturing(modes[i]);
+        assert_int_equal(cu.cuCtxSetCurrent(NULL), CUDA_SUCCESS);
+        assert_int_equal(cu.cuPointerGetAttributes(1, &wanted, &result, memory), CUDA_SUCCESS);
+        assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
+        assert_int_equal(cu.cuPointerGetAttributes(1, &wanted, &result, (uintptr_t)&type), 0);
+        assert_int_equal(type, 0);
+        assert_int_equal(cu.cuCtxSetCurrent(context), CUDA_SUCCESS);
+        assert_int_equal(cu.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+        assert_int_equal(cu.cuGraphDestroy(graph), CUDA_SUCCESS);
+    }
+}
+
 /* As seen on an H200: whatever the mode of the capture. */
 static void an_event_of_a_whole_context_invalidates_every_capture(void **state)
 {
@@ -214,6 +241,7 @@ int run_capture_tests(void)
         SIM_TEST(captured_work_runs_when_its_graph_is_launched),
         SIM_TEST(an_update_changes_arguments_and_not_the_shape),
         SIM_TEST(unsafe_calls_invalidate_a_global_capture),
+        SIM_TEST(a_query_of_an_address_invalidates_no_capture),
         SIM_TEST(an_event_of_a_whole_context_invalidates_every_capture),
         SIM_TEST(a_relaxed_thread_invalidates_nothing),
         SIM_TEST(a_capturing_stream_cannot_be_asked_or_awaited),

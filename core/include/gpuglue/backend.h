@@ -458,6 +458,12 @@ struct gg_backend_ops {
                                   struct gg_module_impl **out);
     /** Store the size of the machine code in *nbytes. If @p binary is not NULL, it has that size: store the code. */
     gg_status (*module_binary)(struct gg_module_impl *module, void *binary, size_t *nbytes);
+
+    /* -- memory -- */
+
+    /** Whether pointer_info would report another kind than GG_MEMORY_HOST. Must not invalidate captures outside capture_mode
+     *  either. GG_NOT_READY: unknown, and the core calls pointer_info. */
+    gg_status (*pointer_known)(struct gg_device_impl *device, const void *pointer, int32_t *known);
 };
 
 /* ---- collective operations ------------------------------------------------------------------- */
