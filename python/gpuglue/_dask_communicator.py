@@ -1,5 +1,6 @@
 """Communicator.from_dask: the workers of a Dask cluster as ranks."""
 
+import contextlib
 import importlib
 import time
 import uuid
@@ -45,7 +46,7 @@ class DaskCommunicator:
         try:
             self.transport, reason = self._create(timeout, devices, transport)
         except BaseException:
-            self.close()  # on the workers that have created their rank
+            self._end(client, "close", _GRACE)  # on the workers that have created their rank
             raise
         if reason:
             warn_staged(self.transport, reason)
@@ -109,10 +110,15 @@ class DaskCommunicator:
     def close(self) -> None:
         """Close the communicator on the workers that are left. A second call does nothing."""
         client, self._client = self._client, None
-        if client is None or client.status != "running":
-            return
-        left = [address for address in self.addresses if address in _workers(client)]
-        client.run(_close, self._id, workers=left, on_error="ignore")
+        if client is not None:
+            self._end(client, "close")
+
+    def _end(self, client: Any, method: str, seconds: "float | None" = None) -> None:
+        """Call a method of the communicator on the workers that are left; one that has stopped is waited for so many seconds."""
+        if client.status == "running":
+            left = [address for address in self.addresses if address in _workers(client)]
+            with contextlib.suppress(TimeoutError):
+                client.run(_end, self._id, method, workers=left, on_error="ignore", callback_timeout=seconds)
 
     def _on(self, addresses: Any, calls: "list[tuple[Any, ...]]") -> "list[Any]":
         """The results of one task on each worker; what one of them raises ends the others' wait."""
@@ -122,6 +128,7 @@ class DaskCommunicator:
             self._wait(dict(zip(futures, addresses)))
             return client.gather(futures)
         except BaseException:
+            self._end(client, "abort", _GRACE)  # tasks that wait for another rank end
             client.cancel(futures, force=True)
             raise
 
@@ -271,7 +278,7 @@ def _call(id: str, function: Any, args: "tuple[Any, ...]", kwargs: "dict[str, An
         raise
 
 
-def _close(id: str) -> None:
-    comm = _here.pop(id, None)
-    if comm is not None:
-        comm.close()
+def _end(id: str, method: str) -> None:
+    comm = _here.pop(id, None) if method == "close" else _here.get(id)
+    if hasattr(comm, method):
+        getattr(comm, method)()

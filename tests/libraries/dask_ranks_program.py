@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import numpy as np
@@ -11,6 +12,8 @@ import gpuglue as gg
 import gpuglue.dask
 
 from dask_errors import error_of
+
+HANG = 120  # seconds: only a safety net
 
 
 def total(comm, x):
@@ -90,6 +93,32 @@ def check_hang(client):
         open("go on", "w").close()
 
 
+def interrupt_when_begun(path):
+    while not os.path.exists(path):
+        time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def wait_for_ever(comm, path):
+    if comm.rank == 0:
+        open(path, "w").close()
+        comm.barrier()
+
+
+def check_interrupt(client):
+    """Ctrl-C also ends the wait of the rank whose peer does not come: its worker, which has one thread, runs the next task."""
+    path = os.path.abspath("begun")
+    with gg.Communicator.from_dask(client, timeout=None) as ranks:
+        threading.Thread(target=interrupt_when_begun, args=(path,)).start()
+        try:
+            ranks.run(wait_for_ever, path)
+        except KeyboardInterrupt:
+            pass
+        assert client.submit(os.getpid, workers=ranks.addresses[:1], pure=False).result(timeout=HANG)
+        error = error_of(ranks.run, total, 1.0)
+        assert isinstance(error, gg.CommunicatorError) and "aborted" in str(error), error
+
+
 def main():
     with gpuglue.dask.LocalCluster(["host:0"] * 2, dashboard_address=None) as cluster, Client(cluster) as client:
         with gg.Communicator.from_dask(client) as ranks:
@@ -101,6 +130,7 @@ def main():
                 assert all(result[3] == {2 * x + 1} for result in results), results
         check_arguments(client)
         check_creation(client)
+        check_interrupt(client)
         check_hang(client)
         check_failures(client)
     print("done")
