@@ -1,5 +1,6 @@
 """Communicator.from_dask: the workers of a Dask cluster as ranks."""
 
+import asyncio
 import contextlib
 import importlib
 import time
@@ -278,7 +279,7 @@ def _call(id: str, function: Any, args: "tuple[Any, ...]", kwargs: "dict[str, An
         raise
 
 
-def _end(id: str, method: str) -> None:
+async def _end(id: str, method: str) -> None:
     comm = _here.pop(id, None) if method == "close" else _here.get(id)
     if hasattr(comm, method):
-        getattr(comm, method)()
+        await asyncio.to_thread(getattr(comm, method))  # the event loop does not wait

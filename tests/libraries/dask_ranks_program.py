@@ -119,6 +119,24 @@ def check_interrupt(client):
         assert isinstance(error, gg.CommunicatorError) and "aborted" in str(error), error
 
 
+def watch_close():
+    """Note whether the worker's event loop waits for the close of a communicator."""
+    close, gg.on_loop = gg.Communicator.close, []
+
+    def closed(self):
+        gg.on_loop.append(threading.current_thread() is threading.main_thread())
+        close(self)
+
+    gg.Communicator.close = closed
+
+
+def check_close(client):
+    client.run(watch_close)
+    with gg.Communicator.from_dask(client) as ranks:
+        ranks.run(total, 1.0)
+    assert set(map(tuple, client.run(lambda: gg.on_loop).values())) == {(False,)}
+
+
 def main():
     with gpuglue.dask.LocalCluster(["host:0"] * 2, dashboard_address=None) as cluster, Client(cluster) as client:
         with gg.Communicator.from_dask(client) as ranks:
@@ -130,6 +148,7 @@ def main():
                 assert all(result[3] == {2 * x + 1} for result in results), results
         check_arguments(client)
         check_creation(client)
+        check_close(client)
         check_interrupt(client)
         check_hang(client)
         check_failures(client)
