@@ -46,6 +46,28 @@ def hang_on_one(comm, path):
     comm.barrier()
 
 
+def keep_busy(begun, end):
+    open(begun, "w").close()
+    for _ in range(600):
+        if os.path.exists(end):
+            return
+        time.sleep(0.1)
+
+
+def check_busy(client, rank):
+    """A creation ends at its timeout, though the worker of a rank is not free, and the error names this worker."""
+    addresses = tuple(client.nthreads())
+    begun, end = (os.path.abspath(f"{name} {rank}") for name in ("busy", "free"))
+    busy = client.submit(keep_busy, begun, end, workers=[addresses[rank]], pure=False)
+    while not os.path.exists(begun):
+        time.sleep(0.1)
+    error = error_of(gg.Communicator.from_dask, client, addresses, timeout=2 + 6 * rank)
+    assert isinstance(error, gg.CommunicatorError) and rank in error.ranks and addresses[rank] in str(error), error
+    open(end, "w").close()
+    busy.result()
+    assert set(map(tuple, client.run(kept).values())) == {()}, client.run(kept)
+
+
 def end_one(comm):
     if comm.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -148,6 +170,8 @@ def main():
                 assert all(result[3] == {2 * x + 1} for result in results), results
         check_arguments(client)
         check_creation(client)
+        for rank in (0, 1):
+            check_busy(client, rank)
         check_close(client)
         check_interrupt(client)
         check_hang(client)
