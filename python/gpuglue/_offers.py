@@ -16,7 +16,7 @@ from . import _core
 # backend: the variables that restrict its devices; the first that is set counts
 VISIBLE = {"cuda": ("CUDA_VISIBLE_DEVICES",), "hip": ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"), "ze": ("ZE_AFFINITY_MASK",)}
 
-HOLD_SECONDS = 600.0  # for an offer whose receiver exists, but does not come
+HOLD_SECONDS = 120.0  # for an offer whose receiver exists, but does not come
 ANSWER_SECONDS = 30.0  # for a sender that exists, but does not answer
 _CHECK_SECONDS = 1.0  # between two checks whether receivers exist
 _PART = 4 << 20  # bytes of one read or write of a socket
@@ -143,7 +143,6 @@ def take(offer: "dict[str, Any]", shape: "tuple[int, ...]", dtype: Any) -> Any:
     Raises ConnectionError if the process that offered them has ended, does not answer, or holds them no longer."""
     if offer["process"] == os.getpid() and offer["machine"] == place()["machine"]:
         return _take_here(offer)
-    array = _core.empty(shape, dtype)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECONDS)
         try:
@@ -156,12 +155,13 @@ def take(offer: "dict[str, Any]", shape: "tuple[int, ...]", dtype: Any) -> Any:
             connection.sendall(offer["token"])
             if _read(connection, 1) != b"Y":
                 raise ConnectionError(f"process {offer['process']} holds the array no longer")
+            array = _core.empty(shape, dtype)  # after the connection: if it fails, the sender learns that, and keeps its array no longer
             _take_from(connection, offer, array)
+            return array
         except EOFError:
             raise ConnectionError(f"process {offer['process']} ended before the array was taken") from None
         except TimeoutError:
             raise ConnectionError(f"process {offer['process']}, which has the array, did not answer within {ANSWER_SECONDS:g} s") from None
-    return array
 
 
 def _take_here(offer: "dict[str, Any]") -> Any:

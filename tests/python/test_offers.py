@@ -131,6 +131,23 @@ os.kill(os.getpid(), 9)
     assert process.wait() == -signal.SIGKILL
 
 
+def test_the_array_is_released_when_its_receiver_has_no_memory_for_it(array):
+    code = """
+try:
+    take(next(offers()), 1 << 50)
+except gg.OutOfMemoryError:
+    print("out of memory", flush=True)
+sys.stdin.read()
+"""
+    process = receiver(code)
+    offer = _offers.holder.offer(array, b"", receiver=process.pid)
+    send(process, offer)
+    assert process.stdout.readline() == "out of memory\n"
+    until(lambda: _offers.holder.find(offer["token"]) is None)
+    assert process.poll() is None
+    process.communicate(timeout=HANG)
+
+
 def test_the_array_is_released_when_its_receiver_has_stopped_waiting_before_the_answer(array, monkeypatch):
     left, same_user = threading.Event(), _offers._same_user
     monkeypatch.setattr(_offers, "_same_user", lambda connection: left.wait(HANG) and same_user(connection))
