@@ -71,7 +71,7 @@ class Holder:
         self._held.clear()  # in a forked child: the parent's
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(b"")  # the kernel chooses a name
-        listener.listen(64)
+        listener.listen(4096)  # or what the system allows
         listener.settimeout(_CHECK_SECONDS)
         self._name, self._process = listener.getsockname(), os.getpid()
         threading.Thread(target=self._serve, args=(listener,), name="gpuglue-offers", daemon=True).start()
@@ -146,7 +146,7 @@ def take(offer: "dict[str, Any]", shape: "tuple[int, ...]", dtype: Any) -> Any:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECONDS)
         try:
-            connection.connect(offer["socket"])
+            _connect(connection, offer["socket"])
         except OSError as error:
             raise ConnectionError(f"process {offer['process']}, which has the array, cannot be reached: {error}") from error
         if not _same_user(connection):
@@ -162,6 +162,17 @@ def take(offer: "dict[str, Any]", shape: "tuple[int, ...]", dtype: Any) -> Any:
             raise ConnectionError(f"process {offer['process']} ended before the array was taken") from None
         except TimeoutError:
             raise ConnectionError(f"process {offer['process']}, which has the array, did not answer within {ANSWER_SECONDS:g} s") from None
+
+
+def _connect(connection: socket.socket, name: bytes) -> None:
+    end = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return connection.connect(name)
+        except BlockingIOError:  # the sender's queue is full
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.01)
 
 
 def _take_here(offer: "dict[str, Any]") -> Any:

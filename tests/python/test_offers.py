@@ -176,6 +176,26 @@ def test_a_receiver_that_never_comes_does_not_keep_the_array(array, monkeypatch)
     until(lambda: _offers.holder.find(offer["token"]) is None)
 
 
+def test_a_receiver_waits_while_the_queue_of_the_sender_is_full(array, monkeypatch):
+    offer = _offers.holder.offer(array, b"", receiver=os.getpid())
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(b"")
+        listener.listen(0)
+        waiting = socket.socket(socket.AF_UNIX)
+        waiting.connect(listener.getsockname())
+
+        def answer():
+            waiting.close()
+            for connection in (listener.accept()[0], listener.accept()[0]):
+                _offers.holder._answer(connection)
+
+        thread = threading.Thread(target=answer)
+        monkeypatch.setattr(time, "sleep", lambda seconds: monkeypatch.undo() or thread.start())
+        array = _offers.take({**offer, "process": os.getppid(), "socket": listener.getsockname()}, (1000,), np.dtype("f8"))
+        thread.join(HANG)
+    assert array.get().sum() == 499500.0 and _offers.holder.find(offer["token"]) is None
+
+
 def other_user(monkeypatch):
     """The processes that connect belong to another user than this one, as far as this process can tell."""
     user = os.geteuid() + 1
