@@ -103,23 +103,25 @@ class Holder:
                 self.drop(token)
 
     def _answer(self, connection: socket.socket) -> None:
-        with connection:
-            try:
-                self._give(connection)
-            except (OSError, EOFError, _core.Error) as error:  # the receiver has ended, or the device has failed
-                _log.debug("an array was not taken: %s", error)
+        connection.settimeout(HOLD_SECONDS)
+        try:
+            self._give(connection)
+        except (OSError, EOFError, _core.Error) as error:  # the receiver has ended or stopped, or the device has failed
+            _log.debug("an array was not taken: %s", error)
 
     def _give(self, connection: socket.socket) -> None:
-        if not _same_user(connection):
-            return
-        token = _read(connection, _TOKEN)
-        with self._lock:
-            array, receiver, _ = self._held.get(token, (None, None, 0.0))
+        token, receiver = b"", None
         try:
-            connection.sendall(b"Y" if array is not None else b"N")
-            if array is not None and _read(connection, 1) == b"C":
-                _send_elements(connection, array)
-                _read(connection, 1)
+            with connection:  # closed before the array is released: a receiver that still copies then gets an error
+                if not _same_user(connection):
+                    return
+                token = _read(connection, _TOKEN)
+                with self._lock:
+                    array, receiver, _ = self._held.get(token, (None, None, 0.0))
+                connection.sendall(b"Y" if array is not None else b"N")
+                if array is not None and _read(connection, 1) == b"C":
+                    _send_elements(connection, array)
+                    _read(connection, 1)
         finally:
             if receiver is not None:
                 self.drop(token)

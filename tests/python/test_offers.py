@@ -196,6 +196,31 @@ def test_a_receiver_waits_while_the_queue_of_the_sender_is_full(array, monkeypat
     assert array.get().sum() == 499500.0 and _offers.holder.find(offer["token"]) is None
 
 
+def test_a_sender_does_not_wait_for_ever_for_a_receiver_that_has_stopped(array, monkeypatch):
+    monkeypatch.setattr(_offers, "HOLD_SECONDS", 0.5)
+    offer = _offers.holder.offer(array, b"")
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(HANG)
+        connection.connect(offer["socket"])
+        connection.sendall(offer["token"])
+        assert connection.recv(1) == b"Y"
+        assert connection.recv(1) == b""  # closed
+    _offers.holder.drop(offer["token"])
+
+
+def test_an_array_is_released_after_its_connection_is_closed(array, monkeypatch):
+    """So a receiver that still copies gets an error: the memory may have other elements then."""
+    drop, after = _offers.holder.drop, []
+    offer = _offers.holder.offer(array, b"", receiver=os.getpid())
+    here, there = socket.socketpair()
+    monkeypatch.setattr(_offers.holder, "drop", lambda token: after.append(here.fileno()) or drop(token))
+    with there:
+        there.sendall(offer["token"])
+        there.shutdown(socket.SHUT_WR)
+        _offers.holder._answer(here)
+    assert after == [-1]
+
+
 def other_user(monkeypatch):
     """The processes that connect belong to another user than this one, as far as this process can tell."""
     user = os.geteuid() + 1
