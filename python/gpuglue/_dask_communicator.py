@@ -103,7 +103,7 @@ class DaskCommunicator:
         Notes
         -----
         The function is a task of each worker: it begins when a thread of the worker is free. Run one at a time, because
-        all ranks must call operations in the same order.
+        all ranks must call operations in the same order. Ctrl-C aborts the communicator on all ranks.
         """
         if self._client is None:
             raise _core.InvalidArgumentError("the communicator is closed")
