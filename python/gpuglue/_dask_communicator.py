@@ -107,7 +107,11 @@ class DaskCommunicator:
         """
         if self._client is None:
             raise _core.InvalidArgumentError("the communicator is closed")
-        return self._on(self.addresses, [(_call, self._id, function, args, kwargs)] * self.size)
+        try:
+            return self._on(self.addresses, [(_call, self._id, function, args, kwargs)] * self.size)
+        except BaseException:
+            self._end(self._client, "abort", _GRACE)  # ranks that wait for others go on
+            raise
 
     def close(self) -> None:
         """Close the communicator on the workers that are left. A second call does nothing."""
@@ -130,13 +134,13 @@ class DaskCommunicator:
             self._wait(dict(zip(futures, addresses)), end)
             return client.gather(futures)
         except BaseException:
-            self._end(client, "abort", _GRACE)  # tasks that wait for another rank end
             client.cancel(futures, force=True)
             raise
 
     def _wait(self, pending: "dict[Any, str]", end: float) -> None:
         distributed = importlib.import_module("distributed")
-        failed = error = None
+        failed: Any = None
+        error: Any = None
         while pending and time.monotonic() < end:
             try:
                 done = distributed.wait(list(pending), timeout=_POLL, return_when="FIRST_COMPLETED").done
