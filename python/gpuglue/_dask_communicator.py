@@ -1,5 +1,7 @@
 """Communicator.from_dask: the workers of a Dask cluster as ranks."""
 
+import asyncio
+import contextlib
 import importlib
 import time
 import uuid
@@ -45,17 +47,18 @@ class DaskCommunicator:
         try:
             self.transport, reason = self._create(timeout, devices, transport)
         except BaseException:
-            self.close()  # on the workers that have created their rank
+            self._end(client, "close", _GRACE)  # on the workers that have created their rank
             raise
         if reason:
             warn_staged(self.transport, reason)
 
     def _create(self, timeout: "float | None", devices: "list[Any]", transport: str) -> "tuple[str, str]":
+        end = float("inf") if timeout is None else time.monotonic() + timeout + _POLL  # a rank's own error comes before
         host = importlib.import_module("distributed.comm").get_address_host(self.addresses[0])
-        port = self._on(self.addresses[:1], [(_reserve, self._id, host)])[0]
+        port = self._on(self.addresses[:1], [(_reserve, self._id, host)], end)[0]
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         calls = [(_create, self._id, rank, self.size, place, timeout, device, transport) for rank, device in enumerate(devices)]
-        return self._on(self.addresses, calls)[0]
+        return self._on(self.addresses, calls, end)[0]
 
     @property
     def size(self) -> int:
@@ -100,34 +103,44 @@ class DaskCommunicator:
         Notes
         -----
         The function is a task of each worker: it begins when a thread of the worker is free. Run one at a time, because
-        all ranks must call operations in the same order.
+        all ranks must call operations in the same order. Ctrl-C aborts the communicator on all ranks.
         """
         if self._client is None:
             raise _core.InvalidArgumentError("the communicator is closed")
-        return self._on(self.addresses, [(_call, self._id, function, args, kwargs)] * self.size)
+        try:
+            return self._on(self.addresses, [(_call, self._id, function, args, kwargs)] * self.size)
+        except BaseException:
+            self._end(self._client, "abort", _GRACE)  # ranks that wait for others go on
+            raise
 
     def close(self) -> None:
         """Close the communicator on the workers that are left. A second call does nothing."""
         client, self._client = self._client, None
-        if client is None or client.status != "running":
-            return
-        left = [address for address in self.addresses if address in _workers(client)]
-        client.run(_close, self._id, workers=left, on_error="ignore")
+        if client is not None:
+            self._end(client, "close")
 
-    def _on(self, addresses: Any, calls: "list[tuple[Any, ...]]") -> "list[Any]":
-        """The results of one task on each worker; what one of them raises ends the others' wait."""
+    def _end(self, client: Any, method: str, seconds: "float | None" = None) -> None:
+        """Call a method of the communicator on the workers that are left; one that has stopped is waited for so many seconds."""
+        if client.status == "running":
+            left = [address for address in self.addresses if address in _workers(client)]
+            with contextlib.suppress(TimeoutError):
+                client.run(_end, self._id, method, workers=left, on_error="ignore", callback_timeout=seconds)
+
+    def _on(self, addresses: Any, calls: "list[tuple[Any, ...]]", end: float = float("inf")) -> "list[Any]":
+        """The results of one task on each worker until a time; what one of them raises ends the others' wait."""
         client = self._client
         futures = [client.submit(*call, workers=[address], pure=False) for address, call in zip(addresses, calls)]
         try:
-            self._wait(dict(zip(futures, addresses)))
+            self._wait(dict(zip(futures, addresses)), end)
             return client.gather(futures)
         except BaseException:
             client.cancel(futures, force=True)
             raise
 
-    def _wait(self, pending: "dict[Any, str]") -> None:
+    def _wait(self, pending: "dict[Any, str]", end: float) -> None:
         distributed = importlib.import_module("distributed")
-        failed, end = None, float("inf")
+        failed: Any = None
+        error: Any = None
         while pending and time.monotonic() < end:
             try:
                 done = distributed.wait(list(pending), timeout=_POLL, return_when="FIRST_COMPLETED").done
@@ -138,18 +151,20 @@ class DaskCommunicator:
                 if future.status != "error" or not isinstance(future.exception(), _core.CommunicatorError):
                     future.result()  # raises what the task raised
                 elif failed is None:  # the rank that caused it has an error of its own, which may come later
-                    hangs = "did not take part within" in str(future.exception())
-                    failed, end = future, time.monotonic() + (0 if hangs else _GRACE)
-            self._check_workers(pending)
-        if failed is not None:
+                    failed, error = future, future.exception()
+                    end = min(end, time.monotonic() + (0 if " within " in str(error) else _GRACE))
+            left = _workers(self._client)  # else Dask would wait for a worker of this address
+            self._name("Dask lost", [address for address in pending.values() if address not in left])
+        late = [address for address in pending.values() if not failed or self.addresses.index(address) in (error.ranks or ())]
+        self._name(f"{error or 'the communicator was not created in time'}; no answer or free thread in", late)
+        if failed:
             failed.result()
 
-    def _check_workers(self, pending: "dict[Any, str]") -> None:
-        left = _workers(self._client)  # else Dask would wait for a worker of this address
-        lost = [address for address in pending.values() if address not in left]
-        if lost:
-            ranks = tuple(sorted(self.addresses.index(address) for address in lost))
-            error: Any = _core.CommunicatorError(f"Dask lost the workers of ranks {', '.join(map(str, ranks))}: {', '.join(lost)}")
+    def _name(self, text: str, addresses: "list[str]") -> None:
+        """Raise an error about these workers, if there are any."""
+        if addresses:
+            ranks = tuple(sorted(map(self.addresses.index, addresses)))
+            error: Any = _core.CommunicatorError(f"{text} the workers of ranks {', '.join(map(str, ranks))}: {', '.join(addresses)}")
             error.ranks = ranks
             raise error
 
@@ -197,6 +212,9 @@ def from_dask(
     Notes
     -----
     If the function raises on one rank, the communicator is aborted: the other ranks do not wait for it.
+
+    A rank is created when a thread of its worker is free. The error names workers that were not free within the timeout. Ctrl-C during the
+    creation does not end the other ranks' part of it: they wait until the timeout.
 
     Examples
     --------
@@ -271,7 +289,7 @@ def _call(id: str, function: Any, args: "tuple[Any, ...]", kwargs: "dict[str, An
         raise
 
 
-def _close(id: str) -> None:
-    comm = _here.pop(id, None)
-    if comm is not None:
-        comm.close()
+async def _end(id: str, method: str) -> None:
+    comm = _here.pop(id, None) if method == "close" else _here.get(id)
+    if hasattr(comm, method):
+        await asyncio.to_thread(getattr(comm, method))  # the event loop does not wait

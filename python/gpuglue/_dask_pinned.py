@@ -29,7 +29,8 @@ def extend_reads(tcp: Any) -> None:
 def _starting(original: Any) -> Any:
     @functools.wraps(original)
     async def read(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _announced.discard(self.stream)
+        if self.stream is not None:  # after a close
+            _announced.discard(self.stream)
         return await original(self, *args, **kwargs)
 
     return read

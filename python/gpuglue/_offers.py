@@ -16,7 +16,7 @@ from . import _core
 # backend: the variables that restrict its devices; the first that is set counts
 VISIBLE = {"cuda": ("CUDA_VISIBLE_DEVICES",), "hip": ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"), "ze": ("ZE_AFFINITY_MASK",)}
 
-HOLD_SECONDS = 600.0  # for an offer whose receiver exists, but does not come
+HOLD_SECONDS = 120.0  # for an offer whose receiver exists, but does not come
 ANSWER_SECONDS = 30.0  # for a sender that exists, but does not answer
 _CHECK_SECONDS = 1.0  # between two checks whether receivers exist
 _PART = 4 << 20  # bytes of one read or write of a socket
@@ -71,7 +71,7 @@ class Holder:
         self._held.clear()  # in a forked child: the parent's
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(b"")  # the kernel chooses a name
-        listener.listen(64)
+        listener.listen(4096)  # or what the system allows
         listener.settimeout(_CHECK_SECONDS)
         self._name, self._process = listener.getsockname(), os.getpid()
         threading.Thread(target=self._serve, args=(listener,), name="gpuglue-offers", daemon=True).start()
@@ -103,23 +103,25 @@ class Holder:
                 self.drop(token)
 
     def _answer(self, connection: socket.socket) -> None:
-        with connection:
-            try:
-                self._give(connection)
-            except (OSError, EOFError, _core.Error) as error:  # the receiver has ended, or the device has failed
-                _log.debug("an array was not taken: %s", error)
+        connection.settimeout(HOLD_SECONDS)
+        try:
+            self._give(connection)
+        except (OSError, EOFError, _core.Error) as error:  # the receiver has ended or stopped, or the device has failed
+            _log.debug("an array was not taken: %s", error)
 
     def _give(self, connection: socket.socket) -> None:
-        if not _same_user(connection):
-            return
-        token = _read(connection, _TOKEN)
-        with self._lock:
-            array, receiver, _ = self._held.get(token, (None, None, 0.0))
+        token, receiver = b"", None
         try:
-            connection.sendall(b"Y" if array is not None else b"N")
-            if array is not None and _read(connection, 1) == b"C":
-                _send_elements(connection, array)
-                _read(connection, 1)
+            with connection:  # closed before the array is released: a receiver that still copies then gets an error
+                if not _same_user(connection):
+                    return
+                token = _read(connection, _TOKEN)
+                with self._lock:
+                    array, receiver, _ = self._held.get(token, (None, None, 0.0))
+                connection.sendall(b"Y" if array is not None else b"N")
+                if array is not None and _read(connection, 1) == b"C":
+                    _send_elements(connection, array)
+                    _read(connection, 1)
         finally:
             if receiver is not None:
                 self.drop(token)
@@ -143,11 +145,10 @@ def take(offer: "dict[str, Any]", shape: "tuple[int, ...]", dtype: Any) -> Any:
     Raises ConnectionError if the process that offered them has ended, does not answer, or holds them no longer."""
     if offer["process"] == os.getpid() and offer["machine"] == place()["machine"]:
         return _take_here(offer)
-    array = _core.empty(shape, dtype)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECONDS)
         try:
-            connection.connect(offer["socket"])
+            _connect(connection, offer["socket"])
         except OSError as error:
             raise ConnectionError(f"process {offer['process']}, which has the array, cannot be reached: {error}") from error
         if not _same_user(connection):
@@ -156,12 +157,24 @@ def take(offer: "dict[str, Any]", shape: "tuple[int, ...]", dtype: Any) -> Any:
             connection.sendall(offer["token"])
             if _read(connection, 1) != b"Y":
                 raise ConnectionError(f"process {offer['process']} holds the array no longer")
+            array = _core.empty(shape, dtype)  # after the connection: if it fails, the sender learns that, and keeps its array no longer
             _take_from(connection, offer, array)
+            return array
         except EOFError:
             raise ConnectionError(f"process {offer['process']} ended before the array was taken") from None
         except TimeoutError:
             raise ConnectionError(f"process {offer['process']}, which has the array, did not answer within {ANSWER_SECONDS:g} s") from None
-    return array
+
+
+def _connect(connection: socket.socket, name: bytes) -> None:
+    end = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return connection.connect(name)
+        except BlockingIOError:  # the sender's queue is full
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.01)
 
 
 def _take_here(offer: "dict[str, Any]") -> Any:

@@ -16,6 +16,7 @@ except ImportError:  # for tools that import all modules: gpuglue.ray imports Ra
     _Manager = _Metadata = _Communicator = object
 
 NAME = "GPUGLUE_IPC"
+STORE_SECONDS = 600.0  # for an actor on another machine
 _registered = False
 
 
@@ -108,7 +109,7 @@ def _from_store(offers: "list[dict[str, Any]]", actor: Any) -> "list[Any]":
     _offers.warn("arrays come through Ray's object store, since the actor that has them is on another machine")
     tokens = [offer["token"] for offer in offers]
     ray = importlib.import_module("ray")
-    return ray.get(actor.__ray_call__.options(concurrency_group="_ray_system").remote(_held, tokens))
+    return ray.get(actor.__ray_call__.options(concurrency_group="_ray_system").remote(_held, tokens), timeout=STORE_SECONDS)
 
 
 def _held(actor: Any, tokens: "list[bytes]") -> "list[Any]":

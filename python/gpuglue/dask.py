@@ -66,7 +66,7 @@ def register(client: Any = None) -> Any:
 
     Between processes of one machine that both have registered them, contiguous arrays in device memory from 256 KiB on are not sent: the receiver
     opens the sender's memory by an IPC handle and copies from it. The sender keeps the memory until then, or until the receiver has
-    ended. If the handle cannot be opened, the elements come through host memory, and the receiver's log says why. If the sender does
+    failed or ended. If the handle cannot be opened, the elements come through host memory, and the receiver's log says why. If the sender does
     not answer within 30 seconds, Dask fetches the array again. Through TCP and TLS the receiver waits on a thread, and its event loop continues.
     Connections that began before the registration do not use handles.
 

@@ -1,9 +1,11 @@
 """The program of test_dask.py that sends arrays through a connection, and asks what memory they arrive in."""
 
+import asyncio
 import sys
 
 import numpy as np
 from dask.distributed import Client
+from distributed.comm import CommClosedError, connect, listen
 
 import gpuglue as gg
 import gpuglue.dask
@@ -50,7 +52,20 @@ def received(made):
     return [kind_of(array) for array in made.values() if isinstance(array, np.ndarray)], kinds
 
 
+async def read_closed():
+    """What a connection that this process has closed says to one who reads."""
+    async with listen("tcp://127.0.0.1:0", lambda comm: None) as listener:
+        connection = await connect(listener.contact_address)
+        connection.abort()
+        try:
+            await connection.read()
+        except Exception as error:
+            return error
+
+
 def main(device):
+    gpuglue.dask.register()
+    assert isinstance(asyncio.run(read_closed()), CommClosedError)
     with gpuglue.dask.LocalCluster([device] * 2, dashboard_address=None) as cluster, Client(cluster) as client:
         first, second = client.scheduler_info()["workers"]
         client.run(send_without_handles)

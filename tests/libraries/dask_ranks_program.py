@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import numpy as np
@@ -11,6 +12,8 @@ import gpuglue as gg
 import gpuglue.dask
 
 from dask_errors import error_of
+
+HANG = 120  # seconds: only a safety net
 
 
 def total(comm, x):
@@ -41,6 +44,28 @@ def hang_on_one(comm, path):
             time.sleep(0.1)
         raise LateError("the client waited for the rank that hangs")
     comm.barrier()
+
+
+def keep_busy(begun, end):
+    open(begun, "w").close()
+    for _ in range(600):
+        if os.path.exists(end):
+            return
+        time.sleep(0.1)
+
+
+def check_busy(client, rank):
+    """A creation ends at its timeout, though the worker of a rank is not free, and the error names this worker."""
+    addresses = tuple(client.nthreads())
+    begun, end = (os.path.abspath(f"{name} {rank}") for name in ("busy", "free"))
+    busy = client.submit(keep_busy, begun, end, workers=[addresses[rank]], pure=False)
+    while not os.path.exists(begun):
+        time.sleep(0.1)
+    error = error_of(gg.Communicator.from_dask, client, addresses, timeout=2 + 6 * rank)
+    assert isinstance(error, gg.CommunicatorError) and rank in error.ranks and addresses[rank] in str(error), error
+    open(end, "w").close()
+    busy.result()
+    assert set(map(tuple, client.run(kept).values())) == {()}, client.run(kept)
 
 
 def end_one(comm):
@@ -90,6 +115,50 @@ def check_hang(client):
         open("go on", "w").close()
 
 
+def interrupt_when_begun(path):
+    while not os.path.exists(path):
+        time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def wait_for_ever(comm, path):
+    if comm.rank == 0:
+        open(path, "w").close()
+        comm.barrier()
+
+
+def check_interrupt(client):
+    """Ctrl-C also ends the wait of the rank whose peer does not come: its worker, which has one thread, runs the next task."""
+    path = os.path.abspath("begun")
+    with gg.Communicator.from_dask(client, timeout=None) as ranks:
+        threading.Thread(target=interrupt_when_begun, args=(path,)).start()
+        try:
+            ranks.run(wait_for_ever, path)
+        except KeyboardInterrupt:
+            pass
+        assert client.submit(os.getpid, workers=ranks.addresses[:1], pure=False).result(timeout=HANG)
+        error = error_of(ranks.run, total, 1.0)
+        assert isinstance(error, gg.CommunicatorError) and "aborted" in str(error), error
+
+
+def watch_close():
+    """Note whether the worker's event loop waits for the close of a communicator."""
+    close, gg.on_loop = gg.Communicator.close, []
+
+    def closed(self):
+        gg.on_loop.append(threading.current_thread() is threading.main_thread())
+        close(self)
+
+    gg.Communicator.close = closed
+
+
+def check_close(client):
+    client.run(watch_close)
+    with gg.Communicator.from_dask(client) as ranks:
+        ranks.run(total, 1.0)
+    assert set(map(tuple, client.run(lambda: gg.on_loop).values())) == {(False,)}
+
+
 def main():
     with gpuglue.dask.LocalCluster(["host:0"] * 2, dashboard_address=None) as cluster, Client(cluster) as client:
         with gg.Communicator.from_dask(client) as ranks:
@@ -101,6 +170,10 @@ def main():
                 assert all(result[3] == {2 * x + 1} for result in results), results
         check_arguments(client)
         check_creation(client)
+        for rank in (0, 1):
+            check_busy(client, rank)
+        check_close(client)
+        check_interrupt(client)
         check_hang(client)
         check_failures(client)
     print("done")

@@ -40,6 +40,22 @@ class Worker:
         parts = [part.get().tolist() for part in given["parts"]]
         return float(given["whole"].get().sum()), parts, given["none"].size, given["text"], dict(_offers.taken)
 
+    def stop(self):
+        """Never answer one who asks for an array."""
+        import threading
+
+        from gpuglue import _offers
+
+        _offers.holder.find = lambda token: threading.Event().wait()
+
+    def wait_briefly(self):
+        """Be on another machine, as far as this actor can tell, and wait one second."""
+        from gpuglue import _offers, _ray_transport
+
+        place = _offers.place()
+        _offers.place = lambda: {**place, "machine": "another"}
+        _ray_transport.STORE_SECONDS = 1.0
+
     def holds(self):
         from gpuglue import _offers
 
@@ -61,6 +77,16 @@ def check_transport(first, second):
     assert ray.get(first.holds.remote()) == 3
     del ref
     return taken
+
+
+def check_actor_that_does_not_answer(first, second):
+    ray.get([first.stop.remote(), second.wait_briefly.remote()])
+    try:
+        ray.get(second.totals.remote(first.offer.remote(1000)))
+    except Exception as error:
+        assert "GetTimeoutError" in str(error), error
+    else:
+        raise AssertionError("nothing was raised")
 
 
 def wait_until_released(actor):
@@ -92,6 +118,7 @@ def main():
     taken = check_transport(first, second)
     wait_until_released(first)
     print("taken", taken)
+    check_actor_that_does_not_answer(first, second)
     ray.shutdown()
     print("done")
 

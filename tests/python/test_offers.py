@@ -131,6 +131,24 @@ os.kill(os.getpid(), 9)
     assert process.wait() == -signal.SIGKILL
 
 
+def test_the_array_is_released_when_its_receiver_has_no_memory_for_it(array, monkeypatch):
+    monkeypatch.setattr(_offers, "HOLD_SECONDS", 2 * HANG)
+    code = """
+try:
+    take(next(offers()), 1 << 50)
+except gg.OutOfMemoryError:
+    print("out of memory", flush=True)
+sys.stdin.read()
+"""
+    process = receiver(code)
+    offer = _offers.holder.offer(array, b"", receiver=process.pid)
+    send(process, offer)
+    assert process.stdout.readline() == "out of memory\n"
+    until(lambda: _offers.holder.find(offer["token"]) is None)
+    assert process.poll() is None
+    process.communicate(timeout=HANG)
+
+
 def test_the_array_is_released_when_its_receiver_has_stopped_waiting_before_the_answer(array, monkeypatch):
     left, same_user = threading.Event(), _offers._same_user
     monkeypatch.setattr(_offers, "_same_user", lambda connection: left.wait(HANG) and same_user(connection))
@@ -157,6 +175,51 @@ def test_a_receiver_that_never_comes_does_not_keep_the_array(array, monkeypatch)
     monkeypatch.setattr(_offers, "HOLD_SECONDS", 0.0)
     offer = _offers.holder.offer(array, b"", receiver=os.getpid())
     until(lambda: _offers.holder.find(offer["token"]) is None)
+
+
+def test_a_receiver_waits_while_the_queue_of_the_sender_is_full(array, monkeypatch):
+    offer = _offers.holder.offer(array, b"", receiver=os.getpid())
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(b"")
+        listener.listen(0)
+        waiting = socket.socket(socket.AF_UNIX)
+        waiting.connect(listener.getsockname())
+
+        def answer():
+            waiting.close()
+            for connection in (listener.accept()[0], listener.accept()[0]):
+                _offers.holder._answer(connection)
+
+        thread = threading.Thread(target=answer)
+        monkeypatch.setattr(time, "sleep", lambda seconds: monkeypatch.undo() or thread.start())
+        array = _offers.take({**offer, "process": os.getppid(), "socket": listener.getsockname()}, (1000,), np.dtype("f8"))
+        thread.join(HANG)
+    assert array.get().sum() == 499500.0 and _offers.holder.find(offer["token"]) is None
+
+
+def test_a_sender_does_not_wait_for_ever_for_a_receiver_that_has_stopped(array, monkeypatch):
+    monkeypatch.setattr(_offers, "HOLD_SECONDS", 0.5)
+    offer = _offers.holder.offer(array, b"")
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(HANG)
+        connection.connect(offer["socket"])
+        connection.sendall(offer["token"])
+        assert connection.recv(1) == b"Y"
+        assert connection.recv(1) == b""  # closed
+    _offers.holder.drop(offer["token"])
+
+
+def test_an_array_is_released_after_its_connection_is_closed(array, monkeypatch):
+    """So a receiver that still copies gets an error: the memory may have other elements then."""
+    drop, after = _offers.holder.drop, []
+    offer = _offers.holder.offer(array, b"", receiver=os.getpid())
+    here, there = socket.socketpair()
+    monkeypatch.setattr(_offers.holder, "drop", lambda token: after.append(here.fileno()) or drop(token))
+    with there:
+        there.sendall(offer["token"])
+        there.shutdown(socket.SHUT_WR)
+        _offers.holder._answer(here)
+    assert after == [-1]
 
 
 def other_user(monkeypatch):
