@@ -118,9 +118,16 @@ def nanoseconds(timeout: "float | None") -> int:
     return min(int(timeout * 1e9), (1 << 64) - 1)
 
 
+def integer(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, expected an integer: pass an int, not a {type(value).__name__}") from None
+
+
 def split_numbers(color: "int | None", key: int) -> "tuple[int | None, int]":
     """Those of gg_comm_split, and of MPI."""
-    color, key = None if color is None else operator.index(color), operator.index(key)
+    color, key = None if color is None else integer(color, "color"), integer(key, "key")
     if color is not None and not 0 <= color < 1 << 31:
         raise _core.InvalidArgumentError(f"split: color is {color}, expected 0 to {(1 << 31) - 1}, or None for no communicator")
     if not -1 << 31 <= key < 1 << 31:
