@@ -30,6 +30,8 @@ class Operations(Steps):
     def barrier(self) -> None:
         """Return when all ranks have called it.
 
+        It does not wait for operations that are queued on devices, of this rank or others: synchronize the stream for that.
+
         Raises
         ------
         CommunicatorError
