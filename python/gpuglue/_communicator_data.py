@@ -278,10 +278,11 @@ def reduction(dtype: Any, op: str, types: "dict[str, int]" = TYPES) -> "tuple[in
         raise _core.InvalidArgumentError(f"op is {op!r}, expected one of {', '.join(map(repr, REDUCTIONS))}")
     if op == "avg" and dtype.kind not in "fcV":
         raise _core.UnsupportedError(f"arrays of dtype {dtype!r} have no average of their own dtype: convert them to a float dtype")
-    if dtype.name == "bool":
+    name = dtype.name
+    if name == "bool":
         return TYPES["uint8"], LOGICAL[op]
-    if dtype.name not in types or not dtype.isnative:
+    if name not in types or not dtype.isnative:
         raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined, only those of bool, {', '.join(types)}")
     if dtype.kind == "c" and op in ("min", "max"):
         raise _core.UnsupportedError(f"complex numbers have no {op}imum: expected op 'sum' or 'prod'")
-    return types[dtype.name], REDUCTIONS[op]
+    return types[name], REDUCTIONS[op]
