@@ -212,7 +212,8 @@ class Comm:
     It has all attributes of `comm`. The blocking methods that take buffers (``Send``, ``Recv``, ``Sendrecv``, ``Bcast``,
     ``Allreduce``, ``Allgather`` and so on) also take a GPUArray, a Buffer or an array of torch, CuPy, numba or dpctl, alone or as
     the first element of a list with counts and types. They wait for pending work on the array. If MPI cannot take the memory,
-    they copy it to pinned memory before the call, and back after it.
+    they copy it to pinned memory before the call, and back after it. These calls are MPI's: they have no timeout, and Ctrl-C takes
+    effect when they return.
 
     Nonblocking methods, such as ``Isend``, raise UnsupportedError for device memory that would have to be staged. Other objects of
     mpi4py, such as windows and files, are not covered.
