@@ -319,28 +319,18 @@ class MpiTransport:
     def _run(self, operation: str, dst: Any, src: Any, nbytes: int, root: int, reduction: "tuple[int, int, int]") -> None:
         if not nbytes or operation == "barrier":
             return
-        mine, ranks, rooted = self.rank, self.size, self.rank == root
         if operation in ("all_reduce", "reduce", "reduce_scatter"):
             self._reduce(operation, dst, src, nbytes, root, reduction)
         elif operation == "broadcast":
-            self._broadcast(dst if not rooted else src, root)
-        elif operation in ("all_gather", "gather"):
-            own = src.copy() if _in_place(dst, src) else src
-            into = dst.reshape(ranks, nbytes) if rooted or operation == "all_gather" else None
-            out = [own] * ranks if operation == "all_gather" else [own if rank == root else own[:0] for rank in range(ranks)]
+            self._broadcast(src if self.rank == root else dst, root)
+        else:
+            src = src.copy() if _in_place(dst, src) and operation != "scatter" else src
+            out, into = self._blocks(operation, src, nbytes, root), dst.reshape(-1, nbytes) if len(dst) else None
+            if operation == "scatter":
+                into = [dst if rank == root else dst[:0] for rank in range(self.size)]
             self._drive(iter([self._all_to_all(out, into)]))
             if into is not None:
-                into[mine] = own
-        elif operation == "scatter":
-            own = src.reshape(ranks, nbytes)[mine].copy() if rooted else None
-            into = [dst if rank == root else dst[:0] for rank in range(ranks)]
-            self._drive(iter([self._all_to_all(src.reshape(ranks, nbytes) if rooted else None, None if rooted else into)]))
-            if rooted:
-                dst[:] = own
-        else:
-            out = (src.copy() if _in_place(dst, src) else src).reshape(ranks, nbytes)
-            self._drive(iter([self._all_to_all(out, dst.reshape(ranks, nbytes))]))
-            dst.reshape(ranks, nbytes)[mine] = out[mine]
+                into[self.rank][:] = out[self.rank]
 
     def _broadcast(self, data: Any, root: int) -> None:
         """Large ones in parts: each other rank gets one from the root, and sends it to the rest."""
