@@ -15,93 +15,13 @@ import subprocess
 import sys
 import time
 
+import comm_correct
 import comm_creation
 import numpy as np
 from comm_ranks import RESULTS, Raw, communicator, keep, say
 
 MIB = 1 << 20
 PARTS = "correct correct_staged creation creation_raw bandwidth queued host captured coexist staged mixed kill hang".split()
-
-
-# ---- correctness
-
-
-def part_correct(options):
-    import gpuglue as gg
-
-    with communicator(0) as comm, comm.device:
-        say(f"  transport {comm.transport}, library {comm.library}")
-        rank, size = comm.rank, comm.size
-        random = np.random.default_rng(0)
-        count = 0
-        for name in "int8 uint8 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128 bool".split():
-            for n in (7, 100_003):
-                dtype = np.dtype(name)
-                values = random.integers(0, 2 if name == "bool" else 4, (size, size, n)) - (dtype.kind in "ifc")
-                count += check(gg, comm, values.astype(dtype), rank, size)
-        keep("correct operations", count)
-        sums = comm.all_reduce(gg.full(MIB, rank + 1.0, "float32"), op="avg").get()
-        assert (sums == (size + 1) / 2).all()
-        try:
-            import ml_dtypes
-
-            total = comm.all_reduce(gg.to_gpu(np.full(100, rank + 1, ml_dtypes.bfloat16))).get()
-            assert (total.astype(float) == size * (size + 1) / 2).all()
-            keep("bfloat16", "right")
-        except ImportError:
-            keep("bfloat16", "ml_dtypes is missing")
-        with comm.group():
-            got = gg.empty(5, "int64")
-            comm.recv(got, (rank - 1) % size)
-            comm.send(gg.full(5, rank, "int64"), (rank + 1) % size)
-        assert got.get().tolist() == [(rank - 1) % size] * 5
-        with comm.split(rank % 2, -rank) as half:
-            assert half.all_reduce(gg.ones(3)).get().tolist() == [half.size] * 3
-            keep("split", f"{half.size} ranks, {half.transport}")
-
-
-def check(gg, comm, each, rank, size):
-    dtype, mine = each.dtype, each[rank]
-    x, n = gg.to_gpu(mine), each.shape[2]
-    equal = np.testing.assert_array_equal
-    done = 0
-    for op, function in {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}.items():
-        if dtype.kind == "c" and op != "sum":
-            continue
-        expected = function.reduce(each, axis=0, dtype=dtype)
-        equal(comm.all_reduce(x, gg.empty(mine.shape, dtype), op).get(), expected)
-        equal(comm.all_reduce(x.copy(), op=op).get(), expected)
-        equal(comm.reduce_scatter(x, gg.empty(n, dtype), op).get(), expected[rank])
-        total = comm.reduce(x.copy(), root=1, op=op)
-        if rank == 1:
-            equal(total.get(), expected)
-        done += 4
-    equal(comm.broadcast(x.copy(), root=size - 1).get(), each[size - 1])
-    equal(comm.all_gather(x, gg.empty(each.shape, dtype)).get(), each)
-    own = gg.empty(each.shape, dtype)
-    own[rank].set(mine)
-    equal(comm.all_gather(own[rank], own).get(), each)
-    gathered = comm.gather(x, gg.empty(each.shape, dtype) if rank == 0 else None)
-    if rank == 0:
-        equal(gathered.get(), each)
-    equal(comm.scatter(x if rank == 1 else None, gg.empty(n, dtype), root=1).get(), each[1, rank])
-    equal(comm.all_to_all(x.copy()).get(), each[:, rank])
-    equal(comm.all_to_all(x, gg.empty(x.shape, dtype)).get(), each[:, rank])
-    equal(comm.send_recv(x, (rank + 1) % size, gg.empty(mine.shape, dtype), (rank - 1) % size).get(), each[rank - 1])
-    return done + 8
-
-
-def part_correct_staged(options):
-    """Arrays of several buffers."""
-    import gpuglue as gg
-
-    with communicator(15, transport="staged") as comm, comm.device:
-        random = np.random.default_rng(0)
-        count = 0
-        for name, n in (("float32", 700_001), ("float16", 600_011), ("complex128", 150_001), ("uint8", 1_048_577)):
-            values = random.integers(0, 4, (comm.size, comm.size, n))
-            count += check(gg, comm, values.astype(name), comm.rank, comm.size)
-        keep("correct staged operations", count)
 
 
 # ---- speed
@@ -359,9 +279,39 @@ def part_coexist(options):
             total = borrowed.all_reduce(gg.ones(5, "float32")).get()
             assert (total == borrowed.size).all()
             keep("coexist: torch's handle", f"rank {borrowed.rank} of {borrowed.size}, right")
+    borrow_from_cupy(gg)
     dist.all_reduce(t, op=dist.ReduceOp.AVG)
     torch.cuda.synchronize()
     dist.destroy_process_group()
+
+
+def borrow_from_cupy(gg):
+    """CuPy's communicator used by ours, and by CuPy again; torch's process group gives the ranks its identifier."""
+    import torch.distributed as dist
+
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    try:
+        import cupy
+        from cupy.cuda import nccl
+
+        cupy.cuda.Device(rank).use()
+        shared = [nccl.get_unique_id() if rank == 0 else None]
+    except Exception as error:
+        keep("coexist: CuPy's handle", f"{type(error).__name__}: {error}")
+        return
+    dist.broadcast_object_list(shared, 0)
+    theirs = nccl.NcclCommunicator(size, shared[0], rank)
+    with gg.Communicator.from_handle(theirs.comm, f"cuda:{rank}") as borrowed, borrowed.device:
+        x = cupy.full(1000, rank + 1, "float32")
+        borrowed.all_reduce(x)  # behind CuPy's work on its current stream, as all operations are
+        total = borrowed.all_reduce(gg.ones(5, "float32")).get()
+        assert (borrowed.rank, borrowed.size) == (rank, size) and (total == size).all()
+        gg.synchronize()
+        assert (x == size * (size + 1) / 2).all()
+    theirs.allReduce(x.data.ptr, x.data.ptr, x.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, cupy.cuda.Stream.null.ptr)
+    assert (x == size * size * (size + 1) / 2).all()
+    keep("coexist: CuPy's handle", f"rank {rank} of {size}, right; NCCL {nccl.get_version()}")
+    theirs.destroy()
 
 
 def fastest(call, comm, times=5):
@@ -566,7 +516,7 @@ def main():
     options = parser.parse_args()
     if options.part:
         name = f"part_{options.part}"
-        (globals().get(name) or getattr(comm_creation, name))(options)
+        next(vars(module)[name] for module in (sys.modules[__name__], comm_correct, comm_creation) if hasattr(module, name))(options)
         if options.json and os.environ["RANK"] == "0":
             with open(f"{options.json}.{options.part}", "w") as file:
                 json.dump(RESULTS, file, default=str)

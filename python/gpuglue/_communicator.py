@@ -4,7 +4,7 @@ import operator
 from typing import Any
 
 from . import _core
-from ._communicator_data import launched, master_address, nanoseconds, split_address, split_numbers
+from ._communicator_data import integer, launched, master_address, nanoseconds, split_address, split_numbers
 from ._communicator_device import DeviceTransport, check_transport, not_queued
 from ._communicator_local import from_devices
 from ._communicator_mpi import from_mpi, split_mpi
@@ -106,7 +106,7 @@ class Communicator(Operations):
         if rank is None or size is None:
             rank, size, run = launched()
             id = run if id is None else id
-        self._rank, self._size = operator.index(rank), operator.index(size)
+        self._rank, self._size = integer(rank, "rank"), integer(size, "size")
         id = "" if id is None else id
         if not isinstance(id, str):
             raise TypeError(f"id must be a str, not {type(id).__name__}")

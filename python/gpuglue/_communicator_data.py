@@ -118,9 +118,16 @@ def nanoseconds(timeout: "float | None") -> int:
     return min(int(timeout * 1e9), (1 << 64) - 1)
 
 
+def integer(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, expected an integer: pass an int, not a {type(value).__name__}") from None
+
+
 def split_numbers(color: "int | None", key: int) -> "tuple[int | None, int]":
     """Those of gg_comm_split, and of MPI."""
-    color, key = None if color is None else operator.index(color), operator.index(key)
+    color, key = None if color is None else integer(color, "color"), integer(key, "key")
     if color is not None and not 0 <= color < 1 << 31:
         raise _core.InvalidArgumentError(f"split: color is {color}, expected 0 to {(1 << 31) - 1}, or None for no communicator")
     if not -1 << 31 <= key < 1 << 31:
@@ -271,10 +278,11 @@ def reduction(dtype: Any, op: str, types: "dict[str, int]" = TYPES) -> "tuple[in
         raise _core.InvalidArgumentError(f"op is {op!r}, expected one of {', '.join(map(repr, REDUCTIONS))}")
     if op == "avg" and dtype.kind not in "fcV":
         raise _core.UnsupportedError(f"arrays of dtype {dtype!r} have no average of their own dtype: convert them to a float dtype")
-    if dtype.name == "bool":
+    name = dtype.name
+    if name == "bool":
         return TYPES["uint8"], LOGICAL[op]
-    if dtype.name not in types or not dtype.isnative:
+    if name not in types or not dtype.isnative:
         raise _core.UnsupportedError(f"arrays of dtype {dtype!r} cannot be combined, only those of bool, {', '.join(types)}")
     if dtype.kind == "c" and op in ("min", "max"):
         raise _core.UnsupportedError(f"complex numbers have no {op}imum: expected op 'sum' or 'prod'")
-    return types[dtype.name], REDUCTIONS[op]
+    return types[name], REDUCTIONS[op]

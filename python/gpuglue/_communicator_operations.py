@@ -30,6 +30,8 @@ class Operations(Steps):
     def barrier(self) -> None:
         """Return when all ranks have called it.
 
+        It does not wait for operations that are queued on devices, of this rank or others: synchronize the stream for that.
+
         Raises
         ------
         CommunicatorError
@@ -117,7 +119,7 @@ class Operations(Steps):
         InvalidArgumentError
             If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array.
+            If an argument is not an array, or a rank not an int.
         UnsupportedError
             If the dtype cannot be combined by the operator.
 
@@ -209,7 +211,7 @@ class Operations(Steps):
         InvalidArgumentError
             If `x` is read-only and not the root's, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array.
+            If an argument is not an array, or a rank not an int.
 
         Examples
         --------
@@ -294,7 +296,7 @@ class Operations(Steps):
         InvalidArgumentError
             If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array.
+            If an argument is not an array, or a rank not an int.
 
         Examples
         --------
@@ -342,7 +344,7 @@ class Operations(Steps):
         InvalidArgumentError
             If an array that is written is read-only, the arrays do not fit, the ranks disagree, or the communicator is closed.
         TypeError
-            If an argument is not an array.
+            If an argument is not an array, or a rank not an int.
 
         Examples
         --------
@@ -428,13 +430,14 @@ class Operations(Steps):
         InvalidArgumentError
             If the other rank expects another size or dtype, or the communicator is closed.
         TypeError
-            If an argument is not an array.
+            If an argument is not an array, or a rank not an int.
 
         See Also
         --------
         send_recv : Send and receive at the same time.
         """
-        self._handle(), self._peer("to", to)
+        self._handle()
+        to = self._peer("to", to)
         if self._queued(SEND, x, None, None, to, 0, stream):
             return
         self._settle(stream)
@@ -466,13 +469,14 @@ class Operations(Steps):
         InvalidArgumentError
             If `out` is read-only, the other rank sends another size or dtype, or the communicator is closed.
         TypeError
-            If an argument is not an array.
+            If an argument is not an array, or a rank not an int.
 
         See Also
         --------
         send_recv : Send and receive at the same time.
         """
-        self._handle(), self._peer("source", source)
+        self._handle()
+        source = self._peer("source", source)
         if self._queued(RECV, None, out, None, source, 0, stream):
             return out
         self._settle(stream)
@@ -510,7 +514,7 @@ class Operations(Steps):
         InvalidArgumentError
             If `out` is read-only, sizes or dtypes differ, or the communicator is closed. `x` and `out` need one dtype: view one of them as the other's.
         TypeError
-            If an argument is not an array.
+            If an argument is not an array, or a rank not an int.
 
         Examples
         --------

@@ -5,7 +5,7 @@ from typing import Any
 
 from . import _core
 from ._communicator_calls import collective
-from ._communicator_data import Data, reduction, same_dtype, type_name
+from ._communicator_data import Data, integer, reduction, same_dtype, type_name
 from ._communicator_device import DeviceTransport, warn_staged
 
 
@@ -61,9 +61,7 @@ class Steps:
 
     def _is_root(self, root: int) -> bool:
         self._handle()
-        if not 0 <= root < self._size:
-            raise _core.InvalidArgumentError(f"root is {root}, expected a rank: 0 to {self._size - 1}")
-        return root == self._rank
+        return self._peer("root", root) == self._rank
 
     def _settle(self, stream: Any) -> None:
         """Before an operation on the host: the work of the stream is complete."""
@@ -71,6 +69,7 @@ class Steps:
             (stream if isinstance(stream, _core.Stream) else _core.Stream.borrow(stream)).synchronize()
 
     def _peer(self, name: str, rank: int) -> int:
+        rank = integer(rank, name)
         if not 0 <= rank < self._size:
             raise _core.InvalidArgumentError(f"{name} is {rank}, expected a rank: 0 to {self._size - 1}")
         return rank

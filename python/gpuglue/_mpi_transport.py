@@ -1,5 +1,6 @@
 """How the ranks of a communicator exchange data by MPI, when they are on several machines.
 
+Before each operation every rank sends a description of its call to all others. Small data travels with it.
 Only messages between two ranks are used, never MPI's collective operations: a wait then knows which ranks it waits for, ends with
 its timeout, and can be interrupted. Reductions are computed here, in the order of the ranks, as the host transport does.
 """
@@ -26,7 +27,7 @@ _REASONS = {_CLOSED: "closed the communicator, which the others still use", _ABO
             _LATE: "did not take part within the timeout"}  # fmt: skip
 _PIECE = 16 << 20  # bytes of a reduction that are in flight
 _MOST = 1 << 30  # bytes of one message of MPI, whose counts may be of 31 bits
-_SMALL = 32768  # bytes up to which each rank sends all it has to each other
+_SMALL = 32768  # bytes up to which each rank sends all it has to each other, and of what travels with the description of a call
 _GRACE = 2.0  # seconds in which a rank that waits answers another
 _SPINS = 300
 
@@ -63,6 +64,8 @@ class MpiTransport:
         self.answered: "set[int]" = set()  # by what the other ranks reply to _ASK
         self.note = struct.Struct(f"i{(self.size + 7) // 8}s")  # kind, ranks
         self.keep: "tuple[Any, ...]" = ()  # memory of the operation
+        self.carried = _SMALL // self.size & -16  # bytes of a rank that travel with its call, at most
+        self.calls = np.zeros((self.size, _CALL.size + self.carried), "u1")  # of each rank
 
     # ---- messages of MPI
 
@@ -136,7 +139,7 @@ class MpiTransport:
                 spins += 1
                 if self._advance(active, errors):
                     spins, until = 0, self._until()
-                elif spins % 20 == 0 or time.monotonic() > until:
+                elif spins % 20 == 0:
                     self._pause([request for _, requests in active for request in requests], until, spins)
         except BaseException as error:
             self._leave(active)
@@ -211,9 +214,14 @@ class MpiTransport:
             self._listen()
             self._check()
             size = 1 if kind < 0 else np.dtype("u2" if _dtypes[kind] == "bfloat16" else _dtypes[kind]).itemsize
-            self._check_overlap(dst, src, count * size)
-            self._agree(operation, type, kind, combines, root, count * size)
-            self._run(operation, _bytes(dst), _bytes(src), count * size, root, (kind, combines, size))
+            nbytes, into, out = count * size, _bytes(dst), _bytes(src)
+            self._check_overlap(dst, src, nbytes, np.may_share_memory(into, out))
+            small = 0 < nbytes <= self.carried and operation != "barrier"
+            self._agree(operation, type, kind, combines, root, nbytes, carries=self._blocks(operation, out, nbytes, root) if small else None)
+            if small:
+                self._deliver(operation, into, self.calls[:, _CALL.size : _CALL.size + nbytes], root, kind, combines)
+            else:
+                self._run(operation, into, out, nbytes, root, (kind, combines, size))
         finally:
             self.busy = False
 
@@ -223,8 +231,9 @@ class MpiTransport:
         try:
             self._listen()
             self._check()
-            self._check_overlap(dst, src, None)
-            self._exchange(_bytes(src), to, _bytes(dst), source, type)
+            into, out = _bytes(dst), _bytes(src)
+            self._check_overlap(dst, src, None, np.may_share_memory(into, out))
+            self._exchange(out, to, into, source, type)
         finally:
             self.busy = False
 
@@ -256,23 +265,25 @@ class MpiTransport:
 
     # ---- whether the arguments are right, and the ranks agree
 
-    def _check_overlap(self, dst: Any, src: Any, block: "int | None") -> None:
+    def _check_overlap(self, dst: Any, src: Any, block: "int | None", shared: bool) -> None:
         """In place is the same address, or this rank's block."""
-        if dst is None or src is None or not np.may_share_memory(_bytes(dst), _bytes(src)):
+        if dst is None or src is None or dst is src or not shared:
             return
         mine = self.rank * (block or 0)
         if block is None or src.address not in (dst.address, dst.address + mine) and dst.address != src.address + mine:
             raise _core.InvalidArgumentError(f"{self.call}: the source and the destination overlap; give separate memory, or one that is in place")
 
-    def _agree(self, *call: Any) -> None:
-        """All ranks compare the same calls, so all of them find the same difference."""
-        mine = np.frombuffer(_packed(call), "u1").copy()
-        calls = np.empty((self.size, _CALL.size), "u1")
-        calls[self.rank] = mine
-        self._drive(iter([self._all_to_all([mine] * self.size, calls, _HEAD)]))
-        first, rank_of_first = call_of(calls[0]), 0
+    def _agree(self, *call: Any, carries: "list[Any] | None" = None) -> None:
+        """All ranks compare the same calls, so all of them find the same difference. Each may carry data for each other."""
+        mine = np.frombuffer(_packed(call), "u1")
+        out = [mine] * self.size if carries is None else [np.concatenate((mine, block)) for block in carries]
+        self.calls[self.rank, : len(out[self.rank])] = out[self.rank]
+        self._drive(iter([self._all_to_all(out, self.calls, _HEAD)]))
+        if (self.calls[:, : _CALL.size] == mine).all():
+            return
+        first, rank_of_first = call_of(self.calls[0, : _CALL.size]), 0
         for rank in range(1, self.size):
-            other = call_of(calls[rank])
+            other = call_of(self.calls[rank, : _CALL.size])
             if other[0] != first[0] or other[2:] != first[2:] or (other[1] and first[1] and other[1] != first[1]):
                 raise _core.InvalidArgumentError(
                     f"{self.call}: the ranks disagree: rank {rank_of_first} calls {_call_text(first)}, rank {rank} calls {_call_text(other)}; "
@@ -288,31 +299,38 @@ class MpiTransport:
         received = [request for rank in self._others() if into is not None for request in self._receive(into[rank], rank, kind)]
         return received + [request for rank in self._others() if out is not None for request in self._send(out[rank], rank, kind)]
 
+    def _blocks(self, operation: str, src: Any, nbytes: int, root: int) -> "list[Any]":
+        """What this rank has for each."""
+        rooted = self.rank == root
+        if operation in ("all_to_all", "reduce_scatter") or operation == "scatter" and rooted:
+            return list(src.reshape(self.size, nbytes))
+        to_all = operation in ("all_reduce", "all_gather") or operation == "broadcast" and rooted
+        return [src if to_all or operation in ("reduce", "gather") and rank == root else src[:0] for rank in range(self.size)]
+
+    def _deliver(self, operation: str, dst: Any, blocks: Any, root: int, kind: int, combines: int) -> None:
+        """What all ranks have for this one."""
+        if operation == "scatter" or operation == "broadcast" and self.rank != root:
+            dst[:] = blocks[root]
+        elif operation in ("all_gather", "all_to_all") or operation == "gather" and self.rank == root:
+            dst.reshape(blocks.shape)[:] = blocks
+        elif operation in ("all_reduce", "reduce_scatter") or operation == "reduce" and self.rank == root:
+            dst[:] = combine(list(blocks), _dtypes[kind], _operators[combines])
+
     def _run(self, operation: str, dst: Any, src: Any, nbytes: int, root: int, reduction: "tuple[int, int, int]") -> None:
         if not nbytes or operation == "barrier":
             return
-        mine, ranks, rooted = self.rank, self.size, self.rank == root
         if operation in ("all_reduce", "reduce", "reduce_scatter"):
             self._reduce(operation, dst, src, nbytes, root, reduction)
         elif operation == "broadcast":
-            self._broadcast(dst if not rooted else src, root)
-        elif operation in ("all_gather", "gather"):
-            own = src.copy() if _in_place(dst, src) else src
-            into = dst.reshape(ranks, nbytes) if rooted or operation == "all_gather" else None
-            out = [own] * ranks if operation == "all_gather" else [own if rank == root else own[:0] for rank in range(ranks)]
+            self._broadcast(src if self.rank == root else dst, root)
+        else:
+            src = src.copy() if _in_place(dst, src) and operation != "scatter" else src
+            out, into = self._blocks(operation, src, nbytes, root), dst.reshape(-1, nbytes) if len(dst) else None
+            if operation == "scatter":
+                into = [dst if rank == root else dst[:0] for rank in range(self.size)]
             self._drive(iter([self._all_to_all(out, into)]))
             if into is not None:
-                into[mine] = own
-        elif operation == "scatter":
-            own = src.reshape(ranks, nbytes)[mine].copy() if rooted else None
-            into = [dst if rank == root else dst[:0] for rank in range(ranks)]
-            self._drive(iter([self._all_to_all(src.reshape(ranks, nbytes) if rooted else None, None if rooted else into)]))
-            if rooted:
-                dst[:] = own
-        else:
-            out = (src.copy() if _in_place(dst, src) else src).reshape(ranks, nbytes)
-            self._drive(iter([self._all_to_all(out, dst.reshape(ranks, nbytes))]))
-            dst.reshape(ranks, nbytes)[mine] = out[mine]
+                into[self.rank][:] = out[self.rank]
 
     def _broadcast(self, data: Any, root: int) -> None:
         """Large ones in parts: each other rank gets one from the root, and sends it to the rest."""
@@ -374,25 +392,30 @@ class MpiTransport:
         self._drive(*([self._sending(src, to, type)] if to >= 0 else []), *([self._receiving(dst, source, type)] if source >= 0 else []))
 
     def _sending(self, data: Any, to: int, type: str) -> Step:
-        answer = np.empty(1, "u1")
-        yield self._send(np.frombuffer(_packed(("", type, 0, 0, 0, len(data))), "u1").copy(), to, _OFFER) + self._receive(answer, to, _ANSWER)
+        answer, small = np.empty(1, "u1"), len(data) <= _SMALL
+        offer = np.frombuffer(_packed(("", type, 0, 0, 0, len(data))) + (data.tobytes() if small else b""), "u1")
+        yield self._send(offer, to, _OFFER) + self._receive(answer, to, _ANSWER)
         if not answer[0]:
             raise _core.InvalidArgumentError(
                 f"{self.call}: rank {to} expects another size or type than the {len(data)} bytes that this rank sends; nothing was copied"
             )
-        yield self._send(data, to, _MESSAGE)
+        if not small:
+            yield self._send(data, to, _MESSAGE)
 
     def _receiving(self, data: Any, source: int, type: str) -> Step:
-        offer = np.empty(_CALL.size, "u1")
+        offer = np.empty(_CALL.size + _SMALL, "u1")
         yield self._receive(offer, source, _OFFER)
-        offered = call_of(offer)
+        offered = call_of(offer[: _CALL.size])
         good = offered[5] == len(data) and (not type or not offered[1] or offered[1] == type)
         yield self._send(np.array([good], "u1"), source, _ANSWER)
         if not good:
             what = f"elements of {offered[1]!r}" if offered[5] == len(data) else f"{offered[5]} bytes"
             expected = repr(type) if offered[5] == len(data) else str(len(data))
             raise _core.InvalidArgumentError(f"{self.call}: rank {source} sends {what}, but this rank expects {expected}; nothing was copied")
-        yield self._receive(data, source, _MESSAGE)
+        if len(data) > _SMALL:
+            yield self._receive(data, source, _MESSAGE)
+        else:
+            data[:] = offer[_CALL.size : _CALL.size + len(data)]
 
 
 def drop_closed() -> None:

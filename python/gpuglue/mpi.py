@@ -173,9 +173,10 @@ def _bytes(host: Any) -> Any:
 def _device_array(obj: Any) -> "_core.GPUArray | None":
     """The array, if the host cannot access its memory."""
     if not isinstance(obj, (_core.GPUArray, _core.Buffer)):
-        if not hasattr(obj, "__cuda_array_interface__"):
+        described = hasattr(obj, "__cuda_array_interface__") or hasattr(obj, "__sycl_usm_array_interface__")
+        if not described and (not hasattr(obj, "__dlpack_device__") or obj.__dlpack_device__()[0] == 1):  # kDLCPU
             return None
-        obj = _core.asarray(obj)  # of torch, CuPy or numba
+        obj = _core.asarray(obj)  # of torch, CuPy, numba or dpctl
     try:
         memoryview(obj).release()
     except BufferError:
@@ -209,9 +210,10 @@ class Comm:
     Notes
     -----
     It has all attributes of `comm`. The blocking methods that take buffers (``Send``, ``Recv``, ``Sendrecv``, ``Bcast``,
-    ``Allreduce``, ``Allgather`` and so on) also take a GPUArray, a Buffer or an array of torch, CuPy or numba, alone or as
+    ``Allreduce``, ``Allgather`` and so on) also take a GPUArray, a Buffer or an array of torch, CuPy, numba or dpctl, alone or as
     the first element of a list with counts and types. They wait for pending work on the array. If MPI cannot take the memory,
-    they copy it to pinned memory before the call, and back after it.
+    they copy it to pinned memory before the call, and back after it. These calls are MPI's: they have no timeout, and Ctrl-C takes
+    effect when they return.
 
     Nonblocking methods, such as ``Isend``, raise UnsupportedError for device memory that would have to be staged. Other objects of
     mpi4py, such as windows and files, are not covered.

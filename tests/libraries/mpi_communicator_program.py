@@ -49,6 +49,37 @@ def check_large(comm):
         np.testing.assert_array_equal(comm.reduce_scatter(np.ones(size * count, "i8"), np.empty(count, "i8")), np.full(count, size))
 
 
+def check_small(comm):
+    """Blocks that travel with the description of their call, and blocks that are just too large for that."""
+    rank, size, equal = comm.rank, comm.size, np.testing.assert_array_equal
+    most = getattr(comm._comm, "carried", 4096)
+    for n in (1, most - 1, most, most + 1):
+        each = np.random.default_rng(n).integers(0, 7, (size, size, n), "u1")  # of each rank, a block for each
+        mine, out = each[rank], np.empty((size, n), "u1")
+        total = each[:, 0].sum(0, dtype="u1")
+        equal(comm.all_reduce(mine[0], out[0]), total)
+        equal(comm.all_reduce(mine[0].copy()), total)
+        equal(comm.reduce_scatter(mine, out[0]), each[:, rank].sum(0, dtype="u1"))
+        out[0] = 99
+        assert (comm.reduce(mine[0], out[0] if rank == 1 else None, root=1) is None) == (rank != 1)
+        equal(out[0], total if rank == 1 else 99)
+        given = mine[0].copy()
+        given.flags.writeable = rank != 1
+        equal(comm.broadcast(given, 1), each[1, 0])
+        equal(comm.all_gather(mine[0], out), each[:, 0])
+        out[:], out[rank] = 99, mine[0]
+        equal(comm.all_gather(out[rank], out), each[:, 0])  # in place
+        out[:] = 99
+        comm.gather(mine[0], out if rank == 0 else None)
+        equal(out, each[:, 0] if rank == 0 else 99)
+        equal(comm.scatter(mine if rank == 1 else None, out[0], 1), each[1, rank])
+        equal(comm.all_to_all(mine, out), each[:, rank])
+        equal(comm.all_to_all(mine.copy()), each[:, rank])
+    for n in (0, 1, 32768, 32769):
+        each = np.random.default_rng(n).integers(0, 7, (size, n), "u1")
+        equal(comm.send_recv(each[rank], (rank + 1) % size, np.empty(n, "u1"), (rank - 1) % size), each[rank - 1])
+
+
 def check_bits(comm):
     """The same on all ranks, and those of the host transport."""
     if SEPARATE:
@@ -222,7 +253,7 @@ def check_hang_in_split():
 def main():
     with gg.Communicator.from_mpi(WORLD, transport=TRANSPORT, timeout=None) as comm:
         assert (comm.rank, comm.size, comm.transport) == (WORLD.rank, WORLD.size, EXPECTED)
-        for check in (rank_operations.check, check_large, check_bits, check_arguments, check_messages, rank_operations.check_devices, check_split):
+        for check in (rank_operations.check, check_small, check_large, check_bits, check_arguments, check_messages, rank_operations.check_devices, check_split):
             check(comm)
             comm.barrier()
         WORLD.Barrier()  # nobody closes before the others have finished

@@ -97,6 +97,34 @@ def test_a_message_whose_size_exceeds_an_int_is_received_whole():
     assert run_alone(code) == "8.0"
 
 
+@pytest.mark.parametrize("kind", ["DLPack", "SYCL"])
+def test_arrays_that_others_describe_without_the_cuda_array_interface_are_staged(kind):
+    code = (
+        "class DLPack:\n"
+        "    def __init__(self, given): self.__dlpack__, self.__dlpack_device__ = given.__dlpack__, given.__dlpack_device__\n"
+        "class SYCL:\n"
+        "    def __init__(self, given): self.__sycl_usm_array_interface__ = {'given': given}\n"
+        "taken = gg._core.asarray\n"  # dpctl is not here: what asarray makes of its arrays
+        "gg._core.asarray = lambda given, **options: taken(given.__sycl_usm_array_interface__['given'] if isinstance(given, SYCL) else given, **options)\n"
+        f"world.Sendrecv({kind}(gg.to_gpu(sent)), 0, 0, {kind}(array), 0, 0)\n"
+        "print(array.get().tolist())\n"
+        f"try: world.Isend({kind}(array), 0)\n"
+        "except gg.UnsupportedError as error: print(str(error))"
+    )
+    elements, error = run_alone(code).splitlines()
+    assert elements == str([0.0, 1.0, 2.0, 3.0] + [-1.0] * 4)
+    assert error.startswith("Isend: the MPI library does not take memory of <gpuglue.Device cuda:0")
+
+
+def test_arrays_that_others_have_in_host_memory_are_passed_on():
+    code = (
+        "class Given:\n"
+        "    def __init__(self, given): self.__dlpack__, self.__dlpack_device__ = given.__dlpack__, given.__dlpack_device__\n"
+        "got = np.zeros(4); world.Sendrecv(Given(sent), 0, 0, Given(got), 0, 0); world.Isend(Given(got), MPI.PROC_NULL).Wait(); print(got.tolist())"
+    )
+    assert run_alone(code) == "[0.0, 1.0, 2.0, 3.0]"
+
+
 @pytest.mark.parametrize("probe", ["Mprobe", "Improbe", "mprobe", "improbe"])
 def test_a_message_that_was_probed_is_received_in_device_memory(probe):
     code = (

@@ -1,4 +1,4 @@
-"""Which arrays a communicator takes."""
+"""Which arrays and ranks a communicator takes."""
 
 import array
 import ctypes
@@ -135,3 +135,31 @@ def test_arrays_of_ranks_without_a_device_pass_through_the_host_with_one_warning
     with gg.Communicator(0, 1, transport="host") as comm, warnings.catch_warnings():
         warnings.simplefilter("error")
         comm.all_reduce(gg.ones(3))
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda c, one: c.send(np.ones(1), to="1"), "to is '1', expected an integer: pass an int, not a str"),
+        (lambda c, one: c.recv(one, source=0.0), "source is 0.0, expected an integer: pass an int, not a float"),
+        (lambda c, one: c.send_recv(np.ones(1), "0", one, 0), "to is '0'"),
+        (lambda c, one: c.send_recv(np.ones(1), 0, one, None), "source is None"),
+        (lambda c, one: c.broadcast(one, "0"), "root is '0'"),
+        (lambda c, one: c.reduce(one, root=0.0), "root is 0.0"),
+        (lambda c, one: c.gather(np.ones(1), one, root="0"), "root is '0'"),
+        (lambda c, one: c.scatter(np.ones(1), one, root=[0]), r"root is \[0\]"),
+        # A float was cut to an integer: ranks with the colors 1.2 and 1.8 were in one communicator.
+        (lambda c, one: c.split(1.5), "color is 1.5"),
+        (lambda c, one: c.split("a"), "color is 'a'"),
+        (lambda c, one: c.split(0, 1.5), "key is 1.5"),
+        (lambda c, one: gg.Communicator("0", 1), "rank is '0'"),
+        (lambda c, one: gg.Communicator(0, 1.0), "size is 1.0"),
+    ],
+)
+def test_a_rank_color_or_key_that_is_no_integer_is_refused(call, text):
+    one = np.full(1, 7.0)
+    with gg.Communicator(0, 1) as comm:
+        with pytest.raises(TypeError, match=f"^{text}"):
+            call(comm, one)
+        assert one[0] == 7
+        assert comm.broadcast(one, np.int64(0)) is one and comm.reduce(one, root=np.array(0)) is one

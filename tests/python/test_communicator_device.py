@@ -156,6 +156,60 @@ def test_results_of_device_memory_are_those_of_numpy(transport, size):
     ranks_pass(RESULTS, size, TRANSPORT=transport)
 
 
+FLOAT8 = """
+import ml_dtypes
+comm = connect(transport=os.environ["TRANSPORT"])
+has = comm.transport != "staged" and tuple(map(int, comm.library[1].split("."))) >= (2, 24)
+random = np.random.default_rng(0)
+def equal(array, expected):
+    np.testing.assert_array_equal(array.get().astype("f4"), expected)
+def refused(call, words):
+    try:
+        call()
+    except gg.UnsupportedError as error:
+        assert words in str(error), error
+    else:
+        sys.exit(f"no error: {words}")
+with comm.device:
+    for name in ("float8_e4m3fn", "float8_e5m2"):
+        dtype = np.dtype(getattr(ml_dtypes, name))
+        each = random.integers(-2, 2, (size, size, 7)).astype("f4")  # whose sums and products both types have
+        mine, x = each[rank].astype(dtype), gg.to_gpu(each[rank].astype(dtype))
+        for op, function in {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "avg": np.add}.items():
+            if not has:
+                words = "cannot be combined" if comm.transport == "staged" else f"has no '{op}' of {name[:11]}"
+                refused(lambda: comm.all_reduce(x.copy(), op=op), words)
+                refused(lambda: comm.reduce(x.copy(), root=size - 1, op=op), words)
+                refused(lambda: comm.reduce_scatter(x, gg.empty(7, dtype), op), words)
+                continue
+            expected = function.reduce(each, axis=0) / (size if op == "avg" else 1)
+            equal(comm.all_reduce(x, gg.empty(x.shape, dtype), op), expected)
+            equal(comm.all_reduce(x.copy(), op=op), expected)
+            equal(comm.reduce_scatter(x, gg.empty(7, dtype), op), expected[rank])
+            total = comm.reduce(x.copy(), root=size - 1, op=op)
+            if total is not None:
+                equal(total, expected)
+        refused(lambda: comm.all_reduce(mine), "cannot be combined")  # in host memory
+        assert comm.broadcast(each[rank].astype(dtype)).astype("f4").tolist() == each[0].tolist()
+        equal(comm.broadcast(x.copy(), root=size - 1), each[size - 1])
+        equal(comm.all_gather(x, gg.empty(each.shape, dtype)), each)
+        gathered = comm.gather(x, gg.empty(each.shape, dtype) if rank == 0 else None)
+        if rank == 0:
+            equal(gathered, each)
+        equal(comm.scatter(x if rank == size - 1 else None, gg.empty(7, dtype), root=size - 1), each[size - 1, rank])
+        equal(comm.all_to_all(x, gg.empty(x.shape, dtype)), each[:, rank])
+        equal(comm.send_recv(x, (rank + 1) % size, gg.empty(x.shape, dtype), (rank - 1) % size), each[rank - 1])
+    comm.barrier()
+comm.close()
+"""
+
+
+@pytest.mark.parametrize("version", ["22400", "22304"])  # of a simulated library
+def test_floats_of_8_bits_are_combined_by_a_new_library_and_moved_by_all_transports(transport, version):
+    pytest.importorskip("ml_dtypes")
+    ranks_pass(FLOAT8, 2, TRANSPORT=transport, GPUGLUE_SIM_NCCL_VERSION=version)
+
+
 ORDER = """
 with connect() as comm, comm.device:
     x, stream = gg.full(1000, rank + 1.0), gg.Stream()

@@ -184,7 +184,7 @@ GG_API size_t gg_comm_failed_ranks(int32_t *ranks, size_t room);
  *  - GG_ERR_FORKED: called in a child of the process that created it
  *  @{ */
 
-/** Return when all ranks have called it.
+/** Return when all ranks have called it. It does not wait for operations that are queued on devices.
  *
  *  @param comm  a communicator
  *  @return see above */
