@@ -134,8 +134,7 @@ def handle_of(array: Any) -> bytes:
     """The IPC handle of a C-contiguous array, whose pending work is complete.
 
     Raises UnsupportedError or InvalidArgumentError if its memory has none."""
-    if _core._is_pending(array):
-        array.device.synchronize()
+    _core._wait(array)
     return bytes(_core.Buffer.from_ptr(array.ptr, array.nbytes, device=array.device, owner=array).ipc_handle())
 
 

@@ -251,8 +251,7 @@ class Comm:
         device = array.device
         if not (is_gpu_aware(device.backend) and _carries(f"{device.backend}:{device.ordinal}") if self.gpu_aware is None else self.gpu_aware):
             return False
-        if _core._is_pending(array):
-            array.device.synchronize()
+        _core._wait(array)
         return True
 
     def _call_checked(self, name: str, method: Any, *args: Any, **kwargs: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gpuglue as gg
-from gpuglue import _offers
+from gpuglue import _core, _offers
 from conftest import HANG
 
 RECEIVER = """
@@ -84,6 +84,17 @@ def test_pending_work_on_the_array_is_part_of_what_is_taken(array, handle):
         gg.fill(array, 2.0)
     offer = _offers.holder.offer(array, _offers.handle_of(array), receiver=os.getpid())
     assert taken_by_another(offer) == "2000.0 {'handle'}"
+
+
+def test_pending_work_on_the_array_is_waited_for_while_a_stream_is_captured(array, handle, gate):
+    stream, captured = gg.Stream(array.device), gg.Stream(array.device)
+    gate.hold(stream)
+    gg.fill(array, 2.0, stream=stream)
+    with gg.capture(captured):
+        gate.open_later()
+        _offers.handle_of(array)
+        done = not _core._is_pending(array)
+    assert done and array.get().tolist() == [2.0] * 1000
 
 
 def test_a_receiver_that_cannot_open_the_handle_gets_the_elements_through_a_socket(array):

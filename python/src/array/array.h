@@ -102,6 +102,7 @@ PyObject *py_array_complex(PyObject *self, PyObject *unused);
 int py_array_export(PyObject *self, Py_buffer *view, int flags);
 PyObject *py_array_interface(PyObject *self, void *closure);
 PyObject *py_array_is_pending(PyObject *module, PyObject *array); /* gpuglue._core._is_pending */
+PyObject *py_array_wait(PyObject *module, PyObject *array);       /* gpuglue._core._wait */
 PY_FASTCALL(py_array_array);
 
 /* ---- flags.c, pickle.c, operators.c ---- */

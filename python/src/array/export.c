@@ -226,3 +226,16 @@ PyObject *py_array_is_pending(PyObject *module, PyObject *array)
         return py_raise(state, status);
     return PyBool_FromLong(status == GG_NOT_READY);
 }
+
+/* For modules that pass the memory to another process or to MPI. */
+PyObject *py_array_wait(PyObject *module, PyObject *array)
+{
+    struct py_state *state = PyModule_GetState(module);
+    if (!Py_IS_TYPE(array, state->array_type))
+        return PyErr_Format(PyExc_TypeError, "expected a GPUArray, got %R", Py_TYPE(array));
+    gg_status status;
+    PY_WITHOUT_GIL(status = gg_memory_wait(py_array_of(array)->memory));
+    if (status)
+        return py_raise(state, status);
+    Py_RETURN_NONE;
+}

@@ -386,5 +386,6 @@ PyMethodDef py_asarray_functions[] = {
     PY_FASTCALL_DEF("from_dlpack", from_dlpack, py_doc_from_dlpack),
     {"_is_pending", py_array_is_pending, METH_O,
      "_is_pending(array, /)\n--\n\nWhether work that gpuglue knows of uses it now."},
+    {"_wait", py_array_wait, METH_O, "_wait(array, /)\n--\n\nWait for that work."},
     {NULL, NULL, 0, NULL},
 };
