@@ -233,7 +233,6 @@ static void an_upload_on_the_default_stream_asks_for_the_memory_once(void **stat
     make_operation(*state, &op);
     assert_int_equal(gg_device_default_stream(op.f->device, &op.stream), GG_OK);
     assert_upload_asks_once(&op);
-    gg_stream_release(op.stream);
 }
 
 static void fill(struct operation *self)

@@ -1,11 +1,13 @@
 /* test_drain_pace.c: how many streams a drain polls, and how many objects it examines, by the call that drains. */
 #include "inside.h"
 
+#include "memory/memory.h"
 #include "memory/pool.h"
 #include "runtime/stream.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define STREAMS 128 /* more than a drain of an allocation polls */
@@ -196,6 +198,8 @@ static void one_thread_drains_where_that_is_due(void **state)
     assert_int_equal(attempt, GGI_ATTEMPT_DUE);
     assert_true(ggi_pool_try_alloc(pool, 1, NULL, &other, &out));
     assert_ptr_equal(out, block);
+    ggi_memory_delete(block);
+    free(pool);
 }
 
 static const struct CMUnitTest tests[] = {
