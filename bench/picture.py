@@ -43,7 +43,6 @@ def draw(figures, target):
         panel.xaxis.set_major_formatter("{x:.0f}")
         panel.set_title(title)
         panel.set_xlabel("MiB")
-        panel.set_ylim(bottom=0)
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("GB/s")
     picture.suptitle(f"copies of pageable memory, {figures['device']}")
@@ -108,8 +107,8 @@ def draw_collectives(figures, target):
         panel.xaxis.set_major_formatter("{x:.0f}")
         panel.set_title(f"{one['ranks']} ranks")
         panel.set_xlabel("MiB")
-        panel.set_ylim(bottom=0)
         panel.grid(alpha=0.3)
+    panels[0][0].set_ylim(bottom=0)  # of all panels, after the last of them
     panels[0][0].set_ylabel("bus bandwidth, GB/s")
     panels[0][-1].legend(frameon=False)
     picture.tight_layout()
