@@ -316,6 +316,8 @@ with comm.device:
     comm.barrier()
     if rank == 0:
         comm.all_reduce(x, stream=a)
+    comm.barrier()
+    if rank == 0:
         event = a.record()
         while True:
             try:
@@ -379,6 +381,8 @@ with comm.device:
     comm.barrier()
     if rank == 0:
         comm.all_reduce(x, stream=a)
+    comm.barrier()
+    if rank == 0:
         for _ in range(32):  # then no pinned memory is left for small copies
             one.set(host, a)
         other.set(host, b)
