@@ -256,8 +256,10 @@ with comm.device:
     comm.barrier()
     if rank == 0:
         event = a.record()
+        comm.all_reduce(x, stream=a)
+    comm.barrier()
+    if rank == 0:
         try:
-            comm.all_reduce(x, stream=a)
             a.record().synchronize()
         except gg.CommunicatorError:
             pass
