@@ -219,7 +219,7 @@ def test_a_program_is_built_with_gpuglue_config(tmp_path):
 
 def test_the_benchmark_of_many_streams_is_built_and_its_rows_make_a_table(tmp_path):
     program, figures = tmp_path / "scale", tmp_path / "scale.json"
-    run("cc", "-std=c11", "-D_GNU_SOURCE", *WARNINGS, BENCH / "scale.c", *config("--cflags", "--libs"), "-lpthread", "-o", program)
+    run("cc", "-std=c11", "-D_GNU_SOURCE", *WARNINGS, *BENCH.glob("scale*.c"), *config("--cflags", "--libs"), "-lpthread", "-o", program)
     run(program, 300, "streams", figures)
     sys.path.insert(0, str(BENCH))
     import report
