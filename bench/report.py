@@ -26,8 +26,8 @@ BULK = {"H2D pinned": "pinned, to the device", "D2H pinned": "pinned, to the hos
         "D2H pageable": "pageable, to the host", "D2D": "within the device"}
 
 # Where the time of a call goes: the beginnings of the names of libraries.
-PARTS = {"driver": ("libcuda", "libamdhip", "libnvidia"), "gpuglue's extension": ("_core",), "core": ("libgpuglue",), "plugin": ("gpuglue_",),
-         "floor.c": ("floor",), "Python": ("libpython", "python"), "C library": ("libc.", "libc-", "libpthread", "ld-", "linux-vdso")}
+PARTS = {"driver": ("libcuda", "libamdhip", "libnvidia"), "extension": ("_core", "floor"), "core": ("libgpuglue",), "plugin": ("gpuglue_",),
+         "Python": ("libpython", "python"), "C library": ("libc.", "libc-", "libpthread", "ld-", "linux-vdso")}
 OTHER = "other"
 
 
@@ -304,8 +304,8 @@ def graphs(figures):
 def sample(figures):
     """Where the nanoseconds of a call go, by sampling."""
     parts = [part for part in [*PARTS, OTHER] if any(found[part] for found in figures.values())]
-    rows = [[row.replace(", floor", ", C from Python"), *(number(found[key]) for key in ["ns", *parts, "samples"])] for row, found in figures.items()]
-    return table(["ns", "together", *parts, "samples"], rows)
+    rows = [[row.replace(", floor", ", C from Python"), *(number(found[key]) for key in ["ns", *parts])] for row, found in figures.items()]
+    return table(["ns", "together", *parts], rows)
 
 
 def compat(figures):
