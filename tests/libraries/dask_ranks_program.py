@@ -130,6 +130,7 @@ def wait_for_ever(comm, path):
 def check_interrupt(client):
     """Ctrl-C also ends the wait of the rank whose peer does not come: its worker, which has one thread, runs the next task."""
     path = os.path.abspath("begun")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in what it starts in the background
     with gg.Communicator.from_dask(client, timeout=None) as ranks:
         threading.Thread(target=interrupt_when_begun, args=(path,)).start()
         try:
