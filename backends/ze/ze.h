@@ -57,9 +57,9 @@ struct ze_pooled_event {
 struct ze_chunk {
     struct ze_chunk *next;
     void *pool;
-    uint64_t *times; /* ZE_CHUNK_EVENTS of them; NULL until first used */
-    uint32_t used;   /* how many of `events` have a native event */
-    bool left;       /* to the driver, since the device may still signal one of them */
+    uint64_t *times;  /* ZE_CHUNK_EVENTS of them; NULL until first used */
+    uint32_t used;    /* how many of `events` have a native event */
+    atomic_bool left; /* to the driver, since the device may still signal one of them */
     struct ze_pooled_event events[ZE_CHUNK_EVENTS];
 };
 

@@ -119,13 +119,19 @@ int sim_context_set_limit(struct sim_context *context, unsigned limit, size_t va
     return SIM_OK;
 }
 
+bool sim_any_lost(void)
+{
+    const struct sim_context *context = NULL;
+    while ((context = sim_table_next(&sim_contexts, context)))
+        if (context->lost)
+            return true;
+    return false;
+}
+
 int sim_lost(void)
 {
-    int lost = 0;
     pthread_mutex_lock(&sim.lock);
-    for (const struct sim_context *context = sim_table_next(&sim_contexts, NULL); context && !lost;
-         context = sim_table_next(&sim_contexts, context))
-        lost = context->lost != 0;
+    const int lost = sim_any_lost();
     pthread_mutex_unlock(&sim.lock);
     return lost;
 }

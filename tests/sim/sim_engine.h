@@ -390,6 +390,7 @@ struct sim_append {
 void sim_list_append(struct sim_queue *list, const struct sim_append *append);
 bool sim_list_poll(struct sim_queue *list);
 int sim_list_wait(struct sim_queue *list, uint64_t timeout_ns);
+bool sim_any_lost(void); /* whether a device is lost; sim.lock is held */
 void sim_list_destroy(struct sim_queue *list);
 void sim_flag_set(struct sim_event *event);
 void sim_flag_reset(struct sim_event *event);

@@ -167,21 +167,11 @@ static bool running(const struct sim_queue *list)
     return false;
 }
 
-/* After the loss of a device a list has to be destroyed as it is. */
-static bool any_lost(void)
-{
-    const struct sim_context *context = NULL;
-    while ((context = sim_table_next(&sim_contexts, context)))
-        if (context->lost)
-            return true;
-    return false;
-}
-
 void sim_list_destroy(struct sim_queue *list)
 {
     while (running(list))
         pthread_cond_wait(&sim.changed, &sim.lock);
-    if (!finished(list) && !any_lost()) {
+    if (!finished(list) && !sim_any_lost()) { /* after a loss it has to be destroyed as it is */
         fprintf(stderr, "gpuglue sim: a list with unfinished work is destroyed\n");
         abort();
     }
@@ -244,7 +234,7 @@ int sim_flag_wait(struct sim_event *event, uint64_t timeout_ns)
 
 void sim_flag_destroy(struct sim_event *event)
 {
-    if (sim_command_busy(event->signal) && !is_set(event) && !any_lost()) {
+    if (sim_command_busy(event->signal) && !is_set(event) && !sim_any_lost()) {
         fprintf(stderr, "gpuglue sim: an event is destroyed before its signal came\n");
         abort();
     }
