@@ -12,7 +12,6 @@ median of the processes, and [the worst, the best]. A target is judged by the pr
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 import gpuglue as gg
 
 from baseline import open_baseline
+from processes import given, result_of, summary
 from rows import KIB, MIB, Arrays
 from verdict import MISSED, NOISY, OK, RUNS, verdict
 
@@ -175,19 +175,6 @@ def one_process(options):
 # ---- all processes ----
 
 
-def run(options, part):
-    """The result of a new process."""
-    command = [sys.executable, __file__, "--part", part, "--most", str(options.most)]
-    command += ["--raw", options.raw] if options.raw else []
-    command += ["--device", options.device] if options.device else []
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-
-
-def summary(values):
-    """The median of the processes, and the worst and the best of them."""
-    return {"median": statistics.median(values), "worst": min(values), "best": max(values), "all": values}
-
-
 def first_rows(sets):
     """Rows of the first copy and of the worst from the third on, from `first` → side → list of results."""
     rows = {}
@@ -262,7 +249,7 @@ def measure(options):
     for _ in range(RUNS):
         for _ in range(options.processes):
             for part, found in sets.items():
-                found.append(run(options, part))
+                found.append(result_of(__file__, "--part", part, *given(options, "most", "raw", "device")))
         rows = rows_of(sets, options.most)
         results = results_of(rows)
         if not any(NOISY in found.values() for found in results.values()):

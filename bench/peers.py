@@ -1,12 +1,13 @@
 """The same work by other packages, if they are installed, measured in the same way. For comparison only."""
 
 import importlib
+from dataclasses import dataclass
 
 import numpy as np
 
 import gpuglue as gg
-from timing import BURSTS, ROUNDS, bursts_of, in_turn, nanoseconds, spread
-from verdict import interval, rounds_of, verdict
+from rows import Measurement, measured
+from timing import BURSTS, bursts_of, nanoseconds
 
 NOTHING = 'extern "C" __global__ void nothing() {}'
 CUPY = {
@@ -64,16 +65,22 @@ def torch_names():
     return {**names, "host8": torch.ones(1, dtype=torch.float64), "host1k": torch.ones(128)}, torch.cuda.synchronize
 
 
-def cuda_core_names():
-    """The names that cuda.core's statements use."""
+def cuda_core_stream():
+    """cuda.core's device, a stream of it, and an event."""
     core = importlib.import_module("cuda.core")
     device = core.Device()
     device.set_current()
     stream = device.create_stream()
-    options = core.ProgramOptions(arch=f"sm_{device.arch}")
+    return {"device": device, "stream": stream, "event": stream.record()}, stream.sync
+
+
+def cuda_core_names():
+    """The names that cuda.core's statements use."""
+    names, settle = cuda_core_stream()
+    core = importlib.import_module("cuda.core")
+    options = core.ProgramOptions(arch=f"sm_{names['device'].arch}")
     kernel = core.Program(NOTHING, "c++", options).compile("cubin").get_kernel("nothing")
-    return {"device": device, "stream": stream, "event": stream.record(), "launch": core.launch, "kernel": kernel,
-            "one_warp": core.LaunchConfig(grid=1, block=32)}, stream.sync
+    return {**names, "launch": core.launch, "kernel": kernel, "one_warp": core.LaunchConfig(grid=1, block=32)}, settle
 
 
 PEERS = {"cupy": (cupy_names, CUPY), "torch": (torch_names, TORCH), "cuda.core": (cuda_core_names, CUDA_CORE)}
@@ -105,24 +112,39 @@ def measure_peers(bursts=500):
 
 # ---- rows whose target is cuda.core's own figure: both alternate ----
 
-AGAINST = {"event record": "event.record(stream)", "wait for event": "stream.wait(event)"}
+
+@dataclass
+class AgainstRow:
+    """A row of both."""
+
+    name: str
+    statement: str  # gpuglue's
+    best = min  # of the figures of several processes
+    limit = 0  # the target counts from cuda.core's figure
+
+    def target(self, sides):
+        """The target, in nanoseconds."""
+        return sides["cuda.core"]
+
+    def excess(self, own, target):
+        """How far a figure is beyond the target."""
+        return own - target
 
 
-def against_cuda_core(device, rounds=ROUNDS):
-    """Row → the figures of both, as in bench.json; and the reason if there are none."""
+AGAINST = [AgainstRow("event record", "event.record(stream)"), AgainstRow("wait for event", "stream.wait(event)")]
+
+
+def against_cuda_core(device, plan, runs=1, chosen=None):
+    """Row → its parts (rows.py) and None; or no rows, and the reason."""
     try:
-        names, settle = cuda_core_names()
+        names, settle = cuda_core_stream()
     except Exception as error:  # not installed, no device, or a missing library
         return {}, str(error).splitlines()[0] if str(error) else type(error).__name__
     stream, event = gg.Stream(device, nonblocking=True), gg.Event(device)
     event.record(stream)
-    rows = {}
-    for row, statement in AGAINST.items():
-        sides = {"cuda.core": bursts_of(CUDA_CORE[row], names, settle),
-                 "gpuglue": bursts_of(statement, {"event": event, "stream": stream}, stream.synchronize)}
-        times = in_turn(sides, rounds, BURSTS)
-        both = zip(*(rounds_of(times[side], BURSTS) for side in ("gpuglue", "cuda.core")), strict=True)
-        excesses = [own - other for own, other in both]
-        rows[row] = {side: spread(found) for side, found in times.items()}
-        rows[row] |= {"result": verdict(excesses), "excess": {"interval": interval(excesses)}}
-    return rows, None
+    measurements = []
+    for row in (row for row in AGAINST if chosen is None or row.name in chosen):
+        sides = {"cuda.core": bursts_of(CUDA_CORE[row.name], names, settle),
+                 "gpuglue": bursts_of(row.statement, {"event": event, "stream": stream}, stream.synchronize)}
+        measurements.append(Measurement(row, sides, plan.rounds, plan.bursts or BURSTS))
+    return measured(measurements, runs), None

@@ -1,7 +1,7 @@
 /* raw.c: the baseline: the driver calls that gpuglue makes, in C directly on the driver. They are timed in bursts of 16
  * calls, with an unmeasured wait between bursts.
  *
- * bench.py loads it as a library and runs it in alternation with gpuglue, in one process and on one stream.
+ * bench.py loads it as a library and runs it in alternation with gpuglue, in the same processes and on one stream.
  * raw_main.c makes a program of it. */
 #include "raw.h"
 

@@ -1,13 +1,12 @@
 """The rows of the tables: name, statement in Python, baseline, and target."""
 
-from dataclasses import dataclass, replace
-from statistics import median
+from dataclasses import dataclass
 
 import numpy as np
 
 import gpuglue as gg
-from timing import BULK_ROUNDS, BURSTS, ROUNDS, SLOW_BURSTS, bursts_of, copies_of, in_turn, spread
-from verdict import OK, RUNS, interval, judge, rounds_of
+from timing import BURSTS, SLOW_BURSTS, bursts_of, copies_of, in_turn
+from verdict import OK, judge, rounds_of
 
 KIB, MIB = 1 << 10, 1 << 20
 BULK = 256 * MIB
@@ -16,6 +15,8 @@ BULK = 256 * MIB
 @dataclass
 class Row:
     """One row of the table of small operations, with at most one target."""
+
+    best = min  # of the figures of several processes
 
     name: str
     statement: str
@@ -86,6 +87,9 @@ NOTES = {
 class BulkRow:
     """One row of the table of bandwidths."""
 
+    best = max  # of the figures of several processes
+    limit = 0  # every target counts from the baseline
+
     name: str
     baseline: str
     action: str  # the method of Arrays
@@ -110,7 +114,6 @@ BULKS = [
     BulkRow("D2D", "d2d", "across", 0.98),
 ]
 # The rows that are measured again while a second process uses the device (neighbour.py).
-CHOSEN_ROUNDS = 20  # the processes take turns on the device, so each wait takes milliseconds
 SHARED = {"event record", "launch, bound", "launch + synchronize", "H2D, 8 bytes", "D2H, 8 bytes", "alloc + close, 1 MiB",
           "H2D pinned", "D2H pinned", "H2D pageable", "D2H pageable", "D2D"}
 
@@ -205,23 +208,19 @@ def other_sides(row, names, stream, baseline):
 
 
 class Measurement:
-    """One row on one stream: its sides, and what all runs so far have found."""
+    """One row on one stream: its sides, and what each run has found."""
 
-    def __init__(self, row, sides, rounds, unit=None):
-        self.row, self.sides, self.rounds, self.bursts = row, sides, rounds, row.bursts
+    def __init__(self, row, sides, rounds, bursts, unit=None):
+        self.row, self.sides, self.rounds, self.bursts = row, sides, rounds, bursts
         self.unit = unit or (lambda nanoseconds: nanoseconds)
-        self.found, self.excesses = {side: [] for side in sides}, []
+        self.parts = []
 
     def run(self):
-        """Measure all sides in alternation."""
-        times = {side: [self.unit(t) for t in found]
-                 for side, found in in_turn(self.sides, self.rounds, self.bursts).items()}
-        for side, found in times.items():
-            self.found[side] += found
-        rounds = {side: rounds_of(found, self.bursts) for side, found in times.items()}
+        """Measure all sides in alternation. A part has the figure of each round, and how far the round is beyond the target."""
+        times = in_turn(self.sides, self.rounds, self.bursts)
+        rounds = {side: rounds_of([self.unit(t) for t in found], self.bursts) for side, found in times.items()}
         excesses = [self.excess(dict(zip(rounds, values, strict=True))) for values in zip(*rounds.values(), strict=True)]
-        if None not in excesses:
-            self.excesses.append(excesses)
+        self.parts.append({"sides": rounds, "excesses": [] if None in excesses else excesses})
 
     def excess(self, sides):
         """How far one round is beyond the target; None without a target."""
@@ -230,52 +229,49 @@ class Measurement:
 
     def result(self):
         """Whether the target is reached, a word of verdict.py; None without a target."""
-        return judge(self.excesses) if self.excesses else None
-
-    def figures(self):
-        """What the JSON has of the row."""
-        sides = {side: spread(found) for side, found in self.found.items()}
-        target = self.row.target({side: figures["median"] for side, figures in sides.items()})
-        together = [excess for run in self.excesses for excess in run]
-        return {**sides, "target": target, "absolute": bool(getattr(self.row, "limit", 0)), "result": self.result(), "runs": max(1, len(self.excesses)),
-                "excess": {"median": median(together), "interval": interval(together)} if together else None}
+        runs = [part["excesses"] for part in self.parts if part["excesses"]]
+        return judge(runs) if runs else None
 
 
-def small_rows(device, stream, baseline, rounds):
-    """The measurements of the small rows on a stream; of few rounds, each also has fewer bursts."""
+def measured(measurements, runs):
+    """Row → its parts. The rows that are not ok run again after all others, at another moment, until there were so many runs."""
+    for measurement in measurements:
+        measurement.run()
+    for _ in range(runs - 1):
+        for measurement in measurements:
+            if measurement.result() not in (OK, None):
+                measurement.run()
+    return {measurement.row.name: measurement.parts for measurement in measurements}
+
+
+def small_rows(device, stream, baseline, plan):
+    """The measurements of the small rows on a stream."""
     names = names_for(device, stream)
     names |= floor_names(baseline)
     gg.synchronize(device)
     for row in (row for row in SMALL if takes_kernels(device) or not row.name.startswith("launch")):
         own = bursts_of(row.statement, names, stream.synchronize)
         sides = sides_of(baseline, row.baseline, own) | other_sides(row, names, stream, baseline)
-        yield Measurement(replace(row, bursts=SLOW_BURSTS) if rounds < ROUNDS else row, sides, rounds)
+        yield Measurement(row, sides, plan.rounds, plan.bursts or row.bursts)
 
 
-def bulk_rows(arrays, stream, baseline, rounds):
+def bulk_rows(arrays, stream, baseline, plan):
     """The measurements of the large copies on a stream, in GB/s."""
     arrays.stream = stream
     for row in BULKS:
         sides = sides_of(baseline, row.baseline, copies_of(getattr(arrays, row.action)))
-        yield Measurement(row, sides, min(rounds, BULK_ROUNDS), unit=lambda t: arrays.nbytes / t)
+        yield Measurement(row, sides, plan.bulk_rounds, row.bursts, unit=lambda t: arrays.nbytes / t)
 
 
-def measure_stream(arrays, device, streams, baseline, quick, chosen=None):
-    """Measure all or the chosen rows on a stream. The rows that are not ok run again after all others, at another moment."""
+def measure_stream(arrays, device, streams, baseline, plan, runs=1, chosen=None):
+    """Measure all or the chosen rows on a stream: unit → row → its parts."""
     stream, raw_stream = streams
     if baseline:
         baseline.use(raw_stream, arrays)
-    rounds = 2 if quick else CHOSEN_ROUNDS if chosen else ROUNDS
-    tables = {"ns": small_rows(device, stream, baseline, rounds), "gbps": bulk_rows(arrays, stream, baseline, rounds)}
-    tables = {unit: [row for row in table if not chosen or row.row.name in chosen] for unit, table in tables.items()}
-    rows = [measurement for table in tables.values() for measurement in table]
-    for measurement in rows:
-        measurement.run()
-    for _ in range(0 if quick else RUNS - 1):
-        for measurement in rows:
-            if measurement.result() not in (OK, None):
-                measurement.run()
-    return {unit: {row.row.name: row.figures() for row in table} for unit, table in tables.items()}
+    tables = {"ns": small_rows(device, stream, baseline, plan), "gbps": bulk_rows(arrays, stream, baseline, plan)}
+    tables = {unit: [row for row in table if chosen is None or row.row.name in chosen] for unit, table in tables.items()}
+    parts = measured([measurement for table in tables.values() for measurement in table], runs)
+    return {unit: {row.row.name: parts[row.row.name] for row in table} for unit, table in tables.items()}
 
 
 def streams_of(device):

@@ -2,13 +2,35 @@
 
 import statistics
 import time
+from dataclasses import dataclass
 
 BURST = 16
-ROUNDS = 100  # of bursts of each side in alternation, so that noise affects both
+ROUNDS = 100  # of bursts of each side in alternation, so that noise affects both; in all processes together
 BURSTS = 20  # of each side in a round
 SLOW_BURSTS = 10  # of calls that take tens of microseconds
 BULK_ROUNDS = 10  # of one large copy of each side
+BESIDE_ROUNDS = 20  # beside another process: the two take turns on the device, so each wait takes milliseconds
+QUICK_ROUNDS = 2  # of each row, where only the program is tried
 BESIDE = ", beside another process"  # what follows the name of a row or stream that is measured so
+
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rounds each row has in a process, and how many bursts a round."""
+
+    rounds: int
+    bulk_rounds: int
+    bursts: int = 0  # 0: those of the row
+
+
+def plans_of(quick, processes):
+    """The plan of most rows, and that of the rows beside another process: each process makes its share of the rounds."""
+    if quick:
+        return (Plan(QUICK_ROUNDS, QUICK_ROUNDS, SLOW_BURSTS),) * 2
+    rounds, bulk, beside = (-(-together // processes) for together in (ROUNDS, BULK_ROUNDS, BESIDE_ROUNDS))
+    return Plan(rounds, bulk), Plan(beside, bulk, SLOW_BURSTS)
+
 
 LOOP = """
 def burst({names}, SIXTEEN=range({count}), now=now):

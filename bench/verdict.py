@@ -1,4 +1,4 @@
-"""Whether a row reaches its target: judged by the rounds' differences, whose spread is the noise of the run.
+"""Whether a row reaches its target: judged by the differences of its rounds, or of several processes, whose spread is the noise.
 
 Both sides run in each round, so a slow second of the machine is in both, and the difference remains."""
 
@@ -6,8 +6,8 @@ import math
 import statistics
 
 OK, MISSED, NOISY = "ok", "missed", "too noisy to say"
-RUNS = 3  # at most, of a row that is not ok at once
-RISK = 0.01  # that the median of all possible rounds lies outside of the interval
+RUNS = 3  # at most, of a row that is not ok at once, or sets of processes
+RISK = 0.01  # that the median of all possible rounds or processes lies outside of the interval
 
 
 def rounds_of(times, bursts):
@@ -26,7 +26,7 @@ def interval(values):
 
 
 def verdict(excesses):
-    """The result of one run: `excesses` are above 0 in the rounds that miss the target."""
+    """The result of one run, or of several processes: `excesses` are above 0 in the rounds, or processes, that miss the target."""
     limits = interval(excesses)
     if limits is None:
         return NOISY
@@ -34,7 +34,7 @@ def verdict(excesses):
 
 
 def judge(runs):
-    """The result of several runs of a row, each a list of excesses: a miss counts only if every run shows it."""
+    """The result of several runs of a row in one process, each a list of excesses: a miss counts only if every run shows it."""
     together = verdict([excess for run in runs for excess in run])
     if together == MISSED and any(verdict(run) != MISSED for run in runs):
         return NOISY

@@ -1,7 +1,8 @@
-"""bench/verdict.py: a target is reached or missed only where the rounds agree."""
+"""bench/verdict.py: a target is reached or missed only where the rounds agree, or the processes."""
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,6 +55,92 @@ def test_the_summary_counts_each_result():
     line = verdict.summary([verdict.OK, verdict.OK, verdict.MISSED, None])
     assert line == "3 targets: 2 reached, 1 missed"
     assert "1 too noisy to say" in verdict.summary([verdict.NOISY])
+
+
+# ---- several processes ----
+
+import processes  # noqa: E402
+import rows  # noqa: E402
+from timing import plans_of  # noqa: E402
+
+ROW = rows.Row("a", "", "a", plus=60)
+
+
+def parts_of(*excesses, raw=100):
+    """One part for each process: three rounds, whose excesses have that median; the first round of each is far off."""
+    return [{"sides": {"raw": [raw] * 3, "gpuglue": [raw + 60 + more for more in (1000, excess, excess)]},
+             "excesses": [1000, excess, excess]} for excess in excesses]
+
+
+def test_a_figure_is_the_median_of_the_processes_with_the_worst_and_the_best_of_them():
+    found = processes.figures_of(ROW, parts_of(-5, -4, 6))
+    assert {key: found["gpuglue"][key] for key in ("median", "worst", "best")} == {"median": 156, "worst": 166, "best": 155}
+    assert (found["target"], found["processes"], found["excess"]["median"]) == (160, 3, -4)
+    copies = processes.figures_of(rows.BULKS[0], [{"sides": {"raw": [50], "gpuglue": [speed]}, "excesses": []} for speed in (40, 45, 49)])
+    assert (copies["gpuglue"]["worst"], copies["gpuglue"]["best"], copies["result"]) == (40, 49, None)
+
+
+@pytest.mark.parametrize(("excesses", "result"), [
+    ([-1] * 8, verdict.OK), ([1] * 8, verdict.MISSED), ([-1] * 7 + [1], verdict.NOISY), ([-1] * 7, verdict.NOISY),
+    ([-1] * 14 + [1] * 2, verdict.OK), ([1] * 14 + [-1] * 2, verdict.MISSED), ([1] * 12 + [-1] * 12, verdict.NOISY)])
+def test_each_process_counts_once_when_a_target_is_judged(excesses, result):
+    assert processes.figures_of(ROW, parts_of(*excesses))["result"] == result
+
+
+def test_the_runs_of_one_process_are_judged_by_their_rounds():
+    runs = [{"sides": {"raw": [100] * 30, "gpuglue": [150] * 30}, "excesses": found} for found in (MIXED, ABOVE)]
+    assert processes.figures_of(ROW, runs[1:], alone=True)["result"] == verdict.MISSED
+    found = processes.figures_of(ROW, runs, alone=True)
+    assert (found["result"], found["runs"]) == (verdict.NOISY, 2) and "processes" not in found
+
+
+def test_a_row_without_a_target_has_no_result():
+    found = processes.figures_of(rows.Row("a", "", "a"), [{"sides": {"raw": [1, 2], "gpuglue": [3, 4]}, "excesses": []}])
+    assert found["result"] is None and found["excess"] is None
+
+
+def test_more_processes_measure_only_the_rows_that_are_not_ok_and_all_processes_are_judged(monkeypatch):
+    import bench
+    asked = []
+
+    def one_more(options, only):
+        asked.append(only)
+        excess = 5 if len(asked) == 1 else -5
+        found = {"own": {"ns": {"event record": parts_of(excess), "event query": parts_of(-5)}}} if only is None else \
+            {"own": {"ns": {"event record": parts_of(excess)}}}
+        return {"device": len(asked), "tables": found}
+
+    monkeypatch.setattr(bench, "one_more", one_more)
+    found = bench.measure_in_processes(SimpleNamespace(quick=False, processes=8))
+    assert asked == [None] * 8 + [{"own": ["event record"]}] * 8 and found["device"] == 1
+    rows_found = found["tables"]["own"]["ns"]
+    assert {name: (row["processes"], row["result"]) for name, row in rows_found.items()} == {"event record": (16, "ok"), "event query": (8, "ok")}
+
+
+def test_a_row_that_stays_noisy_has_three_sets_of_processes(monkeypatch):
+    import bench
+    turns = iter(range(100))
+    monkeypatch.setattr(bench, "one_more", lambda *_: {"tables": {"own": {"ns": {"event record": parts_of(5 if next(turns) % 2 else -5)}}}})
+    (row,) = bench.measure_in_processes(SimpleNamespace(quick=False, processes=8))["tables"]["own"]["ns"].values()
+    assert (row["processes"], row["result"]) == (24, verdict.NOISY)
+
+
+def test_each_process_makes_its_share_of_the_rounds():
+    alone, parts = plans_of(False, 1), plans_of(False, 8)
+    for one, part in zip(alone, parts, strict=True):
+        assert one.rounds <= 8 * part.rounds < one.rounds + 8 and one.bulk_rounds <= 8 * part.bulk_rounds < one.bulk_rounds + 8
+
+
+def test_a_new_process_has_the_options_that_were_given():
+    options = SimpleNamespace(raw="a.so", device=None, quick=True, nothing_current=False, streams=["own", "legacy"], processes=8)
+    assert processes.given(options, "processes", "raw", "device", "quick", "nothing-current", "streams") == \
+        ["--processes", "8", "--raw", "a.so", "--quick", "--streams", "own", "legacy"]
+
+
+def test_the_last_line_of_a_new_process_is_its_result(tmp_path):
+    program = tmp_path / "a.py"
+    program.write_text("import json, sys\nprint('words')\nprint(json.dumps(sys.argv[1:]))")
+    assert processes.result_of(program, "--part", "x") == ["--part", "x"]
 
 
 # ---- traces of allocations, and the tables of docs/performance.md ----

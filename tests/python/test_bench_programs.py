@@ -22,7 +22,7 @@ import neighbour  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
 import sample  # noqa: E402
-from timing import BESIDE  # noqa: E402
+from timing import BESIDE, plans_of  # noqa: E402
 
 
 def program(name, *options, **environment):
@@ -53,11 +53,29 @@ def test_a_second_process_that_cannot_start_is_an_error():
 
 def test_the_chosen_rows_are_measured_beside_another_process(device):
     arrays = rows.Arrays(device, rows.MIB)
-    figures, done = bench.measure_beside(arrays, device, rows.streams_of(device)["own"], None, True)
+    parts, done = bench.measure_beside(arrays, device, rows.streams_of(device)["own"], None, plans_of(True, 1)[1])
     launches = set() if rows.takes_kernels(device) else {"launch, bound", "launch + synchronize"}
-    assert figures["ns"].keys() | figures["gbps"].keys() == rows.SHARED - launches
-    assert all(row["gpuglue"]["median"] > 0 for unit in figures.values() for row in unit.values())
+    assert parts["ns"].keys() | parts["gbps"].keys() == rows.SHARED - launches
+    assert all(min(part["sides"]["gpuglue"]) > 0 for unit in parts.values() for row in unit.values() for part in row)
     assert done["rounds"] >= 1
+
+
+def test_new_processes_measure_all_rows_and_their_figures_are_merged(tmp_path, device):
+    path = tmp_path / "bench.json"
+    text = program("bench", "--quick", "--processes", "2", "--streams", "own", "--no-peers", "--json", str(path))
+    found = json.loads(path.read_text())
+    assert found["processes"] == 2 and found["streams"].keys() == {"own", "own" + BESIDE} and "2 processes" in text
+    for unit in found["streams"]["own"].values():
+        for row in unit.values():
+            own = row["gpuglue"]
+            assert row["processes"] == 2 and min(own["worst"], own["best"]) <= own["median"] <= max(own["worst"], own["best"])
+    assert {row.name for row in rows.BULKS} == found["streams"]["own"]["gbps"].keys()
+
+
+def test_a_further_process_measures_only_the_rows_that_are_named(device):
+    text = program("bench", "--part", "--quick", "--processes", "2", "--no-peers", "--only", '{"legacy": ["event record"]}')
+    assert [(table, unit, list(found)) for table, units in json.loads(text)["tables"].items() for unit, found in units.items()] == \
+        [("legacy", "ns", ["event record"]), ("legacy", "gbps", [])]
 
 
 def test_the_chosen_rows_exist():
