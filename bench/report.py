@@ -252,8 +252,9 @@ def alloc(figures):
 
 
 def scale(figures):
-    """Allocations from many streams and threads, in C."""
-    heads = {"mean": "mean", "median": "median", "99.9 %": "p999", "worst": "worst", "which call": "worst_at", "of it the driver": "worst_driver"}
+    """Allocations from many streams and threads, in C. Figures of one process have no column for the worst of all processes."""
+    heads = {"mean": "mean", "median": "median", "99.9 %": "p999", "worst": "worst", "which call": "worst_at", "of it the driver": "worst_driver",
+             "worst of all": "worst_worst"}
     heads = {head: key for head, key in heads.items() if any(key in found for found in figures.values())}
     rows = [[row, *(number(found.get(key)) for key in heads.values()), found["result"]] for row, found in figures.items()]
     return table(["ns for alloc + close", *heads, "target"], rows)

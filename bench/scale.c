@@ -2,7 +2,9 @@
  * many blocks in use, in many threads, and of 1 GiB beside a busy stream. Prints a table of nanoseconds: mean, median, 99.9th percentile,
  * worst, which call of its thread that was, and in which part of it the driver allocated or freed memory.
  *
- *     scale [CALLS [KIND [FILE.json]]]       KIND: streams, live, retired, threads, large, or all
+ *     scale [CALLS [KIND [FILE.json [targets]]]]       KIND: streams, live, retired, threads, large, or all
+ *
+ * With `targets` only the rows that have one. scale.py runs this program in several processes.
  *
  * "nothing" is the same loop in as many threads without the calls: it shows what the machine itself adds. "as long, no pool" reads the
  * clock for as long as an allocation and a release take, and makes the same driver calls: it shows what threads that wait for a
@@ -12,8 +14,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-#define RUNS 3 /* of a row whose first run misses a target */
 
 /* Targets, in nanoseconds. */
 #define MEAN 300
@@ -126,25 +126,46 @@ static const struct row rows[] = {
     {"large", "1 GiB beside a busy stream, %ld", large, 10000, LARGE_MEAN, 0},
 };
 
-static void show_json(const char *name, struct figures f, const char *result, int runs)
+/* What a row has found; @p idle: as many threads that do nothing, if they were measured. */
+struct result {
+    struct figures figures, idle;
+    const char *text; /* "", or whether the targets are reached */
+};
+
+static void show_json(const struct row *row, const char *name, const struct result *self)
 {
     static bool more;
+    const struct figures *f = &self->figures;
     fprintf(json,
             "%s\n\"%s\": {\"mean\": %.1f, \"median\": %ju, \"p999\": %ju, \"worst\": %ju, "
-            "\"worst_at\": %ld, \"worst_driver\": %ju, \"runs\": %d, \"result\": \"%s\"}",
-            more ? "," : "", name, f.mean, (uintmax_t)f.median, (uintmax_t)f.most,
-            (uintmax_t)f.worst, f.worst_at, (uintmax_t)f.worst_driver, runs, result);
+            "\"worst_at\": %ld, \"worst_driver\": %ju, \"result\": \"%s\"",
+            more ? "," : "", name, f->mean, (uintmax_t)f->median, (uintmax_t)f->most,
+            (uintmax_t)f->worst, f->worst_at, (uintmax_t)f->worst_driver, self->text);
+    if (row->mean > 0)
+        fprintf(json, ", \"mean_target\": %.0f", row->mean);
+    if (row->worst > 0)
+        fprintf(json, ", \"worst_target\": %.0f", row->worst);
+    if (self->idle.worst)
+        fprintf(json, ", \"idle\": {\"mean\": %.1f, \"worst\": %ju}", self->idle.mean,
+                (uintmax_t)self->idle.worst);
+    fputs("}", json);
     more = true;
 }
 
-/* @p result: "", or whether the targets are reached. */
-static void show(const char *name, struct figures f, const char *result, int runs)
+static void show(const struct row *row, const char *name, const struct result *self)
 {
-    printf("%-36s %9.0f %9ju %9ju %10ju %9ld %10ju  %s\n", name, f.mean, (uintmax_t)f.median,
-           (uintmax_t)f.most, (uintmax_t)f.worst, f.worst_at, (uintmax_t)f.worst_driver, result);
+    const struct figures *f = &self->figures;
+    printf("%-36s %9.0f %9ju %9ju %10ju %9ld %10ju  %s\n", name, f->mean, (uintmax_t)f->median,
+           (uintmax_t)f->most, (uintmax_t)f->worst, f->worst_at, (uintmax_t)f->worst_driver,
+           self->text);
     fflush(stdout);
     if (json)
-        show_json(name, f, result, runs);
+        show_json(row, name, self);
+}
+
+static bool is_judged(const struct row *row)
+{
+    return row->mean > 0 || row->worst > 0;
 }
 
 static bool reaches(const struct row *row, struct figures f)
@@ -166,63 +187,43 @@ static bool measure(const struct row *row, struct figures *found)
     return some;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const struct figures *x = a, *y = b;
-    return (x->mean > y->mean) - (x->mean < y->mean);
-}
-
-/* A row that misses a target is measured twice more, and its figures are those of the run with the median mean. Returns how many runs
- * there were. */
-static int run_some(const struct row *row, struct figures *found)
-{
-    struct figures runs[RUNS];
-    int count = 1;
-    if (!measure(row, &runs[0]))
-        return 0;
-    while (!reaches(row, runs[0]) && count < RUNS)
-        if (!measure(row, &runs[count++]))
-            return 0;
-    qsort(runs, (size_t)count, sizeof runs[0], compare);
-    *found = runs[count / 2];
-    return count;
-}
-
-/* Other programs may interrupt each run: where the same number of threads misses a target although they do nothing, the result is not
- * known. */
-static const char *result_of(const struct row *row, struct figures found)
+/* Other programs may interrupt each process: where the same number of threads misses a target although they do nothing, the result is
+ * not known. */
+static void judge(const struct row *row, struct result *self)
 {
     struct row idle = *row;
-    struct figures alone = {0};
     idle.measure = nothing;
     idle.count = row->measure == in_threads ? row->count : 1;
-    if (row->mean == 0 && row->worst == 0)
-        return "";
-    if (reaches(row, found))
-        return "ok";
-    return measure(&idle, &alone) && reaches(row, alone) ? "missed" : "too noisy to say";
+    if (!is_judged(row))
+        self->text = "";
+    else if (reaches(row, self->figures))
+        self->text = "ok";
+    else
+        self->text =
+            measure(&idle, &self->idle) && reaches(row, self->idle) ? "missed" : "too noisy to say";
 }
 
 static void run(const struct row *row)
 {
-    struct figures found = {0};
+    struct result result = {.text = ""};
     char name[64];
-    const bool judged = row->mean > 0 || row->worst > 0;
-    check(gg_set_tracer(judged ? &tracer : NULL), "tracer");
-    const int runs = run_some(row, &found);
+    check(gg_set_tracer(is_judged(row) ? &tracer : NULL), "tracer");
     snprintf(name, sizeof name, row->name, row->count);
-    if (runs)
-        show(name, found, result_of(row, found), runs);
-    else
+    if (!measure(row, &result.figures)) {
         printf("%-36s not here: too little memory, or no host functions\n", name);
+        return;
+    }
+    judge(row, &result);
+    show(row, name, &result);
 }
 
-static void run_all(const char *kind)
+static void run_all(const char *kind, bool only_judged)
 {
     printf("%-36s %9s %9s %9s %10s %9s %10s\n", "alloc + close, ns", "mean", "median", "99.9 %",
            "worst", "call", "driver");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (!strcmp(kind, "all") || !strcmp(kind, rows[i].kind))
+        if ((!strcmp(kind, "all") || !strcmp(kind, rows[i].kind)) &&
+            (!only_judged || is_judged(&rows[i])))
             run(&rows[i]);
 }
 
@@ -235,7 +236,7 @@ int main(int argc, char **argv)
     if (json)
         fputs("{", json);
     check(gg_device_get(NULL, 0, &device), "device");
-    run_all(argc > 2 ? argv[2] : "all");
+    run_all(argc > 2 ? argv[2] : "all", argc > 4 && !strcmp(argv[4], "targets"));
     if (json) {
         fputs("\n}\n", json);
         fclose(json);

@@ -128,7 +128,7 @@ def of_bench(machine):
     for name in BENCHES:
         raw = ["--raw", f"{built}/lib{BASELINES[name]}.so"] if name in BASELINES else []
         yield f"bench-{name}", "cuda", [sys.executable, f"bench/{name}.py", *raw, "--json", f"{built}/{name}.json"]
-    yield "bench-scale", "cuda", [f"{built}/scale", "1000000", "all", f"{built}/scale.json"]
+    yield "bench-scale", "cuda", [sys.executable, "bench/scale.py", f"{built}/scale", "--json", f"{built}/scale.json"]
     yield "bench-sample", "cuda", [sys.executable, "bench/sample.py", "--sampler", f"{built}/libsample.so", "--raw", f"{built}/libraw.so",
                                    "--json", f"{built}/sample.json"]
     yield "bench-host", "host", [sys.executable, "bench/host.py", "--json", f"{built}/host.json"]

@@ -61,6 +61,7 @@ def test_the_summary_counts_each_result():
 
 import processes  # noqa: E402
 import rows  # noqa: E402
+import scale  # noqa: E402
 from timing import plans_of  # noqa: E402
 
 ROW = rows.Row("a", "", "a", plus=60)
@@ -141,6 +142,39 @@ def test_the_last_line_of_a_new_process_is_its_result(tmp_path):
     program = tmp_path / "a.py"
     program.write_text("import json, sys\nprint('words')\nprint(json.dumps(sys.argv[1:]))")
     assert processes.result_of(program, "--part", "x") == ["--part", "x"]
+
+
+def of_scale(mean, worst, idle=None, at=0, **targets):
+    """The figures of a process."""
+    return {"mean": mean, "median": mean - 9, "p999": 600, "worst": worst, "worst_at": at, "worst_driver": worst // 2,
+            **(targets or {"mean_target": 300, "worst_target": 200000}), **({"idle": {"mean": 60, "worst": idle}} if idle else {})}
+
+
+def test_the_figures_of_scale_are_medians_and_its_worst_call_is_that_of_one_process():
+    found = scale.merged([of_scale(100 + number, 10000 * number, at=number) for number in range(8)])
+    assert {key: found[key] for key in ("mean", "mean_worst", "mean_best", "median", "p999")} == \
+        {"mean": 103.5, "mean_worst": 107, "mean_best": 100, "median": 94.5, "p999": 600}
+    assert {key: found[key] for key in ("worst", "worst_at", "worst_driver", "worst_worst", "worst_best")} == \
+        {"worst": 40000, "worst_at": 4, "worst_driver": 20000, "worst_worst": 70000, "worst_best": 0}
+    assert (found["processes"], found["result"]) == (8, verdict.OK)
+
+
+@pytest.mark.parametrize(("each", "result"), [
+    ([of_scale(300, 200000)] * 8, verdict.OK),
+    ([of_scale(301, 1000, idle=5000)] * 8, verdict.MISSED),
+    ([of_scale(100, 200001, idle=5000)] * 8, verdict.MISSED),
+    ([of_scale(100, 1000)] * 7 + [of_scale(100, 200001, idle=5000)], verdict.NOISY),
+    ([of_scale(100, 900000, idle=800000)] * 4 + [of_scale(100, 900000, idle=5000)] * 4, verdict.NOISY),
+    ([of_scale(100, 900000, idle=800000)] * 3 + [of_scale(100, 900000, idle=5000)] * 5, verdict.MISSED),
+    ([of_scale(1999, 900000, mean_target=2000)] * 8, verdict.OK),
+    ([of_scale(100, 1000)] * 7, verdict.NOISY)])
+def test_a_row_of_scale_is_judged_by_its_processes_and_by_threads_that_do_nothing(each, result):
+    assert scale.merged(each)["result"] == result
+
+
+def test_a_row_of_scale_without_a_target_has_no_result():
+    row = {key: value for key, value in of_scale(100, 1000).items() if "target" not in key}
+    assert scale.merged([row] * 3)["result"] == ""
 
 
 # ---- traces of allocations, and the tables of docs/performance.md ----
@@ -271,6 +305,8 @@ def test_a_row_of_scale_has_its_worst_call_and_the_drivers_part_of_it():
     old = {"mean": 100.4, "median": 90, "p999": 300, "worst": 5000, "result": "ok"}
     assert "| 1 threads | 100 | 90 | 300 | 5000 | ok |" in report.scale({"1 threads": old})
     assert "| 1 threads | 100 | 90 | 300 | 5000 | 17 | 4800 | ok |" in report.scale({"1 threads": old | {"worst_at": 17, "worst_driver": 4800}})
+    new = old | {"worst_at": 17, "worst_driver": 4800, "worst_worst": 9000, "mean_worst": 120}
+    assert "| 1 threads | 100 | 90 | 300 | 5000 | 17 | 4800 | 9000 | ok |" in report.scale({"1 threads": new})
 
 
 def test_the_first_copies_of_a_process_have_those_of_pinned_memory_of_the_drivers_processes():

@@ -138,8 +138,20 @@ def test_each_row_of_scale_has_its_figures_and_the_drivers_part_of_the_worst_cal
     for row in found.values():
         assert 0 < row["median"] <= row["p999"] <= row["worst"] and row["mean"] <= row["worst"]
         assert row["worst_driver"] <= row["worst"] and row["worst_at"] >= 0
-        assert row["runs"] in ((1,) if row["result"] == "" else (1, 3))
+        assert ("idle" in row) == (row["result"] in ("missed", "too noisy to say")) and ("mean_target" in row) == (row["result"] != "")
     assert report.scale(found).count("\n") == rows_of_it + 2
+
+
+def test_new_processes_measure_each_row_of_scale_with_a_target(tmp_path):
+    path = tmp_path / "scale.json"
+    text = program("scale", str(built(tmp_path, "scale")), "--calls", "300", "--kind", "streams", "--processes", "4", "--json", str(path))
+    found = json.loads(path.read_text())
+    assert {row: figures["processes"] for row, figures in found.items()} == \
+        {row: 2 if ":" in row else 4 for row in found} and len(found) == 9
+    for row, figures in found.items():
+        assert 0 < figures["mean_best"] <= figures["mean"] <= figures["mean_worst"] and row in text
+        assert figures["worst_best"] <= figures["worst"] <= figures["worst_worst"] and figures["worst_driver"] <= figures["worst"]
+        assert figures["result"] == ("" if ":" in row else "too noisy to say")
 
 
 def test_the_samples_of_each_call_are_attributed_to_libraries(tmp_path, device):
