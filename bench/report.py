@@ -41,11 +41,17 @@ def only(sides, digits=1):
     return kept | {key: sides[key] for key in ("target", "result") if sides.get(key) is not None} | ({"absolute": True} if sides.get("absolute") else {})
 
 
+def spread_of(sides, digits=1):
+    """The worst and the best process of each side, if there were several."""
+    found = {name: [round(side[key], digits) for key in ("worst", "best")] for name, side in sides.items() if isinstance(side, dict) and "worst" in side}
+    return {"spread": found} if found and sides.get("processes", 1) > 1 else {}
+
+
 def of_bench(found):
-    """Of bench.json."""
-    streams = {kind: {unit: {row: only(sides, 2) for row, sides in rows.items()} for unit, rows in units.items()}
-               for kind, units in found["streams"].items()}
-    against = {row: only(sides) for row, sides in found.get("against cuda.core", {}).items()}
+    """Of bench.json. The tables of few columns also have the worst and the best process."""
+    streams = {kind: {unit: {row: only(sides, 2) | (spread_of(sides) if unit == "gbps" else {}) for row, sides in rows.items()}
+                      for unit, rows in units.items()} for kind, units in found["streams"].items()}
+    against = {row: only(sides) | spread_of(sides, 0) for row, sides in found.get("against cuda.core", {}).items()}
     return {"streams": streams, "peers": found.get("peers", {}), "against": against}
 
 
@@ -150,6 +156,19 @@ def number(value, digits=0):
     return "" if value is None else f"{value:.{digits}f}"
 
 
+def with_spread(sides, side, digits=0):
+    """A figure and, of several processes, the worst and the best: both in brackets."""
+    if side not in sides.get("spread", {}):
+        return number(sides.get(side), digits)
+    worst, best = (number(value, digits) for value in sides["spread"][side])
+    return f"{number(sides[side], digits)} [{worst}, {best}]"
+
+
+def titled(title, rows):
+    """The head of the first column, which also explains the brackets."""
+    return f"{title}: median [worst, best]" if any("spread" in sides for sides in rows) else title
+
+
 def with_floor(columns, rows, key):
     """Columns by head; before the last the floor's, if any row has a figure of it."""
     if not any(key in sides for sides in rows):
@@ -213,18 +232,18 @@ def floor_cells(sides):
 
 def against(figures):
     """Rows whose target is cuda.core's figure."""
-    rows = [[row, number(sides["cuda.core"]), number(sides["gpuglue"]), sides["result"]]
-            for row, sides in figures["against"].items()]
-    return table(["ns per call", "cuda.core", "gpuglue", "target"], rows)
+    found = figures["against"]
+    rows = [[row, with_spread(sides, "cuda.core"), with_spread(sides, "gpuglue"), sides["result"]] for row, sides in found.items()]
+    return table([titled("ns per call", found.values()), "cuda.core", "gpuglue", "target"], rows)
 
 
 def bulk(figures):
     """Copies of 256 MiB."""
     found = own_rows(figures, "gbps")
     titles = BULK | {row + BESIDE: title + BESIDE for row, title in BULK.items()}
-    rows = [[title, number(found[row].get("raw"), 1), number(found[row]["gpuglue"], 1), found[row].get("result", "")]
+    rows = [[title, with_spread(found[row], "raw", 1), with_spread(found[row], "gpuglue", 1), found[row].get("result", "")]
             for row, title in titles.items() if row in found]
-    return table(["GB/s, 256 MiB", "raw C", "gpuglue", "target"], rows)
+    return table([titled("GB/s, 256 MiB", found.values()), "raw C", "gpuglue", "target"], rows)
 
 
 def pageable(figures, direction):

@@ -269,6 +269,24 @@ def bench_figures(**sides):
                                         for kind, rows in sides.items()}})
 
 
+def test_the_tables_of_few_columns_have_the_worst_and_the_best_of_several_processes():
+    def row(**sides):
+        return {name: {"median": middle, "worst": worst, "best": best} for name, (worst, middle, best) in sides.items()} | {"result": "ok"}
+
+    copies = {"D2D": row(raw=(1900.0, 1950.0, 2000.0), gpuglue=(1890.0, 1940.0, 1960.0))}
+    records = {"event record": row(**{"cuda.core": (260.0, 241.0, 230.0), "gpuglue": (250.0, 238.0, 229.0)})}
+
+    def made(**more):
+        figures = report.of_bench({"streams": {"own": {"ns": {}, "gbps": {"D2D": copies["D2D"] | more}}},
+                                   "against cuda.core": {"event record": records["event record"] | more}})
+        return report.bulk(figures), report.against(figures)
+
+    several, alone = made(processes=8), made(runs=1)
+    assert "| within the device | 1950.0 [1900.0, 2000.0] | 1940.0 [1890.0, 1960.0] | ok |" in several[0]
+    assert "| event record | 241 [260, 230] | 238 [250, 229] | ok |" in several[1] and all("median [worst, best]" in text for text in several)
+    assert "| within the device | 1950.0 | 1940.0 | ok |" in alone[0] and "| event record | 241 | 238 | ok |" in alone[1]
+
+
 def test_the_table_of_floors_has_what_each_side_takes_more_than_its_own_baseline():
     figures = bench_figures(own={
         "launch": {"raw": 1000.0, "floor": 1050.0, "gpuglue": 1100.0, "target": 1060, "result": "missed"},
