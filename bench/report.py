@@ -121,9 +121,19 @@ def of_comm(found):
     return {"ranks": found["ranks"], "bandwidth": rows("bandwidth"), "staged": rows("staged"), "host": rows("host"), **peers}
 
 
+def of_gil(found):
+    """Of gil.json: nanoseconds, and the share of its speed that the other thread keeps."""
+    def kept(figures):
+        ns = {"ns": [round(figures["ns"][key], 1) for key in ("median", "worst", "best")]}
+        return ns | ({"kept": round(figures["kept"]["median"], 3)} if "kept" in figures else {})
+
+    return {call: {condition: {side: kept(figures) for side, figures in sides.items()} for condition, sides in conditions.items()}
+            for call, conditions in found["calls"].items()}
+
+
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
            "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "graphs": of_graphs, "sample": of_sample, "compat": of_compat,
-           "bench-hip": of_bench, "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
+           "gil": of_gil, "bench-hip": of_bench, "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
 
 
 def collect(directory, machine):
@@ -315,6 +325,21 @@ def compat(figures):
     return table(["ns per call", "launch and allocation", "gpuglue", "CuPy", "target"], rows)
 
 
+def gil(figures):
+    """Calls that release the GIL and that hold it, alone and beside a second thread, and what that thread keeps of its speed."""
+
+    def cells(found):
+        if not found:
+            return ["", ""]
+        middle, worst, best = found["ns"]
+        return [f"{middle:.0f} [{worst:.0f}, {best:.0f}]", f"{100 * found['kept']:.0f} %" if "kept" in found else ""]
+
+    sides = {"C, GIL released": "floor", "C, GIL held": "floor, held", "gpuglue": "gpuglue"}
+    rows = [[f"{call}, {condition}", *(cell for side in sides.values() for cell in cells(found.get(side)))]
+            for call, conditions in figures.items() for condition, found in conditions.items()]
+    return table(["ns per call: median [worst, best]", *(head for side in sides for head in (side, "the other keeps"))], rows)
+
+
 def collectives(figures):
     """Bus bandwidth of each operation beside the library's, called from C."""
     rows = [row for row in figures["bandwidth"] if row[3] is not None]
@@ -359,7 +384,7 @@ TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
           "host": ("host", host), "strided": ("copies", strided), "copies, packages": ("copies", packages),
-          "graphs": ("graphs", graphs), "sample": ("sample", sample), "compat": ("compat", compat),
+          "graphs": ("graphs", graphs), "sample": ("sample", sample), "compat": ("compat", compat), "gil": ("gil", gil),
           **{f"{name}, {ranks} ranks": (f"{source}-{ranks}", make) for ranks in (2, 4)
              for name, source, make in (("collectives", "comm", collectives), ("staged", "comm", staged), ("host cost", "comm", host_calls),
                                         ("beside MPI", "host-comm", beside_mpi))}}
