@@ -67,7 +67,9 @@ def of_copies(found):
         return {row: {side: round(value, 1) for side, value in sides.items()} for row, sides in rows.items()}
 
     largest = max(found["sizes"], key=int)
-    return {"strided": rounded(found["strided"]), "get": [round(value, 1) for value in found["get"]],
+    before = {row: {side: value if side == "result" else round(value["median"], 1) for side, value in figures.items()}
+              for row, figures in found.get("strided before", {}).items()}
+    return {"strided": rounded(found["strided"]), **({"strided before": before} if before else {}), "get": [round(value, 1) for value in found["get"]],
             "mib": int(largest), "largest": rounded(found["sizes"][largest])}
 
 
@@ -284,10 +286,13 @@ def host(figures):
 
 
 def strided(figures):
-    """Strided copies."""
-    rows = [[row, *(number(sides.get(side), 1) for side in ("gpuglue", "CuPy", "torch"))]
+    """Strided copies, and those of new processes of this version and of the one before, if they were compared."""
+    before = figures.get("strided before", {})
+    heads = {"in new processes": "gpuglue", "version before": "before"} if before else {}
+    rows = [[row, *(number(sides.get(side), 1) for side in ("gpuglue", "CuPy", "torch")),
+             *(number(before.get(row, {}).get(side), 1) for side in heads.values()), *([before.get(row, {}).get("result", "")] if before else [])]
             for row, sides in figures["strided"].items()]
-    return table(["GB/s, 64 MiB of float32", "gpuglue", "CuPy", "PyTorch"], rows)
+    return table(["GB/s, 64 MiB of float32", "gpuglue", "CuPy", "PyTorch", *heads, *(["target"] if before else [])], rows)
 
 
 def packages(figures):
