@@ -4,8 +4,9 @@
 
 "floor" is a C function that Python calls, and that makes the driver call without the GIL; "floor, held" makes it with the GIL
 (floor.c). Beside Python, the second thread computes without a pause, with Python's switch interval and with shorter ones. Beside C it
-hashes 16 MiB at a time without the GIL. A figure is the mean of all calls of a process, including the time in which the other thread had the GIL. "kept" is
-the speed of the other thread, divided by its speed while this one sleeps. Of several new processes: the median, and [the worst, the best].
+hashes 16 MiB at a time without the GIL. A figure is the mean of all calls of a process, including the time in which the other thread
+had the GIL. "kept" is the speed of the other thread, divided by its speed while this one sleeps. Of several new processes: the median, and
+[the worst, the best].
 """
 
 import argparse
