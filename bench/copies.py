@@ -1,10 +1,11 @@
 """Copies of pageable memory by size, and of strided views: the driver alone, gpuglue, CuPy, torch and cuda.core
 in alternation.
 
-    python copies.py [--raw LIBRARY] [--json FILE] [--device NAME] [--most MIB] [--sweep]
+    python copies.py [--raw LIBRARY] [--json FILE] [--device NAME] [--most MIB] [--against DIRECTORY [--processes 8]] [--sweep]
 
 Figures are in GB/s. Pageable memory is warm except in "D2H, new array". --sweep repeats the measurement for several
-numbers of copy threads, with staging forced, chosen and off, each in a new process, with gpuglue's rows only.
+numbers of copy threads, with staging forced, chosen and off, each in a new process, with gpuglue's rows only. --against compares
+the strided rows with those of another version of gpuglue, whose package is in DIRECTORY (strided_before.py).
 """
 
 import argparse
@@ -22,9 +23,12 @@ import gpuglue as gg
 
 from baseline import open_baseline
 from rows import MIB, Arrays
+from strided_before import compare
+from strided_before import show as show_before
 
 ROUNDS = 7  # of each side in alternation, after one that is discarded
 SIDE = 4096  # elements per side of the square in the strided rows
+ALONE = dict.fromkeys(("CuPy", "torch", "cuda.core"), "--alone")
 
 
 def gbps(nbytes, times):
@@ -163,9 +167,9 @@ def first_and_third(device, nbytes):
 # ---- strided ----
 
 
-def views():
+def views(side):
     """Name → view of a square of float32 on the host."""
-    square = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE)
+    square = np.arange(side * side, dtype=np.float32).reshape(side, side)
     return {"transposed": square.T, "every other row": np.concatenate([square, square])[::2]}
 
 
@@ -204,10 +208,10 @@ def strided_torch(view):
     return {("H2D", "torch"): up, ("D2H", "torch"): lambda: here.copy_(there)}
 
 
-def measure_strided(device, absent):
-    """View → row → side → GB/s."""
+def measure_strided(device, absent, length):
+    """Row → side → GB/s of views of a square of that side length."""
     found = {}
-    for name, view in views().items():
+    for name, view in views(length).items():
         sides = strided_own(view, device)
         for peer, make in (("CuPy", strided_cupy), ("torch", strided_torch)):
             if peer not in absent:
@@ -229,7 +233,7 @@ def show(title, rows):
 def measure(options):
     """All figures; each is printed when it is measured."""
     device = gg.Device(options.device) if options.device else gg.current_device()
-    absent = {"CuPy": "--alone", "torch": "--alone", "cuda.core": "--alone"} if options.alone else {}
+    absent = dict(ALONE) if options.alone else {}
     baseline, reason = open_baseline(options.raw, device)
     stream = gg.Stream(device, nonblocking=True)
     result = {"device": device.name, "no_baseline": reason, "sizes": {}, "absent": absent}
@@ -240,11 +244,20 @@ def measure(options):
         if mib <= options.most:
             result["sizes"][mib] = measure_size(mib * MIB, device, stream, baseline, absent)
             show(f"{mib} MiB", result["sizes"][mib])
-    result["strided"] = measure_strided(device, absent)
-    show("64 MiB", result["strided"])
+    result["strided"] = measure_strided(device, absent, options.side)
+    show(f"{options.side ** 2 * 4 / MIB:g} MiB", result["strided"])
+    if options.against:
+        result["strided before"] = compare(options)
+        show_before(result["strided before"])
     for name, reason in absent.items():
         print(f"not compared with {name}: {reason}")
     return result
+
+
+def strided_only(options):
+    """Gpuglue's strided rows, and which package it was, as JSON."""
+    device = gg.Device(options.device) if options.device else gg.current_device()
+    print(json.dumps({"package": str(Path(gg.__file__).resolve()), "strided": measure_strided(device, ALONE, options.side)}))
 
 
 def sweep(options):
@@ -270,7 +283,14 @@ def main():
     parser.add_argument("--most", type=int, default=256, help="the largest size, in MiB")
     parser.add_argument("--alone", action="store_true", help="without CuPy and torch")
     parser.add_argument("--sweep", action="store_true", help="also with other numbers of copy threads")
+    parser.add_argument("--against", type=Path, help="also compare the strided rows with the package in this directory")
+    parser.add_argument("--processes", type=int, default=8, help="of each version, with --against")
+    parser.add_argument("--side", type=int, default=SIDE, help="elements per side of the square in the strided rows")
+    parser.add_argument("--strided-only", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.strided_only:
+        strided_only(options)
+        return 0
     result = measure(options)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 /* floor.c: the driver calls of raw.c from functions that Python calls, with nothing else: a lower bound for a Python package.
- * Each function but the queries releases the GIL for its driver call, since the driver may wait in it. to_gpu also takes a block from a list
- * under a lock, and makes an object that returns it. set() and get() copy through the pinned memory of the large copies.
+ * Each function but the queries releases the GIL for its driver call, since the driver may wait in it; launch_held, record_held and wait_held
+ * hold it, for gil.py. to_gpu also takes a block from a list under a lock, and makes an object that returns it. set() and get() copy through
+ * the pinned memory of the large copies.
  *
  * bench.py passes the addresses of raw.c's state, so that both use one stream. */
 #define Py_LIMITED_API 0x030b0000
@@ -216,6 +217,27 @@ static PyObject *wait_event(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS return finish(code, Py_NewRef(Py_None));
 }
 
+/* ---- the same with the GIL held: beside a host function that needs the GIL, each can wait for ever ---- */
+
+static PyObject *launch_held(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return finish(driver->launch(raw->nothing, 1, 1, 1, 32, 1, 1, 0, raw->stream, NULL, NULL),
+                  Py_NewRef(Py_None));
+}
+
+static PyObject *record_held(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return finish(driver->event_record(raw->event, raw->stream), Py_NewRef(Py_None));
+}
+
+static PyObject *wait_held(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return finish(driver->stream_wait(raw->stream, raw->event, 0), Py_NewRef(Py_None));
+}
+
 /* ---- queries, which never wait: they hold the GIL ---- */
 
 static PyObject *query(int code)
@@ -336,6 +358,9 @@ static PyMethodDef functions[] = {
     {"event_done", event_done, METH_NOARGS, NULL},
     {"stream_done", stream_done, METH_NOARGS, NULL},
     {"wait", wait_event, METH_NOARGS, NULL},
+    {"launch_held", launch_held, METH_NOARGS, NULL},
+    {"record_held", record_held, METH_NOARGS, NULL},
+    {"wait_held", wait_held, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "floor", NULL, -1, functions, NULL, NULL, NULL, NULL};

@@ -281,25 +281,28 @@ const struct raw_row raw_rows[] = {
 
 /* ---- set-up ----------------------------------------------------------------------------------- */
 
-#define ROW(name, symbol, parameters) {symbol, &raw_cu.name},
-static const struct {
-    const char *symbol;
+/* A function of a library, and the pointer that receives it. */
+struct symbol {
+    const char *name;
     void *target;
-} symbols[] = {RAW_DRIVER(ROW)};
+};
+
+#define ROW(name, symbol, parameters) {symbol, &raw_cu.name},
+static const struct symbol symbols[] = {RAW_DRIVER(ROW)};
 #undef ROW
 
-static int load(const char *path)
+static int load(const char *path, const struct symbol *wanted, size_t count)
 {
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
         snprintf(error_text, sizeof error_text, "%s", dlerror());
         return -1;
     }
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-        void *found = dlsym(library, symbols[i].symbol);
+    for (size_t i = 0; i < count; i++) {
+        void *found = dlsym(library, wanted[i].name);
         if (!found)
-            return check(-1, symbols[i].symbol);
-        memcpy(symbols[i].target, &found, sizeof found);
+            return check(-1, wanted[i].name);
+        memcpy(wanted[i].target, &found, sizeof found);
     }
     return 0;
 }
@@ -325,7 +328,7 @@ static int make(struct raw *r)
 static int begin(struct raw *r, const char *library, int ordinal)
 {
     void *before;
-    int code = load(library);
+    int code = load(library, symbols, sizeof symbols / sizeof symbols[0]);
     if (!code)
         code = check(raw_cu.init(0), "cuInit");
     if (!code)
@@ -387,10 +390,7 @@ int raw_use(struct raw *r, void *stream, const struct raw_bulk *bulk)
 static int (*event_elapsed)(float *milliseconds, void *start, void *stop);
 
 /* HIP's functions with the driver's parameters, and its query. */
-static const struct {
-    const char *symbol;
-    void *target;
-} hip_symbols[] = {
+static const struct symbol hip_symbols[] = {
     {"hipGetDevice", &raw_cu.get_device},
     {"hipStreamCreateWithPriority", &raw_cu.stream_create},
     {"hipStreamDestroy", &raw_cu.stream_destroy},
@@ -416,19 +416,10 @@ static int event_query_by_time(void *event)
 
 static int load_hip(const char *path)
 {
-    void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-    if (!library) {
-        snprintf(error_text, sizeof error_text, "%s", dlerror());
-        return -1;
-    }
-    for (size_t i = 0; i < sizeof hip_symbols / sizeof hip_symbols[0]; i++) {
-        void *found = dlsym(library, hip_symbols[i].symbol);
-        if (!found)
-            return check(-1, hip_symbols[i].symbol);
-        memcpy(hip_symbols[i].target, &found, sizeof found);
-    }
-    raw_cu.event_query = event_query_by_time;
-    return 0;
+    const int code = load(path, hip_symbols, sizeof hip_symbols / sizeof hip_symbols[0]);
+    if (!code)
+        raw_cu.event_query = event_query_by_time;
+    return code;
 }
 
 int raw_through(struct raw *r, const char *library)

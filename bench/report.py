@@ -73,7 +73,9 @@ def of_copies(found):
         return {row: {side: round(value, 1) for side, value in sides.items()} for row, sides in rows.items()}
 
     largest = max(found["sizes"], key=int)
-    return {"strided": rounded(found["strided"]), "get": [round(value, 1) for value in found["get"]],
+    before = {row: {side: value if side == "result" else round(value["median"], 1) for side, value in figures.items()}
+              for row, figures in found.get("strided before", {}).items()}
+    return {"strided": rounded(found["strided"]), **({"strided before": before} if before else {}), "get": [round(value, 1) for value in found["get"]],
             "mib": int(largest), "largest": rounded(found["sizes"][largest])}
 
 
@@ -127,9 +129,19 @@ def of_comm(found):
     return {"ranks": found["ranks"], "bandwidth": rows("bandwidth"), "staged": rows("staged"), "host": rows("host"), **peers}
 
 
+def of_gil(found):
+    """Of gil.json: nanoseconds, and the share of its speed that the other thread keeps."""
+    def kept(figures):
+        ns = {"ns": [round(figures["ns"][key], 1) for key in ("median", "worst", "best")]}
+        return ns | ({"kept": round(figures["kept"]["median"], 3)} if "kept" in figures else {})
+
+    return {call: {condition: {side: kept(figures) for side, figures in sides.items()} for condition, sides in conditions.items()}
+            for call, conditions in found["calls"].items()}
+
+
 SOURCES = {"bench": of_bench, "pageable": of_pageable, "alloc": of_alloc, "copies": of_copies,
            "fragmentation": of_fragmentation, "host": of_host, "scale": dict, "graphs": of_graphs, "sample": of_sample, "compat": of_compat,
-           "bench-hip": of_bench, "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
+           "gil": of_gil, "bench-hip": of_bench, "comm-2": of_comm, "comm-4": of_comm, "host-comm-2": dict, "host-comm-4": dict}
 
 
 def collect(directory, machine):
@@ -294,10 +306,13 @@ def host(figures):
 
 
 def strided(figures):
-    """Strided copies."""
-    rows = [[row, *(number(sides.get(side), 1) for side in ("gpuglue", "CuPy", "torch"))]
+    """Strided copies, and those of new processes of this version and of the one before, if they were compared."""
+    before = figures.get("strided before", {})
+    heads = {"in new processes": "gpuglue", "version before": "before"} if before else {}
+    rows = [[row, *(number(sides.get(side), 1) for side in ("gpuglue", "CuPy", "torch")),
+             *(number(before.get(row, {}).get(side), 1) for side in heads.values()), *([before.get(row, {}).get("result", "")] if before else [])]
             for row, sides in figures["strided"].items()]
-    return table(["GB/s, 64 MiB of float32", "gpuglue", "CuPy", "PyTorch"], rows)
+    return table(["GB/s, 64 MiB of float32", "gpuglue", "CuPy", "PyTorch", *heads, *(["target"] if before else [])], rows)
 
 
 def packages(figures):
@@ -333,6 +348,21 @@ def compat(figures):
     rows = [[f"`{row}`", *(number(sides.get(side)) for side in ("floor", "gpuglue", "CuPy")), sides.get("result", "")]
             for row, sides in figures.items()]
     return table(["ns per call", "launch and allocation", "gpuglue", "CuPy", "target"], rows)
+
+
+def gil(figures):
+    """Calls that release the GIL and that hold it, alone and beside a second thread, and what that thread keeps of its speed."""
+
+    def cells(found):
+        if not found:
+            return ["", ""]
+        middle, worst, best = found["ns"]
+        return [f"{middle:.0f} [{worst:.0f}, {best:.0f}]", f"{100 * found['kept']:.0f} %" if "kept" in found else ""]
+
+    sides = {"C, GIL released": "floor", "C, GIL held": "floor, held", "gpuglue": "gpuglue"}
+    rows = [[f"{call}, {condition}", *(cell for side in sides.values() for cell in cells(found.get(side)))]
+            for call, conditions in figures.items() for condition, found in conditions.items()]
+    return table(["ns per call: median [worst, best]", *(head for side in sides for head in (side, "the other keeps"))], rows)
 
 
 def collectives(figures):
@@ -379,7 +409,7 @@ TABLES = {"calls": ("bench", calls), "calls, hip": ("bench-hip", calls_alone),
           "pageable, to the host": ("pageable", lambda found: pageable(found, "down")),
           "allocation": ("alloc", alloc), "scale": ("scale", scale), "fragmentation": ("fragmentation", fragmentation),
           "host": ("host", host), "strided": ("copies", strided), "copies, packages": ("copies", packages),
-          "graphs": ("graphs", graphs), "sample": ("sample", sample), "compat": ("compat", compat),
+          "graphs": ("graphs", graphs), "sample": ("sample", sample), "compat": ("compat", compat), "gil": ("gil", gil),
           **{f"{name}, {ranks} ranks": (f"{source}-{ranks}", make) for ranks in (2, 4)
              for name, source, make in (("collectives", "comm", collectives), ("staged", "comm", staged), ("host cost", "comm", host_calls),
                                         ("beside MPI", "host-comm", beside_mpi))}}
